@@ -80,7 +80,7 @@ def page_of(answer: Answer) -> str:
     verdict: Verdict | None = getattr(answer, "verdict", None)
     return _template().render(
         first=[clean(words) for words in verdict.first] if verdict is not None else (),
-        causes=[_cause(each) for each in verdict.causes[:SHOWN]] if verdict is not None else (),
+        causes=[_cause(cause) for cause in verdict.causes[:SHOWN]] if verdict is not None else (),
         next=[
             {"command": clean(each.command), "where": clean(each.where), "why": clean(each.why or each.what)}
             for each in (verdict.next_evidence if verdict is not None else ())

@@ -50,7 +50,7 @@ def _state(benchmark: Benchmark, outcomes: Sequence[Outcome]) -> tuple[GateState
         for finding in outcome.findings
         if finding.severity is Severity.ERROR
     ]
-    failures = [each for each in errors if each.id != "BEN001"]
+    failures = [error for error in errors if error.id != "BEN001"]
     if failures:
         return GateState.FAIL, failures[0].message
     if benchmark.verdict in {"low", "impossible"}:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def better_placement(result: Result, paths: Sequence[str], layout: Layout | None = None) -> Solved | None:
     """The map found on the evidence at `paths`, beside the layout of the job. None where no finding blames the
     placement, where the evidence cannot be read a second time, or where it says too little for a map."""
-    blamed = any(each.id.startswith("PLC") and each.severity > Severity.INFO for each in result.findings)
+    blamed = any(finding.id.startswith("PLC") and finding.severity > Severity.INFO for finding in result.findings)
     if not blamed or "-" in paths:
         return None
     from topodiag.app.place import ClusterOptions, LayoutOptions, PlaceOptions, solve_placement  # noqa: PLC0415 - heavy

@@ -68,7 +68,7 @@ def _results(opened: Opened) -> list[Result]:
     # A run is a job of its own: what NCCL logged in its output is judged beside the other jobs, which show what the
     # same nodes can do.
     of_bench = ids_of(Subject.BENCH)
-    told = [replace(each, jobs=(), outcomes=tuple(o for o in each.outcomes if o.check in of_bench)) for each in runs]
+    told = [replace(run, jobs=(), outcomes=tuple(o for o in run.outcomes if o.check in of_bench)) for run in runs]
     return [*nodes, logs.judged(case), *told]
 
 
@@ -124,7 +124,7 @@ def _named(outcome: Outcome, identity: Identity) -> Outcome:
     one by one (`n1#2`) keep their numbers."""
     if not outcome.findings:
         return outcome
-    findings = tuple(_on_machines(each, identity) for each in outcome.findings)
+    findings = tuple(_on_machines(finding, identity) for finding in outcome.findings)
     return outcome if findings == outcome.findings else replace(outcome, findings=findings)
 
 

@@ -95,7 +95,7 @@ def _not_seen(inspection: Inspection) -> list[NotObserved]:
                 PART, f"{plural(inspection.transfers, 'send or receive', 'sends and receives')}: counted, not judged"
             )
         )
-    counted = [each for each in inspection.communicators if each.made_of is MadeOf.CALLS]
+    counted = [communicator for communicator in inspection.communicators if communicator.made_of is MadeOf.CALLS]
     absent = sum(each.nranks - len(each.members) for each in counted)
     if absent:
         cut = sum(each.nranks > len(each.members) for each in counted)
@@ -136,7 +136,7 @@ def _not_in_metrics(inspection: Inspection) -> Iterator[NotObserved]:
             f"{plural(inspection.unclocked, 'sample')} of NCCL 2.29, whose text does not say whose clock timed them:"
             " not judged; its JSON lines say so (without NCCL_INSPECTOR_PROM_DUMP)",
         )
-    several = [each for each in inspection.communicators if not each.is_one]
+    several = [communicator for communicator in inspection.communicators if not communicator.is_one]
     if several:
         names = few(list(dict.fromkeys(each.name for each in several)), 3)
         yield NotObserved(
@@ -180,8 +180,8 @@ def with_inspection(jobs: Sequence[Job], inspection: Inspection | None) -> tuple
 def _at(jobs: Sequence[Job], at: int, inspection: Inspection) -> tuple[Job, ...]:
     if at >= 0:
         return (*jobs[:at], replace(jobs[at], inspection=inspection), *jobs[at + 1 :])
-    size = max((each.nranks for each in inspection.communicators), default=0)
-    members = (member for each in inspection.communicators for member in each.members.values())
+    size = max((communicator.nranks for communicator in inspection.communicators), default=0)
+    members = (member for communicator in inspection.communicators for member in communicator.members.values())
     hosts = tuple(dict.fromkeys(member.host for member in members if member.host))
     named = sum(job.name.startswith(ALONE) for job in jobs)
     name = f"{ALONE} {named + 1}" if named else ALONE
@@ -208,7 +208,7 @@ def _components(communicators: Sequence[InspectorCommunicator]) -> list[list[Ins
 
 
 def _first_hash(communicators: Sequence[InspectorCommunicator]) -> int:
-    return min(each.hash for each in communicators)
+    return min(communicator.hash for communicator in communicators)
 
 
 def _process(member: InspectorMember) -> tuple[str, int]:
@@ -217,16 +217,16 @@ def _process(member: InspectorMember) -> tuple[str, int]:
 
 def _job_of(jobs: Sequence[Job], communicators: Sequence[InspectorCommunicator]) -> int:
     """The number of the last job with one of the communicators, else of one with all their processes; -1 for none."""
-    hashes = {each.hash for each in communicators}
-    pids = {member.pid for each in communicators for member in each.members.values()}
+    hashes = {communicator.hash for communicator in communicators}
+    pids = {member.pid for communicator in communicators for member in communicator.members.values()}
     last_first = [*reversed(list(enumerate(jobs)))]
     for at, job in last_first:
-        if hashes & {each.comm_id for each in job.communicators if each.comm_id}:
+        if hashes & {communicator.comm_id for communicator in job.communicators if communicator.comm_id}:
             return at
     for at, job in last_first:
         if pids <= {process.pid for process in job.processes} or pids <= _pids_of_ras(job):
             return at
-    hosts = {short_name(member.host) for each in communicators for member in each.members.values()}
+    hosts = {short_name(member.host) for communicator in communicators for member in communicator.members.values()}
     if pids and max(pids) < 0 and len(jobs) == 1 and hosts <= {short_name(host) for host in jobs[0].hosts}:
         return 0  # metrics name no process
     return -1

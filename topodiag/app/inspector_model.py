@@ -59,10 +59,14 @@ def beside_model(job: Job) -> Inspection | None:
     inspection = job.inspection
     if inspection is None or not job.machines:
         return inspection
-    logged = {each.comm_id for each in job.communicators if each.comm_id and each.channels.coll > 0}
+    logged = {
+        communicator.comm_id
+        for communicator in job.communicators
+        if communicator.comm_id and communicator.channels.coll > 0
+    }
     if not any(comm.hash in logged for comm in inspection.communicators):
         return replace(inspection, not_beside=UNLOGGED)
-    limited = next((given for each in job.processes for given in each.settings.values() if _limits(given)), None)
+    limited = next((given for process in job.processes for given in process.settings.values() if _limits(given)), None)
     if limited is not None:
         why = f"the application limits a communicator: {limited.name} {limited.value}"
         return replace(inspection, not_beside=why)

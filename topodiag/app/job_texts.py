@@ -42,9 +42,9 @@ def step_waits(intake: Intake) -> Beside[StepWaits]:
 def with_step_waits(jobs: Sequence[Job], waits: Sequence[StepWaits]) -> tuple[Job, ...]:
     """The waits at the last job, which a trace of its communicators moves to theirs, or as a job of their own."""
     if not (jobs and waits):
-        size = max((each.rank for each in waits), default=-1) + 1
+        size = max((wait.rank for wait in waits), default=-1) + 1
         return _alone("profiler traces", size, step_waits=waits) if waits else tuple(jobs)
-    hashes = {each.comm for each in waits}
+    hashes = {wait.comm for wait in waits}
     known = [number for number, job in enumerate(jobs) if hashes & _hashes(job)]
     at = known[-1] if known else len(jobs) - 1
     return (*jobs[:at], replace(jobs[at], step_waits=tuple(waits)), *jobs[at + 1 :])

@@ -155,7 +155,7 @@ def job_case(intake: Intake, options: LogOptions | None = None, on_progress: Rea
             if not beside or chosen.flight or chosen.save is not None:
                 raise
             return Case(jobs=with_beside(()), inputs=asked, not_observed=(*silent, NotObserved(PART, str(error))))
-        dumps = {each.path: each.name for each in found.flight}
+        dumps = {record.path: record.name for record in found.flight}
         records, problems = read_flight(tuple(dict.fromkeys((*dumps, *chosen.flight))), dumps)
         rebuilt = rebuild(found.facts, found.files, chosen.layout, descriptions(records))
         rebuilt = with_progress(rebuilt, plain)

@@ -150,7 +150,7 @@ def ask_links(size: int, *, machine: Machine | None = None, links: Sequence[Link
     """One buffer of `size` bytes over all tiers of the machine, or over the links given."""
     if machine is not None:
         return price_links(machine.tiers, float(size))
-    return price_links(tuple(Tier("given", each, 2, each.gbs, GIVEN) for each in links), float(size))
+    return price_links(tuple(Tier("given", link, 2, link.gbs, GIVEN) for link in links), float(size))
 
 
 # --- collectives ----------------------------------------------------------------------------------------------

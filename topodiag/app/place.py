@@ -168,7 +168,7 @@ def _asked_ranks(options: PlaceOptions, groups: tuple[Demand, ...]) -> int:
         return options.ranks
     if options.layout is not None and options.layout.dp:
         return options.layout.world
-    return max(int(each.groups.max()) for each in groups) + 1 if groups else 0
+    return max(int(group.groups.max()) for group in groups) + 1 if groups else 0
 
 
 def _left_over(opened: Opened, world: int) -> Cluster:

@@ -184,7 +184,7 @@ def _audited(read: LayoutRead, job: Job | None, case: Case, trained: Mapping[str
 
 def _without_step(outcome: Outcome) -> Outcome:
     """The outcome of a job that has no training step, whose share a finding could cost."""
-    priced = (replace(each.cost, step_share=None, communication_share=None) for each in outcome.findings)
+    priced = (replace(finding.cost, step_share=None, communication_share=None) for finding in outcome.findings)
     return replace(
         outcome, findings=tuple(replace(each, cost=cost) for each, cost in zip(outcome.findings, priced, strict=True))
     )
@@ -196,7 +196,7 @@ def _is_known(talk: Talk) -> bool:
 
 def _of(outcome: Outcome, job: Job) -> Outcome:
     """The outcome with its findings at the job that they are of, and the lines of its log that place their ranks."""
-    return replace(outcome, findings=tuple(_shown(each, job) for each in outcome.findings))
+    return replace(outcome, findings=tuple(_shown(finding, job) for finding in outcome.findings))
 
 
 def _shown(finding: Finding, job: Job) -> Finding:

@@ -96,7 +96,7 @@ def seen_of(ranks: RankHosts | None, job: Job | None) -> Seen:
         return seen
     seen = replace(seen, **_wires(job))
     small = int(np.bincount(ranks.host).max(initial=0)) <= RACK_GPUS
-    if not small or not any(each.mnnvl for each in job.communicators):
+    if not small or not any(communicator.mnnvl for communicator in job.communicators):
         return seen
     of = domains(job)
     return replace(seen, system=RACK_SYSTEM, domain=tuple(of.get(host, host) for host in ranks.hosts))

@@ -78,10 +78,10 @@ def _errors(answers: Sequence[RasAnswer]) -> tuple[Event, ...]:
 
 
 def _job_of(jobs: Sequence[Job], answer: RasAnswer) -> int:
-    hashes = {each.hash for each in answer.communicators if each.hash}
+    hashes = {communicator.hash for communicator in answer.communicators if communicator.hash}
     pids = {name[1] for name in _names(answer) if isinstance(name, tuple)}
     for at in reversed(range(len(jobs))):
-        if hashes & {each.comm_id for each in jobs[at].communicators if each.comm_id}:
+        if hashes & {communicator.comm_id for communicator in jobs[at].communicators if communicator.comm_id}:
             return at
     for at in reversed(range(len(jobs))):
         if pids and pids <= {process.pid for process in jobs[at].processes}:
@@ -109,8 +109,8 @@ def _apart(answers: Sequence[RasAnswer]) -> list[tuple[RasAnswer, ...]]:
 
 def _names(answer: RasAnswer) -> set[object]:
     """Communicators and processes that an answer names."""
-    made: set[object] = {each.hash for each in answer.communicators if each.hash}
-    members = [member.process for each in answer.communicators for member in each.members]
+    made: set[object] = {communicator.hash for communicator in answer.communicators if communicator.hash}
+    members = [member.process for communicator in answer.communicators for member in communicator.members]
     named = [*members, *answer.silent, *answer.dead, *(event.process for event in answer.events)]
     return made | {each.key for each in named if each is not None}
 
@@ -120,7 +120,7 @@ def _alike(one: RasAnswer, other: RasAnswer) -> bool:
 
 
 def _world_size(answer: RasAnswer) -> int:
-    return max([answer.processes, *(each.size for each in answer.communicators)])
+    return max([answer.processes, *(communicator.size for communicator in answer.communicators)])
 
 
 @dataclass(frozen=True, slots=True)

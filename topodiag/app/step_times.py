@@ -102,8 +102,8 @@ def with_steps(jobs: Sequence[Job], steps: Sequence[StepSeries]) -> tuple[Job, .
     own, since nothing says of which job they are. The starts of a log of several jobs are theirs in order."""
     made = list(jobs)
     rest: list[StepSeries] = []
-    for source in dict.fromkeys(each.source for each in steps):
-        own = tuple(each for each in steps if each.source == source)
+    for source in dict.fromkeys(step.source for step in steps):
+        own = tuple(step for step in steps if step.source == source)
         places = [number for number, job in enumerate(made) if source in job.files]
         places = places or ([0] if len(made) == 1 else [])
         if not places:
@@ -135,8 +135,8 @@ def _of_start(series: tuple[StepSeries, ...], number: int, jobs: int) -> tuple[S
     if jobs == 1:
         return series
     by_who: dict[tuple[int, str], list[StepSeries]] = {}
-    for each in series:
-        by_who.setdefault((each.rank, each.host), []).append(each)
+    for one_series in series:
+        by_who.setdefault((one_series.rank, one_series.host), []).append(one_series)
     if all(len(starts) == jobs for starts in by_who.values()):
         return tuple(starts[number] for starts in by_who.values())
     return series if number == jobs - 1 else ()

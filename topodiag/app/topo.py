@@ -81,8 +81,8 @@ class Topology:
 def result_of(*topologies: Topology) -> Result:
     """What was read of these, as a result in which nothing was judged."""
     return Result(
-        inputs=tuple(dict.fromkeys(piece for each in topologies for piece in each.inputs)),
-        not_observed=tuple(dict.fromkeys(gap for each in topologies for gap in each.not_observed)),
+        inputs=tuple(dict.fromkeys(piece for topology in topologies for piece in topology.inputs)),
+        not_observed=tuple(dict.fromkeys(gap for topology in topologies for gap in topology.not_observed)),
     )
 
 
@@ -179,8 +179,8 @@ def check_topology(path: str, *, version: str = "", against: str | None = None) 
 
 def _answered(outcomes: tuple[Outcome, ...]) -> tuple[Outcome, ...]:
     """Without the unknowns of checks that the file answers: what a node's sysfs would say is then no question."""
-    told = {each.check for each in outcomes if each.status in (Status.CLEAN, Status.FINDING)}
-    return tuple(each for each in outcomes if each.status is not Status.UNKNOWN or each.check not in told)
+    told = {outcome.check for outcome in outcomes if outcome.status in (Status.CLEAN, Status.FINDING)}
+    return tuple(outcome for outcome in outcomes if outcome.status is not Status.UNKNOWN or outcome.check not in told)
 
 
 def _file_of(node: Node, path: str) -> tuple[NcclFile, tuple[NotObserved, ...]]:

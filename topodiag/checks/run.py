@@ -119,7 +119,9 @@ def _without_job(node: Node) -> Iterator[Outcome]:
 
 def _named(outcome: Outcome) -> Outcome:
     """The outcome of a job with the job's name in its findings."""
-    findings = tuple(replace(each, where=replace(each.where, jobs=(outcome.node,))) for each in outcome.findings)
+    findings = tuple(
+        replace(finding, where=replace(finding.where, jobs=(outcome.node,))) for finding in outcome.findings
+    )
     return replace(outcome, findings=findings) if findings else outcome
 
 
@@ -149,14 +151,14 @@ def _folded(findings: Sequence[Finding]) -> Finding:
     first = findings[0]
     if len(findings) == 1:
         return first
-    nodes = tuple(dict.fromkeys(node for each in findings for node in each.where.nodes))
+    nodes = tuple(dict.fromkeys(node for finding in findings for node in finding.where.nodes))
     jobs: dict[str, None] = dict.fromkeys(first.where.jobs)
     evidence = dict.fromkeys(first.evidence)
-    for each in findings[1:]:
+    for finding in findings[1:]:
         known = len(jobs)
-        jobs.update(dict.fromkeys(each.where.jobs))
+        jobs.update(dict.fromkeys(finding.where.jobs))
         if len(jobs) > known:
-            evidence.update(dict.fromkeys(each.evidence[:1]))
+            evidence.update(dict.fromkeys(finding.evidence[:1]))
     return replace(
         first,
         where=replace(first.where, nodes=nodes, jobs=tuple(jobs)),

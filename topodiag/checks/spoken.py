@@ -32,7 +32,7 @@ def spoken(outcome: Outcome, dialect: Dialect) -> Outcome:
     if outcome.check in dialect.checks:
         why = dialect.checks[outcome.check]
         return replace(outcome, status=Status.NOT_APPLICABLE, findings=(), why=why, coverage=None)
-    findings = tuple(said(each, dialect) for each in outcome.findings)
+    findings = tuple(said(finding, dialect) for finding in outcome.findings)
     return replace(outcome, why=dialect.reason(outcome.why), findings=findings)
 
 
@@ -78,10 +78,12 @@ def _retold(value: Any, dialect: Dialect) -> Any:
 def told(result: Result) -> Result:
     """The result with what no check says, reasons of gaps and of harmless lines, and what was made of measured runs, in
     the words of those whose evidence it is. Findings and the verdict have theirs before."""
-    makers = case_makers(Case(result.nodes, result.jobs, runs=tuple(each.run for each in result.benchmarks)))
+    makers = case_makers(Case(result.nodes, result.jobs, runs=tuple(benchmark.run for benchmark in result.benchmarks)))
     if Maker.AMD not in makers:
         return result
-    runs = tuple(retold(each, AMD if run_maker(each.run) is Maker.AMD else NVIDIA) for each in result.benchmarks)
+    runs = tuple(
+        retold(benchmark, AMD if run_maker(benchmark.run) is Maker.AMD else NVIDIA) for benchmark in result.benchmarks
+    )
     if makers != {Maker.AMD}:
         return replace(result, benchmarks=runs)
     return replace(

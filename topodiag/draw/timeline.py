@@ -54,7 +54,9 @@ class _Axis:
 
 def draw_timeline(moments: Sequence[Moment], *, prefix: str = "") -> str:
     """The picture, "" for fewer than two events with a time that tell of a fault: one alone has no order to show."""
-    shown = [each for each in moments if each.time is not None and 0 <= each.time <= LAST_S and not each.frames]
+    shown = [
+        moment for moment in moments if moment.time is not None and 0 <= moment.time <= LAST_S and not moment.frames
+    ]
     if len(shown) < 2:
         return ""
     shown.sort(key=lambda each: each.time or 0.0)
@@ -169,7 +171,7 @@ def _mark(canvas: Canvas, mark: _Mark, is_first: bool) -> None:
 
 
 def _list(canvas: Canvas, marks: Sequence[_Mark], y: float) -> float:
-    dated = len({int((each.time or 0.0) // 86_400) for mark in marks for each in mark.moments}) > 1
+    dated = len({int((moment.time or 0.0) // 86_400) for mark in marks for moment in mark.moments}) > 1
     host = 166 if dated else 96
     what = host + 156
     for mark in marks:
@@ -196,7 +198,7 @@ def _notes(  # noqa: PLR0917 - what was drawn of what there was
     canvas: Canvas, moments: Sequence[Moment], shown: Sequence[Moment], hosts: Sequence[str], marks: Sequence[_Mark],
     y: float,
 ) -> float:  # fmt: skip
-    untimed = sum(each.time is None for each in moments)
+    untimed = sum(moment.time is None for moment in moments)
     words = [f"{plural(len(marks) - MOST_MARKS, 'more mark')} not drawn"] if len(marks) > MOST_MARKS else []
     words += [f"{plural(len(hosts) - MOST_LANES, 'more host')} not drawn"] if len(hosts) > MOST_LANES else []
     words += [f"{plural(untimed, 'event')} without a time"] if untimed else []

@@ -146,7 +146,7 @@ class Rows(Tables):
 
     def parse(self, blob: Blob) -> Parsed[Table]:
         parsed = super().parse(blob)
-        parsed.records[:] = [each for each in parsed.records if _is_known(each)]
+        parsed.records[:] = [record for record in parsed.records if _is_known(record)]
         return parsed
 
 
@@ -241,8 +241,8 @@ def _row_of(number: int, line: str) -> _Keyed | None:
     pairs = list(_PAIR.finditer(line)) or (list(_TIMED.finditer(line)) if "ank" in line else [])
     if pairs:
         cells = {
-            f"{each[1]}_{each[3]}" if each.re.pattern == _TIMED.pattern else each[1]: each[2].strip('"[]')
-            for each in pairs
+            f"{pair[1]}_{pair[3]}" if pair.re.pattern == _TIMED.pattern else pair[1]: pair[2].strip('"[]')
+            for pair in pairs
         }
         label = line[: pairs[0].start()]
     else:

@@ -50,12 +50,12 @@ def _renamed(node: Digest, names: Mapping[str, str], known: dict[tuple[object, .
     if all(old == new for old, new in names.items()):
         return node
     facts = []
-    for each in node.facts:
-        at = (tuple(names.items()), each)
+    for fact in node.facts:
+        at = (tuple(names.items()), fact)
         if at not in known:
-            known[at] = _facts(each, names)
+            known[at] = _facts(fact, names)
         facts.append(known[at])
-    counters = tuple(replace(each, key=_key(each.family, each.key, names)) for each in node.counters)
+    counters = tuple(replace(counter, key=_key(counter.family, counter.key, names)) for counter in node.counters)
     values = tuple((_key(family, key, names), family) for key, family in node.counted.values)
     counted = replace(node.counted, values=values)
     carried = tuple((_part(part, names), count) for part, count in node.carried)

@@ -248,7 +248,9 @@ def _rate(
     family, part, name, unit = fact
     and_bytes = "" if np.isnan(bytes_) else f" and {spell_bytes(int(bytes_))}"
     hours = (node.uptime_s or 0.0) / 3600
-    source = next((each.source for each in node.counters if each.family == family and each.key == fact[1:]), "")
+    source = next(
+        (counter.source for counter in node.counters if counter.family == family and counter.key == fact[1:]), ""
+    )
     return Outlier(
         family, name, (part,),
         f"{number(count)} in {plural(round(hours), 'hour')}{and_bytes}", f"{number(usual)} an hour",
@@ -301,7 +303,7 @@ def _values_of(own: Sequence[tuple[Column, Split, list[Mask]]], at: int) -> tupl
     values: dict[tuple[str, str], dict[str, None]] = {}
     for column, split, _ in own:
         values.setdefault((column.family, column.key), {})[split.groups[at]] = None
-    return tuple(", ".join(each) for each in values.values())
+    return tuple(", ".join(value) for value in values.values())
 
 
 def _places(nodes: Sequence[Digest], roots: Sequence[str]) -> dict[str, list[str | None]]:

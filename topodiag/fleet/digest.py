@@ -92,7 +92,7 @@ class Digest:
     @property
     def is_empty(self) -> bool:
         """Whether the capture holds nothing: what it passes for would be a healthy node."""
-        told = [each for each in self.facts if each != _NOT_SHOWN]
+        told = [fact for fact in self.facts if fact != _NOT_SHOWN]
         return not (told or self.numbers or self.counters or self.counted.values or self.findings or self.unexplained)
 
 
@@ -134,7 +134,7 @@ def digest_of(node: Node, path: str, answers: Answers = Answers()) -> Digest:  #
         carried=carried,
         uptime_s=node.os.uptime_s.value,
         findings=tuple(found for outcome in outcomes for found in outcome.findings),
-        unexplained=tuple(each for each in troubles((node,), outcomes) if not each.harmless),
+        unexplained=tuple(trouble for trouble in troubles((node,), outcomes) if not trouble.harmless),
     )
 
 
@@ -173,13 +173,17 @@ def of_counters(counters: Mapping[Counter, Reading]) -> Counted:
     """What a digest keeps of them."""
     errors = {at: each for at, each in counters.items() if at[1][2] in ERRORS}
     read = tuple(((part, key, unit), family) for family, (part, key, unit) in errors)
-    return tuple(each for each in errors.values() if each.value), Facts("counters", read), _carried(counters.values())
+    return (
+        tuple(error for error in errors.values() if error.value),
+        Facts("counters", read),
+        _carried(counters.values()),
+    )
 
 
 def _carried(counters: Iterable[Reading]) -> Carried:
     """Both directions together; where several count the same part, the one who saw most."""
     by_part: dict[str, dict[str, float]] = {}
-    for part, key, value in ((each.key[0], each.key[1], each.value) for each in counters):
+    for part, key, value in ((counter.key[0], counter.key[1], counter.value) for counter in counters):
         if key in _TRAFFIC:
             who, size = _TRAFFIC[key]
             own = by_part.setdefault(part, {})

@@ -38,8 +38,10 @@ _OF_THE_WHOLE = ("GPU001", "NIC005", "NVL005", "GDR001", "HST", "NIC004")
 
 def explained(outliers: Sequence[Outlier], nodes: Sequence[Digest]) -> list[Outlier]:
     """The outliers, those marked that a warning or an error of every node they are of has told already."""
-    found = {node.host: [each for each in node.findings if each.severity >= Severity.WARNING] for node in nodes}
-    return [_explained(each, found) for each in outliers]
+    found = {
+        node.host: [finding for finding in node.findings if finding.severity >= Severity.WARNING] for node in nodes
+    }
+    return [_explained(outlier, found) for outlier in outliers]
 
 
 def _explained(outlier: Outlier, found: Mapping[str, Sequence[Finding]]) -> Outlier:

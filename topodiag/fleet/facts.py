@@ -131,10 +131,10 @@ def _command_line(line: Fact[str]) -> Rows:
 
 def _settings(node: Node) -> Rows:
     """What nccl.conf gives every job of the node; the environment is that of whoever captured it."""
-    for each in node.settings:
-        if each.scope == "environment" or each.scope.startswith("process "):
+    for setting in node.settings:
+        if setting.scope == "environment" or setting.scope.startswith("process "):
             continue
-        yield NodeFact("nccl.conf", "", each.name, text_of(each.value), source=str(each.origin))
+        yield NodeFact("nccl.conf", "", setting.name, text_of(setting.value), source=str(setting.origin))
 
 
 def kernel_log(node: Node) -> Rows:

@@ -54,7 +54,7 @@ def read_fleet(
     None: all cores; `dask` is `local`, `slurm` or a scheduler's address. `on_read` gets how many of how many captures
     were read. The same result for any number of workers. Raises InputError where there is none, TopodiagError when a
     worker dies."""
-    places = list(dict.fromkeys(each for path in paths for each in _places(path)))
+    places = list(dict.fromkeys(place for path in paths for place in _places(path)))
     chunk = _DASK_CHUNK if dask else CHUNK
     tasks = [places[at : at + chunk] for at in range(0, len(places), chunk)]
     pool = Pool()
@@ -132,7 +132,7 @@ def _read(place: str) -> list[Digest]:
     found = captures(intake)
     if not found.captures:
         raise refusal(intake, NODE_KINDS, "evidence of a node", found.aside)
-    return [_digest(evidence_of(each, intake), each.name) for each in found.captures]
+    return [_digest(evidence_of(capture, intake), capture.name) for capture in found.captures]
 
 
 def _digest(evidence: Evidence, name: str) -> Digest:
@@ -148,7 +148,7 @@ def _input(evidence: Evidence, name: str) -> Input:
 
 
 def _shared(digest: Digest, pool: Pool) -> Digest:
-    facts = tuple(pool.shared(each) for each in digest.facts)
+    facts = tuple(pool.shared(fact) for fact in digest.facts)
     return replace(digest, facts=facts, counted=pool.shared(digest.counted))
 
 
@@ -182,5 +182,5 @@ def _named(node: Digest, host: str) -> Digest:
     """The node, and its findings, under this name."""
     if node.host == host:
         return node
-    findings = tuple(replace(each, where=replace(each.where, nodes=(host,))) for each in node.findings)
+    findings = tuple(replace(finding, where=replace(finding.where, nodes=(host,))) for finding in node.findings)
     return replace(node, host=host, findings=findings)

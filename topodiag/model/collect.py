@@ -67,10 +67,10 @@ class Collection:
     @property
     def complete(self) -> bool:
         """Whether there is a bundle of every node. It says nothing of their health."""
-        return all(each.state is State.ANSWERED for each in self.answers)
+        return all(answer.state is State.ANSWERED for answer in self.answers)
 
     def of(self, state: State) -> Iterator[NodeAnswer]:
-        return (each for each in self.answers if each.state is state)
+        return (answer for answer in self.answers if answer.state is state)
 
 
 class Program(msgspec.Struct, frozen=True, kw_only=True):
@@ -124,7 +124,9 @@ def document(collection: Collection) -> bytes:
         answers=collection.answers,
         before=collection.before,
         stopped=collection.stopped,
-        not_observed=tuple(Silent(what=each.node, why=each.why) for each in collection.answers if not each.file),
+        not_observed=tuple(
+            Silent(what=answer.node, why=answer.why) for answer in collection.answers if not answer.file
+        ),
     )
     return msgspec.json.format(msgspec.json.encode(made), indent=1) + b"\n"
 

@@ -82,8 +82,8 @@ def _told(series: StepSeries) -> list[tuple[Step, float]]:
     """The steps after the warm-up with their waiting; none where some do not say it."""
     if series.unit != "s" or series.smoothed:
         return []
-    steps = [each for each in series.steps[warm_up(len(series.steps)) :] if not each.opens]
-    told = [(each, each.waited) for each in steps if each.waited is not None]
+    steps = [step for step in series.steps[warm_up(len(series.steps)) :] if not step.opens]
+    told = [(step, step.waited) for step in steps if step.waited is not None]
     return told if len(told) == len(steps) else []
 
 

@@ -160,7 +160,7 @@ class Inspection:
 
     @cached_property
     def missing(self) -> int:
-        return sum(each.missing for each in self.communicators)
+        return sum(communicator.missing for communicator in self.communicators)
 
     @cached_property
     def hours(self) -> tuple[int, ...]:

@@ -108,7 +108,7 @@ def _table(several: Iterator[StepSeries]) -> _Table | None:
     seconds = seconds.reshape(len(rows), len(named), len(rows[0]))
     whole = seconds.sum(axis=1)
     names, kinds = [*named], [*named.values()]
-    if all(each.unit == "s" for each in series):
+    if all(one_series.unit == "s" for one_series in series):
         total = np.array([[step.value for step in row] for row in rows])
         seconds = np.concatenate([seconds, np.clip(total - whole, 0, None)[:, None, :]], axis=1)
         names, kinds, whole = [*names, _REST], [*kinds, PartOf.REST], total
@@ -118,7 +118,7 @@ def _table(several: Iterator[StepSeries]) -> _Table | None:
 
 def _common(series: Sequence[StepSeries]) -> list[list[Step]]:
     """By rank, the steps after the warm-up that all ranks print."""
-    by_number = [{step.number: step for step in each.steps} for each in series]
+    by_number = [{step.number: step for step in one_series.steps} for one_series in series]
     numbers = sorted(set.intersection(*(set(each) for each in by_number)))
     numbers = numbers[warm_up(len(numbers)) :]
     return [[each[number] for number in numbers] for each in by_number]

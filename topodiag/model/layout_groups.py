@@ -42,7 +42,7 @@ def _role(name: str) -> Role:
     parts = [BY_NAME[each] for each in together]
     if len(parts) == 1:
         return parts[0].role
-    return Role.DP if "dp" in together and all(each.repeats_weights for each in parts) else Role.OTHER
+    return Role.DP if "dp" in together and all(part.repeats_weights for part in parts) else Role.OTHER
 
 
 _ROLES = {name: role for name in (*_DENSE, *_EXPERT) if (role := _role(name)) is not Role.OTHER}

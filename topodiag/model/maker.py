@@ -98,7 +98,7 @@ def dialect_of_all(nodes: Sequence[Node], jobs: Sequence[Job], runs: Sequence[Be
     """The dialect of a whole answer: AMD's where all that it rests on is of AMD."""
     from topodiag.model.case import Case  # noqa: PLC0415 - a case is made of what has makers
 
-    case = Case(tuple(nodes), tuple(jobs), runs=tuple(each.run for each in runs))
+    case = Case(tuple(nodes), tuple(jobs), runs=tuple(run.run for run in runs))
     return AMD if case_makers(case) == {Maker.AMD} else NVIDIA
 
 

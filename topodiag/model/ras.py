@@ -99,7 +99,7 @@ class RasAnswer:
 
 def answered(answers: Sequence[RasAnswer]) -> tuple[int, int] | None:
     """How many ranks the last answer has data of, and of how many; None where no answer counts them."""
-    last = next((each for each in reversed(answers) if each.form != MONITOR), None)
+    last = next((answer for answer in reversed(answers) if answer.form != MONITOR), None)
     if last is None:
         return None
     world = max(last.communicators, key=lambda comm: comm.size, default=None)
@@ -113,7 +113,9 @@ def answered(answers: Sequence[RasAnswer]) -> tuple[int, int] | None:
 def launches_go_on(answers: Sequence[RasAnswer]) -> bool | None:
     """Whether ranks launched operations between the first and the last answer that counts them; None where fewer than
     two do: text counts what is not in order alone."""
-    counted = [{comm.hash: _launches(comm) for comm in each.communicators} for each in answers if each.form == "json"]
+    counted = [
+        {comm.hash: _launches(comm) for comm in answer.communicators} for answer in answers if answer.form == "json"
+    ]
     if len(counted) < 2:
         return None
     first, last = counted[0], counted[-1]

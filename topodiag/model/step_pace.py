@@ -96,7 +96,7 @@ class Pace:
         take longer."""
         if len(self.levels) < 2:
             return 1.0
-        return max(self.levels[-1].cost / min(each.cost for each in self.levels[:-1]), 1.0)
+        return max(self.levels[-1].cost / min(level.cost for level in self.levels[:-1]), 1.0)
 
 
 def pace_of(series: StepSeries) -> Pace:
@@ -128,7 +128,7 @@ def pace_of(series: StepSeries) -> Pace:
 
 
 def _for_data(steps: list[Step], costs: Floats) -> float:
-    waited = np.array([-1.0 if each.waited is None else each.waited for each in steps])
+    waited = np.array([-1.0 if step.waited is None else step.waited for step in steps])
     fast = float(np.quantile(costs, FAST))
     beyond = np.clip(costs - fast, 0, None)
     if (waited < 0).any() or (waited > costs).any() or float(beyond.mean()) < (CHANGED - 1) * fast:
@@ -260,7 +260,7 @@ def says_pace(pace: Pace) -> tuple[str, ...]:
     lead = f"steps {first} to {last} ({plural(len(series.steps), 'line')}{start}): "
     if len(pace.levels) > 1:
         made = [
-            lead + ", then ".join(spell_pace(value_of(each.cost, series.unit), series.unit) for each in pace.levels)
+            lead + ", then ".join(spell_pace(value_of(level.cost, series.unit), series.unit) for level in pace.levels)
         ]
     else:
         spread = (pace.high - pace.low) / pace.typical

@@ -66,7 +66,7 @@ class StepSeries:
     @property
     def costs(self) -> tuple[float, ...]:
         """What each step took, in seconds, or in a unit of which only ratios count."""
-        return tuple(each.value if self.unit == "s" else 1 / each.value for each in self.steps)
+        return tuple(step.value if self.unit == "s" else 1 / step.value for step in self.steps)
 
     @property
     def who(self) -> str:

@@ -145,12 +145,12 @@ class Audit:
     @property
     def waited_us(self) -> float:
         """Communication that a step waits for."""
-        return fsum(each.step_us for each in self.dimensions)
+        return fsum(dimension.step_us for dimension in self.dimensions)
 
     @property
     def best_us(self) -> float:
         """The same under the map to compare with; the layout itself where that is no better."""
-        return min(fsum(each.best_us for each in self.dimensions), self.waited_us)
+        return min(fsum(dimension.best_us for dimension in self.dimensions), self.waited_us)
 
     @property
     def step_us(self) -> float:
@@ -195,9 +195,9 @@ class Audit:
     def _spread_out(self) -> bool:
         """Whether a group that must stay together is spread over domains for more than MATTERS of a step."""
         more = fsum(
-            each.step_us - fsum(whole_us(self.cluster, cost.demand) for cost in each.now)
-            for each in self.dimensions
-            if each.demand.keep_together
+            dimension.step_us - fsum(whole_us(self.cluster, cost.demand) for cost in dimension.now)
+            for dimension in self.dimensions
+            if dimension.demand.keep_together
         )
         return more > MATTERS * self.step_us
 
@@ -235,7 +235,7 @@ def audit(cluster: Cluster, talk: Talk, assignment: Assignment, *, name: str = "
     best_map = compare_with(cluster, talk, assignment)
     best = price_placement(cluster, demands, best_map)
     dimensions = tuple(_dimensions(cluster, assignment, best_map, now, best))
-    if best.step_us >= now.step_us * (1 - ALIKE) and not any(each.split.size for each in dimensions):
+    if best.step_us >= now.step_us * (1 - ALIKE) and not any(dimension.split.size for dimension in dimensions):
         # The layout is as good: what the other map gives to one dimension it takes from another. It stays the map to
         # compare rails with, which cost nothing where a group meets further out than they part.
         dimensions = tuple(_dimensions(cluster, assignment, assignment, now, now))
@@ -311,15 +311,15 @@ def names_of(cluster: Cluster, assignment: Assignment, ranks: Ints) -> tuple[str
 def _worst(cluster: Cluster, assignment: Assignment, dimensions: Sequence[DimensionAudit]) -> Misplacement | None:
     """The group that loses most against the slowest of its dimension in the map."""
     found: Misplacement | None = None
-    for each in dimensions:
-        number = each.slowest
-        now, best = float(each.group_us[number]), each.best_us
+    for dimension in dimensions:
+        number = dimension.slowest
+        now, best = float(dimension.group_us[number]), dimension.best_us
         if now - best <= ALIKE_US or (found is not None and now - best <= found.now_us - found.best_us):
             continue
-        ranks = each.groups[number]
+        ranks = dimension.groups[number]
         found = Misplacement(
-            each.dimension, number, tuple(ranks.tolist()), names_of(cluster, assignment, ranks),
-            level_name(cluster, int(each.levels[number])), now, best,
+            dimension.dimension, number, tuple(ranks.tolist()), names_of(cluster, assignment, ranks),
+            level_name(cluster, int(dimension.levels[number])), now, best,
         )  # fmt: skip
     return found
 
@@ -331,10 +331,10 @@ def _could(cluster: Cluster, assignment: Assignment, dimensions: Sequence[Dimens
     nodes = cluster.node_of(assignment.slot)
     gpus = cluster.gpu_of(assignment.slot)
     tried: set[tuple[int, int]] = set()
-    for each in dimensions:
-        one = int(each.groups[0, 0])
+    for dimension in dimensions:
+        one = int(dimension.groups[0, 0])
         far = cluster.level_between(np.full(nodes.shape, nodes[one]), nodes)
-        far[each.groups[0]] = 0  # within its group a rank may sit anywhere
+        far[dimension.groups[0]] = 0  # within its group a rank may sit anywhere
         for level in np.unique(far[far > 0]).tolist():
             for alike in (True, False):
                 there = np.flatnonzero((far == level) & ((gpus == gpus[one]) == alike))

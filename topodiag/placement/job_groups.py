@@ -105,20 +105,22 @@ def _nested(inner: Ints, outer: Ints) -> bool:
 
 
 def _families(job: Job) -> tuple[list[_Family], list[str]]:
-    parents = {(each.parent, each.role) for each in job.communicators if each.parent >= 0}
+    parents = {
+        (communicator.parent, communicator.role) for communicator in job.communicators if communicator.parent >= 0
+    }
     by: dict[tuple[str, int], list[Communicator]] = defaultdict(list)
     unsure, torn = 0, 0
-    for each in job.communicators:
-        if each.role not in BY_ROLE or each.nranks < 2:
+    for communicator in job.communicators:
+        if communicator.role not in BY_ROLE or communicator.nranks < 2:
             continue
-        if each.parent < 0 and (each.index, each.role) in parents:
+        if communicator.parent < 0 and (communicator.index, communicator.role) in parents:
             continue  # what the others were split from, whatever its name
-        if each.role_sure is Confidence.LOW:
+        if communicator.role_sure is Confidence.LOW:
             unsure += 1
-        elif (each.ranks < 0).any() or (each.ranks >= job.world_size).any():
+        elif (communicator.ranks < 0).any() or (communicator.ranks >= job.world_size).any():
             torn += 1
         else:
-            by[BY_ROLE[each.role].name, each.nranks].append(each)
+            by[BY_ROLE[communicator.role].name, communicator.nranks].append(communicator)
     largest = {role: max(size for other, size in by if other == role) for role, _ in by}
     made = []
     for (role, size), family in by.items():

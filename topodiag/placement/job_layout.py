@@ -24,7 +24,7 @@ _MOST_COMPARED = 64
 
 def layout_of_job(job: Job) -> Layout | None:
     """The sizes and the order that the job's communicators show, None where they leave a doubt."""
-    sure = [each for each in job.communicators if _is_sure(each, job.world_size)]
+    sure = [communicator for communicator in job.communicators if _is_sure(communicator, job.world_size)]
     sizes = dict.fromkeys(NAMES, 1)
     for each in sure:
         name = BY_ROLE[each.role].name
@@ -49,7 +49,7 @@ def _ordered(sizes: dict[str, int], groups: Sequence[Communicator], world_size: 
     """The layout of these sizes whose groups are those of the job; None where no order makes them."""
     spread = [name for name in RANKED if sizes[name] > 1]
     alone = [name for name in NAMES if name not in spread]
-    rows = [(each.role, np.asarray(each.ranks, np.int64)) for each in groups]
+    rows = [(group.role, np.asarray(group.ranks, np.int64)) for group in groups]
     for names in permutations(spread):
         try:
             layout = Layout(**sizes, order="-".join((*names, *alone))).for_world(world_size)

@@ -32,7 +32,7 @@ def cluster_of(
         source = machine.inside.source
         levels.append(Level("nvlink", domain.group, inside.alpha_us, inside.gbs, domain.names, 1.0, source))
     levels += _network(partitions, machine, oversubscription, len(facts.nodes))
-    switched = sum(each.kind != "nvlink" for each in levels) > 1
+    switched = sum(level.kind != "nvlink" for level in levels) > 1
     if switched and oversubscription is None and not any(each.oversubscription for each in partitions):
         notes.append("no oversubscription is known: what enters a switch is taken to leave it (--oversubscription)")
     numbers = np.arange(len(facts.nodes), dtype=np.int64)

@@ -157,7 +157,7 @@ class _Turning:
         for rail in range(self.rails):
             without = [name for name in domains if has[name][rail] <= shared[rail]]
             options = [list(self.brought(domains[name], rail, has[name] - shared)) for name in without]
-            several = product(*options) if len(options) <= 2 else [tuple(each[0] for each in options if each)]
+            several = product(*options) if len(options) <= 2 else [tuple(option[0] for option in options if option)]
             for change in islice(several, MOST_OPTIONS):
                 if len(change) < len(without):
                     continue
@@ -189,8 +189,8 @@ class _Turning:
         return False
 
     def mended(self, groups: Sequence[int], depth: int, settled: frozenset[int]) -> bool:
-        self.tries -= 1 + sum(len(self.rows[each].ranks) for each in groups) // RANKS_PER_TRY
-        return self.tries >= 0 and all(self.mend(each, depth, settled) for each in groups)
+        self.tries -= 1 + sum(len(self.rows[group].ranks) for group in groups) // RANKS_PER_TRY
+        return self.tries >= 0 and all(self.mend(group, depth, settled) for group in groups)
 
     def exchanged(self, number: int) -> bool:
         """Whether the group keeps to its rails once its ranks in a node have changed places with as many of another

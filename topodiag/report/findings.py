@@ -29,13 +29,13 @@ def draw_findings(
     """The first fault whole; below it a line for each other one, for what follows from it, and last for each note
     (info). With -v all whole, neighbours of one kind and one fix with one heading. `places` shorten where the evidence
     stands."""
-    worst = [each for each in findings if each.severity is not Severity.INFO]
+    worst = [finding for finding in findings if finding.severity is not Severity.INFO]
     whole = findings if page.style.verbose else worst[:1]
     for _, group in groupby(whole, key=lambda f: (f.id, f.severity, f.confidence, f.fix)):
         page.blank()
         _draw_group(page, list(group), several_nodes, places)
     if not page.style.verbose:
-        notes = [each for each in findings if each.severity is Severity.INFO]
+        notes = [finding for finding in findings if finding.severity is Severity.INFO]
         _draw_lines(page, [*worst[1:], *notes], several_nodes)
 
 

@@ -16,7 +16,7 @@ class Places:
 
     def __init__(self, result: Result) -> None:
         paths = [path for job in result.jobs for path in job.files]
-        paths += [each.run.source for each in result.benchmarks if each.run.source]
+        paths += [benchmark.run.source for benchmark in result.benchmarks if benchmark.run.source]
         told = [line.source for finding in result.findings for line in finding.evidence]
         self._files = set(paths) | {item.path for item in result.inputs}
         self._root = _shared([*paths, *(source for source in told if os.path.isabs(source))])

@@ -253,11 +253,11 @@ def _order(part: Part) -> tuple[int, str, int]:
 
 def _fault(group: tuple[Part, ...], runs: Sequence[JudgedRun], own: int) -> Fault:
     """`own` of its slow runs are explained by no fault before it."""
-    shares = [each.share for each in runs if each.share is not None]
-    rounds = tuple(sorted({each.round for each in runs}))
+    shares = [run.share for run in runs if run.share is not None]
+    rounds = tuple(sorted({run.round for run in runs}))
     return Fault(
         parts=group,
-        runs=tuple(each.run.id for each in runs),
+        runs=tuple(run.run.id for run in runs),
         rounds=rounds,
         share=median(shares) if shares else None,
         confirmed=own >= LEAST_SLOW and len(places(group)) == 1 and len(rounds) > 1 and _partners(group[0], runs),
@@ -274,8 +274,8 @@ def _partners(part: Part, runs: Sequence[JudgedRun]) -> bool:
     racks, the NVLink of a node as a whole) must be slow once more instead: by chance a run is slow twice in one sweep
     of a hundred."""
     if part.kind in {"path", "between", "board"}:
-        return len({each.round for each in runs}) >= LEAST_ALONE
-    return len({(each.run.nodes, each.run.gpus) for each in runs}) > 1
+        return len({run.round for run in runs}) >= LEAST_ALONE
+    return len({(run.run.nodes, run.run.gpus) for run in runs}) > 1
 
 
 def _gaps(judged: Sequence[JudgedRun]) -> list[Gap]:

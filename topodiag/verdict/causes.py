@@ -78,7 +78,7 @@ def _at_its_place(tree: Tree, scene: Scene) -> Finding:
         return root
     [node], own = named, [each.finding for each in tree.below if each.finding.where.nodes]
     hosts = [hosts for name, hosts in scene.hosts_of_jobs.items() if name in root.where.jobs or not root.where.jobs]
-    if not (any(each.id.startswith(_ON_HARDWARE) for each in own) or (hosts and all(each == {node} for each in hosts))):
+    if not (any(each.id.startswith(_ON_HARDWARE) for each in own) or (hosts and all(host == {node} for host in hosts))):
         return root
     name = own[0].where.nodes[0]
     message = _A_NODE.sub(name, root.message, count=1)
@@ -154,8 +154,8 @@ class _Devices:
 
     def __init__(self, scene: Scene, findings: Sequence[Finding] = ()) -> None:
         self._places: dict[str, set[frozenset[str]]] = defaultdict(set)
-        for each in findings:
-            self._places[each.id].add(scene.nodes(each))
+        for finding in findings:
+            self._places[finding.id].add(scene.nodes(finding))
         self._scene = scene
         self._bus: dict[tuple[str, str], str] = {}
         for node in scene.case.nodes:

@@ -109,9 +109,9 @@ def normal_runs(scene: Scene, benchmarks: Sequence[Benchmark], hosts: Iterable[s
     wanted = scene.hosts(hosts)
     return tuple(
         where
-        for each in benchmarks
-        if each.verdict == "normal" and wanted and wanted <= scene.hosts(each.run.hosts)
-        for where in [each.run.origin]
+        for benchmark in benchmarks
+        if benchmark.verdict == "normal" and wanted and wanted <= scene.hosts(benchmark.run.hosts)
+        for where in [benchmark.run.origin]
         if where is not None
     )[:MAX_LINES]
 

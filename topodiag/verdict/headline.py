@@ -65,9 +65,11 @@ def headline(
 
 def _unknown_words(benchmarks: Sequence[Benchmark]) -> str:
     """What the first run reaches that could not be judged, and what is missing to judge it; "" without one."""
-    for each in benchmarks:
-        if each.verdict == "unknown" and each.why and each.run.top is not None:
-            return f"{each.run.collective or 'the benchmark'} reaches {in_gbs(each.run.top[1])}; {each.why}"
+    for benchmark in benchmarks:
+        if benchmark.verdict == "unknown" and benchmark.why and benchmark.run.top is not None:
+            return (
+                f"{benchmark.run.collective or 'the benchmark'} reaches {in_gbs(benchmark.run.top[1])}; {benchmark.why}"
+            )
     return ""
 
 
@@ -108,7 +110,7 @@ def _step_words(scene: Scene) -> str:
 
 
 def healthy_words(benchmarks: Sequence[Benchmark], scene: Scene) -> str:
-    normal = [each for each in benchmarks if each.verdict == "normal" and each.run.top is not None]
+    normal = [benchmark for benchmark in benchmarks if benchmark.verdict == "normal" and benchmark.run.top is not None]
     measured = ""
     if normal:
         best = max(normal, key=lambda each: (each.run.top or (0, 0.0))[1])
@@ -130,10 +132,10 @@ def seen_words(scene: Scene) -> str:
 def loss_words(benchmarks: Sequence[Benchmark]) -> str:
     """`all_reduce reaches 285.6 of 476.8 GB/s (-40%)`, of the run that lost most; "" where none is low."""
     low = [
-        (1 - made / wanted, each, made, wanted)
-        for each in benchmarks
-        if each.verdict == "low" and each.expected is not None
-        for made, wanted in [_reached(each)]
+        (1 - made / wanted, benchmark, made, wanted)
+        for benchmark in benchmarks
+        if benchmark.verdict == "low" and benchmark.expected is not None
+        for made, wanted in [_reached(benchmark)]
         if wanted > 0
     ]
     if not low:

@@ -26,7 +26,7 @@ def joined(result: Result, case: Case) -> tuple[str, ...]:
     flight = len({record.rank for job in case.jobs for record in job.flight})
     made += [f"flight recorder {plural(flight, 'rank')}"] if flight else []
     made += _asked(case.jobs)
-    steps = sum(len(each.steps) for job in case.jobs for each in job.steps)
+    steps = sum(len(step.steps) for job in case.jobs for step in job.steps)
     made += [f"training log {plural(steps, 'line')} of steps"] if steps else []
     made += [f"hostfiles {len(case.layouts)}"] if case.layouts else []
     made += [f"cluster {plural(len(case.clusters), 'file')}"] if case.clusters else []

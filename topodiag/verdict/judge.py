@@ -60,7 +60,7 @@ def judge(result: Result, case: Case, steps: Sequence[JobStep] = ()) -> Verdict:
     causes = _ordered(_measured(_priced(found_causes, result, scene, steps), scene))
     jobs = _jobs(causes, result, scene)
     # What a log alone lacks is no risk of a machine.
-    machines = states.of_machines([each.finding for each in causes if each.finding.id != "JOB001"], result)
+    machines = states.of_machines([cause.finding for cause in causes if cause.finding.id != "JOB001"], result)
     state = states.worst([each.state for each in jobs]) if jobs else machines
     if jobs and state in (State.HEALTHY, State.UNKNOWN) and machines is State.AT_RISK:
         state = State.AT_RISK
@@ -86,7 +86,7 @@ def judge(result: Result, case: Case, steps: Sequence[JobStep] = ()) -> Verdict:
     )
     return replace(
         retold(made, scene.dialect()),
-        causes=tuple(retold(each, scene.dialect(each.finding)) for each in causes),
+        causes=tuple(retold(cause, scene.dialect(cause.finding)) for cause in causes),
     )
 
 
@@ -201,10 +201,10 @@ def _in_part(cause: Cause, result: Result, scene: Scene) -> Cause:
         return cause
     run = next(
         (
-            each
-            for each in result.benchmarks
-            if _explains_run(cause, each, scene)
-            and any(h.in_part and h.check == cause.finding.id for h in each.hypotheses)
+            benchmark
+            for benchmark in result.benchmarks
+            if _explains_run(cause, benchmark, scene)
+            and any(h.in_part and h.check == cause.finding.id for h in benchmark.hypotheses)
         ),
         None,
     )
@@ -263,7 +263,7 @@ def _jobs(causes: Sequence[Cause], result: Result, scene: Scene) -> list[JobStat
     """One state for each job and each measured run. A log inside a run's own output is that run."""
     findings = [finding for cause in causes for finding in _all(cause)]
     made: list[JobState] = []
-    outputs = {each.run.source for each in result.benchmarks}
+    outputs = {benchmark.run.source for benchmark in result.benchmarks}
     for job in scene.case.jobs:
         if (job.files and set(job.files) <= outputs) or scene.is_recorder(job):
             continue
@@ -271,12 +271,12 @@ def _jobs(causes: Sequence[Cause], result: Result, scene: Scene) -> list[JobStat
         places = tuple(at for at, cause in enumerate(causes) if states.bears_on(cause.finding, job, scene))
         words = cause_words(causes[places[0]].finding) if places else ""
         made.append(JobState(job.name or "job", own, words, places))
-    for each in result.benchmarks:
-        own = states.of_run(each)
-        places = tuple(at for at, cause in enumerate(causes) if _explains_run(cause, each, scene))
+    for benchmark in result.benchmarks:
+        own = states.of_run(benchmark)
+        places = tuple(at for at, cause in enumerate(causes) if _explains_run(cause, benchmark, scene))
         spelt = scene.dialect().say("nccl-tests")
-        name = f"{each.run.placement or each.run.collective or 'run'} ({spelt})"
-        made.append(JobState(name, own, loss_words([each]), places))
+        name = f"{benchmark.run.placement or benchmark.run.collective or 'run'} ({spelt})"
+        made.append(JobState(name, own, loss_words([benchmark]), places))
     return made
 
 
@@ -302,7 +302,7 @@ def _first(state: State, causes: Sequence[Cause], result: Result) -> tuple[str, 
     made = []
     if causes and causes[0].finding.id in _PROGRAM and causes[0].status is not CauseStatus.HYPOTHESIS:
         made.append("Topology does not matter here: the program or one of its processes is the cause, not a link.")
-    normal = [each for each in result.benchmarks if each.verdict == "normal"]
+    normal = [benchmark for benchmark in result.benchmarks if benchmark.verdict == "normal"]
     if state is State.HEALTHY and normal:
         made.append("The measured bandwidth is what this machine can do: an expectation above it is wrong.")
     return tuple(made)
@@ -325,7 +325,11 @@ def _not_explained(causes: Sequence[Cause], result: Result) -> tuple[str, ...]:
     ]
     made += [each.price.says for each in causes if each.price.agreement is Agreement.PART and each.price.says]
     if not any(finding.id.startswith("BEN") for cause in causes for finding in _all(cause)[1:]):
-        made += [words for each in result.benchmarks if each.verdict == "low" and (words := loss_words([each]))]
+        made += [
+            words
+            for benchmark in result.benchmarks
+            if benchmark.verdict == "low" and (words := loss_words([benchmark]))
+        ]
     told = {finding.id for cause in causes for finding in _all(cause)}
     made += [f"{each.id}: {each.fix[0]}" for each in states.left_open(result)[:MAX_OPEN] if each.id not in told]
     made += [f"{outcome.node}: {outcome.why}" for outcome in result.undecided()[:MAX_OPEN]]

@@ -121,7 +121,7 @@ def _steps(job: Job, pace: Pace, identity: Identity) -> Iterator[Said]:
     rank = job.by_rank.get(pace.series.rank)
     host = pace.series.host or (rank.host if rank is not None else "")
     began = change[1]
-    origin = next((each.origin for each in pace.series.steps if each.number == began.first), None)
+    origin = next((step.origin for step in pace.series.steps if step.number == began.first), None)
     yield Said(LOG, identity.name(host), says_change(pace, timed=False), began.time, rank=pace.series.rank,
                stamp=stamp(began.time or 0.0), within_s=1.0, origin=origin)  # fmt: skip
 

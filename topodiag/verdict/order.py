@@ -44,7 +44,7 @@ Key = tuple[object, ...]
 def arranged(findings: Sequence[Finding], case: Case) -> tuple[Finding, ...]:
     """The findings of a case, worst first; each consequence names its cause and stands below it. The order is stable:
     equal evidence gives equal order."""
-    failed = any(each.id == "JOB005" and each.severity is Severity.ERROR for each in findings)
+    failed = any(finding.id == "JOB005" and finding.severity is Severity.ERROR for finding in findings)
     ordered = sorted(findings, key=lambda each: _key(each, failed))
     parents = _parents(ordered, Scene(case))
     below: dict[int, list[int]] = defaultdict(list)
@@ -70,7 +70,7 @@ def takes_part(cause: Finding, findings: Sequence[Finding], scene: Scene) -> str
     arranged."""
     if cause.severity is Severity.INFO:
         return ""
-    losses = [each for each in findings if each.id in LOSSES and each.follows is not None]
+    losses = [finding for finding in findings if finding.id in LOSSES and finding.follows is not None]
     rules = [rule for rule in RULES if cause.id in rule.causes] if losses else []
     found = (
         rule.explains(cause, loss, scene)

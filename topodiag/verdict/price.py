@@ -48,7 +48,7 @@ def priced(causes: Sequence[Cause], case: Case, steps: Sequence[JobStep] = ()) -
 
         made.update(together([Part(*each) for each in mended], case, steps))
     prices = (made.get(at) or without_mend(cause.finding) for at, cause in enumerate(causes))
-    said = BY_LAYOUT if any(each.given for each in steps) else f"{BY_LAYOUT}, {ASSUMED}"
+    said = BY_LAYOUT if any(step.given for step in steps) else f"{BY_LAYOUT}, {ASSUMED}"
     return tuple(_with_layout(price, cause, said) for price, cause in zip(prices, causes, strict=True))
 
 
@@ -57,10 +57,10 @@ def _with_layout(price: Price, cause: Cause, said: str) -> Price:
     findings = (cause.finding, *(each.finding for each in cause.consequences))
     if price.step_share is not None or price.job_share == 1.0:
         return price
-    share = next((each.cost.step_share for each in findings if each.cost.step_share is not None), None)
+    share = next((finding.cost.step_share for finding in findings if finding.cost.step_share is not None), None)
     if share is not None:
         return replace(price, step_share=share, step_said=said)
-    said_shares = (each.cost.communication_share for each in findings)
+    said_shares = (finding.cost.communication_share for finding in findings)
     share = next((each for each in said_shares if each is not None), None)
     return price if share is None else replace(price, communication_share=share, step_said=said)
 
@@ -80,4 +80,4 @@ def _placed(cause: Cause, case: Case) -> Price | None:
         return None
     from topodiag.verdict.pricing.placed import placement_price  # noqa: PLC0415 - as above
 
-    return next((price for each in findings if (price := placement_price(each, case)) is not None), None)
+    return next((price for finding in findings if (price := placement_price(finding, case)) is not None), None)

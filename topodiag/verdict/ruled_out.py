@@ -57,10 +57,10 @@ PARTS = (
 
 def ruled_out(result: Result, scene: Scene) -> tuple[RuledOut, ...]:
     """Parts that nothing accuses and that were seen whole, with how much of the machines was seen."""
-    accused = {each.id for each in result.findings if each.severity > Severity.INFO}
-    if any(each.settings for each in result.findings if each.severity > Severity.INFO):
+    accused = {finding.id for finding in result.findings if finding.severity > Severity.INFO}
+    if any(finding.settings for finding in result.findings if finding.severity > Severity.INFO):
         accused.add("ENV001")  # whatever check names a setting as what does it
-    told = {each.id for each in result.findings}
+    told = {finding.id for finding in result.findings}
     families = {check[:3] for check in accused}
     jobs = {job.name for job in scene.case.jobs}
     subjects, open_ = _judged(result, scene)

@@ -37,9 +37,9 @@ _SLOWS = ("NET", "GDR", "P2P", "PCI", "PLC", "NVL", "NUM", "GPU004", "JOB008", "
 
 def of_job(job: Job, findings: Sequence[Finding], result: Result, scene: Scene) -> State:
     """The state of a job. `findings` are those of the case that bear on it."""
-    own = [each for each in findings if each.severity > Severity.INFO and bears_on(each, job, scene)]
+    own = [finding for finding in findings if finding.severity > Severity.INFO and bears_on(finding, job, scene)]
     errors = [each for each in own if each.severity is Severity.ERROR]
-    ended = [each for each in errors if each.id in ENDS]
+    ended = [error for error in errors if error.id in ENDS]
     if (end := _end(job, own, ended, scene)) is not None:
         return end
     if any(_costs(each) for each in own) or _became_slow(job):
@@ -116,7 +116,7 @@ def _not_seen(job: Job, result: Result, scene: Scene) -> str:
     used = went_on or len(job.connections.flows.via) or any(each.operations for each in job.communicators)
     if job.communicators and not used and not job.machines:
         return "not judged: no connection, step or progress in the evidence"
-    went_on = went_on or any(_ran_whole(each, job, scene) for each in result.benchmarks)
+    went_on = went_on or any(_ran_whole(benchmark, job, scene) for benchmark in result.benchmarks)
     if len(job.ranks) < job.world_size and not went_on:
         return f"not judged: the evidence has {len(job.ranks)} of {plural(job.world_size, 'rank')}"
     if job.communicators and not job.size_told and not went_on:
@@ -148,7 +148,7 @@ def of_run(run: Benchmark) -> State:
 
 def of_machines(findings: Sequence[Finding], result: Result) -> State:
     """The state of nodes of which no job is known: a fault that no job met is a risk."""
-    if any(each.severity > Severity.INFO for each in findings):
+    if any(finding.severity > Severity.INFO for finding in findings):
         return State.AT_RISK
     judged = any(o.status is Status.CLEAN for o in result.outcomes)
     if left_open(result) or unseen(result):
@@ -166,8 +166,8 @@ def unseen(result: Result) -> str:
 
 def left_open(result: Result) -> tuple[Finding, ...]:
     """What is told as information and leaves open whether a machine is well."""
-    notes = (each for each in result.findings if each.id in OPEN and each.severity is Severity.INFO)
-    return tuple(each for each in notes if each.confidence is not Confidence.HIGH)
+    notes = (finding for finding in result.findings if finding.id in OPEN and finding.severity is Severity.INFO)
+    return tuple(note for note in notes if note.confidence is not Confidence.HIGH)
 
 
 def worst(states: Sequence[State]) -> State:

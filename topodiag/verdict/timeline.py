@@ -158,15 +158,15 @@ def _folded(moments: Iterable[Moment]) -> list[Moment]:
     """Moments in order. Those that say the same of one host within a burst are one, the first, with their number."""
     made: list[Moment] = []
     last: dict[tuple[str, str], int] = {}
-    for each in sorted(moments, key=_key):
+    for moment in sorted(moments, key=_key):
         # Ranks of one host say the same of other addresses and pointers; two devices of the kernel's are two.
-        key = (_NUMBERS.sub("#", each.what) if each.rank >= 0 else each.what, each.host)
+        key = (_NUMBERS.sub("#", moment.what) if moment.rank >= 0 else moment.what, moment.host)
         at = last.get(key)
-        if at is not None and _is_burst(made[at], each):
-            made[at] = replace(made[at], count=made[at].count + each.count)
+        if at is not None and _is_burst(made[at], moment):
+            made[at] = replace(made[at], count=made[at].count + moment.count)
         else:
             last[key] = len(made)
-            made.append(each)
+            made.append(moment)
     return made
 
 

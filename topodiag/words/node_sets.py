@@ -120,12 +120,12 @@ def _site_groups(text: str) -> GroupResolver:
 
     own = Path(sys.prefix).resolve()
     files = [each for each in map(Path, config_paths("groups.conf")) if each.is_file()]
-    files = [each for each in files if not each.resolve().is_relative_to(own)]
+    files = [file for file in files if not file.resolve().is_relative_to(own)]
     if not files:
         raise NodeSetError(
             f"{short(text)!r} names a group, and this machine has no groups (/etc/clustershell/groups.conf)"
         )
-    return GroupResolverConfig([str(each) for each in files])
+    return GroupResolverConfig([str(file) for file in files])
 
 
 def _count(text: str) -> int:

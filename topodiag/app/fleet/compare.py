@@ -89,6 +89,6 @@ def _reasons(findings: Sequence[Finding], cohorts: Sequence[Cohort]) -> dict[str
 def _folded(troubles: Iterable[Trouble]) -> tuple[Trouble, ...]:
     """The same line of several nodes is one, with the number of nodes."""
     alike: dict[tuple[str, str], list[Trouble]] = {}
-    for each in troubles:
-        alike.setdefault((each.what, each.text), []).append(each)
+    for trouble in troubles:
+        alike.setdefault((trouble.what, trouble.text), []).append(trouble)
     return tuple(replace(own[0], count=len({each.subject for each in own})) for own in alike.values())

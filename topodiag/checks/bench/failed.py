@@ -119,8 +119,8 @@ def _steps(fix: str) -> tuple[str, ...]:
 
 def _telling(run: BenchRun) -> tuple[Origin, ...]:
     """The lines that say what failed, without the way back up the stack and the launcher's farewell."""
-    lines = run.failures or tuple(Origin(run.source, None, each) for each in run.errors)
-    told = tuple(each for each in lines if not _UNWIND.search(each.text) and not _EPILOGUE.search(each.text))
+    lines = run.failures or tuple(Origin(run.source, None, error) for error in run.errors)
+    told = tuple(line for line in lines if not _UNWIND.search(line.text) and not _EPILOGUE.search(line.text))
     return told or lines
 
 

@@ -69,13 +69,13 @@ class PlacementsApart(OneStep[Benchmark], BenchCheck[Never]):
         for each in alike:
             if each.name == mine:
                 ours |= {size: max(gbs, ours.get(size, 0.0)) for size, gbs in each.gbs.items()}
-        rates = [found for each in peers if (found := _common(ours, each.gbs)) is not None]
+        rates = [found for peer in peers if (found := _common(ours, peer.gbs)) is not None]
         if not rates:
             return self.unknown(benchmark, "no size of 4 MiB or more that another placement has as well")
         best, gbs, size = max(rates, key=lambda each: each[0] / each[1])
         if best <= 0 or gbs >= best * (1 - SLOW_PLACEMENT):
             return self.clean(benchmark, f"within {percent(SLOW_PLACEMENT)} of {len(peers)} other placements")
-        fastest = next(each for each in peers if each.gbs.get(size) == best)
+        fastest = next(peer for peer in peers if peer.gbs.get(size) == best)
         share = 1 - gbs / best
         counted = node_of_all_slow(alike, size, best * (1 - SLOW_PLACEMENT))
         if counted is not None and counted.node in benchmark.run.hosts:
@@ -138,7 +138,7 @@ class SlowNode:
 def node_of_all_slow(runs: Sequence[_Placed], size: int, limit: float) -> SlowNode | None:
     """The one node of which every run at this size is below `limit` GB/s, where no run without it is; None where there
     are several such, or fewer than LEAST_RUNS of it or without it. Hosts are those that the runs list."""
-    known = [each for each in runs if each.gbs.get(size) and len(set(each.benchmark.run.hosts)) > 1]
+    known = [run for run in runs if run.gbs.get(size) and len(set(run.benchmark.run.hosts)) > 1]
     slow = [each for each in known if each.gbs[size] < limit]
     shared = frozenset.intersection(*(frozenset(each.benchmark.run.hosts) for each in slow)) if slow else frozenset()
     own = [node for node in shared if sum(node in each.benchmark.run.hosts for each in known) == len(slow)]
@@ -175,10 +175,10 @@ def _question(benchmark: Benchmark) -> tuple[object, ...] | None:
 
 def _by_question(benchmarks: Sequence[Benchmark]) -> dict[tuple[object, ...] | None, list[_Placed]]:
     made: dict[tuple[object, ...] | None, list[_Placed]] = defaultdict(list)
-    for each in benchmarks:
-        question = _question(each)
+    for benchmark in benchmarks:
+        question = _question(benchmark)
         if question is not None:
-            made[question].append(_Placed(each, _name(each), dict(measured(each.run))))
+            made[question].append(_Placed(benchmark, _name(benchmark), dict(measured(benchmark.run))))
     return made
 
 

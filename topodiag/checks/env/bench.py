@@ -18,7 +18,7 @@ class CostlySettingOfRun(BenchCheck[tuple[SettingPrice, ...]]):
     title = "a setting that costs bandwidth or disables a feature"
 
     def observe(self, judged: Benchmark, peers: Sequence[Benchmark]) -> tuple[SettingPrice, ...] | Outcome:
-        given = tuple(each for each in judged.settings if each.origin is not None)
+        given = tuple(setting for setting in judged.settings if setting.origin is not None)
         if given:
             return given
         if not judged.run.env:

@@ -216,7 +216,7 @@ def _bootstrap(node: Node, faulty: bool) -> ConfEntry | None:
     """
     if not faulty and (own := _given(node, IFNAME)) is not None:
         return own
-    up = [each for each in node.netdevs if each.operstate.value == "up" and each.master.value is None]
+    up = [netdev for netdev in node.netdevs if netdev.operstate.value == "up" and netdev.master.value is None]
     if any(each.name.startswith("ib") for each in up):
         return None
     default = [each for each in up if each.default_route.value]
@@ -233,7 +233,7 @@ def _bootstrap(node: Node, faulty: bool) -> ConfEntry | None:
 def _astray(node: Node, netdevs: Sequence[NetDev]) -> list[str]:
     """Interfaces that are not for the bootstrap and that NCCL does not pass over by itself."""
     rails = {name for nic in internal_ib_nics(node) for name in (*nic.netdevs, *(p.netdev.value for p in nic.ports))}
-    names = [each.name for each in netdevs if each.name in rails or NOT_FOR_JOBS.match(each.name)]
+    names = [netdev.name for netdev in netdevs if netdev.name in rails or NOT_FOR_JOBS.match(netdev.name)]
     return [name for name in names if not name.startswith(("docker", "lo"))]
 
 

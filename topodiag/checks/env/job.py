@@ -255,7 +255,7 @@ def _no_device(job: Job, process: Process) -> Origin | None:
 
 def _event(pattern: re.Pattern[str]) -> Shows:
     def shows(job: Job, process: Process) -> Origin | None:
-        own = (each for each in job.events if (each.host, each.pid) == (process.host, process.pid))
+        own = (event for event in job.events if (event.host, event.pid) == (process.host, process.pid))
         return next((each.origin for each in own if pattern.search(each.text)), None)
 
     return shows

@@ -81,19 +81,19 @@ class DiffersFromSiblings(FleetCheck[OutliersByNodes]):
         for nodes, outliers in observed:
             weight = weigh(outliers[0])
             rest = len(outliers) - 1
-            told = "; ".join(fact_words(each) for each in outliers[:_SHOWN])
+            told = "; ".join(fact_words(outlier) for outlier in outliers[:_SHOWN])
             more = f"; {plural(len(outliers) - _SHOWN, 'more fact')}" if len(outliers) > _SHOWN else ""
             yield self.finding(
                 nodes,
                 _severity(outliers[0], weight),
                 fact_words(outliers[0]) + (f", and {plural(rest, 'more fact')}" if rest else ""),
                 observed=told + more,
-                expected="; ".join(_usual(each) for each in outliers[:_SHOWN]),
+                expected="; ".join(_usual(outlier) for outlier in outliers[:_SHOWN]),
                 cost=_cost(outliers, weight),
-                fix=tuple(dict.fromkeys(weigh(each).fix for each in outliers))[:2],
+                fix=tuple(dict.fromkeys(weigh(outlier).fix for outlier in outliers))[:2],
                 gpus=_labels(outliers, "gpu"),
                 nics=_labels(outliers, "nic"),
-                evidence=[Origin(each.source) for each in outliers if each.source],
+                evidence=[Origin(outlier.source) for outlier in outliers if outlier.source],
                 confidence=_confidence(outliers[0]),
             )
 
@@ -128,13 +128,13 @@ def _usual(outlier: Outlier) -> str:
 
 def _cost(outliers: Sequence[Outlier], weight: Weight) -> Cost:
     """What the links lose, where topology says so; else why it matters, and why that has no price."""
-    lost = [each.gbs_lost for each in outliers if each.gbs_lost is not None]
+    lost = [outlier.gbs_lost for outlier in outliers if outlier.gbs_lost is not None]
     unpriced = outliers[0].unpriced if weight.severity > Severity.INFO and not lost else ""
     return Cost(max(lost) if lost else None, text=weight.why + (f" (no price: {unpriced})" if unpriced else ""))
 
 
 def _labels(outliers: Sequence[Outlier], kind: str) -> list[str]:
-    parts = dict.fromkeys(part for each in outliers for part in each.parts if part and ":" not in part)
+    parts = dict.fromkeys(part for outlier in outliers for part in outlier.parts if part and ":" not in part)
     if kind == "gpu":
         return [part.upper() for part in parts if part.startswith("gpu") and part[3:].isdigit()]
     return list(dict.fromkeys(part.partition("/")[0] for part in parts if not part.startswith(("gpu", "numa"))))

@@ -77,7 +77,7 @@ class ComesAndGoes(Check[NodeHistory, Unsteady]):
         end_s = max(judged.end_s or 0.0, captured_s or 0.0)
         flapping = flaps(judged.states, end_s)
         known = {each.part for each in flapping}
-        dropped = tuple(each for each in drops(judged.states, end_s) if each.part not in known)
+        dropped = tuple(drop for drop in drops(judged.states, end_s) if drop.part not in known)
         if end_s - (judged.end_s or 0.0) <= WINDOW_S:
             known |= {each.part for each in judged.states}  # what was watched is judged by what was seen
         fallen = tuple(each for each in fallen_alone(judged.grown) if each.part not in known)

@@ -56,8 +56,8 @@ def drops(parts: Sequence[PartStates], end_s: float) -> tuple[Drop, ...]:
     last sampled STALE_S before is not known."""
     found = []
     shared = _shared_times(parts)
-    for each in parts:
-        spells = merged(each.spells)
+    for part in parts:
+        spells = merged(part.spells)
         for number, spell in enumerate(spells):
             last = number + 1 == len(spells)
             if not last and end_s - spells[number + 1].time_s > STICKY_S:
@@ -67,8 +67,8 @@ def drops(parts: Sequence[PartStates], end_s: float) -> tuple[Drop, ...]:
             was_up = any(earlier.up for earlier in spells[:number])
             if not was_up or not spell.down or spell.fallen or spell.length_s - _trained(spells, number) < DROP_S:
                 continue
-            if last or (spells[number + 1].up and not _is_shared(each.part, spell, shared)):
-                found.append(Drop(each.part, spell, back=not last))
+            if last or (spells[number + 1].up and not _is_shared(part.part, spell, shared)):
+                found.append(Drop(part.part, spell, back=not last))
     return tuple(found)
 
 
@@ -76,8 +76,8 @@ def flaps(parts: Sequence[PartStates], end_s: float) -> tuple[Flap, ...]:
     """The parts that came back often enough in the WINDOW_S before `end_s` (Unix time)."""
     found = []
     shared = _shared_times(parts)
-    for each in parts:
-        spells = merged(each.spells)
+    for part in parts:
+        spells = merged(part.spells)
         returns = [
             spell
             for number, spell in enumerate(spells[:-1])
@@ -86,10 +86,10 @@ def flaps(parts: Sequence[PartStates], end_s: float) -> tuple[Flap, ...]:
             and spells[number + 1].boot == spell.boot
             and spell.length_s - _trained(spells, number) >= FLAP_S
             and end_s - spell.end_s <= WINDOW_S
-            and not _is_shared(each.part, spell, shared)
+            and not _is_shared(part.part, spell, shared)
         ]
         if len(returns) >= FLAP_RETURNS:
-            found.append(Flap(each.part, tuple(returns)))
+            found.append(Flap(part.part, tuple(returns)))
     return tuple(found)
 
 
@@ -124,12 +124,12 @@ def _shared_times(parts: Sequence[PartStates]) -> dict[str, list[float]]:
     """By kind of part, the times at which most parts of that kind that had been up went down, ascending."""
     went: dict[str, list[tuple[float, str]]] = {}
     counts: Counter[str] = Counter()
-    for each in parts:
-        kind = kind_of(each.part)
-        spells = merged(each.spells)
+    for part in parts:
+        kind = kind_of(part.part)
+        spells = merged(part.spells)
         counts[kind] += any(spell.up for spell in spells)
         went.setdefault(kind, []).extend(
-            (spell.time_s, each.part) for before, spell in pairwise(spells) if before.up and spell.down
+            (spell.time_s, part.part) for before, spell in pairwise(spells) if before.up and spell.down
         )
     return {kind: _times_of_most(sorted(times), counts[kind]) for kind, times in went.items()}
 

@@ -158,7 +158,7 @@ def _iommu(node: Node) -> HostFault | None:
 
 def _iommu_line(node: Node, words: str) -> KernelEvent | None:
     """The kernel's first line on its IOMMU that holds these words, in lower case."""
-    return next((each for each in node.events if each.kind == "iommu" and words in each.text.lower()), None)
+    return next((event for event in node.events if event.kind == "iommu" and words in event.text.lower()), None)
 
 
 def _passes(node: Node) -> bool:

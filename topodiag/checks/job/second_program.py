@@ -161,7 +161,7 @@ class SecondProgram(NodeCheck[SecondProgramSeen | StrayContexts | HeldByNobody])
             )
 
     def _of_strays(self, judged: Node, observed: StrayContexts) -> Finding:
-        names = ", ".join(f"pid {each.pid}" for each in observed.processes[:4])
+        names = ", ".join(f"pid {process.pid}" for process in observed.processes[:4])
         held = f"{len(observed.processes)} of {observed.of} processes of {observed.processes[0].name.value}"
         return self.finding(
             judged,
@@ -175,7 +175,7 @@ class SecondProgram(NodeCheck[SecondProgramSeen | StrayContexts | HeldByNobody])
             ),
             gpus=[f"GPU{observed.gpu}"],
             cost=Cost(text=f"each takes memory of GPU{observed.gpu}, whose own rank runs out of it first"),
-            evidence=[each.name.origin for each in observed.processes],
+            evidence=[process.name.origin for process in observed.processes],
             confidence=Confidence.MEDIUM,
         )
 

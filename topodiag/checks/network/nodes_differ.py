@@ -234,7 +234,7 @@ def _shown(job: Job, what: str, listed: Mapping[str, Mapping[str, Hca]], hosts: 
             lines = [message.origin for message in said[:1]]
         else:
             lines = [hca.gdr_origin or hca.origin for hca in list(listed.get(host, {}).values())[:2]]
-        made += [replace(each, text=f"{host}: {each.text}") for each in lines if each is not None]
+        made += [replace(line, text=f"{host}: {line.text}") for line in lines if line is not None]
     return made
 
 

@@ -148,10 +148,10 @@ class FarNic(OneStep[Job], JobCheck[Never]):
 
     def _report(self, job: Job, host: str, entries: list[_Far], coverage: Coverage) -> Finding:
         conns = job.connections
-        labels = list(dict.fromkeys(each.gpu for each in entries))
+        labels = list(dict.fromkeys(entry.gpu for entry in entries))
         first = entries[0]
         nic = "+".join(first.ports) or conns.label(first.entry)
-        ranks = sorted({nic_world(conns, each.entry) for each in entries})
+        ranks = sorted({nic_world(conns, entry.entry) for entry in entries})
         return self.finding(
             Severity.WARNING,
             f"{host}: {fold_runs(labels)} send by a far NIC ({first.gpu} over {nic} at {first.kind})",
@@ -164,9 +164,9 @@ class FarNic(OneStep[Job], JobCheck[Never]):
             nodes=(host,),
             ranks=[rank for rank in ranks if rank >= 0],
             gpus=labels,
-            nics=sorted({port for each in entries for port in each.ports}),
+            nics=sorted({port for entry in entries for port in entry.ports}),
             cost=Cost(text="no GPUDirect RDMA at this distance by default, and one crossing of the host bridge more"),
-            evidence=[conns.origin(each.entry) for each in entries],
+            evidence=[conns.origin(entry.entry) for entry in entries],
             coverage=coverage,
         )
 

@@ -137,7 +137,7 @@ class NicPortErrors(OneStep[Node], NodeCheck[Never]):
         judged = {nic.name: list(_judged(node, nic)) for nic in nics}
         judged |= {name: list(_known(None, port.counters, {"InfiniBand"})) for name, port in ports.items()}
         readable = _readable_names(judged) | {
-            name for name, port in ports.items() if any(_readable(each) for each in port.counters.values())
+            name for name, port in ports.items() if any(_readable(counter) for counter in port.counters.values())
         }
         what = "compute NICs with counters" if compute else "ports with counters"
         coverage = Coverage(len(readable), len(nics) + len(ports), what)
@@ -192,7 +192,7 @@ def _interfaces(node: Node) -> tuple[Nic, ...]:
     """Interfaces with counters where nothing else is known of the machine: the output of `ethtool -S` alone."""
     if node.nics or node.told & {Topic.GPUS, Topic.RDMA_DEVICES}:
         return ()
-    return tuple(Nic(each.name, netdevs=(each.name,)) for each in node.netdevs if each.counters)
+    return tuple(Nic(netdev.name, netdevs=(netdev.name,)) for netdev in node.netdevs if netdev.counters)
 
 
 def _judged(node: Node, nic: Nic) -> Iterator[Judged]:

@@ -34,7 +34,7 @@ def down_interfaces(check: NodeCheck[Any], node: Node) -> Iterator[Finding]:
         return
     bonded = set()
     for bond, members in _bonds(node).items():
-        bad = [each for each in members if is_down(each)]
+        bad = [member for member in members if is_down(member)]
         if bad and len(bad) < len(members):
             bonded |= {each.name for each in bad}
             left = len(members) - len(bad)

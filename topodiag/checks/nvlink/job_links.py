@@ -51,8 +51,8 @@ class NvlinksLeftOutInLog(JobCheck[LeftOut]):
 
     def tell(self, judged: Job, observed: LeftOut) -> Iterator[Finding]:
         hosts = list(observed.links)
-        gpus = sorted({gpu for each in observed.links.values() for gpu in each})
-        count = max(len(links) for each in observed.links.values() for links in each.values())
+        gpus = sorted({gpu for link in observed.links.values() for gpu in link})
+        count = max(len(links) for link in observed.links.values() for links in link.values())
         yield self.finding(
             Severity.WARNING if observed.remain else Severity.ERROR,
             f"{hosts_word(hosts) or 'a node'}: NCCL leaves out {plural(count, 'NVLink')} of {fold_runs(gpus)}: NVML"

@@ -299,11 +299,11 @@ def _shown(job: Job, hosts: Mapping[str, ConnectionGroup]) -> tuple[ConnectionGr
 
 
 def _worlds(hosts: Mapping[str, ConnectionGroup]) -> list[int]:
-    return sorted({world for each in hosts.values() for world in each.worlds} - {-1})
+    return sorted({world for host in hosts.values() for world in host.worlds} - {-1})
 
 
 def _entries(hosts: Mapping[str, ConnectionGroup]) -> str:
-    return plural(sum(each.entries for each in hosts.values()), "connection")
+    return plural(sum(host.entries for host in hosts.values()), "connection")
 
 
 def _by_distance(job: Job, refused: Refusals) -> dict[tuple[str, str, str], ConnectionGroup]:

@@ -176,7 +176,7 @@ def _uniform(seen: Sequence[Hop]) -> str:
 
 
 def _narrow(check: NodeCheck[Any], node: Node, hop: Hop, links: Sequence[Hop], coverage: Coverage) -> Finding:
-    width, able = hop.lower.width.value or 0, _able(hop, [each for each in links if each.lower.width.known]) or 0
+    width, able = hop.lower.width.value or 0, _able(hop, [link for link in links if link.lower.width.known]) or 0
     alone = _is_alone(hop, links)
     gen = hop.able_gen
     now, full = hop.gbs(gen, width), hop.gbs(gen, able)

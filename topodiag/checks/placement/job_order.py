@@ -79,7 +79,9 @@ class RankOrder(JobCheck[RankOrderReturns]):
         coverage = Coverage(len(host_of), size, "ranks")
         if runs < MIN_TIMES * len(room):
             return self.clean(judged, coverage=coverage)
-        hurt = tuple(each for each in judged.communicators if _split(each, order, max(room.values())))
+        hurt = tuple(
+            communicator for communicator in judged.communicators if _split(communicator, order, max(room.values()))
+        )
         told = any(each.role in judged_by("PLC001") and each.role_sure > Confidence.LOW for each in hurt)
         return RankOrderReturns(host_of, tuple(order), runs, hurt, told, coverage)
 

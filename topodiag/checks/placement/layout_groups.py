@@ -24,7 +24,7 @@ _SHOWN = 3
 
 def lost(audit: Audit, *dimensions: DimensionAudit) -> Cost:
     """What a step loses to these dimensions lying as they do."""
-    us = fsum(each.step_us - each.best_us for each in dimensions)
+    us = fsum(dimension.step_us - dimension.best_us for dimension in dimensions)
     of = of_what(audit)
     if us <= 0:
         return Cost(text=f"nothing of {of} by these sizes")
@@ -83,7 +83,11 @@ class SplitInLayout(OneStep[Audit], PlacementCheck[Never]):
     tell_large = True
 
     def judge(self, audit: Audit, peers: Sequence[Audit] = ()) -> Outcome:
-        mine = [each for each in audit.dimensions if each.demand.keep_together and _judge_of(each) == self.id]
+        mine = [
+            dimension
+            for dimension in audit.dimensions
+            if dimension.demand.keep_together and _judge_of(dimension) == self.id
+        ]
         if not mine:
             return self.not_applicable(audit, "no group of this kind in the layout")
         room = largest_domain(audit)
@@ -195,7 +199,7 @@ class Fragmented(OneStep[Audit], PlacementCheck[Never]):
     title = "the allocation is fragmented: a group cannot be packed although the job's GPU count would allow it"
 
     def judge(self, audit: Audit, peers: Sequence[Audit] = ()) -> Outcome:
-        mine = [each for each in audit.dimensions if each.demand.keep_together]
+        mine = [dimension for dimension in audit.dimensions if dimension.demand.keep_together]
         if not mine:
             return self.not_applicable(audit, "no group has to stay together")
         own = room_in(audit, used(audit))

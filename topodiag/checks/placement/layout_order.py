@@ -58,11 +58,13 @@ class StagesApart(OneStep[Audit], PlacementCheck[Never]):
 
     def judge(self, audit: Audit, peers: Sequence[Audit] = ()) -> Outcome:
         mine = [
-            each for each in audit.dimensions if each.demand.collective == "send_recv" and not _around_attention(each)
+            dimension
+            for dimension in audit.dimensions
+            if dimension.demand.collective == "send_recv" and not _around_attention(dimension)
         ]
         if not mine:
             return self.not_applicable(audit, "no pipeline in the layout")
-        gained = audit.waited_us - fsum(each.best_us for each in audit.dimensions)
+        gained = audit.waited_us - fsum(dimension.best_us for dimension in audit.dimensions)
         apart = [each for each in mine if _further(audit, each) is not None and not audit.instead_of(each)]
         found = [self._report(audit, each) for each in apart if gained > NOTHING * audit.step_us]
         return self.found(audit, found) if found else self.clean(audit)
@@ -123,7 +125,11 @@ class PeersOnOtherRailsInLayout(OneStep[Audit], PlacementCheck[Never]):
     def judge(self, audit: Audit, peers: Sequence[Audit] = ()) -> Outcome:
         if audit.cluster.rails < 2:
             return self.not_applicable(audit, "the fabric has no rails")
-        mine = [each for each in audit.dimensions if each.dimension.split()[-1] in ("dp", "replicas", "shards")]
+        mine = [
+            dimension
+            for dimension in audit.dimensions
+            if dimension.dimension.split()[-1] in ("dp", "replicas", "shards")
+        ]
         several = [each for each in mine if (each.domains > 1).any()]
         if not several:
             return self.not_applicable(audit, "no data-parallel group spans NVLink domains")
@@ -195,7 +201,11 @@ class RingReturnsInLayout(OneStep[Audit], PlacementCheck[Never]):
     title = "a communicator's ring enters and leaves a node more often than once"
 
     def judge(self, audit: Audit, peers: Sequence[Audit] = ()) -> Outcome:
-        rings = [each for each in audit.dimensions if _around_attention(each) and each.demand.collective == "send_recv"]
+        rings = [
+            dimension
+            for dimension in audit.dimensions
+            if _around_attention(dimension) and dimension.demand.collective == "send_recv"
+        ]
         rings = [each for each in rings if (each.domains > 1).any()]
         if not rings:
             return self.not_applicable(audit, "NCCL's rings enter each node once, whatever the order of ranks")

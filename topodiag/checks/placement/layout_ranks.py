@@ -47,7 +47,11 @@ class _Detour:
 
 
 def _first_detour(audit: Audit) -> _Detour | None:
-    rings = (each for each in audit.dimensions if each.demand.collective in _BY_RING and (each.domains > 1).any())
+    rings = (
+        dimension
+        for dimension in audit.dimensions
+        if dimension.demand.collective in _BY_RING and (dimension.domains > 1).any()
+    )
     return next((detour for each in rings if (detour := _back_and_forth(audit, each)) is not None), None)
 
 
@@ -92,7 +96,7 @@ def _ranks_on(audit: Audit, nodes: Sequence[int]) -> list[int]:
 
 def _dearer(audit: Audit) -> bool:
     """Whether the map to compare with makes a step longer than the layout: it is no remedy then."""
-    demands = [cost.demand for each in audit.dimensions for cost in each.now]
+    demands = [cost.demand for dimension in audit.dimensions for cost in dimension.now]
     best_us = price_placement(audit.cluster, demands, audit.best).step_us
     return best_us > audit.waited_us + NOTHING * audit.step_us
 
@@ -116,7 +120,7 @@ class RankOrderInLayout(OneStep[Audit], PlacementCheck[Never]):
         """Consecutive ranks on changing nodes, where groups are split by it."""
         node = audit.cluster.node_of(audit.assignment.slot)
         runs = 1 + int((np.diff(node) != 0).sum())
-        hurt = [each for each in audit.dimensions if each.split.size]
+        hurt = [dimension for dimension in audit.dimensions if dimension.split.size]
         if runs <= audit.nodes or not hurt:
             return None
         start = [audit.cluster.names[each] for each in node[:4].tolist()]

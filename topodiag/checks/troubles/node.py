@@ -94,7 +94,9 @@ def _messages(node: Node, findings: Sequence[Finding]) -> Iterator[Trouble]:
 
 def _ports(node: Node, outcomes: Sequence[Outcome]) -> Iterator[Trouble]:
     """Ports that are down and that NIC001 could not decide on; what it found or cleared is decided."""
-    decided = any(each.check == PORT_DOWN and each.status in (Status.FINDING, Status.CLEAN) for each in outcomes)
+    decided = any(
+        outcome.check == PORT_DOWN and outcome.status in (Status.FINDING, Status.CLEAN) for outcome in outcomes
+    )
     up = [nic for nic in node.nics if _is_up(nic)]
     for nic in node.nics:
         undecided = nic.role is NicRole.UNKNOWN or (nic.role is NicRole.COMPUTE and not decided)
@@ -110,13 +112,13 @@ def _interfaces(node: Node) -> Iterator[Trouble]:
     machine: whoever pastes one of them asks about it. Of a whole machine many have no cable, and no part in a job."""
     if node.nics or node.gpus or node.pci:
         return
-    for each in node.netdevs:
-        speed, best = each.speed_mbps.value or 0, each.max_speed_mbps.value or 0
-        if each.carrier.value is False:
-            yield Trouble("interface without a link", f"{each.name} has no link", node.host, each.carrier.origin)
+    for netdev in node.netdevs:
+        speed, best = netdev.speed_mbps.value or 0, netdev.max_speed_mbps.value or 0
+        if netdev.carrier.value is False:
+            yield Trouble("interface without a link", f"{netdev.name} has no link", node.host, netdev.carrier.origin)
         elif 0 < speed < best:
-            text = f"{each.name} runs at {in_gbps(speed / 1000)}, and its port can do {in_gbps(best / 1000)}"
-            yield Trouble("interface below its speed", text, node.host, each.speed_mbps.origin)
+            text = f"{netdev.name} runs at {in_gbps(speed / 1000)}, and its port can do {in_gbps(best / 1000)}"
+            yield Trouble("interface below its speed", text, node.host, netdev.speed_mbps.origin)
 
 
 def _peers(node: Node) -> Iterator[Trouble]:

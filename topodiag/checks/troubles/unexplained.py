@@ -42,7 +42,7 @@ def explained_by(findings: Sequence[Finding]) -> Callable[[Trouble], bool]:
         if line.origin is not None and (line.origin.source, line.origin.line) in places:
             return True
         begin = shape(line.text)[:_BEGIN]
-        return bool(begin) and any(begin in each for each in words)
+        return bool(begin) and any(begin in word for word in words)
 
     return shown
 

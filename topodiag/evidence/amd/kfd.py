@@ -69,9 +69,9 @@ class Kfd(Source[Reading]):
         return parsed
 
     def fill(self, blob: Blob, parsed: Parsed[Reading], draft: NodeDraft) -> None:
-        numbers = sorted({int(each.subject) for each in parsed.records if each.name == "bus_id"})
+        numbers = sorted({int(record.subject) for record in parsed.records if record.name == "bus_id"})
         places = {number: place for place, number in enumerate(numbers)}
-        buses = {int(each.subject): each.value for each in parsed.records if each.name == "bus_id"}
+        buses = {int(record.subject): record.value for record in parsed.records if record.name == "bus_id"}
         entities = {n: draft.gpu(index=places[n], bus_id=str(buses[n]) if buses[n] else None) for n in numbers}
         for reading in parsed.records:
             origin = blob.origin(reading.line, reading.text)

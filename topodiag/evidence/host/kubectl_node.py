@@ -94,29 +94,29 @@ def _count_rdma(node: Described, section: str, said: re.Match[str], number: int,
 
 def _no_rdma(blob: Blob, nodes: list[Described]) -> Iterator[Event]:
     """Nodes whose plug-in for RDMA gives out nothing of what they have."""
-    for each in nodes:
-        gone = [(name, has, number, line) for name, (has, gives, number, line) in each.rdma.items() if gives == 0 < has]
+    for node in nodes:
+        gone = [(name, has, number, line) for name, (has, gives, number, line) in node.rdma.items() if gives == 0 < has]
         for name, has, number, line in gone:
-            text = f"{each.name or 'a node'} gives out 0 of {has} {name}"
+            text = f"{node.name or 'a node'} gives out 0 of {has} {name}"
             yield report("rdma.none_given", text, blob, number, line)
 
 
 def _short(blob: Blob, nodes: list[Described]) -> Iterator[Event]:
     """Nodes that give out fewer GPUs than they have, or somewhat fewer than another of their product."""
     most: dict[str, Described] = {}
-    for each in nodes:
-        if each.product and each.gives > most.get(each.product, each).gives - (each.product not in most):
-            most[each.product] = each
-    for each in nodes:
-        best = most.get(each.product, each)
-        name = each.name or "a node"
-        if 0 <= each.gives < each.has:
-            text = f"{name} gives out {each.gives} of {each.has} GPUs"
-        elif 2 * each.gives > best.gives > each.gives:
-            text = f"{name} gives out {each.gives} GPUs, {best.name} of the same product {best.gives}"
+    for node in nodes:
+        if node.product and node.gives > most.get(node.product, node).gives - (node.product not in most):
+            most[node.product] = node
+    for node in nodes:
+        best = most.get(node.product, node)
+        name = node.name or "a node"
+        if 0 <= node.gives < node.has:
+            text = f"{name} gives out {node.gives} of {node.has} GPUs"
+        elif 2 * node.gives > best.gives > node.gives:
+            text = f"{name} gives out {node.gives} GPUs, {best.name} of the same product {best.gives}"
         else:
             continue
-        yield report("gpu.count_low", text, blob, each.line, each.text)
+        yield report("gpu.count_low", text, blob, node.line, node.text)
 
 
 __all__ = ["Described", "KubectlNode"]

@@ -85,9 +85,9 @@ class Lsmod(Source[Loaded]):
 
     def fill(self, blob: Blob, parsed: Parsed[Loaded], draft: NodeDraft) -> None:
         system = draft.single("os")
-        peers = next((each for each in parsed.records if each.name in PEERMEM_MODULES), None)
-        absent = next((each for each in parsed.records if not each.name), None)
-        names = frozenset(each.name for each in parsed.records if each.name)
+        peers = next((record for record in parsed.records if record.name in PEERMEM_MODULES), None)
+        absent = next((record for record in parsed.records if not record.name), None)
+        names = frozenset(record.name for record in parsed.records if record.name)
         if peers is not None:
             system.offer("peermem", True, blob.origin(peers.line, peers.text))
         elif absent is not None and (names or not absent.whole):
@@ -143,7 +143,7 @@ class NcclParams(Source[Parameter]):
         return parsed
 
     def fill(self, blob: Blob, parsed: Parsed[Parameter], draft: NodeDraft) -> None:
-        for each in parsed.records:
-            if each.set_by.lower() != _DEFAULT and each.value != _UNSET:
-                origin = blob.origin(each.line, f"{each.name}: {each.text}")
-                draft.settings.append(Setting(each.name, each.value, ENVIRONMENT, origin))
+        for record in parsed.records:
+            if record.set_by.lower() != _DEFAULT and record.value != _UNSET:
+                origin = blob.origin(record.line, f"{record.name}: {record.text}")
+                draft.settings.append(Setting(record.name, record.value, ENVIRONMENT, origin))

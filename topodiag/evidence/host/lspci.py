@@ -292,12 +292,12 @@ def _short(records: list[Detail]) -> list[Detail]:
     """Of a text that names no function's kind, the links that are short. Of one function alone: fewer lanes and a lower
     generation than it can do; fewer lanes alone may be the slot's, a lower generation alone may be rest, and the first
     generation always may. Of several that can do the same: those with fewer lanes than others of them."""
-    if any(each.name == "class_code" for each in records):
+    if any(record.name == "class_code" for record in records):
         return []
     links: dict[str, dict[str, Detail]] = {}
-    for each in records:
-        if each.name in _OF_LINK:
-            links.setdefault(each.bus_id, {}).setdefault(each.name, each)
+    for record in records:
+        if record.name in _OF_LINK:
+            links.setdefault(record.bus_id, {}).setdefault(record.name, record)
     whole = {
         bus_id: told for bus_id, told in links.items()
         if len(told) == len(_OF_LINK) and all(isinstance(each.value, int) for each in told.values())
@@ -308,7 +308,7 @@ def _short(records: list[Detail]) -> list[Detail]:
             for bus_id in whole
             if bus_id and _narrower(whole[bus_id], whole.values())
         ]
-    if sum(each.name in _OF_LINK for each in records) > len(_OF_LINK):
+    if sum(record.name in _OF_LINK for record in records) > len(_OF_LINK):
         return []
     return [_said_short(told, "short") for told in whole.values() if _short_of(told)]
 

@@ -73,18 +73,18 @@ class Numactl(Source[Told]):
         return parsed
 
     def fill(self, blob: Blob, parsed: Parsed[Told], draft: NodeDraft) -> None:
-        busy = {each.node for each in parsed.records if each.what == "cpus" and each.numbers}
-        for each in parsed.records:
-            origin = blob.origin(each.line, each.text)
-            if each.node >= MAX_NODES:
+        busy = {record.node for record in parsed.records if record.what == "cpus" and record.numbers}
+        for record in parsed.records:
+            origin = blob.origin(record.line, record.text)
+            if record.node >= MAX_NODES:
                 continue
-            if each.what == "cpus":
-                draft.numa(each.node).offer("cpus", fold_numbers(set(each.numbers)), origin)
-            elif each.what == "distances":
-                draft.numa(each.node).offer("distances", each.numbers, origin)
-            elif each.numbers[:1] == (0,) and each.node in busy:
-                text = f"NUMA node {each.node} has processors and no memory"
-                draft.reports.append(report(REMARK, text, blob, each.line, each.text))
+            if record.what == "cpus":
+                draft.numa(record.node).offer("cpus", fold_numbers(set(record.numbers)), origin)
+            elif record.what == "distances":
+                draft.numa(record.node).offer("distances", record.numbers, origin)
+            elif record.numbers[:1] == (0,) and record.node in busy:
+                text = f"NUMA node {record.node} has processors and no memory"
+                draft.reports.append(report(REMARK, text, blob, record.line, record.text))
 
 
 _RECOGNISED = regex(r"^[=>x!d] /?(?:proc/cpuinfo\t|sys/devices/system/(?:node|cpu)/)", re.MULTILINE)

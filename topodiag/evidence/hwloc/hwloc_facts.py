@@ -99,7 +99,7 @@ def fill_draft(objects: Iterable[HwlocObject], blob: Blob, draft: NodeDraft) -> 
 def _joined(gpus: list[HwlocObject], blob: Blob, draft: NodeDraft, origin: Callable[[int], Origin]) -> None:
     """What joins AMD's GPUs: xGMI with its hops where the file has them, else PCIe; nothing where no GPU names a peer,
     as with a driver that does not tell."""
-    numbers = {number: each for each in gpus if (number := _rsmi(each.get("name"))[0]) < MAX_GPUS}
+    numbers = {number: gpu for gpu in gpus if (number := _rsmi(gpu.get("name"))[0]) < MAX_GPUS}
     peers = {number: set(_rsmi(each.infos.get("XGMIPeers", ""))) for number, each in numbers.items()}
     if not any(peers.values()):
         return

@@ -69,7 +69,7 @@ class HwlocXml(Source[HwlocObject]):
         return parsed
 
     def told(self, parsed: Parsed[HwlocObject]) -> frozenset[Topic]:
-        numbered = any("NVIDIAUUID" in each.infos or "XGMIHiveID" in each.infos for each in parsed.records)
+        numbered = any("NVIDIAUUID" in record.infos or "XGMIHiveID" in record.infos for record in parsed.records)
         return self.speaks_of | {Topic.GPUS} if numbered else self.speaks_of
 
     def fill(self, blob: Blob, parsed: Parsed[HwlocObject], draft: NodeDraft) -> None:

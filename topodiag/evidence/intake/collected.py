@@ -122,7 +122,7 @@ def without_bookkeeping(folder: str, names: Sequence[str], notes: list[str]) -> 
     found = read_document(_head(path))
     if found is None:
         return rest
-    silent = [each.node for each in found.answers if not each.file]
+    silent = [answer.node for answer in found.answers if not answer.file]
     if silent:
         notes.append(f"{path}: {plural(len(silent), 'node')} left no evidence: {fold_hosts(silent)}")
     return [name for name in rest if name not in {SUMS, ANSWERS}]

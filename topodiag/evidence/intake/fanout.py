@@ -143,7 +143,7 @@ def _hosts_of(text: str) -> tuple[str, ...]:
         hosts = expand(met[1], MOST_HOSTS)
     except NodeSetError:
         return ()
-    return hosts if all(_is_host(each) for each in hosts) else ()
+    return hosts if all(_is_host(host) for host in hosts) else ()
 
 
 def _salt(lines: Sequence[str]) -> Chunks:

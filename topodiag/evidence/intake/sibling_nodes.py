@@ -90,7 +90,7 @@ class Pattern:
         self._of_host: set[Place] = set()
         self._cuts: dict[Place, tuple[list[str], list[str]]] = {}
         self._logs_vary = False
-        logged = (each for text in self._texts if text.apart is not None for each in text.apart.part.events)
+        logged = (event for text in self._texts if text.apart is not None for event in text.apart.part.events)
         self._by_logs = distinct_events(logged) == node.events
         for text in self._texts:
             if text.apart is None:

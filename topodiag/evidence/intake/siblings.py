@@ -215,8 +215,8 @@ class Template:
             part.adopt(kind, twin)
         part.singles = {kind: self._twin(entity, exchange, part) for kind, entity in old.singles.items()}
         part.pairs = [
-            PairOffer(each.table, twins[id(each.a.root)], twins[id(each.b.root)], self._offer(each.offer, exchange))
-            for each in old.pairs
+            PairOffer(pair.table, twins[id(pair.a.root)], twins[id(pair.b.root)], self._offer(pair.offer, exchange))
+            for pair in old.pairs
         ]
         part.missing, part.acs_lines = old.missing, old.acs_lines
         return replace(self.made, part=part, item=replace(self.made.item, sha256=digest))
@@ -292,4 +292,4 @@ def _shown(named: tuple[Any, Entity]) -> list[object]:
 def _numbered(draft: NodeDraft) -> Iterator[tuple[str, int, int, Offer]]:
     """The pairs with the places of their ends."""
     place = {id(entity): number for number, (_, entity) in enumerate(draft.all_entities())}
-    return ((each.table, place[id(each.a.root)], place[id(each.b.root)], each.offer) for each in draft.pairs)
+    return ((pair.table, place[id(pair.a.root)], place[id(pair.b.root)], pair.offer) for pair in draft.pairs)

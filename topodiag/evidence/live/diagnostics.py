@@ -68,7 +68,7 @@ def read_diagnostics(text: str, source: str) -> tuple[Diagnosis, ...]:
                 said.rstrip(),
                 comm,
                 size,
-                tuple(dict.fromkeys(int(each) for each in ranks if each and len(each) < 10)),
+                tuple(dict.fromkeys(int(rank) for rank in ranks if rank and len(rank) < 10)),
                 host,
                 int(pid) if pid else -1,
                 Origin(source, number, line.strip()[:MAX_QUOTE]),

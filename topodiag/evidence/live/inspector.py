@@ -167,7 +167,7 @@ class InspectorReader:
                     known.hash,
                     known.name,
                     max(known.nranks, len(known.members)),
-                    known.nnodes if known.nnodes > 0 else len({each.host for each in known.members.values()}),
+                    known.nnodes if known.nnodes > 0 else len({member.host for member in known.members.values()}),
                     dict(sorted(known.members.items())),
                     summary.sizes,
                     summary.calls,

@@ -133,7 +133,7 @@ def read_json(data: bytes, source: str) -> TextRead | None:
         run.average = -1 if value is None else value
     errors = document.get("errors")
     if isinstance(errors, list):
-        run.errors += [said for each in errors[:MAX_ERRORS] if (said := text(each))]
+        run.errors += [said for error in errors[:MAX_ERRORS] if (said := text(error))]
     if closed:
         run.notes.append("the JSON file was cut off and has been closed: the run was aborted")
         run.aborted = True

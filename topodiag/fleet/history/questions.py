@@ -140,7 +140,9 @@ def rising(histories: Iterable[NodeHistory]) -> tuple[tuple[Rising, ...], tuple[
 
 def worst_hosts(findings: Iterable[Finding]) -> list[str]:
     """The nodes of findings that are more than a note, the worst first."""
-    told = sorted((each for each in findings if each.severity > Severity.INFO), key=lambda each: -each.severity)
+    told = sorted(
+        (finding for finding in findings if finding.severity > Severity.INFO), key=lambda each: -each.severity
+    )
     return [host for each in told for host in each.where.nodes]
 
 

@@ -93,9 +93,9 @@ class Store:
         schema = TABLES[name]
         wanted = [schema.field(each) for each in columns or schema.names]
         parts = [
-            self._read(each.file, [field.name for field in wanted])
-            for each in self.manifest.files
-            if each.table == name and each.date >= since
+            self._read(file.file, [field.name for field in wanted])
+            for file in self.manifest.files
+            if file.table == name and file.date >= since
         ]
         return pa.concat_tables(parts).unify_dictionaries() if parts else pa.schema(wanted).empty_table()
 
@@ -103,9 +103,9 @@ class Store:
         """The facts of some blocks."""
         keep = pa.array(sorted(wanted), pa.string())
         parts = []
-        for each in self.manifest.files:
-            if each.table == "facts":
-                table = self._read(each.file, TABLES["facts"].names)
+        for file in self.manifest.files:
+            if file.table == "facts":
+                table = self._read(file.file, TABLES["facts"].names)
                 parts.append(table.filter(pc.is_in(table["block"].cast(pa.string()), value_set=keep)))
         return pa.concat_tables(parts).unify_dictionaries() if parts else TABLES["facts"].empty_table()
 
@@ -145,9 +145,9 @@ def open_store(path: str) -> Store:
         raise InputError(place, f"is no manifest of a store: {error}", hint="bring it back from a copy") from None
     if manifest.schema != SCHEMA:
         raise InputError(place, f"has schema {manifest.schema}; this topodiag reads {SCHEMA}", hint="upgrade topodiag")
-    for each in manifest.files:
-        if each.table not in TABLES or os.path.isabs(each.file) or ".." in each.file.split("/"):
-            raise InputError(place, f"names a file that is none of a store: {each.file}", hint="bring it back")
+    for file in manifest.files:
+        if file.table not in TABLES or os.path.isabs(file.file) or ".." in file.file.split("/"):
+            raise InputError(place, f"names a file that is none of a store: {file.file}", hint="bring it back")
     return Store(path, manifest)
 
 

@@ -254,7 +254,7 @@ class Ceiling:
             return trial.max_channels
         key = speed, self.kind_within(trial.type_inter), rules.tree
         if key not in self._entered:
-            open_ports = (each for each in self.ports if any(rules.allow(way, trial.type_inter) for way in each.ways))
+            open_ports = (port for port in self.ports if any(rules.allow(way, trial.type_inter) for way in port.ways))
             self._entered[key] = sum(max(0, each.room // speed) for each in open_ports)
         return self._entered[key]
 

@@ -94,7 +94,7 @@ class Passes:
             rows = [
                 row
                 for at, free in enumerate((*into.free, *out_of.free))
-                for row in _rows(free, [[taken[at] for taken in each] for each in options], count)
+                for row in _rows(free, [[taken[at] for taken in option] for option in options], count)
             ]
             alone = rows if len(self.kinds) == 1 else []
             if not all(_one_holds(pair, count) for pair in _pairs(rows)):

@@ -186,7 +186,7 @@ def nets_of(tree: Element) -> list[str]:
 def _gpu(tree: Element, number: int) -> Element:
     gpus = gpus_of(tree)
     if number not in gpus:
-        there = ", ".join(f"GPU{each}" for each in sorted(gpus)) or "no GPU"
+        there = ", ".join(f"GPU{gpu}" for gpu in sorted(gpus)) or "no GPU"
         raise ChangeError(f"no GPU{number} in this topology; there is {there}")
     return gpus[number]
 

@@ -81,9 +81,9 @@ def _alike(answer: NodeAnswer) -> str:
 def _draw_hung(page: Page, answers: Iterable[NodeAnswer]) -> None:
     """Bundles that came although some of the collector's commands hung."""
     hung: dict[str, list[str]] = {}
-    for each in answers:
-        for item in each.hung_probes:
-            hung.setdefault(item, []).append(each.node)
+    for answer in answers:
+        for item in answer.hung_probes:
+            hung.setdefault(item, []).append(answer.node)
     if hung:
         page.blank()
     for item, nodes in sorted(hung.items(), key=lambda pair: -len(pair[1])):

@@ -52,11 +52,11 @@ def _answer(answers: FleetHistory) -> tuple[str, str, str]:
     """The sentence with its sign and hue: a negative result names how much was compared."""
     parts = []
     for check, words in (("FLT004", "a link comes and goes"), ("FLT003", "changed since the last good capture")):
-        told = [each for each in answers.findings if each.id == check and each.severity > Severity.INFO]
+        told = [finding for finding in answers.findings if finding.id == check and finding.severity > Severity.INFO]
         nodes = list(dict.fromkeys(node for each in told for node in each.where.nodes))
         if nodes:
             parts.append(f"{fold_hosts(nodes)}: {words}")
-    worst = max((each.severity for each in answers.findings), default=Severity.INFO)
+    worst = max((finding.severity for finding in answers.findings), default=Severity.INFO)
     if answers.failing:
         parts.append(f"{fold_hosts([each.host for each in answers.failing])}: keeps failing")
         worst = max(worst, Severity.WARNING)

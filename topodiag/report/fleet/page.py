@@ -194,7 +194,7 @@ def _draw_cohort(page: Page, cohort: Cohort) -> None:
 
 def _draw_same(page: Page, cohort: Cohort) -> None:
     """How much is equal, and the facts that are asked for first."""
-    split = {(each.family, each.key) for each in cohort.outliers}
+    split = {(outlier.family, outlier.key) for outlier in cohort.outliers}
     split |= {(family, key) for each in cohort.populations for family, key, _ in each.facts}
     whole = [e for e in cohort.same if e.known == len(cohort.nodes) and (e.family, e.key) not in split]
     facts = sum(len(each.parts) for each in cohort.same)
@@ -217,11 +217,13 @@ def _draw_rest(page: Page, result: FleetResult) -> None:
     """Findings that exclude no node: one line for each, with the number of nodes; the most widespread first."""
     out = {reason for each in result.exclusions for reason in each.reasons}
     rest = [
-        each
-        for each in result.findings
-        if (each.id, each.message) not in out and each.id != "FLT002" and (each.severity > Severity.INFO or _hint(each))
+        finding
+        for finding in result.findings
+        if (finding.id, finding.message) not in out
+        and finding.id != "FLT002"
+        and (finding.severity > Severity.INFO or _hint(finding))
     ]
-    notes = sum(each.severity is Severity.INFO and not _hint(each) for each in result.findings)
+    notes = sum(finding.severity is Severity.INFO and not _hint(finding) for finding in result.findings)
     if not rest and not notes:
         return
     page.blank()

@@ -39,13 +39,13 @@ def document(result: Result) -> shape.ResultDocument:
     facts = shape.Facts(
         nodes=[node_facts(node) for node in result.nodes],
         jobs=_jobs(result),
-        benchmarks=[benchmark_facts(each) for each in result.benchmarks],
+        benchmarks=[benchmark_facts(benchmark) for benchmark in result.benchmarks],
     )
     parts: dict[str, Any] = {
         "inputs": result.inputs,
         "facts": facts,
         "findings": result.findings,
-        "outcomes": [from_model(shape.Outcome, each, findings=len(each.findings)) for each in result.outcomes],
+        "outcomes": [from_model(shape.Outcome, outcome, findings=len(outcome.findings)) for outcome in result.outcomes],
         "not_observed": gaps_of(result),
         "unexplained": result.unexplained[:MAX_UNREAD],
         "unread_count": unread_count(result),
@@ -60,7 +60,7 @@ def document(result: Result) -> shape.ResultDocument:
 
 
 def _jobs(result: Result) -> list[Job]:
-    runs = [each.run for each in result.benchmarks]
+    runs = [benchmark.run for benchmark in result.benchmarks]
     if not (result.jobs or runs):
         return []
     from topodiag.report.job.measured import jobs_facts  # noqa: PLC0415 - numpy, which a scan never needs

@@ -19,7 +19,7 @@ def sweep_extras(judged: SweepJudgement, fabric: Fabric) -> Extras:
     if len(fabric.nodes) > 1:
         title = "Pairs of nodes, by share of what is normal"
         drawings = (Drawing("nodes", title, heat_svg(judged, fabric, title, prefix="pairs"), inline=True),)
-    odd = sorted((each for each in judged.runs if each.standing in _MARKS), key=_rank)
+    odd = sorted((run for run in judged.runs if run.standing in _MARKS), key=_rank)
     left = len(odd) - ROWS_SHOWN
     heads = ("Run", "Nodes", "Rail", "GB/s", "Alike reach", "Share", "Standing", "Why")
     grid = Grid(

@@ -22,7 +22,7 @@ def job_facts(job: Job) -> shape.Job:
         nccl_version=number_of(job.nccl_versions[0]) if job.nccl_versions else None,
         world_size=(job.world_size if job.size_told and job.world_size > 0 else None) or job.stated.size,
         hosts=sorted({*job.hosts, *job.stated.hosts}),
-        communicators=[_communicator(each) for each in job.communicators]
+        communicators=[_communicator(communicator) for communicator in job.communicators]
         or [_communicator(Communicator(0, size, np.full(size, -1))) for size in job.stated.comm_sizes],
         networks=sorted({process.network for process in job.processes if process.network}),
         settings={
@@ -60,7 +60,7 @@ def _pace(pace: Pace) -> shape.StepPace:
         lines=len(steps),
         first=steps[0].number,
         last=steps[-1].number,
-        levels=[from_model(shape.StepLevel, each, typical=value_of(each.cost, unit)) for each in pace.levels],
+        levels=[from_model(shape.StepLevel, level, typical=value_of(level.cost, unit)) for level in pace.levels],
         slow=pace.slow[:MAX_EVENTS],
         every=pace.every or None,
     )

@@ -41,7 +41,9 @@ def _place(run: BenchRun, jobs: Sequence[Job], *, lone: bool) -> int | None:
     own = {(device.host, device.pid) for device in run.devices}
     for place, job in enumerate(jobs):
         ranks = (*job.ranks, *job.stated.ranks)
-        if own & ({(each.host, each.pid) for each in job.processes} | {(each.host, each.pid) for each in ranks}):
+        if own & (
+            {(process.host, process.pid) for process in job.processes} | {(rank.host, rank.pid) for rank in ranks}
+        ):
             return place
     of_file = [place for place, job in enumerate(jobs) if run.source in job.files]
     if not lone or len(of_file) != 1:
@@ -52,7 +54,8 @@ def _place(run: BenchRun, jobs: Sequence[Job], *, lone: bool) -> int | None:
 
 def _with_run(job: shape.Job, run: BenchRun) -> shape.Job:
     listed = [
-        Rank(each.rank, each.host, each.pid or -1, cuda_dev=each.device, bus_id=each.bus_id) for each in run.devices
+        Rank(device.rank, device.host, device.pid or -1, cuda_dev=device.device, bus_id=device.bus_id)
+        for device in run.devices
     ]
     # What the bandwidths tell of the number of ranks stands with the run: no line states it.
     size = run.nranks if run.nranks == len(run.devices) else None

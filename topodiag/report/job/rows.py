@@ -104,8 +104,16 @@ def _rank_of_process(job: Job) -> dict[int, int]:
 def choice_rows(result: Result) -> Iterator[table_files.Row]:
     for job in result.jobs:
         for c in job.communicators:
-            for each in c.choices:
-                yield job.name, c.index, each.collective, each.bytes, each.algorithm, each.protocol, each.count
+            for choice in c.choices:
+                yield (
+                    job.name,
+                    c.index,
+                    choice.collective,
+                    choice.bytes,
+                    choice.algorithm,
+                    choice.protocol,
+                    choice.count,
+                )
 
 
 def step_rows(result: Result) -> Iterator[table_files.Row]:
@@ -114,10 +122,10 @@ def step_rows(result: Result) -> Iterator[table_files.Row]:
         for series in job.steps:
             starts[series.source, series.rank, series.host] += 1
             start = starts[series.source, series.rank, series.host]
-            for each in series.steps:
+            for step in series.steps:
                 yield (
-                    job.name, _n(series.rank), series.host or None, start, each.number, each.value, series.unit,
-                    each.time, each.work, series.source, each.origin.line if each.origin else None,
+                    job.name, _n(series.rank), series.host or None, start, step.number, step.value, series.unit,
+                    step.time, step.work, series.source, step.origin.line if step.origin else None,
                 )  # fmt: skip
 
 

@@ -23,7 +23,7 @@ PATTERNS = {1: "balanced tree", 2: "split tree", 3: "tree", 4: "ring", 5: "NVLS"
 def draw_system(page: Page, job: Job) -> None:
     """Of each host the first print, that of the world where it printed one."""
     prints = _prints(job)
-    counts = [each.channels for each in job.communicators if each.channels.coll >= 0]
+    counts = [communicator.channels for communicator in job.communicators if communicator.channels.coll >= 0]
     if not prints and not counts:
         page.add("  ", ("no system print is in the logs: NCCL_DEBUG_SUBSYS lacked GRAPH", "unknown"))
         return

@@ -17,7 +17,7 @@ LINES_SHOWN = 8
 
 def draw_trees(page: Page, job: Job) -> None:
     """The trees of the communicators that have any, as ranks of the communicator."""
-    with_trees = [each for each in job.communicators if each.trees]
+    with_trees = [communicator for communicator in job.communicators if communicator.trees]
     if not with_trees:
         page.add("  ", ("no tree is in the logs: NCCL_DEBUG_SUBSYS lacked INIT", "unknown"))
         return

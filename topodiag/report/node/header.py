@@ -105,7 +105,7 @@ def _cause(page: Page, worst: Sequence[Finding], causes: Sequence[Finding], take
     rest = f"; {below} {'follows' if below == 1 else 'follow'} from it" if below else ""
     if len(causes) == 1 and taken + len(causes[0].message) + len(rest) + 8 <= page.width:
         return f": {causes[0].message}{rest}"
-    ids = list(dict.fromkeys(each.id for each in causes))
+    ids = list(dict.fromkeys(cause.id for cause in causes))
     return f" ({', '.join(ids[:CHECKS_NAMED])}{', ...' if len(ids) > CHECKS_NAMED else ''}{rest})" if ids else ""
 
 

@@ -29,7 +29,11 @@ _SHARE_SHOWN = 0.0005
 
 def draw_audit(page: Page, audit: Audit, findings: Sequence[Finding], outcomes: Sequence[Outcome] = ()) -> None:
     """The verdict, a row per dimension, the worst group, findings, and what was assumed."""
-    _head(page, audit, next((each.fix[0] for each in findings if each.fix), "write a better map: topodiag place solve"))
+    _head(
+        page,
+        audit,
+        next((finding.fix[0] for finding in findings if finding.fix), "write a better map: topodiag place solve"),
+    )
     if audit.dimensions and not page.style.quiet:
         page.blank()
         _dimensions(page, audit)
@@ -75,21 +79,23 @@ def _head(page: Page, audit: Audit, action: str) -> None:
 
 def _dimensions(page: Page, audit: Audit) -> None:
     rows: list[list[Part]] = []
-    for each in audit.dimensions:
-        lost = audit.lost(each)
+    for dimension in audit.dimensions:
+        lost = audit.lost(dimension)
         hue = "error" if lost >= _SHARE_SHOWN else ""
         rows.append(
             [
-                (each.dimension, "name"),
-                str(len(each.groups)),
-                str(each.demand.size),
-                _levels(audit, each),
-                (str(each.split.size) if each.split.size else "", "error"),
-                spell_time(each.step_us),
-                spell_time(each.best_us),
-                spell_time(each.bound_us),
+                (dimension.dimension, "name"),
+                str(len(dimension.groups)),
+                str(dimension.demand.size),
+                _levels(audit, dimension),
+                (str(dimension.split.size) if dimension.split.size else "", "error"),
+                spell_time(dimension.step_us),
+                spell_time(dimension.best_us),
+                spell_time(dimension.bound_us),
                 (percent(lost) if abs(lost) >= _SHARE_SHOWN else "0", hue),
-                "; ".join(_said(cost.demand.collective, cost.demand.calls, cost.demand.bytes) for cost in each.now),
+                "; ".join(
+                    _said(cost.demand.collective, cost.demand.calls, cost.demand.bytes) for cost in dimension.now
+                ),
             ]
         )
     fields = (
@@ -154,27 +160,27 @@ def _worst(page: Page, audit: Audit) -> None:
 def _groups(page: Page, audit: Audit) -> None:
     """Every group of every dimension, those that lose most first."""
     rows: list[list[Part]] = []
-    for each in audit.dimensions:
-        more = each.group_us - each.best_us
+    for dimension in audit.dimensions:
+        more = dimension.group_us - dimension.best_us
         order = np.argsort(-more, kind="stable")
         shown = order if page.style.verbose > 1 else order[:GROUPS_SHOWN]
         for number in shown.tolist():
-            ranks = each.groups[number]
+            ranks = dimension.groups[number]
             share = float(more[number]) / audit.step_us if audit.step_us else 0.0
             rows.append(
                 [
-                    (f"{each.dimension} {number}", "name"),
+                    (f"{dimension.dimension} {number}", "name"),
                     fold_labels([str(rank) for rank in ranks[:64].tolist()]),
                     fold_hosts(names_of(audit.cluster, audit.assignment, ranks)),
-                    audit.level_name(int(each.levels[number])),
-                    spell_time(float(each.group_us[number])),
-                    spell_time(each.best_us),
+                    audit.level_name(int(dimension.levels[number])),
+                    spell_time(float(dimension.group_us[number])),
+                    spell_time(dimension.best_us),
                     percent(share) if share >= _SHARE_SHOWN else "0",
                 ]
             )
         if len(shown) < len(order):
             rest = f"{len(order) - len(shown)} more, none worse (-vv lists them)"
-            rows.append([(each.dimension, "dim"), (rest, "dim"), "", "", "", "", ""])
+            rows.append([(dimension.dimension, "dim"), (rest, "dim"), "", "", "", "", ""])
     fields = (
         Field("group"),
         Field("members", least=16),
@@ -208,18 +214,18 @@ def audit_json(audit: Audit, findings: Sequence[Finding], inputs: Iterable[Input
         map=map_json(audit.cluster, audit.assignment, ids_by_rank(audit.talk)),
         levels=map_of(audit.cluster, audit.assignment).levels,
         cost={
-            each.dimension: shape.AuditCost(
-                ms_per_step=each.step_us / 1000,
-                level=audit.level_name(int(each.levels[each.slowest])),
-                bound_ms=each.bound_us / 1000,
-                best_ms=each.best_us / 1000,
-                lost_percent=100 * audit.lost(each),
-                groups=len(each.groups),
-                size=each.demand.size,
-                split=each.split.tolist(),
-                demands=[from_model(shape.Demand, cost) for cost in each.now],
+            dimension.dimension: shape.AuditCost(
+                ms_per_step=dimension.step_us / 1000,
+                level=audit.level_name(int(dimension.levels[dimension.slowest])),
+                bound_ms=dimension.bound_us / 1000,
+                best_ms=dimension.best_us / 1000,
+                lost_percent=100 * audit.lost(dimension),
+                groups=len(dimension.groups),
+                size=dimension.demand.size,
+                split=dimension.split.tolist(),
+                demands=[from_model(shape.Demand, cost) for cost in dimension.now],
             )
-            for each in audit.dimensions
+            for dimension in audit.dimensions
         },
         findings=findings,
         violations=findings,
@@ -227,7 +233,7 @@ def audit_json(audit: Audit, findings: Sequence[Finding], inputs: Iterable[Input
         step_ms=audit.step_us / 1000 if audit.talk.base_us is not None else None,
         communication_ms=audit.waited_us / 1000,
         best_communication_ms=audit.best_us / 1000,
-        groups=[row for each in audit.dimensions for row in _group_rows(audit, each)],
+        groups=[row for dimension in audit.dimensions for row in _group_rows(audit, dimension)],
         worst=_worst_json(audit),
         worst_exchange=_could_json(audit),
         assumed=[*audit.talk.assumed, *audit.cluster.notes],

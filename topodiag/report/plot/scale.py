@@ -139,8 +139,8 @@ def spans(
     """The spans of both axes over all series, with about so many ticks across and up. Marks do not widen them."""
     pairs = [
         (a, b)
-        for each in series
-        for a, b in each.points
+        for one_series in series
+        for a, b in one_series.points
         if x.holds(a) and y.holds(b)
     ]  # fmt: skip
     across = span_of(x, (a for a, _ in pairs), ticks[0])

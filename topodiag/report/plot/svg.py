@@ -27,7 +27,7 @@ def plot_svg(
     """The plot, 900 pixels wide: a document, or with a `prefix` an element for a page. Without a point to show it says
     so."""
     high = HIGH + _LINE * (len(series) + len(marks))
-    desc = "; ".join([*(each.name for each in series), *(mark.label for mark in marks)])
+    desc = "; ".join([*(one_series.name for one_series in series), *(mark.label for mark in marks)])
     canvas = Canvas(title or "Plot", desc, prefix)
     if title:
         canvas.text(WIDE / 2, 28, title, "title", "middle", room=WIDE - 40, size=16)

@@ -31,13 +31,13 @@ def heat(judged: SweepJudgement, fabric: Fabric, most: int) -> Heat:
     block = -(-len(nodes) // max(most, 1))
     at = {node: place // block for place, node in enumerate(nodes)}
     repeats: dict[tuple[object, ...], JudgedRun] = {}
-    for each in judged.runs:
-        if len(each.run.nodes) > 2 or each.run.kind == "settings":
+    for run in judged.runs:
+        if len(run.run.nodes) > 2 or run.run.kind == "settings":
             continue
         # Of the same run done again the best counts: the other was slow by chance.
-        key = (frozenset(each.run.nodes), each.run.gpus, each.run.rail, each.run.program)
-        if key not in repeats or _rank(each) > _rank(repeats[key]):
-            repeats[key] = each
+        key = (frozenset(run.run.nodes), run.run.gpus, run.run.rail, run.run.program)
+        if key not in repeats or _rank(run) > _rank(repeats[key]):
+            repeats[key] = run
     cells: dict[tuple[int, int], JudgedRun] = {}
     for each in repeats.values():
         a, b = sorted((at[each.run.nodes[0]], at[each.run.nodes[-1]]))

@@ -59,15 +59,15 @@ def _verdict(judged: SweepJudgement) -> Part:
         return (f"{plural(confirmed, 'fault')} found{rest}", "error")
     if suspects:
         return (f"{plural(suspects, 'suspect')}, none confirmed yet", "warning")
-    if not any(each.standing is Standing.NORMAL for each in judged.runs):
+    if not any(run.standing is Standing.NORMAL for run in judged.runs):
         return ("nothing could be judged", "unknown")
-    unknown = sum(each.standing is Standing.UNKNOWN for each in judged.runs)
+    unknown = sum(run.standing is Standing.UNKNOWN for run in judged.runs)
     rest = f" ({unknown} of {plural(len(judged.runs), 'run')} not judged)" if unknown else ""
     return (f"no part is slower than its like{rest}", "ok")
 
 
 def _extent(judged: SweepJudgement, plans: Sequence[SweepPlan]) -> str:
-    states = {standing: sum(each.standing is standing for each in judged.runs) for standing in Standing}
+    states = {standing: sum(run.standing is standing for run in judged.runs) for standing in Standing}
     counts = ((len(plans[-1].fabric.nodes), "node"), (len(plans), "round"), (len(judged.runs), "run"))
     made = ", ".join(plural(count, word) for count, word in counts) + ": "
     made += ", ".join(f"{count} {standing.value}" for standing, count in states.items() if count)
@@ -94,7 +94,7 @@ def _draw_fault(page: Page, fault: Fault, judged: SweepJudgement, fabric: Fabric
     if alike:
         page.add("    ", alike)
     ids = set(fault.runs)
-    runs = [each for each in judged.runs if each.run.id in ids]
+    runs = [run for run in judged.runs if run.run.id in ids]
     for each in runs if page.style.verbose else runs[:_SHOWN_RUNS]:
         page.add("    ", (run_words(each), "dim"))
     if len(runs) > _SHOWN_RUNS and not page.style.verbose:
@@ -121,19 +121,19 @@ def _draw_gaps(page: Page, gaps: Sequence[Gap]) -> None:
 
 
 def _draw_settings(page: Page, judged: SweepJudgement) -> None:
-    runs = [each for each in judged.runs if each.run.kind == "settings"]
+    runs = [run for run in judged.runs if run.run.kind == "settings"]
     if not runs:
         return
     page.blank()
     page.add("", ("algorithm x protocol x collective, all nodes, at the greatest size", "strong"))
     rows: list[list[Part]] = [
         [
-            each.run.collective,
-            each.run.algorithm or "NCCL's choice",
-            each.run.protocol or ("NCCL's choice" if each.run.algorithm else ""),
-            spell_gbs(each.gbs) if each.gbs is not None else (each.why or "-", "warning"),
+            run.run.collective,
+            run.run.algorithm or "NCCL's choice",
+            run.run.protocol or ("NCCL's choice" if run.run.algorithm else ""),
+            spell_gbs(run.gbs) if run.gbs is not None else (run.why or "-", "warning"),
         ]
-        for each in sorted(runs, key=lambda each: (each.run.collective, -(each.gbs or 0.0)))
+        for run in sorted(runs, key=lambda each: (each.run.collective, -(each.gbs or 0.0)))
     ]
     draw_grid(page, [Field("collective"), Field("algorithm"), Field("protocol"), Field("busbw GB/s", least=10)], rows)
 
@@ -166,13 +166,13 @@ def _draw_rails(page: Page, judged: SweepJudgement, fabric: Fabric) -> None:
 def best_by_rail(judged: SweepJudgement) -> dict[tuple[str, int], JudgedRun]:
     """By node and rail, the run that reached most of what is normal."""
     best: dict[tuple[str, int], JudgedRun] = {}
-    for each in judged.runs:
-        if each.run.kind != "rails" or each.run.rail is None or each.share is None:
+    for run in judged.runs:
+        if run.run.kind != "rails" or run.run.rail is None or run.share is None:
             continue
-        for node in each.run.nodes:
-            key = (node, each.run.rail)
-            if key not in best or (each.share or 0) > (best[key].share or 0):
-                best[key] = each
+        for node in run.run.nodes:
+            key = (node, run.run.rail)
+            if key not in best or (run.share or 0) > (best[key].share or 0):
+                best[key] = run
     return best
 
 

@@ -148,7 +148,12 @@ def _draw_rest(page: Page, result: Result, verdict: Verdict) -> None:
 
 def _draw_measured(page: Page, result: Result) -> None:
     """What NCCL's Inspector measured: of each communicator the size that took most of the time."""
-    every = [each for job in result.jobs if job.inspection is not None for each in job.inspection.communicators]
+    every = [
+        communicator
+        for job in result.jobs
+        if job.inspection is not None
+        for communicator in job.inspection.communicators
+    ]
     told = [(each, max(each.sizes, key=lambda size: size.calls * size.clean_us)) for each in every if each.sizes]
     for number, (each, size) in enumerate(told[: _most(page)]):
         hosts = fold_hosts(list(dict.fromkeys(member.host for member in each.members.values() if member.host)))

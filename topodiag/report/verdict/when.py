@@ -44,7 +44,7 @@ def around_first_error(result: Result) -> list[Moment]:
     if verdict is None or not verdict.causes:
         return []
     first = verdict.causes[0]
-    timed = [each for each in result.timeline.moments if each.time is not None]
+    timed = [moment for moment in result.timeline.moments if moment.time is not None]
     below = [each.finding for each in first.consequences]
     begin = next(filter(None, (_begins(timed, group) for group in ([first.finding], below))), None)
     if begin is None:
@@ -64,7 +64,7 @@ def _begins(timed: Sequence[Moment], findings: Sequence[Finding]) -> float | Non
 
 
 def _draw(page: Page, moments: Sequence[Moment], total: int) -> None:
-    days = {int(each.time // 86_400) for each in moments if each.time is not None}
+    days = {int(moment.time // 86_400) for moment in moments if moment.time is not None}
     for number, each in enumerate(moments):
         place = each.host + (f" rank {each.rank}" if each.rank >= 0 else "")
         count = f" ×{each.count}" if each.count > 1 else ""

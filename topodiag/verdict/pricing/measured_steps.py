@@ -44,7 +44,7 @@ def with_measured_steps(causes: Sequence[Cause], case: Case, bears: Callable[[Ca
 
 def open_steps(causes: Sequence[Cause], case: Case) -> tuple[str, ...]:
     """Of each job whose steps became longer what no cause explains, in a sentence."""
-    if any(each.price.step_agrees for each in causes):
+    if any(cause.price.step_agrees for cause in causes):
         return ()
     made = []
     for job in case.jobs:
@@ -89,10 +89,10 @@ def _is_from_the_start(cause: Cause, job: Job) -> bool:
     """Whether NCCL's lines at the start of the job show it or what follows from it."""
     findings = (cause.finding, *(each.finding for each in cause.consequences))
     return any(
-        each.id.startswith(_AT_START)
-        and each.id != "NET008"
-        and any(line.source in job.files for line in each.evidence)
-        for each in findings
+        finding.id.startswith(_AT_START)
+        and finding.id != "NET008"
+        and any(line.source in job.files for line in finding.evidence)
+        for finding in findings
     )
 
 
@@ -101,9 +101,11 @@ def _began(cause: Cause, pace: Pace, case: Case) -> tuple[str, bool]:
     lines: set[tuple[str, int | None]] = {
         (line.source, line.line) for line in cause.finding.evidence if line.line is not None
     }
-    times = [each.time for each in case.timeline.moments if _is_at(each, lines) and each.time is not None]
+    times = [moment.time for moment in case.timeline.moments if _is_at(moment, lines) and moment.time is not None]
     change = pace.change
-    at = next((each.time for each in case.timeline.moments if change is not None and _is_change(each, pace)), None)
+    at = next(
+        (moment.time for moment in case.timeline.moments if change is not None and _is_change(moment, pace)), None
+    )
     if not times or at is None:
         return ", if it began then", False
     apart = min(abs(time - at) for time in times)

@@ -28,7 +28,11 @@ def placement_price(finding: Finding, case: Case) -> Price | None:
     *roles, collective = GROUPS[finding.id]
     ranks = set(finding.where.ranks)
     for job in case.jobs:
-        groups = [each for each in job.communicators if each.role in roles and (not ranks or ranks & set(each.known))]
+        groups = [
+            communicator
+            for communicator in job.communicators
+            if communicator.role in roles and (not ranks or ranks & set(communicator.known))
+        ]
         made = _job_price(job, groups, collective, case) if groups else None
         if made is not None:
             own = finding.cost
@@ -49,8 +53,8 @@ def _job_price(job: Job, groups: list[Communicator], collective: str, case: Case
     known: dict[tuple[int, ...], tuple[float, float] | None] = {}
     worst: tuple[float, float, int] | None = None
     for group in groups:
-        members = [each for each in ground.members if each.rank in set(group.known.tolist())]
-        spread = tuple(sorted(Counter(each.host for each in members).values()))
+        members = [member for member in ground.members if member.rank in set(group.known.tolist())]
+        spread = tuple(sorted(Counter(member.host for member in members).values()))
         if len(members) != group.nranks or len(spread) < 2:
             continue
         if spread not in known:  # groups that are spread alike cost alike: one of them is asked
@@ -79,11 +83,11 @@ def _job_price(job: Job, groups: list[Communicator], collective: str, case: Case
 
 def _both(ground: Ground, members: list[Member], collective: str) -> tuple[float, float] | None:
     """GB/s of a group where it is, and on one node; None where it would not fit, or NCCL's model has no figure."""
-    places = list(dict.fromkeys(each.host for each in members))
+    places = list(dict.fromkeys(member.host for member in members))
     machines = [(host.built.tree, host.built.env) for host in ground.hosts]
     first = machines[places[0]]
     buses = [bus_of(pci) for _, pci in sorted(gpus_of(first[0]).items())]
-    uneven = len({sum(each.host == place for each in members) for place in places}) > 1
+    uneven = len({sum(member.host == place for member in members) for place in places}) > 1
     if len(buses) < len(members) or uneven or ground.setup.domain > 1:
         return None
     spread = [Member(number, places.index(each.host), each.bus_id) for number, each in enumerate(members)]

@@ -181,7 +181,7 @@ def _reckoned(ground: Ground, machines: Sequence[Machine]) -> _Reckoned | None:
 
 def _step_of(ground: Ground, steps: Sequence[JobStep]) -> JobStep | None:
     """The step of the job that runs there."""
-    return next((each for each in steps if ground.job is not None and each.job == ground.job.name), None)
+    return next((step for step in steps if ground.job is not None and step.job == ground.job.name), None)
 
 
 def _on_ground(home: _Priced, case: Case, step: JobStep | None) -> dict[int, Price]:

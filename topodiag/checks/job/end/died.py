@@ -248,12 +248,12 @@ class _First:
         self._clocks = clocks
         self._lines: dict[str, int] = {}
         times: dict[str | None, float] = {}
-        for each in events:
-            source, line = _file_of(each)
+        for event in events:
+            source, line = _file_of(event)
             if source is not None:
                 self._lines[source] = min(line, self._lines.get(source, line))
-            if each.ts is not None:
-                at = clocks.at(each)
+            if event.ts is not None:
+                at = clocks.at(event)
                 times[source] = min(at, times.get(source, at))
         self._times = sorted(((at, source) for source, at in times.items()), key=lambda pair: pair[0])[:2]
         """The first two are enough: one of them is of another file."""

@@ -54,12 +54,12 @@ def _given_up(job: Job) -> _GivenUp | None:
             peers[found[1]].told_by.add(number)
             peers[found[1]].origins.append(origin)
     dead = {own[address] for address in peers if address in own}
-    tellers = set().union(*(each.told_by for each in peers.values())) - dead
+    tellers = set().union(*(peer.told_by for peer in peers.values())) - dead
     size = max(job.world_size, len(job.processes))
     if not peers or not tellers or 2 * len(peers) >= size:
         return None
     unknown = tuple(sorted(address for address in peers if address not in own))
-    origins = tuple(origin for each in peers.values() for origin in each.origins)
+    origins = tuple(origin for peer in peers.values() for origin in peer.origins)
     return _GivenUp(tuple(sorted(dead)), unknown, len(tellers), size, origins)
 
 

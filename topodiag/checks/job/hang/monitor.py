@@ -25,7 +25,7 @@ def by_monitor(check: JobCheck[Any], job: Job, hung: bool) -> Iterator[Finding]:
     """Of a job that hung only: a copy may also wait behind others of a job that runs."""
     pending = [(event, found) for event in job.events if (found := PENDING.search(event.text))]
     places = {(event.host, event.rank, found[2]) for event, found in pending}
-    size = max((each.nranks for each in job.communicators), default=len(job.ranks))
+    size = max((communicator.nranks for communicator in job.communicators), default=len(job.ranks))
     if not hung or not pending or len(places) > max(1, MOST_SHARE * size):
         return
     ranks = sorted({rank for _, rank, _ in places if rank >= 0})

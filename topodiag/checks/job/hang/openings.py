@@ -55,7 +55,11 @@ def _entered(job: Job) -> dict[int, Message]:
 def _parent(job: Job, entered: dict[int, Message]) -> Communicator | None:
     """The smallest communicator that holds all who entered, where most of its ranks entered and all left lines."""
     known = job.by_rank
-    holders = [each for each in job.communicators if entered and entered.keys() <= _ranks(each) and not each.destroyed]
+    holders = [
+        communicator
+        for communicator in job.communicators
+        if entered and entered.keys() <= _ranks(communicator) and not communicator.destroyed
+    ]
     parent = min(holders, key=lambda each: (each.nranks, each.index), default=None)
     if parent is None or parent.nranks == len(entered) or 2 * len(entered) <= parent.nranks:
         return None

@@ -150,7 +150,7 @@ def _silent(check: JobCheck[Any], silent: Silent) -> Finding:
 
 def _look(who: Sequence[Who]) -> list[str]:
     """What to run now: it reads and changes nothing."""
-    first = next((each for each in who if each.process is not None), None)
+    first = next((member for member in who if member.process is not None), None)
     if first is None or first.process is None:
         return ["py-spy dump --pid PID of that rank, nvidia-smi, dmesg -T | tail on its node: what does it do instead?"]
     pid = first.process.pid
@@ -165,10 +165,10 @@ def _ranks(who: Sequence[Who], communicator: str) -> str:
     known = _known(who)
     if known and len(known) == len(who):
         return rank_word(known)
-    local = sorted(each.local for each in who if each.local >= 0)
+    local = sorted(member.local for member in who if member.local >= 0)
     if communicator and len(local) == len(who):
         return f"{rank_word(local)} (of its communicator)"
-    pids = [each.process.pid for each in who if each.process is not None]
+    pids = [member.process.pid for member in who if member.process is not None]
     return f"process {pids[0]}" if len(pids) == 1 else plural(len(who), "process", "processes")
 
 

@@ -133,7 +133,14 @@ class Standing:
 
     def _logged(self, comm: RasCommunicator) -> Communicator | None:
         """The communicator as the job's log has it."""
-        return next((each for each in self.job.communicators if each.comm_id and each.comm_id == comm.hash), None)
+        return next(
+            (
+                communicator
+                for communicator in self.job.communicators
+                if communicator.comm_id and communicator.comm_id == comm.hash
+            ),
+            None,
+        )
 
     def _is_world(self, comm: RasCommunicator) -> bool:
         """Whether it is that of all ranks, as far as sizes tell."""
@@ -164,12 +171,12 @@ class Standing:
         ranks = sum(by_count.values())
         ahead = by_count[front] * 2 < ranks and sum(n for count, n in by_count.items() if count < front) > ranks // 2
         wanted = front if ahead else low
-        members = [each for each in comm.members if each.counts.get(collective) == wanted]
+        members = [member for member in comm.members if member.counts.get(collective) == wanted]
         count = by_count[wanted]
         if len(members) != count:
             members = []  # text lists less than half of all, and without VERBOSE a quarter
-        who = tuple(self.who(each, comm) for each in members)
-        origins = tuple(each.origin for each in members if each.origin is not None)
+        who = tuple(self.who(member, comm) for member in members)
+        origins = tuple(member.origin for member in members if member.origin is not None)
         origins = origins or ((comm.origin,) if comm.origin is not None else ())
         return Behind(
             self.label(comm), collective, who, low, front, ranks - count, lasting, ahead, origins=origins, count=count
@@ -232,7 +239,7 @@ class Standing:
             return who
         for answer in reversed(self.status):
             for comm in answer.communicators:
-                missing = [each for each in comm.members if each.missing]
+                missing = [member for member in comm.members if member.missing]
                 own = [each for each in missing if each.process is not None and each.process.key == who.process.key]
                 unnamed = [each for each in missing if each.process is None]
                 single = unnamed if len({*answer.silent, *answer.dead}) == len(missing) == 1 else []
@@ -329,7 +336,7 @@ def _parted(comm: RasCommunicator) -> bool:
 
 
 def _gone(comm: RasCommunicator) -> list[RasMember]:
-    return [each for each in comm.members if each.state in GONE]
+    return [member for member in comm.members if member.state in GONE]
 
 
 def _of(comm: RasCommunicator, collectives: Sequence[str]) -> dict[str, Mapping[int, int] | None]:

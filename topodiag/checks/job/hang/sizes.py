@@ -52,8 +52,8 @@ def by_sizes(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
     """The first work in which ranks of one group wait with unlike amounts."""
     for (seq, operation, group, members), waits in _works(job).items():
         sizes: dict[tuple[int, int], list[_Sized]] = defaultdict(list)
-        for each in waits.values():
-            sizes[each.numbers].append(each)
+        for wait in waits.values():
+            sizes[wait.numbers].append(wait)
         # Ranks below the number of members are of one group, unless the job has more ranks than that.
         one_group = bool(group) or (max(waits) < members and job.world_size <= members)
         if len(sizes) < 2 or not one_group:

@@ -146,7 +146,7 @@ class NcclReports(JobCheck[tuple[Reported | Differing | NicPosts, ...]]):
             return self.not_applicable(
                 judged, "no lines of NCCL's diagnostics: NCCL_RUN_RAS_DIAGNOSTICS=1, 2.31 and later"
             )
-        told = [each for each in judged.diagnostics if not each.ok]
+        told = [diagnosis for diagnosis in judged.diagnostics if not diagnosis.ok]
         found: list[Reported | Differing | NicPosts] = [*slow]
         for kind in phrases("diagnosis"):
             lines = tuple(

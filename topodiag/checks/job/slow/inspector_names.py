@@ -44,21 +44,25 @@ class Names:
 
     @cached_property
     def _by_hash(self) -> dict[int, Communicator]:
-        return {each.comm_id: each for each in self._job.communicators if each.comm_id}
+        return {communicator.comm_id: communicator for communicator in self._job.communicators if communicator.comm_id}
 
     @cached_property
     def _by_process(self) -> dict[Process, int]:
         counted = Counter((rank.host, rank.pid) for rank in self._job.ranks)
         known = {(r.host, r.pid): r.rank for r in self._job.ranks if counted[r.host, r.pid] == 1}
         inspection = self._job.inspection
-        if known or inspection is None or any(each.made_of is not MadeOf.CALLS for each in inspection.communicators):
+        if (
+            known
+            or inspection is None
+            or any(communicator.made_of is not MadeOf.CALLS for communicator in inspection.communicators)
+        ):
             return known  # metrics name no ranks
-        sizes = sorted((each.nranks for each in inspection.communicators), reverse=True)
+        sizes = sorted((communicator.nranks for communicator in inspection.communicators), reverse=True)
         if sizes[1:2] == sizes[:1]:
             return {}
         world = max(inspection.communicators, key=lambda each: each.nranks)
-        processes = {(each.host, each.pid) for comm in inspection.communicators for each in comm.members.values()}
-        of_world = Counter((each.host, each.pid) for each in world.members.values())
+        processes = {(member.host, member.pid) for comm in inspection.communicators for member in comm.members.values()}
+        of_world = Counter((member.host, member.pid) for member in world.members.values())
         if not processes <= of_world.keys():
             return {}
         return {(m.host, m.pid): m.rank for m in world.members.values() if of_world[m.host, m.pid] == 1}

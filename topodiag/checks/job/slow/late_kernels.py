@@ -56,10 +56,10 @@ def judged_communicators(job: Job) -> tuple[InspectorCommunicator, ...]:
     if job.inspection is None:
         return ()
     return tuple(
-        each
-        for each in job.inspection.communicators
-        if each.is_one and each.calls >= FEWEST_CALLS * each.enough_calls
-        if len(each.members) >= FEWEST_RANKS and each.time_us > 0
+        communicator
+        for communicator in job.inspection.communicators
+        if communicator.is_one and communicator.calls >= FEWEST_CALLS * communicator.enough_calls
+        if len(communicator.members) >= FEWEST_RANKS and communicator.time_us > 0
     )
 
 
@@ -85,7 +85,7 @@ def late_kernels(job: Job) -> tuple[LateKernels, ...]:
 def _kept(late: LateKernels, slow: Sequence[InspectorCommunicator]) -> bool:
     """Whether those that are late were kept in a communicator that is slower than its peers (JOB011)."""
     members = [{(m.host, m.pid) for m in comm.members.values()} for comm in slow if comm is not late.comm]
-    return any(late.processes <= each for each in members)
+    return any(late.processes <= member for member in members)
 
 
 def _total(late: LateKernels) -> float:

@@ -116,11 +116,11 @@ class OddStepWaits(JobCheck[tuple[Odd, ...]]):
 
     def tell(self, judged: Job, observed: tuple[Odd, ...]) -> Iterator[Finding]:
         for odd in observed:
-            ranks = _world(judged, odd.comm, [each.rank for each in odd.waits])
-            who = rank_word(ranks or [each.rank for each in odd.waits])
-            behind = sorted({max(each.peers, key=each.peers.__getitem__) for each in odd.waits if each.peers})
+            ranks = _world(judged, odd.comm, [wait.rank for wait in odd.waits])
+            who = rank_word(ranks or [wait.rank for wait in odd.waits])
+            behind = sorted({max(wait.peers, key=wait.peers.__getitem__) for wait in odd.waits if wait.peers})
             to = f" (to {rank_word(behind)})" if odd.state.peer and behind else ""
-            share = max(each.share(odd.state.name) for each in odd.waits)
+            share = max(wait.share(odd.state.name) for wait in odd.waits)
             yield self.finding(
                 Severity.WARNING,
                 f"{who}: {odd.state.message}{to}",
@@ -130,15 +130,15 @@ class OddStepWaits(JobCheck[tuple[Odd, ...]]):
                 nodes=hosts_with(judged, ranks),
                 ranks=ranks,
                 cost=Cost(text="the steps of the other ranks wait for it"),
-                evidence=[each.origin for each in odd.waits],
+                evidence=[wait.origin for wait in odd.waits],
                 coverage=odd.coverage,
                 confidence=Confidence.MEDIUM,
             )
 
 
 def _odd(comm: int, waits: Sequence[StepWaits], state: State) -> Odd | None:
-    odd = [each for each in waits if each.share(state.name) >= LEAST_SHARE]
-    rest = [each.share(state.name) for each in waits if each.share(state.name) < LEAST_SHARE]
+    odd = [wait for wait in waits if wait.share(state.name) >= LEAST_SHARE]
+    rest = [wait.share(state.name) for wait in waits if wait.share(state.name) < LEAST_SHARE]
     if not odd or not rest or len(odd) > max(1, MOST_RANKS * len(waits)) or median(rest) > MOST_OF_OTHERS:
         return None
     return Odd(state, comm, tuple(odd), median(rest), Coverage(len(waits), len(waits), "ranks with traces"))
@@ -146,7 +146,7 @@ def _odd(comm: int, waits: Sequence[StepWaits], state: State) -> Odd | None:
 
 def _world(job: Job, comm: int, ranks: Sequence[int]) -> list[int]:
     """World ranks, by the log's communicator, or where there is nothing but traces of one communicator."""
-    known = next((each for each in job.communicators if each.comm_id == comm), None)
+    known = next((communicator for communicator in job.communicators if communicator.comm_id == comm), None)
     if known is not None:
         return sorted(int(known.ranks[r]) for r in ranks if r < len(known.ranks) and known.ranks[r] >= 0)
     alone = not job.processes and len({each.comm for each in job.step_waits}) == 1

@@ -315,7 +315,7 @@ def judge_alone(check: JobCheck[Any], job: Job, peers: Sequence[Job]) -> Iterato
     """The finding on a job of one rank: a note by itself, a warning where other processes are as alone."""
     if not is_alone(job):
         return
-    others = [each for each in peers if is_alone(each)]
+    others = [peer for peer in peers if is_alone(peer)]
     hosts = sorted({host for each in (job, *others) for host in each.hosts})
     count = 1 + len(others)
     yield check.finding(

@@ -177,7 +177,9 @@ def _says(job: Job, pattern: str) -> bool:
 
 def _settings(job: Job) -> Iterator[Event]:
     """The settings in force as lines `NAME=value`, one for each value."""
-    given = {f"{each.name}={each.value}": each for process in job.processes for each in process.settings.values()}
+    given = {
+        f"{setting.name}={setting.value}": setting for process in job.processes for setting in process.settings.values()
+    }
     for line, each in given.items():
         yield Event(SETTING, line, "", level="INFO", origin=each.origin)
 

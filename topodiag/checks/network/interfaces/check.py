@@ -116,7 +116,7 @@ class WrongInterface(OneStep[Job], JobCheck[Never]):
         events = [
             event
             for event in job.events
-            if event.details.get("fault") == "interface" or any(each in event.text.lower() for each in words)
+            if event.details.get("fault") == "interface" or any(word in event.text.lower() for word in words)
         ]
         if not events:
             return self._counted_none(job) or self._of_no_family(job)

@@ -96,8 +96,8 @@ def by_connects(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
     unreached = failed or _tried(job)
     if not unreached:
         return
-    hosts = list(dict.fromkeys(each.host for each in unreached if each.host))
-    peers = list(dict.fromkeys(each.peer for each in unreached if each.peer))
+    hosts = list(dict.fromkeys(connect.host for connect in unreached if connect.host))
+    peers = list(dict.fromkeys(connect.peer for connect in unreached if connect.peer))
     used = sorted({name for process in job.processes if process.host in hosts for name in interfaces_of(process)})
     who, whom = hosts_word(hosts) or "a node", ", ".join(peers[:3]) or "another node"
     what = f"{who} cannot reach {whom}" + (f" over {'/'.join(used[:3])}" if used else "")
@@ -112,10 +112,10 @@ def by_connects(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
         expected=wanted,
         fix=fix,
         nodes=hosts,
-        ranks=sorted({each.rank for each in unreached if each.rank >= 0}),
+        ranks=sorted({connect.rank for connect in unreached if connect.rank >= 0}),
         nics=used[:3],
         cost=Cost(share=1.0, text="init waits for the connection and fails"),
-        evidence=[each.origin for each in unreached],
+        evidence=[connect.origin for connect in unreached],
         confidence=Confidence.MEDIUM,
     )
 
@@ -148,11 +148,11 @@ def _tried(job: Job) -> list[Unreached]:
 
 def _still_tried(job: Job) -> list[Unreached]:
     """Connects of others than NCCL that their program tries again, where a log ends with them: no rank goes on."""
-    told = [each for each in job.events if each.kind == TRIED_AGAIN]
+    told = [event for event in job.events if event.kind == TRIED_AGAIN]
     tried = [each for each in told if "peer" in each.details and not LOOPBACK.fullmatch(each.details["peer"])]
-    if not any("last" in each.details for each in tried) or len({"reached" in each.details for each in told}) > 1:
+    if not any("last" in connect.details for connect in tried) or len({"reached" in each.details for each in told}) > 1:
         return []
-    if job.steps or job.communicators or any(each.kind == MET for each in job.events):
+    if job.steps or job.communicators or any(event.kind == MET for event in job.events):
         return []
     return [Unreached(e.host, e.details["peer"], e.text, e.origin, e.rank, TRIED_AGAIN) for e in tried]
 
@@ -163,7 +163,7 @@ def _is_gone(job: Job, refused: Event) -> bool:
     at = refused.origin
     if at is None or at.line is None or _REFUSED.search(refused.text) is None:
         return False
-    above = (each.origin for each in job.events if each.kind == "ended" and each.details.get("how") != "context")
+    above = (event.origin for event in job.events if event.kind == "ended" and event.details.get("how") != "context")
     return any(w is not None and w.source == at.source and w.line is not None and w.line < at.line for w in above)
 
 

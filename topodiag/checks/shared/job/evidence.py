@@ -277,7 +277,11 @@ def views(job: Job) -> dict[tuple[int, str], NcclSystem]:
     """Systems by index of the communicator and host, for the ranks of its connections. Where the log names no
     communicator at all, its connections and its prints are of the same one, -1."""
     if job.communicators:
-        return {(each.index, host): system for each in job.communicators for host, system in each.systems.items()}
+        return {
+            (communicator.index, host): system
+            for communicator in job.communicators
+            for host, system in communicator.systems.items()
+        }
     return {(-1, each.host): each.system for each in prints(job)}
 
 

@@ -161,7 +161,7 @@ def peer_of(job: Job, event: Event) -> str:
     if not address:
         return ""
     at = regex(rf":{re.escape(address)}<")
-    hosts = {each.host for each in job.processes if address in each.addresses or at.search(each.bootstrap)}
+    hosts = {process.host for process in job.processes if address in process.addresses or at.search(process.bootstrap)}
     # A host that no line of the log is from is known by its capture.
     hosts = hosts or {host for host, node in job.machines.items() if address in addresses_of_node(node)}
     return f"{hosts.pop()} ({address})" if len(hosts) == 1 else address

@@ -99,7 +99,9 @@ def _open_meeting(job: Job, *, over: bool) -> Meeting | None:
     for event in job.events:
         if event.kind == MET:
             by_key[event.details["key"]].append(event)
-    if not by_key or (over and (job.steps or any(bool(each.completed.any()) for each in job.communicators))):
+    if not by_key or (
+        over and (job.steps or any(bool(communicator.completed.any()) for communicator in job.communicators))
+    ):
         return None
     told = next(reversed(by_key.values()))
     if over and not any("last" in event.details for event in told):

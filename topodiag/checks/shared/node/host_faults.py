@@ -32,7 +32,7 @@ class HostCheck(NodeCheck[tuple[HostFault, ...]]):
 
     def any_of(self, judged: Node, faults: Iterable[HostFault | None]) -> tuple[HostFault, ...] | Outcome:
         """Those that are there; clean where none is."""
-        found = tuple(each for each in faults if each is not None)
+        found = tuple(fault for fault in faults if fault is not None)
         return found or self.clean(judged)
 
     def tell(self, judged: Node, observed: tuple[HostFault, ...]) -> Iterator[Finding]:

@@ -122,14 +122,14 @@ def xid_groups(node: Node, families: Collection[str] | None = None) -> tuple[Xid
             found[label, event.code].append(event)
     groups = (XidGroup(code, xid(code), label, own[0].bus_id, tuple(own)) for (label, code), own in found.items())
     return tuple(
-        each for each in groups if families is None or (each.entry is not None and each.entry.family in families)
+        group for group in groups if families is None or (group.entry is not None and group.entry.family in families)
     )
 
 
 def answers(gpu: Gpu) -> bool:
     """Whether the driver read something of this GPU that only an answering one gives."""
     live = (gpu.pstate, gpu.throttle, gpu.utilization, gpu.sm_clock_mhz, gpu.mig, gpu.compute_mode)
-    return not gpu.lost.known and (any(fact.known for fact in live) or any(each.state.known for each in gpu.nvlinks))
+    return not gpu.lost.known and (any(fact.known for fact in live) or any(link.state.known for link in gpu.nvlinks))
 
 
 def when(event: KernelEvent) -> str:

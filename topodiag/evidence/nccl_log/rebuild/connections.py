@@ -51,8 +51,8 @@ def seats(  # noqa: PLR0917 - what a job knows of itself
     index = np.full(comms + 1, -1, np.int64)
     index[list(group)] = np.arange(len(group))
     numbers = {host: i for i, host in enumerate(hosts)}
-    base = np.cumsum([0, *(each.nranks for each in communicators)])
-    world = np.concatenate([*(each.ranks for each in communicators), np.full(1, -1, np.int64)])
+    base = np.cumsum([0, *(communicator.nranks for communicator in communicators)])
+    world = np.concatenate([*(communicator.ranks for communicator in communicators), np.full(1, -1, np.int64)])
     size = max(host_of_rank, default=-1) + 1
     table = np.full(size + 1, -1, np.int64)
     for rank, name in host_of_rank.items():

@@ -55,9 +55,9 @@ def devices_of(texts: Sequence[Text]) -> tuple[tuple[Hca, ...], tuple[Hca, ...]]
     }
     none = Hca(-1, "")
     ports = tuple(
-        Hca(each.index, each.name, each.port, each.link_layer, *details.get(each.name, (None, "")),
-            gdr.get(each.name, none).gdr, listed[1], gdr.get(each.name, none).gdr_origin)
-        for each in _hcas(listed[0])
+        Hca(hca.index, hca.name, hca.port, hca.link_layer, *details.get(hca.name, (None, "")),
+            gdr.get(hca.name, none).gdr, listed[1], gdr.get(hca.name, none).gdr_origin)
+        for hca in _hcas(listed[0])
     )  # fmt: skip
     return ports, _virtual(ports, named)
 

@@ -255,7 +255,9 @@ class _Builder:
     def _joined(self, job: Job, gathered: Gathering) -> Job:
         """The job with its connections, and the roles of its communicators."""
         counted = gathered.transports()
-        communicators = tuple(replace(each, transports=counted.get(each.index, {})) for each in job.communicators)
+        communicators = tuple(
+            replace(communicator, transports=counted.get(communicator.index, {})) for communicator in job.communicators
+        )
         told = bool(job.communicators) and not job.notes
         rank_hosts = {rank.rank: rank.host for rank in job.ranks}
         communicators, misfit = self.roles.assign(communicators, job.world_size, rank_hosts, told=told)

@@ -171,7 +171,7 @@ def _array(values: Any, kind: pa.DataType) -> Any:
 def strings(words: Collection[str]) -> pa.Array:
     """Texts as an array. From buffers: `pa.array` imports pandas where there is one, for 0.3 s and 40 MB. Raises
     OverflowError for more than 2 GiB."""
-    encoded = [each.encode() for each in words]
+    encoded = [word.encode() for word in words]
     ends = list(accumulate(map(len, encoded), initial=0))
     buffers = [None, pa.py_buffer(array("i", ends)), pa.py_buffer(b"".join(encoded))]
     return pa.Array.from_buffers(pa.string(), len(words), buffers)

@@ -152,7 +152,7 @@ def save(stream: BinaryIO, facts: Facts, files: Sequence[SourceFile], spelt: Spe
 
     import pyarrow.parquet as pq  # noqa: PLC0415
 
-    listed = [[each.path, each.size, each.sha256, each.note] for each in files]
+    listed = [[file.path, file.size, file.sha256, file.note] for file in files]
     note = json.dumps({"version": FACTS_VERSION, "files": listed})
     named = [schema.append(pa.field("table", pa.string())) for schema in SCHEMAS.values()]
     schema = pa.unify_schemas(named).with_metadata({b"topodiag": note.encode()})
@@ -242,7 +242,7 @@ class _Saved:
     def size(self) -> int:
         """What the tables take, in bytes."""
         rows = sum(self._rows[name] * sum(each.type.bit_width for each in SCHEMAS[name]) // 8 for name in SCHEMAS)
-        return int(rows + sum(each.nbytes for texts in self._words.values() for each in texts.values()))
+        return int(rows + sum(text.nbytes for texts in self._words.values() for text in texts.values()))
 
     def table(self, name: str, store: Store | None) -> pa.Table:
         if not self._rows[name]:

@@ -25,7 +25,7 @@ def section(sheet: Sheet) -> Section | None:
     result = sheet.result
     anchors = Anchors(result)
     if result.verdict is not None:
-        causes = [_of_cause(each, result, anchors) for each in result.verdict.causes[:CAUSES_SHOWN]]
+        causes = [_of_cause(cause, result, anchors) for cause in result.verdict.causes[:CAUSES_SHOWN]]
         left = max(len(result.verdict.causes) - CAUSES_SHOWN, 0)
     else:
         causes, left = _of_findings(result, anchors), 0

@@ -40,9 +40,9 @@ def _kinds(inputs: tuple[Input, ...], spoken: Dialect) -> Grid:
         kinds[each.kind].append(each)
     rows = []
     for kind, members in sorted(kinds.items()):
-        listed = "".join(f"{each.sha256}  {each.path}\n" for each in sorted(members, key=lambda item: item.path))
+        listed = "".join(f"{member.sha256}  {member.path}\n" for member in sorted(members, key=lambda item: item.path))
         digest = hashlib.sha256(listed.encode("utf-8", "surrogateescape")).hexdigest()
-        lines, unread = sum(each.lines for each in members), sum(each.unparsed for each in members)
+        lines, unread = sum(member.lines for member in members), sum(member.unparsed for member in members)
         rows.append([Cell(spoken.say(kind)), Cell(f"{len(members):,}", len(members)), Cell(f"{lines:,}", lines),
                      Cell(f"{unread:,}", unread), Cell(digest)])  # fmt: skip
     heads = ("Kind", "Inputs", "Lines", "Not understood", "SHA-256 of their list")

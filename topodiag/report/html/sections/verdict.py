@@ -39,10 +39,12 @@ def _action(sheet: Sheet) -> str:
     """What the terminal says is to be done, "" where nothing is."""
     verdict, groups = sheet.result.verdict, alike(sheet.page.answers)
     if verdict is not None:
-        return next((each.finding.fix[0] for each in verdict.causes[:1] if each.finding.fix), "")
+        return next((cause.finding.fix[0] for cause in verdict.causes[:1] if cause.finding.fix), "")
     if groups:
         return groups[0][0].action
-    return next((each.fix[0] for each in sheet.result.findings if each.fix and each.severity > Severity.INFO), "")
+    return next(
+        (finding.fix[0] for finding in sheet.result.findings if finding.fix and finding.severity > Severity.INFO), ""
+    )
 
 
 def title_of(sheet: Sheet) -> str:
@@ -68,7 +70,7 @@ def _of_case(sheet: Sheet, verdict: Verdict) -> dict[str, Any]:
         "answers": [{"sign": sign, "word": word, "hue": hue, "names": "", "text": verdict.headline}],
         "facts": facts,
         "first": list(verdict.first),
-        "jobs": [_job(each, verdict) for each in verdict.jobs[:JOBS_SHOWN]] if len(verdict.jobs) > 1 else [],
+        "jobs": [_job(job, verdict) for job in verdict.jobs[:JOBS_SHOWN]] if len(verdict.jobs) > 1 else [],
     }
 
 
@@ -92,7 +94,7 @@ def _facts(sheet: Sheet, cause: Cause) -> list[tuple[str, str, str]]:
 
 
 def _checks(causes: tuple[Cause, ...]) -> str:
-    return ", ".join(dict.fromkeys(each.finding.id for each in causes))
+    return ", ".join(dict.fromkeys(cause.finding.id for cause in causes))
 
 
 def _job(job: Any, verdict: Verdict) -> dict[str, str]:
