@@ -65,6 +65,28 @@ def test_naming_the_system_raises_the_confidence(tmp_path: Path) -> None:
     assert made.expected.confidence > Confidence.LOW
 
 
+@pytest.mark.parametrize(
+    ("gpu", "given", "says"),
+    [
+        ("NVIDIA H100 80GB HBM3", {"system": "dgx-b200"}, "the table names H100, DGX B200 has B200: wrong --system?"),
+        ("NVIDIA H20", {"system": "dgx-h200"}, "the table names H20, DGX H200 has H200: wrong --system?"),
+        ("NVIDIA A100-SXM4-40GB", {"system": "a2-ultragpu-8g"}, ""),  # the same but for its memory
+        (
+            "NVIDIA H100 80GB HBM3",
+            {"machine": (str(fixture_path("hgx-b200")),)},
+            "b200-011 has other GPUs than the table names: wrong --machine?",
+        ),
+    ],
+)
+def test_a_machine_with_other_gpus_than_the_table_names_is_not_judged(
+    gpu: str, given: dict[str, str], says: str, tmp_path: Path
+) -> None:
+    (tmp_path / "out.txt").write_text(table(200.0, gpu=gpu))
+    [made] = bench([str(tmp_path / "out.txt")], options=BenchOptions(**given)).benchmarks  # type: ignore[arg-type]
+    assert (made.verdict == "unknown") is bool(says)
+    assert not says or made.why == says
+
+
 def test_a_bundle_is_the_machine_itself(tmp_path: Path) -> None:
     (made,) = judged(tmp_path, table(270), BenchOptions(machine=("fixture:dgx-h100-healthy",))).benchmarks
     assert made.verdict == "normal"

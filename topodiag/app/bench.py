@@ -19,6 +19,7 @@ from topodiag.app.bench_log import known_of, network_of, node_of_print
 from topodiag.app.machine import (
     MOST_SORTS,
     Machine,
+    another_system,
     contradicts,
     named_machine,
     sorts_of,
@@ -183,6 +184,8 @@ def _machine_of(run: BenchRun, file: File, named: Machine, beside: Machine, chos
 def expected_of(run: BenchRun, machine: Machine, chosen: BenchOptions, gaps: list[NotObserved]) -> Expected:
     """The expectation of the machine as it should be. Of nodes that differ it is the one of which the least is to be
     expected: a collective is as fast as its slowest node."""
+    if chosen.system is not None and (why := another_system(run, chosen.system)):
+        return Expected(why=why)
     if not machine.nodes:
         return _reckoned(run, node_of_print(machine.jobs, run) if chosen.nics is None else None, machine.jobs, chosen)
     foreign = [node for node in machine.nodes if contradicts(node, run)]
@@ -190,7 +193,9 @@ def expected_of(run: BenchRun, machine: Machine, chosen: BenchOptions, gaps: lis
     if foreign and nodes_of_run:
         why = f"{_hosts(foreign)} left out: its GPUs are another product than those of the run"
         gaps.append(NotObserved("one machine for all nodes", why))
-    sorts = sorts_of(nodes_of_run or machine.nodes)
+    if foreign and not nodes_of_run:
+        return Expected(why=f"{_hosts(foreign)} has other GPUs than the table names: wrong --machine?")
+    sorts = sorts_of(nodes_of_run)
     made = [(_reckoned(run, each[0], machine.jobs, chosen), each) for each in sorts[:MOST_SORTS]]
     told = [(each.expectation.busbw_gbs, each, nodes) for each, nodes in made if each.expectation is not None]
     if len(sorts) == 1 or not told:

@@ -15,7 +15,7 @@ from topodiag.evidence.intake.gather import gather
 from topodiag.evidence.intake.pieces import STDIN, Aside, Intake, Piece
 from topodiag.evidence.intake.reader import read_node
 from topodiag.evidence.kinds import NODE_KINDS, Kind
-from topodiag.hardware.catalog import gpu_by_name
+from topodiag.hardware.catalog import gpu_by_name, systems
 from topodiag.lazy import dataclass
 from topodiag.model.errors import InputError
 from topodiag.model.finding import Outcome
@@ -182,6 +182,21 @@ def contradicts(node: Node, run: BenchRun) -> bool:
     values = {str(gpu.name.value) for gpu in node.gpus if gpu.name.value}
     found = {spec.name for name in values if (spec := gpu_by_name(name)) is not None}
     return bool(wanted and found) and wanted.isdisjoint(found)
+
+
+def another_system(run: BenchRun, system: str) -> str:
+    """Why a system of the catalogue is not that of a run whose output names other GPUs; "" where it may be."""
+    spec = next((each for each in systems() if each.name == system), None)
+    names = {device.name for device in run.devices if device.name}
+    told = {_family(gpu.name) for name in names if (gpu := gpu_by_name(name)) is not None}
+    if spec is None or not told or not told.isdisjoint(map(_family, (spec.gpu, *spec.other_gpus))):
+        return ""
+    return f"the table names {', '.join(sorted(told))}, {spec.name} has {_family(spec.gpu)}: wrong --system?"
+
+
+def _family(gpu: str) -> str:
+    """`A100` of `A100-SXM4-40GB`: outputs and systems may differ in the memory of one product."""
+    return gpu.replace("-", " ").split()[0]
 
 
 # --- nodes of one kind ----------------------------------------------------------------------------------------
