@@ -33,4 +33,6 @@ def test_an_error_is_one_line_with_its_remedy(args: tuple[str, ...]) -> None:
 def test_a_family_of_checks_is_listed() -> None:
     done = program.run("explain", "GPU")
     assert done.returncode == 0
-    assert all(line.startswith("GPU0") for line in done.stdout.splitlines())
+    *listed, last = done.stdout.splitlines()
+    assert all(line.startswith("GPU0") for line in listed)
+    assert last == "topodiag explain GPU001 for one"
