@@ -75,7 +75,10 @@ def test_names_sort_as_they_count() -> None:
         (ClusterOptions(nodes=4, racks=8), "more racks than nodes"),
         (ClusterOptions(nodes=16, racks=4, leaf=3), "--leaf 3 does not divide the 4 nodes of a rack"),
         (ClusterOptions(nodes=4, exclude=("node9",)), "'node9' is not in the cluster (its nodes are node001, node002,"),
-        (ClusterOptions(nodes=4, nodelist="node[001-009]"), "has no node 'node005' and 4 more (for names of your own list"),
+        (
+            ClusterOptions(nodes=4, nodelist="node[001-009]"),
+            "has no node 'node005' and 4 more (for names of your own list",
+        ),
         (ClusterOptions(topology="x.csv", nodes=4), "--nodes describes a built-in system"),
         (ClusterOptions(topology="/nonexistent/x.csv"), "no such file"),
     ],

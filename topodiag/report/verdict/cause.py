@@ -51,7 +51,10 @@ def draw_cost(page: Page, cause: Cause) -> None:
     text = price.text if page.style.verbose else price.text.split("; ")[0]
     whole = price.gbs_lost is None and price.share == 1.0  # a job that ended: the text says it all
     label = "cost"
-    if words := (text if whole and text else cost_words(Cost(price.gbs_lost, price.share, text))):
+    if price.gbs_lost is not None and round(price.gbs_lost, 1) == 0:
+        page.entry(label, "nothing, by what the links of this machine carry")
+        label = ""
+    elif words := (text if whole and text else cost_words(Cost(price.gbs_lost, price.share, text))):
         page.entry(label, words, most=3)
         label = ""
     if step := step_words(price):
