@@ -38,16 +38,16 @@ def test_a_layout_that_does_not_run_yet_is_judged(capsys: pytest.CaptureFixture[
 
 
 def test_ranks_dealt_to_nodes_lose_and_fail(capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, _ = told(capsys, *CLUSTER, *SIZES, "--rule", "cyclic")
+    code, out, _ = told(capsys, *CLUSTER, *SIZES, "--width", "80", "--rule", "cyclic")
     assert code == 1
     assert "throughput to regain" in out
     assert "PLC001  4 of 4 tp groups of 8 ranks span 4 NVLink domains" in out
     assert len(out.splitlines()) <= 24
     assert "worst group" not in out
-    _, whole, _ = told(capsys, *CLUSTER, *SIZES, "--rule", "cyclic", "-v")
+    _, whole, _ = told(capsys, *CLUSTER, *SIZES, "--width", "80", "--rule", "cyclic", "-v")
     assert "worst group  tp group 0, ranks 0-7 on node[001-004]" in whole
     assert whole.count("assumed: ") > out.count("assumed: ")
-    code, _, _ = told(capsys, *CLUSTER, *SIZES, "--rule", "cyclic", "--fail-on", "never")
+    code, _, _ = told(capsys, *CLUSTER, *SIZES, "--width", "80", "--rule", "cyclic", "--fail-on", "never")
     assert code == 0
 
 
