@@ -1,5 +1,5 @@
-"""Every check, a line an id: by what is judged, the module in the folder of its family, and the class. The first class
-of an id carries its page."""
+"""Every check: by id, and by the subject that shows the fault, the module in the folder of the family and the class.
+The first class of an id carries its page."""
 
 from __future__ import annotations
 

@@ -6,7 +6,6 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cache
-from importlib.resources import files
 
 import msgspec
 
@@ -30,6 +29,7 @@ from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
 from topodiag.model.node import Node
 from topodiag.model.system import KernelEvent
 from topodiag.words.fold import numbered, plural
+from topodiag.words.own_data import own_data
 
 ELSEWHERE = frozenset({"lost", "memory", "recovery"})
 """Families that GPU001, GPU002 and GPU005 judge."""
@@ -285,8 +285,7 @@ class _Words(msgspec.Struct, frozen=True):
 
 @cache
 def _words() -> tuple[_Words, ...]:
-    data = files("topodiag.checks.gpu").joinpath("amd_events.toml").read_bytes()
-    return msgspec.toml.decode(data, type=dict[str, tuple[_Words, ...]])["trouble"]
+    return msgspec.convert(own_data("checks/gpu/amd_events")["trouble"], tuple[_Words, ...])
 
 
 def amd_troubles(node: Node) -> list[Trouble]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from functools import cache
-from importlib.resources import files
 
 import msgspec
 
@@ -15,6 +14,7 @@ from topodiag.checks.words import hosts_in, hosts_word, quoted
 from topodiag.lazy import dataclass, regex
 from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
 from topodiag.model.job import Event, Job
+from topodiag.words.own_data import own_data
 
 _RELEASE = regex(r"(\d{1,3})\.(\d{1,3})(?:\.(\d{1,3}))?")
 _NAMED = regex(r"NCCL version (\d{1,2}\.\d{1,2}\.\d{1,2})")
@@ -47,15 +47,10 @@ class LibraryFault(msgspec.Struct, frozen=True, kw_only=True):
         return (low is None or release >= low) and (high is None or release < high)
 
 
-class _File(msgspec.Struct, frozen=True, kw_only=True):
-    fault: tuple[LibraryFault, ...]
-
-
 @cache
 def library_faults() -> tuple[LibraryFault, ...]:
     """All entries, in the order of the file."""
-    data = files("topodiag.checks.job.start").joinpath("library_faults.toml").read_bytes()
-    return msgspec.toml.decode(data, type=_File).fault
+    return msgspec.convert(own_data("checks/job/start/library_faults")["fault"], tuple[LibraryFault, ...])
 
 
 @dataclass(frozen=True, slots=True)

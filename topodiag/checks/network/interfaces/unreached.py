@@ -9,7 +9,7 @@ from topodiag.checks.interface import JobCheck
 from topodiag.checks.network.interfaces.bootstrap import addresses_of, interfaces_of, one_bridge, place_of
 from topodiag.checks.shared.job.evidence import said_by
 from topodiag.checks.shared.job.missing_ranks import MET
-from topodiag.checks.words import hosts_word, quoted
+from topodiag.checks.words import hosts_word, quoted, ranks_in
 from topodiag.lazy import dataclass, regex
 from topodiag.model.finding import Confidence, Cost, Finding, Severity
 from topodiag.model.job import Event, Job
@@ -112,7 +112,7 @@ def by_connects(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
         expected=wanted,
         fix=fix,
         nodes=hosts,
-        ranks=sorted({connect.rank for connect in unreached if connect.rank >= 0}),
+        ranks=ranks_in(unreached),
         nics=used[:3],
         cost=Cost(share=1.0, text="init waits for the connection and fails"),
         evidence=[connect.origin for connect in unreached],

@@ -5,18 +5,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import cache
-from importlib.resources import files
 from typing import Literal
 
 import msgspec
 
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.shared.job.launcher import launched_on
-from topodiag.checks.words import hosts_word, quoted, rank_word
+from topodiag.checks.words import hosts_word, quoted, rank_word, ranks_in
 from topodiag.lazy import dataclass
 from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
 from topodiag.model.job import Event, Job
 from topodiag.words.fold import plural
+from topodiag.words.own_data import own_data
 
 
 class NamedFault(msgspec.Struct, frozen=True, kw_only=True):
@@ -32,15 +32,11 @@ class NamedFault(msgspec.Struct, frozen=True, kw_only=True):
     severity: Literal["error", "warning"] = "error"
 
 
-class _File(msgspec.Struct, frozen=True, kw_only=True):
-    fault: tuple[NamedFault, ...]
-
-
 @cache
 def named_faults() -> dict[tuple[str, str], NamedFault]:
     """All entries by the id of the check and the name of the fault, in the order of the file."""
-    data = files("topodiag.checks.shared.job").joinpath("faults.toml").read_bytes()
-    return {(entry.check, entry.fault): entry for entry in msgspec.toml.decode(data, type=_File).fault}
+    entries = msgspec.convert(own_data("checks/shared/job/faults")["fault"], tuple[NamedFault, ...])
+    return {(entry.check, entry.fault): entry for entry in entries}
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +62,7 @@ class FaultInLog(JobCheck[FaultLines]):
 
     def tell(self, judged: Job, observed: FaultLines) -> Iterator[Finding]:
         words, events = named_faults()[self.id, observed.fault], observed.events
-        ranks = sorted({event.rank for event in events if event.rank >= 0})
+        ranks = ranks_in(events)
         hosts = _hosts(judged, events)
         at = hosts_word(hosts) or (rank_word(ranks) if ranks else "a node")
         yield self.finding(
