@@ -92,12 +92,6 @@ VIOLATIONS = """# gpu  pviol  tviol
     0      0      0
     2     98      {}
 """
-HOT = """# gpu    pwr  gtemp  mtemp   mclk   pclk
-# Idx      W      C      C    MHz    MHz
-    0    398     62     70   1593   1410
-    1    391     61     69   1593   1395
-    2    148     {}     92   1593    210
-"""
 QUERIED = (
     '{{"status":"success","data":{{"result":[{{"metric":{{"__name__":"DCGM_FI_DEV_CLOCK_THROTTLE_REASONS","gpu":"3"}},'
     '"value":[1741000000,"{}"]}}]}}}}\n'
@@ -149,7 +143,6 @@ s1:212:220 [0] NCCL INFO Channel 00/0 : 1[0] -> 0[0] [receive] via NET/IB/0
         (CHANNEL, "HST002"),
         (HISTORY, "GPU003"),
         (VIOLATIONS.format(1), "GPU004"),
-        (HOT.format(86), "GPU004"),
         (SITE.format(99), "GPU004"),
         (LIMITS.format(700, 350, 700, 700), "GPU004"),
         (UP.format(17), "NVL001"),
@@ -193,7 +186,6 @@ def test_the_fault_comes_first(tmp_path: Path, text: str, first: str) -> None:
         CLIQUES.format("9d1c5f6f.32766"),
         IMEX.format("UP"),
         VIOLATIONS.format(0),
-        HOT.format(35),
         QUERIED.format(4),
         SITE.format(0),
         REASONS.format("Idle"),

@@ -90,7 +90,6 @@ SEEDS: dict[str, tuple[str, ...]] = {
     "source dcgm-dmon": ("own:dcgm-dmon",),
     "source switch-log": ("own:switch-log",),
     "source counter-lines": ("own:counter-lines",),
-    "source nvtop": ("own:nvtop",),
     "source nvidia-smi-processes": ("own:smi-processes",),
     "source pair-rates": ("own:pair-rates",),
     "source ip-link": ("own:ip-link",),
