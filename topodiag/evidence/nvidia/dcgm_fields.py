@@ -18,7 +18,7 @@ import re
 from dataclasses import replace
 from typing import Any
 
-from topodiag.evidence.draft import NodeDraft
+from topodiag.evidence.draft import Entity, NodeDraft
 from topodiag.evidence.interface import Blob, Parsed, Source, reading, to_float, to_int
 from topodiag.evidence.metrics_text import samples_of, whole
 from topodiag.evidence.nvidia.nvidia_words import FABRIC_STATES, NVML_ERRORS, event_reasons
@@ -26,7 +26,7 @@ from topodiag.evidence.sentences import report
 from topodiag.lazy import dataclass, regex
 from topodiag.model.busid import normalise_bus_id
 from topodiag.model.events import Trust
-from topodiag.model.provenance import NotObserved
+from topodiag.model.provenance import NotObserved, Origin
 from topodiag.model.system import KernelEvent
 from topodiag.model.topics import Topic
 from topodiag.words.own_data import own_data
@@ -147,7 +147,18 @@ def _offer(blob: Blob, record: GpuField, draft: NodeDraft) -> None:
         gpu.offer(name, _bounded(name, record.value), origin)
     elif (name := _NAMES["dcgm-counters"].get(field)) is not None:
         gpu.count(name, count, origin)
-    elif field == "FABRIC_MANAGER_STATUS" and record.value <= 4:
+    elif pci is not None and (name := _NAMES["dcgm-pci"].get(field)) is not None:
+        pci.offer(name, _bounded(name, record.value), origin)
+    elif pci is not None and field == "PCIE_REPLAY_COUNTER":
+        pci.count("replay", count, origin)
+    else:
+        _offer_nvlink(gpu, record, origin)
+
+
+def _offer_nvlink(gpu: Entity, record: GpuField, origin: Origin) -> None:
+    """What a field says of the fabric, or of one NVLink."""
+    count, field = whole(record.value), record.field
+    if field == "FABRIC_MANAGER_STATUS" and record.value <= 4:
         gpu.child("fabric", 0).offer("state", FABRIC_STATES.get(min(count or 0, 3)), origin)
         if record.value == 3:
             gpu.child("fabric", 0).offer("status", "success", origin)
@@ -155,10 +166,6 @@ def _offer(blob: Blob, record: GpuField, draft: NodeDraft) -> None:
         gpu.child("fabric", 0).offer("status", NVML_ERRORS.get(count, f"error {count}"), origin)
     elif (link := _LINK.fullmatch(field)) is not None and link[2] and int(link[2]) < MAX_LINKS:
         gpu.child("nvlink", int(link[2])).count(link[1].lower(), count, origin)
-    elif pci is not None and (name := _NAMES["dcgm-pci"].get(field)) is not None:
-        pci.offer(name, _bounded(name, record.value), origin)
-    elif pci is not None and field == "PCIE_REPLAY_COUNTER":
-        pci.count("replay", count, origin)
 
 
 def _bounded(name: str, value: float) -> Any:
