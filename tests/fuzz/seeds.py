@@ -104,7 +104,6 @@ SEEDS: dict[str, tuple[str, ...]] = {
     "source ethtool-stats": (f"{_H100}/commands/ethtool-S-ibp154s0.txt",
                              "field/105-rdma-slower-than-tcp-counters.json#0"),
     "source hwloc-xml": ("own:hwloc.xml",),
-    "source lstopo": ("own:lstopo",),
     "source ib-links": ("own:iblinkinfo.txt",),
     "source ib-counters": ("field/077-ib-discards-and-link-downs.json#0",
                            "field/066-ibqueryerrors-only-xmit-wait.json#0"),
