@@ -34,7 +34,7 @@ def read_readings(blob: Blob) -> tuple[Tree, Parsed[Reading]]:
     """The tree of a blob, and a `Parsed` for its readings that already knows the lines that are no tree lines."""
     files: Parsed[TreeFile] = Parsed()
     tree = read_tree(blob, files)
-    return tree, Parsed(unread=files.unread, unread_count=files.unread_count, lines=files.lines, partial=files.partial)
+    return tree, Parsed(unread=files.unread, unread_count=files.unread_count, partial=files.partial)
 
 
 def quote(file: TreeFile, text: str | None = None) -> str:

@@ -128,7 +128,7 @@ class Tables(Source[Table]):
         return _CHEAP.search(head) is not None and any(True for _ in _of_head(head))
 
     def parse(self, blob: Blob) -> Parsed[Table]:
-        parsed: Parsed[Table] = Parsed(lines=blob.data.count(b"\n") + 1)
+        parsed: Parsed[Table] = Parsed()
         parsed.records.extend(tables_of(blob))
         return parsed
 

@@ -94,7 +94,7 @@ class AmdSmiJson(Source[GpuRecord]):
         return _TEXT.search(head) is not None
 
     def parse(self, blob: Blob) -> Parsed[GpuRecord]:
-        parsed: Parsed[GpuRecord] = Parsed(lines=blob.data.count(b"\n") + 1)
+        parsed: Parsed[GpuRecord] = Parsed()
         if blob.data.lstrip()[:1] in (b"{", b"["):
             document, why = values.load(blob)
             if why:

@@ -74,7 +74,6 @@ class RocmSmi(Source[RocmRow]):
             return _of_json(blob, parsed)
         in_table = False
         for number, whole in blob.lines():
-            parsed.lines = number
             line = whole[:MAX_LINE].strip(" \t>|")
             if _HEADER.match(line):
                 in_table = True

@@ -64,7 +64,6 @@ class BmcEvents(Reporting):
         parsed: Parsed[Event] = Parsed()
         standing: dict[tuple[str, str], Event] = {}
         for number, whole in blob.lines():
-            parsed.lines = number
             row = _ROW.match(whole[:MAX_LINE])
             if row is None:
                 continue

@@ -59,7 +59,6 @@ class KubectlNode(Reporting):
         parsed: Parsed[Event] = Parsed()
         nodes, section = [Described("")], ""
         for number, whole in blob.lines():
-            parsed.lines = number
             line = whole[:MAX_LINE]
             if (name := _NAME.match(line)) and len(nodes) < MAX_NODES:
                 nodes.append(Described(name[1]))

@@ -120,7 +120,6 @@ class Lspci(Source[Detail]):
         bridges: dict[str, str] = {}
         lines = list(blob.lines())
         for number, full in lines:
-            parsed.lines = number
             text = full[:MAX_LINE]
             described = _HEADER.fullmatch(text)
             header = described or _BARE.fullmatch(text)

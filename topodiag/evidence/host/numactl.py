@@ -62,7 +62,6 @@ class Numactl(Source[Told]):
     def parse(self, blob: Blob) -> Parsed[Told]:
         parsed: Parsed[Told] = Parsed()
         for number, text in blob.lines():
-            parsed.lines = number
             field, row = _FIELD.match(text[:MAX_LINE]), _ROW.match(text[:MAX_LINE])
             if field is not None and field[2] != "free":
                 numbers = tuple(int(each) for each in re.findall(r"\d{1,12}", field[3]))

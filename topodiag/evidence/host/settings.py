@@ -138,7 +138,7 @@ def _cut(text: str) -> str:
 def _parse_tree(blob: Blob) -> Parsed[EnvLine | ConfText]:
     files: Parsed[TreeFile] = Parsed()
     tree = read_tree(blob, files)
-    parsed: Parsed[EnvLine | ConfText] = Parsed([], files.unread, files.unread_count, files.lines)
+    parsed: Parsed[EnvLine | ConfText] = Parsed([], files.unread, files.unread_count)
     environ = tree.files.get("environ")
     named = ""
     if environ is not None and environ.is_dir:
@@ -210,7 +210,6 @@ def _parse_bare(blob: Blob, conf: bool) -> Parsed[EnvLine | ConfText]:
     if lines and not lines[-1][1]:
         lines.pop()  # the end of the last line begins none
     for number, text in lines:
-        parsed.lines = number
         if conf:
             parsed.records.append(_conf_line(blob.name, number, number, text, text))
             continue

@@ -101,7 +101,6 @@ class SlurmNodes(Source[Held]):
 
     def parse(self, blob: Blob) -> Parsed[Held]:
         parsed: Parsed[Held] = Parsed()
-        parsed.lines = blob.data.count(b"\n") + 1
         for held in _of_json(blob) if _is_json(blob.text) else _held(blob):
             if len(parsed.records) >= MAX_NODES:
                 parsed.leave(blob, held.line, held.text, "one of too many nodes")

@@ -228,7 +228,7 @@ def _made_of(source: Source[Any], blob: Blob, digest: str) -> TextRead:
         return TextRead(part, Input(blob.name, source.kind, digest), (UnreadLine(blob.name, None, "", why),))
     return TextRead(
         part,
-        Input(blob.name, source.kind, digest, parsed.lines, len(parsed.records), parsed.unread_count),
+        Input(blob.name, source.kind, digest, blob.data.count(b"\n") + 1, len(parsed.records), parsed.unread_count),
         tuple(parsed.unread),
         source.told(parsed),
         bool(parsed.records) or source.quiet_is_news or (blob.item is not None and blob.item.status == "ok"),

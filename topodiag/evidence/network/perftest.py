@@ -112,7 +112,6 @@ class PairRates(Reporting):
     def parse(self, blob: Blob) -> Parsed[Event]:
         parsed: Parsed[Event] = Parsed()
         lines = [line for _, line in blob.lines()]
-        parsed.lines = len(lines)
         rows = _tested(lines) if _shows_bandwidth(blob.text) else []
         rates = [rate for _, _, rate in rows]
         # The middle of many is what the path can do, and the best of a few.

@@ -98,7 +98,6 @@ class NvidiaSmiQText(Source[XmlRecord]):
         parsed: Parsed[XmlRecord] = Parsed()
         reading = _Reading()
         for number, line in blob.lines():
-            parsed.lines = number
             if line.strip() and not reading.take(number, line[:MAX_LINE].expandtabs(8)):
                 parsed.leave(blob, number, line, f"more than {MAX_GPUS} GPUs: the others are left out")
         if reading.driver or reading.blocks:

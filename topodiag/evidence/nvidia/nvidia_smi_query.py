@@ -83,7 +83,6 @@ class NvidiaSmiQuery(Source[QueryRow]):
         parsed: Parsed[QueryRow] = Parsed()
         columns, picked = _asked_later(blob.text), False
         for number, whole in blob.lines():
-            parsed.lines = number
             line = whole[:MAX_LINE].strip().lstrip(">| \t")
             asked = _COMMAND.search(line)
             if asked is not None:
