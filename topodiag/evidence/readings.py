@@ -87,6 +87,13 @@ class Notes:
         self.miss(subject, name, why, file, (line, text))
         self.leave(why, file, (line, text))
 
+    def read(self, subject: str, name: str, value: object, why: str, file: TreeFile) -> None:
+        """A value that was read, or why what is there makes no sense where it is None."""
+        if value is None:
+            self.reject(subject, name, why, file)
+        else:
+            self.take(subject, name, value, file)
+
     def leave(self, why: str, file: TreeFile, at: tuple[int, str]) -> None:
         """A line of a file that is of no use, and is no value of anything."""
         self.parsed.leave(self._blob, at[0], quote(file, at[1]), why)

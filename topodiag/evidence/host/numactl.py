@@ -225,12 +225,10 @@ def _read_count(tree: Tree, notes: Notes) -> None:
     if file is None:
         return
     cpus = parse_cpulist(value_line(file)[1]) if file.lines else None
-    if cpus:
-        notes.take("cpu", "count", len(cpus), file)
-    elif file.error is not None:
+    if file.error is not None and not cpus:
         notes.miss("cpu", "count", file.error, file)
     else:
-        notes.reject("cpu", "count", "not a cpu list", file)
+        notes.read("cpu", "count", len(cpus) if cpus else None, "not a cpu list", file)
 
 
 def _read_sockets(tree: Tree, notes: Notes) -> None:
@@ -284,7 +282,5 @@ def _read_node_cpus(subject: str, file: TreeFile, packages: dict[int, TreeFile],
 def _read_distances(subject: str, file: TreeFile, notes: Notes) -> None:
     words = value_line(file)[1].split()[:MAX_NODES]
     distances = tuple(to_int(word, low=0, high=255) for word in words)
-    if not distances or None in distances:
-        notes.reject(subject, "distances", "not a row of distances", file)
-    else:
-        notes.take(subject, "distances", distances, file)
+    known = distances if distances and None not in distances else None
+    notes.read(subject, "distances", known, "not a row of distances", file)

@@ -116,21 +116,15 @@ def _read_error(bus_id: str, name: str, file: TreeFile, notes: Notes) -> None:
 def _read_number(bus_id: str, name: str, file: TreeFile, notes: Notes) -> None:
     field, low, high = _NUMBERS[name]
     value = to_int(value_line(file)[1], low=low, high=high)
-    if value is None:
-        notes.reject(bus_id, field, f"not a value of {name}", file)
-    else:
-        notes.take(bus_id, field, value, file)
+    notes.read(bus_id, field, value, f"not a value of {name}", file)
 
 
 def _read_speed(bus_id: str, field: str, file: TreeFile, notes: Notes) -> None:
     text = value_line(file)[1]
-    gen = gen_of_speed(text)
-    if gen is not None:
-        notes.take(bus_id, field, gen, file)
-    elif text.lower().startswith("unknown"):
+    if text.lower().startswith("unknown"):
         notes.miss(bus_id, field, f"the kernel says {text!r}"[:80], file)
     else:
-        notes.reject(bus_id, field, "not a PCIe link speed", file)
+        notes.read(bus_id, field, gen_of_speed(text), "not a PCIe link speed", file)
 
 
 def _read_width(bus_id: str, field: str, file: TreeFile, notes: Notes) -> None:
@@ -148,10 +142,7 @@ def _read_width(bus_id: str, field: str, file: TreeFile, notes: Notes) -> None:
 
 def _read_cpus(bus_id: str, file: TreeFile, notes: Notes) -> None:
     text = value_line(file)[1]
-    if parse_cpulist(text) is None:
-        notes.reject(bus_id, "local_cpus", "not a cpu list", file)
-    else:
-        notes.take(bus_id, "local_cpus", text, file)
+    notes.read(bus_id, "local_cpus", None if parse_cpulist(text) is None else text, "not a cpu list", file)
 
 
 def _read_link(bus_id: str, name: str, file: TreeFile, tree: Tree, notes: Notes) -> None:
