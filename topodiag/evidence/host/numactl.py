@@ -29,6 +29,7 @@ from topodiag.model.cpulist import parse_cpulist
 from topodiag.model.events import REMARK
 from topodiag.model.topics import Topic
 from topodiag.words.fold import fold_numbers
+from topodiag.words.own_data import own_data
 
 MAX_NODES = 1024
 MAX_LINE = 16384
@@ -91,15 +92,7 @@ _SHOWN = ("proc/cpuinfo", "sys/devices/system/node/", "sys/devices/system/cpu/")
 _NODE = regex(r"sys/devices/system/node/node([0-9]{1,4})/(cpulist|distance)")
 _PACKAGE = regex(r"sys/devices/system/cpu/cpu([0-9]{1,5})/topology/physical_package_id")
 
-# Linux arch/arm64/include/asm/cputype.h; names as the vendors spell them.
-_ARM_VENDORS = {
-    0x41: "ARM", 0x42: "Broadcom", 0x43: "Cavium", 0x46: "Fujitsu", 0x48: "HiSilicon", 0x4E: "NVIDIA",
-    0x50: "APM", 0x51: "Qualcomm", 0x61: "Apple", 0x6D: "Microsoft", 0xC0: "Ampere",
-}  # fmt: skip
-_ARM_PARTS = {
-    (0x41, 0xD0C): "Neoverse-N1", (0x41, 0xD40): "Neoverse-V1", (0x41, 0xD49): "Neoverse-N2",
-    (0x41, 0xD4F): "Neoverse-V2", (0x41, 0xD84): "Neoverse-V3", (0x41, 0xD8E): "Neoverse-N3",
-}  # fmt: skip
+_NAMES = own_data("evidence/host/names")
 Line = tuple[int, str]
 
 
@@ -210,11 +203,11 @@ def _read_arm(processor: _Processor) -> None:
         at = processor.lines["cpu implementer"]
         processor.notes.reject("cpu", "vendor", "not a CPU implementer", processor.file, at)
         return
-    processor.take("vendor", "cpu implementer", _ARM_VENDORS.get(implementer, hex(implementer)))
+    processor.take("vendor", "cpu implementer", _NAMES["arm-vendors"].get(hex(implementer), hex(implementer)))
     processor.number("family", "cpu architecture")
     processor.number("model", "cpu part")
     part = to_int(values.get("cpu part"), low=0, high=0xFFF)
-    name = _ARM_PARTS.get((implementer, part)) if part is not None else None
+    name = _NAMES["arm-parts"].get(f"{implementer:#x} {part:#x}") if part is not None else None
     if name is not None:
         processor.take("name", "cpu part", name)
 
