@@ -15,7 +15,6 @@ from topodiag.nccl.connect.trees import (
     double_tree,
     nvls_heads,
     nvls_trees,
-    tree_depth,
     trees_text,
 )
 from topodiag.nccl.graph.graph import BALANCED_TREE, TREE
@@ -101,10 +100,6 @@ def test_a_balanced_tree_takes_the_first_child_at_the_second_rank() -> None:
 def test_the_trees_line_reads_as_nccl_prints_it() -> None:
     places = connect_trees([node(0, 4), node(4, 4)], 1)
     assert trees_text([place[0] for place in places], 0) == " [0] 1/4/-1->0->-1 [1] 1/-1/-1->0->4"
-
-
-def test_the_depth_counts_the_chain_and_the_levels_above() -> None:
-    assert tree_depth(32, 4) == 7 + 2
 
 
 @given(st.lists(st.integers(1, 5), min_size=1, max_size=9), st.integers(1, 3))
