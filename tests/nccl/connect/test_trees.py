@@ -5,8 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.nccl.printed import channel_line, trees_text
 from topodiag.nccl.connect.fuse import NodeOrders
-from topodiag.nccl.connect.rings import channel_line, connect_rings
+from topodiag.nccl.connect.rings import connect_rings
 from topodiag.nccl.connect.trees import (
     Branch,
     TreePlace,
@@ -15,7 +16,6 @@ from topodiag.nccl.connect.trees import (
     double_tree,
     nvls_heads,
     nvls_trees,
-    trees_text,
 )
 from topodiag.nccl.graph.graph import BALANCED_TREE, TREE
 
