@@ -65,7 +65,7 @@ class Page:
         self.answers: list[Answer] = []
 
     def clean(self, text: object, limit: int = MAX_CHARS) -> str:
-        return clean(text, ascii_only=self.style.ascii, limit=limit)
+        return clean(self.style.names(str(text)), ascii_only=self.style.ascii, limit=limit)
 
     def text(self, *parts: Part) -> Text:
         """One Text of strings, (string, hue) pairs and Texts made by this page."""
