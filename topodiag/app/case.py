@@ -102,7 +102,8 @@ def open_case(paths: Sequence[str], live: Callable[[Case], Case] = _as_it_is, *,
 
 
 def _holds_table(piece: Piece) -> bool:
-    return piece.path != STDIN and (piece.is_any((Kind.NCCL_TESTS,)) or "rdma-perftest" in piece.sources)
+    pairs = "rdma-perftest" in piece.sources and not piece.is_any(LOGGED)
+    return piece.path != STDIN and (pairs or piece.is_any((Kind.NCCL_TESTS,)))
 
 
 def _alive(intake: Intake) -> Case:
