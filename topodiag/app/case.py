@@ -77,7 +77,7 @@ def open_case(paths: Sequence[str], live: Callable[[Case], Case] = _as_it_is, *,
     watch().planned(intake.of(*JUDGED, *JOINED))
     if not intake.of(*JUDGED):
         return Opened(_related(live(_alive(intake))))
-    tables = [piece for piece in intake.of(Kind.NCCL_TESTS) if piece.path != STDIN]
+    tables = [piece for piece in intake.pieces if _holds_table(piece)]
     logged = [piece for piece in intake.of(*LOGGED) if piece not in tables]
     case = _nodes(intake, bool(tables or logged))
     runs, case = _runs(intake, tables, case, needed=not (case.nodes or logged))
@@ -99,6 +99,11 @@ def open_case(paths: Sequence[str], live: Callable[[Case], Case] = _as_it_is, *,
     case = _with(case, Case(not_observed=tuple(left_out(aside))))
     watch().judged()
     return Opened(_related(live(_with_one_node_each(case))), runs)
+
+
+def _holds_table(piece: Piece) -> bool:
+    pairs = "rdma-perftest" in piece.sources and not piece.is_any(LOGGED)
+    return piece.path != STDIN and (pairs or piece.is_any((Kind.NCCL_TESTS,)))
 
 
 def _alive(intake: Intake) -> Case:

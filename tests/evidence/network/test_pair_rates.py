@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from topodiag.evidence.interface import Blob
-from topodiag.evidence.network.perftest import PairRates
+from topodiag.evidence.network.perftest import PairRates, pair_runs
 
 TEST = """### {a} -> {b}: ib_write_bw -d mlx5_4 --report_gbits
                     RDMA_Write BW Test
@@ -26,20 +26,30 @@ def said(text: str) -> list[str]:
     return [event.text for event in reader.parse(Blob("x", text.encode())).records] if reader.recognises(text) else []
 
 
-def test_of_two_tests_with_one_port_the_slower_pair_is_named() -> None:
-    [words] = said(measured(("ws-1", "ws-2", "391.84"), ("ws-1", "ws-3", "196.31")))
-    assert "ws-1-ws-3 196.31" in words
+@pytest.mark.parametrize(
+    ("text", "source", "pairs"),
+    [
+        (measured(("ws-1", "ws-2", "391.84"), ("ws-1", "ws-3", "196.31")), "x", [("ws-1", "ws-2"), ("ws-1", "ws-3")]),
+        (measured(("ws-1", "ws-2", "391.84")), "out/gpu-07-gpu-12.txt", [("ws-1", "ws-2")]),
+        (TEST.format(a="", b="", rate="391.84"), "out/gpu-07-gpu-12.txt", [("gpu-07", "gpu-12")]),
+        (TEST.format(a="", b="", rate="391.84"), "ib_write_bw_n3_to_n14.log", [("n3", "n14")]),
+        (TEST.format(a="", b="", rate="391.84"), "write-bw-2026-04-07.log", []),
+    ],
+    ids=["lines above", "a line before the name", "name of the file", "other signs in the name", "a date"],
+)
+def test_tests_whose_pair_is_known_are_runs_of_two_hosts(text: str, source: str, pairs: list[tuple[str, str]]) -> None:
+    runs = pair_runs(text, source)
+    assert [run.hosts for run in runs] == pairs
+    assert all(run.top == (65536, pytest.approx(391.84 / 8)) for run in runs[:1])
 
 
 @pytest.mark.parametrize(
     "text",
     [
-        measured(("ws-1", "ws-2", "391.84"), ("ws-1", "ws-3", "388.31")),
-        measured(("ws-1", "ws-2", "391.84")),
-        measured(("ws-1", "ws-2", "391.84"), ("ws-1", "ws-2", "196.31")),
+        measured(("ws-1", "ws-2", "391.84"), ("ws-1", "ws-3", "196.31")),
         "g01-g09 391.8 Gb/s\ng02-g10 196.1 Gb/s\n",
     ],
-    ids=["alike", "one", "one pair twice", "a short list"],
+    ids=["tests, which are runs", "a short list"],
 )
 def test_what_proves_nothing_is_not_said(text: str) -> None:
     assert said(text) == []
@@ -54,3 +64,4 @@ def test_in_a_list_the_pairs_far_below_the_others_are_named() -> None:
 @given(st.text(max_size=300))
 def test_any_text_is_read_or_left(text: str) -> None:
     said(text + measured(("ws-1", "ws-2", "391.84")))
+    pair_runs(text + measured(("ws-1", "ws-2", "391.84")), text)

@@ -24,10 +24,11 @@ A list of pairs of hosts with the bandwidth between them, as people and scripts 
     g01-g09       391.8          g01 -> g09: 391.8 Gb/s          g01,g09,391.8
     g02-g10       196.1
 
-Tests of perftest, each below a line that names its pair (`### g01 -> g09: ib_write_bw`), are such a list, too.
-
 Two thirds of the pairs must agree within a tenth, and say what the path can do; a pair counts that stays below three
-quarters of it. Of tests of perftest two are enough: what the faster one carried the same port can do.
+quarters of it.
+
+Tests of perftest whose pair is known are measured runs of two hosts, as those of nccl-tests are: a line above names the
+pair (`### g01 -> g09: ib_write_bw`), or the name of the file (`g01-g09.txt`).
 
 Format: nobody's; a unit stands behind the number, or in a line above.
 """
@@ -35,6 +36,8 @@ Format: nobody's; a unit stands behind the number, or in a line above.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from dataclasses import replace
 from statistics import median
 
 from topodiag.evidence.draft import NodeDraft
@@ -43,7 +46,9 @@ from topodiag.evidence.network import rdma_words as words
 from topodiag.evidence.network.network_records import Cells, Line, Page, RdmaRecord, fill_rdma
 from topodiag.evidence.sentences import MAX_LINE, Reporting, report
 from topodiag.lazy import regex
+from topodiag.model.bench import BenchDevice, BenchRow, BenchRun, Timing
 from topodiag.model.events import Event, Trust
+from topodiag.model.provenance import MAX_QUOTE, Origin
 from topodiag.model.topics import Topic
 from topodiag.words.fold import few, plural
 from topodiag.words.units import in_gbps
@@ -107,20 +112,33 @@ def _keep_best(line: Line, facts: Cells, size: int, gbps: float) -> None:
         line.put(facts, "tested_gbps", gbps)
 
 
-def shows_bandwidth(text: str) -> bool:
-    """Whether a text holds a test of bandwidth."""
-    return _MARK.search(text) is not None and _HEAD.search(text) is not None
-
-
-def begins(line: str) -> bool:
-    """Whether a test begins on this line."""
-    return _MARK.match(line) is not None
-
-
-def average_gbps(line: str) -> float:
-    """The average of a row with whole messages, in the unit of its test; 0 for any other line."""
-    row = _ROW.match(line)
-    return float(row[2]) if row is not None and int(row[1]) >= WHOLE else 0.0
+def pair_runs(text: str, source: str, hosts: Sequence[str] = ()) -> tuple[BenchRun, ...]:
+    """The tests of bandwidth in a text as runs of two hosts: those that a line above a test names, else `hosts`, else
+    those of the file's name; a test without is left. Sizes in bytes, GB/s."""
+    made: list[tuple[BenchRun, list[BenchRow]]] = []
+    named = _PAIR_FILE.search(source.rpartition("/")[2])
+    known = tuple(hosts) or (named.group("a", "b") if named is not None else ())
+    titled, pair, gbps = -TITLE_ABOVE, known, 0.0
+    for number, line in enumerate(text.split("\n"), 1):
+        title = _TITLE.match(line) if len(line) < MAX_LINE else None
+        origin = Origin(source, number, line.strip()[:MAX_QUOTE])
+        if title is not None and title["a"] != title["b"]:
+            titled, pair = number, title.group("a", "b")
+        elif (mark := _MARK.match(line)) is not None:
+            ends = pair if number - titled <= TITLE_ABOVE else known
+            pair, gbps, rows = known, 0.0, list[BenchRow]()
+            if len(ends) == 2:
+                devices = tuple(BenchDevice(rank, host, -1) for rank, host in enumerate(ends))
+                test = BenchRun(
+                    " ".join(mark[0].split()), (), devices, 2, program="perftest", source=source, origin=origin
+                )
+                made.append((test, rows))
+        elif (head := _HEAD.search(line)) is not None:
+            gbps = _GBPS[head[1]]
+        elif gbps and made and (row := _ROW.match(line)) is not None:
+            timing = Timing(algbw_gbs=float(row[2]) * gbps / 8, busbw_gbs=float(row[2]) * gbps / 8)
+            made[-1][1].append(BenchRow(int(row[1]), out_of_place=timing, origin=origin))
+    return tuple(replace(test, rows=tuple(rows)) for test, rows in made if rows)
 
 
 _IPERF_HEAD = regex(r"^[ \t>|]{0,20}\[ ?ID\] Interval {1,20}Transfer {1,20}(?:Bitrate|Bandwidth)\b", re.M)
@@ -213,11 +231,16 @@ _UNIT = regex(r"(?<![A-Za-z])G(?:i?B|b)(?:it)?(?:ps|/s)|(?:bus|alg)bw|\bbandwidt
 LEAST = 5
 AGREE = 0.1
 LOW = 0.75
-MOST_LOW, MOST_OF_FEW = 0.45, 0.5
+MOST_LOW = 0.45
 """Pairs that fall short: more of them, and nobody knows what the path can do."""
 _TITLE = regex(
     rf"[\s#=*$>|-]{{0,12}}(?P<a>{_NAME})\s{{0,3}}(?:<-{{1,2}}>|-{{1,2}}>|<=>|=>|→|↔|\bto\b|\bvs\b)\s{{0,3}}(?P<b>{_NAME})\b"
 )
+_PAIR_FILE = regex(
+    r"(?<![A-Za-z0-9])(?P<a>(?P<stem>[A-Za-z](?:[A-Za-z0-9_-]{0,40}[A-Za-z_-])?)\d{1,6})"
+    r"(?:[-_](?:to|vs)[-_]|--|__|->|[-_+.,])(?P<b>(?P=stem)\d{1,6})(?!\d)"
+)
+"""Two nodes in the name of a file: the same letters and two numbers."""
 TITLE_ABOVE = 8
 """Lines between the title of a test and its own head."""
 
@@ -231,47 +254,23 @@ class PairRates(Reporting):
     a_piece = "a list of pairs"
 
     def recognises(self, head: str) -> bool:
-        if shows_bandwidth(head):
-            return bool(_tested(head.split("\n")))
-        return _UNIT.search(head) is not None and len(_rows(head.split("\n"))) >= LEAST
+        return _MARK.search(head) is None and _UNIT.search(head) is not None and len(_rows(head.split("\n"))) >= LEAST
 
     def parse(self, blob: Blob) -> Parsed[Event]:
         parsed: Parsed[Event] = Parsed()
         lines = [line for _, line in blob.lines()]
         parsed.lines = len(lines)
-        tested = _tested(lines) if shows_bandwidth(blob.text) else []
-        rows = tested or _rows(lines)
-        usual = _usual([rate for _, _, rate in rows], few=bool(tested)) if rows else 0.0
+        rows = _rows(lines)
+        usual = median(rate for _, _, rate in rows) if rows else 0.0
         low = [(number, pair, rate) for number, pair, rate in rows if rate < LOW * usual]
         fair = [rate for _, _, rate in rows if rate >= (1 - AGREE) * usual]
-        most = MOST_LOW if not tested or len(rows) >= LEAST else MOST_OF_FEW
-        if low and len(low) <= most * len(rows) and len(low) + len(fair) == len(rows):
+        if low and len(low) <= MOST_LOW * len(rows) and len(low) + len(fair) == len(rows):
             shown = few([f"{a}-{b} {rate:g}" for _, (a, b), rate in low])
             others = plural(len(fair), "other pair carries", "other pairs carry")
             words = f"{shown}, while {others} about {usual:g}{_ends(low, rows)}"
             number = low[0][0]
             parsed.records.append(report("network.pairs", words, blob, number, lines[number - 1], trust=Trust.PERSON))
         return parsed
-
-
-def _usual(rates: list[float], *, few: bool) -> float:
-    """What the path can do: the middle of many, the best of a few that one tool measured."""
-    return max(rates) if few and len(rates) < LEAST else median(rates)
-
-
-def _tested(lines: list[str]) -> list[tuple[int, tuple[str, str], float]]:
-    """The same of tests of perftest below titles that name their pairs: the best average of each."""
-    made: dict[tuple[str, str], tuple[int, float]] = {}
-    titled, pair = -TITLE_ABOVE, None
-    for number, line in enumerate(lines, 1):
-        title = _TITLE.match(line) if len(line) < MAX_LINE else None
-        if title is not None and title["a"] != title["b"]:
-            titled, pair = number, (title["a"], title["b"])
-        elif begins(line) and number - titled > TITLE_ABOVE:
-            pair = None
-        elif pair is not None and (rate := average_gbps(line)) > made.get(pair, (0, 0.0))[1]:
-            made[pair] = number, rate
-    return [(number, pair, rate) for pair, (number, rate) in made.items()] if len(made) > 1 else []
 
 
 def _rows(lines: list[str]) -> list[tuple[int, tuple[str, str], float]]:

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import Never
 
 from topodiag.checks.interface import JobCheck, OneStep
+from topodiag.checks.job.end.went_on import began_after
 from topodiag.checks.shared.job.clocks import clocks_of
 from topodiag.checks.shared.job.excerpts import met
 from topodiag.checks.shared.job.faults import named_faults
@@ -82,7 +83,7 @@ class FirstError(OneStep[Job], JobCheck[Never]):
 
     def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
         errors = errors_of(job)
-        primary = primary_errors(job, errors)
+        primary = [each for each in primary_errors(job, errors) if began_after(job, each.origin) is None]
         secondary = [event for event in errors if event.secondary]
         gave_up = [] if primary or secondary else _init_unwound(job)
         if gave_up:
