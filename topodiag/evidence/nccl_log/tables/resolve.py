@@ -23,9 +23,8 @@ from typing import Any, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from topodiag.evidence.nccl_log.tables.facts import ROW_TABLES, SCHEMAS, Facts, Keep, in_memory, numbers, used
+from topodiag.evidence.nccl_log.tables.facts import ROW_TABLES, SCHEMAS, Facts, Keep, alike, in_memory, numbers, used
 from topodiag.evidence.nccl_log.tables.hashes import distinct
-from topodiag.evidence.nccl_log.tables.packed import AnyFacts, AnyTable, columns_of
 from topodiag.evidence.nccl_log.tables.resolve_parts import Locate, Rows, sorted_words
 from topodiag.evidence.nccl_log.tables.resolve_rows import (
     ROOM,
@@ -51,14 +50,12 @@ _MOST_LINES = (1 << 31) - 1
 _Made = TypeVar("_Made")
 
 
-def resolve(facts: AnyFacts) -> Facts:
+def resolve(facts: Facts) -> Facts:
     """The normal form of these facts."""
     return merge_facts([facts])
 
 
-def merge_facts(
-    parts: Sequence[AnyFacts], keep: Keep | None = None, *, consume: bool = False, threads: int = 1
-) -> Facts:
+def merge_facts(parts: Sequence[Facts], keep: Keep | None = None, *, consume: bool = False, threads: int = 1) -> Facts:
     """The normal form of several facts together. `consume`: `parts` is a list that nobody needs any more; it is
     emptied, so that each table is let go as soon as it was merged. `threads`: how many work on it."""
     held: list[dict[str, Any]] = [dict(part.tables) for part in parts]
@@ -238,18 +235,18 @@ def _place(base: int, run: int, lines_before: int, columns: Columns) -> None:
         columns["line"][:] = np.minimum(columns["line"].astype(np.int64) + lines_before, _MOST_LINES)
 
 
-def _starts(tables: Sequence[AnyTable], renumber: Sequence[Ints], places: _Places) -> Columns:
+def _starts(tables: Sequence[pa.Table], renumber: Sequence[Ints], places: _Places) -> Columns:
     """Thread, pointer, offset and run of all Init STARTs."""
     names = ("thread", "ctx", "offset")
     found: dict[str, list[Column]] = {name: [np.zeros(0, np.uint64 if name == "ctx" else np.int64)] for name in names}
     for table, number_of in zip(tables, renumber, strict=True):
         if not table.num_rows:
             continue
-        columns, texts = columns_of("init", table)
-        words = texts["event"].to_pylist()
-        begun = np.flatnonzero(columns["event"] == (words.index("start") if "start" in words else -1))
+        rows = alike(table)
+        words = rows.column("event").chunk(0).dictionary.to_pylist()
+        begun = np.flatnonzero(numbers(rows.column("event")) == (words.index("start") if "start" in words else -1))
         for name in names:
-            own = columns[name][begun]
+            own = numbers(rows.column(name))[begun]
             found[name].append(number_of[own] if name == "thread" else own)
     columns = {name: np.concatenate(values) for name, values in found.items()}
     columns |= {name: np.empty(len(columns["offset"]), np.int64) for name in ("~base", "~run")}
