@@ -12,8 +12,7 @@ from topodiag.api import diagnose
 
 UP = "<BROADCAST,MULTICAST,UP,LOWER_UP> mtu {mtu} qdisc mq state UP mode DEFAULT"
 DOWN = "<NO-CARRIER,BROADCAST,MULTICAST,UP> mtu {mtu} qdisc mq state DOWN mode DEFAULT"
-BOND = "Ethernet Channel Bonding Driver: v5.15\n\nMII Status: up\n"
-MEMBER = "\nSlave Interface: {name}\nMII Status: {state}\nSpeed: 100000 Mbps\n"
+MASTER = " master bond0"
 
 
 def found(tmp_path: Path, text: str) -> list[tuple[str, str, str]]:
@@ -28,8 +27,8 @@ def links(rows: Sequence[tuple[str, str, int]]) -> str:
 
 
 def test_a_bond_that_lost_a_member_is_found(tmp_path: Path) -> None:
-    text = BOND + MEMBER.format(name="ens1f0", state="up") + MEMBER.format(name="ens1f1", state="down")
-    assert found(tmp_path, text) == [("NIC001", "warning", "ens1f1 is down in bond, which runs on 1 of 2 members")]
+    text = links([("ens1f0", UP + MASTER, 1500), ("ens1f1", DOWN + MASTER, 1500)])
+    assert found(tmp_path, text) == [("NIC001", "warning", "ens1f1 is down in bond0, which runs on 1 of 2 members")]
 
 
 def test_one_interface_that_is_down_among_siblings_is_found(tmp_path: Path) -> None:
@@ -61,5 +60,4 @@ def test_what_may_be_meant_so_is_no_finding(tmp_path: Path, rows: list[tuple[str
 
 
 def test_a_bond_with_all_its_members_is_well(tmp_path: Path) -> None:
-    text = BOND + MEMBER.format(name="ens1f0", state="up") + MEMBER.format(name="ens1f1", state="up")
-    assert found(tmp_path, text) == []
+    assert found(tmp_path, links([("ens1f0", UP + MASTER, 1500), ("ens1f1", UP + MASTER, 1500)])) == []

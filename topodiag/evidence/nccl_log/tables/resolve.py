@@ -34,6 +34,7 @@ from topodiag.evidence.nccl_log.tables.facts import (
     numbers,
     used,
 )
+from topodiag.evidence.nccl_log.tables.facts import table as table_of
 from topodiag.evidence.nccl_log.tables.hashes import distinct
 from topodiag.evidence.nccl_log.tables.resolve_parts import Locate, Rows, sorted_words
 from topodiag.evidence.nccl_log.tables.resolve_rows import (
@@ -127,6 +128,8 @@ def _of(table: pa.Table, kept: npt.NDArray[np.bool_]) -> pa.Table:
     """These events of a table, with the words that they have."""
     if kept.all():
         return table
+    if not kept.any():
+        return table_of("event")
     table = alike(table.filter(pa.array(kept)))
     columns = {name: numbers(table.column(name)) for name in table.column_names}
     words = {
