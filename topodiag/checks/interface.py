@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Never, NotRequired, TypeAlias, TypedDict, TypeVar, Unpack
 
 from topodiag.checks.words import hosts_in, ranks_in
@@ -79,7 +80,11 @@ class Check(ABC, Generic[J, O]):
         observed = self.observe(judged, peers)
         if isinstance(observed, Outcome):
             return observed
-        return self.found(judged, self.tell(judged, observed), self.coverage(observed))
+        coverage = self.coverage(observed)
+        findings = self.tell(judged, observed)
+        if coverage is not None:
+            findings = [each if each.coverage else replace(each, coverage=coverage) for each in findings]
+        return self.found(judged, findings, coverage)
 
     def found(self, judged: J, findings: Iterable[Finding], coverage: Coverage | None = None) -> Outcome:
         return Outcome(self.id, Status.FINDING, name_of(judged), tuple(findings), coverage=coverage)

@@ -163,13 +163,12 @@ class GpuLost(NodeCheck[Losses]):
                 if not loss.again
                 else Cost(text="the job of that time ended when the GPU was lost"),
                 evidence=loss.evidence,
-                coverage=observed.coverage,
                 confidence=loss.confidence,
             )
         if observed.short is not None:
-            yield self._tell_short(judged, observed.short, observed.coverage)
+            yield self._tell_short(judged, observed.short)
 
-    def _tell_short(self, node: Node, short: Short, coverage: Coverage | None) -> Finding:
+    def _tell_short(self, node: Node, short: Short) -> Finding:
         missing = short.expected - short.seen
         return self.finding(
             node,
@@ -184,7 +183,6 @@ class GpuLost(NodeCheck[Losses]):
             ),
             cost=Cost(text="jobs that need all GPUs of the node do not start, or run on the wrong ones"),
             evidence=short.evidence,
-            coverage=coverage,
             confidence=short.confidence,
         )
 

@@ -226,11 +226,9 @@ class GdrTooFar(NodeCheck[FarGpus]):
 
     def tell(self, judged: Node, observed: FarGpus) -> Iterator[Finding]:
         for kind, group in observed.groups:
-            yield self._report(judged, kind, group, observed.coverage, observed.built_so)
+            yield self._report(judged, kind, group, observed.built_so)
 
-    def _report(
-        self, node: Node, kind: PathType, group: Sequence[Nearest], coverage: Coverage, built_so: bool
-    ) -> Finding:
+    def _report(self, node: Node, kind: PathType, group: Sequence[Nearest], built_so: bool) -> Finding:
         labels = [at.gpu.label for at in group]
         nics = list(dict.fromkeys(at.nic.name for at in group if at.nic is not None))
         words = sorted({at.said.value or kind.name for at in group})
@@ -254,7 +252,6 @@ class GdrTooFar(NodeCheck[FarGpus]):
             nics=nics,
             cost=Cost(text=text),
             evidence=[at.said.origin for at in group],
-            coverage=coverage,
             confidence=Confidence.HIGH if all(gpu_spec(at.gpu) for at in group) else Confidence.MEDIUM,
         )
 

@@ -108,9 +108,9 @@ class ProcessAwayFromGpu(NodeCheck[AwayProcesses]):
 
     def tell(self, judged: Node, observed: AwayProcesses) -> Iterator[Finding]:
         for group in observed.groups:
-            yield self._report(judged, group, observed.coverage)
+            yield self._report(judged, group)
 
-    def _report(self, node: Node, group: Sequence[BoundProcess], coverage: Coverage) -> Finding:
+    def _report(self, node: Node, group: Sequence[BoundProcess]) -> Finding:
         labels = sorted({at.gpu.label for at in group}, key=lambda label: (len(label), label))
         outside = all(at.share == 0 for at in group)
         worst = min(group, key=lambda at: at.share)
@@ -135,7 +135,6 @@ class ProcessAwayFromGpu(NodeCheck[AwayProcesses]):
             evidence=[
                 origin for at in group for origin in (at.process.cpus_allowed.origin, _home(node, at.gpu).origin)
             ],
-            coverage=coverage,
             confidence=Confidence.HIGH if outside else Confidence.MEDIUM,
         )
 

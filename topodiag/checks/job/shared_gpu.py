@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import fsum
 
 from topodiag.checks.interface import JobCheck
-from topodiag.checks.job.differ_words import GPU, told_to_differ
 from topodiag.checks.job.straggler import hosts_with
 from topodiag.checks.job.taken_gpu import by_taken, taken_before
 from topodiag.checks.shared.comparisons import majority
@@ -79,8 +78,7 @@ class SharedGpu(JobCheck[GpuUse]):
 
     Evidence it reads
         Init lines (host, bus id, CUDA and NVML index) and NCCL's warning. Rows of ranks that name one GPU twice, and
-        of nvidia-smi with several processes of one program and size on a GPU, or with processes that work on a GPU
-        each and hold a CUDA context on one other GPU as well. Device lists of nccl-tests in which
+        of nvidia-smi with several processes of one program and size on a GPU. Device lists of nccl-tests in which
         several processes of a host call themselves the same rank.
 
     When it stays silent
@@ -121,8 +119,8 @@ class SharedGpu(JobCheck[GpuUse]):
         return self._without(judged)
 
     def _without(self, judged: Job) -> Outcome:
-        """Where NCCL and CUDA show nothing shared: what the text itself says of it, else whether the GPUs were seen."""
-        if told := [*told_to_differ(self, judged, GPU), *by_taken(self, judged)]:
+        """Where NCCL and CUDA show nothing shared: a GPU that is taken beside empty ones, else whether any was seen."""
+        if told := list(by_taken(self, judged)):
             return self.found(judged, told)
         with_gpu = sum(bool(rank.bus_id) for rank in judged.ranks)
         coverage = Coverage(with_gpu, max(judged.world_size, len(judged.ranks)), "ranks with a GPU")

@@ -50,8 +50,7 @@ class FarNic(OneStep[Job], JobCheck[Never]):
     What it finds
         A connection for collectives over a NIC across a host bridge or the sockets' link, without PXN, while the GPU
         has a NIC behind its own PCIe switch. Connections that leave by one NIC and arrive by another, on nodes that
-        list the same NICs: they cross rails. In captures, InfiniBand ports that are cabled crosswise: port 1 of one
-        node is in the subnet of port 2 of another one.
+        list the same NICs: they cross rails.
 
     Why it matters
         Across the host bridge NCCL uses no GPUDirect RDMA. Between sockets it reaches 22 GB/s or less on many
@@ -59,13 +58,12 @@ class FarNic(OneStep[Job], JobCheck[Never]):
         spine only, where other jobs' traffic is.
 
     Evidence it reads
-        `via NET/IB/3` of both ends, the paths of the system print (NCCL_DEBUG_SUBSYS=GRAPH), the listed devices. The
-        first GID of each InfiniBand port of several nodes.
+        `via NET/IB/3` of both ends, the paths of the system print (NCCL_DEBUG_SUBSYS=GRAPH), the listed devices.
 
     When it stays silent
         PXN hands the data to the GPU beside the NIC. The GPU has no near NIC (GDR002). Rails: the nodes list other
         devices, or NCCL_CROSS_NIC=1 allows it; no log shows whether the network has rails, so the finding is info
-        unless NCCL_CROSS_NIC=0 asks for rails. No paths printed: unknown. Nodes of other subnets altogether.
+        unless NCCL_CROSS_NIC=0 asks for rails. No paths printed: unknown.
 
     How to confirm
         nvidia-smi topo -m

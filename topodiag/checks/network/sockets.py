@@ -158,7 +158,6 @@ class SocketsInsteadOfRdma(JobCheck[SocketUse]):
                 *_ports_up(judged, sockets)[:2],
                 *_socket_places(judged),
             ],
-            coverage=observed.coverage,
             confidence=cause.confidence,
         )
 

@@ -162,7 +162,7 @@ def _wanted(
         return best, f"as {plural(faster, 'peer')} of the same product", rates.count(now) == 1
     if usual is not None and faster:
         return None
-    return _wanted_elsewhere(port, family, everywhere) or _wanted_lanes(port, family)
+    return _wanted_elsewhere(port, family, everywhere)
 
 
 def _wanted_elsewhere(
@@ -174,14 +174,6 @@ def _wanted_elsewhere(
     if common is None or (port.rate or 0.0) >= common:
         return None
     return common, f"as {plural(rates[common], 'port')} of the same product on other nodes", False
-
-
-def _wanted_lanes(port: Port, family: Sequence[Port]) -> tuple[float, str, bool] | None:
-    """The rate with all lanes, of an InfiniBand port that runs on one while no peer shows more."""
-    several = any((other.port.lanes.value or 0) > 1 for other in family)
-    if port.layer != "InfiniBand" or port.port.lanes.value != 1 or several:
-        return None
-    return (port.rate or 0.0) * FULL_LANES, f"{FULL_LANES} lanes instead of one at the same speed per lane", False
 
 
 def _ability(node: Node, port: Port, rate: float) -> str:

@@ -136,11 +136,11 @@ class SlowNvlinks(NodeCheck[SlowLinks]):
 
     def tell(self, judged: Node, observed: SlowLinks) -> Iterator[Finding]:
         for group in observed.groups:
-            yield self._report(judged, group, observed.coverage)
+            yield self._report(judged, group)
         for pair in observed.pairs:
-            yield self._slow_pair(judged, pair, observed.coverage)
+            yield self._slow_pair(judged, pair)
 
-    def _slow_pair(self, node: Node, pair: SlowPair, coverage: Coverage) -> Finding:
+    def _slow_pair(self, node: Node, pair: SlowPair) -> Finding:
         share = 1 - pair.gbs / pair.usual_gbs
         return self.finding(
             node,
@@ -158,11 +158,10 @@ class SlowNvlinks(NodeCheck[SlowLinks]):
             links=(f"{pair.start} to {pair.end}",),
             cost=Cost(pair.usual_gbs - pair.gbs, share, "rings and all-to-all over this pair go at its pace"),
             evidence=[pair.fact],
-            coverage=coverage,
             confidence=Confidence.MEDIUM,
         )
 
-    def _report(self, node: Node, group: SlowGroup, coverage: Coverage) -> Finding:
+    def _report(self, node: Node, group: SlowGroup) -> Finding:
         rate, want, source, members = group.rate_gbs, group.want_gbs, group.source, group.links
         labels = list(dict.fromkeys(link.gpu.label for link in members))
         share = 1 - rate / want
@@ -192,7 +191,6 @@ class SlowNvlinks(NodeCheck[SlowLinks]):
             links=[link.label for link in members],
             cost=Cost(lost or None, share, text),
             evidence=list(dict.fromkeys(link.gbs for link in members)),
-            coverage=coverage,
             confidence=Confidence.HIGH if sure else Confidence.MEDIUM,
         )
 

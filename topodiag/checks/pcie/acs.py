@@ -130,7 +130,7 @@ class AcsBetweenPeers(NodeCheck[Detours]):
         if observed.hints:
             yield self._hint(judged, observed.hints, observed.coverage)
         if observed.redirecting:
-            yield self._acs(judged, observed.redirecting, observed.coverage)
+            yield self._acs(judged, observed.redirecting)
         if observed.translated:
             yield self._iommu(judged, observed.translated)
 
@@ -169,7 +169,7 @@ class AcsBetweenPeers(NodeCheck[Detours]):
             confidence=Confidence.MEDIUM,
         )
 
-    def _acs(self, node: Node, ports: Sequence[PciDevice], coverage: Coverage) -> Finding:
+    def _acs(self, node: Node, ports: Sequence[PciDevice]) -> Finding:
         gpus, nics = _below(node, {port.bus_id for port in ports})
         names = ", ".join(port.bus_id for port in ports[:4]) + (" ..." if len(ports) > 4 else "")
         return self.finding(
@@ -191,7 +191,6 @@ class AcsBetweenPeers(NodeCheck[Detours]):
                 text="P2P and GPUDirect RDMA below one switch are turned up to the root complex and share its link"
             ),
             evidence=[port.acs for port in ports],
-            coverage=coverage,
             confidence=Confidence.HIGH if _is_x86(node) else Confidence.MEDIUM,
         )
 

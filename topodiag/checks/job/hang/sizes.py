@@ -10,25 +10,14 @@ other operations.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.job.straggler import hosts_with
-from topodiag.checks.words import hosts_word, rank_word
-from topodiag.lazy import dataclass
+from topodiag.checks.words import rank_word
 from topodiag.model.finding import Confidence, Cost, Finding, Severity
 from topodiag.model.job import Event, Job
-
-_EQUAL = frozenset({"ALLREDUCE", "BROADCAST", "REDUCE", "ALLREDUCE_COALESCED"})
-"""Operations whose members all give as much as they get."""
-_SHARED = frozenset(
-    {
-        "ALLGATHER", "_ALLGATHER_BASE", "REDUCE_SCATTER", "_REDUCE_SCATTER_BASE", "ALLGATHER_COALESCED", "COALESCED",
-    }
-)  # fmt: skip
-"""Operations in which the whole is the part of one member times their number. What was coalesced may be sends and
-receives, whose amounts differ between ranks that are well: then it is no such multiple. Not here: all-to-all."""
 
 _OF_SOME = frozenset({"", "SEND", "RECV", "COALESCED"})
 """Works that only some ranks of a group have."""
@@ -39,32 +28,7 @@ _FIX = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class _Sized:
-    """A work that a rank waits in: the amounts, and how many members the amounts are of (1 where all are equal)."""
-
-    numbers: tuple[int, int]
-    members: int
-    event: Event
-
-
-def by_sizes(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
-    """The first work in which ranks of one group wait with unlike amounts."""
-    for (seq, operation, group, members), waits in _works(job).items():
-        sizes: dict[tuple[int, int], list[_Sized]] = defaultdict(list)
-        for wait in waits.values():
-            sizes[wait.numbers].append(wait)
-        # Ranks below the number of members are of one group, unless the job has more ranks than that.
-        one_group = bool(group) or (max(waits) < members and job.world_size <= members)
-        if len(sizes) < 2 or not one_group:
-            continue
-        ordered = sorted(sizes.values(), key=lambda held: -len(held))
-        yield _finding(check, job, seq, operation, ordered, Confidence.MEDIUM if group else Confidence.LOW)
-        return
-    yield from _other_calls(check, job)
-
-
-def _other_calls(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
+def by_calls(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
     """The first number at which ranks of one group wait in other operations. Where no line names a group, only if all
     wait at that number: ranks of two groups seldom count alike."""
     for group, seq, waits in _waits_by_number(job):
@@ -105,58 +69,3 @@ def _waits_by_number(job: Job) -> Iterator[tuple[str, int, Mapping[int, Event]]]
         return
     for (group, seq), waits in sorted(made.items()):
         yield group, seq, waits
-
-
-def _works(job: Job) -> Mapping[tuple[int, str, str, int], Mapping[int, _Sized]]:
-    """By number, operation, group ("" where the line names none) and members, what each rank waits in."""
-    made: dict[tuple[int, str, str, int], dict[int, _Sized]] = defaultdict(dict)
-    for event in job.events:
-        named = event.details
-        if event.kind != "watchdog" or event.rank < 0 or "numel_in" not in named or "seq" not in named:
-            continue
-        numbers = (int(named["numel_in"]), int(named["numel_out"]))
-        members = _members(named.get("op", ""), *numbers)
-        if members:
-            group = named.get("guid", "") or ("0" if named.get("group") == "0" else "")
-            key = (int(named["seq"]), named["op"], group, members)
-            made[key].setdefault(event.rank, _Sized(numbers, members, event))
-    return dict(sorted(made.items()))
-
-
-def _members(operation: str, numel_in: int, numel_out: int) -> int:
-    """How many members the amounts are of; 0 where they are no such multiple, or may differ between ranks."""
-    low, high = sorted((numel_in, numel_out))
-    if low < 1:
-        return 0
-    if operation in _EQUAL:
-        return 1 if low == high else 0
-    return high // low if operation in _SHARED and high > low and high % low == 0 else 0
-
-
-def _finding(  # noqa: PLR0917 - what is said, of whom, and how surely
-    check: JobCheck[Any], job: Job, seq: int, operation: str, sizes: Sequence[Sequence[_Sized]], sure: Confidence
-) -> Finding:
-    ranks = sorted(each.event.rank for held in sizes for each in held)
-    told = "; ".join(
-        f"{held[0].numbers[0]} elements in, {held[0].numbers[1]} out on {rank_word(sorted(e.event.rank for e in held))}"
-        for held in sizes[:3]
-    )
-    hosts = hosts_with(job, ranks)
-    return check.finding(
-        Severity.ERROR,
-        f"{rank_word(ranks)} wait in {operation} number {seq} with different amounts of data: they call it for other"
-        " things",
-        observed=told,
-        expected="the same operation with the same amount on all ranks of the group",
-        fix=_FIX,
-        nodes=hosts,
-        ranks=ranks[:4096],
-        cost=Cost(
-            text=f"the operation never ends{f' on {hosts_word(hosts)}' if hosts else ''}: the watchdog ends the job"
-        ),
-        evidence=[each.event.origin for held in sizes for each in held],
-        confidence=sure,
-    )
-
-
-__all__ = ["by_sizes"]

@@ -8,7 +8,7 @@ from typing import Any
 
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.job.hang.lost_rank import lost_a_peer, size_of
-from topodiag.checks.job.hang.sizes import by_sizes
+from topodiag.checks.job.hang.sizes import by_calls
 from topodiag.checks.job.straggler import hosts_with
 from topodiag.checks.words import hosts_word, quoted, rank_word, ranks_in
 from topodiag.lazy import dataclass, regex
@@ -41,7 +41,7 @@ def by_watchdog(check: JobCheck[Any], job: Job) -> Iterable[Finding]:
     are told as a place to look at, which proves little: they may have been killed first. Ranks that wait in the same
     work with unlike amounts of data go before all that.
     """
-    made = [*by_sizes(check, job)] or [*_by_progress(check, job)]
+    made = [*by_calls(check, job)] or [*_by_progress(check, job)]
     if not made and _lost_to_gpu(job):
         return
     yield from made or [*_waits(check, job)] or _hung(check, job)

@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Never
 
 from topodiag.checks.interface import JobCheck, OneStep
-from topodiag.checks.job.differ_words import SETTING, told_to_differ
 from topodiag.checks.job.settings.choices import choice_findings
 from topodiag.checks.job.wrong_numbers import unlike_sizes
 from topodiag.checks.shared import nccl_variables
@@ -109,7 +108,7 @@ class SettingsDiffer(OneStep[Job], JobCheck[Never]):
 
     def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
         talking = [number for number, process in enumerate(job.processes) if prints_settings(process)]
-        told = [*told_to_differ(self, job, SETTING), *unlike_sizes(self, job)]
+        told = list(unlike_sizes(self, job))
         if told:
             return self.found(job, told)
         if len(job.processes) < 2:

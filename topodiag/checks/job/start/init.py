@@ -8,7 +8,6 @@ from typing import Any, Never
 from topodiag.checks.interface import JobCheck, OneStep
 from topodiag.checks.job.end.went_on import went_on
 from topodiag.checks.job.hang.ras import by_ras_in_init
-from topodiag.checks.job.launches import of_one_rank_twice
 from topodiag.checks.job.wrong_numbers import wrong_numbers
 from topodiag.checks.shared.job.missing_ranks import absent_at_meeting
 from topodiag.checks.shared.job.text import ask_for, failed
@@ -147,7 +146,7 @@ class InitNotFinished(OneStep[Job], JobCheck[Never]):
         missing = self._missing(job, stuck_world) if job.world_size > 0 and job.ranks else None
         if missing is not None and not (stuck_world and found and missing.severity is Severity.INFO):
             found.append(missing)
-        found += [*judge_alone(self, job, peers), *absent_at_meeting(self, job), *of_one_rank_twice(self, job)]
+        found += [*judge_alone(self, job, peers), *absent_at_meeting(self, job)]
         found += numbers
         if not found and not judged:
             found += [*by_ras_in_init(self, job)]

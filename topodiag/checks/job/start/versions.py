@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from pathlib import PurePath
 from typing import Never
 
 from topodiag.checks.interface import JobCheck, OneStep
-from topodiag.checks.job.differ_words import VERSION, not_as_built, told_to_differ
+from topodiag.checks.job.differ_words import not_as_built
 from topodiag.checks.shared.job.evidence import said_by
 from topodiag.checks.shared.job.text import ask_for
 from topodiag.checks.words import hosts_word, quoted, rank_word
@@ -50,8 +49,6 @@ _WORDINGS_OF = {kind: [row[1:] for row in WORDINGS if row[0] == kind] for kind i
 
 _OTHER_BUILD = regex(r"git versions detected: rank 0 fingerprint \w{1,20}, rank (\d{1,9}) fingerprint")
 """src/init.cc of 2.32, initTransportsRank."""
-_THREE = regex(r"\d{1,2}\.\d{1,2}\.\d{1,2}(?!\d)")
-_IN_NAME = regex(r"(?<![\d.])(2\.\d{1,2}\.\d{1,2})(?![\d]|\.\d)")
 _RELEASE = regex(r"(\d{1,3})\.(\d{1,3})\b")
 _NUMBERED = regex(r"(.*?)\s*\(?v?([0-9][0-9.]{0,30})\)?\s*")
 
@@ -71,10 +68,9 @@ class VersionsDiffer(OneStep[Job], JobCheck[Never]):
 
     Evidence it reads
         `NCCL version`, `cudaDriverVersion` and the plug-ins' lines, per process. Lines whose wording changed between
-        releases (`Bootstrap : Using` to 2.23, `Bootstrap: Using` from 2.24 on): most processes print no version. A
-        file whose name holds another release than its log: info. Lines of any tool that say that versions differ,
-        rows of hosts with one version each, and the dynamic loader's errors on libraries by which ranks talk. CUDA's
-        error that its driver is too old, where the log names NCCL's CUDA and the driver's.
+        releases (`Bootstrap : Using` to 2.23, `Bootstrap: Using` from 2.24 on): most processes print no version. Rows
+        of hosts with one version each, and the dynamic loader's errors on libraries by which ranks talk. CUDA's error
+        that its driver is too old, where the log names NCCL's CUDA and the driver's.
 
     When it stays silent
         Only one process printed its version, as NCCL does by default on rank 0 before 2.29: unknown where there are
@@ -111,7 +107,7 @@ class VersionsDiffer(OneStep[Job], JobCheck[Never]):
         if not any(finding.severity is Severity.ERROR for finding in found):
             found += self._by_nccl(job)
         found += [] if builds else self._by_notice(job)
-        found += [] if found else not_as_built(self, job) or self._by_name(job) or told_to_differ(self, job, VERSION)
+        found += [] if found else not_as_built(self, job)
         said = max(sum(map(len, by_value.values())) for by_value in told.values())
         coverage = Coverage(said, len(job.processes), "processes with a version")
         if found:
@@ -153,28 +149,6 @@ class VersionsDiffer(OneStep[Job], JobCheck[Never]):
                 evidence=[origin for _, _, origin in told],
             )
         ]
-
-    def _by_name(self, job: Job) -> list[Finding]:
-        """A file that is named after another release of NCCL than its log: another library was loaded than meant."""
-        loaded = {match[0] for version in job.nccl_versions if (match := _THREE.match(version))}
-        for path in job.files:
-            name = PurePath(path).name
-            named = {match[1] for match in _IN_NAME.finditer(name)}
-            if "nccl" not in name.lower() or not loaded or len(named) != 1 or named & loaded:
-                continue
-            return [
-                self.finding(
-                    Severity.INFO,
-                    f"the file's name says NCCL {named.pop()}, its log {', '.join(sorted(loaded))}",
-                    observed=name[:160],
-                    expected="the release that the run was meant for",
-                    fix=("LD_LIBRARY_PATH and LD_PRELOAD of the job: which libnccl comes first? NCCL_DEBUG=VERSION",),
-                    cost=Cost(text="what is compared is not what was run"),
-                    evidence=[Origin(path)],
-                    confidence=Confidence.LOW,
-                )
-            ]
-        return []
 
     def _by_wording(self, job: Job) -> Iterator[Finding]:
         """Processes that cannot be of one release."""

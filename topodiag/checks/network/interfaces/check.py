@@ -14,7 +14,6 @@ from topodiag.checks.network.interfaces.bootstrap import (
     leads_nowhere,
     place_of,
 )
-from topodiag.checks.network.interfaces.data import by_data
 from topodiag.checks.network.interfaces.gloo import gloo_faults
 from topodiag.checks.network.interfaces.unreached import by_connects, by_own_bridge
 from topodiag.checks.shared.interfaces import NOT_FOR_JOBS
@@ -24,7 +23,7 @@ from topodiag.checks.shared.job.text import NET, ask_for
 from topodiag.checks.words import hosts_in, hosts_word, ranks_in
 from topodiag.lazy import regex
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
-from topodiag.model.job import Given, Job, Process
+from topodiag.model.job import Event, Given, Job, Process
 
 LINK_LOCAL = regex(r":\[?fe[89ab][0-9a-f]:", re.I)
 MET_AT = regex(r"(?:\d{1,3}\.){3}\d{1,3}:\d{1,5}")
@@ -50,8 +49,7 @@ class WrongInterface(OneStep[Job], JobCheck[Never]):
         complete, connects to a node without a route or an answer, loopback addresses, and one address of a bridge
         (Docker, Podman, libvirt) or link-local on two nodes. Of other programs of the job (torch, MPI, launchers) what
         they say in the system's words of a peer that they do not reach, or whose name has no address or is a number;
-        and one address for several nodes. Ends of containers and link-local interfaces among those for data, where a
-        call of the system fails and no line says why. A log that ends with connects that get no answer and are tried
+        and one address for several nodes. A log that ends with connects that get no answer and are tried
         again. In a piece of a log, a bootstrap over loopback beside a setting that means another interface
         (NCCL_COMM_ID, or a list to pass over that lacks lo).
 
@@ -97,7 +95,6 @@ class WrongInterface(OneStep[Job], JobCheck[Never]):
             found += by_connects(self, job)
             found += by_own_bridge(self, job) if not found else []
             found += self._of_this_node(job) if not found else []
-            found += by_data(self, job) if not found else []
         if found:
             return self.found(job, found)
         if not several:
@@ -111,15 +108,9 @@ class WrongInterface(OneStep[Job], JobCheck[Never]):
 
     def _none(self, job: Job) -> list[Finding]:
         wanted = settings_of(job, "NCCL_SOCKET_IFNAME").get("NCCL_SOCKET_IFNAME", [])
-        # 2.27 goes on without an interface, and fails on an address of no family: with a name given, that name is why.
-        words = (*NO_INTERFACE, "is neither af_inet") if wanted else NO_INTERFACE
-        events = [
-            event
-            for event in job.events
-            if event.details.get("fault") == "interface" or any(word in event.text.lower() for word in words)
-        ]
+        events = _without_interface(job, named=bool(wanted))
         if not events:
-            return self._counted_none(job) or self._of_no_family(job)
+            return []
         value = f" that fits NCCL_SOCKET_IFNAME={wanted[0][1].value}" if wanted else ""
         hosts = hosts_in(events)
         return [
@@ -138,50 +129,6 @@ class WrongInterface(OneStep[Job], JobCheck[Never]):
                 evidence=[*(event.origin for event in events), *(given.origin for _, given in wanted[:2])],
                 coverage=Coverage(len({(e.host, e.pid) for e in events}), len(job.processes), "processes"),
                 settings=(("NCCL_SOCKET_IFNAME", None),) if wanted else (),
-            )
-        ]
-
-    def _counted_none(self, job: Job) -> list[Finding]:
-        """NCCL before 2.8 counts the interfaces, and goes on into a socket of no family."""
-        told = [(number, text, origin) for number, text, origin in said_by(job, "socket note") if NO_NUMBER.match(text)]
-        if not told:
-            return []
-        hosts = list(dict.fromkeys(job.processes[number].host for number, _, _ in told if number >= 0))
-        return [
-            self.finding(
-                Severity.ERROR,
-                f"NCCL found no interface{f' on {hosts_word(hosts)}' if hosts else ''}",
-                observed=told[0][1].strip(),
-                expected="an interface with an address: the bootstrap needs one on a single node, too",
-                fix=("`ip -brief addr` on the node, in the container: which interface is up, and has an address?",),
-                nodes=hosts,
-                cost=Cost(share=1.0, text="the job does not start"),
-                evidence=[origin for _, _, origin in told],
-                confidence=Confidence.MEDIUM,
-            )
-        ]
-
-    def _of_no_family(self, job: Job) -> list[Finding]:
-        """A socket that NCCL before 2.8 asks for with the address of no interface, where the log has no more."""
-        events = [event for event in job.events if event.level == "WARN" and NO_FAMILY.search(event.text)]
-        if not events or settings_of(job, "NCCL_SOCKET_FAMILY"):
-            return []
-        hosts = hosts_in(events)
-        return [
-            self.finding(
-                Severity.ERROR,
-                f"NCCL makes a socket of no address family{f' on {hosts_word(hosts)}' if hosts else ''}: it found no"
-                " interface with an address that it may use",
-                observed=events[0].text.strip(),
-                expected="an interface with an address: the bootstrap needs one on a single node, too",
-                fix=(
-                    "`ip -brief addr` on the node, in the container: which interface is up, and has an address?",
-                    "in containers: the host's network (`--network=host`); NCCL passes over lo and docker* by itself",
-                ),
-                nodes=hosts,
-                cost=Cost(share=1.0, text="the job does not start"),
-                evidence=[event.origin for event in events],
-                confidence=Confidence.MEDIUM,
             )
         ]
 
@@ -320,6 +267,24 @@ class WrongInterface(OneStep[Job], JobCheck[Never]):
                 )
             ]
         return []
+
+
+def _without_interface(job: Job, *, named: bool) -> list[Event]:
+    """The lines by which NCCL, or a program of the job, has no interface. NCCL before 2.8 counts them, or goes on into a
+    socket of no family; 2.27 fails on an address of no family, which a name that was given explains."""
+    words = (*NO_INTERFACE, "is neither af_inet") if named else NO_INTERFACE
+    events = [
+        event
+        for event in job.events
+        if event.details.get("fault") == "interface" or any(word in event.text.lower() for word in words)
+    ]
+    if not events and not settings_of(job, "NCCL_SOCKET_FAMILY"):
+        events = [event for event in job.events if event.level == "WARN" and NO_FAMILY.search(event.text)]
+    return events or [
+        Event("interface", text, job.processes[number].host, level="INFO", origin=origin)
+        for number, text, origin in said_by(job, "socket note")
+        if number >= 0 and NO_NUMBER.match(text)
+    ]
 
 
 def _against_lo(process: Process) -> Given | None:
