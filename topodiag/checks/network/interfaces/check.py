@@ -270,8 +270,8 @@ class WrongInterface(OneStep[Job], JobCheck[Never]):
 
 
 def _without_interface(job: Job, *, named: bool) -> list[Event]:
-    """The lines by which NCCL, or a program of the job, has no interface. NCCL before 2.8 counts them, or goes on into a
-    socket of no family; 2.27 fails on an address of no family, which a name that was given explains."""
+    """The lines by which NCCL, or a program of the job, has no interface. NCCL before 2.8 counts them, or goes on into
+    a socket of no family; 2.27 fails on an address of no family, which a name that was given explains."""
     words = (*NO_INTERFACE, "is neither af_inet") if named else NO_INTERFACE
     events = [
         event
