@@ -201,11 +201,7 @@ class GdrOffInLog(OneStep[Job], JobCheck[Never]):
                 Severity.WARNING,
                 f"the OFI plugin goes without GPUDirect RDMA on {hosts_word(hosts)}, though {told[0][1][1]} has it",
                 observed=quoted(told[0][0].text),
-                expected="/GDRDMA behind `via NET/AWS Libfabric/..`",
-                fix=(
-                    "an EFA driver and libfabric with FI_HMEM for CUDA: `fi_info -p efa -t FI_EP_RDM`, `modinfo efa`",
-                    "unset FI_EFA_USE_DEVICE_RDMA=0 and OFI_NCCL_DISABLE_GDR_REQUIRED_CHECK",
-                ),
+                advice=self.advice("plugin"),
                 nodes=hosts,
                 ranks=sorted({event.rank for event, _ in told if event.rank >= 0}),
                 cost=self._cost(job, None, False),

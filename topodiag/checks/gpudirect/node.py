@@ -122,12 +122,7 @@ class GdrModuleMissing(NodeCheck[NoGdr]):
             f"GPUDirect RDMA is off: no peer memory module and no DMA-BUF for {plural(len(nics), 'RDMA NIC')}"
             + (" (all too far from the GPUs to use it)" if useless else ""),
             observed=f"no nvidia-peermem; no DMA-BUF: {observed.lacking}",
-            expected="nvidia-peermem loaded, or DMA-BUF (kernel 5.12, open kernel modules, driver 515)",
-            fix=(
-                "`modprobe nvidia-peermem`; if it says `Invalid argument`, reinstall the driver after the RDMA stack",
-                "for the next boot: `echo nvidia-peermem > /etc/modules-load.d/nvidia-peermem.conf`",
-                "then NCCL_DEBUG=INFO shows `/GDRDMA` behind `via NET/IB/...`",
-            ),
+            advice=self.advice("no module"),
             gpus=[gpu.label for gpu in observed.gpus],
             nics=[nic.name for nic in nics],
             cost=Cost(text="none by NCCL's default: no GPU is within PXB of a NIC")

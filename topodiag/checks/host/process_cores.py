@@ -125,10 +125,12 @@ class ProcessAwayFromGpu(NodeCheck[AwayProcesses]):
             f"{count} of {fold_runs(labels)} may run {how}",
             observed=f"process {worst.process.pid} may use cpus {fold_numbers(worst.allowed)}:"
             f" {percent(worst.share)} of them near {worst.gpu.label}",
-            expected=f"cpus of {worst.gpu.label}'s socket: {fold_numbers(worst.local)}",
-            fix=(
-                f"bind it near its GPU: `numactl --cpunodebind={node_text} --membind={node_text}` (processes {pids})",
-                "Slurm: `--gpu-bind=closest`, Cores= in gres.conf; Kubernetes: topology manager `single-numa-node`",
+            advice=self.advice(
+                "cores of another socket",
+                label=worst.gpu.label,
+                local=fold_numbers(worst.local),
+                node_text=node_text,
+                pids=pids,
             ),
             gpus=labels,
             cost=_bind_cost(node),

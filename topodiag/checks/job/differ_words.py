@@ -7,7 +7,7 @@ from typing import Any
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.words import hosts_in, quoted
 from topodiag.lazy import regex
-from topodiag.model.finding import Confidence, Cost, Finding, Severity
+from topodiag.model.finding import Confidence, Finding, Severity
 from topodiag.model.job import Job
 
 _NOT_AS_BUILT = regex(r"undefined symbol|version `|not defined in file")
@@ -36,14 +36,8 @@ def not_as_built(check: JobCheck[Any], job: Job) -> list[Finding]:
             Severity.ERROR,
             f"a library by which ranks talk is of another version than what was built with it: {quoted(told[0].text)}",
             observed=quoted(told[0].text, 300),
-            expected="on each node the libraries that the program was built with",
-            fix=(
-                "`ldd` on the library that is named, on this node and where it was built: which file is taken, from"
-                " which package (`rpm -qf`, `dpkg -S`)?",
-                "one image, or one set of packages (rdma-core or OFED, NCCL, UCX), on all nodes",
-            ),
+            advice=check.advice("not as built"),
             nodes=hosts_in(told),
-            cost=Cost(share=1.0, text="the program does not start here"),
             evidence=[event.origin for event in told],
         )
     ]
@@ -67,14 +61,8 @@ def _driver_behind(check: JobCheck[Any], job: Job) -> list[Finding]:
                 f"NCCL was built for CUDA {cuda}, and the driver is of CUDA {own[0]}.{own[1]}: it lacks a call that"
                 " NCCL makes",
                 observed=quoted(event.text, 300),
-                expected=f"a driver of CUDA {cuda} or newer, or an NCCL that was built for the driver's CUDA",
-                fix=(
-                    "`nvidia-smi` names the driver and its CUDA: update it, or start an image that was built for it",
-                    "in a container the package cuda-compat of the image brings newer libraries of the driver, for"
-                    " data center GPUs",
-                ),
+                advice=check.advice("driver behind", cuda=cuda),
                 nodes=[event.host] if event.host else [],
-                cost=Cost(share=1.0, text="the communicator does not come up"),
                 evidence=[each.origin for each in told],
                 confidence=Confidence.MEDIUM,
             )

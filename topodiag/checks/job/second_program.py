@@ -10,7 +10,7 @@ from topodiag.checks.interface import NodeCheck
 from topodiag.checks.shared.comparisons import majority
 from topodiag.lazy import dataclass, regex
 from topodiag.model.devices import Gpu
-from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
+from topodiag.model.finding import Confidence, Coverage, Finding, Outcome, Severity
 from topodiag.model.node import Node
 from topodiag.model.system import Process
 from topodiag.model.topics import Topic
@@ -96,15 +96,8 @@ class SecondProgram(NodeCheck[SecondProgramSeen | HeldByNobody]):
                 Severity.WARNING,
                 f"{label} runs a second program: {names}, next to {observed.usual}",
                 observed=f"{names} on {label}; {observed.usual} alone on its peers",
-                expected="one program on each GPU of a job",
-                fix=(
-                    f"find its owner: `ps -o user,pid,lstart,args -p {group[0].pid}` on the node; stop the program, or"
-                    " move it",
-                    "let the scheduler own the GPUs (ConstrainDevices=yes in cgroup.conf, the device plugin), or set"
-                    " their compute mode: `nvidia-smi -c EXCLUSIVE_PROCESS`",
-                ),
+                advice=self.advice("second program", pid=group[0].pid),
                 gpus=[label],
-                cost=Cost(text="the programs take turns on the GPU, and every collective of the job waits for it"),
                 evidence=[each.name.origin for each in group],
                 confidence=Confidence.MEDIUM,  # that it runs there is seen, what it takes is not
             )
@@ -120,15 +113,8 @@ class SecondProgram(NodeCheck[SecondProgramSeen | HeldByNobody]):
             f"{which} {hold} up to {most} of the memory at a load of 0 %, and no process is shown: it is open whose"
             " it is",
             observed=f"{percent(shares[0])} to {most} of the memory in use at a load of 0 % on {which}",
-            expected="memory that is free, or a process that is known to have it: a server that waits for requests",
-            fix=(
-                "`nvidia-smi --query-compute-apps=pid,gpu_bus_id,used_memory --format=csv` on the host, not in a"
-                " container: which processes have it",
-                "none listed: `sudo fuser -v /dev/nvidia*` shows who has the device open; if nobody has, reset the"
-                " GPU (`nvidia-smi --gpu-reset -i N`)",
-            ),
+            advice=self.advice("memory held by nobody"),
             gpus=labels,
-            cost=Cost(text="a job that starts there finds little memory"),
             evidence=[gpu.memory_used_share.origin for gpu in observed.gpus],
             coverage=observed.coverage,
             confidence=Confidence.LOW,

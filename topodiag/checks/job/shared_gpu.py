@@ -196,16 +196,9 @@ class SharedGpu(JobCheck[GpuUse]):
             Severity.ERROR,
             f"{_who(ranks)} was given a GPU that another process holds, or that waits for a reset",
             observed=quoted(told[0].text),
-            expected="one process on each GPU in exclusive mode",
-            fix=(
-                "`nvidia-smi --query-compute-apps=pid,gpu_bus_id,used_memory --format=csv` on the node: whose process?",
-                "`nvidia-smi -q -d COMPUTE` and `sudo dmesg | grep NV_ERR`: in exclusive mode end what a job before"
-                " left behind; with NV_ERR_RESET_REQUIRED, or without any process there, reset the GPU (GPU005)",
-                "in containers, is CUDA_VISIBLE_DEVICES the one that the scheduler gave?",
-            ),
+            advice=self.advice("gpu held by another"),
             nodes=hosts,
             ranks=ranks,
-            cost=Cost(text="the rank does not start, and with it the job"),
             evidence=[event.origin for event in told],
             confidence=Confidence.MEDIUM,
         )

@@ -135,11 +135,7 @@ class SearchCollapsed(OneStep[Job], JobCheck[Never]):
             f" {'have' if 's' in what else 'has'} {in_gbs(bound)}",
             observed=f"nChannels {ring.channels}, bw {ring.bw_intra:g}/{ring.bw_inter:g}, type "
             f"{ring.type_intra}/{ring.type_inter}",
-            expected=f"channels that come near {in_gbs(bound)} together",
-            fix=(
-                "look in the system print for the device unlike its peers: TOP004, NVL001, PCI001, NET003",
-                "compare with the print of a healthy node of the same type",
-            ),
+            advice=self.advice("collapsed search", bound=in_gbs(bound)),
             nodes=(host,),
             ranks=ranks_on(job, [host]),
             cost=Cost(bound - reached, 1 - reached / bound, f"{spell_gbs(reached)} of {in_gbs(bound)}"),
@@ -264,11 +260,7 @@ def judge_narrow(check: JobCheck[Any], job: Job, host: str, system: NcclSystem, 
         f"{host}: {narrow.file} gives NCCL {in_gbs(narrow.told_gbs)} for the GPUs' PCIe links, which are built for"
         f" {narrow.built_gbs:g}",
         observed=f"PCI[{narrow.told_gbs:.1f}] at every GPU; rings of {ring.channels} x {in_gbs(ring.bw_inter)}",
-        expected=f"PCI[{narrow.built_gbs:.1f}], as GPUs with such NVLinks have",
-        fix=(
-            f"`topodiag topo check {narrow.file}` on the node: which link_speed or link_width NCCL does not know",
-            "unset NCCL_TOPO_FILE and compare the lines `Pattern 4`: without the file NCCL looks itself",
-        ),
+        advice=check.advice("narrow file", built_gbs=narrow.built_gbs, file=narrow.file),
         nodes=(host,),
         ranks=ranks_on(job, [host]),
         cost=Cost(reached / (1 - share) - reached, share, f"{in_gbs(reached)} between nodes, as the file has it"),

@@ -140,14 +140,8 @@ class PluginNotLoaded(JobCheck[PluginFailure]):
             Severity.WARNING,
             f"{hosts_word(hosts) or 'the job'}: SHARP does not come up; NCCL goes on without its reductions",
             observed=quoted(observed.lines[0][1]),
-            expected="SHARP's aggregation manager reachable, with trees free for the job",
-            fix=(
-                "`sharp_hello -d HCA:PORT` on a node, and the state of sharp_am on the subnet manager's host",
-                "each job takes trees: too many jobs, or a job that died, leave none (sharp_am's log)",
-                "unset NCCL_COLLNET_ENABLE where the fabric has no SHARP",
-            ),
+            advice=self.advice("no sharp"),
             nodes=hosts,
-            cost=Cost(text="all-reduce goes by rings and trees, as on a fabric without SHARP"),
             evidence=[*(where for _, _, where in observed.lines), *(given.origin for _, given in asked[:1])],
             confidence=Confidence.MEDIUM,
         )

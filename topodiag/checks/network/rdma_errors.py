@@ -155,15 +155,9 @@ class RdmaErrors(JobCheck[RdmaFaults]):
             Severity.WARNING,
             f"{host or 'a node'}: the GID table of {fold_runs(list(devices))} changed while ranks were connected",
             observed=quoted(next((where.text for where in devices.values() if where is not None), "")),
-            expected="addresses of RDMA devices that stay while a job runs",
-            fix=(
-                "`show_gids` and `ip -brief addr` on the node, and its log at that time: which address came or went,"
-                " and what changed it (DHCP, NetworkManager, a container's network)",
-                "if connections fail with status 12 later: this is why; start the job again",
-            ),
+            advice=self.advice("gids changed"),
             nodes=[host] if host else [],
             nics=list(devices),
-            cost=Cost(text="connections that use the old address fail; those with another one go on"),
             evidence=list(devices.values()),
             confidence=Confidence.MEDIUM,
         )
@@ -248,11 +242,7 @@ class RdmaErrors(JobCheck[RdmaFaults]):
             Severity.ERROR if fatal else Severity.INFO if passing else Severity.WARNING,
             f"{_who(events)}: {what}" + (f" on {fold_runs(hcas[:4])}" if hcas else ""),
             observed=events[0].text.strip(),
-            expected="no events of a device while the job runs",
-            fix=(
-                "`ibstat` and `dmesg | grep mlx5` on the node at that time: port down, thermal, firmware",
-                "the switch's log for the port at the other end",
-            ),
+            advice=self.advice("event of a device"),
             nics=hcas,
             cost=Cost(
                 text="none by itself; with errors of connections it shows when the fabric changed"

@@ -180,13 +180,9 @@ class RankBehind(OneStep[Job], JobCheck[Never]):
                 f"{rank_word(ranks)} of {communicator.label} called another operation than the others,"
                 f" call {number + 1} of {total}",
                 observed="; ".join(told),
-                expected="the same collective, count, type and reduction on all members",
-                fix=(
-                    "compare the calls of the ranks at this operation: shapes, dtypes and branches that only some take",
-                ),
+                advice=self.advice("mismatch"),
                 nodes=hosts_with(job, ranks),
                 ranks=ranks,
-                cost=Cost(text="a mismatched collective hangs, or gives wrong results without an error"),
                 evidence=_evidence(communicator, [ordered[0][1][0], *odd]),
                 coverage=Coverage(len(same), communicator.nranks, "members with equally many operations"),
                 confidence=Confidence.HIGH if hung else Confidence.MEDIUM,

@@ -54,12 +54,7 @@ def by_missing_dumps(
         f"{rank_word(missing)} left no flight recorder dump, and all others of process group {words} wait in"
         f" {operation} number {number}",
         observed=f"{plural(len(last), 'rank')} at number {number}, state {state}; no dump of {rank_word(missing)}",
-        expected="a dump of each rank: one that is stuck outside NCCL, or dead, writes none",
-        fix=(
-            f"look at what {rank_word(missing)} did last: its stack (py-spy dump --pid PID), its own output, the kernel"
-            " log of its host",
-            "make sure that its dump was not lost on a local disk",
-        ),
+        advice=check.advice("missing dumps", missing=rank_word(missing)),
         nodes=hosts_with(job, missing),
         ranks=missing,
         cost=Cost(text=f"{plural(len(last), 'rank')} wait in that collective"),

@@ -176,14 +176,9 @@ def by_leaving(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
         f" {'its program' if len(lost.ranks) == 1 else 'their programs'} while the others went on",
         observed=f"the end of a program, or of its communicator, on {who}; {quoted(lost.closed[0].text)} on"
         f" {plural(lost.tellers, 'other rank')}",
-        expected="the same number of steps on all ranks",
-        fix=(
-            f"find out why {who} left its loop early: fewer batches than the others (drop_last, a smaller shard; `Join`"
-            " of torch for uneven inputs), a `break` or `return` that only it takes, a step that it skipped",
-        ),
+        advice=check.advice("left early", who=who),
         nodes=hosts,
         ranks=lost.ranks,
-        cost=Cost(text="the next collective of the others never ends"),
         evidence=[
             *(e.origin for e in job.events if e.rank in lost.ranks and _ENDED_WELL.search(e.text)),
             *(event.origin for event in lost.closed),

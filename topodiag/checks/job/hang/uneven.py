@@ -11,7 +11,7 @@ from topodiag.checks.shared.job.evidence import most
 from topodiag.checks.shared.job.text import ask_for
 from topodiag.checks.words import hosts_word
 from topodiag.lazy import dataclass, regex
-from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
+from topodiag.model.finding import Confidence, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Communicator, Job
 from topodiag.model.provenance import Origin
 from topodiag.words.fold import plural
@@ -89,14 +89,9 @@ class RanksUneven(JobCheck[UnevenRanks]):
             f"ranks per node differ ({told}), and init does not end while NVLink SHARP is set up",
             observed=f"{hosts_word(odd)} {'has' if len(odd) == 1 else 'have'} another number of ranks than"
             f" {plural(usual, 'rank')}",
-            expected="the same number of ranks on each node, or NVLink SHARP off",
-            fix=(
-                "NCCL_NVLS_ENABLE=0 for this job: if it passes, NVLink SHARP is what hangs",
-                "or the same number of ranks on each node",
-            ),
+            advice=self.advice("uneven"),
             nodes=list(observed.by_host),
             ranks=observed.ranks[:4096],
-            cost=Cost(text="all ranks wait in init"),
             evidence=[observed.multicast],
             confidence=Confidence.MEDIUM,
             settings=(("NCCL_NVLS_ENABLE", "0"),),

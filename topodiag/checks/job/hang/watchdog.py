@@ -193,15 +193,9 @@ def _waits(check: JobCheck[Any], job: Job) -> Iterable[Finding]:
         observed=f"{plural(len(alike), 'timeout')} in the same operation"
         + (f", {elsewhere} in others" if elsewhere else "")
         + _wait_words(job),
-        expected="all members of the group enter the operation within its timeout",
-        fix=(
-            "look at the ranks that report no timeout, and at what ran before this operation on one rank only: loading"
-            " data, a checkpoint, an evaluation, a compilation; `py-spy dump` on each while it hangs",
-            "TORCH_NCCL_TRACE_BUFFER_SIZE=2000 and TORCH_NCCL_DUMP_ON_TIMEOUT=1 next time: the dumps name the rank",
-        ),
+        advice=check.advice("waits"),
         nodes=hosts_with(job, ranks),
         ranks=ranks[:4096],
-        cost=Cost(text="the ranks wait until a watchdog ends the job"),
         evidence=[event.origin for event in told],
         confidence=Confidence.LOW,
     )
@@ -219,13 +213,8 @@ def _hung(check: JobCheck[Any], job: Job) -> Iterable[Finding]:
         Severity.ERROR,
         f"ranks waited in an operation until the watchdog ended them: {quoted(told[0].text)}",
         observed=quoted(told[0].text, 300),
-        expected="all members of the group enter the operation within its timeout",
-        fix=(
-            "the lines `Watchdog caught collective operation timeout` of all ranks: who reports none did not come",
-            "TORCH_NCCL_TRACE_BUFFER_SIZE=2000 and TORCH_NCCL_DUMP_ON_TIMEOUT=1 next time: the dumps name the rank",
-        ),
+        advice=check.advice("hung without an operation"),
         ranks=ranks_in(told)[:4096],
-        cost=Cost(text="the ranks wait until a watchdog ends the job"),
         evidence=[event.origin for event in told],
         confidence=Confidence.LOW,
     )

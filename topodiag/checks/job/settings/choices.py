@@ -8,7 +8,7 @@ from typing import Any
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.shared.job.text import failed
 from topodiag.checks.words import hosts_word, rank_word
-from topodiag.model.finding import Confidence, Cost, Finding, Severity
+from topodiag.model.finding import Confidence, Finding, Severity
 from topodiag.model.job import ChoiceApart, Job
 from topodiag.words.fold import few, plural
 from topodiag.words.units import number
@@ -28,14 +28,9 @@ def choice_findings(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
         Severity.ERROR if failed(job) else Severity.WARNING,
         f"ranks choose differently for {_operation(first)}: {few([choice for choice, _ in ordered], 4)}",
         observed=told + (f"; and so for {plural(sizes - 1, 'other size')}" if sizes > 1 else ""),
-        expected="one algorithm and protocol on all ranks of a communicator",
-        fix=(
-            "the same NCCL_ALGO, NCCL_PROTO, tuner plugin and NCCL version on all ranks; nodes whose CPUs are of"
-            " different vendors estimate other times: NCCL_NET_OVERHEAD=1000 on all of them makes them agree",
-        ),
+        advice=check.advice("different choices"),
         nodes=list(dict.fromkeys(job.processes[at].host for at in odd)),
         ranks=sorted({ranks[at] for at in odd if at in ranks}),
-        cost=Cost(text="ranks that run different algorithms wait for messages that nobody sends"),
         evidence=first.origins,
         confidence=Confidence.HIGH if job.communicators else Confidence.MEDIUM,
     )

@@ -191,15 +191,9 @@ class NcclReports(JobCheck[tuple[Reported | Differing | NicPosts, ...]]):
             f"{nic.host or 'a node'}: {percent(nic.share)} of the posts to {nic.nic} take longer than"
             f" {spell_us(nic.threshold_ns / 1000)}, far more than to the other NICs",
             observed=f"{nic.slow} of {nic.posts} posts, 99 % within {spell_us(nic.p99_ns / 1000)}",
-            expected="as few as on the other NICs of the job",
-            fix=(
-                f"on the node: `ibstat {nic.nic}`, `mlxlink -d {nic.nic} -m -c -e` and its discards and pauses"
-                " (`ethtool -S`): rate, errors, congestion of its port",
-                "the switch port at the other end, and the PCIe link of the NIC (`lspci -vv`)",
-            ),
+            advice=self.advice("slow posts", nic=nic.nic),
             nodes=[nic.host] if nic.host else [],
             nics=[nic.nic],
-            cost=Cost(text="every collective between nodes is as slow as the slowest NIC"),
             evidence=[nic.origin],
         )
 

@@ -165,11 +165,7 @@ class LateArriver(JobCheck[tuple[Late, ...]]):
                 f"{who} {'comes' if len(late.who) == 1 else 'come'} last to the collectives of {late.group}{more}: the"
                 f" others wait {percent(late.share)} of the time in them",
                 observed=f"the shortest kernel in {each}, where the others take {spell_s(late.wait_us / 1e6)} longer",
-                expected="the last arriver changes from call to call, and waiting is less than a tenth of the time",
-                fix=(
-                    f"look at what {who} does before them: data loader, logging, checkpoint, clocks of the GPU"
-                    " (GPU004); the communication of the others only waits",
-                ),
+                advice=self.advice("last to arrive", who=who),
                 nodes=hosts_in(late.who),
                 ranks=sorted(place.rank for place in late.who if place.rank >= 0),
                 cost=Cost(share=late.share, text=f"the others wait {spell_s(late.wait_us / 1e6)} each time"),
@@ -192,11 +188,7 @@ class LateArriver(JobCheck[tuple[Late, ...]]):
                 Severity.WARNING,
                 f"{rank_word(late.ranks)} {verb} {where} {spell_s(late.late_s)} after the others",
                 observed=f"enqueued {spell_s(late.late_s)} later than by the median of the other ranks",
-                expected="all ranks arrive within the noise of a step",
-                fix=(
-                    f"look at what {rank_word(late.ranks)} does before it: data loader, checkpoint, logging, clocks of"
-                    " the GPU; the communication of the others only waits",
-                ),
+                advice=self.advice("late to a collective", ranks=rank_word(late.ranks)),
                 nodes=hosts,
                 ranks=late.ranks,
                 cost=Cost(text=f"the other ranks wait {spell_s(late.late_s)}" + ("" if late.seq else " each time")),

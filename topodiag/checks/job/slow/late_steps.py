@@ -39,15 +39,7 @@ def tell_waits(check: JobCheck[Any], job: Job, observed: Sequence[DataWaits]) ->
             observed=f"of {spell_s(waits.step_s)} a step, {spell_s(waits.waited_s)} are waiting for data in the mean of"
             f" {waits.lines} lines after the warm-up; without it a step takes {spell_s(waits.usual_s)}",
             expected=KEPT_UP,
-            fix=(
-                "give the loader as many workers as the cores of a rank allow, and let them stay (persistent_workers,"
-                " prefetch_factor); far more workers than cores, or a thread pool in each, make it slower"
-                " (OMP_NUM_THREADS)",
-                "read the same files alone, with one worker and without training: if the store is slow, keep a copy on"
-                " local disks, pack small files, decode or prepare them once",
-                "leave the links alone: a rank that waits for its batch comes late, and the others wait for it in the"
-                " next collective",
-            ),
+            advice=check.advice("waits for data"),
             nodes=[waits.series.host] if waits.series.host else [],
             ranks=[rank] if rank >= 0 else [],
             cost=Cost(share=waits.share, text=f"{spell_s(waits.waited_s)} of a step are spent waiting for data"),

@@ -169,12 +169,7 @@ class InitNotFinished(OneStep[Job], JobCheck[Never]):
             init.severity,
             f"{len(open_at)} of {plural(communicator.nranks, 'rank')} of {communicator.label}{init.words}",
             observed="; ".join([*places, f"stopped after: {_phase(job, communicator, hosts)}"]),
-            expected=f"Init COMPLETE from all {communicator.nranks} ranks",
-            fix=(
-                f"look first at {look_at}",
-                "bootstrap: one interface that all nodes share (NCCL_SOCKET_IFNAME), no firewall between its ports",
-                "the log may end before init did: compare with the time of its last line",
-            ),
+            advice=self.advice("init not finished", nranks=communicator.nranks, look_at=look_at),
             nodes=[host] if silent and (host := silent_host(job)) else hosts,
             ranks=silent or ranks,
             cost=Cost(text="the first collective waits" if init.done else "all ranks of the communicator wait"),
@@ -323,14 +318,8 @@ def judge_alone(check: JobCheck[Any], job: Job, peers: Sequence[Job]) -> Iterato
         if others
         else f"a communicator of one rank on {hosts_word(hosts) or 'a node'}: it talks to nobody",
         observed="Channel 00 : 0" if job.world is None or job.world.inferred else "nranks 1",
-        expected="one communicator of all processes that were started",
-        fix=(
-            "print rank and world size in each process: the launcher's variables (RANK, WORLD_SIZE, SLURM_*, OMPI_*) do"
-            " not reach them, or nobody reads them",
-            "nccl-tests without MPI=1 know no other process: build them with MPI, or use -g",
-        ),
+        advice=check.advice("only rank of a job"),
         nodes=hosts,
-        cost=Cost(text="nothing is communicated: each process works by itself"),
         evidence=[each.world.origin for each in (job, *others) if each.world is not None],
         confidence=Confidence.MEDIUM if others else Confidence.LOW,
     )
