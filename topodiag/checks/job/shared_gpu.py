@@ -7,11 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import fsum
 
 from topodiag.checks.interface import JobCheck
-from topodiag.checks.job.straggler import hosts_with
 from topodiag.checks.job.taken_gpu import by_taken, taken_before
 from topodiag.checks.shared.comparisons import majority
 from topodiag.checks.shared.job.text import ask_for
-from topodiag.checks.words import hosts_in, hosts_word, quoted, rank_word, ranks_in, spell_ranks
+from topodiag.checks.words import hosts_in, hosts_with, hosts_word, quoted, rank_word, ranks_in, spell_ranks
 from topodiag.lazy import dataclass, regex
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Event, Job

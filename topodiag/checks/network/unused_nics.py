@@ -21,10 +21,10 @@ from topodiag.checks.shared.job.evidence import (
     settings_of,
     transport_kind,
 )
-from topodiag.checks.shared.job.nic_uses import nics_by_host
-from topodiag.checks.shared.job.nics_of_others import (
+from topodiag.checks.shared.job.nic_uses import (
     FewerThanOthers,
     fewer_than_others,
+    nics_by_host,
     ranks_of,
 )
 from topodiag.checks.shared.job.text import NET, ask_for, unconnected

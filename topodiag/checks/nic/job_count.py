@@ -18,9 +18,9 @@ from topodiag.checks.shared.job.evidence import (
     unopened,
     with_cut_lists,
 )
-from topodiag.checks.shared.job.nics_of_others import (
+from topodiag.checks.shared.job.nic_uses import (
     FewerThanOthers,
-    ports_of,
+    port_names,
     short_of_captures,
 )
 from topodiag.checks.shared.job.text import NET, ask_for
@@ -82,7 +82,7 @@ class FewerNicsThanSiblings(OneStep[Job], JobCheck[Never]):
     def _short(self, job: Job, found: FewerThanOthers) -> Finding:
         """Against the captures of machines: both sources are named, and which of them is of another time is open."""
         hosts, up = list(found.hosts), len(found.more)
-        names = ports_of(found.kept)
+        names = port_names(found.kept)
         lacking = [hca for hca in found.more if hca.name not in names]
         lost = math.fsum(hca.speed_mbps or 0 for hca in lacking) / 8000
         text = f"{in_gbs(lost)} of each node"

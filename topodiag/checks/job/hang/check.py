@@ -7,18 +7,23 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Never
 
 from topodiag.checks.interface import JobCheck, OneStep
-from topodiag.checks.job.hang.dead_peers import by_dead_peers
-from topodiag.checks.job.hang.dumps import by_missing_dumps, last_entries
-from topodiag.checks.job.hang.fronts import Front, entries_by_name, entries_of_flight, fronts_of, roots_of
+from topodiag.checks.job.hang.dumps import (
+    Front,
+    by_missing_dumps,
+    entries_by_name,
+    entries_of_flight,
+    fronts_of,
+    last_entries,
+    roots_of,
+)
 from topodiag.checks.job.hang.lost_rank import by_leaving
 from topodiag.checks.job.hang.openings import by_openings
-from topodiag.checks.job.hang.ras import BLIND, by_ras
+from topodiag.checks.job.hang.ras import BLIND, by_dead_peers, by_ras
 from topodiag.checks.job.hang.stacks import by_stacks
 from topodiag.checks.job.hang.watchdog import by_watchdog
 from topodiag.checks.job.hang.words import by_words
-from topodiag.checks.job.straggler import hosts_with, look_at
 from topodiag.checks.shared.job.text import ask_for
-from topodiag.checks.words import rank_word
+from topodiag.checks.words import hosts_with, look_at, rank_word
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Communicator, FlightRecord, Job, Operations
 from topodiag.model.provenance import Origin

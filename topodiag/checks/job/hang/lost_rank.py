@@ -13,10 +13,9 @@ from typing import Any
 
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.job.hang.ras_ranks import Standing
-from topodiag.checks.job.straggler import hosts_with
 from topodiag.checks.shared.job.first_error import first_error, peer_of
 from topodiag.checks.shared.job.text import failed
-from topodiag.checks.words import hosts_word, quoted, rank_word
+from topodiag.checks.words import hosts_with, hosts_word, quoted, rank_word
 from topodiag.lazy import dataclass, regex
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Severity
 from topodiag.model.job import Event, Job

@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from topodiag.checks.interface import JobCheck
-from topodiag.checks.job.straggler import hosts_with
-from topodiag.checks.words import quoted, rank_word, ranks_in
+from topodiag.checks.words import hosts_with, quoted, rank_word, ranks_in
 from topodiag.lazy import regex
 from topodiag.model.finding import Confidence, Cost, Finding, Severity
 from topodiag.model.job import Event, Job

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Never
 
 from topodiag.checks.interface import JobCheck, OneStep
-from topodiag.checks.job.end.went_on import went_on
 from topodiag.checks.job.hang.ras import by_ras_in_init
 from topodiag.checks.job.wrong_numbers import wrong_numbers
+from topodiag.checks.shared.job.excerpts import went_on
 from topodiag.checks.shared.job.missing_ranks import absent_at_meeting
 from topodiag.checks.shared.job.text import ask_for, failed
 from topodiag.checks.words import hosts_word, quoted, rank_word
