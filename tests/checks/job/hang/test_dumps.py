@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.checks import jobs
 from tests.checks.job.hang.test_check import WATCHDOG
 from topodiag.checks.job.hang.check import RankBehind
-from topodiag.checks.job.hang.fronts import fronts_of, roots_of
+from topodiag.checks.job.hang.dumps import fronts_of, roots_of
 from topodiag.model.finding import Severity
 from topodiag.model.job import FlightRecord
 
