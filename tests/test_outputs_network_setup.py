@@ -39,7 +39,6 @@ $ ib_write_bw -d irdma0 10.3.0.9
 @pytest.mark.parametrize(
     ("text", "first"),
     [
-        (COUNTERS.format(8123731, 0), "NET009"),
         ("ping: local error: message too long, mtu=1500\n2 packets transmitted, 0 received, 100% packet loss\n",
          "NIC004"),
         ("".join(f"  h{n:02}: trust={'pcp' if n == 3 else 'dscp'} pfc=3 ecn=on\n" for n in range(1, 5)), "NET009"),

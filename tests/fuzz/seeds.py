@@ -91,7 +91,6 @@ SEEDS: dict[str, tuple[str, ...]] = {
     "source switch-log": ("own:switch-log",),
     "source counter-lines": ("own:counter-lines",),
     "source nvidia-smi-processes": ("own:smi-processes",),
-    "source pair-rates": ("own:pair-rates",),
     "source ip-link": ("own:ip-link",),
     "source ib-net": ("own:ibnetdiscover",),
     "source mlxlink": ("field/303-mlxlink-connectx4-no-issue.json#0",),

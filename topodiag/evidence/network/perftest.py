@@ -10,24 +10,23 @@ bandwidth that it reached.
 What a test measured is no fact of the port: it is one test's, and of two machines. Tests in both directions at once
 count both. Format: perftest 4.5 to 24 (`MB/sec` are 2^20 bytes: src/perftest_resources.c, print_report_bw).
 
-Tests that each stand below a line that names their pair (`### g01 -> g09: ib_write_bw`) are a list of pairs of hosts:
-which of them fall short. Two thirds of the pairs must agree within a tenth, and say what the path can do; a pair counts
-that stays below three quarters of it. Of two tests the faster one says what the same port can do.
+Tests of perftest whose pair is known are measured runs of two hosts, as those of nccl-tests are: a line above names the
+pair (`### g01 -> g09: ib_write_bw`), or the name of the file (`g01-g09.txt`).
 """
 
 from __future__ import annotations
 
 import re
-from statistics import median
+from collections.abc import Sequence
+from dataclasses import replace
 
 from topodiag.evidence.interface import Blob, Parsed
 from topodiag.evidence.network import rdma_words as words
 from topodiag.evidence.network.network_records import Cells, Line, Page, RdmaRecord, RdmaSource
-from topodiag.evidence.sentences import MAX_LINE, Reporting, report
+from topodiag.evidence.sentences import MAX_LINE
 from topodiag.lazy import regex
-from topodiag.model.events import Event, Trust
-from topodiag.model.topics import Topic
-from topodiag.words.fold import few, plural
+from topodiag.model.bench import BenchDevice, BenchRow, BenchRun, Timing
+from topodiag.model.provenance import MAX_QUOTE, Origin
 
 _MARK = regex(
     r"^[ \t>|]{0,60}(?:RDMA_Write|RDMA_Read|Send|Write|Read|Atomic\w{0,20})\b.{0,30} (?:BW|Latency) Test\s*$", re.M
@@ -83,79 +82,43 @@ def _keep_best(line: Line, facts: Cells, size: int, gbps: float) -> None:
         line.put(facts, "tested_gbps", gbps)
 
 
+def pair_runs(text: str, source: str, hosts: Sequence[str] = ()) -> tuple[BenchRun, ...]:
+    """The tests of bandwidth in a text as runs of two hosts: those that a line above a test names, else `hosts`, else
+    those of the file's name; a test without is left. Sizes in bytes, GB/s."""
+    made: list[tuple[BenchRun, list[BenchRow]]] = []
+    named = _PAIR_FILE.search(source.rpartition("/")[2])
+    known = tuple(hosts) or (named.group("a", "b") if named is not None else ())
+    titled, pair, gbps = -TITLE_ABOVE, known, 0.0
+    for number, line in enumerate(text.split("\n"), 1):
+        title = _TITLE.match(line) if len(line) < MAX_LINE else None
+        origin = Origin(source, number, line.strip()[:MAX_QUOTE])
+        if title is not None and title["a"] != title["b"]:
+            titled, pair = number, title.group("a", "b")
+        elif (mark := _MARK.match(line)) is not None:
+            ends = pair if number - titled <= TITLE_ABOVE else known
+            pair, gbps, rows = known, 0.0, list[BenchRow]()
+            if len(ends) == 2:
+                devices = tuple(BenchDevice(rank, host, -1) for rank, host in enumerate(ends))
+                test = BenchRun(
+                    " ".join(mark[0].split()), (), devices, 2, program="perftest", source=source, origin=origin
+                )
+                made.append((test, rows))
+        elif (head := _HEAD.search(line)) is not None:
+            gbps = _GBPS[head[1]]
+        elif gbps and made and (row := _ROW.match(line)) is not None:
+            timing = Timing(algbw_gbs=float(row[2]) * gbps / 8, busbw_gbs=float(row[2]) * gbps / 8)
+            made[-1][1].append(BenchRow(int(row[1]), out_of_place=timing, origin=origin))
+    return tuple(replace(test, rows=tuple(rows)) for test, rows in made if rows)
+
+
 _NAME = r"(?=[A-Za-z0-9._-]{0,40}\d)[A-Za-z](?:[A-Za-z0-9._]|-(?!-|>)){1,62}"
-LEAST = 5
-AGREE = 0.1
-LOW = 0.75
-MOST_LOW, MOST_OF_FEW = 0.45, 0.5
-"""Pairs that fall short: more of them, and nobody knows what the path can do."""
 _TITLE = regex(
     rf"[\s#=*$>|-]{{0,12}}(?P<a>{_NAME})\s{{0,3}}(?:<-{{1,2}}>|-{{1,2}}>|<=>|=>|→|↔|\bto\b|\bvs\b)\s{{0,3}}(?P<b>{_NAME})\b"
 )
+_PAIR_FILE = regex(
+    r"(?<![A-Za-z0-9])(?P<a>(?P<stem>[A-Za-z](?:[A-Za-z0-9_-]{0,40}[A-Za-z_-])?)\d{1,6})"
+    r"(?:[-_](?:to|vs)[-_]|--|__|->|[-_+.,])(?P<b>(?P=stem)\d{1,6})(?!\d)"
+)
+"""Two nodes in the name of a file: the same letters and two numbers."""
 TITLE_ABOVE = 8
 """Lines between the title of a test and its own head."""
-_Tested = tuple[int, tuple[str, str], float]
-"""Line number, the two hosts, what was measured between them."""
-
-
-class PairRates(Reporting):
-    """Pairs of hosts that carry far less than the others that were tested."""
-
-    kind = "pair-rates"
-    speaks_of = frozenset({Topic.INTERFACES})
-    trust = 30
-    a_piece = "a list of pairs"
-
-    def recognises(self, head: str) -> bool:
-        return _shows_bandwidth(head) and bool(_tested(head.split("\n")))
-
-    def parse(self, blob: Blob) -> Parsed[Event]:
-        parsed: Parsed[Event] = Parsed()
-        lines = [line for _, line in blob.lines()]
-        rows = _tested(lines) if _shows_bandwidth(blob.text) else []
-        rates = [rate for _, _, rate in rows]
-        # The middle of many is what the path can do, and the best of a few.
-        usual = (median(rates) if len(rates) >= LEAST else max(rates)) if rates else 0.0
-        low = [(number, pair, rate) for number, pair, rate in rows if rate < LOW * usual]
-        fair = [rate for rate in rates if rate >= (1 - AGREE) * usual]
-        most = MOST_LOW if len(rows) >= LEAST else MOST_OF_FEW
-        if low and len(low) <= most * len(rows) and len(low) + len(fair) == len(rows):
-            shown = few([f"{a}-{b} {rate:g}" for _, (a, b), rate in low])
-            others = plural(len(fair), "other pair carries", "other pairs carry")
-            words = f"{shown}, while {others} about {usual:g}{_ends(low, rows)}"
-            number = low[0][0]
-            parsed.records.append(report("network.pairs", words, blob, number, lines[number - 1], trust=Trust.PERSON))
-        return parsed
-
-
-def _shows_bandwidth(text: str) -> bool:
-    return _MARK.search(text) is not None and _HEAD.search(text) is not None
-
-
-def _tested(lines: list[str]) -> list[_Tested]:
-    """Tests of perftest below titles that name their pairs: the best average of each."""
-    made: dict[tuple[str, str], tuple[int, float]] = {}
-    titled, pair = -TITLE_ABOVE, None
-    for number, line in enumerate(lines, 1):
-        title = _TITLE.match(line) if len(line) < MAX_LINE else None
-        if title is not None and title["a"] != title["b"]:
-            titled, pair = number, (title["a"], title["b"])
-        elif _MARK.match(line) and number - titled > TITLE_ABOVE:
-            pair = None
-        elif pair is not None and (rate := _average_gbps(line)) > made.get(pair, (0, 0.0))[1]:
-            made[pair] = number, rate
-    return [(number, pair, rate) for pair, (number, rate) in made.items()] if len(made) > 1 else []
-
-
-def _average_gbps(line: str) -> float:
-    """The average of a row with whole messages, in the unit of its test; 0 for any other line."""
-    row = _ROW.match(line)
-    return float(row[2]) if row is not None and int(row[1]) >= WHOLE else 0.0
-
-
-def _ends(low: list[_Tested], rows: list[_Tested]) -> str:
-    """Whether one host is an end of all pairs that fall short, and of no other one."""
-    ends = set(low[0][1]).intersection(*(pair for _, pair, _ in low)) if len(low) > 1 else set()
-    places = {number for number, _, _ in low}
-    own = [host for host in sorted(ends) if not any(host in pair for number, pair, _ in rows if number not in places)]
-    return f": {own[0]} is an end of each of them, and of no other pair" if len(own) == 1 else ""
