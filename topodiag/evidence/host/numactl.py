@@ -87,7 +87,6 @@ class Numactl(Source[Told]):
                 draft.reports.append(report(REMARK, text, blob, record.line, record.text))
 
 
-_RECOGNISED = regex(r"^[=>x!d] /?(?:proc/cpuinfo\t|sys/devices/system/(?:node|cpu)/)", re.MULTILINE)
 _SHOWN = ("proc/cpuinfo", "sys/devices/system/node/", "sys/devices/system/cpu/")
 _NODE = regex(r"sys/devices/system/node/node([0-9]{1,4})/(cpulist|distance)")
 _PACKAGE = regex(r"sys/devices/system/cpu/cpu([0-9]{1,5})/topology/physical_package_id")
@@ -107,7 +106,7 @@ class SysCpu(Source[Reading]):
     trust = 78
 
     def recognises(self, head: str) -> bool:
-        return _RECOGNISED.search(head) is not None or shows(head, *_SHOWN)
+        return shows(head, *_SHOWN)
 
     def parse(self, blob: Blob) -> Parsed[Reading]:
         tree, parsed = read_readings(blob)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.host.pcie import ALL_ONES, ALL_ONES_WIDTH, MAX_WIDTH, NEEDS_ROOT, gen_of_speed, read_config
 from topodiag.evidence.interface import Blob, Parsed, Source, to_int
@@ -17,7 +15,6 @@ from topodiag.model.topics import Topic
 
 _DEVICES = "sys/bus/pci/devices/"
 _GROUPS = "sys/kernel/iommu_groups/"
-_RECOGNISED = regex(rf"^[=>x!d] /?{_DEVICES}[0-9a-fA-F]{{4,8}}:", re.MULTILINE)
 _ROOT = regex(r"pci[0-9a-f]{4,8}:[0-9a-f]{2}")
 _AER_LINE = regex(r"([A-Za-z_]{1,40})\s+([0-9]{1,20})")
 _AER = {"aer_dev_correctable": "correctable", "aer_dev_nonfatal": "nonfatal", "aer_dev_fatal": "fatal"}
@@ -49,7 +46,7 @@ class SysPci(Source[Reading]):
     trust = 80
 
     def recognises(self, head: str) -> bool:
-        return _RECOGNISED.search(head) is not None or shows(head, "sys/bus/pci/devices/")
+        return shows(head, "sys/bus/pci/devices/")
 
     def parse(self, blob: Blob) -> Parsed[Reading]:
         tree, parsed = read_readings(blob)
