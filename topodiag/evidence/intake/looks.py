@@ -33,6 +33,7 @@ from topodiag.lazy import dataclass, regex
 
 _TEXT_CONTROL = bytes(range(9)) + b"\x0b" + bytes(range(0x0E, 0x1B)) + bytes(range(0x1C, 0x20)) + b"\x7f"
 _MANY_CONTROL = 0.02
+_HOLE = bytes(16)
 """Share of control characters above which bytes are no text: a torn or NUL-padded log stays below, data do not."""
 
 _BINARY = (
@@ -349,8 +350,9 @@ def _speaks(head: bytes, tail: bytes) -> bool:
 
 
 def _is_text(head: bytes) -> bool:
-    """NULs at the start are the hole that rotation with copytruncate leaves; a few inside are torn writes."""
-    body = head.lstrip(b"\0")
+    """Long runs of NULs are holes: of rotation with copytruncate at the start, inside of a file that several programs
+    write over a network. A few NULs are torn writes."""
+    body = head.lstrip(b"\0").replace(_HOLE, b"")
     if not body:
         return True
     control = len(body) - len(body.translate(None, _TEXT_CONTROL))

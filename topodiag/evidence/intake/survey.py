@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, BinaryIO
 
-from topodiag.evidence.heads import AT_FRONT, possible
+from topodiag.evidence.heads import IN_FRONT, possible
 from topodiag.evidence.intake.looks import (
     Looks,
     between_records,
@@ -100,7 +100,7 @@ def _readers(blob: Blob, known: list[str], tries: Counter[str]) -> Iterator[str]
     text = blob.text
     waiting = [
         kind
-        for kind in possible(text.encode("utf-8", "replace")) - AT_FRONT.keys()
+        for kind in possible(text.encode("utf-8", "replace")) - IN_FRONT
         if kind not in known and tries[kind] < MOST_TRIES
     ]
     if SENTENCES not in known:
