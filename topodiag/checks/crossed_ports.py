@@ -101,6 +101,3 @@ def _prefix(entry: str) -> int | None:
 
 def _spelled(prefix: int) -> str:
     return f"{prefix:016x}"
-
-
-__all__ = ["CROSSED", "crossed_ports"]

@@ -98,6 +98,3 @@ def stated_in(line: str) -> tuple[Scope, str, list[tuple[str, str]]] | None:
         scope = Scope.DUMP
     settings = list(assigned(line)) if scope is not None else []
     return (scope, program, settings) if scope is not None and (program or settings) else None
-
-
-__all__ = ["Scope", "assigned", "stated_in"]

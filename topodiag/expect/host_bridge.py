@@ -46,6 +46,3 @@ def _reaches(setup: Setup) -> bool:
 def _beyond(tree: Element) -> bool:
     below = [{each.tag for each in port.walk()} for cpu in tree.having("cpu") for port in cpu.having("pci")]
     return bool(below) and not any({"gpu", "net"} <= tags for tags in below)
-
-
-__all__ = ["host_bridge"]

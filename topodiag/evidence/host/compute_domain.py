@@ -192,6 +192,3 @@ def _without_clique(blob: Blob) -> Iterator[tuple[int, str, str]]:
             filled = filled or "." in cell
     if filled:
         yield from empty
-
-
-__all__ = ["ComputeDomain"]

@@ -227,6 +227,3 @@ def _xid(blob: Blob, record: GpuSample, draft: NodeDraft) -> None:
     text = f"Xid {code} by the DCGM exporter" + (f": {words}" if words else "")
     origin = blob.origin(sample.line, sample.text)
     draft.events.append(KernelEvent("xid", text, origin, None, record.bus_id, code, record.index, of_log=False))
-
-
-__all__ = ["DcgmExporter", "GpuSample"]

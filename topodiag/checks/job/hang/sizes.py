@@ -157,6 +157,3 @@ def _finding(  # noqa: PLR0917 - what is said, of whom, and how surely
         evidence=[each.event.origin for held in sizes for each in held],
         confidence=sure,
     )
-
-
-__all__ = ["by_sizes"]

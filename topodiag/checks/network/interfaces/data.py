@@ -73,6 +73,3 @@ def _is_link_local(text: str) -> bool:
     except ValueError:
         return False
     return address.version == 4 and address.is_link_local
-
-
-__all__ = ["by_data"]
