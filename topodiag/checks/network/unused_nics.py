@@ -22,11 +22,7 @@ from topodiag.checks.shared.job.evidence import (
     transport_kind,
 )
 from topodiag.checks.shared.job.nic_uses import nics_by_host
-from topodiag.checks.shared.job.nics_of_others import (
-    FewerThanOthers,
-    fewer_than_others,
-    ranks_of,
-)
+from topodiag.checks.shared.job.nics_of_others import FewerThanOthers, fewer_than_others, ranks_of
 from topodiag.checks.shared.job.text import NET, ask_for, unconnected
 from topodiag.checks.words import hosts_word
 from topodiag.model.connections import distinct

@@ -18,11 +18,7 @@ from topodiag.checks.shared.job.evidence import (
     unopened,
     with_cut_lists,
 )
-from topodiag.checks.shared.job.nics_of_others import (
-    FewerThanOthers,
-    ports_of,
-    short_of_captures,
-)
+from topodiag.checks.shared.job.nics_of_others import FewerThanOthers, ports_of, short_of_captures
 from topodiag.checks.shared.job.text import NET, ask_for
 from topodiag.checks.words import hosts_word
 from topodiag.lazy import regex

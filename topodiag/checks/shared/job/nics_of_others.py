@@ -5,13 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from topodiag.checks.shared.job.evidence import (
-    hcas_by_host,
-    local_ranks,
-    ranks_per_node,
-    settings_of,
-    with_cut_lists,
-)
+from topodiag.checks.shared.job.evidence import hcas_by_host, local_ranks, ranks_per_node, settings_of, with_cut_lists
 from topodiag.lazy import dataclass
 from topodiag.model.devices import NicRole
 from topodiag.model.job import Given, Hca, Job

@@ -21,24 +21,28 @@ from operator import itemgetter
 from typing import Any, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
-from topodiag.evidence.nccl_log.tables.facts import ROW_TABLES, SCHEMAS, Facts, Keep, in_memory, numbers, used
+from topodiag.evidence.nccl_log.tables.facts import ROW_TABLES, SCHEMAS, Facts, Keep, in_memory, numbers, plain, used
 from topodiag.evidence.nccl_log.tables.hashes import distinct
 from topodiag.evidence.nccl_log.tables.packed import AnyFacts, AnyTable, columns_of
 from topodiag.evidence.nccl_log.tables.resolve_parts import Locate, Rows, sorted_words
 from topodiag.evidence.nccl_log.tables.resolve_rows import (
+    MOST_EVENTS,
     ROOM,
     Column,
     Columns,
     Ints,
     breaks,
     cut_tails,
+    first_of_each,
     grouped,
     join_prints,
     last_contexts,
     placed,
     record_batch,
+    shapes_of,
     unique,
 )
 from topodiag.lazy import dataclass
@@ -76,6 +80,9 @@ def merge_facts(
     starts = _starts([each["init"] for each in held], renumber, places)
     known = _Known(context, starts, process_of)
 
+    for each, table in zip(held, _few_events([each.pop("event") for each in held], renumber, file_of), strict=True):
+        each["event"] = table
+
     def jobs() -> Iterator[Callable[[], tuple[str, pa.RecordBatch]]]:
         for name in ROW_TABLES:
             rows = Rows(name, [each.pop(name) for each in held], renumber, locate)
@@ -92,6 +99,33 @@ def merge_facts(
         "contexts", SCHEMAS["contexts"], iter([record_batch("contexts", last_contexts(context), {})])
     )
     return Facts({name: made[name] for name in SCHEMAS})
+
+
+def _few_events(tables: list[AnyTable], renumber: Sequence[Ints], file_of: Ints) -> list[AnyTable]:
+    """The events without those that are left out of the whole: before their words are joined."""
+    if sum(table.num_rows for table in tables) <= MOST_EVENTS:
+        return tables
+    shapes: list[Ints] = []
+    places: list[tuple[Ints, Ints]] = []
+    for table, number_of in zip(tables, renumber, strict=True):
+        columns, words = columns_of("event", table)
+        said = (words[name].take(plain(columns[name], pa.int32())).to_pylist() for name in ("level", "text"))
+        shapes.append(shapes_of(zip(*said, strict=True)))
+        places.append((columns["offset"], file_of[number_of[columns["thread"]]]))
+    order = np.lexsort([np.concatenate(each) for each in zip(*places, strict=True)])
+    kept = np.zeros(len(order), bool)
+    kept[order[first_of_each(np.concatenate(shapes)[order], MOST_EVENTS, 1)]] = True
+    parts = np.split(kept, np.cumsum([table.num_rows for table in tables])[:-1])
+    return [_of(table, own) for table, own in zip(tables, parts, strict=True)]
+
+
+def _of(table: AnyTable, kept: npt.NDArray[np.bool_]) -> AnyTable:
+    """These events of a table."""
+    if kept.all():
+        return table
+    columns, words = columns_of("event", table)
+    batch = record_batch("event", *_used({name: values[kept] for name, values in columns.items()}, words))
+    return pa.Table.from_batches([batch], SCHEMAS["event"])
 
 
 def _range(rows: Rows, known: _Known, low: int, high: int) -> tuple[str, pa.RecordBatch]:
