@@ -126,10 +126,10 @@ class Page:
         room = self.width - (len(EXIT) if self.style.exit_code else 0)
         head, mark = self.text("  ", (f"{label:<{LABEL}}", hue)), self.clean(" …")
         lines = self._wrap(self.text((words, "strong")), max(room - head.cell_len - len(mark), 8))
-        ends = [number for number in range(1, len(lines)) if "".join(map(str, lines[:number])).count("`") > 1]
-        most = ends[0] if ends else len(lines) if "`" in words else 1
+        ends = (number for number in range(1, len(lines)) if "".join(map(str, lines[:number])).count("`") > 1)
+        most = next(ends, len(lines)) if "`" in words else 1
         for number, line in enumerate(lines[:most]):
-            lead = self.text(" " * head.cell_len) if number else head
+            lead = " " * head.cell_len if number else head
             self.lines.append(self.text(lead, line, mark if most == number + 1 < len(lines) else ""))
 
     def add_rest(self, rest: Page, begin: int = 0, least: int = 0) -> None:

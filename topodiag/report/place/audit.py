@@ -60,9 +60,8 @@ def _head(page: Page, audit: Audit, action: str) -> None:
         f"  {audit.cluster.system or 'cluster'}, {plural(audit.talk.world, 'rank')} on {plural(audit.nodes, 'node')}"
     )
     page.add("", (f"{spell_time(audit.step_us)} {what}", "strong"), where + (f", {sizes}" if sizes else ""))
-    why = audit.hardly_matters
     answer = page.text((f"{spell_time(audit.step_us)} {what}", "strong"))
-    if why:
+    if why := audit.hardly_matters:
         note_answer(page, answer, ": ", ("topology hardly matters here", "ok"))
         page.add(page.text(("topology hardly matters here", "ok"), "  "), why)
     elif audit.gain < _SHARE_SHOWN:
