@@ -140,6 +140,3 @@ def shows(text: str, *starts: str) -> bool:
     """Whether a paste, or a tree of the collector, shows a file below one of these places (`sys/class/infiniband/`)."""
     of_tree = (f"{found[1]}/" for found in _TREE_LINE.finditer(text))
     return any(path.startswith(starts) for path in chain(of_tree, _paths(text)))
-
-
-__all__ = ["Shown", "shown_files", "shows"]
