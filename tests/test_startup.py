@@ -7,9 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from tests.shown import ROOT
+from tests.tables import examples
 
 RUN = """
 import json, os, re, runpy, sys
@@ -50,18 +49,7 @@ def loaded(*arguments: str) -> tuple[list[str], int]:
     return modules, compiled
 
 
-@pytest.mark.parametrize(
-    ("arguments", "absent", "most_modules", "most_patterns"),
-    [
-        (("diagnose", "LINE"), ("topodiag.checks.nic.events", "xml.etree"), 495, 140),
-        (
-            ("scan", "fixture:dgx-h100-healthy"),
-            ("numpy", "pyarrow", "topodiag.checks.job.start", "topodiag.fleet"),
-            265,
-            175,
-        ),
-    ],
-)
+@examples("arguments", "absent", "most_modules", "most_patterns")
 def test_a_run_loads_and_compiles_what_its_evidence_calls_for(
     tmp_path: Path, arguments: tuple[str, ...], absent: tuple[str, ...], most_modules: int, most_patterns: int
 ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.tables import examples
 from topodiag.hardware.amd import XGMI_LANES, amd_gpu_by_name, amd_gpus
 
 PRODUCTS = ("MI50", "MI60", "MI100", "MI210", "MI250", "MI250X", "MI300A", "MI300X", "MI325X", "MI350X", "MI355X")
@@ -36,16 +37,7 @@ def test_cards_of_two_dies_show_two_devices(name: str, dies: int, links: int) ->
     assert (found.dies, found.links) == (dies, links)
 
 
-@pytest.mark.parametrize(
-    ("name", "modes"),
-    [
-        ("MI300X", {"SPX": 1, "DPX": 2, "QPX": 4, "CPX": 8}),
-        ("MI325X", {"SPX": 1, "DPX": 2, "QPX": 4, "CPX": 8}),
-        ("MI355X", {"SPX": 1, "DPX": 2, "QPX": 4, "CPX": 8}),
-        ("MI300A", {"SPX": 1, "TPX": 3, "CPX": 6}),
-        ("MI250X", {}),
-    ],
-)
+@examples("name", "modes")
 def test_partitions_are_those_that_the_driver_allows(name: str, modes: dict[str, int]) -> None:
     found = amd_gpu_by_name(name)
     assert found is not None

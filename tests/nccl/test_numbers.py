@@ -8,27 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.tables import examples
 from topodiag.nccl.numbers import bus_id, c_float, c_hex, c_int, c_long, single, spell_bus_id, wrap32
 
 
-@pytest.mark.parametrize(
-    ("text", "value"),
-    [
-        ("16", 16),
-        ("0x10", 16),
-        ("010", 8),
-        ("08", 0),
-        (" \t-3 lanes", -3),
-        ("+7", 7),
-        ("", 0),
-        ("x16", 0),
-        ("0x", 0),
-        ("12.5", 12),
-        ("9" * 200, (1 << 63) - 1),
-        ("-" + "9" * 200, -(1 << 63)),
-        ("0" * 200 + "5", 5),
-    ],
-)
+@examples("text", "value")
 def test_an_integer_is_read_as_strtol_with_base_0_reads_it(text: str, value: int) -> None:
     assert c_long(text) == value
 
@@ -47,18 +31,7 @@ def test_a_guid_is_read_as_hexadecimal_of_64_bits(text: str, value: int) -> None
     assert c_hex(text) == value
 
 
-@pytest.mark.parametrize(
-    ("text", "value"),
-    [
-        ("0000:1b:00.0", 0x1B000),
-        ("0008:01:00.0", 0x801000),
-        ("0000:C3:00.1", 0xC3001),
-        ("fffffff:ffff:ff", 0xFFFFFFFFFFFFF),
-        ("1b:00.0 x", 0x1B000),
-        ("", 0),
-        ("f" * 40, (1 << 63) - 1),
-    ],
-)
+@examples("text", "value")
 def test_a_bus_id_is_packed_without_its_colons_and_dot(text: str, value: int) -> None:
     assert bus_id(text) == value
 

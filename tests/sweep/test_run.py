@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests import program
+from tests.tables import examples
 from topodiag.model.errors import InputError
 from topodiag.model.sweep import Fabric, Launch, State, SweepPlan
 from topodiag.sweep import run as runner
@@ -349,23 +350,7 @@ def test_the_next_plan_can_be_written_and_run_into_the_same_folder(cluster, monk
     assert (cluster / "plan.sweep" / "plan-2.json").exists()
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["plan", "--nodelist", "a[1-"], "is no node set"),
-        (["plan", "--nodelist", "a[1-99999999]"], "more than 20000 nodes"),
-        (["plan", "--nodelist", "64"], "is no host name"),
-        (["plan", "--nodelist", "a,b", "--rail-nics", "mlx5_0", "--rails", "2"], "1 NICs are named for 2 rails"),
-        (["plan", "--nodelist", "a,b", "--topology", "/nonexistent"], "no such file"),
-        (["plan", "--nodelist", "a,b", "--launcher", "none"], "for one node"),
-        (["plan", "--nodelist", "a,b", "--env", "X"], "write it like"),
-        (["plan", "--nodelist", "a,b", "--output", "/etc/passwd/p.json"], "cannot be written"),
-        (["run", "/nonexistent.json"], "no such file"),
-        (["run", "/etc/passwd"], "is no plan"),
-        (["read", "/nonexistent"], "cannot be read"),
-        (["read", "/etc"], "holds no sweep"),
-    ],
-)
+@examples("arguments", "words")
 def test_bad_input_is_one_clear_line(arguments, words):
     done = topodiag(*arguments)
     assert done.returncode == 2

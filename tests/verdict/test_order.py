@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.checks import jobs
+from tests.tables import examples
 from topodiag.checks.registry import ids
 from topodiag.model.case import Case
 from topodiag.model.finding import Confidence, Cost, Finding, Severity, Where
@@ -213,15 +214,7 @@ def test_a_costly_setting_that_only_some_ranks_have_follows_from_the_difference(
     assert causes(one, found("ENV001", W, settings=(("NCCL_IB_DISABLE", None),)), case=case)["ENV001"] == ""
 
 
-@pytest.mark.parametrize(
-    ("variable", "error", "cause"),
-    [
-        ("NCCL_PROTO", "Watchdog caught collective operation timeout", ("", "JOB005", "ENV001")),
-        ("NCCL_ALGO", "no algorithm/protocol available for function AllReduce", ("ENV001", "JOB005", "ENV001")),
-        ("NCCL_SOCKET_IFNAME", "Watchdog caught collective operation timeout", ("", "ENV001", "ENV001")),
-    ],
-    ids=["costly, and no error names it", "an error names it", "init needs it"],
-)
+@examples("variable", "error", "cause")
 def test_what_only_makes_a_job_slow_ends_none_without_an_error_that_names_it(
     variable: str, error: str, cause: tuple[str, str, str]
 ) -> None:
@@ -251,14 +244,7 @@ def test_a_port_that_the_job_did_not_list_ends_no_connection_of_it() -> None:
     assert causes(left_out, found("JOB005"), case=case)["JOB005"] == ""
 
 
-@pytest.mark.parametrize(
-    ("settings", "missing", "cause"),
-    [
-        ((("NCCL_IB_HCA", "^m4,m5"),), ("m4", "m5"), "NET003"),
-        ((("NCCL_IB_HCA", "^m4,m5"),), ("m5", "m6"), ""),  # another device is gone as well
-        ((), ("m4", "m5"), ""),  # nothing names them
-    ],
-)
+@examples("settings", "missing", "cause")
 def test_a_setting_that_names_the_missing_nics_is_their_one_cause(
     settings: tuple[tuple[str, str], ...], missing: tuple[str, ...], cause: str
 ) -> None:

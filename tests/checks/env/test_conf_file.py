@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.checks.nodes import only, status
+from tests.tables import examples
 from topodiag.checks.env.conf_file import ConfLineNotRead, misread
 from topodiag.evidence.host.settings import as_nccl_reads
 from topodiag.model.finding import Severity
@@ -27,27 +27,7 @@ def judge(node: Node) -> Any:
     return ConfLineNotRead().judge(node, ())
 
 
-@pytest.mark.parametrize(
-    ("line", "what", "meant"),
-    [
-        ("NCCL_IB_HCA = mlx5", "part of the name", "NCCL_IB_HCA=mlx5"),
-        ("NCCL_IB_HCA =mlx5", "part of the name", "NCCL_IB_HCA=mlx5"),
-        ("NCCL_IB_HCA= mlx5", "part of the value", "NCCL_IB_HCA=mlx5"),
-        (" NCCL_DEBUG=INFO", "part of the name", "NCCL_DEBUG=INFO"),
-        ("export NCCL_DEBUG=INFO", "`export`", "NCCL_DEBUG=INFO"),
-        ("declare -x NCCL_DEBUG=INFO", "words before the name", "NCCL_DEBUG=INFO"),
-        ("NCCL_DEBUG=INFO # chatty", "comment behind", "NCCL_DEBUG=INFO"),
-        ('NCCL_SOCKET_IFNAME="eth0"', "quotes", "NCCL_SOCKET_IFNAME=eth0"),
-        ("NCCL_SOCKET_IFNAME='eth0'", "quotes", "NCCL_SOCKET_IFNAME=eth0"),
-        ("NCCL_DEBUG=INFO ", "at the end", "NCCL_DEBUG=INFO"),
-        ("NCCL_DEBUG=INFO\r", "at the end", "NCCL_DEBUG=INFO"),
-        ("NCCL_IB_HCA=mlx5_0, mlx5_1", "blank in the list", "NCCL_IB_HCA=mlx5_0,mlx5_1"),
-        ("NCCL_TOPO_FILE=~/topo.xml", "`~`", "NCCL_TOPO_FILE=/home/USER/topo.xml"),
-        ("NCCL_IB_HCA:mlx5", "no =", ""),
-        ("  # a remark", "indented comment", ""),
-        ("NCCL_ALGO=" + "x" * 1024, "longer than", ""),
-    ],
-)
+@examples("line", "what", "meant")
 def test_what_nccl_takes_literally_is_told_with_what_was_meant(line: str, what: str, meant: str) -> None:
     found = only(judge(conf(line)))
     assert what in found.message
@@ -59,20 +39,7 @@ def test_what_nccl_takes_literally_is_told_with_what_was_meant(line: str, what: 
         assert meant in found.fix[0]
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "NCCL_IB_HCA=mlx5_0,mlx5_1",
-        "# NCCL_DEBUG = INFO",
-        "#",
-        "",
-        "   ",
-        "NCCL_DEBUG_FILE=/tmp/log#1.%h",
-        "NCCL_ALGO=",
-        "NCCL_DEBUG_TIMESTAMP_FORMAT=[%F %T] x",
-        "NCCL_IB_HCA==mlx5_0",
-    ],
-)
+@examples("line")
 def test_what_nccl_reads_as_meant_is_silent(line: str) -> None:
     assert status(judge(conf(line))) == "clean"
 

@@ -14,6 +14,7 @@ from tests.checks import nodes
 from tests.checks.networks import ib_h100
 from tests.checks.nodes import only, read, status
 from tests.checks.nvlink import test_xgmi as amd
+from tests.tables import examples
 from topodiag.checks.env.node import CostlySetting
 from topodiag.checks.env.rules import RULES
 from topodiag.checks.shared.setting_rules import level, number
@@ -221,16 +222,7 @@ def test_settings_that_were_not_read_are_unknown() -> None:
 # --- NCCL_IB_HCA ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("value", "lost"),
-    [
-        ("mlx5_0", 7),
-        ("=mlx5_0,mlx5_1:1", 6),
-        ("^mlx5_3", 1),
-        ("^=mlx5_3", 1),
-        ("mlx4", 8),
-    ],
-)
+@examples("value", "lost")
 def test_a_list_that_leaves_nics_out_says_which_and_what_they_carry(value: str, lost: int) -> None:
     found = only(costs(ib_h100(), f"NCCL_IB_HCA={value}"))
     assert len(found.where.nics) == lost

@@ -22,6 +22,7 @@ from tests.checks.networks import (
     with_ports,
 )
 from tests.checks.nodes import HOUR, only, read, status
+from tests.tables import examples
 from topodiag.checks.nic.errors import NicPortErrors
 from topodiag.checks.shared.node.nic_counters import LIMITS
 from topodiag.model.devices import NicRole
@@ -109,17 +110,7 @@ def test_peers_that_do_not_answer_are_a_warning_on_any_layer(name: str) -> None:
         assert "peer" in found.fix[0]
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "np_cnp_sent",
-        "rp_cnp_handled",
-        "req_cqe_flush_error",
-        "resp_cqe_flush_error",
-        "port_xmit_data",
-        "port_xmit_wait",
-    ],
-)
+@examples("name")
 def test_congestion_notifications_flushes_and_traffic_are_no_errors(name: str) -> None:
     node = with_counters(roce_h100(), None, counter(name, 0, 10**9), counter("link_downed", 0, 0))
     assert status(errors(node)) == "clean"

@@ -6,8 +6,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-import pytest
-
+from tests.tables import examples
 from topodiag.api import diagnose
 
 UP = "<BROADCAST,MULTICAST,UP,LOWER_UP> mtu {mtu} qdisc mq state UP mode DEFAULT"
@@ -44,18 +43,7 @@ def test_one_smaller_mtu_among_siblings_is_found(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    "rows",
-    [
-        [("eno1", UP, 1500), ("eno2", DOWN, 1500)],
-        [("ens1f0", UP, 9000), ("ens1f1", DOWN, 9000), ("ens2f0", UP, 9000), ("ens2f1", DOWN, 9000)],
-        [("ens1np0", UP, 9000), ("docker0", DOWN, 1500), ("virbr0", DOWN, 1500), ("virbr1", DOWN, 1500)],
-        [("eth0", UP, 1460), ("eth1", UP, 8896), ("eth2", UP, 8896), ("eth3", UP, 8896)],
-        [("ens1np0", UP, 9000), ("ens2np0", UP, 9000), ("ens3np0", UP, 9000)],
-        [("ib0", DOWN, 4092), ("ib1", DOWN, 4092), ("ib2", DOWN, 4092)],
-    ],
-    ids=["second port", "every second port", "bridges", "the first is the way in", "all alike", "all down"],
-)
+@examples("rows")
 def test_what_may_be_meant_so_is_no_finding(tmp_path: Path, rows: list[tuple[str, str, int]]) -> None:
     assert found(tmp_path, links(rows)) == []
 

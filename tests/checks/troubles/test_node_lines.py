@@ -5,9 +5,8 @@ from __future__ import annotations
 from io import StringIO
 from pathlib import Path
 
-import pytest
-
 from tests.evidence.filled import node_of
+from tests.tables import examples
 from topodiag.app.scan import scan
 from topodiag.checks.pcie.errors import PcieErrors
 from topodiag.model.finding import Severity, Status
@@ -21,15 +20,7 @@ def judged(text: str, folder: Path) -> Result:
     return scan([str(folder / "dmesg.txt")])
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "NVRM: GPU 0000:1b:00.0: Failed to initialize a thing that no rule knows",
-        "mlx5_core 0000:9c:00.0: mlx5_something:12:(pid 3): strange error 7",
-        "NVRM: nvAssertFailedNoLog: Assertion failed: 0 == 1 @ kern_mem.c:57",
-        "[drm:amdgpu_device_init.cold [amdgpu]] *ERROR* hw_init of IP block <gfx_v9_4_3> failed -22",
-    ],
-)
+@examples("line")
 def test_a_kernel_message_that_no_rule_explains_is_listed(line: str, tmp_path: Path) -> None:
     result = judged(f"[ 5000.000001] {line}\n", tmp_path)
     assert result.findings == ()

@@ -3,10 +3,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.tables import examples
 from topodiag.evidence.amd.gpu_json import AmdSmiJson
 from topodiag.evidence.assemble import assemble
 from topodiag.evidence.draft import NodeDraft
@@ -108,16 +108,7 @@ def test_a_pcie_link_joins_its_gpu_by_number_where_the_text_has_no_bus_id() -> N
     assert (device.bus_id, device.width.value, device.max_width.value) == ("0000:65:00.0", 8, 16)
 
 
-@pytest.mark.parametrize(
-    ("limit", "watts"),
-    [
-        ({"power_cap": united(560, "W")}, 560.0),
-        ({"ppt0": {"socket_power_limit": united(1400, "W")}}, 1400.0),
-        ({"socket_power": "N/A"}, None),
-        ({"max_power": united(750, "W")}, None),
-    ],
-    ids=["ROCm 5", "ROCm 7", "not read", "the highest alone"],
-)
+@examples("limit", "watts")
 def test_the_limit_in_force_by_release(limit: dict[str, Any], watts: float | None) -> None:
     (gpu,) = node_of([{"gpu": 0, "pcie": {}, "limit": limit}]).gpus or (None,)
     assert (gpu.power_limit_w.value if gpu else None) == watts

@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import json
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.tables import examples
 from topodiag.evidence.amd.links import AmdLinks, pair_word
 from topodiag.evidence.assemble import assemble
 from topodiag.evidence.draft import NodeDraft
@@ -112,16 +112,7 @@ def test_keys_of_rocm_smi_in_json() -> None:
     assert (told["GPU0", "GPU1"], told["GPU2", "GPU0"]) == ("XGMI", "XGMI over 2 hops")
 
 
-@pytest.mark.parametrize(
-    ("kind", "hops", "word"),
-    [
-        ("XGMI", 1, "XGMI"),
-        ("XGMI", 0, "XGMI"),
-        ("xgmi", 2, "XGMI over 2 hops"),
-        ("PCIE", 2, "PCIE"),
-        ("SELF", 0, ""),
-    ],
-)
+@examples("kind", "hops", "word")
 def test_what_a_pair_is_called(kind: str, hops: int, word: str) -> None:
     assert pair_word(kind, hops) == word
 

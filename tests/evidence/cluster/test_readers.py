@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.evidence.cluster.cluster_texts import facts, levels, listed, node, refused
+from tests.tables import examples
 from topodiag.evidence.cluster import slurm
 from topodiag.evidence.cluster.files import FORMATS, read_cluster
 from topodiag.evidence.interface import Blob
@@ -58,19 +59,7 @@ def test_spreadsheets_separate_cells_in_other_ways(mark: str) -> None:
     assert levels(made) == [("leaf", [0, 1])]
 
 
-@pytest.mark.parametrize(
-    ("text", "says"),
-    [
-        ("node,leaf\nn1,a\nn2,a\nn1,b\n", ":4: names node 'n1' twice, first in line 2"),
-        ("node,gpus\nn1,many\n", ":2: 'many' is no count of GPUs"),
-        ("node,gpus\nn[1-,8\n", ":2: 'n[1-' is no node set"),
-        ("node,gpus\nn[1-99999999],8\n", "is more than 200000 nodes"),
-        ("node,free\nn1,0-999\n", ":2: '0-999' is no list of GPUs"),
-        ("node,leaf\n", "names no nodes"),
-        ("", "is empty"),
-        ("hello\n", "no description of a cluster"),
-    ],
-)
+@examples("text", "says")
 def test_bad_csv_is_one_clear_line(text: str, says: str) -> None:
     line = refused(text)
     assert says in line
@@ -165,23 +154,7 @@ def test_a_block_topology_of_a_topology_yaml_is_read() -> None:
     assert levels(made) == [("block", [0, 0, 1, 1]), ("group", [0, 0, 0, 0])]
 
 
-@pytest.mark.parametrize(
-    ("text", "says"),
-    [
-        ("SwitchName=a Switches=b\nSwitchName=b Switches=a\n", "the switches form a cycle through"),
-        ("SwitchName=a Switches=a Nodes=n1\n", "the switches form a cycle through 'a'"),
-        ("SwitchName=a Nodes=n1\nSwitchName=b Switches=c\n", ":2: switch 'b' has a child 'c' that nobody describes"),
-        ("SwitchName=a Nodes=n1\nSwitchName=a Nodes=n2\n", ":2: names switch 'a' twice"),
-        ("SwitchName=a Nodes=n1\nSwitchName=b Switches=a\nSwitchName=c Switches=a\n", "no tree"),
-        ("SwitchName=a\n", "names no nodes"),
-        ("SwitchName=a Nodes=n1\nBlockName=b Nodes=n2\n", "switches and blocks"),
-        ("BlockName=b Nodes=n1\nBlockName=c Nodes=n1\n", "names node 'n1' twice"),
-        ("BlockName=b Nodes=n1\nBlockSizes=4,2\n", "do not grow"),
-        ("SwitchName=a Nodes=n1\nNodes=n2\n", ":2: 'Nodes=n2' is no line"),
-        ("- topology: a\n  flat: true\n", "has no tree and no block topology"),
-        ("- topology: a\n  tree: [\n", "is no YAML"),
-    ],
-)
+@examples("text", "says")
 def test_bad_slurm_files_are_one_clear_line(text: str, says: str) -> None:
     line = refused(text)
     assert says in line
@@ -315,19 +288,7 @@ def test_a_fabric_without_hosts_says_so() -> None:
 # --- other files ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("text", "says"),
-    [
-        ('<system version="1">\n  <cpu numaid="0"/>\n</system>\n', "--machine FILE"),
-        ("node0:12:34 [0] NCCL INFO Bootstrap: Using eth0\n", "--log"),
-        ('{"levels": {}, "map": [\n{"rank": 0}]}', "--map"),
-        ("ClusterName=c\nNodeName=n[1-4] Gres=gpu:8\n", "topology.conf does"),
-        ("PARTITION AVAIL TIMELIMIT NODES STATE NODELIST\ngpu up infinite 4 idle n[1-4]\n", "--nodelist"),
-        ("n1 slots=8\nn2 slots=8\n", "--hostfile"),
-        ("n1:8\nn2:8\n", "--hostfile"),
-        ("hello world\n", "CSV with a header"),
-    ],
-)
+@examples("text", "says")
 def test_a_file_of_another_kind_is_told_where_it_belongs(text: str, says: str) -> None:
     line = refused(text)
     assert "no description of a cluster" in line

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.tables import examples
 from topodiag.evidence.host.kubectl_node import KubectlNode
 from topodiag.evidence.interface import Blob
 
@@ -25,18 +25,7 @@ def read(text: str) -> list[tuple[str, str]]:
     return [(event.kind, event.text) for event in KubectlNode().parse(Blob("k.txt", text.encode())).records]
 
 
-@pytest.mark.parametrize(
-    ("counts", "told"),
-    [
-        ([(8, 7)], ["n0 gives out 7 of 8 GPUs"]),
-        ([(7, 7), (8, 8)], ["n0 gives out 7 GPUs, n1 of the same product 8"]),
-        ([(8, 8), (8, 8)], []),
-        ([(4, 4), (8, 8)], []),
-        ([(7, 7)], []),
-        ([(0, 0), (8, 8)], []),
-    ],
-    ids=["less than it has", "less than a sibling", "alike", "two machines", "alone", "no driver there"],
-)
+@examples("counts", "told")
 def test_a_node_that_gives_out_fewer_gpus_is_told(counts: list[tuple[int, int]], told: list[str]) -> None:
     text = "".join(NODE.format(name=f"n{n}", has=has, gives=gives) for n, (has, gives) in enumerate(counts))
     assert KubectlNode().recognises(text)

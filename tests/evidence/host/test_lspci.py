@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.evidence.filled import place, read, recognises, value, why
+from tests.tables import examples
 
 CORPUS = Path(__file__).parents[4] / "shared" / "corpus"
 WHOLE = """\
@@ -76,16 +77,7 @@ def test_a_user_without_root_is_told_that_root_is_needed() -> None:
         assert why(gpu, name).startswith("needs root: ")
 
 
-@pytest.mark.parametrize(
-    ("header", "code", "vendor", "device"),
-    [
-        ("0000:1b:00.0 3D controller [0302]: NVIDIA Corporation GH100 [10de:2330] (rev a1)", 0x030200, 0x10DE, 0x2330),
-        ("1b:00.0 0302: 10de:2330 (rev a1)", 0x030200, 0x10DE, 0x2330),
-        ("1b:00.0 VGA compatible controller: NVIDIA Corporation AD102 (rev a1)", 0x030000, 0x10DE, None),
-        ("1b:00.0 Infiniband controller: Mellanox Technologies MT2910 Family [ConnectX-7]", 0x020700, 0x15B3, None),
-        ("1b:00.0 System peripheral: Intel Corporation Ice Lake RAS", None, None, None),
-    ],
-)
+@examples("header", "code", "vendor", "device")
 def test_a_header_with_or_without_numbers_says_what_it_can(
     header: str, code: int | None, vendor: int | None, device: int | None
 ) -> None:
@@ -136,15 +128,7 @@ def test_a_bad_line_costs_that_line_only() -> None:
     assert [line.line for line in parsed.unread] == [18]
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "0000:05:00.0 mlx5_0 (MT4115 - MCX456A) CX456A fw 12.28 port 1 (ACTIVE) ==> ib0 (Up)\n",
-        "gpu-1:42:43 [0] NCCL INFO comm 0x1 rank 0 busId 1b000\n",
-        "mlx5_0 port 1 ==> ib0 (Up)\n",
-        "# GPU at 00:1b.0\n",
-    ],
-)
+@examples("text")
 def test_other_texts_with_bus_ids_are_not_taken_for_lspci(text: str) -> None:
     assert not recognises("lspci", text)
 
@@ -187,41 +171,13 @@ def test_a_link_without_its_device_that_lost_lanes_and_speed_is_told(asked: str)
     assert event.text.startswith("x2 of x4 and generation 3 of 4 on ")
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        ASKED + CAP + STATE.format(16, "", 4, ""),
-        ASKED + CAP + STATE.format(16, "", 2, DOWN),  # as a slot of two lanes has it
-        ASKED + CAP + STATE.format("2.5", DOWN, 4, ""),  # rests
-        ASKED + CAP + STATE.format("2.5", DOWN, 2, DOWN),  # rests in a slot of two lanes
-        ASKED + CAP + STATE.format(8, DOWN, 4, ""),
-        CAP + STATE.format(8, DOWN, 2, DOWN) + CAP + STATE.format(16, "", 4, ""),  # of several devices
-        STATE.format(8, DOWN, 2, DOWN),
-    ],
-)
+@examples("text")
 def test_a_link_that_may_rest_or_be_built_so_is_not(text: str) -> None:
     draft, _ = read("lspci", text)
     assert draft.events == []
 
 
-def _links(*widths: int) -> str:
-    return "".join(
-        f"{0x21 + number:02x}:00.0\n\t\tLnkCap:\tPort #0, Speed 16GT/s, Width x16\n"
-        f"\t\tLnkSta:\tSpeed 16GT/s, Width x{width}\n"
-        for number, width in enumerate(widths)
-    )
-
-
-@pytest.mark.parametrize(
-    ("text", "short"),
-    [
-        (_links(16, 8, 16, 8), ["0000:22:00.0", "0000:24:00.0"]),
-        (_links(16, 16), []),
-        (_links(8, 8), []),
-        (_links(8), []),
-        ("21:00.0 VGA compatible controller: ATI\n" + _links(16, 8), []),
-    ],
-)
+@examples("text", "short")
 def test_of_functions_without_a_kind_those_with_fewer_lanes_than_others_are_reported(
     text: str, short: list[str]
 ) -> None:

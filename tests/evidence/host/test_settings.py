@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.evidence.filled import read, recognises, value
+from tests.tables import examples
 from topodiag.evidence.host.settings import as_nccl_reads
 from topodiag.words.unfilled import is_unfilled
 
@@ -120,19 +121,7 @@ def test_bare_env_output_gives_what_bears_on_communication_and_no_secret() -> No
     assert recognises("settings", text)
 
 
-@pytest.mark.parametrize(
-    ("text", "known"),
-    [
-        (TREE, True),
-        ("NCCL_DEBUG=INFO\n# x\nNCCL_IB_HCA=mlx5\n", True),
-        ("export NCCL_DEBUG=INFO\n", True),
-        ("gpu:1:2 [0] NCCL INFO NCCL_IB_HCA set by environment to mlx5.\n", False),
-        ("#!/bin/bash\nexport NCCL_DEBUG=INFO\n", False),
-        ("Id=a.service\nLoadState=loaded\nActiveState=active\n", False),
-        ('NAME="Ubuntu"\nVERSION_ID="22.04"\nID=ubuntu\n', False),
-        ("", False),
-    ],
-)
+@examples("text", "known")
 def test_it_recognises_settings_and_nothing_else(text: str, known: bool) -> None:
     assert recognises("settings", text) is known
 

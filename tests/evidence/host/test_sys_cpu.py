@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.evidence.filled import drop_lines, place, read, recognises, value, why
+from tests.tables import examples
 
 NODE = "sys/devices/system/node"
 CPU = "sys/devices/system/cpu"
@@ -90,15 +90,7 @@ def test_a_package_of_minus_one_is_no_socket() -> None:
     assert parsed.unread == []
 
 
-@pytest.mark.parametrize(
-    ("line", "subject", "field"),
-    [
-        (f"= {NODE}/node0/cpulist\t0-x", "numa", "cpus"),
-        (f"= {NODE}/node0/distance\t10 ?", "numa", "distances"),
-        (f"= {CPU}/online\tnone", "cpu", "count"),
-        ("= proc/cpuinfo\tmodel\t\t: 99999999999999999999", "cpu", "model"),
-    ],
-)
+@examples("line", "subject", "field")
 def test_a_bad_value_loses_that_value_only(line: str, subject: str, field: str) -> None:
     start = line.rpartition("\t")[0]
     lines = [line if each.startswith(start) else each for each in X86.splitlines()]

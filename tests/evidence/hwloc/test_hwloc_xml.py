@@ -12,6 +12,7 @@ import topodiag
 from tests.evidence.filled import place, read, recognises, value, why
 from tests.evidence.hwloc.hwloc_writer import bitmap, lstopo
 from tests.scanned import node_at
+from tests.tables import examples
 from topodiag.evidence.hwloc.hwloc_facts import bits, link_gbs
 from topodiag.evidence.intake.hosts import host_of_text
 from topodiag.evidence.interface import Blob, Item
@@ -167,17 +168,7 @@ def test_a_file_cut_short_keeps_what_stands_before() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("text", "members"),
-    [
-        ("0x00000003", {0, 1}),
-        ("0x1,,0x80000000", {31, 64}),
-        ("0x0", set()),
-        ("", set()),
-        ("0xf...f", set()),
-        ("x", set()),
-    ],
-)
+@examples("text", "members")
 def test_bitmaps_are_read(text: str, members: set[int]) -> None:
     assert bits(text) == members
 

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.pasted import loud
+from tests.tables import examples
 from topodiag.api import diagnose
 from topodiag.evidence.intake.genre import program_text
 from topodiag.model.errors import TopodiagError
@@ -74,7 +75,6 @@ HANDBOOK = "".join(
     + "".join(f"- step {step} of this chapter\n" for step in range(4))
     for number in range(10)
 )
-NOTES = "# node12, 6 May\n\n" + "ibstat shows mlx5_3 down since the reboot, and the job hangs.\n" * 3
 
 
 @pytest.mark.parametrize(
@@ -107,26 +107,9 @@ Date:   Mon Sep 28 10:21:40 2020 +0200
       Segmentation fault (core dumped)
 
 """
-RELEASE = "{}\n\n * A worker process crashed where two met.\n - MemoryError: of a long list\n\n"
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        COMMIT * 3,
-        *(
-            "".join(RELEASE.format(head.format(number)) for number in (3, 2, 1))
-            for head in (
-                "Overview of Changes in GTK+ 3.24.{}, 21-05-2023",
-                "==================== Changes in man-pages-2.0{} ====================",
-                "CHANGES WITH 25{}:",
-                "What's New in Python 3.11.{} final?",
-                "  2022-12-28 (3.40.{})",
-                "<h3>2022-12-28 (3.40.{})</h3><p>",
-            )
-        ),
-    ],
-)
+@examples("text")
 def test_what_changed_in_releases_and_commits_is_a_list_of_changes(text: str) -> None:
     assert program_text(text) == "a list of changes"
 
@@ -138,19 +121,7 @@ def test_commits_and_releases_above_the_output_of_a_job_are_part_of_it(tmp_path:
     assert loud(tmp_path, COMMIT.replace("Segmentation fault (core dumped)", "no more") * 3 + ran) == ["JOB009"]
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        'Traceback (most recent call last):\n  File "/a.py", line 3, in <module>\n    from a import b\n'
-        '  File "/b.py", line 1, in <module>\n    from c import d\nImportError: cannot import name d\n',
-        "2024-05-06 08:11:01 INFO start\nimport torch\ndef f(x):\n    return x\nRuntimeError: NCCL error\n",
-        "#!/bin/bash\n#SBATCH -N 2\nsrun train\nslurmstepd: error: *** JOB 12 ON n1 CANCELLED DUE TO TIME LIMIT ***\n",
-        "{\n  \"gpu\": 3,\n  \"state\": \"lost\"\n}\n",
-        NOTES,
-        "GPU0\tGPU1\n X \tNV18\nNV18\t X \n",
-    ],
-    ids=["traceback", "log with source", "script with output", "json", "notes", "matrix"],
-)  # fmt: skip
+@examples("text")
 def test_output_that_quotes_source_is_no_source(text: str) -> None:
     assert program_text(text) == ""
 
@@ -177,18 +148,7 @@ def test_source_above_the_error_with_which_it_ended_is_evidence(end: str) -> Non
     assert program_text(GO + "\n" + end + "exit status 2\n") == ""
 
 
-@pytest.mark.parametrize(
-    "source",
-    [
-        PYTHON + "# $ python train.py\n",
-        '"""Runs it.\n\n$ cat hosts\n$ python train.py\nRuntimeError: NCCL error\n"""\n' + PYTHON,
-        PYTHON + 'USAGE = """\n$ cat hosts\n$ python train.py\n"""\n',
-        PYTHON + "```\n$ pip install torch\n$ python train.py\n```\n",
-        PYTHON + "# RuntimeError: NCCL error\n" + "    # ValueError: no\n",
-        "RuntimeError: what main raises\n" + PYTHON + "\n" + PYTHON,
-    ],
-    ids=["comment", "docstring", "usage", "document", "commented error", "title"],
-)
+@examples("source")
 def test_source_that_speaks_of_commands_and_errors_is_source(source: str) -> None:
     assert program_text(source) == "the source of a program"
 
@@ -213,33 +173,16 @@ DUMP = (
     "Bootstrap : no socket interface found\nno CUDA-capable device is detected\nsystem not yet initialized\n"
     "uncorrectable ECC error encountered\n"
 )
-SYMBOLS = "__gmon_start__\n_ITM_deregisterTMCloneTable\n__cxa_finalize\nlibpthread.so.0\nGLIBC_2.2.5\n"
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        DUMP,
-        SYMBOLS + "no CUDA-capable device is detected\n",
-        "$ strings /usr/lib/libnccl.so.2 | grep -i device\nno CUDA-capable device is detected\n",
-    ],
-)
+@examples("text")
 def test_the_strings_of_a_library_have_not_happened(tmp_path: Path, text: str) -> None:
     (tmp_path / "libnccl.txt").write_text(text)
     with pytest.raises(TopodiagError, match="source code or documentation"):
         diagnose(str(tmp_path))
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "Mismatched NCCL version detected : rank %d version %d rank %d version %d",
-        "Duplicate GPU detected : rank %d and rank %d both on CUDA device %lx",
-        "GPU %d: %d uncorrectable ECC errors",
-        "Failed to find socket interface %s",
-        "mlx5_core %s: Link is down",
-    ],
-)
+@examples("line")
 def test_a_single_message_that_nobody_filled_accuses_nobody(tmp_path: Path, line: str) -> None:
     (tmp_path / "grep.txt").write_text(f"Binary file libnccl.so\n{line}\n")
     log = "n1:9:9 [0] NCCL INFO comm 0x1 rank {0} nranks 2 cudaDev {0} busId {1}b000 - Init COMPLETE\n"

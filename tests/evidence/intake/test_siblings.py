@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from tests.tables import examples
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.intake.known_texts import read_once
 from topodiag.evidence.intake.reader import _made_of
@@ -85,16 +86,7 @@ def test_what_siblings_have_alike_is_shared_by_their_readings() -> None:
     assert one.children["nvlink", 0] is two.children["nvlink", 0]
 
 
-@pytest.mark.parametrize(
-    ("one", "two"),
-    [
-        ("guid a088:c203:0abc:0eaf", "guid 0xa088c2030abc0eaf"),
-        ("a a088:c203:0abc:0eaf b a088:c203:0abc:0eaf", "a a088:c203:0abc:0eaf b a088:c203:1234:0eaf"),
-        ("guid a088:c203:0abc:0eaf", "guid 0000:0000:0000:0000"),
-        ("guid a088:c203:0abc:0eaf errors 0", "guid a088:c203:0abc:0eaf errors 1"),
-        ("mac 0a:1b:2c:3d:4e:5f", "mac ff:ff:ff:ff:ff:ff"),
-    ],
-)
+@examples("one", "two")
 def test_other_form_other_equality_no_identity_and_numbers_are_no_likeness(one: str, two: str) -> None:
     first, second = (likeness_of(text.encode(), "") for text in (one, two))
     assert first is None or second is None or first.shared != second.shared

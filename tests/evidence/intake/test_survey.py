@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 import zstandard
 
+from tests.tables import examples
 from topodiag.evidence.intake import survey
 from topodiag.evidence.intake.gather import gather
 from topodiag.evidence.intake.looks import Looks
@@ -37,15 +38,7 @@ PACKERS: dict[str, Callable[[bytes], bytes]] = {
 
 
 @pytest.mark.parametrize("packer", PACKERS)
-@pytest.mark.parametrize(
-    ("middle", "kind", "sources"),
-    [
-        (TABLE, Kind.NCCL_TESTS, ()),
-        (IBSTAT, Kind.NODE_TEXT, ("ibstat",)),
-        (XID, Kind.NODE_TEXT, ("kernel-log",)),
-        (ERROR, Kind.NCCL_LOG, ()),
-    ],
-)
+@examples("middle", "kind", "sources")
 def test_what_stands_in_the_middle_is_found(
     tmp_path: Path, middle: bytes, kind: Kind, sources: tuple[str, ...], packer: str
 ) -> None:

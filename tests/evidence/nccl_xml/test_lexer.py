@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.tables import examples
 from topodiag.evidence.nccl_xml import read_file
 from topodiag.evidence.nccl_xml.lexer import RULES
 from topodiag.model.errors import InputError
@@ -240,18 +241,7 @@ def test_only_the_first_of_two_systems_counts() -> None:
     assert [note.rule for note in file.notes] == ["second-system"]
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "rule"),
-    [
-        ('class="0x030200"', 'class="0x030200" link_speed="32.0 GT/s"', "link-speed"),
-        ('class="0x030200"', 'class="0x030200" link_speed=""', "link-speed"),
-        ('class="0x030200"', 'class="0x030200" link_width="0"', "link-width"),
-        ('sm="90"', 'sm="90" sm="80"', "doubled-attribute"),
-        ('"x86_64"', '"aarch64"', "arch"),
-        ("<nic>", '<pci busid="0000:1b:00.0"/><nic>', "doubled-busid"),
-        ("<nic>", '<pci class="0x0101"/><nic>', "class"),
-    ],
-)
+@examples("old", "new", "rule")
 def test_values_that_nccl_replaces_in_silence_are_noted(old: str, new: str, rule: str) -> None:
     assert [note.rule for note in read(GOOD.replace(old, new)).notes] == [rule]
 

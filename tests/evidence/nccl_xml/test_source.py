@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 import topodiag
 from tests.depth import some_of
 from tests.evidence.filled import place, read, recognises, value
+from tests.tables import examples
 from topodiag.evidence import registry
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import Blob, Item
@@ -149,18 +150,7 @@ def test_c2c_is_the_sum_of_its_links() -> None:
     assert (value(gpu, "c2c"), value(gpu, "c2c_gbs")) == (True, 447.12)
 
 
-@pytest.mark.parametrize(
-    ("mask", "cpus"),
-    [
-        ("ffffffff", "0-31"),
-        ("00000001,00000000", "32"),
-        ("3", "0-1"),
-        ("0", ""),
-        ("", ""),
-        ("x", ""),
-        ("f,f", "0-3,32-35"),
-    ],
-)
+@examples("mask", "cpus")
 def test_masks_are_read_from_the_lowest_group(mask: str, cpus: str) -> None:
     assert cpus_of_mask(mask) == cpus
 

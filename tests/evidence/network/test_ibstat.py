@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.tables import examples
 from topodiag.evidence.draft import Entity, NodeDraft
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.network.ibstat import Ibstat
@@ -134,16 +135,7 @@ def test_a_value_without_a_device_is_left_with_its_reason() -> None:
     assert (parsed.records, [left.why for left in parsed.unread]) == ([], ["no device or port named before it"])
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "mlx5_0\nmlx5_1\n",
-        "Infiniband device 'mlx5_0' port 1 status:\n\tdefault gid:\t fe80::1\n\tstate:\t\t 4: ACTIVE\n",
-        "hca_id:\tmlx5_0\n\ttransport:\t\tInfiniBand (0)\n\t\tport:\t1\n\t\t\tstate:\t\t\tPORT_ACTIVE (4)\n",
-        "link mlx5_0/1 state ACTIVE physical_state LINK_UP netdev ens1\n",
-        "The CA 'mlx5_0' is broken.\nState: Active\n",
-    ],
-)
+@examples("text")
 def test_other_formats_are_not_taken_for_ibstat(text: str) -> None:
     assert not Ibstat().recognises(text)
 

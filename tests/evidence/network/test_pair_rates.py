@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.tables import examples
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.network.perftest import PairRates
 
@@ -31,16 +31,7 @@ def test_of_two_tests_with_one_port_the_slower_pair_is_named() -> None:
     assert "ws-1-ws-3 196.31" in words
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        measured(("ws-1", "ws-2", "391.84"), ("ws-1", "ws-3", "388.31")),
-        measured(("ws-1", "ws-2", "391.84")),
-        measured(("ws-1", "ws-2", "391.84"), ("ws-1", "ws-2", "196.31")),
-        "g01-g09 391.8 Gb/s\ng02-g10 196.1 Gb/s\n",
-    ],
-    ids=["alike", "one", "one pair twice", "a short list"],
-)
+@examples("text")
 def test_what_proves_nothing_is_not_said(text: str) -> None:
     assert said(text) == []
 

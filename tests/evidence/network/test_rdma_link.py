@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.tables import examples
 from topodiag.evidence.draft import Entity, NodeDraft
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.network.rdma_link import RdmaLink
@@ -99,16 +100,7 @@ def test_every_form_is_recognised(text: str) -> None:
     assert RdmaLink().recognises("$ rdma link show\n" + text if text[0] != "[" else text)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "2: eth0: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1500 qdisc mq state UP mode DEFAULT group default\n",
-        "mlx5_0 port 1 ==> ens1f0np0 (Up)\n",
-        "CA 'mlx5_0'\n\tPort 1:\n\t\tState: Active\n\t\tPhysical state: LinkUp\n",
-        '[{"ifname": "eth0", "operstate": "UP", "port": 1}]',
-        "    link/ether 0c:42:a1:00:00:01 brd ff:ff:ff:ff:ff:ff\n",
-    ],
-)
+@examples("text")
 def test_other_formats_are_not_taken_for_rdma_link(text: str) -> None:
     assert not RdmaLink().recognises(text)
 

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.evidence.filled import node_of, recognises
+from tests.tables import examples
 from topodiag.checks.gpu.clocks import ClocksHeldDown
 from topodiag.checks.gpu.tests import SlowGpuInTest
 from topodiag.evidence.interface import Blob
@@ -76,40 +77,18 @@ def test_the_sentences_on_one_gpu_are_kept_together() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "| Denylist                  | Fail - GPU: 3 |",
-        "GPU 0's NvLink link 0 is currently down Check DCGM and system logs for errors.",
-        "GPU_UUID:GPU-bb3e IMEX daemon status is -3 (not READY)",
-        "| Overall Health            | Healthy |",
-    ],
-)
+@examples("text")
 def test_what_need_not_be_a_fault_is_not_taken_for_one(text: str) -> None:
     assert not recognises("dcgm", text)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "GPU 3 Thermal violations totaling 0.0 seconds started at 30.0 seconds into the test",
-        "GPU 0 Power violations totaling 0 seconds started at 2.0 seconds into the test",
-        "There were thermal violations totaling 0.0 seconds for GPU 1.",
-    ],
-)
+@examples("text")
 def test_a_violation_of_no_time_is_read_and_accuses_nobody(text: str) -> None:
     assert recognises("dcgm", text)
     assert ClocksHeldDown().judge(node_of(text)).status is not Status.FINDING
 
 
-@pytest.mark.parametrize(
-    ("text", "index"),
-    [
-        ("GPU 3 Thermal violations totaling 0.4 seconds started at 30.0 seconds into the test", 3),
-        ("There were thermal violations totaling 12.4 seconds for GPU 1.", 1),
-        ("GPU 2 Thermal violations totaling 10.0 seconds started at 30.0 seconds into the test", 2),
-    ],
-)
+@examples("text", "index")
 def test_a_violation_with_time_is_a_clock_held_down(text: str, index: int) -> None:
     [gpu] = node_of(text).gpus
     assert (gpu.index, gpu.throttle.value) == (index, ("hw_thermal_slowdown",))

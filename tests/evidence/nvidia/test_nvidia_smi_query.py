@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.evidence.filled import node_of, read
+from tests.tables import examples
 from topodiag.checks.pcie.links import NarrowPcieLink, SlowPcieLink
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.nvidia.nvidia_smi_query import NvidiaSmiQuery
@@ -93,15 +94,7 @@ def test_one_row_of_an_unknown_gpu_is_not_taken_for_the_first_gpu() -> None:
     assert list(draft.entities("gpu")) == []
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "name, colour\ncar, red\n",
-        "pid, gpu_uuid, used_memory [MiB]\n12, GPU-1, 20 MiB\n",
-        "index, when, who\n0, 1, 2\n",
-        "timestamp, name, message\n2024, x, y\n",
-    ],
-)
+@examples("text")
 def test_other_tables_with_commas_are_not_recognised(text: str) -> None:
     assert not NvidiaSmiQuery().recognises(text)
 

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.tables import examples
 from topodiag.evidence.draft import Entity, NodeDraft
 from topodiag.evidence.interface import Blob, Item
 from topodiag.evidence.nvidia.nvidia_smi_topo import NvidiaSmiTopo, first_node
@@ -131,17 +132,7 @@ def test_a_failed_matrix_is_said_to_be_missing() -> None:
     assert fill(text).missing[0].why == "Failed to run topology matrix"
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "        GPU0    GPU1\n GPU0   X       CNS\n GPU1   CNS     X\n",
-        "       GPU0         GPU1\nGPU0   0            XGMI\nGPU1   XGMI         0\n",
-        "GPU0: NVIDIA H100\nGPU1: NVIDIA H100\n",
-        "GPU0 is connected to GPU1 by way of a single PCIe switch\n",
-        "the GPU0 GPU1\nGPU0 saw 3 errors\n",
-        "",
-    ],
-)
+@examples("text")
 def test_other_tables_and_prose_are_not_recognised(text: str) -> None:
     assert not NvidiaSmiTopo().recognises(text)
     assert not words(fill(text))

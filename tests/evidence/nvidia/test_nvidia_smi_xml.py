@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.tables import examples
 from topodiag.evidence.draft import Entity, NodeDraft
 from topodiag.evidence.interface import Blob, Item
 from topodiag.evidence.nvidia.nvidia_smi_xml import NvidiaSmiXml
@@ -145,18 +146,7 @@ def test_a_gpu_that_does_not_answer_is_lost(words: str) -> None:
     assert value(draft.gpu(index=1), "lost") is None
 
 
-@pytest.mark.parametrize(
-    ("element", "action"),
-    [
-        ("<gpu_recovery_action>None</gpu_recovery_action>", "none"),
-        ("<gpu_recovery_action>Drain P2P</gpu_recovery_action>", "drain_p2p"),
-        ("<gpu_recovery_action>GPU Reset</gpu_recovery_action>", "reset"),
-        ("<gpu_recovery_action>N/A</gpu_recovery_action>", None),
-        ("<gpu_reset_status><reset_required>Yes</reset_required></gpu_reset_status>", "reset"),
-        ("<gpu_reset_status><reset_required>No</reset_required></gpu_reset_status>", "none"),
-        ("<gpu_reset_status><reset_required>N/A</reset_required></gpu_reset_status>", None),
-    ],
-)
+@examples("element", "action")
 def test_the_recovery_action_has_one_spelling(element: str, action: str | None) -> None:
     assert value(fill(report(gpu(0, "", element))).gpu(index=0), "recovery_action") == action
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.nccl.small_trees import GEN4, GEN5, built, cpu, element, gpu, host, nic, nvlink, pci, to_gpu, way
+from tests.tables import examples
 from topodiag.model.nccl_tree import Element
 from topodiag.model.nccl_versions import path_types
 from topodiag.nccl.graph.graph import RejectedError
@@ -21,19 +22,7 @@ def pcie_box(gpus: int = 2, **of_cpu: str) -> Element:
 # --- P2P ----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("vendor", "gpus", "minor", "level"),
-    [
-        ("GenuineIntel", 2, 28, "PXB"),
-        ("AuthenticAMD", 2, 28, "SYS"),
-        ("AuthenticAMD", 3, 28, "PXB"),
-        ("AuthenticAMD", 2, 30, "SYS"),
-        ("AuthenticAMD", 4, 22, "SYS"),
-        ("GenuineIntel", 2, 22, "PXB"),
-        ("CentaurHauls", 2, 22, "PXB"),
-        ("something", 2, 22, "SYS"),
-    ],
-)
+@examples("vendor", "gpus", "minor", "level")
 def test_gpus_talk_directly_up_to_a_level_by_version_cpu_and_number(
     vendor: str, gpus: int, minor: int, level: str
 ) -> None:

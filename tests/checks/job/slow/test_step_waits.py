@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.tables import examples
 from topodiag.app.job_texts import with_step_waits
 from topodiag.app.logs import logs
 from topodiag.checks.job.slow.step_waits import OddStepWaits
@@ -65,15 +66,7 @@ def test_the_waits_of_a_rank_are_summed_by_state_and_peer() -> None:
     assert set(waits.us) <= set(STATES)
 
 
-@pytest.mark.parametrize(
-    ("state", "words"),
-    [
-        ("RecvGpuWait", "rank 2: data have arrived, and the GPU does not take them: it is late"),
-        ("SendWait", "rank 2: its NIC and network take data slowly"),
-        ("RecvFlushWait", "rank 2: flushing received data from the NIC to the GPU is slow"),
-        ("SendPeerWait", "rank 2: it waits for the receiver to be ready (to rank 3)"),
-    ],
-)
+@examples("state", "words")
 def test_the_state_in_which_one_rank_alone_waits_names_the_place(state: str, words: str) -> None:
     (finding,) = found({**USUAL, state: 3000.0})
     assert finding.message == words

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
-
 from tests.checks import jobs
+from tests.tables import examples
 from topodiag.checks.job.start.versions import VersionsDiffer
 from topodiag.model.finding import Severity, Status
 from topodiag.model.job import Job, Process
@@ -131,18 +130,7 @@ def test_rccl_has_words_of_its_own() -> None:
     assert not VersionsDiffer().judge(replace(job, processes=rccl)).findings
 
 
-@pytest.mark.parametrize(
-    ("name", "told"),
-    [
-        ("nccl-test-output-v2.22.3-1-with-tuner.log", True),
-        ("nccl_2.22.3.txt", True),
-        ("nccl-2.23.4.log", False),
-        ("torch-2.22.3.log", False),
-        ("nccl-2.22.3-and-2.23.4.log", False),
-        ("nccl-2.2025.11.log", False),
-        ("nccl-12.22.3.log", False),
-    ],
-)
+@examples("name", "told")
 def test_a_file_named_after_another_release_is_a_hint(name: str, told: bool) -> None:
     outcome = VersionsDiffer().judge(jobs.job(files=(f"/runs/{name}",), nccl_versions=("2.23.4+cuda12.4",)))
     assert [finding.severity for finding in outcome.findings] == ([Severity.INFO] if told else [])

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.pasted import chain, loud, said
+from tests.tables import examples
 
 WAITED = "torch.distributed.DistStoreError: Timed out after 601 seconds waiting for clients. 7/8 clients joined.\n"
 GONE = (
@@ -37,15 +38,7 @@ def test_a_rendezvous_that_was_over_says_that_nodes_did_not_come(tmp_path: Path)
     assert [each["id"] for each in said(tmp_path, text)["findings"]] == ["JOB001"]
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "    except RendezvousTimeoutError:\n        retry()\n",
-        "from torch.distributed.elastic.rendezvous.api import RendezvousTimeoutError\n",
-        "        raise RendezvousTimeoutError()\n",
-        "store: 8/8 clients joined, all are here\n",
-    ],
-)
+@examples("text")
 def test_source_of_a_program_and_a_full_meeting_are_no_fault(tmp_path: Path, text: str) -> None:
     assert loud(tmp_path, text) == []
 

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.tables import examples
 from topodiag.evidence.nccl_log.grammar.system_print import read_print, vertex_name
 from topodiag.model.links import PathType
 from topodiag.model.nccl_view import SystemLink
@@ -124,15 +125,7 @@ def test_a_type_that_stands_for_several_is_left_out() -> None:
     assert sorted(path.type for path in system.paths.values()) == [PathType.LOC, PathType.NVL]
 
 
-@pytest.mark.parametrize(
-    ("row", "expected"),
-    [
-        ("GPU/6000 :GPU/6000 (0/5000.000000/LOC) GPU/7000 (0/0.000000/DIS)", PathType.NET),  # 2.18 to 2.20
-        ("GPU/6000 :GPU/0-6000 (0/5000.0/LOC) GPU/0-7000 (0/0.0/DIS)", PathType.DIS),  # 2.21 to 2.23
-        ("GPU/0-6000 :GPU/0-6000 (0/5000.0/LOC) GPU/0-7000 (0/0.0/DIS)", PathType.DIS),
-        ("GPU/0-6000 :GPU/0-6000 (0/5000.0/LOC) GPU/0-7000 (0/0.0/NET)", PathType.NET),
-    ],
-)
+@examples("row", "expected")
 def test_a_path_printed_dis_up_to_2_20_goes_over_the_network(row: str, expected: PathType) -> None:
     """Their table of names lacks NET, so that its place is taken by DIS: the two GPUs are not disconnected."""
     system = read_print(row).system

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.tables import examples
 from topodiag.evidence.nccl_log.rebuild.roles import RolesOfJobs, assign_roles, descriptions, role_of_name
 from topodiag.model.dimensions import Role
 from topodiag.model.finding import Confidence
@@ -39,30 +40,7 @@ def roles(made: list[Communicator], world: int, layout: Layout | None = None) ->
     return [(each.role, each.role_sure) for each in assign_roles(made, world, hosts(world), layout)]
 
 
-@pytest.mark.parametrize(
-    ("name", "role"),
-    [
-        ("TP", Role.TP),
-        ("tp:0", Role.TP),
-        ("TENSOR_MODEL_PARALLEL_GROUP", Role.TP),
-        ("PIPELINE_MODEL_PARALLEL_GROUP", Role.PP),
-        ("CONTEXT_PARALLEL_GROUP", Role.CP),
-        ("EXPERT_MODEL_PARALLEL_GROUP", Role.EP),
-        ("EXPERT_TENSOR_PARALLEL_GROUP", Role.TP),
-        ("EXPERT_DATA_PARALLEL_GROUP", Role.DP),
-        ("DATA_PARALLEL_GROUP_WITH_CP", Role.DP),
-        ("dp_cp", Role.DP),
-        ("mesh_dp_shard", Role.DP),
-        ("TENSOR_AND_DATA_PARALLEL_GROUP_WITH_CP", Role.OTHER),
-        ("EXPERT_TENSOR_AND_MODEL_PARALLEL_GROUP", Role.OTHER),
-        ("EMBEDDING_GROUP", Role.OTHER),
-        ("world", Role.WORLD),
-        ("default_pg", Role.WORLD),
-        ("undefined", None),
-        ("12", None),
-        ("http_step", None),
-    ],
-)
+@examples("name", "role")
 def test_a_name_says_what_a_group_is_for(name: str, role: Role | None) -> None:
     assert role_of_name(name) is role
 
