@@ -8,30 +8,10 @@ import sys
 from pathlib import Path
 
 from tests.shown import ROOT
-from tests.tables import examples
+from tests.tables import examples, texts
 
-RUN = """
-import json, os, re, runpy, sys
-import re._compiler as compiler
-compiled, real, root = [0], compiler.compile, sys.argv[1]
-
-def counting(pattern, flags=0):
-    frame = sys._getframe(1)
-    while frame.f_code.co_filename.endswith(("re/__init__.py", "topodiag/lazy.py")):
-        frame = frame.f_back
-    compiled[0] += frame.f_code.co_filename.startswith((f"{root}/topodiag/", f"{root}/probes/"))
-    return real(pattern, flags)
-
-compiler.compile = counting
-out = os.dup(1)
-os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-sys.argv = ["topodiag", *sys.argv[2:]]
-try:
-    runpy.run_module("topodiag", run_name="__main__")
-except SystemExit:
-    pass
-os.write(out, json.dumps([sorted(sys.modules), compiled[0]]).encode())
-"""
+TEXTS = texts(__file__)
+RUN = TEXTS["run"]
 ALWAYS = ("topodiag.report.html", "topodiag.sweep", "topodiag.emit", "topodiag.draw", "topodiag.api", "pandas",
           "jinja2", "prometheus_client", "distributed", "yaml", "psutil", "pynvml", "hyperscan", "asyncio")  # fmt: skip
 """Not loaded by any run that judges evidence and prints a table."""

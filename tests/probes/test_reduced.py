@@ -4,29 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from tests.tables import examples
+from tests.tables import examples, texts
 from topodiag_probes import reduced
 
-FIB = """\
-Main:
-  +-- 0.0.0.0/0 3 0 5
-     |-- 0.0.0.0
-        /0 universe UNICAST
-     +-- 10.24.6.0/24 2 0 2
-        |-- 10.24.6.0
-           /24 link UNICAST
-        |-- 10.24.6.50
-           /32 host LOCAL
-        |-- 10.24.6.255
-           /32 link BROADCAST
-     |-- 127.0.0.1
-        /32 host LOCAL
-Local:
-        |-- 10.24.6.50
-           /32 host LOCAL
-        |-- 172.17.0.1
-           /32 host LOCAL
-"""
+TEXTS = texts(__file__)
+FIB = TEXTS["fib"]
 
 
 def test_of_the_table_of_routes_the_nodes_own_addresses_are_kept_once():

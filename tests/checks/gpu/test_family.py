@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tests.evidence.filled import node_of
-from tests.tables import examples
+from tests.tables import examples, texts
 from topodiag.checks.gpu.clocks import ClocksHeldDown
 from topodiag.checks.gpu.lost import GpuLost
 from topodiag.checks.gpu.memory import GpuMemory
@@ -144,37 +144,8 @@ def test_a_switch_error_names_switch_link_and_severity() -> None:
     assert "link 30" in message
 
 
-QUERY = """\
-Attached GPUs                             : 1
-GPU 00000000:1B:00.0
-    Product Name                          : NVIDIA H100 80GB HBM3
-    Performance State                     : P0
-    Clocks Event Reasons
-        Idle                              : {idle}
-        HW Slowdown                       : {slow}
-            HW Thermal Slowdown           : {hot}
-            HW Power Brake Slowdown       : Not Active
-        SW Thermal Slowdown               : Not Active
-    Utilization
-        Gpu                               : {busy} %
-    ECC Errors
-        Volatile
-            SRAM Correctable              : 0
-            DRAM Correctable              : 12
-            DRAM Uncorrectable            : {lost}
-        Aggregate
-            SRAM Threshold Exceeded       : {exceeded}
-    Remapped Rows
-        Correctable Error                 : 0
-        Uncorrectable Error               : 1
-        Pending                           : {pending}
-        Remapping Failure Occurred        : {failed}
-    Clocks
-        SM                                : {clock} MHz
-    Max Clocks
-        SM                                : 1980 MHz
-    GPU Recovery Action                   : {action}
-"""
+TEXTS = texts(__file__)
+QUERY = TEXTS["query"]
 HEALTHY = {
     "idle": "Not Active", "slow": "Not Active", "hot": "Not Active", "busy": 98, "lost": 0, "exceeded": "No",
     "pending": "No", "failed": "No", "clock": 1935, "action": "None",
@@ -209,15 +180,7 @@ def test_an_idle_gpu_clocks_low_by_design() -> None:
     assert ClocksHeldDown().judge(node_of(idle)).status is Status.CLEAN
 
 
-TABLE = """\
-| NVIDIA-SMI 570.86.15              Driver Version: 570.86.15      CUDA Version: 12.8     |
-|   0  NVIDIA H100 80GB HBM3          On  |   00000000:1B:00.0 Off |                    0 |
-| N/A   41C    P0             69W /  700W |       0MiB /  81559MiB |      0%      Default |
-|                                         |                        |             Disabled |
-|   1  NVIDIA H100 80GB HBM3          On  |   00000000:43:00.0 Off |                 ERR! |
-|ERR!  ERR! ERR!             ERR! / ERR!  |       0MiB /  81559MiB |     ERR!     Default |
-|                                         |                        |                 ERR! |
-"""
+TABLE = TEXTS["table"]
 
 
 def test_a_row_of_err_in_nvidia_smi_is_a_lost_gpu() -> None:

@@ -6,7 +6,7 @@ from io import StringIO
 from pathlib import Path
 
 from tests.evidence.filled import node_of
-from tests.tables import examples
+from tests.tables import examples, texts
 from topodiag.app.scan import scan
 from topodiag.checks.pcie.errors import PcieErrors
 from topodiag.model.finding import Severity, Status
@@ -66,19 +66,8 @@ def test_uncorrectable_pcie_errors_of_the_kernel_log_are_found_and_a_few_correct
     assert PcieErrors().judge(node_of(disk)).status is not Status.FINDING
 
 
-P2P = """\
-$ nvidia-smi topo -p2p r
- \tGPU0\tGPU1\tGPU2
- GPU0\tX\tOK\tCNS
- GPU1\tOK\tX\tCNS
- GPU2\tCNS\tCNS\tX
-
-Legend:
-
-  X    = Self
-  OK   = Status Ok
-  CNS  = Chipset not supported
-"""
+TEXTS = texts(__file__)
+P2P = TEXTS["p2p"]
 
 
 def test_a_peer_to_peer_table_alone_is_judged_and_drawn(tmp_path: Path) -> None:

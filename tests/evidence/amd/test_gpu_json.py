@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.tables import examples
+from tests.tables import examples, texts
 from topodiag.evidence.amd.gpu_json import AmdSmiJson
 from topodiag.evidence.assemble import assemble
 from topodiag.evidence.draft import NodeDraft
@@ -126,32 +126,8 @@ def test_no_document_makes_it_fail(document: object) -> None:
     source.fill(blob, source.parse(blob), draft)
 
 
-TEXT = """\
-GPU: 0
-    ASIC:
-        MARKET_NAME: AMD Instinct MI300X
-    BUS:
-        BDF: 0000:05:00.0
-        MAX_PCIE_WIDTH: 16
-        MAX_PCIE_SPEED: 32 GT/s
-    NUMA:
-        NODE: 1
-    PCIE:
-        WIDTH: 8
-        SPEED: 16 GT/s
-        REPLAY_COUNT: 4
-    ECC_BLOCKS:
-        UMC:
-            CORRECTABLE_COUNT: 0
-            UNCORRECTABLE_COUNT: 0
-        XGMI_WAFL:
-            CORRECTABLE_COUNT: 41
-            UNCORRECTABLE_COUNT: 2
-
-GPU: 1
-    BUS:
-        BDF: 0000:26:00.0
-"""
+TEXTS = texts(__file__)
+TEXT = TEXTS["text"]
 
 
 def of_text(text: str) -> Node:
@@ -172,9 +148,3 @@ def test_the_text_is_read_as_the_json() -> None:
 
 def test_a_text_of_nvidia_smi_is_not_taken() -> None:
     assert not AmdSmiJson().recognises("GPU 00000000:1B:00.0\n    PCI\n        Bus : 0x1B\n    ECC Errors\n")
-
-
-@given(st.text(alphabet="GPU:0 \nASICEBX_->|", max_size=300))
-def test_no_text_makes_it_fail(text: str) -> None:
-    source, draft, blob = AmdSmiJson(), NodeDraft(), Blob("metric.txt", ("GPU: 0\n  ECC:\n" + text).encode())
-    source.fill(blob, source.parse(blob), draft)

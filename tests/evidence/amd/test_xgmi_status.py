@@ -6,26 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.tables import texts
 from topodiag.evidence.amd.links import AmdLinks, XgmiStatus
 from topodiag.evidence.assemble import assemble
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import Blob
 from topodiag.model.node import Node
 
-TEXT = """
-GPU LINK PORT STATUS:
-       bdf           port_num
-GPU0   0000:05:00.0  U  D
-GPU1   0000:26:00.0  D  X
-
-XGMI LINK STATUS:
-       bdf           GPU0          GPU1
-GPU0   0000:05:00.0   SELF          {0}
-GPU1   0000:26:00.0   {0}             SELF
-
-Legend:
-  U / D / X = Link is Up / Down / Disabled
-"""
+TEXTS = texts(__file__)
+TEXT = TEXTS["text"]
 
 
 def node_of(letter: str) -> Node:
@@ -48,13 +37,7 @@ def test_a_virtual_function_says_nothing_of_links() -> None:
     assert node.gpus[0].nvlink_note.value == "not supported"
 
 
-METRICS = """
-LINK METRIC TABLE:
-       bdf           bit_rate  max_bandwidth  link_type  GPU0      GPU1
-GPU0   0000:05:00.0  {0}   {1}       XGMI
- Read                                                    N/A       12.90 TB
-GPU1   0000:26:00.0  N/A       N/A            N/A
-"""
+METRICS = TEXTS["metrics"]
 
 
 def rates_of(data: bytes) -> list[float | None]:

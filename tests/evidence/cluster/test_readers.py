@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.evidence.cluster.cluster_texts import facts, levels, listed, node, refused
-from tests.tables import examples
+from tests.tables import examples, texts
 from topodiag.evidence.cluster import slurm
 from topodiag.evidence.cluster.files import FORMATS, read_cluster
 from topodiag.evidence.interface import Blob
@@ -68,15 +68,8 @@ def test_bad_csv_is_one_clear_line(text: str, says: str) -> None:
 
 # --- Slurm ----------------------------------------------------------------------------------------------------
 
-TREE = """# two leaves per spine
-SwitchName=leaf1 Nodes=gpu[01-02]
-SwitchName=leaf2 Nodes=gpu[03-04] LinkSpeed=400
-SwitchName=leaf3 Nodes=gpu05,gpu06
-switchname=spine1 Switches=leaf[1-2]
-SwitchName=spine2 \\
-  Switches=leaf3
-SwitchName=core Switches=spine[1-2]
-"""
+TEXTS = texts(__file__)
+TREE = TEXTS["tree"]
 
 
 def test_a_slurm_tree_gives_a_level_per_tier() -> None:
@@ -117,30 +110,7 @@ def test_slurm_blocks_are_joined_in_order_into_larger_ones() -> None:
     assert levels(made) == [("block", [0, 0, 1, 1, 2, 2, 3, 3]), ("group", [0, 0, 0, 0, 1, 1, 1, 1])]
 
 
-YAML = """---
-- topology: flat
-  cluster_default: false
-  flat: true
-- topology: tree
-  cluster_default: true
-  tree:
-    switches:
-      - switch: top
-        children: l[1-2]
-      - switch: l1
-        nodes: n[1-2]
-      - switch: l2
-        nodes: n[3-4]
-- topology: block
-  cluster_default: false
-  block:
-    block_sizes: [2, 4]
-    blocks:
-      - block: b1
-        nodes: n[1-2]
-      - block: b2
-        nodes: n[3-4]
-"""
+YAML = TEXTS["yaml"]
 
 
 def test_the_default_topology_of_a_topology_yaml_is_read() -> None:
@@ -224,20 +194,7 @@ def test_leaves_of_single_port_nodes_are_groups_below_their_spine() -> None:
     assert made.rails == 1, "all that a node has is on one switch"
 
 
-LINKINFO = """CA: gpu01 mlx5_0:
-      0xec0d9a03003d62be      4    1[  ] ==( 4X      25.78125 Gbps Active/  LinkUp)==>       2   17[  ] "MF0;leaf1" ( )
-Switch: 0x506b4b0300820910 MF0;leaf1:MSB7700/U1:
-           2    1[  ] ==( 4X      25.78125 Gbps Active/  LinkUp)==>       4    1[  ] "gpu01 mlx5_0" ( )
-           2    2[  ] ==( 4X      25.78125 Gbps Active/  LinkUp)==>       5    1[  ] "gpu02 HCA-1" ( )
-           2    3[  ] ==(                Down/ Polling)==>             [  ] "" ( )
-           2   30[  ] ==( 4X      25.78125 Gbps Active/  LinkUp)==>       9    1[  ] "MF0;spine:MSB7700/U1" ( )
-Switch: 0x506b4b0300820911 MF0;leaf2:MSB7700/U1:
-           3    1[  ] ==( 4X      25.78125 Gbps Active/  LinkUp)==>       6    1[  ] "gpu03 mlx5_0" ( )
-           3   30[  ] ==( 4X      25.78125 Gbps Active/  LinkUp)==>       9    2[  ] "MF0;spine:MSB7700/U1" ( )
-Switch: 0x506b4b0300820912 MF0;spine:MSB7700/U1:
-           9    1[  ] ==( 4X      25.78125 Gbps Active/  LinkUp)==>       2   30[  ] "MF0;leaf1:MSB7700/U1" ( )
-           9    2[  ] ==( 4X      25.78125 Gbps Active/  LinkUp)==>       3   30[  ] "MF0;leaf2:MSB7700/U1" ( )
-"""
+LINKINFO = TEXTS["linkinfo"]
 
 
 def test_iblinkinfo_tells_the_same() -> None:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from hypothesis import given
-from hypothesis import strategies as st
-
 from tests.tables import examples
 from topodiag.evidence.host.kubectl_node import KubectlNode
 from topodiag.evidence.interface import Blob
@@ -30,9 +27,3 @@ def test_a_node_that_gives_out_fewer_gpus_is_told(counts: list[tuple[int, int]],
     text = "".join(NODE.format(name=f"n{n}", has=has, gives=gives) for n, (has, gives) in enumerate(counts))
     assert KubectlNode().recognises(text)
     assert read(text) == [("gpu.count_low", each) for each in told]
-
-
-@given(st.text(max_size=200) | st.text(alphabet="Name: Capacity:\n nvidia.com/gpu: 8 True\n", max_size=200))
-def test_any_text_is_read_or_left(text: str) -> None:
-    KubectlNode().recognises(text)
-    KubectlNode().parse(Blob("x", text.encode()))

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tests.evidence.filled import node_of
 from tests.tables import examples
 from topodiag.evidence.host.lsmod import Lsmod
-from topodiag.evidence.interface import Blob
 
 
 @examples("text", "peermem")
@@ -21,9 +18,3 @@ def test_the_peer_memory_module_is_there_absent_or_not_asked_for(text: str, peer
 @pytest.mark.parametrize("text", ["", "a table 4096 2\n", "Module of a course\n"])
 def test_other_texts_are_left(text: str) -> None:
     assert not Lsmod().recognises(text)
-
-
-@given(st.text(max_size=200) | st.text(alphabet="Module Size Used by\nnvidia_peermem 1640\n", max_size=200))
-def test_any_text_is_read_or_left(text: str) -> None:
-    Lsmod().recognises(text)
-    Lsmod().parse(Blob("x", text.encode()))

@@ -168,13 +168,6 @@ def test_it_recognises_its_tree_and_not_those_of_others() -> None:
     assert not recognises("os-state", "= environ\tNCCL_DEBUG=INFO\n")
 
 
-@given(st.binary(max_size=300), st.integers(0, len(HOST)))
-def test_any_bytes_in_the_middle_are_survived(noise: bytes, at: int) -> None:
-    raw = HOST.encode()
-    _, parsed = read("os-state", raw[:at] + noise + raw[at:])
-    assert parsed.lines > 0
-
-
 @given(st.sets(st.sampled_from([0, 1, 2, 5, 6, 7, 8, 10, 11, 12, 13, 26])))
 def test_missing_lines_cost_only_their_own_facts(gone: set[int]) -> None:
     draft, _ = read("os-state", drop_lines(HOST, gone))

@@ -82,12 +82,6 @@ def test_other_texts_are_not_recognised(text: str) -> None:
     assert not Processes().recognises(text)
 
 
-@given(st.binary(max_size=200))
-def test_any_bytes_are_survived(data: bytes) -> None:
-    fill(data)
-    Processes().recognises(Blob("x", data).text)
-
-
 VALUES = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8) | st.lists(st.integers())
 
 

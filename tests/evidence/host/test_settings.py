@@ -9,25 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.evidence.filled import read, recognises, value
-from tests.tables import examples
+from tests.tables import examples, texts
 from topodiag.evidence.host.settings import as_nccl_reads
 from topodiag.words.unfilled import is_unfilled
 
 CORPUS = Path(__file__).parents[4] / "shared" / "corpus"
-TREE = """\
-d environ\t
-= environ\tNCCL_DEBUG=INFO
-= environ\tNCCL_CONF_FILE=/opt/site/fast.cfg
-= environ\tSLURM_JOB_ID=7
-= environ\tUCX_API_TOKEN=hush
-= environ\tNCCL_IB_PKEY=0x8001
-= etc/nccl.conf\t# comment
-= etc/nccl.conf\tNCCL_IB_HCA = mlx5
-= etc/nccl.conf\tNCCL_NET_GDR_LEVEL="SYS" # far
-= HOME/.nccl.conf\texport NCCL_ALGO=Ring
-= opt/site/fast.cfg\tNCCL_MIN_NCHANNELS=8
-= etc/hosts\tNCCL_X=1
-"""
+TEXTS = texts(__file__)
+TREE = TEXTS["tree"]
 
 
 def taken(text: str, name: str = "-") -> list[tuple[str, str, str]]:
@@ -137,13 +125,6 @@ def test_no_other_kind_of_text_in_the_wild_is_taken_for_a_host_format() -> None:
                 text = path.read_text(errors="replace")[:65536]
                 wrong += [(path.name, kind) for kind in kinds if recognises(kind, text)]
     assert wrong == []
-
-
-@given(st.binary(max_size=300), st.integers(0, len(TREE)))
-def test_any_bytes_in_the_middle_are_survived(noise: bytes, at: int) -> None:
-    raw = TREE.encode()
-    _, parsed = read("settings", raw[:at] + noise + raw[at:])
-    assert parsed.lines > 0
 
 
 @given(st.lists(st.text(max_size=40), max_size=12))

@@ -109,13 +109,6 @@ def test_it_recognises_its_tree_and_not_a_mention_of_it() -> None:
     assert not recognises("sys-cpu", "see /proc/cpuinfo\nprocessor : 0\n")
 
 
-@given(st.binary(max_size=300), st.integers(0, len(X86)))
-def test_any_bytes_in_the_middle_are_survived(noise: bytes, at: int) -> None:
-    raw = X86.encode()
-    _, parsed = read("sys-cpu", raw[:at] + noise + raw[at:])
-    assert parsed.lines > 0
-
-
 @given(st.sets(st.integers(0, 17)))
 def test_missing_lines_cost_only_their_own_facts(gone: set[int]) -> None:
     draft, _ = read("sys-cpu", drop_lines(X86, gone))

@@ -184,13 +184,6 @@ def test_a_bad_value_loses_that_value_only(name: str, field: str) -> None:
     assert len(parsed.unread) == 1
 
 
-@given(st.binary(max_size=400), st.integers(0, len(GPU)))
-def test_any_bytes_in_the_middle_are_survived(noise: bytes, at: int) -> None:
-    raw = GPU.encode()
-    _, parsed = read("sys-pci", raw[:at] + noise + raw[at:])
-    assert parsed.lines > 0
-
-
 @given(st.permutations(GPU.splitlines()))
 def test_the_order_of_lines_does_not_matter_to_the_facts(lines: list[str]) -> None:
     draft, _ = read("sys-pci", "\n".join(lines))

@@ -2,36 +2,13 @@
 
 from __future__ import annotations
 
-from hypothesis import given
-from hypothesis import strategies as st
-
 from tests.evidence.filled import node_of, recognises
-from topodiag.evidence.hwloc.hwloc_xml import LstopoText
-from topodiag.evidence.interface import Blob
+from tests.tables import texts
 from topodiag.model.maker import makers_of
 from topodiag.words.dialect import Maker
 
-TEXT = """\
-Machine (1511GB total)
-  Package L#0
-    NUMANode L#0 (P#0 755GB)
-    L3 L#0 (32MB) + Core L#0 + PU L#0 (P#0)
-    HostBridge
-      PCIBridge
-        PCIBridge
-          PCI 05:00.0 (ProcessingAccelerator)
-            CoProc(OpenCL) "opencl0d0"
-            GPU(RSMI) "rsmi0"
-        PCI 08:00.0 (Ethernet)
-          Net "ens1"
-          OpenFabrics "ionic_0"
-      PCI 01:00.0 (VGA)
-  Package L#1
-    NUMANode L#1 (P#1 755GB)
-    HostBridge
-      PCI 85:00.0 (Display)
-        GPU(RSMI) "rsmi1"
-"""
+TEXTS = texts(__file__)
+TEXT = TEXTS["text"]
 
 
 def test_devices_have_their_place_and_name() -> None:
@@ -52,8 +29,3 @@ def test_gpus_of_nvml_are_nvidias() -> None:
 def test_a_machine_without_devices_is_left_to_others() -> None:
     assert not recognises("lstopo", "Machine (16GB total)\n  Package L#0\n    PU L#0 (P#0)\n")
     assert not recognises("lstopo", "Machine is broken\n  PCI 05:00.0 (VGA)\n")
-
-
-@given(st.text(alphabet='Machine PCI 05:.0()"rsmi\n#NUOL', max_size=300))
-def test_any_text_is_read_without_an_exception(text: str) -> None:
-    LstopoText().parse(Blob("any.txt", ("Machine (1GB)\n" + text).encode()))

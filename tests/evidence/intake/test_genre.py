@@ -9,65 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.pasted import loud
-from tests.tables import examples
+from tests.tables import examples, texts
 from topodiag.api import diagnose
 from topodiag.evidence.intake.genre import program_text
 from topodiag.model.errors import TopodiagError
 
-PYTHON = """import errno
-import torch.distributed as dist
-
-def save(path):
-    try:
-        write(path)
-    except OSError as error:
-        if error.errno == errno.ENOSPC:
-            raise RuntimeError("No space left on device") from error
-
-def main():
-    dist.init_process_group("nccl")
-    log.error("GPU 3 has fallen off the bus")
-"""
-GO = """package xid
-
-import "fmt"
-
-// NVRM: Xid (PCI:0000:01:00): 79, GPU has fallen off the bus.
-func Match(line string) bool {
-	return re.MatchString(line)
-}
-
-func Reason(uuid string) string {
-	return fmt.Sprintf("GPU %s is lost", uuid)
-}
-"""
-CUDA = """#include <cstdio>
-#include "nccl.h"
-
-#define CHECK(cmd) do {                      \\
-  ncclResult_t res = cmd;                    \\
-  if (res != ncclSuccess) {                  \\
-    printf("Test NCCL failure %s:%d", __FILE__, __LINE__); \\
-  }                                          \\
-} while (0)
-
-int main() {
-  CHECK(ncclCommInitAll(comms, 8, nullptr));
-  return 0;
-}
-"""
-CHANGES = """Version 3.2
-
-* Fix a hang when the disk is full: write returned ENOSPC.
-
-Version 3.1
-
-* Fix "Too many open files" with --multifile.
-
-Version 3.0
-
-* First release.
-"""
+TEXTS = texts(__file__)
+PYTHON = TEXTS["python"]
+GO = TEXTS["go"]
+CUDA = TEXTS["cuda"]
+CHANGES = TEXTS["changes"]
 HANDBOOK = "".join(
     f"# Chapter {number}\n\n"
     + "When a GPU has fallen off the bus, dmesg shows Xid 79 and the node has to be drained and rebooted.\n" * 4
@@ -99,14 +50,7 @@ def test_source_beside_a_log_is_left_aside_and_said_to_be(tmp_path: Path) -> Non
     assert "train.py" in made.to_json()
 
 
-COMMIT = """Author: A. Writer <a@example.com>
-Date:   Mon Sep 28 10:21:40 2020 +0200
-
-    ci: leave the old machine out
-
-      Segmentation fault (core dumped)
-
-"""
+COMMIT = TEXTS["commit"]
 
 
 @examples("text")
@@ -165,14 +109,7 @@ def test_it_takes_time_in_proportion_to_the_text() -> None:
     assert program_text(slow) in ("", "the source of a program")
 
 
-DUMP = (
-    "Mismatched NCCL version detected : rank %d version %d rank %d version %d\n"
-    "Duplicate GPU detected : rank %d and rank %d both on CUDA device %lx\n"
-    "%s:%d:%d [%d] NCCL INFO \n%s:%d:%d [%d] %s:%d NCCL WARN \n"
-    "Error while creating shared memory segment %s (size %ld), error: %s (%d)\n"
-    "Bootstrap : no socket interface found\nno CUDA-capable device is detected\nsystem not yet initialized\n"
-    "uncorrectable ECC error encountered\n"
-)
+DUMP = TEXTS["dump"]
 
 
 @examples("text")

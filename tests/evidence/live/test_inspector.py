@@ -9,8 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tests.tables import examples
 from topodiag.app.logs import logs
@@ -221,13 +219,3 @@ def test_records_that_say_nothing_of_their_rank_are_an_error_in_one_line(tmp_pat
     place.write_bytes(b'{"header":{"id":"zz"},"coll_perf":{"coll":"AllReduce"}}\n')
     with pytest.raises(InputError):
         logs([str(place)])
-
-
-@given(st.lists(st.sampled_from([*job()[0].splitlines()[:3], b'{"header":{}}', b"", b"[]", b"{", b"\xff,\x00"])))
-def test_any_mix_of_lines_is_read_without_an_exception(lines: list[bytes]) -> None:
-    inspection(b"\n".join(lines))
-
-
-@given(st.binary())
-def test_any_bytes_behind_a_record_are_read_without_an_exception(data: bytes) -> None:
-    inspection(job()[0].splitlines()[0] + data)

@@ -6,27 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.tables import examples
+from tests.tables import examples, texts
 from topodiag.evidence.nccl_xml import read_file
 from topodiag.evidence.nccl_xml.lexer import RULES
 from topodiag.model.errors import InputError
 from topodiag.model.nccl_tree import Element, NcclFile
 from topodiag.model.nccl_versions import NEWEST, OLDEST
 
-GOOD = """\
-<system version="1">
-  <cpu numaid="0" arch="x86_64">
-    <pci busid="0000:1b:00.0" class="0x030200">
-      <gpu dev="0" sm="90">
-        <nvlink target="0000:07:00.0" count="18"/>
-      </gpu>
-    </pci>
-    <nic>
-      <net name="eth0" dev="0"/>
-    </nic>
-  </cpu>
-</system>
-"""
+TEXTS = texts(__file__)
+GOOD = TEXTS["good"]
 ALL = range(OLDEST, NEWEST + 1)
 
 

@@ -2,30 +2,12 @@
 
 from __future__ import annotations
 
-from hypothesis import given
-from hypothesis import strategies as st
-
+from tests.tables import texts
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.network.ip_link import Bonding
 
-TEXT = """\
-$ cat /proc/net/bonding/bond1
-Ethernet Channel Bonding Driver: v5.15.0-91-generic
-
-Bonding Mode: IEEE 802.3ad Dynamic link aggregation
-MII Status: up
-MII Polling Interval (ms): 100
-
-Slave Interface: ens1f0np0
-MII Status: up
-Speed: 100000 Mbps
-Link Failure Count: 0
-
-Slave Interface: ens1f1np1
-MII Status: down
-Speed: Unknown
-Link Failure Count: 3
-"""
+TEXTS = texts(__file__)
+TEXT = TEXTS["text"]
 
 
 def read(text: str) -> list[dict[str, object]]:
@@ -49,9 +31,3 @@ def test_a_member_has_its_bond_state_and_speed() -> None:
 def test_two_bonds_without_their_commands_are_two() -> None:
     bare = TEXT.partition("\n")[2]
     assert [each["master"] for each in read(bare + bare)] == ["bond", "bond", "bond 2", "bond 2"]
-
-
-@given(st.text(max_size=300) | st.text(alphabet="Slave Interface: MII Status: up\n", max_size=300))
-def test_any_text_is_read_or_left(text: str) -> None:
-    Bonding().recognises(text)
-    Bonding().parse(Blob("x", text.encode()))

@@ -70,18 +70,6 @@ def test_only_its_own_form_is_recognised() -> None:
     assert not EthtoolDriver().recognises("Settings for eth0:\n\tSpeed: 100000Mb/s\n")
 
 
-@given(st.binary(max_size=300))
-def test_any_bytes_are_read_without_an_exception(data: bytes) -> None:
-    source, draft = EthtoolDriver(), NodeDraft()
-    for blob in (Blob("any", data), Blob("any", b"driver: " + data, CAPTURED)):
-        source.fill(blob, source.parse(blob), draft)
-
-
-@given(st.lists(st.sampled_from(("$ ethtool -i e1\n" + MLX5).splitlines(keepends=True)), max_size=30))
-def test_lines_in_any_order_are_read_without_an_exception(lines: list[str]) -> None:
-    filled("".join(lines))
-
-
 @given(st.text(st.characters(exclude_categories=["Cc", "Cs", "Zl", "Zp"]), max_size=30))
 def test_a_bad_value_loses_only_that_value(junk: str) -> None:
     found = values(filled(MLX5.replace("0000:18:00.0", junk), CAPTURED).netdev("ens1"))

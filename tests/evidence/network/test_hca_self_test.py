@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from hypothesis import given
-from hypothesis import strategies as st
-
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.network.ibdiagnet import HcaSelfTest
 
@@ -36,9 +33,3 @@ def test_a_port_that_is_down_and_a_test_that_failed_are_told() -> None:
 
 def test_a_node_that_passes_says_nothing() -> None:
     assert read("UP 4X HDR (InfiniBand)", "PASS") == []
-
-
-@given(st.text(max_size=300) | st.text(alphabet="Port State of #1 on CA #0.. DOWN\n", max_size=300))
-def test_any_text_is_read_or_left(text: str) -> None:
-    HcaSelfTest().recognises(text)
-    HcaSelfTest().parse(Blob("x", text.encode()))

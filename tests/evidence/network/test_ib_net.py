@@ -5,13 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from hypothesis import given
-from hypothesis import strategies as st
-
 from tests.tables import examples
 from topodiag.api import diagnose
-from topodiag.evidence.interface import Blob
-from topodiag.evidence.network.fabric_counters import IbNet
 
 HEAD = (
     "vendid=0x2c9\nswitchguid=0x946dae0300aabbcc(946dae0300aabbcc)\n"
@@ -45,12 +40,6 @@ def test_a_link_below_those_to_adapters_of_its_name_is_found(tmp_path: Path) -> 
 @examples("links")
 def test_what_may_be_built_so_is_no_finding(tmp_path: Path, links: list[tuple[str, str]]) -> None:
     assert found(tmp_path, fabric(*links)) == []
-
-
-@given(st.text(max_size=200) | st.text(alphabet='Switch\t41 "S-94"#[1]H-(a)lid 4xNDR\n', max_size=200))
-def test_any_text_is_read_or_left(text: str) -> None:
-    IbNet().recognises(text)
-    IbNet().parse(Blob("x", text.encode()))
 
 
 def ports(*speeds: str) -> str:

@@ -80,13 +80,6 @@ def test_only_its_own_form_is_recognised() -> None:
         assert not Ibdev2netdev().recognises(other)
 
 
-@given(st.binary(max_size=300))
-def test_any_bytes_are_read_without_an_exception(data: bytes) -> None:
-    source, draft = Ibdev2netdev(), NodeDraft()
-    for blob in (Blob("any", data), Blob("any", b"mlx5_0 port 1 ==> " + data), Blob("any", data + b" ==> eth0 (Up)")):
-        source.fill(blob, source.parse(blob), draft)
-
-
 @pytest.mark.parametrize("piece", [" port 1", "(", "mlx5_0 ", " ", "=="])
 def test_a_line_of_one_piece_repeated_is_left(piece: str) -> None:
     text = (piece * 4000)[:4000] + "\n"

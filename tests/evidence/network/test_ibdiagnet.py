@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.network.ibdiagnet import Ibdiagnet
@@ -42,9 +40,3 @@ def test_a_table_of_stages_counts_where_no_line_says_more() -> None:
 )
 def test_what_only_informs_says_nothing(text: str) -> None:
     assert kinds(text) == []
-
-
-@given(st.text(max_size=300) | st.text(alphabet="-IWE- link PHY=12\n", max_size=300))
-def test_any_text_is_read_or_left(text: str) -> None:
-    Ibdiagnet().recognises(text)
-    Ibdiagnet().parse(Blob("x", text.encode()))

@@ -154,13 +154,6 @@ def test_ibstat_of_the_corpus_is_recognised_and_read_whole() -> None:
         assert all(record.ports[1].facts["state"].value for record in parsed.records), name
 
 
-@given(st.binary(max_size=400))
-def test_any_bytes_are_read_without_an_exception(data: bytes) -> None:
-    source, draft = Ibstat(), NodeDraft()
-    for blob in (Blob("any", data), Blob("any", b"CA 'mlx5_0'\n\tPort 1:\n" + data)):
-        source.fill(blob, source.parse(blob), draft)
-
-
 @given(st.lists(st.sampled_from(TWO_DEVICES.splitlines(keepends=True)), max_size=60), st.integers(0, 60))
 def test_lines_in_any_order_or_cut_off_are_read_without_an_exception(lines: list[str], cut: int) -> None:
     text = "".join(lines)

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from hypothesis import given
-from hypothesis import strategies as st
-
 from tests.tables import examples
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.network.perftest import PairRates
@@ -40,8 +37,3 @@ def test_in_a_list_the_pairs_far_below_the_others_are_named() -> None:
     rows = "".join(f"g0{at}-g1{at} {196.1 if at == 3 else 391.8} Gb/s\n" for at in range(8))
     [words] = said(rows)
     assert words.startswith("g03-g13 196.1, while 7 other pairs carry")
-
-
-@given(st.text(max_size=300))
-def test_any_text_is_read_or_left(text: str) -> None:
-    said(text + measured(("ws-1", "ws-2", "391.84")))

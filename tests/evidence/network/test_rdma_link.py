@@ -105,13 +105,6 @@ def test_other_formats_are_not_taken_for_rdma_link(text: str) -> None:
     assert not RdmaLink().recognises(text)
 
 
-@given(st.binary(max_size=300))
-def test_any_bytes_are_read_without_an_exception(data: bytes) -> None:
-    source, draft = RdmaLink(), NodeDraft()
-    for blob in (Blob("any", data), Blob("any", b"link mlx5_0/1 " + data), Blob("any", b"[" + data)):
-        source.fill(blob, source.parse(blob), draft)
-
-
 JSONS = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=8),
     lambda inner: (

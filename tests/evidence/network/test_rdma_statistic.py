@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tests.evidence.filled import node_of, recognises
-from topodiag.evidence.interface import Blob
-from topodiag.evidence.network.rdma_link import RdmaStatistic
 from topodiag.model.topics import Topic
 
 ONE_LINE = "$ rdma statistic show\nlink mlx5_0/1 rx_write_requests 12 out_of_sequence 41002 local_ack_timeout_err 7\n"
@@ -29,8 +25,3 @@ def test_counters_are_those_of_the_port(text: str) -> None:
 
 def test_the_state_of_links_is_another_command() -> None:
     assert not recognises("rdma-statistic", "link mlx5_0/1 state ACTIVE physical_state LINK_UP netdev eth0\n")
-
-
-@given(st.binary())
-def test_any_bytes_are_read_without_an_exception(data: bytes) -> None:
-    RdmaStatistic().parse(Blob("any.txt", b"link mlx5_0/1 rx_a 1 " + data))

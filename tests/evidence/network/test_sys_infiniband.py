@@ -208,19 +208,6 @@ def test_only_trees_with_rdma_devices_are_recognised() -> None:
     assert not SysInfiniband().recognises("ls /sys/class/infiniband/mlx5_0\n")
 
 
-@given(st.binary(max_size=300))
-def test_any_bytes_are_read_without_an_exception(data: bytes) -> None:
-    source, draft = SysInfiniband(), NodeDraft()
-    for blob in (Blob("any", data), Blob("any", f"= {I0}/ports/1/".encode() + data)):
-        source.fill(blob, source.parse(blob), draft)
-
-
-@given(st.lists(st.sampled_from(WHOLE.splitlines(keepends=True)), max_size=50), st.integers(0, 60))
-def test_lines_in_any_order_or_cut_off_are_read_without_an_exception(lines: list[str], cut: int) -> None:
-    text = "".join(lines)
-    filled(text[: max(0, len(text) - cut)])
-
-
 @pytest.mark.parametrize("name", ["state", "phys_state", "rate", "lid", "gids/0", "counters/symbol_error"])
 @settings(max_examples=25)
 @given(junk=st.text(st.characters(exclude_categories=["Cc", "Cs"], exclude_characters="\\"), max_size=30))

@@ -161,20 +161,6 @@ def test_only_trees_with_interfaces_are_recognised() -> None:
     assert not SysNet().recognises("= sys/class/infiniband/mlx5_0/fw_ver\t1\n")
 
 
-@given(st.binary(max_size=300))
-def test_any_bytes_are_read_without_an_exception(data: bytes) -> None:
-    source, draft = SysNet(), NodeDraft()
-    for start in (b"", f"= {N}/eth0/".encode(), f"= {N}/eth0/mtu\t9\n= proc/net/route\teth0 ".encode()):
-        blob = Blob("any", start + data)
-        source.fill(blob, source.parse(blob), draft)
-
-
-@given(st.lists(st.sampled_from(WHOLE.splitlines(keepends=True)), max_size=50), st.integers(0, 60))
-def test_lines_in_any_order_or_cut_off_are_read_without_an_exception(lines: list[str], cut: int) -> None:
-    text = "".join(lines)
-    filled(text[: max(0, len(text) - cut)])
-
-
 @given(st.text(st.characters(exclude_categories=["Cc", "Cs"], exclude_characters="\\"), max_size=30))
 def test_a_bad_value_loses_only_that_value(junk: str) -> None:
     offers = filled(WHOLE.replace("speed\t200000", f"speed\t{junk}")).netdev("ens1f0").offers

@@ -3,24 +3,16 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tests.evidence.filled import node_of, recognises
-from tests.tables import examples
+from tests.tables import examples, texts
 from topodiag.checks.gpu.clocks import ClocksHeldDown
 from topodiag.checks.gpu.tests import SlowGpuInTest
-from topodiag.evidence.interface import Blob
-from topodiag.evidence.nvidia.dcgm import Dcgm
 from topodiag.model.finding import Status
 
 LINE = "Detected a WARNING in health system Thermal: 'Detected clocks event due to thermal violation in GPU 2. Verify"
-TABLE = """\
-|    -> Errors              |                                                          |
-|       -> Thermal system   | Warning                                                  |
-|                           | Detected clock throttling due to thermal violation in    |
-|                           | GPU 3. Verify that the cooling is functional.            |
-"""
+TEXTS = texts(__file__)
+TABLE = TEXTS["table"]
 
 
 @pytest.mark.parametrize(("text", "gpu"), [(LINE, "GPU2"), (TABLE, "GPU3")])
@@ -39,13 +31,7 @@ DIAG_3 = """\
 | Warning                   | Bandwidth of GPU 3 in direction d2h of 6.21 di |
 |                           | not exceed                                     |
 """
-DIAG_4 = """\
-| pcie                      | Fail                                           |
-|                           | GPU0: Pass                                     |
-|                           | GPU2: Fail                                     |
-| Warning: GPU2             | GPU 2 is running at PCI link width 8X, which   |
-|                           | is below the minimum allowed link generation   |
-"""
+DIAG_4 = TEXTS["diag_4"]
 
 
 @pytest.mark.parametrize(("text", "gpus"), [(DIAG_3, [3, 5]), (DIAG_4, [2])])
@@ -92,8 +78,3 @@ def test_a_violation_of_no_time_is_read_and_accuses_nobody(text: str) -> None:
 def test_a_violation_with_time_is_a_clock_held_down(text: str, index: int) -> None:
     [gpu] = node_of(text).gpus
     assert (gpu.index, gpu.throttle.value) == (index, ("hw_thermal_slowdown",))
-
-
-@given(st.binary())
-def test_any_bytes_are_read_without_an_exception(data: bytes) -> None:
-    Dcgm().parse(Blob("any.txt", data))

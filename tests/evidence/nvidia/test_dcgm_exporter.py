@@ -6,8 +6,6 @@ import re
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tests.evidence.filled import node_of, read, recognises
 from topodiag.checks.gpu.clocks import ClocksHeldDown
@@ -16,7 +14,6 @@ from topodiag.checks.gpu.memory import GpuMemory
 from topodiag.checks.gpu.xid import XidInLog
 from topodiag.evidence.intake.hosts import host_of_text
 from topodiag.evidence.interface import Blob
-from topodiag.evidence.nvidia.dcgm_exporter import DcgmExporter
 from topodiag.model.finding import Severity, Status
 from topodiag.model.node import Node
 
@@ -146,8 +143,3 @@ def test_metrics_of_several_hosts_are_no_one_node() -> None:
 def test_two_texts_of_one_machine_are_one_node() -> None:
     node: Node = node_of(TEXT, f"GPU 0: NVIDIA H100 80GB HBM3 (UUID: {UUID.format(0)})\n")
     assert len(node.gpus) == 2
-
-
-@given(st.binary())
-def test_any_bytes_are_read_without_an_exception(data: bytes) -> None:
-    DcgmExporter().parse(Blob("any", data))

@@ -179,13 +179,6 @@ def test_other_texts_are_not_recognised(text: str) -> None:
     assert not NvidiaSmiNvlink().recognises(text)
 
 
-@given(st.binary(max_size=300))
-def test_any_bytes_are_survived(data: bytes) -> None:
-    source, blob = NvidiaSmiNvlink(), Blob("x", HEADERS[0].encode() + data)
-    source.recognises(blob.text)
-    source.fill(blob, source.parse(blob), NodeDraft())
-
-
 @given(st.text(max_size=60))
 def test_any_words_behind_a_link_leave_the_other_links_alone(words: str) -> None:
     text = HEADERS[0] + " Link 0: " + "".join(words.splitlines()) + "\n Link 1: 25 GB/s\n"

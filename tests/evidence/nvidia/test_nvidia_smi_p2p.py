@@ -81,13 +81,6 @@ def test_it_recognises_its_own_and_not_the_path_matrix() -> None:
     assert not NvidiaSmiP2p().recognises("\tGPU0\tGPU1\nGPU0\t X \tPIX\nGPU1\tPIX\t X \n")
 
 
-@given(st.binary(max_size=300))
-def test_any_bytes_are_survived(data: bytes) -> None:
-    source, blob = NvidiaSmiP2p(), Blob("x", data)
-    source.recognises(blob.text)
-    source.fill(blob, source.parse(blob), NodeDraft())
-
-
 @given(st.integers(0, len(TEXT)))
 def test_a_text_cut_anywhere_gives_no_other_words(cut: int) -> None:
     whole = offered(TEXT, "x -p2p r")

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tests.evidence.filled import node_of, read
 from tests.tables import examples
@@ -103,8 +101,3 @@ def test_text_round_the_table_is_left_alone() -> None:
     text = f"user@n1:~{COMMAND}\n{HEADER}\n0, 16, 16, 97 %\nuser@n1:~$ echo 1, 2, 3, 4\n1, 2, 3, 4\n"
     assert NvidiaSmiQuery().recognises(text)
     assert len(NvidiaSmiQuery().parse(Blob("a", text.encode())).records) == 1
-
-
-@given(st.binary())
-def test_any_bytes_are_read_without_an_exception(data: bytes) -> None:
-    NvidiaSmiQuery().parse(Blob("any.txt", b"index, pstate\n" + data))

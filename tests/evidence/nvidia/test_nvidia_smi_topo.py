@@ -143,13 +143,6 @@ def test_it_recognises_its_own() -> None:
     assert NvidiaSmiTopo().recognises("\tGPU0\tCPU Affinity\tNUMA Affinity\nGPU0\t X \t0-31\t0\n")
 
 
-@given(st.binary(max_size=300))
-def test_any_bytes_are_survived(data: bytes) -> None:
-    source, blob = NvidiaSmiTopo(), Blob("x", data)
-    source.recognises(blob.text)
-    source.fill(blob, source.parse(blob), NodeDraft())
-
-
 @given(st.lists(st.sampled_from(TEXT.splitlines()), max_size=12), st.integers(0, 80))
 def test_any_order_of_lines_invents_no_pair(lines: list[str], cut: int) -> None:
     draft = fill("\n".join(lines)[cut:])

@@ -3,8 +3,6 @@
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tests.tables import examples
 from topodiag.evidence.draft import Entity, NodeDraft
@@ -249,20 +247,3 @@ def test_one_made_up_uuid_for_all_merges_no_gpus() -> None:
 def test_other_texts_are_not_recognised(text: str) -> None:
     assert not NvidiaSmiXml().recognises(text)
     assert NvidiaSmiXml().recognises(V11)
-
-
-@given(st.binary(max_size=300))
-def test_any_bytes_in_a_gpu_are_survived(data: bytes) -> None:
-    text = report(gpu(0, "", "@@"), gpu(1, "")).encode().replace(b"@@", data)
-    source, blob = NvidiaSmiXml(), Blob("x", text)
-    source.fill(blob, source.parse(blob), NodeDraft())
-
-
-@given(st.integers(0, len(V12)), st.integers(0, 200))
-def test_a_report_with_a_hole_is_survived(start: int, length: int) -> None:
-    fill(V12[:start] + V12[start + length :])
-
-
-@given(st.lists(st.sampled_from(V12.splitlines()), max_size=40))
-def test_lines_in_any_order_are_survived(lines: list[str]) -> None:
-    fill("<nvidia_smi_log>\n" + "\n".join(lines))

@@ -311,14 +311,3 @@ def test_any_value_anywhere_is_survived(data: st.DataObject) -> None:
         place = place[key]
     place[key] = data.draw(JSON)
     fill(whole)
-
-
-@given(st.binary(max_size=200))
-def test_any_bytes_are_survived(given_bytes: bytes) -> None:
-    fill(given_bytes)
-    Nvml().recognises(Blob("x", given_bytes).text)
-
-
-@given(st.integers(0, 3000))
-def test_a_document_cut_anywhere_is_survived(cut: int) -> None:
-    fill(json.dumps(document()).encode()[:cut])

@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from hypothesis import given
-from hypothesis import strategies as st
-
 from tests.evidence.filled import node_of, recognises
 from topodiag.checks.pcie.links import NarrowPcieLink, SlowPcieLink
-from topodiag.evidence.interface import Blob
-from topodiag.evidence.nvidia.nvidia_smi_dmon import Nvtop
 from topodiag.model.finding import Status
 
 LINE = " Device {} [NVIDIA A100-PCIE-40GB] PCIe GEN {}@{:2}x RX: 1.953 MiB/s TX: 976.6 KiB/s\n"
@@ -37,8 +32,3 @@ def test_a_gpu_that_rests_its_link_is_well() -> None:
 def test_one_gpu_with_fewer_lanes_than_its_siblings_is_told() -> None:
     [finding] = NarrowPcieLink().judge(node_of(shown((4, 16), (4, 16), (4, 8), (4, 16)))).findings
     assert "x8" in finding.message
-
-
-@given(st.binary())
-def test_any_bytes_are_read_without_an_exception(data: bytes) -> None:
-    Nvtop().parse(Blob("any.txt", data))

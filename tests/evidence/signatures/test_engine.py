@@ -119,11 +119,6 @@ def test_a_text_of_one_endless_line_is_read(data: bytes) -> None:
     engine.read([data], "f")
 
 
-@given(st.binary(max_size=400))
-def test_any_bytes_are_read_without_an_exception(data: bytes) -> None:
-    engine.read([data], "f")
-
-
 @given(st.binary(max_size=300), st.integers(min_value=1, max_value=50))
 def test_windows_own_each_byte_once(data: bytes, cut: int) -> None:
     data = data.replace(b"\x1b", b"").replace(b"\x00", b"")

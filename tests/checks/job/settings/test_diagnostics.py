@@ -5,9 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from hypothesis import given
-from hypothesis import strategies as st
-
 from tests.checks import jobs
 from tests.tables import examples
 from topodiag.app.job_texts import with_diagnostics
@@ -112,8 +109,3 @@ def test_the_lines_are_found_in_the_output_of_a_job_behind_a_launcher(tmp_path: 
     place.write_text(f"loading\n0: {line}\n" + "".join(f"0: {each}\n" for each in OK.splitlines()))
     result = logs([str(place)])
     assert [(each.id, each.evidence[0].line) for each in result.findings] == [("JOB013", 2)]
-
-
-@given(st.text())
-def test_any_text_is_read_without_an_exception(text: str) -> None:
-    read_diagnostics(HEAD + text, "any")

@@ -6,8 +6,6 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tests.tables import examples
 from topodiag.app.job_texts import with_step_waits
@@ -99,8 +97,3 @@ def test_files_of_a_job_are_known_by_their_steps_and_may_lack_their_end(tmp_path
     result = logs([str(tmp_path)])
     assert [(each.id, each.where.ranks) for each in result.findings] == [("JOB014", (1,))]
     assert Kind.TRACE not in looks(b'[{"name": "SendWait", "cat": "cpu", "ph": "b"}]').kinds
-
-
-@given(st.text())
-def test_any_text_is_read_without_an_exception(text: str) -> None:
-    read_trace(trace(0, USUAL) + text, "any")
