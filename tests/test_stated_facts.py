@@ -8,17 +8,12 @@ from typing import Any
 import pytest
 
 from tests.pasted import said
-from tests.tables import examples
+from tests.tables import examples, texts
 
 HEAD = "gpu-a01:100:120 [0] NCCL INFO "
 NETWORK = f"{HEAD}Using network Socket\n"
-DEVICES = """\
-# nThread 1 nGpus 2 minBytes 8 maxBytes 8388608 step: 2(factor) warmup iters: 5 iters: 20 agg iters: 1 validation: 1
-#
-# Using devices
-#  Rank  0 Group  0 Pid   4711 on    gpu-a01 device  0 [0000:8f:00] NVIDIA L20
-#  Rank  1 Group  0 Pid   4711 on    gpu-a01 device  1 [0x90] NVIDIA L20
-"""
+TEXTS = texts(__file__)
+DEVICES = TEXTS["devices"]
 ROW = (
     "     8388608       2097152     float     sum      -1    812.4   10.33   10.33    0    809.9   10.36   10.36    0\n"
 )

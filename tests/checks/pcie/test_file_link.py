@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.tables import texts
 from topodiag.app.topo import check_topology
 from topodiag.model.finding import Severity, Status
 
@@ -56,16 +57,8 @@ def test_a_width_of_nothing_is_no_reading(tmp_path: Path) -> None:
     assert not any(each.findings for each in outcomes)
 
 
-BRIDGED = """<system version="1">
-  <cpu numaid="0" arch="x86_64" vendor="GenuineIntel" familyid="6" modelid="106">
-    <pci busid="ffff:ff:00.0" class="0x060400" link_speed="{speed}" link_width="{lanes}">
-      <pci busid="0000:04:00.0" class="0x030200" vendor="0x10de" device="0x20b2" link_speed="16 GT/s" link_width="16">
-        <gpu dev="0" sm="80" rank="0" gdr="0"/>
-      </pci>
-    </pci>
-  </cpu>
-</system>
-"""
+TEXTS = texts(__file__)
+BRIDGED = TEXTS["bridged"]
 
 
 def test_a_bridge_far_slower_than_the_gpu_below_it_is_an_error_with_its_line(tmp_path: Path) -> None:

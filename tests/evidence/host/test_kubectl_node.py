@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-from tests.tables import examples
+from tests.tables import examples, texts
 from topodiag.evidence.host.kubectl_node import KubectlNode
 from topodiag.evidence.interface import Blob
 
-NODE = """\
-Name:               {name}
-Labels:             nvidia.com/gpu.product=NVIDIA-H100-80GB-HBM3
-Capacity:
-  cpu:                96
-  nvidia.com/gpu:     {has}
-Allocatable:
-  cpu:                95600m
-  nvidia.com/gpu:     {gives}
-"""
+TEXTS = texts(__file__)
+NODE = TEXTS["node"]
 
 
 def read(text: str) -> list[tuple[str, str]]:

@@ -6,38 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.evidence.filled import drop_lines, place, read, recognises, value, why
-from tests.tables import examples
+from tests.tables import examples, texts
 
 DMI = "sys/class/dmi/id"
-HOST = f"""\
-= proc/version\tLinux version 5.15.0-1066-nvidia (buildd@build) (gcc 11.4.0) #1 SMP
-= proc/cmdline\troot=/dev/md0 ro iommu=pt
-= proc/uptime\t1814402.55 365783554.08
-= proc/modules\tnvidia_uvm 1789952 0 - Live 0x0
-= proc/modules\tnvidia 60710912 1 nvidia_uvm, Live 0x0
-= proc/self/limits\tLimit                     Soft Limit           Hard Limit           Units
-= proc/self/limits\tMax locked memory         65536                unlimited            bytes
-= proc/sys/kernel/numa_balancing\t1
-= etc/os-release\tNAME="Ubuntu"
-= etc/os-release\tPRETTY_NAME="Ubuntu 22.04.4 LTS"
-= proc/driver/nvidia/version\tNVRM version: NVIDIA UNIX Open Kernel Module for x86_64  570.86.15  Release Build
-= proc/driver/nvidia/version\tGCC version:  gcc version 11.4.0
-= proc/driver/nvidia/params\tNvLinkDisable: 0
-= proc/driver/nvidia/params\tRegistryDwords: "RMNvLinkDisable=1"
-= proc/driver/nvidia/gpus/0000:1b:00.0/information\tModel: \t\t NVIDIA H100 80GB HBM3
-= proc/driver/nvidia/gpus/0000:1b:00.0/information\tGPU UUID: \t GPU-368f6d6f-a2bb-19ac-f0cc-3ccbeb800e6c
-= proc/driver/nvidia/gpus/0000:1b:00.0/information\tDevice Minor: \t 3
-d sys/module/ib_core\t
-d sys/class/iommu\t
-d sys/kernel/iommu_groups\t
-= {DMI}/sys_vendor\tSupermicro
-= {DMI}/product_name\tSYS-821GE-TNHR
-= proc/1/cgroup\t0::/init.scope
-= dev/nvidia0\tmode=0666 access=rw
-d dev/infiniband\t
-= dev/infiniband/uverbs0\tmode=0666 access=rw
-= statvfs/dev/shm\tsize=67108864 avail=67108864
-"""
+TEXTS = texts(__file__)
+HOST = TEXTS["host"]
 WANTED = {
     "kernel": "5.15.0-1066-nvidia", "cmdline": "root=/dev/md0 ro iommu=pt", "uptime_s": 1814402.55,
     "distribution": "Ubuntu 22.04.4 LTS", "driver_version": "570.86.15", "driver_open": True, "memlock_bytes": 65536,

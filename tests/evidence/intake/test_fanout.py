@@ -10,21 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.tables import examples
+from tests.tables import examples, texts
 from topodiag.api import diagnose
 from topodiag.evidence.intake.fanout import parts_of
 from topodiag.evidence.intake.gather import gather
 from topodiag.evidence.kinds import Kind
 
-PORT = """CA 'mlx5_0'
-\tCA type: MT4129
-\tFirmware version: 28.39.1002
-\tNode GUID: 0x946dae0300a1b20{0}
-\tPort 1:
-\t\tState: Active
-\t\tPhysical state: LinkUp
-\t\tRate: {1}
-\t\tLink layer: InfiniBand"""
+TEXTS = texts(__file__)
+PORT = TEXTS["port"]
 OWN = {f"gpu-0{at}": PORT.format(at, 200 if at == 3 else 400) for at in range(1, 5)}
 FORMS = {
     "pdsh": "\n".join(f"{host}: {line}" for host, text in OWN.items() for line in text.split("\n")),

@@ -4,20 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from tests.tables import examples
+from tests.tables import examples, texts
 from topodiag.evidence.live.step_lines import read_line
 from topodiag.evidence.live.step_times import read_steps
 from topodiag.model.steps import PartOf
 
 WHOLE = 0.44
-SPELT = (
-    "2026-03-01 10:00 [rank1] step    7  loss 2.3  step_time 0.440 s  data 0.130 s  forward 0.070 s  backward 0.230 s",
-    "step 7/100 | loss nan | iter time 440 ms | data 130 ms | forward 70 ms | backward 230 ms",
-    "iter: 7, loss: 2.3, data_time: 0.130, fwd: 0.070, bwd: 0.230, iter_time: 0.440",
-    "iteration 7 loss=2.3 load=130.0ms fwd=70.0ms bwd=230.0ms step time=440.0ms",
-    "step 7 loss 2.3 step_time 440.0 ms data_loading 130.0 fwd_time 70.0 bwd_time 230.0",
-    "step 7: dataloader (ms): 130.0, forward_ms: 70.0, backward_ms: 230.0, step_time_ms: 440.0",
-)
+TEXTS = texts(__file__)
+SPELT = tuple(TEXTS["spelt"])
 
 
 @pytest.mark.parametrize("line", SPELT)

@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
+from tests.tables import texts
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.network.ibdiagnet import HcaSelfTest
 
-TEXT = """\
----- Performing Adapter Device Self Test ----
-Number of CAs Detected ................. 2
-PCI Device Check ....................... PASS
-Port State of Port #1 on CA #0 (HCA)..... UP 4X HDR (InfiniBand)
-Port State of Port #1 on CA #1 (HCA)..... {state}
-Error Counter Check on CA #0 (HCA)...... {errors}
-Error Counter Check on CA #1 (HCA)...... NA (No active ports)
-Kernel Syslog Check .................... PASS
-"""
+TEXTS = texts(__file__)
+TEXT = TEXTS["text"]
 
 
 def read(state: str, errors: str) -> list[tuple[str, str]]:

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from tests.tables import examples
+from tests.tables import examples, texts
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.network.perftest import PairRates
 
-TEST = """### {a} -> {b}: ib_write_bw -d mlx5_4 --report_gbits
-                    RDMA_Write BW Test
- Dual-port       : OFF\t\tDevice         : mlx5_4
- #bytes     #iterations    BW peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]
- 65536      5000             {rate}             {rate}\t\t   0.748444
-"""
+TEXTS = texts(__file__)
+TEST = TEXTS["test"]
 
 
 def measured(*rates: tuple[str, str, str]) -> str:

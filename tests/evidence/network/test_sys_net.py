@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.tables import texts
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.network.sys_net import SysNet
@@ -16,43 +17,8 @@ from topodiag.model.devices import NetDev
 N = "sys/class/net"
 HEAD4 = "Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\tWindow\tIRTT"
 ZEROS = "0" * 32
-WHOLE = "".join(
-    f"{op} {path}\t{text}\n"
-    for op, path, text in (
-        ("=", f"{N}/bonding_masters", "bond0"),
-        (">", f"{N}/ens1f0", "../../devices/pci0000:15/0000:15:01.0/0000:18:00.0/net/ens1f0"),
-        (">", f"{N}/ens1f0/device", "../../../0000:18:00.0"),
-        (">", f"{N}/ens1f0/device/driver", "../../../../bus/pci/drivers/mlx5_core"),
-        (">", f"{N}/ens1f0/master", "../../../../../virtual/net/bond0"),
-        ("=", f"{N}/ens1f0/operstate", "up"),
-        ("=", f"{N}/ens1f0/carrier", "1"),
-        ("=", f"{N}/ens1f0/speed", "200000"),
-        ("=", f"{N}/ens1f0/mtu", "9000"),
-        ("=", f"{N}/ens1f0/type", "1"),
-        ("=", f"{N}/ens1f0/carrier_changes", "3"),
-        ("=", f"{N}/ens1f0/carrier_down_count", "1"),
-        ("=", f"{N}/ens1f0/statistics/rx_crc_errors", "12"),
-        ("!", f"{N}/ens1f0/statistics/tx_errors", "EINVAL Invalid argument"),
-        ("=", f"{N}/ens2/operstate", "down"),
-        ("!", f"{N}/ens2/carrier", "EINVAL Invalid argument"),
-        ("!", f"{N}/ens2/speed", "EINVAL Invalid argument"),
-        (">", f"{N}/eth0", "../../devices/pci0000:00/0000:00:03.0/virtio1/net/eth0"),
-        (">", f"{N}/eth0/device", "../../../virtio1"),
-        ("=", f"{N}/eth0/speed", "-1"),
-        ("=", f"{N}/eth0/operstate", "unknown"),
-        ("=", f"{N}/ibs1/type", "32"),
-        ("=", f"{N}/lo/type", "772"),
-        ("=", f"{N}/bond0/type", "1"),
-        ("=", "proc/net/route", HEAD4),
-        ("=", "proc/net/route", "eth0\t00000000\t0100A8C0\t0003\t0\t0\t100\t00000000\t0\t0\t0"),
-        ("=", "proc/net/route", "ens1f0\t0000A8C0\t00000000\t0001\t0\t0\t100\t00FFFFFF\t0\t0\t0"),
-        ("=", "proc/net/ipv6_route", f"{ZEROS} 00 {ZEROS} 00 {'fe80' + '0' * 28} 00000400 1 0 00000003     bond0"),
-        ("=", "proc/net/ipv6_route", f"{ZEROS} 00 {ZEROS} 00 {ZEROS} ffffffff 1 0 00200200       lo"),
-        ("=", "proc/net/bonding/bond0", "Ethernet Channel Bonding Driver: v5.15"),
-        ("=", "proc/net/bonding/bond0", "Slave Interface: ens1f0"),
-        ("=", "proc/net/bonding/bond0", "Slave Interface: ens2"),
-    )
-)
+TEXTS = texts(__file__)
+WHOLE = TEXTS["whole"]
 
 
 def filled(text: str, sample: int = 0) -> NodeDraft:

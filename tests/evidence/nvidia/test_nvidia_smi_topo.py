@@ -8,20 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.tables import examples
+from tests.tables import examples, texts
 from topodiag.evidence.draft import Entity, NodeDraft
 from topodiag.evidence.interface import Blob, Item
 from topodiag.evidence.nvidia.nvidia_smi_topo import NvidiaSmiTopo, first_node
 
 CORPUS = Path(__file__).resolve().parents[4] / "shared" / "corpus"
 
-TEXT = (
-    "\tGPU0\tGPU1\tNIC0\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\n"
-    "GPU0\t X \tNV18\tPIX\t0-55,112-167\t0\t\tN/A\n"
-    "GPU1\tNV18\t X \tSYS\t56-111,168-223\t1\t\t10\n"
-    "NIC0\tPIX\tSYS\t X \t\t\t\n"
-    "\nNIC Legend:\n\n  NIC0: mlx5_3\n"
-)
+TEXTS = texts(__file__)
+TEXT = TEXTS["text"]
 
 
 def fill(text: str, argv: tuple[str, ...] = ()) -> NodeDraft:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.tables import examples
+from tests.tables import examples, texts
 from topodiag.evidence.draft import Entity, NodeDraft
 from topodiag.evidence.interface import Blob, Item
 from topodiag.evidence.nvidia.nvidia_smi_xml import NvidiaSmiXml
@@ -149,14 +149,8 @@ def test_the_recovery_action_has_one_spelling(element: str, action: str | None) 
     assert value(fill(report(gpu(0, "", element))).gpu(index=0), "recovery_action") == action
 
 
-FABRIC = """<fabric>
-  <state>Completed</state><status>Success</status><cliqueId>3</cliqueId>
-  <clusterUuid>12345678-0000-0000-0000-000000000000</clusterUuid>
-  <health><summary>Limited Capacity</summary><bandwidth>Degraded</bandwidth>
-   <route_recovery_in_progress>False</route_recovery_in_progress><route_unhealthy>True</route_unhealthy>
-   <access_timeout_recovery>False</access_timeout_recovery>
-   <incorrect_configuration>None</incorrect_configuration></health>
-</fabric>"""
+TEXTS = texts(__file__)
+FABRIC = TEXTS["fabric"]
 
 
 def fabric(text: str) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from tests.checks import jobs
-from tests.tables import examples
+from tests.tables import examples, texts
 from topodiag.app.job_texts import with_diagnostics
 from topodiag.app.logs import logs
 from topodiag.checks.job.settings.diagnostics import NcclReports
@@ -14,15 +14,8 @@ from topodiag.evidence.live.diagnostics import read_diagnostics
 from topodiag.model.finding import Finding, Severity, Status
 from topodiag.model.job import Job
 
-OK = """\
-node042:12345 NCCL DIAG === RAS Diagnostics ===
-node042:12345 NCCL DIAG [OK]   GPU inventory: 8x NVIDIA H100 per node consistent across 8 ranks in comm 0x1234
-node042:12345 NCCL DIAG [OK]   CUDA driver version: 13000 consistent across 8 ranks in comm 0x1234
-node042:12345 NCCL DIAG [OK]   ECC: no uncorrected volatile errors across 8 ranks in comm 0x1234
-node042:12345 NCCL DIAG [OK]   NVLink: found 18 link(s) per device, all active across 8 ranks in comm 0x1234
-node042:12345 NCCL DIAG [OK]   p2p: all 56 directed GPU P2P edges verified
-node042:12345 NCCL DIAG RAS diagnostics completed in 12.3 ms across 8 RAS peers
-"""
+TEXTS = texts(__file__)
+OK = TEXTS["ok"]
 HEAD = "node042:12345 NCCL DIAG [INFO] "
 
 

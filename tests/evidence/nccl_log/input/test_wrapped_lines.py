@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.tables import examples
+from tests.tables import examples, texts
 from topodiag.evidence.nccl_log.input import wrapped_lines
 from topodiag.evidence.nccl_log.input.wrapped_lines import looks_broken, whole_lines
 
@@ -45,13 +45,8 @@ def test_what_is_whole_or_not_understood_anyhow_stays_as_it_is(text: bytes) -> N
     assert b"".join(whole_lines(iter([text]))) == text
 
 
-WARNED = (
-    "gpu-n07:41210:41310 [3] NCCL INFO NET/IB : Using [0]mlx5_0:1/IB [1]mlx5_1:1/IB [RO]; OOB eth0:10.0.3.7<0>",
-    "gpu-n07:41210:41310 [3] misc/ibvwrap.cc:255 NCCL WARN Call to ibv_modify_qp failed with error"
-    " Connection timed out",
-    "gpu-n07:41210:41320 [3] transport/net_ib.cc:1295 NCCL WARN NET/IB: Got completion from peer 10.0.3.9<51724> with"
-    " status=12 opcode=0 len=0 vendor err 129 (Send) localGid fe80::a2:1 remoteGids fe80::a2:9 hca mlx5_0",
-)
+TEXTS = texts(__file__)
+WARNED = tuple(TEXTS["warned"])
 
 
 def by_terminal(line: str, width: int) -> list[str]:
