@@ -1,9 +1,8 @@
 from __future__ import annotations
 
+from tests.evidence.filled import node_by
 from tests.tables import texts
 from topodiag.evidence.amd.copy_tests import AmdCopyTests
-from topodiag.evidence.assemble import assemble
-from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import Blob
 from topodiag.model.node import Node
 
@@ -14,11 +13,7 @@ ROCM = TEXTS["rocm"]
 
 
 def node_of(text: str) -> Node:
-    source, draft = AmdCopyTests(), NodeDraft()
-    blob = Blob("tb.txt", text.encode())
-    assert source.recognises(text)
-    source.fill(blob, source.parse(blob), draft)
-    return assemble(draft, "n")
+    return node_by(AmdCopyTests(), Blob("tb.txt", text.encode()))
 
 
 def copies(node: Node) -> dict[tuple[str, str], float | None]:

@@ -6,6 +6,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.evidence.filled import node_by
 from tests.tables import examples, texts
 from topodiag.evidence.amd.gpu_json import AmdSmiJson
 from topodiag.evidence.assemble import assemble
@@ -28,11 +29,7 @@ GPU: dict[str, Any] = {
 
 
 def node_of(document: object) -> Node:
-    source, draft = AmdSmiJson(), NodeDraft()
-    blob = Blob("metric.json", json.dumps(document).encode())
-    assert source.recognises(blob.text)
-    source.fill(blob, source.parse(blob), draft)
-    return assemble(draft, "n")
+    return node_by(AmdSmiJson(), Blob("metric.json", json.dumps(document).encode()))
 
 
 def test_blocks_are_counted_as_memory_links_and_the_rest() -> None:
@@ -131,10 +128,7 @@ TEXT = TEXTS["text"]
 
 
 def of_text(text: str) -> Node:
-    source, draft, blob = AmdSmiJson(), NodeDraft(), Blob("metric.txt", text.encode())
-    assert source.recognises(text)
-    source.fill(blob, source.parse(blob), draft)
-    return assemble(draft, "n")
+    return node_by(AmdSmiJson(), Blob("metric.txt", text.encode()))
 
 
 def test_the_text_is_read_as_the_json() -> None:

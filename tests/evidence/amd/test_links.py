@@ -2,10 +2,9 @@ from __future__ import annotations
 
 import json
 
+from tests.evidence.filled import node_by
 from tests.tables import examples, texts
 from topodiag.evidence.amd.links import AmdLinks, pair_word
-from topodiag.evidence.assemble import assemble
-from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import Blob
 from topodiag.model.node import Node
 
@@ -33,11 +32,7 @@ KEYS = json.dumps(
 
 
 def node_of(text: str) -> Node:
-    source, draft = AmdLinks(), NodeDraft()
-    blob = Blob("showtopo.txt", text.encode())
-    assert source.recognises(text)
-    source.fill(blob, source.parse(blob), draft)
-    return assemble(draft, "n")
+    return node_by(AmdLinks(), Blob("showtopo.txt", text.encode()))
 
 
 def words(node: Node) -> dict[tuple[str, str], str | None]:

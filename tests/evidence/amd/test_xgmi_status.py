@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.evidence.filled import node_by
 from tests.tables import texts
 from topodiag.evidence.amd.links import AmdLinks, XgmiStatus
 from topodiag.evidence.assemble import assemble
@@ -18,11 +19,7 @@ TEXT = TEXTS["text"]
 
 
 def node_of(letter: str) -> Node:
-    source, draft = XgmiStatus(), NodeDraft()
-    blob = Blob("xgmi.txt", TEXT.format(letter).encode())
-    assert source.recognises(blob.text)
-    source.fill(blob, source.parse(blob), draft)
-    return assemble(draft, "n")
+    return node_by(XgmiStatus(), Blob("xgmi.txt", TEXT.format(letter).encode()))
 
 
 def test_the_table_of_links_counts_and_not_that_of_ports() -> None:

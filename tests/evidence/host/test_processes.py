@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.evidence.filled import draft_by
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.host.processes import Processes
 from topodiag.evidence.interface import Blob
@@ -25,9 +26,7 @@ ONE = {
 
 def fill(document: Any) -> NodeDraft:
     data = document if isinstance(document, bytes) else json.dumps(document).encode()
-    source, draft, blob = Processes(), NodeDraft(), Blob("json/processes.json", data)
-    source.fill(blob, source.parse(blob), draft)
-    return draft
+    return draft_by(Processes(), Blob("json/processes.json", data))
 
 
 def one(**more: Any) -> Process:

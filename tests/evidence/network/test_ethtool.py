@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.evidence.filled import draft_by
 from tests.tables import texts
-from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.network.ethtool import Ethtool
 
@@ -17,9 +17,7 @@ DARK = TEXTS["dark"]
 
 
 def values(text: str, name: str) -> dict[str, object]:
-    source, blob, draft = Ethtool(), Blob("ethtool.txt", text.encode()), NodeDraft()
-    draft.trust = source.trust
-    source.fill(blob, source.parse(blob), draft)
+    draft = draft_by(Ethtool(), Blob("ethtool.txt", text.encode()))
     return {field: offers[0].value for field, offers in draft.netdev(name).offers.items()}
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.evidence.filled import draft_by
 from topodiag.evidence.draft import Entity, NodeDraft
 from topodiag.evidence.interface import Blob, Item
 from topodiag.evidence.network.ethtool import EthtoolDriver
@@ -21,10 +22,7 @@ CAPTURED = Item("ethtool-i-ens1", "ethtool-driver", "commands/x.txt", argv=("eth
 
 
 def filled(text: str, item: Item | None = None) -> NodeDraft:
-    source, blob, draft = EthtoolDriver(), Blob("driver.txt", text.encode(), item), NodeDraft()
-    draft.trust = source.trust
-    source.fill(blob, source.parse(blob), draft)
-    return draft
+    return draft_by(EthtoolDriver(), Blob("driver.txt", text.encode(), item))
 
 
 def values(entity: Entity) -> dict[str, object]:

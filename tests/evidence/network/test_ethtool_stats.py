@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tests.evidence.filled import draft_by
 from tests.tables import texts
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import Blob, Item
@@ -13,10 +14,7 @@ CAPTURED = Item("ethtool-S-ens1", "ethtool-stats", "commands/x.txt", argv=("etht
 
 
 def filled(text: str, item: Item | None = CAPTURED, sample: int = 0) -> NodeDraft:
-    source, blob, draft = EthtoolStats(), Blob("stats.txt", text.encode(), item), NodeDraft()
-    draft.trust, draft.sample = source.trust, sample
-    source.fill(blob, source.parse(blob), draft)
-    return draft
+    return draft_by(EthtoolStats(), Blob("stats.txt", text.encode(), item), sample)
 
 
 def counters(text: str, name: str = "ens1", item: Item | None = CAPTURED) -> dict[str, object]:

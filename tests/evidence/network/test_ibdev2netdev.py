@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.evidence.filled import draft_by
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.network.ibv_devinfo import Ibdev2netdev
@@ -19,10 +20,7 @@ VERBOSE = (
 
 
 def filled(text: str) -> NodeDraft:
-    source, blob, draft = Ibdev2netdev(), Blob("i2n.txt", text.encode()), NodeDraft()
-    draft.trust = source.trust
-    source.fill(blob, source.parse(blob), draft)
-    return draft
+    return draft_by(Ibdev2netdev(), Blob("i2n.txt", text.encode()))
 
 
 def test_a_port_has_its_interface_and_the_interface_its_state() -> None:

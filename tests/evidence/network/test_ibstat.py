@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.evidence.filled import draft_by
 from tests.tables import examples
 from topodiag.evidence.draft import Entity, NodeDraft
 from topodiag.evidence.interface import Blob
@@ -46,10 +47,7 @@ CA 'mlx5_1'
 
 
 def filled(text: str) -> NodeDraft:
-    source, blob, draft = Ibstat(), Blob("ibstat.txt", text.encode()), NodeDraft()
-    draft.trust = source.trust
-    source.fill(blob, source.parse(blob), draft)
-    return draft
+    return draft_by(Ibstat(), Blob("ibstat.txt", text.encode()))
 
 
 def value(entity: Entity, name: str) -> object:

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.evidence.filled import draft_by
 from tests.tables import texts
 from topodiag.evidence.draft import Entity, NodeDraft
 from topodiag.evidence.interface import Blob
@@ -24,10 +25,7 @@ EFA = TEXTS["efa"]
 
 
 def filled(text: str) -> NodeDraft:
-    source, blob, draft = IbvDevinfo(), Blob("ibv.txt", text.encode()), NodeDraft()
-    draft.trust = source.trust
-    source.fill(blob, source.parse(blob), draft)
-    return draft
+    return draft_by(IbvDevinfo(), Blob("ibv.txt", text.encode()))
 
 
 def port(text: str, device: str = "mlx5_0", number: int = 1) -> Entity:

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.evidence.filled import draft_by
 from tests.tables import examples
 from topodiag.evidence.draft import Entity, NodeDraft
 from topodiag.evidence.interface import Blob
@@ -30,10 +31,7 @@ JSON = json.dumps(
 
 
 def filled(text: str) -> NodeDraft:
-    source, blob, draft = RdmaLink(), Blob("rdma.txt", text.encode()), NodeDraft()
-    draft.trust = source.trust
-    source.fill(blob, source.parse(blob), draft)
-    return draft
+    return draft_by(RdmaLink(), Blob("rdma.txt", text.encode()))
 
 
 def facts(text: str, device: str, number: int = 1) -> dict[str, object]:

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.evidence.filled import draft_by
 from topodiag.evidence.draft import Entity, NodeDraft
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.network.sys_infiniband import SysInfiniband
@@ -69,10 +70,7 @@ WHOLE = tree(*INFINIBAND, *ROCE)
 
 
 def filled(text: str, sample: int = 0) -> NodeDraft:
-    source, blob, draft = SysInfiniband(), Blob("ib.tree", text.encode()), NodeDraft()
-    draft.trust, draft.sample = source.trust, sample
-    source.fill(blob, source.parse(blob), draft)
-    return draft
+    return draft_by(SysInfiniband(), Blob("ib.tree", text.encode()), sample)
 
 
 def values(entity: Entity) -> dict[str, object]:

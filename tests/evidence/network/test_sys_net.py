@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.evidence.filled import draft_by
 from tests.tables import texts
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import Blob
@@ -22,10 +23,7 @@ WHOLE = TEXTS["whole"]
 
 
 def filled(text: str, sample: int = 0) -> NodeDraft:
-    source, blob, draft = SysNet(), Blob("net.tree", text.encode()), NodeDraft()
-    draft.trust, draft.sample = source.trust, sample
-    source.fill(blob, source.parse(blob), draft)
-    return draft
+    return draft_by(SysNet(), Blob("net.tree", text.encode()), sample)
 
 
 def value(name: str, field: str, text: str = WHOLE) -> object:

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.evidence.filled import draft_by
 from topodiag.evidence.draft import Entity, NodeDraft
 from topodiag.evidence.interface import Blob, Item
 from topodiag.evidence.nvidia.nvidia_smi_nvlink import NvidiaSmiNvlink
@@ -28,10 +29,7 @@ STATUS = (
 
 def fill(text: str, argv: str = "", sample: int = 0) -> NodeDraft:
     item = Item("n", "nvidia-smi-nvlink", "nvlink.txt", argv=tuple(argv.split()), sample=sample) if argv else None
-    source, draft, blob = NvidiaSmiNvlink(), NodeDraft(), Blob("nvlink.txt", text.encode(), item)
-    draft.trust = source.trust
-    source.fill(blob, source.parse(blob), draft)
-    return draft
+    return draft_by(NvidiaSmiNvlink(), Blob("nvlink.txt", text.encode(), item))
 
 
 def link(draft: NodeDraft, gpu: int, number: int) -> Entity:

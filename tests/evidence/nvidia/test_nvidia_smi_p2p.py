@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from topodiag.evidence.draft import NodeDraft
+from tests.evidence.filled import draft_by
 from topodiag.evidence.interface import Blob, Item
 from topodiag.evidence.nvidia.nvidia_smi_topo import NvidiaSmiP2p, NvidiaSmiTopo, capabilities
 
@@ -20,8 +20,7 @@ TEXT = (
 
 def offered(text: str, argv: str = "") -> dict[tuple[str, int, int], str]:
     item = Item("p", "nvidia-smi-p2p", "p2p.txt", argv=tuple(argv.split())) if argv else None
-    source, draft, blob = NvidiaSmiP2p(), NodeDraft(), Blob("p2p.txt", text.encode(), item)
-    source.fill(blob, source.parse(blob), draft)
+    draft = draft_by(NvidiaSmiP2p(), Blob("p2p.txt", text.encode(), item))
     return {
         (pair.table, int(pair.a.keys["index"]), int(pair.b.keys["index"])): pair.offer.value for pair in draft.pairs
     }

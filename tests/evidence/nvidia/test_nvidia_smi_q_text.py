@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.evidence.filled import draft_by
 from tests.tables import texts
 from topodiag.evidence import registry
 from topodiag.evidence.draft import Entity, NodeDraft
@@ -21,9 +22,7 @@ REPORT = HEAD.format(count=2) + GPU.format(bus="1B") + GPU.format(bus="43")
 
 
 def filled(text: str) -> NodeDraft:
-    source, draft, blob = NvidiaSmiQText(), NodeDraft(), Blob("q.txt", text.encode())
-    source.fill(blob, source.parse(blob), draft)
-    return draft
+    return draft_by(NvidiaSmiQText(), Blob("q.txt", text.encode()))
 
 
 def best(entity: Entity, name: str) -> Any:

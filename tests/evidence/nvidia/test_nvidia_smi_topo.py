@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.evidence.filled import draft_by
 from tests.tables import examples, texts
 from topodiag.evidence.draft import Entity, NodeDraft
 from topodiag.evidence.interface import Blob, Item
@@ -21,10 +22,7 @@ TEXT = TEXTS["text"]
 
 def fill(text: str, argv: tuple[str, ...] = ()) -> NodeDraft:
     item = Item("nvidia-smi-topo-m", "nvidia-smi-topo", "topo.txt", argv=argv) if argv else None
-    source, draft, blob = NvidiaSmiTopo(), NodeDraft(), Blob("topo.txt", text.encode(), item)
-    draft.trust = source.trust
-    source.fill(blob, source.parse(blob), draft)
-    return draft
+    return draft_by(NvidiaSmiTopo(), Blob("topo.txt", text.encode(), item))
 
 
 def label(entity: Entity) -> str:

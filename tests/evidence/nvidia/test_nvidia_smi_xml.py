@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from tests.evidence.filled import draft_by
 from tests.tables import examples, texts
 from topodiag.evidence.draft import Entity, NodeDraft
 from topodiag.evidence.interface import Blob, Item
@@ -70,10 +71,7 @@ V12 = report(gpu(0, reasons("event")), gpu(1, reasons("event")))
 
 def fill(text: str, argv: str = "") -> NodeDraft:
     item = Item("nvidia-smi-q", "nvidia-smi-xml", "q.xml", argv=tuple(argv.split())) if argv else None
-    source, draft, blob = NvidiaSmiXml(), NodeDraft(), Blob("q.xml", text.encode(), item)
-    draft.trust = source.trust
-    source.fill(blob, source.parse(blob), draft)
-    return draft
+    return draft_by(NvidiaSmiXml(), Blob("q.xml", text.encode(), item))
 
 
 def value(entity: Entity, name: str) -> Any:
