@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Callable
+from dataclasses import is_dataclass
 from enum import Enum
 from functools import cache
 from pathlib import Path
@@ -20,7 +21,7 @@ def examples(*columns: str) -> Callable[[_Test], _Test]:
 
     A section holds `rows`, or each row under the claim that it shows, which becomes its id. A row is the value of one
     column, a list in the order of the columns, or a table by their names, in which a missing one is None. Values
-    become what the test's annotations say: tuples, sets, bytes, paths, and members of enums by name.
+    become what the test's annotations say: tuples, bytes, paths, members of enums by name, values by their fields.
     """
 
     def decorated(test: _Test) -> _Test:
@@ -67,6 +68,9 @@ def _value(raw: Any, kind: Any) -> Any:
         return tuple(map(_value, raw, inner))
     if isinstance(raw, list) and origin in {list, tuple, set, frozenset}:
         return origin(_value(each, inner[0]) if inner else each for each in raw)
+    if isinstance(raw, dict) and is_dataclass(kind):
+        kinds = get_type_hints(kind)
+        return kind(**{name: _value(each, kinds[name]) for name, each in raw.items()})
     if isinstance(raw, dict) and origin is dict and inner:
         return {_value(key, inner[0]): _value(each, inner[1]) for key, each in raw.items()}
     return raw

@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from tests.pasted import said
 from tests.tables import examples, texts
 
@@ -84,10 +82,7 @@ def test_the_host_of_a_rank_by_its_launcher(tmp_path: Path, line: str) -> None:
     assert job(tmp_path, f"{NETWORK}{line}\n")["hosts"] == ["gpu-a01", "gpu-b02.cluster.local"]
 
 
-@pytest.mark.parametrize(
-    "line",
-    ["$ mpirun --host gpu-b02:8 ./a.out", "host: gpu-b02", "srun: error: gpu-b02 is down", "Remote host: gpu-b02"],
-)
+@examples("line")
 def test_hosts_that_no_rank_is_said_to_run_on_are_none(tmp_path: Path, line: str) -> None:
     assert job(tmp_path, f"{NETWORK}{line}\n")["hosts"] == ["gpu-a01"]
 
@@ -143,9 +138,7 @@ def test_the_network_by_nccl_of_any_age(tmp_path: Path, line: str, network: str)
     assert job(tmp_path, f"{HEAD}{line}\n")["networks"] == [network]
 
 
-@pytest.mark.parametrize(
-    "line", ["GIN/Plugin: Assigned plugin GIN_IB to comm", "NET/Plugin: Using internal network plugin."]
-)
+@examples("line")
 def test_plugins_of_something_else_are_no_network(tmp_path: Path, line: str) -> None:
     assert job(tmp_path, f"{HEAD}{line}\n")["networks"] == []
 

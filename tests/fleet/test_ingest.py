@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 
 from tests.evidence.nccl_log.scan_compare import same_facts
 from tests.fleet.ingested import ingest_part, rank_log, same
-from tests.tables import examples
 from topodiag.evidence.nccl_log.tables import resolve, saved
 from topodiag.evidence.nccl_log.tables.facts import SCHEMAS, empty
 from topodiag.evidence.nccl_log.tables.saved import save
@@ -214,7 +213,16 @@ def test_a_cut_archive_counts_and_says_so(tmp_path: Path) -> None:
     assert got.files[0].note == "the archive is cut short: what was readable counts"
 
 
-@examples("text", "says")
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (b"", "is empty"),
+        (b"hello\nworld\n", "holds no NCCL record .*NCCL_DEBUG=INFO"),
+        (b"+---+\n| NVIDIA-SMI 550.54 |\n", "looks like nvidia-smi output .*topodiag scan "),
+        (b"# nThread 1 nGpus 8 minBytes 8\n", "looks like an nccl-tests table"),
+        (b"\x7fELF" + bytes(100), "a program or a core file"),
+    ],
+)
 def test_the_wrong_file_is_named_in_one_line(tmp_path: Path, text: bytes, says: str) -> None:
     path = tmp_path / "x"
     path.write_bytes(text)

@@ -28,9 +28,7 @@ def test_a_figure_has_its_source_and_fits_the_others() -> None:
         assert list(gpu.partitions.values()) == sorted(gpu.partitions.values())
 
 
-@pytest.mark.parametrize(
-    ("name", "dies", "links"), [("MI250X", 2, 7), ("MI300X", 1, 7), ("MI210", 1, 3), ("MI100", 1, 3)]
-)
+@examples("name", "dies", "links")
 def test_cards_of_two_dies_show_two_devices(name: str, dies: int, links: int) -> None:
     found = amd_gpu_by_name(name)
     assert found is not None
@@ -44,9 +42,7 @@ def test_partitions_are_those_that_the_driver_allows(name: str, modes: dict[str,
     assert dict(found.partitions) == modes
 
 
-@pytest.mark.parametrize(
-    ("name", "gt_s"), [("MI60", 25.0), ("MI100", 23.0), ("MI250X", 25.0), ("MI300X", 32.0), ("MI350X", 38.4)]
-)
+@examples("name", "gt_s")
 def test_a_line_rate_is_sixteen_lanes_of_its_transfers(name: str, gt_s: float) -> None:
     found = amd_gpu_by_name(name)
     assert found is not None

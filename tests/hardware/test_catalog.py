@@ -162,9 +162,7 @@ def test_no_machine_has_seven_gpus() -> None:
     assert names("H100 80GB HBM3", 7) == []
 
 
-@pytest.mark.parametrize(
-    ("gen", "width", "gbs"), [(3, 16, 12), (4, 16, 24), (5, 16, 48), (6, 16, 96), (4, 8, 12), (3, 8, 6), (1, 16, 3)]
-)
+@examples("gen", "width", "gbs")
 def test_nccl_reckons_a_pcie_link_by_lanes(gen: int, width: int, gbs: float) -> None:
     assert catalog.pcie_nccl_gbs(gen, width) == gbs
 
@@ -179,10 +177,7 @@ def test_no_such_pcie_link_has_no_bandwidth(gen: int, width: int) -> None:
     assert catalog.pcie_line_gbs(gen, width) is None
 
 
-@pytest.mark.parametrize(
-    ("sm", "gbs"),
-    [(60, 18), (70, 20), (75, 20), (80, 20), (86, 12), (89, 20), (90, 20.6), (100, 40.1), (103, 40.1), (120, 40.1)],
-)
+@examples("sm", "gbs")
 def test_nccl_reckons_an_nvlink_by_compute_capability(sm: int, gbs: float) -> None:
     assert catalog.nvlink_nccl_gbs(sm) == gbs
 

@@ -12,7 +12,24 @@ from tests.tables import examples
 from topodiag.nccl.numbers import bus_id, c_float, c_hex, c_int, c_long, single, spell_bus_id, wrap32
 
 
-@examples("text", "value")
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("16", 16),
+        ("0x10", 16),
+        ("010", 8),
+        ("08", 0),
+        (" \t-3 lanes", -3),
+        ("+7", 7),
+        ("", 0),
+        ("x16", 0),
+        ("0x", 0),
+        ("12.5", 12),
+        ("9" * 200, (1 << 63) - 1),
+        ("-" + "9" * 200, -(1 << 63)),
+        ("0" * 200 + "5", 5),
+    ],
+)
 def test_an_integer_is_read_as_strtol_with_base_0_reads_it(text: str, value: int) -> None:
     assert c_long(text) == value
 
@@ -23,10 +40,7 @@ def test_an_int_wraps_at_32_bits() -> None:
     assert wrap32(2147483647 + 1) == -(1 << 31)
 
 
-@pytest.mark.parametrize(
-    ("text", "value"),
-    [("0x946dae0300a00000", 0x946DAE0300A00000), ("ff", 255), ("", 0), ("zz", 0), ("f" * 40, (1 << 64) - 1)],
-)
+@examples("text", "value")
 def test_a_guid_is_read_as_hexadecimal_of_64_bits(text: str, value: int) -> None:
     assert c_hex(text) == value
 

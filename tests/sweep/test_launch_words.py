@@ -31,9 +31,7 @@ def test_variables_that_load_code_are_refused() -> None:
     assert not refuse_environment({"NCCL_DEBUG": "WARN", "NCCL_NET_PLUGIN": "ofi", "UCX_TLS": "tcp"})
 
 
-@pytest.mark.parametrize(
-    "launch", [Launch(arguments=("sh", "-c", "true")), Launch(env={"LD_PRELOAD": "/tmp/x.so"})], ids=["program", "code"]
-)
+@examples("launch")
 def test_a_plan_that_starts_anything_else_is_not_run(launch: Launch, tmp_path: Path) -> None:
     from dataclasses import replace  # noqa: PLC0415
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -51,10 +50,7 @@ def test_each_consequence_names_its_cause_with_the_reason() -> None:
     assert low.follows.why == "all ranks take the channels that the most degraded GPU allows"
 
 
-@pytest.mark.parametrize(
-    "cause",
-    ["JOB002", "JOB004", "JOB005", "JOB006", "JOB009", "NET002", "NET008", "NIC001", "GPU001", "NVL005", "TOP001"],
-)
+@examples("cause")
 def test_missing_ranks_are_below_the_fault_that_kept_them_away(cause: str) -> None:
     assert causes(found("JOB001"), found(cause))["JOB001"] == cause
 

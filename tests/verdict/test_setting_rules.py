@@ -67,22 +67,7 @@ def _pair(setting: str, broken: str) -> str:
     return "".join(lines) + broken
 
 
-BUFFERS = "NCCL_BUFFSIZE set by environment to 1048576.\n"
-TRUNCATED = (
-    "n1:6:9 [0] transport/net_socket.cc:567 NCCL WARN NET/Socket : peer 10.0.0.1<43124> message truncated : receiving"
-    " 524288 bytes instead of 131072.\n"
-)
-NO_PEER = (
-    "n1:6:9 [0] misc/socket.cc:820 NCCL WARN ncclSocketInit: connecting to address  with family 1 is neither AF_INET(2)"
-    " nor AF_INET6(10)\n"
-)
-
-
-@pytest.mark.parametrize(
-    ("setting", "broken"),
-    [(BUFFERS, TRUNCATED), (BUFFERS.replace("BUFFSIZE", "MAX_NCHANNELS").replace("1048576", "1"), NO_PEER)],
-    ids=["size", "peer"],
-)
+@examples("setting", "broken")
 def test_a_message_that_broke_follows_from_a_setting_of_one_rank(tmp_path: Path, setting: str, broken: str) -> None:
     made = said(tmp_path, _pair(setting, broken))
     assert made["verdict"]["causes"][0]["check"] == "JOB003"

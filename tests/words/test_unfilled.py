@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -21,9 +20,7 @@ def test_percent_signs_of_messages_are_no_places(line: str) -> None:
     assert not is_unfilled(line)
 
 
-@pytest.mark.parametrize(
-    "line", ['{"message": "took %d ms", "gpu": 3}', "= proc/sys/kernel/printk\tcore is %p", "NCCL_DEBUG_FILE=%s"]
-)
+@examples("line")
 def test_data_formats_keep_their_lines(line: str) -> None:
     assert without_unfilled(line) == line
 

@@ -7,8 +7,6 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 import topodiag
 from tests.tables import examples
 from topodiag.words.units import (
@@ -71,10 +69,7 @@ def test_no_other_module_spells_a_quantity() -> None:
     assert found == []
 
 
-@pytest.mark.parametrize(
-    ("gbs", "text"),
-    [(370.84, "370.8 GB/s"), (45.0, "45 GB/s"), (0.1875, "0.188 GB/s"), (0.0, "0 GB/s"), (-3.25, "-3.2 GB/s")],
-)
+@examples("gbs", "text")
 def test_a_bandwidth_has_what_matters(gbs: float, text: str) -> None:
     assert in_gbs(gbs) == text
     assert f"{spell_gbs(gbs)} GB/s" == text

@@ -287,7 +287,19 @@ def test_any_entry_is_written_so_that_nccl_reads_it_or_refused(
     assert settings_of(text) == wanted
 
 
-@examples("name", "value")
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("NCCL DEBUG", "1"),
+        ("", "1"),
+        ("A=B", "1"),
+        ("A", " 1"),
+        ("A", "1 "),
+        ("A", '"1"'),
+        ("A", "1\n2"),
+        ("A", "x" * 1024),
+    ],
+)
 def test_what_nccl_would_read_otherwise_is_not_written(name: str, value: str) -> None:
     with pytest.raises(UnwritableError):
         to_text([ConfEntry(name, value, ())])

@@ -247,17 +247,12 @@ def test_the_list_means_nothing_to_elastic_fabric_adapters() -> None:
 # --- numbers and levels ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("text", "value"), [("1", 1), (" 0 ", 0), ("0x10", 16), ("08", 8), ("true", None), ("", None), ("9" * 30, None)]
-)
+@examples("text", "value")
 def test_numbers_are_read_as_nccl_reads_them(text: str, value: int | None) -> None:
     assert number(text) == value
 
 
-@pytest.mark.parametrize(
-    ("text", "kind"),
-    [("PXB", PathType.PXB), ("sys", PathType.SYS), ("2", PathType.PXB), ("5", PathType.SYS), ("far", None)],
-)
+@examples("text", "kind")
 def test_levels_are_words_or_old_numbers(text: str, kind: PathType | None) -> None:
     assert level(text) is kind
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.tables import texts
+from tests.tables import examples, texts
 from topodiag.app.topo import check_topology
 from topodiag.model.finding import Severity, Status
 
@@ -68,9 +68,7 @@ def test_a_bridge_far_slower_than_the_gpu_below_it_is_an_error_with_its_line(tmp
     assert (finding.severity, finding.evidence[0].line) == (Severity.ERROR, 3)
 
 
-@pytest.mark.parametrize(
-    ("speed", "lanes"), [("16 GT/s", "16"), ("8 GT/s", "16"), ("16 GT/s", "4"), ("", "0"), ("", "")]
-)
+@examples("speed", "lanes")
 def test_a_shared_uplink_or_one_that_says_nothing_is_left_alone(tmp_path: Path, speed: str, lanes: str) -> None:
     _, (outcome,) = judged(tmp_path, BRIDGED.format(speed=speed, lanes=lanes))
     assert not outcome.findings

@@ -35,9 +35,7 @@ def test_a_slip_is_a_warning_with_the_name_that_was_meant(wrong: str, right: str
     assert found.evidence[0].text == f"{wrong}=1"
 
 
-@pytest.mark.parametrize(
-    "name", ["NCCL_IB_GDR_LEVEL", "NCCL_TREE_THRESHOLD", "NCCL_LL_THRESHOLD", "NCCL_CHECKS_DISABLE"]
-)
+@examples("name")
 def test_a_name_that_is_read_no_more_is_a_warning(name: str) -> None:
     assert only(names(f"{name}=1")).severity is Severity.WARNING
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.evidence.filled import node_by
-from tests.tables import texts
+from tests.tables import examples, texts
 from topodiag.evidence.amd.links import AmdLinks, XgmiStatus
 from topodiag.evidence.assemble import assemble
 from topodiag.evidence.draft import NodeDraft
@@ -45,11 +45,7 @@ def rates_of(data: bytes) -> list[float | None]:
     return [gpu.xgmi_gbs.value for gpu in assemble(draft, "n").gpus]
 
 
-@pytest.mark.parametrize(
-    ("lane", "link", "gbs"),
-    [("32 Gb/s", "512 Gb/s", 64.0), ("16 Gb/s", "512 Gb/s", 32.0), ("32 Gb/s", "256 Gb/s", 32.0)],
-    ids=["whole", "slow lanes", "half of the lanes"],
-)
+@examples("lane", "link", "gbs")
 def test_the_lower_of_both_rates_is_that_of_a_link(lane: str, link: str, gbs: float) -> None:
     assert rates_of(METRICS.format(lane, link).encode()) == [gbs]
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.tables import examples
 from topodiag.evidence.host.slurm_nodes import kind_of
 
@@ -13,8 +11,6 @@ def test_a_reason_names_a_part(reason: str, kind: str) -> None:
     assert kind_of(reason) == kind
 
 
-@pytest.mark.parametrize(
-    "reason", ["", "none", "maintenance", "reserved for testing", "firmware upgrade of NVSwitch", "GPU driver update"]
-)
+@examples("reason")
 def test_a_node_kept_free_on_purpose_is_no_fault(reason: str) -> None:
     assert kind_of(reason) == ""

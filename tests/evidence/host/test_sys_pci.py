@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tests.evidence.config_space import config
 from tests.evidence.filled import drop_lines, place, read, recognises, value, why
-from tests.tables import texts
+from tests.tables import examples, texts
 from topodiag.model.cpulist import parse_cpulist
 
 AT = "sys/bus/pci/devices/0000:16:00.0"
@@ -149,14 +149,7 @@ def test_it_recognises_its_tree_and_not_those_of_others() -> None:
     assert not recognises("sys-pci", "see /sys/bus/pci/devices/0000:16:00.0/class\n")
 
 
-@pytest.mark.parametrize(
-    ("name", "field"),
-    [
-        ("class", "class_code"), ("vendor", "vendor"), ("device", "device"), ("numa_node", "numa"),
-        ("current_link_speed", "gen"), ("current_link_width", "width"), ("max_link_speed", "max_gen"),
-        ("max_link_width", "max_width"), ("local_cpulist", "local_cpus"),
-    ],
-)  # fmt: skip
+@examples("name", "field")
 def test_a_bad_value_loses_that_value_only(name: str, field: str) -> None:
     start = f"= {AT}/{name}\t"
     lines = [f"{start}@@" if line.startswith(start) else line for line in GPU.splitlines()]

@@ -135,10 +135,7 @@ def test_any_bitmap_is_read_as_hwloc_writes_it(members: frozenset[int]) -> None:
     assert bits(bitmap(members)) == members
 
 
-@pytest.mark.parametrize(
-    ("gen", "width", "rate"),
-    [(1, 16, 4.0), (2, 8, 4.0), (3, 16, 15.753846), (4, 16, 31.507692), (5, 16, 63.015385), (6, 16, 121.0)],
-)
+@examples("gen", "width", "rate")
 def test_rates_of_links_are_hwlocs(gen: int, width: int, rate: float) -> None:
     assert link_gbs(gen, width) == pytest.approx(rate, abs=1e-6)
 

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.tables import examples
 from topodiag.api import bench, diagnose
 from topodiag.evidence.intake.bundle import HEAD_BYTES
 from topodiag.evidence.intake.gather import gather
@@ -19,15 +18,42 @@ from topodiag.model.errors import InputError
 
 XID = "[ 3723.101] NVRM: Xid (PCI:0000:1b:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus.\n"
 ECC = "[rank3]: torch.AcceleratorError: CUDA error: uncorrectable ECC error encountered\n"
+TORN = "[rank0]: Traceback (most recent call last):\n[rank0]: ValueError: shapes do not match\n"
 
 
-@examples("text")
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"a": [1, -2.5e3, "x\\n", true, null], "b": {}}',
+        "[]",
+        '[{"a": 1},\n {"a": 2}]\n',
+        '{"a": 1}\n{"a": 2}\n',
+        '{"cut": [1, 2, {"in": "the mid',
+        "[1, 2, tr",
+    ],
+)
 def test_what_reads_as_json_is_json(text: str) -> None:
     assert is_json(text)
     assert looks(text.encode()).kind is Kind.JSON
 
 
-@examples("text")
+@pytest.mark.parametrize(
+    "text",
+    [
+        TORN,
+        XID,
+        "[2025-04-16 13:11:20,410 E 301 301] node_manager.cc:3041: something\n",
+        "[1652790000.124511] [node12:31873:0] ib_iface.c:1035 UCX  ERROR\n",
+        "[0] hello\n",
+        "[1,2]<stdout>: hello\n",
+        "[root@test1 ~]# ping test2\n",
+        "{not json}\n",
+        '{"a" 1}',
+        "[1 2]",
+        '{"a": 1}}',
+        "[" * 1000,
+    ],
+)
 def test_what_begins_with_a_bracket_and_does_not_read_as_json_is_none(text: str) -> None:
     assert not is_json(text)
 
@@ -37,12 +63,31 @@ def test_any_text_is_told_without_an_exception(text: str) -> None:
     is_json(text)
 
 
-@examples("text", "kind")
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        (XID, Kind.NODE_TEXT),
+        (ECC, Kind.JOB_OUTPUT),
+        (TORN, Kind.JOB_OUTPUT),
+        ("Duplicate GPU detected : rank 1 and rank 0 both on CUDA device a4000\n", Kind.JOB_OUTPUT),
+        ("slurmstepd: error: Detected 1 oom_kill event in StepId=1.0.\n", Kind.JOB_OUTPUT),
+        ("ibv_create_cq(cqe=4096) failed: Cannot allocate memory\n", Kind.JOB_OUTPUT),
+        ("(Runner pid=7) Error while creating shared memory segment /dev/shm/nccl-U (size 7340384)\n", Kind.JOB_OUTPUT),
+    ],
+)
 def test_one_line_tells_what_a_text_is(text: str, kind: Kind) -> None:
     assert looks(text.encode()).kind is kind
 
 
-@examples("text")
+@pytest.mark.parametrize(
+    "text",
+    [
+        "step 12 loss 0.3\n" * 50,
+        "we saw that Error while creating shared memory segment /dev/shm/nccl-U was printed\n",
+        "2026-01-01 WARNING retry: requests.exceptions.ConnectionError: no\n",
+        "INFO using /dev/shm for the cache of shared memory\n",
+    ],
+)
 def test_a_text_of_which_no_line_speaks_stays_unknown(text: str) -> None:
     assert looks(text.encode()).kind is Kind.TEXT
 

@@ -84,9 +84,7 @@ def test_a_transcript_of_a_shell_is_what_its_commands_printed(tmp_path: Path, pr
     assert loud(tmp_path, CAT.format(prompt) + OOM) == ["JOB009"]
 
 
-@pytest.mark.parametrize(
-    "end", [OOM, "RuntimeError: NCCL error: unhandled system error\n", "Segmentation fault (core dumped)\n"]
-)
+@examples("end")
 def test_source_above_the_error_with_which_it_ended_is_evidence(end: str) -> None:
     assert program_text(PYTHON + end) == ""
     assert program_text(GO + "\n" + end + "exit status 2\n") == ""

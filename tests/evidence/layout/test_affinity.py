@@ -22,18 +22,12 @@ def test_the_first_line_names_the_nics_and_the_unit() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("head", "unit"),
-    [("", "GB/s"), ("GPU", "GB/s"), ("us", "us"), ("latency (us)", "us"), ("ns", "ns"), ("Gb/s", "Gb/s")],
-)
+@examples("head", "unit")
 def test_without_a_unit_it_is_gb_per_second(head: str, unit: str) -> None:
     assert read_affinity(GOOD.replace("GB/s", head).encode(), "m.csv").unit == unit
 
 
-@pytest.mark.parametrize("text", [
-    GOOD.replace(",", ";"), GOOD.replace(",", "\t"), GOOD.replace(",", " , "), "# perftest\n\n" + GOOD,
-    "\ufeff" + GOOD, GOOD.replace("\n", "\r\n"),
-])  # fmt: skip
+@examples("text")
 def test_what_spreadsheets_write_is_read(text: str) -> None:
     assert read_affinity(text.encode(), "m.csv").values == ((48.1, 19.0), (19.5, 47.9))
 

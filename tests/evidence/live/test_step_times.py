@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.tables import texts
+from tests.tables import examples, texts
 from topodiag.evidence.intake.looks import looks
 from topodiag.evidence.kinds import Kind
 from topodiag.evidence.live.step_lines import read_line
@@ -225,9 +225,7 @@ def test_any_text_is_read_without_an_exception(text: str, data: bytes) -> None:
     read_line(data.decode("utf-8", "replace"))
 
 
-@pytest.mark.parametrize(
-    ("name", "waited"), [("mmengine", 0.012), ("PyTorch's ImageNet example", 0.001), ("Megatron-LM", None)]
-)
+@examples("name", "waited")
 def test_what_a_step_waits_for_data_is_read_where_the_line_says_it(name: str, waited: float | None) -> None:
     found = read_line(FORMS[name][0])
     assert found is not None

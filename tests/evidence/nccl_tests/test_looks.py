@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import time
 
-import pytest
-
 from tests.tables import examples
 from topodiag.evidence.intake.looks import looks
 from topodiag.evidence.kinds import Kind
@@ -16,9 +14,7 @@ def test_one_line_is_enough(text: str) -> None:
     assert looks((text + "\n").encode()).kind is Kind.NCCL_TESTS
 
 
-@pytest.mark.parametrize(
-    "text", ["hello\n", "float 1 2 3\n", "1 2 float\n", "10 20 int 3 4 5\n", "the size count type of things\n"]
-)
+@examples("text")
 def test_other_text_is_not_taken_for_it(text: str) -> None:
     assert Kind.NCCL_TESTS not in looks(text.encode()).kinds
 

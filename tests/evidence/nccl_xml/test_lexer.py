@@ -117,10 +117,7 @@ def test_a_wrong_closing_tag_inside_an_unknown_element_is_not_looked_at() -> Non
     assert [note.words for note in file.notes] == ["Ignoring element foo"]
 
 
-@pytest.mark.parametrize(
-    ("element", "words_in_18", "since"),
-    [("c2c", "Ignoring element c2c", 19), ("pcilink", "Ignoring element pcilink", 22)],
-)
+@examples("element", "words_in_18", "since")
 def test_elements_of_later_versions_are_passed_over_by_earlier_ones(element: str, words_in_18: str, since: int) -> None:
     where = "</gpu>" if element == "c2c" else "</pci>"
     file = read(GOOD.replace(where, f"<{element}/>{where}"))

@@ -46,11 +46,7 @@ def test_nccls_files_are_recognised_good_and_refused_ones() -> None:
     assert recognises("nccl-xml", "\ufeff" + DUMP.replace("  ", "\t"))
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["", "<system>", '<graphs version="1"><graph id="0"/></graphs>', "NCCL INFO <system version=\"1\">",
-     '<?xml version="1.0"?><topology version="2.0"><object type="Machine"/></topology>', "<nvidia_smi_log/>"],
-)  # fmt: skip
+@examples("text")
 def test_other_texts_are_not(text: str) -> None:
     assert not recognises("nccl-xml", text)
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.evidence.filled import draft_by
-from tests.tables import texts
+from tests.tables import examples, texts
 from topodiag.evidence.draft import Entity, NodeDraft
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.network.ibv_devinfo import IbvDevinfo
@@ -114,14 +114,7 @@ def test_a_fragment_without_a_header_is_read_but_given_to_no_device() -> None:
     assert list(filled(text).entities("nic")) == []
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "CA 'mlx5_0'\n\tCA type: MT4129\n\tPort 1:\n\t\tState: Active\n",
-        "link mlx5_0/1 state ACTIVE physical_state LINK_UP\n",
-        "NET/IB : Using [0]mlx5_0:1/RoCE [RO]; GID index 3\n",
-    ],
-)
+@examples("text")
 def test_other_formats_are_not_taken_for_ibv_devinfo(text: str) -> None:
     assert not IbvDevinfo().recognises(text)
 

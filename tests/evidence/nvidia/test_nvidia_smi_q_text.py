@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.evidence.filled import draft_by
-from tests.tables import texts
+from tests.tables import examples, texts
 from topodiag.evidence import registry
 from topodiag.evidence.draft import Entity, NodeDraft
 from topodiag.evidence.interface import Blob
@@ -152,9 +152,7 @@ def test_old_drivers_total_single_and_double_bit_errors() -> None:
     assert (count(gpu, "ecc_volatile_corrected"), count(gpu, "ecc_volatile_uncorrected")) == ([5], [0])
 
 
-@pytest.mark.parametrize(
-    ("mode", "word"), [("Pass-Through", "GPU pass-through"), ("VGPU", "vGPU"), ("None", None), ("Host VGPU", None)]
-)
+@examples("mode", "word")
 def test_a_gpu_that_is_passed_through_tells_a_guest_and_no_other_mode_tells_bare_metal(
     mode: str, word: str | None
 ) -> None:

@@ -86,10 +86,7 @@ def test_a_cpu_list_that_is_none_is_unknown(cell: str) -> None:
     assert value(gpu, "numa") == 0
 
 
-@pytest.mark.parametrize(
-    ("cell", "node"),
-    [("0", 0), ("7", 7), ("0,3-9,11-17", 0), ("1,19-25", 1), ("0-1", None), ("N/A", None), ("-1", None)],
-)
+@examples("cell", "node")
 def test_the_numa_node_is_the_first_of_a_list_that_names_one(cell: str, node: int | None) -> None:
     assert first_node(cell) == node
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.tables import examples
 from topodiag.evidence.signatures.denial import counts_none, denies
 
@@ -16,8 +14,6 @@ def test_words_around_a_match_deny_it(line: str, denied: bool) -> None:
     assert denies(line, start, start + len(FAULT)) is denied
 
 
-@pytest.mark.parametrize(
-    ("fields", "none"), [({"count": 0}, True), ({"count": 3}, False), ({"count": 0, "expected": 8}, False), ({}, False)]
-)
+@examples("fields", "none")
 def test_a_count_of_zero_reports_nothing(fields: dict[str, int], none: bool) -> None:
     assert counts_none(fields) is none

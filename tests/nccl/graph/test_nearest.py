@@ -76,9 +76,7 @@ def test_the_nvml_index_counts_not_the_rank_and_from_2_30_on_modulo_the_gpus() -
     assert spread(built(eight, minor=30), channels=1) == [[0], [0], [1]]
 
 
-@pytest.mark.parametrize(
-    ("policy", "count"), [("", 2), ("AUTO", 2), ("all", 4), ("MAX:3", 3), ("MAX:0", 2), ("MAX:x", 2)]
-)
+@examples("policy", "count")
 def test_the_policy_says_over_how_many_nics_a_gpu_spreads(policy: str, count: int) -> None:
     assert len(local_nets(built(quad(2, 4)), 0, policy)) == count
 

@@ -177,10 +177,7 @@ def test_gpudirect_wants_both_the_gpu_and_the_nic_and_a_level() -> None:
     assert not gdr_possible(system, one, net, False, NOTHING_SET)
 
 
-@pytest.mark.parametrize(
-    ("sm", "linked", "minor", "reads"),
-    [(70, False, 28, False), (70, True, 28, True), (80, False, 28, True), (80, False, 18, False), (80, True, 18, True)],
-)
+@examples("sm", "linked", "minor", "reads")
 def test_nics_read_from_gpus_before_ampere_only_beside_nvlink(sm: int, linked: bool, minor: int, reads: bool) -> None:
     link = [nvlink("0000:05:00.0", 6)] if linked else []
     tree = host(cpu(0, pci("01", gpu("10", *link, sm=sm), nic("20")), pci("02", gpu("11", *link, sm=sm))))

@@ -49,11 +49,7 @@ def test_a_peer_named_by_the_short_class_of_2_31_is_a_gpu(minor: int) -> None:
     assert way(built(tree, minor=minor), "GPU/0-10000", "GPU/0-11000")[1:] == (80.0, "NVL")
 
 
-@pytest.mark.parametrize(
-    ("fallback", "gbs"),
-    [("16.0 GT/s", 12.0), ("16.0 GT/s PCIe", 24.0)],
-    ids=["2.30: read as Gen3", "2.31: Gen4"],
-)
+@examples("fallback", "gbs")
 def test_the_speed_written_where_nvml_tells_none_is_gen4_since_2_31(fallback: str, gbs: float) -> None:
     """xml.cc: up to 2.30 the text lacks ` PCIe`, and kvDictPciGen knows it not."""
     system = built(host(cpu(0, gpu("10", speed=fallback))), minor=31)
@@ -248,9 +244,7 @@ def test_a_partition_that_no_gpu_has_is_rejected() -> None:
     assert built(host(cpu(0, odd)), minor=29).gpus
 
 
-@pytest.mark.parametrize(
-    ("minor", "words"), [(28, "could not find GPU 11000"), (30, "could not find DEV for GPU 0000:11")]
-)
+@examples("minor", "words")
 def test_nvlinks_of_a_gpu_outside_the_communicator_are_rejected_where_a_nic_keeps_it_in_the_tree(
     minor: int, words: str
 ) -> None:

@@ -16,10 +16,6 @@ START = "".join(
     f" cudaDev {rank} nvmlDev {rank} busId {rank + 1}b000 commId 0xabc - Init START\n"
     for rank in range(2)
 )
-VLLM = (
-    "(APIServer pid=9) INFO 07-02 09:1{}:13 [loggers.py:271] Engine 000: Avg prompt throughput: 9.0 tokens/s, Avg"
-    " generation throughput: 415.7 tokens/s, Running: 8 reqs\n"
-)
 SERVED = 'INFO:     127.0.0.1:0 - "POST /v1/completions HTTP/1.1" 200 OK\n'
 
 
@@ -35,9 +31,7 @@ def test_a_job_hangs_only_where_somebody_waits(tmp_path: Path, after: str, state
     assert verdict(tmp_path, START + after)["verdict"]["state"] in states
 
 
-@pytest.mark.parametrize(
-    "after", ["".join(VLLM.format(minute) for minute in range(4)), SERVED * 5, "n1:100:200 [0] NCCL INFO Channel 0"]
-)
+@examples("after")
 def test_an_init_that_the_log_leaves_open_is_no_cause_where_the_job_went_on_or_the_stream_was_cut(
     tmp_path: Path, after: str
 ) -> None:

@@ -22,9 +22,7 @@ def on(interface: str) -> Callable[[int, int, Process], Process]:
     return lambda rank, host, process: replace(process, bootstrap=f"{interface}:172.17.0.1<0>")
 
 
-@pytest.mark.parametrize(
-    "name", ["docker0", "lo", "virbr0", "cali1234abcd", "flannel.1", "veth0a1b2c3", "br-0123456789ab"]
-)
+@examples("name")
 def test_an_interface_that_leads_nowhere_is_named(name: str) -> None:
     outcome = WrongInterface().judge(jobs.job(process=on(name)))
     (finding,) = outcome.findings
@@ -132,10 +130,7 @@ def test_a_piece_with_no_other_interface_or_with_a_usual_one_is_left_alone() -> 
     assert not _piece("eth0:10.20.0.5<0>")
 
 
-@pytest.mark.parametrize(
-    ("value", "why"),
-    [("^lo", "NCCL_SOCKET_IFNAME"), ("10.21.4.7", "an address"), ("fe80::a:1", "an address"), ("ib7", "this node")],
-)
+@examples("value", "why")
 def test_gloo_without_its_interface_names_the_variable_and_what_is_wrong_with_its_value(value: str, why: str) -> None:
     (finding,) = found("NET002", f"[rank3]: RuntimeError: [enforce fail] Unable to find address for: {value}")
     assert f"no interface {value} (GLOO_SOCKET_IFNAME)" in finding.message

@@ -78,11 +78,7 @@ def test_a_failed_bind_of_multicast_memory_names_the_fabric() -> None:
     assert not any("out of memory" in step for step in finding.fix)
 
 
-@pytest.mark.parametrize(
-    "words",
-    ["Error : too many XML nodes (max 1024)", "Error : too many XML subnodes (max 128)",
-     "Attribute class of node nic not found"],
-)  # fmt: skip
+@examples("words")
 def test_a_topology_that_nccl_cannot_hold_or_read_counts_alone(words: str) -> None:
     assert one("TOP001", WARN + words).severity is Severity.ERROR
 

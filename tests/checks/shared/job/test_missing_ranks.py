@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from tests.pasted import chain, loud, said
 from tests.tables import examples
 
@@ -15,15 +13,9 @@ GONE = (
     " [0] via c10d key-value store by key '0', but store->get('0') got error: failed to recv, got 0 bytes\n"
 )
 NO_ID = GONE.replace("failed to recv, got 0 bytes", "wait timeout after 600000ms, keys: /default_pg/0//cuda//0")
-NO_PORT = (
-    "[E508 15:42:21.761 socket.cpp:1028] [c10d] The client socket has timed out after 60000ms while trying to connect"
-    " to (127.0.0.1, 31999).\n"
-)
 
 
-@pytest.mark.parametrize(
-    ("others", "below"), [(GONE, "JOB005"), (NO_ID, "JOB006"), (NO_PORT, "JOB005")], ids=["gone", "no id", "no port"]
-)
+@examples("others", "below")
 def test_what_the_others_say_of_the_store_follows_from_who_did_not_come(
     tmp_path: Path, others: str, below: str
 ) -> None:

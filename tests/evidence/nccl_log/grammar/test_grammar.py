@@ -3,7 +3,6 @@
 from math import isnan
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -40,9 +39,7 @@ def test_a_split_names_its_parent_count_color_and_key() -> None:
         assert some(columns, "bus_id", "cuda_dev", "nvml_dev") == (0x4B000, 2, 2)
 
 
-@pytest.mark.parametrize(
-    "message", ["comm 0x56 rank 2 nranks", "comm 0x56 rankSetting up", "comm 0x56 rank 2 nranks 16 cudaDev"]
-)
+@examples("message")
 def test_a_torn_communicator_line_is_not_understood(message: str) -> None:
     assert parse("INFO", message) is None
 
@@ -62,9 +59,7 @@ def test_every_spelling_of_a_connection_is_a_conn_row(message: str, expected: tu
     assert some(columns, "rank", "channels") == (0, 1)
 
 
-@pytest.mark.parametrize(
-    "end", ["P2P/CUMEM/", "NET/IB/", "NET/AWS Libfabric/1/", "NET/IB/0/GDRD", "[send", "P2P/IPCa b"]
-)
+@examples("end")
 def test_a_torn_connection_is_not_understood(end: str) -> None:
     assert parse("INFO", f"Channel 00/0 : 0[0] -> 1[1] via {end}") is None
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.evidence.nccl_log.line_by_line import extract_plain
 from tests.tables import examples
 from topodiag.evidence.nccl_log.fast.scan import extract
@@ -28,9 +26,7 @@ def test_prose_and_torn_heads_are_no_records(prose: str) -> None:
     assert not list(records(prose))
 
 
-@pytest.mark.parametrize(
-    "front", ["[Node-A]:[PID]:[T] [0] ", ":1:2 [0] ", "<h>:<p>:<t> [1] ", "[r0]: ", "***:*:* [0] "]
-)
+@examples("front")
 def test_both_readers_agree_on_masked_heads(front: str) -> None:
     lines = "".join(
         f"{front}NCCL INFO {message}\n"

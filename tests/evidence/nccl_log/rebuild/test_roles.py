@@ -143,23 +143,7 @@ def test_a_second_group_of_all_ranks_may_be_the_data_group() -> None:
     assert roles(made, 8, Layout())[1] == (Role.DP, MEDIUM)
 
 
-@pytest.mark.parametrize(
-    "layout",
-    [
-        Layout(tp=3),
-        Layout(tp=2, dp=2),
-        Layout(tp=0),
-        Layout(tp=2, dp=-1),
-        Layout(tp=32),
-        Layout(tp=2, ep=3),
-        Layout(tp=2, order="cp-dp"),
-        Layout(order="tp-xx"),
-        Layout(order="dp-dp"),
-        Layout(dp=16, order="tp-pp"),
-        Layout(tp=1 << 60),
-        Layout(order=""),
-    ],
-)
+@examples("layout")
 def test_a_layout_that_does_not_fit_is_refused(layout: Layout) -> None:
     with pytest.raises(LayoutError) as refusal:
         assign_roles(communicators([0, 1], world=16), 16, hosts(16), layout)
