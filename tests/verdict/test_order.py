@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,6 +14,9 @@ from tests.tables import examples
 from topodiag.checks.registry import ids
 from topodiag.model.case import Case
 from topodiag.model.finding import Confidence, Cost, Finding, Severity, Where
+from topodiag.model.node import Node
+from topodiag.model.provenance import Origin
+from topodiag.model.system import KernelEvent
 from topodiag.verdict.order import arranged
 from topodiag.verdict.registry import CONTRADICTED_BY, HOLDS, RULES, relations_of
 
@@ -50,7 +54,30 @@ def test_each_consequence_names_its_cause_with_the_reason() -> None:
     assert low.follows.why == "all ranks take the channels that the most degraded GPU allows"
 
 
-@examples("cause")
+MARCH = 1_772_431_300.0
+"""Seconds of the epoch: 2026-03-02 06:01:40."""
+
+
+@examples("lasted_s", "waited_ms", "watchdog_at", "explains")
+def test_storage_that_came_back_explains_a_wait_of_its_time_and_length(
+    lasted_s: int, waited_ms: int, watchdog_at: float | None, explains: bool
+) -> None:
+    lines = [Origin("dmesg", at, text) for at, text in ((1, "not responding"), (2, "OK"))]
+    events = [KernelEvent("storage", line.text, line, MARCH + at * lasted_s) for at, line in enumerate(lines)]
+    watchdog = jobs.event("watchdog", "timed out", ts=watchdog_at, details={"ran_ms": str(waited_ms), "seq": "7"})
+    case = Case(nodes=(Node("n0", events=tuple(events)),), jobs=(jobs.job(2, events=[watchdog]),))
+    [above, *_] = arranged([found("JOB006"), replace(found("HST006", I), evidence=tuple(lines))], case)
+    assert above.id == ("HST006" if explains else "JOB006")
+
+
+def test_storage_that_came_back_explains_no_wait_of_unknown_length() -> None:
+    assert order(found("JOB006"), found("HST006", I), case=failing("watchdog")) == ["JOB006", "HST006"]
+
+
+@pytest.mark.parametrize(
+    "cause",
+    ["JOB002", "JOB004", "JOB005", "JOB006", "JOB009", "NET002", "NET008", "NIC001", "GPU001", "NVL005", "TOP001"],
+)
 def test_missing_ranks_are_below_the_fault_that_kept_them_away(cause: str) -> None:
     assert causes(found("JOB001"), found(cause))["JOB001"] == cause
 

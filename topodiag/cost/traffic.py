@@ -28,11 +28,6 @@ class Traffic:
         return self.calls * self.size
 
 
-def activation_bytes(micro_batch: int, sequence: float, hidden: int, bytes_each: float) -> float:
-    """b x s x h x bytes: what passes between two layers or pipeline stages, or through a tensor-parallel all-reduce."""
-    return float(micro_batch) * sequence * hidden * bytes_each
-
-
 def tensor(
     layers: float, micro_batches: int, activation: float, *, sequence_parallel: bool = False
 ) -> tuple[Traffic, ...]:

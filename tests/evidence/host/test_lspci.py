@@ -147,11 +147,3 @@ def test_a_link_without_its_device_that_lost_lanes_and_speed_is_told(asked: str)
 def test_a_link_that_may_rest_or_be_built_so_is_not(text: str) -> None:
     draft, _ = read("lspci", text)
     assert draft.events == []
-
-
-@examples("text", "short")
-def test_of_functions_without_a_kind_those_with_fewer_lanes_than_others_are_reported(
-    text: str, short: list[str]
-) -> None:
-    draft, _ = read("lspci", text)
-    assert [each.text.rpartition(" ")[2] for each in draft.reports] == short

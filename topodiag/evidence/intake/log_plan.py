@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from topodiag.evidence.intake.bundle import HEAD_BYTES
-from topodiag.evidence.intake.gather import gather
 from topodiag.evidence.intake.looks import looks, words_of
 from topodiag.evidence.intake.pieces import STDIN, Aside, Intake, Piece
 from topodiag.evidence.kinds import Kind, command_for
@@ -70,11 +69,6 @@ class Plan:
     @property
     def size(self) -> int:
         return sum(source.size for source in self.sources)
-
-
-def make_plan(inputs: Sequence[str]) -> Plan:
-    """What to read for these paths, folders, patterns and `-`. Raises InputError where nothing is left to read."""
-    return plan_of(gather(inputs, quick=True))
 
 
 def _no_log(intake: Intake, skipped: Sequence[str]) -> InputError:

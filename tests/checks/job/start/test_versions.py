@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tests.checks import jobs
-from tests.tables import examples
 from topodiag.checks.job.start.versions import VersionsDiffer
 from topodiag.model.finding import Severity, Status
 from topodiag.model.job import Job, Process
@@ -128,12 +127,6 @@ def test_rccl_has_words_of_its_own() -> None:
     job = worded(NEW, OLD)
     rccl = tuple(replace(each, versions={"rccl": "2.20.5"}) for each in job.processes)
     assert not VersionsDiffer().judge(replace(job, processes=rccl)).findings
-
-
-@examples("name", "told")
-def test_a_file_named_after_another_release_is_a_hint(name: str, told: bool) -> None:
-    outcome = VersionsDiffer().judge(jobs.job(files=(f"/runs/{name}",), nccl_versions=("2.23.4+cuda12.4",)))
-    assert [finding.severity for finding in outcome.findings] == ([Severity.INFO] if told else [])
 
 
 def test_a_driver_that_is_too_old_is_no_difference_between_ranks() -> None:
