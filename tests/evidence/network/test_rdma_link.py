@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from tests.evidence.filled import draft_by
@@ -13,6 +13,7 @@ from tests.tables import examples
 from topodiag.evidence.draft import Entity, NodeDraft
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.network.rdma_link import RdmaLink
+from topodiag.words.unfilled import is_unfilled
 
 INFINIBAND = (
     "link mlx5_0/1 subnet_prefix fe80:0000:0000:0000 lid 418 sm_lid 1 lmc 0 state ACTIVE physical_state LINK_UP \n"
@@ -132,6 +133,7 @@ def test_any_json_is_read_without_an_exception(entries: list[object]) -> None:
 
 @given(st.text(st.characters(exclude_categories=["Cc", "Cs", "Z"]), min_size=1, max_size=20))
 def test_a_bad_value_loses_only_that_value(junk: str) -> None:
+    assume(not is_unfilled(junk))  # a line with a place like %s is a program's text
     found = facts(INFINIBAND.replace("lid 418", f"lid {junk}", 1), "mlx5_0")
     assert (found["state"], found["sm_lid"]) == ("ACTIVE", 1)
 
