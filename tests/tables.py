@@ -28,8 +28,8 @@ def examples(*columns: str) -> Callable[[_Test], _Test]:
         section = _sections(test.__globals__["__file__"])[test.__name__.removeprefix("test_")]
         kinds = get_type_hints(test)
         unnamed = section.keys() == {"rows"}
-        rows = [_row(raw, columns) for raw in (section["rows"] if unnamed else section.values())]
-        values = [[_value(raw, kinds.get(name)) for raw, name in zip(row, columns, strict=True)] for row in rows]
+        given = [_row(raw, columns) for raw in (section["rows"] if unnamed else section.values())]
+        values = [[_value(raw, kinds.get(name)) for raw, name in zip(row, columns, strict=True)] for row in given]
         return pytest.mark.parametrize(columns, values, ids=None if unnamed else list(section))(test)
 
     return decorated
@@ -38,6 +38,11 @@ def examples(*columns: str) -> Callable[[_Test], _Test]:
 def texts(module: str) -> dict[str, Any]:
     """The section `texts` of the file beside a module, which gives its `__file__`: inputs that several tests read."""
     return _sections(module)["texts"]
+
+
+def rows(module: str, test: str) -> list[Any]:
+    """The rows of a test's section, as they stand, for a test of the table."""
+    return _sections(module)[test]["rows"]
 
 
 @cache
