@@ -30,10 +30,10 @@ def read(name: str, data: bytes) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-@given(noise=st.binary(max_size=300), at=st.integers(0, MOST_SEED))
-def test_any_bytes_alone_and_among_its_text_are_read_or_refused(name: str, noise: bytes, at: int) -> None:
-    read(name, noise)
-    read(name, seed(name)[:at] + noise + seed(name)[at:])
+@given(noise=st.binary(max_size=300), at=st.integers(0, MOST_SEED), alone=st.booleans())
+def test_any_bytes_alone_and_among_its_text_are_read_or_refused(name: str, noise: bytes, at: int, alone: bool) -> None:
+    text = b"" if alone else seed(name)
+    read(name, text[:at] + noise + text[at:])
 
 
 @pytest.mark.parametrize("name", NAMES)
