@@ -56,3 +56,11 @@ def test_any_text_keeps_its_lines_and_is_clean_at_the_second_look(text: str):
     once = without_secrets(text)
     assert once.count("\n") == text.count("\n")
     assert without_secrets(once) == once
+
+
+def test_of_a_key_that_a_login_of_wandb_names_nothing_stays():
+    """Forty digits alone are the name of a commit as well."""
+    key = "0123456789abcdef" * 2 + "01234567"
+    assert without_secrets(f"commit {key}") == f"commit {key}"
+    assert without_secrets(f"wandb login {key}") == f"wandb login {GONE}"
+    assert key not in without_secrets(f"wandb: Appending key for api.wandb.ai to your netrc file: {key}")
