@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from topodiag.evidence.host.slurm_nodes import SlurmNodes
 from topodiag.evidence.interface import Blob
@@ -66,12 +64,6 @@ def test_a_node_out_of_service_has_its_reason(text: str, told: list[tuple[str, s
 )
 def test_a_node_in_service_says_nothing(text: str) -> None:
     assert read(text) == []
-
-
-@given(st.text(max_size=400) | st.text(alphabet="NodeName=State= \nReason[@]REASONLIST-1", max_size=400))
-def test_any_text_is_read_or_left(text: str) -> None:
-    SlurmNodes().recognises(text)
-    SlurmNodes().parse(Blob("x", text.encode()))
 
 
 PLAIN = """\

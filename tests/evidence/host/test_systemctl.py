@@ -7,26 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.evidence.filled import place, read, recognises, value
+from tests.tables import texts
 
-SHOW = """\
-Result=exit-code
-Id=nvidia-fabricmanager.service
-LoadState=loaded
-ActiveState=failed
-SubState=failed
-
-Result=success
-Id=opensm.service
-LoadState=not-found
-ActiveState=inactive
-SubState=dead
-
-Result=success
-Id=nvidia-persistenced.service
-LoadState=loaded
-ActiveState=active
-SubState=running
-"""
+TEXTS = texts(__file__)
+SHOW = TEXTS["show"]
 
 
 def test_each_unit_is_offered_by_name_with_its_state() -> None:

@@ -345,11 +345,6 @@ PIECES = st.sampled_from(
 )
 
 
-@given(st.binary(max_size=400))
-def test_any_bytes_are_read_without_a_complaint(data: bytes) -> None:
-    read_runs(data, "x")
-
-
 @given(st.lists(PIECES, max_size=40))
 def test_any_mixture_of_its_lines_is_read_without_a_complaint(pieces: list[str]) -> None:
     runs, _ = read_runs("".join(pieces).encode(), "x")

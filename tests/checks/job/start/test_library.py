@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from tests.checks import jobs
+from tests.tables import examples
 from topodiag.checks.job.start.library import KnownLibraryFault, library_faults, release_of
 from topodiag.evidence.nccl_log.grammar.ends import end_of
 from topodiag.model.finding import Confidence, Finding, Severity, Status
@@ -54,36 +55,13 @@ def test_a_version_outside_the_range_is_silent(version: str) -> None:
     assert found(frame("    ncclLocalOpAppend (libnccl.so)"), version=version) == []
 
 
-SPLIT = " 1 0x0000000000123456 mscclInit()  /app/rccl/build/release/hipify/src/misc/msccl/msccl_lifecycle.cc:331"
-
-
 def of_rccl(text: str, version: str) -> list[Finding]:
     kind, details = end_of(text) or ("other", {})
     job = replace(jobs.job(2, events=[jobs.event(kind, text, details=details)]), nccl_versions=(version,))
     return list(KnownLibraryFault().judge(replace(job, library="RCCL")).findings)
 
 
-@pytest.mark.parametrize(
-    ("text", "having", "fixed", "other"),
-    [
-        (SPLIT, "2.22.3-HEAD:7d8d67c", "2.26.6-HEAD:1a2b3c4", SPLIT.replace("mscclInit", "ncclCommSplit")),
-        (
-            "Failed to find ROCm runtime library in (null) (RCCL_ROCR_PATH=(null))",
-            "2.28.3",
-            "2.30.4",
-            "Failed to load ROCr missing symbol hsa_init",
-        ),
-        (
-            "hipIpcGetMemHandle failed : invalid argument",
-            "2.27.7-HEAD:29e1567",
-            "2.26.6",
-            "hipIpcGetMemHandle failed : out of memory",
-        ),
-        ("TopoPreset: Local rank 1 not found in intra-node graph", "2.30.7", "2.28.3", "Local rank 1 not found"),
-        ("HSA_NO_SCRATCH_RECLAIM=1 must be set", "2.27.7", "2.22.3", "HSA_NO_SCRATCH_RECLAIM=1 is set"),
-    ],
-    ids=["MSCCL", "runtime by name", "handles", "preset rings", "scratch"],
-)
+@examples("text", "having", "fixed", "other")
 def test_faults_of_rccl_by_version_and_signature(text: str, having: str, fixed: str, other: str) -> None:
     [finding] = of_rccl(text, having)
     assert finding.message.startswith(f"a known fault of RCCL {having}: ")
@@ -100,14 +78,7 @@ def with_setting(name: str, value: str, version: str, hosts: int = 2) -> list[Fi
     return list(KnownLibraryFault().judge(job).findings)
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "having", "without", "harmless"),
-    [
-        ("NCCL_P2P_MAX_PEERS", "4", "2.30.4", "2.30.7", ""),
-        ("NCCL_CHECK_MODE", "DEBUG_LOCAL", "2.30.4", "2.30.7", "DEFAULT"),
-        ("NCCL_GIN_TYPE", "6", "2.31.2", "2.30.7", "3"),
-    ],
-)
+@examples("name", "value", "having", "without", "harmless")
 def test_a_fault_without_a_line_is_a_note_where_release_and_setting_are_seen(
     name: str, value: str, having: str, without: str, harmless: str
 ) -> None:
@@ -156,15 +127,7 @@ def test_each_fault_has_range_signature_control_and_source() -> None:
         assert fault.control
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "PC: @     0xe1e2567f5014  (unknown)  ncclLocalOpAppend()",
-        "    @     0xe1e2567f5014        528  ncclLocalOpAppend()",
-        "    @     0x7f2b3c4d5e6f ncclLocalOpAppend",
-    ],
-    ids=["Abseil, the counter", "Abseil, a frame", "glog"],
-)
+@examples("line")
 def test_a_backtrace_of_abseil_or_glog_names_the_function(line: str) -> None:
     [finding] = found(frame(line), version="2.28.9+cuda13.0")
     assert "proxy operations" in finding.message
