@@ -37,7 +37,7 @@ def job(hosts: int = 1, **changes: Any) -> Job:
     """A job on captured DGX H100 that found what NCCL finds there, with something changed."""
     ring = jobs.graph(channels=16 if hosts > 1 else 12, bw_intra=24.0 if hosts > 1 else 30.0, bw_inter=24.0)
     found = [changes.pop("ring", ring), jobs.graph(pattern=1), jobs.graph(pattern=5, channels=8, bw_intra=40.0)]
-    process = changes.pop("process", lambda rank, host, process: process)
+    process: Callable[..., Process] = changes.pop("process", lambda rank, host, process: process)
 
     def on_machine(rank: int, host: int, made: Process) -> Process:
         return process(rank, host, replace(made, hcas=listed(), versions={"nccl": VERSION}))
