@@ -37,7 +37,7 @@ def job(hosts: int = 1, **changes: Any) -> Job:
     """A job on captured DGX H100 that found what NCCL finds there, with something changed."""
     ring = jobs.graph(channels=16 if hosts > 1 else 12, bw_intra=24.0 if hosts > 1 else 30.0, bw_inter=24.0)
     found = [changes.pop("ring", ring), jobs.graph(pattern=1), jobs.graph(pattern=5, channels=8, bw_intra=40.0)]
-    process = changes.pop("process", lambda rank, host, process: process)
+    process: Callable[..., Process] = changes.pop("process", lambda rank, host, process: process)
 
     def on_machine(rank: int, host: int, made: Process) -> Process:
         return process(rank, host, replace(made, hcas=listed(), versions={"nccl": VERSION}))
@@ -103,14 +103,20 @@ def test_a_far_nic_is_found_by_the_type_of_the_way() -> None:
     assert "SYS to NICs" in only(job(2, ring=ring)).observed
 
 
-def test_few_channels_are_found_in_a_log_without_graphs() -> None:
-    def world(coll: int) -> Job:
-        made = job()
-        bare = replace(made.communicators[0], graphs={}, systems={}, channels=Channels(coll, 0, 0, 4, 4))
-        return replace(made, communicators=(bare,))
+@pytest.mark.parametrize(("coll", "nvls"), [(24, 16), (24, 0), (12, 16), (12, 0)])
+def test_half_the_channels_and_more_of_a_log_without_graphs_leave_it_open(coll: int, nvls: int) -> None:
+    assert SearchCollapsed().judge(without_graphs(coll, nvls)).status is Status.UNKNOWN
 
-    assert only(world(2)).observed == "NCCL's log: 2 coll channels"
-    assert SearchCollapsed().judge(world(24)).status is Status.UNKNOWN
+
+def without_graphs(coll: int, nvls: int) -> Job:
+    made = job()
+    counted = Channels(coll, 0, nvls, 4, 4)
+    return replace(made, communicators=(replace(made.communicators[0], graphs={}, systems={}, channels=counted),))
+
+
+@pytest.mark.parametrize("nvls", [0, 16])
+def test_few_channels_are_found_in_a_log_without_graphs(nvls: int) -> None:
+    assert only(without_graphs(2, nvls)).observed == "NCCL's log: 2 coll channels"
 
 
 def test_one_step_of_the_search_is_no_contradiction() -> None:
@@ -187,6 +193,8 @@ IN_THE_LOG: dict[str, tuple[Job, str]] = {
             "NCCL_TUNER_PLUGIN",
             "NCCL_MNNVL_ENABLE",
             "NCCL_SYM_CTAS",
+            "Max CTAs",
+            "Net name",
         )
     },
     "NCCL_HOSTID, and no count of nodes": (on_world(nodes=-1)(slow(**settings("NCCL_HOSTID", "a"))), "NCCL_HOSTID"),

@@ -42,9 +42,10 @@ HOST_ID = "NCCL_HOSTID"
 
 SHAPING = (
     "NCCL_MIN_NCHANNELS", "NCCL_MIN_NRINGS", "NCCL_MIN_CTAS", "NCCL_TOPO_FILE", HOST_ID, "NCCL_NET",
-    "NCCL_NET_PLUGIN", "NCCL_TUNER_PLUGIN", "NCCL_MNNVL_ENABLE",
+    "NCCL_NET_PLUGIN", "NCCL_TUNER_PLUGIN", "NCCL_MNNVL_ENABLE", "Min CTAs", "Max CTAs", "CTA policy", "Net name",
 )  # fmt: skip
-"""Settings by which the job's graphs need not be those of its machines, beside those of `channels.LIMITS`."""
+"""Settings by which the job's graphs need not be those of its machines, beside those of `channels.LIMITS`; those of an
+application's ncclConfig_t by NCCL's words (`Comm config Max CTAs set to 4`)."""
 
 SAID = (
     ("topo file", "Loading topology", "NCCL loaded a topology file"),
@@ -81,6 +82,11 @@ class Searched:
     def source(self) -> str:
         names = fold_hosts(sorted({node.host for node in self.machines}))
         return f"predict of the capture of {names}, {self.prediction.by}"
+
+    def with_setting(self, name: str, value: str) -> Searched:
+        """The same machines, on all of which a variable is set."""
+        hosts = tuple((tree, tuple(sorted({**dict(env), name: value}.items()))) for tree, env in self.hosts)
+        return replace(self, hosts=hosts, prediction=_asked(hosts, self.members, self.prediction.version))
 
     def cost(self, graphs: Sequence[PredictedGraph]) -> Cost:
         """What other graphs take from the same communicator."""
@@ -129,13 +135,13 @@ def gap_of(job: Job, beside: Searched, *, across: bool) -> Gap | None:
 
 
 def _by_channels(job: Job, world: Communicator, beside: Searched) -> Gap | None:
+    if not world.channels.nvls:  # whatever keeps NVLS off is no loss of channels: its own are not to be expected
+        beside = beside.with_setting("NCCL_NVLS_ENABLE", "0")
     coll, wanted = world.channels.coll, beside.prediction.channels
-    if wanted is None or not 0 < coll <= wanted.coll * FEW_CHANNELS:
+    if wanted is None or not 0 < coll < wanted.coll * FEW_CHANNELS:
         return None
     graphs = [
-        replace(graph, channels=max(graph.channels * coll // wanted.coll, 1))
-        for graph in beside.prediction.graphs
-        if graph.id != Ids.NVLS or world.channels.nvls
+        replace(graph, channels=max(graph.channels * coll // wanted.coll, 1)) for graph in beside.prediction.graphs
     ]
     logged, predicted = (plural(count, "coll channel") for count in (coll, wanted.coll))
     lines = (world.origin, _line_of(beside))

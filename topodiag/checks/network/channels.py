@@ -34,16 +34,6 @@ FAR_BELOW = 0.45
 """Part of the bound below which a search has collapsed. A sound search comes to 0.9 and more on NVSwitch machines;
 GPUDirect RDMA off brings 0.5 between nodes, which is GDR001's."""
 
-DECIDES = (
-    "run `NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,ENV,GRAPH all_reduce_perf -b 1G -e 1G -g 8` on the node, inside the"
-    " job's container and outside, and compare the lines `Pattern 4`"
-)
-"""The command that decides why graphs fall short of those predicted."""
-ELSEWHERE = (
-    "where both fall short: a setting that the log does not show (`env | grep NCCL_; cat /etc/nccl.conf ~/.nccl.conf`)",
-    "where neither does: the machine changed between the job and its capture",
-)
-
 NO_BANDWIDTH = 0.1
 """GB/s that NCCL writes when it found no path and took the simple order (src/graph/search.cc)."""
 
@@ -114,8 +104,7 @@ class SearchCollapsed(OneStep[Job], JobCheck[Never]):
         searches = list(_searches(job))
         across = any(each.across for each in searches) or multi_node(job)
         explained = explained_by(job, across)
-        found = list(self._beside_captures(job, across=across)) if job.machines and not explained else []
-        if found:
+        if not explained and (found := list(self._beside_captures(job, across=across))):
             return self.found(job, found, Coverage(len(job.machines), len(job.hosts), "nodes with a capture"))
         if not searches and not simple:
             return self.unknown(job, f"no graph of the world communicator in the log; {ask_for(job, *NET)}")
@@ -142,6 +131,8 @@ class SearchCollapsed(OneStep[Job], JobCheck[Never]):
 
     def _beside_captures(self, job: Job, *, across: bool) -> Iterator[Finding]:
         """Graphs far below those that NCCL would find on the machines as their captures show them."""
+        if not job.machines:
+            return
         from topodiag.checks.network.captured_search import (  # noqa: PLC0415 - NCCL's search, where captures are
             gap_of,
             searched_on_captures,
@@ -155,7 +146,7 @@ class SearchCollapsed(OneStep[Job], JobCheck[Never]):
             f"{hosts_word(gap.hosts)}: {gap.logged} in NCCL's log, {gap.predicted} by predict of the capture",
             observed=f"NCCL's log: {gap.logged}",
             expected=f"{beside.source}: {gap.predicted}",
-            fix=(DECIDES, f"where only the container's fall short: it hides {gap.hidden}", *ELSEWHERE),
+            advice=self.advice("graphs unlike predict", hidden=gap.hidden),
             nodes=gap.hosts,
             ranks=ranks_on(job, gap.hosts),
             cost=gap.cost,
