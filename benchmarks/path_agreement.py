@@ -23,7 +23,7 @@ from defusedxml.ElementTree import fromstring
 
 from topodiag.hardware import catalog
 from topodiag.model.links import Link, LinkKind, Path
-from topodiag.model.paths import edges_of, nic_paths, paths_from
+from topodiag.model.paths import edges_of_ways, nic_paths, paths_from, way_of
 from topodiag.model.provenance import Fact
 
 CORPUS = File(__file__).resolve().parents[2] / "shared" / "corpus" / "topo"
@@ -154,7 +154,7 @@ def compare(folder: File = CORPUS) -> Iterator[Comparison]:
         if file.name in OUTSIDE or not (truth["1"].get("accepted") and truth["1"].get("paths")):
             continue
         machine = read(fromstring(file.read_text()))
-        edges = edges_of(machine.links())
+        edges = edges_of_ways(map(way_of, machine.links()))
         table = {f"gpu:{bus_id}": paths_from(f"gpu:{bus_id}", edges) for bus_id in machine.gpus}
         order = {f"gpu:{bus_id}": int(gpu.get("dev") or at) for at, (bus_id, gpu) in enumerate(machine.gpus.items())}
         to_nics = nic_paths(order, machine.nics, table)

@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
+from tests.tables import texts
 from tools.nccl_parameters import Variable, _differences, parameters
 
-SOURCE = """
-NCCL_PARAM(IbTimeout, "IB_TIMEOUT", 20);
-NCCL_PARAM(P2pNetChunkSize, "P2P_NET_CHUNKSIZE", (1 << 17)); // 128 kB
-NCCL_PARAM(MaxCTAs, "MAX_CTAS",
-           NCCL_CONFIG_UNDEF_INT);
-DEFINE_NCCL_PARAM(ncclParamSetThreadName, bool, NCCL_SET_THREAD_NAME, false,
-                  NCCL_PARAM_FLAG_PUBLISHED, NCCL_PARAM_DEFAULT, "words");
-const char* file = ncclGetEnv("NCCL_TOPO_FILE");
-INFO(NCCL_ENV, "NCCL_TOPO_FILE set by environment to %s", file);
-"""
+TEXTS = texts(__file__)
+SOURCE = TEXTS["source"]
 
 
 def test_parameters_are_read_with_their_defaults_and_names_in_quotes_without() -> None:

@@ -13,6 +13,7 @@ import pytest
 
 from tests.copied import COPIED, Copy
 from tests.shown import ROOT
+from tests.tables import examples
 
 OBSERVE = """\
         balancing = judged.os.numa_balancing
@@ -93,16 +94,7 @@ def test_a_node_check_is_one_file_one_line_one_fixture_and_its_test(tree: Path) 
     assert found.stdout == "True <class 'topodiag.checks.host.numa_balancing.NumaBalancing'>\n"
 
 
-@pytest.mark.parametrize(
-    ("argv", "words"),
-    [
-        (["NVL001", "node"], "NVL001 is a check of node already"),
-        (["ABC001", "node"], "there is no family ABC; there are GPU, HST, "),
-        (["HST1", "node"], "'HST1' is not an id"),
-        (["HST009", "node", "--name", "numa-balancing"], "is not a name of a class"),
-        (["HST009", "node", "--title", 'two "words"'], "the title is one line"),
-    ],
-)
+@examples("argv", "words")
 def test_what_cannot_be_laid_out_is_said_in_one_line(argv: list[str], words: str) -> None:
     done = started(ROOT, "tools/new_check.py", *argv)
     assert done.returncode == 2

@@ -7,32 +7,11 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from tests.shown import ROOT
+from tests.tables import examples, texts
 
-RUN = """
-import json, os, re, runpy, sys
-import re._compiler as compiler
-compiled, real, root = [0], compiler.compile, sys.argv[1]
-
-def counting(pattern, flags=0):
-    frame = sys._getframe(1)
-    while frame.f_code.co_filename.endswith(("re/__init__.py", "topodiag/lazy.py")):
-        frame = frame.f_back
-    compiled[0] += frame.f_code.co_filename.startswith((f"{root}/topodiag/", f"{root}/probes/"))
-    return real(pattern, flags)
-
-compiler.compile = counting
-out = os.dup(1)
-os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-sys.argv = ["topodiag", *sys.argv[2:]]
-try:
-    runpy.run_module("topodiag", run_name="__main__")
-except SystemExit:
-    pass
-os.write(out, json.dumps([sorted(sys.modules), compiled[0]]).encode())
-"""
+TEXTS = texts(__file__)
+RUN = TEXTS["run"]
 ALWAYS = ("topodiag.report.html", "topodiag.sweep", "topodiag.emit", "topodiag.draw", "topodiag.api", "pandas",
           "jinja2", "prometheus_client", "distributed", "yaml", "psutil", "pynvml", "hyperscan", "asyncio")  # fmt: skip
 """Not loaded by any run that judges evidence and prints a table."""
@@ -50,18 +29,7 @@ def loaded(*arguments: str) -> tuple[list[str], int]:
     return modules, compiled
 
 
-@pytest.mark.parametrize(
-    ("arguments", "absent", "most_modules", "most_patterns"),
-    [
-        (("diagnose", "LINE"), ("topodiag.checks.nic.events", "xml.etree"), 495, 140),
-        (
-            ("scan", "fixture:dgx-h100-healthy"),
-            ("numpy", "pyarrow", "topodiag.checks.job.start", "topodiag.fleet"),
-            265,
-            175,
-        ),
-    ],
-)
+@examples("arguments", "absent", "most_modules", "most_patterns")
 def test_a_run_loads_and_compiles_what_its_evidence_calls_for(
     tmp_path: Path, arguments: tuple[str, ...], absent: tuple[str, ...], most_modules: int, most_patterns: int
 ) -> None:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from fixtures.whole.case import nccl_start
+from tests.tables import examples
 from topodiag.app.case import open_case
 
 LOG = "\n".join(
@@ -27,30 +26,14 @@ def given(folder: Path, **files: str) -> set[tuple[str, str, str]]:
     return {(each.name, each.value, Path(each.origin.source).name) for each in settings if each.origin is not None}
 
 
-@pytest.mark.parametrize(
-    ("name", "text"),
-    [
-        ("job_sbatch", SCRIPT.format(value=1)),
-        ("launch_out", "+ export NCCL_IB_DISABLE=1\n+ mpirun -np 4 -x NCCL_IB_DISABLE python train.py\n"),
-        ("launch_out", "$ mpirun -np 4 -x NCCL_IB_DISABLE=1 python train.py\n"),
-    ],
-)
+@examples("name", "text")
 def test_what_a_launchers_file_sets_is_a_setting_of_the_job_whose_log_is_another_file(
     tmp_path: Path, name: str, text: str
 ) -> None:
     assert given(tmp_path, **{name: text}) == {("NCCL_IB_DISABLE", "1", name.replace("_", "."))}
 
 
-@pytest.mark.parametrize(
-    "files",
-    [
-        {"one_sh": SCRIPT.format(value=1), "two_sh": SCRIPT.format(value=0)},
-        {"notes_txt": "We saw a hang before. Try NCCL_IB_DISABLE=1 if the fabric is down.\n"},
-        {"job_sh": "#!/bin/bash\n# export NCCL_IB_DISABLE=1\nsrun python train.py\n"},
-        {"README_md": "Set it:\n\n    export NCCL_IB_DISABLE=1\n"},
-        {"job_sh": "#!/bin/bash\nexport NCCL_IB_DISABLE=1\nunset NCCL_IB_DISABLE\nsrun python train.py\n"},
-    ],
-)
+@examples("files")
 def test_files_that_disagree_advise_or_unset_say_nothing(tmp_path: Path, files: dict[str, str]) -> None:
     assert given(tmp_path, **files) == set()
 

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.tables import examples
 from topodiag.app.place import ClusterOptions, LayoutOptions, open_cluster
 from topodiag.app.place_open import open_placement
 from topodiag.model.cluster import Cluster
@@ -67,22 +68,7 @@ def test_names_sort_as_they_count() -> None:
     assert list(made.names) == sorted(made.names)
 
 
-@pytest.mark.parametrize(
-    ("options", "says"),
-    [
-        (ClusterOptions(system="dgx-h1000", nodes=2), "did you mean"),
-        (ClusterOptions(system="hgx-h100-h200-8-gpu", nodes=2), "--nics"),
-        (ClusterOptions(nodes=4, racks=8), "more racks than nodes"),
-        (ClusterOptions(nodes=16, racks=4, leaf=3), "--leaf 3 does not divide the 4 nodes of a rack"),
-        (ClusterOptions(nodes=4, exclude=("node9",)), "'node9' is not in the cluster (its nodes are node001, node002,"),
-        (
-            ClusterOptions(nodes=4, nodelist="node[001-009]"),
-            "has no node 'node005' and 4 more (for names of your own list",
-        ),
-        (ClusterOptions(topology="x.csv", nodes=4), "--nodes describes a built-in system"),
-        (ClusterOptions(topology="/nonexistent/x.csv"), "no such file"),
-    ],
-)
+@examples("options", "says")
 def test_what_makes_no_cluster_is_one_clear_line(options: ClusterOptions, says: str) -> None:
     assert says in refused(options)
 
@@ -177,14 +163,7 @@ def test_a_rule_seats_ranks_and_without_one_nothing_does() -> None:
     assert open_placement(cluster, LayoutOptions(), 4).assignment is None
 
 
-@pytest.mark.parametrize(
-    ("layout", "world", "says"),
-    [
-        (LayoutOptions(rule="block"), 17, "17 ranks do not fit on 16 usable GPUs of 2 nodes"),
-        (LayoutOptions(rule="block", hostfile="x"), 0, "--hostfile and --rule both say where ranks sit"),
-        (LayoutOptions(logs=("/nonexistent/log",)), 0, "/nonexistent/log"),
-    ],
-)
+@examples("layout", "world", "says")
 def test_what_makes_no_layout_is_one_clear_line(layout: LayoutOptions, world: int, says: str) -> None:
     assert says in refused(ClusterOptions(nodes=2), layout, world)
 

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.evidence.live.test_ras import HEAD, WARNINGS, status
+from tests.tables import examples
 from topodiag.app.diagnose import diagnose
 from topodiag.app.logs import logs, ras
 from topodiag.app.ras import Asking, with_ras
@@ -247,15 +248,7 @@ def test_where_nothing_listens_the_remedy_is_named() -> None:
         ras([f"127.0.0.1:{port}"], asking=Asking(1, 0.0))
 
 
-@pytest.mark.parametrize(
-    ("given", "place"),
-    [
-        ("gpu07", ("gpu07", 28028)),
-        ("gpu07:3000", ("gpu07", 3000)),
-        ("[fe80::1]:99", ("fe80::1", 99)),
-        ("fe80::1", ("fe80::1", 28028)),
-    ],
-)
+@examples("given", "place")
 def test_a_place_is_a_host_with_or_without_its_port(given: str, place: tuple[str, int]) -> None:
     assert place_of(given) == place
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tests.evidence.filled import node_of
+from tests.tables import examples
 from topodiag.checks.nic.errors import NicPortErrors
 from topodiag.checks.nic.rate import NicPortSlow
 from topodiag.checks.nic.state import NicPortDown
@@ -89,19 +90,7 @@ def test_lspci_alone_shows_an_adapter_with_half_of_its_lanes() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("lines", "severity", "word"),
-    [
-        (("mlx5_core 0000:5c:00.0: mlx5_pcie_event:299:(pid 2): Detected insufficient power on the PCIe slot (27W).",),
-         Severity.WARNING, "power"),
-        (("mlx5_core 0000:9c:00.0: poll_health:739:(pid 0): device's health compromised - reached miss count",),
-         Severity.ERROR, "firmware"),
-        (("mlx5_core 0000:0c:00.0 eth0: TX timeout detected",), Severity.ERROR, "does not send"),
-        (("mlx5_core 0000:9c:00.0 ib0: Link down", "mlx5_core 0000:9c:00.0 ib0: Link up") * 3, Severity.WARNING,
-         "came back"),
-        (("mlx5_core 0000:9c:00.0 ib0: Link up",) * 4, Severity.WARNING, "came up 3 times more"),
-    ],
-)  # fmt: skip
+@examples("lines", "severity", "word")
 def test_the_kernel_log_alone_shows_what_an_adapter_suffers(
     lines: tuple[str, ...], severity: Severity, word: str
 ) -> None:

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from tests.tables import examples
 from topodiag.cost.alpha_beta import BYTES_PER_US, Link
 from topodiag.cost.collectives import (
     ALGORITHMS,
@@ -196,15 +197,7 @@ def test_one_rank_takes_no_time() -> None:
     assert price("all_reduce", Spread(1, 1, Link(1, 1), Link(1, 1)), 1e9).time_us == 0
 
 
-@pytest.mark.parametrize(
-    ("collective", "algorithm", "ranks", "why"),
-    [
-        ("all_reduc", "ring", 8, "there are all_reduce"),
-        ("all_to_all", "ring", 8, "it has direct"),
-        ("all_reduce", "halving_doubling", 6, "power of two"),
-        ("all_reduce", "ring", 0, "it takes 1 to"),
-    ],
-)
+@examples("collective", "algorithm", "ranks", "why")
 def test_what_is_not_modelled_says_what_is(collective: str, algorithm: str, ranks: int, why: str) -> None:
     with pytest.raises(NotModelledError, match=why):
         shape(collective, algorithm, ranks)

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.tables import examples
 from topodiag.app.model import machine_of_links
 from topodiag.cost import memory, traffic
 from topodiag.cost.alpha_beta import Link
@@ -186,33 +187,13 @@ def test_the_groups_of_a_dimension_share_out_the_ranks(order: list[str], sizes: 
         assert seen == list(range(layout.world))
 
 
-@pytest.mark.parametrize(
-    ("sizes", "why"),
-    [
-        ({"tp": 3}, "does not divide 64 GPUs"),
-        ({"tp": 8, "dp": 4}, "= 32, not the 64 GPUs"),
-        ({"tp": 8, "ep": 16}, "does not divide cp x dp = 8"),
-    ],
-)
+@examples("sizes", "why")
 def test_sizes_that_do_not_multiply_are_refused(sizes: dict[str, int], why: str) -> None:
     with pytest.raises(ModelError, match=why):
         fitted_layout(NODES, sizes, ("tp", "cp", "dp", "pp"))
 
 
-@pytest.mark.parametrize(
-    ("changes", "layout", "why"),
-    [
-        ({"global_batch": 63}, Layout(tp=8, dp=8), "--global-batch 63 is no multiple"),
-        ({"layers": 81}, Layout(tp=8, pp=2, dp=4), "--layers 81"),
-        ({"sequence": 4097}, Layout(tp=8, cp=2, dp=4), "--seq 4097"),
-        ({}, Layout(tp=8, ep=8, dp=8), "without experts"),
-        ({"experts": 8, "top_k": 9}, Layout(tp=8, dp=8), "--top-k 9 of 8"),
-        ({"chunks": 2}, Layout(tp=8, dp=8), "without a pipeline"),
-        ({"active_parameters": 71e9}, Layout(tp=8, dp=8), "more than --params"),
-        ({"shard": 3}, Layout(tp=8, dp=8), "a shard group of 3"),
-        ({"shard": 4, "experts": 8}, Layout(ep=8, dp=64), "--shard 4 is no multiple of ep = 8"),
-    ],
-)
+@examples("changes", "layout", "why")
 def test_what_does_not_divide_is_refused(changes: dict[str, object], layout: Layout, why: str) -> None:
     with pytest.raises(ModelError, match=why):
         price_training(replace(WORK, **changes), layout, NODES)  # type: ignore[arg-type]

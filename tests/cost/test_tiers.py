@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.tables import examples
 from topodiag.cost.questions import spread_over
 from topodiag.cost.tiers import LackingError, UnknownSystemError, find_system, known, machine, with_spine
 from topodiag.hardware import catalog
@@ -12,18 +13,7 @@ ALONE = ("gh200-single-superchip",)
 """One GPU per node, and no NIC in the datasheet: nothing joins it to anything."""
 
 
-@pytest.mark.parametrize(
-    ("typed", "name"),
-    [
-        ("dgx-h100", "DGX H100"),
-        ("DGX H100", "DGX H100"),
-        ("dgxh100", "DGX H100"),
-        ("p5", "p5.48xlarge"),
-        ("gb200-nvl72", "GB200 NVL72 compute tray"),
-        ("hgx-h100-4", "HGX H100/H200 4-GPU"),
-        ("nd96isr_h100_v5", "ND96isr_H100_v5"),
-    ],
-)
+@examples("typed", "name")
 def test_a_system_is_found_by_what_people_type(typed: str, name: str) -> None:
     assert find_system(typed).name == name
 

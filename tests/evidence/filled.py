@@ -5,11 +5,26 @@ from __future__ import annotations
 from typing import Any
 
 from topodiag.evidence import registry
+from topodiag.evidence.assemble import assemble
 from topodiag.evidence.draft import Entity, NodeDraft
 from topodiag.evidence.intake.bundle import Evidence
 from topodiag.evidence.intake.reader import read_node
-from topodiag.evidence.interface import Blob, Parsed
+from topodiag.evidence.interface import Blob, Parsed, Source
 from topodiag.model.node import Node
+
+
+def draft_by(source: Source[Any], blob: Blob, sample: int = 0) -> NodeDraft:
+    """The draft that a source alone fills from a text."""
+    draft = NodeDraft()
+    draft.trust, draft.sample = source.trust, sample
+    source.fill(blob, source.parse(blob), draft)
+    return draft
+
+
+def node_by(source: Source[Any], blob: Blob) -> Node:
+    """The node that a source alone shows in a text that it recognises."""
+    assert source.recognises(blob.text)
+    return assemble(draft_by(source, blob), "n")
 
 
 def read(kind: str, text: str | bytes, name: str = "evidence.txt") -> tuple[NodeDraft, Parsed[Any]]:

@@ -2,35 +2,14 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from topodiag.evidence.assignments import Scope, assigned, stated_in
+from tests.tables import examples
+from topodiag.evidence.assignments import Scope, assigned, commanded_in, stated_in
 
 
-@pytest.mark.parametrize(
-    ("line", "found"),
-    [
-        ("mpirun -np 8 -x PATH -x NCCL_PROTO=LL ./all_reduce_perf", [("NCCL_PROTO", "LL")]),
-        ("mpiexec -genv NCCL_IB_DISABLE 1 -n 4 ./a", [("NCCL_IB_DISABLE", "1")]),
-        ("+ export NCCL_P2P_DISABLE=1", [("NCCL_P2P_DISABLE", "1")]),
-        ('export NCCL_IB_HCA="mlx5_0,mlx5_1"', [("NCCL_IB_HCA", "mlx5_0,mlx5_1")]),
-        ("srun --export=ALL,NCCL_NET=Socket,NCCL_DEBUG=INFO ./a", [("NCCL_NET", "Socket"), ("NCCL_DEBUG", "INFO")]),
-        ("docker run -e NCCL_IB_HCA=mlx5_0,mlx5_1 image", [("NCCL_IB_HCA", "mlx5_0,mlx5_1")]),
-        ("setenv NCCL_ALGO Ring", [("NCCL_ALGO", "Ring")]),
-        ('os.environ["NCCL_SHM_DISABLE"] = "1"', [("NCCL_SHM_DISABLE", "1")]),
-        ("    NCCL_SOCKET_IFNAME: eth0", [("NCCL_SOCKET_IFNAME", "eth0")]),
-        ('  "NCCL_NET": "Socket",', [("NCCL_NET", "Socket")]),
-        ("unset NCCL_PROTO NCCL_ALGO", [("NCCL_PROTO", ""), ("NCCL_ALGO", "")]),
-        ("NCCL_P2P_LEVEL=LOC torchrun train.py", [("NCCL_P2P_LEVEL", "LOC")]),
-        ("#SBATCH --export=ALL,NCCL_NET=Socket", [("NCCL_NET", "Socket")]),
-        ("# export NCCL_IB_DISABLE=1", []),
-        ("echo $NCCL_NET", []),
-        ("unset what NCCL needs", []),
-        ("the log says: set NCCL_DEBUG to INFO", []),
-    ],
-)
+@examples("line", "found")
 def test_a_line_sets_what_it_names(line: str, found: list[tuple[str, str]]) -> None:
     assert list(assigned(line)) == found
 
@@ -45,25 +24,23 @@ def test_no_line_raises(line: str, above: str) -> None:
     assert all(name for name, _ in assigned(line, above))
 
 
-@pytest.mark.parametrize(
-    ("line", "found"),
-    [
-        ("+ export NCCL_NET=Socket", (Scope.SHELL, "", [("NCCL_NET", "Socket")])),
-        ("[1,0]<stderr>: ++ export NCCL_NET=Socket", (Scope.SHELL, "", [("NCCL_NET", "Socket")])),
-        ("0: + unset NCCL_NET", (Scope.SHELL, "", [("NCCL_NET", "")])),
-        ("export NCCL_NET=Socket", (Scope.DUMP, "", [("NCCL_NET", "Socket")])),
-        ("NCCL_NET=Socket", (Scope.DUMP, "", [("NCCL_NET", "Socket")])),
-        ("user@node1:~$ NCCL_NET=Socket torchrun a.py", (Scope.RUN, "torchrun", [("NCCL_NET", "Socket")])),
-        ("+ /opt/ompi/bin/mpirun -x NCCL_NET=Socket ./a", (Scope.RUN, "mpirun", [("NCCL_NET", "Socket")])),
-        ("+ srun ./a", (Scope.RUN, "srun", [])),
-        ("+ echo NCCL_NET=Socket", (Scope.ECHO, "", [("NCCL_NET", "Socket")])),
-        ("# export NCCL_NET=Socket", None),
-        ("0: # export NCCL_NET=Socket", None),
-        ("If it hangs, set NCCL_NET=Socket and try again", None),
-        ("hint: NCCL_P2P_DISABLE=1 may help", None),
-        ("+ NCCL_NET=Socket", None),
-        ("srun: error: gpu1: task 0: Exited with exit code 1", None),
-    ],
-)
-def test_of_a_jobs_output_only_commands_and_dumps_set_something(line: str, found: object) -> None:
+@examples("line", "found")
+def test_of_a_jobs_output_only_commands_and_dumps_set_something(
+    line: str, found: tuple[Scope, str, list[tuple[str, ...]]] | None
+) -> None:
     assert stated_in(line) == found
+
+
+@examples("line")
+def test_a_line_of_a_benchmark_that_prints_or_advises_sets_nothing(line: str) -> None:
+    assert not list(commanded_in(line))
+
+
+@examples("line")
+def test_commands_of_any_form_above_a_table_count(line: str) -> None:
+    assert list(commanded_in(line)) == [("NCCL_NET", "Socket")]
+
+
+def test_a_pair_of_kubernetes_in_a_file_sets_what_it_names() -> None:
+    assert stated_in('      value: "Socket"', "    - name: NCCL_NET") == (Scope.DUMP, "", [("NCCL_NET", "Socket")])
+    assert stated_in('      value: "Socket"', "    - name: trainer") is None

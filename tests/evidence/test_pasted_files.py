@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.evidence.filled import node_of
+from tests.tables import examples
 from topodiag.evidence.pasted_files import shown_files
 from topodiag.model.topics import Topic
 
@@ -75,15 +76,7 @@ def test_a_paste_is_a_part_so_what_it_does_not_show_may_be_there() -> None:
     assert not made.told & {Topic.RDMA_DEVICES, Topic.GPUS, Topic.OS}
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "see /sys/class/infiniband for the devices\n",
-        "h:1:2 [0] NCCL INFO NET/IB: open /sys/class/infiniband failed\n",
-        "echo 1 > /proc/sys/kernel/numa_balancing\n",
-        "$ cat /sys/class/net/*/mtu\n9000\n",
-    ],
-)
+@examples("text")
 def test_a_mention_of_a_file_shows_nothing(text: str) -> None:
     assert shown(text) == []
 

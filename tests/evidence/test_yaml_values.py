@@ -9,6 +9,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.tables import examples
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.yaml_values import FREE_VALUES, load_yaml
 from topodiag.model.errors import InputError
@@ -82,18 +83,7 @@ def test_a_number_of_thousands_of_digits_in_json_is_no_number() -> None:
     assert loaded(f'{{"a": {"9" * 5000}, "b": 1e999, "c": NaN}}') == {"a": None, "b": None, "c": None}
 
 
-@pytest.mark.parametrize(
-    ("text", "says"),
-    [
-        ("a: !!python/object/apply:os.system ['x']", "has a tag"),
-        ("a: !!timestamp 2001-99-99", "has a tag"),
-        ("? [a]\n: b\n", "for a key"),
-        ("a: *nobody\n", "'nobody'"),
-        ("[" * 60, "nested too deeply"),
-        ("a: {<<: 3}\n", "merges what is no mapping"),
-        ("a: [1\n", "is no YAML"),
-    ],
-)
+@examples("text", "says")
 def test_what_is_not_plain_is_one_clear_line(text: str, says: str) -> None:
     assert says in refused(text)
 

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.expect.measured_runs import run
+from tests.tables import examples
 from topodiag.expect.expect import expected
 from topodiag.expect.hypotheses import Evidence, explain
 from topodiag.expect.verdict import verdict_of
@@ -22,15 +23,7 @@ def causes(collective: str, ranks: int, busbw: float, system: str, nodes: int, *
     return explain(measured, made, verdict_of(measured, made.expectation, made.why), **known).causes
 
 
-@pytest.mark.parametrize(
-    ("collective", "ranks", "nodes", "busbw", "cause"),
-    [
-        ("all_reduce", 32, 4, 342, "1 of 8 NICs not used"),
-        ("all_gather", 32, 4, 48, "one NIC of 8 carries all"),
-        ("all_reduce", 8, 1, 366, "NVLS off"),
-        ("all_reduce", 8, 1, 289, "6 of 18 NVLinks of one GPU down"),
-    ],
-)
+@examples("collective", "ranks", "nodes", "busbw", "cause")
 def test_the_cause_whose_figure_was_measured_comes_first(
     collective: str, ranks: int, nodes: int, busbw: float, cause: str
 ) -> None:

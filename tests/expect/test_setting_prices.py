@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.expect.measured_runs import run
+from tests.tables import examples
 from topodiag.expect.expect import expected
 from topodiag.expect.hypotheses import explain
 from topodiag.expect.setting_prices import setting_prices
@@ -19,15 +20,7 @@ def prices(busbw: float, nodes: int, **env: str) -> tuple[SettingPrice, ...]:
     return setting_prices(measured, made, explain(measured, made, verdict).causes)
 
 
-@pytest.mark.parametrize(
-    ("busbw", "nodes", "env"),
-    [
-        (2.3, 2, {"NCCL_IB_DISABLE": "1"}),
-        (2.3, 2, {"NCCL_NET": "Socket"}),
-        (30.0, 1, {"NCCL_P2P_DISABLE": "1"}),
-        (20.0, 2, {"NCCL_PROTO": "LL"}),
-    ],
-)
+@examples("busbw", "nodes", "env")
 def test_a_setting_that_does_it_has_a_price(busbw: float, nodes: int, env: dict[str, str]) -> None:
     (found,) = prices(busbw, nodes, NCCL_DEBUG="INFO", **env)
     assert (found.name, found.value) == next(iter(env.items()))

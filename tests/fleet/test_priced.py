@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from tests.checks.nodes import hgx_h100, links, read, with_gpu
+from tests.tables import examples
 from topodiag.checks.registry import Subject
 from topodiag.checks.run import run
 from topodiag.fleet.compare import compared
@@ -118,21 +119,7 @@ def test_a_card_that_needs_less_than_its_link_loses_only_what_it_needs() -> None
     assert price_of("pci", "width", [("mlx5_0", "8", "16")], plain()).gbs == 24.0
 
 
-@pytest.mark.parametrize(
-    ("family", "key", "difference", "why_not"),
-    [
-        ("acs", "redirects peers", ("0000:01:00.0", "yes", "no"), "talk at the same time"),
-        ("mtu", "MTU", ("mlx5_0/1", "2048", "4096"), "the links are as wide"),
-        ("pairing", "nearest network cards", ("gpu0", "mlx5_3 over PIX", "mlx5_0 over PIX"), "of the same width"),
-        ("host settings", "NUMA balancing", ("", "yes", "no"), "no link is narrower"),
-        ("pci", "width", ("0000:16:00.0", "8", "16"), "the speed of the link does not show"),
-        ("pci", "width", ("gpu0", "8", "16 or 4"), "the speed of the link does not show"),
-        ("pci", "width", ("gpu0", "16", "8"), "no less than its peers"),
-        ("pci", "width", ("gpu0", "9" * 400, "16"), "the speed of the link does not show"),
-        ("nvlink", "links", ("gpu0", "all links are inactive", "18 active"), "how many links carry data"),
-        ("peer access", "read", ("gpu0", "NS GPU1-7", "OK GPU1-7"), "depends on which GPUs talk"),
-    ],
-)
+@examples("family", "key", "difference", "why_not")
 def test_what_topology_cannot_price_says_why(
     family: str, key: str, difference: tuple[str, str, str], why_not: str
 ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.tables import examples
 from topodiag.hardware.amd import XGMI_LANES, amd_gpu_by_name, amd_gpus
 
 PRODUCTS = ("MI50", "MI60", "MI100", "MI210", "MI250", "MI250X", "MI300A", "MI300X", "MI325X", "MI350X", "MI355X")
@@ -27,34 +28,21 @@ def test_a_figure_has_its_source_and_fits_the_others() -> None:
         assert list(gpu.partitions.values()) == sorted(gpu.partitions.values())
 
 
-@pytest.mark.parametrize(
-    ("name", "dies", "links"), [("MI250X", 2, 7), ("MI300X", 1, 7), ("MI210", 1, 3), ("MI100", 1, 3)]
-)
+@examples("name", "dies", "links")
 def test_cards_of_two_dies_show_two_devices(name: str, dies: int, links: int) -> None:
     found = amd_gpu_by_name(name)
     assert found is not None
     assert (found.dies, found.links) == (dies, links)
 
 
-@pytest.mark.parametrize(
-    ("name", "modes"),
-    [
-        ("MI300X", {"SPX": 1, "DPX": 2, "QPX": 4, "CPX": 8}),
-        ("MI325X", {"SPX": 1, "DPX": 2, "QPX": 4, "CPX": 8}),
-        ("MI355X", {"SPX": 1, "DPX": 2, "QPX": 4, "CPX": 8}),
-        ("MI300A", {"SPX": 1, "TPX": 3, "CPX": 6}),
-        ("MI250X", {}),
-    ],
-)
+@examples("name", "modes")
 def test_partitions_are_those_that_the_driver_allows(name: str, modes: dict[str, int]) -> None:
     found = amd_gpu_by_name(name)
     assert found is not None
     assert dict(found.partitions) == modes
 
 
-@pytest.mark.parametrize(
-    ("name", "gt_s"), [("MI60", 25.0), ("MI100", 23.0), ("MI250X", 25.0), ("MI300X", 32.0), ("MI350X", 38.4)]
-)
+@examples("name", "gt_s")
 def test_a_line_rate_is_sixteen_lanes_of_its_transfers(name: str, gt_s: float) -> None:
     found = amd_gpu_by_name(name)
     assert found is not None

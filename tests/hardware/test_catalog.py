@@ -10,93 +10,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.tables import examples
 from topodiag.hardware import catalog
 from topodiag.hardware.specs import GpuSpec
 
 CORPUS = Path(__file__).resolve().parents[3] / "shared" / "corpus"
 
 
-@pytest.mark.parametrize(
-    ("text", "name", "links"),
-    [
-        ("NVIDIA H100 80GB HBM3", "H100 80GB HBM3", 18),
-        ("NVIDIA H100", "H100", 18),
-        ("NVIDIA H100 PCIe", "H100 PCIe", 12),
-        ("NVIDIA H100 NVL", "H100 NVL", 12),
-        ("NVIDIA H200", "H200", 18),
-        ("NVIDIA H200 NVL", "H200 NVL", 18),
-        ("NVIDIA H20", "H20", 18),
-        ("NVIDIA H20-3e", "H20-3e", 18),
-        ("NVIDIA H800", "H800", 8),
-        ("NVIDIA H800 PCIe", "H800 PCIe", 8),
-        ("NVIDIA GH200 480GB", "GH200 96GB", 18),
-        ("NVIDIA GH200 144G HBM3e", "GH200 144GB HBM3e", 18),
-        ("NVIDIA GB200", "GB200", 18),
-        ("NVIDIA GB300", "GB300", 18),
-        ("NVIDIA B200", "B200", 18),
-        ("NVIDIA B300 SXM6 AC", "B300", 18),
-        ("NVIDIA GB10", "GB10", 0),
-        ("NVIDIA A100-SXM4-40GB", "A100-SXM4-40GB", 12),
-        ("A100-SXM4-80GB", "A100-SXM4-80GB", 12),
-        ("NVIDIA A100-SXM-64GB", "A100-SXM-64GB", 12),
-        ("NVIDIA A100-PCIE-40GB", "A100-PCIE-40GB", 12),
-        ("NVIDIA A100 80GB PCIe", "A100 80GB PCIe", 12),
-        ("NVIDIA A800-SXM4-80GB", "A800-SXM4-80GB", 8),
-        ("NVIDIA A800 80GB PCIe LC", "A800 80GB PCIe", 8),
-        ("Tesla V100-SXM2-16GB", "V100-SXM2-16GB", 6),
-        ("Tesla V100-SXM2-32GB", "V100-SXM2-32GB", 6),
-        ("Tesla V100-SXM3-32GB", "V100-SXM3-32GB", 6),
-        ("Tesla V100-PCIE-16GB", "V100-PCIE-16GB", 0),
-        ("Tesla V100S-PCIE-32GB", "V100S-PCIE-32GB", 0),
-        ("Tesla P100-SXM2-16GB", "P100-SXM2-16GB", 4),
-        ("Tesla P100-PCIE-16GB", "P100-PCIE-16GB", 0),
-        ("Tesla T4", "T4", 0),
-        ("NVIDIA A2", "A2", 0),
-        ("NVIDIA A10", "A10", 0),
-        ("NVIDIA A10G", "A10G", 0),
-        ("NVIDIA A30", "A30", 4),
-        ("NVIDIA A40", "A40", 4),
-        ("NVIDIA L4", "L4", 0),
-        ("NVIDIA L40", "L40", 0),
-        ("NVIDIA L40S", "L40S", 0),
-        ("NVIDIA RTX A6000", "RTX A6000", 4),
-        ("NVIDIA RTX A5000", "RTX A5000", 4),
-        ("NVIDIA RTX 6000 Ada Generation", "RTX 6000 Ada Generation", 0),
-        ("NVIDIA RTX PRO 6000 Blackwell Server Edition", "RTX PRO 6000 Blackwell Server", 0),
-        ("NVIDIA RTX PRO 6000 Blackwell Workstation Edition", "RTX PRO 6000 Blackwell Workstation", 0),
-        ("NVIDIA RTX PRO 6000 Blackwell Max-Q Workstation Edition", "RTX PRO 6000 Blackwell Max-Q", 0),
-        ("NVIDIA GeForce RTX 3090", "RTX 3090", 4),
-        ("NVIDIA GeForce RTX 4090", "RTX 4090", 0),
-        ("NVIDIA GeForce RTX 4090 D", "RTX 4090 D", 0),
-        ("NVIDIA GeForce RTX 5090", "RTX 5090", 0),
-        ("GeForce RTX 2080 Ti", "RTX 2080 Ti", 2),
-        ("Quadro RTX 8000", "Quadro RTX 8000", 2),
-    ],
-)
+@examples("text", "name", "links")
 def test_product_names_of_nvml_lead_to_their_datasheet(text: str, name: str, links: int) -> None:
     gpu = catalog.gpu_by_name(text)
     assert gpu is not None
     assert (gpu.name, gpu.nvlinks) == (name, links)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "GRID A100-7-40C",
-        "GRID V100DX-32Q",
-        "NVIDIA A40-48Q",
-        "NVIDIA A10-24Q",
-        "NVIDIA L40S-48Q",
-        "NVIDIA H100XM-80C",
-        "NVIDIA H20 NVL16",
-        "NVIDIA GeForce RTX 3080 Laptop GPU",
-        "NVIDIA RTX A5000 Laptop GPU",
-        "NVIDIA GeForce ...",
-        "NVIDIA",
-        "AMD Instinct MI300X",
-        "",
-    ],
-)
+@examples("text")
 def test_virtual_and_unknown_gpus_have_no_datasheet(text: str) -> None:
     assert catalog.gpu_by_name(text) is None
 
@@ -133,16 +61,7 @@ def test_a_single_grace_hopper_may_show_no_nvlink_at_all() -> None:
     assert gpu.bridged
 
 
-@pytest.mark.parametrize(
-    ("device", "name"),
-    [
-        (0x2330, "H100 80GB HBM3"),
-        (0x20B2, "A100-SXM4-80GB"),
-        (0x1DB1, "V100-SXM2-16GB"),
-        (0x26B9, "L40S"),
-        (0x2941, "GB200"),
-    ],
-)
+@examples("device", "name")
 def test_pci_device_ids_lead_to_the_same_datasheets(device: int, name: str) -> None:
     gpu = catalog.gpu_by_pci_device(device)
     assert gpu is not None
@@ -153,19 +72,7 @@ def test_an_nvswitch_is_no_gpu() -> None:
     assert catalog.gpu_by_pci_device(0x22A3) is None
 
 
-@pytest.mark.parametrize(
-    ("hca_type", "name", "rate"),
-    [
-        ("MT4115", "ConnectX-4", 100),
-        ("MT4119", "ConnectX-5", 100),
-        ("MT4123", "ConnectX-6", 200),
-        ("MT4125", "ConnectX-6 Dx", 200),
-        ("MT4129", "ConnectX-7", 400),
-        ("mt4131\n", "ConnectX-8", 800),
-        ("MT41686", "BlueField-2", 200),
-        ("MT41692", "BlueField-3", 400),
-    ],
-)
+@examples("hca_type", "name", "rate")
 def test_an_hca_type_is_the_pci_device_id_in_decimal(hca_type: str, name: str, rate: float) -> None:
     nic = catalog.nic_by_hca_type(hca_type)
     assert nic is not None
@@ -198,19 +105,7 @@ def test_unknown_nics_are_none() -> None:
     assert catalog.nic_by_hca_type("hfi1") is None
 
 
-@pytest.mark.parametrize(
-    ("text", "name"),
-    [
-        ("DGXA100 920-23687-2531-001", "DGX A100"),
-        ("NVIDIA DGX H100", "DGX H100"),
-        ("DGX-1 with V100-32", "DGX-1 (V100)"),
-        ("p5.48xlarge", "p5.48xlarge"),
-        ("p5en.48xlarge", "p5en.48xlarge"),
-        ("Standard_ND96isr_H100_v5", "ND96isr_H100_v5"),
-        ("a3-megagpu-8g", "a3-megagpu-8g"),
-        ("BM.GPU.H100.8", "BM.GPU.H100.8"),
-    ],
-)
+@examples("text", "name")
 def test_product_names_and_instance_types_lead_to_their_machine(text: str, name: str) -> None:
     system = catalog.system_by_product(text)
     assert system is not None
@@ -267,9 +162,7 @@ def test_no_machine_has_seven_gpus() -> None:
     assert names("H100 80GB HBM3", 7) == []
 
 
-@pytest.mark.parametrize(
-    ("gen", "width", "gbs"), [(3, 16, 12), (4, 16, 24), (5, 16, 48), (6, 16, 96), (4, 8, 12), (3, 8, 6), (1, 16, 3)]
-)
+@examples("gen", "width", "gbs")
 def test_nccl_reckons_a_pcie_link_by_lanes(gen: int, width: int, gbs: float) -> None:
     assert catalog.pcie_nccl_gbs(gen, width) == gbs
 
@@ -284,48 +177,19 @@ def test_no_such_pcie_link_has_no_bandwidth(gen: int, width: int) -> None:
     assert catalog.pcie_line_gbs(gen, width) is None
 
 
-@pytest.mark.parametrize(
-    ("sm", "gbs"),
-    [(60, 18), (70, 20), (75, 20), (80, 20), (86, 12), (89, 20), (90, 20.6), (100, 40.1), (103, 40.1), (120, 40.1)],
-)
+@examples("sm", "gbs")
 def test_nccl_reckons_an_nvlink_by_compute_capability(sm: int, gbs: float) -> None:
     assert catalog.nvlink_nccl_gbs(sm) == gbs
 
 
-@pytest.mark.parametrize(
-    ("arch", "vendor", "family", "model", "gbs"),
-    [
-        ("x86_64", "GenuineIntel", 6, 0x4F, 6),
-        ("x86_64", "GenuineIntel", 6, 0x55, 10),
-        ("x86_64", "GenuineIntel", 6, 0x6A, 10),
-        ("x86_64", "GenuineIntel", 6, 0x8F, 22),
-        ("x86_64", "GenuineIntel", 6, 0xCF, 40),
-        ("x86_64", "AuthenticAMD", 25, 17, 16),
-        ("x86_64", "AuthenticAMD", None, None, 16),
-        ("x86_64", "  Shanghai  ", 7, 0x5B, 9),
-        ("x86_64", "CentaurHauls", 7, 0x3B, 6),
-        ("aarch64", "", None, None, 6),
-        ("arm64", None, None, None, 6),
-        ("ppc64le", None, None, None, 32),
-    ],
-)
+@examples("arch", "vendor", "family", "model", "gbs")
 def test_nccl_reckons_the_processor_interconnect_by_model(
     arch: str, vendor: str | None, family: int | None, model: int | None, gbs: float
 ) -> None:
     assert catalog.smp_gbs(arch, vendor, family, model) == gbs
 
 
-@pytest.mark.parametrize(
-    ("arch", "vendor", "family", "model"),
-    [
-        ("", "", 0, 0),
-        ("riscv64", None, None, None),
-        ("x86_64", None, None, None),
-        ("x86_64", "HygonGenuine", 24, 1),
-        ("x86_64", "GenuineIntel", 6, None),
-        ("x86_64", "GenuineIntel", 0, 0),
-    ],
-)
+@examples("arch", "vendor", "family", "model")
 def test_an_unknown_processor_bounds_nothing(
     arch: str, vendor: str | None, family: int | None, model: int | None
 ) -> None:

@@ -2,28 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
-
+from tests.tables import examples
 from topodiag.hardware import catalog
 from topodiag.hardware.compute import PRECISIONS, _rows, peak
 
 
-@pytest.mark.parametrize(
-    ("gpu", "precision", "tflops"),
-    [
-        ("NVIDIA H100 80GB HBM3", "bf16", 989.4),
-        ("NVIDIA H100 PCIe", "bf16", 756),
-        ("NVIDIA A100-SXM4-80GB", "bf16", 312),
-        ("NVIDIA B200", "fp8", 4500),
-        ("NVIDIA L40S", "bf16", 362.05),
-        ("NVIDIA H200 NVL", "fp8", 1670.5),
-        ("NVIDIA GB200", "bf16", 2500),
-        ("NVIDIA A40", "bf16", 149.7),
-        ("NVIDIA GeForce RTX 4090", "bf16", 165.2),
-        ("Tesla V100S-PCIE-32GB", "fp16", 130),
-        ("Tesla V100-PCIE-32GB", "fp16", 112),
-    ],
-)
+@examples("gpu", "precision", "tflops")
 def test_peaks_are_dense(gpu: str, precision: str, tflops: float) -> None:
     spec = catalog.gpu_by_name(gpu)
     assert spec is not None

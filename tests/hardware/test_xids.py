@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.tables import examples
 from topodiag.hardware import xids
 
 FAMILIES = {
@@ -22,12 +23,7 @@ def test_an_entry_of_the_catalogue_is_complete(entry: xids.Xid) -> None:
     assert entry.means[0].islower() or entry.means.split()[0].isupper()
 
 
-@pytest.mark.parametrize(
-    ("code", "family"),
-    [(79, "lost"), (48, "memory"), (63, "memory"), (94, "memory"), (140, "memory"), (171, "memory"), (74, "nvlink"),
-     (149, "nvlink"), (119, "firmware"), (62, "firmware"), (109, "firmware"), (158, "firmware"), (31, "program"),
-     (154, "recovery")],
-)  # fmt: skip
+@examples("code", "family")
 def test_the_numbers_that_the_checks_name_are_in_their_families(code: int, family: str) -> None:
     found = xids.xid(code)
     assert found is not None
@@ -41,19 +37,7 @@ def test_what_a_program_causes_is_no_more_than_info(code: int) -> None:
     assert found.severity == "info"
 
 
-@pytest.mark.parametrize(
-    ("code", "text", "unit", "link", "severity"),
-    [
-        (145, "RLW_REMAP Fatal XC0 i0 Link 07 (0x00000004 0x00000040 0x00000000)", "RLW_REMAP", 7, "error"),
-        (145, "RLW_REMAP Nonfatal XC0 i0 Link 07 (0x00000004 0x00000100 0x00000000)", "RLW_REMAP", 7, "info"),
-        (145, "RLW_REMAP Nonfatal XC0 i0 Link 02 (0x00000004 0x00000001 0x00000000)", "RLW_REMAP", 2, "warning"),
-        (146, "TLW_RX/TLW_RX_PIPE1 Nonfatal XC0 i0 Link 11 (0x0000000b 0x00000004 0x0)", "TLW_RX", 11, "error"),
-        (149, "NETIR_LINK_EVT Fatal XC0 i0 Link 08 (0x004505c6 0x00000000 0x00000000)", "NETIR_LINK_EVT", 8, "error"),
-        (149, "NETIR_BER_EVENT Nonfatal XC0 i0 Link 08 (0x00000013 0x00000001)", "NETIR_BER_EVENT", 8, "warning"),
-        (150, "MSE_WATCHDOG Fatal XC0 i0 Link -1 (0x00000000 0x00000000)", "MSE_WATCHDOG", None, "error"),
-        (144, "SAW_MVB Fatal XC0 i0 Link 00", "SAW_MVB", 0, "error"),
-    ],
-)
+@examples("code", "text", "unit", "link", "severity")
 def test_nvlink_errors_of_blackwell_are_decoded_by_unit_and_status_word(
     code: int, text: str, unit: str, link: int | None, severity: str
 ) -> None:

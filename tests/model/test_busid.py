@@ -4,21 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.tables import examples
 from topodiag.model.busid import NVSWITCH_BUS_ID, normalise_bus_id, slot_of
 
 
-@pytest.mark.parametrize(
-    ("written", "meant"),
-    [
-        ("00000000:1B:00.0", "0000:1b:00.0"),
-        ("0000:1b:00.0", "0000:1b:00.0"),
-        ("1b:00.0", "0000:1b:00.0"),
-        ("PCI:0000:1b:00", "0000:1b:00.0"),
-        ("00000008:01:00.0", "0008:01:00.0"),
-        ("10000:e1:00.0", "10000:e1:00.0"),
-        (" 0000:1B:00.0\n", "0000:1b:00.0"),
-    ],
-)
+@examples("written", "meant")
 def test_every_spelling_means_one_function(written: str, meant: str) -> None:
     assert normalise_bus_id(written) == meant
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.tables import examples
 from topodiag.model.bench import BenchDevice, BenchRun
 from topodiag.model.devices import Gpu, PciDevice
 from topodiag.model.maker import dialect_of, maker_named, makers_of, run_maker
@@ -19,15 +20,7 @@ def function(bus_id: str, vendor: int, code: int) -> dict[str, PciDevice]:
     return {bus_id: PciDevice(bus_id, class_code=Fact(code), vendor=Fact(vendor))}
 
 
-@pytest.mark.parametrize(
-    ("name", "maker"),
-    [
-        ("AMD Instinct MI300X", Maker.AMD),
-        ("AMD Radeon Graphics", Maker.AMD),
-        ("NVIDIA H100 80GB HBM3", Maker.NVIDIA),
-        ("Graphics Device", None),
-    ],
-)
+@examples("name", "maker")
 def test_a_product_names_its_maker(name: str, maker: Maker | None) -> None:
     assert maker_named(name) is maker
 

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.tables import examples
 from topodiag.evidence.nccl_xml.lexer import RULES
 from topodiag.model import nccl_versions as versions
 from topodiag.model.nccl_features import STILL, Feature, has
@@ -130,15 +131,6 @@ def test_versions_of_logs_need_not_be_known_to_have_a_feature() -> None:
     assert not text_has("unknown", Feature.LAZY_CONNECTIONS)
 
 
-@pytest.mark.parametrize(
-    ("printed", "number"),
-    [
-        ("2.21.5+cuda12.4", "2.21.5"),
-        ("2.4.7+cudaCUDA_MAJOR.CUDA_MINOR", "2.4.7"),
-        ("2.21.5-HEAD:d7b4b47", "2.21.5"),
-        ("2.21.5", "2.21.5"),
-        ("unknown", "unknown"),
-    ],
-)
+@examples("printed", "number")
 def test_a_version_is_a_number_without_what_it_was_built_for(printed: str, number: str) -> None:
     assert number_of(printed) == number

@@ -1,9 +1,9 @@
 """Path types and widths by NCCL's definitions."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.tables import examples
 from topodiag.model.links import Link, LinkKind, Path, PathType
 from topodiag.model.paths import edges_of_ways, nic_paths, paths_from, way_of
 from topodiag.model.provenance import Fact
@@ -37,17 +37,7 @@ TWO_SOCKETS = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("to", "kind"),
-    [
-        ("gpu:0", PathType.LOC),
-        ("gpu:1", PathType.PIX),
-        ("nic:mlx5_0", PathType.PIX),
-        ("gpu:2", PathType.PXB),
-        ("gpu:3", PathType.PHB),
-        ("gpu:4", PathType.SYS),
-    ],
-)
+@examples("to", "kind")
 def test_a_path_is_as_good_as_its_worst_hop(to: str, kind: PathType) -> None:
     assert paths_from("gpu:0", edges_of_ways(map(way_of, TWO_SOCKETS)))[to].type is kind
 

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.tables import examples
 from topodiag.nccl.numbers import bus_id, c_float, c_hex, c_int, c_long, single, spell_bus_id, wrap32
 
 
@@ -39,26 +40,12 @@ def test_an_int_wraps_at_32_bits() -> None:
     assert wrap32(2147483647 + 1) == -(1 << 31)
 
 
-@pytest.mark.parametrize(
-    ("text", "value"),
-    [("0x946dae0300a00000", 0x946DAE0300A00000), ("ff", 255), ("", 0), ("zz", 0), ("f" * 40, (1 << 64) - 1)],
-)
+@examples("text", "value")
 def test_a_guid_is_read_as_hexadecimal_of_64_bits(text: str, value: int) -> None:
     assert c_hex(text) == value
 
 
-@pytest.mark.parametrize(
-    ("text", "value"),
-    [
-        ("0000:1b:00.0", 0x1B000),
-        ("0008:01:00.0", 0x801000),
-        ("0000:C3:00.1", 0xC3001),
-        ("fffffff:ffff:ff", 0xFFFFFFFFFFFFF),
-        ("1b:00.0 x", 0x1B000),
-        ("", 0),
-        ("f" * 40, (1 << 63) - 1),
-    ],
-)
+@examples("text", "value")
 def test_a_bus_id_is_packed_without_its_colons_and_dot(text: str, value: int) -> None:
     assert bus_id(text) == value
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import pytest
 
 from tests.checks import jobs
+from tests.tables import examples
 from topodiag.model.dimensions import BY_NAME
 from topodiag.model.finding import Confidence
 from topodiag.model.job import Communicator, Job
@@ -30,16 +30,7 @@ def of(layout: Layout, names: Sequence[str], world: int = 16, sure: Confidence =
     return jobs.job(world // 8, communicators=comms(layout, world, names, sure))
 
 
-@pytest.mark.parametrize(
-    "layout",
-    [
-        Layout(tp=8, dp=2),
-        Layout(tp=4, dp=2, pp=2),
-        Layout(tp=2, dp=4, pp=2, order="tp-pp-dp-cp-ep"),
-        Layout(tp=2, cp=2, dp=2, pp=2),
-        Layout(dp=2, pp=8),
-    ],
-)
+@examples("layout")
 def test_sizes_that_make_all_ranks_are_the_layout(layout: Layout) -> None:
     sizes = layout.for_world(16).sizes
     found = layout_of_job(of(layout, [name for name, size in sizes.items() if size > 1]))

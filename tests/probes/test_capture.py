@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.tables import examples
 from topodiag.evidence import registry
 from topodiag.evidence.intake.bundle import Evidence, from_memory, open_evidence
 from topodiag.evidence.intake.reader import read_node
@@ -115,17 +116,7 @@ def test_interfaces_are_folders(machine: Path):
     assert "bonding_masters" not in text
 
 
-@pytest.mark.parametrize(
-    ("line", "kept"),
-    [
-        (b"[ 5.1] NVRM: Xid (PCI:0000:1b:00): 79, GPU has fallen off the bus.", True),
-        (b"[ 5.1] nvidia-nvswitch2: SXid (PCI:0000:85:00.0): 12028, Non-fatal", True),
-        (b"[ 5.1] pci 0000:9c:00.0: 252.056 Gb/s available PCIe bandwidth, limited by 32.0 GT/s", True),
-        (b"[ 5.1] pcieport 0000:15:01.0: AER: Corrected error received", True),
-        (b"[ 5.1] eth0: Link is Down", True),
-        (b"[ 5.1] EXT4-fs (sda1): mounted filesystem", False),
-    ],
-)
+@examples("line", "kept")
 def test_of_the_kernel_log_the_lines_about_the_fabric_are_kept(line: bytes, kept: bool):
     assert wanted(line) is kept
 

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.tables import examples
 from topodiag.evidence.intake.bundle import open_evidence
 from topodiag_probes.__main__ import Progress, closing_note
 
@@ -98,23 +99,7 @@ def test_a_terminal_is_refused_with_one_line(pyz: Path):
     assert b"--output" in done.stderr
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ("--deadline", "soon"),
-        ("--deadline", "nan"),
-        ("--deadline", "-1"),
-        ("--sample", "1e9"),
-        ("--root", "/no/such/folder"),
-        ("--only", "no-such-item"),
-        ("--only", ","),
-        ("--output", "/no/such/folder/x.tar.gz"),
-        ("--output", "/"),
-        ("--redact-key", "/etc/hostname"),
-        ("--redact", "--redact-key", "/no/such/key"),
-        ("--no-such-option",),
-    ],
-)
+@examples("arguments")
 def test_what_cannot_be_meant_is_refused_without_a_traceback(pyz: Path, arguments: tuple[str, ...]):
     done = _run(pyz, *arguments)
     assert done.returncode == 2

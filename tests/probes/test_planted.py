@@ -12,6 +12,7 @@ import sys
 
 import pytest
 
+from tests.tables import texts
 from topodiag_probes import capture as capturing
 from topodiag_probes.bundle import Bundle
 from topodiag_probes.capture import capture
@@ -20,109 +21,11 @@ from topodiag_probes.redact import Redactor
 from topodiag_probes.secrets import without_secrets
 from topodiag_probes.tree import Root
 
-SECRETS = {
-    "environment": {
-        "OMPI_ARGV": "--password MARK",
-        "TORCH_NCCL_X": "password=MARK",
-        "TORCH_NCCL_TRACE_BUFFER_SIZE": "MARK",
-        "NCCL_ALGO": "MARK",
-        "NCCL_NET": "tcp://user:MARK@10.0.0.1:5",
-        "NCCL_IB_DISABLE": "token=MARK",
-        "NCCL_OF_A_PLUGIN": "say MARK",
-        "NCCL_DEBUG_FILE": "/tmp/log?key=MARK",
-        "NCCL_HOSTID": "secret=MARK",
-        "SLURM_JWT": "MARK",
-        "SLURM_JOB_COMMENT": "password MARK",
-        "NVIDIA_API_KEY": "MARK",
-        "NVIDIA_VISIBLE_DEVICES": "all password=MARK",
-        "CUDA_VISIBLE_DEVICES": "MARK",
-        "UCX_TLS": "rc MARK",
-        "FI_PROVIDER": "efa;auth_key=MARK",
-        "OMPI_MCA_orte_precondition_transports": "MARK-MARK",
-        "PMIX_SECURITY_MODE": "munge MARK",
-        "RAY_ADDRESS": "ray://user:MARK@10.9.8.7:10001",
-        "LD_PRELOAD": "/lib/x.so?token=MARK",
-        "KUBERNETES_SERVICE_HOST": "user:MARK@10.9.8.7/x",
-        "WANDB_API_KEY": "MARK",
-    },
-    "etc/nccl.conf": "# password MARK\nNCCL_DEBUG=INFO # token MARK\nNCCL_ALGO=MARK\nAWS_SECRET_ACCESS_KEY=MARK\n"
-    "MARK\n",
-    "home/x/.nccl.conf": "NCCL_X=Bearer MARK\n  # key MARK\n",
-    "home/x/topo.xml": '<system version="1"><!-- token MARK -->note MARK\n<cpu numaid="0" key="MARK=?"/>\n</system>\n',
-    "proc/cmdline": "ro luks.key=MARK rd.iscsi.password=MARK ks=http://u:MARK@h/ iommu=MARK console=MARK\n",
-    "proc/version": "Linux version 5.15.0 (token=MARK) #1\n",
-    "proc/modules": "nvidia 16384 0 - Live 0x0 MARK\n",
-    "etc/os-release": 'NAME="Ubuntu"\nSUPPORT_URL="https://u:MARK@h/"\nTOKEN="MARK"\n',
-    "proc/1/cgroup": "0::/system.slice/token=MARK.scope\n",
-    "proc/1/environ": "container=podman token=MARK\0PASSWORD=MARK\0",
-    "proc/driver/nvidia/params": 'RegistryDwords: "password=MARK"\n',
-    "var/log/fabricmanager.log": "[ERROR] login failed, password=MARK\n[INFO] note MARK\n",
-    "var/log/nvidia-imex.log": "error: Authorization: Bearer MARKMARK\nplain MARK\n",
-    "etc/nvidia-imex/nodes_config.cfg": "# password MARK\n10.0.0.7 # MARK\n",
-    "sys/class/infiniband/mlx5_0/node_desc": "card secret=MARK\n",
-    "nvidia-smi": "<process_name>/usr/bin/python3 train.py --token MARK</process_name>\n"
-    "<process_name>ray::run(password=MARK)</process_name>\n",
-    "lspci": "0000:18:00.0 Ethernet controller: X\n\tCapabilities: [48] Vital Product Data\n"
-    "\t\t\t[V1] Vendor specific: MARK\n\t\t\t[YA] Asset tag: MARK\n",
-    "dmesg": "[ 1.0] NVRM: api_key=MARK\n[ 1.1] mlx5_core: passwd: MARK\n[ 1.2] nvidia: --auth-token MARK\n",
-    "journalctl": "[ 1.0] gpu-001 kernel: NVRM: https://u:MARK@h/x\n",
-    "ibstat": "CA 'mlx5_0' token=MARK\n",
-    "ibv_devinfo": "hca_id: mlx5_0\n\tpassword: MARK\n",
-    "rdma": "link mlx5_0/1 secret=MARK\n",
-    "ethtool": "Settings for eth0:\n\tpassword: MARK\n",
-    "systemctl": "Id=nvidia-imex.service\nResult=token=MARK\n",
-    "ibdev2netdev": "mlx5_0 cookie=MARK\n",
-    "amd-smi": "GPU0 password: MARK\n",
-    "rocm-smi": "GPU[0] : token=MARK\n",
-    "sys/class/kfd/kfd/topology/nodes/1/properties": "simd_count 4\nunique_id MARK\n",
-    "process": "ray::password=MARK",
-}
+TEXTS = texts(__file__)
+SECRETS = TEXTS["secrets"]
 """Text by place; each MARK becomes a word of its own."""
 
-IDENTITIES = {
-    "environment": {
-        "SLURM_JOB_USER": "MARK",
-        "SLURM_JOB_NAME": "MARK",
-        "SLURM_JOB_ACCOUNT": "MARK",
-        "SLURM_CLUSTER_NAME": "MARK",
-        "SLURM_SUBMIT_DIR": "/home/MARK/run",
-        "SLURM_CONF_SERVER": "MARK:6817",
-        "SLURM_JOB_NODELIST": "MARK[01-02],MARK7",
-        "SLURM_TOPOLOGY_ADDR": "MARK.MARK.MARK",
-        "MASTER_ADDR": "MARK.site.example",
-        "HOSTNAME": "MARK",
-        "POD_NAME": "MARK-0",
-        "POD_NAMESPACE": "MARK",
-        "NODE_NAME": "MARK.local",
-        "LD_LIBRARY_PATH": "/home/MARK/lib:/data/MARK/lib64",
-        "NCCL_TUNER_CONFIG_FILE": "/home/MARK/t.conf",
-        "NCCL_NET_PLUGIN": "MARK",
-    },
-    "etc/nccl.conf": "# ask MARK@MARK.example\nNCCL_TOPO_DUMP_FILE=/home/MARK/t.xml\n",
-    "home/x/topo.xml": '<system version="1" host="MARK"/>\n',
-    "proc/version": "Linux version 5.15.0-MARK (MARK@MARK) #1\n",
-    "proc/modules": "MARK 16384 0 - Live 0x0\n",
-    "etc/os-release": 'NAME="MARK"\nHOME_URL="https://MARK.example/"\n',
-    "proc/1/cgroup": "0::/user.slice/user-MARK.slice/MARK.scope\n",
-    "proc/driver/nvidia/version": "NVRM version: NVIDIA  570.86.15  (MARK@MARK)\n",
-    "proc/driver/nvidia/params": 'TemporaryFilePath: "/home/MARK"\n',
-    "sys/class/dmi/id/chassis_asset_tag": "MARK\n",
-    "sys/class/dmi/id/product_name": "MARK\n",
-    "sys/class/infiniband/mlx5_0/node_desc": "MARK mlx5_0\n",
-    "var/log/fabricmanager.log": "[ERROR] peer MARK.MARK.example lost, serial MARK\n",
-    "etc/nvidia-imex/nodes_config.cfg": "MARK.example\n",
-    "var/run/secrets/kubernetes.io/serviceaccount/namespace": "MARK\n",
-    "proc/net/bonding/MARK": "Slave Interface: MARK\n",
-    "nvidia-smi": "<serial>MARK</serial><process_name>/home/MARK/MARK</process_name><note>MARK</note>\n",
-    "lspci": "0000:18:00.0 Ethernet controller: X\n\tSubsystem: MARK MARK\n\tDeviceName: MARK\n",
-    "dmesg": "[ 1.0] NVRM: host MARK.MARK.example user=MARK\n[ 1.1] mlx5_core: serial MARK mail MARK@MARK.example\n",
-    "journalctl": "[ 1.0] MARK kernel: NVRM: job MARK in /home/MARK/x by MARK\n",
-    "ibstat": "CA 'MARK'\n",
-    "ibv_devinfo": "hca_id: mlx5_0\n\tboard_id: MARK\n",
-    "rdma": "link mlx5_0/1 netdev MARK\n",
-    "systemctl": "Id=MARK.service\n",
-    "other process": "MARK",
-}
+IDENTITIES = TEXTS["identities"]
 VALUES = (
     "a0:88:c2:77:13:59", "a088c2771359", "a088:c203:0077:1359", "0xa088c20300771359", "10.97.13.59",
     "fd97:1359:7::a288:c277", "GPU-97135997-1359-4222-8333-000000971359",

@@ -4,28 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from tests.tables import examples, texts
 from topodiag_probes import reduced
 
-FIB = """\
-Main:
-  +-- 0.0.0.0/0 3 0 5
-     |-- 0.0.0.0
-        /0 universe UNICAST
-     +-- 10.24.6.0/24 2 0 2
-        |-- 10.24.6.0
-           /24 link UNICAST
-        |-- 10.24.6.50
-           /32 host LOCAL
-        |-- 10.24.6.255
-           /32 link BROADCAST
-     |-- 127.0.0.1
-        /32 host LOCAL
-Local:
-        |-- 10.24.6.50
-           /32 host LOCAL
-        |-- 172.17.0.1
-           /32 host LOCAL
-"""
+TEXTS = texts(__file__)
+FIB = TEXTS["fib"]
 
 
 def test_of_the_table_of_routes_the_nodes_own_addresses_are_kept_once():
@@ -56,19 +39,7 @@ def test_a_parameters_value_of_another_form_is_replaced_and_it_is_said(value: st
     assert reduced.kernel_command_line("iommu=" + value) == "iommu=(left-out)"
 
 
-@pytest.mark.parametrize(
-    ("said", "name"),
-    [
-        ("python3", "python3"),
-        ("pt_main_thread", "pt_main_thread"),
-        ("ray::train(token=abc)", "ray"),
-        ("/home/alice/bin/train --password hunter2", "train"),
-        ("app: alice@corp", "app"),
-        ("AKIA0123456789ABCDEF", "<hidden>"),
-        ("[Not Found]", "[Not Found]"),
-        ("", ""),
-    ],
-)
+@examples("said", "name")
 def test_of_a_process_the_name_of_its_program_is_kept(said: str, name: str):
     assert reduced.program(said) == name
 
@@ -88,20 +59,7 @@ def test_vital_product_data_of_lspci_is_not_kept():
     ]
 
 
-@pytest.mark.parametrize(
-    ("line", "kept"),
-    [
-        ("0::/init.scope", "0::/init.scope"),
-        ("0::/", "0::/"),
-        (
-            "0::/kubepods.slice/kubepods-pod8f4a.slice/cri-containerd-1a2b.scope",
-            "0::/kubepods/kubepods/cri-containerd-ID",
-        ),
-        ("4:memory:/docker/1a2b3c", "4:memory:/docker/ID"),
-        ("0::/system.slice/slurmstepd.scope/job_12/user_alice", "0::/system.slice/ID/ID/ID"),
-        ("0::/machine.slice/systemd-nspawn@alice.service", "0::/machine.slice/systemd-nspawn"),
-    ],
-)
+@examples("line", "kept")
 def test_of_a_control_group_the_words_of_runtimes_are_kept(line: str, kept: str):
     assert reduced.cgroup(line) == kept
 

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.tables import examples
 from topodiag_probes import secrets
 from topodiag_probes.secrets import GONE, without_secrets
 
@@ -15,71 +16,12 @@ MARK = "hunter2"
 NODES = Path(__file__).parents[2] / "fixtures" / "nodes"
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "password=hunter2",
-        "PGPASSWORD=hunter2",
-        "pass: hunter2",
-        "DB_PASSWD='hunter2 and more'",
-        '"api_key": "hunter2"',
-        "<password>hunter2</password>",
-        "secret_key => hunter2",
-        "token:hunter2",
-        "WANDB_API_KEY=hunter2",
-        "train --password hunter2 --lr 1",
-        "--hf-token=hunter2",
-        "Authorization: Bearer hunter2abcdef",
-        "the password is hunter2",
-        "http://alice:hunter2@10.0.0.1/x",
-        "credentials=hunter2",
-        "cookie: hunter2",
-        r"{\"hf_token\": \"hunter2\"}",
-        "wandb_key: hunter2",
-        "client-key-data: hunter2",
-        "https://alice:p@hunter2@git.example.net/x",
-        "https://alice:a/hunter2@git.example.net/x",
-        "https://alice:a'hunter2@git.example.net/x",
-        "https://alice:a<hunter2>@git.example.net/x",
-        "https://store.example.net/c?sv=2022&sig=hunter2%2Bx%3D&se=1",
-        "sshpass -p hunter2 ssh node1",
-        "docker login -u alice -p hunter2 registry.example.net",
-        "mysql -u root -phunter2 jobs",
-        "curl -u alice:hunter2 https://example.net/x",
-        "curl -s --user alice:hunter2 https://example.net/x",
-        "echo hunter2 | sudo -S ls",
-        "-----BEGIN PGP PRIVATE KEY BLOCK-----\nhunter2\n-----END PGP PRIVATE KEY BLOCK-----",
-    ],
-)
+@examples("text")
 def test_what_is_named_a_secret_is_gone(text: str):
     assert MARK not in without_secrets(text)
 
 
-@pytest.mark.parametrize(
-    "secret",
-    [
-        "AKIA0123456789ABCDEF",
-        "ghp_0123456789abcdefghijABCDEFGHIJ012345",
-        "glpat-0123456789abcdefghij",
-        "xoxb-0123456789-abcdefghij",
-        "sk-0123456789abcdefghijABCD",
-        "hf_abcdefghijABCDEFGHIJ012345",
-        "nvapi-0123456789abcdefghijABCD",
-        "xapp-1-A02ABCDEFGH-0123456789012-0123456789abcdef",
-        "glrt-0123456789abcdefghij",
-        "sk_live_0123456789abcdefghij",
-        "whsec_0123456789abcdefghij",
-        "gsk_0123456789abcdefghij",
-        "dapi0123456789abcdef0123456789abcdef",
-        "wandb_v1_0123456789abcdefghij",
-        "AGE-SECRET-KEY-1QQPZRY9X8GF2TVDW0S3JN54KHCE6MUA7LQQPZRY9X8GF2TVDW0",
-        "github_pat_11ABCDEFG0abcdefghijkl_0123456789abcdefghij",
-        "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2lnbmF0dXJl",
-        "$6$saltsalt$0123456789abcdefghijABCDEFGHIJ",
-        "wJalrXUtnF3MI/K7MDeNG/bPxRfiCYz8Qe4Tb1xA",
-        "-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1rZXk\n-----END OPENSSH PRIVATE KEY-----",
-    ],
-)
+@examples("secret")
 def test_a_key_is_known_by_its_form(secret: str):
     shown = without_secrets(f"mlx5_core: note {secret} end")
     assert secret.split("\n", maxsplit=1)[0] not in shown
@@ -95,26 +37,7 @@ def test_in_the_evidence_of_machines_nothing_is_taken_for_a_secret(folder: str):
         assert without_secrets(text) == text, path
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "iommu: Default domain type: Passthrough (set via kernel command line)",
-        "usb 1-1: authorized to connect",
-        "passthrough=1 author: x",
-        "rx_discards_phy: 5",
-        "Key type dns_resolver registered",
-        "NCCL_IB_PKEY=0x7fff",
-        "GPU-8f4a1c02-1111-4222-8333-000000000001",
-        "password=<hidden>",
-        "auth: none",
-        "tcp://10.0.0.1:29500 of alice@node1",
-        "http://[fd00::7]:8080/x@y",
-        "wandb: Syncing run summer-42 at commit 0123456789abcdef",
-        "docker run -p 8080:80 image",
-        "curl -s http://10.0.0.1:9400/metrics",
-        "mysql-shell 8.0.35 -port",
-    ],
-)
+@examples("text")
 def test_what_is_no_secret_stays(text: str):
     assert without_secrets(text) == text
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.tables import examples
 from topodiag.model.errors import InputError
 from topodiag.model.sweep import Fabric, Launch
 from topodiag.sweep.launch_words import refuse_arguments, refuse_environment
@@ -14,38 +15,12 @@ from topodiag.sweep.plan import first_round
 from topodiag.sweep.planfile import plan_json, read_plan
 
 
-@pytest.mark.parametrize(
-    ("launcher", "words"),
-    [
-        ("srun", ["sh", "-c", "touch /tmp/x"]),
-        ("srun", ["--exclusive", "sh"]),
-        ("srun", ["-p", "gpu", "sh"]),
-        ("srun", ["--task-prolog=/tmp/evil"]),
-        ("srun", ["--multi-prog"]),
-        ("srun", ["--", "sh"]),
-        ("srun", ["/bin/sh"]),
-        ("mpirun", ["--mca", "plm_rsh_agent", "/tmp/evil"]),
-        ("mpirun", ["--mca", "mca_base_component_path", "/tmp"]),
-        ("mpirun", ["--app", "file"]),
-        ("mpirun", ["-x", "A", "sh"]),
-        ("mpirun", [":", "sh"]),
-        ("none", ["sh"]),
-    ],
-)
+@examples("launcher", "words")
 def test_what_would_start_another_program_is_refused(launcher: str, words: list[str]) -> None:
     assert refuse_arguments(launcher, words)
 
 
-@pytest.mark.parametrize(
-    ("launcher", "words"),
-    [
-        ("srun", []),
-        ("srun", ["--mpi=pmix", "--partition=gpu", "-p", "gpu", "--gres=gpu:8", "--exclusive"]),
-        ("srun", ["--container-image=nvcr.io/hpc", "--container-mounts=/a:/b"]),
-        ("mpirun", ["--mca", "btl", "^openib", "-x", "NCCL_DEBUG=WARN", "--map-by", "ppr:8:node", "--bind-to", "none"]),
-        ("mpirun", ["--allow-run-as-root"]),
-    ],
-)
+@examples("launcher", "words")
 def test_options_of_the_launcher_are_taken(launcher: str, words: list[str]) -> None:
     assert not refuse_arguments(launcher, words)
 
@@ -56,9 +31,7 @@ def test_variables_that_load_code_are_refused() -> None:
     assert not refuse_environment({"NCCL_DEBUG": "WARN", "NCCL_NET_PLUGIN": "ofi", "UCX_TLS": "tcp"})
 
 
-@pytest.mark.parametrize(
-    "launch", [Launch(arguments=("sh", "-c", "true")), Launch(env={"LD_PRELOAD": "/tmp/x.so"})], ids=["program", "code"]
-)
+@examples("launch")
 def test_a_plan_that_starts_anything_else_is_not_run(launch: Launch, tmp_path: Path) -> None:
     from dataclasses import replace  # noqa: PLC0415
 

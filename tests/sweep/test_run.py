@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests import program
+from tests.tables import examples, texts
 from topodiag.model.errors import InputError
 from topodiag.model.sweep import Fabric, Launch, State, SweepPlan
 from topodiag.sweep import run as runner
@@ -24,62 +25,10 @@ from topodiag.sweep.planfile import plan_text
 from topodiag.sweep.run import find_programs, run_plan
 from topodiag.sweep.store import RESULTS, opened_store, read_store
 
-SRUN = """#!/bin/sh
-for word; do
-  case $word in
-    --nodelist=*) NODES=${word#--nodelist=} ;; --ntasks=*) TASKS=${word#--ntasks=} ;;
-    -*) ;; *) break ;;
-  esac
-  shift
-done
-export NODES TASKS
-exec "$@"
-"""
-PERF = """#!/bin/sh
-echo "$NODES" >> "$FAKE/started"
-for entry in $FAKE_HOW; do
-  [ "${entry#*:}" = "$NODES" ] || [ "${entry#*:}" = any ] || continue
-  case ${entry%%:*} in
-    hang) sleep 300 & echo $! >> "$FAKE/children"; wait ;;
-    stubborn) trap '' TERM; sleep 300 & echo $! >> "$FAKE/children"; wait; sleep 300 ;;
-    crash) echo "a1: Test CUDA failure common.cu:892 'out of memory'"; exit 2 ;;
-    killed) kill -SEGV $$ ;;
-    junk) echo "Hello, world"; exit 0 ;;
-    silent) exit 0 ;;
-    wrong) WRONG=7 ;;
-    alone) TASKS=1 ;;
-    slow) BUS=20.00 ;;
-    crowded) [ "$TASKS" -gt 2 ] && BUS=20.00 ;;
-    flood) while :; do echo "NCCL INFO and so on and so forth and so on and so forth"; done ;;
-  esac
-done
-echo "# nThread 1 nGpus 1 minBytes 268435456 maxBytes 1073741824 step: 2(factor) warmup iters: 5 iters: 20 graph: 0"
-echo "#"
-echo "# Using devices"
-rank=0
-while [ $rank -lt "$TASKS" ]; do
-  echo "#  Rank  $rank Group  0 Pid   1234 on         a1 device  $rank [0000:18:00] NVIDIA H100 80GB HBM3"
-  rank=$((rank + 1))
-done
-cat <<END
-#
-#                                                              out-of-place                       in-place
-#       size         count      type   redop    root     time   algbw   busbw  #wrong     time   algbw   busbw  #wrong
-#        (B)    (elements)                               (us)  (GB/s)  (GB/s)             (us)  (GB/s)  (GB/s)
-   536870912     134217728     float     sum      -1  17895.7   30.00   44.00       0  17895.7   30.00   44.00       0
-  1073741824     268435456     float     sum      -1 35791.4 30.00 ${BUS=45.00} ${WRONG=0} 35791.4 30.00 $BUS $WRONG
-# Out of bounds values : 0 OK
-# Avg bus bandwidth    : 45
-#
-END
-"""
-WRITE_BW = """#!/bin/sh
-for last; do :; done
-if [ "$NODES" = a1 ]; then echo "listening" ; sleep 300 & echo $! >> "$FAKE/children"; wait; exit; fi
-echo "                    RDMA_Write Bidirectional BW Test"
-echo " #bytes     #iterations    BW peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]"
-echo " 1048576    295010           0.00               392.00             0.046783"
-"""
+TEXTS = texts(__file__)
+SRUN = TEXTS["srun"]
+PERF = TEXTS["perf"]
+WRITE_BW = TEXTS["write_bw"]
 
 
 @pytest.fixture
@@ -350,23 +299,7 @@ def test_the_next_plan_can_be_written_and_run_into_the_same_folder(cluster, monk
     assert (cluster / "plan.sweep" / "plan-2.json").exists()
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["plan", "--nodelist", "a[1-"], "is no node set"),
-        (["plan", "--nodelist", "a[1-99999999]"], "more than 20000 nodes"),
-        (["plan", "--nodelist", "64"], "is no host name"),
-        (["plan", "--nodelist", "a,b", "--rail-nics", "mlx5_0", "--rails", "2"], "1 NICs are named for 2 rails"),
-        (["plan", "--nodelist", "a,b", "--topology", "/nonexistent"], "no such file"),
-        (["plan", "--nodelist", "a,b", "--launcher", "none"], "for one node"),
-        (["plan", "--nodelist", "a,b", "--env", "X"], "write it like"),
-        (["plan", "--nodelist", "a,b", "--output", "/etc/passwd/p.json"], "cannot be written"),
-        (["run", "/nonexistent.json"], "no such file"),
-        (["run", "/etc/passwd"], "is no plan"),
-        (["read", "/nonexistent"], "cannot be read"),
-        (["read", "/etc"], "holds no sweep"),
-    ],
-)
+@examples("arguments", "words")
 def test_bad_input_is_one_clear_line(arguments, words):
     done = topodiag(*arguments)
     assert done.returncode == 2

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tests.checks import jobs
+from tests.tables import examples
 from tests.verdict.judged import LOG, measured, running, seen, verdict
 from tests.verdict.test_order import I, W
 from topodiag.model.case import Case
@@ -86,15 +87,7 @@ def test_a_line_that_is_known_as_harmless_keeps_nobody_from_being_healthy() -> N
     assert verdict(case=running(), clean="NET001", unexplained=trouble).state is State.HEALTHY
 
 
-@pytest.mark.parametrize(
-    ("check", "kind", "state"),
-    [
-        ("JOB005", "cuda", State.FAILED),
-        ("JOB009", "cuda", State.FAILED),
-        ("JOB005", "watchdog", State.HUNG),
-        ("JOB006", "watchdog", State.HUNG),
-    ],
-)
+@examples("check", "kind", "state")
 def test_a_job_that_ended_failed_and_one_that_waited_hung(check: str, kind: str, state: State) -> None:
     case = Case(jobs=(jobs.job(2, events=[jobs.event(kind, kind)]),))
     assert verdict(seen(check, line=LOG), case=case).state is state
@@ -438,15 +431,7 @@ def test_what_some_ranks_of_a_job_show_is_not_ruled_out_for_the_others() -> None
     assert not judge(Result(jobs=case.jobs, outcomes=on_one_node), case).ruled_out
 
 
-@pytest.mark.parametrize(
-    ("fault", "text", "state"),
-    [
-        ("ecc", "CUDA error: uncorrectable ECC error encountered", State.FAILED),
-        ("fabric", "Error 802: system not yet initialized", State.FAILED),
-        ("memlock", "Call to ibv_reg_mr failed with error Cannot allocate memory", State.FAILED),
-        ("memlock", "max locked memory (64 KB) is too low", State.AT_RISK),
-    ],
-)
+@examples("fault", "text", "state")
 def test_a_job_whose_own_line_names_a_fault_that_ends_it_failed(fault: str, text: str, state: State) -> None:
     event = replace(jobs.event("device", text), details={"fault": fault})
     case = Case(jobs=(jobs.job(2, events=[event]),))

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.checks import jobs
+from tests.tables import examples
 from topodiag.checks.registry import ids
 from topodiag.model.case import Case
 from topodiag.model.finding import Confidence, Cost, Finding, Severity, Where
@@ -57,20 +58,7 @@ MARCH = 1_772_431_300.0
 """Seconds of the epoch: 2026-03-02 06:01:40."""
 
 
-@pytest.mark.parametrize(
-    ("lasted_s", "waited_ms", "watchdog_at", "explains"),
-    [
-        (670, 600_020, None, True),  # a watchdog's line without a date
-        (430, 600_020, None, True),  # the kernel is silent for three minutes first
-        (200, 600_020, None, False),
-        (20, 30_000, None, True),
-        (10, 30_000, None, False),
-        (670, 600_020, MARCH + 580, True),
-        (670, 600_020, MARCH + 580 - 8 * 3600, True),  # local time without its zone
-        (670, 600_020, MARCH + 5 * 86_400, False),
-        (670, 600_020, MARCH - 86_400, False),
-    ],
-)
+@examples("lasted_s", "waited_ms", "watchdog_at", "explains")
 def test_storage_that_came_back_explains_a_wait_of_its_time_and_length(
     lasted_s: int, waited_ms: int, watchdog_at: float | None, explains: bool
 ) -> None:
@@ -249,15 +237,7 @@ def test_a_costly_setting_that_only_some_ranks_have_follows_from_the_difference(
     assert causes(one, found("ENV001", W, settings=(("NCCL_IB_DISABLE", None),)), case=case)["ENV001"] == ""
 
 
-@pytest.mark.parametrize(
-    ("variable", "error", "cause"),
-    [
-        ("NCCL_PROTO", "Watchdog caught collective operation timeout", ("", "JOB005", "ENV001")),
-        ("NCCL_ALGO", "no algorithm/protocol available for function AllReduce", ("ENV001", "JOB005", "ENV001")),
-        ("NCCL_SOCKET_IFNAME", "Watchdog caught collective operation timeout", ("", "ENV001", "ENV001")),
-    ],
-    ids=["costly, and no error names it", "an error names it", "init needs it"],
-)
+@examples("variable", "error", "cause")
 def test_what_only_makes_a_job_slow_ends_none_without_an_error_that_names_it(
     variable: str, error: str, cause: tuple[str, str, str]
 ) -> None:
@@ -287,14 +267,7 @@ def test_a_port_that_the_job_did_not_list_ends_no_connection_of_it() -> None:
     assert causes(left_out, found("JOB005"), case=case)["JOB005"] == ""
 
 
-@pytest.mark.parametrize(
-    ("settings", "missing", "cause"),
-    [
-        ((("NCCL_IB_HCA", "^m4,m5"),), ("m4", "m5"), "NET003"),
-        ((("NCCL_IB_HCA", "^m4,m5"),), ("m5", "m6"), ""),  # another device is gone as well
-        ((), ("m4", "m5"), ""),  # nothing names them
-    ],
-)
+@examples("settings", "missing", "cause")
 def test_a_setting_that_names_the_missing_nics_is_their_one_cause(
     settings: tuple[tuple[str, str], ...], missing: tuple[str, ...], cause: str
 ) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.pasted import chain, loud, said
+from tests.tables import examples
 
 NO_CUDA = (
     "CUDA unknown error - this may be due to an incorrectly set up environment, e.g. changing env variable"
@@ -28,28 +29,12 @@ def test_cuda_that_does_not_start_is_why_a_rank_does_not_come(tmp_path: Path, he
     assert "/dev/nvidia-uvm" in made["verdict"]["headline"]
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "E0000 cuda_driver.cc:152] failed call to cuInit: UNKNOWN ERROR (303)\n",
-        "[rank1]: torch.AcceleratorError: CUDA error: unknown error\n",
-        "If you see " + NO_CUDA,
-        "Q: why " + NO_CUDA,
-    ],
-)
+@examples("line")
 def test_other_unknown_errors_and_advice_say_nothing_of_device_nodes(tmp_path: Path, line: str) -> None:
     assert "HST002" not in [each["id"] for each in said(tmp_path, line + WAITED)["findings"]]
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        BUS.format("n1") + FULL,
-        "Filesystem      Size  Used Avail Use% Mounted on\nshm              64M   64M     0 100% /dev/shm\n"
-        "[n1:00100] Signal: Bus error (7)\n",
-    ],
-    ids=["by NCCL", "by df"],
-)
+@examples("text")
 def test_a_bus_error_follows_from_shared_memory_that_is_full(tmp_path: Path, text: str) -> None:
     assert chain(said(tmp_path, text)) == [("HST001", ""), ("JOB009", "HST001")]
 
@@ -82,38 +67,14 @@ def _pair(setting: str, broken: str) -> str:
     return "".join(lines) + broken
 
 
-BUFFERS = "NCCL_BUFFSIZE set by environment to 1048576.\n"
-TRUNCATED = (
-    "n1:6:9 [0] transport/net_socket.cc:567 NCCL WARN NET/Socket : peer 10.0.0.1<43124> message truncated : receiving"
-    " 524288 bytes instead of 131072.\n"
-)
-NO_PEER = (
-    "n1:6:9 [0] misc/socket.cc:820 NCCL WARN ncclSocketInit: connecting to address  with family 1 is neither AF_INET(2)"
-    " nor AF_INET6(10)\n"
-)
-
-
-@pytest.mark.parametrize(
-    ("setting", "broken"),
-    [(BUFFERS, TRUNCATED), (BUFFERS.replace("BUFFSIZE", "MAX_NCHANNELS").replace("1048576", "1"), NO_PEER)],
-    ids=["size", "peer"],
-)
+@examples("setting", "broken")
 def test_a_message_that_broke_follows_from_a_setting_of_one_rank(tmp_path: Path, setting: str, broken: str) -> None:
     made = said(tmp_path, _pair(setting, broken))
     assert made["verdict"]["causes"][0]["check"] == "JOB003"
     assert {above for check, above in chain(made) if check in ("JOB005", "JOB006")} == {"JOB003"}
 
 
-@pytest.mark.parametrize(
-    ("setting", "broken"),
-    [
-        (BUFFERS, ""),
-        ("", TRUNCATED),
-        (BUFFERS, TRUNCATED.replace("message truncated : receiving 524288 bytes instead of 131072", "Cuda failure 1")),
-        (BUFFERS.replace("BUFFSIZE", "IB_TIMEOUT"), TRUNCATED),
-    ],
-    ids=["nothing broke", "no setting", "another error", "a setting that makes no messages"],
-)
+@examples("setting", "broken")
 def test_a_setting_of_one_rank_alone_and_a_broken_message_alone_are_no_difference(
     tmp_path: Path, setting: str, broken: str
 ) -> None:

@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.tables import examples
 from topodiag.words.colours import without_colours
 
 
-@pytest.mark.parametrize(
-    ("text", "plain"),
-    [
-        ("\x1b[1;31mNCCL WARN\x1b[0m x", "NCCL WARN x"),
-        ("\x1b]0;node-7\x07$ ls", "$ ls"),
-        ("\x1b(Bdone\0\0\0", "done"),
-        ("a\x1b]0;no end\nb\x07", "a\x1b]0;no end\nb\x07"),
-        ("[0m stays", "[0m stays"),
-    ],
-)
+@examples("text", "plain")
 def test_what_steers_a_terminal_goes_and_the_rest_stays(text: str, plain: str) -> None:
     assert without_colours(text) == plain
 

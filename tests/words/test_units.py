@@ -7,9 +7,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 import topodiag
+from tests.tables import examples
 from topodiag.words.units import (
     in_gbps,
     in_gbs,
@@ -70,10 +69,7 @@ def test_no_other_module_spells_a_quantity() -> None:
     assert found == []
 
 
-@pytest.mark.parametrize(
-    ("gbs", "text"),
-    [(370.84, "370.8 GB/s"), (45.0, "45 GB/s"), (0.1875, "0.188 GB/s"), (0.0, "0 GB/s"), (-3.25, "-3.2 GB/s")],
-)
+@examples("gbs", "text")
 def test_a_bandwidth_has_what_matters(gbs: float, text: str) -> None:
     assert in_gbs(gbs) == text
     assert f"{spell_gbs(gbs)} GB/s" == text
@@ -83,13 +79,7 @@ def test_a_derivation_keeps_its_digits() -> None:
     assert in_gbs(20.6250, exact=True) == "20.625 GB/s"
 
 
-@pytest.mark.parametrize(
-    ("share", "text"),
-    [
-        (0.125, "12.5 %"), (0.34, "34 %"), (0.992, "99.2 %"), (1, "100 %"), (0.9999, "100 %"), (0, "0 %"),
-        (0.0001, "0 %"), (-0.07, "-7 %"), (1.5, "150 %"), (0.2, "20 %"),
-    ],
-)  # fmt: skip
+@examples("share", "text")
 def test_a_share_has_a_decimal_where_a_whole_number_says_too_little(share: float, text: str) -> None:
     assert percent(share) == text
 
@@ -105,13 +95,7 @@ def test_line_rates_sizes_and_times() -> None:
     assert [number(value) for value in (40.0, 40.04, 0.1875, float("inf"))] == ["40", "40", "0.188", "?"]
 
 
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [
-        (0, "0 s"), (12.3e-6, "12.3 us"), (0.35, "350 ms"), (0.9996, "1 s"), (12.34, "12.3 s"), (59.96, "1 min"),
-        (245, "4 min 5 s"), (600, "10 min"), (11_400, "3 h 10 min"), (86_400, "1 day"), (439_200, "5 days 2 h"),
-    ],
-)  # fmt: skip
+@examples("seconds", "text")
 def test_a_time_has_the_units_of_its_length(seconds: float, text: str) -> None:
     assert spell_s(seconds) == text
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
-
 from tests.checks.benches import benchmark, judge, sweep
+from tests.tables import examples
 from topodiag.checks.shared.phrases import phrases
 from topodiag.evidence.nccl_tests import read_runs
 from topodiag.model.bench import BenchRun
@@ -51,17 +50,7 @@ def test_a_finding_on_the_log_comes_before_any_line() -> None:
     assert finding.fix == ("look at its cable",)
 
 
-@pytest.mark.parametrize(
-    ("text", "cause"),
-    [
-        ("n0: Test CUDA failure common.cu:296 'no CUDA-capable device is detected'", "fewer GPUs"),
-        ("n0: Test CUDA failure common.cu:1 'uncorrectable ECC error encountered'", "uncorrectable"),
-        ("n0: Test NCCL failure common.cu:1 'unhandled system error / '", "NCCL_DEBUG=WARN"),
-        ("n0: Test timeout (60s) common.cu:450", "did not end in time"),
-        ("all_reduce_perf: error while loading shared libraries: libnccl.so.2: cannot open", "did not start"),
-        ("mpirun noticed that process rank 3 exited on signal 9 (Killed).", "was killed"),
-    ],
-)
+@examples("text", "cause")
 def test_the_words_of_cuda_nccl_and_launchers_are_read(text: str, cause: str) -> None:
     assert cause in judge("BEN006", benchmark(failed(text), "unknown")).findings[0].message
 

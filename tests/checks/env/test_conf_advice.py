@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.scanned import node_at
+from tests.tables import examples
 from topodiag.checks.env.conf_advice import advise
 from topodiag.checks.env.conf_file import misread
 from topodiag.checks.registry import Subject
@@ -174,17 +175,7 @@ def test_what_the_environment_sets_no_file_takes_back(plain: Node) -> None:
     assert "unset NCCL_P2P_DISABLE where it is given (environment): no conf file takes it back" in made.elsewhere[0]
 
 
-@pytest.mark.parametrize(
-    ("line", "name", "value"),
-    [
-        ("NCCL_IB_TIMEOUT = 22", "NCCL_IB_TIMEOUT", "22"),
-        ('NCCL_SOCKET_IFNAME="eno3"', "NCCL_SOCKET_IFNAME", "eno3"),
-        ("export NCCL_IB_QPS_PER_CONNECTION=4", "NCCL_IB_QPS_PER_CONNECTION", "4"),
-        ("NCCL_IB_TIMEOUT=22 # was 18", "NCCL_IB_TIMEOUT", "22"),
-        ("  # a comment", "# a comment", None),
-        ("NCCL_IB_TIMEOUT", "NCCL_IB_TIMEOUT", None),
-    ],
-)
+@examples("line", "name", "value")
 def test_a_line_that_nccl_misreads_is_corrected_or_taken_out(
     plain: Node, line: str, name: str, value: str | None
 ) -> None:

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.checks.nodes import only, status
+from tests.tables import examples
 from topodiag.checks.env.conf_file import ConfLineNotRead, misread
 from topodiag.evidence.host.settings import as_nccl_reads
 from topodiag.model.finding import Severity
@@ -59,20 +60,7 @@ def test_what_nccl_takes_literally_is_told_with_what_was_meant(line: str, what: 
         assert meant in found.fix[0]
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "NCCL_IB_HCA=mlx5_0,mlx5_1",
-        "# NCCL_DEBUG = INFO",
-        "#",
-        "",
-        "   ",
-        "NCCL_DEBUG_FILE=/tmp/log#1.%h",
-        "NCCL_ALGO=",
-        "NCCL_DEBUG_TIMESTAMP_FORMAT=[%F %T] x",
-        "NCCL_IB_HCA==mlx5_0",
-    ],
-)
+@examples("line")
 def test_what_nccl_reads_as_meant_is_silent(line: str) -> None:
     assert status(judge(conf(line))) == "clean"
 

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-import pytest
 
 from tests.checks import jobs
+from tests.tables import examples
 from topodiag.checks.env.job import CostlySettingInLog
 from topodiag.checks.job.settings.differ import SettingsDiffer
 from topodiag.model.finding import Confidence, Finding, Severity
@@ -47,16 +47,7 @@ def test_devices_that_are_left_out_or_found_are_silent() -> None:
     assert found(lone("NCCL_IB_HCA", "mlx5_0")) == []
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        "Error : no algorithm/protocol available for function AllReduce",
-        "No algorithm/protocol available for function AllReduce with datatype ncclFloat32. NCCL_ALGO was set to NVLS.",
-        "No algorithm/protocol nor symKernelId available for function AllReduce with datatype ncclFloat32."
-        " NCCL_ALGO was set to NVLS.",
-    ],
-    ids=["2.18", "2.28", "2.31"],
-)
+@examples("words")
 def test_an_algorithm_that_has_no_protocol_left_is_an_error(words: str) -> None:
     event = jobs.event("other", words)
     event = replace(event, pid=jobs.job(1).processes[0].pid)

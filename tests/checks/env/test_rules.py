@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -14,6 +15,7 @@ from tests.checks import nodes
 from tests.checks.networks import ib_h100
 from tests.checks.nodes import only, read, status
 from tests.checks.nvlink import test_xgmi as amd
+from tests.tables import examples, rows
 from topodiag.checks.env.node import CostlySetting
 from topodiag.checks.env.rules import RULES
 from topodiag.checks.shared.setting_rules import level, number
@@ -53,95 +55,24 @@ def amd_without_xgmi() -> Node:
     return replace(amd.machine(), paths=nodes.l40s_box().paths)
 
 
-COSTLY = [
-    (ib_h100, "NCCL_P2P_DISABLE=1", E),
-    (nodes.l40s_box, "NCCL_P2P_DISABLE=1", W),
-    (ib_h100, "NCCL_P2P_LEVEL=LOC", E),
-    (ib_h100, "NCCL_P2P_LEVEL=0", E),
-    (nodes.l40s_box, "NCCL_P2P_LEVEL=NVL", W),
-    (nodes.l40s_box, "NCCL_SHM_DISABLE=1", W),
-    (ib_h100, "NCCL_IB_DISABLE=1", E),
-    (ib_h100, "NCCL_NET=Socket", E),
-    (network.efa_vm, "NCCL_NET=Socket", E),
-    (network.efa_vm, "NCCL_NET_PLUGIN=none", E),
-    (network.efa_vm, "FI_EFA_USE_DEVICE_RDMA=0", W),
-    (ib_h100, "NCCL_NET_GDR_LEVEL=LOC", E),
-    (ib_h100, "NCCL_NET_GDR_LEVEL=0", E),
-    (nodes.dgx_a100, "NCCL_NET_GDR_LEVEL=PIX", E),
-    (ib_h100, "NCCL_NVLS_ENABLE=0", W),
-    (ib_h100, "NCCL_CUMEM_ENABLE=0", W),
-    (nodes.gb200_tray, "NCCL_MNNVL_ENABLE=0", E),
-    (ib_h100, "NCCL_MAX_NCHANNELS=2", W),
-    (ib_h100, "NCCL_MAX_CTAS=4", W),
-    (ib_h100, "NCCL_BUFFSIZE=65536", W),
-    (ib_h100, "NCCL_PROTO=LL", W),
-    (ib_h100, "NCCL_ALGO=Ring", I),
-    (ib_h100, "NCCL_SOCKET_IFNAME=lo", W),
-    (ib_h100, "NCCL_SOCKET_IFNAME==lo,docker0", W),
-    (ib_h100, "NCCL_DEBUG=TRACE", I),
-    (ib_h100, "NCCL_CHECK_MODE=DEBUG_GLOBAL", I),
-    (ib_h100, "CUDA_LAUNCH_BLOCKING=1", E),
-    (ib_h100, "NCCL_LAUNCH_MODE=GROUP", I),
-    (ib_h100, "NCCL_IGNORE_CPU_AFFINITY=1", I),
-    (amd.machine, "HIP_LAUNCH_BLOCKING=1", E),
-    (amd.machine, "HSA_ENABLE_SDMA=0", I),
-    (amd.machine, "HSA_NO_SCRATCH_RECLAIM=0", I),
-    (amd_board, "RCCL_MODEL_MATCHING_DISABLE=1", I),
-    (amd_without_xgmi, "HSA_FORCE_FINE_GRAIN_PCIE=0", W),
-]
-
-HARMLESS = [
-    (ib_h100, "NCCL_P2P_DISABLE=0"),
-    (ib_h100, "NCCL_P2P_DISABLE=true"),  # strtoll takes no words: NCCL keeps its own choice
-    (geforce, "NCCL_P2P_DISABLE=1"),
-    (nodes.t4_node, "NCCL_P2P_DISABLE=1"),
-    (ib_h100, "NCCL_P2P_LEVEL=NVL"),
-    (ib_h100, "NCCL_P2P_LEVEL=SYS"),
-    (geforce, "NCCL_P2P_LEVEL=LOC"),
-    (nodes.l40s_box, "NCCL_P2P_LEVEL=PXB"),
-    (ib_h100, "NCCL_SHM_DISABLE=1"),
-    (nodes.t4_node, "NCCL_IB_DISABLE=1"),
-    (network.efa_vm, "NCCL_IB_DISABLE=1"),
-    (nodes.t4_node, "NCCL_NET=Socket"),
-    (ib_h100, "NCCL_NET=IB"),
-    (ib_h100, "NCCL_NET_PLUGIN=none"),
-    (ib_h100, "FI_EFA_USE_DEVICE_RDMA=0"),
-    (ib_h100, "NCCL_NET_GDR_LEVEL=PIX"),
-    (nodes.dgx_a100, "NCCL_NET_GDR_LEVEL=PXB"),
-    (ib_h100, "NCCL_NET_GDR_LEVEL=SYS"),
-    (nodes.t4_node, "NCCL_NET_GDR_LEVEL=LOC"),
-    (ib_h100, "NCCL_DMABUF_ENABLE=0"),
-    (nodes.dgx_a100, "NCCL_NVLS_ENABLE=0"),
-    (nodes.l40s_box, "NCCL_CUMEM_ENABLE=0"),
-    (ib_h100, "NCCL_MNNVL_ENABLE=0"),
-    (ib_h100, "NCCL_MAX_NCHANNELS=32"),
-    (nodes.dgx1_v100, "NCCL_MAX_NCHANNELS=4"),
-    (ib_h100, "NCCL_BUFFSIZE=8388608"),
-    (ib_h100, "NCCL_PROTO=Simple"),
-    (ib_h100, "NCCL_PROTO=LL,LL128,Simple"),
-    (ib_h100, "NCCL_PROTO=^LL"),
-    (ib_h100, "NCCL_ALGO=Ring,NVLS"),
-    (ib_h100, "NCCL_ALGO=^Tree"),
-    (ib_h100, "NCCL_ALGO=allreduce:ring"),
-    (nodes.dgx_a100, "NCCL_ALGO=Ring"),
-    (ib_h100, "NCCL_SOCKET_IFNAME=^lo,docker0"),
-    (ib_h100, "NCCL_SOCKET_IFNAME=lo,eth0"),
-    (ib_h100, "NCCL_SOCKET_IFNAME=eth"),
-    (ib_h100, "NCCL_DEBUG=INFO"),
-    (ib_h100, "CUDA_LAUNCH_BLOCKING=0"),
-    (ib_h100, "CUDA_DEVICE_MAX_CONNECTIONS=1"),
-    (nodes.t4_node, "NCCL_IGNORE_CPU_AFFINITY=1"),
-    (ib_h100, "HIP_LAUNCH_BLOCKING=1"),
-    (amd.machine, "HSA_ENABLE_SDMA=1"),
-    (ib_h100, "HSA_NO_SCRATCH_RECLAIM=0"),
-    (amd_without_xgmi, "RCCL_MODEL_MATCHING_DISABLE=1"),
-    (amd_board, "HSA_FORCE_FINE_GRAIN_PCIE=0"),
-]
+MACHINES: dict[str, Callable[[], Node]] = {
+    "amd": amd.machine,
+    "amd_board": amd_board,
+    "amd_without_xgmi": amd_without_xgmi,
+    "geforce": geforce,
+    "ib_h100": ib_h100,
+    "dgx1_v100": nodes.dgx1_v100,
+    "dgx_a100": nodes.dgx_a100,
+    "gb200_tray": nodes.gb200_tray,
+    "l40s_box": nodes.l40s_box,
+    "t4_node": nodes.t4_node,
+    "efa_vm": network.efa_vm,
+}
 
 
-@pytest.mark.parametrize(("build", "pair", "severity"), COSTLY)
-def test_a_setting_that_costs_something_on_this_node_is_found(build: Any, pair: str, severity: Severity) -> None:
-    found = only(costs(build(), pair))
+@examples("machine", "pair", "severity")
+def test_a_setting_that_costs_something_on_this_node_is_found(machine: str, pair: str, severity: Severity) -> None:
+    found = only(costs(MACHINES[machine](), pair))
     assert found.severity is severity
     assert found.message.startswith(f"{pair} (environment): ")
     assert found.observed == f"{pair} in environment"
@@ -149,13 +80,14 @@ def test_a_setting_that_costs_something_on_this_node_is_found(build: Any, pair: 
     assert [origin.text for origin in found.evidence] == [pair]
 
 
-@pytest.mark.parametrize(("build", "pair"), HARMLESS)
-def test_a_setting_that_costs_nothing_here_is_silent(build: Any, pair: str) -> None:
-    assert status(costs(build(), pair)) == "clean"
+@examples("machine", "pair")
+def test_a_setting_that_costs_nothing_here_is_silent(machine: str, pair: str) -> None:
+    assert status(costs(MACHINES[machine](), pair)) == "clean"
 
 
 def test_every_rule_has_an_example_that_fires() -> None:
-    tested = {pair.partition("=")[0] for _, pair, _ in COSTLY}
+    costly = rows(__file__, "a_setting_that_costs_something_on_this_node_is_found")
+    tested = {pair.partition("=")[0] for _, pair, _ in costly}
     here = {"NCCL_DMABUF_ENABLE", "NCCL_NVB_DISABLE", "NCCL_PXN_DISABLE"}  # below: they need a machine of their own
     assert {rule.name for rule in RULES} == tested | here
 
@@ -221,16 +153,7 @@ def test_settings_that_were_not_read_are_unknown() -> None:
 # --- NCCL_IB_HCA ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("value", "lost"),
-    [
-        ("mlx5_0", 7),
-        ("=mlx5_0,mlx5_1:1", 6),
-        ("^mlx5_3", 1),
-        ("^=mlx5_3", 1),
-        ("mlx4", 8),
-    ],
-)
+@examples("value", "lost")
 def test_a_list_that_leaves_nics_out_says_which_and_what_they_carry(value: str, lost: int) -> None:
     found = only(costs(ib_h100(), f"NCCL_IB_HCA={value}"))
     assert len(found.where.nics) == lost
@@ -255,17 +178,12 @@ def test_the_list_means_nothing_to_elastic_fabric_adapters() -> None:
 # --- numbers and levels ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("text", "value"), [("1", 1), (" 0 ", 0), ("0x10", 16), ("08", 8), ("true", None), ("", None), ("9" * 30, None)]
-)
+@examples("text", "value")
 def test_numbers_are_read_as_nccl_reads_them(text: str, value: int | None) -> None:
     assert number(text) == value
 
 
-@pytest.mark.parametrize(
-    ("text", "kind"),
-    [("PXB", PathType.PXB), ("sys", PathType.SYS), ("2", PathType.PXB), ("5", PathType.SYS), ("far", None)],
-)
+@examples("text", "kind")
 def test_levels_are_words_or_old_numbers(text: str, kind: PathType | None) -> None:
     assert level(text) is kind
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from tests.tables import examples
 from topodiag.checks.fleet.differs import DiffersFromSiblings
 from topodiag.checks.fleet.weights import matters, weigh
 from topodiag.model.finding import Confidence, Finding, Severity, Status
@@ -56,21 +57,7 @@ def test_what_the_nodes_own_check_has_told_is_not_told_again() -> None:
     assert DiffersFromSiblings().judge(cohort(outlier(explained_by="NVL001"))).status is Status.CLEAN
 
 
-@pytest.mark.parametrize(
-    ("family", "key", "severity"),
-    [
-        ("pci", "width", Severity.WARNING),
-        ("firmware", "firmware", Severity.WARNING),
-        ("mtu", "MTU", Severity.WARNING),
-        ("acs", "redirects peers", Severity.WARNING),
-        ("pairing", "nearest network cards", Severity.WARNING),
-        ("kernel command line", "iommu", Severity.WARNING),
-        ("kernel command line", "quiet", Severity.INFO),
-        ("storage network", "state", Severity.INFO),
-        ("os", "distribution", Severity.INFO),
-        ("gpu", "bus id", Severity.INFO),
-    ],
-)
+@examples("family", "key", "severity")
 def test_severity_is_by_whether_it_can_cost_bandwidth_or_stability(family: str, key: str, severity: Severity) -> None:
     assert weigh(outlier(family, key)).severity is severity
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tests.evidence.filled import node_of
+from tests.tables import examples, texts
 from topodiag.checks.gpu.clocks import ClocksHeldDown
 from topodiag.checks.gpu.lost import GpuLost
 from topodiag.checks.gpu.memory import GpuMemory
@@ -51,15 +52,7 @@ def test_a_masked_bus_id_costs_the_name_and_not_the_finding() -> None:
     assert "not told" in message
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "Unable to determine the device handle for GPU4: 00000000:9D:00.0: GPU is lost.  Reboot the system\n",
-        "Unable to determine the device handle for GPU 0000:9D:00.0: Unknown Error\n",
-        "9d:00.0 3D controller: NVIDIA Corporation GH100 [H100 SXM5 80GB] (rev ff) (prog-if ff)\n"
-        "\t!!! Unknown header type 7f\n\tKernel driver in use: nvidia\n",
-    ],
-)
+@examples("text")
 def test_the_words_of_nvidia_smi_and_lspci_show_a_lost_gpu(text: str) -> None:
     severity, message = only(GpuLost().judge(node_of(text)))
     assert severity is Severity.ERROR
@@ -99,39 +92,13 @@ def test_a_lost_gpu_is_not_told_to_be_reset_as_well() -> None:
     assert GpuRecovery().judge(node_of(lines)).status is not Status.FINDING
 
 
-@pytest.mark.parametrize(
-    ("line", "severity"),
-    [
-        ("48, pid=71, name=python3, An uncorrectable double bit error (DBE) has been detected", Severity.ERROR),
-        (
-            "63, pid=71, name=python3, Row Remapper: New row marked for remapping",
-            Severity.WARNING,
-        ),
-        ("64, pid=71, name=python3, Row Remapper: Error in remapping", Severity.ERROR),
-        ("94, pid=71, name=python3, Contained: SM (0x1)", Severity.ERROR),
-        ("140, pid='<unknown>', name=<unknown>, An uncorrectable ECC error", Severity.ERROR),
-        ("171, pid=71, name=python3, DRAM", Severity.ERROR),
-    ],
-)
+@examples("line", "severity")
 def test_memory_errors_of_the_kernel_log_are_judged(line: str, severity: Severity) -> None:
     node = node_of(f"[  100.000001] NVRM: Xid (PCI:0000:1b:00): {line}\n")
     assert only(GpuMemory().judge(node))[0] is severity
 
 
-@pytest.mark.parametrize(
-    ("line", "severity", "word"),
-    [
-        ("74, pid='<unknown>', name=<unknown>, NVLink: fatal error detected on link 6(0x10000, 0x0)", Severity.ERROR,
-         "link 6"),
-        ("149, NETIR_LINK_EVT Fatal XC0 i0 Link 08 (0x004505c6 0x00000000 0x0)", Severity.ERROR, "link 8"),
-        ("145, RLW_REMAP Nonfatal XC0 i0 Link 03 (0x00000004 0x00000100 0x0)", Severity.INFO, "RLW_REMAP"),
-        ("119, pid=71, name=nvidia-smi, Timeout after 6s of waiting for RPC response from GPU0 GSP!", Severity.ERROR,
-         "GSP"),
-        ("31, pid=71, name=python3, Ch 00000008, intr 00000000. MMU Fault", Severity.INFO, "page fault"),
-        ("45, pid=71, name=python3, Ch 00000010", Severity.INFO, "channel removed"),
-        ("987, something new", Severity.WARNING, "catalogue"),
-    ],
-)  # fmt: skip
+@examples("line", "severity", "word")
 def test_every_other_xid_is_said_with_what_it_means(line: str, severity: Severity, word: str) -> None:
     found = only(XidInLog().judge(node_of(f"[  100.000001] NVRM: Xid (PCI:0000:1b:00): {line}\n")))
     assert found[0] is severity
@@ -177,37 +144,8 @@ def test_a_switch_error_names_switch_link_and_severity() -> None:
     assert "link 30" in message
 
 
-QUERY = """\
-Attached GPUs                             : 1
-GPU 00000000:1B:00.0
-    Product Name                          : NVIDIA H100 80GB HBM3
-    Performance State                     : P0
-    Clocks Event Reasons
-        Idle                              : {idle}
-        HW Slowdown                       : {slow}
-            HW Thermal Slowdown           : {hot}
-            HW Power Brake Slowdown       : Not Active
-        SW Thermal Slowdown               : Not Active
-    Utilization
-        Gpu                               : {busy} %
-    ECC Errors
-        Volatile
-            SRAM Correctable              : 0
-            DRAM Correctable              : 12
-            DRAM Uncorrectable            : {lost}
-        Aggregate
-            SRAM Threshold Exceeded       : {exceeded}
-    Remapped Rows
-        Correctable Error                 : 0
-        Uncorrectable Error               : 1
-        Pending                           : {pending}
-        Remapping Failure Occurred        : {failed}
-    Clocks
-        SM                                : {clock} MHz
-    Max Clocks
-        SM                                : 1980 MHz
-    GPU Recovery Action                   : {action}
-"""
+TEXTS = texts(__file__)
+QUERY = TEXTS["query"]
 HEALTHY = {
     "idle": "Not Active", "slow": "Not Active", "hot": "Not Active", "busy": 98, "lost": 0, "exceeded": "No",
     "pending": "No", "failed": "No", "clock": 1935, "action": "None",
@@ -242,15 +180,7 @@ def test_an_idle_gpu_clocks_low_by_design() -> None:
     assert ClocksHeldDown().judge(node_of(idle)).status is Status.CLEAN
 
 
-TABLE = """\
-| NVIDIA-SMI 570.86.15              Driver Version: 570.86.15      CUDA Version: 12.8     |
-|   0  NVIDIA H100 80GB HBM3          On  |   00000000:1B:00.0 Off |                    0 |
-| N/A   41C    P0             69W /  700W |       0MiB /  81559MiB |      0%      Default |
-|                                         |                        |             Disabled |
-|   1  NVIDIA H100 80GB HBM3          On  |   00000000:43:00.0 Off |                 ERR! |
-|ERR!  ERR! ERR!             ERR! / ERR!  |       0MiB /  81559MiB |     ERR!     Default |
-|                                         |                        |                 ERR! |
-"""
+TABLE = TEXTS["table"]
 
 
 def test_a_row_of_err_in_nvidia_smi_is_a_lost_gpu() -> None:
@@ -306,14 +236,6 @@ def test_a_power_limit_that_slows_one_gpu_of_several_is_a_warning() -> None:
     assert "its power limit holds it at 952 MHz, and its peers run at 1507 MHz or more without one" in message
 
 
-@pytest.mark.parametrize(
-    "gpus",
-    [
-        [("1A", 952, "Active"), ("1C", 960, "Active"), ("1E", 955, "Active"), ("3D", 950, "Active")],
-        [("1A", 1507, "Not Active"), ("1C", 1510, "Not Active"), ("3D", 1390, "Active")],
-        [("1A", 1507, "Not Active"), ("3D", 952, "Active")],
-    ],
-    ids=["all of them are capped", "a tenth slower", "one peer shows nothing"],
-)
+@examples("gpus")
 def test_a_power_limit_that_is_the_sites_choice_or_costs_little_is_silent(gpus: list[tuple[str, int, str]]) -> None:
     assert not ClocksHeldDown().judge(node_of(smi_q(*(busy(*each) for each in gpus)))).findings

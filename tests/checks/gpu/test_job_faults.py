@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.checks.excerpts import jobs_of
+from tests.tables import examples
 from topodiag.checks.gpu.job_faults import GpuLostInLog, GpuMemoryInLog, NvlinkErrorInLog
 from topodiag.checks.host.job_faults import LimitInLog
 from topodiag.checks.job.end.errors import FirstError
@@ -19,41 +20,14 @@ def _judged(check: str, text: str) -> Outcome:
     return CHECKS[check]().judge(job)
 
 
-@pytest.mark.parametrize(
-    ("check", "line"),
-    [
-        ("GPU001", "slurmstepd: error: NVML: Failed to get usage(15): GPU is lost"),
-        ("GPU002", "[rank3]: RuntimeError: CUDA error: uncorrectable ECC error encountered"),
-        ("GPU002", "cuCtxCreate: error 214 (CUDA_ERROR_ECC_UNCORRECTABLE): uncorrectable ECC error encountered"),
-        ("GPU002", "n1:7:8 [3] enqueue.cc:99 NCCL WARN Cuda failure 214 'uncorrectable ECC error encountered'"),
-        ("GPU003", "  what():  CUDA error: uncorrectable NVLink error detected during the execution"),
-        ("HST001", "n1:7:8 [0] include/shm.h:28 NCCL WARN Call to posix_fallocate failed : No space left on device"),
-        ("HST001", "Error while creating shared memory segment /dev/shm/n (size 3), error: No space left on device"),
-        ("HST001", "Unexpected bus error encountered in worker: this might be insufficient shared memory (shm)."),
-        ("HST001", "RuntimeError: DataLoader worker (pid 44) is killed by signal: Bus error. It is possible that"),
-        ("HST001", "n1:7:8 [0] ibvwrap.cc:1 NCCL WARN Call to ibv_reg_mr failed with error Cannot allocate memory"),
-        ("HST001", "[1.2] [n1:7:0] ib_iface.c:1 UCX  ERROR ibv_create_cq(cqe=4096) failed: Cannot allocate memory"),
-        ("HST001", "OSError: [Errno 24] Too many open files"),
-    ],
-)  # fmt: skip
+@examples("check", "line")
 def test_one_line_of_any_program_is_the_finding(check: str, line: str) -> None:
     outcome = _judged(check, f"{line}\n")
     assert outcome.status is Status.FINDING
     assert outcome.findings[0].evidence[0].text.strip()[:40] in line
 
 
-@pytest.mark.parametrize(
-    ("check", "line"),
-    [
-        ("GPU001", "the loss is lost in noise"),
-        ("GPU002", "[rank1]: torch.AcceleratorError: CUDA error: an illegal memory access was encountered"),
-        ("GPU003", "torch.X: CUDA error: Invalid access of peer GPU memory over nvlink or a hardware error"),
-        ("HST001", "INFO using /dev/shm for the cache of shared memory"),
-        ("HST001", "Error while creating shared memory segment /dev/shm/nccl-a (size 33), error: Permission denied"),
-        ("HST001", "n1:7:8 [0] misc/ibvwrap.cc:1 NCCL WARN Call to ibv_create_cq failed with error Invalid argument"),
-        ("HST001", "[rank0]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 4.35 GiB"),
-    ],
-)  # fmt: skip
+@examples("check", "line")
 def test_other_words_are_no_such_fault(check: str, line: str) -> None:
     assert _judged(check, f"n1:7:8 [0] NCCL INFO Using network IB\n{line}\n").status is Status.NOT_APPLICABLE
 
@@ -97,28 +71,13 @@ def test_a_full_gpu_of_which_another_process_holds_a_large_part_is_job004(said: 
     assert outcome.findings[0].message == "process 118636 holds 71.62 GiB of the GPU on which rank 3 ran out of memory"
 
 
-@pytest.mark.parametrize(
-    "said",
-    [
-        OWN,
-        OTHER.format("71.62 GiB"),
-        f"{OTHER.format('538.00 MiB')} {OWN}",
-        f"{OTHER.format('1.90 GiB')} {OWN}",
-    ],
-    ids=["alone", "in a container its own number is another", "a context", "little"],
-)
+@examples("said")
 def test_a_full_gpu_is_no_shared_one_without_a_large_part_of_another_process(said: str) -> None:
     outcome = SharedGpu().judge(jobs_of(f"n1:7:8 [0] NCCL INFO Using network IB\n[rank3]: {FULL}. {said}\n")[0])
     assert outcome.status is not Status.FINDING
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "cudaFreeAsync failed to free: CUDA_ERROR_CONTAINED: Invalid access of peer GPU memory over nvlink or",
-        "[rank3]: torch.X: CUDA error: Invalid access of peer GPU memory over nvlink or a hardware error",
-    ],
-)
+@examples("line")
 def test_a_peer_that_cannot_be_reached_is_an_error_and_no_fault_of_the_gpu_that_says_so(line: str) -> None:
     (job,) = jobs_of(f"{line}\n")
     assert FirstError().judge(job).status is Status.FINDING

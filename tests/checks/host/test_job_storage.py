@@ -6,6 +6,7 @@ import pytest
 
 import topodiag
 from tests.checks import jobs
+from tests.tables import examples
 from topodiag.checks.host.job_faults import LimitInLog, StorageInLog
 from topodiag.evidence.nccl_log.rebuild.events import classify
 from topodiag.model.finding import Finding, Severity
@@ -27,28 +28,14 @@ def found(*texts: str) -> list[Finding]:
     return list(StorageInLog().judge(job(*texts)).findings)
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        (FULL, "a file system is full"),
-        ("cp: error writing 'ckpt.pt': No space left on device", "a file system is full"),
-        ("OSError: [Errno 122] Disk quota exceeded: '/home/u/ckpt'", "a quota is used up"),
-        ("OSError: [Errno 30] Read-only file system: '/data/out'", "a file system is read-only"),
-        ("OSError: [Errno 116] Stale file handle: '/nfs/run/log'", "a file on shared storage is gone"),
-    ],
-)
+@examples("text", "words")
 def test_what_the_storage_refuses_is_named(text: str, words: str) -> None:
     [finding] = found(text)
     assert words in finding.message
     assert finding.severity is Severity.ERROR
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["OSError: [Errno 28] No space left on device: '/dev/shm/nccl-AbCd'",
-     "Error while creating shared memory segment /dev/shm/nccl-x (size 9637888), error: No space left on device (28)",
-     "RuntimeError: unable to write to file </torch_7>: No space left on device (28)"],
-)  # fmt: skip
+@examples("text")
 def test_shared_memory_is_a_limit_and_no_storage(text: str) -> None:
     assert found(text) == []
     assert len(LimitInLog().judge(job(text)).findings) == 1

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tests.checks import nodes
+from tests.tables import examples
 from topodiag.checks.host.storage import StorageStalls
 from topodiag.evidence.host.kernel_log import KernelLog
 from topodiag.evidence.interface import Blob
@@ -31,21 +32,7 @@ def found(*lines: str) -> list[Finding]:
     return list(StorageStalls().judge(node(*lines)).findings)
 
 
-@pytest.mark.parametrize(
-    ("lines", "message"),
-    [
-        ((SILENT,), "NFS server 10.2.0.9 does not answer"),
-        ((LOST,), "Lustre target s-OST0007 does not answer"),
-        (("ceph: mds0 hung",), "Ceph mds0 does not answer"),
-        (
-            (r"CIFS: VFS: \\files01 has not responded in 180 seconds. Reconnecting...",),
-            r"CIFS server \\files01 does not",
-        ),
-        (("blk_update_request: I/O error, dev nvme0n1, sector 8 op 0x0:(READ)",), "nvme0n1: the kernel reports errors"),
-        (("XFS (dm-3): Corruption of in-memory data detected. Shutting down filesystem",), "dm-3: the kernel reports"),
-        (("nvme nvme1: I/O 12 QID 3 timeout, aborting",), "nvme1: the kernel reports errors"),
-    ],
-)
+@examples("lines", "message")
 def test_storage_that_does_not_answer_is_an_error(lines: tuple[str, ...], message: str) -> None:
     [finding] = found(*lines)
     assert finding.message.startswith(message)
@@ -88,12 +75,7 @@ def test_in_a_few_lines_of_a_log_it_is_not_sure() -> None:
     assert (finding.severity, finding.confidence) == (Severity.ERROR, Confidence.MEDIUM)
 
 
-@pytest.mark.parametrize(
-    "line",
-    ["EXT4-fs (nvme0n1p2): mounted filesystem with ordered data mode", "nvme nvme0: 96/0/0 default/read/poll queues",
-     "XFS (dm-3): Mounting V5 Filesystem", "Lustre: Mounted scratch-client",
-     "NFS: Registering the id_resolver key type", "systemd[1]: Starting task scheduler"],
-)  # fmt: skip
+@examples("line")
 def test_what_a_healthy_kernel_says_of_storage_is_silent(line: str) -> None:
     assert StorageStalls().judge(node(line)).status is Status.CLEAN
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.checks.excerpts import result_of
+from tests.tables import examples
 from topodiag.model.finding import Finding, Severity
 
 TRACE = 'Traceback (most recent call last):\n  File "t.py", line 9, in <module>\n'
@@ -18,24 +19,7 @@ def _findings(text: str) -> list[Finding]:
     return list(result_of(text).findings)
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("      Reason:       OOMKilled\n      Exit Code:    137\n", "host memory"),
-        ("worker-1: command terminated with exit code 137\n", "signal 9"),
-        ("[ERROR] [launch.py:321:sigkill_handler] ['python', 'train.py'] exits with return code = -9\n", "signal 9"),
-        ("./run.sh: line 3: 12345 Killed                  python train.py\n", "signal 9"),
-        ("./run.sh: line 3: 12345 Segmentation fault      (core dumped) python t.py\n", "crashed"),
-        ("=   EXIT CODE: 139\n", "crashed"),
-        ("Bus error (core dumped)\n", "crashed"),
-        ("python[2118342]: segfault at 48 ip 07ff sp 07fe error 4 in libnccl.so.2.27.7[7ff1+1d4]\n", "crashed"),
-        ("RuntimeError: DataLoader worker (pid(s) 3124) exited unexpectedly\n", "data loader"),
-        ("JOBID 12345  NODE_FAIL  1:0\n", "node that failed"),
-        (f"{TRACE}ValueError: shapes (3,4) and (5,6) not aligned\n", "exception"),
-        (f"{TRACE}torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 GiB.\n", "exception"),
-        ("[rank1]: RuntimeError: CUDA error: unspecified launch failure\n", "exception"),
-    ],
-)
+@examples("text", "words")
 def test_each_program_says_in_its_own_words_how_a_process_ended(text: str, words: str) -> None:
     first = _findings(text)[0]
     assert (first.id, words in first.message) == ("JOB009", True)
@@ -57,28 +41,12 @@ def test_the_exception_stands_above_the_timeouts_of_the_others() -> None:
     assert _findings(text)[0].id == "JOB009"
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        f"{TRACE}requests.exceptions.ConnectionError: Max retries exceeded\n" + "INFO downloaded\n" * 5,
-        "WARNING:torch.distributed.elastic.multiprocessing.api:Sending process 5 closing signal SIGTERM\n",
-        "[rank1]:[W415 TCPStore.cpp:125] [c10d] recvValue failed on SocketImpl(fd=72): Connection was likely closed.\n",
-        "[rank0]: WARNING: destroy_process_group() was not called before program exit, which can leak resources.\n",
-        "[1.0] Out of memory: Killed process 999 (chrome) total-vm:1kB\n",
-    ],
-)
+@examples("text")
 def test_what_was_caught_asked_for_or_of_another_program_is_no_end(text: str) -> None:
     assert not [finding for finding in _findings(text) if finding.id in ("JOB009", "JOB005", "JOB006")]
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        f"{TRACE}KeyboardInterrupt\n^CException ignored in atexit callback: <function _exit_function at 0x7f>\n",
-        f"^C{TRACE}KeyboardInterrupt\n",
-        "[rank: 0] Received SIGTERM: 15\nDetected KeyboardInterrupt, attempting graceful shutdown ...\n",
-    ],
-)
+@examples("text")
 def test_who_interrupts_a_job_mostly_knows(text: str) -> None:
     (finding,) = _findings(text)
     assert (finding.id, finding.severity) == ("JOB009", Severity.INFO)
@@ -107,40 +75,13 @@ def test_horovods_newer_stall_report_is_a_hang() -> None:
     assert _findings(text)[0].id == "JOB006"
 
 
-@pytest.mark.parametrize(
-    ("text", "check", "words"),
-    [
-        (
-            "[h2][btl_tcp_endpoint.c:803] connect() to 172.17.0.1 failed: Connection refused (111)",
-            "NET002",
-            "172.17.0.1",
-        ),
-        (
-            "DistNetworkError: connect to (n-master, 29500): gai error: -2 - Name or service not known",
-            "NET002",
-            "n-master",
-        ),
-        ("# Using devices\ng1: Test CUDA failure common.cu:892 'invalid device ordinal'", "HST002", "does not see"),
-        ("WARNING: The object store is in /tmp: /dev/shm has only 67108864 bytes available.", "HST001", "is small"),
-        (f"{TRACE}RuntimeError: DeepEP error: CPU recv timeout", "JOB006", "recv"),
-        (f"{TRACE}RuntimeError: DataLoader worker (pid 7) is killed by signal: Aborted. ", "JOB009", "data loader"),
-    ],
-)
+@examples("text", "check", "words")
 def test_a_cause_is_named_in_any_program_s_words(text: str, check: str, words: str) -> None:
     first = _findings(text + "\n")[0]
     assert first.id == check
     assert words in f"{first.message} {first.observed}"
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "WARNING: The object store is using /tmp because /dev/shm has only 17179869184 bytes available.",
-        f"{TRACE}RuntimeError: DataLoader worker (pid 7) is killed by signal: Terminated. ",
-        f"{TRACE}smtplib.SMTPException: send timed out",
-        f"{TRACE}celery.exceptions.TimeLimitError: dispatch of the task timed out",
-        "OperationalError: could not connect to server db-1.internal (10.0.0.5): Connection timed out",
-    ],
-)
+@examples("text")
 def test_what_large_or_ordinary_is_no_cause(text: str) -> None:
     assert not [each for each in _findings(text + "\n") if each.id in ("HST001", "NET002", "JOB005", "JOB006")]

@@ -10,6 +10,7 @@ import pytest
 
 from tests.checks import nodes
 from tests.pasted import said
+from tests.tables import examples
 from topodiag.checks.job.second_program import SecondProgram
 from topodiag.model.finding import Confidence, Finding, Outcome, Status
 from topodiag.model.provenance import Fact
@@ -89,15 +90,7 @@ RUNS = """| Processes:                                                          
 """
 
 
-@pytest.mark.parametrize("text", [
-    table((77000, 0), (3, 0)),
-    table((77000, 0), (3, 0), processes="|  No running processes found |\n"),
-    "index, memory.used [MiB], memory.total [MiB], utilization.gpu [%]\n"
-    "0, 77000 MiB, 81559 MiB, 0 %\n1, 3 MiB, 81559 MiB, 0 %\n",
-    "GPU  Temp (DieEdge)  AvgPwr  SCLK    MCLK    Fan  Perf  PwrCap  VRAM%  GPU%\n"
-    "0    35.0c           40.0W   132Mhz  900Mhz  0%   auto  500.0W   96%   0%\n"
-    "1    35.0c           40.0W   132Mhz  900Mhz  0%   auto  500.0W    0%   0%\n",
-])  # fmt: skip
+@examples("text")
 def test_memory_that_idle_gpus_hold_for_nobody_is_told_and_leaves_open_whether_all_is_well(
     text: str, tmp_path: Path
 ) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.pasted import loud, said
+from tests.tables import examples
 
 WARN = "[2025-05-08 15:42:42] n1:746:946 [0] bootstrap.cc:334 NCCL WARN "
 TWICE = WARN + "Bootstrap Root : rank {} of {} ranks has already checked in\n"
@@ -15,18 +16,7 @@ OLD_WORLDS = WARN + "Bootstrap Root : mismatch in rank count from procs 16 : 8\n
 WORLDS = WARN + "Bootstrap Root : mismatch in info from procs, nranks 16 vs 8, nroots 1 vs 1, iroot 0 vs 0\n"
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        (TWICE.format(1, 3), "two processes take themselves for rank 1 of 3; rank 2 never came"),
-        (TWICE.format(5, 64), "two processes take themselves for rank 5 of 64"),
-        (BEYOND.format(3, 3), "a process takes itself for rank 3 of 3, and the last one is rank 2;"
-         " one of ranks 1-2 never came"),
-        ("RuntimeError: [enforce fail at ../third_party/gloo/gloo/context.cc:27] rank < size. 2 vs 2\n",
-         "a process takes itself for rank 2 of 2, and the last one is rank 1; one of ranks 0-1 never came"),
-    ],
-    ids=["named", "of many", "beyond", "gloo"],
-)  # fmt: skip
+@examples("text", "message")
 def test_a_number_that_does_not_fit_is_the_cause_and_who_is_missing_for_it(
     tmp_path: Path, text: str, message: str
 ) -> None:
@@ -71,15 +61,7 @@ def test_what_waits_for_the_number_that_is_nobodys_follows_from_it(tmp_path: Pat
     ]
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        '    WARN("Bootstrap Root : rank %d of %d ranks has already checked in", info.rank, nranks);\n',
-        '    WARN("Invalid rank requested : %d/%d", myrank, nranks);\n',
-        'Q: what does "Bootstrap Root : rank 1 of 3 ranks has already checked in" mean?\n',
-        "rank 1 of 3 ranks has checked in\n",
-    ],
-)
+@examples("text")
 def test_source_and_questions_are_no_fault(tmp_path: Path, text: str) -> None:
     assert loud(tmp_path, text) == []
 

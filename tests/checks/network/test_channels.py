@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from tests.checks import jobs
+from tests.tables import examples
 from topodiag.checks.network.channels import SearchCollapsed
 from topodiag.checks.network.nodes_differ import NodesDiffer
 from topodiag.model.finding import Finding, Severity, Status
@@ -153,15 +154,7 @@ def test_the_cause_is_named_only_where_that_fault_of_nccl_explains_it(finding: F
     assert not finding.settings
 
 
-@pytest.mark.parametrize(
-    ("text", "told"),
-    [
-        ("socketFinalizeAccept: wrong type 4 != 3", "came by NET/IB where NET/Socket listens"),
-        ("socketFinalizeAccept from 10.0.0.2<36558>: wrong type 3 != 4", "came by NET/Socket where NET/IB listens"),
-        ("socketFinalizeAccept from 10.0.0.2<36558>: wrong type 1 != 2", ""),
-        ("socketFinalizeAccept from 10.0.0.2<36558>: wrong magic 4 != 3", ""),
-    ],
-)
+@examples("text", "told")
 def test_sockets_that_met_nccls_own_ib_tell_of_two_networks_from_one_nodes_log(text: str, told: str) -> None:
     outcome = NodesDiffer().judge(jobs.job(1, events=[jobs.event("mismatch", text)]))
     if told:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.checks import jobs
+from tests.tables import examples
 from topodiag.checks.network.plugin import PluginNotLoaded
 from topodiag.checks.network.rdma_errors import RdmaErrors
 from topodiag.evidence.nccl_log.rebuild.events import classify
@@ -41,15 +41,7 @@ def test_sockets_in_its_place_are_an_error() -> None:
     assert PluginNotLoaded().judge(made).findings[0].severity is Severity.ERROR
 
 
-@pytest.mark.parametrize(
-    ("text", "broken"),
-    [
-        ("dlopen: libfabric.so.1: cannot open shared object file: No such file or directory", True),
-        ("libnccl-net.so: undefined symbol: fi_getinfo", True),
-        ("Plugin load (libnccl-net.so) returned 2 : libnccl-net.so: cannot open shared object file", False),
-        ("NET/Plugin: Failed to find ncclNetPlugin_v8 symbol.", False),
-    ],
-)
+@examples("text", "broken")
 def test_only_a_library_that_is_there_and_broken_counts(text: str, broken: bool) -> None:
     outcome = PluginNotLoaded().judge(jobs.job(messages=[jobs.message("net plugin missing", text)]))
     assert (outcome.status is Status.FINDING) == broken
@@ -130,16 +122,7 @@ TIMED_OUT = (
 )
 
 
-@pytest.mark.parametrize(
-    ("text", "errno", "advice"),
-    [
-        (TIMED_OUT, "Connection timed out", "NCCL_CROSS_NIC=0"),
-        ("Call to ibv_modify_qp failed with error Network is unreachable", "Network is unreachable", "ip route get"),
-        ("Call to ibv_modify_qp failed with error Invalid argument", "Invalid argument", "GID index"),
-        ("Call to ibv_modify_qp failed with error No data available errno 61", "No data available errno 61", "empty"),
-        ("Call to ibv_modify_qp failed with 121 Remote I/O error, on dev mlx5_0:1", "Remote I/O error", "dmesg"),
-    ],
-)
+@examples("text", "errno", "advice")
 def test_a_queue_pair_that_cannot_be_connected_is_the_devices_error(text: str, errno: str, advice: str) -> None:
     [finding] = RdmaErrors().judge(jobs.job(events=[jobs.event("connect", text)])).findings
     assert finding.message.endswith(f": {errno}")
@@ -167,23 +150,7 @@ def test_what_the_application_repeats_is_not_counted_again() -> None:
     assert alone.message.startswith("rank 5: transport retries exceeded")
 
 
-@pytest.mark.parametrize(
-    ("text", "severity", "what"),
-    [
-        ("NET/IB : mlx5_0:1 Got non-fatal async event: GID table change(18)", Severity.INFO, "GID table change"),
-        ("NET/IB : mlx5_0:1 GID table changed", Severity.INFO, "GID table changed"),
-        ("NET/IB : mlx5_0:1 Got async error event: SM change", Severity.INFO, "SM change"),
-        ("NET/IB : mlx5_0:1 Got async error event: LID change", Severity.WARNING, "LID change"),
-        ("NET/IB : mlx5_0:1 Got non-fatal async event: port error(10)", Severity.ERROR, "port error"),
-        ("NET/IB : mlx5_0:1 async fatal event: local catastrophic error", Severity.ERROR, "local catastrophic error"),
-        (
-            "NET/IB : mlx5_0:1 async fatal event on QP (0x7f3a) qpn=5 handle=1 send_cq=1 recv_cq=2 state=6 sq_psn=1"
-            " rq_psn=2: local access violation work queue error",
-            Severity.ERROR,
-            "local access violation work queue error",
-        ),
-    ],
-)
+@examples("text", "severity", "what")
 def test_an_event_of_a_device_is_as_grave_as_what_the_driver_names(text: str, severity: Severity, what: str) -> None:
     kind, _, details = classify("WARN", text)
     assert kind in ("ib async", "port")

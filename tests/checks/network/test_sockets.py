@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from tests.checks import jobs, nodes
+from tests.tables import examples
 from topodiag.checks.network.sockets import SocketsInsteadOfRdma
 from topodiag.model.devices import NicRole
 from topodiag.model.finding import Confidence, Outcome, Severity, Status
@@ -48,15 +49,7 @@ def with_setting(name: str, value: str) -> Job:
     return replace(made, processes=tuple(replace(p, settings={name: jobs.given(name, value)}) for p in made.processes))
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "severity"),
-    [
-        ("NCCL_IB_HCA", "mlx5_0,mlx5_1", Severity.WARNING),
-        ("NCCL_IB_GID_INDEX", "3", Severity.INFO),
-        ("NCCL_IB_TC", "106", Severity.INFO),
-        ("NCCL_IB_QPS_PER_CONNECTION", "4", Severity.INFO),
-    ],
-)
+@examples("name", "value", "severity")
 def test_a_setting_says_that_rdma_devices_are_there_where_it_names_them(
     name: str, value: str, severity: Severity
 ) -> None:

@@ -22,6 +22,7 @@ from tests.checks.networks import (
     with_ports,
 )
 from tests.checks.nodes import HOUR, only, read, status
+from tests.tables import examples
 from topodiag.checks.nic.errors import NicPortErrors
 from topodiag.checks.shared.node.nic_counters import LIMITS
 from topodiag.model.devices import NicRole
@@ -55,10 +56,7 @@ def test_a_link_that_went_down_between_the_samples_is_an_error() -> None:
     assert [origin.text for origin in found.evidence] == ["link_downed 7", "port_rcv_errors 61"]
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["link_error_recovery", "local_link_integrity_errors", "port_rcv_errors", "excessive_buffer_overrun_errors"],
-)
+@examples("name")
 def test_integrity_counters_that_grow_are_a_warning(name: str) -> None:
     found = only(errors(with_counters(ib_h100(), 0, counter(name, 0, 1))))
     assert (found.severity, found.confidence) == (Severity.WARNING, Confidence.HIGH)
@@ -71,10 +69,7 @@ def test_discards_before_sending_are_congestion() -> None:
     assert "congested" in " ".join(found.fix)
 
 
-@pytest.mark.parametrize(
-    ("first", "later", "seconds", "found"),
-    [(0, 10, 60.0, False), (0, 11, 60.0, True), (0, 240, 2 * 3600.0, False), (0, 241, 2 * 3600.0, True)],
-)
+@examples("first", "later", "seconds", "found")
 def test_symbol_errors_count_above_ten_and_above_the_specified_rate(
     first: int, later: int, seconds: float, found: bool
 ) -> None:
@@ -90,9 +85,7 @@ def test_symbol_errors_of_links_with_error_correction_are_a_hint() -> None:
     assert only(errors(edr)).confidence is Confidence.MEDIUM
 
 
-@pytest.mark.parametrize(
-    "name", ["out_of_sequence", "packet_seq_err", "oos_drop_count", "rx_discards_phy", "rx_prio3_discards"]
-)
+@examples("name")
 def test_loss_counters_are_judged_on_roce_and_not_on_infiniband(name: str) -> None:
     grown = counter(name, 5, 900)
     found = only(errors(with_counters(roce_h100(), 2, grown)))
@@ -109,25 +102,13 @@ def test_peers_that_do_not_answer_are_a_warning_on_any_layer(name: str) -> None:
         assert "peer" in found.fix[0]
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "np_cnp_sent",
-        "rp_cnp_handled",
-        "req_cqe_flush_error",
-        "resp_cqe_flush_error",
-        "port_xmit_data",
-        "port_xmit_wait",
-    ],
-)
+@examples("name")
 def test_congestion_notifications_flushes_and_traffic_are_no_errors(name: str) -> None:
     node = with_counters(roce_h100(), None, counter(name, 0, 10**9), counter("link_downed", 0, 0))
     assert status(errors(node)) == "clean"
 
 
-@pytest.mark.parametrize(
-    "name", ["retrans_timeout_events", "impaired_remote_conn_events", "unresponsive_remote_events", "rx_drops"]
-)
+@examples("name")
 def test_efa_counters_that_grow_are_a_warning(name: str) -> None:
     found = only(errors(with_counters(efa_vm(), 3, counter(name, 0, 12))))
     assert (found.severity, found.where.nics) == (Severity.WARNING, ("rdmap3s0",))
@@ -164,9 +145,7 @@ def test_many_counters_are_cut_in_the_message() -> None:
     assert "and 4 other counters" in only(errors(with_counters(roce_h100(), 0, *grown))).message
 
 
-@pytest.mark.parametrize(
-    ("total", "days", "found"), [(5, 0.5, False), (6, 0.5, True), (50, 10.0, False), (51, 10.0, True)]
-)
+@examples("total", "days", "found")
 def test_one_sample_judges_flaps_by_the_day(total: int, days: float, found: bool) -> None:
     node = nodes.with_os(with_counters(ib_h100(), None, counter("link_downed", total)), uptime_s=read(days * 24 * HOUR))
     outcome = errors(node)

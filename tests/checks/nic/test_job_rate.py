@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.tables import examples
 from topodiag.app.logs import logs
 from topodiag.checks.env.job import MisreadSettingInLog
 from topodiag.checks.job.settings.diagnostics import NcclReports
@@ -104,16 +105,7 @@ def test_a_nic_whose_posts_take_longer_than_those_of_the_others_is_named(tmp_pat
     assert "14 ms" in finding.observed
 
 
-@pytest.mark.parametrize(
-    "lines",
-    [
-        [wqe("mlx5_0", 40), wqe("mlx5_3", 0)],
-        [wqe("mlx5_0", 26600)],
-        [wqe("mlx5_0", 26600), wqe("mlx5_3", 25000), wqe("mlx5_4", 3000)],
-        [wqe("mlx5_0", 300, 600), wqe("mlx5_3", 0)],
-    ],
-    ids=["few", "nothing to compare", "all alike", "first posts"],
-)
+@examples("lines")
 def test_posts_that_say_nothing_of_one_nic_are_silent(tmp_path: Path, lines: list[str]) -> None:
     assert not NcclReports().judge(job(tmp_path, *lines)).findings
 
@@ -124,15 +116,7 @@ def test_a_fabric_whose_bandwidth_is_degraded_is_told(tmp_path: Path) -> None:
     assert finding.message == "n1: the fabric's bandwidth is degraded on 1 GPU"
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("NET/IB: NCCL_IB_PKEY_VALUE=0x8012 not found in PKey table (pkey_tbl_len=128, port=1)", "partition key"),
-        ("NCCL cannot use more than 8 rails.", "more rails or planes"),
-        ("NCCL cannot use more than 13 user-defined plane IDs.", "more rails or planes"),
-        ("TOPO/NET : Inconsistent rail/plane for net mlx5_0: existing 0/0, new 1/0.", "topology file"),
-    ],
-)
+@examples("text", "words")
 def test_values_that_nccl_refuses_are_told_by_their_variable(tmp_path: Path, text: str, words: str) -> None:
     finding = only(MisreadSettingInLog().judge(job(tmp_path, f"init.cc:10 (x) NCCL WARN {text}")).findings)
     assert finding.message.startswith("NCCL_IB_")

@@ -11,6 +11,7 @@ from tests.checks import networks as network
 from tests.checks import nodes
 from tests.checks.networks import DOWN, ib_h100, roce_h100, with_nic, with_port, with_ports
 from tests.checks.nodes import only, read, status
+from tests.tables import examples
 from topodiag.checks.nic.rate import NicPortSlow
 from topodiag.checks.nic.state import NicPortDown
 from topodiag.model.devices import NicRole
@@ -78,18 +79,7 @@ def test_an_unknown_product_without_siblings_has_no_figure() -> None:
     assert found.cost.text
 
 
-@pytest.mark.parametrize(
-    ("state", "phys", "kind", "remedy"),
-    [
-        ("DOWN", "Polling", "no link partner", "cable"),
-        ("DOWN", "Disabled", "switched off", "mlxlink"),
-        ("INIT", "LinkUp", "no subnet manager", "opensm"),
-        ("ARMED", "LinkUp", "not activated by the subnet manager", "subnet manager's log"),
-        ("DOWN", "PortConfigurationTraining", "training", "minute"),
-        ("DOWN", "LinkErrorRecovery", "training", "minute"),
-        ("DOWN", None, "down", "ibstat"),
-    ],
-)
+@examples("state", "phys", "kind", "remedy")
 def test_the_remedy_fits_the_state(state: str, phys: str | None, kind: str, remedy: str) -> None:
     facts = {"state": read(state), "phys_state": read(phys) if phys else Fact()}
     found = only(down(with_port(ib_h100(), 0, **facts)))

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.pasted import chain, loud, said
+from tests.tables import examples
 from topodiag.api import diagnose
 
 A100, H100, B200 = "NVIDIA A100-SXM4-40GB", "NVIDIA H100 80GB HBM3", "NVIDIA B200"
@@ -25,17 +26,7 @@ def listed(product: str, count: int) -> str:
 
 
 @pytest.mark.parametrize("product", [A100, H100, B200])
-@pytest.mark.parametrize(
-    "service",
-    [
-        NOT_FOUND,
-        "$ systemctl is-active nvidia-fabricmanager\ninactive\n",
-        "$ systemctl start nvidia-fabricmanager\n"
-        "Failed to start nvidia-fabricmanager.service: Unit nvidia-fabricmanager.service not found.\n",
-        "$ dpkg -l 'nvidia-fabricmanager*'\ndpkg-query: no packages found matching nvidia-fabricmanager*\n",
-        "$ rpm -q nvidia-fabric-manager\npackage nvidia-fabric-manager is not installed\n",
-    ],
-)
+@examples("service")
 def test_a_manager_that_is_not_there_is_a_doubtful_warning(tmp_path: Path, product: str, service: str) -> None:
     (found,) = said(tmp_path, listed(product, 8) + service)["findings"]
     assert (found["id"], found["severity"], found["confidence"]) == ("NVL005", "warning", "low")

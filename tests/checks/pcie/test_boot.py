@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from tests.pasted import loud
+from tests.tables import examples
 
 LINE = (
     "[   10.02{0}] {1}: {2} Gb/s available PCIe bandwidth, limited by {3} link at 0000:b2:00.0"
@@ -18,15 +17,7 @@ def limited(*devices: str, had: str = "8 GT/s x8", able: str = "16 GT/s x16") ->
     return "".join(LINE.format(f"193{at}", device, "63.008", had, "252.048", able) for at, device in enumerate(devices))
 
 
-@pytest.mark.parametrize(
-    ("had", "able"),
-    [
-        ("8 GT/s x8", "16 GT/s x16"),
-        ("8.0 GT/s PCIe x8", "16.0 GT/s PCIe x16"),
-        ("8.0 GT/s x8", "16.0 GT/s x16"),
-        ("2.5 GT/s x4", "8 GT/s x8"),
-    ],
-)
+@examples("had", "able")
 def test_fewer_lanes_than_the_device_has_are_named_in_any_wording(tmp_path: Path, had: str, able: str) -> None:
     assert loud(tmp_path, limited("mlx5_core 0000:b3:00.0", had=had, able=able)) == ["PCI001"]
 
@@ -36,13 +27,6 @@ def test_two_functions_of_one_card_are_one_card(tmp_path: Path) -> None:
     assert set(loud(tmp_path, text)) == {"PCI001"}
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        limited("mlx5_core 0000:b3:00.0", had="8 GT/s x16"),  # a board of an older generation
-        limited("mlx5_core 0000:b3:00.0", "mlx5_core 0000:c3:00.0"),  # all alike: built so
-        limited("nvme 0000:b3:00.0", had="8 GT/s x2", able="8 GT/s x4"),  # a disk
-    ],
-)
+@examples("text")
 def test_links_that_are_built_so_are_no_fault(tmp_path: Path, text: str) -> None:
     assert loud(tmp_path, text) == []

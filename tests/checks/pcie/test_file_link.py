@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.tables import examples, texts
 from topodiag.app.topo import check_topology
 from topodiag.model.finding import Severity, Status
 
@@ -56,16 +57,8 @@ def test_a_width_of_nothing_is_no_reading(tmp_path: Path) -> None:
     assert not any(each.findings for each in outcomes)
 
 
-BRIDGED = """<system version="1">
-  <cpu numaid="0" arch="x86_64" vendor="GenuineIntel" familyid="6" modelid="106">
-    <pci busid="ffff:ff:00.0" class="0x060400" link_speed="{speed}" link_width="{lanes}">
-      <pci busid="0000:04:00.0" class="0x030200" vendor="0x10de" device="0x20b2" link_speed="16 GT/s" link_width="16">
-        <gpu dev="0" sm="80" rank="0" gdr="0"/>
-      </pci>
-    </pci>
-  </cpu>
-</system>
-"""
+TEXTS = texts(__file__)
+BRIDGED = TEXTS["bridged"]
 
 
 def test_a_bridge_far_slower_than_the_gpu_below_it_is_an_error_with_its_line(tmp_path: Path) -> None:
@@ -75,9 +68,7 @@ def test_a_bridge_far_slower_than_the_gpu_below_it_is_an_error_with_its_line(tmp
     assert (finding.severity, finding.evidence[0].line) == (Severity.ERROR, 3)
 
 
-@pytest.mark.parametrize(
-    ("speed", "lanes"), [("16 GT/s", "16"), ("8 GT/s", "16"), ("16 GT/s", "4"), ("", "0"), ("", "")]
-)
+@examples("speed", "lanes")
 def test_a_shared_uplink_or_one_that_says_nothing_is_left_alone(tmp_path: Path, speed: str, lanes: str) -> None:
     _, (outcome,) = judged(tmp_path, BRIDGED.format(speed=speed, lanes=lanes))
     assert not outcome.findings

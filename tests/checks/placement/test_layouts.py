@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.tables import examples
 from topodiag.app.place import ClusterOptions, open_cluster
 from topodiag.checks import registry
 from topodiag.checks.interface import PlacementCheck
@@ -57,16 +57,7 @@ def test_every_id_of_the_family_judges_layouts() -> None:
     assert ids == {f"PLC00{number}" for number in range(1, 8)}
 
 
-@pytest.mark.parametrize(
-    ("nodes", "leaf", "layout"),
-    [
-        (8, 4, Layout(tp=8, pp=2, dp=4)),
-        (32, 8, Layout(tp=8, pp=4, dp=8)),
-        (4, 2, Layout(tp=4, cp=2, dp=4)),
-        (8, 4, Layout(tp=2, dp=32, ep=4)),
-        (2, 0, Layout(dp=16)),
-    ],
-)
+@examples("nodes", "leaf", "layout")
 def test_ranks_in_blocks_on_whole_nodes_are_left_alone(nodes: int, leaf: int, layout: Layout) -> None:
     assert warned(judged(cluster(nodes, leaf, 2.0), layout, block(8 * nodes))) == set()
 
@@ -224,17 +215,7 @@ def test_two_ranks_on_each_others_nodes_are_named() -> None:
     assert finding.fix[0] == "exchange 1 pair of ranks: 7 with 200"
 
 
-@pytest.mark.parametrize(
-    ("nodes", "leaf", "over", "layout"),
-    [
-        (64, 16, 2.0, Layout(tp=8, pp=2, dp=32)),
-        (16, 4, 2.0, Layout(pp=8, dp=8)),
-        (24, 8, 2.0, Layout(tp=8, dp=24)),
-        (16, 4, 2.0, Layout(tp=4, pp=4, dp=4)),
-        (12, 4, 4.0, Layout(tp=2, ep=4, pp=2, dp=12)),
-        (10, 4, 2.0, Layout(tp=8, dp=5)),
-    ],
-)
+@examples("nodes", "leaf", "over", "layout")
 def test_the_map_of_the_solver_is_never_told_to_take_the_map_of_the_solver(
     nodes: int, leaf: int, over: float, layout: Layout
 ) -> None:

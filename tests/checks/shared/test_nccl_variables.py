@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.checks.nodes import only, status
+from tests.tables import examples
 from topodiag.checks.env.node import UnknownSetting
 from topodiag.checks.env.rules import RULES
 from topodiag.checks.shared import nccl_variables
@@ -25,16 +26,7 @@ def names(*pairs: str) -> Any:
     return UnknownSetting().judge(Node("gpu-001", settings=made, told=frozenset({Topic.SETTINGS})), ())
 
 
-@pytest.mark.parametrize(
-    ("wrong", "right"),
-    [
-        ("NCCL_SOCKET_IFNAMES", "NCCL_SOCKET_IFNAME"),
-        ("NCCL_IB_DISBALE", "NCCL_IB_DISABLE"),
-        ("NCCL_P2P_DISABLED", "NCCL_P2P_DISABLE"),
-        ("NCCL_NET_GDR_LEVELS", "NCCL_NET_GDR_LEVEL"),
-        ("NCCL_IB_HCAS", "NCCL_IB_HCA"),
-    ],
-)
+@examples("wrong", "right")
 def test_a_slip_is_a_warning_with_the_name_that_was_meant(wrong: str, right: str) -> None:
     found = only(names(f"{wrong}=1"))
     assert found.severity is Severity.WARNING
@@ -43,9 +35,7 @@ def test_a_slip_is_a_warning_with_the_name_that_was_meant(wrong: str, right: str
     assert found.evidence[0].text == f"{wrong}=1"
 
 
-@pytest.mark.parametrize(
-    "name", ["NCCL_IB_GDR_LEVEL", "NCCL_TREE_THRESHOLD", "NCCL_LL_THRESHOLD", "NCCL_CHECKS_DISABLE"]
-)
+@examples("name")
 def test_a_name_that_is_read_no_more_is_a_warning(name: str) -> None:
     assert only(names(f"{name}=1")).severity is Severity.WARNING
 
@@ -61,14 +51,7 @@ def test_a_name_that_nothing_resembles_is_only_told() -> None:
     assert only(names("NCCL_ZEBRA_CROSSING=1")).severity is Severity.INFO
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "NCCL_DEBUG", "NCCL_IB_HCA", "NCCL_NVLS_ENABLE", "NCCL_TOPO_FILE", "NCCL_MNNVL_ENABLE", "NCCL_VERSION",
-        "NCCL_OFI_TUNER_TYPE", "NCCL_FASTRAK_CTRL_DEV", "NCCL_INSPECTOR_DUMP_DIR", "UCX_TLS",
-        "TORCH_NCCL_BLOCKING_WAIT",
-    ],
-)  # fmt: skip
+@examples("name")
 def test_names_of_nccl_of_plug_ins_and_of_others_are_silent(name: str) -> None:
     assert status(names(f"{name}=1")) == "clean"
 
@@ -103,19 +86,7 @@ def test_a_variable_that_is_read_no_more_is_told_by_its_last_release() -> None:
     assert nccl_variables.variable("NCCL_ZEBRA") is None
 
 
-@pytest.mark.parametrize(
-    ("name", "since", "default"),
-    [
-        ("NCCL_ALGO", "2.5.6", "all"),
-        ("NCCL_IB_TIMEOUT", "2.3.5", "20"),
-        ("NCCL_PXN_DISABLE", "2.12.7", "0"),
-        ("NCCL_RUNTIME_CONNECT", "2.22.3", "1"),
-        ("NCCL_RAS_ENABLE", "2.24.3", "1"),
-        ("NCCL_NETDEVS_POLICY", "2.28.3", "AUTO"),
-        ("NCCL_RUN_RAS_DIAGNOSTICS", "2.31.2", "0"),
-        ("NCCL_PROGRESS_COUNTERS", "2.32.3", "0"),
-    ],
-)
+@examples("name", "since", "default")
 def test_releases_and_defaults_are_those_of_the_source(name: str, since: str, default: str) -> None:
     held = nccl_variables.variable(name)
     assert held is not None

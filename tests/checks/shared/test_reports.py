@@ -8,9 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from tests.shown import ROOT
+from tests.tables import examples
 from topodiag.api import diagnose
 from topodiag.checks.registry import Subject, ids
 from topodiag.checks.run import run
@@ -44,8 +43,8 @@ def said(tmp_path: Path, text: str) -> dict[str, list[dict[str, Any]]]:
 
 def test_an_event_that_a_check_answers_for_is_said_by_an_entry_or_a_reader_and_by_one_check() -> None:
     kinds = {entry.says for entry in catalogue()}
-    tables = ROOT / "topodiag" / "checks" / "shared" / "tables.py"
-    for path in (tables, *(ROOT / "topodiag" / "evidence").rglob("*.py")):
+    tables, joined = ROOT / "topodiag/checks/shared/tables.py", ROOT / "topodiag/model/events.py"
+    for path in (tables, joined, *(ROOT / "topodiag" / "evidence").rglob("*.py")):
         kinds.update(re.findall(r'"([a-z]+\.[a-z_]+)"', path.read_text()))
     answered = [report.event for check_id in ids() for report in answered_by(check_id)]
     assert sorted(set(answered)) == sorted(answered)
@@ -59,15 +58,7 @@ def test_an_entry_of_the_node_has_a_check_that_answers_for_it() -> None:
     assert says - answered - {OUT_OF_SERVICE, REMARK} == set()
 
 
-@pytest.mark.parametrize(
-    ("trust", "status", "severity", "confidence"),
-    [
-        (Trust.AGENT, Status.UNKNOWN, Severity.ERROR, Confidence.MEDIUM),
-        (Trust.AGENT, Status.CLEAN, Severity.ERROR, Confidence.MEDIUM),
-        (Trust.PERSON, Status.UNKNOWN, Severity.WARNING, Confidence.LOW),
-        (Trust.PERSON, Status.CLEAN, None, None),
-    ],
-)
+@examples("trust", "status", "severity", "confidence")
 def test_who_speaks_decides_how_much_it_counts(
     trust: Trust, status: Status, severity: Severity | None, confidence: Confidence | None
 ) -> None:
@@ -96,15 +87,7 @@ def test_a_check_of_jobs_answers_for_what_a_text_without_a_job_reports() -> None
     assert all(outcome.check != "NET002" for outcome in run(Subject.NODE, (node(event),), only=("GPU001",)))
 
 
-@pytest.mark.parametrize(
-    ("reason", "check"),
-    [
-        ("gres/gpu count reported lower than configured (7 < 8)", "GPU001"),
-        ("NHC: check_hw_ib:  No IB port mlx5_4:1 is ACTIVE", "NIC001"),
-        ("NHC: check_fs_mount:  /scratch not mounted", "HST006"),
-        ("Xid 94 on GPU 2", "GPU002"),
-    ],
-)
+@examples("reason", "check")
 def test_a_drained_node_has_the_fault_that_its_reason_names(tmp_path: Path, reason: str, check: str) -> None:
     text = f"NodeName=n1 Arch=x86_64\n   State=IDLE+DRAIN\n   Reason={reason} [root@2024-05-06T08:11:01]\n"
     [finding] = said(tmp_path, text)["findings"]

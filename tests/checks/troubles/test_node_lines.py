@@ -5,9 +5,8 @@ from __future__ import annotations
 from io import StringIO
 from pathlib import Path
 
-import pytest
-
 from tests.evidence.filled import node_of
+from tests.tables import examples, texts
 from topodiag.app.scan import scan
 from topodiag.checks.pcie.errors import PcieErrors
 from topodiag.model.finding import Severity, Status
@@ -21,15 +20,7 @@ def judged(text: str, folder: Path) -> Result:
     return scan([str(folder / "dmesg.txt")])
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "NVRM: GPU 0000:1b:00.0: Failed to initialize a thing that no rule knows",
-        "mlx5_core 0000:9c:00.0: mlx5_something:12:(pid 3): strange error 7",
-        "NVRM: nvAssertFailedNoLog: Assertion failed: 0 == 1 @ kern_mem.c:57",
-        "[drm:amdgpu_device_init.cold [amdgpu]] *ERROR* hw_init of IP block <gfx_v9_4_3> failed -22",
-    ],
-)
+@examples("line")
 def test_a_kernel_message_that_no_rule_explains_is_listed(line: str, tmp_path: Path) -> None:
     result = judged(f"[ 5000.000001] {line}\n", tmp_path)
     assert result.findings == ()
@@ -75,19 +66,8 @@ def test_uncorrectable_pcie_errors_of_the_kernel_log_are_found_and_a_few_correct
     assert PcieErrors().judge(node_of(disk)).status is not Status.FINDING
 
 
-P2P = """\
-$ nvidia-smi topo -p2p r
- \tGPU0\tGPU1\tGPU2
- GPU0\tX\tOK\tCNS
- GPU1\tOK\tX\tCNS
- GPU2\tCNS\tCNS\tX
-
-Legend:
-
-  X    = Self
-  OK   = Status Ok
-  CNS  = Chipset not supported
-"""
+TEXTS = texts(__file__)
+P2P = TEXTS["p2p"]
 
 
 def test_a_peer_to_peer_table_alone_is_judged_and_drawn(tmp_path: Path) -> None:

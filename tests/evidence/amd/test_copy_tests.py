@@ -1,47 +1,19 @@
 from __future__ import annotations
 
+from tests.evidence.filled import node_by
+from tests.tables import texts
 from topodiag.evidence.amd.copy_tests import AmdCopyTests
-from topodiag.evidence.assemble import assemble
-from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import Blob
 from topodiag.model.node import Node
 
-P2P = """TransferBench v1.62.00
-Unidirectional copy peak bandwidth GB/s [Local read / Remote write] (GPU-Executor: GFX)
- SRC+EXE\\DST    CPU 00       GPU 00   GPU 01
-  CPU 00  ->      88.20        44.87    45.08
-  GPU 00  ->      54.32      2954.73    48.38
-  GPU 01  ->      54.33        31.20  3048.35
-Bidirectional copy peak bandwidth GB/s [Local read / Remote write] (GPU-Executor: GFX)
- SRC\\DST    GPU 00   GPU 01
-  GPU 00  ->      N/A    90.00
-"""
-ALL_TO_ALL = """TransferBench v1.62.00
-SRC\\DST  GPU 00     GPU 01        STotal      Actual
-GPU 00         N/A     47.318     330.545     328.021
-GPU 01      46.786        N/A     329.304     327.504
-RTotal    330.531    330.395    2640.128
-"""
-ROCM = """RocmBandwidthTest Version: 2.6.0
-Device: 0,  AMD EPYC 7313P 16-Core Processor
-Device: 1,  AMD Instinct MI210,  GPU-3b1f60d2a7c95e41,  27:0.0
-Device: 2,  AMD Instinct MI210,  GPU-90c4d17e5aa2380f,  2a:0.0
-Inter-Device Numa Distance
-D/D       0         1         2
-1         20        0         15
-2         20        15        0
-Unidirectional copy peak bandwidth GB/s
-D/D       0         1         2
-1         26.1      N/A       46.2
-"""
+TEXTS = texts(__file__)
+P2P = TEXTS["p2p"]
+ALL_TO_ALL = TEXTS["all_to_all"]
+ROCM = TEXTS["rocm"]
 
 
 def node_of(text: str) -> Node:
-    source, draft = AmdCopyTests(), NodeDraft()
-    blob = Blob("tb.txt", text.encode())
-    assert source.recognises(text)
-    source.fill(blob, source.parse(blob), draft)
-    return assemble(draft, "n")
+    return node_by(AmdCopyTests(), Blob("tb.txt", text.encode()))
 
 
 def copies(node: Node) -> dict[tuple[str, str], float | None]:

@@ -3,10 +3,11 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.evidence.filled import node_by
+from tests.tables import examples, texts
 from topodiag.evidence.amd.gpu_json import AmdSmiJson
 from topodiag.evidence.assemble import assemble
 from topodiag.evidence.draft import NodeDraft
@@ -28,11 +29,7 @@ GPU: dict[str, Any] = {
 
 
 def node_of(document: object) -> Node:
-    source, draft = AmdSmiJson(), NodeDraft()
-    blob = Blob("metric.json", json.dumps(document).encode())
-    assert source.recognises(blob.text)
-    source.fill(blob, source.parse(blob), draft)
-    return assemble(draft, "n")
+    return node_by(AmdSmiJson(), Blob("metric.json", json.dumps(document).encode()))
 
 
 def test_blocks_are_counted_as_memory_links_and_the_rest() -> None:
@@ -108,16 +105,7 @@ def test_a_pcie_link_joins_its_gpu_by_number_where_the_text_has_no_bus_id() -> N
     assert (device.bus_id, device.width.value, device.max_width.value) == ("0000:65:00.0", 8, 16)
 
 
-@pytest.mark.parametrize(
-    ("limit", "watts"),
-    [
-        ({"power_cap": united(560, "W")}, 560.0),
-        ({"ppt0": {"socket_power_limit": united(1400, "W")}}, 1400.0),
-        ({"socket_power": "N/A"}, None),
-        ({"max_power": united(750, "W")}, None),
-    ],
-    ids=["ROCm 5", "ROCm 7", "not read", "the highest alone"],
-)
+@examples("limit", "watts")
 def test_the_limit_in_force_by_release(limit: dict[str, Any], watts: float | None) -> None:
     (gpu,) = node_of([{"gpu": 0, "pcie": {}, "limit": limit}]).gpus or (None,)
     assert (gpu.power_limit_w.value if gpu else None) == watts
@@ -135,39 +123,12 @@ def test_no_document_makes_it_fail(document: object) -> None:
     source.fill(blob, source.parse(blob), draft)
 
 
-TEXT = """\
-GPU: 0
-    ASIC:
-        MARKET_NAME: AMD Instinct MI300X
-    BUS:
-        BDF: 0000:05:00.0
-        MAX_PCIE_WIDTH: 16
-        MAX_PCIE_SPEED: 32 GT/s
-    NUMA:
-        NODE: 1
-    PCIE:
-        WIDTH: 8
-        SPEED: 16 GT/s
-        REPLAY_COUNT: 4
-    ECC_BLOCKS:
-        UMC:
-            CORRECTABLE_COUNT: 0
-            UNCORRECTABLE_COUNT: 0
-        XGMI_WAFL:
-            CORRECTABLE_COUNT: 41
-            UNCORRECTABLE_COUNT: 2
-
-GPU: 1
-    BUS:
-        BDF: 0000:26:00.0
-"""
+TEXTS = texts(__file__)
+TEXT = TEXTS["text"]
 
 
 def of_text(text: str) -> Node:
-    source, draft, blob = AmdSmiJson(), NodeDraft(), Blob("metric.txt", text.encode())
-    assert source.recognises(text)
-    source.fill(blob, source.parse(blob), draft)
-    return assemble(draft, "n")
+    return node_by(AmdSmiJson(), Blob("metric.txt", text.encode()))
 
 
 def test_the_text_is_read_as_the_json() -> None:
@@ -181,9 +142,3 @@ def test_the_text_is_read_as_the_json() -> None:
 
 def test_a_text_of_nvidia_smi_is_not_taken() -> None:
     assert not AmdSmiJson().recognises("GPU 00000000:1B:00.0\n    PCI\n        Bus : 0x1B\n    ECC Errors\n")
-
-
-@given(st.text(alphabet="GPU:0 \nASICEBX_->|", max_size=300))
-def test_no_text_makes_it_fail(text: str) -> None:
-    source, draft, blob = AmdSmiJson(), NodeDraft(), Blob("metric.txt", ("GPU: 0\n  ECC:\n" + text).encode())
-    source.fill(blob, source.parse(blob), draft)

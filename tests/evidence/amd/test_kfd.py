@@ -1,8 +1,7 @@
 from __future__ import annotations
 
+from tests.evidence.filled import node_by
 from topodiag.evidence.amd.kfd import NODES, Kfd
-from topodiag.evidence.assemble import assemble
-from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import Blob
 from topodiag.model.node import Node
 
@@ -21,11 +20,7 @@ def tree(*links: tuple[int, int, int, int, int]) -> str:
 
 
 def node_of(text: str) -> Node:
-    source, draft = Kfd(), NodeDraft()
-    blob = Blob("sys-kfd.tree", text.encode())
-    assert source.recognises(text)
-    source.fill(blob, source.parse(blob), draft)
-    return assemble(draft, "n")
+    return node_by(Kfd(), Blob("sys-kfd.tree", text.encode()))
 
 
 def test_gpus_are_numbered_after_the_cpus() -> None:

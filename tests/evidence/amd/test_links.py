@@ -2,57 +2,15 @@ from __future__ import annotations
 
 import json
 
-import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-
+from tests.evidence.filled import node_by
+from tests.tables import examples, texts
 from topodiag.evidence.amd.links import AmdLinks, pair_word
-from topodiag.evidence.assemble import assemble
-from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import Blob
 from topodiag.model.node import Node
 
-TABLES = """
-================================ Hops between two GPUs ==================================
-       GPU0         GPU1         GPU2
-GPU0   0            1            3
-GPU1   1            0            2
-GPU2   3            2            0
-
-=============================== Link Type between two GPUs ===============================
-       GPU0         GPU1         GPU2
-GPU0   0            XGMI         PCIE
-GPU1   XGMI         0            XGMI
-GPU2   PCIE         XGMI         0
-
-======================================= Numa Nodes =======================================
-GPU[0]\t\t: (Topology) Numa Node: 0
-GPU[2]\t\t: (Topology) Numa Node: 1
-================================== End of ROCm SMI Log ===================================
-"""
-OF_AMD_SMI = """
-WEIGHT TABLE:
-             0000:05:00.0 0000:26:00.0 0000:46:00.0
-0000:05:00.0 0            15           30
-0000:26:00.0 15           0            72
-0000:46:00.0 30           72           0
-
-HOPS TABLE:
-             0000:05:00.0 0000:26:00.0 0000:46:00.0
-0000:05:00.0 0            1            1
-0000:26:00.0 1            0            3
-0000:46:00.0 1            3            0
-
-LINK TYPE TABLE:
-             0000:05:00.0 0000:26:00.0 0000:46:00.0
-0000:05:00.0 SELF         XGMI         XGMI
-0000:26:00.0 XGMI         SELF         PCIE
-0000:46:00.0 XGMI         PCIE         SELF
-
-NUMA BW TABLE:
-             0000:05:00.0 0000:26:00.0 0000:46:00.0
-0000:05:00.0 N/A          64000-64000  N/A
-"""
+TEXTS = texts(__file__)
+TABLES = TEXTS["tables"]
+OF_AMD_SMI = TEXTS["of_amd_smi"]
 LISTED = json.dumps(
     [
         {"gpu": 0, "bdf": "0000:05:00.0", "links": [{"gpu": 1, "link_type": "XGMI", "num_hops": 1, "weight": 15}]},
@@ -74,11 +32,7 @@ KEYS = json.dumps(
 
 
 def node_of(text: str) -> Node:
-    source, draft = AmdLinks(), NodeDraft()
-    blob = Blob("showtopo.txt", text.encode())
-    assert source.recognises(text)
-    source.fill(blob, source.parse(blob), draft)
-    return assemble(draft, "n")
+    return node_by(AmdLinks(), Blob("showtopo.txt", text.encode()))
 
 
 def words(node: Node) -> dict[tuple[str, str], str | None]:
@@ -112,22 +66,6 @@ def test_keys_of_rocm_smi_in_json() -> None:
     assert (told["GPU0", "GPU1"], told["GPU2", "GPU0"]) == ("XGMI", "XGMI over 2 hops")
 
 
-@pytest.mark.parametrize(
-    ("kind", "hops", "word"),
-    [
-        ("XGMI", 1, "XGMI"),
-        ("XGMI", 0, "XGMI"),
-        ("xgmi", 2, "XGMI over 2 hops"),
-        ("PCIE", 2, "PCIE"),
-        ("SELF", 0, ""),
-    ],
-)
+@examples("kind", "hops", "word")
 def test_what_a_pair_is_called(kind: str, hops: int, word: str) -> None:
     assert pair_word(kind, hops) == word
-
-
-@given(st.binary(max_size=400))
-def test_no_bytes_make_it_fail(data: bytes) -> None:
-    source, draft = AmdLinks(), NodeDraft()
-    for blob in (Blob("x", data), Blob("x", TABLES.encode()[: len(data)] + data), Blob("x", b"[" + data)):
-        source.fill(blob, source.parse(blob), draft)

@@ -52,11 +52,6 @@ def test_gpus_alike_are_not_accused() -> None:
     assert not judge(row(0, 900, 100), row(1, 890, 100), row(2, 910, 100)).findings
 
 
-@given(st.binary())
-def test_any_bytes_are_read_without_an_exception(data: bytes) -> None:
-    RocmSmi().parse(Blob("any.txt", HEAD.encode() + data))
-
-
 def test_the_json_has_product_place_clock_and_load() -> None:
     node = node_of(
         '{"card0": {"Card Series": "AMD Instinct MI300X", "PCI Bus": "0000:05:00.0", "sclk clock speed:": "(132Mhz)",'

@@ -6,34 +6,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.evidence.filled import node_by
+from tests.tables import examples, texts
 from topodiag.evidence.amd.links import AmdLinks, XgmiStatus
 from topodiag.evidence.assemble import assemble
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import Blob
 from topodiag.model.node import Node
 
-TEXT = """
-GPU LINK PORT STATUS:
-       bdf           port_num
-GPU0   0000:05:00.0  U  D
-GPU1   0000:26:00.0  D  X
-
-XGMI LINK STATUS:
-       bdf           GPU0          GPU1
-GPU0   0000:05:00.0   SELF          {0}
-GPU1   0000:26:00.0   {0}             SELF
-
-Legend:
-  U / D / X = Link is Up / Down / Disabled
-"""
+TEXTS = texts(__file__)
+TEXT = TEXTS["text"]
 
 
 def node_of(letter: str) -> Node:
-    source, draft = XgmiStatus(), NodeDraft()
-    blob = Blob("xgmi.txt", TEXT.format(letter).encode())
-    assert source.recognises(blob.text)
-    source.fill(blob, source.parse(blob), draft)
-    return assemble(draft, "n")
+    return node_by(XgmiStatus(), Blob("xgmi.txt", TEXT.format(letter).encode()))
 
 
 def test_the_table_of_links_counts_and_not_that_of_ports() -> None:
@@ -48,13 +34,7 @@ def test_a_virtual_function_says_nothing_of_links() -> None:
     assert node.gpus[0].nvlink_note.value == "not supported"
 
 
-METRICS = """
-LINK METRIC TABLE:
-       bdf           bit_rate  max_bandwidth  link_type  GPU0      GPU1
-GPU0   0000:05:00.0  {0}   {1}       XGMI
- Read                                                    N/A       12.90 TB
-GPU1   0000:26:00.0  N/A       N/A            N/A
-"""
+METRICS = TEXTS["metrics"]
 
 
 def rates_of(data: bytes) -> list[float | None]:
@@ -65,11 +45,7 @@ def rates_of(data: bytes) -> list[float | None]:
     return [gpu.xgmi_gbs.value for gpu in assemble(draft, "n").gpus]
 
 
-@pytest.mark.parametrize(
-    ("lane", "link", "gbs"),
-    [("32 Gb/s", "512 Gb/s", 64.0), ("16 Gb/s", "512 Gb/s", 32.0), ("32 Gb/s", "256 Gb/s", 32.0)],
-    ids=["whole", "slow lanes", "half of the lanes"],
-)
+@examples("lane", "link", "gbs")
 def test_the_lower_of_both_rates_is_that_of_a_link(lane: str, link: str, gbs: float) -> None:
     assert rates_of(METRICS.format(lane, link).encode()) == [gbs]
 

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.evidence.cluster.cluster_texts import facts, levels, listed, node, refused
+from tests.tables import examples, texts
 from topodiag.evidence.cluster import slurm
 from topodiag.evidence.cluster.files import FORMATS, read_cluster
 from topodiag.evidence.interface import Blob
@@ -58,19 +59,7 @@ def test_spreadsheets_separate_cells_in_other_ways(mark: str) -> None:
     assert levels(made) == [("leaf", [0, 1])]
 
 
-@pytest.mark.parametrize(
-    ("text", "says"),
-    [
-        ("node,leaf\nn1,a\nn2,a\nn1,b\n", ":4: names node 'n1' twice, first in line 2"),
-        ("node,gpus\nn1,many\n", ":2: 'many' is no count of GPUs"),
-        ("node,gpus\nn[1-,8\n", ":2: 'n[1-' is no node set"),
-        ("node,gpus\nn[1-99999999],8\n", "is more than 200000 nodes"),
-        ("node,free\nn1,0-999\n", ":2: '0-999' is no list of GPUs"),
-        ("node,leaf\n", "names no nodes"),
-        ("", "is empty"),
-        ("hello\n", "no description of a cluster"),
-    ],
-)
+@examples("text", "says")
 def test_bad_csv_is_one_clear_line(text: str, says: str) -> None:
     line = refused(text)
     assert says in line
@@ -79,15 +68,8 @@ def test_bad_csv_is_one_clear_line(text: str, says: str) -> None:
 
 # --- Slurm ----------------------------------------------------------------------------------------------------
 
-TREE = """# two leaves per spine
-SwitchName=leaf1 Nodes=gpu[01-02]
-SwitchName=leaf2 Nodes=gpu[03-04] LinkSpeed=400
-SwitchName=leaf3 Nodes=gpu05,gpu06
-switchname=spine1 Switches=leaf[1-2]
-SwitchName=spine2 \\
-  Switches=leaf3
-SwitchName=core Switches=spine[1-2]
-"""
+TEXTS = texts(__file__)
+TREE = TEXTS["tree"]
 
 
 def test_a_slurm_tree_gives_a_level_per_tier() -> None:
@@ -128,30 +110,7 @@ def test_slurm_blocks_are_joined_in_order_into_larger_ones() -> None:
     assert levels(made) == [("block", [0, 0, 1, 1, 2, 2, 3, 3]), ("group", [0, 0, 0, 0, 1, 1, 1, 1])]
 
 
-YAML = """---
-- topology: flat
-  cluster_default: false
-  flat: true
-- topology: tree
-  cluster_default: true
-  tree:
-    switches:
-      - switch: top
-        children: l[1-2]
-      - switch: l1
-        nodes: n[1-2]
-      - switch: l2
-        nodes: n[3-4]
-- topology: block
-  cluster_default: false
-  block:
-    block_sizes: [2, 4]
-    blocks:
-      - block: b1
-        nodes: n[1-2]
-      - block: b2
-        nodes: n[3-4]
-"""
+YAML = TEXTS["yaml"]
 
 
 def test_the_default_topology_of_a_topology_yaml_is_read() -> None:
@@ -165,23 +124,7 @@ def test_a_block_topology_of_a_topology_yaml_is_read() -> None:
     assert levels(made) == [("block", [0, 0, 1, 1]), ("group", [0, 0, 0, 0])]
 
 
-@pytest.mark.parametrize(
-    ("text", "says"),
-    [
-        ("SwitchName=a Switches=b\nSwitchName=b Switches=a\n", "the switches form a cycle through"),
-        ("SwitchName=a Switches=a Nodes=n1\n", "the switches form a cycle through 'a'"),
-        ("SwitchName=a Nodes=n1\nSwitchName=b Switches=c\n", ":2: switch 'b' has a child 'c' that nobody describes"),
-        ("SwitchName=a Nodes=n1\nSwitchName=a Nodes=n2\n", ":2: names switch 'a' twice"),
-        ("SwitchName=a Nodes=n1\nSwitchName=b Switches=a\nSwitchName=c Switches=a\n", "no tree"),
-        ("SwitchName=a\n", "names no nodes"),
-        ("SwitchName=a Nodes=n1\nBlockName=b Nodes=n2\n", "switches and blocks"),
-        ("BlockName=b Nodes=n1\nBlockName=c Nodes=n1\n", "names node 'n1' twice"),
-        ("BlockName=b Nodes=n1\nBlockSizes=4,2\n", "do not grow"),
-        ("SwitchName=a Nodes=n1\nNodes=n2\n", ":2: 'Nodes=n2' is no line"),
-        ("- topology: a\n  flat: true\n", "has no tree and no block topology"),
-        ("- topology: a\n  tree: [\n", "is no YAML"),
-    ],
-)
+@examples("text", "says")
 def test_bad_slurm_files_are_one_clear_line(text: str, says: str) -> None:
     line = refused(text)
     assert says in line
@@ -251,20 +194,7 @@ def test_leaves_of_single_port_nodes_are_groups_below_their_spine() -> None:
     assert made.rails == 1, "all that a node has is on one switch"
 
 
-LINKINFO = """CA: gpu01 mlx5_0:
-      0xec0d9a03003d62be      4    1[  ] ==( 4X      25.78125 Gbps Active/  LinkUp)==>       2   17[  ] "MF0;leaf1" ( )
-Switch: 0x506b4b0300820910 MF0;leaf1:MSB7700/U1:
-           2    1[  ] ==( 4X      25.78125 Gbps Active/  LinkUp)==>       4    1[  ] "gpu01 mlx5_0" ( )
-           2    2[  ] ==( 4X      25.78125 Gbps Active/  LinkUp)==>       5    1[  ] "gpu02 HCA-1" ( )
-           2    3[  ] ==(                Down/ Polling)==>             [  ] "" ( )
-           2   30[  ] ==( 4X      25.78125 Gbps Active/  LinkUp)==>       9    1[  ] "MF0;spine:MSB7700/U1" ( )
-Switch: 0x506b4b0300820911 MF0;leaf2:MSB7700/U1:
-           3    1[  ] ==( 4X      25.78125 Gbps Active/  LinkUp)==>       6    1[  ] "gpu03 mlx5_0" ( )
-           3   30[  ] ==( 4X      25.78125 Gbps Active/  LinkUp)==>       9    2[  ] "MF0;spine:MSB7700/U1" ( )
-Switch: 0x506b4b0300820912 MF0;spine:MSB7700/U1:
-           9    1[  ] ==( 4X      25.78125 Gbps Active/  LinkUp)==>       2   30[  ] "MF0;leaf1:MSB7700/U1" ( )
-           9    2[  ] ==( 4X      25.78125 Gbps Active/  LinkUp)==>       3   30[  ] "MF0;leaf2:MSB7700/U1" ( )
-"""
+LINKINFO = TEXTS["linkinfo"]
 
 
 def test_iblinkinfo_tells_the_same() -> None:
@@ -315,19 +245,7 @@ def test_a_fabric_without_hosts_says_so() -> None:
 # --- other files ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("text", "says"),
-    [
-        ('<system version="1">\n  <cpu numaid="0"/>\n</system>\n', "--machine FILE"),
-        ("node0:12:34 [0] NCCL INFO Bootstrap: Using eth0\n", "--log"),
-        ('{"levels": {}, "map": [\n{"rank": 0}]}', "--map"),
-        ("ClusterName=c\nNodeName=n[1-4] Gres=gpu:8\n", "topology.conf does"),
-        ("PARTITION AVAIL TIMELIMIT NODES STATE NODELIST\ngpu up infinite 4 idle n[1-4]\n", "--nodelist"),
-        ("n1 slots=8\nn2 slots=8\n", "--hostfile"),
-        ("n1:8\nn2:8\n", "--hostfile"),
-        ("hello world\n", "CSV with a header"),
-    ],
-)
+@examples("text", "says")
 def test_a_file_of_another_kind_is_told_where_it_belongs(text: str, says: str) -> None:
     line = refused(text)
     assert "no description of a cluster" in line

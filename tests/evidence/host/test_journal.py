@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.tables import examples
 from topodiag.evidence.host.kernel_log import KernelLog
 from topodiag.evidence.host.systemctl import Systemctl, units
 from topodiag.evidence.interface import Blob
@@ -18,16 +18,7 @@ def told(*messages: str) -> dict[str, str]:
     return {unit.name: unit.word for unit in units(Blob("journal.txt", text.encode()))}
 
 
-@pytest.mark.parametrize(
-    "message",
-    [
-        "Failed to start NVIDIA fabric manager service.",
-        "Failed to start nvidia-fabricmanager.service - NVIDIA fabric manager service.",
-        "nvidia-fabricmanager.service: Control process exited, code=exited, status=1/FAILURE",
-        "nvidia-fabricmanager.service: Main process exited, code=killed, status=9/KILL",
-        "nvidia-fabricmanager.service: Failed with result 'exit-code'.",
-    ],
-)
+@examples("message")
 def test_a_unit_that_failed_is_known_by_any_of_its_lines(message: str) -> None:
     assert told(message) == {"nvidia-fabricmanager": "failed"}
 
@@ -38,16 +29,7 @@ def test_the_last_line_counts() -> None:
     assert told(started, failed) == {"nvidia-fabricmanager": "failed"}
 
 
-@pytest.mark.parametrize(
-    "message",
-    [
-        "Starting NVIDIA fabric manager service...",
-        "nvidia-fabricmanager.service: Scheduled restart job, restart counter is at 3.",
-        "nvidia-fabricmanager.service: Main process exited, code=exited, status=0/SUCCESS",
-        "Failed to start Network Time Service.",
-        "ssh.service: Failed with result 'exit-code'.",
-    ],
-)
+@examples("message")
 def test_what_says_nothing_of_a_unit_of_nvidia_is_passed_over(message: str) -> None:
     assert told(message) == {}
 

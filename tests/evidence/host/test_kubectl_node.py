@@ -2,48 +2,20 @@
 
 from __future__ import annotations
 
-import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-
+from tests.tables import examples, texts
 from topodiag.evidence.host.kubectl_node import KubectlNode
 from topodiag.evidence.interface import Blob
 
-NODE = """\
-Name:               {name}
-Labels:             nvidia.com/gpu.product=NVIDIA-H100-80GB-HBM3
-Capacity:
-  cpu:                96
-  nvidia.com/gpu:     {has}
-Allocatable:
-  cpu:                95600m
-  nvidia.com/gpu:     {gives}
-"""
+TEXTS = texts(__file__)
+NODE = TEXTS["node"]
 
 
 def read(text: str) -> list[tuple[str, str]]:
     return [(event.kind, event.text) for event in KubectlNode().parse(Blob("k.txt", text.encode())).records]
 
 
-@pytest.mark.parametrize(
-    ("counts", "told"),
-    [
-        ([(8, 7)], ["n0 gives out 7 of 8 GPUs"]),
-        ([(7, 7), (8, 8)], ["n0 gives out 7 GPUs, n1 of the same product 8"]),
-        ([(8, 8), (8, 8)], []),
-        ([(4, 4), (8, 8)], []),
-        ([(7, 7)], []),
-        ([(0, 0), (8, 8)], []),
-    ],
-    ids=["less than it has", "less than a sibling", "alike", "two machines", "alone", "no driver there"],
-)
+@examples("counts", "told")
 def test_a_node_that_gives_out_fewer_gpus_is_told(counts: list[tuple[int, int]], told: list[str]) -> None:
     text = "".join(NODE.format(name=f"n{n}", has=has, gives=gives) for n, (has, gives) in enumerate(counts))
     assert KubectlNode().recognises(text)
     assert read(text) == [("gpu.count_low", each) for each in told]
-
-
-@given(st.text(max_size=200) | st.text(alphabet="Name: Capacity:\n nvidia.com/gpu: 8 True\n", max_size=200))
-def test_any_text_is_read_or_left(text: str) -> None:
-    KubectlNode().recognises(text)
-    KubectlNode().parse(Blob("x", text.encode()))

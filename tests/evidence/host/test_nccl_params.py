@@ -4,29 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hypothesis import given
-from hypothesis import strategies as st
-
+from tests.tables import texts
 from topodiag.app.scan import scan
 from topodiag.evidence.host.lsmod import NcclParams
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.registry import recognise
 
-DUMP = """\
-=== ncclParam Registry Dump ===
-NCCL_P2P_DISABLE (int64_t) [cached] switch peer-to-peer off
-    Current value=1 set_by=EnvPlugin default=0
-    Accepted value: integer
-NCCL_IB_HCA (const char*) [] devices
-    Current value==mlx5_0:1,mlx5_1:1 set_by=EnvPlugin default=<unset>
-    Accepted value: text
-NCCL_BUFFSIZE (int64_t) [cached] size of the buffers
-    Current value=4194304 set_by=Default default=4194304
-    Accepted value: integer
-NCCL_NET (const char*) [] network
-    Current value=<unset> set_by=Default default=<unset>
-    Accepted value: text
-"""
+TEXTS = texts(__file__)
+DUMP = TEXTS["dump"]
 
 
 def test_each_parameter_is_read_with_who_set_it() -> None:
@@ -53,8 +38,3 @@ def test_what_is_set_is_a_setting_of_the_node_and_a_default_is_none(tmp_path: Pa
 def test_it_is_known_by_its_second_line_whatever_stands_around() -> None:
     assert recognise(DUMP)[:1] == ("nccl-params",)
     assert "nccl-params" not in recognise("Current value=1 set_by=me\n")
-
-
-@given(st.text())
-def test_any_text_is_read_without_an_exception(text: str) -> None:
-    NcclParams().parse(Blob("any", (DUMP + text).encode("utf-8", "replace")))

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.evidence.filled import draft_by
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.host.processes import Processes
 from topodiag.evidence.interface import Blob
@@ -25,9 +26,7 @@ ONE = {
 
 def fill(document: Any) -> NodeDraft:
     data = document if isinstance(document, bytes) else json.dumps(document).encode()
-    source, draft, blob = Processes(), NodeDraft(), Blob("json/processes.json", data)
-    source.fill(blob, source.parse(blob), draft)
-    return draft
+    return draft_by(Processes(), Blob("json/processes.json", data))
 
 
 def one(**more: Any) -> Process:
@@ -80,12 +79,6 @@ def test_it_recognises_its_own(text: str) -> None:
 @pytest.mark.parametrize("text", ["", "{}", '{"gpus": [{"nvlinks": [], "processes": [{"pid": 1}]}]}', "processes"])
 def test_other_texts_are_not_recognised(text: str) -> None:
     assert not Processes().recognises(text)
-
-
-@given(st.binary(max_size=200))
-def test_any_bytes_are_survived(data: bytes) -> None:
-    fill(data)
-    Processes().recognises(Blob("x", data).text)
 
 
 VALUES = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8) | st.lists(st.integers())

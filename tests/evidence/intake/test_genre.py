@@ -9,64 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.pasted import loud
+from tests.tables import examples, texts
 from topodiag.api import diagnose
 from topodiag.evidence.intake.genre import program_text
 from topodiag.model.errors import TopodiagError
 
-PYTHON = """import errno
-import torch.distributed as dist
-
-def save(path):
-    try:
-        write(path)
-    except OSError as error:
-        if error.errno == errno.ENOSPC:
-            raise RuntimeError("No space left on device") from error
-
-def main():
-    dist.init_process_group("nccl")
-    log.error("GPU 3 has fallen off the bus")
-"""
-GO = """package xid
-
-import "fmt"
-
-// NVRM: Xid (PCI:0000:01:00): 79, GPU has fallen off the bus.
-func Match(line string) bool {
-	return re.MatchString(line)
-}
-
-func Reason(uuid string) string {
-	return fmt.Sprintf("GPU %s is lost", uuid)
-}
-"""
-CUDA = """#include <cstdio>
-#include "nccl.h"
-
-#define CHECK(cmd) do {                      \\
-  ncclResult_t res = cmd;                    \\
-  if (res != ncclSuccess) {                  \\
-    printf("Test NCCL failure %s:%d", __FILE__, __LINE__); \\
-  }                                          \\
-} while (0)
-
-int main() {
-  CHECK(ncclCommInitAll(comms, 8, nullptr));
-  return 0;
-}
-"""
-CHANGES = """Version 3.2
-
-* Fix a hang when the disk is full: write returned ENOSPC.
-
-Version 3.1
-
-* Fix "Too many open files" with --multifile.
-
-Version 3.0
-
-* First release.
-"""
+TEXTS = texts(__file__)
+PYTHON = TEXTS["python"]
+GO = TEXTS["go"]
+CUDA = TEXTS["cuda"]
+CHANGES = TEXTS["changes"]
 HANDBOOK = "".join(
     f"# Chapter {number}\n\n"
     + "When a GPU has fallen off the bus, dmesg shows Xid 79 and the node has to be drained and rebooted.\n" * 4
@@ -74,7 +26,6 @@ HANDBOOK = "".join(
     + "".join(f"- step {step} of this chapter\n" for step in range(4))
     for number in range(10)
 )
-NOTES = "# node12, 6 May\n\n" + "ibstat shows mlx5_3 down since the reboot, and the job hangs.\n" * 3
 
 
 @pytest.mark.parametrize(
@@ -99,34 +50,10 @@ def test_source_beside_a_log_is_left_aside_and_said_to_be(tmp_path: Path) -> Non
     assert "train.py" in made.to_json()
 
 
-COMMIT = """Author: A. Writer <a@example.com>
-Date:   Mon Sep 28 10:21:40 2020 +0200
-
-    ci: leave the old machine out
-
-      Segmentation fault (core dumped)
-
-"""
-RELEASE = "{}\n\n * A worker process crashed where two met.\n - MemoryError: of a long list\n\n"
+COMMIT = TEXTS["commit"]
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        COMMIT * 3,
-        *(
-            "".join(RELEASE.format(head.format(number)) for number in (3, 2, 1))
-            for head in (
-                "Overview of Changes in GTK+ 3.24.{}, 21-05-2023",
-                "==================== Changes in man-pages-2.0{} ====================",
-                "CHANGES WITH 25{}:",
-                "What's New in Python 3.11.{} final?",
-                "  2022-12-28 (3.40.{})",
-                "<h3>2022-12-28 (3.40.{})</h3><p>",
-            )
-        ),
-    ],
-)
+@examples("text")
 def test_what_changed_in_releases_and_commits_is_a_list_of_changes(text: str) -> None:
     assert program_text(text) == "a list of changes"
 
@@ -138,19 +65,7 @@ def test_commits_and_releases_above_the_output_of_a_job_are_part_of_it(tmp_path:
     assert loud(tmp_path, COMMIT.replace("Segmentation fault (core dumped)", "no more") * 3 + ran) == ["JOB009"]
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        'Traceback (most recent call last):\n  File "/a.py", line 3, in <module>\n    from a import b\n'
-        '  File "/b.py", line 1, in <module>\n    from c import d\nImportError: cannot import name d\n',
-        "2024-05-06 08:11:01 INFO start\nimport torch\ndef f(x):\n    return x\nRuntimeError: NCCL error\n",
-        "#!/bin/bash\n#SBATCH -N 2\nsrun train\nslurmstepd: error: *** JOB 12 ON n1 CANCELLED DUE TO TIME LIMIT ***\n",
-        "{\n  \"gpu\": 3,\n  \"state\": \"lost\"\n}\n",
-        NOTES,
-        "GPU0\tGPU1\n X \tNV18\nNV18\t X \n",
-    ],
-    ids=["traceback", "log with source", "script with output", "json", "notes", "matrix"],
-)  # fmt: skip
+@examples("text")
 def test_output_that_quotes_source_is_no_source(text: str) -> None:
     assert program_text(text) == ""
 
@@ -169,26 +84,13 @@ def test_a_transcript_of_a_shell_is_what_its_commands_printed(tmp_path: Path, pr
     assert loud(tmp_path, CAT.format(prompt) + OOM) == ["JOB009"]
 
 
-@pytest.mark.parametrize(
-    "end", [OOM, "RuntimeError: NCCL error: unhandled system error\n", "Segmentation fault (core dumped)\n"]
-)
+@examples("end")
 def test_source_above_the_error_with_which_it_ended_is_evidence(end: str) -> None:
     assert program_text(PYTHON + end) == ""
     assert program_text(GO + "\n" + end + "exit status 2\n") == ""
 
 
-@pytest.mark.parametrize(
-    "source",
-    [
-        PYTHON + "# $ python train.py\n",
-        '"""Runs it.\n\n$ cat hosts\n$ python train.py\nRuntimeError: NCCL error\n"""\n' + PYTHON,
-        PYTHON + 'USAGE = """\n$ cat hosts\n$ python train.py\n"""\n',
-        PYTHON + "```\n$ pip install torch\n$ python train.py\n```\n",
-        PYTHON + "# RuntimeError: NCCL error\n" + "    # ValueError: no\n",
-        "RuntimeError: what main raises\n" + PYTHON + "\n" + PYTHON,
-    ],
-    ids=["comment", "docstring", "usage", "document", "commented error", "title"],
-)
+@examples("source")
 def test_source_that_speaks_of_commands_and_errors_is_source(source: str) -> None:
     assert program_text(source) == "the source of a program"
 
@@ -205,41 +107,17 @@ def test_it_takes_time_in_proportion_to_the_text() -> None:
     assert program_text(slow) in ("", "the source of a program")
 
 
-DUMP = (
-    "Mismatched NCCL version detected : rank %d version %d rank %d version %d\n"
-    "Duplicate GPU detected : rank %d and rank %d both on CUDA device %lx\n"
-    "%s:%d:%d [%d] NCCL INFO \n%s:%d:%d [%d] %s:%d NCCL WARN \n"
-    "Error while creating shared memory segment %s (size %ld), error: %s (%d)\n"
-    "Bootstrap : no socket interface found\nno CUDA-capable device is detected\nsystem not yet initialized\n"
-    "uncorrectable ECC error encountered\n"
-)
-SYMBOLS = "__gmon_start__\n_ITM_deregisterTMCloneTable\n__cxa_finalize\nlibpthread.so.0\nGLIBC_2.2.5\n"
+DUMP = TEXTS["dump"]
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        DUMP,
-        SYMBOLS + "no CUDA-capable device is detected\n",
-        "$ strings /usr/lib/libnccl.so.2 | grep -i device\nno CUDA-capable device is detected\n",
-    ],
-)
+@examples("text")
 def test_the_strings_of_a_library_have_not_happened(tmp_path: Path, text: str) -> None:
     (tmp_path / "libnccl.txt").write_text(text)
     with pytest.raises(TopodiagError, match="source code or documentation"):
         diagnose(str(tmp_path))
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "Mismatched NCCL version detected : rank %d version %d rank %d version %d",
-        "Duplicate GPU detected : rank %d and rank %d both on CUDA device %lx",
-        "GPU %d: %d uncorrectable ECC errors",
-        "Failed to find socket interface %s",
-        "mlx5_core %s: Link is down",
-    ],
-)
+@examples("line")
 def test_a_single_message_that_nobody_filled_accuses_nobody(tmp_path: Path, line: str) -> None:
     (tmp_path / "grep.txt").write_text(f"Binary file libnccl.so\n{line}\n")
     log = "n1:9:9 [0] NCCL INFO comm 0x1 rank {0} nranks 2 cudaDev {0} busId {1}b000 - Init COMPLETE\n"

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.tables import examples
 from topodiag.evidence.intake.bundle import Evidence
 from topodiag.evidence.intake.hosts import host_of_text, without_prefix
 from topodiag.evidence.intake.reader import read_node
@@ -25,15 +26,7 @@ def test_a_prefix_that_all_lines_share_is_taken_off(prefix: str) -> None:
     assert bare.data.decode() == MATRIX
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        MATRIX,
-        prefixed("gpu-001: ") + prefixed("gpu-002: "),
-        "gpu-001: one\ngpu-001: two\n",
-        "gpu-001: a\nb\ngpu-001: c\n",
-    ],
-)
+@examples("text")
 def test_text_without_one_shared_prefix_is_left_alone(text: str) -> None:
     assert without_prefix(Blob("t", text.encode())) is None
 

@@ -12,6 +12,7 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.tables import examples
 from topodiag.evidence import registry
 from topodiag.evidence.intake.log_plan import complaint
 from topodiag.evidence.intake.looks import looks, words_of
@@ -74,25 +75,7 @@ def test_kinds_are_told_by_content(head: bytes, kind: Kind) -> None:
     assert looks(head).kind is kind
 
 
-@pytest.mark.parametrize(
-    ("text", "words", "command"),
-    [
-        (b"| NVIDIA-SMI 550.54   Driver Version |\n", "nvidia-smi output", "topodiag scan x"),
-        (MATRIX, "nvidia-smi output", "topodiag scan x"),
-        (b'<?xml version="1.0" ?>\n<nvidia_smi_log>', "nvidia-smi output", "topodiag scan x"),
-        (b'<system version="1">\n', "an NCCL topology file", "topodiag topo check x"),
-        (b'<graphs version="1">\n', "an NCCL graph file", ""),
-        (b"# nThread 1 nGpus 8 minBytes 8\n", "an nccl-tests table", "topodiag bench x"),
-        (
-            b"NCCL version 2.28.9 compiled with CUDA 13.0\n\nJob summary\n",
-            "an answer of NCCL's RAS (ncclras)",
-            "topodiag logs x",
-        ),
-        (b"CA 'mlx5_0'\n\tCA type: MT4129\n", "output of an InfiniBand tool", "topodiag scan x"),
-        (b"17:00.0 Infiniband controller [0207]: Mellanox\n", "lspci output", "topodiag scan x"),
-        (b"gpu001 slots=8\n", "a hostfile", "topodiag place audit x --tp 8"),
-    ],
-)
+@examples("text", "words", "command")
 def test_a_text_is_named_with_the_command_that_reads_it(text: bytes, words: str, command: str) -> None:
     seen = looks(text)
     assert (words_of(seen), command_for(seen.kind, "x")) == (words, command)
@@ -129,19 +112,7 @@ def test_any_bytes_look_like_something(magic: bytes, junk: bytes, tail: bytes) -
     assert words_of(seen)
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        (
-            "JOBID PARTITION NAME USER ST TIME NODES NODELIST(REASON)\n 4711 h100 llama al R 1:02 4 gpu-[01-04]\n",
-            "squeue",
-        ),
-        ("JobId=4711 JobName=llama\n   JobState=RUNNING Reason=None\n   NodeList=gpu-[01-04]\n", "scontrol show job"),
-        ("PartitionName=h100\n   Default=YES\n   MaxNodes=UNLIMITED MaxTime=UNLIMITED\n", "partitions"),
-        ('{"meta": {}, "jobs": [{"job_id": 4711, "job_state": ["RUNNING"]}]}', "jobs"),
-        ("-----\nLLDP neighbors:\n-----\nInterface: ens1f0np0, via: LLDP\n  Chassis:\n    SysName: leaf-07\n", "LLDP"),
-    ],
-)
+@examples("text", "words")
 def test_what_is_known_and_not_read_is_named_with_what_to_give_instead(text: str, words: str) -> None:
     seen = looks(text.encode())
     assert words in words_of(seen)

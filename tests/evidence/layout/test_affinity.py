@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.tables import examples
 from topodiag.evidence.layout.affinity import read_affinity
 from topodiag.model.affinity import Affinity
 from topodiag.model.errors import InputError
@@ -21,38 +22,17 @@ def test_the_first_line_names_the_nics_and_the_unit() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("head", "unit"),
-    [("", "GB/s"), ("GPU", "GB/s"), ("us", "us"), ("latency (us)", "us"), ("ns", "ns"), ("Gb/s", "Gb/s")],
-)
+@examples("head", "unit")
 def test_without_a_unit_it_is_gb_per_second(head: str, unit: str) -> None:
     assert read_affinity(GOOD.replace("GB/s", head).encode(), "m.csv").unit == unit
 
 
-@pytest.mark.parametrize("text", [
-    GOOD.replace(",", ";"), GOOD.replace(",", "\t"), GOOD.replace(",", " , "), "# perftest\n\n" + GOOD,
-    "\ufeff" + GOOD, GOOD.replace("\n", "\r\n"),
-])  # fmt: skip
+@examples("text")
 def test_what_spreadsheets_write_is_read(text: str) -> None:
     assert read_affinity(text.encode(), "m.csv").values == ((48.1, 19.0), (19.5, 47.9))
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("", "no row of values"),
-        ("GB/s,mlx5_0\n", "no row of values"),
-        ("GB/s\nGPU0\n", "m.csv:1: does not name a NIC"),
-        ("GB/s,mlx5_0,mlx5_0\nGPU0,1,2\n", "m.csv:1: does not name a NIC"),
-        ("48,19\n19,48\n", "begins with values"),
-        ("GB/s,mlx5_0,mlx5_1\nGPU0,48\n", "m.csv:2: has 1 values for 2 NICs"),
-        ("GB/s,mlx5_0\nGPU0,fast\n", "m.csv:2: has 'fast' where a value above zero belongs"),
-        ("GB/s,mlx5_0\nGPU0,0\n", "m.csv:2: has '0'"),
-        ("GB/s,mlx5_0\nGPU0,nan\n", "m.csv:2: has 'nan'"),
-        ("GB/s,mlx5_0\nGPU0,\n", "m.csv:2: has ''"),
-        ("GB/s,mlx5_0\nGPU0,1\nGPU0,2\n", "m.csv:3: has GPU0 twice"),
-    ],
-)
+@examples("text", "message")
 def test_what_is_wrong_is_told_with_its_line(text: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
         read_affinity(text.encode(), "m.csv")

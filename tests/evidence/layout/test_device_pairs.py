@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.tables import examples
 from topodiag.evidence.layout.affinity import parse_pairs, read_pairs_file
 from topodiag.model.errors import InputError
 
@@ -16,17 +17,7 @@ def test_pairs_on_the_command_line() -> None:
     assert parse_pairs("0000:05:00.0=0000:1b:00.0, mlx5_0=mlx5_3,") == PAIRS
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "0000:05:00.0,0000:1b:00.0\nmlx5_0,mlx5_3\n",
-        "guest,host\r\n0000:05:00.0,0000:1b:00.0\r\nmlx5_0,mlx5_3\r\n",
-        "# of node 7\n\n0000:05:00.0=0000:1b:00.0  # the first\nmlx5_0 = mlx5_3\n",
-        "0000:05:00.0;0000:1b:00.0\nmlx5_0;mlx5_3",
-        '{"0000:05:00.0": "0000:1b:00.0", "mlx5_0": "mlx5_3"}',
-        '[{"guest": "0000:05:00.0", "host": "0000:1b:00.0"}, ["mlx5_0", "mlx5_3"]]',
-    ],
-)
+@examples("text")
 def test_a_file_of_pairs_is_csv_or_json(text: str) -> None:
     assert read_pairs_file(text.encode(), "map") == PAIRS
 

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.evidence.layout.test_training_arguments import dump
+from tests.tables import examples
 from topodiag.evidence.intake.looks import looks
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.kinds import Kind
@@ -215,16 +216,7 @@ def test_a_command_line_that_serves_has_sizes_and_trains_nothing(text: str) -> N
     assert not found.options
 
 
-@pytest.mark.parametrize(
-    ("form", "name", "line", "quote"),
-    [
-        ("a script of Megatron-LM", "tp", 17, "--tensor-model-parallel-size ${TP}"),
-        ("a script of Megatron-LM", "layers", 6, "--num-layers 32"),
-        ("torchtitan", "tp", 14, "tensor_parallel_degree = 4"),
-        ("NeMo", "pp", 10, "pipeline_model_parallel_size: 4"),
-        ("DeepSpeed", "micro_batch", 2, '"train_batch_size": 512'),
-    ],
-)
+@examples("form", "name", "line", "quote")
 def test_a_setting_names_its_line(form: str, name: str, line: int, quote: str) -> None:
     origin = read(FORMS[form][0]).origins[name]
     assert origin.line == line
@@ -237,22 +229,7 @@ def test_a_variable_that_the_script_sets_twice_or_not_at_all_is_not_known() -> N
     assert dict(read(text).sizes) == {"pp": 2}
 
 
-@pytest.mark.parametrize(
-    ("text", "says"),
-    [
-        ("tp: 0\npp: 1\n", "tp is 0"),
-        ("tp: x\npp: 1\n", "tp is x"),
-        ("tp: 8\ntensor_parallel_size: 4\n", "says tp twice, 8 and 4"),
-        ("run --tensor-model-parallel-size 8\nrun --tensor-model-parallel-size 4\n", "says tp twice, 8 and 4"),
-        ("tp: 3\npp: 1\nworld_size: 16\n", "does not divide the ranks"),
-        ("tp: 8\npp: 2\norder: tp-tp\n", "does not name each dimension"),
-        ("[1, 2]\n", "declares no"),
-        ("", "declares no"),
-        ("#!/bin/sh\necho hello\n", "declares no"),
-        ("[model]\nname = \n", "is no TOML"),
-        ("{", "is no YAML"),
-    ],
-)
+@examples("text", "says")
 def test_a_file_that_declares_nothing_or_no_layout_is_refused_in_one_line(text: str, says: str) -> None:
     with pytest.raises(InputError, match=says) as refused:
         layout_of(read(text))

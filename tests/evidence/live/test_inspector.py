@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
+from tests.tables import examples
 from topodiag.app.logs import logs
 from topodiag.evidence.intake.looks import looks
 from topodiag.evidence.kinds import Kind
@@ -115,16 +114,7 @@ def test_a_block_of_one_layout_and_one_that_is_read_line_by_line_say_the_same() 
                 assert getattr(one, name).tolist() == getattr(other, name).tolist()
 
 
-@pytest.mark.parametrize(
-    "other",
-    [
-        {"coll_perf": {"coll_n_channels": 16, "coll_timing_source": "gpu_globaltimer", "decomposition": {"a": [1]}}},
-        {"coll_perf": {"event_trace_sn": {"coll_start_sn": 1, "kernel_events": [{"channel_id": 0}]}}},
-        {"metadata": {"rec_mechanism": "profiler_plugin", "extra": "a,b"}},
-        {"header": {"comm_name": "unknown"}},
-    ],
-    ids=["patched", "verbose", "a comma", "unnamed"],
-)
+@examples("other")
 def test_patched_verbose_and_older_forms_are_read_by_their_keys(other: dict[str, Any]) -> None:
     files = [text([record(rank, n, 900, **other) for n in range(25)]) for rank in range(2)]
     found = inspection(*files)
@@ -229,13 +219,3 @@ def test_records_that_say_nothing_of_their_rank_are_an_error_in_one_line(tmp_pat
     place.write_bytes(b'{"header":{"id":"zz"},"coll_perf":{"coll":"AllReduce"}}\n')
     with pytest.raises(InputError):
         logs([str(place)])
-
-
-@given(st.lists(st.sampled_from([*job()[0].splitlines()[:3], b'{"header":{}}', b"", b"[]", b"{", b"\xff,\x00"])))
-def test_any_mix_of_lines_is_read_without_an_exception(lines: list[bytes]) -> None:
-    inspection(b"\n".join(lines))
-
-
-@given(st.binary())
-def test_any_bytes_behind_a_record_are_read_without_an_exception(data: bytes) -> None:
-    inspection(job()[0].splitlines()[0] + data)

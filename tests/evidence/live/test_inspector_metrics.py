@@ -339,14 +339,6 @@ def test_they_are_known_by_their_names_and_not_by_mention() -> None:
     assert Kind.INSPECTOR not in looks(b'{"status":"success","data":{"result":[{"metric":{"__name__":"up"}}]}}').kinds
 
 
-_PARTS = [*dump(punctual, 0, gpus=1).encode().splitlines(), b"# HELP x", b"nccl_bus_bandwidth_gbs{a=", b"\xff", b""]
-
-
-@given(st.lists(st.sampled_from(_PARTS)), st.binary(max_size=60))
-def test_any_mix_of_lines_and_any_bytes_behind_are_read_without_an_exception(parts: list[bytes], rest: bytes) -> None:
-    inspection(b"\n".join([*parts, _PARTS[0] + rest]))
-
-
 @given(st.integers(0, 400), st.binary(max_size=8))
 def test_any_answer_with_bytes_changed_is_read_without_an_exception(at: int, change: bytes) -> None:
     data = query(punctual, 2, gpus=1)

@@ -6,35 +6,13 @@ import json
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
+from tests.tables import texts
 from topodiag.evidence.live.ras_client import in_order, read_ras
 from topodiag.model.ras import RasAnswer, RasProcess
 
-HEAD = """\
-NCCL version 2.27.3 compiled with CUDA 12.9
-CUDA runtime version 12090, driver version 13000
-
-Job summary
-===========
-
-  Nodes  Processes         GPUs  Processes     GPUs
-(total)   per node  per process    (total)  (total)
-      4          8            1         32       32
-
-Communicators... (0.02s)
-=============
-
-Group     Comms     Nodes     Ranks     Ranks     Ranks    Status  Errors
-    #  in group  per comm  per node  per comm  in group
-    0         1         4       7-8        32        32   RUNNING  MISMATCH
-    1         8         4         1         4        32   RUNNING      OK
-
-Errors
-======
-
-"""
+TEXTS = texts(__file__)
+HEAD = TEXTS["head"]
 WARNINGS = """\
 Warnings
 ========
@@ -216,9 +194,3 @@ def test_two_answers_of_one_second_that_say_the_same_are_one_snapshot() -> None:
     (one,) = read_ras(json.dumps(status(2), indent=2), "a.json")
     later = replace(one, source="c.json", time=(one.time or 0.0) + 5)
     assert in_order([later, one, replace(one, source="b.json")]) == (one, later)
-
-
-@given(st.text(max_size=300), st.integers(0, 2000), st.integers(0, 2000))
-def test_no_text_makes_the_reader_raise(noise: str, begin: int, end: int) -> None:
-    whole = HEAD + WARNINGS + "#0-0 (1f) MISMATCH\n  3 ranks have status RUNNING\n" + json.dumps(status(3), indent=1)
-    read_ras(whole[:begin] + noise + whole[end:], "x")

@@ -2,24 +2,13 @@
 
 from __future__ import annotations
 
-from hypothesis import given
-from hypothesis import strategies as st
-
+from tests.tables import texts
 from topodiag.evidence.intake.looks import looks
 from topodiag.evidence.kinds import Kind
 from topodiag.evidence.live.stacks import read_stacks
 
-DUMP = """\
-Process {pid}: {command}
-Python v3.10.12 (/usr/bin/python3.10)
-
-Thread 0x7FA6E7C01740 (idle): "MainThread"
-    wait (threading.py:302)
-    get (queue.py:170)
-    __next__ (fairseq/data/iterators.py:648)
-Thread 0x7FA6E7C01999 (active): "pin_memory"
-    all_reduce (torch/distributed/distributed_c10d.py:1320)
-"""
+TEXTS = texts(__file__)
+DUMP = TEXTS["dump"]
 
 
 def test_the_main_thread_of_each_process_is_read_with_its_rank() -> None:
@@ -42,8 +31,3 @@ def test_a_file_or_the_title_of_a_process_names_who_it_is() -> None:
 def test_a_dump_is_known_by_the_heads_of_its_threads() -> None:
     assert Kind.STACKS in looks(DUMP.format(pid=9, command="python").encode()).kinds
     assert Kind.STACKS not in looks(b"Thread 1 finished (active users: 3)\nProcess 9: done\n").kinds
-
-
-@given(st.binary())
-def test_any_text_is_read_without_an_exception(data: bytes) -> None:
-    read_stacks(DUMP + data.decode("utf-8", "replace"), "any")

@@ -8,23 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.tables import texts
 from topodiag.evidence.live import step_forms
 from topodiag.evidence.live.step_forms import MOST_LEARNT, Forms
 from topodiag.evidence.live.step_lines import read_line
 
-LINES = (
-    "[2026-03-01 11:00:{a:02d}] iteration {n:8d}/  500000 | elapsed time per iteration (ms): {x:.1f} | loss: {y:.6E} |",
-    "step: {n}  loss:  {y:.4f}  memory: 26.1GiB(32.9%)  tps: {k:,}  mfu: {x:.2f}%",
-    "iter {n}: loss {y:.4f}, time {x:.2f}ms, mfu 41.20%",
-    "completed step: {n}, seconds: {y:.3f}, TFLOP/s/device: {x:.3f}, Tokens/s/device: {k}, loss: {y:.3f}",
-    "Epoch: [0][{n:4d}/5005] Time {y:6.3f} ({y:6.3f}) Data {y:6.3f} ({y:6.3f}) Loss {x:.4e}",
-    "{{'loss': {y:.4f}, 'learning_rate': 1e-05, 'epoch': {x:.2f}}}",
-    "step {n} | global batch size: {k} | step time: {y:.4f} s | seqlen: 4096",
-    "[rank{a}] step={n}, skipped=0, lr=[1e-05], samples/sec={x:.2f}",
-    " {a}%|###   | {n}/1000 [00:10<00:10, {y:.2f}it/s]",
-    "step {n} took {y:.2f} s, forward {x:.1f} ms, backward {x:.1f} ms",
-    "no step here, only {k} words of a batch",
-)
+TEXTS = texts(__file__)
+LINES = tuple(TEXTS["lines"])
 NUMBERS = st.tuples(
     st.integers(0, 59), st.integers(0, 10**9 - 1), st.integers(0, 10**7), st.floats(0, 1e6), st.floats(0, 20)
 )

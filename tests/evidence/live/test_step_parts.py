@@ -4,19 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from tests.tables import examples, texts
 from topodiag.evidence.live.step_lines import read_line
 from topodiag.evidence.live.step_times import read_steps
 from topodiag.model.steps import PartOf
 
 WHOLE = 0.44
-SPELT = (
-    "2026-03-01 10:00 [rank1] step    7  loss 2.3  step_time 0.440 s  data 0.130 s  forward 0.070 s  backward 0.230 s",
-    "step 7/100 | loss nan | iter time 440 ms | data 130 ms | forward 70 ms | backward 230 ms",
-    "iter: 7, loss: 2.3, data_time: 0.130, fwd: 0.070, bwd: 0.230, iter_time: 0.440",
-    "iteration 7 loss=2.3 load=130.0ms fwd=70.0ms bwd=230.0ms step time=440.0ms",
-    "step 7 loss 2.3 step_time 440.0 ms data_loading 130.0 fwd_time 70.0 bwd_time 230.0",
-    "step 7: dataloader (ms): 130.0, forward_ms: 70.0, backward_ms: 230.0, step_time_ms: 440.0",
-)
+TEXTS = texts(__file__)
+SPELT = tuple(TEXTS["spelt"])
 
 
 @pytest.mark.parametrize("line", SPELT)
@@ -44,32 +39,13 @@ def test_parts_without_the_time_of_the_step_add_up_to_it() -> None:
     assert made.values == {"s": pytest.approx(0.09)}
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "step 5 data 1024 samples forward 12.5 TFLOPs",
-        "step 5 allreduce 1.25 GB/s data 3.5 GB",
-        "step 5 forward loss 2.3 backward loss 1.2",
-        "step 5 load 93 % data 17",
-        "step 5 lr 0.1 sync_batchnorm_momentum 0.9",
-    ],
-)
+@examples("line")
 def test_counts_rates_shares_and_losses_are_no_parts(line: str) -> None:
     made = read_line(line)
     assert made is None or (made.parts, made.values) == ((), {})
 
 
-@pytest.mark.parametrize(
-    "form",
-    [
-        "[rank{rank}] step {step} step_time 0.3 s",
-        "rank{rank}: step {step} step_time 0.3 s",
-        "Rank {rank} | step {step} | step_time: 0.3 s",
-        "step {step} | rank {rank} | step_time: 0.3 s",
-        '{{"step": {step}, "rank": {rank}, "loss": 2.3, "step_time": 0.3}}',
-        '{{"rank": {rank}, "step": {step}, "loss": 2.3, "step_time": 0.3}}',
-    ],
-)
+@examples("form")
 def test_the_rank_of_a_line_is_read_before_and_behind_the_step(form: str) -> None:
     lines = [form.format(rank=rank, step=step) for step in range(5) for rank in (0, 3)]
     assert [each.rank for each in read_steps("\n".join(lines), "train.log")] == [0, 3]

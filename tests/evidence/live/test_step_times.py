@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.tables import examples, texts
 from topodiag.evidence.intake.looks import looks
 from topodiag.evidence.kinds import Kind
 from topodiag.evidence.live.step_lines import read_line
@@ -97,17 +98,8 @@ FORMS = {
     "tqdm": (" 12%|█▏        | 12/100 [00:10<01:20,  1.20s/it]", 12, "s", 1.2),
 }  # fmt: skip
 
-NO_STEPS = {
-    "an evaluation": "eval step: 10, seconds: 12.1",
-    "a validation loss": " validation loss at iteration 1000 | lm loss value: 2.3 | lm loss PPL: 10.1",
-    "a checkpoint": "Saved checkpoint at step 100 in 12.3 s",
-    "loading of weights": "Loading checkpoint shards: 100%|██████████| 4/4 [00:10<00:00,  2.50s/it]",
-    "an evaluation's bar": "Evaluating:  10%|█         | 1/10 [00:10<01:20,  1.20s/it]",
-    "a map of a data set": "Map: 100%|██████████| 10000/10000 [00:02<00:00, 5000.00 examples/s]",
-    "a summary of a run": "{'train_runtime': 123.4, 'train_samples_per_second': 4.0, 'train_steps_per_second': 0.5}",
-    "parts of a micro step": "[Rank 0] time (ms) | fwd_microstep: 12.3 | bwd_microstep: 33.1 | step_microstep: 2.2",
-    "a number of iterations": "number of skipped iterations:   0 | number of nan iterations:   0",
-}
+TEXTS = texts(__file__)
+NO_STEPS = TEXTS["no_steps"]
 
 
 @pytest.mark.parametrize("name", FORMS)
@@ -233,9 +225,7 @@ def test_any_text_is_read_without_an_exception(text: str, data: bytes) -> None:
     read_line(data.decode("utf-8", "replace"))
 
 
-@pytest.mark.parametrize(
-    ("name", "waited"), [("mmengine", 0.012), ("PyTorch's ImageNet example", 0.001), ("Megatron-LM", None)]
-)
+@examples("name", "waited")
 def test_what_a_step_waits_for_data_is_read_where_the_line_says_it(name: str, waited: float | None) -> None:
     found = read_line(FORMS[name][0])
     assert found is not None

@@ -115,11 +115,6 @@ def test_lines_that_are_none_are_counted_and_a_file_without_a_node_is_none() -> 
     assert read_watch(b"{}\n") is None
 
 
-@given(st.binary())
-def test_any_bytes_are_read_without_an_exception(data: bytes) -> None:
-    read_watch(json.dumps(start()).encode() + b"\n" + data)
-
-
 _LINE = st.fixed_dictionaries(
     {"time": st.just(1.0), "up": st.floats() | st.text() | st.none()},
     optional={name: st.none() | st.integers() | st.text(max_size=5) | st.sampled_from(["state", "link_downed", "xid"])

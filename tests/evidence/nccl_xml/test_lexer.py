@@ -6,26 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.tables import examples, texts
 from topodiag.evidence.nccl_xml import read_file
 from topodiag.evidence.nccl_xml.lexer import RULES
 from topodiag.model.errors import InputError
 from topodiag.model.nccl_tree import Element, NcclFile
 from topodiag.model.nccl_versions import NEWEST, OLDEST
 
-GOOD = """\
-<system version="1">
-  <cpu numaid="0" arch="x86_64">
-    <pci busid="0000:1b:00.0" class="0x030200">
-      <gpu dev="0" sm="90">
-        <nvlink target="0000:07:00.0" count="18"/>
-      </gpu>
-    </pci>
-    <nic>
-      <net name="eth0" dev="0"/>
-    </nic>
-  </cpu>
-</system>
-"""
+TEXTS = texts(__file__)
+GOOD = TEXTS["good"]
 ALL = range(OLDEST, NEWEST + 1)
 
 
@@ -128,10 +117,7 @@ def test_a_wrong_closing_tag_inside_an_unknown_element_is_not_looked_at() -> Non
     assert [note.words for note in file.notes] == ["Ignoring element foo"]
 
 
-@pytest.mark.parametrize(
-    ("element", "words_in_18", "since"),
-    [("c2c", "Ignoring element c2c", 19), ("pcilink", "Ignoring element pcilink", 22)],
-)
+@examples("element", "words_in_18", "since")
 def test_elements_of_later_versions_are_passed_over_by_earlier_ones(element: str, words_in_18: str, since: int) -> None:
     where = "</gpu>" if element == "c2c" else "</pci>"
     file = read(GOOD.replace(where, f"<{element}/>{where}"))
@@ -240,18 +226,7 @@ def test_only_the_first_of_two_systems_counts() -> None:
     assert [note.rule for note in file.notes] == ["second-system"]
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "rule"),
-    [
-        ('class="0x030200"', 'class="0x030200" link_speed="32.0 GT/s"', "link-speed"),
-        ('class="0x030200"', 'class="0x030200" link_speed=""', "link-speed"),
-        ('class="0x030200"', 'class="0x030200" link_width="0"', "link-width"),
-        ('sm="90"', 'sm="90" sm="80"', "doubled-attribute"),
-        ('"x86_64"', '"aarch64"', "arch"),
-        ("<nic>", '<pci busid="0000:1b:00.0"/><nic>', "doubled-busid"),
-        ("<nic>", '<pci class="0x0101"/><nic>', "class"),
-    ],
-)
+@examples("old", "new", "rule")
 def test_values_that_nccl_replaces_in_silence_are_noted(old: str, new: str, rule: str) -> None:
     assert [note.rule for note in read(GOOD.replace(old, new)).notes] == [rule]
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 import topodiag
 from tests.depth import some_of
 from tests.evidence.filled import place, read, recognises, value
+from tests.tables import examples, texts
 from topodiag.evidence import registry
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import Blob, Item
@@ -34,34 +35,8 @@ ASKED = [file for file in FILES if file.stat().st_size and (file not in DRAWN or
 
 PCI = 'vendor="0x10de" device="0x2330" link_speed="32.0 GT/s PCIe" link_width="16"'
 NIC = 'class="0x020700" vendor="0x15b3" device="0x1021" link_speed="32.0 GT/s PCIe" link_width="16"'
-DUMP = f"""\
-<system version="1">
-  <cpu host_hash="0x1" numaid="0" affinity="0000000f,0000ffff" arch="x86_64" vendor="GenuineIntel" familyid="6" modelid="143">
-    <pci busid="0000:15:01.0" class="0x060400" vendor="0x1000" device="0xc030" link_speed="32.0 GT/s PCIe" link_width="16">
-      <pci busid="0000:19:00.0" class="0x030200" {PCI}>
-        <gpu dev="0" sm="90" rank="0" gdr="1">
-          <nvlink target="0000:07:00.0" count="10" tclass="0x068000"/>
-          <nvlink target="0000:08:00.0" count="8" tclass="0x068000"/>
-        </gpu>
-      </pci>
-      <pci busid="0000:1a:00.0" {NIC}>
-        <nic>
-          <net name="mlx5_0" dev="0" speed="400000" port="1" guid="0x5aff0e0003f4c0b8" maxconn="131072" gdr="1"/>
-        </nic>
-      </pci>
-    </pci>
-    <pci busid="0000:2a:00.0" class="0x030200" {PCI}>
-      <gpu dev="1" sm="90">
-        <nvlink target="0000:19:00.0" count="2" tclass="0x030200"/>
-      </gpu>
-    </pci>
-    <nic>
-      <net name="eth0" dev="1" speed="10000" port="0"/>
-    </nic>
-  </cpu>
-  <cpu host_hash="0x1" numaid="1" affinity="" arch="x86_64"/>
-</system>
-"""  # noqa: E501 - as NCCL writes it
+TEXTS = texts(__file__)
+DUMP = TEXTS["dump"]
 
 
 def test_nccls_files_are_recognised_good_and_refused_ones() -> None:
@@ -71,11 +46,7 @@ def test_nccls_files_are_recognised_good_and_refused_ones() -> None:
     assert recognises("nccl-xml", "\ufeff" + DUMP.replace("  ", "\t"))
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["", "<system>", '<graphs version="1"><graph id="0"/></graphs>', "NCCL INFO <system version=\"1\">",
-     '<?xml version="1.0"?><topology version="2.0"><object type="Machine"/></topology>', "<nvidia_smi_log/>"],
-)  # fmt: skip
+@examples("text")
 def test_other_texts_are_not(text: str) -> None:
     assert not recognises("nccl-xml", text)
 
@@ -149,18 +120,7 @@ def test_c2c_is_the_sum_of_its_links() -> None:
     assert (value(gpu, "c2c"), value(gpu, "c2c_gbs")) == (True, 447.12)
 
 
-@pytest.mark.parametrize(
-    ("mask", "cpus"),
-    [
-        ("ffffffff", "0-31"),
-        ("00000001,00000000", "32"),
-        ("3", "0-1"),
-        ("0", ""),
-        ("", ""),
-        ("x", ""),
-        ("f,f", "0-3,32-35"),
-    ],
-)
+@examples("mask", "cpus")
 def test_masks_are_read_from_the_lowest_group(mask: str, cpus: str) -> None:
     assert cpus_of_mask(mask) == cpus
 

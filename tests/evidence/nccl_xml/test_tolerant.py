@@ -6,24 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.tables import texts
 from topodiag.evidence.nccl_xml import read_file
 from topodiag.evidence.nccl_xml.file import read_tolerantly
 from topodiag.model.errors import InputError
 from topodiag.model.nccl_tree import Element
 from topodiag.model.nccl_versions import NEWEST, OLDEST
 
-GOOD = """\
-<system version="1" name="mine">
-  <cpu numaid="0" arch="x86_64">
-    <pci busid="0000:1b:00.0" class="0x030200" link_speed="32.0 GT/s PCIe">
-      <gpu dev="0" sm="90">
-        <nvlink target="0000:07:00.0" count="18"/>
-      </gpu>
-    </pci>
-  </cpu>
-  <cpu numaid="1"/>
-</system>
-"""
+TEXTS = texts(__file__)
+GOOD = TEXTS["good"]
 TREE = read_file(GOOD.encode(), "good.xml").tree
 
 

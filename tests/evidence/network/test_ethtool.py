@@ -6,41 +6,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from topodiag.evidence.draft import NodeDraft
+from tests.evidence.filled import draft_by
+from tests.tables import texts
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.network.ethtool import Ethtool
 
-FAST = """\
-Settings for ens1f0np0:
-\tSupported ports: [ Backplane ]
-\tSupported link modes:   25000baseCR/Full
-\t                        200000baseCR4/Full
-\t                        100000baseCR4/Full
-\tSupported pause frame use: Symmetric
-\tSupports auto-negotiation: Yes
-\tSupported FEC modes: RS
-\tAdvertised link modes:  400000baseCR8/Full
-\tSpeed: 100000Mb/s
-\tLanes: 4
-\tDuplex: Full
-\tAuto-negotiation: on
-\tPort: Direct Attach Copper
-\tActive FEC encoding: RS
-\tLink detected: yes
-"""
-DARK = """\
-Settings for ens2:
-\tSupported link modes:   Not reported
-\tSpeed: Unknown!
-\tDuplex: Unknown! (255)
-\tLink detected: no (No cable)
-"""
+TEXTS = texts(__file__)
+FAST = TEXTS["fast"]
+DARK = TEXTS["dark"]
 
 
 def values(text: str, name: str) -> dict[str, object]:
-    source, blob, draft = Ethtool(), Blob("ethtool.txt", text.encode()), NodeDraft()
-    draft.trust = source.trust
-    source.fill(blob, source.parse(blob), draft)
+    draft = draft_by(Ethtool(), Blob("ethtool.txt", text.encode()))
     return {field: offers[0].value for field, offers in draft.netdev(name).offers.items()}
 
 
@@ -78,19 +55,6 @@ def test_only_its_own_form_is_recognised() -> None:
     assert not Ethtool().recognises("NIC statistics:\n     rx_packets: 1\n")
     assert not Ethtool().recognises("driver: mlx5_core\nfirmware-version: 1\nbus-info: 0000:18:00.0\n")
     assert not Ethtool().recognises("Settings for the cluster: see below\n")
-
-
-@given(st.binary(max_size=300))
-def test_any_bytes_are_read_without_an_exception(data: bytes) -> None:
-    source, draft = Ethtool(), NodeDraft()
-    for blob in (Blob("any", data), Blob("any", b"Settings for eth0:\n" + data)):
-        source.fill(blob, source.parse(blob), draft)
-
-
-@given(st.lists(st.sampled_from((FAST + DARK).splitlines(keepends=True)), max_size=40), st.integers(0, 40))
-def test_lines_in_any_order_or_cut_off_are_read_without_an_exception(lines: list[str], cut: int) -> None:
-    text = "".join(lines)
-    values(text[: max(0, len(text) - cut)], "ens2")
 
 
 @given(st.text(st.characters(exclude_categories=["Cc", "Cs", "Zl", "Zp"]), max_size=30))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.evidence.filled import draft_by
 from topodiag.evidence.draft import Entity, NodeDraft
 from topodiag.evidence.interface import Blob, Item
 from topodiag.evidence.network.ethtool import EthtoolDriver
@@ -21,10 +22,7 @@ CAPTURED = Item("ethtool-i-ens1", "ethtool-driver", "commands/x.txt", argv=("eth
 
 
 def filled(text: str, item: Item | None = None) -> NodeDraft:
-    source, blob, draft = EthtoolDriver(), Blob("driver.txt", text.encode(), item), NodeDraft()
-    draft.trust = source.trust
-    source.fill(blob, source.parse(blob), draft)
-    return draft
+    return draft_by(EthtoolDriver(), Blob("driver.txt", text.encode(), item))
 
 
 def values(entity: Entity) -> dict[str, object]:
@@ -68,18 +66,6 @@ def test_only_its_own_form_is_recognised() -> None:
     assert EthtoolDriver().recognises(MLX5)
     assert not EthtoolDriver().recognises("driver: mlx5_core\nversion: 24.10\n")
     assert not EthtoolDriver().recognises("Settings for eth0:\n\tSpeed: 100000Mb/s\n")
-
-
-@given(st.binary(max_size=300))
-def test_any_bytes_are_read_without_an_exception(data: bytes) -> None:
-    source, draft = EthtoolDriver(), NodeDraft()
-    for blob in (Blob("any", data), Blob("any", b"driver: " + data, CAPTURED)):
-        source.fill(blob, source.parse(blob), draft)
-
-
-@given(st.lists(st.sampled_from(("$ ethtool -i e1\n" + MLX5).splitlines(keepends=True)), max_size=30))
-def test_lines_in_any_order_are_read_without_an_exception(lines: list[str]) -> None:
-    filled("".join(lines))
 
 
 @given(st.text(st.characters(exclude_categories=["Cc", "Cs", "Zl", "Zp"]), max_size=30))

@@ -2,35 +2,19 @@
 
 from __future__ import annotations
 
-from hypothesis import given
-from hypothesis import strategies as st
-
+from tests.evidence.filled import draft_by
+from tests.tables import texts
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import Blob, Item
 from topodiag.evidence.network.ethtool import MAX_COUNTERS, EthtoolStats
 
-STATS = """\
-NIC statistics:
-     rx_packets: 18446744073709551615
-     rx_crc_errors_phy: 4
-     rx_prio3_discards: 2
-     rx_discards_phy: 17
-     rx0_packets: 5
-     rx0_oversize_pkts_sw_drop: 6
-     queue_3_rx_bad_desc_num: 8
-     queue_3_tx_cnt: 9
-     [0]: rx_ucast_packets: 10
-     [0]: rx_discards: 11
-     rx_crc_errors.nic: 12
-"""
+TEXTS = texts(__file__)
+STATS = TEXTS["stats"]
 CAPTURED = Item("ethtool-S-ens1", "ethtool-stats", "commands/x.txt", argv=("ethtool", "-S", "ens1"))
 
 
 def filled(text: str, item: Item | None = CAPTURED, sample: int = 0) -> NodeDraft:
-    source, blob, draft = EthtoolStats(), Blob("stats.txt", text.encode(), item), NodeDraft()
-    draft.trust, draft.sample = source.trust, sample
-    source.fill(blob, source.parse(blob), draft)
-    return draft
+    return draft_by(EthtoolStats(), Blob("stats.txt", text.encode(), item), sample)
 
 
 def counters(text: str, name: str = "ens1", item: Item | None = CAPTURED) -> dict[str, object]:
@@ -85,16 +69,3 @@ def test_more_counters_than_any_driver_has_are_not_kept() -> None:
 def test_only_its_own_form_is_recognised() -> None:
     assert EthtoolStats().recognises("$ ethtool -S ens1\n" + STATS)
     assert not EthtoolStats().recognises("Settings for eth0:\n\tSpeed: 100000Mb/s\n")
-
-
-@given(st.binary(max_size=300))
-def test_any_bytes_are_read_without_an_exception(data: bytes) -> None:
-    source, draft = EthtoolStats(), NodeDraft()
-    for blob in (Blob("any", data), Blob("any", b"NIC statistics:\n  a: " + data, CAPTURED)):
-        source.fill(blob, source.parse(blob), draft)
-
-
-@given(st.lists(st.sampled_from(STATS.splitlines(keepends=True)), max_size=40), st.integers(0, 40))
-def test_lines_in_any_order_or_cut_off_are_read_without_an_exception(lines: list[str], cut: int) -> None:
-    text = "".join(lines)
-    counters(text[: max(0, len(text) - cut)])

@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from hypothesis import given
-from hypothesis import strategies as st
-
 from tests.evidence.filled import node_of
 from topodiag.checks.nic.errors import NicPortErrors
-from topodiag.evidence.interface import Blob
-from topodiag.evidence.network.fabric_counters import FabricCounters
 from topodiag.model.finding import Confidence, Finding, Outcome, Severity, Status
 
 PERFQUERY = """\
@@ -75,9 +70,3 @@ def test_a_port_of_the_fabric_is_no_nic_of_the_node() -> None:
 
 def test_lines_that_are_cut_off_or_indented_by_a_quote_are_read_as_far_as_they_go() -> None:
     assert judge('> Errors for "n1 HCA-1"\n>    GUID 0x1 port 2: [LinkDownedCounter == 90] [PortRcvEr').findings
-
-
-@given(st.binary())
-def test_any_bytes_are_read_without_an_exception(data: bytes) -> None:
-    FabricCounters().parse(Blob("any.txt", data))
-    FabricCounters().parse(Blob("any.txt", b'Errors for "a"\n GUID 0x1 port 1: [' + data))

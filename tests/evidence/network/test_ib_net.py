@@ -5,13 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-
+from tests.tables import examples
 from topodiag.api import diagnose
-from topodiag.evidence.interface import Blob
-from topodiag.evidence.network.fabric_counters import IbNet
 
 HEAD = (
     "vendid=0x2c9\nswitchguid=0x946dae0300aabbcc(946dae0300aabbcc)\n"
@@ -42,24 +37,9 @@ def test_a_link_below_those_to_adapters_of_its_name_is_found(tmp_path: Path) -> 
     assert message.endswith("port 3 to g3 mlx5_0 port 1: runs at 4xHDR, 2 others to mlx5_0 at 4xNDR")
 
 
-@pytest.mark.parametrize(
-    "links",
-    [
-        [*NDR, ("g3 mlx5_0", "4xNDR")],
-        [*NDR, ("g3 mlx5_0", "4xNDR"), ("g3 mlx5_9", "4xHDR")],
-        [*NDR, ("g3 mlx5_0", "4xHDR"), ("g4 mlx5_0", "4xHDR")],
-        [("g1 mlx5_0", "4xNDR"), ("g2 mlx5_0", "4xHDR")],
-    ],
-    ids=["all alike", "another adapter", "two generations", "only two"],
-)
+@examples("links")
 def test_what_may_be_built_so_is_no_finding(tmp_path: Path, links: list[tuple[str, str]]) -> None:
     assert found(tmp_path, fabric(*links)) == []
-
-
-@given(st.text(max_size=200) | st.text(alphabet='Switch\t41 "S-94"#[1]H-(a)lid 4xNDR\n', max_size=200))
-def test_any_text_is_read_or_left(text: str) -> None:
-    IbNet().recognises(text)
-    IbNet().parse(Blob("x", text.encode()))
 
 
 def ports(*speeds: str) -> str:

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.evidence.filled import draft_by
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.network.ibv_devinfo import Ibdev2netdev
@@ -19,10 +20,7 @@ VERBOSE = (
 
 
 def filled(text: str) -> NodeDraft:
-    source, blob, draft = Ibdev2netdev(), Blob("i2n.txt", text.encode()), NodeDraft()
-    draft.trust = source.trust
-    source.fill(blob, source.parse(blob), draft)
-    return draft
+    return draft_by(Ibdev2netdev(), Blob("i2n.txt", text.encode()))
 
 
 def test_a_port_has_its_interface_and_the_interface_its_state() -> None:
@@ -78,13 +76,6 @@ def test_only_its_own_form_is_recognised() -> None:
         "x ==> y (Up)\n",
     ):
         assert not Ibdev2netdev().recognises(other)
-
-
-@given(st.binary(max_size=300))
-def test_any_bytes_are_read_without_an_exception(data: bytes) -> None:
-    source, draft = Ibdev2netdev(), NodeDraft()
-    for blob in (Blob("any", data), Blob("any", b"mlx5_0 port 1 ==> " + data), Blob("any", data + b" ==> eth0 (Up)")):
-        source.fill(blob, source.parse(blob), draft)
 
 
 @pytest.mark.parametrize("piece", [" port 1", "(", "mlx5_0 ", " ", "=="])

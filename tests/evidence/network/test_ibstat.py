@@ -8,6 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.evidence.filled import draft_by
+from tests.tables import examples
 from topodiag.evidence.draft import Entity, NodeDraft
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.network.ibstat import Ibstat
@@ -45,10 +47,7 @@ CA 'mlx5_1'
 
 
 def filled(text: str) -> NodeDraft:
-    source, blob, draft = Ibstat(), Blob("ibstat.txt", text.encode()), NodeDraft()
-    draft.trust = source.trust
-    source.fill(blob, source.parse(blob), draft)
-    return draft
+    return draft_by(Ibstat(), Blob("ibstat.txt", text.encode()))
 
 
 def value(entity: Entity, name: str) -> object:
@@ -134,16 +133,7 @@ def test_a_value_without_a_device_is_left_with_its_reason() -> None:
     assert (parsed.records, [left.why for left in parsed.unread]) == ([], ["no device or port named before it"])
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "mlx5_0\nmlx5_1\n",
-        "Infiniband device 'mlx5_0' port 1 status:\n\tdefault gid:\t fe80::1\n\tstate:\t\t 4: ACTIVE\n",
-        "hca_id:\tmlx5_0\n\ttransport:\t\tInfiniBand (0)\n\t\tport:\t1\n\t\t\tstate:\t\t\tPORT_ACTIVE (4)\n",
-        "link mlx5_0/1 state ACTIVE physical_state LINK_UP netdev ens1\n",
-        "The CA 'mlx5_0' is broken.\nState: Active\n",
-    ],
-)
+@examples("text")
 def test_other_formats_are_not_taken_for_ibstat(text: str) -> None:
     assert not Ibstat().recognises(text)
 
@@ -160,13 +150,6 @@ def test_ibstat_of_the_corpus_is_recognised_and_read_whole() -> None:
         assert parsed.unread_count == 0, name
         assert len(parsed.records) == text.count("CA '"), name
         assert all(record.ports[1].facts["state"].value for record in parsed.records), name
-
-
-@given(st.binary(max_size=400))
-def test_any_bytes_are_read_without_an_exception(data: bytes) -> None:
-    source, draft = Ibstat(), NodeDraft()
-    for blob in (Blob("any", data), Blob("any", b"CA 'mlx5_0'\n\tPort 1:\n" + data)):
-        source.fill(blob, source.parse(blob), draft)
 
 
 @given(st.lists(st.sampled_from(TWO_DEVICES.splitlines(keepends=True)), max_size=60), st.integers(0, 60))

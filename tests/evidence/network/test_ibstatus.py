@@ -7,27 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.evidence.filled import read, recognises, value, why
+from tests.tables import texts
 from topodiag.evidence import registry
 
-TEXT = """\
-Infiniband device 'mlx5_0' port 1 status:
-\tdefault gid:\t fe80:0000:0000:0000:0a0a:0a0a:0a0a:0a0a
-\tbase lid:\t 0x1a2
-\tsm lid:\t\t 0x1
-\tstate:\t\t 4: ACTIVE
-\tphys state:\t 5: LinkUp
-\trate:\t\t 400 Gb/sec (4X NDR)
-\tlink_layer:\t InfiniBand
-
-Infiniband device 'mlx5_1' port 2 status:
-\tdefault gid:\t 0000:0000:0000:0000:0000:0000:0000:0000
-\tbase lid:\t 0x0
-\tsm lid:\t\t 0x0
-\tstate:\t\t 1: DOWN
-\tphys state:\t 3: Disabled
-\trate:\t\t 25 Gb/sec (1X EDR)
-\tlink_layer:\t Ethernet
-"""
+TEXTS = texts(__file__)
+TEXT = TEXTS["text"]
 
 
 def test_the_text_is_told_from_its_header() -> None:
@@ -72,13 +56,3 @@ def test_a_bad_value_costs_that_value_alone(word: str) -> None:
     port = draft.nic(rdma="mlx5_0").child("port", 1)
     assert (value(port, "rate_gbps"), value(port, "state")) == (None, "ACTIVE")
     assert why(port, "rate_gbps")
-
-
-@given(st.binary(max_size=300), st.integers(0, len(TEXT)))
-def test_any_bytes_are_survived(noise: bytes, cut: int) -> None:
-    read("ibstatus", TEXT[:cut].encode() + noise)
-
-
-@given(st.lists(st.sampled_from(TEXT.split("\n")), max_size=40))
-def test_lines_in_any_order_are_survived(lines: list[str]) -> None:
-    read("ibstatus", "\n".join(lines))

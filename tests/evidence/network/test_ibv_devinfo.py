@@ -10,68 +10,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.evidence.filled import draft_by
+from tests.tables import examples, texts
 from topodiag.evidence.draft import Entity, NodeDraft
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.network.ibv_devinfo import IbvDevinfo
 
 CORPUS = Path(__file__).parents[4] / "shared" / "corpus"
 
-VERBOSE = """\
-hca_id:\tmlx5_0
-\ttransport:\t\t\tInfiniBand (0)
-\tfw_ver:\t\t\t\t28.41.1000
-\tnode_guid:\t\t\ta088:c203:0055:1234
-\tsys_image_guid:\t\t\ta088:c203:0055:1234
-\tvendor_id:\t\t\t0x02c9
-\tvendor_part_id:\t\t\t4129
-\thw_ver:\t\t\t\t0x0
-\tboard_id:\t\t\tMT_0000000838
-\tphys_port_cnt:\t\t\t1
-\tmax_mr_size:\t\t\t0xffffffffffffffff
-\tdevice_cap_flags:\t\t0x25361c36
-\t\t\t\t\tBAD_PKEY_CNTR
-\t\t\t\t\tUnknown flags: 0x20000
-\tgeneral_odp_caps:
-\t\t\t\t\tODP_SUPPORT
-\trc_odp_caps:
-\t\t\t\t\tNO SUPPORT
-\tcompletion timestamp_mask:\t\t\t0x7fffffffffffffff
-\t\tport:\t1
-\t\t\tstate:\t\t\tPORT_ACTIVE (4)
-\t\t\tmax_mtu:\t\t4096 (5)
-\t\t\tactive_mtu:\t\t1024 (3)
-\t\t\tsm_lid:\t\t\t1
-\t\t\tport_lid:\t\t418
-\t\t\tport_lmc:\t\t0x00
-\t\t\tlink_layer:\t\tInfiniBand
-\t\t\tmax_msg_sz:\t\t0x40000000
-\t\t\tactive_width:\t\t4X (2)
-\t\t\tactive_speed:\t\t100.0 Gbps (128)
-\t\t\tphys_state:\t\tLINK_UP (5)
-\t\t\tGID[  0]:\t\tfe80:0000:0000:0000:a088:c203:0055:1234
-\t\t\tGID[  1]:\t\t::
-\t\t\tGID[  3]:\t\t::ffff:198.51.100.6, RoCE v2
+TEXTS = texts(__file__)
+VERBOSE = TEXTS["verbose"]
 
-"""
-
-EFA = """\
-hca_id:\trdmap0s6
-\ttransport:\t\t\tunspecified (4)
-\tfw_ver:\t\t\t\t0.0.0.0
-\tvendor_id:\t\t\t0x1d0f
-\tvendor_part_id:\t\t\t61345
-\tphys_port_cnt:\t\t\t1
-\t\tport:\t1
-\t\t\tstate:\t\t\tPORT_ACTIVE (4)
-\t\t\tlink_layer:\t\tUnspecified
-"""
+EFA = TEXTS["efa"]
 
 
 def filled(text: str) -> NodeDraft:
-    source, blob, draft = IbvDevinfo(), Blob("ibv.txt", text.encode()), NodeDraft()
-    draft.trust = source.trust
-    source.fill(blob, source.parse(blob), draft)
-    return draft
+    return draft_by(IbvDevinfo(), Blob("ibv.txt", text.encode()))
 
 
 def port(text: str, device: str = "mlx5_0", number: int = 1) -> Entity:
@@ -160,14 +114,7 @@ def test_a_fragment_without_a_header_is_read_but_given_to_no_device() -> None:
     assert list(filled(text).entities("nic")) == []
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "CA 'mlx5_0'\n\tCA type: MT4129\n\tPort 1:\n\t\tState: Active\n",
-        "link mlx5_0/1 state ACTIVE physical_state LINK_UP\n",
-        "NET/IB : Using [0]mlx5_0:1/RoCE [RO]; GID index 3\n",
-    ],
-)
+@examples("text")
 def test_other_formats_are_not_taken_for_ibv_devinfo(text: str) -> None:
     assert not IbvDevinfo().recognises(text)
 
@@ -210,13 +157,6 @@ def test_facts_of_the_corpus_cases_are_recovered() -> None:
                 assert local == wanted["bad"], path.name
                 checked += 1
     assert checked
-
-
-@given(st.binary(max_size=400))
-def test_any_bytes_are_read_without_an_exception(data: bytes) -> None:
-    source, draft = IbvDevinfo(), NodeDraft()
-    for blob in (Blob("any", data), Blob("any", b"hca_id: mlx5_0\n\tport: 1\n" + data)):
-        source.fill(blob, source.parse(blob), draft)
 
 
 @given(st.lists(st.sampled_from(VERBOSE.splitlines(keepends=True)), max_size=60), st.integers(0, 60))

@@ -3,26 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
+from tests.tables import texts
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.network.ip_link import IpLink
 
-LINKS = """\
-$ ip -s -d link
-1: lo: <LOOPBACK,UP,LOWER_UP> mtu 65536 qdisc noqueue state UNKNOWN mode DEFAULT group default qlen 1000
-    link/loopback 00:00:00:00:00:00 brd 00:00:00:00:00:00
-3: ens1np0: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 9000 qdisc mq master bond0 state UP mode DEFAULT qlen 1000
-    link/ether b8:ce:f6:11:22:34 brd ff:ff:ff:ff:ff:ff promiscuity 0 minmtu 68 maxmtu 9978
-    RX:  bytes packets errors dropped  missed   mcast
-          1024      12      3       0       0       0
-    TX:  bytes packets errors dropped carrier collsns
-          2048      24      0       1       0       0
-4: ens2np0: <NO-CARRIER,BROADCAST,MULTICAST,UP> mtu 1500 qdisc mq state DOWN mode DEFAULT group default qlen 1000
-5: ib0: <BROADCAST,MULTICAST> mtu 4092 qdisc mq state DOWN mode DEFAULT group default qlen 256
-    link/infiniband 00:00:10:29:fe:80 brd 00:ff:ff:ff:ff:12
-"""
+TEXTS = texts(__file__)
+LINKS = TEXTS["links"]
 BRIEF = """\
 lo               UNKNOWN        00:00:00:00:00:00 <LOOPBACK,UP,LOWER_UP>
 ens1np0          UP             b8:ce:f6:11:22:34 <BROADCAST,MULTICAST,UP,LOWER_UP>
@@ -60,14 +47,7 @@ def test_other_forms_tell_the_carrier(text: str) -> None:
     assert read(text)["ens2np0"]["carrier"] is False
 
 
-ADDR = """\
-2: eth0: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 9000 qdisc mq state UP group default qlen 1000
-    link/ether b8:ce:f6:11:22:34 brd ff:ff:ff:ff:ff:ff
-    inet 10.24.6.50/24 brd 10.24.6.255 scope global eth0
-       valid_lft forever preferred_lft forever
-    inet 10.24.6.99/32 scope global secondary eth0
-    inet6 fe80::bace:f6ff:fe11:2234/64 scope link
-"""
+ADDR = TEXTS["addr"]
 ONE_LINE = """\
 2: eth0    inet 10.24.6.50/24 brd 10.24.6.255 scope global eth0\\       valid_lft forever preferred_lft forever
 2: eth0    inet 10.24.6.99/32 scope global secondary eth0\\       valid_lft forever preferred_lft forever
@@ -82,12 +62,7 @@ JSON = (
     '"link_type":"ether","address":"b8:ce:f6:11:22:34","addr_info":[{"family":"inet","local":"10.24.6.50",'
     '"prefixlen":24},{"family":"inet","local":"10.24.6.99"},{"local":"fe80::bace:f6ff:fe11:2234"},{"local":7}]}]'
 )
-NEW_IFCONFIG = """\
-eth0: flags=4163<UP,BROADCAST,RUNNING,MULTICAST>  mtu 9000
-        inet 10.24.6.50  netmask 255.255.255.0  broadcast 10.24.6.255
-        inet 10.24.6.99  netmask 255.255.255.255
-        inet6 fe80::bace:f6ff:fe11:2234  prefixlen 64  scopeid 0x20<link>
-"""
+NEW_IFCONFIG = TEXTS["new_ifconfig"]
 
 
 @pytest.mark.parametrize("text", [ADDR, ONE_LINE, BRIEF_ADDR, JSON, NEW_IFCONFIG])
@@ -110,12 +85,6 @@ def test_json_of_another_form_costs_itself(text: str) -> None:
 @pytest.mark.parametrize("text", ["", "eth0 is up\n", "GPU0 UP <none>\n", "4: a line of a list\n"])
 def test_other_texts_are_left(text: str) -> None:
     assert not IpLink().recognises(text)
-
-
-@given(st.text(max_size=300) | st.text(alphabet="1: eth0<UP,>mtu 9 RX:\n", max_size=300))
-def test_any_text_is_read_or_left(text: str) -> None:
-    IpLink().recognises(text)
-    IpLink().parse(Blob("x", text.encode()))
 
 
 def test_a_prompt_in_brackets_is_no_json() -> None:

@@ -2,33 +2,13 @@
 
 from __future__ import annotations
 
-from hypothesis import given
-from hypothesis import strategies as st
-
 from tests.evidence.filled import node_of
+from tests.tables import texts
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.network.mlxlink import Mlxlink
 
-TEXT = """\
-# mlxlink -d mlx5_5 -c
-
-Operational Info
-----------------
-State                              : Active
-Physical state                     : LinkUp
-Speed                              : IB-NDR
-Width                              : 4x
-
-Troubleshooting Info
---------------------
-Recommendation                     : {word}
-
-Physical Counters and BER Info
-------------------------------
-Symbol Errors                      : 3114
-Raw Physical BER                   : 3E-5
-Link Down Counter                  : 4
-"""
+TEXTS = texts(__file__)
+TEXT = TEXTS["text"]
 
 
 def read(text: str) -> dict[str, object]:
@@ -71,8 +51,3 @@ def test_a_port_that_nobody_names_is_told_where_it_is_the_only_one() -> None:
     assert [nic.name for nic in node_of(text).nics] == ["the port"]
     assert [nic.name for nic in node_of(text, other).nics] == ["mlx5_0"]
     assert [nic.name for nic in node_of(text + text).nics] == []
-
-
-@given(st.binary())
-def test_any_bytes_are_read_without_an_exception(data: bytes) -> None:
-    Mlxlink().parse(Blob("any.txt", b"Operational Info\n" + data))

@@ -5,15 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tests.evidence.filled import node_of, read, recognises
 from topodiag.checks.nic.errors import NicPortErrors
 from topodiag.checks.nic.rate import NicPortSlow
 from topodiag.evidence.intake.hosts import host_of_text
 from topodiag.evidence.interface import Blob
-from topodiag.evidence.network.node_exporter import NodeExporter
 from topodiag.model.finding import Status
 
 TEXT = (Path(__file__).parents[2] / "fuzz" / "texts" / "node-exporter").read_text("utf-8")
@@ -80,8 +77,3 @@ def test_two_scrapes_with_a_prompt_show_growth() -> None:
     command = "root@gpu-7:~# curl -s localhost:9100/metrics\n"
     node = node_of(command + TEXT + command + later)
     assert node.nics[0].ports[0].counters["link_downed"].delta == 3
-
-
-@given(st.binary())
-def test_any_bytes_are_read_without_an_exception(data: bytes) -> None:
-    NodeExporter().parse(Blob("any", data))

@@ -2,25 +2,12 @@
 
 from __future__ import annotations
 
-from hypothesis import given
-from hypothesis import strategies as st
-
 from tests.evidence.filled import node_of
-from topodiag.evidence.interface import Blob
-from topodiag.evidence.network.qos import UNNAMED, Qos
+from tests.tables import texts
+from topodiag.evidence.network.qos import UNNAMED
 
-TEXT = """\
-# mlnx_qos -i ens1f0
-DCBX mode: OS controlled
-Priority trust state: dscp
-dscp2prio mapping:
-	prio:0 dscp:07,06,05,04,03,02,01,00,
-	prio:3 dscp:26,
-PFC configuration:
-	priority    0   1   2   3   4   5   6   7
-	enabled     0   0   0   1   0   0   0   0
-	buffer      0   0   0   1   0   0   0   0
-"""
+TEXTS = texts(__file__)
+TEXT = TEXTS["text"]
 
 
 def test_mlnx_qos_says_trust_flow_control_and_the_table_of_dscp() -> None:
@@ -47,8 +34,3 @@ def test_dcb_says_it_in_its_own_words() -> None:
 def test_two_interfaces_of_one_paste_are_told_apart() -> None:
     made = node_of(TEXT + TEXT.replace("ens1f0", "ens1f1").replace("0   0   0   1", "0   0   0   0"))
     assert {device.name: device.lossless.value for device in made.netdevs} == {"ens1f0": (3,), "ens1f1": ()}
-
-
-@given(st.binary())
-def test_any_bytes_are_read_without_an_exception(data: bytes) -> None:
-    Qos().parse(Blob("any.txt", b"PFC configuration:\n" + data))

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.tables import examples
 from topodiag.evidence.network import rdma_words as words
 
 
@@ -14,39 +15,12 @@ def test_active_is_one_word_in_every_spelling(text: str) -> None:
     assert words.port_state(text) == "ACTIVE"
 
 
-@pytest.mark.parametrize(
-    ("text", "state"),
-    [
-        ("Initializing", "INIT"),
-        ("PORT_INIT (2)", "INIT"),
-        ("2: INIT", "INIT"),
-        ("Armed", "ARMED"),
-        ("1: DOWN", "DOWN"),
-        ("invalid state (5)", "ACTIVE_DEFER"),
-        ("ACTIVE_DEFER", "ACTIVE_DEFER"),
-        ("DOWN  ", "DOWN"),
-        ("???", None),
-        ("invalid state (9)", None),
-    ],
-)
+@examples("text", "state")
 def test_port_states(text: str, state: str | None) -> None:
     assert words.port_state(text) == state
 
 
-@pytest.mark.parametrize(
-    ("text", "state"),
-    [
-        ("5: LinkUp", "LinkUp"),
-        ("LINK_UP (5)", "LinkUp"),
-        ("LINK_UP", "LinkUp"),
-        ("PORT_CONFIGURATION TRAINNING (4)", "PortConfigurationTraining"),
-        ("PORT_CONFIGURATION_TRAINING", "PortConfigurationTraining"),
-        ("LINK_ERROR_RECOVER", "LinkErrorRecovery"),
-        ("7: Phy Test", "PhyTest"),
-        ("PhyTest", "PhyTest"),
-        ("invalid physical state", None),
-    ],
-)
+@examples("text", "state")
 def test_physical_states(text: str, state: str | None) -> None:
     assert words.phys_state(text) == state
 

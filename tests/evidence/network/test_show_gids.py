@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from hypothesis import given
-from hypothesis import strategies as st
-
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.network.ibv_devinfo import ShowGids
 
@@ -26,8 +23,3 @@ def test_each_port_has_its_table_layer_and_interface() -> None:
         "netdev": "net1",
         "gids": ("4 fe80::c025:a1ff:fe31:2e81 RoCE v1", "7 ::ffff:10.156.129.132 RoCE v2"),
     }
-
-
-@given(st.binary())
-def test_any_bytes_are_read_without_an_exception(data: bytes) -> None:
-    ShowGids().parse(Blob("any.txt", TEXT.encode() + data))

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.evidence.filled import draft_by
 from topodiag.evidence.draft import Entity, NodeDraft
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.network.sys_infiniband import SysInfiniband
@@ -69,10 +70,7 @@ WHOLE = tree(*INFINIBAND, *ROCE)
 
 
 def filled(text: str, sample: int = 0) -> NodeDraft:
-    source, blob, draft = SysInfiniband(), Blob("ib.tree", text.encode()), NodeDraft()
-    draft.trust, draft.sample = source.trust, sample
-    source.fill(blob, source.parse(blob), draft)
-    return draft
+    return draft_by(SysInfiniband(), Blob("ib.tree", text.encode()), sample)
 
 
 def values(entity: Entity) -> dict[str, object]:
@@ -206,19 +204,6 @@ def test_only_trees_with_rdma_devices_are_recognised() -> None:
     assert SysInfiniband().recognises(WHOLE)
     assert not SysInfiniband().recognises("= sys/class/net/eth0/mtu\t1500\n")
     assert not SysInfiniband().recognises("ls /sys/class/infiniband/mlx5_0\n")
-
-
-@given(st.binary(max_size=300))
-def test_any_bytes_are_read_without_an_exception(data: bytes) -> None:
-    source, draft = SysInfiniband(), NodeDraft()
-    for blob in (Blob("any", data), Blob("any", f"= {I0}/ports/1/".encode() + data)):
-        source.fill(blob, source.parse(blob), draft)
-
-
-@given(st.lists(st.sampled_from(WHOLE.splitlines(keepends=True)), max_size=50), st.integers(0, 60))
-def test_lines_in_any_order_or_cut_off_are_read_without_an_exception(lines: list[str], cut: int) -> None:
-    text = "".join(lines)
-    filled(text[: max(0, len(text) - cut)])
 
 
 @pytest.mark.parametrize("name", ["state", "phys_state", "rate", "lid", "gids/0", "counters/symbol_error"])

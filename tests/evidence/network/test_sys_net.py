@@ -8,6 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.evidence.filled import draft_by
+from tests.tables import texts
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.network.sys_net import SysNet
@@ -16,50 +18,12 @@ from topodiag.model.devices import NetDev
 N = "sys/class/net"
 HEAD4 = "Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\tWindow\tIRTT"
 ZEROS = "0" * 32
-WHOLE = "".join(
-    f"{op} {path}\t{text}\n"
-    for op, path, text in (
-        ("=", f"{N}/bonding_masters", "bond0"),
-        (">", f"{N}/ens1f0", "../../devices/pci0000:15/0000:15:01.0/0000:18:00.0/net/ens1f0"),
-        (">", f"{N}/ens1f0/device", "../../../0000:18:00.0"),
-        (">", f"{N}/ens1f0/device/driver", "../../../../bus/pci/drivers/mlx5_core"),
-        (">", f"{N}/ens1f0/master", "../../../../../virtual/net/bond0"),
-        ("=", f"{N}/ens1f0/operstate", "up"),
-        ("=", f"{N}/ens1f0/carrier", "1"),
-        ("=", f"{N}/ens1f0/speed", "200000"),
-        ("=", f"{N}/ens1f0/mtu", "9000"),
-        ("=", f"{N}/ens1f0/type", "1"),
-        ("=", f"{N}/ens1f0/carrier_changes", "3"),
-        ("=", f"{N}/ens1f0/carrier_down_count", "1"),
-        ("=", f"{N}/ens1f0/statistics/rx_crc_errors", "12"),
-        ("!", f"{N}/ens1f0/statistics/tx_errors", "EINVAL Invalid argument"),
-        ("=", f"{N}/ens2/operstate", "down"),
-        ("!", f"{N}/ens2/carrier", "EINVAL Invalid argument"),
-        ("!", f"{N}/ens2/speed", "EINVAL Invalid argument"),
-        (">", f"{N}/eth0", "../../devices/pci0000:00/0000:00:03.0/virtio1/net/eth0"),
-        (">", f"{N}/eth0/device", "../../../virtio1"),
-        ("=", f"{N}/eth0/speed", "-1"),
-        ("=", f"{N}/eth0/operstate", "unknown"),
-        ("=", f"{N}/ibs1/type", "32"),
-        ("=", f"{N}/lo/type", "772"),
-        ("=", f"{N}/bond0/type", "1"),
-        ("=", "proc/net/route", HEAD4),
-        ("=", "proc/net/route", "eth0\t00000000\t0100A8C0\t0003\t0\t0\t100\t00000000\t0\t0\t0"),
-        ("=", "proc/net/route", "ens1f0\t0000A8C0\t00000000\t0001\t0\t0\t100\t00FFFFFF\t0\t0\t0"),
-        ("=", "proc/net/ipv6_route", f"{ZEROS} 00 {ZEROS} 00 {'fe80' + '0' * 28} 00000400 1 0 00000003     bond0"),
-        ("=", "proc/net/ipv6_route", f"{ZEROS} 00 {ZEROS} 00 {ZEROS} ffffffff 1 0 00200200       lo"),
-        ("=", "proc/net/bonding/bond0", "Ethernet Channel Bonding Driver: v5.15"),
-        ("=", "proc/net/bonding/bond0", "Slave Interface: ens1f0"),
-        ("=", "proc/net/bonding/bond0", "Slave Interface: ens2"),
-    )
-)
+TEXTS = texts(__file__)
+WHOLE = TEXTS["whole"]
 
 
 def filled(text: str, sample: int = 0) -> NodeDraft:
-    source, blob, draft = SysNet(), Blob("net.tree", text.encode()), NodeDraft()
-    draft.trust, draft.sample = source.trust, sample
-    source.fill(blob, source.parse(blob), draft)
-    return draft
+    return draft_by(SysNet(), Blob("net.tree", text.encode()), sample)
 
 
 def value(name: str, field: str, text: str = WHOLE) -> object:
@@ -159,20 +123,6 @@ def test_bonding_masters_is_no_interface() -> None:
 def test_only_trees_with_interfaces_are_recognised() -> None:
     assert SysNet().recognises(WHOLE)
     assert not SysNet().recognises("= sys/class/infiniband/mlx5_0/fw_ver\t1\n")
-
-
-@given(st.binary(max_size=300))
-def test_any_bytes_are_read_without_an_exception(data: bytes) -> None:
-    source, draft = SysNet(), NodeDraft()
-    for start in (b"", f"= {N}/eth0/".encode(), f"= {N}/eth0/mtu\t9\n= proc/net/route\teth0 ".encode()):
-        blob = Blob("any", start + data)
-        source.fill(blob, source.parse(blob), draft)
-
-
-@given(st.lists(st.sampled_from(WHOLE.splitlines(keepends=True)), max_size=50), st.integers(0, 60))
-def test_lines_in_any_order_or_cut_off_are_read_without_an_exception(lines: list[str], cut: int) -> None:
-    text = "".join(lines)
-    filled(text[: max(0, len(text) - cut)])
 
 
 @given(st.text(st.characters(exclude_categories=["Cc", "Cs"], exclude_characters="\\"), max_size=30))

@@ -2,27 +2,13 @@
 
 from __future__ import annotations
 
-from hypothesis import given
-from hypothesis import strategies as st
-
+from tests.tables import texts
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.nvidia.dcgm import DcgmNvlink
 
-TEXT = """\
-+----------------------+
-|  NvLink Link Status  |
-+----------------------+
-GPUs:
-    gpuId 0:
-        U U D _
-    gpuId 1:
-        U U U X
-NvSwitches:
-    physicalId 8:
-        U U U U
-Key: Up=U, Down=D, Disabled=X, Not Supported=_
-"""
+TEXTS = texts(__file__)
+TEXT = TEXTS["text"]
 
 
 def test_links_are_up_or_down_by_their_letter_and_others_have_no_state() -> None:
@@ -34,8 +20,3 @@ def test_links_are_up_or_down_by_their_letter_and_others_have_no_state() -> None
         for gpu in draft.entities("gpu")
     }
     assert states == {0: ["active", "active", "inactive"], 1: ["active"] * 3}
-
-
-@given(st.binary())
-def test_any_bytes_are_read_without_an_exception(data: bytes) -> None:
-    DcgmNvlink().parse(Blob("any.txt", TEXT.encode() + data))

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tests.evidence.filled import read, value
 from topodiag.evidence import registry
@@ -51,8 +49,3 @@ def test_other_text_about_gpus_gives_no_load(text: str) -> None:
 
 def test_lines_after_the_table_are_not_of_it() -> None:
     assert loads(TEXT + "done after 2 samples\n0 1 2 3 4 5 6 7 8 9 10 11\n")[0] == (100, 1, 133.0, 1965)
-
-
-@given(st.binary())
-def test_any_bytes_are_read_without_an_exception(data: bytes) -> None:
-    NvidiaSmiDmon().parse(Blob("any.txt", TEXT.encode() + data))

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.evidence.filled import draft_by
 from topodiag.evidence.draft import Entity, NodeDraft
 from topodiag.evidence.interface import Blob, Item
 from topodiag.evidence.nvidia.nvidia_smi_nvlink import NvidiaSmiNvlink
@@ -28,10 +29,7 @@ STATUS = (
 
 def fill(text: str, argv: str = "", sample: int = 0) -> NodeDraft:
     item = Item("n", "nvidia-smi-nvlink", "nvlink.txt", argv=tuple(argv.split()), sample=sample) if argv else None
-    source, draft, blob = NvidiaSmiNvlink(), NodeDraft(), Blob("nvlink.txt", text.encode(), item)
-    draft.trust = source.trust
-    source.fill(blob, source.parse(blob), draft)
-    return draft
+    return draft_by(NvidiaSmiNvlink(), Blob("nvlink.txt", text.encode(), item))
 
 
 def link(draft: NodeDraft, gpu: int, number: int) -> Entity:
@@ -177,13 +175,6 @@ def test_a_bad_line_costs_only_itself(bad: str) -> None:
 @pytest.mark.parametrize("text", ["", "GPU 0: NVIDIA A100 (UUID: GPU-x)\n", "lspci: Link 0\n", "{}", "\tGPU0\tGPU1\n"])
 def test_other_texts_are_not_recognised(text: str) -> None:
     assert not NvidiaSmiNvlink().recognises(text)
-
-
-@given(st.binary(max_size=300))
-def test_any_bytes_are_survived(data: bytes) -> None:
-    source, blob = NvidiaSmiNvlink(), Blob("x", HEADERS[0].encode() + data)
-    source.recognises(blob.text)
-    source.fill(blob, source.parse(blob), NodeDraft())
 
 
 @given(st.text(max_size=60))

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from topodiag.evidence.draft import NodeDraft
+from tests.evidence.filled import draft_by
 from topodiag.evidence.interface import Blob, Item
 from topodiag.evidence.nvidia.nvidia_smi_topo import NvidiaSmiP2p, NvidiaSmiTopo, capabilities
 
@@ -20,8 +20,7 @@ TEXT = (
 
 def offered(text: str, argv: str = "") -> dict[tuple[str, int, int], str]:
     item = Item("p", "nvidia-smi-p2p", "p2p.txt", argv=tuple(argv.split())) if argv else None
-    source, draft, blob = NvidiaSmiP2p(), NodeDraft(), Blob("p2p.txt", text.encode(), item)
-    source.fill(blob, source.parse(blob), draft)
+    draft = draft_by(NvidiaSmiP2p(), Blob("p2p.txt", text.encode(), item))
     return {
         (pair.table, int(pair.a.keys["index"]), int(pair.b.keys["index"])): pair.offer.value for pair in draft.pairs
     }
@@ -79,13 +78,6 @@ def test_it_recognises_its_own_and_not_the_path_matrix() -> None:
     assert NvidiaSmiP2p().recognises(TEXT)
     assert not NvidiaSmiTopo().recognises(TEXT)
     assert not NvidiaSmiP2p().recognises("\tGPU0\tGPU1\nGPU0\t X \tPIX\nGPU1\tPIX\t X \n")
-
-
-@given(st.binary(max_size=300))
-def test_any_bytes_are_survived(data: bytes) -> None:
-    source, blob = NvidiaSmiP2p(), Blob("x", data)
-    source.recognises(blob.text)
-    source.fill(blob, source.parse(blob), NodeDraft())
 
 
 @given(st.integers(0, len(TEXT)))

@@ -6,114 +6,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.evidence.filled import draft_by
+from tests.tables import examples, texts
 from topodiag.evidence import registry
 from topodiag.evidence.draft import Entity, NodeDraft
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.nvidia.nvidia_smi_q_text import NvidiaSmiQText
 
-HEAD = """==============NVSMI LOG==============
+TEXTS = texts(__file__)
+HEAD = TEXTS["head"]
 
-Timestamp                                 : Mon Nov  2 10:00:00 2026
-Driver Version                            : 570.86.15
-CUDA Version                              : 12.8
-
-Attached GPUs                             : {count}
-"""
-
-GPU = """GPU 00000000:{bus}:00.0
-    Product Name                          : NVIDIA H100 80GB HBM3
-    Persistence Mode                      : Enabled
-    MIG Mode
-        Current                           : Enabled
-        Pending                           : Disabled
-    MIG Device
-        Index                             : 0
-        ECC Errors
-            Volatile
-                SRAM Uncorrectable        : 99
-    GPU UUID                              : GPU-11111111-2222-3333-4444-5555555555{bus}
-    Minor Number                          : 3
-    Board Part Number                     : 692-2G520-0200-000
-    GPU Virtualization Mode
-        Virtualization Mode               : Pass-Through
-        Host VGPU Mode                    : N/A
-    GPU Recovery Action                   : None
-    PCI
-        Bus Id                            : 00000000:{bus}:00.0
-        GPU Link Info
-            PCIe Generation
-                Max                       : 4
-                Current                   : 1
-                Device Current            : 1
-                Device Max                : 5
-                Host Max                  : N/A
-            Link Width
-                Max                       : 16x
-                Current                   : 8x
-        Replays Since Reset               : 7
-    Performance State                     : P2
-    Clocks Event Reasons
-        Idle                              : Not Active
-        HW Slowdown                       : Active
-            HW Thermal Slowdown           : Active
-            HW Power Brake Slowdown       : Not Active
-        SW Power Cap                      : Not Active
-    Clocks Event Reasons Counters
-        SW Power Capping                  : 0 us
-    Compute Mode                          : Exclusive_Process
-    Utilization
-        GPU                               : 45 %
-        Memory                            : 3 %
-    FB Memory Usage
-        Total                             : 81559 MiB
-        Used                              : 4096 MiB
-    GPU Power Readings
-        Average Power Draw                : 90.00 W
-        Instantaneous Power Draw          : 91.20 W
-        Current Power Limit               : 700.00 W
-    Module Power Readings
-        Current Power Limit               : N/A
-    ECC Errors
-        Volatile
-            SRAM Correctable              : 1
-            SRAM Uncorrectable Parity     : 2
-            SRAM Uncorrectable SEC-DED    : 3
-            DRAM Correctable              : 4
-            DRAM Uncorrectable            : 0
-        Aggregate
-            SRAM Correctable              : 10
-            SRAM Uncorrectable Parity     : 0
-            SRAM Uncorrectable SEC-DED    : 0
-            DRAM Correctable              : 20
-            DRAM Uncorrectable            : N/A
-    Remapped Rows
-        Correctable Error                 : 2
-        Uncorrectable Error               : 1
-        Pending                           : Yes
-        Remapping Failure Occurred        : No
-    Fabric
-        State                             : Completed
-        Status                            : Insufficient Resources
-        CliqueId                          : 4
-        ClusterUUID                       : 01234567-89ab-cdef-0123-456789abcdef
-        Health
-            Summary                       : Unhealthy
-            Bandwidth                     : Full
-            Route Recovery in progress    : True
-            Route Unhealthy               : False
-            Access Timeout Recovery       : False
-            Incorrect Configuration       : None
-            Partition Assigned            : True
-    Processes                             : None
-"""
+GPU = TEXTS["gpu"]
 
 REPORT = HEAD.format(count=2) + GPU.format(bus="1B") + GPU.format(bus="43")
 
 
 def filled(text: str) -> NodeDraft:
-    source, draft, blob = NvidiaSmiQText(), NodeDraft(), Blob("q.txt", text.encode())
-    source.fill(blob, source.parse(blob), draft)
-    return draft
+    return draft_by(NvidiaSmiQText(), Blob("q.txt", text.encode()))
 
 
 def best(entity: Entity, name: str) -> Any:
@@ -197,11 +106,6 @@ def test_a_quoted_report_is_the_same_report(margin: str) -> None:
     assert best(filled(quoted).pci("0000:43:00.0"), "width") == [8]
 
 
-def test_an_arrow_that_points_at_a_value_is_not_part_of_it() -> None:
-    text = REPORT.replace("Pending                           : Yes", "Pending                    : Yes      <=== look")
-    assert count(filled(text).gpu(index=0), "remapped_pending") == [1]
-
-
 def test_some_gpus_of_several_are_known_by_bus_id_alone() -> None:
     draft = filled(HEAD.format(count=8) + GPU.format(bus="52"))
     assert [entity.keys.get("index") for entity in draft.entities("gpu")] == [None]
@@ -243,25 +147,12 @@ def test_old_drivers_total_single_and_double_bit_errors() -> None:
     assert (count(gpu, "ecc_volatile_corrected"), count(gpu, "ecc_volatile_uncorrected")) == ([5], [0])
 
 
-@pytest.mark.parametrize(
-    ("mode", "word"), [("Pass-Through", "GPU pass-through"), ("VGPU", "vGPU"), ("None", None), ("Host VGPU", None)]
-)
+@examples("mode", "word")
 def test_a_gpu_that_is_passed_through_tells_a_guest_and_no_other_mode_tells_bare_metal(
     mode: str, word: str | None
 ) -> None:
     text = HEAD.format(count=1) + GPU.format(bus="1B").replace("Pass-Through", mode)
     assert best(filled(text).single("os"), "virtualization") == ([word] if word else [])
-
-
-@given(st.binary(max_size=400))
-def test_any_bytes_are_read_without_an_exception(data: bytes) -> None:
-    source, blob = NvidiaSmiQText(), Blob("q.txt", REPORT.encode()[:300] + data)
-    source.fill(blob, source.parse(blob), NodeDraft())
-
-
-@given(st.lists(st.sampled_from(REPORT.split("\n")), max_size=80))
-def test_lines_in_any_order_are_read_without_an_exception(lines: list[str]) -> None:
-    filled("\n".join(lines))
 
 
 @given(st.integers(0, len(REPORT)))
@@ -278,15 +169,7 @@ def test_a_bad_value_costs_that_value_alone(value: str) -> None:
     assert best(draft.gpu(index=0), "name") == ["NVIDIA H100 80GB HBM3"]
 
 
-LINK = """\
-    GPU Link Info
-        PCIe Generation
-            Max                           : 4
-            Current                       : 3
-        Link Width
-            Max                           : 16x
-            Current                       : 8x
-"""
+LINK = TEXTS["link"]
 
 
 @pytest.mark.parametrize("head", ["GPU 00000000:1B:00.0\n    Product Name                          : Tesla P40\n", ""])

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tests.evidence.filled import node_of, read
+from tests.tables import examples
 from topodiag.checks.pcie.links import NarrowPcieLink, SlowPcieLink
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.nvidia.nvidia_smi_query import NvidiaSmiQuery
@@ -93,15 +92,7 @@ def test_one_row_of_an_unknown_gpu_is_not_taken_for_the_first_gpu() -> None:
     assert list(draft.entities("gpu")) == []
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "name, colour\ncar, red\n",
-        "pid, gpu_uuid, used_memory [MiB]\n12, GPU-1, 20 MiB\n",
-        "index, when, who\n0, 1, 2\n",
-        "timestamp, name, message\n2024, x, y\n",
-    ],
-)
+@examples("text")
 def test_other_tables_with_commas_are_not_recognised(text: str) -> None:
     assert not NvidiaSmiQuery().recognises(text)
 
@@ -110,8 +101,3 @@ def test_text_round_the_table_is_left_alone() -> None:
     text = f"user@n1:~{COMMAND}\n{HEADER}\n0, 16, 16, 97 %\nuser@n1:~$ echo 1, 2, 3, 4\n1, 2, 3, 4\n"
     assert NvidiaSmiQuery().recognises(text)
     assert len(NvidiaSmiQuery().parse(Blob("a", text.encode())).records) == 1
-
-
-@given(st.binary())
-def test_any_bytes_are_read_without_an_exception(data: bytes) -> None:
-    NvidiaSmiQuery().parse(Blob("any.txt", b"index, pstate\n" + data))

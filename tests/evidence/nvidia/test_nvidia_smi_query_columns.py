@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given
-from hypothesis import strategies as st
-
 from tests.evidence.filled import node_of, read, recognises
-from topodiag.evidence.interface import Blob
-from topodiag.evidence.nvidia.nvidia_smi_query import NvidiaSmiQuery
 
 HEAD = (
     "index, pci.bus_id, name, pcie.link.gen.current, pcie.link.gen.max, pcie.link.width.current, pcie.link.width.max\n"
@@ -39,8 +34,3 @@ def test_a_row_of_another_width_and_other_csv_are_left_alone() -> None:
     _, parsed = read("nvidia-smi-query", HEAD + "0, 00000000:53:00.0\n")
     assert parsed.records == []
     assert not recognises("nvidia-smi-query", "name, size, time\nall_reduce, 8, 12\n")
-
-
-@given(st.binary(max_size=400))
-def test_any_bytes_are_read_without_an_exception(data: bytes) -> None:
-    NvidiaSmiQuery().parse(Blob("any.csv", HEAD.encode() + data))

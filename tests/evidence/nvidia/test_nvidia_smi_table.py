@@ -128,16 +128,6 @@ def test_the_table_that_follows_a_lost_gpu_leaves_its_number_out() -> None:
     ]
 
 
-@given(st.binary(max_size=300), st.integers(0, len(TABLE)))
-def test_any_bytes_are_survived(noise: bytes, cut: int) -> None:
-    read("nvidia-smi", TABLE[:cut].encode() + noise)
-
-
-@given(st.lists(st.sampled_from((TABLE + LIST).split("\n")), max_size=40))
-def test_lines_in_any_order_are_survived(lines: list[str]) -> None:
-    read("nvidia-smi", "\n".join(lines))
-
-
 @given(
     st.text(alphabet=st.characters(exclude_categories=["Cs", "Cc", "Zl", "Zp"], exclude_characters="|"), max_size=20)
 )

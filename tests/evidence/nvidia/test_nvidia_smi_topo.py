@@ -8,27 +8,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.evidence.filled import draft_by
+from tests.tables import examples, texts
 from topodiag.evidence.draft import Entity, NodeDraft
 from topodiag.evidence.interface import Blob, Item
 from topodiag.evidence.nvidia.nvidia_smi_topo import NvidiaSmiTopo, first_node
 
 CORPUS = Path(__file__).resolve().parents[4] / "shared" / "corpus"
 
-TEXT = (
-    "\tGPU0\tGPU1\tNIC0\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\n"
-    "GPU0\t X \tNV18\tPIX\t0-55,112-167\t0\t\tN/A\n"
-    "GPU1\tNV18\t X \tSYS\t56-111,168-223\t1\t\t10\n"
-    "NIC0\tPIX\tSYS\t X \t\t\t\n"
-    "\nNIC Legend:\n\n  NIC0: mlx5_3\n"
-)
+TEXTS = texts(__file__)
+TEXT = TEXTS["text"]
 
 
 def fill(text: str, argv: tuple[str, ...] = ()) -> NodeDraft:
     item = Item("nvidia-smi-topo-m", "nvidia-smi-topo", "topo.txt", argv=argv) if argv else None
-    source, draft, blob = NvidiaSmiTopo(), NodeDraft(), Blob("topo.txt", text.encode(), item)
-    draft.trust = source.trust
-    source.fill(blob, source.parse(blob), draft)
-    return draft
+    return draft_by(NvidiaSmiTopo(), Blob("topo.txt", text.encode(), item))
 
 
 def label(entity: Entity) -> str:
@@ -92,10 +86,7 @@ def test_a_cpu_list_that_is_none_is_unknown(cell: str) -> None:
     assert value(gpu, "numa") == 0
 
 
-@pytest.mark.parametrize(
-    ("cell", "node"),
-    [("0", 0), ("7", 7), ("0,3-9,11-17", 0), ("1,19-25", 1), ("0-1", None), ("N/A", None), ("-1", None)],
-)
+@examples("cell", "node")
 def test_the_numa_node_is_the_first_of_a_list_that_names_one(cell: str, node: int | None) -> None:
     assert first_node(cell) == node
 
@@ -131,17 +122,7 @@ def test_a_failed_matrix_is_said_to_be_missing() -> None:
     assert fill(text).missing[0].why == "Failed to run topology matrix"
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "        GPU0    GPU1\n GPU0   X       CNS\n GPU1   CNS     X\n",
-        "       GPU0         GPU1\nGPU0   0            XGMI\nGPU1   XGMI         0\n",
-        "GPU0: NVIDIA H100\nGPU1: NVIDIA H100\n",
-        "GPU0 is connected to GPU1 by way of a single PCIe switch\n",
-        "the GPU0 GPU1\nGPU0 saw 3 errors\n",
-        "",
-    ],
-)
+@examples("text")
 def test_other_tables_and_prose_are_not_recognised(text: str) -> None:
     assert not NvidiaSmiTopo().recognises(text)
     assert not words(fill(text))
@@ -150,13 +131,6 @@ def test_other_tables_and_prose_are_not_recognised(text: str) -> None:
 def test_it_recognises_its_own() -> None:
     assert NvidiaSmiTopo().recognises("some text\n" + TEXT)
     assert NvidiaSmiTopo().recognises("\tGPU0\tCPU Affinity\tNUMA Affinity\nGPU0\t X \t0-31\t0\n")
-
-
-@given(st.binary(max_size=300))
-def test_any_bytes_are_survived(data: bytes) -> None:
-    source, blob = NvidiaSmiTopo(), Blob("x", data)
-    source.recognises(blob.text)
-    source.fill(blob, source.parse(blob), NodeDraft())
 
 
 @given(st.lists(st.sampled_from(TEXT.splitlines()), max_size=12), st.integers(0, 80))

@@ -3,9 +3,9 @@
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
+from tests.evidence.filled import draft_by
+from tests.tables import examples, texts
 from topodiag.evidence.draft import Entity, NodeDraft
 from topodiag.evidence.interface import Blob, Item
 from topodiag.evidence.nvidia.nvidia_smi_xml import NvidiaSmiXml
@@ -71,10 +71,7 @@ V12 = report(gpu(0, reasons("event")), gpu(1, reasons("event")))
 
 def fill(text: str, argv: str = "") -> NodeDraft:
     item = Item("nvidia-smi-q", "nvidia-smi-xml", "q.xml", argv=tuple(argv.split())) if argv else None
-    source, draft, blob = NvidiaSmiXml(), NodeDraft(), Blob("q.xml", text.encode(), item)
-    draft.trust = source.trust
-    source.fill(blob, source.parse(blob), draft)
-    return draft
+    return draft_by(NvidiaSmiXml(), Blob("q.xml", text.encode(), item))
 
 
 def value(entity: Entity, name: str) -> Any:
@@ -145,30 +142,13 @@ def test_a_gpu_that_does_not_answer_is_lost(words: str) -> None:
     assert value(draft.gpu(index=1), "lost") is None
 
 
-@pytest.mark.parametrize(
-    ("element", "action"),
-    [
-        ("<gpu_recovery_action>None</gpu_recovery_action>", "none"),
-        ("<gpu_recovery_action>Drain P2P</gpu_recovery_action>", "drain_p2p"),
-        ("<gpu_recovery_action>GPU Reset</gpu_recovery_action>", "reset"),
-        ("<gpu_recovery_action>N/A</gpu_recovery_action>", None),
-        ("<gpu_reset_status><reset_required>Yes</reset_required></gpu_reset_status>", "reset"),
-        ("<gpu_reset_status><reset_required>No</reset_required></gpu_reset_status>", "none"),
-        ("<gpu_reset_status><reset_required>N/A</reset_required></gpu_reset_status>", None),
-    ],
-)
+@examples("element", "action")
 def test_the_recovery_action_has_one_spelling(element: str, action: str | None) -> None:
     assert value(fill(report(gpu(0, "", element))).gpu(index=0), "recovery_action") == action
 
 
-FABRIC = """<fabric>
-  <state>Completed</state><status>Success</status><cliqueId>3</cliqueId>
-  <clusterUuid>12345678-0000-0000-0000-000000000000</clusterUuid>
-  <health><summary>Limited Capacity</summary><bandwidth>Degraded</bandwidth>
-   <route_recovery_in_progress>False</route_recovery_in_progress><route_unhealthy>True</route_unhealthy>
-   <access_timeout_recovery>False</access_timeout_recovery>
-   <incorrect_configuration>None</incorrect_configuration></health>
-</fabric>"""
+TEXTS = texts(__file__)
+FABRIC = TEXTS["fabric"]
 
 
 def fabric(text: str) -> dict[str, Any]:
@@ -259,20 +239,3 @@ def test_one_made_up_uuid_for_all_merges_no_gpus() -> None:
 def test_other_texts_are_not_recognised(text: str) -> None:
     assert not NvidiaSmiXml().recognises(text)
     assert NvidiaSmiXml().recognises(V11)
-
-
-@given(st.binary(max_size=300))
-def test_any_bytes_in_a_gpu_are_survived(data: bytes) -> None:
-    text = report(gpu(0, "", "@@"), gpu(1, "")).encode().replace(b"@@", data)
-    source, blob = NvidiaSmiXml(), Blob("x", text)
-    source.fill(blob, source.parse(blob), NodeDraft())
-
-
-@given(st.integers(0, len(V12)), st.integers(0, 200))
-def test_a_report_with_a_hole_is_survived(start: int, length: int) -> None:
-    fill(V12[:start] + V12[start + length :])
-
-
-@given(st.lists(st.sampled_from(V12.splitlines()), max_size=40))
-def test_lines_in_any_order_are_survived(lines: list[str]) -> None:
-    fill("<nvidia_smi_log>\n" + "\n".join(lines))

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.evidence.filled import draft_by
 from topodiag.evidence.draft import Entity, NodeDraft
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.nvidia.nvidia_words import event_reasons
@@ -79,10 +80,7 @@ def document(*gpus: dict[str, Any], **more: Any) -> dict[str, Any]:
 
 def fill(given: Any) -> NodeDraft:
     data = given if isinstance(given, bytes) else json.dumps(given).encode()
-    source, draft, blob = Nvml(), NodeDraft(), Blob("json/nvml.json", data)
-    draft.trust = source.trust
-    source.fill(blob, source.parse(blob), draft)
-    return draft
+    return draft_by(Nvml(), Blob("json/nvml.json", data))
 
 
 def value(entity: Entity, name: str) -> Any:
@@ -311,14 +309,3 @@ def test_any_value_anywhere_is_survived(data: st.DataObject) -> None:
         place = place[key]
     place[key] = data.draw(JSON)
     fill(whole)
-
-
-@given(st.binary(max_size=200))
-def test_any_bytes_are_survived(given_bytes: bytes) -> None:
-    fill(given_bytes)
-    Nvml().recognises(Blob("x", given_bytes).text)
-
-
-@given(st.integers(0, 3000))
-def test_a_document_cut_anywhere_is_survived(cut: int) -> None:
-    fill(json.dumps(document()).encode()[:cut])

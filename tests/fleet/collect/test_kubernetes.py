@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.tables import texts
 from topodiag.app.fleet.manifest import manifest
 from topodiag.app.probe import archive
 from topodiag.fleet.collect import kubectl as module
@@ -104,18 +105,8 @@ def test_the_command_of_a_pod_sends_a_bundle_with_and_without_python_on_the_host
     assert lines[-1].split()[2] == "end"
 
 
-_KUBECTL = """#!/bin/sh
-cd {room}
-case $1 in
-  create) cat > created.json;;
-  delete) echo "$@" > deleted;;
-  get) cat pods.json;;
-  logs)
-    for pod; do :; done
-    mark=$(grep -o 'send [0-9a-f]*' created.json | head -n 1 | cut -c 6-)
-    python3 collector.pyz --send $mark --as gpu1 --quiet; sleep 100;;
-esac
-"""
+TEXTS = texts(__file__)
+_KUBECTL = TEXTS["kubectl"]
 
 
 def test_kubectl_creates_the_job_reads_each_log_and_deletes_the_job(

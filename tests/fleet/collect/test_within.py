@@ -7,22 +7,15 @@ from pathlib import Path
 
 import pytest
 
+from tests.tables import texts
 from topodiag.app.probe import archive
 from topodiag.fleet.collect.interface import Request
 from topodiag.fleet.collect.run import collect
 from topodiag.fleet.collect.ssh import Ssh
 from topodiag.model.collect import Collection, State
 
-_SSH = """#!/bin/sh
-for word in "$@"; do
-  case $word in
-    refuses) echo "ssh: connect to host refuses port 22: Connection refused" >&2; exit 255 ;;
-    silent) exec sleep 60 ;;
-    *) last=$word ;;
-  esac
-done
-exec /bin/sh -c "$last"
-"""
+TEXTS = texts(__file__)
+_SSH = TEXTS["ssh"]
 NODES = ("answers", "refuses", "silent")
 
 

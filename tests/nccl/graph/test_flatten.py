@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.nccl.small_trees import BROADCOM5, built, cpu, element, gpu, host, nic, pci
+from tests.tables import examples
 from topodiag.model.nccl_tree import Element
 from topodiag.nccl.graph.flatten import generation
 from topodiag.nccl.graph.graph import RejectedError
@@ -24,18 +25,7 @@ def gen5(level: int) -> dict[str, str]:
     return {**BROADCOM5, "subsystem_device": f"0x{level}00b"}
 
 
-@pytest.mark.parametrize(
-    ("device", "level", "minor", "expected"),
-    [
-        (0x1000C0101000A096, 0, 18, 4),
-        (0x1000C0101000A096, 1, 28, 4),
-        (0x1000C0301000000B, 0, 28, 5),
-        (0x1000C0301000100B, 1, 28, 5),
-        (0x1000C0301000100B, 0, 28, 0),
-        (0x1000C0301000000B, 0, 19, 0),
-        (0x15B31979, 0, 28, 0),
-    ],
-)
+@examples("device", "level", "minor", "expected")
 def test_a_switch_is_known_by_its_ids_and_gen5_by_its_level(device: int, level: int, minor: int, expected: int) -> None:
     assert generation(device, level, minor) == expected
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.nccl.small_trees import GEN5, built, cpu, element, gpu, host, nic, nvlink, pci
+from tests.tables import examples
 from topodiag.model.nccl_tree import Element
 from topodiag.nccl.graph.graph import RejectedError, System
 from topodiag.nccl.graph.nearest import local_cpu, local_gpu, local_nets, nearest, row
@@ -75,9 +76,7 @@ def test_the_nvml_index_counts_not_the_rank_and_from_2_30_on_modulo_the_gpus() -
     assert spread(built(eight, minor=30), channels=1) == [[0], [0], [1]]
 
 
-@pytest.mark.parametrize(
-    ("policy", "count"), [("", 2), ("AUTO", 2), ("all", 4), ("MAX:3", 3), ("MAX:0", 2), ("MAX:x", 2)]
-)
+@examples("policy", "count")
 def test_the_policy_says_over_how_many_nics_a_gpu_spreads(policy: str, count: int) -> None:
     assert len(local_nets(built(quad(2, 4)), 0, policy)) == count
 
@@ -159,17 +158,7 @@ def adapters(gpus: int, count: int) -> Element:
     return host(cpu(0, pci("01", *(gpu(f"1{at}", SWITCH, dev=at) for at in range(gpus)), *ports)))
 
 
-@pytest.mark.parametrize(
-    ("minor", "gpus", "count", "expected"),
-    [
-        (31, 2, 3, [[0, 1, 2], [1, 2, 3]]),  # NICs one by one
-        (32, 2, 3, [[0, 1, 2, 3], [4, 5, 0, 1]]),  # two rails of three for each GPU, with both planes
-        (32, 2, 2, [[0, 1], [2, 3]]),
-        (32, 4, 4, [[0, 1], [4, 5], [2, 3], [6, 7]]),
-        (32, 1, 2, [[0, 1, 2, 3]]),
-        (32, 2, 1, [[0, 1], [0, 1]]),
-    ],
-)
+@examples("minor", "gpus", "count", "expected")
 def test_gpus_share_rails_from_2_32_on(minor: int, gpus: int, count: int, expected: list[list[int]]) -> None:
     system = built(adapters(gpus, count), minor=minor)
     assert [local_nets(system, number) for number in range(gpus)] == expected

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.nccl.small_trees import GEN4, GEN5, built, cpu, element, gpu, host, nic, nvlink, pci, to_gpu, way
+from tests.tables import examples
 from topodiag.model.nccl_tree import Element
 from topodiag.model.nccl_versions import path_types
 from topodiag.nccl.graph.graph import RejectedError
@@ -21,19 +22,7 @@ def pcie_box(gpus: int = 2, **of_cpu: str) -> Element:
 # --- P2P ----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("vendor", "gpus", "minor", "level"),
-    [
-        ("GenuineIntel", 2, 28, "PXB"),
-        ("AuthenticAMD", 2, 28, "SYS"),
-        ("AuthenticAMD", 3, 28, "PXB"),
-        ("AuthenticAMD", 2, 30, "SYS"),
-        ("AuthenticAMD", 4, 22, "SYS"),
-        ("GenuineIntel", 2, 22, "PXB"),
-        ("CentaurHauls", 2, 22, "PXB"),
-        ("something", 2, 22, "SYS"),
-    ],
-)
+@examples("vendor", "gpus", "minor", "level")
 def test_gpus_talk_directly_up_to_a_level_by_version_cpu_and_number(
     vendor: str, gpus: int, minor: int, level: str
 ) -> None:
@@ -188,10 +177,7 @@ def test_gpudirect_wants_both_the_gpu_and_the_nic_and_a_level() -> None:
     assert not gdr_possible(system, one, net, False, NOTHING_SET)
 
 
-@pytest.mark.parametrize(
-    ("sm", "linked", "minor", "reads"),
-    [(70, False, 28, False), (70, True, 28, True), (80, False, 28, True), (80, False, 18, False), (80, True, 18, True)],
-)
+@examples("sm", "linked", "minor", "reads")
 def test_nics_read_from_gpus_before_ampere_only_beside_nvlink(sm: int, linked: bool, minor: int, reads: bool) -> None:
     link = [nvlink("0000:05:00.0", 6)] if linked else []
     tree = host(cpu(0, pci("01", gpu("10", *link, sm=sm), nic("20")), pci("02", gpu("11", *link, sm=sm))))

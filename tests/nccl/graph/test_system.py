@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.nccl.small_trees import GEN5, built, cpu, element, gpu, host, nic, nvlink, pci, to_gpu, way
+from tests.tables import examples
 from topodiag.model.nccl_tree import Element
 from topodiag.nccl.graph.bandwidths import cpu_bandwidth, nvlink_bandwidth
 from topodiag.nccl.graph.graph import RejectedError, Vertex
@@ -14,27 +15,7 @@ def links(vertex: Vertex) -> list[tuple[str, float]]:
     return [(link.remote.label, round(link.bw, 1)) for link in vertex.links]
 
 
-@pytest.mark.parametrize(
-    ("sm", "minor", "gbs"),
-    [
-        (60, 28, 18.0),
-        (70, 28, 20.0),
-        (80, 28, 20.0),
-        (86, 28, 12.0),
-        (89, 28, 20.0),
-        (90, 19, 20.0),
-        (90, 20, 20.6),
-        (100, 24, 20.6),
-        (100, 25, 40.0),
-        (100, 27, 40.1),
-        (120, 30, 40.1),
-        (50, 28, 20.0),
-        (107, 31, 40.1),
-        (107, 32, 31.2),
-        (110, 32, 40.1),
-        (111, 32, 31.2),
-    ],
-)
+@examples("sm", "minor", "gbs")
 def test_an_nvlink_carries_what_the_version_says_of_the_gpu(sm: int, minor: int, gbs: float) -> None:
     assert nvlink_bandwidth(sm, minor) == pytest.approx(gbs, abs=1e-5)
 
@@ -68,63 +49,21 @@ def test_a_peer_named_by_the_short_class_of_2_31_is_a_gpu(minor: int) -> None:
     assert way(built(tree, minor=minor), "GPU/0-10000", "GPU/0-11000")[1:] == (80.0, "NVL")
 
 
-@pytest.mark.parametrize(
-    ("fallback", "gbs"),
-    [("16.0 GT/s", 12.0), ("16.0 GT/s PCIe", 24.0)],
-    ids=["2.30: read as Gen3", "2.31: Gen4"],
-)
+@examples("fallback", "gbs")
 def test_the_speed_written_where_nvml_tells_none_is_gen4_since_2_31(fallback: str, gbs: float) -> None:
     """xml.cc: up to 2.30 the text lacks ` PCIe`, and kvDictPciGen knows it not."""
     system = built(host(cpu(0, gpu("10", speed=fallback))), minor=31)
     assert gbs in {link.bw for link in system.gpus[0].parent.links} | {link.bw for link in system.gpus[0].links}
 
 
-@pytest.mark.parametrize(
-    ("attributes", "minor", "gbs"),
-    [
-        ({"vendor": "GenuineIntel", "model": 79}, 28, 6.0),
-        ({"vendor": "GenuineIntel", "model": 85}, 28, 10.0),
-        ({"vendor": "GenuineIntel", "model": 143}, 25, 10.0),
-        ({"vendor": "GenuineIntel", "model": 143}, 26, 22.0),
-        ({"vendor": "GenuineIntel", "model": 207}, 26, 40.0),
-        ({"vendor": "AuthenticAMD"}, 18, 5000.0),
-        ({"vendor": "AuthenticAMD"}, 19, 16.0),
-        ({"vendor": "AuthenticAMD", "family": 25}, 30, 16.0),
-        ({"vendor": "AuthenticAMD", "family": 23}, 31, 16.0),  # Zen 2
-        ({"vendor": "AuthenticAMD", "family": 143}, 31, 16.0),  # the same, as NCCL up to 2.30 writes it
-        ({"vendor": "AuthenticAMD", "family": 25}, 31, 24.0),  # Zen 3 and 4
-        ({"vendor": "AuthenticAMD", "family": 175}, 31, 24.0),
-        ({"vendor": "AuthenticAMD", "family": 26}, 31, 32.0),  # Zen 5
-        ({"vendor": "AuthenticAMD", "family": 191}, 31, 32.0),
-        ({"vendor": "GenuineIntel", "model": 0xAD}, 30, 22.0),  # Granite Rapids
-        ({"vendor": "GenuineIntel", "model": 0xAD}, 31, 40.0),
-        ({"vendor": "CentaurHauls"}, 28, 6.0),
-        ({"vendor": "something"}, 28, 5000.0),
-        ({"arch": "arm64"}, 28, 6.0),
-        ({"arch": "ppc64"}, 28, 32.0),
-        ({"arch": "riscv64"}, 28, 5000.0),
-    ],
-)
+@examples("attributes", "minor", "gbs")
 def test_two_sockets_are_joined_by_what_the_version_says_of_the_cpu(attributes: dict, minor: int, gbs: float) -> None:
     system = built(host(cpu(0, gpu("10"), **attributes), cpu(1, gpu("20"), **attributes)), minor=minor)
     assert cpu_bandwidth(system.cpus[0], minor) == gbs
     assert (system.cpus[1].label, gbs) in links(system.cpus[0])
 
 
-@pytest.mark.parametrize(
-    ("speed", "width", "gbs"),
-    [
-        ("2.5 GT/s PCIe", 16, 3.0),
-        ("8.0 GT/s PCIe", 8, 6.0),
-        ("16.0 GT/s PCIe", 16, 24.0),
-        ("32.0 GT/s PCIe", 16, 48.0),
-        ("64.0 GT/s PCIe", 16, 96.0),
-        ("16 GT/s", 16, 24.0),
-        ("16.0 GT/s", 16, 12.0),
-        ("Unknown", 0, 12.0),
-        ("", "", 12.0),
-    ],
-)
+@examples("speed", "width", "gbs")
 def test_a_pcie_link_is_lanes_times_speed_and_gen3_x16_where_unknown(speed: str, width: int | str, gbs: float) -> None:
     system = built(host(cpu(0, gpu("10", speed=speed, width=width))))
     assert links(system.gpus[0]) == [("CPU/0-0", gbs)]
@@ -305,9 +244,7 @@ def test_a_partition_that_no_gpu_has_is_rejected() -> None:
     assert built(host(cpu(0, odd)), minor=29).gpus
 
 
-@pytest.mark.parametrize(
-    ("minor", "words"), [(28, "could not find GPU 11000"), (30, "could not find DEV for GPU 0000:11")]
-)
+@examples("minor", "words")
 def test_nvlinks_of_a_gpu_outside_the_communicator_are_rejected_where_a_nic_keeps_it_in_the_tree(
     minor: int, words: str
 ) -> None:

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
-import pytest
-
+from tests.tables import examples
 from topodiag.nccl.rccl.models import all_to_all, orders_of, rome_models
 
 
@@ -22,16 +21,6 @@ def test_the_rings_of_mi300x_ask_for_a_link_between_every_two() -> None:
     assert all_to_all(rome_models()[0]) == 0
 
 
-@pytest.mark.parametrize(
-    ("ring", "gpus", "nics", "found"),
-    [
-        ("0 1 2 3", 4, 0, [[0, 1, 2, 3]]),
-        ("0 1 2", 4, 0, []),
-        ("0 1 2 2", 4, 0, []),
-        ("N0 3 2 1 0 N1", 4, 2, [[3, 2, 1, 0]]),
-        ("N0 3 2 1 0 N1", 4, 1, []),
-        ("N0 3 2 1 0", 4, 2, []),
-    ],
-)
+@examples("ring", "gpus", "nics", "found")
 def test_a_ring_counts_where_it_fits(ring: str, gpus: int, nics: int, found: list[list[int]]) -> None:
     assert orders_of((ring,), gpus, nics) == found

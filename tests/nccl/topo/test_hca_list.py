@@ -2,32 +2,16 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.tables import examples
 from tests.verdict.pricing.machines import tree
 from topodiag.nccl.topo.changes import by_hca_list, edited, nets_of, with_values
 from topodiag.nccl.topo.hca_list import HcaFilter
 
 
-@pytest.mark.parametrize(
-    ("text", "name", "port", "taken"),
-    [
-        ("", "mlx5_0", 1, True),
-        ("mlx5", "mlx5_7", 1, True),
-        ("mlx5_1", "mlx5_10", 1, True),
-        ("=mlx5_1", "mlx5_10", 1, False),
-        ("=mlx5_1:2", "mlx5_1", 1, False),
-        ("mlx5_1:1", "mlx5_1", 1, True),
-        ("^mlx5_1", "mlx5_1", 1, False),
-        ("^=mlx5_1", "mlx5_10", 1, True),
-        ("mlx4,mlx5_3", "mlx5_3", 1, True),
-        ("mlx5_3:1:0:2", "mlx5_3", 1, True),
-        ("mlx5_3:2:0:2", "mlx5_3", 1, False),
-        ("mlx5_3::0:2", "mlx5_3", 2, True),
-    ],
-)
+@examples("text", "name", "port", "taken")
 def test_lists_of_devices_are_read_as_nccl_reads_them(text: str, name: str, port: int, taken: bool) -> None:
     assert HcaFilter(text).takes(name, port) is taken
 
@@ -37,18 +21,7 @@ def test_any_list_is_read(text: str, name: str, port: int) -> None:
     assert HcaFilter(text).takes(name, port) in (True, False)
 
 
-@pytest.mark.parametrize(
-    ("text", "rail", "plane"),
-    [
-        ("mlx5_0:1:3:1", "3", "1"),
-        ("=mlx5_1,mlx5_0:1:3", "3", None),
-        ("mlx5_0:::2", None, "2"),
-        ("mlx5_0::4x:-1", "4", "-1"),
-        ("mlx5:1:5:0,mlx5_0:1:6:0", "5", "0"),  # the first that means the port
-        ("mlx5_0", None, None),
-        ("^mlx5_1:1:3:1", None, None),
-    ],
-)
+@examples("text", "rail", "plane")
 def test_a_list_gives_ports_rails_and_planes(text: str, rail: str | None, plane: str | None) -> None:
     expected = {"rail": rail, "plane": plane}
     assert HcaFilter(text).place("mlx5_0", 1) == {key: value for key, value in expected.items() if value is not None}

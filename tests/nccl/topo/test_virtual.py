@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from tests.nccl.guests import element, flat, four_pairs, gpu, nic, pci_of, ways
 from tests.scanned import node_at
+from tests.tables import examples
 from tests.topologies import machines
 from topodiag.model.nccl_tree import Element, NcclFile
 from topodiag.model.node import Node
@@ -271,16 +272,7 @@ def test_a_virtual_function_sits_where_its_card_does(host: Node) -> None:
     assert {switch.key for switch in plan.places["0101:00:00.0"].switches} <= shared
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        ({"GPU0": "GPU0"}, r"GPU1, GPU2, GPU3, GPU4 and 3 more of the guest has no pair"),
-        ({**MAP, "GPU9": "GPU1"}, r"the guest has no GPU and no NIC GPU9"),
-        ({**MAP, "GPU0": "GPU77"}, r"the host has no GPU77"),
-        ({**MAP, "GPU0": "GPU1"}, r"GPU1 of the host is paired twice: with GPU0 and GPU1"),
-        ({**MAP, "GPU0": "0000:77:00.0"}, r"the host's capture has no 0000:77:00\.0, which is to be GPU0"),
-    ],
-)
+@examples("words", "message")
 def test_pairs_that_do_not_fit_are_told_in_one_sentence(
     guest: Guest, host: Node, words: dict[str, str], message: str
 ) -> None:

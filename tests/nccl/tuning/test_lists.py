@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.nccl.tuning_shapes import h100
+from tests.tables import examples
 from topodiag.nccl.settings import read_settings
 from topodiag.nccl.tuning.tuning import tuning_table
 from topodiag.nccl.tuning.tuning_constants import COLLECTIVES, PROTOCOLS
@@ -61,16 +62,7 @@ def test_a_list_of_collnet_alone_was_ignored_without_collnet(minor: int, algorit
     assert {a for a, _ in left(minor, "AllReduce", NCCL_ALGO="CollNetChain")} == algorithms
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("Rng", 'Unrecognized element token "Rng" when parsing "Rng"'),
-        ("ring;tree", 'All entries except the first must have a prefix: "ring;tree"'),
-        (";ring", 'All entries except the first must have a prefix: ";ring"'),
-        ("ring;alltoall:tree", 'Unrecognized prefix token "alltoall" when parsing "ring;alltoall:tree"'),
-        ("CollNet", 'Unrecognized element token "CollNet" when parsing "CollNet"'),
-    ],
-)
+@examples("text", "words")
 def test_since_2_24_nccl_does_not_start_on_a_word_that_it_does_not_know(text: str, words: str) -> None:
     assert fault(28, NCCL_ALGO=text) == words
     assert left(28, "AllReduce", NCCL_ALGO=text) == set()

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.nccl.tuning_shapes import graph, h100, one_gpu_nodes, shapes
+from tests.tables import examples
 from topodiag.nccl.graph.graph import BALANCED_TREE, TREE, CommShape
 from topodiag.nccl.prediction import TuningTable
 from topodiag.nccl.settings import Settings, read_settings
@@ -129,18 +130,7 @@ def test_pat_had_no_latencies_of_its_own_up_to_2_27() -> None:
 # What is switched off.
 
 
-@pytest.mark.parametrize(
-    ("minor", "sm", "on"),
-    [
-        (18, 80, True),
-        (18, 86, False),
-        (24, 100, False),
-        (25, 100, True),
-        (26, 89, False),
-        (27, 89, True),
-        (27, 61, False),
-    ],
-)
+@examples("minor", "sm", "on")
 def test_ll128_is_used_unasked_only_on_gpus_known_to_keep_its_order(minor: int, sm: int, on: bool) -> None:
     shape = replace(h100(minor), min_sm=sm, max_sm=sm)
     assert (entry(shape, "AllReduce", "Ring", "LL128")[1] > 0) is on

@@ -4,28 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from tests.tables import examples
 from tests.verdict.pricing.machines import run
 from topodiag.model.verdict import Agreement
 from topodiag.verdict.pricing.agreement import as_another_algorithm, compare, measured_of, same_as_table
 
 
-@pytest.mark.parametrize(
-    ("whole", "predicted", "measured", "wanted"),
-    [
-        (477, 297, 286, Agreement.AGREES),
-        (477, 417, 399, Agreement.AGREES),
-        (477, 68, 47, Agreement.AGREES),  # 95 % of the loss, and what is left of it is of one size
-        (477, 68, 20, Agreement.PART),  # 89 % of the loss, and a third of what it should leave
-        (477, 20, 68, Agreement.EXCEEDS),
-        (477, 68, 96, Agreement.AGREES),
-        (477, 297, 180, Agreement.PART),
-        (477, 440, 380, Agreement.PART),  # within 15 % of each other, and less than half of the loss
-        (477, 297, 450, Agreement.EXCEEDS),
-        (477, 417, 470, Agreement.EXCEEDS),  # within 15 % of each other, and no loss was measured
-        (477, 477, 470, Agreement.AGREES),
-        (477, 477, 300, Agreement.PART),
-    ],
-)
+@examples("whole", "predicted", "measured", "wanted")
 def test_within_15_percent_they_agree(whole: float, predicted: float, measured: float, wanted: Agreement) -> None:
     made = compare(whole, predicted, measured, "the cause")
     assert made.agreement is wanted, made.says

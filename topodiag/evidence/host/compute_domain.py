@@ -63,7 +63,6 @@ class ComputeDomain(Reporting):
 
     def parse(self, blob: Blob) -> Parsed[Event]:
         parsed: Parsed[Event] = Parsed()
-        parsed.lines = blob.data.count(b"\n") + 1
         told = (*_imex(blob), *_of_log(blob), *_waits(blob),
                 *_of_devices(blob))  # fmt: skip
         for number, text, line in told:
@@ -138,6 +137,3 @@ def _of_devices(blob: Blob) -> Iterator[tuple[int, str, str]]:
         if clique != first:
             yield number, f"{gpu} is in the clique {clique}, and another GPU of its node in {first}", line
             return
-
-
-__all__ = ["ComputeDomain"]

@@ -109,14 +109,13 @@ class KernelLog(Source[KernelEvent]):
         newest: deque[KernelEvent] = deque(maxlen=MAX_EVENTS)
         found = 0
         data = blob.plain
-        parsed.lines = data.count(b"\n") + 1
         for number, line, entries in lines_of(FAMILY, data):
             event = _read_event(blob, number, line.decode("utf-8", "replace")[:MAX_LINE], entries)
             if event is not None:
                 found += 1
                 newest.append(event)
         parsed.records.extend(newest)
-        parsed.partial = blob.item is None and parsed.lines < LEAST_WHOLE
+        parsed.partial = blob.item is None and data.count(b"\n") + 1 < LEAST_WHOLE
         if found > MAX_EVENTS:
             parsed.leave(blob, None, "", f"{found - MAX_EVENTS} older events were counted and not kept")
         return parsed

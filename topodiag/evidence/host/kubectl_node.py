@@ -59,7 +59,6 @@ class KubectlNode(Reporting):
         parsed: Parsed[Event] = Parsed()
         nodes, section = [Described("")], ""
         for number, whole in blob.lines():
-            parsed.lines = number
             line = whole[:MAX_LINE]
             if (name := _NAME.match(line)) and len(nodes) < MAX_NODES:
                 nodes.append(Described(name[1]))
@@ -93,6 +92,3 @@ def _short(blob: Blob, nodes: list[Described]) -> Iterator[Event]:
         else:
             continue
         yield report("gpu.count_low", text, blob, node.line, node.text)
-
-
-__all__ = ["Described", "KubectlNode"]

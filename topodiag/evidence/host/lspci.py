@@ -14,6 +14,7 @@ from topodiag.model.busid import normalise_bus_id
 from topodiag.model.events import Trust
 from topodiag.model.provenance import Fact
 from topodiag.model.topics import Topic
+from topodiag.words.own_data import own_data
 
 MAX_LINE = 2048
 """Characters of a line that are looked at; lspci's own are a few hundred."""
@@ -33,10 +34,7 @@ _TAIL = regex(r" (?:\((?:rev|prog-if) [^)]{1,60}\)?)")
 _ALL_ONES = regex(r"\(rev ff\)")
 _PROG_IF = regex(r"\(prog-if ([0-9a-f]{2})")
 _LINK = regex(r"Speed ([^,]{1,40}), Width x([0-9]{1,3})")
-_ACS_BITS = {
-    "SrcValid": 0x01, "TransBlk": 0x02, "ReqRedir": 0x04, "CmpltRedir": 0x08, "UpstreamFwd": 0x10, "EgressCtrl": 0x20,
-    "DirectTrans": 0x40,
-}  # fmt: skip
+_KNOWN = own_data("evidence/host/lspci")
 _ACS_BIT = regex(r"\b([A-Z][A-Za-z]{3,12})([+-])")
 _EXPRESS = regex(
     r"Express (?:\(v[0-9]\) )?(Root Port|Upstream Port|Downstream Port|(?:Legacy )?Endpoint"
@@ -46,24 +44,10 @@ _PORT_TYPES = {"Root Port": "root-port", "Upstream Port": "upstream", "Downstrea
 _CAPABILITY = regex(r"Capabilities: \[([0-9a-f]{2,3})(?: v[0-9]{1,2})?\] ?(.*)")
 _BUSES = regex(r"Bus: primary=([0-9a-f]{2}), secondary=([0-9a-f]{2})")
 
-# Class names as pci.ids spells them, for texts without numbers.
-_CLASSES = {
-    "3D controller": 0x0302, "VGA compatible controller": 0x0300, "Display controller": 0x0380,
-    "Infiniband controller": 0x0207, "InfiniBand controller": 0x0207, "Ethernet controller": 0x0200,
-    "Network controller": 0x0280, "Fabric controller": 0x0208, "PCI bridge": 0x0604, "Host bridge": 0x0600,
-    "Bridge": 0x0680, "Processing accelerators": 0x1200, "Memory controller": 0x0580,
-    "Non-Volatile memory controller": 0x0108,
-}  # fmt: skip
-_VENDORS = {
-    "NVIDIA Corporation": 0x10DE,
-    "Mellanox Technologies": 0x15B3,
-    "Advanced Micro Devices, Inc. [AMD/ATI]": 0x1002,
-}
-
 _NO_FIRMWARE = regex(r"\b(?:Secure |Flash )Recovery\b", re.IGNORECASE)
 """In pci.ids, an adapter of Mellanox that runs the loader of its flash and no firmware: livefish."""
 
-_NAMES = "|".join(map(re.escape, _CLASSES))
+_NAMES = "|".join(map(re.escape, _KNOWN["classes"]))
 _RECOGNISED = (
     regex(rf"^(?:> )?\s{{0,16}}{_PLACE} (?:{_NAMES})(?: \[[0-9a-f]{{4}}\])?: ", re.MULTILINE),
     regex(rf"^{_PLACE} [A-Z][A-Za-z /-]{{2,60}}(?: \[[0-9a-f]{{4}}\])?: \S.*\(rev [0-9a-f]{{2}}\)", re.MULTILINE),
@@ -120,7 +104,6 @@ class Lspci(Source[Detail]):
         bridges: dict[str, str] = {}
         lines = list(blob.lines())
         for number, full in lines:
-            parsed.lines = number
             text = full[:MAX_LINE]
             described = _HEADER.fullmatch(text)
             header = described or _BARE.fullmatch(text)
@@ -171,7 +154,7 @@ def _read_header(function: _Function, line: int, text: str, rest: str) -> None:
     named = _CLASS.match(rest)
     if named is None:
         return
-    code = int(named[2], 16) if named[2] else _CLASSES.get(named[1])
+    code = int(named[2], 16) if named[2] else _KNOWN["classes"].get(named[1])
     if code is not None:
         function.take("class_code", code << 8 | low, line, text)
     product = _TAIL.sub("", named[3]).strip()
@@ -181,7 +164,7 @@ def _read_header(function: _Function, line: int, text: str, rest: str) -> None:
         function.take("device", int(numbers[-1][1], 16), line, text)
         product = _IDS.sub("", product).strip()
     else:
-        vendor = next((number for name, number in _VENDORS.items() if product.startswith(name)), None)
+        vendor = next((number for name, number in _KNOWN["vendors"].items() if product.startswith(name)), None)
         if vendor is not None:
             function.take("vendor", vendor, line, text)
     if product:
@@ -245,11 +228,11 @@ def _read_link(function: _Function, line: int, text: str, name: str, rest: str) 
 
 def _read_acs(function: _Function, line: int, text: str, rest: str) -> str | None:
     """The register from its flags by name. ACSCap, which says what could be switched on, is another line."""
-    bits = {flag: sign for flag, sign in _ACS_BIT.findall(rest) if flag in _ACS_BITS}
+    bits = {flag: sign for flag, sign in _ACS_BIT.findall(rest) if flag in _KNOWN["acs"]}
     if "ReqRedir" not in bits or "CmpltRedir" not in bits:
         return "ACS flags are missing"
     function.acs = True
-    function.take("acs", sum(_ACS_BITS[flag] for flag, sign in bits.items() if sign == "+"), line, text)
+    function.take("acs", sum(_KNOWN["acs"][flag] for flag, sign in bits.items() if sign == "+"), line, text)
     return None
 
 

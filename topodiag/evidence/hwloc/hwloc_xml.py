@@ -34,7 +34,7 @@ class HwlocXml(Source[HwlocObject]):
         return bool(_TOPOLOGY.search(head) and _MACHINE.search(head))
 
     def parse(self, blob: Blob) -> Parsed[HwlocObject]:
-        parsed: Parsed[HwlocObject] = Parsed(lines=blob.data.count(b"\n") + 1)
+        parsed: Parsed[HwlocObject] = Parsed()
         if len(blob.data) > MAX_BYTES:
             raise InputError(
                 blob.name, f"is larger than {spell_bytes(MAX_BYTES)}", hint="refused: no topology is so large"
@@ -81,7 +81,7 @@ def _read(blob: Blob, parsed: Parsed[HwlocObject]) -> None:
             above = stack[-1] if stack else parsed.records[0]
             above.infos.setdefault(tag.get("name") or "", tag.get("value") or "")
     if parsed.records and not whole:
-        parsed.leave(blob, parsed.lines, "", "the file ends before its topology does; what stands before is kept")
+        parsed.leave(blob, None, "", "the file ends before its topology does; what stands before is kept")
 
 
 def _major(tag: XmlTag) -> int:

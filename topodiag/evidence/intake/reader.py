@@ -203,7 +203,8 @@ def _read_with(source: Source[Any], blob: Blob, draft: NodeDraft, digest: str) -
         draft.read.add(source.kind)
         draft.told |= source.told(parsed)
         draft.makers |= {source.maker} if source.maker is not None else set()
-    account = Input(blob.name, source.kind, digest, parsed.lines, len(parsed.records), parsed.unread_count)
+    lines = blob.data.count(b"\n") + 1
+    account = Input(blob.name, source.kind, digest, lines, len(parsed.records), parsed.unread_count)
     return account, tuple(parsed.unread)
 
 

@@ -31,8 +31,6 @@ _MARK = regex(rf"^[ \t>|]{{0,20}}(?:{_SECTION})\s{{1,4}}^[ \t>|]{{0,20}}-{{6,40}
 _PICKED = regex(r"^[ \t>|]{0,20}(?:Effective Physical BER|Symbol BER|Raw Physical BER)\s{1,40}: ", re.MULTILINE)
 """Lines that grep left of it."""
 _HEAD = regex(rf"(?:{_SECTION})\Z")
-_COLOURS = regex(r"\x1b?\[[0-9;]{1,8}m")
-"""mlxlink colours its values; a copy may lose the escape and keep the rest."""
 _COMMAND = regex(r"\bmlxlink\b.{0,200}?\s-(?:d|-device)[ =](\S{1,64})")
 _FIELD = regex(r"([A-Z][A-Za-z0-9 \[\]/().-]{1,40}?)\s*:\s(.{0,200})\Z")
 _INFINIBAND = regex(r"(?:IB-)?(SDR|DDR|QDR|FDR10|FDR|EDR|HDR|NDR|XDR)\Z")
@@ -83,7 +81,7 @@ class Mlxlink(Source[RdmaRecord]):
         link: _Link | None = None
         picked = _MARK.search(blob.text) is None
         for line in page.lines():
-            text = _COLOURS.sub("", line.text).strip(_MARGIN)
+            text = line.text.strip(_MARGIN)
             command = _COMMAND.search(text)
             if command is not None:
                 device = words.device_name(command[1].rpartition("/")[2]) or ""

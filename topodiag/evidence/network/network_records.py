@@ -110,7 +110,6 @@ class Page(Generic[R]):
     def lines(self) -> Iterator[Line]:
         """The lines that can belong to one of these formats; longer ones are left aside."""
         for number, text in self.blob.lines():
-            self.parsed.lines = number
             if len(text) > MAX_LINE:
                 self.parsed.leave(self.blob, number, text[:MAX_QUOTE], "line too long for this format")
             else:
@@ -241,7 +240,6 @@ def leave_bad(blob: Blob, parsed: Parsed[RdmaRecord] | Parsed[NetDevRecord], fil
 
 def carry_over(parsed: Parsed[RdmaRecord] | Parsed[NetDevRecord], tree_parsed: Parsed[TreeFile]) -> None:
     """Take the line count and the unread lines of the tree itself."""
-    parsed.lines = tree_parsed.lines
     parsed.partial = tree_parsed.partial
     parsed.unread_count += tree_parsed.unread_count
     kept: list[UnreadLine] = tree_parsed.unread

@@ -48,7 +48,6 @@ class NodeExporter(RdmaSource):
 
     def parse(self, blob: Blob) -> Parsed[RdmaRecord]:
         parsed: Parsed[RdmaRecord] = Parsed(partial=True)
-        parsed.lines = blob.data.count(b"\n") + 1
         devices: dict[str, RdmaRecord] = {}
         instances: dict[str, int] = {}
         for sample in samples_of(blob, _PREFIX):

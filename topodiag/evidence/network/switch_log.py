@@ -67,7 +67,6 @@ class SwitchLog(Reporting):
         parsed: Parsed[Event] = Parsed()
         words: dict[str, list[tuple[str, int, str]]] = {}
         for number, whole in blob.lines():
-            parsed.lines = number
             line = whole[:MAX_LINE]
             change = _change(line)
             if change is not None and (change[0] in words or len(words) < MAX_PORTS):

@@ -6,8 +6,6 @@ Files: Documentation/ABI/stable/sysfs-class-infiniband of the Linux kernel. A co
 
 from __future__ import annotations
 
-import re
-
 from topodiag.evidence.interface import Blob, Parsed, to_int
 from topodiag.evidence.network import rdma_words as words
 from topodiag.evidence.network.network_records import (
@@ -28,7 +26,6 @@ from topodiag.evidence.tree import TreeFile, read_tree
 from topodiag.lazy import regex
 
 _ROOT = "sys/class/infiniband"
-_MARK = regex(r"^[=>x!d] /?sys/class/infiniband(?:/|\t)", re.MULTILINE)
 _PORT = regex(r"ports/([0-9]{1,3})/(.+)\Z")
 _INDEXED = regex(r"(gids|gid_attrs/types|gid_attrs/ndevs)/([0-9]{1,5})\Z")
 _COUNTER = regex(r"(?:hw_)?counters/([A-Za-z0-9_.-]{1,80})\Z")
@@ -85,7 +82,7 @@ class SysInfiniband(RdmaSource):
     )
 
     def recognises(self, head: str) -> bool:
-        return _MARK.search(head) is not None or shows(head, "sys/class/infiniband/")
+        return shows(head, "sys/class/infiniband/")
 
     def parse(self, blob: Blob) -> Parsed[RdmaRecord]:
         tree_parsed: Parsed[TreeFile] = Parsed()

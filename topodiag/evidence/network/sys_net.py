@@ -5,8 +5,6 @@ Files: Documentation/ABI/testing/sysfs-class-net of the Linux kernel; route flag
 
 from __future__ import annotations
 
-import re
-
 from topodiag.evidence.interface import Blob, Parsed, to_int
 from topodiag.evidence.network import rdma_words as words
 from topodiag.evidence.network.local_addresses import read_addresses
@@ -30,7 +28,6 @@ _ROOT = "sys/class/net"
 _ROUTE = "proc/net/route"
 _ROUTE6 = "proc/net/ipv6_route"
 _BONDING = "proc/net/bonding"
-_MARK = regex(r"^[=>x!d] /?sys/class/net(?:/|\t)", re.MULTILINE)
 _COUNTER = regex(r"(?:statistics/([A-Za-z0-9_.-]{1,80})|(carrier_changes|carrier_(?:up|down)_count))\Z")
 
 _RTF_UP = 0x0001
@@ -92,7 +89,7 @@ class SysNet(NetDevSource):
     measured = regex(r"= sys/class/net/[^/\t]{1,64}/statistics/[A-Za-z0-9_.-]{1,80}\t(?P<numbers>[0-9]{1,18})\Z")
 
     def recognises(self, head: str) -> bool:
-        return _MARK.search(head) is not None or shows(head, "sys/class/net/")
+        return shows(head, "sys/class/net/")
 
     def parse(self, blob: Blob) -> Parsed[NetDevRecord]:
         tree_parsed: Parsed[TreeFile] = Parsed()

@@ -91,7 +91,6 @@ class Dcgm(Source[HealthLine]):
 
     def parse(self, blob: Blob) -> Parsed[HealthLine]:
         parsed: Parsed[HealthLine] = Parsed(partial=True)
-        parsed.lines = blob.data.count(b"\n") + 1
         for record in _sentences(blob.lines()):
             if len(parsed.records) < MAX_RECORDS:
                 parsed.records.append(record)
@@ -203,7 +202,6 @@ class DcgmNvlink(Source[GpuLinks]):
         parsed: Parsed[GpuLinks] = Parsed()
         index = -1
         for number, whole in blob.lines():
-            parsed.lines = number
             text = whole[:NVLINK_MAX_LINE].strip(" \t>|")
             found = _NVLINK_GPU.match(text) or _ERRORS_OF.match(text)
             errors = _ERRORS.match(text) if index >= 0 else None

@@ -85,7 +85,6 @@ class DcgmExporter(Source[GpuField]):
 
     def parse(self, blob: Blob) -> Parsed[GpuField]:
         parsed: Parsed[GpuField] = Parsed(partial=True)
-        parsed.lines = blob.data.count(b"\n") + 1
         latest: dict[tuple[int, str, str], GpuField] = {}
         hosts: dict[str, int] = {}
         for sample in samples_of(blob, "DCGM_"):
@@ -207,7 +206,6 @@ class DcgmDmon(Source[GpuField]):
         columns: list[str] = []
         best: dict[int, _Sample] = {}
         for number, whole_line in blob.lines():
-            parsed.lines = number
             line = whole_line[:MAX_LINE].strip(" \t>\r")
             if _HEADER.match(line):
                 columns = line.lstrip("# ").split()[1:]

@@ -60,7 +60,6 @@ class NvidiaSmiDmon(Source[DmonRow]):
         columns: list[str] = []
         busiest: dict[int, DmonRow] = {}
         for number, whole in blob.lines():
-            parsed.lines = number
             line = whole[:MAX_LINE].strip(" \t>\r\n")
             if _HEADER.match(line):
                 columns = line.lstrip("# ").split()

@@ -111,7 +111,6 @@ class NvidiaSmiNvlink(Source[NvlinkRecord]):
         gpu = _asked_gpu(blob)
         inside = gpu is not None
         for number, line in blob.lines():
-            parsed.lines = number
             if len(parsed.records) >= MAX_RECORDS:
                 parsed.leave(blob, number, "", "more lines than any node has: the rest is left out")
                 break

@@ -37,8 +37,6 @@ MAX_VALUE = 400
 _MARGIN = regex(r"[>|#\t ]{0,200}")
 _GPU = regex(r"GPU ([0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7])\Z")
 _FIELD = regex(r"(\S[^:\n]{0,80}?) *: ?(.*)\Z")
-_ARROW = regex(r" {2,}<[-=]{1,20}[^\n]*\Z")
-"""What people add to a pasted line to point at it."""
 _TAG = regex(r"[^a-z0-9]+")
 _HEAD = regex(r"^[>|\t ]{0,20}(?:=+NVSMI LOG=+|Attached GPUs {1,60}: [0-9]{1,4})[ \t]*$", re.MULTILINE)
 
@@ -98,7 +96,6 @@ class NvidiaSmiQText(Source[XmlRecord]):
         parsed: Parsed[XmlRecord] = Parsed()
         reading = _Reading()
         for number, line in blob.lines():
-            parsed.lines = number
             if line.strip() and not reading.take(number, line[:MAX_LINE].expandtabs(8)):
                 parsed.leave(blob, number, line, f"more than {MAX_GPUS} GPUs: the others are left out")
         if reading.driver or reading.blocks:
@@ -148,7 +145,7 @@ class _Reading:
             self._begin("", number)
             self._open = [(indent - 1, name) for name in _OWNERS[label]]
         if match is not None:
-            self._field(label, _ARROW.sub("", match[2]).strip()[:MAX_VALUE], number, text)
+            self._field(label, match[2].strip()[:MAX_VALUE], number, text)
         elif self._nameless and label in _SECTIONS and label not in self._nameless[-1]:
             self._nameless[-1].add(label)
         elif label in _SECTIONS and (self._block is None or self._nameless):

@@ -83,7 +83,6 @@ class NvidiaSmiQuery(Source[QueryRow]):
         parsed: Parsed[QueryRow] = Parsed()
         columns, picked = _asked_later(blob.text), False
         for number, whole in blob.lines():
-            parsed.lines = number
             line = whole[:MAX_LINE].strip().lstrip(">| \t")
             asked = _COMMAND.search(line)
             if asked is not None:
@@ -181,6 +180,3 @@ def _fields(row: QueryRow) -> list[XmlField]:
         # That of GPU and slot together: without the GPU's own it stands for it.
         made.append(XmlField(f"{_LINK}/pcie_gen/max_device_link_gen", top, row.line, row.text))
     return made
-
-
-__all__ = ["NvidiaSmiQuery", "QueryRow"]

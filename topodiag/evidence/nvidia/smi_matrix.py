@@ -107,7 +107,6 @@ def read_matrices(blob: Blob, parsed: Parsed[MatrixRecord]) -> None:
     """Append every matrix, NIC name and note of the text to `parsed`; never raises."""
     reader = _Reader(blob, parsed)
     for number, line in blob.lines():
-        parsed.lines = number
         if line.strip():
             reader.take(number, line[:MAX_LINE])
     reader.finish()

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from tests.checks import jobs
+from tests.tables import examples
 from topodiag.checks.job.end.errors import FirstError
 from topodiag.checks.words import quoted
 from topodiag.model.finding import Confidence, Severity, Status
@@ -106,42 +107,7 @@ def test_a_cause_that_only_the_application_repeats_is_the_first_error() -> None:
     assert one.message == "1 error that follows from one not in the log"
 
 
-@pytest.mark.parametrize(
-    ("kind", "text", "place", "advice"),
-    [
-        ("connect", "Call to ibv_modify_qp failed with 110 timed out", "ibvwrap.cc:262", "NCCL_IB_GID_INDEX"),
-        ("connect", "Net : Connect to 10.0.0.2<4000> failed : No route to host", "socket.h:9", "NCCL_SOCKET_IFNAME"),
-        ("mismatch", "socketFinalizeAccept: wrong type 4 != 3", "misc/socket.cc:441", "one network"),
-        ("mismatch", "Mismatched collective detected", "init.cc:1247", "env | grep NCCL"),
-        ("memory", "Error: failed to extend /dev/shm/nccl-WU88OE to 9637892 bytes", "shmutils.cc:88", "--shm-size"),
-        ("memory", "Failed to CUDA calloc async 16777216 bytes", "alloc.h:9", "fewer channels"),
-        ("cuda", "Cuda failure 1 'invalid argument'", "transport/nvls.cc:244", "Fabric Manager"),
-        ("cuda", "Cuda failure 'unspecified launch failure'", "enqueue.cc:1", "Xid"),
-        ("version", "CUDA Driver version found is 11040", "init.cc:1", "nvidia-smi"),
-        ("cuda", "Failed to bind NVLink SHARP (NVLS) Multicast memory of size 8 : CUDA error 401 'x'", "", "Fabric"),
-        ("cuda", "Cuda failure 802 'system not yet initialized'", "init.cc:9", "Fabric Manager"),
-        ("cuda", "Cuda failure 'initialization error'", "init.cc:263", "spawn"),
-        ("cuda", "Cuda failure 711 'peer mapping resources exhausted'", "allocator.cc:79", "8 peers"),
-        ("cuda", "Cuda failure 217 'peer access is not supported between these two devices'", "shm.cc:5", "PCI004"),
-        ("cuda", "failed to open CUDA IPC handle : 217 peer access", "transport/p2p.cc:238", "CUDA_VISIBLE_DEVICES"),
-        ("cuda", "Cuda failure 'invalid argument'", "misc/shmutils.cc:103", "/dev/shm"),
-        (
-            "memory",
-            "Error while attaching to shared memory segment /dev/shm/nccl-a",
-            "shmutils.cc:132",
-            "IPC namespace",
-        ),
-        ("memory", "Call to ibv_create_cq failed with error Cannot allocate memory", "ibvwrap.cc:203", "ulimit -l"),
-        ("other", "Call to ibv_create_qp failed", "ibvwrap.cc:268", "ulimit -l"),
-        ("other", "Call to ibv_reg_dmabuf_mr failed with error Operation not supported", "i.cc:1", "nvidia-peermem"),
-        ("bootstrap", "Bootstrap Root : rank 1 of 8 ranks has already checked in", "bootstrap.cc:131", "launcher"),
-        ("topology", "XML Import Channel : dev 1 not found.", "graph/search.cc:703", "NCCL_GRAPH_FILE"),
-        ("other", "Error: network gIB not found.", "net.cc:579", "NET/Plugin"),
-        ("cuda", "Cuda failure 'named symbol not found'", "enqueue.cc:47", "compute_cap"),
-        ("cuda", "MNNVL (cliqueSize 8) is available but not working on this system.", "mnnvl.cc:74", "IMEX"),
-        ("bootstrap", "Bootstrap : no socket interface found", "bootstrap.cc:37", "no interface of this node"),
-    ],
-)
+@examples("kind", "text", "place", "advice")
 def test_the_advice_is_for_these_words_in_this_place(kind: str, text: str, place: str, advice: str) -> None:
     events = [jobs.event(kind, text, place=place), jobs.event("unwind", "transport.cc:1 -> 2", level="UNWIND")]
     [finding] = FirstError().judge(jobs.job(world=open_init, events=events)).findings
@@ -166,17 +132,7 @@ def test_a_long_text_is_cut_between_words_so_that_no_number_is_left_half() -> No
     assert len(quoted("x" * 500, 100)) == 100
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "Failed to open libibverbs.so[.1]",
-        "Call to ibv_query_port_speed failed with error Protocol not supported errno 93",
-        'Missing "iommu=pt" from kernel command line which can lead to system instablity or hang!',
-        "NET/IB : SHARP coll init error: Cannot create SHARP job(-11)",
-        "Cannot initialize CollNet, using point-to-point network instead",
-        "NET/IB : mlx5_0:1 Got non-fatal async event: GID table change(18)",
-    ],
-)
+@examples("text")
 def test_a_warning_that_nccl_goes_on_after_is_never_the_first_error(text: str) -> None:
     went_on = jobs.event("other", text, pid=7, origin=jobs.origin(text, 3))
     unwind = jobs.event("unwind", "transport.cc:291 -> 2", level="UNWIND", secondary=True, pid=7)

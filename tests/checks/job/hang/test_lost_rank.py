@@ -9,26 +9,16 @@ from typing import Any
 import pytest
 
 from tests.evidence.live.test_ras import status
+from tests.tables import texts
 from topodiag.api import diagnose
 
-INIT = (
-    "n{r}:{p}:{p} [0] NCCL INFO NCCL version 2.28.9+cuda13.0\n"
-    "n{r}:{p}:{p} [0] NCCL INFO ncclCommInitRankConfig comm 0x{r}1 rank {r} nranks {size} cudaDev 0 nvmlDev 0 busId 60"
-    " commId 0x77 - Init START\n"
-    "n{r}:{p}:{p} [0] NCCL INFO ncclCommInitRankConfig comm 0x{r}1 rank {r} nranks {size} cudaDev 0 nvmlDev 0 busId 60"
-    " commId 0x77 - Init COMPLETE\n"
-)
+TEXTS = texts(__file__)
+INIT = TEXTS["init"]
 CLOSED = (
     "\n[2026-03-01 10:41:27] n{r}:{p}:{q} [0] misc/socket.cc:72 NCCL WARN socketProgress: Connection closed by remote"
     " peer\nn{r}:{p}:{q} [0] NCCL INFO misc/socket.cc:845 -> 6\n"
 )
-LOST = (
-    "[rank{r}]:[E301 10:41:27.769 ProcessGroupNCCL.cpp:612] [Rank {r}] Collective WorkNCCL(SeqNum=33, OpType=ALLREDUCE,"
-    " NumelIn=1059850, NumelOut=1059850, Timeout(ms)=12000) raised the following async exception: NCCL error: remote"
-    " process exited or there was a network error, NCCL version 2.28.9\n"
-    "ncclRemoteError: A call failed possibly due to a network error or a remote process exiting prematurely.\n"
-    "Last error:\nsocketProgress: Connection closed by remote peer\n"
-)
+LOST = TEXTS["lost"]
 TIMED_OUT = (
     "[rank{r}]:[E301 10:41:27.769 ProcessGroupNCCL.cpp:688] [Rank {r}] Watchdog caught collective operation timeout:"
     " WorkNCCL(SeqNum=33, OpType=ALLREDUCE, NumelIn=1059850, NumelOut=1059850, Timeout(ms)=14000) ran for 14040"
@@ -89,37 +79,7 @@ def test_a_rank_that_came_to_its_end_left_and_did_not_die(tmp_path: Path) -> Non
     assert "came to the end of its program while the others went on" in first["message"]
 
 
-RAS = """NCCL version 2.28.9 compiled with CUDA 13.0
-
-Job summary
-===========
-
-  Nodes  Processes         GPUs  Processes     GPUs
-(total)   per node  per process    (total)  (total)
-      4          1            1          4        4
-
-Communicators... (0.000s)
-=============
-
-Group     Comms     Nodes     Ranks     Ranks     Ranks    Status  Errors
-    #  in group  per comm  per node  per comm  in group
-    0         1         4         1         4         3   RUNNING  INCOMPLETE
-
-Errors
-======
-
-INCOMPLETE
-  Missing communicator data from 1 job process
-  Process 4002 on node n2 managing GPU 0
-
-#0-0 (77) INCOMPLETE
-  Missing communicator data from 1 rank
-  Rank 2 -- GPU 0 managed by process 4002 on node n2
-
-Warnings
-========
-
-"""
+RAS = TEXTS["ras"]
 
 
 def test_of_one_that_ras_does_not_reach_closed_connections_say_that_it_is_dead(tmp_path: Path) -> None:

@@ -5,11 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-
 from tests.checks import jobs
+from tests.tables import examples, texts
 from topodiag.app.job_texts import with_diagnostics
 from topodiag.app.logs import logs
 from topodiag.checks.job.settings.diagnostics import NcclReports
@@ -17,15 +14,8 @@ from topodiag.evidence.live.diagnostics import read_diagnostics
 from topodiag.model.finding import Finding, Severity, Status
 from topodiag.model.job import Job
 
-OK = """\
-node042:12345 NCCL DIAG === RAS Diagnostics ===
-node042:12345 NCCL DIAG [OK]   GPU inventory: 8x NVIDIA H100 per node consistent across 8 ranks in comm 0x1234
-node042:12345 NCCL DIAG [OK]   CUDA driver version: 13000 consistent across 8 ranks in comm 0x1234
-node042:12345 NCCL DIAG [OK]   ECC: no uncorrected volatile errors across 8 ranks in comm 0x1234
-node042:12345 NCCL DIAG [OK]   NVLink: found 18 link(s) per device, all active across 8 ranks in comm 0x1234
-node042:12345 NCCL DIAG [OK]   p2p: all 56 directed GPU P2P edges verified
-node042:12345 NCCL DIAG RAS diagnostics completed in 12.3 ms across 8 RAS peers
-"""
+TEXTS = texts(__file__)
+OK = TEXTS["ok"]
 HEAD = "node042:12345 NCCL DIAG [INFO] "
 
 
@@ -50,45 +40,7 @@ def test_a_report_of_ok_lines_is_clean_and_no_proof_of_health() -> None:
     assert [(each.subject, each.comm, each.size) for each in judged.diagnostics][:1] == [("GPU inventory", 0x1234, 8)]
 
 
-@pytest.mark.parametrize(
-    ("line", "severity", "words"),
-    [
-        ("NVLink: inactive link(s) on rank(s) {3} across 8 ranks in comm 0x1234", Severity.WARNING, "inactive links"),
-        ("XGMI: inactive link(s) on rank(s) {3} across 8 ranks in comm 0x1234", Severity.WARNING, "inactive links"),
-        (
-            "NVLink: link-count mismatch across 8 ranks in comm 0x1234, rank(s) {3} differ from rank 0 (18)",
-            Severity.WARNING, "different numbers of links",
-        ),
-        (
-            "ECC: uncorrected volatile errors on rank(s) {3} (worst=3) across 8 ranks in comm 0x1234",
-            Severity.WARNING, "uncorrected memory errors",
-        ),
-        (
-            "ECC: corrected volatile errors at or above threshold 10 on rank(s) {3} (worst=12) across 8 ranks",
-            Severity.INFO, "corrected memory errors",
-        ),
-        (
-            "GPU inventory: model mismatch across 8 ranks in comm 0x1234, rank(s) {3} differ from rank 0 (NVIDIA H100)",
-            Severity.WARNING, "different GPUs",
-        ),
-        (
-            "CUDA driver version: mismatch across 8 ranks in comm 0x1234, rank(s) {3} differ from rank 0 (13000)",
-            Severity.WARNING, "different drivers",
-        ),
-        ("p2p: only 55/56 GPU-to-GPU peer accesses passed verification rank=3", Severity.WARNING, "do not"),
-        ("NVLink: inconsistent link speeds on rank(s) {3} across 8 ranks in comm 0x1234", Severity.WARNING, "speeds"),
-        (
-            "net bw: same-nic rank 3 (node042): 91.2 Gbit/s, >30% off median 391.0 Gbit/s in comm 0x1234",
-            Severity.WARNING, "slower than that of the median rank: rank 3",
-        ),
-        (
-            "rdma_topo check: failed on rank(s) {3} across 1/8 ranks in comm 0x1234; first rank 3 exit 1: ACS",
-            Severity.WARNING, "PCI set-up",
-        ),
-        ("p2p: write mismatch srcRank=3 srcCudaDev=3 dstRank=3 path=NVL", Severity.ERROR, "arrive wrong"),
-        ("p2p: setup failed on rank 3 result=1 rank=3", Severity.WARNING, "do not"),
-    ],
-)  # fmt: skip
+@examples("line", "severity", "words")
 def test_each_difference_is_told_with_its_ranks_and_what_it_costs(line: str, severity: Severity, words: str) -> None:
     (finding,) = found(line)
     assert (finding.severity, finding.where.ranks) == (severity, (3,))
@@ -96,20 +48,7 @@ def test_each_difference_is_told_with_its_ranks_and_what_it_costs(line: str, sev
     assert finding.cost.text
 
 
-DOCUMENT = "https://docs.nvidia.com/deploy/xid-errors/"
-
-
-@pytest.mark.parametrize(
-    ("line", "severity", "nodes"),
-    [
-        (f"Xid 79 detected 1 time on host n.7. For the recommended response, see the NVIDIA Xid documentation: "
-         f"{DOCUMENT}", Severity.WARNING, ("n.7",)),
-        (f"SXid 20034 detected at least 9 times (NVSwitch driver reported fatal, link(s) 3) on host n.7. See the "
-         f"NVIDIA Fabric Manager documentation for the recommended response: {DOCUMENT}", Severity.WARNING, ("n.7",)),
-        (f"Xid 31 detected 2 times on host n.7. Restart the affected application. For guidance, see the NVIDIA Xid "
-         f"documentation: {DOCUMENT}", Severity.INFO, ("n.7",)),
-    ],
-)  # fmt: skip
+@examples("line", "severity", "nodes")
 def test_errors_of_the_kernel_log_are_told_with_their_host(
     line: str, severity: Severity, nodes: tuple[str, ...]
 ) -> None:
@@ -118,31 +57,12 @@ def test_errors_of_the_kernel_log_are_told_with_their_host(
     assert "n.7" in finding.message
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "net bw: cross-nic rank 3 (node042): 391.0 Gbit/s, >30% off median 91.0 Gbit/s in comm 0x1234",
-        "net bw: 91.0/91.0/391.0 Gbit/s min/median/max same-nic bw (across 8 ranks) in comm 0x1234",
-        "net bw: net devices are shared across ranks, concurrent use can lower the bandwidth in comm 0x1234",
-        "IOMMU groups: GPU and NIC groups differ on 8 pair(s) in comm 0x1234; first rank 0 GPU group 1 NIC a group 2",
-        "IOMMU mode: translated for 8 relevant device(s) across 4/8 ranks in comm 0x1234",
-        "ATS state: disabled on 8 rank/NIC pair(s) across 4/8 ranks in comm 0x1234",
-        "Xid 43 detected 1 time on host n7. No user action or further investigation is required for this Xid.",
-    ],
-)
+@examples("line")
 def test_what_2_32_only_tells_is_no_fault(line: str) -> None:
     assert NcclReports().judge(job(line)).status is Status.CLEAN
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "net bw: cannot enumerate network devices in comm 0x1234",
-        "net bw: failed: no usable IB device in comm 0x1234",
-        "rdma_topo check: not usable on 8/8 ranks in comm 0x1234 (mixed results)",
-        "Xid/SXid: no kernel-log source was available on host n7",
-    ],
-)
+@examples("line")
 def test_what_2_32_could_not_test_is_unknown(line: str) -> None:
     assert NcclReports().judge(job(line)).status is Status.UNKNOWN
 
@@ -155,17 +75,7 @@ def test_a_setting_that_must_agree_is_a_warning_and_another_one_a_note() -> None
     assert may.severity is Severity.INFO
 
 
-@pytest.mark.parametrize(
-    "lines",
-    [
-        env("NCCL_DEBUG_FILE", ("/a", "0"), ("/b", "1")),
-        env("NCCL_DEBUG", ("INFO", "0,1,2,3"), ("WARN", "4,5,6,7")),
-        env("NCCL_MY_RANK", ("0", "0"), ("1", "1"), ("2", "2")),
-        ["p2p: temporarily enabled context-wide CUDA peer access rank=3 cudaDev=3; avoid concurrent CUDA use"],
-        ["p2p: resource cleanup failed rank=0 result=1; some temporary resources may remain"],
-    ],
-    ids=["a file of each", "debug output", "one value for each rank", "the test's own peer access", "cleaning up"],
-)
+@examples("lines")
 def test_what_is_meant_to_differ_is_silent(lines: list[str]) -> None:
     assert NcclReports().judge(job(*lines)).status is Status.CLEAN
 
@@ -181,13 +91,7 @@ def test_a_setting_that_the_logs_show_as_well_is_told_once() -> None:
     assert NcclReports().judge(judged).status is Status.CLEAN
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "GPU inventory: unavailable via NVML across 8 ranks in comm 0x1234",
-        "ECC: diagnostics incomplete, gathered 7/8 ranks in comm 0x1234",
-    ],
-)
+@examples("line")
 def test_data_that_nccl_could_not_read_is_unknown(line: str) -> None:
     assert NcclReports().judge(job(line)).status is Status.UNKNOWN
 
@@ -198,8 +102,3 @@ def test_the_lines_are_found_in_the_output_of_a_job_behind_a_launcher(tmp_path: 
     place.write_text(f"loading\n0: {line}\n" + "".join(f"0: {each}\n" for each in OK.splitlines()))
     result = logs([str(place)])
     assert [(each.id, each.evidence[0].line) for each in result.findings] == [("JOB013", 2)]
-
-
-@given(st.text())
-def test_any_text_is_read_without_an_exception(text: str) -> None:
-    read_diagnostics(HEAD + text, "any")

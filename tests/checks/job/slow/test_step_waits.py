@@ -6,9 +6,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
+from tests.tables import examples
 from topodiag.app.job_texts import with_step_waits
 from topodiag.app.logs import logs
 from topodiag.checks.job.slow.step_waits import OddStepWaits
@@ -65,15 +64,7 @@ def test_the_waits_of_a_rank_are_summed_by_state_and_peer() -> None:
     assert set(waits.us) <= set(STATES)
 
 
-@pytest.mark.parametrize(
-    ("state", "words"),
-    [
-        ("RecvGpuWait", "rank 2: data have arrived, and the GPU does not take them: it is late"),
-        ("SendWait", "rank 2: its NIC and network take data slowly"),
-        ("RecvFlushWait", "rank 2: flushing received data from the NIC to the GPU is slow"),
-        ("SendPeerWait", "rank 2: it waits for the receiver to be ready (to rank 3)"),
-    ],
-)
+@examples("state", "words")
 def test_the_state_in_which_one_rank_alone_waits_names_the_place(state: str, words: str) -> None:
     (finding,) = found({**USUAL, state: 3000.0})
     assert finding.message == words
@@ -106,8 +97,3 @@ def test_files_of_a_job_are_known_by_their_steps_and_may_lack_their_end(tmp_path
     result = logs([str(tmp_path)])
     assert [(each.id, each.where.ranks) for each in result.findings] == [("JOB014", (1,))]
     assert Kind.TRACE not in looks(b'[{"name": "SendWait", "cat": "cpu", "ph": "b"}]').kinds
-
-
-@given(st.text())
-def test_any_text_is_read_without_an_exception(text: str) -> None:
-    read_trace(trace(0, USUAL) + text, "any")

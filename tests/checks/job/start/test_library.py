@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from tests.checks import jobs
+from tests.tables import examples
 from topodiag.checks.job.start.library import KnownLibraryFault, library_faults, release_of
 from topodiag.evidence.nccl_log.grammar.ends import end_of
 from topodiag.model.finding import Confidence, Finding, Severity, Status
@@ -54,36 +55,13 @@ def test_a_version_outside_the_range_is_silent(version: str) -> None:
     assert found(frame("    ncclLocalOpAppend (libnccl.so)"), version=version) == []
 
 
-SPLIT = " 1 0x0000000000123456 mscclInit()  /app/rccl/build/release/hipify/src/misc/msccl/msccl_lifecycle.cc:331"
-
-
 def of_rccl(text: str, version: str) -> list[Finding]:
     kind, details = end_of(text) or ("other", {})
     job = replace(jobs.job(2, events=[jobs.event(kind, text, details=details)]), nccl_versions=(version,))
     return list(KnownLibraryFault().judge(replace(job, library="RCCL")).findings)
 
 
-@pytest.mark.parametrize(
-    ("text", "having", "fixed", "other"),
-    [
-        (SPLIT, "2.22.3-HEAD:7d8d67c", "2.26.6-HEAD:1a2b3c4", SPLIT.replace("mscclInit", "ncclCommSplit")),
-        (
-            "Failed to find ROCm runtime library in (null) (RCCL_ROCR_PATH=(null))",
-            "2.28.3",
-            "2.30.4",
-            "Failed to load ROCr missing symbol hsa_init",
-        ),
-        (
-            "hipIpcGetMemHandle failed : invalid argument",
-            "2.27.7-HEAD:29e1567",
-            "2.26.6",
-            "hipIpcGetMemHandle failed : out of memory",
-        ),
-        ("TopoPreset: Local rank 1 not found in intra-node graph", "2.30.7", "2.28.3", "Local rank 1 not found"),
-        ("HSA_NO_SCRATCH_RECLAIM=1 must be set", "2.27.7", "2.22.3", "HSA_NO_SCRATCH_RECLAIM=1 is set"),
-    ],
-    ids=["MSCCL", "runtime by name", "handles", "preset rings", "scratch"],
-)
+@examples("text", "having", "fixed", "other")
 def test_faults_of_rccl_by_version_and_signature(text: str, having: str, fixed: str, other: str) -> None:
     [finding] = of_rccl(text, having)
     assert finding.message.startswith(f"a known fault of RCCL {having}: ")
@@ -100,14 +78,7 @@ def with_setting(name: str, value: str, version: str, hosts: int = 2) -> list[Fi
     return list(KnownLibraryFault().judge(job).findings)
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "having", "without", "harmless"),
-    [
-        ("NCCL_P2P_MAX_PEERS", "4", "2.30.4", "2.30.7", ""),
-        ("NCCL_CHECK_MODE", "DEBUG_LOCAL", "2.30.4", "2.30.7", "DEFAULT"),
-        ("NCCL_GIN_TYPE", "6", "2.31.2", "2.30.7", "3"),
-    ],
-)
+@examples("name", "value", "having", "without", "harmless")
 def test_a_fault_without_a_line_is_a_note_where_release_and_setting_are_seen(
     name: str, value: str, having: str, without: str, harmless: str
 ) -> None:
@@ -156,15 +127,7 @@ def test_each_fault_has_range_signature_control_and_source() -> None:
         assert fault.control
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "PC: @     0xe1e2567f5014  (unknown)  ncclLocalOpAppend()",
-        "    @     0xe1e2567f5014        528  ncclLocalOpAppend()",
-        "    @     0x7f2b3c4d5e6f ncclLocalOpAppend",
-    ],
-    ids=["Abseil, the counter", "Abseil, a frame", "glog"],
-)
+@examples("line")
 def test_a_backtrace_of_abseil_or_glog_names_the_function(line: str) -> None:
     [finding] = found(frame(line), version="2.28.9+cuda13.0")
     assert "proxy operations" in finding.message
@@ -173,3 +136,41 @@ def test_a_backtrace_of_abseil_or_glog_names_the_function(line: str) -> None:
 
 def test_a_backtrace_without_a_function_of_nccl_names_no_fault() -> None:
     assert end_of("    @     0x7f2b3c4d5e6f  (unknown)  PyEval_EvalFrameDefault()") is None
+
+
+RETRIES = (
+    "NET/IB: Got completion from peer 10.0.0.9<51234> with status=IBV_WC_RETRY_EXC_ERR(12) opcode=IBV_WC_RDMA_WRITE(1)"
+    " vendor_err=129 localGid ::ffff:1.1.1.4 remoteGids::ffff:1.1.2.2 hca mlx5_3"
+)
+
+
+def after_a_shrink(line: int, version: str = "2.29.3", func: str = "ncclCommShrink") -> list[Finding]:
+    """Retries that run out at a line of a log whose line 90 made a communicator."""
+    made = jobs.job(2, events=[replace(jobs.event("ib completion", RETRIES), origin=jobs.origin(RETRIES, line))])
+    smaller = replace(made.communicators[0], index=1, parent=0, func=func, origin=jobs.origin("Init COMPLETE", 90))
+    made = replace(made, communicators=(*made.communicators, smaller), nccl_versions=(version,))
+    return list(KnownLibraryFault().judge(made).findings)
+
+
+def test_retries_that_run_out_after_a_shrink_are_a_known_fault() -> None:
+    [finding] = after_a_shrink(120)
+    assert "ncclCommShrink" in finding.message
+    assert finding.confidence is Confidence.MEDIUM
+
+
+@pytest.mark.parametrize(
+    ("line", "version", "func"),
+    [(40, "2.29.3", "ncclCommShrink"), (120, "2.26.5", "ncclCommShrink"), (120, "2.29.3", "ncclCommSplit")],
+    ids=["before the shrink", "a release without the call", "after a split"],
+)
+def test_retries_of_another_reason_are_left_to_the_network(line: int, version: str, func: str) -> None:
+    assert after_a_shrink(line, version, func) == []
+
+
+def test_the_calls_own_line_shows_the_shrink_too() -> None:
+    line = jobs.origin("ncclCommShrink: excluded 1 rank", 60)
+    said = replace(jobs.message("split", line.text), origin=line)
+    made = jobs.job(1, events=[replace(jobs.event("ib completion", RETRIES), origin=jobs.origin(RETRIES, 70))])
+    first = replace(made.processes[0], messages=(said,))
+    made = replace(made, processes=(first, *made.processes[1:]), nccl_versions=("2.30.4",))
+    assert len(KnownLibraryFault().judge(made).findings) == 1

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.tables import examples
 from topodiag.api import diagnose
 
 START = "".join(
@@ -15,17 +16,7 @@ START = "".join(
     f" cudaDev {rank} nvmlDev {rank} busId {rank + 1}b000 commId 0xabc - Init START\n"
     for rank in range(2)
 )
-VLLM = (
-    "(APIServer pid=9) INFO 07-02 09:1{}:13 [loggers.py:271] Engine 000: Avg prompt throughput: 9.0 tokens/s, Avg"
-    " generation throughput: 415.7 tokens/s, Running: 8 reqs\n"
-)
 SERVED = 'INFO:     127.0.0.1:0 - "POST /v1/completions HTTP/1.1" 200 OK\n'
-STEP = " [2026-02-20 01:0{}:34] iteration        {}/    1500 | consumed samples:         2048 |\n"
-WATCHDOG = (
-    "[rank1]:[E220 09:20:13.1 ProcessGroupNCCL.cpp:616] [Rank 1] Watchdog caught collective operation timeout:"
-    " WorkNCCL(SeqNum=7, OpType=ALLREDUCE, NumelIn=1, NumelOut=1, Timeout(ms)=600000) ran for 600001 milliseconds"
-    " before timing out.\n"
-)
 
 
 def verdict(folder: Path, text: str) -> dict[str, Any]:
@@ -35,25 +26,12 @@ def verdict(folder: Path, text: str) -> dict[str, Any]:
     return document
 
 
-@pytest.mark.parametrize(
-    ("after", "states"),
-    [
-        ("".join(VLLM.format(minute) for minute in range(4)), {"unknown", "healthy"}),
-        (SERVED * 5, {"unknown", "healthy"}),
-        ("".join(STEP.format(minute, minute) for minute in range(1, 6)), {"unknown", "healthy"}),
-        (WATCHDOG, {"hung", "failed"}),
-        ("", {"unknown"}),
-        ("n1:100:200 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[1] via P2P/CU", {"unknown"}),
-    ],
-    ids=["throughput", "requests", "steps", "watchdog", "nothing more", "cut in a line"],
-)
+@examples("after", "states")
 def test_a_job_hangs_only_where_somebody_waits(tmp_path: Path, after: str, states: set[str]) -> None:
     assert verdict(tmp_path, START + after)["verdict"]["state"] in states
 
 
-@pytest.mark.parametrize(
-    "after", ["".join(VLLM.format(minute) for minute in range(4)), SERVED * 5, "n1:100:200 [0] NCCL INFO Channel 0"]
-)
+@examples("after")
 def test_an_init_that_the_log_leaves_open_is_no_cause_where_the_job_went_on_or_the_stream_was_cut(
     tmp_path: Path, after: str
 ) -> None:

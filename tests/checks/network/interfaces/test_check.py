@@ -10,6 +10,7 @@ import pytest
 
 from tests.checks import jobs
 from tests.checks.excerpts import found
+from tests.tables import examples
 from topodiag.checks.network.interfaces.check import WrongInterface
 from topodiag.model.finding import Severity, Status
 from topodiag.model.job import Communicator, Process
@@ -21,9 +22,7 @@ def on(interface: str) -> Callable[[int, int, Process], Process]:
     return lambda rank, host, process: replace(process, bootstrap=f"{interface}:172.17.0.1<0>")
 
 
-@pytest.mark.parametrize(
-    "name", ["docker0", "lo", "virbr0", "cali1234abcd", "flannel.1", "veth0a1b2c3", "br-0123456789ab"]
-)
+@examples("name")
 def test_an_interface_that_leads_nowhere_is_named(name: str) -> None:
     outcome = WrongInterface().judge(jobs.job(process=on(name)))
     (finding,) = outcome.findings
@@ -65,16 +64,7 @@ def at(*bootstraps: str) -> Callable[[int, int, Process], Process]:
     return lambda rank, host, process: replace(process, bootstrap=bootstraps[host])
 
 
-@pytest.mark.parametrize(
-    ("first", "second"),
-    [
-        ("eth0:172.17.0.2<0>", "eth0:172.17.0.2<0>"),
-        ("eth0:10.88.0.5<0>", "eth0:10.88.0.5<0>"),
-        ("usb-bmc:169.254.3.1<0>", "usb-bmc:169.254.3.1<0>"),
-        ("eth0:127.0.1.1<0>", "eth0:10.0.0.2<0>"),
-        ("eth0:::1<0>", "eth0:10.0.0.2<0>"),
-    ],
-)
+@examples("first", "second")
 def test_an_address_that_leads_to_no_other_node_is_an_error_where_ranks_do_not_meet(first: str, second: str) -> None:
     (finding,) = WrongInterface().judge(jobs.job(process=at(first, second), world=unfinished)).findings
     assert finding.severity is Severity.ERROR
@@ -83,15 +73,7 @@ def test_an_address_that_leads_to_no_other_node_is_an_error_where_ranks_do_not_m
     assert WrongInterface().judge(jobs.job(process=at(first, second))).status is Status.CLEAN
 
 
-@pytest.mark.parametrize(
-    ("first", "second"),
-    [
-        ("eth0:172.17.2.189<0>", "eth0:172.17.3.106<0>"),
-        ("eth0:10.0.0.2<0>", "eth0:10.0.0.2<0>"),
-        ("eth0:not an address<0>", "eth0:999.1.1.1<0>"),
-    ],
-    ids=["a site that numbers so", "containers of one host's network", "damaged"],
-)
+@examples("first", "second")
 def test_an_address_that_may_be_right_is_left_alone(first: str, second: str) -> None:
     made = jobs.job(process=at(first, second), world=unfinished)
     assert not any("leads to no other node" in each.message for each in WrongInterface().judge(made).findings)
@@ -148,10 +130,7 @@ def test_a_piece_with_no_other_interface_or_with_a_usual_one_is_left_alone() -> 
     assert not _piece("eth0:10.20.0.5<0>")
 
 
-@pytest.mark.parametrize(
-    ("value", "why"),
-    [("^lo", "NCCL_SOCKET_IFNAME"), ("10.21.4.7", "an address"), ("fe80::a:1", "an address"), ("ib7", "this node")],
-)
+@examples("value", "why")
 def test_gloo_without_its_interface_names_the_variable_and_what_is_wrong_with_its_value(value: str, why: str) -> None:
     (finding,) = found("NET002", f"[rank3]: RuntimeError: [enforce fail] Unable to find address for: {value}")
     assert f"no interface {value} (GLOO_SOCKET_IFNAME)" in finding.message

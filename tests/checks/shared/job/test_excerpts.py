@@ -5,18 +5,11 @@ from __future__ import annotations
 import pytest
 
 from tests.checks.excerpts import HEAD, WARN, found, one, result_of
+from tests.tables import examples
 from topodiag.model.finding import Confidence, Severity
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        "GPU Direct RDMA Disabled for HCA/GPU 0/1 (distance 7 > 4)",
-        "GPU Direct RDMA Disabled for GPU 1b000 / HCA 0 (distance 7 > 4)",
-        "NET/IB : GPU Direct RDMA Disabled for GPU 1b000 / HCA 0 (distance 7 >= 4)",
-        "GPU Direct RDMA Disabled for GPU/0-1b000 (rank 0) - NET/0-3 (distance 7 > 4)",
-    ],
-)
+@examples("words")
 def test_gpudirect_off_for_distance_counts_alone(words: str) -> None:
     finding = one("GDR002", HEAD + words)
     assert finding.severity is Severity.WARNING
@@ -85,11 +78,7 @@ def test_a_failed_bind_of_multicast_memory_names_the_fabric() -> None:
     assert not any("out of memory" in step for step in finding.fix)
 
 
-@pytest.mark.parametrize(
-    "words",
-    ["Error : too many XML nodes (max 1024)", "Error : too many XML subnodes (max 128)",
-     "Attribute class of node nic not found"],
-)  # fmt: skip
+@examples("words")
 def test_a_topology_that_nccl_cannot_hold_or_read_counts_alone(words: str) -> None:
     assert one("TOP001", WARN + words).severity is Severity.ERROR
 
@@ -107,15 +96,7 @@ def at(host: str, words: str, dev: int = 0) -> str:
     return f"{host}:{100 + dev}:{100 + dev} [{dev}] NCCL INFO {words}"
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        "Call to connect returned Connection timed out, retrying",
-        "socketPollConnect: connect to 10.51.1.15<43117> returned No route to host, retrying (1/34) after sleep for 100"
-        " msec",
-        "socketStartConnect: connect to 10.51.1.15<43117> returned Network is unreachable, retrying (1/34) after sleep",
-    ],
-)
+@examples("words")
 def test_connects_that_are_tried_again_count_alone(words: str) -> None:
     finding = one("NET002", HEAD + words)
     assert finding.severity is Severity.WARNING
@@ -172,12 +153,7 @@ def test_one_node_with_sockets_for_nobody_is_not_judged() -> None:
     assert not found("NET001", HEAD + "Using network Socket", HEAD + init + "START", HEAD + init + "COMPLETE")
 
 
-@pytest.mark.parametrize(
-    "words",
-    ["NET/IB : SHARP coll init error: Cannot create SHARP job(-11)",
-     "Cannot initialize CollNet, using point-to-point network instead",
-     "CollNet is not supported or fails to initialize, ignoring NCCL_COLLNET_ENABLE=1"],
-)  # fmt: skip
+@examples("words")
 def test_warnings_of_sharp_and_collnet_count_alone(words: str) -> None:
     result = result_of(WARN + words + "\n")
     assert [finding.id for finding in result.findings] == ["NET005"]
@@ -278,14 +254,7 @@ def test_interfaces_of_sockets_are_no_rdma_devices() -> None:
     assert one("NET001", *lines).severity is Severity.INFO
 
 
-@pytest.mark.parametrize(
-    ("place", "text", "told"),
-    [
-        ("transport/nvls.cc:244", "Cuda failure 1 'invalid argument'", True),
-        ("transport/nvls.cc:244", "Cuda failure 2 'out of memory'", False),
-        ("enqueue.cc:1577", "Cuda failure 1 'invalid argument'", False),
-    ],
-)
+@examples("place", "text", "told")
 def test_what_cuda_refuses_where_nccl_sets_nvlink_sharp_up_is_of_the_fabric(place: str, text: str, told: bool) -> None:
     found = result_of(f"n1:7:70 [0] {place} NCCL WARN {text}\nn1:7:70 [0] NCCL INFO {place} -> 1\n").findings
     assert any(each.id == "NVL005" for each in found) is told

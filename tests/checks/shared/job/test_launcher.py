@@ -2,25 +2,14 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.checks.excerpts import result_of
+from tests.tables import examples
 
 TRACE = '[rank12]: Traceback (most recent call last):\n[rank12]:   File "t.py", line 9, in <module>\n'
 ENDED = "[rank12]: ValueError: tokenizer file truncated\n"
-OWN = "srun: error: node07: task 12: Exited with exit code 1\n"
 
 
-@pytest.mark.parametrize(
-    ("lines", "nodes"),
-    [
-        (OWN + "srun: error: node07: tasks 8-11,13-15: Terminated\n", ("node07",)),
-        ("srun: error: node07: tasks 8-15: Exited with exit code 1\n", ("node07",)),
-        ("srun: error: node01: tasks 0-7: Exited with exit code 1\n", ()),
-        (OWN + "srun: error: node01: task 1: Terminated\n", ("node07",)),
-        (OWN + "srun: error: node01: task 1: Killed\n", ()),
-    ],
-)  # fmt: skip
+@examples("lines", "nodes")
 def test_a_rank_without_a_host_is_where_slurm_says_that_its_task_ended(lines: str, nodes: tuple[str, ...]) -> None:
     found = next(each for each in result_of(TRACE + ENDED + lines).findings if each.id == "JOB009")
     assert found.where.nodes == nodes

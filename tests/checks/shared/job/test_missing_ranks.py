@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from tests.pasted import chain, loud, said
+from tests.tables import examples
 
 WAITED = "torch.distributed.DistStoreError: Timed out after 601 seconds waiting for clients. 7/8 clients joined.\n"
 GONE = (
@@ -14,15 +13,9 @@ GONE = (
     " [0] via c10d key-value store by key '0', but store->get('0') got error: failed to recv, got 0 bytes\n"
 )
 NO_ID = GONE.replace("failed to recv, got 0 bytes", "wait timeout after 600000ms, keys: /default_pg/0//cuda//0")
-NO_PORT = (
-    "[E508 15:42:21.761 socket.cpp:1028] [c10d] The client socket has timed out after 60000ms while trying to connect"
-    " to (127.0.0.1, 31999).\n"
-)
 
 
-@pytest.mark.parametrize(
-    ("others", "below"), [(GONE, "JOB005"), (NO_ID, "JOB006"), (NO_PORT, "JOB005")], ids=["gone", "no id", "no port"]
-)
+@examples("others", "below")
 def test_what_the_others_say_of_the_store_follows_from_who_did_not_come(
     tmp_path: Path, others: str, below: str
 ) -> None:
@@ -37,15 +30,7 @@ def test_a_rendezvous_that_was_over_says_that_nodes_did_not_come(tmp_path: Path)
     assert [each["id"] for each in said(tmp_path, text)["findings"]] == ["JOB001"]
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "    except RendezvousTimeoutError:\n        retry()\n",
-        "from torch.distributed.elastic.rendezvous.api import RendezvousTimeoutError\n",
-        "        raise RendezvousTimeoutError()\n",
-        "store: 8/8 clients joined, all are here\n",
-    ],
-)
+@examples("text")
 def test_source_of_a_program_and_a_full_meeting_are_no_fault(tmp_path: Path, text: str) -> None:
     assert loud(tmp_path, text) == []
 

@@ -9,43 +9,13 @@ from hypothesis import strategies as st
 
 from tests.evidence.nccl_log.line_by_line import extract_plain
 from tests.evidence.nccl_log.scan_compare import plain_rows
+from tests.tables import texts
 from topodiag.evidence.nccl_log.fast import scan, slow
 from topodiag.evidence.nccl_log.fast.scan import extract
 from topodiag.evidence.nccl_log.grammar.spoken import SPEAKS
 
-SAID = (
-    "NCCL version 2.28.9+cuda13.0",
-    "3: RCCL version : 2.26.6-HEAD:7a2bd4c",
-    "HIP version : 7.0.51831",
-    "ROCm version : 7.0.0.0-38",
-    "Librccl path : /opt/rocm/lib/librccl.so.1",
-    "   Function |       LL     LL128    Simple   |",
-    "  Broadcast | 1 0 2 | 1 1 1 |",
-    "     Reduce | 1 0 2 | 1 1 1 |",
-    "  AllGather | 1 0 2 | 1 1 1 |",
-    "ReduceScatter | 1 0 2 | 1 1 1 |",
-    "  AllReduce | 1 0 2 | 1 1 1 |",
-    "Duplicate GPU detected : rank 1 and rank 0 both on CUDA device 1b000",
-    "Mismatched NCCL version detected : rank 0 version 22809 rank 8 version 22703",
-    "socketStartConnect: Connect to 10.0.0.2<50001> failed : Software caused connection abort",
-    "socketPollConnect: connect to 10.0.0.2<50001> returned Connection timed out",
-    "Net : Connect to 10.0.0.2<50001> failed : No route to host",
-    "NET/IB : Got completion from peer 10.0.0.2<50001> with status=12 opcode=0 len=0 vendor err 129",
-    "Bootstrap : no socket interface found",
-    "Error while creating shared memory segment /dev/shm/nccl-ab (size 9637888), error: No space left on device (28)",
-    "Error: failed to extend /dev/shm/nccl-ab to 9637892 bytes",
-    "Call to ibv_modify_qp failed with error Invalid argument",
-    "Cuda failure 999 'unknown error'",
-    "Failed to CUDA calloc 4096 bytes",
-    "[Rank 3] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=7) ran for 600000 milliseconds",
-    "last enqueued work: 7, last completed work: 6",
-    "ncclRemoteError: A call failed possibly due to a network error",
-    "RuntimeError: NCCL error in: ../torch/csrc/ProcessGroup.cpp:1269, unhandled system error",
-    "[Rank 3] Process group watchdog thread terminated with exception",
-    "node-a:41:52 [0] INFO Using internal Network Socket",
-    "node-a:41:52 [0] transport/net_socket.cu:120 WARN NET/Socket : no interface found",
-    "[0] NCCL INFO Using network IB",
-)
+TEXTS = texts(__file__)
+SAID = tuple(TEXTS["said"])
 TALK = (
     " iteration 17/ 500000 | consumed samples: 17408 | lm loss: 2.1E+00 | grad norm: 0.311 |",
     "2026-11-20 12:00:00,123 INFO trainer.py:88 step 3 loss 2.5",

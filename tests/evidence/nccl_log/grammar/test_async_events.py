@@ -4,40 +4,18 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from tests.pasted import chain, loud, said
-
-CM = (
-    "[1737425283.947186] [node13:18468:a]       rdmacm_cm.c:715  UCX  ERROR [cep 0x608000018ea0 10.6.9.13:57675->"
-    "10.6.9.12:8124 client Success] got error event RDMA_CM_EVENT_DEVICE_REMOVAL, event status Success (0)\n"
-)
+from tests.tables import examples
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        CM,
-        "E0121 11:02:03.123456  4711 rdma_context.cpp:512] Received context async event local catastrophic error for"
-        " context mlx5_3\n",
-        "[2025-01-21 02:08:03] [error] store server: async event IBV_EVENT_DEVICE_FATAL on mlx5_1\n",
-    ],
-)
+@examples("line")
 def test_a_device_that_goes_away_is_told_by_any_program(line: str, tmp_path: Path) -> None:
     made = chain(said(tmp_path, line))
     assert made[0] == ("NET008", "")
     assert set(made[1:]) <= {("JOB005", "NET008")}
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "    case RDMA_CM_EVENT_DEVICE_REMOVAL:\n",
-        "  RDMA_CM_EVENT_DEVICE_REMOVAL,\n",
-        "    if (event->event == RDMA_CM_EVENT_DEVICE_REMOVAL) return -1;\n",
-        CM.replace("ERROR", "DEBUG").replace("DEVICE_REMOVAL", "ESTABLISHED").replace("error event", "event"),
-    ],
-)
+@examples("line")
 def test_the_source_of_a_program_and_other_events_say_nothing(line: str, tmp_path: Path) -> None:
     assert not loud(tmp_path, line)
 

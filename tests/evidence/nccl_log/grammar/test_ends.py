@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.tables import examples
 from topodiag.evidence.nccl_log.grammar.ends import end_of, label_of
 from topodiag.evidence.nccl_log.grammar.prefix import application
 from topodiag.evidence.nccl_log.grammar.spoken import SPEAKS, holds_job_lines
@@ -18,55 +18,13 @@ PRINTS = (
 )
 
 
-@pytest.mark.parametrize(
-    ("text", "how"),
-    [
-        ("slurmstepd: error: Detected 1 oom_kill event in StepId=1.0.", "memory"),
-        ("srun: error: n1: task 3: Out Of Memory", "memory"),
-        ("[12.3] Memory cgroup out of memory: Killed process 4242 (python) total-vm:1kB", "memory"),
-        ("    Reason:       OOMKilled", "memory"),
-        (f"{STEP} DUE TO TIME LIMIT ***", "limit"),
-        (f"{STEP} DUE TO PREEMPTION ***", "preempted"),
-        (f"{STEP} DUE TO NODE FAILURE ***", "node failure"),
-        (f"{STEP} ***", "cancelled"),
-        ("Status: Failed, Reason: Evicted", "evicted"),
-        ("[n1:28:0:29] Caught signal 11 (Segmentation fault: address not mapped to object at address 0x48)", "crash"),
-        ("Fatal Python error: Segmentation fault", "crash"),
-        ("*** SIGSEGV received at time=1775734074 on cpu 19 ***", "crash"),
-        ("*** SIGSEGV (@0x8) received by PID 12 (TID 0x7f) from PID 8; stack trace: ***", "crash"),
-        ("mpirun noticed that process rank 3 with PID 4 on node n1 exited on signal 9 (Killed).", "killed"),
-        ("failed (exitcode: -9) local_rank: 0 (pid: 178) of binary: /usr/bin/python", "killed"),
-        ("  exitcode  : 137 (pid: 178)", "killed"),
-        ("  exitcode  : -15 (pid: 178)", "terminated"),
-        ("  exitcode  : -6 (pid: 178)", "aborted"),
-        ("  exitcode  : 1 (pid: 178)", "exit"),
-        ("[rank11]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 4.35 GiB.", "exception"),
-        ("ValueError: shapes do not match", "exception"),
-        ("ERROR worker 3 was killed by a signal", "died"),
-        ("RuntimeError('a worker process died')", "died"),
-    ],
-)
+@examples("text", "how")
 def test_a_line_says_how_a_process_ended(text: str, how: str) -> None:
     kind, named = end_of(text) or ("", {})
     assert (kind, named.get("how")) == ("ended", how)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "[rank0]: torch.distributed.DistBackendError: NCCL error in: ../x.cpp:1, unhandled cuda error",
-        "RuntimeError: Timed out initializing process group in store based barrier on rank: 0",
-        "torch.AcceleratorError: CUDA error: uncorrectable ECC error encountered",
-        "RuntimeError: CUDA error: system not yet initialized",
-        "RuntimeError: unable to write to file </torch_1>: /dev/shm is full",
-        "ConnectionResetError: [Errno 104] Connection reset by peer",
-        "* A child process that was killed by a signal (e.g. SIGINT) was",
-        "  console.log(`worker was killed by signal: ${signal}`);",
-        '    logger.error("worker died")',
-        "step 12 loss 0.3 grad 1.0",
-        "Error while reading the configuration",
-    ],
-)
+@examples("text")
 def test_what_meets_another_failure_is_no_end_of_its_own(text: str) -> None:
     assert end_of(text) is None
 

@@ -4,64 +4,19 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from tests.pasted import first_of, loud
+from tests.tables import examples
 from topodiag.evidence.nccl_log.grammar.ends import end_of, label_of
 
-CALLED = "subprocess.CalledProcessError: Command '['/usr/bin/python', 'train.py', '--lr', '1e-4']'"
 
-
-@pytest.mark.parametrize(
-    ("text", "named"),
-    [
-        ("[rank3]: AssertionError", {"how": "exception", "what": "AssertionError", "uncaught": "1"}),
-        ("2025-10-31 03:11:02,478 - train - INFO - [rank0]: AssertionError", {"how": "exception", "uncaught": "1"}),
-        ("[rank3]: ValueError", {"how": "exception", "what": "ValueError", "uncaught": "1"}),
-        ("[rank3]: app.loader.ShardError", {"how": "exception", "what": "ShardError", "uncaught": "1"}),
-        ("2025-01-01 01:01:01,100 - app - ERROR - StopIteration", {"how": "exception", "uncaught": ""}),
-        ("MemoryError", {"how": "exception", "what": "MemoryError", "uncaught": ""}),
-        ("numpy.core._exceptions._ArrayMemoryError: Unable to allocate 12 GiB", {"how": "exception"}),
-        ("KeyboardInterrupt", {"how": "cancelled"}),
-        ("^CKeyboardInterrupt", {"how": "cancelled"}),
-        ("[rank1]: KeyboardInterrupt", {"how": "cancelled"}),
-        (f"{CALLED} died with <Signals.SIGKILL: 9>.", {"how": "killed"}),
-        (f"{CALLED} died with <Signals.SIGSEGV: 11>.", {"how": "crash"}),
-        (f"{CALLED} died with <Signals.SIGTERM: 15>.", {"how": "cancelled"}),
-        (f"{CALLED} died with <Signals.SIGABRT: 6>.", {"how": "crash"}),
-        ("mpirun noticed that process rank 3 with PID 0 on node n2 exited on signal 6 (Aborted).", {"how": "crash"}),
-        (f"{CALLED} returned non-zero exit status 1.", {"how": "exception", "what": "CalledProcessError"}),
-        ("torch.multiprocessing.spawn.ProcessExitedException: process 2 terminated with signal SIGKILL",
-         {"how": "killed"}),
-        ("mpirun noticed that process rank 3 with PID 0 on node n2 exited on signal 9 (Killed).",
-         {"how": "killed", "named_rank": "3", "host": "n2"}),
-        ("prterun noticed that process rank 1 with PID 5 on node n2 exited on signal 7 (Bus error).",
-         {"how": "crash", "named_rank": "1", "host": "n2"}),
-        ("=   KILLED BY SIGNAL: 9 (Killed)", {"how": "killed"}),
-        ("=   RANK 5 PID 77 RUNNING AT n4", {"how": "context", "named_rank": "5", "host": "n4"}),
-        ("YOUR APPLICATION TERMINATED WITH THE EXIT STRING: Segmentation fault (signal 11)", {"how": "crash"}),
-        ("pdsh@n1: n2: ssh exited with exit code 137", {"how": "killed", "host": "n2"}),
-        ("pdsh@n1: n2: ssh exited with exit code 1", {"how": "exit", "host": "n2"}),
-        ("pdsh@n1: n2: ssh exited with exit code 255", {"how": "not launched"}),
-        ("srun: StepId=8.0 task 5: exited abnormally", {"how": "exit", "tasks": "5"}),
-        ("zsh: killed     python train.py", {"how": "killed"}),
-    ],
-)  # fmt: skip
+@examples("text", "named")
 def test_a_line_says_how_one_process_ended(text: str, named: dict[str, str]) -> None:
     kind, said = end_of(text) or ("", {})
     assert kind == "ended"
     assert {name: said.get(name) for name in named} == named
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "    raise KeyboardInterrupt", "except KeyboardInterrupt:", "on KeyboardInterrupt the server drains its queue",
-        "  - AssertionError", "ValueError", "    assert x is not None", "errors: AssertionError, MemoryError",
-        "=   PID RUNNING AT n4", "srun: task 3: running", "zsh: command not found: python",
-        "pdsh@n1: n2: ssh exited with exit code 0", "process 2 terminated with signal handling on",
-    ],
-)  # fmt: skip
+@examples("text")
 def test_what_is_listed_raised_in_source_or_still_running_is_no_end(text: str) -> None:
     assert end_of(text) is None
 

@@ -2,28 +2,14 @@
 
 from __future__ import annotations
 
-import pytest
-
+from tests.tables import examples
 from topodiag.checks.shared.phrases import advice_by_words
 from topodiag.evidence.nccl_log.grammar.job_lines import said_of
 
-GAI = "network addresses of (master-0, 29500) cannot be retrieved (gai error: -2 - Name or service not known)."
 LISTEN = "The server socket has failed to"
 
 
-@pytest.mark.parametrize(
-    ("text", "kind", "advice"),
-    [
-        ("[rank4]: socket.gaierror: [Errno -3] Temporary failure in name resolution", "connect", "getent hosts"),
-        (f"torch.distributed.DistNetworkError: The IPv4 {GAI}", "connect", "getent hosts"),
-        (
-            "The client socket has timed out after 9ms while trying to connect to (10.0.0.1, 29500).",
-            "connect",
-            "rank 0",
-        ),
-        ("[E1 ProcessGroupNCCL.cpp:1] [Rank 7] Heartbeat monitor timed out! Process will be", "watchdog", "py-spy"),
-    ],
-)
+@examples("text", "kind", "advice")
 def test_a_store_without_name_port_or_answer_is_an_error_with_its_own_advice(text: str, kind: str, advice: str) -> None:
     said = said_of(text)
     assert said is not None
@@ -31,24 +17,12 @@ def test_a_store_without_name_port_or_answer_is_an_error_with_its_own_advice(tex
     assert advice in advice_by_words(text)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        f"[W socket.cpp:697] [c10d] The IPv6 {GAI}",
-        "Port 8265 is already in use, using 8266 for the dashboard",
-    ],
-)
+@examples("text")
 def test_one_family_of_addresses_or_the_port_of_a_side_service_is_none(text: str) -> None:
     assert said_of(text) is None
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        f"RuntimeError: {LISTEN} bind to [::]:29500 (errno: 98 - Address already in use).",
-        f"{LISTEN} listen on any local network address. code: -98, name: EADDRINUSE",
-    ],
-)
+@examples("text")
 def test_a_port_that_another_process_has_ends_the_one_that_wants_it(text: str) -> None:
     assert said_of(text) == ("ended", {"how": "port taken"})
     assert said_of(f"{LISTEN} bind to [::]:29500 (errno: 97 - Address family not supported by protocol).") == (

@@ -2,32 +2,15 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.evidence.nccl_log.line_by_line import extract_plain
+from tests.tables import examples
 from topodiag.evidence.nccl_log.fast.scan import extract
 from topodiag.evidence.nccl_log.grammar.prefix import records
 
 MESSAGE = "Using network Socket"
 
 
-@pytest.mark.parametrize(
-    ("front", "who"),
-    [
-        ("[Node-A]:[PID]:[Thread] [0] ", ("Node-A", -1, -1, 0)),
-        ("<hostname>:<pid>:<tid> [3] ", ("hostname", -1, -1, 3)),
-        ("[Node-B]:[PID7]:[Thread] ", ("Node-B", 7, -1, -1)),
-        ("***:***:*** [1] ", ("***", -1, -1, 1)),
-        ("xxx:xxx:xxx [0] ", ("xxx", -1, -1, 0)),
-        (":123:456 [0] ", ("", 123, 456, 0)),
-        ("[GPU] [Node-A]:12:34 [GPU0] ", ("Node-A", 12, 34, -1)),
-        ("2024-01-01T10:00:00Z <host>:1:2 [0] ", ("host", 1, 2, 0)),
-        ("[rank3]: [0] ", ("", -1, -1, 0)),
-        ("worker-1 | ", ("", -1, -1, -1)),
-        ("[2024-01-01 10:00:00] ", ("", -1, -1, -1)),
-        ("", ("", -1, -1, -1)),
-    ],
-)
+@examples("front", "who")
 def test_a_head_that_was_masked_or_taken_off_still_is_a_record(front: str, who: tuple[str, int, int, int]) -> None:
     found = list(records(f"{front}NCCL INFO {MESSAGE}"))
     assert [(each.host, each.pid, each.tid, each.dev, each.message) for each in found] == [(*who, MESSAGE)]
@@ -38,22 +21,12 @@ def test_the_place_of_a_warning_is_read_behind_a_masked_head() -> None:
     assert (record.level, record.place, record.message) == ("WARN", "misc/socket.cc:483", "Net : Connect failed")
 
 
-@pytest.mark.parametrize(
-    "prose",
-    [
-        "If you see NCCL WARN in the log, set NCCL_DEBUG=INFO",
-        "please look for NCCL INFO lines",
-        "859 [2] NCCL INFO comm 0x1 rank 1 nranks 2",
-        "MYNCCL INFO x",
-    ],
-)
+@examples("prose")
 def test_prose_and_torn_heads_are_no_records(prose: str) -> None:
     assert not list(records(prose))
 
 
-@pytest.mark.parametrize(
-    "front", ["[Node-A]:[PID]:[T] [0] ", ":1:2 [0] ", "<h>:<p>:<t> [1] ", "[r0]: ", "***:*:* [0] "]
-)
+@examples("front")
 def test_both_readers_agree_on_masked_heads(front: str) -> None:
     lines = "".join(
         f"{front}NCCL INFO {message}\n"

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.tables import examples
 from topodiag.evidence.nccl_log.grammar.prefix import Record, application, clean, records
 
 HEAD = "gpu-a:4021:4077 [2] NCCL INFO Using network IB"
@@ -25,22 +26,7 @@ def test_a_plain_head_names_host_process_thread_and_device() -> None:
     assert isnan(record.ts)
 
 
-@pytest.mark.parametrize(
-    ("front", "label"),
-    [
-        ("3: ", "3"),
-        (" 12: ", "12"),
-        ("[1,3]<stdout>:", "3"),
-        ("[rank3]:", "3"),
-        ("[default7]:", "default7"),
-        ("[default7]:[rank15]:", "15"),
-        ("2025-05-16T16:39:55.215-07:00 ", ""),
-        ("  | 2025-05-16T16:39:55.215-07:00 | ", ""),
-        ("> ", ""),
-        ("node-3: ", "node-3:"),
-        ("(RayWorkerWrapper pid=593, ip=10.0.0.4) ", "(RayWorkerWrapper pid=593, ip=10.0.0.4)"),
-    ],
-)
+@examples("front", "label")
 def test_what_a_launcher_puts_in_front_is_a_label_and_no_part_of_the_host(front: str, label: str) -> None:
     record = one(front + HEAD)
     assert record.host == "gpu-a"
@@ -113,17 +99,7 @@ def test_colours_nuls_and_progress_bars_are_taken_off() -> None:
     assert one(text).message == "x"
 
 
-@pytest.mark.parametrize(
-    ("line", "text"),
-    [
-        ("NCCL version 2.18.6+cuda12.2", "NCCL version 2.18.6+cuda12.2"),
-        ("[1,0]<stdout>:NCCL version 2.20.3+cuda12.2", "NCCL version 2.20.3+cuda12.2"),
-        ("[2026-01-11 03:22:19] NCCL version 2.28.9+cuda13.0", "NCCL version 2.28.9+cuda13.0"),
-        ("RCCL version : 2.22.3-HEAD:1a2b", "RCCL version : 2.22.3-HEAD:1a2b"),
-        ("2025-06-01T10:00:00.123456789Z NCCL version 2.28.9+cuda13.0", "NCCL version 2.28.9+cuda13.0"),
-        ("2025-06-01T10:00:00.1Z stdout F NCCL version 2.28.9+cuda13.0", "NCCL version 2.28.9+cuda13.0"),
-    ],
-)
+@examples("line", "text")
 def test_versions_stand_without_a_head(line: str, text: str) -> None:
     assert application(line) == ("text", {"kind": "version", "text": text})
 
@@ -189,36 +165,14 @@ def test_a_warning_of_2_2_has_a_place_and_no_word_nccl() -> None:
     assert list(records("12:30:45 [0] worker.py:3 said WARN nothing")) == []
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "socketStartConnect: Connect to 10.0.0.5<43211> failed : Software caused connection abort",
-        "Error while creating shared memory segment /dev/shm/nccl-3aQk9n (size 9637888)",
-        "Cuda failure 'out of memory'",
-        "Call to ibv_modify_qp failed with error Network is unreachable",
-        "NET/IB : Got completion from peer 10.0.0.2<4000> with status=12 opcode=0 len=0 vendor err 129",
-        "Failed to bind NVLink SHARP (NVLS) Multicast memory of size 2097152 : CUDA error 401 'not in this state'.",
-    ],
-)
+@examples("text")
 def test_nccls_last_error_below_torchs_trace_is_evidence_of_its_rank(text: str) -> None:
     name, columns = application(f"[rank3]: {text}") or ("", {})
     assert (name, columns["level"], columns["label"], columns["text"]) == ("event", "APP", "3", text)
     assert application(f"we saw that {text}") is None
 
 
-@pytest.mark.parametrize(
-    ("text", "place", "dev"),
-    [
-        (
-            "[3] include/shm.h:28 NCCL WARN Call to posix_fallocate failed : No space left on device",
-            "include/shm.h:28",
-            3,
-        ),
-        ("init.cc:1247 NCCL WARN Mismatched collective detected", "init.cc:1247", -1),
-        ("[0] misc/cudawrap.cc:33 (ncclCudaLibraryInit) NCCL WARN Cuda failure 'unknown'", "misc/cudawrap.cc:33", 0),
-        ("NCCL WARN Mismatched collective detected", "", -1),
-    ],
-)
+@examples("text", "place", "dev")
 def test_a_warning_whose_host_was_cut_off_keeps_its_place(text: str, place: str, dev: int) -> None:
     record = one(text)
     assert (record.host, record.level, record.place, record.dev) == ("", "WARN", place, dev)

@@ -4,66 +4,23 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from tests.pasted import first_of, loud
+from tests.tables import examples
 from topodiag.evidence.nccl_log.grammar.job_lines import said_of
 
-ABORTED = "InternalError: Collective ops is aborted by: Shape mismatch in the collective"
 
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "RuntimeError: Forward order differs across ranks: rank 0 is all-gathering 3 parameters while rank 3 is"
-        " all-gathering 2 parameters",
-        "RuntimeError: Detected at least one rank that exhausted inputs. Throwing across all ranks.",
-        "AssertionError: sync_global_devices name mismatch ('save_100'). Expected: 12; got: 12 12 7 12.",
-        f"tensorflow.python.framework.errors_impl.{ABORTED}"
-        " instance 100. Op at device /job:worker/replica:0/task:1 expected shape [32] but another got [16].",
-        "Collective instance 104 expected type 1 but got type 2",
-        "Device /job:worker/replica:0/task:1/device:GPU:0 is joining group with size 2, but that group has size 4",
-        "MPIR_Allreduce_intra(844)....: message sizes do not match across processes in the collective routine:"
-        " Received 64 but expected 32",
-        "An unexpected peer shows up in the launch group with a different launch id than the current group leader.",
-        "AssertionError: ranks disagree on number of microbatches: rank 0 has 8, rank 3 has 7",
-        "ValueError: all tensors must have the same shape across ranks: got [4] and [8]",
-        "collective mismatch at 25: rank 0 called allreduce, rank 1 called all_gather",
-        "rank 4 is waiting in reduce_scatter and rank 5 is waiting in all-reduce",
-    ],
-)
+@examples("text")
 def test_calls_that_differ_by_rank_are_told(tmp_path: Path, text: str) -> None:
     found = first_of(tmp_path, text + "\n")
     assert (found["id"], found["severity"]) == ("JOB006", "warning")
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        '[2021-04-01 10:11:12.1: E horovod/common/stall_inspector.cc:150] One or more rank (marked by "!") is stalled'
-        " for longer than 120 seconds. Will shutdown.",
-        "[E ProcessGroupGloo.cpp:138] Rank 5 successfully reached monitoredBarrier, but received errors while waiting"
-        " for send/recv from rank 0. Please check rank 0 logs for faulty rank.",
-    ],
-)
+@examples("text")
 def test_ranks_that_others_wait_for_are_told(tmp_path: Path, text: str) -> None:
     assert first_of(tmp_path, text + "\n")["id"] == "JOB006"
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "rank 0 called allreduce, rank 1 called all_reduce",
-        "DEBUG rank 0 is in allgather, rank 1 is in allreduce",
-        "if rank 0 called allreduce and rank 1 called allgather the job hangs",
-        "all tensors must have the same shape across ranks",
-        "padding: ranks disagree on number of tokens, padded to 4096",
-        "Forward order is validated in the first iteration",
-        "Device /job:worker/replica:0/task:1/device:GPU:0 is joining group with size 2",
-        "rank 5 successfully reached monitoredBarrier",
-        "message sizes are compared across processes in debug builds",
-    ],
-)
+@examples("text")
 def test_the_same_words_without_a_difference_accuse_nobody(tmp_path: Path, text: str) -> None:
     assert loud(tmp_path, text + "\n") == []
     said = said_of(text)

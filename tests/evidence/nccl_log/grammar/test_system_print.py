@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.tables import examples, texts
 from topodiag.evidence.nccl_log.grammar.system_print import read_print, vertex_name
 from topodiag.model.links import PathType
 from topodiag.model.nccl_view import SystemLink
@@ -19,33 +20,10 @@ NAMES = sorted(path.parent.name for path in JOBS.glob("*/truth.json"))
 
 END = "=========================================="
 
-OLD = f"""=== System : maxWidth 12.0 totalWidth 264.0 ===
-CPU/0 (1/1/2)
-+ PCI[24.0] - PCI/17000 (1000c0101000a000)
-              + PCI[24.0] - GPU/1B000 (0)
-                            + NVL[264.0] - NVS/0
-              + PCI[24.0] - NIC/18000
-                            + NET[12.5] - NET/10 (946DAE0300A00000/1/12.500000)
-+ SYS[10.0] - CPU/1
-CPU/1 (1/1/2)
-+ PCI[24.0] - GPU/43000 (1)
-              + NVL[264.0] - NVS/0
-+ SYS[10.0] - CPU/0
-{END}
-GPU/1B000 :GPU/1B000 (0/5000.000000/LOC) GPU/43000 (2/264.000000/NVL) CPU/0 (2/24.000000/PHB) NET/10 (3/12.5/PIX)\x20
-NET/10 :GPU/1B000 (3/12.500000/PIX) GPU/43000 (6/10.0000"""
+TEXTS = texts(__file__)
+OLD = TEXTS["old"]
 
-MIXED = (
-    OLD.replace("maxWidth", "maxBw")
-    .replace("totalWidth", "totalBw")
-    .replace("CPU/0 (1/", "CPU/0-0 (1/")
-    .replace("CPU/1 (1/", "CPU/0-1 (1/")
-    .replace("PCI/17000", "PCI/0-17000")
-    .replace("GPU/1B000 (", "GPU/0-1b000 (")
-    .replace("GPU/43000 (", "GPU/0-43000 (")
-    .replace("NIC/18000", "NIC/0-18000")
-    .replace("NET/10", "NET/A")
-)
+MIXED = TEXTS["mixed"]
 
 NEW = (
     MIXED.replace("- CPU/0", "- CPU/0-0")
@@ -124,15 +102,7 @@ def test_a_type_that_stands_for_several_is_left_out() -> None:
     assert sorted(path.type for path in system.paths.values()) == [PathType.LOC, PathType.NVL]
 
 
-@pytest.mark.parametrize(
-    ("row", "expected"),
-    [
-        ("GPU/6000 :GPU/6000 (0/5000.000000/LOC) GPU/7000 (0/0.000000/DIS)", PathType.NET),  # 2.18 to 2.20
-        ("GPU/6000 :GPU/0-6000 (0/5000.0/LOC) GPU/0-7000 (0/0.0/DIS)", PathType.DIS),  # 2.21 to 2.23
-        ("GPU/0-6000 :GPU/0-6000 (0/5000.0/LOC) GPU/0-7000 (0/0.0/DIS)", PathType.DIS),
-        ("GPU/0-6000 :GPU/0-6000 (0/5000.0/LOC) GPU/0-7000 (0/0.0/NET)", PathType.NET),
-    ],
-)
+@examples("row", "expected")
 def test_a_path_printed_dis_up_to_2_20_goes_over_the_network(row: str, expected: PathType) -> None:
     """Their table of names lacks NET, so that its place is taken by DIS: the two GPUs are not disconnected."""
     system = read_print(row).system

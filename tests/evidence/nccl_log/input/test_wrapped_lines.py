@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.tables import examples, texts
 from topodiag.evidence.nccl_log.input import wrapped_lines
 from topodiag.evidence.nccl_log.input.wrapped_lines import looks_broken, whole_lines
 
@@ -27,34 +28,7 @@ def whole(text: bytes) -> list[bytes]:
     return b"".join(whole_lines(iter([text]))).split(b"\n")
 
 
-@pytest.mark.parametrize(
-    ("broken", "mended"),
-    [
-        (
-            HEAD + b"Channel 00/0 : 0[0] -> 9[1] [send] via\n    NET/IB/0/GDRDMA",
-            HEAD + b"Channel 00/0 : 0[0] -> 9[1] [send] via NET/IB/0/GDRDMA",
-        ),
-        (
-            HEAD + b"Channel 00/0 : 0[0] -> 9[1] [send] via NE\nT/IB/0",
-            HEAD + b"Channel 00/0 : 0[0] -> 9[1] [send] via NET/IB/0",
-        ),
-        (
-            b"n0:310:351 [0]\nNCCL INFO Using network IB",
-            b"n0:310:351 [0] NCCL INFO Using network IB",
-        ),
-        (
-            HEAD + b"NET/IB : Using [0]mlx5_0:1/IB\n [1]mlx5_1:1/IB [RO]; OOB eth0:10.0.0.1<0>",
-            HEAD + b"NET/IB : Using [0]mlx5_0:1/IB [1]mlx5_1:1/IB [RO]; OOB eth0:10.0.0.1<0>",
-        ),
-        (
-            b"[Rank 3] Watchdog caught collective operation\n timeout: WorkNCCL(SeqNum=7, OpType=ALLREDUCE,\n"
-            b"Timeout(ms)=600000) ran for\n 600029 milliseconds before timing out.",
-            b"[Rank 3] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=7, OpType=ALLREDUCE,"
-            b" Timeout(ms)=600000) ran for 600029 milliseconds before timing out.",
-        ),
-    ],
-    ids=["at a blank", "inside a word", "behind the head", "a list", "a watchdog"],
-)
+@examples("broken", "mended")
 def test_a_broken_record_is_whole_again_and_keeps_the_numbers_of_the_lines_behind_it(
     broken: bytes, mended: bytes
 ) -> None:
@@ -65,29 +39,14 @@ def test_a_broken_record_is_whole_again_and_keeps_the_numbers_of_the_lines_behin
     assert looks_broken(broken + b"\n")
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        HEAD + b"Using network IB\nstep 1 loss 2.0\n",
-        HEAD + b"something that nobody knows\nstep 1 loss 2.0\n",
-        HEAD + b"something that nobody knows\n" + HEAD + b"Using network IB\n",
-        b"n0:310:351 [0] misc/socket.cc:1 NCCL WARN Net : strange\n  indented output\n",
-        b"",
-        b"\n\n",
-    ],
-)
+@examples("text")
 def test_what_is_whole_or_not_understood_anyhow_stays_as_it_is(text: bytes) -> None:
     assert not looks_broken(text)
     assert b"".join(whole_lines(iter([text]))) == text
 
 
-WARNED = (
-    "gpu-n07:41210:41310 [3] NCCL INFO NET/IB : Using [0]mlx5_0:1/IB [1]mlx5_1:1/IB [RO]; OOB eth0:10.0.3.7<0>",
-    "gpu-n07:41210:41310 [3] misc/ibvwrap.cc:255 NCCL WARN Call to ibv_modify_qp failed with error"
-    " Connection timed out",
-    "gpu-n07:41210:41320 [3] transport/net_ib.cc:1295 NCCL WARN NET/IB: Got completion from peer 10.0.3.9<51724> with"
-    " status=12 opcode=0 len=0 vendor err 129 (Send) localGid fe80::a2:1 remoteGids fe80::a2:9 hca mlx5_0",
-)
+TEXTS = texts(__file__)
+WARNED = tuple(TEXTS["warned"])
 
 
 def by_terminal(line: str, width: int) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.checks.excerpts import HEAD, found, jobs_of
+from tests.tables import examples
 
 LINES = (
     f"{HEAD}Bootstrap: Using eth0:10.0.0.1<0>",
@@ -28,20 +29,7 @@ def settings(*above: str, below: tuple[str, ...] = ()) -> dict[str, tuple[str, s
     }
 
 
-@pytest.mark.parametrize(
-    ("above", "line"),
-    [
-        ((EXPORT,), 1),
-        (("step 1", "+ mpirun -np 2 -x NCCL_NET=Socket ./train"), 2),
-        (("SHELL=/bin/bash", "NCCL_NET=Socket", "PWD=/root"), 2),
-        (("+ NCCL_NET=Socket python train.py",), 1),
-        (("  NCCL_NET: Socket",), 1),
-        (("+ srun ./warm_up", "+ srun --export=ALL,NCCL_NET=Socket ./train"), 2),
-        ((EXPORT, "+ srun ./train"), 1),
-        ((EXPORT, EXPORT), 1),
-        (("+ unset NCCL_NET", EXPORT), 2),
-    ],
-)
+@examples("above", "line")
 def test_what_a_command_gives_is_a_setting_of_the_job_with_its_place(above: tuple[str, ...], line: int) -> None:
     assert settings(*above) == {"NCCL_NET": ("Socket", "command", line)}
 

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.tables import examples
 from topodiag.evidence.nccl_log.fast.scan import extract
 from topodiag.evidence.nccl_log.fast.slow import Slow
 from topodiag.evidence.nccl_log.rebuild.events_order import few
@@ -28,16 +29,7 @@ class Lines:
 LINES = Lines(*(f"rank {rank} died" for rank in range(10)), "port down", *(f"retry {at}" for at in range(5)))
 
 
-@pytest.mark.parametrize(
-    ("most", "kept"),
-    [
-        (16, list(range(16))),
-        (15, [*range(9), *range(10, 16)]),
-        (7, [0, 1, 2, 10, 11, 12, 13]),
-        (3, [0, 10, 11]),
-        (2, [0, 10]),
-    ],
-)
+@examples("most", "kept")
 def test_a_line_that_stands_once_is_kept_beside_those_that_repeat(most: int, kept: list[int]) -> None:
     assert few(LINES, range(16), most) == kept  # type: ignore[arg-type]
 

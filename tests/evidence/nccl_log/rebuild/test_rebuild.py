@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.evidence.nccl_log.line_by_line import extract_plain
+from tests.tables import examples
 from topodiag.evidence.nccl_log.rebuild.rebuild import rebuild
 from topodiag.evidence.nccl_log.tables.facts import SourceFile, concat
 from topodiag.evidence.nccl_log.tables.resolve import resolve
@@ -216,45 +217,7 @@ def test_nothing_gives_no_job() -> None:
     assert jobs("") == ()
 
 
-@pytest.mark.parametrize(
-    ("line", "kind", "secondary", "details"),
-    [
-        (
-            "transport/net_ib.cc:2459 NCCL WARN NET/IB: Got completion from peer 10.4.0.21<49872> with status=12 "
-            "opcode=32600 len=0 vendor err 129 (Send) localGid ::ffff:10.4.0.20 remoteGids::ffff:10.4.0.21 hca mlx5_3",
-            "ib completion",
-            False,
-            {"status": "12", "vendor_err": "129", "hca": "mlx5_3", "peer": "10.4.0.21<49872>",
-             "gid": "::ffff:10.4.0.20", "remote_gid": "::ffff:10.4.0.21"},
-        ),
-        (
-            "transport/net_ib/p2p.cc:688 (ncclIbLogCompletionWithError) NCCL WARN NET/IB: Got completion from peer "
-            "10.4.0.21<49872> with status=IBV_WC_WR_FLUSH_ERR(5) opcode=IBV_WC_SEND(0) vendor_err=249   hca mlx5_1",
-            "ib completion",
-            True,
-            {"status": "5", "vendor_err": "249", "hca": "mlx5_1"},
-        ),
-        (
-            "transport/net_ib.cc:98 NCCL WARN NET/IB : mlx5_3:1 Got async error event: port error",
-            "port",
-            False,
-            {"hca": "mlx5_3", "port": "1"},
-        ),
-        (
-            "misc/socket.cc:50 NCCL WARN socketProgress: Connection closed by remote peer n1<4021>",
-            "peer closed",
-            True,
-            {"peer": "n1<4021>"},
-        ),
-        (
-            "init.cc:904 NCCL WARN Duplicate GPU detected : rank 1 and rank 2 both on CUDA device 43000",
-            "duplicate gpu",
-            False,
-            {"ranks": "1,2", "bus_id": "0000:43:00.0"},
-        ),
-        ("misc/socket.cc:441 NCCL WARN socketFinalizeAccept: wrong type 4 != 3", "mismatch", False, {}),
-    ],
-)  # fmt: skip
+@examples("line", "kind", "secondary", "details")
 def test_an_error_is_read_to_its_parts(line: str, kind: str, secondary: bool, details: dict[str, str]) -> None:
     head = LOGS[0][0].split(" NCCL INFO ")[0]
     (job,) = jobs(text([*LOGS[0], "", f"{head} {line}"]), *map(text, LOGS[1:]))

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.tables import examples
 from topodiag.evidence.nccl_log.rebuild.roles import RolesOfJobs, assign_roles, descriptions, role_of_name
 from topodiag.model.dimensions import Role
 from topodiag.model.finding import Confidence
@@ -39,30 +40,7 @@ def roles(made: list[Communicator], world: int, layout: Layout | None = None) ->
     return [(each.role, each.role_sure) for each in assign_roles(made, world, hosts(world), layout)]
 
 
-@pytest.mark.parametrize(
-    ("name", "role"),
-    [
-        ("TP", Role.TP),
-        ("tp:0", Role.TP),
-        ("TENSOR_MODEL_PARALLEL_GROUP", Role.TP),
-        ("PIPELINE_MODEL_PARALLEL_GROUP", Role.PP),
-        ("CONTEXT_PARALLEL_GROUP", Role.CP),
-        ("EXPERT_MODEL_PARALLEL_GROUP", Role.EP),
-        ("EXPERT_TENSOR_PARALLEL_GROUP", Role.TP),
-        ("EXPERT_DATA_PARALLEL_GROUP", Role.DP),
-        ("DATA_PARALLEL_GROUP_WITH_CP", Role.DP),
-        ("dp_cp", Role.DP),
-        ("mesh_dp_shard", Role.DP),
-        ("TENSOR_AND_DATA_PARALLEL_GROUP_WITH_CP", Role.OTHER),
-        ("EXPERT_TENSOR_AND_MODEL_PARALLEL_GROUP", Role.OTHER),
-        ("EMBEDDING_GROUP", Role.OTHER),
-        ("world", Role.WORLD),
-        ("default_pg", Role.WORLD),
-        ("undefined", None),
-        ("12", None),
-        ("http_step", None),
-    ],
-)
+@examples("name", "role")
 def test_a_name_says_what_a_group_is_for(name: str, role: Role | None) -> None:
     assert role_of_name(name) is role
 
@@ -165,23 +143,7 @@ def test_a_second_group_of_all_ranks_may_be_the_data_group() -> None:
     assert roles(made, 8, Layout())[1] == (Role.DP, MEDIUM)
 
 
-@pytest.mark.parametrize(
-    "layout",
-    [
-        Layout(tp=3),
-        Layout(tp=2, dp=2),
-        Layout(tp=0),
-        Layout(tp=2, dp=-1),
-        Layout(tp=32),
-        Layout(tp=2, ep=3),
-        Layout(tp=2, order="cp-dp"),
-        Layout(order="tp-xx"),
-        Layout(order="dp-dp"),
-        Layout(dp=16, order="tp-pp"),
-        Layout(tp=1 << 60),
-        Layout(order=""),
-    ],
-)
+@examples("layout")
 def test_a_layout_that_does_not_fit_is_refused(layout: Layout) -> None:
     with pytest.raises(LayoutError) as refusal:
         assign_roles(communicators([0, 1], world=16), 16, hosts(16), layout)

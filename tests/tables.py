@@ -1,0 +1,81 @@
+"""Examples as rows of a table: the TOML file beside a module of tests, with a section for each test that reads it."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable
+from dataclasses import is_dataclass
+from enum import Enum
+from functools import cache
+from pathlib import Path
+from types import UnionType
+from typing import Any, TypeVar, get_args, get_origin, get_type_hints
+
+import pytest
+
+_Test = TypeVar("_Test", bound=Callable[..., None])
+
+
+def examples(*columns: str) -> Callable[[_Test], _Test]:
+    """Run a test once for each row of its section, which bears the test's name without `test_`.
+
+    A section holds `rows`, or each row under the claim that it shows, which becomes its id. A row is the value of one
+    column, a list in the order of the columns, or a table by their names, in which a missing one is None. Values
+    become what the test's annotations say: tuples, bytes, paths, members of enums by name, values by their fields.
+    """
+
+    def decorated(test: _Test) -> _Test:
+        section = _sections(test.__globals__["__file__"])[test.__name__.removeprefix("test_")]
+        kinds = get_type_hints(test)
+        unnamed = section.keys() == {"rows"}
+        given = [_row(raw, columns) for raw in (section["rows"] if unnamed else section.values())]
+        values = [[_value(raw, kinds.get(name)) for raw, name in zip(row, columns, strict=True)] for row in given]
+        return pytest.mark.parametrize(columns, values, ids=None if unnamed else list(section))(test)
+
+    return decorated
+
+
+def texts(module: str) -> dict[str, Any]:
+    """The section `texts` of the file beside a module, which gives its `__file__`: inputs that several tests read."""
+    return _sections(module)["texts"]
+
+
+def rows(module: str, test: str) -> list[Any]:
+    """The rows of a test's section, as they stand, for a test of the table."""
+    return _sections(module)[test]["rows"]
+
+
+@cache
+def _sections(module: str) -> dict[str, dict[str, Any]]:
+    return tomllib.loads(Path(module).with_suffix(".toml").read_text(encoding="utf-8"))
+
+
+def _row(raw: Any, columns: tuple[str, ...]) -> list[Any]:
+    if len(columns) == 1:
+        return [raw]
+    if isinstance(raw, dict):
+        assert raw.keys() <= set(columns), f"{raw.keys() - set(columns)} is no column"
+        return [raw.get(name) for name in columns]
+    return raw
+
+
+def _value(raw: Any, kind: Any) -> Any:
+    """A value of the file as the annotation has it."""
+    origin, inner = get_origin(kind) or kind, get_args(kind)
+    if isinstance(kind, UnionType):
+        kinds = [each for each in inner if each is not type(None)]
+        return _value(raw, kinds[0]) if len(kinds) == 1 and raw is not None else raw
+    if isinstance(raw, str) and isinstance(kind, type):
+        if issubclass(kind, Enum):
+            return kind[raw]
+        return raw.encode() if kind is bytes else Path(raw) if kind is Path else raw
+    if isinstance(raw, list) and origin is tuple and inner and ... not in inner:
+        return tuple(map(_value, raw, inner))
+    if isinstance(raw, list) and origin in {list, tuple, set, frozenset}:
+        return origin(_value(each, inner[0]) if inner else each for each in raw)
+    if isinstance(raw, dict) and is_dataclass(kind):
+        kinds = get_type_hints(kind)
+        return kind(**{name: _value(each, kinds[name]) for name, each in raw.items()})
+    if isinstance(raw, dict) and origin is dict and inner:
+        return {_value(key, inner[0]): _value(each, inner[1]) for key, each in raw.items()}
+    return raw
