@@ -84,8 +84,12 @@ def _part(own: tuple[int, int], given: str) -> Iterator[str]:
 def check_new_folder(path: str) -> None:
     """The same of a folder to be filled: what is in it already would mix with what is to come."""
     place = Path(path)
-    if os.path.exists(path) and not os.path.isdir(path):
-        raise InputError(path, "is a file, not a folder to write to", hint="for a bundle in one file: NAME.tar.gz")
+    if os.path.lexists(path) and not os.path.isdir(path):
+        raise InputError(
+            path,
+            "is a file, or a link to nothing, not a folder to write to",
+            hint="for a bundle in one file: NAME.tar.gz",
+        )
     _check_place(path, place)
     with suppress(OSError):  # a folder that one may write to and not list
         if place.is_dir() and any(place.iterdir()):

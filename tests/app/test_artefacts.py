@@ -64,6 +64,13 @@ def test_nothing_is_written_into_a_folder_with_something_in_it(tmp_path: Path) -
     assert [path.name for path in tmp_path.iterdir()] == ["notes"]
 
 
+@pytest.mark.parametrize("target", ["gone/there", "fix"])
+def test_a_link_to_nothing_is_no_folder_to_write_to(target: str, tmp_path: Path) -> None:
+    (tmp_path / "fix").symlink_to(target)
+    with pytest.raises(InputError, match="a link to nothing"):
+        write_artefacts(str(tmp_path / "fix"), diagnosed(), [])
+
+
 def test_the_name_of_a_host_is_no_path() -> None:
     evil = replace(nodes.hgx_h100(), host="../../etc/x")
     result = replace(diagnosed(seen("TOP002", nodes=("../../etc/x",))), nodes=(evil,))

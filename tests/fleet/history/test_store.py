@@ -219,3 +219,9 @@ def test_a_folder_with_something_else_is_not_written_to(tmp_path: Path) -> None:
 def test_bytes_that_are_no_text_are_kept_as_their_escape(tmp_path: Path) -> None:
     store = add(tmp_path, capture("a", 0, [NodeFact("os", "", "kernel", "6.8\udcff")]))
     assert store.table("facts")["value"].to_pylist() == ["6.8\\udcff"]
+
+
+def test_a_store_whose_name_is_no_text_is_read(tmp_path: Path) -> None:
+    place = Path(f"{tmp_path}/\udcff store")
+    add(place, capture("a", 0, [NodeFact("os", "", "kernel", "6.8")]))
+    assert open_store(str(place)).table("facts")["value"].to_pylist() == ["6.8"]

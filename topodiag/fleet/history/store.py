@@ -120,7 +120,7 @@ class Store:
         words = [field.name for field in schema if pa.types.is_dictionary(field.type)]
         try:
             # One file: a folder `date=...` would become a column.
-            with pa.memory_map(place) as mapped:
+            with pa.memory_map(os.fsencode(place)) as mapped:
                 table = pq.ParquetFile(mapped, read_dictionary=words).read(columns=list(columns))
             return table.cast(schema)
         except (OSError, pa.ArrowException, KeyError) as error:

@@ -286,3 +286,9 @@ def test_words_that_only_some_batches_have_keep_their_rows(folder: Path) -> None
     assert len(np.unique(numbers(rows.column("text")))) > 1
     again, _ = load(kept(WHOLE, folder, 1))
     assert again["unread"].column("text").to_pylist() == rows.column("text").to_pylist()
+
+
+def test_a_file_whose_name_is_no_text_is_read(tmp_path: Path) -> None:
+    path = Path(kept(WHOLE, tmp_path))
+    named = path.rename(f"{tmp_path}/\udcff job.parquet")
+    assert load(str(named))[1] == FILES

@@ -13,6 +13,7 @@ Files are temporary and have no name any more once they are open: they are gone 
 from __future__ import annotations
 
 import mmap
+import os
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -152,7 +153,7 @@ def load(path: str, shown: str = "") -> tuple[Facts, tuple[SourceFile, ...]]:
     import pyarrow.parquet as pq  # noqa: PLC0415
 
     name = shown or path
-    with _reading(name), pq.ParquetFile(path) as file:
+    with _reading(name), pq.ParquetFile(pa.OSFile(os.fsencode(path))) as file:
         note = json.loads((file.schema_arrow.metadata or {}).get(b"topodiag", b"null"))
         if not isinstance(note, dict) or note.get("version") != FACTS_VERSION:
             raise InputError(name, "holds no facts of a log, or those of another version of topodiag", hint=_HINT)
