@@ -97,7 +97,7 @@ KINDS: dict[Kind, Facts] = {
     Kind.RAS: Facts("an answer of NCCL's RAS (ncclras)", "topodiag logs {path}"),
     Kind.BENCH_CSV: Facts("a table of benchmark results"),
     Kind.MANIFEST: Facts("the manifest of a bundle, without its bundle"),
-    Kind.RESULT: Facts("a result of topodiag (--format json)"),
+    Kind.RESULT: Facts("a report of topodiag"),
     Kind.ARCHIVE: Facts("an archive"),
     Kind.PICKLE: Facts("a pickle"),
     Kind.PARQUET: Facts("a Parquet file"),
