@@ -194,7 +194,12 @@ def test_secrets_are_hidden_without_redaction_and_all_else_stays() -> None:
         ("BrokenPipeError of heronError on sm90", r"BrokenPipeError of name-[0-9a-f]{10} on sm90"),
         ("see commands/dmesg.txt:1", r"see commands/dmesg\.txt:1"),
         ("see commands/heron.txt:1", r"see commands/host-[0-9a-f]{10}\.[0-9a-f]{10}\.example:1"),
-        ("see osprey/dmesg.txt:1", r"see name-[0-9a-f]{10}/host-[0-9a-f]{10}\.[0-9a-f]{10}\.example:1"),
+        ("see osprey/dmesg.txt:1", r"see name-[0-9a-f]{10}/dmesg\.txt:1"),
+        ("in rank0.log, all_reduce.txt", r"in rank0\.log, all_reduce\.txt"),
+        ("in alice.log", r"in host-[0-9a-f]{10}\.[0-9a-f]{10}\.example"),
+        ("in gpu07.log", r"in host-[0-9a-f]{10}\.[0-9a-f]{10}\.example"),
+        ("torch.distributed.DistBackendError", r"torch\.distributed\.DistBackendError"),
+        ("socketProgress: [Errno 2]", r"socketProgress: \[Errno 2\]"),
     ],
 )
 def test_pythons_exceptions_ranks_architectures_and_files_of_a_bundle_are_no_names(quote: str, shown: str) -> None:

@@ -16,12 +16,15 @@ _AT_HOST = regex(
     rf"|(?<=[0-9]{{2}}:[0-9]{{2}}:[0-9]{{2}} ){_HOST}(?= [\w.-]{{1,60}}(?:\[[0-9]+\])?:)"  # that of syslog
     rf"|\A{_HOST}(?=[:,] |\Z)|(?<=\bon ){_HOST}|(?<=\bnode ){_HOST}"  # sentences of ours
 )
+# Python's own exceptions, such as KeyError.
 _RAISED = frozenset(
     name for name, each in vars(builtins).items() if isinstance(each, type) and issubclass(each, BaseException)
 )
-"""Python's own exceptions, such as KeyError."""
+# The folders of a bundle, in which the collector names the files.
 _FOLDERS = ("json/", "trees/", "commands/", "files/", "text/")
-"""Those of a bundle, in which the collector names the files."""
+# No domain ends so. A file that is called by harmless words is nobody's; by one with digits only where it is a rank's:
+# gpu07.log may be called by its host.
+_ENDINGS = frozenset({"csv", "err", "json", "log", "out", "tree", "txt", "xml"})
 
 
 class OfReport(Redactor):
@@ -49,8 +52,9 @@ class OfReport(Redactor):
     def _run(self, match: re.Match[str]) -> str:
         run = match[0]
         stem, _, ending = run.rpartition(".")
-        if ending in {"json", "tree", "txt"} and match.string.endswith(_FOLDERS, 0, match.start()):
-            kept = is_harmless(stem) or is_own(stem)
-        else:
-            kept = run in _RAISED or (self._ours and is_own(run))
+        kept = run in _RAISED or (self._ours and is_own(run))
+        if ending in _ENDINGS:
+            bundled = match.string.endswith(_FOLDERS, 0, match.start()) and is_own(stem)
+            plain = (stem.replace("_", "").isalpha() or "rank" in stem) and is_harmless(stem)
+            kept |= bundled or (plain and not self._names.hosts & {stem, *stem.split("_")})
         return run if kept and run not in self._bare else super()._run(match)

@@ -47,7 +47,7 @@ def _root(given: Iterable[str], files: Collection[str]) -> str:
         whole = path.rstrip("/")
         if path not in files and (signs := [path.find(sign) for sign in "*?[" if sign in path]):
             whole = join(dirname(path[: min(signs)]), "*")
-        folders.add(whole if any(file.startswith(whole + "/") for file in files) else dirname(whole))
+        folders.add(whole if whole == "." or any(file.startswith(whole + "/") for file in files) else dirname(whole))
     try:
         return commonpath(folders).rstrip("/") if folders else ""
     except ValueError:  # absolute and relative paths

@@ -69,6 +69,11 @@ MAGIC = [
         (b'{"apiVersion": "v1", "kind": "NodeList", "items": [', Kind.KUBERNETES),
         (b'{\n  "format": "topodiag-sweep",\n', Kind.SWEEP_PLAN),
         (b'{"schema_version": "1.0"}', Kind.RESULT),
+        (b'<!doctype html>\n<head>\n<meta name="generator" content="topodiag 0.1.0">\n', Kind.RESULT),
+        (
+            f"{chr(0x2716)} FAILED  n7: GPU4 is lost: Xid 79\n          of n7\n  do         1. Drain\n".encode(),
+            Kind.RESULT,
+        ),
     ],
 )
 def test_kinds_are_told_by_content(head: bytes, kind: Kind) -> None:

@@ -69,6 +69,11 @@ _ROWS = tuple(blank + name for blank in (b" ", b"\t") for name in _TYPES)
 _OF_TABLE = (b"nThreads", b"#", b"Avg bus bandwidth", b"Out of bounds", b": Test ", b"Test timeout")
 RAS_REPORT = regex(rb"^NCCL version \S{1,40} compiled with CUDA ", re.M)
 """src/ras/client_support.cc of NCCL 2.24 and later."""
+_OWN = regex(
+    rb'\s*\{\s*"schema_version":|<!doctype html>[^\0]{0,1000}?<meta name="generator" content="topodiag '
+    rb"|(?:[X!]|\xe2(?:\x9c\x96|\x96\xb2)) \S[^\n]{0,300}\n(?: {4,}[^\n]{0,300}\n){0,4}  do {9}\S"
+)
+"""What this program wrote: JSON, a page, and what it prints of faults. It says again what the evidence says."""
 _TEXTS: tuple[tuple[re.Pattern[bytes], Kind, tuple[bytes, ...]], ...] = (
     (regex(_BEFORE + rb"<system\b"), Kind.TOPOLOGY, ()),
     (regex(_BEFORE + rb"<graphs\b"), Kind.GRAPH, ()),
@@ -83,7 +88,6 @@ _TEXTS: tuple[tuple[re.Pattern[bytes], Kind, tuple[bytes, ...]], ...] = (
     (regex(rb'^[ \t]{0,16}"event": "PEER_[A-Z_]{3,40}"', re.M), Kind.RAS, (b"PEER_",)),
     (regex(rb"^(?:[\w \"]{1,40},){1,30}\w{0,20}bus_?bw", re.M), Kind.BENCH_CSV, (b"bus_bw", b"busbw")),
     (regex(rb"\s*\{\s*\"schema\":[^{}\[\]]{0,200}\"tool\": \"topodiag-probe\b"), Kind.MANIFEST, ()),
-    (regex(rb"\s*\{\s*\"schema_version\":"), Kind.RESULT, ()),
     (regex(rb"\s*\{\s*\"format\": *\"topodiag-sweep\""), Kind.SWEEP_PLAN, ()),
     # -J of nccl-tests, src/util.cu v2.17.3 and later.
     (regex(rb"\s*\{(?=[\s\S]{0,65536}\"(?:out_of_bounds|bus_bw|busbw)\")"), Kind.NCCL_TESTS, ()),
@@ -315,26 +319,22 @@ def kinds_of_sources(sources: Collection[str]) -> Iterator[Kind]:
 
 def words_of(looked: Looks) -> str:
     """What a reader calls it, with its article."""
-    if looked.what:
-        return looked.what
-    if looked.kind is Kind.NODE_TEXT and looked.sources:
+    if not looked.what and looked.kind is Kind.NODE_TEXT and looked.sources:
         return source_words(looked.sources[0])
-    return KINDS[looked.kind].words
+    return looked.what or KINDS[looked.kind].words
 
 
 def _binary(head: bytes, coding: tuple[str, ...]) -> Looks | None:
-    """What is no text, by its magic number; None for what may be a text."""
+    """What is of one kind by its first bytes and read by no other reader; None for what may be a text of any kind."""
     if head[257:262] == b"ustar":
         first = head[:100].partition(b"\0")[0].decode("utf-8", "replace").removeprefix("./")
         return Looks((Kind.ARCHIVE,), coding, packed="tar", first=first, head=head)
     if head.startswith(_ZIP):
         return Looks((Kind.ARCHIVE,), coding, packed="zip")
-    if head.startswith(b"PAR1"):
-        return Looks((Kind.PARQUET,), coding)
-    if looks_like_flight(head):
-        return Looks((Kind.FLIGHT,), coding)
-    if PICKLED.match(head):
-        return Looks((Kind.PICKLE,), coding)
+    kind = Kind.PARQUET if head.startswith(b"PAR1") else Kind.FLIGHT if looks_like_flight(head) else None
+    kind = kind or (Kind.PICKLE if PICKLED.match(head) else Kind.RESULT if _OWN.match(head) else None)
+    if kind is not None:
+        return Looks((kind,), coding)
     return next((Looks((Kind.BINARY,), coding, what=what) for magic, what in _BINARY if head.startswith(magic)), None)
 
 

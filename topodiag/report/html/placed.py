@@ -20,9 +20,7 @@ def audit_extras(audit: Audit, document: AuditDocument) -> Extras:
          Cell(percent(each.lost_percent / 100), each.lost_percent, "warning" if each.split else "")]
         for name, each in document.cost.items()
     ]  # fmt: skip
-    grid = Grid(
-        "dimensions", "Communication that is waited for, by dimension", heads, rows, right=frozenset({1, 2, 4, 5, 6})
-    )
+    grid = Grid("dimensions", "Communication by dimension", heads, rows, right=frozenset({1, 2, 4, 5, 6}))
     layouts = [(audit.name, audit.assignment), ("packed", audit.best)]
     return _extras(look_of(audit.cluster, audit.talk, layouts), grid)
 
@@ -35,8 +33,7 @@ def solve_extras(solved: Solved, document: SolveDocument) -> Extras:
          _ms(each.before_ms_per_step), _ms(each.ms_per_step), _ms(each.bound_ms)]
         for name, each in document.cost.items()
     ]  # fmt: skip
-    grid = Grid("dimensions", "Communication that is waited for, before and after", heads, rows,
-                right=frozenset({1, 2, 4, 5, 6}))  # fmt: skip
+    grid = Grid("dimensions", "Communication before and after", heads, rows, right=frozenset({1, 2, 4, 5, 6}))
     layouts = [(solved.before_name, solved.before), ("solved", solved.solution.assignment)]
     return _extras(look_of(solved.cluster, solved.talk, layouts), grid)
 

@@ -113,15 +113,16 @@ def draw_fix(page: Page, cause: Cause, *, first: int = 0) -> None:
     worked."""
     steps = list(enumerate(cause.finding.fix, start=1))[first:]
     shown = steps if page.style.verbose else steps[: STEPS_SHOWN - first]
-    label = "fix"
-    for number, step in shown:
+    for at, (number, step) in enumerate(shown):
         rest = f" ... {len(cause.finding.fix)}" if number == shown[-1][0] < len(cause.finding.fix) else ""
-        page.entry(label, f"{number}{rest}. {step}" if len(cause.finding.fix) > 1 else step, hue="ok")
-        label = ""
-    commands = cause.confirm if page.style.verbose else cause.confirm[:1]
-    for command in commands:
-        page.entry(label, ("check with: ", "dim"), (command, "close"), hue="ok")
-        label = ""
+        words = f"{number}{rest}. {step}" if len(cause.finding.fix) > 1 else step
+        page.entry("" if at else "fix", words, hue="ok")
+    for at, command in enumerate(cause.confirm if page.style.verbose else cause.confirm[:1]):
+        alone = LABEL + len("  check with: ") + len(command) > page.width  # a line of its own can be copied whole
+        parts = ("check with: ", "dim"), ("" if alone else command, "close")
+        page.entry("" if at or shown else "fix", *parts, hue="ok")
+        if alone:
+            page.add("    ", (command, "close"))
 
 
 def draw_evidence(page: Page, cause: Cause, places: Places) -> None:
