@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.evidence.network.test_pair_rates import TEST
+from tests.evidence.network.test_pair_runs import TEST
 from topodiag.api import diagnose
 from topodiag.app.bench import bench
 

@@ -133,14 +133,14 @@ def test_the_latency_of_both_is_the_same_and_the_transfer_k_times_smaller() -> N
 
 
 def test_bytes_of_a_ring_hardly_depend_on_the_ranks() -> None:
-    assert traffic.ring_bytes(1e9, 8) == pytest.approx(1.75e9)
-    assert traffic.ring_bytes(1e9, 1024) == pytest.approx(2e9, rel=1e-3)
-    assert collectives.bytes_per_rank("reduce_scatter", "ring", 8, 1e9) == pytest.approx(traffic.ring_bytes(1e9, 8) / 2)
+    assert collectives.bytes_per_rank("all_reduce", "ring", 8, 1e9) == pytest.approx(1.75e9)
+    assert collectives.bytes_per_rank("all_reduce", "ring", 1024, 1e9) == pytest.approx(2e9, rel=1e-3)
+    assert collectives.bytes_per_rank("reduce_scatter", "ring", 8, 1e9) == pytest.approx(1.75e9 / 2)
     assert collectives.busbw_factor("all_reduce", 8) == pytest.approx(1.75)
 
 
 def test_data_parallel_traffic_of_70b_on_8_gpus() -> None:
-    sent = traffic.ring_bytes(traffic.data(70e9, 2)[0].bytes, 8)
+    sent = collectives.bytes_per_rank("all_reduce", "ring", 8, traffic.data(70e9, 2)[0].bytes)
     assert sent / 1e9 == pytest.approx(245)
     fast, slow = sent / 600e9, sent / 50e9
     assert (f"{fast:.2f}", f"{slow:.1f}") == ("0.41", "4.9")

@@ -26,7 +26,6 @@ from topodiag.lazy import dataclass
 from topodiag.model.case import Case
 from topodiag.model.errors import InputError, TopodiagError
 from topodiag.model.finding import Input
-from topodiag.model.gpu_load import some_wait
 from topodiag.model.layout import LayoutError
 from topodiag.model.provenance import PART, NotObserved
 from topodiag.verdict.contradictions import contradictions, with_ages
@@ -50,8 +49,6 @@ LOGGED = frozenset({
 """Kinds from which jobs are rebuilt."""
 JUDGED = frozenset({*NODE_KINDS, *LOGGED, Kind.NCCL_TESTS})
 """Kinds that can be judged by themselves."""
-LOAD_ALONE = "job on these GPUs"
-"""The name of a job of which there is nothing but the load of its GPUs."""
 JOINED = frozenset({Kind.PODS, Kind.HOSTFILE, Kind.RANKFILE, Kind.RANK_MAP, Kind.CLUSTER, Kind.KUBERNETES, Kind.SIZES})
 """Kinds that say more of what the others show: who is who, what was meant to run where, how nodes are connected."""
 
@@ -132,19 +129,9 @@ def _related(case: Case) -> Case:
     """The case with its hosts, its jobs on their machines, what speaks against what, and when it all happened."""
     identity = with_ages(case, identify(case))
     case = replace(of_the_jobs(case, identity.name), identity=identity, timeline=timeline(case, identity))
-    case = replace(case, jobs=tuple(_on_machines(job, case) for job in case.jobs or _waiting(case)))
+    case = replace(case, jobs=tuple(_on_machines(job, case) for job in case.jobs))
     told = (*identity.conflicts, *contradictions(case))
     return replace(case, identity=replace(identity, conflicts=told)) if told != identity.conflicts else case
-
-
-def _waiting(case: Case) -> tuple[Job, ...]:
-    """The job of which there is nothing but the load of its GPUs, some of which wait in a kernel."""
-    if not some_wait(case.nodes):
-        return ()
-    from topodiag.model.connections import no_connections  # noqa: PLC0415 - numpy
-    from topodiag.model.job import Job  # noqa: PLC0415
-
-    return (Job(LOAD_ALONE, -1, (), (), (), no_connections(), tuple(node.host for node in case.nodes)),)
 
 
 def _nodes(intake: Intake, others: bool) -> Case:

@@ -119,11 +119,6 @@ def bubble(stages: int, micro_batches: int, chunks: int = 1) -> float:
     return (stages - 1) / (chunks * micro_batches + stages - 1) if stages > 1 else 0.0
 
 
-def ring_bytes(size: float, ranks: int) -> float:
-    """Bytes that each rank sends in a ring all-reduce: 2 S (n-1)/n; half of it in reduce-scatter or all-gather."""
-    return 2 * size * (ranks - 1) / ranks if ranks else 0.0
-
-
 def exposed(communication: float, compute: float, overlap: float) -> float:
     """What of the communication remains to be waited for: `overlap` of it (0 to 1) runs beside the compute that can
     hide it, and never more than that compute lasts. Any unit of time."""

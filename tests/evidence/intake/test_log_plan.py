@@ -77,7 +77,7 @@ def test_a_folder_is_searched_by_content_and_the_rest_is_told(tmp_path: Path) ->
         plan = make_plan([str(tmp_path)])
     assert [source.path for source in plan.sources] == [str(tmp_path / "deep" / "noname")]
     assert tuple(each.path for each in plan.flight) == (str(tmp_path / "trace_0"), str(tmp_path / "trace_1.json"))
-    told = "\n".join(plan.notes)
+    told = "\n".join((*plan.notes, *plan.broken))
     for name in ("core.17", "weights.bin", "other.pkl", ".snapshot", "lost", "pipe", "/s"):
         assert name in told
 

@@ -86,11 +86,7 @@ class PlacementsApart(OneStep[Benchmark], BenchCheck[Never]):
                     Severity.WARNING,
                     f"{title(benchmark.run)}: {mine} is {percent(share)} slower than {fastest.name}",
                     observed=f"{in_gbs(gbs)} at {size_text(size)} on {mine}",
-                    expected=f"about {in_gbs(best)}, as on {fastest.name}",
-                    fix=(
-                        "measure the slower nodes in another pairing (topodiag bench plan): what the slow pairs share",
-                        "check uplinks between the racks of the slower nodes; ask the scheduler for one block",
-                    ),
+                    advice=self.advice("placement", best=in_gbs(best), named=fastest.name),
                     cost=Cost(best - gbs, share, "bus bandwidth against the faster placement"),
                     evidence=(benchmark.run.origin, fastest.benchmark.run.origin),
                     confidence=Confidence.MEDIUM,
@@ -110,11 +106,7 @@ class PlacementsApart(OneStep[Benchmark], BenchCheck[Never]):
             f"{counted.node}: all {slow} runs{of} with it are {percent(share)} or more slower"
             f" than the best, and none of {fast} without it",
             observed=f"{in_gbs(min(counted.gbs))} to {in_gbs(gbs)} at {size_text(size)} with {counted.node}",
-            expected=f"about {in_gbs(best)}, as without it",
-            fix=(
-                f"leave {counted.node} out, then look at its NICs, cables and PCIe links: `topodiag scan` there",
-                f"measure {counted.node} alone: all its GPUs in one run say whether it or its uplink is slow",
-            ),
+            advice=self.advice("slow with more nodes", best=in_gbs(best), node=counted.node),
             cost=Cost(best - gbs, share, "bus bandwidth against the runs without it"),
             evidence=(*counted.origins, fastest.run.origin),
             confidence=Confidence.HIGH,

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import fields, replace
 
 from topodiag.checks.shared.job.evidence import OVER_PCI, hcas_by_host, said_by, settings_of
-from topodiag.checks.shared.job.nics_of_others import ports_of
+from topodiag.checks.shared.job.nic_uses import port_names
 from topodiag.checks.shared.topo_evidence import PRICED_BYTES, cost_by_model, ring_gbs, spell_ring
 from topodiag.checks.shared.topo_file import alone
 from topodiag.lazy import dataclass
@@ -266,7 +266,7 @@ def _open_machines(job: Job, world: Communicator, *, across: bool) -> Iterator[s
 def _open_network(job: Job, host: str, node: Node, tree: Element) -> str:
     """What the log and a capture leave open of the way to other hosts, or ""."""
     names = set(nets_of(tree))
-    if names != ports_of(tuple(hcas_by_host(job).get(host, {}).values())):
+    if names != port_names(tuple(hcas_by_host(job).get(host, {}).values())):
         return f"the NICs that NCCL lists on {host} are not those up in its capture"
     if alone(node):  # a topology file has all of it
         return ""

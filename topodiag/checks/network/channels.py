@@ -7,7 +7,6 @@ from math import fsum
 from typing import Any, Never
 
 from topodiag.checks.interface import JobCheck, OneStep
-from topodiag.checks.network.lost_tree import AROUND, EXPECTED, MEANWHILE, NEWER
 from topodiag.checks.shared.job.evidence import (
     OVER_PCI,
     fold,
@@ -23,15 +22,12 @@ from topodiag.checks.shared.job.evidence import (
 from topodiag.checks.shared.job.text import NET, ask_for
 from topodiag.checks.words import hosts_word
 from topodiag.hardware.catalog import pcie_nccl_gbs
-from topodiag.lazy import dataclass, regex
+from topodiag.lazy import dataclass
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Job
 from topodiag.model.nccl_enums import Pattern
-from topodiag.model.nccl_features import Feature
-from topodiag.model.nccl_versions import text_has
 from topodiag.model.nccl_view import Graph, NcclSystem
 from topodiag.model.provenance import Origin
-from topodiag.words.fold import plural
 from topodiag.words.units import in_gbs, spell_gbs
 
 FAR_BELOW = 0.45
@@ -50,8 +46,6 @@ ELSEWHERE = (
 
 NO_BANDWIDTH = 0.1
 """GB/s that NCCL writes when it found no path and took the simple order (src/graph/search.cc)."""
-
-_PATTERN = regex(r"for pattern ([0-9]{1,2})")
 
 LIMITS = (
     "NCCL_MAX_NCHANNELS", "NCCL_MAX_NRINGS", "NCCL_MAX_CTAS", "NCCL_P2P_DISABLE", "NCCL_P2P_LEVEL", "NCCL_IB_HCA",
@@ -77,9 +71,9 @@ class SearchCollapsed(OneStep[Job], JobCheck[Never]):
         three quarters of the bandwidth or less, PCIe where predict has NVLink, PHB or SYS to NICs where it has less, or
         half the channels in a log without graphs. Without captures, a ring search that ends far below what the NVLinks,
         or between nodes the NICs, of the same print allow: few channels, a low bandwidth, a path over PCIe on a node
-        with NVSwitches, or `falling back to simple order`. A tree that NCCL 2.25 to 2.28 do not find between nodes of
-        A100 and older where every NIC is reached over PXN: its one channel bounds the rings too. And a topology file by
-        which the PCIe links of H100 and later are Gen3: a sound search on a wrong machine.
+        with NVSwitches, or `falling back to simple order`. Of a topology file a tree that NCCL 2.25 to 2.28 do not find
+        between nodes of A100 and older where every NIC is reached over PXN: its one channel bounds the rings too. And a
+        topology file by which the PCIe links of H100 and later are Gen3: a sound search on a wrong machine.
 
     Why it matters
         Collectives run at channels x bandwidth. NCCL gives no warning when one odd device makes its search fall back;
@@ -134,7 +128,7 @@ class SearchCollapsed(OneStep[Job], JobCheck[Never]):
         for search in searches if across and not found else ():
             found += judge_narrow(self, job, search.host, search.system, search.ring)
         if simple and not found:
-            found.append(self._simple(job, searches, simple))
+            found.append(self._simple(job, simple))
         coverage = Coverage(judged, len(job.hosts), "nodes")
         if found:
             return self.found(job, fold(found), coverage)
@@ -179,11 +173,7 @@ class SearchCollapsed(OneStep[Job], JobCheck[Never]):
             f" {'have' if 's' in what else 'has'} {in_gbs(bound)}",
             observed=f"nChannels {ring.channels}, bw {ring.bw_intra:g}/{ring.bw_inter:g}, type "
             f"{ring.type_intra}/{ring.type_inter}",
-            expected=f"channels that come near {in_gbs(bound)} together",
-            fix=(
-                "look in the system print for the device unlike its peers: TOP004, NVL001, PCI001, NET003",
-                "compare with the print of a healthy node of the same type",
-            ),
+            advice=self.advice("collapsed search", bound=in_gbs(bound)),
             nodes=(host,),
             ranks=ranks_on(job, [host]),
             cost=Cost(bound - reached, 1 - reached / bound, f"{spell_gbs(reached)} of {in_gbs(bound)}"),
@@ -191,12 +181,7 @@ class SearchCollapsed(OneStep[Job], JobCheck[Never]):
             confidence=Confidence.MEDIUM,
         )
 
-    def _simple(self, job: Job, searches: Sequence[Search], said: Sequence[tuple[str, Origin | None]]) -> Finding:
-        rings = [each.ring for each in searches if each.ring.channels > 0 and each.ring.bw_inter > NO_BANDWIDTH]
-        trees = all((match := _PATTERN.search(text)) is not None and int(match[1]) != Pattern.RING for text, _ in said)
-        bound = [text_has(version, Feature.TREES_BOUND_BY_PXN) for version in job.nccl_versions]
-        if trees and rings and bound and all(bound):
-            return self._lost_tree(job, min(rings, key=lambda ring: ring.channels), said)
+    def _simple(self, job: Job, said: Sequence[tuple[str, Origin | None]]) -> Finding:
         return self.finding(
             Severity.WARNING,
             f"{hosts_word(job.hosts)}: NCCL found no path and fell back to the simple order",
@@ -206,24 +191,6 @@ class SearchCollapsed(OneStep[Job], JobCheck[Never]):
             nodes=job.hosts[:8],
             cost=Cost(text=f"NCCL assumes {in_gbs(NO_BANDWIDTH)} for such a channel"),
             evidence=[where for _, where in said],
-        )
-
-    def _lost_tree(self, job: Job, ring: Graph, said: Sequence[tuple[str, Origin | None]]) -> Finding:
-        gbs = ring.channels * ring.bw_inter
-        return self.finding(
-            Severity.WARNING,
-            f"{hosts_word(job.hosts)}: NCCL {'/'.join(job.nccl_versions)} found {plural(ring.channels, 'ring')} and no"
-            f" tree, and the tree's one stand-in channel bounds the rings too",
-            observed=said[0][0].strip(),
-            expected=EXPECTED,
-            fix=(NEWER, MEANWHILE),
-            nodes=job.hosts[:8],
-            cost=Cost(
-                gbs - ring.bw_inter, 1 - 1 / ring.channels, f"1 of {ring.channels} channels of {in_gbs(ring.bw_inter)}"
-            ),
-            evidence=[where for _, where in said],
-            confidence=Confidence.MEDIUM,
-            settings=AROUND,
         )
 
 
@@ -331,11 +298,7 @@ def judge_narrow(check: JobCheck[Any], job: Job, host: str, system: NcclSystem, 
         f"{host}: {narrow.file} gives NCCL {in_gbs(narrow.told_gbs)} for the GPUs' PCIe links, which are built for"
         f" {narrow.built_gbs:g}",
         observed=f"PCI[{narrow.told_gbs:.1f}] at every GPU; rings of {ring.channels} x {in_gbs(ring.bw_inter)}",
-        expected=f"PCI[{narrow.built_gbs:.1f}], as GPUs with such NVLinks have",
-        fix=(
-            f"`topodiag topo check {narrow.file}` on the node: which link_speed or link_width NCCL does not know",
-            "unset NCCL_TOPO_FILE and compare the lines `Pattern 4`: without the file NCCL looks itself",
-        ),
+        advice=check.advice("narrow file", built_gbs=narrow.built_gbs, file=narrow.file),
         nodes=(host,),
         ranks=ranks_on(job, [host]),
         cost=Cost(reached / (1 - share) - reached, share, f"{in_gbs(reached)} between nodes, as the file has it"),

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from topodiag.checks.network.lost_tree import AROUND, EXPECTED, MEANWHILE, NEWER
 from topodiag.checks.shared.file_check import FileCheck
 from topodiag.checks.shared.topo_evidence import ask, cost_by_model
 from topodiag.lazy import dataclass
 from topodiag.model.finding import Finding, Outcome, Severity
 from topodiag.model.nccl_features import Feature, has
 from topodiag.model.nccl_tree import Element, NcclFile
-from topodiag.model.nccl_versions import KNOWN, spell_versions
+from topodiag.model.nccl_versions import KNOWN, spell_version, spell_versions
 from topodiag.model.node import Node
 from topodiag.model.provenance import Origin
 from topodiag.nccl.prediction import Prediction
 
 _HOPPER = 90
+_BEFORE = spell_version(Feature.TREES_BOUND_BY_PXN.since - 1)
+_AFTER = spell_version(Feature.TREES_BOUND_BY_PXN.until + 1)
+AROUND = (("NCCL_PXN_DISABLE", "1"),)
+NEWER = f"NCCL {_AFTER} or later, or {_BEFORE}"
+MEANWHILE = "until then NCCL_PXN_DISABLE=1: GPUs before Hopper then have a path that a tree may use"
+EXPECTED = f"as many tree channels as rings: NCCL {_BEFORE} and {_AFTER} find them on such nodes"
 
 
 @dataclass(frozen=True, slots=True)

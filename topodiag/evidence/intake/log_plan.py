@@ -65,6 +65,8 @@ class Plan:
     flight: tuple[Source, ...] = ()
     stdin: bool = False
     notes: tuple[str, ...] = ()
+    broken: tuple[str, ...] = ()
+    """What cannot be read as it lies there, whatever it is, with the reason."""
 
     @property
     def size(self) -> int:
@@ -104,11 +106,13 @@ def plan_of(intake: Intake) -> Plan:
     left += [_refused(each) if each.refused else each for each in intake.aside]
     stdin = STDIN in intake.paths
     refused = [InputError(each.path, each.why, hint=each.hint) for each in left if each.refused]
-    skipped = _skipped(each for each in left if not each.refused)
+    broken = tuple(f"{each.path}: {each.why}" for each in left if each.unreadable)
     if not (sources or saved or flight or stdin):
-        raise refused[0] if refused else _no_log(intake, skipped)
-    notes = (*(str(error) for error in refused), *intake.notes, *skipped)
-    return Plan(tuple(sources), tuple(saved), tuple(flight), stdin, notes)
+        raise refused[0] if refused else _no_log(intake, _skipped(each for each in left if not each.refused))
+    left = [each for each in left if not each.unreadable]
+    told = (str(InputError(each.path, each.why, hint=each.hint)) for each in left if each.refused)
+    notes = (*told, *intake.notes, *_skipped(each for each in left if not each.refused))
+    return Plan(tuple(sources), tuple(saved), tuple(flight), stdin, notes, broken)
 
 
 _NO_TEXT = frozenset(

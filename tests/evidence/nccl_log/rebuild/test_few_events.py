@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from topodiag.evidence.nccl_log.fast.scan import extract
 from topodiag.evidence.nccl_log.fast.slow import Slow
 from topodiag.evidence.nccl_log.rebuild.events_order import few
-from topodiag.evidence.nccl_log.tables.packed import pack
 from topodiag.evidence.nccl_log.tables.resolve import merge_facts
 from topodiag.evidence.nccl_log.tables.resolve_rows import first_of_each, shapes_of
 
@@ -77,7 +76,7 @@ def test_where_shards_join_what_is_left_out_is_the_same(cuts: list[int], monkeyp
     facts, base = [], 0
     for low, high in pairwise([0, *cuts, len(whole)]):
         data = b"".join(whole[low:high])
-        facts.append(pack(extract(data, 0, base)))
+        facts.append(extract(data, 0, base))
         base += len(data)
     made = merge_facts([merge_facts(facts[:2]), *facts[2:]])["event"]
     texts = made.column("text").to_pylist()

@@ -5,12 +5,12 @@ Rules that facts.py leaves open, and that all of this room keeps to:
 * A row's context is its thread's: set by each row of `init` and `op` that names a communicator, that row included. Only
   Init START gives a pointer a new `gen`; what it is for a thread is looked up when the thread names the pointer, in the
   process (host, pid), and stays until the thread names one again.
-* Equal rows: equal in thread, ctx, gen and all columns but channels (united), ts, last_ts and last_offset. `ts` is the
-  first line's, `last_ts` the last one's.
+* Equal rows: equal in thread, ctx, gen and all columns but channels (united), ts, last_ts, last_offset and the text of
+  `unread`. `ts` and that text are the first line's, `last_ts` the last one's.
 * `op`: equal in thread, ctx, gen, func, elements, dtype, redop, root and nranks. A (thread, ctx, gen) with more than
-  EXACT_OPS different ones has all its elements rounded down to a power of two and negated (0 stays 0): the minus says
-  that the shard held more, so that merging shards can round the rest. `digest` is always of the exact elements.
-* Rows of one table are ordered by thread, then offset, then as they were met.
+  MOST_EXACT_OPS different ones has all its elements rounded down to a power of two and negated (0 stays 0): the minus
+  says that the shard held more, so that merging shards can round the rest. `digest` is always of the exact elements.
+* Rows of one table are ordered by thread, then offset.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ _WORD_BITS = 64
 _OWNER = ("thread", "ctx", "gen", "~run")
 _OR = {"conn": "channels", "ring": "channels", "tree": "channels"}
 _LAST = {"op": ("last",), "event": ("last_ts",)}
-_FIRST = {"op": ("first",), "event": ("ts",), "unread": ("text",)}
+_FIRST = {"op": ("first",), "event": ("ts",), "init": ("ts",), "unread": ("text",)}
 
 
 def packed(columns: Sequence[Column]) -> list[npt.NDArray[np.uint64]]:
@@ -118,14 +118,16 @@ def _keys(name: str, columns: Mapping[str, Column]) -> list[str]:
 
 
 def grouped(name: str, columns: Columns) -> Columns:
-    """Equal rows of one thread and context as one row, in order of thread and offset."""
+    """Equal rows of one thread and context as one row, operations by rounded sizes where there are many; in order of
+    thread and offset, with the columns of the table."""
     if name == "op":
-        columns = _grouped(name, columns, list(columns))
+        columns = merged(name, columns, list(columns))
         _bucket(columns)
-    return _grouped(name, columns, SCHEMAS[name].names)
+    return merged(name, columns, SCHEMAS[name].names)
 
 
-def _grouped(name: str, columns: Columns, wanted: Sequence[str]) -> Columns:
+def merged(name: str, columns: Columns, wanted: Sequence[str]) -> Columns:
+    """Equal rows of one thread and context as one row, in order of thread and offset, with the wanted columns."""
     size = len(columns["offset"])
     if not size:
         return columns
