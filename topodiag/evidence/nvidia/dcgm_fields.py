@@ -233,6 +233,3 @@ def _weight(sample: _Sample) -> tuple[float, ...]:
     """Errors first, then the load, then how many reasons hold the clock: the moment that says most."""
     fields = ("ECC_DBE_VOL_TOTAL", "GPU_UTIL", "CLOCK_THROTTLE_REASONS")
     return tuple(sample[name].value if name in sample else -1 for name in fields)
-
-
-__all__ = ["DcgmDmon", "DcgmExporter"]

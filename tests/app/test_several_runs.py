@@ -1,0 +1,72 @@
+"""Several benchmarks in one file are several runs, also when one died before its table; `bench` and `diagnose` say the
+same of one file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from topodiag.api import diagnose
+from topodiag.app.bench import BenchOptions, bench
+
+DIED = "n1: Test NCCL failure common.cu:1185 'unhandled system error (run with NCCL_DEBUG=INFO for details) / '\n"
+LIMIT = "slurmstepd: error: *** STEP 12.1 ON n1 CANCELLED AT 2026-04-07T11:53:05 DUE TO TIME LIMIT ***\n"
+COLUMNS = """\
+#
+#                                                              out-of-place                       in-place
+#       size         count      type   redop    root     time   algbw   busbw #wrong     time   algbw   busbw #wrong
+#        (B)    (elements)                               (us)  (GB/s)  (GB/s)            (us)  (GB/s)  (GB/s)
+"""
+
+
+def run(program: str, gbs: float, factor: float, redop: str, root: int = -1, *, end: str = "") -> str:
+    """The output of one program on two hosts of eight GPUs, up to a table whose last row reaches `gbs`, or to `end`."""
+    devices = "".join(
+        f"#  Rank {rank:2} Group  0 Pid {41000 + rank:6} on  n{1 + rank // 8} device {rank % 8:2}"
+        f" [0x{0x19 + 0x11 * (rank % 8):02x}] NVIDIA H100 80GB HBM3\n"
+        for rank in range(16)
+    )
+    head = f"$ mpirun -np 16 {program} -b 8M -e 512M -f 4\n# nThread 1 nGpus 1 minBytes 8388608\n#\n# Using devices\n"
+    if end:
+        return head + devices + end
+    rows = ""
+    for number, share in enumerate((0.55, 0.8, 0.95, 1.0)):
+        size = 8388608 * 4**number
+        block = f"{size * factor / (gbs * share * 1e3):10.1f} {gbs * share / factor:7.2f} {gbs * share:7.2f}      0"
+        rows += f"{size:12}  {size // 4:12}     float  {redop:>6}    {root:4} {block} {block}\n"
+    return f"{head}{devices}{COLUMNS}{rows}# Out of bounds values : 0 OK\n# Avg bus bandwidth    : {gbs}\n#\n"
+
+
+GOOD = run("all_reduce_perf", 360.0, 1.875, "sum")
+BROADCAST = run("broadcast_perf", 355.0, 1.0, "none", 0)
+
+
+@pytest.mark.parametrize(
+    ("text", "verdicts", "state"),
+    [
+        (GOOD + BROADCAST, ["normal", "normal"], "healthy"),
+        (GOOD + run("alltoall_perf", 0, 1, "none", end=DIED) + BROADCAST, ["normal", "unknown", "normal"], "failed"),
+        (GOOD + run("alltoall_perf", 0, 1, "none", end=LIMIT), ["normal", "unknown"], "at_risk"),
+    ],
+    ids=["both good", "one died between two", "the last met its limit"],
+)
+def test_runs_of_one_file_are_told_apart_and_judged_alike(
+    tmp_path: Path, text: str, verdicts: list[str], state: str
+) -> None:
+    path = tmp_path / "runs.txt"
+    path.write_text(text)
+    alone, joined = bench([str(path)]), diagnose(str(path))
+    assert [each.verdict for each in alone.benchmarks] == verdicts
+    assert [each.verdict for each in joined.benchmarks] == verdicts
+    assert joined.verdict is not None
+    assert joined.verdict.state.value == state
+    assert {each.id for each in alone.findings} <= {each.id for each in joined.findings}
+
+
+def test_a_broadcast_at_line_rate_rules_out_what_would_halve_the_rate(tmp_path: Path) -> None:
+    path = tmp_path / "runs.txt"
+    path.write_text(run("all_reduce_perf", 180.0, 1.875, "sum") + BROADCAST)
+    slow = bench([str(path)], options=BenchOptions(system="dgx-h100")).benchmarks[0]
+    assert slow.verdict == "low"
+    assert any("broadcast on the same nodes" in str(each) for each in slow.ruled_out)
