@@ -83,9 +83,6 @@ SLOW = {
     "megatron saved": MEGATRON_SAVED.format(least=612345, most=612399),
     "orbax": "I0102 10:00:00.1 12 async_checkpointer.py:439] Finished blocking save in 311.20 seconds. Continuing"
     " background save @ gs://b/ckpt/1000.\n",
-    "in minutes": "2025-01-02 10:00:00 INFO checkpoint saved to /fsx/run7/step_2000 in 14.2 min\n",
-    "took": "[2025-03-03 01:00:00] save_checkpoint took 481.3s, write bandwidth 0.21 GB/s\n",
-    "by name": "ckpt_save_time_s=402.1 step=4000 ckpt_bytes=112G\n",
     "scores": SCORES.format(score=0.41),
 }
 WELL = {

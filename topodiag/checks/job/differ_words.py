@@ -11,7 +11,7 @@ from topodiag.model.finding import Confidence, Cost, Finding, Severity
 from topodiag.model.job import Job
 
 DIFFERS = "differs"
-"""Kind of such lines; `what` of their details says what differs (evidence/nccl_log/grammar/rank_states.py)."""
+"""Kind of such lines; `what` of their details says what differs (grammar/job_sentences.py, `state_of`)."""
 VERSION, SETTING, GPU = "version", "setting", "gpu"
 _WORDS = {
     GPU: ("ranks share a GPU", "one rank on each GPU", "set the device from the local rank before init, or"

@@ -25,8 +25,8 @@ from topodiag.evidence.marks import LOOKS as INSPECTOR
 from topodiag.evidence.marks import PICKLED, TABLE, cluster_format, is_pods, layout_format, looks_like_flight, unread
 from topodiag.evidence.nccl_log.grammar.spoken import holds_job_lines
 from topodiag.evidence.nccl_log.input.json_lines import looks_wrapped
-from topodiag.evidence.nccl_log.input.streams import CUT_HEADS, JSON_LINES, WRAPPED_LINES, Reading, packer_of, text_of
-from topodiag.evidence.nccl_log.input.wrapped_lines import dress_of, looks_broken, looks_cut
+from topodiag.evidence.nccl_log.input.streams import JSON_LINES, WRAPPED_LINES, Reading, packer_of, text_of
+from topodiag.evidence.nccl_log.input.wrapped_lines import COLOURS, looks_broken
 from topodiag.evidence.registry import as_table, recognise
 from topodiag.evidence.signatures.literals import Finder, finder
 from topodiag.lazy import dataclass, regex
@@ -141,15 +141,12 @@ def looks(head: bytes, tail: bytes = b"", *, name: str = "", quick: bool = False
     if head.startswith(codecs.BOM_UTF8):
         coding.append("utf-8-sig")
         head = head[len(codecs.BOM_UTF8) :]
-    for layer in dress_of(head):
-        coding.append(layer)
-        head, tail = _read_as(layer, head), _read_as(layer, tail)
+    if b"\x1b[" in head:
+        coding.append(COLOURS)
+        head, tail = _read_as(COLOURS, head), _read_as(COLOURS, tail)
     if looks_wrapped(head):
         coding.append(JSON_LINES)
         head = _read_as(JSON_LINES, head)[:HEAD_BYTES] or head
-    if not tail and len(head) < HEAD_BYTES and looks_cut(head):
-        coding.append(CUT_HEADS)
-        head = _read_as(CUT_HEADS, head)
     kinds, sources = text_kinds(head, tail, name=name, quick=quick)
     if Kind.NCCL_LOG in kinds and not tail and len(head) < HEAD_BYTES and looks_broken(head):
         coding.append(WRAPPED_LINES)

@@ -13,8 +13,8 @@ from topodiag.model.finding import Confidence, Cost, Finding, Severity
 from topodiag.model.job import Event, Job
 
 LATE = "late"
-"""Kind of such lines (evidence/nccl_log/grammar/rank_states.py); with `what` it is no rank that is
-late, but all (evidence/nccl_log/grammar/pauses.py)."""
+"""Kind of such lines (grammar/job_sentences.py, `state_of`); with `what` it is no rank that is late,
+but all."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import signal
 from collections.abc import Iterator
 
-from topodiag.evidence.nccl_log.grammar import rank_states
 from topodiag.evidence.nccl_log.grammar.numbers import compiled
 from topodiag.evidence.signatures.engine import Taken, of_job
 from topodiag.evidence.signatures.entry import literals_of
@@ -32,6 +31,21 @@ _BY_LAUNCHER = {"aborted": "crash", "terminated": "cancelled"}
 """A launcher names the process that ended first: nobody's end aborted it, and who terminated it came from outside."""
 
 MET, LAUNCHED = "met", "launched"
+STALLED, LATE, MISMATCH, DIFFERS = "stalled", "late", "mismatch", "differs"
+_RANK = compiled(r"\b[Rr]ank ?(\d{1,7})\b")
+_FRONT = compiled(
+    r"^\s{0,8}(?:(?:\[(?:rank|default)?\d{1,6}\]:?|\([\w.:<>/-]{1,80} pid=\d[^)]{0,60}\)|\d{1,6}:)\s{0,4}){1,3}"
+)
+"""Who prints is not who is spoken of."""
+_SUPPOSED = compiled(
+    r"(?i:\b(?:if|when|whether|unless|until|in case|may|might|could|should|would|can(?!'t)|will|please|ensure|make sure"
+    r"|re-?try\w*|example|e\.g\.|simulat\w*|inject\w*|to (?:find|detect|avoid))\b)|\?\s*$"
+    r"|^\s{0,8}(?:#|//|\*|<!--|-\s|`|\|)|^\s{0,8}[\w.\"'-]{1,60}\s{0,3}[=:]\s{0,3}[\w.\"'/-]{1,60},?\s*$"
+    r"|\bdef |\breturn\b|\bimport\b"
+)
+"""What may come, and questions, advice and code."""
+LEAST_SAVE_S = 120.0
+"""Seconds below which saving a checkpoint is what large models need."""
 _STARTS = {
     "rank": {"world": "expected", "rank": "rank", "at": "address"},
     "node": {"nodes": "expected", "node": "sequence", "each": "count", "at": "address"},
@@ -64,6 +78,28 @@ def stalled_of(text: str, kind: str = "stalled") -> dict[str, str] | None:
         fields = taken.fields
         named = {"ranks": str(fields.get("ranks", "")).replace(" ", ""), "op": str(fields.get("collective", ""))}
         return named | ({"waited_ms": str(fields["count"])} if "count" in fields else {})
+    return None
+
+
+def state_of(text: str) -> tuple[str, dict[str, str]] | None:
+    """What a line says of ranks: calls that differ (`mismatch`), ranks that others wait for (`stalled`), a library of
+    another version (`differs`), a rank that is slower, or a save of a checkpoint that took long (`late`). `told`: the
+    line is a verdict of its writer. None for all other lines."""
+    for taken in of_job(text):
+        kind, _, what = taken.entry.says.partition(".")
+        ranks = {"ranks": str(taken.fields["rank"])} if "rank" in taken.fields else {}
+        if kind == MISMATCH:
+            spoken_of = ",".join(dict.fromkeys(_RANK.findall(_FRONT.sub("", text))))
+            return kind, {"told": "1"} | (ranks or ({"ranks": spoken_of} if spoken_of else {}))
+        if kind == "behind":
+            return STALLED, {"told": "1"} | ranks
+        if kind == DIFFERS:
+            return kind, {"what": what} if "WARN" in text else {"what": what, "ends": "1"}
+        if kind == LATE and not what:
+            return kind, ranks
+        if kind == LATE:
+            seconds = float(taken.fields.get("seconds", float(taken.fields.get("count", 0)) / 1e3))
+            return (kind, {"what": what, "seconds": f"{seconds:.1f}"}) if seconds >= LEAST_SAVE_S else None
     return None
 
 
@@ -104,7 +140,7 @@ def refused_of(text: str) -> dict[str, str]:
         why = _ERRNO.search(text)
         if what == "qp":
             return {"refused": why[1] if why is not None else "refused"}
-        if rank_states.is_said(text):
+        if _SUPPOSED.search(text) is None:
             return {"refused": why[1] if why is not None else "Invalid argument", "fault": "gid"}
     return {}
 
@@ -166,9 +202,11 @@ def _number_of(taken: Taken) -> int:
 
 __all__ = [
     "CONTAINED",
+    "DIFFERS",
     "FAMILIES",
     "LAUNCHED",
     "MET",
+    "MISMATCH",
     "WORDS",
     "end_of",
     "fault_of",
@@ -182,5 +220,6 @@ __all__ = [
     "refused_of",
     "said_in",
     "stalled_of",
+    "state_of",
     "tasks_of",
 ]

@@ -283,7 +283,7 @@ _MATRIX = compiled(
 )
 # NCCL's last warning, which torch prints below `Last error:` without a head of its own (ncclGetLastError).
 LAST_ERROR = compiled(
-    r"^\s{0,80}(?:(?:\[[^\]\s]{1,40}\]|\([\w.:<>/-]{1,80} pid=\d[^)]{0,80}\)):?\s{0,4}){0,3}"
+    r"^\s{0,80}(?:(?:\[[^\]\s]{1,40}\]|\([\w.:<>/-]{1,80} pid=\d[^)]{0,80}\)|\d{1,6}(?=:)):?\s{0,4}){0,3}"
     r"(Duplicate GPU detected : rank \d.{0,300}|Mismatched NCCL version detected : .{1,300}"
     r"|(?:ncclS|s)ocket[A-Z]\w{1,40}: .{1,900}|Net : Connect to \S{1,100} failed.{0,300}"
     r"|NET/OFI Unable to insert remote address .{1,300}"

@@ -5,16 +5,7 @@ shows it: what goes on below stands under lines that had no room for one more wo
 record only where the record is not understood without it and is understood with it, or where torch's watchdog has not
 come to the end of its sentence. Line numbers stay those of the file: a piece that moved leaves an empty line behind.
 
-Excerpts whose lines were cut so far that the word NCCL went with the head: `cut -c`, a column of a table, a chat.
-
-    INFO NET/IB : No device found.
-    NET/IB : GPU Direct RDMA Disabled for HCA 0 'mlx5_0'
-    Channel 00/0 : 0[0] -> 8[0] [send] via NET/IB/0
-
-Only short texts are mended, and only those in which NCCL's word stands nowhere: the lines that nobody else prints get
-it back. Lines keep their numbers.
-
-What programs and people put round the lines of a text without a word of their own: colours, and the `> ` of mail.
+The colours of a text come off as well, wherever its blocks end.
 """
 
 from __future__ import annotations
@@ -27,55 +18,14 @@ from topodiag.evidence.nccl_log.grammar.prefix import clean, records
 from topodiag.lazy import regex
 from topodiag.words.colours import without_colours
 
-_MESSAGE = (
-    rb"(?:NET/(?:IB|Socket|OFI|Plugin|UCX)\s{0,2}: (?!Got completion)|NET/OFI [A-Z]"
-    rb"|Channel \d{1,4}(?:/\d{1,4})? : \d{1,7}(?:\[| {1,4}\d)"
-    rb"|Using network [A-Z]|Bootstrap\s{0,2}: Using |Connected all (?:rings|trees)|Trees \[0\] "
-    rb"|GPU Direct RDMA (?:Dis|En)abled|comm 0x[0-9a-f]{4,16} rank \d)"
-)
-"""What no program but NCCL prints. Its completion errors are read without its word anyway (grammar/job_lines.py)."""
-_CUT = regex(
-    rb"^[ \t>|]{0,20}(?:(?:N?C?C?L )?(?:\[\d{1,4}\] )?(?:N?C?C?L )?(INFO|WARN) |(?:\d{1,9} )?\[\d{1,4}\] )?(?="
-    + _MESSAGE
-    + rb")",
-    re.MULTILINE,
-)
-_LEVEL = regex(rb"NCCL (?:INFO|WARN|ATTN|TRACE|CALL|ABORT)")
-
-
-def looks_cut(text: bytes) -> bool:
-    """Whether lines of NCCL stand in a short text without its word. `text` is all of it."""
-    return _LEVEL.search(text) is None and _CUT.search(text) is not None
-
-
-def with_heads(blocks: Iterator[bytes]) -> Iterator[bytes]:
-    """The text with NCCL's word before its lines. It is short: `looks_cut` is asked of short texts only."""
-    yield _CUT.sub(lambda found: b"NCCL " + (found[1] or b"INFO") + b" ", b"".join(blocks))
-
-
-COLOURS, QUOTED = "colours", "quoted"
+COLOURS = "colours"
 _BEGUN = regex(rb"\x1b(?:\[[0-9;?]{0,20})?\Z")
 """A sequence that a block may end in the middle of."""
-_MARK = regex(rb"^>[ \t]?", re.M)
 MOST_CARRIED = 64
 
 
-def dress_of(head: bytes) -> Iterator[str]:
-    """The layers that the first bytes of a text show, from outside in."""
-    if b"\x1b[" in head:
-        yield COLOURS
-        head = without_colours(head)
-    lines = [line for line in head.splitlines() if line.strip()]
-    if len(lines) > 1 and all(line.startswith(b">") for line in lines[:-1]):  # the last one may be cut
-        yield QUOTED
-
-
-def undressed(blocks: Iterator[bytes], layer: str) -> Iterator[bytes]:
-    """The text without a layer. Lines stay lines, and the same whatever blocks it comes in."""
-    return _without_colours(blocks) if layer == COLOURS else _without_marks(blocks)
-
-
-def _without_colours(blocks: Iterator[bytes]) -> Iterator[bytes]:
+def uncoloured(blocks: Iterator[bytes]) -> Iterator[bytes]:
+    """The text without colours. Lines stay lines, and the same whatever blocks it comes in."""
     rest = b""
     for block in blocks:
         text = rest + block
@@ -84,16 +34,6 @@ def _without_colours(blocks: Iterator[bytes]) -> Iterator[bytes]:
         yield without_colours(text[: len(text) - len(rest)])
     if rest:
         yield rest
-
-
-def _without_marks(blocks: Iterator[bytes]) -> Iterator[bytes]:
-    rest = b""
-    for block in blocks:
-        whole, end, rest = (rest + block).rpartition(b"\n")
-        if len(rest) > MOST_CARRIED and not end:  # a line without an end does not fill the memory
-            whole, rest = rest[:-MOST_CARRIED], rest[-MOST_CARRIED:]
-        yield _MARK.sub(b"", whole) + end
-    yield _MARK.sub(b"", rest)
 
 
 MOST_PIECES = 4

@@ -26,10 +26,6 @@ ABORTED = "InternalError: Collective ops is aborted by: Shape mismatch in the co
         "MPIR_Allreduce_intra(844)....: message sizes do not match across processes in the collective routine:"
         " Received 64 but expected 32",
         "An unexpected peer shows up in the launch group with a different launch id than the current group leader.",
-        "AssertionError: ranks disagree on number of microbatches: rank 0 has 8, rank 3 has 7",
-        "ValueError: all tensors must have the same shape across ranks: got [4] and [8]",
-        "collective mismatch at 25: rank 0 called allreduce, rank 1 called all_gather",
-        "rank 4 is waiting in reduce_scatter and rank 5 is waiting in all-reduce",
     ],
 )
 def test_calls_that_differ_by_rank_are_told(tmp_path: Path, text: str) -> None:
@@ -53,11 +49,41 @@ def test_ranks_that_others_wait_for_are_told(tmp_path: Path, text: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "rank 0 called allreduce, rank 1 called all_reduce",
-        "DEBUG rank 0 is in allgather, rank 1 is in allreduce",
-        "if rank 0 called allreduce and rank 1 called allgather the job hangs",
-        "all tensors must have the same shape across ranks",
-        "padding: ranks disagree on number of tokens, padded to 4096",
+        "horovod.runner.common.util.timeout.TimeoutException: Timed out waiting for tasks to start. Please check"
+        " connectivity between servers. You may need to increase the --start-timeout parameter.",
+        "n1: PMIX ERROR: TIMEOUT in file client/pmix_client_fence.c at line 411",
+        "slurmstepd: error:  mpi/pmix_v4: pmixp_coll_ring_reset_if_to: n2 [1]: pmixp_coll_ring.c:738: collective"
+        " timeout seq=0",
+    ],
+)
+def test_a_start_that_waited_in_vain_is_told(tmp_path: Path, text: str) -> None:
+    assert first_of(tmp_path, text + "\n")["id"] == "JOB001"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "ray.exceptions.RayError: Cannot provide a placement group of placement_group_specs=[{'GPU': 1.0}] within 1800"
+        " seconds. See `ray status` to make sure the cluster has enough resources.",
+        "TimeoutError: Placement group creation timed out. Make sure your cluster has enough resources",
+    ],
+)
+def test_a_placement_group_that_ray_cannot_make_has_no_room(text: str) -> None:
+    assert (said_of(text) or ("", {}))[1].get("how") == "no room"
+    assert said_of("INFO that placement group creation timed out is met by another trial") is None
+    assert said_of("INFO No current placement group found. Creating a new placement group.") is None
+
+
+def test_a_library_of_another_version_ends_a_job_unless_its_line_warns() -> None:
+    warned = "UCX  WARN  UCP version is incompatible, required: 1.17, actual: 1.12 (release 1 /usr/lib/libucp.so.0)"
+    ended = "NVSHMEM device library version does not match with NVSHMEM host library version"
+    assert said_of(warned) == ("differs", {"what": "version"})
+    assert said_of(ended) == ("differs", {"what": "version", "ends": "1"})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
         "Forward order is validated in the first iteration",
         "Device /job:worker/replica:0/task:1/device:GPU:0 is joining group with size 2",
         "rank 5 successfully reached monitoredBarrier",
