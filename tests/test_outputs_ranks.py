@@ -48,7 +48,6 @@ ELSEWHERE = {
     "ddp": ("RuntimeError: DDP expects same model across all ranks, but Rank 2 has 163 params, while rank 0 has"
             " inconsistent 160 params.\n", "JOB006"),
     "zero": ("RuntimeError: disagreement between rank0 and rank3: rank0: [1024], rank3: [1000]\n", "JOB006"),
-    "compared": ("Rank r2 input wait was 199.7ms vs median rank r0 at 10.4ms.\n", "JOB008"),
     "rendezvous": ("F0302 rendezvous.cc:54] Termination timeout for `all-reduce` of 40 seconds exceeded. Exiting to"
                    " ensure a consistent program state. Expected 8 threads to join the rendezvous, but only 6 of them"
                    " arrived on time.\n", "JOB006"),

@@ -135,7 +135,7 @@ def ingest(
         tuple(_unread(whole, files)),
         tuple(dict.fromkeys(notes)),
         plan.flight,
-        tuple(dict.fromkeys(damaged)),
+        tuple(dict.fromkeys((*plan.broken, *damaged))),
     )
 
 

@@ -61,7 +61,7 @@ class Given:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A line that is known and kept as it is: `kind` is one of those in evidence/nccl_log/grammar/kinds.py."""
+    """A line that is known and kept as it is: `kind` is one of evidence/nccl_log/grammar.KINDS."""
 
     kind: str
     text: str

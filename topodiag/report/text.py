@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
+from functools import cache
 
 from rich.cells import cell_len, chop_cells
 from rich.text import Text
@@ -65,7 +67,7 @@ class Page:
         self.answers: list[Answer] = []
 
     def clean(self, text: object, limit: int = MAX_CHARS) -> str:
-        return clean(text, ascii_only=self.style.ascii, limit=limit)
+        return clean(self.style.names(str(text)), ascii_only=self.style.ascii, limit=limit)
 
     def text(self, *parts: Part) -> Text:
         """One Text of strings, (string, hue) pairs and Texts made by this page."""
@@ -175,12 +177,12 @@ class Page:
         return short
 
     def cut_words(self, text: Text, width: int) -> Text:
-        """`cut` at the end of a word, unless one word has most of the line."""
+        """`cut` at the end of a word, unless one word has most of the line, and never inside a command."""
         if text.cell_len <= width:
             return text
         mark = self.clean(" …")
         whole = self._wrap(text, max(width - len(mark), 8))[0]
-        return self.text(whole, mark) if 2 * whole.cell_len > width else self.cut(text, width)
+        return self.text(whole, mark) if 2 * whole.cell_len > width or "`" in text.plain else self.cut(text, width)
 
     def fitting(self, place: str, taken: int) -> str:
         """A place (`file:line`) that fits on one line beside `taken` columns: of a long path the end is shown."""
@@ -194,8 +196,11 @@ class Page:
         return made
 
 
-_WORD = regex(r"\s*\S+(?: (?:%|[KMGT]i?[Bb](?:/s)?(?!\w)|[mu]?s(?!\w))\S*)?\s*")
-"""A word with the unit that follows it: a number and its unit stay on one line."""
+@cache
+def _word(width: int) -> re.Pattern[str]:
+    """A word with the unit that follows it, or a command in back quotes that fits on a line: each stays on one line."""
+    command = rf"[^\s`]{{0,2}}`[^`]{{1,{max(width - 6, 1)}}}`\S{{0,2}}(?!\S)"
+    return regex(rf"\s*(?:{command}|\S+)(?: (?:%|[KMGT]i?[Bb](?:/s)?(?!\w)|[mu]?s(?!\w))\S*)?\s*")
 
 
 def _breaks(text: str, width: int) -> list[int]:
@@ -205,7 +210,7 @@ def _breaks(text: str, width: int) -> list[int]:
     """
     breaks: list[int] = []
     taken = 0
-    for word in _WORD.finditer(text):
+    for word in _word(width).finditer(text):
         bare = cell_len(word[0].rstrip())
         if taken + bare <= width:
             taken += cell_len(word[0])

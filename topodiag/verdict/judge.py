@@ -274,7 +274,7 @@ def _jobs(causes: Sequence[Cause], result: Result, scene: Scene) -> list[JobStat
     for benchmark in result.benchmarks:
         own = states.of_run(benchmark)
         places = tuple(at for at, cause in enumerate(causes) if _explains_run(cause, benchmark, scene))
-        spelt = scene.dialect().say("nccl-tests")
+        spelt = scene.dialect().say(benchmark.run.program)
         name = f"{benchmark.run.placement or benchmark.run.collective or 'run'} ({spelt})"
         made.append(JobState(name, own, loss_words([benchmark]), places))
     return made

@@ -30,10 +30,6 @@ gpu-001        1      gpu*        idle 192    2:48:2 206300        0      1     
 gpu-002        1      gpu*     drained 192    2:48:2 206300        0      1     h100 NHC: check_hw_ib:  N
 gpu-003        1      gpu*       down* 192    2:48:2 206300        0      1     h100 Not responding
 """
-CONTROLLER = (
-    "[2024-05-23T12:49:52.001] error: Setting node n1 state to INVAL with reason:gres/gpu count reported lower than"
-    " configured (3 < 4)\n"
-)
 
 
 def read(text: str) -> list[tuple[str, str]]:
@@ -51,10 +47,8 @@ def read(text: str) -> list[tuple[str, str]]:
         ),
         (SINFO, [("gpu-[012,017]", "NHC: check_hw_ib:  N"), ("gpu-003", "Kill task failed")]),
         (LONG, [("gpu-002", "NHC: check_hw_ib:  N"), ("gpu-003", "Not responding")]),
-        (CONTROLLER, [("n1", "gres/gpu count reported lower than configured (3 < 4)")]),
-        (LOW, [("", "gres/gpu count reported lower than configured (7 < 8)")]),
     ],
-    ids=["scontrol", "sinfo -R", "sinfo -N -l", "slurmctld", "grep Reason"],
+    ids=["scontrol", "sinfo -R", "sinfo -N -l"],
 )
 def test_a_node_out_of_service_has_its_reason(text: str, told: list[tuple[str, str]]) -> None:
     assert read(text) == told

@@ -1,4 +1,4 @@
-"""Why Slurm holds nodes out of service: `scontrol show node`, `sinfo`, `sinfo -R`, `sinfo -N -l`, lines of slurmctld,
+"""Why Slurm holds nodes out of service: `scontrol show node`, `sinfo`, `sinfo -R`, `sinfo -N -l`,
 nodes as JSON (`scontrol show node --json`, slurmrestd's `/nodes`).
 
     NodeName=gpu-017 Arch=x86_64 CoresPerSocket=48
@@ -71,14 +71,8 @@ _LONG_HEADER = regex(
 )
 """`sinfo -N -l`, `sinfo` without reasons, and columns of one's own whose last one is the reason or the list. A state
 with a star is that of nodes which do not answer."""
-_CONTROLLER = regex(
-    r"\b(?:[Ss]etting )?node (\S{1,64}) state (?:set )?to \w{2,20} with reason:? ?(.{1,300})$"
-    r"|\bupdate_node: node (\S{1,64}) reason set to: (.{1,300})$"
-    r"|\b()Nodes? (\S{1,255} not responding, setting DOWN)\s*$"
-)
 _SHOWN = regex(r"^\s{0,8}NodeName=\S{1,255}\s[^\n]{0,400}\n(?:[^\n]{0,400}\n){0,12}?[^\n]{0,400}\bState=", re.MULTILINE)
 _ONE_LINE = regex(r"^\s{0,8}NodeName=\S{1,255} .{0,2000}\bState=", re.MULTILINE)
-_ALONE = regex(r"^\s{0,8}Reason=\S.{2,400}\[[\w.-]{1,64}@\d{4}-\d\d-\d\dT[\d:]{8}\]\s*$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,10 +97,7 @@ class SlurmNodes(Source[Held]):
     def recognises(self, head: str) -> bool:
         if _is_json(head):
             return True
-        patterns = (_HEADER, _LONG_HEADER, _ALONE, _SHOWN, _ONE_LINE)
-        if any(pattern.search(head) for pattern in patterns):
-            return True
-        return "reason" in head.lower() and any(_CONTROLLER.search(line[:MAX_LINE]) for line in head.split("\n"))
+        return any(pattern.search(head) for pattern in (_HEADER, _LONG_HEADER, _SHOWN, _ONE_LINE))
 
     def parse(self, blob: Blob) -> Parsed[Held]:
         parsed: Parsed[Held] = Parsed()
@@ -154,9 +145,6 @@ def _held(blob: Blob) -> Iterator[Held]:
             state = found[1]
         if (found := _REASON.search(line)) and (not state or _OUT.search(state)):
             yield Held(name, found[1].strip(), number, line)
-        elif found := _CONTROLLER.search(line):
-            nodes, reason = found[1] or found[3] or "", found[2] or found[4] or found[6] or ""
-            yield Held(nodes, reason.strip(), number, line)
         elif _HEADER.match(line):
             table, columns = _ROW, []
         elif _LONG_HEADER.match(line):

@@ -74,13 +74,6 @@ def test_a_placement_group_that_ray_cannot_make_has_no_room(text: str) -> None:
     assert said_of("INFO No current placement group found. Creating a new placement group.") is None
 
 
-def test_a_library_of_another_version_ends_a_job_unless_its_line_warns() -> None:
-    warned = "UCX  WARN  UCP version is incompatible, required: 1.17, actual: 1.12 (release 1 /usr/lib/libucp.so.0)"
-    ended = "NVSHMEM device library version does not match with NVSHMEM host library version"
-    assert said_of(warned) == ("differs", {"what": "version"})
-    assert said_of(ended) == ("differs", {"what": "version", "ends": "1"})
-
-
 @pytest.mark.parametrize(
     "text",
     [

@@ -6,10 +6,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Never
 
 from topodiag.checks.interface import JobCheck, OneStep
-from topodiag.checks.job.end.went_on import went_on
 from topodiag.checks.job.hang.ras import by_ras_in_init
-from topodiag.checks.job.launches import of_one_rank_twice
 from topodiag.checks.job.wrong_numbers import wrong_numbers
+from topodiag.checks.shared.job.excerpts import went_on
 from topodiag.checks.shared.job.missing_ranks import absent_at_meeting
 from topodiag.checks.shared.job.text import ask_for, failed
 from topodiag.checks.words import hosts_word, quoted, rank_word
@@ -115,8 +114,9 @@ class InitNotFinished(OneStep[Job], JobCheck[Never]):
         py-spy dump --pid PID                          a waiting rank stands in ncclCommInitRank
 
     How to fix
-        Look at the last line of the ranks named: bootstrap (interface, firewall), topology, or connections
-        (network). Then at the launcher's log of ranks that are missing altogether.
+        Where few ranks are named, look at their last line: bootstrap (interface, firewall), topology, or connections
+        (network). Where most are, try a port between their nodes. Then look at the launcher's log of ranks that are
+        missing altogether.
 
     References
         NCCL src/init.cc (ncclCommInitRankFunc: Init START and COMPLETE, since v2.18; COMPLETE only before),
@@ -147,7 +147,7 @@ class InitNotFinished(OneStep[Job], JobCheck[Never]):
         missing = self._missing(job, stuck_world) if job.world_size > 0 and job.ranks else None
         if missing is not None and not (stuck_world and found and missing.severity is Severity.INFO):
             found.append(missing)
-        found += [*judge_alone(self, job, peers), *absent_at_meeting(self, job), *of_one_rank_twice(self, job)]
+        found += [*judge_alone(self, job, peers), *absent_at_meeting(self, job)]
         found += numbers
         if not found and not judged:
             found += [*by_ras_in_init(self, job)]
@@ -163,19 +163,14 @@ class InitNotFinished(OneStep[Job], JobCheck[Never]):
         ranks = sorted(int(communicator.ranks[at]) for at in open_at if communicator.ranks[at] >= 0)
         hosts = list(dict.fromkeys(by_rank[rank].host for rank in ranks if rank in by_rank))
         init = _init_of(job, communicator, open_at, hosts)
-        look_at = f"{init.who}, which left no line" if init.absent else _look_at(job, ranks)
+        first = f"look first at {init.who}, which left no line" if init.absent else _first(job, communicator, ranks)
         silent = _silent(job, communicator) if init.severity is not Severity.INFO else []
         places = [f"{rank_word(ranks)} on {hosts_word(hosts)}"] if ranks else []
         return self.finding(
             init.severity,
             f"{len(open_at)} of {plural(communicator.nranks, 'rank')} of {communicator.label}{init.words}",
             observed="; ".join([*places, f"stopped after: {_phase(job, communicator, hosts)}"]),
-            expected=f"Init COMPLETE from all {communicator.nranks} ranks",
-            fix=(
-                f"look first at {look_at}",
-                "bootstrap: one interface that all nodes share (NCCL_SOCKET_IFNAME), no firewall between its ports",
-                "the log may end before init did: compare with the time of its last line",
-            ),
+            advice=self.advice("init not finished", nranks=communicator.nranks, first=first),
             nodes=[host] if silent and (host := silent_host(job)) else hosts,
             ranks=silent or ranks,
             cost=Cost(text="the first collective waits" if init.done else "all ranks of the communicator wait"),
@@ -303,9 +298,16 @@ def _who(job: Job, communicator: Communicator, absent: int) -> str:
     return f"{rank_word(silent)}{on}" if silent else plural(absent, "other rank")
 
 
-def _look_at(job: Job, ranks: Sequence[int]) -> str:
+def _first(job: Job, communicator: Communicator, ranks: Sequence[int]) -> str:
+    """What to do first: where most ranks wait, none of them is more telling than another, and the way between them is
+    tried."""
     own = sorted({event.rank for event in job.events if event.rank in set(ranks) and not event.secondary})
-    return f"{rank_word(own)}, which printed an error" if own else "the ranks named"
+    if own or 2 * len(ranks) <= communicator.nranks:
+        return f"look first at {rank_word(own or ranks)}" + (", which printed an error" if own else "")
+    if len(job.hosts) > 1:
+        one, other = job.hosts[0], job.hosts[-1]
+        return f"try a port between two of the nodes: `nc -l 29999` on {one}, then `nc -vz {one} 29999` on {other}"
+    return "`py-spy dump --pid PID` of each rank: the others wait for the one that is not in ncclCommInitRank"
 
 
 # For JOB001: processes that each came up as the only rank of their job.
@@ -324,14 +326,8 @@ def judge_alone(check: JobCheck[Any], job: Job, peers: Sequence[Job]) -> Iterato
         if others
         else f"a communicator of one rank on {hosts_word(hosts) or 'a node'}: it talks to nobody",
         observed="Channel 00 : 0" if job.world is None or job.world.inferred else "nranks 1",
-        expected="one communicator of all processes that were started",
-        fix=(
-            "print rank and world size in each process: the launcher's variables (RANK, WORLD_SIZE, SLURM_*, OMPI_*) do"
-            " not reach them, or nobody reads them",
-            "nccl-tests without MPI=1 know no other process: build them with MPI, or use -g",
-        ),
+        advice=check.advice("only rank of a job"),
         nodes=hosts,
-        cost=Cost(text="nothing is communicated: each process works by itself"),
         evidence=[each.world.origin for each in (job, *others) if each.world is not None],
         confidence=Confidence.MEDIUM if others else Confidence.LOW,
     )

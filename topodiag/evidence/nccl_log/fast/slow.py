@@ -23,8 +23,8 @@ from topodiag.evidence.nccl_log.grammar.grammar import Rows, parse
 from topodiag.evidence.nccl_log.grammar.numbers import compiled
 from topodiag.evidence.nccl_log.grammar.prefix import Record, application, clean, records, torch_version
 from topodiag.evidence.nccl_log.grammar.stated import stated_of
-from topodiag.evidence.nccl_log.rebuild.events_order import MOST_EVENTS, first_of_each
 from topodiag.evidence.nccl_log.tables.facts import SCHEMAS
+from topodiag.evidence.nccl_log.tables.resolve_rows import MOST_EVENTS, first_of_each, shapes_of
 from topodiag.lazy import dataclass
 
 MASK = (1 << 64) - 1
@@ -142,8 +142,8 @@ class Slow:
     def _drop(self) -> None:
         """Leave out what is left out of the events of the whole."""
         every = list(self._events.items())
-        said = [(each["level"], each["text"]) for _, each in every]
-        self._events = dict(every[at] for at in first_of_each(said, MOST_EVENTS, 1))
+        shapes = shapes_of((each["level"], each["text"]) for _, each in every)
+        self._events = dict(every[at] for at in first_of_each(shapes, MOST_EVENTS, 1).tolist())
 
     def events(self) -> list[dict[str, Any]]:
         """The events by thread and offset."""

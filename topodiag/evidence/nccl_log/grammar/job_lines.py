@@ -92,7 +92,7 @@ def _end_of(text: str) -> tuple[str, dict[str, str]] | None:
     if end is None or end[1].get("how") != "exception":
         return end
     state = job_sentences.state_of(text)
-    return state if state is not None and state[0] in (job_sentences.MISMATCH, job_sentences.DIFFERS) else end
+    return state if state is not None and state[0] == job_sentences.MISMATCH else end
 
 
 def _before_all(text: str) -> tuple[str, dict[str, str]] | None:

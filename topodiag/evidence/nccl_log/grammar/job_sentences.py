@@ -31,7 +31,7 @@ _BY_LAUNCHER = {"aborted": "crash", "terminated": "cancelled"}
 """A launcher names the process that ended first: nobody's end aborted it, and who terminated it came from outside."""
 
 MET, LAUNCHED = "met", "launched"
-STALLED, LATE, MISMATCH, DIFFERS = "stalled", "late", "mismatch", "differs"
+STALLED, MISMATCH = "stalled", "mismatch"
 _RANK = compiled(r"\b[Rr]ank ?(\d{1,7})\b")
 _FRONT = compiled(
     r"^\s{0,8}(?:(?:\[(?:rank|default)?\d{1,6}\]:?|\([\w.:<>/-]{1,80} pid=\d[^)]{0,60}\)|\d{1,6}:)\s{0,4}){1,3}"
@@ -44,8 +44,6 @@ _SUPPOSED = compiled(
     r"|\bdef |\breturn\b|\bimport\b"
 )
 """What may come, and questions, advice and code."""
-LEAST_SAVE_S = 120.0
-"""Seconds below which saving a checkpoint is what large models need."""
 _STARTS = {
     "rank": {"world": "expected", "rank": "rank", "at": "address"},
     "node": {"nodes": "expected", "node": "sequence", "each": "count", "at": "address"},
@@ -82,24 +80,16 @@ def stalled_of(text: str, kind: str = "stalled") -> dict[str, str] | None:
 
 
 def state_of(text: str) -> tuple[str, dict[str, str]] | None:
-    """What a line says of ranks: calls that differ (`mismatch`), ranks that others wait for (`stalled`), a library of
-    another version (`differs`), a rank that is slower, or a save of a checkpoint that took long (`late`). `told`: the
-    line is a verdict of its writer. None for all other lines."""
+    """What a line says of ranks as a verdict of its writer (`told`): calls that differ (`mismatch`), or ranks that
+    others wait for (`stalled`). None for all other lines."""
     for taken in of_job(text):
-        kind, _, what = taken.entry.says.partition(".")
-        ranks = {"ranks": str(taken.fields["rank"])} if "rank" in taken.fields else {}
-        if kind == MISMATCH:
-            spoken_of = ",".join(dict.fromkeys(_RANK.findall(_FRONT.sub("", text))))
-            return kind, {"told": "1"} | (ranks or ({"ranks": spoken_of} if spoken_of else {}))
-        if kind == "behind":
-            return STALLED, {"told": "1"} | ranks
-        if kind == DIFFERS:
-            return kind, {"what": what} if "WARN" in text else {"what": what, "ends": "1"}
-        if kind == LATE and not what:
-            return kind, ranks
-        if kind == LATE:
-            seconds = float(taken.fields.get("seconds", float(taken.fields.get("count", 0)) / 1e3))
-            return (kind, {"what": what, "seconds": f"{seconds:.1f}"}) if seconds >= LEAST_SAVE_S else None
+        ranks = [str(taken.fields["rank"])] if "rank" in taken.fields else []
+        if taken.entry.says == MISMATCH:
+            ranks = ranks or list(dict.fromkeys(_RANK.findall(_FRONT.sub("", text))))
+        elif taken.entry.says != "behind":
+            continue
+        kind = MISMATCH if taken.entry.says == MISMATCH else STALLED
+        return kind, {"told": "1"} | ({"ranks": ",".join(ranks)} if ranks else {})
     return None
 
 
@@ -198,28 +188,3 @@ def _number_of(taken: Taken) -> int:
     fields = taken.fields
     number = fields.get("code", fields.get("sequence"))
     return int(number) if number is not None else int(signal.Signals[str(fields["name"])])
-
-
-__all__ = [
-    "CONTAINED",
-    "DIFFERS",
-    "FAMILIES",
-    "LAUNCHED",
-    "MET",
-    "MISMATCH",
-    "WORDS",
-    "end_of",
-    "fault_of",
-    "first",
-    "how_of_code",
-    "is_interrupt",
-    "is_note",
-    "job_end_of",
-    "launch_of",
-    "met_of",
-    "refused_of",
-    "said_in",
-    "stalled_of",
-    "state_of",
-    "tasks_of",
-]

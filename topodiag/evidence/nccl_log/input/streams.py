@@ -78,9 +78,9 @@ def text_of(stream: BinaryIO, coding: tuple[str, ...], reading: Reading) -> Iter
         elif layer.startswith("utf-"):
             blocks = _decode(blocks, layer)
         else:
-            from topodiag.evidence.nccl_log.input.wrapped_lines import uncoloured  # noqa: PLC0415 - see above
+            from topodiag.evidence.nccl_log.input.wrapped_lines import undressed  # noqa: PLC0415 - see above
 
-            blocks = uncoloured(blocks)
+            blocks = undressed(blocks, layer)
     return blocks
 
 
