@@ -59,6 +59,3 @@ def _settings(blob: Blob) -> list[Given]:
 
 def _beside(job: Job, agreed: Mapping[str, Given]) -> Job:
     return replace(job, processes=tuple(replace(p, settings={**agreed, **p.settings}) for p in job.processes))
-
-
-__all__ = ["with_scripts"]

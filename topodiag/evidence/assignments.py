@@ -115,6 +115,3 @@ def stated_in(line: str, above: str = "") -> tuple[Scope, str, list[tuple[str, s
         scope = Scope.DUMP
     settings = list(assigned(line, above)) if scope is not None else []
     return (scope, program, settings) if scope is not None and (program or settings) else None
-
-
-__all__ = ["Scope", "assigned", "commanded_in", "stated_in"]

@@ -35,6 +35,3 @@ def possible(text: bytes) -> frozenset[str]:
     for _, number in _finder().hits(text):
         found |= _kinds_of()[number]
     return frozenset(found)
-
-
-__all__ = ["IN_FRONT", "possible"]

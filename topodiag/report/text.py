@@ -122,9 +122,15 @@ class Page:
             self.keep_lines(begin, most)
 
     def add_last(self, label: str, words: str, *, hue: str = "dim") -> None:
-        """A last line, cut to one at a word's end, with room for the exit code."""
+        """A last line, cut to one at a word's end, with room for the exit code; as many as its first command needs."""
         room = self.width - (len(EXIT) if self.style.exit_code else 0)
-        self.lines.append(self.cut_words(self.text("  ", (f"{label:<{LABEL}}", hue), (words, "strong")), room))
+        head, mark = self.text("  ", (f"{label:<{LABEL}}", hue)), self.clean(" …")
+        lines = self._wrap(self.text((words, "strong")), max(room - head.cell_len - len(mark), 8))
+        ends = (number for number in range(1, len(lines)) if "".join(map(str, lines[:number])).count("`") > 1)
+        most = next(ends, len(lines)) if "`" in words else 1
+        for number, line in enumerate(lines[:most]):
+            lead = " " * head.cell_len if number else head
+            self.lines.append(self.text(lead, line, mark if most == number + 1 < len(lines) else ""))
 
     def add_rest(self, rest: Page, begin: int = 0, least: int = 0) -> None:
         """Lines that a reader can spare: of a page that began at `begin`, as many as the screen has room for above the

@@ -35,7 +35,7 @@ gpu-003        1      gpu*       down* 192    2:48:2 206300        0      1     
 def read(text: str) -> list[tuple[str, str]]:
     source = SlurmNodes()
     assert source.recognises(text)
-    return [(held.nodes, held.reason) for held in source.parse(Blob("slurm.txt", text.encode())).records]
+    return [(each.nodes, each.reason) for each in source.parse(Blob("slurm.txt", text.encode())).records if each.held]
 
 
 @pytest.mark.parametrize(
@@ -99,3 +99,11 @@ def test_nodes_as_json_say_the_same_and_those_in_service_nothing() -> None:
     ]
     assert read(json.dumps({"nodes": nodes})[:-9]) == []
     assert read(json.dumps({"nodes": None, "reason": 1, "gres": 2})) == []
+
+
+def test_each_node_that_is_listed_has_its_state_and_generic_resources() -> None:
+    text = SCONTROL.format(state="ALLOCATED", reason="").replace("   State", "   Gres=gpu:h100:8(S:0-1)\n   State")
+    shown = SlurmNodes().parse(Blob("x", text.encode())).records
+    assert [(each.nodes, each.state, each.gres) for each in shown] == [("gpu-017", "ALLOCATED", "gpu:h100:8(S:0-1)")]
+    rows = SlurmNodes().parse(Blob("x", PLAIN.encode())).records
+    assert [(each.nodes, each.state) for each in rows][1:] == [("ds-017", "drain"), ("ds-[001-016,018-042]", "alloc")]

@@ -138,6 +138,3 @@ def _of_devices(blob: Blob) -> Iterator[tuple[int, str, str]]:
         if clique != first:
             yield number, f"{gpu} is in the clique {clique}, and another GPU of its node in {first}", line
             return
-
-
-__all__ = ["ComputeDomain"]

@@ -93,6 +93,3 @@ def _short(blob: Blob, nodes: list[Described]) -> Iterator[Event]:
         else:
             continue
         yield report("gpu.count_low", text, blob, node.line, node.text)
-
-
-__all__ = ["Described", "KubectlNode"]

@@ -181,6 +181,3 @@ def _fields(row: QueryRow) -> list[XmlField]:
         # That of GPU and slot together: without the GPU's own it stands for it.
         made.append(XmlField(f"{_LINK}/pcie_gen/max_device_link_gen", top, row.line, row.text))
     return made
-
-
-__all__ = ["NvidiaSmiQuery", "QueryRow"]

@@ -280,8 +280,3 @@ def _time(objects: list[dict[str, Any]], default: float) -> float:
             if isinstance(value, (int, float)) and not isinstance(value, bool) and 1e9 < value < 1e11:
                 return float(value)
     return default
-
-
-__all__ = [
-    "Unwrapped", "epoch", "members", "seconds_of", "shared_label", "unwrap", "without_clock", "without_label",
-]  # fmt: skip

@@ -150,6 +150,3 @@ class Slow:
         if len(self._events) > MOST_EVENTS:
             self._drop()
         return sorted(self._events.values(), key=lambda row: (row["thread"], row["offset"]))
-
-
-__all__ = ["DEFAULTS", "MASK", "NOBODY", "Said", "Slow", "ThreadKey", "rows_of", "rows_of_line", "shape"]
