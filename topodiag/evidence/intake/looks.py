@@ -124,7 +124,6 @@ class Looks:
         return self.kinds[0]
 
 
-# Complexity 22: layers are taken off one after the other.
 def looks(head: bytes, tail: bytes = b"", *, name: str = "", quick: bool = False) -> Looks:
     """Judge raw first bytes (HEAD_BYTES of them, or the whole file) and raw last bytes of a larger file.
 
