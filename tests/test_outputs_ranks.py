@@ -38,11 +38,7 @@ DESCRIBED = """    State:          Terminated
       Exit Code:    {}
 """
 ELSEWHERE = {
-    "not entered": ("monitor: rank 118 (gpu-r14n07) has not entered allreduce 20412 for 600s\n", "JOB006"),
     "heartbeat": ("Did not get subsequent heartbeat. Waited 182.00 seconds for rank 21. Ending it.\n", "JOB006"),
-    "not all": ("not all ranks reached the barrier after 300 s\n", "JOB006"),
-    "counted": ("15 of 16 ranks joined all_gather number 12\n", "JOB006"),
-    "stuck": ("trainer: worker 5 is stuck in backward since 04:12\n", "JOB006"),
     "culprit": ("Culprit rank 6; Error type: SIZE_OR_SYNTAX_MISMATCH, Expected input sizes: [[4]] does not match found"
                 " input sizes: [[3]]\n", "JOB006"),
     "gloo": ("  what():  [enforce fail at /gloo/transport/tcp/pair.cc:446] op.preamble.length <= op.nbytes. 40 vs 4\n",
@@ -52,8 +48,6 @@ ELSEWHERE = {
     "ddp": ("RuntimeError: DDP expects same model across all ranks, but Rank 2 has 163 params, while rank 0 has"
             " inconsistent 160 params.\n", "JOB006"),
     "zero": ("RuntimeError: disagreement between rank0 and rank3: rank0: [1024], rank3: [1000]\n", "JOB006"),
-    "meeting": ("rank 5 has not joined the rendezvous after 300 s\n", "JOB001"),
-    "still": ("rank 44: still in dataloader.__next__ (waiting for a shard) for 1803 s; 127 others wait\n", "JOB006"),
     "rendezvous": ("F0302 rendezvous.cc:54] Termination timeout for `all-reduce` of 40 seconds exceeded. Exiting to"
                    " ensure a consistent program state. Expected 8 threads to join the rendezvous, but only 6 of them"
                    " arrived on time.\n", "JOB006"),

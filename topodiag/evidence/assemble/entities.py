@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import replace
-from itertools import pairwise
 from typing import Any
 
 from topodiag.evidence.assemble.facts import counters, facts, pick
@@ -51,8 +50,6 @@ def join_gpu_orders(draft: NodeDraft) -> None:
     if by_index and len(by_index) == len(loose) and not known:
         for entity, bus_id in zip(by_index, loose, strict=True):
             draft.gpu(index=int(entity.keys["index"]), bus_id=bus_id)
-    elif by_index and known:
-        _join_between(draft, by_index, loose)
     elif not by_index and not known:
         for number, bus_id in enumerate(loose):
             draft.gpu(index=number, bus_id=bus_id)
@@ -73,20 +70,6 @@ def _bus_ids(entities: Iterable[Entity]) -> set[str]:
 
 def _is_placed(entity: Entity) -> bool:
     return {"index", "bus_id"} <= entity.keys.keys()
-
-
-def _join_between(draft: NodeDraft, by_index: list[Entity], loose: list[str]) -> None:
-    """Match GPUs without a bus id with the functions that lie between the bus ids of their neighbours in number: a GPU
-    that does not answer has its index, and its function is still on the bus. Only where there is no other choice."""
-    whole = sorted((_index_key(e), str(e.keys["bus_id"])) for e in draft.entities("gpu") if _is_placed(e))
-    if [bus_id for _, bus_id in whole] != sorted(bus_id for _, bus_id in whole):
-        return  # CUDA's order or another program's: the numbers say nothing of the bus
-    for low, high in pairwise([(-1, ""), *whole, (1 << 30, "~")]):
-        inside = [entity for entity in by_index if low[0] < _index_key(entity) < high[0]]
-        between = [bus_id for bus_id in loose if low[1] < bus_id < high[1]]
-        if len(inside) == len(between):
-            for entity, bus_id in zip(inside, between, strict=True):
-                draft.gpu(index=_index_key(entity), bus_id=bus_id)
 
 
 def _index_key(entity: Entity) -> int:

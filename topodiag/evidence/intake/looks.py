@@ -25,13 +25,12 @@ from topodiag.evidence.marks import LOOKS as INSPECTOR
 from topodiag.evidence.marks import PICKLED, TABLE, cluster_format, is_pods, layout_format, looks_like_flight, unread
 from topodiag.evidence.nccl_log.grammar.spoken import holds_job_lines
 from topodiag.evidence.nccl_log.input.json_lines import looks_wrapped
-from topodiag.evidence.nccl_log.input.streams import CUT_HEADS, JSON_LINES, WRAPPED_LINES, Reading, packer_of, text_of
+from topodiag.evidence.nccl_log.input.streams import JSON_LINES, WRAPPED_LINES, Reading, packer_of, text_of
 from topodiag.evidence.nccl_log.input.wrapped_lines import (
     OF_CONTAINERS,
     dress_of,
     label_of,
     looks_broken,
-    looks_cut,
 )
 from topodiag.evidence.registry import as_table, recognise
 from topodiag.evidence.signatures.literals import Finder, finder
@@ -129,7 +128,6 @@ class Looks:
         return self.kinds[0]
 
 
-# Complexity 22: layers are taken off one after the other.
 def looks(head: bytes, tail: bytes = b"", *, name: str = "", quick: bool = False) -> Looks:
     """Judge raw first bytes (HEAD_BYTES of them, or the whole file) and raw last bytes of a larger file.
 
@@ -163,9 +161,6 @@ def looks(head: bytes, tail: bytes = b"", *, name: str = "", quick: bool = False
     if looks_wrapped(head):
         coding.append(JSON_LINES)
         head = _read_as(JSON_LINES, head)[:HEAD_BYTES] or head
-    if not tail and len(head) < HEAD_BYTES and looks_cut(head):
-        coding.append(CUT_HEADS)
-        head = _read_as(CUT_HEADS, head)
     kinds, sources = text_kinds(head, tail, name=name, quick=quick)
     if Kind.NCCL_LOG in kinds and not tail and len(head) < HEAD_BYTES and looks_broken(head):
         coding.append(WRAPPED_LINES)

@@ -70,10 +70,6 @@ def frame_of(text: str) -> tuple[str, str] | None:
 _EXCEPTION = compiled(
     r"(?:^|[\s:\]\"'])((?:[A-Za-z_]\w{0,60}\.){0,8}_?[A-Z]\w{0,60}(?:Error|Exception|Interrupt)): (\S.{0,1500})$"
 )
-_BARE_EXCEPTION = compiled(
-    r"^\s{0,8}(?:\[rank\d{1,6}\]: ?)?(?:[A-Za-z_]\w{0,60}\.){1,8}([A-Z]\w{0,60}(?:Error|Exception))\s*$"
-)
-"""One without a message, told by its module."""
 _UNCAUGHT = compiled(r"\[rank(\d{1,9})\]: *$")
 """Torch's hook for what nobody caught puts its rank before each line."""
 _SRUN = compiled(r"(?:\[\d{1,6},(?=\d)|\s{0,8})(\d{1,6})(?:\]<std(?:err|out)>:|: ) *$")
@@ -98,18 +94,6 @@ _LONE = compiled(
 list of names is no traceback."""
 _GOT_SIGNAL = compiled(r"Process \d{1,9} got signal: (\d{1,2})\b")
 """torch distributed/elastic/multiprocessing/api.py: what the launcher raises where a signal ends it."""
-_OPERATION = (
-    r"((?:all[-_ ]?(?:reduce|gather|to[-_ ]?all)|reduce[-_ ]?scatter|barrier|collective)\w{0,12}"
-    r"|(?:CPU|GPU) (?:recv|send|receive)|(?:expert|moe) (?:dispatch|combine))"
-)
-_TIME_OUT = r"\btime[d -]{0,2}out\b"
-_WAITED = compiled(rf"(?i:\b{_OPERATION}\b.{{0,80}}{_TIME_OUT}|{_TIME_OUT}.{{0,80}}\b{_OPERATION}\b)")
-"""An exception of a rank that waited for others in an operation until its time was over, in any library's words."""
-_OTHER_WAITS = regex(
-    r"NCCL|nccl|[Ss]tore|[Gg]loo|HCCL|[Hh]ccl|CCL_|Horovod|[Cc]onnect|[Hh]andshake|[Ss]ocket|[Hh]eartbeat|https?://|HTTP"
-)
-"""Waits that are told by other words, or are none for ranks."""
-
 EXCEPTION_WORDS = (
     b"Error", b"Exception", b"Interrupt: ", b"AssertionError", b"StopIteration",
 )  # fmt: skip
@@ -127,9 +111,6 @@ def lone_of(text: str) -> dict[str, str] | None:
 
 def exception_of(text: str) -> dict[str, str] | None:
     """`what`, `message` and `uncaught` of an exception that nothing else explains; None for all other lines."""
-    bare = _BARE_EXCEPTION.match(text)
-    if bare is not None and _OF_OTHERS.search(text) is None:
-        return {"how": "exception", "what": bare[1], "message": "", "uncaught": ""}
     found = _EXCEPTION.search(text)
     if found is None or (_OF_OTHERS.search(text) and not found[1].endswith(("ImportError", "ModuleNotFoundError"))):
         return None
@@ -141,13 +122,6 @@ def exception_of(text: str) -> dict[str, str] | None:
         "message": found[2][:200],
         "uncaught": "1" if _UNCAUGHT.search(text[: found.start(1)]) else "",
     }
-
-
-def waited_in(text: str) -> str:
-    """The operation in which a rank waited for others until its time was over; "" for all other lines."""
-    found = _EXCEPTION.search(text) if _OTHER_WAITS.search(text) is None else None
-    waited = _WAITED.search(found[2]) if found is not None else None
-    return (waited[1] or waited[2]) if waited is not None else ""
 
 
 def rank_of(text: str) -> str:
@@ -268,10 +242,7 @@ def end_of(text: str) -> tuple[str, dict[str, str]] | None:
 
 def _ended(text: str) -> tuple[str, dict[str, str]] | None:
     named = job_sentences.end_of(text) or lone_of(text) or _of_row(text) or _of_context(text) or exception_of(text)
-    if named is not None:
-        return "ended", named
-    operation = waited_in(text)
-    return ("stalled", {"ranks": "", "op": operation}) if operation else None
+    return ("ended", named) if named is not None else None
 
 
 def _of_row(text: str) -> dict[str, str] | None:

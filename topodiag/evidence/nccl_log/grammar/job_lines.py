@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from topodiag.evidence.nccl_log.grammar import ends, headcounts, job_sentences, pauses, rank_states, reach, scheduled
+from topodiag.evidence.nccl_log.grammar import ends, job_sentences, reach, scheduled
 from topodiag.evidence.nccl_log.grammar.numbers import any_of, compiled
 from topodiag.evidence.signatures.engine import Taken
 
@@ -17,11 +17,10 @@ TRIED = "tried"
 
 WORDS = (
     b"client socket has", b"ssh: Could not resolve", b"Transport type",
-    *headcounts.WORDS, *ends.WORDS, *job_sentences.WORDS, *pauses.WORDS, *rank_states.WORDS, *scheduled.WORDS,
+    *ends.WORDS, *job_sentences.WORDS, *scheduled.WORDS,
 )  # fmt: skip
 """A line without any of these is none of theirs."""
 
-_SENTENCE = compiled(r"[.!] (?=[A-Z])")
 _RAY = compiled(r"^\s{0,8}\((?!raylet)[\w.:<>/-]{1,80} pid=\d{1,9}(?:, ip=([\d.a-fA-F:]{3,45}))?\)")
 _ANY = compiled(any_of(WORDS).decode())
 
@@ -67,7 +66,7 @@ def _said_of(text: str) -> tuple[str, dict[str, str]] | None:
     if (end is None or end[1].get("how") == "exception") and not fault and (unreached := _unreached(text)):
         return "connect", unreached
     if end is None and not fault:
-        return _of_transport(text) or _of_ranks(text)
+        return _of_transport(text) or job_sentences.state_of(text) or _tried(text)
     # That a peer's memory or link failed is said by each rank that reached for it: an error, and no device's fault yet.
     kind, named = end if end is not None else ("cuda" if fault == job_sentences.CONTAINED else "device", {})
     if fault:
@@ -76,11 +75,6 @@ def _said_of(text: str) -> tuple[str, dict[str, str]] | None:
     if ray is not None and ray[1]:
         named.setdefault("host", ray[1])
     return kind, named
-
-
-def _of_ranks(text: str) -> tuple[str, dict[str, str]] | None:
-    """What a line says of single ranks, or of what all of them wait for."""
-    return rank_states.state_of(text) or pauses.pause_of(text) or _tried(text)
 
 
 def _tried(text: str) -> tuple[str, dict[str, str]] | None:
@@ -97,8 +91,8 @@ def _end_of(text: str) -> tuple[str, dict[str, str]] | None:
     end = ends.end_of(text) or scheduled.end_of(text)
     if end is None or end[1].get("how") != "exception":
         return end
-    state = rank_states.state_of(text)
-    return state if state is not None and state[0] in (rank_states.MISMATCH, rank_states.DIFFERS) else end
+    state = job_sentences.state_of(text)
+    return state if state is not None and state[0] == job_sentences.MISMATCH else end
 
 
 def _before_all(text: str) -> tuple[str, dict[str, str]] | None:
@@ -116,8 +110,6 @@ def _before_all(text: str) -> tuple[str, dict[str, str]] | None:
     shared = reach.shared_address(text)
     if shared:
         return "connect", {"peer": shared, "why": "shared"}
-    if rank_states.tells_of_library(text) and (state := rank_states.state_of(text)) is not None:
-        return state
     if job_sentences.first(text, "note.iwarp") is not None:
         return "note", {"transport": "iwarp"}
     late = job_sentences.stalled_of(text, "awaited")
@@ -125,10 +117,7 @@ def _before_all(text: str) -> tuple[str, dict[str, str]] | None:
 
 
 def _waits(text: str) -> tuple[str, dict[str, str]] | None:
-    """Tasks that did not come in time, and a watchdog that heard nothing."""
-    absent = headcounts.absent_of(text)
-    if absent is not None and rank_states.is_said(_SENTENCE.split(text, maxsplit=1)[0]):  # advice follows
-        return "device", {"fault": "absent", **absent}
+    """A timeout of a framework's store, and a watchdog that heard nothing."""
     return next(((kind, {}) for kind in ("timeout", "watchdog") if _of_framework(text, kind)), None)
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import signal
 from collections.abc import Iterator
 
-from topodiag.evidence.nccl_log.grammar import rank_states
 from topodiag.evidence.nccl_log.grammar.numbers import compiled
 from topodiag.evidence.signatures.engine import Taken, of_job
 from topodiag.evidence.signatures.entry import literals_of
@@ -32,6 +31,19 @@ _BY_LAUNCHER = {"aborted": "crash", "terminated": "cancelled"}
 """A launcher names the process that ended first: nobody's end aborted it, and who terminated it came from outside."""
 
 MET, LAUNCHED = "met", "launched"
+STALLED, MISMATCH = "stalled", "mismatch"
+_RANK = compiled(r"\b[Rr]ank ?(\d{1,7})\b")
+_FRONT = compiled(
+    r"^\s{0,8}(?:(?:\[(?:rank|default)?\d{1,6}\]:?|\([\w.:<>/-]{1,80} pid=\d[^)]{0,60}\)|\d{1,6}:)\s{0,4}){1,3}"
+)
+"""Who prints is not who is spoken of."""
+_SUPPOSED = compiled(
+    r"(?i:\b(?:if|when|whether|unless|until|in case|may|might|could|should|would|can(?!'t)|will|please|ensure|make sure"
+    r"|re-?try\w*|example|e\.g\.|simulat\w*|inject\w*|to (?:find|detect|avoid))\b)|\?\s*$"
+    r"|^\s{0,8}(?:#|//|\*|<!--|-\s|`|\|)|^\s{0,8}[\w.\"'-]{1,60}\s{0,3}[=:]\s{0,3}[\w.\"'/-]{1,60},?\s*$"
+    r"|\bdef |\breturn\b|\bimport\b"
+)
+"""What may come, and questions, advice and code."""
 _STARTS = {
     "rank": {"world": "expected", "rank": "rank", "at": "address"},
     "node": {"nodes": "expected", "node": "sequence", "each": "count", "at": "address"},
@@ -64,6 +76,20 @@ def stalled_of(text: str, kind: str = "stalled") -> dict[str, str] | None:
         fields = taken.fields
         named = {"ranks": str(fields.get("ranks", "")).replace(" ", ""), "op": str(fields.get("collective", ""))}
         return named | ({"waited_ms": str(fields["count"])} if "count" in fields else {})
+    return None
+
+
+def state_of(text: str) -> tuple[str, dict[str, str]] | None:
+    """What a line says of ranks as a verdict of its writer (`told`): calls that differ (`mismatch`), or ranks that
+    others wait for (`stalled`). None for all other lines."""
+    for taken in of_job(text):
+        ranks = [str(taken.fields["rank"])] if "rank" in taken.fields else []
+        if taken.entry.says == MISMATCH:
+            ranks = ranks or list(dict.fromkeys(_RANK.findall(_FRONT.sub("", text))))
+        elif taken.entry.says != "behind":
+            continue
+        kind = MISMATCH if taken.entry.says == MISMATCH else STALLED
+        return kind, {"told": "1"} | ({"ranks": ",".join(ranks)} if ranks else {})
     return None
 
 
@@ -104,7 +130,7 @@ def refused_of(text: str) -> dict[str, str]:
         why = _ERRNO.search(text)
         if what == "qp":
             return {"refused": why[1] if why is not None else "refused"}
-        if rank_states.is_said(text):
+        if _SUPPOSED.search(text) is None:
             return {"refused": why[1] if why is not None else "Invalid argument", "fault": "gid"}
     return {}
 

@@ -15,7 +15,7 @@ from typing import Any, BinaryIO
 
 from topodiag.lazy import dataclass, regex
 
-JSON_LINES, WRAPPED_LINES, CUT_HEADS = "json-lines", "wrapped-lines", "cut-heads"
+JSON_LINES, WRAPPED_LINES = "json-lines", "wrapped-lines"
 """Layers that are texts themselves. What takes them off knows records of NCCL, and is loaded where one is met."""
 GZIP_MAGIC = b"\x1f\x8b"
 ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
@@ -27,9 +27,10 @@ READ_BYTES = 1 << 20
 MAX_LINE_BYTES = 1 << 20
 """A longer line is cut: NCCL's own are at most a few KiB, and what has no line ends must not fill the memory."""
 _OUT_BYTES = 1 << 20
-_GZIP_STEP = 1 << 16
-_ZSTD_STEP = 1 << 11
-"""Compressed bytes fed at once: a block of 128 KiB can be 4 bytes long, so this bounds one answer to 64 MiB."""
+_STEP = 1 << 11
+"""Compressed bytes fed at once: a block of Zstandard of 128 KiB can be 4 bytes long, so this bounds one answer to
+64 MiB."""
+_PACKERS = frozenset({"gzip", "zstd", "xz", "bzip2"})
 _MAX_WINDOW = 1 << 27
 """128 MiB, what `zstd --long` makes at most by default; more is refused instead of allocated. `xz -9` needs 65 MiB."""
 
@@ -64,12 +65,8 @@ def text_of(stream: BinaryIO, coding: tuple[str, ...], reading: Reading) -> Iter
     """Blocks of text from a raw stream. `coding` names the layers from outside in: `gzip`, `zstd`, `utf-16-le`..."""
     blocks = _raw(stream, reading)
     for layer in coding:
-        if layer == "gzip":
-            blocks = _gunzip(blocks, reading)
-        elif layer == "zstd":
-            blocks = _unzstd(blocks, reading)
-        elif layer in ("xz", "bzip2"):
-            blocks = _unpack_streams(blocks, layer, reading)
+        if layer in _PACKERS:
+            blocks = _unpacked(blocks, layer, reading)
         elif layer == JSON_LINES:
             from topodiag.evidence.nccl_log.input.json_lines import json_lines  # noqa: PLC0415 - see above
 
@@ -78,10 +75,6 @@ def text_of(stream: BinaryIO, coding: tuple[str, ...], reading: Reading) -> Iter
             from topodiag.evidence.nccl_log.input.wrapped_lines import whole_lines  # noqa: PLC0415 - see above
 
             blocks = whole_lines(blocks)
-        elif layer == CUT_HEADS:
-            from topodiag.evidence.nccl_log.input.wrapped_lines import with_heads  # noqa: PLC0415 - see above
-
-            blocks = with_heads(blocks)
         elif layer.startswith("utf-"):
             blocks = _decode(blocks, layer)
         else:
@@ -105,112 +98,89 @@ def _raw(stream: BinaryIO, reading: Reading) -> Iterator[bytes]:
         yield block
 
 
-def _gunzip(blocks: Iterator[bytes], reading: Reading) -> Iterator[bytes]:
-    unpack = zlib.decompressobj(wbits=31)
-    begun, members = False, 0
-    for block in blocks:
-        for at in range(0, len(block), _GZIP_STEP):
-            data = block[at : at + _GZIP_STEP]
-            pending = True
-            while data or pending:
-                if not begun:
-                    data = data.lstrip(b"\0") if members else data  # tapes and tools pad archives with zeros
-                    if not data:
-                        break
-                    begun = True
-                before = unpack.copy()
-                try:
-                    out = unpack.decompress(data, _OUT_BYTES)
-                except zlib.error as error:
-                    yield from _before_damage(before, data)
-                    what = "something that is not gzip follows the archive" if members else "the archive is damaged"
-                    reading.notes.append(f"{what} ({error}): what was readable counts")
-                    return
-                if out:
-                    yield out
-                # A full answer may have more behind it although all input is taken.
-                data, pending = unpack.unconsumed_tail, len(out) == _OUT_BYTES
-                if unpack.eof:
-                    data, pending = unpack.unused_data, False
-                    unpack, begun = zlib.decompressobj(wbits=31), False
-                    members += 1
-    if begun or not members:
-        reading.notes.append("the archive is cut short: what was readable counts")
+class _Gzip:
+    """A gzip member, with the methods of the standard library's objects for xz and bzip2."""
+
+    def __init__(self) -> None:
+        self._member = zlib.decompressobj(wbits=31)
+        self.needs_input = True
+
+    def decompress(self, data: bytes, most: int) -> bytes:
+        text = self._member.decompress(self._member.unconsumed_tail + data, most)
+        # A full answer may have more behind it although all input is taken.
+        self.needs_input = len(text) < most and not self._member.unconsumed_tail
+        return text
+
+    @property
+    def eof(self) -> bool:
+        return self._member.eof
+
+    @property
+    def unused_data(self) -> bytes:
+        return self._member.unused_data
 
 
-def _before_damage(unpack: Any, data: bytes) -> Iterator[bytes]:
-    """The text before a damaged place: the same input again in small steps, up to the error."""
-    for at in range(0, len(data), 256):
-        step = data[at : at + 256]
-        try:
-            while step:
-                out = unpack.decompress(step, _OUT_BYTES)
-                if out:
-                    yield out
-                step = unpack.unconsumed_tail
-        except zlib.error:
-            return
+class _Zstd:
+    """A Zstandard frame, likewise. Its answer is bounded by the steps in which it is fed."""
+
+    needs_input = True
+
+    def __init__(self) -> None:
+        import zstandard  # noqa: PLC0415 - only for .zst
+
+        self._frame = zstandard.ZstdDecompressor(max_window_size=_MAX_WINDOW).decompressobj()
+
+    def decompress(self, data: bytes, _most: int) -> bytes:
+        return self._frame.decompress(data)
+
+    @property
+    def eof(self) -> bool:
+        return self._frame.eof
+
+    @property
+    def unused_data(self) -> bytes:
+        return self._frame.unused_data
 
 
-def _unzstd(blocks: Iterator[bytes], reading: Reading) -> Iterator[bytes]:
-    import zstandard  # noqa: PLC0415 - only for .zst
-
-    machine = zstandard.ZstdDecompressor(max_window_size=_MAX_WINDOW)
-    unpack = machine.decompressobj()
-    fresh, frames = True, 0
-    for block in blocks:
-        for at in range(0, len(block), _ZSTD_STEP):
-            data = block[at : at + _ZSTD_STEP]
-            while data:
-                fresh = False
-                try:
-                    out = unpack.decompress(data)
-                except zstandard.ZstdError as error:
-                    what = "something that is not zstd follows the archive" if frames else "the archive is damaged"
-                    reading.notes.append(f"{what} ({str(error)[:120]}): what was readable counts")
-                    return
-                for start in range(0, len(out), _OUT_BYTES):
-                    yield out[start : start + _OUT_BYTES]
-                data = b""
-                if unpack.eof:
-                    data = unpack.unused_data
-                    unpack, fresh = machine.decompressobj(), True
-                    frames += 1
-    if not fresh or not frames:
-        reading.notes.append("the archive is cut short: what was readable counts")
-
-
-def _unpack_streams(blocks: Iterator[bytes], layer: str, reading: Reading) -> Iterator[bytes]:
-    """xz and bzip2: one stream after the other, padding of zeros between them."""
+def _opened(layer: str) -> Any:
+    """What unpacks one member, frame or stream of a layer."""
+    if layer == "gzip":
+        return _Gzip()
+    if layer == "zstd":
+        return _Zstd()
     import bz2  # noqa: PLC0415 - only for .xz and .bz2
     import lzma  # noqa: PLC0415
 
-    def fresh() -> Any:
-        return lzma.LZMADecompressor(memlimit=_MAX_WINDOW) if layer == "xz" else bz2.BZ2Decompressor()
+    return lzma.LZMADecompressor(memlimit=_MAX_WINDOW) if layer == "xz" else bz2.BZ2Decompressor()
 
-    unpack, begun, streams = fresh(), False, 0
+
+def _unpacked(blocks: Iterator[bytes], layer: str, reading: Reading) -> Iterator[bytes]:
+    """Members, frames or streams one after the other, with padding of zeros between them. Fed in small steps, so that
+    damage costs no more than the step in which it is met."""
+    unpack, begun, whole = _opened(layer), False, 0
     for block in blocks:
-        data = block
-        while data or not unpack.needs_input:
-            if not begun:
-                data = data.lstrip(b"\0") if streams else data
-                if not data:
-                    break
-                begun = True
-            try:
-                out = unpack.decompress(data, _OUT_BYTES)
-            except (lzma.LZMAError, OSError, EOFError, ValueError) as error:
-                what = f"something that is not {layer} follows the archive" if streams else "the archive is damaged"
-                reading.notes.append(f"{what} ({str(error)[:120]}): what was readable counts")
-                return
-            if out:
-                yield out
-            data = b""
-            if unpack.eof:
-                data = unpack.unused_data
-                unpack, begun = fresh(), False
-                streams += 1
-    if begun or not streams:
+        for at in range(0, len(block), _STEP):
+            data = block[at : at + _STEP]
+            while data or not unpack.needs_input:
+                if not begun:
+                    data = data.lstrip(b"\0") if whole else data  # tapes and tools pad archives with zeros
+                    if not data:
+                        break
+                    begun = True
+                try:
+                    text = unpack.decompress(data, _OUT_BYTES)
+                except Exception as error:  # noqa: BLE001 - each library raises errors of its own
+                    what = f"something that is not {layer} follows the archive" if whole else "the archive is damaged"
+                    reading.notes.append(f"{what} ({str(error)[:120]}): what was readable counts")
+                    return
+                for start in range(0, len(text), _OUT_BYTES):
+                    yield text[start : start + _OUT_BYTES]
+                data = b""
+                if unpack.eof:
+                    data = unpack.unused_data
+                    unpack, begun = _opened(layer), False
+                    whole += 1
+    if begun or not whole:
         reading.notes.append("the archive is cut short: what was readable counts")
 
 

@@ -2,8 +2,7 @@
 
 An excerpt (a `grep`, eight lines of a forum) has rarely an Init line. What it prints is of one communicator as long as
 each process and GPU is one rank and each rank is one of them; where that does not hold there are several, and nothing
-says which line is of which. Lines of operations alone name the communicator's size and no rank: they are compared
-where each process of one host shows its first calls without a gap.
+says which line is of which.
 """
 
 from __future__ import annotations
@@ -30,9 +29,6 @@ NO_GEN = -2
 MOST_ROWS = 1 << 20
 """Connections of a log in which no communicator is looked for: an excerpt is small."""
 
-MOST_CALLS = 1 << 12
-"""Different calls of such a log."""
-
 _OTHERS = {"ring": ("prev", "next"), "tree": ("up", "d0", "d1", "d2"), "conn": ("rank", "peer")}
 """Columns that name ranks beside the one that prints."""
 
@@ -53,8 +49,6 @@ def inferred_members(frame: Frame, processes: Processes) -> list[Member]:
     """The members of the one communicator that the lines are of; none where they do not fit one. `nranks` is what its
     operations print (`[nranks=16]`), else the highest rank named and one: there may be more."""
     seen = _seen(frame, processes)
-    if seen is not None and not seen.ranks:
-        return _of_operations(frame, processes)
     if seen is None or not _one_communicator(seen, processes):
         return []
     size = max(seen.highest + 1, _printed_size(frame))
@@ -72,49 +66,6 @@ def _printed_size(frame: Frame) -> int:
     """The size that all operations print, 0 where they print several or there is none."""
     sizes = {size for size in distinct(frame["op"].read("nranks")).tolist() if size > 0}
     return sizes.pop() if len(sizes) == 1 else 0
-
-
-def _of_operations(frame: Frame, processes: Processes) -> list[Member]:
-    """The members of the one communicator whose first calls the lines show, on one host, where the GPU is the rank;
-    none where there are several communicators, calls are missing, or nothing numbers the processes."""
-    rows, devs = frame["op"], frame["threads"]["dev"]
-    if not 1 < rows.size <= MOST_CALLS:
-        return []
-    thread, offset = rows.read("thread"), rows.read("offset")
-    columns = (processes.of(thread, offset), devs[thread], rows.read("ctx"), rows.read("nranks"), offset, thread,
-               rows.read("line"))  # fmt: skip
-    first: dict[Lane, tuple[int, int, int]] = {}
-    said: dict[Lane, set[tuple[int, int]]] = {}
-    for process, dev, ctx, nranks, at, by, line in zip(*(column.tolist() for column in columns), strict=True):
-        if process < 0:
-            return []
-        first[process, dev] = min((at, by, line), first.get((process, dev), (at, by, line)))
-        said.setdefault((process, dev), set()).add((ctx, nranks))
-    sizes = {nranks for own in said.values() for _, nranks in own}
-    size = sizes.pop() if len(sizes) == 1 else -1
-    if any(len(own) > 1 for own in said.values()) or not 1 < len(said) <= size < MOST_RANKS:
-        return []
-    lanes = sorted(said)
-    on_one_host = len({processes.host[process] for process, _ in lanes}) == 1
-    if not on_one_host or len({dev for _, dev in lanes}) < len(lanes) or not all(0 <= dev < size for _, dev in lanes):
-        return []
-    if not _from_the_first(frame, processes):
-        return []
-    return [Member(lane[0], 0, NO_GEN, *first[lane], lane[1], size, cuda_dev=lane[1]) for lane in lanes]
-
-
-def _from_the_first(frame: Frame, processes: Processes) -> bool:
-    """Whether opCount counts up from 0 in what each process and GPU printed: then a call's place is its number."""
-    rows, devs = frame["tail"], frame["threads"]["dev"]
-    thread, offset = rows.read("thread"), rows.read("offset")
-    columns = (processes.of(thread, offset), devs[thread], rows.read("op_count"))
-    counted: dict[Lane, int] = {}
-    for row in np.argsort(offset, kind="stable").tolist():
-        process, dev, number = (int(column[row]) for column in columns)
-        if number != counted.get((process, dev), 0):
-            return False
-        counted[process, dev] = number + 1
-    return sum(counted.values()) == int(frame["op"].read("count").sum())
 
 
 def inferred_comm(members: Sequence[Member]) -> Comm:
