@@ -71,7 +71,7 @@ def test_a_diagnosis_of_a_node_loads_no_pandas_and_no_click() -> None:
         ("diagnose", {*NAMES, "source", "job", "order", "training"}),
         ("logs", {*NAMES, "source", "workers", "dask", "flight", "save", "order"}),
         ("audit", {*NAMES, *PLACEMENT, "source", "training"}),
-        ("solve", {*NAMES, *PLACEMENT, "source", "training", "seed", "launcher"}),
+        ("solve", {*NAMES, *PLACEMENT, "source", "training", "launcher"}),
     ],
 )
 def test_a_notebook_completes_every_option_by_its_name(call: str, names: set[str]) -> None:

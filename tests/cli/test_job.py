@@ -115,6 +115,24 @@ def test_the_ranks_of_the_job_are_the_nodes_where_nothing_names_them(asked: Aske
     assert "16 GPUs, tp1 cp1 dp16" in asked(("model", "step"), alone)[1]
 
 
+def test_a_server_is_placed_by_its_requests(asked: Asked) -> None:
+    server, place = "vllm serve m -tp 8 -pp 2\n", ("place", "audit", "--nodes", "2", "--system", "dgx-h100")
+    training = asked(place, "tp: 8\npp: 2\ndp: 1\n")[1]
+    assert "per step" in training
+    for more in ((), ("--rule", "cyclic"), ("-v",)):
+        code, out, _ = asked(place, server, more=more)
+        assert code == (1 if more == ("--rule", "cyclic") else 0)
+        assert "of communication in a request" in out
+        assert " step" not in out.replace("training steps", "")
+    assert "in a request" in asked(("place", "solve", *place[2:]), server)[1]
+
+
+def test_replicas_of_a_server_exchange_nothing(asked: Asked) -> None:
+    out = asked(("place", "audit", "--nodes", "2"), "vllm serve m -tp 8 --data-parallel-size 2\n")[1]
+    assert "\n  tp " in out
+    assert "\n  dp " not in out
+
+
 def test_a_server_has_no_step(asked: Asked) -> None:
     code, out, err = asked(("model", "step"), "vllm serve m -tp 8\n")
     assert (code, out) == (2, "")

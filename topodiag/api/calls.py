@@ -184,7 +184,6 @@ def audit(source: Source | None = None, *, training: Mapping[str, Any] | None = 
 def solve(
     source: Source | None = None,
     *,
-    seed: int = 0,
     launcher: str = "",
     training: Mapping[str, Any] | None = None,
     **options: Any,
@@ -196,7 +195,7 @@ def solve(
     options, trained = _with_job(options, training)
     with paths_of(source) as paths:
         asked = _placement(paths, options)
-        return SolvedLayout(solve_placement(asked, trained, seed=seed, launcher=launcher), asked.inputs)
+        return SolvedLayout(solve_placement(asked, trained, launcher=launcher), asked.inputs)
 
 
 def _with_job(

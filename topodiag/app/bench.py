@@ -24,7 +24,7 @@ from topodiag.app.machine import (
     named_machine,
     sorts_of,
 )
-from topodiag.app.opening import stream_for
+from topodiag.app.opening import stream_for, with_given
 from topodiag.checks.registry import Subject
 from topodiag.checks.run import fold, run
 from topodiag.checks.spoken import told
@@ -83,7 +83,7 @@ def bench(paths: Sequence[str], *, options: BenchOptions | None = None) -> Resul
     topology files and NCCL logs among them are the machine. Raises InputError, also where none of them holds a run."""
     intake = gather(paths, stdin=stream_for(paths))
     watch().planned(intake.of(*READ))
-    return judged(intake, options)
+    return with_given(judged(intake, options), paths)
 
 
 def judged(intake: Intake, options: BenchOptions | None = None, beside: Machine | None = None) -> Result:
@@ -292,6 +292,3 @@ def _gaps(given: Given, named: Machine, made: Sequence[Benchmark]) -> Iterator[N
             "no machine is known for them: give a bundle, a topology file or NCCL's log beside them (or as --machine),"
             " --system or --nics",
         )
-
-
-__all__ = ["BenchOptions", "bench", "judged", "judged_runs"]

@@ -14,6 +14,7 @@ from topodiag.app.machine import only
 from topodiag.app.opening import stream_for
 from topodiag.app.progress import progress_of
 from topodiag.app.scan import left_out, node_case
+from topodiag.app.scheduled import of_the_jobs
 from topodiag.evidence.intake.captures import captures
 from topodiag.evidence.intake.gather import gather
 from topodiag.evidence.intake.pieces import STDIN, Intake, Piece, refusal
@@ -74,7 +75,7 @@ def open_case(paths: Sequence[str], live: Callable[[Case], Case] = _as_it_is, *,
     watch().planned(intake.of(*JUDGED, *JOINED))
     if not intake.of(*JUDGED):
         return Opened(_related(live(_alive(intake))))
-    tables = [piece for piece in intake.of(Kind.NCCL_TESTS) if piece.path != STDIN]
+    tables = [piece for piece in intake.pieces if _holds_table(piece)]
     logged = [piece for piece in intake.of(*LOGGED) if piece not in tables]
     case = _nodes(intake, bool(tables or logged))
     runs, case = _runs(intake, tables, case, needed=not (case.nodes or logged))
@@ -96,6 +97,11 @@ def open_case(paths: Sequence[str], live: Callable[[Case], Case] = _as_it_is, *,
     case = _with(case, Case(not_observed=tuple(left_out(aside))))
     watch().judged()
     return Opened(_related(live(_with_one_node_each(case))), runs)
+
+
+def _holds_table(piece: Piece) -> bool:
+    pairs = "rdma-perftest" in piece.sources and not piece.is_any(LOGGED)
+    return piece.path != STDIN and (pairs or piece.is_any((Kind.NCCL_TESTS,)))
 
 
 def _alive(intake: Intake) -> Case:
@@ -122,7 +128,7 @@ def _with_one_node_each(case: Case) -> Case:
 def _related(case: Case) -> Case:
     """The case with its hosts, its jobs on their machines, what speaks against what, and when it all happened."""
     identity = with_ages(case, identify(case))
-    case = replace(case, identity=identity, timeline=timeline(case, identity))
+    case = replace(of_the_jobs(case, identity.name), identity=identity, timeline=timeline(case, identity))
     case = replace(case, jobs=tuple(_on_machines(job, case) for job in case.jobs))
     told = (*identity.conflicts, *contradictions(case))
     return replace(case, identity=replace(identity, conflicts=told)) if told != identity.conflicts else case
@@ -300,6 +306,3 @@ def _with(case: Case, more: Case) -> Case:
 
 def _without(case: Case, error: TopodiagError) -> Case:
     return _with(case, Case(not_observed=(NotObserved(PART, str(error)),)))
-
-
-__all__ = ["JOINED", "JUDGED", "LOGGED", "Opened", "open_case"]

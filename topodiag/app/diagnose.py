@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from topodiag.app.case import Opened, open_case
 from topodiag.app.collecting import few_collections
 from topodiag.app.machine import Machine, lacking
+from topodiag.app.opening import with_given
 from topodiag.app.scan import judged as judged_nodes
 from topodiag.checks.registry import Subject, ids_of
 from topodiag.checks.run import fold
@@ -53,7 +54,7 @@ def diagnose(
         opened = open_case(paths, lambda case: asked(case, places, asking), sizes=layout)
     else:
         opened = open_case(paths, sizes=layout)
-    return _joined(opened.case, _results(opened), trained)
+    return with_given(_joined(opened.case, _results(opened), trained), paths)
 
 
 def _results(opened: Opened) -> list[Result]:
@@ -135,6 +136,3 @@ def _on_machines(finding: Finding, identity: Identity) -> Finding:
 
 def _machines(names: Iterable[str], identity: Identity) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name if "#" in name else identity.name(name) for name in names))
-
-
-__all__ = ["diagnose"]

@@ -16,7 +16,7 @@ from topodiag.app.job_texts import (
     with_stacks,
     with_step_waits,
 )  # fmt: skip
-from topodiag.app.opening import stream_for
+from topodiag.app.opening import stream_for, with_given
 from topodiag.app.progress import with_progress
 from topodiag.app.ras import Asking, live_answers, ras_answers, with_ras
 from topodiag.app.step_times import step_times, with_arguments, with_steps
@@ -79,7 +79,8 @@ def logs(paths: Sequence[str], *, options: LogOptions | None = None, on_progress
     if options is not None and options.save is not None:
         check_writable(options.save)
         check_apart(options.save, (*paths, *options.flight))
-    return _with_state(job_case(gather(paths, stdin=stream_for(paths), quick=True), options, on_progress))
+    case = job_case(gather(paths, stdin=stream_for(paths), quick=True), options, on_progress)
+    return with_given(_with_state(case), paths)
 
 
 def ras(
@@ -92,7 +93,7 @@ def ras(
     """Ask NCCL's RAS of a running job at these places (HOST, HOST:PORT), set the answers beside the logs at `paths`,
     and judge what they say. Raises InputError where nobody answers."""
     case = job_case(gather(paths, stdin=stream_for(paths), quick=True)) if paths else Case()
-    return _with_state(asked(case, places, asking, tell))
+    return with_given(_with_state(asked(case, places, asking, tell)), paths)
 
 
 def asked(

@@ -6,11 +6,14 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import replace
 from typing import BinaryIO
 
+from topodiag.evidence.intake.collected import resolve
 from topodiag.evidence.intake.pieces import STDIN
 from topodiag.evidence.intake.watched import Watch, watched
 from topodiag.model.errors import InputError
+from topodiag.model.result import Result
 
 _CONTENT: ContextVar[BinaryIO | None] = ContextVar("content of standard input", default=None)
 
@@ -40,4 +43,9 @@ def stream_for(paths: Sequence[str]) -> BinaryIO | None:
     return stdin() if STDIN in paths else None
 
 
-__all__ = ["Watch", "standard_input", "stdin", "stream_for", "watched"]
+def with_given(result: Result, paths: Sequence[str]) -> Result:
+    """The result with what the user named: reports name files of the evidence from there on."""
+    return replace(result, given=tuple(resolve(path) for path in paths))
+
+
+__all__ = ["Watch", "standard_input", "stdin", "stream_for", "watched", "with_given"]

@@ -23,7 +23,7 @@ from topodiag.model.finding import Finding, Input, Outcome
 from topodiag.model.place_map import PlaceMap, map_of
 from topodiag.placement.audit import Audit, audit
 from topodiag.placement.declared import Declared, compare_layouts, price_declared
-from topodiag.placement.groups import Talk, ids_by_rank, machine_of, talk_of_groups, talk_of_layout
+from topodiag.placement.groups import Talk, ids_by_rank, machine_of, talk_of_groups, talk_of_layout, talk_of_server
 from topodiag.placement.job_groups import talk_of_job
 from topodiag.placement.price import price_placement
 from topodiag.placement.seats import by_rule
@@ -180,11 +180,13 @@ def _left_over(opened: Opened, world: int) -> Cluster:
 
 def talk_for(ready: Ready, trained: Mapping[str, Any] | None = None) -> Talk:
     """Who talks to whom, and how much: by parallel sizes, by groups, or by the communicators of a job's logs. `trained`
-    are the options of `topodiag model step` by name, None where nothing is said. Raises TopodiagError."""
+    are the options of `topodiag model step` by name, None where nothing is said, empty for a server. Raises
+    TopodiagError."""
     cluster, job = ready.opened.cluster, ready.opened.job
     if ready.layout is not None:
-        if trained is None:
-            return talk_of_layout(cluster, ready.layout, ready.world)
+        if not trained:
+            talk = talk_of_layout if trained is None else talk_of_server
+            return talk(cluster, ready.layout, ready.world)
         return _trained(ready, ready.layout, trained)
     if ready.groups:
         return talk_of_groups(cluster, ready.groups, ready.world)
@@ -241,16 +243,14 @@ BLOCKS = ("hostfile", "mpich", "torchrun")
 """Launchers that fill one node after the other: their ranks are consecutive on each."""
 
 
-def solve_placement(
-    options: PlaceOptions, trained: Mapping[str, Any] | None = None, *, seed: int = 0, launcher: str = ""
-) -> Solved:
+def solve_placement(options: PlaceOptions, trained: Mapping[str, Any] | None = None, *, launcher: str = "") -> Solved:
     """A map from ranks to nodes and GPUs that makes a step wait least, beside the layout given. `launcher` is a format
     of `place emit`: the map is one that this launcher can take. Raises TopodiagError."""
     ready = open_place(options)
     talk = talk_for(ready, trained)
     cluster, before, given = _before(ready, talk)
     cluster = prefer_healthy(cluster, talk.world, faults_of(ready.bundles, ready.opened.job))
-    made = solve(cluster, talk.demands, talk.world, seed=seed, at_most=before if is_usable(cluster, before) else None)
+    made = solve(cluster, talk.demands, talk.world, at_most=before if is_usable(cluster, before) else None)
     groups = ids_by_rank(talk)
     place = map_of(cluster, made.assignment, groups)
     if launcher in BLOCKS and not place.consecutive:

@@ -17,6 +17,8 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from topodiag.lazy import dataclass, regex
+from topodiag.model.result import Result
+from topodiag.words.places import FileNames
 from topodiag_probes.secrets import without_secrets
 
 if TYPE_CHECKING:
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_QUOTED = frozenset({"text", "command", "source", "path", "file", "files"})
+_QUOTED = frozenset({"text", "command", "source", "path", "file", "files", "given"})
 """Fields that hold what stood in the evidence, or where it stood; `text` of a price or a cost is a sentence of ours."""
 _OURS = frozenset({"Price", "Cost", "Conflict", "Level"})
 _QUOTED_OF = frozenset({("Declared", "name"), ("Topology", "name")})
@@ -59,7 +61,7 @@ def redacted(value: T, key: bytes | None = None) -> T:
     from topodiag.app.redactor import OfReport  # noqa: PLC0415 - where names are hidden
     from topodiag_probes.redact import read_key  # noqa: PLC0415
 
-    value = hidden(value)
+    value = _OfSecrets(_names_of(value)).value(value, "", "")
     redactor = OfReport(key if key is not None else read_key(None, os.environ))
     strings: dict[str, None] = {}
     hosts: set[str] = set()
@@ -79,6 +81,13 @@ def redacted(value: T, key: bytes | None = None) -> T:
 def hidden(value: T) -> T:
     """The value without secrets: tokens of known services, logins in addresses, keys. Names and addresses stay."""
     return _OfSecrets().value(value, "", "")
+
+
+def _names_of(value: object) -> Callable[[str], str]:
+    """How the files of the result in a value are named: the folders of this machine are nobody's to read."""
+    parts = value if isinstance(value, tuple) else (value,)
+    result = next((part for part in parts if isinstance(part, Result) and part.given), None)
+    return str if result is None else FileNames(result.given, result.files).sent
 
 
 def _is_quoted(owner: str, name: str) -> bool:
@@ -183,14 +192,15 @@ class _OfSecrets(_Walk):
 
     skipped: Mapping[str, frozenset[str]] = {"StepSeries": _KEPT | {"steps"}}
 
-    def __init__(self) -> None:
+    def __init__(self, named: Callable[[str], str] = str) -> None:
         super().__init__()
+        self._named = named
         self._known: dict[str, str] = {}
 
     def _text(self, text: str, owner: str, name: str) -> str:
         known = self._known.get(text)
         if known is None:
-            known = self._known[text] = without_secrets(text)
+            known = self._known[text] = self._named(without_secrets(text))
         return known
 
 
@@ -240,6 +250,3 @@ class _OfNames(_Walk):
         if _OF_BUNDLE.match(inner):
             return f"{self._redactor.text(node)}/{self._redactor.prose(inner)}"
         return self._redactor.text(text)
-
-
-__all__ = ["Paths", "hidden", "redacted"]

@@ -54,6 +54,3 @@ class OfReport(Redactor):
         else:
             kept = run in _RAISED or (self._ours and is_own(run))
         return run if kept and run not in self._bare else super()._run(match)
-
-
-__all__ = ["OfReport"]

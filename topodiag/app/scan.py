@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from topodiag.app.collecting import few_collections
-from topodiag.app.opening import stream_for
+from topodiag.app.opening import stream_for, with_given
 from topodiag.checks.registry import Subject
 from topodiag.checks.run import fold, run
 from topodiag.checks.spoken import told
@@ -63,7 +63,7 @@ def scan(paths: Sequence[str], *, options: Options | None = None, since: str | N
     watch().planned(intake.of(*NODE_KINDS))
     case = node_case(intake)
     watch().judged()
-    return judged(case, earlier, since or "")
+    return with_given(judged(case, earlier, since or ""), paths)
 
 
 def live(*, options: Options | None = None, on_progress: Progress | None = None, since: str | None = None) -> Result:

@@ -168,6 +168,7 @@ def check_topology(path: str, *, version: str = "", against: str | None = None) 
     assumed = (NotObserved(f"NCCL {version}", said),) if said else ()
     made = Result(
         inputs=tuple(read.inputs),
+        given=(path,),
         nodes=(node,),
         outcomes=outcomes,
         findings=arranged(fold(outcomes), Case(nodes=(node,))),

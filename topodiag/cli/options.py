@@ -268,9 +268,6 @@ log_option = click.option(
     metavar="PATH",
     help="NCCL logs of a job: files, folders; may be given several times.",
 )
-seed_option = click.option(
-    "--seed", type=Count(0, 2**31 - 1), default=0, show_default=True, metavar="N", help="Seed of the local search."
-)
 
 
 def _svg(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:

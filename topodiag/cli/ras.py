@@ -7,7 +7,7 @@ import click
 from topodiag.cli.command import Command
 from topodiag.cli.errors import Outcome
 from topodiag.cli.options import Printing, format_option, html_option, redact_option, report_options
-from topodiag.cli.params import EVIDENCE, Count, Duration
+from topodiag.cli.params import EVIDENCE, Count
 
 FORMATS = ("table", "json")
 
@@ -18,10 +18,7 @@ FORMATS = ("table", "json")
     "--with", "paths", metavar="PATH", type=EVIDENCE, multiple=True,
     help="Logs of the job, which name its ranks; may be given several times.",
 )  # fmt: skip
-@click.option("--times", metavar="N", type=Count(1, 1000), default=2, show_default=True, help="Answers of each host.")
-@click.option(
-    "--pause", type=Duration(), default=10.0, metavar="TIME", help="Between two answers (default: 10 seconds)."
-)
+@click.option("--times", metavar="N", type=Count(1, 1000), default=2, help="Answers, ten seconds apart (default: 2).")
 @click.option("--to", "keep", metavar="DIR", type=click.Path(file_okay=False), help="Keep the answers in this folder.")
 @format_option(FORMATS)
 @html_option
@@ -33,7 +30,6 @@ def ras(  # noqa: PLR0917 - one parameter per option
     places: tuple[str, ...],
     paths: tuple[str, ...],
     times: int,
-    pause: float,
     keep: str | None,
     format_: str,
     html: str | None,
@@ -65,7 +61,7 @@ def ras(  # noqa: PLR0917 - one parameter per option
     result = judge(
         places or ("localhost",),
         paths,
-        asking=Asking(times, pause, keep),
+        asking=Asking(times, save=keep),
         tell=lambda words: None if quiet else click.echo(words, err=True),
     )
     result = as_shown(result, redact=redact)

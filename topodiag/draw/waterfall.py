@@ -6,7 +6,7 @@ settings and placement between negotiated and used.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from topodiag.draw.levels import Levels, is_hardware, levels_of
 from topodiag.draw.svg import Canvas, wrap
@@ -50,8 +50,8 @@ def bars_of(verdict: Verdict) -> tuple[str, str, tuple[Bar, ...]]:
     return "", "", ()
 
 
-def draw_waterfall(verdict: Verdict, *, prefix: str = "") -> str:
-    """The picture, "" where the verdict has no price to draw."""
+def draw_waterfall(verdict: Verdict, *, named: Callable[[str], str] = str, prefix: str = "") -> str:
+    """The picture, "" where the verdict has no price to draw; `named` spells the files in its words."""
     what, unit, bars = bars_of(verdict)
     if not bars:
         return ""
@@ -62,7 +62,7 @@ def draw_waterfall(verdict: Verdict, *, prefix: str = "") -> str:
     canvas.heading(what, WIDE)
     for number, bar in enumerate(bars):
         y = TOP + number * ROW
-        _label(canvas, bar, y)
+        _label(canvas, bar, y, named(bar.note))
         if bar.kind == "missing":
             canvas.text(left, y + 15, bar.note, "quiet", room=WIDE - left)
             continue
@@ -83,11 +83,11 @@ def _figure(bar: Bar, unit: str) -> str:
     return f"−{spell_gbs(bar.start - bar.end)} {unit}"
 
 
-def _label(canvas: Canvas, bar: Bar, y: float) -> None:
+def _label(canvas: Canvas, bar: Bar, y: float, note: str) -> None:
     inset = 0 if bar.kind in ("level", "missing") else 14
     canvas.text(inset, y + 11, bar.name, "name" if not bar.check else "badtext", room=LABEL - inset)
-    if bar.note and bar.kind != "missing":
-        for number, line in enumerate(wrap(bar.note, LABEL - inset, 10.5, most=2)):
+    if note and bar.kind != "missing":
+        for number, line in enumerate(wrap(note, LABEL - inset, 10.5, most=2)):
             canvas.text(inset, y + 25 + number * 13, line, "small")
 
 

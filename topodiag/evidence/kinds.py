@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import Enum
 
 from topodiag.lazy import dataclass
+from topodiag.words.own_data import own_data
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,50 +124,11 @@ ANY_EVIDENCE = (
 )
 """The same of who takes any evidence."""
 
-_TOOLS = (
-    ("nvidia-smi", "nvidia-smi output"),
-    ("ib", "output of an InfiniBand tool"),
-    ("rdma-perftest", "output of perftest"),
-    ("rdma", "output of an InfiniBand tool"),
-    ("mlxlink", "mlxlink output"),
-    ("dcgm-exporter", "metrics of the DCGM exporter"),
-    ("node-exporter", "metrics of the node exporter"),
-    ("dcgm-dmon", "output of dcgmi dmon"),
-    ("dcgm", "dcgmi output"),
-    ("gpu-burn", "output of gpu_burn"),
-    ("cuda-copy-test", "output of a test of copies between GPUs"),
-    ("counter-lines", "counters of ports"),
-    ("lspci", "lspci output"),
-    ("ethtool", "ethtool output"),
-    ("ip-link", "output of ip or ifconfig"),
-    ("bonding", "the state of a bond"),
-    ("hca-self-test", "output of an InfiniBand tool"),
-    ("kernel-log", "a kernel log"),
-    ("systemctl", "systemctl output"),
-    ("shell", "output of a shell"),
-    ("switch-log", "the log of a switch"),
-    ("sentences", "sentences that programs print"),
-    ("slurm-nodes", "what Slurm says of nodes"),
-    ("bmc-events", "events of a baseboard controller"),
-    ("compute-domain", "an NVLink domain as Kubernetes sees it"),
-    ("numactl", "output of numactl"),
-    ("kubectl-node", "a description of nodes by kubectl"),
-    ("lsmod", "the modules of a kernel"),
-    ("iperf", "output of iperf"),
-    ("pair-rates", "a list of pairs of hosts and their bandwidth"),
-    ("rows", "rows of ranks or hosts, or of a health agent"),
-    ("table", "a table of a tool that topodiag does not know"),
-    ("sys-", "a capture of /sys"),
-    ("settings", "settings of the environment or of nccl.conf"),
-    ("nccl-xml", KINDS[Kind.TOPOLOGY].words),
-    ("hwloc-xml", KINDS[Kind.HWLOC].words),
-)
-"""Words for the sources of a node by the start of their names in evidence/registry.py; others are topodiag's own."""
-
 
 def source_words(source: str) -> str:
-    """What the text that a source of evidence/registry.py reads is called."""
-    return next((words for start, words in _TOOLS if source.startswith(start)), "a capture of topodiag")
+    """What the text that a source of evidence/sources.toml reads is called."""
+    words: str = own_data("evidence/sources").get(source, {}).get("words", "a capture of topodiag")
+    return words
 
 
 def command_for(kind: Kind, path: str) -> str:

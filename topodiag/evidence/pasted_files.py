@@ -134,6 +134,3 @@ def _paths(text: str) -> tuple[str, ...]:
 def shows(text: str, *starts: str) -> bool:
     """Whether a paste shows a file below one of these places (`sys/class/infiniband/`)."""
     return any(path.startswith(starts) for path in _paths(text))
-
-
-__all__ = ["Shown", "shown_files", "shows"]

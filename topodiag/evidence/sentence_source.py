@@ -36,6 +36,3 @@ class SentenceSource(Source[Event]):
 
 def _events(data: bytes, name: str, command: str = "") -> list[Event]:
     return [event for event in engine.reports([data], name, command) if event.scope in OF_A_NODE]
-
-
-__all__ = ["SentenceSource"]

@@ -364,6 +364,3 @@ def _line_with(values: Sequence[str], lines: Sequence[str]) -> int:
     """The line on which the longest words of an object stand, else the first."""
     longest = max(values, key=len, default="")[:60]
     return next((number for number, line in enumerate(lines, 1) if longest in line), 1)
-
-
-__all__ = ["Rows", "Tables", "tables_of"]

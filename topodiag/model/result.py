@@ -51,8 +51,8 @@ class Result:
     """Everything a report needs. Findings are folded and sorted, worst first, in a stable order.
 
     `unexplained` are lines of trouble that no finding explains, those that are known to be harmless among them.
-    `state` is that of the jobs, where jobs alone were judged. `verdict`, `identity` and `timeline` are of a whole case:
-    `diagnose` alone fills them.
+    `given` are the paths that the user named. `state` is that of the jobs, where jobs alone were judged. `verdict`,
+    `identity` and `timeline` are of a whole case: `diagnose` alone fills them.
     """
 
     inputs: tuple[Input, ...] = ()
@@ -69,10 +69,17 @@ class Result:
     state: State | None = None
     identity: Identity = field(default_factory=Identity)
     timeline: Timeline = field(default_factory=Timeline)
+    given: tuple[str, ...] = field(default=(), compare=False, repr=False)
 
     @property
     def worst(self) -> Severity | None:
         return max((finding.severity for finding in self.findings), default=None)
+
+    @property
+    def files(self) -> frozenset[str]:
+        """What was read, by the paths that findings name."""
+        paths = [path for job in self.jobs for path in job.files]
+        return frozenset((*paths, *(run.run.source for run in self.benchmarks), *(item.path for item in self.inputs)))
 
     def troubles(self, subject: str | None = None) -> tuple[Trouble, ...]:
         """Lines of trouble of one job or host, or of all, that no finding explains and that are not known as harmless:

@@ -184,7 +184,7 @@ class Audit:
             return ""
         at_stake = max(self.gain, self.could.lost_us / self.step_us if self.could is not None and self.step_us else 0.0)
         if at_stake <= 0:
-            return "no other place of any rank would make a step shorter or longer"
+            return f"no other place of any rank would make a {self.talk.unit} shorter or longer"
         if at_stake < MATTERS:
             return f"the worst single misplacement would cost {percent(at_stake)} of a step: compute carries it"
         one_switch = self.cluster.levels and np.unique(self.cluster.levels[0].group[used]).size == 1

@@ -43,6 +43,8 @@ class Talk:
     assumed: tuple[str, ...] = ()
     sizes: Mapping[str, int] = field(default_factory=dict)
     """Sizes of the dimensions, for the reader."""
+    unit: str = "step"
+    """What the calls are of: a `step` of training, or a `request` to a server."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +116,19 @@ THUMB_WORDS = (
     "the traffic of each dimension is the rule of thumb: a transformer of 70e9 parameters (80 layers, hidden 8192, "
     "sequence 4096, 16 micro-batches of one sequence, computing at half of the peak); give --params for another"
 )
+
+
+def talk_of_server(cluster: Cluster, layout: Layout, world: int) -> Talk:
+    """The demands of one request to an engine that serves: the forward pass of the rule of thumb's model over one
+    sequence, half of a micro-batch. Replicas answer requests of their own. Raises as `talk_of_layout`."""
+    talk = talk_of_layout(cluster, layout, world)
+    demands = tuple(
+        replace(each, calls=each.calls / (2 * _THUMB_BATCHES), exposed=1.0, stretch=1.0)
+        for each in talk.demands
+        if not each.dimension.endswith("dp")
+    )
+    said = f"a request is one prompt of 4096 tokens to a transformer of {USUAL.name} ({USUAL.layers} layers)"
+    return replace(talk, demands=demands, base_us=None, assumed=(said,), unit="request")
 
 
 def other_talks(cluster: Cluster, layout: Layout, world: int) -> tuple[tuple[str, Talk], ...]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import replace
 from typing import TextIO
 
 from topodiag.model.result import Result
 from topodiag.report.interface import Report, Style
 from topodiag.report.page import print_page
+from topodiag.report.places import Places
 from topodiag.report.text import Page
 
 
@@ -21,6 +23,6 @@ class DrawnReport(Report):
         """Add the lines of the report, the one that repeats the answer too."""
 
     def render(self, result: Result, stream: TextIO, style: Style) -> None:
-        page = Page(style)
+        page = Page(replace(style, names=Places(result).in_text))
         self.draw(page, result)
         print_page(page, stream)

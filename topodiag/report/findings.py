@@ -101,13 +101,13 @@ def _draw_fix(page: Page, finding: Finding) -> None:
     steps = list(enumerate(finding.fix, start=1))
     if not page.style.verbose and any(answer.action in finding.fix[:1] for answer in page.answers):
         steps = steps[1:]
-    left = 0 if page.style.verbose else max(len(finding.fix) - STEPS_SHOWN, 0)
-    steps = steps[: len(steps) - left]
-    most = 2 if len(page.lines) + 2 * len(steps) < SCREEN - 2 * LAST else 1
     for at, (number, step) in enumerate(steps):
-        page.entry("fix" if at == 0 else "", f"{number}. " if len(finding.fix) > 1 else "", step, hue="ok", most=most)
-    if left:
-        page.entry("", (more(left, "step"), "dim"))
+        begin = len(page.lines)
+        page.entry("fix" if at == 0 else "", f"{number}. " if len(finding.fix) > 1 else "", step, hue="ok")
+        if at and not page.style.verbose and (at == STEPS_SHOWN or len(page.lines) > SCREEN - LAST - 2):
+            del page.lines[begin:]  # a step is shown whole or not at all: half a command cannot be typed
+            page.entry("", (more(len(steps) - at, "step"), "dim"))
+            break
     if page.style.verbose:
         page.entry("", (f"topodiag explain {finding.id}", "dim"))
 

@@ -6,6 +6,7 @@ Adding one is a file with a `Report` subclass and a line in `registry.py`.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import ClassVar, TextIO
 
 from topodiag.lazy import dataclass
@@ -26,6 +27,8 @@ class Style:
     quiet: bool = False
     exit_code: int = 0
     """What the program will exit with, where it is known: the last line of a page says it."""
+    names: Callable[[str], str] = str
+    """How a text names the files of the evidence."""
 
 
 class Report(ABC):

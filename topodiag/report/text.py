@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
+from functools import cache
 
 from rich.cells import cell_len, chop_cells
 from rich.text import Text
@@ -65,7 +67,7 @@ class Page:
         self.answers: list[Answer] = []
 
     def clean(self, text: object, limit: int = MAX_CHARS) -> str:
-        return clean(text, ascii_only=self.style.ascii, limit=limit)
+        return clean(self.style.names(str(text)), ascii_only=self.style.ascii, limit=limit)
 
     def text(self, *parts: Part) -> Text:
         """One Text of strings, (string, hue) pairs and Texts made by this page."""
@@ -120,9 +122,15 @@ class Page:
             self.keep_lines(begin, most)
 
     def add_last(self, label: str, words: str, *, hue: str = "dim") -> None:
-        """A last line, cut to one at a word's end, with room for the exit code."""
+        """A last line, cut to one at a word's end, with room for the exit code; as many as its first command needs."""
         room = self.width - (len(EXIT) if self.style.exit_code else 0)
-        self.lines.append(self.cut_words(self.text("  ", (f"{label:<{LABEL}}", hue), (words, "strong")), room))
+        head, mark = self.text("  ", (f"{label:<{LABEL}}", hue)), self.clean(" …")
+        lines = self._wrap(self.text((words, "strong")), max(room - head.cell_len - len(mark), 8))
+        ends = (number for number in range(1, len(lines)) if "".join(map(str, lines[:number])).count("`") > 1)
+        most = next(ends, len(lines)) if "`" in words else 1
+        for number, line in enumerate(lines[:most]):
+            lead = " " * head.cell_len if number else head
+            self.lines.append(self.text(lead, line, mark if most == number + 1 < len(lines) else ""))
 
     def add_rest(self, rest: Page, begin: int = 0, least: int = 0) -> None:
         """Lines that a reader can spare: of a page that began at `begin`, as many as the screen has room for above the
@@ -175,12 +183,12 @@ class Page:
         return short
 
     def cut_words(self, text: Text, width: int) -> Text:
-        """`cut` at the end of a word, unless one word has most of the line."""
+        """`cut` at the end of a word, unless one word has most of the line, and never inside a command."""
         if text.cell_len <= width:
             return text
         mark = self.clean(" …")
         whole = self._wrap(text, max(width - len(mark), 8))[0]
-        return self.text(whole, mark) if 2 * whole.cell_len > width else self.cut(text, width)
+        return self.text(whole, mark) if 2 * whole.cell_len > width or "`" in text.plain else self.cut(text, width)
 
     def fitting(self, place: str, taken: int) -> str:
         """A place (`file:line`) that fits on one line beside `taken` columns: of a long path the end is shown."""
@@ -194,8 +202,11 @@ class Page:
         return made
 
 
-_WORD = regex(r"\s*\S+(?: (?:%|[KMGT]i?[Bb](?:/s)?(?!\w)|[mu]?s(?!\w))\S*)?\s*")
-"""A word with the unit that follows it: a number and its unit stay on one line."""
+@cache
+def _word(width: int) -> re.Pattern[str]:
+    """A word with the unit that follows it, or a command in back quotes that fits on a line: each stays on one line."""
+    command = rf"[^\s`]{{0,2}}`[^`]{{1,{max(width - 6, 1)}}}`\S{{0,2}}(?!\S)"
+    return regex(rf"\s*(?:{command}|\S+)(?: (?:%|[KMGT]i?[Bb](?:/s)?(?!\w)|[mu]?s(?!\w))\S*)?\s*")
 
 
 def _breaks(text: str, width: int) -> list[int]:
@@ -205,7 +216,7 @@ def _breaks(text: str, width: int) -> list[int]:
     """
     breaks: list[int] = []
     taken = 0
-    for word in _WORD.finditer(text):
+    for word in _word(width).finditer(text):
         bare = cell_len(word[0].rstrip())
         if taken + bare <= width:
             taken += cell_len(word[0])

@@ -24,11 +24,9 @@ from tests.report.html.pages import (
     slow_job,
 )
 from tests.report.verdict.test_page import LINKS
-from topodiag.model.finding import Input
 from topodiag.model.result import Result
 from topodiag.report.html.interface import Sheet
 from topodiag.report.html.page import pieces
-from topodiag.report.html.paths import without_folders
 from topodiag.report.html.registry import ORDER
 from topodiag.report.html.sections.todo import section
 from topodiag.report.interface import Style
@@ -157,22 +155,6 @@ def test_a_variable_to_remove_is_no_line_of_nccl_conf() -> None:
     assert made is not None
     assert made.values["settings"] == ["NCCL_IB_HCA=mlx5"]
     assert made.values["unset"] == ["unset NCCL_NET"]
-
-
-PATHS = [
-    ("/data/run7/logs/a.log:12 said", "logs/a.log:12 said"),
-    ("(/data/run7/n1.tar.gz/json/nvml.json) x", "(n1.tar.gz/json/nvml.json) x"),
-    ("NCCL_TOPO_FILE=/data/run7/other.xml", "NCCL_TOPO_FILE=/data/run7/other.xml"),
-    ("/data/run7/logs/a.log.", "logs/a.log."),
-    ('"path":"/data/run7/n1.tar.gz","kind"', '"path":"n1.tar.gz","kind"'),
-]
-
-
-@pytest.mark.parametrize(("text", "shown"), PATHS)
-def test_inputs_are_named_below_the_folder_that_they_share_and_other_paths_stay(text: str, shown: str) -> None:
-    inputs = (Input("/data/run7/logs/a.log", "log"), Input("/data/run7/n1.tar.gz", "capture"))
-    assert without_folders(inputs)(text) == shown
-    assert without_folders([Input("logs/a.log", "log")])(text) == text
 
 
 def test_buttons_that_need_the_script_are_hidden_or_disabled_until_it_runs() -> None:

@@ -97,10 +97,10 @@ def test_a_command_has_the_gpu_or_the_process_of_its_finding() -> None:
     assert "check with: nvidia-smi nvlink -s -i N\n" in several
 
 
-def test_a_place_of_proof_is_never_wrapped_and_is_relative_to_what_all_inputs_share() -> None:
+def test_a_place_of_proof_is_never_wrapped_and_is_relative_to_what_was_given() -> None:
     source = "/data/incident/logs/rank0.log"
     proven = replace(LINKS, evidence=(Origin(source, 7, "x" * 200), Origin("/data/incident/n0/smi.txt", 3, "text")))
-    lines = page(result(proven, LOW))
+    lines = page(replace(result(proven, LOW), given=(source, "/data/incident/n0")))
     assert any(line.startswith("             logs/rank0.log:7  xxx") and line.endswith("…") for line in lines)
     assert any(line.startswith("             n0/smi.txt:3") for line in lines)
 

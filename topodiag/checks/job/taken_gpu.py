@@ -108,6 +108,3 @@ def _has_it_itself(text: str, most_mib: int) -> bool:
         return False
     gib = own[1] or own[2]
     return gib is None or float(gib) * 1024 > most_mib / 2
-
-
-__all__ = ["by_taken", "taken_before"]

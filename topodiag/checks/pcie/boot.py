@@ -78,6 +78,3 @@ def _finding(check: NodeCheck[Any], node: Node, line: Limited, had: int) -> Find
         evidence=[line.event.origin],
         confidence=Confidence.HIGH if lost else Confidence.LOW,
     )
-
-
-__all__ = ["narrow_at_boot"]

@@ -33,7 +33,7 @@ def lost(audit: Audit, *dimensions: DimensionAudit) -> Cost:
 
 def of_what(audit: Audit) -> str:
     """What the times of an audit are parts of: a step, or its communication where nothing says how long one takes."""
-    return "a step" if audit.talk.base_us is not None else "the communication of a step"
+    return "a step" if audit.talk.base_us is not None else f"the communication of a {audit.talk.unit}"
 
 
 def cost_of(audit: Audit, share: float, text: str) -> Cost:
@@ -244,4 +244,4 @@ class Fragmented(OneStep[Audit], PlacementCheck[Never]):
 def _split_words(audit: Audit, each: DimensionAudit) -> str:
     """What the split groups cost beside whole ones."""
     whole = fsum(whole_us(audit.cluster, cost.demand) for cost in each.now)
-    return f"{in_ms(each.step_us)} in a step where groups in one domain would take {in_ms(whole)}"
+    return f"{in_ms(each.step_us)} in a {audit.talk.unit} where groups in one domain would take {in_ms(whole)}"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from topodiag.cli.command import Command
-from topodiag.cli.options import Printing, format_option, html_option, page_options, redact_option, seed_option
+from topodiag.cli.options import Printing, format_option, html_option, page_options, redact_option
 from topodiag.cli.place.options import LAUNCHERS, place_options
 from topodiag.cli.place.picture import Pictured, picture_options
 from topodiag.cli.place.work import work_options, work_said
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 @click.command(cls=Command)
 @place_options
 @work_options
-@seed_option
 @click.option(
     "--for",
     "launcher",
@@ -41,7 +40,6 @@ def solve(
     asked: PlaceOptions,
     trained: Trained,
     pictured: Pictured,
-    seed: int,
     launcher: str | None,
     format_: str,
     html: str | None,
@@ -74,7 +72,7 @@ def solve(
             f"topodiag place emit {launcher} map.json -o {printing.output}"
         )
     check_html(html, (each.path for each in asked.inputs), printing)
-    made = solve_placement(asked, work_said(asked, trained), seed=seed, launcher=launcher or "")
+    made = solve_placement(asked, work_said(asked, trained), launcher=launcher or "")
     solved, inputs = as_shown((made, asked.inputs), redact=redact)
     layouts = [(solved.before_name, solved.before), ("solved", solved.solution.assignment)]
     look = pictured.look(solved.cluster, solved.talk, layouts)

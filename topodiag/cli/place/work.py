@@ -21,4 +21,4 @@ def work_said(asked: PlaceOptions, trained: Trained) -> Mapping[str, Any] | None
     """What is trained, None where no option says it. Raises UsageError where nothing says how it is laid out."""
     if trained.said and asked.layout is None:
         raise click.UsageError(f"--params and its like go with {flags()}.")
-    return trained.asked or None
+    return trained.asked

@@ -140,6 +140,3 @@ def _of_devices(
 
 def _number(cell: str) -> float:
     return float(cell) if re.fullmatch(r"[0-9]{1,9}(?:\.[0-9]{1,6})?", cell) else 0.0
-
-
-__all__ = ["AmdCopyTests", "CopyRecord"]

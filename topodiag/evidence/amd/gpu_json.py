@@ -269,6 +269,3 @@ def _scalar(text: str) -> Any:
     if united := _WITH_UNIT.match(text):
         return {"value": float(united[1]), "unit": united[2]}
     return int(text) if text.isascii() and text.isdecimal() and len(text) < 19 else text
-
-
-__all__ = ["AmdSmiJson", "GpuRecord"]

@@ -119,6 +119,3 @@ def _word(said: dict[str, int]) -> str | None:
         direct = hops == 1 and said.get("max_bandwidth", 1) > 0
         return XGMI if direct else f"{XGMI} over {max(hops, 2)} hops"
     return PCIE if kind == _PCIE else None
-
-
-__all__ = ["Kfd"]

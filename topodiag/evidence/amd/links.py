@@ -265,6 +265,3 @@ def _gbps(held: object) -> float:
         held = f"{held.get('value')} {held.get('unit')}"
     known = isinstance(held, str) and re.fullmatch(r"[0-9]{1,6}(?:\.[0-9]{1,6})? Gb/s", held)
     return float(held.removesuffix(_UNIT)) if isinstance(held, str) and known else 0.0
-
-
-__all__ = ["AmdLinks", "LinkRecord", "StatusRecord", "XgmiStatus", "link_gbs"]

@@ -122,6 +122,3 @@ def _of_json(blob: Blob, parsed: Parsed[RocmRow]) -> Parsed[RocmRow]:
 def _percent(cell: str | None) -> int | None:
     known = cell is not None and cell.isdecimal() and cell.isascii() and len(cell) < 4
     return int(cell) if known and cell is not None and int(cell) <= MOST else None
-
-
-__all__ = ["RocmRow", "RocmSmi"]

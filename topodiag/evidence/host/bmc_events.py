@@ -88,6 +88,3 @@ def _kind(sensor: str, said: str) -> str:
     """The kind of event; "" for one that says no fault."""
     fault = next((fault for fault, where, what in _KINDS if where.search(sensor) and what.search(said)), "")
     return fault or (REMARK if _BAD.search(said) else "")
-
-
-__all__ = ["BmcEvents"]

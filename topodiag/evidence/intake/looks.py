@@ -26,15 +26,24 @@ from topodiag.evidence.marks import PICKLED, TABLE, cluster_format, is_pods, lay
 from topodiag.evidence.nccl_log.grammar.spoken import holds_job_lines
 from topodiag.evidence.nccl_log.input.json_lines import looks_wrapped
 from topodiag.evidence.nccl_log.input.streams import CUT_HEADS, JSON_LINES, WRAPPED_LINES, Reading, packer_of, text_of
-from topodiag.evidence.nccl_log.input.wrapped_lines import dress_of, looks_broken, looks_cut
+from topodiag.evidence.nccl_log.input.wrapped_lines import (
+    OF_CONTAINERS,
+    dress_of,
+    label_of,
+    looks_broken,
+    looks_cut,
+)
 from topodiag.evidence.registry import as_table, recognise
 from topodiag.evidence.signatures.literals import Finder, finder
 from topodiag.lazy import dataclass, regex
 
 _TEXT_CONTROL = bytes(range(9)) + b"\x0b" + bytes(range(0x0E, 0x1B)) + bytes(range(0x1C, 0x20)) + b"\x7f"
 _MANY_CONTROL = 0.02
+_HOLE = bytes(16)
 """Share of control characters above which bytes are no text: a torn or NUL-padded log stays below, data do not."""
 
+MOST_LAYERS = 6
+"""Layers that are taken off a text."""
 _BINARY = (
     (b"\x7fELF", "a program or a core file"),
     (b"\x04\x22\x4d\x18", "compressed with lz4: `lz4 -dc FILE | topodiag logs -`"),
@@ -58,6 +67,8 @@ _TYPES = (b"float", b"half", b"bfloat16", b"double", b"int", b"uint", b"char")
 _ROWS = tuple(blank + name for blank in (b" ", b"\t") for name in _TYPES)
 """Types of nccl-tests as a row names them: a row alone is enough where a text is looked at whole."""
 _OF_TABLE = (b"nThreads", b"#", b"Avg bus bandwidth", b"Out of bounds", b": Test ", b"Test timeout")
+RAS_REPORT = regex(rb"^NCCL version \S{1,40} compiled with CUDA ", re.M)
+"""src/ras/client_support.cc of NCCL 2.24 and later."""
 _TEXTS: tuple[tuple[re.Pattern[bytes], Kind, tuple[bytes, ...]], ...] = (
     (regex(_BEFORE + rb"<system\b"), Kind.TOPOLOGY, ()),
     (regex(_BEFORE + rb"<graphs\b"), Kind.GRAPH, ()),
@@ -66,8 +77,7 @@ _TEXTS: tuple[tuple[re.Pattern[bytes], Kind, tuple[bytes, ...]], ...] = (
     (INSPECTOR, Kind.INSPECTOR, (b'_perf"', b"nccl_")),
     (TRACE, Kind.TRACE, (b"Wait",)),
     (WATCH, Kind.WATCH, (b'"watch":1',)),
-    # src/ras/client_support.cc of NCCL 2.24 and later.
-    (regex(rb"^NCCL version \S{1,40} compiled with CUDA ", re.M), Kind.RAS, (b"NCCL version ",)),
+    (RAS_REPORT, Kind.RAS, (b"NCCL version ",)),
     (regex(rb"^\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\] PEER_[A-Z_]{3,40}: ", re.M), Kind.RAS, (b"PEER_",)),
     (regex(rb'^\{\s{0,64}"nccl_version": "[^"\n]{1,40}",\s{0,64}"cuda_', re.M), Kind.RAS, (b'"nccl_version"',)),
     (regex(rb'^[ \t]{0,16}"event": "PEER_[A-Z_]{3,40}"', re.M), Kind.RAS, (b"PEER_",)),
@@ -86,6 +96,7 @@ _LINES = (
     (_OF_TABLE, TABLE, Kind.NCCL_TESTS),
     ((b"Thread ",), STACKS, Kind.STACKS),
     ((b"NCCL DIAG ",), regex(DIAGNOSTICS.pattern, re.M), Kind.DIAGNOSTICS),
+    ((b"NCCL version ",), RAS_REPORT, Kind.RAS),
 )
 """What a text may hold anywhere: literals of which one stands in each such line, its pattern, and the kind."""
 
@@ -142,6 +153,11 @@ def looks(head: bytes, tail: bytes = b"", *, name: str = "", quick: bool = False
         coding.append("utf-8-sig")
         head = head[len(codecs.BOM_UTF8) :]
     for layer in dress_of(head):
+        coding.append(layer)
+        head, tail = _read_as(layer, head), _read_as(layer, tail)
+    while len(coding) < MOST_LAYERS and (layer := label_of(head, not tail and len(head) < HEAD_BYTES)):
+        if layer not in OF_CONTAINERS and (_holds_record(head) or holds_job_lines(head) or step_kinds(head)):
+            break  # the rank, the host or the clock of each line counts, and who reads them knows these labels
         coding.append(layer)
         head, tail = _read_as(layer, head), _read_as(layer, tail)
     if looks_wrapped(head):
@@ -349,8 +365,9 @@ def _speaks(head: bytes, tail: bytes) -> bool:
 
 
 def _is_text(head: bytes) -> bool:
-    """NULs at the start are the hole that rotation with copytruncate leaves; a few inside are torn writes."""
-    body = head.lstrip(b"\0")
+    """Long runs of NULs are holes: of rotation with copytruncate at the start, inside of a file that several programs
+    write over a network. A few NULs are torn writes."""
+    body = head.lstrip(b"\0").replace(_HOLE, b"")
     if not body:
         return True
     control = len(body) - len(body.translate(None, _TEXT_CONTROL))

@@ -23,6 +23,7 @@ from topodiag.evidence.network import rdma_words as words
 from topodiag.evidence.network.network_records import Line, Page, RdmaRecord, Target, fill_rdma
 from topodiag.lazy import dataclass, regex
 from topodiag.model.topics import Topic
+from topodiag.words.own_data import own_data
 
 _MARGIN = " \t>|"
 _SECTION = r"(?:Operational|Troubleshooting|Module) Info|Physical Counters and BER Info"
@@ -50,12 +51,6 @@ _RATE_AFTER_CORRECTION = regex(r"(?:Effective Physical|Symbol) BER\Z")
 _BER = regex(r"([0-9]{1,6}(?:\.[0-9]{1,6})?)E([+-]?[0-9]{1,3})\Z", re.IGNORECASE)
 MOST_BER = 1e-12
 """Bit errors that remain after correction, of a link that is well (IBTA's limit; MFT user manual, mlxlink)."""
-_COUNTERS = {
-    "Symbol Errors": "symbol_error",
-    "Link Down Counter": "link_downed",
-    "Link Error Recovery Counter": "link_error_recovery",
-}
-"""mlxlink's names as the kernel's. Raw errors are those that the error correction mends: no fault by themselves."""
 _PORT: dict[str, Target] = {
     "State": ("state", words.port_state),
     "Physical state": ("phys_state", words.phys_state),
@@ -130,8 +125,8 @@ def _read(page: Page[RdmaRecord], line: Line, link: _Link, name: str, value: str
     elif _RATE_AFTER_CORRECTION.match(name) and (rate := _BER.match(value)) and "signal" not in port.facts:
         if float(f"{rate[1]}e{rate[2]}") > MOST_BER:
             line.put(port.facts, "signal", f"{name} {value}, and {MOST_BER:g} is the most of a link that is well")
-    elif name in _COUNTERS and (count := to_int(value, low=0)) is not None:
-        line.put(port.counters, _COUNTERS[name], count)
+    elif name in (names := own_data("evidence/network/counters")["mlxlink"]):
+        line.put(port.counters, names[name], to_int(value, low=0))
 
 
 def _rate(speed: str, lanes: int) -> float | None:

@@ -11,12 +11,13 @@ from dataclasses import field
 from typing import Generic, TypeVar
 
 from topodiag.evidence.draft import Entity, NodeDraft
-from topodiag.evidence.interface import NO_READING, Blob, Parsed
+from topodiag.evidence.interface import NO_READING, Blob, Parsed, Source
 from topodiag.evidence.readings import quote
 from topodiag.evidence.tree import Tree, TreeFile
 from topodiag.lazy import dataclass
 from topodiag.model.provenance import MAX_QUOTE, NotObserved
 from topodiag.model.result import UnreadLine
+from topodiag.model.topics import Topic
 
 Value = str | int | float | bool | tuple[str, ...] | tuple[int, ...]
 Convert = Callable[[str], Value | None]
@@ -88,11 +89,15 @@ class Line:
     number: int
     text: str
 
+    def cell(self, value: Value | None, why: str = "") -> Cell:
+        """A value that this line says, or why it says none."""
+        return Cell(value, self.number, self.text.strip()[:MAX_QUOTE], why if value is None else "")
+
     def put(self, facts: Cells, name: str, value: Value | None, why: str = "") -> None:
         """Keep a value under a field name; the first good one stays."""
         kept = facts.get(name)
         if kept is None or (kept.value is None and value is not None):
-            facts[name] = Cell(value, self.number, self.text.strip()[:MAX_QUOTE], why if value is None else "")
+            facts[name] = self.cell(value, why)
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +181,26 @@ def fill_netdev(blob: Blob, record: NetDevRecord, draft: NodeDraft) -> None:
         entity = draft.netdev(record.name)
         offer_cells(blob, entity, record.facts)
         offer_counters(blob, entity, record.counters, record.name, draft)
+
+
+class RdmaSource(Source[RdmaRecord]):
+    """A source whose records are RDMA devices and nothing else."""
+
+    speaks_of = frozenset({Topic.RDMA_DEVICES})
+
+    def fill(self, blob: Blob, parsed: Parsed[RdmaRecord], draft: NodeDraft) -> None:
+        for record in parsed.records:
+            fill_rdma(blob, record, draft)
+
+
+class NetDevSource(Source[NetDevRecord]):
+    """A source whose records are interfaces and nothing else."""
+
+    speaks_of = frozenset({Topic.INTERFACES})
+
+    def fill(self, blob: Blob, parsed: Parsed[NetDevRecord], draft: NodeDraft) -> None:
+        for record in parsed.records:
+            fill_netdev(blob, record, draft)
 
 
 def by_device(tree: Tree, folder: str) -> dict[str, dict[str, TreeFile]]:

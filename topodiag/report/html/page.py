@@ -18,9 +18,9 @@ from topodiag.draw.svg import PAGE_STYLE
 from topodiag.lazy import regex
 from topodiag.report.html.data import data_block
 from topodiag.report.html.interface import Sheet, markup
-from topodiag.report.html.paths import without_folders
 from topodiag.report.html.registry import sections_of
 from topodiag.report.html.sections.verdict import title_of
+from topodiag.report.places import Places
 from topodiag.version import __version__
 from topodiag.words.text import clean
 
@@ -43,8 +43,8 @@ def html_of(sheet: Sheet) -> str:
         f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'; img-src data:;"
         " base-uri 'none'; form-action 'none'"
     )
-    taken_off = without_folders(sheet.result.inputs)
-    return taken_off(
+    sent = Places(sheet.result).sent
+    return sent(
         environment()
         .get_template("page.html")
         .render(
@@ -55,7 +55,7 @@ def html_of(sheet: Sheet) -> str:
             style=markup(f"{style}\n{PAGE_STYLE}"),
             script=markup(script),
             sections=list(sections_of(sheet)),
-            data=data_block(sheet, taken_off),
+            data=data_block(sheet, sent),
         )
     )
 

@@ -13,27 +13,29 @@ from topodiag.words.units import percent
 
 def audit_extras(audit: Audit, document: AuditDocument) -> Extras:
     """The layout beside the map that it is compared with, and a row for each dimension."""
-    heads = ("Dimension", "Groups", "Ranks each", "Reaches over", "ms per step", "ms packed", "Lost")
+    heads = ("Dimension", "Groups", "Ranks each", "Reaches over", "ms now", "ms packed", "Lost")
     rows = [
         [Cell(name), Cell(str(each.groups), each.groups), Cell(str(each.size), each.size), Cell(each.level),
          _ms(each.ms_per_step), _ms(each.best_ms),
          Cell(percent(each.lost_percent / 100), each.lost_percent, "warning" if each.split else "")]
         for name, each in document.cost.items()
     ]  # fmt: skip
-    grid = Grid("dimensions", "What a step waits for, by dimension", heads, rows, right=frozenset({1, 2, 4, 5, 6}))
+    grid = Grid(
+        "dimensions", "Communication that is waited for, by dimension", heads, rows, right=frozenset({1, 2, 4, 5, 6})
+    )
     layouts = [(audit.name, audit.assignment), ("packed", audit.best)]
     return _extras(look_of(audit.cluster, audit.talk, layouts), grid)
 
 
 def solve_extras(solved: Solved, document: SolveDocument) -> Extras:
     """The layout before beside the map that was found, and a row for each dimension."""
-    heads = ("Dimension", "Groups", "Ranks each", "Reaches over", "ms before", "ms per step", "Least possible")
+    heads = ("Dimension", "Groups", "Ranks each", "Reaches over", "ms before", "ms now", "Least possible")
     rows = [
         [Cell(name), Cell(str(each.groups), each.groups), Cell(str(each.size), each.size), Cell(each.level),
          _ms(each.before_ms_per_step), _ms(each.ms_per_step), _ms(each.bound_ms)]
         for name, each in document.cost.items()
     ]  # fmt: skip
-    grid = Grid("dimensions", "What a step waits for, before and after", heads, rows,
+    grid = Grid("dimensions", "Communication that is waited for, before and after", heads, rows,
                 right=frozenset({1, 2, 4, 5, 6}))  # fmt: skip
     layouts = [(solved.before_name, solved.before), ("solved", solved.solution.assignment)]
     return _extras(look_of(solved.cluster, solved.talk, layouts), grid)

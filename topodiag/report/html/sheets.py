@@ -14,6 +14,7 @@ from topodiag.report.formats.json_report import document
 from topodiag.report.gaps import draw_gaps, gaps_of
 from topodiag.report.html.interface import Extras, Sheet
 from topodiag.report.interface import Style
+from topodiag.report.places import Places
 from topodiag.report.text import Page
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ NODES_WITH_FACTS = 64
 def result_sheet(command: str, result: Result, report: DrawnReport, extras: Extras | None = None) -> Sheet:
     """The sheet of a command whose answer is a result."""
     more = extras or Extras()
-    page = Page(Style(width=WIDE), on_screen=False)
+    page = Page(Style(width=WIDE, names=Places(result).sent), on_screen=False)
     if len(result.nodes) <= NODES_WITH_FACTS:
         report.draw(page, result)
         return Sheet(command, result, page, document(result), more.drawings, more.grids)

@@ -54,27 +54,27 @@ def _head(page: Page, audit: Audit, action: str) -> None:
     """What a step costs, what can be regained, and by what `action`."""
     short = all(len(name) < 4 for name in audit.talk.sizes)
     sizes = (" " if short else ", ").join(f"{name}{'' if short else ' '}{n}" for name, n in audit.talk.sizes.items())
-    what = "per step" if audit.talk.base_us is not None else "of communication in a step"
+    unit = audit.talk.unit
+    what = f"per {unit}" if audit.talk.base_us is not None else f"of communication in a {unit}"
     where = (
         f"  {audit.cluster.system or 'cluster'}, {plural(audit.talk.world, 'rank')} on {plural(audit.nodes, 'node')}"
     )
     page.add("", (f"{spell_time(audit.step_us)} {what}", "strong"), where + (f", {sizes}" if sizes else ""))
-    why = audit.hardly_matters
     answer = page.text((f"{spell_time(audit.step_us)} {what}", "strong"))
-    if why:
+    if why := audit.hardly_matters:
         note_answer(page, answer, ": ", ("topology hardly matters here", "ok"))
         page.add(page.text(("topology hardly matters here", "ok"), "  "), why)
     elif audit.gain < _SHARE_SHOWN:
         note_answer(page, answer, ": ", ("nothing to regain", "ok"))
-        page.add("", ("nothing to regain", "ok"), ": no other order on these GPUs was found that makes a step shorter")
+        page.add("", ("nothing to regain", "ok"), f": no order found on these GPUs makes a {unit} shorter")
     else:
         lost = spell_time(audit.waited_us - audit.best_us)
         words = f"{percent(audit.gain)} throughput to regain"
         if audit.talk.base_us is None:
             words = f"communication takes {1 + audit.gain:.2f}× as long as it could"
-        page.add("", (words, "error"), f": {lost} of a step is lost to placement")
+        page.add("", (words, "error"), f": {lost} of a {unit} is lost to placement")
         page.entry("do", (action, "strong"), hue="ok")
-        note_answer(page, answer, ": ", (words, "error"), f", {lost} of a step is lost to placement", action=action)
+        note_answer(page, answer, ": ", (words, "error"), f", {lost} of a {unit} is lost to placement", action=action)
 
 
 def _dimensions(page: Page, audit: Audit) -> None:
@@ -108,7 +108,7 @@ def _dimensions(page: Page, audit: Audit) -> None:
         Field("could be", right=True),
         Field("alone", right=True, drop=4),
         Field("lost", right=True),
-        Field("traffic of a step", least=16, drop=5),
+        Field(f"traffic of a {audit.talk.unit}", least=16, drop=5),
     )
     draw_grid(page, fields, rows)
 
@@ -129,15 +129,16 @@ def _levels(audit: Audit, each: DimensionAudit) -> str:
 
 
 def _worst(page: Page, audit: Audit) -> None:
-    worst = audit.worst
+    worst, unit = audit.worst, audit.talk.unit
     if worst is not None and worst.now_us - worst.best_us < _SHARE_SHOWN * audit.step_us:
         worst = None
     if worst is not None:
         where = f"{worst.dimension} group {worst.group}, ranks {fold_labels([str(rank) for rank in worst.ranks[:64]])}"
         page.add(page.text(("worst group", "error"), "  "), where, f" on {fold_hosts(worst.nodes)}")
         more = worst.now_us - worst.best_us
-        words = f"meets at the {worst.level}: {spell_time(worst.now_us)} of a step, {spell_time(worst.best_us)} at best"
-        page.add("  ", words, (f"  +{spell_time(more)}, {percent(more / audit.step_us)} of a step", "strong"))
+        least = f"{spell_time(worst.best_us)} at best"
+        words = f"meets at the {worst.level}: {spell_time(worst.now_us)} of a {unit}, {least}"
+        page.add("  ", words, (f"  +{spell_time(more)}, {percent(more / audit.step_us)} of a {unit}", "strong"))
     could = audit.could
     if could is None or could.lost_us <= 0 or not audit.step_us:
         return
@@ -152,7 +153,7 @@ def _worst(page: Page, audit: Audit) -> None:
     words = f"{spell_time(before)} to {spell_time(after)}" if before > 0 else f"{spell_time(after)} in place of nothing"
     page.add(
         "  ",
-        (f"+{spell_time(could.lost_us)} per step, {percent(could.lost_us / audit.step_us)} slower", "strong"),
+        (f"+{spell_time(could.lost_us)} per {unit}, {percent(could.lost_us / audit.step_us)} slower", "strong"),
         f"; {could.dimension} {words}",
     )
 

@@ -53,20 +53,21 @@ def look_svg(look: Look, *, prefix: str = "") -> str:
     for first in range(0, len(columns), ACROSS):
         longest = max(len(column) for _, column in columns[first : first + ACROSS])
         tops.append(tops[-1] + PANEL + longest * ROW + MARGIN)
+    across, down = (0, tops[-1]) if prefix else (one + MARGIN, 0)  # a page may be as narrow as a telephone
     for place, view in enumerate(look.views):
-        left = MARGIN + place * (one + MARGIN)
-        canvas.text(left, MARGIN + 14, said[place], "title", room=one, size=16)
+        left, top = MARGIN + place * across, place * down
+        canvas.text(left, top + MARGIN + 14, said[place], "title", room=one, size=16)
         for number, (home, column) in enumerate(columns):
-            at = (left + number % ACROSS * wide, tops[number // ACROSS])
+            at = (left + number % ACROSS * wide, top + tops[number // ACROSS])
             _panel(canvas, look, view, home, column, names, at)
-    _words(canvas, look, tops[-1] + 4)
-    return canvas.document(MARGIN + len(look.views) * (one + MARGIN), tops[-1] + MARGIN, margin=0)
+    _words(canvas, look, top + tops[-1] + 4)
+    return canvas.document(left + one + MARGIN, top + tops[-1] + MARGIN, margin=0)
 
 
 def _words(canvas: Canvas, look: Look, y: float) -> None:
-    words = "a number is a group, a frame one that is split, a dashed square a free GPU, a grey one cannot be used"
+    words = "number: group, frame: split, dashed: free, grey: unusable"
     together = any(view.together for view in look.views)
-    canvas.text(MARGIN, y, words if together else words.replace("a frame one that is split, ", ""), "quiet")
+    canvas.text(MARGIN, y, words if together else words.replace("frame: split, ", ""), "quiet")
 
 
 def _overview(canvas: Canvas, look: Look) -> str:

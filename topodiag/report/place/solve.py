@@ -30,7 +30,8 @@ _ALIKE = 0.0005
 def draw_solution(page: Page, solved: Solved) -> None:
     """The verdict, a row per dimension, the nodes to ask for, their ranks, and the splits that remain."""
     solution, cost = solved.solution, solved.solution.cost
-    what = "of communication in a step" if solved.talk.base_us is None else "of a step wait for communication"
+    what, unit = "of a step wait for communication", solved.talk.unit
+    what = f"of communication in a {unit}" if solved.talk.base_us is None else what
     ranks, nodes = plural(solved.talk.world, "rank"), plural(len(solved.place.hosts), "node")
     page.add("", (f"{spell_time(cost.step_us)} {what}", "strong"), f"  {ranks} on {nodes} of {solved.cluster.nodes}")
     answer = page.text((f"{spell_time(cost.step_us)} {what}", "strong"))

@@ -120,7 +120,7 @@ def draw_fix(page: Page, cause: Cause, *, first: int = 0) -> None:
         label = ""
     commands = cause.confirm if page.style.verbose else cause.confirm[:1]
     for command in commands:
-        page.entry(label, ("check with: ", "dim"), (command, "close"), hue="ok", most=2)
+        page.entry(label, ("check with: ", "dim"), (command, "close"), hue="ok")
         label = ""
 
 

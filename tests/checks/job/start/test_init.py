@@ -39,6 +39,12 @@ def test_all_ranks_stuck_is_one_error_with_the_phase() -> None:
     assert "16 of 16 ranks" in finding.message
     assert "stopped after: " in finding.observed
     assert finding.where.nodes == ("n0", "n1")
+    assert finding.fix[0].endswith("`nc -l 29999` on n0, then `nc -vz n0 29999` on n1")
+
+
+def test_few_stuck_ranks_are_the_ones_to_look_at() -> None:
+    [finding] = InitNotFinished().judge(stuck(range(8))).findings
+    assert finding.fix[0] == "look first at ranks 0-7"
 
 
 def test_a_missing_line_beside_completed_ranks_of_the_host_is_a_torn_line() -> None:

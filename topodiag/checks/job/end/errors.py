@@ -10,7 +10,7 @@ from typing import Never
 
 from topodiag.checks.interface import JobCheck, OneStep
 from topodiag.checks.shared.job.clocks import clocks_of
-from topodiag.checks.shared.job.excerpts import met
+from topodiag.checks.shared.job.excerpts import began_after, met
 from topodiag.checks.shared.job.faults import named_faults
 from topodiag.checks.shared.job.first_error import (
     NO_CAUSE,
@@ -78,7 +78,7 @@ class FirstError(OneStep[Job], JobCheck[Never]):
 
     def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
         errors = errors_of(job)
-        primary = primary_errors(job, errors)
+        primary = [each for each in primary_errors(job, errors) if began_after(job, each.origin) is None]
         secondary = [event for event in errors if event.secondary]
         if not errors:
             if any(event.level == "UNWIND" for event in job.events):

@@ -114,8 +114,9 @@ class InitNotFinished(OneStep[Job], JobCheck[Never]):
         py-spy dump --pid PID                          a waiting rank stands in ncclCommInitRank
 
     How to fix
-        Look at the last line of the ranks named: bootstrap (interface, firewall), topology, or connections
-        (network). Then at the launcher's log of ranks that are missing altogether.
+        Where few ranks are named, look at their last line: bootstrap (interface, firewall), topology, or connections
+        (network). Where most are, try a port between their nodes. Then look at the launcher's log of ranks that are
+        missing altogether.
 
     References
         NCCL src/init.cc (ncclCommInitRankFunc: Init START and COMPLETE, since v2.18; COMPLETE only before),
@@ -162,14 +163,14 @@ class InitNotFinished(OneStep[Job], JobCheck[Never]):
         ranks = sorted(int(communicator.ranks[at]) for at in open_at if communicator.ranks[at] >= 0)
         hosts = list(dict.fromkeys(by_rank[rank].host for rank in ranks if rank in by_rank))
         init = _init_of(job, communicator, open_at, hosts)
-        look_at = f"{init.who}, which left no line" if init.absent else _look_at(job, ranks)
+        first = f"look first at {init.who}, which left no line" if init.absent else _first(job, communicator, ranks)
         silent = _silent(job, communicator) if init.severity is not Severity.INFO else []
         places = [f"{rank_word(ranks)} on {hosts_word(hosts)}"] if ranks else []
         return self.finding(
             init.severity,
             f"{len(open_at)} of {plural(communicator.nranks, 'rank')} of {communicator.label}{init.words}",
             observed="; ".join([*places, f"stopped after: {_phase(job, communicator, hosts)}"]),
-            advice=self.advice("init not finished", nranks=communicator.nranks, look_at=look_at),
+            advice=self.advice("init not finished", nranks=communicator.nranks, first=first),
             nodes=[host] if silent and (host := silent_host(job)) else hosts,
             ranks=silent or ranks,
             cost=Cost(text="the first collective waits" if init.done else "all ranks of the communicator wait"),
@@ -295,9 +296,16 @@ def _who(job: Job, communicator: Communicator, absent: int) -> str:
     return f"{rank_word(silent)}{on}" if silent else plural(absent, "other rank")
 
 
-def _look_at(job: Job, ranks: Sequence[int]) -> str:
+def _first(job: Job, communicator: Communicator, ranks: Sequence[int]) -> str:
+    """What to do first: where most ranks wait, none of them is more telling than another, and the way between them is
+    tried."""
     own = sorted({event.rank for event in job.events if event.rank in set(ranks) and not event.secondary})
-    return f"{rank_word(own)}, which printed an error" if own else "the ranks named"
+    if own or 2 * len(ranks) <= communicator.nranks:
+        return f"look first at {rank_word(own or ranks)}" + (", which printed an error" if own else "")
+    if len(job.hosts) > 1:
+        one, other = job.hosts[0], job.hosts[-1]
+        return f"try a port between two of the nodes: `nc -l 29999` on {one}, then `nc -vz {one} 29999` on {other}"
+    return "`py-spy dump --pid PID` of each rank: the others wait for the one that is not in ncclCommInitRank"
 
 
 # For JOB001: processes that each came up as the only rank of their job.

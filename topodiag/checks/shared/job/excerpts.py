@@ -42,7 +42,11 @@ def began_after(job: Job, end: Origin | None) -> Progress | None:
 
 
 def _enough(job: Job) -> list[Progress]:
-    return [each for each in job.progress if each.number >= LEAST_PROGRESS]
+    starts = [
+        (series.steps[0].origin, series.steps[-1].origin, len(series.steps)) for series in job.steps if series.steps
+    ]
+    steps = [Progress("progress.step", number, first, last) for first, last, number in starts if first and last]
+    return [each for each in (*job.progress, *steps) if each.number >= LEAST_PROGRESS]
 
 
 def _is_below(line: Origin, mark: Origin | None) -> bool | None:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from topodiag.draw.waterfall import draw_waterfall
 from topodiag.model.verdict import Cause, Quantity, Verdict
 from topodiag.report.html.interface import Cell, Drawing, Grid, Section, Sheet
 from topodiag.report.html.sections.shared import distinct
+from topodiag.report.places import Places
 from topodiag.words.units import number, percent
 
 
 def section(sheet: Sheet) -> Section | None:
     """None where no cause has a price in numbers."""
     verdict = sheet.result.verdict
-    drawings = (*sheet.of("waterfall"), *_drawn(verdict))
+    drawings = (*sheet.of("waterfall"), *_drawn(verdict, Places(sheet.result).sent))
     priced = [each for each in (verdict.causes if verdict is not None else ()) if each.price.all_gone is not None]
     if not (priced or drawings):
         return None
@@ -33,9 +36,9 @@ def section(sheet: Sheet) -> Section | None:
     return Section("waterfall", "From intended to measured", values)
 
 
-def _drawn(verdict: Verdict | None) -> list[Drawing]:
+def _drawn(verdict: Verdict | None, named: Callable[[str], str]) -> list[Drawing]:
     """The steps from intended to measured, "" where no cause has a price."""
-    svg = draw_waterfall(verdict, prefix="waterfall") if verdict is not None else ""
+    svg = draw_waterfall(verdict, named=named, prefix="waterfall") if verdict is not None else ""
     return [Drawing("waterfall", "From intended to measured", svg, inline=True)] if svg else []
 
 

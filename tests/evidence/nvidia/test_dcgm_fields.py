@@ -16,7 +16,7 @@ from topodiag.checks.gpu.memory import GpuMemory
 from topodiag.checks.gpu.xid import XidInLog
 from topodiag.evidence.intake.hosts import host_of_text
 from topodiag.evidence.interface import Blob
-from topodiag.evidence.nvidia.dcgm_exporter import DcgmExporter
+from topodiag.evidence.nvidia.dcgm_fields import DcgmExporter
 from topodiag.model.finding import Severity, Status
 from topodiag.model.node import Node
 
