@@ -250,17 +250,21 @@ def _open_machines(job: Job, world: Communicator, *, across: bool) -> Iterator[s
     if world.mnnvl or world.nodes not in (-1, len(used)):
         yield f"NCCL counts {plural(world.nodes, 'node')} on {plural(len(used), 'host')}"
     for host, buses in used.items():
-        node = job.machines[host]
-        gpus = {gpu.bus_id: gpu for gpu in node.gpus}
-        if node.nccl_file is None and not buses <= set(gpus):
-            yield f"the job's GPUs are not those in the capture of {node.host}"
-        if any(gpu.mig.value for gpu in node.gpus):
-            yield f"MIG is on in the capture of {node.host}"
-        seen = {label for pair in node.smi_matrix for label in pair}
-        if any(not gpu.nvlinks and not gpu.nvlink_note.known and gpu.label not in seen for gpu in node.gpus):
-            yield f"the capture of {node.host} does not show the NVLinks"
-        if across and len(buses) < len(gpus):
-            yield f"the job uses a part of the GPUs of {node.host}"
+        yield from _open_machine(job.machines[host], buses, across=across)
+
+
+def _open_machine(node: Node, buses: set[str], *, across: bool) -> Iterator[str]:
+    """The same of one machine, whose GPUs with these bus ids the job has."""
+    gpus = {gpu.bus_id: gpu for gpu in node.gpus}
+    if node.nccl_file is None and not buses <= set(gpus):
+        yield f"the job's GPUs are not those in the capture of {node.host}"
+    if any(gpu.mig.value for gpu in node.gpus):
+        yield f"MIG is on in the capture of {node.host}"
+    seen = {label for pair in node.smi_matrix for label in pair}
+    if any(not gpu.nvlinks and not gpu.nvlink_note.known and gpu.label not in seen for gpu in node.gpus):
+        yield f"the capture of {node.host} does not show the NVLinks"
+    if across and len(buses) < len(gpus):
+        yield f"the job uses a part of the GPUs of {node.host}"
 
 
 def _open_network(job: Job, host: str, node: Node, tree: Element) -> str:

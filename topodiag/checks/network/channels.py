@@ -121,12 +121,7 @@ class SearchCollapsed(OneStep[Job], JobCheck[Never]):
             return self.unknown(job, f"no graph of the world communicator in the log; {ask_for(job, *NET)}")
         if explained:
             return self.clean(job, explained)
-        bounds = [(search, bound, what) for search in searches for bound, what in [_bound(job, search)] if bound > 0]
-        judged = len(bounds)
-        short = [self._short(job, search, bound, what) for search, bound, what in bounds]
-        found = [finding for finding in short if finding is not None]
-        for search in searches if across and not found else ():
-            found += judge_narrow(self, job, search.host, search.system, search.ring)
+        judged, found = self._by_bounds(job, searches, across=across)
         if simple and not found:
             found.append(self._simple(job, simple))
         coverage = Coverage(judged, len(job.hosts), "nodes")
@@ -135,6 +130,15 @@ class SearchCollapsed(OneStep[Job], JobCheck[Never]):
         if not judged:
             return self.not_applicable(job, "no NVSwitch: low figures are normal for such a machine")
         return self.clean(job, "", coverage)
+
+    def _by_bounds(self, job: Job, searches: Sequence[Search], *, across: bool) -> tuple[int, list[Finding]]:
+        """How many searches have a bound, and those that fall short of it, or of what their file could say."""
+        bounds = [(search, bound, what) for search in searches for bound, what in [_bound(job, search)] if bound > 0]
+        short = [self._short(job, search, bound, what) for search, bound, what in bounds]
+        found = [finding for finding in short if finding is not None]
+        for search in searches if across and not found else ():
+            found += judge_narrow(self, job, search.host, search.system, search.ring)
+        return len(bounds), found
 
     def _beside_captures(self, job: Job, *, across: bool) -> Iterator[Finding]:
         """Graphs far below those that NCCL would find on the machines as their captures show them."""

@@ -86,6 +86,21 @@ def _no_log(intake: Intake, skipped: Sequence[str]) -> InputError:
 def plan_of(intake: Intake) -> Plan:
     """What logs are read from: every text, since a record may stand anywhere in it, saved facts, and dumps. Members of
     archives must be spooled. Raises InputError where nothing is left to read."""
+    sources, saved, flight, left = _sorted(intake)
+    left += [_refused(each) if each.refused else each for each in intake.aside]
+    stdin = STDIN in intake.paths
+    refused = [InputError(each.path, each.why, hint=each.hint) for each in left if each.refused]
+    broken = tuple(f"{each.path}: {each.why}" for each in left if each.unreadable)
+    if not (sources or saved or flight or stdin):
+        raise refused[0] if refused else _no_log(intake, _skipped(each for each in left if not each.refused))
+    left = [each for each in left if not each.unreadable]
+    told = (str(InputError(each.path, each.why, hint=each.hint)) for each in left if each.refused)
+    notes = (*told, *intake.notes, *_skipped(each for each in left if not each.refused))
+    return Plan(tuple(sources), tuple(saved), tuple(flight), stdin, notes, broken)
+
+
+def _sorted(intake: Intake) -> tuple[list[Source], list[Source], list[Source], list[Aside]]:
+    """Texts, saved facts, dumps, and what is none of these."""
     sources: list[Source] = []
     saved: list[Source] = []
     flight: list[Source] = []
@@ -103,16 +118,7 @@ def plan_of(intake: Intake) -> Plan:
             saved.append(_source(piece))
         else:
             sources.append(_source(piece))
-    left += [_refused(each) if each.refused else each for each in intake.aside]
-    stdin = STDIN in intake.paths
-    refused = [InputError(each.path, each.why, hint=each.hint) for each in left if each.refused]
-    broken = tuple(f"{each.path}: {each.why}" for each in left if each.unreadable)
-    if not (sources or saved or flight or stdin):
-        raise refused[0] if refused else _no_log(intake, _skipped(each for each in left if not each.refused))
-    left = [each for each in left if not each.unreadable]
-    told = (str(InputError(each.path, each.why, hint=each.hint)) for each in left if each.refused)
-    notes = (*told, *intake.notes, *_skipped(each for each in left if not each.refused))
-    return Plan(tuple(sources), tuple(saved), tuple(flight), stdin, notes, broken)
+    return sources, saved, flight, left
 
 
 _NO_TEXT = frozenset(

@@ -155,11 +155,7 @@ def looks(head: bytes, tail: bytes = b"", *, name: str = "", quick: bool = False
     for layer in dress_of(head):
         coding.append(layer)
         head, tail = _read_as(layer, head), _read_as(layer, tail)
-    while len(coding) < MOST_LAYERS and (layer := label_of(head, not tail and len(head) < HEAD_BYTES)):
-        if layer not in OF_CONTAINERS and (_holds_record(head) or holds_job_lines(head) or step_kinds(head)):
-            break  # the rank, the host or the clock of each line counts, and who reads them knows these labels
-        coding.append(layer)
-        head, tail = _read_as(layer, head), _read_as(layer, tail)
+    head, tail = _without_labels(head, tail, coding)
     if looks_wrapped(head):
         coding.append(JSON_LINES)
         head = _read_as(JSON_LINES, head)[:HEAD_BYTES] or head
@@ -171,6 +167,17 @@ def looks(head: bytes, tail: bytes = b"", *, name: str = "", quick: bool = False
         coding.append(WRAPPED_LINES)
         head = _read_as(WRAPPED_LINES, head)
     return Looks(kinds, tuple(coding), sources, _unread(kinds, head), head=head if coding else b"")
+
+
+def _without_labels(head: bytes, tail: bytes, coding: list[str]) -> tuple[bytes, bytes]:
+    """Both ends without the labels that all lines share, which join `coding`. Of a job's lines those stay that say a
+    rank, a host or a time: their readers know such labels."""
+    while len(coding) < MOST_LAYERS and (layer := label_of(head, not tail and len(head) < HEAD_BYTES)):
+        if layer not in OF_CONTAINERS and (_holds_record(head) or holds_job_lines(head) or step_kinds(head)):
+            break
+        coding.append(layer)
+        head, tail = _read_as(layer, head), _read_as(layer, tail)
+    return head, tail
 
 
 def _unread(kinds: tuple[Kind, ...], head: bytes) -> str:

@@ -242,12 +242,7 @@ def application(text: str) -> tuple[str, dict[str, object]] | None:
         return "event", {"level": "APP", "place": "", "label": front(text[: last.start(1)])[0],
                          "text": last[1].rstrip(), "ts": front(text[: last.start(1)])[1]}  # fmt: skip
     if not _FAILURE.search(text) or _FRAME.search(text):
-        said = next((part for part in (text, unwrap(text).text) if job_lines.speaks(part)), None)
-        if said is None:
-            return None
-        label, ts = front(text[:300])
-        label = ends.label_of(text) or (label if label.isdigit() else "")
-        return "event", {"level": "APP", "place": "", "label": label, "text": said.strip()[: ends.LIMIT], "ts": ts}
+        return _of_job(text)
     head = _GLOG.search(text)
     place, said, before = ("", text, "") if head is None else (head[1], text[head.end() :], text[: head.start()])
     label, ts = front((before or text)[:300])
@@ -255,6 +250,16 @@ def application(text: str) -> tuple[str, dict[str, object]] | None:
         rank = _TORCH_RANK.search(text)
         label = str(int(rank[1])) if rank else ("" if head is None else label)
     return "event", {"level": "APP", "place": place, "label": label, "text": said.strip()[:1000], "ts": ts}
+
+
+def _of_job(text: str) -> tuple[str, dict[str, object]] | None:
+    """The row of a line that a job prints, behind whatever label; None for all others."""
+    said = next((part for part in (text, unwrap(text).text) if job_lines.speaks(part)), None)
+    if said is None:
+        return None
+    label, ts = front(text[:300])
+    label = ends.label_of(text) or (label if label.isdigit() else "")
+    return "event", {"level": "APP", "place": "", "label": label, "text": said.strip()[: ends.LIMIT], "ts": ts}
 
 
 def _is_label(front: str) -> bool:
