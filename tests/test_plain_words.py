@@ -6,6 +6,7 @@ import ast
 import io
 import re
 import tokenize
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -35,6 +36,11 @@ WORDS = {
 QUIET = ("topodiag/evidence", "topodiag/model/nccl_features.py")
 """Here strings are words of foreign texts, or say where in NCCL's source something stands."""
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), ROOT / "docs" / "topodiag.1"])
+ADVICE = [
+    entry
+    for path in sorted((ROOT / "topodiag" / "checks" / "advice").glob("*.toml"))
+    for entry in tomllib.loads(path.read_text(encoding="utf-8")).values()
+]
 MODULES = sorted(
     path
     for path in (ROOT / "topodiag").rglob("*.py")
@@ -66,6 +72,7 @@ def test_no_page_has_them(page: Path) -> None:
 def test_no_sentence_of_the_program_has_them() -> None:
     faults = {str(path.relative_to(ROOT)): made for path in MODULES for text in strings(path) if (made := found(text))}
     assert faults == {}
+    assert [found(str(entry)) for entry in ADVICE if found(str(entry))] == []
 
 
 @pytest.mark.parametrize("text", ["as its siblings", "NCCL reckons 6 GB/s", "faster than the wires allow"])
@@ -83,5 +90,6 @@ def steps(path: Path) -> Iterator[str]:
 def test_no_step_of_a_fix_ends_in_a_colon() -> None:
     """A step is read alone, as what to do: what follows it is not on that line."""
     every = [step for path in (ROOT / "topodiag" / "checks").rglob("*.py") for step in steps(path)]
+    every += [step for entry in ADVICE for step in entry.get("fix", ())]
     assert len(every) > 100
     assert [step for step in every if step.rstrip().endswith(":")] == []

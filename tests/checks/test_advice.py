@@ -16,14 +16,27 @@ ENTRIES = {path.stem: tomllib.loads(path.read_text(encoding="utf-8")) for path i
 
 
 def _asked() -> Iterator[tuple[set[str], str, set[str]]]:
-    """Of each call of `advice`: the files of the folder's families, the name, and the words that it gives."""
+    """Of each call of `advice` and each `HostFault`: the files of the folder's families, the name, and its words."""
     for path in CHECKS.rglob("*.py"):
         folder = path.relative_to(CHECKS).parts[0]
         families = {family.lower() for family, name in FOLDERS.items() if name == folder}
-        for call in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr == "advice":
-                assert isinstance(call.args[0], ast.Constant)
-                yield families, str(call.args[0].value), {str(word.arg) for word in call.keywords}
+        for call in (
+            each for each in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(each, ast.Call)
+        ):
+            named = {word.arg: word.value for word in call.keywords}
+            if isinstance(call.func, ast.Name) and call.func.id == "HostFault":
+                name = named["advice"] if "advice" in named else call.args[3]
+                given = named.get("words", ast.Dict([], []))
+                assert isinstance(name, ast.Constant)
+                assert isinstance(given, ast.Dict)
+                words = {ast.literal_eval(key) for key in given.keys if key is not None}
+            elif isinstance(call.func, ast.Attribute) and call.func.attr == "advice":
+                name, words = call.args[0], set(named)
+                if not isinstance(name, ast.Constant):  # the one place that tells a HostFault
+                    continue
+            else:
+                continue
+            yield families, str(name.value), words
 
 
 def _words(entry: dict[str, object]) -> set[str]:

@@ -10,7 +10,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from topodiag.checks.network.interfaces.unreached import ADDRESS
 from topodiag.checks.shared.devices import NOT_FOR_JOBS, addresses_of_node
 from topodiag.lazy import dataclass, regex
 from topodiag.model.case import Case
@@ -18,7 +17,7 @@ from topodiag.model.clock_text import booted
 from topodiag.model.node import Node
 from topodiag.model.provenance import Origin
 from topodiag.model.topics import Topic
-from topodiag.words.hosts import address_in_name, address_of, names_one_machine
+from topodiag.words.hosts import ADDRESS, address_in_name, address_of, names_one_machine
 
 if TYPE_CHECKING:
     from topodiag.model.job import Job, Process

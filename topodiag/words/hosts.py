@@ -7,6 +7,10 @@ from collections.abc import Sequence
 
 from topodiag.lazy import regex
 
+ADDRESS = regex(r"([A-Za-z][\w.\-]{0,30}):\[?([0-9a-fA-F:.]{2,45})(?:%[\w.\-]{1,30})?\]?<\d{1,5}>")
+"""`eth0:10.1.2.3<0>`, `ib0:fe80::1%ib0<0>` in lines of the bootstrap and of sockets (ncclSocketToString)."""
+
+
 _SHARED = tuple(
     ipaddress.ip_network(text)
     for text in (

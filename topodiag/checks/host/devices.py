@@ -20,16 +20,6 @@ _VERBS = regex(r"infiniband/uverbs[0-9]{1,4}")
 _CHANNEL = regex(r"nvidia-caps-imex-channels/channel[0-9]{1,6}")
 IMEX = "nvidia-caps-imex-channels"
 
-RDMA_FIX = (
-    "Docker: `--device=/dev/infiniband --cap-add=IPC_LOCK --network=host`",
-    "Kubernetes: ask for the RDMA resource of the device plugin in the pod's limits, and for IPC_LOCK",
-)
-IMEX_FIX = (
-    "Hosts: `sudo nvidia-modprobe -m`, or options nvidia NVreg_CreateImexChannel0=1, and start nvidia-imex",
-    "Kubernetes: give the pod a ComputeDomain (NVIDIA DRA driver); Docker: mount /dev/nvidia-caps-imex-channels",
-)
-GPU_FIX = ("Ask for all GPUs: `--gpus all` (Docker), nvidia.com/gpu in the pod's limits, --gpus-per-node (Slurm)",)
-
 
 class DevicesNotGiven(HostCheck):
     """HST002: the container or job sees fewer devices than the host has
@@ -103,9 +93,7 @@ def _verbs(node: Node) -> HostFault | None:
             severity,
             few,
             plural(given, "uverbs node"),
-            "one for each RDMA device, unless part of them is given on purpose",
-            "traffic of the others goes through those that are given",
-            RDMA_FIX,
+            "few verbs devices",
             evidence,
             Confidence.MEDIUM,
         )
@@ -114,9 +102,7 @@ def _verbs(node: Node) -> HostFault | None:
         Severity.ERROR,
         f"/dev/infiniband has no uverbs node: {what} cannot be opened here",
         "no /dev/infiniband/uverbsN",
-        "one for each RDMA device",
-        "NCCL finds no RDMA device and takes TCP sockets",
-        RDMA_FIX,
+        "no verbs device",
         evidence,
         Confidence.HIGH if names else Confidence.MEDIUM,
         tuple(nic.name for nic in adapters),
@@ -135,9 +121,7 @@ def _channel(node: Node) -> HostFault | None:
         Severity.ERROR if absent else Severity.WARNING,
         "there is no IMEX channel: memory cannot be shared over multi-node NVLink",
         "no /dev/nvidia-caps-imex-channels/channelN",
-        "channel0, or the channel of the job's compute domain",
-        "cuMemCreate and imports of fabric handles fail, or traffic between trays leaves NVLink for the network",
-        IMEX_FIX,
+        "imex channel",
         (node.os.absent_devices if absent else node.os.devices,),
         Confidence.MEDIUM,
     )
@@ -152,9 +136,7 @@ def _memory(node: Node) -> HostFault | None:
         Severity.ERROR,
         "/dev/nvidia-uvm is missing: no CUDA program starts here",
         "no /dev/nvidia-uvm",
-        "/dev/nvidia-uvm beside the GPUs",
-        "cuInit fails with 'unknown error' or 'no device'",
-        ("`sudo nvidia-modprobe -u -c=0` on the host; containers get it from the NVIDIA container toolkit",),
+        "no uvm node",
         (node.os.devices,),
     )
 
@@ -170,9 +152,8 @@ def _gpus(node: Node) -> HostFault | None:
         Severity.INFO,
         f"the container sees {len(node.gpus)} of {plural(len(on_bus), 'GPU')} of the host",
         plural(len(node.gpus), "GPU"),
-        f"{len(on_bus)}, unless part of them is given on purpose",
-        "NCCL plans for the GPUs that it sees",
-        GPU_FIX,
+        "gpus not given",
         (node.os.container, node.gpus[0].name),
         Confidence.MEDIUM,
+        words={"on_bus": len(on_bus)},
     )

@@ -16,13 +16,6 @@ _MISMATCH = regex(r"NVRM: +API mismatch", re.IGNORECASE)
 _VERSION = regex(r"\b[0-9]{3}\.[0-9]{1,4}(?:\.[0-9]{1,4})?\b")
 _FURTHER_LINES = 3
 """The driver breaks its sentence into up to four lines."""
-FIX = (
-    "Load the module that the package installed: stop what uses the GPUs, `rmmod nvidia_uvm nvidia_drm nvidia_modeset"
-    " nvidia`, `modprobe nvidia`; or reboot the node",
-    "In a container: let the NVIDIA container toolkit pass in the host's libraries, and remove those of the image"
-    " (libcuda.so, libnvidia-ml.so)",
-    "Keep unattended upgrades from the driver's packages (`apt-mark hold`, `dnf versionlock`)",
-)
 
 
 class DriverMismatch(HostCheck):
@@ -103,9 +96,7 @@ def _fault(node: Node, client: str, module: str, event: KernelEvent | None, *, a
         Severity.WARNING if alone else Severity.ERROR,
         f"the NVIDIA kernel module refuses a process: {where} than the module's ({differ})",
         differ,
-        "one version of the driver's libraries and of its kernel module",
-        "no CUDA call works in such a process: its rank ends before NCCL's init",
-        FIX,
+        "client of the driver",
         (event.origin if event is not None else None, node.os.nvml_error),
         Confidence.MEDIUM if alone else Confidence.HIGH,
     )

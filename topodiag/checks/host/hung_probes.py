@@ -93,12 +93,7 @@ def _fault(hung: Sequence[NotObserved], severity: Severity, confidence: Confiden
         observed="; ".join(f"{each.what}: {each.why}" for each in hung[:_SHOWN])
         + (f"; {plural(len(hung) - _SHOWN, 'more probe')}" if len(hung) > _SHOWN else "")
         + f"; {beside}",
-        expected="an answer within a second or two, as on a healthy node",
-        cost="a job that asks the same driver or device hangs with it",
-        fix=(
-            "drain the node, read its kernel log for the first error of the driver, and reboot it",
-            "where the tool is only slow: switch persistence mode on (nvidia-persistenced)",
-        ),
+        advice="hung probes",
         evidence=tuple(Origin("manifest.json", text=f"{each.what}: {each.why}") for each in hung),
         confidence=confidence,
     )

@@ -78,13 +78,11 @@ class NicOnOtherSocket(OneStep[Job], JobCheck[Never]):
             Severity.INFO,
             f"{host}: {fold_runs(list(entries))} send through a NIC of the other socket: theirs has none",
             observed=f"{'+'.join(first.ports) or conns.label(first.entry)} below another CPU than the GPU",
-            expected="a NIC on each socket, as traffic between sockets shares one link",
-            fix=("place ranks with much traffic between nodes on the GPUs of the NIC's socket, or add a NIC",),
+            advice=self.advice("job numa"),
             nodes=(host,),
             ranks=ranks,
             gpus=list(entries),
             nics=sorted({port for use in entries.values() for port in use.ports}),
-            cost=Cost(text="NCCL assumes 6 to 40 GB/s between sockets, by processor; no GPUDirect RDMA by default"),
             evidence=[conns.origin(use.entry) for use in entries.values()],
         )
 

@@ -9,7 +9,7 @@ from topodiag.checks.shared.job.first_error import first_error
 from topodiag.checks.shared.job.text import failed
 from topodiag.checks.words import hosts_in, hosts_word, quoted
 from topodiag.lazy import regex
-from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
+from topodiag.model.finding import Confidence, Finding, Outcome, Severity
 from topodiag.model.job import Event, Job
 
 BALANCED = regex(r"NUMA auto balancing enabled")
@@ -38,10 +38,8 @@ class HostSettingWarned(JobCheck[tuple[Event, ...]]):
             Severity.INFO,
             f"automatic NUMA balancing is on{f' on {hosts_word(hosts)}' if hosts else ''}",
             observed=quoted(observed[0].text),
-            expected="kernel.numa_balancing = 0",
-            fix=("Set kernel.numa_balancing = 0 in /etc/sysctl.d, then `sudo sysctl --system`",),
+            advice=self.advice("job settings"),
             nodes=hosts,
-            cost=Cost(text="processes wait for page faults at random: RCCL speaks of performance that varies"),
             evidence=[event.origin for event in observed],
             confidence=Confidence.MEDIUM,
         )

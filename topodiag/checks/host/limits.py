@@ -28,20 +28,6 @@ MIN_OPEN_FILES = 4096
 """Hard limit on open files below which large jobs fail: NCCL raises the soft limit to the hard one, and takes one
 socket for each peer and channel."""
 
-MEMLOCK_FIX = (
-    "Containers: `--ulimit memlock=-1` (Docker), the capability IPC_LOCK (Kubernetes)",
-    "Slurm: `LimitMEMLOCK=infinity` in slurmd.service, and PropagateResourceLimitsExcept=MEMLOCK in slurm.conf",
-    "Hosts: `* - memlock unlimited` in /etc/security/limits.d",
-)
-SHM_FIX = (
-    "Containers: `--shm-size=8g` or `--ipc=host` (Docker); an emptyDir with medium Memory at /dev/shm (Kubernetes)",
-    "Remove what dead jobs left there: `ls -l /dev/shm/nccl-*`",
-)
-FILES_FIX = (
-    "Raise the hard limit: `* - nofile 1048576` in /etc/security/limits.d, LimitNOFILE=1048576 in the unit of the"
-    " scheduler, `--ulimit nofile=1048576` for containers",
-)
-
 
 class HostLimits(HostCheck):
     """HST001: a limit of the host or the container breaks NCCL
@@ -100,9 +86,7 @@ def _memlock(node: Node) -> HostFault | None:
         Severity.ERROR if inside else Severity.WARNING,
         f"locked memory is limited to {spell_bytes(value)}: RDMA cannot register its buffers",
         spell_bytes(value),
-        "unlimited, where RDMA is used",
-        "ibv_reg_mr fails with 'Cannot allocate memory', and the job ends or falls back to sockets",
-        MEMLOCK_FIX,
+        "memlock",
         (node.os.memlock_bytes,),
         Confidence.HIGH if inside else Confidence.MEDIUM,
     )
@@ -122,9 +106,7 @@ def _shm(node: Node) -> HostFault | None:
             Severity.ERROR if small else Severity.WARNING,
             f"shared memory (/dev/shm) holds {spell_bytes(total)}: too little for the ranks of one node",
             spell_bytes(total),
-            "1 GiB or more",
-            "NCCL ends with 'Error while creating shared memory segment', or the program with a bus error",
-            SHM_FIX,
+            "shm",
             (node.os.shm_bytes,),
             Confidence.HIGH,
         )
@@ -133,11 +115,10 @@ def _shm(node: Node) -> HostFault | None:
             Severity.ERROR,
             f"shared memory (/dev/shm) is full: {spell_bytes(free)} are free",
             f"{spell_bytes(free)} free",
-            f"{spell_bytes(MIN_SHM)} free or more",
-            "NCCL ends with 'No space left on device' for its shared memory",
-            (SHM_FIX[1], SHM_FIX[0]),
+            "shm full",
             (node.os.shm_free_bytes,),
             Confidence.HIGH,
+            words={"MIN_SHM": spell_bytes(MIN_SHM)},
         )
     return None
 
@@ -150,9 +131,8 @@ def _files(node: Node) -> HostFault | None:
         Severity.WARNING,
         f"no process may open more than {value} files: large jobs need more sockets",
         f"hard limit {value}",
-        f"{MIN_OPEN_FILES} or more",
-        "NCCL ends with 'Too many open files' from a certain number of ranks on",
-        FILES_FIX,
+        "files",
         (node.os.open_files,),
         Confidence.MEDIUM,
+        words={"MIN_OPEN_FILES": MIN_OPEN_FILES},
     )

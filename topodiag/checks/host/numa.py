@@ -153,11 +153,9 @@ class GpuNicOnDifferentSockets(NodeCheck[Strays]):
             Severity.WARNING if sure else Severity.INFO,
             f"{fold_runs(names)}: NUMA node unknown (-1)",
             observed=f"numa_node -1 on {plural(len(names), 'device')}; the machine has {len(node.numa)} NUMA nodes",
-            expected="the NUMA node of its socket, from the firmware's tables (SRAT, _PXM)",
-            fix=("update the BIOS, or switch NUMA on in it", "until then bind processes by hand: `numactl -N`"),
+            advice=self.advice("homeless"),
             gpus=[gpu.label for gpu in gpus],
             nics=[nic.name for nic in cards],
-            cost=Cost(text="NCCL puts all devices of node -1 under one processor and prices their paths wrongly"),
             evidence=[numa_of(node, device) for device in devices],
             confidence=Confidence.HIGH if sure else Confidence.MEDIUM,
         )

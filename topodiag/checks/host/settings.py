@@ -101,9 +101,7 @@ def _balancing(node: Node) -> HostFault | None:
         Severity.WARNING if grace else Severity.INFO,
         "automatic NUMA balancing is on",
         "kernel.numa_balancing is 1",
-        "0, as ranks are bound to the cores of their GPU",
-        "ranks and proxy threads wait for page faults",
-        ("Set kernel.numa_balancing = 0 in /etc/sysctl.d, then `sudo sysctl --system`",),
+        "balancing",
         (node.os.numa_balancing,),
     )
 
@@ -119,9 +117,7 @@ def _governor(node: Node) -> HostFault | None:
         Severity.INFO if managed else Severity.WARNING,
         f"the CPU governor is {governor}{below}",
         f"scaling_governor {governor}",
-        "performance",
-        "kernel launches and proxy threads run at a lower CPU clock",
-        ("`sudo cpupower frequency-set -g performance`, or the profile throughput-performance of tuned",),
+        "governor",
         (node.os.governor, node.os.frequency_driver),
         Confidence.MEDIUM,
     )
@@ -145,12 +141,7 @@ def _iommu(node: Node) -> HostFault | None:
         if only_units
         else "the IOMMU translates: P2P and GPUDirect RDMA may be slow, hang or corrupt",
         words,
-        "iommu=pt (passthrough) or no IOMMU, on a bare-metal host",
-        "every peer-to-peer access is translated at the root complex instead of going direct",
-        (
-            "Boot with iommu=pt on the kernel command line, or switch the IOMMU off in the BIOS",
-            "Afterwards `cat /sys/kernel/iommu_groups/*/type` must say identity",
-        ),
+        "iommu",
         (shown.origin if shown is not None else None, node.os.cmdline if asked is not None else None),
         Confidence.MEDIUM if node.is_vm is False and line is not None else Confidence.LOW,
     )

@@ -119,12 +119,8 @@ def _servers(events: Sequence[KernelEvent], whole: bool) -> Iterator[HostFault]:
                 f"{what} {name} {'did not answer for a while' if back else 'does not answer'}",
                 observed=f"{plural(sum(map(len, several)), 'line')}: {told[0].text[:160]}"
                 + (f"; it came back after {in_s(seconds)}" if seconds and back else "; it came back" if back else ""),
-                expected="storage that answers: no such line",
-                cost="a rank that reads or writes there does not come to the next collective, and all others wait",
-                fix=(
-                    f"`timeout 10 ls` on what is mounted from {name}, here and on another node: does the server answer",
-                    "a job that checkpoints there: a longer timeout, or writing in the background",
-                ),
+                advice="servers",
+                words={"named": name},
                 evidence=tuple(event.origin for event in (*told[: _SHOWN - 1], *told[_SHOWN - 1 :][-1:])),
                 confidence=Confidence.HIGH if back or whole else Confidence.MEDIUM,
             )
@@ -142,9 +138,7 @@ def _disks(events: Sequence[KernelEvent]) -> HostFault | None:
         Severity.ERROR,
         f"{names}: the kernel reports errors of the disk or its file system",
         observed="; ".join(event.text[:160] for event in list(told.values())[:_SHOWN]),
-        expected="no error of a disk or a file system",
-        cost="a process that reads or writes there fails or waits, and all others wait for it",
-        fix=("`smartctl -a` or `nvme smart-log` of the device; drain the node before its file system turns read-only",),
+        advice="disks",
         evidence=tuple(event.origin for event in told.values()),
     )
 
@@ -159,13 +153,7 @@ def _blocked(tasks: Sequence[KernelEvent]) -> HostFault | None:
         Severity.WARNING,
         f"{few(names, _SHOWN)}: blocked in the kernel for {longest} seconds or longer",
         observed=f"{plural(len(found), 'line')}: {found[0][0].text[:160]}",
-        expected="no task waits in the kernel for minutes",
-        cost="a rank that waits so does not come to the next collective, and all others wait for it",
-        fix=(
-            "the stack below the line says for what it waits: names with nfs, ldlm, ext4 or xfs are storage, names with"
-            " nv or mlx5 are a driver",
-            "`ps -eo pid,stat,wchan:30,args | grep ' D'` on the node now",
-        ),
+        advice="blocked tasks",
         evidence=tuple(event.origin for event, _ in found[:_SHOWN]),
         confidence=Confidence.MEDIUM,
     )

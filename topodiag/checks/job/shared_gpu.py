@@ -154,12 +154,10 @@ class SharedGpu(JobCheck[GpuUse]):
             Severity.ERROR,
             words + (f" on {hosts_word(hosts)}" if hosts else "") + (f" ({', '.join(bus_ids[:3])})" if bus_ids else ""),
             observed=quoted(told[0].text) or "NCCL says so",
-            expected="one rank per GPU",
-            fix=("set the CUDA device from the local rank before init, or CUDA_VISIBLE_DEVICES per task",),
+            advice=self.advice("gpu refused"),
             nodes=hosts,
             ranks=sorted(ranks),
             gpus=bus_ids,
-            cost=Cost(text="NCCL refuses the communicator: the job cannot start"),
             evidence=[event.origin for event in told],
         )
 

@@ -181,10 +181,8 @@ class SearchCollapsed(OneStep[Job], JobCheck[Never]):
             Severity.WARNING,
             f"{hosts_word(job.hosts)}: NCCL found no path and fell back to the simple order",
             observed=said[0][0].strip(),
-            expected="a search that finds channels",
-            fix=("the subsystem GRAPH prints the system: a device has no path to the others",),
+            advice=self.advice("no channels found", NO_BANDWIDTH=in_gbs(NO_BANDWIDTH)),
             nodes=job.hosts[:8],
-            cost=Cost(text=f"NCCL assumes {in_gbs(NO_BANDWIDTH)} for such a channel"),
             evidence=[where for _, where in said],
         )
 

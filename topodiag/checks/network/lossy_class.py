@@ -27,16 +27,6 @@ _PAUSE = regex(r"[rt]x_prio[0-7]_pause")
 _BYTES = regex(r"[rt]x_prio([0-7])_bytes")
 _DISCARDS = regex(r"rx_prio[0-7]_discards")
 
-FIXES = (
-    "Give one priority flow control and map a DSCP to it, the same at every host and switch: `mlnx_qos -i IF"
-    " --trust=dscp --pfc=0,0,0,1,0,0,0,0`",
-    "Put NCCL's traffic on it: NCCL_IB_TC=106 is DSCP 26, which rides priority 3 by default",
-    "On a network that is lossy by design: switch on ECN at hosts and switches, adaptive retransmission at the NICs",
-)
-
-
-COST = "a lost packet is repeated with all that followed it: little loss costs much bandwidth"
-
 
 class LossyClass(HostCheck):
     """NET009: RoCE traffic rides a class without flow control
@@ -133,12 +123,11 @@ def _without_pause(device: NetDev) -> HostFault:
         Severity.WARNING,
         f"{device.name}: no priority has flow control, so RoCE packets are dropped under load",
         f"PFC off on all priorities{trust}",
-        "PFC on the priority of the RoCE traffic, unless the network is lossy by design and has ECN",
-        COST,
-        FIXES,
+        "lossy",
         (device.lossless, device.trust),
         Confidence.MEDIUM,
         (device.name,),
+        words={"meant": "PFC on the priority of the RoCE traffic, unless the network is lossy by design and has ECN"},
     )
 
 
@@ -158,12 +147,11 @@ def _by_global_class(device: NetDev, tclass: int, shown: Fact[int], wanted: str,
         f"{device.name}: queue pairs that a GPU drives (GIN) do not take the global traffic class {tclass}, and"
         f" ride priority {UNTAGGED} without flow control unless NCCL_IB_TC is set",
         f"traffic class {tclass} for the kernel's queue pairs; {wanted}",
-        f"NCCL_IB_TC={tclass} as well",
-        COST,
-        FIXES,
+        "lossy",
         (shown, device.lossless),
         Confidence.MEDIUM,
         (device.name,),
+        words={"meant": f"NCCL_IB_TC={tclass} as well"},
     )
 
 
@@ -174,12 +162,11 @@ def _rides(
         Severity.WARNING,
         f"{device.name}: traffic class {tclass} rides priority {priority}, and {wanted}",
         f"traffic class {tclass} (DSCP {tclass >> 2}), priority {priority}",
-        wanted,
-        COST,
-        FIXES,
+        "lossy",
         evidence,
         Confidence.HIGH if device.trust.value == "dscp" else Confidence.MEDIUM,
         (device.name,),
+        words={"meant": wanted},
     )
 
 
@@ -234,12 +221,11 @@ def _by_counters(node: Node, nic: Nic) -> HostFault | None:
         Severity.WARNING,
         f"{nic.name}: RoCE packets are lost and no pause frame moves{rides}",
         f"{shown}; all pause counters +0",
-        "flow control on the priority of the traffic: pause frames instead of loss",
-        COST,
-        FIXES,
+        "lossy",
         (*(counter.later for counter in grown[:3]), pauses[0].later, busiest[1].later if busiest else None),
         Confidence.MEDIUM,
         (nic.name,),
+        words={"meant": "flow control on the priority of the traffic: pause frames instead of loss"},
     )
 
 

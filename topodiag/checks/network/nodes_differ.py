@@ -201,10 +201,8 @@ class NodesDiffer(OneStep[Job], JobCheck[Never]):
             f"{plural(len(odd), 'rank')} use {', '.join(map(str, sorted(counts)))} channels, the others"
             f" {world.channels.coll}",
             observed=f"{world.channels.coll} coll channels, and {dict(counts)}",
-            expected="one number on all ranks of a communicator",
-            fix=("compare NCCL_MIN_NCHANNELS, NCCL_MAX_NCHANNELS and NCCL's version of the ranks: JOB002, JOB003",),
+            advice=self.advice("channels"),
             ranks=[rank for rank in ranks if rank >= 0],
-            cost=Cost(text="ranks that expect different channels hang in the first collective"),
             evidence=[world.origin],
             coverage=Coverage(len(odd), world.nranks, "ranks"),
         )

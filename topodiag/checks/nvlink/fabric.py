@@ -209,9 +209,7 @@ class FabricNotReady(NodeCheck[FabricFaults]):
             Severity.WARNING,
             "nvidia-imex has failed: memory cannot be shared over NVLink with other nodes",
             observed="nvidia-imex is failed",
-            expected="nvidia-imex active on every node of a multi-node NVLink job",
-            fix=("read /var/log/nvidia-imex.log", "`systemctl restart nvidia-imex`, then `nvidia-imex-ctl -N`"),
-            cost=Cost(text="NCCL goes over the network between the nodes of this NVLink domain"),
+            advice=self.advice("imex"),
             evidence=(node.os.services.get(IMEX, Fact()).origin,),
             confidence=Confidence.MEDIUM,
         )

@@ -300,11 +300,9 @@ class PeersOnOtherRails(JobCheck[CrossedRails]):
             f"{len(groups)} of {plural(observed.several, 'DP group')} use different GPU positions, and so rails,"
             " per node",
             observed=f"ranks {spell_ranks(first.ranks)}: {'; '.join(told)}",
-            expected="the same GPU positions on every node, so that peers share a leaf switch",
-            fix=("give each node to the job whole, with the same local rank on the same GPU",),
+            advice=self.advice("job groups"),
             nodes=list(dict.fromkeys(host for each in groups for host in each.hosts)),
             ranks=sorted({rank for each in groups for rank in each.ranks}),
-            cost=Cost(text="gradient traffic crosses rails: over the spine, or over NVLink to another GPU's NIC"),
             evidence=[each.communicator.origin for each in groups],
             confidence=min(Confidence.MEDIUM, *(each.communicator.role_sure for each in groups)),
         )

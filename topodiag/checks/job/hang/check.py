@@ -248,11 +248,9 @@ class RankBehind(OneStep[Job], JobCheck[Never]):
                 f"{rank_word(odd)} called {ordered[1][0]} where the others called {ordered[0][0]}, number {seq} of"
                 f" process group {words}",
                 observed="; ".join(f"{operation} on {rank_word(sorted(ranks))}" for operation, ranks in ordered[:3]),
-                expected="the same collective on all ranks of the group",
-                fix=("compare the calls of these ranks: a branch that only some take",),
+                advice=self.advice("differs in flight"),
                 nodes=hosts_with(job, odd),
                 ranks=odd,
-                cost=Cost(text="a mismatched collective hangs, or gives wrong results without an error"),
                 evidence=[records[rank].origin for rank in odd if rank in records],
             )
             return

@@ -162,11 +162,9 @@ def _silent(check: JobCheck[Any], job: Job, ranks: Mapping[int, RankProgress], l
         f"{plural(len(ranks), 'rank')} waited in {words} until their watchdog; {rank_word(silent)} reported no timeout:"
         " look there first",
         observed=f"last completed work {low} on all ranks that reported{_wait_words(job)}",
-        expected="a report of every rank, if all entered the operation",
-        fix=("`py-spy dump` on the ranks without a report, and their own logs: an exception, a branch, a slow step",),
+        advice=check.advice("silent"),
         nodes=list(dict.fromkeys(by_rank[rank].host for rank in silent if rank in by_rank)),
         ranks=silent[:4096],
-        cost=Cost(text="the others wait until a watchdog ends the job"),
         evidence=[standing.event.origin for standing in ranks.values()],
         coverage=Coverage(len(ranks), size, "ranks reported"),
         confidence=Confidence.LOW,

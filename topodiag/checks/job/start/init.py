@@ -194,10 +194,8 @@ class InitNotFinished(OneStep[Job], JobCheck[Never]):
             f"{count} {'process' if count == 1 else 'processes'} on {hosts_word(hosts)} failed in init, and no line"
             f" names {'its rank' if count == 1 else 'their ranks'}",
             observed=quoted(origins[0].text) or "a warning of NCCL",
-            expected="Init START and Init COMPLETE from each process",
-            fix=("mend what the first error says (JOB005), then start the whole job again",),
+            advice=self.advice("without rank"),
             nodes=hosts,
-            cost=Cost(text="the job cannot start"),
             evidence=origins,
         )
 

@@ -125,9 +125,7 @@ class VersionsDiffer(OneStep[Job], JobCheck[Never]):
             Severity.ERROR,
             f"NCCL itself found different versions: {quoted(told[0].text, 120)}",
             observed=quoted(told[0].text) or "NCCL says so",
-            expected="one NCCL version on all ranks",
-            fix=("start the same image and the same libnccl on all ranks",),
-            cost=Cost(text="the job cannot start"),
+            advice=self.advice("nccl versions"),
         )
 
     def _by_notice(self, job: Job) -> list[Finding]:
@@ -142,9 +140,7 @@ class VersionsDiffer(OneStep[Job], JobCheck[Never]):
                 f"NCCL itself found different builds of one version: {rank_word(others)} of a communicator beside its"
                 " rank 0",
                 observed=quoted(told[0][1]),
-                expected="one build of NCCL on all ranks",
-                fix=("start the same image on all nodes; `NCCL git version` in each rank's log names its build",),
-                cost=Cost(text="builds may differ in choices and in what they mend"),
+                advice=self.advice("another build"),
                 evidence=[origin for _, _, origin in told],
             )
         ]
@@ -165,11 +161,9 @@ class VersionsDiffer(OneStep[Job], JobCheck[Never]):
             f"NCCL differs between ranks by its own words: {_spell(oldest)} or earlier on"
             f" {processes_word(job, old, ranks)}, {_spell(newest)} or later on {processes_word(job, new, ranks)}",
             observed="lines that no one release prints in both wordings",
-            expected="one NCCL on all ranks",
-            fix=("start the same image on all nodes; `NCCL_DEBUG=VERSION` on each shows which libnccl it loads",),
+            advice=self.advice("nccl by its words"),
             nodes=list(dict.fromkeys(job.processes[number].host for number in odd)),
             ranks=sorted({ranks[number] for number in odd if number in ranks}),
-            cost=Cost(text="ranks disagree on messages or choices: init fails, or a collective hangs"),
             evidence=[_wording(job.processes[number]) for number in (old[0], new[0])],
             coverage=Coverage(len(new) + len(old), len(job.processes), "processes"),
             confidence=Confidence.MEDIUM,

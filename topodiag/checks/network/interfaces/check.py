@@ -157,11 +157,9 @@ class WrongInterface(OneStep[Job], JobCheck[Never]):
             f" link-local address of {local[0][1].bootstrap.partition(':')[0]}, others use"
             f" {other.bootstrap.partition(':')[0]}",
             observed=f"{local[0][1].bootstrap} and {other.bootstrap}",
-            expected="one network that all nodes share",
-            fix=("NCCL_SOCKET_IFNAME: the interface that all nodes share; NCCL_SOCKET_FAMILY=AF_INET for IPv4",),
+            advice=self.advice("link local"),
             nodes=list(dict.fromkeys(process.host for _, process in local)),
             ranks=world_ranks(job, [number for number, _ in local]),
-            cost=Cost(text="link-local addresses are not reached from other networks: init hangs"),
             evidence=[place_of(local[0][1]), place_of(other)],
             coverage=Coverage(len(local), len(told), "processes"),
             confidence=Confidence.MEDIUM,

@@ -15,10 +15,9 @@ from topodiag.lazy import dataclass, regex
 from topodiag.model.finding import Confidence, Cost, Finding, Severity
 from topodiag.model.job import Event, Job, Process
 from topodiag.model.provenance import Origin
+from topodiag.words.hosts import ADDRESS
 
 INTERFACE = regex(r"(?:\[\d{1,4}\]|OOB |\bUsing )\s*([A-Za-z][\w.\-]{0,30}):")
-ADDRESS = regex(r"([A-Za-z][\w.\-]{0,30}):\[?([0-9a-fA-F:.]{2,45})(?:%[\w.\-]{1,30})?\]?<\d{1,5}>")
-"""`eth0:10.1.2.3<0>`, `ib0:fe80::1%ib0<0>` in lines of the bootstrap and of sockets (ncclSocketToString)."""
 
 OF_ONE_NODE = tuple(
     ipaddress.ip_network(net) for net in ("172.17.0.0/16", "10.88.0.0/16", "192.168.122.0/24", "169.254.0.0/16")

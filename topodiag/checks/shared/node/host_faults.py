@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import field
 from typing import Any
 
 from topodiag.checks.interface import NodeCheck
 from topodiag.lazy import dataclass
-from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
+from topodiag.model.finding import Confidence, Finding, Outcome, Severity
 from topodiag.model.node import Node
 from topodiag.model.provenance import Fact, Origin
 
@@ -19,12 +20,13 @@ class HostFault:
     severity: Severity
     message: str
     observed: str
-    expected: str
-    cost: str
-    fix: tuple[str, ...]
+    advice: str
+    """Its name in `checks/advice/`."""
     evidence: tuple[Fact[Any] | Origin | None, ...]
     confidence: Confidence = Confidence.HIGH
     nics: tuple[str, ...] = ()
+    words: Mapping[str, object] = field(default_factory=dict)
+    """What the advice asks for."""
 
 
 class HostCheck(NodeCheck[tuple[HostFault, ...]]):
@@ -42,10 +44,8 @@ class HostCheck(NodeCheck[tuple[HostFault, ...]]):
                 each.severity,
                 each.message,
                 observed=each.observed,
-                expected=each.expected,
-                fix=each.fix,
+                advice=self.advice(each.advice, **each.words),
                 nics=each.nics,
-                cost=Cost(text=each.cost),
                 evidence=each.evidence,
                 confidence=each.confidence,
             )
