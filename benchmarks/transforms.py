@@ -18,7 +18,7 @@ import sys
 import tarfile
 import tempfile
 import zipfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
@@ -148,6 +148,9 @@ TRANSFORMS: dict[str, Callable[[Path], Path]] = {
     "quoted with a BOM": rewritten(
         lambda text: "\ufeff" + "".join(f"> {line}" for line in text.splitlines(keepends=True))
     ),
+    "behind a container's name": by_line(lambda line: f"trainer-1  | {line}"),
+    "behind a pod's name": by_line(lambda line: f"[pod/train-0/main] {line}"),
+    "in a container's log": by_line(lambda line: f"2026-03-01T11:00:01.123456789Z stdout F {line}"),
     "CRLF": rewritten(lambda text: text.replace("\n", "\r\n")),
     "without a last line end": rewritten(lambda text: text.rstrip("\n")),
     "each file twice": twice,
@@ -166,14 +169,22 @@ def answer(path: Path) -> Answer:
     return verdict.state.value, verdict.causes[0].finding.id, verdict.causes[0].status.value
 
 
-def is_right(name: str, before: Answer, after: Answer, causes: Sequence[str], effects: Sequence[str] = ()) -> bool:
-    """Whether a verdict may follow: the same one; of a cut text also one that claims nothing or less, that is less
-    certain of another cause than the whole text is of its own, or no more certain of what follows from that one."""
-    if before[:2] == after[:2]:
+def is_right(name: str, before: Answer, after: Answer, known: Mapping[str, str]) -> bool:
+    """Whether a verdict may follow: the same one. Of a cut text also one that is as sure or less: a state that is no
+    worse, and healthy only where the whole is; a cause that the whole text has, or that there follows from the first,
+    no more certain than `known` says of it there; or another cause, less certain than the first is there."""
+    state, cause, status = after
+    if name.startswith("cut") and state == "unknown":
         return True
-    less = CERTAIN.index(after[2]) - CERTAIN.index(before[2])
-    fits = less > 0 or after[1] in (*causes, "") or (less == 0 and after[1] in effects)
-    return name.startswith("cut") and (after[0] == "unknown" or (after[0] != "healthy" and fits))
+    if not name.startswith("cut") or not {state, before[0]} <= set(WORST_FIRST):
+        return before[:2] == after[:2]
+    if WORST_FIRST.index(state) < WORST_FIRST.index(before[0]):
+        return False
+    most = CERTAIN.index(known[cause]) if cause in known else CERTAIN.index(before[2]) + 1
+    return (state != "healthy" or before[0] == "healthy") and (not cause or CERTAIN.index(status) >= most)
+
+
+WORST_FIRST = ("failed", "hung", "slow", "at_risk", "healthy")
 
 
 def incidents(folders: Sequence[Path]) -> list[Path]:
@@ -187,26 +198,27 @@ def misses(incident: Path, names: Sequence[str]) -> list[str]:
     with tempfile.TemporaryDirectory() as top:
         plain = Path(top, "plain", "in")
         copied(incident, plain)
-        before, causes = answer(plain), all_causes(plain)
+        before, known = answer(plain), all_causes(plain)
         for number, name in enumerate(names):
             place = Path(top, str(number), "in")
             copied(incident, place)
             after = answer(TRANSFORMS[name](place))
-            if not is_right(name, before, after, *causes):
+            if not is_right(name, before, after, known):
                 made.append(f"{incident.name}: {name}: {' '.join(before)} became {' '.join(after)}")
     return made
 
 
-def all_causes(path: Path) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Ids of all causes, and of what follows from the first."""
+def all_causes(path: Path) -> dict[str, str]:
+    """How certain each cause is, and what follows from the first: no more certain as a cause than that one."""
     try:
         verdict = diagnose([str(path)]).verdict
     except TopodiagError:
-        return (), ()
+        return {}
     found = verdict.causes if verdict is not None else ()
-    return tuple(each.finding.id for each in found), tuple(
-        each.finding.id for cause in found[:1] for each in cause.consequences
-    )
+    made = {each.finding.id: cause.status.value for cause in found[:1] for each in cause.consequences}
+    for cause in reversed(found):
+        made[cause.finding.id] = cause.status.value
+    return made
 
 
 def copied(incident: Path, place: Path) -> None:

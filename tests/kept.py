@@ -9,11 +9,9 @@ _KEPT = (
     ("topodiag.nccl.predict", "_predicted", 512),
     ("topodiag.nccl.search.searched", "_searched", 128),
     ("topodiag.nccl.search.searched", "_built", 128),
-    ("topodiag.evidence.intake.known_texts", "_same", 16384),
-    ("topodiag.evidence.intake.known_texts", "_alike", 16384),
     ("topodiag.evidence.intake.looks", "text_kinds", 512),
 )
-"""What NCCL decides on a topology, what a text of a capture says, of which kinds a text is: module, function, answers.
+"""What NCCL decides on a topology, of which kinds a text is: module, function, answers.
 Each follows from what is asked alone."""
 
 

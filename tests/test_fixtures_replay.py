@@ -10,7 +10,7 @@ from topodiag.evidence.assemble.graph import gpu_vertex, hung_from, nic_vertex
 from topodiag.evidence.intake.collected import fixture_path, fixtures
 from topodiag.model.links import LinkKind, PathType
 from topodiag.model.node import Node
-from topodiag.model.paths import edges_of, paths_from
+from topodiag.model.paths import edges_of_ways, paths_from, way_of
 
 NAMES = fixtures()
 SMI_AS_NCCL = {
@@ -28,7 +28,7 @@ OF_AMD = ("XGMI", "PCIE")
 def pcie_type(node: Node, one: str, other: str) -> PathType | None:
     """The path type over PCIe alone between two vertices: what `topo -mp` shows, with NODE as PHB."""
     without = frozenset({LinkKind.NVLINK, LinkKind.C2C})
-    path = paths_from(one, edges_of(node.links), without=without).get(other)
+    path = paths_from(one, edges_of_ways(map(way_of, node.links)), without=without).get(other)
     return path.type if path is not None else None
 
 

@@ -46,14 +46,6 @@ IBSTAT = """CA 'mlx5_0'
 \t\tRate: 200
 \t\tLink layer: InfiniBand
 """
-IPERF = """# ip link set dev enp5s0 mtu 9000
-# iperf3 -c 10.1.1.5
-[ ID] Interval           Transfer     Bitrate         Retr  Cwnd
-[  5]   0.00-1.00   sec  87.4 KBytes   716 Kbits/sec    2   {0} KBytes
-[  5]   1.00-2.00   sec  0.00 Bytes  0.00 bits/sec    1   {0} KBytes
-[  5]   2.00-3.00   sec  {1}    1   {0} KBytes
-[  5]   3.00-4.00   sec  {1}    0   {0} KBytes
-"""
 MATRIX = """{} P2P=Enabled Bandwidth Matrix (GB/s)
    D\\D     0      1      2      3      4
      0 918.58  50.44  50.18  49.97 {bad}
@@ -97,7 +89,6 @@ FAULTS = {
         IBSTAT + "ibpanic: [132] main: stat of IB device 'mlx5_8' failed: No such file or directory\n",
         "NIC005",
     ),
-    "large frames": (IPERF.format("8.74", "0.00 Bytes  0.00 bits/sec"), "NIC004"),
     "one GPU of five": (MATRIX.format("Bidirectional", bad="  3.93"), "GPU006"),
     "watchdog": ("[ 812.1] " + QUEUE.format("ens3f0", "i40e"), "NIC003"),
     "watchdog of mlx5": ("[ 812.1] " + QUEUE.format("ens3f0np0", "mlx5_core"), "NIC003"),
@@ -141,8 +132,6 @@ HARMLESS = {
     "all ports": "RDMA devices on c05:\n4/4 required IB ports are ACTIVE on c05\n",
     "a gate that asks": "only 1/4 nodes are free; waiting\nsrun: job 11 queued and waiting for resources\n",
     "all files": IBSTAT + "# ibstat mlx5_9\nibpanic: [13] main: 'mlx5_9' IB device can't be found: Invalid argument\n",
-    "one second still": IPERF.format("8.74", "1.09 GBytes  9.39 Gbits/sec"),
-    "a window that is open": IPERF.format("874", "0.00 Bytes  0.00 bits/sec"),
     "all alike": MATRIX.format("Bidirectional", bad=" 50.20"),
     "another socket": MATRIX.format("Bidirectional", bad=" 24.70"),
     "four lanes": MATRIX.format("Bidirectional", bad=" 12.70"),

@@ -71,23 +71,3 @@ def test_the_fault_comes_first(tmp_path: Path, text: str, first: str) -> None:
 )
 def test_the_same_words_without_a_fault_accuse_nobody(tmp_path: Path, text: str) -> None:
     assert loud(tmp_path, text) == []
-
-
-ROW = (
-    "|   {}  Tesla V100-SXM2...  On   | 00000000:00:0{}.0 Off |                    0 |\n"
-    "| N/A   38C    P0    {}W / 300W |  20392MiB / 32510MiB |    {:>3}%      Default |\n"
-    "|                               |                      |                  N/A |\n"
-)
-HEAD = (
-    "| NVIDIA-SMI 470.82.01    Driver Version: 470.82.01    CUDA Version: 11.4     |\n"
-    "| GPU  Name        Persistence-M| Bus-Id        Disp.A | Volatile Uncorr. ECC |\n"
-    "| Fan  Temp  Perf  Pwr:Usage/Cap|         Memory-Usage | GPU-Util  Compute M. |\n"
-    "|===============================+======================+======================|\n"
-)
-
-
-@pytest.mark.parametrize(("idle", "severity"), [(0, "info"), (3, "warning")])
-def test_rank_0_may_wait_for_input_while_its_peers_wait_for_it(tmp_path: Path, idle: int, severity: str) -> None:
-    rows = (ROW.format(at, at, 53 if at == idle else 66, 0 if at == idle else 100) for at in range(8))
-    (finding,) = said(tmp_path, HEAD + "".join(rows))["findings"]
-    assert (finding["id"], finding["severity"]) == ("JOB006", severity)

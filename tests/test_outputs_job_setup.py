@@ -3,14 +3,11 @@ The cause comes first; the same words where nothing is wrong accuse nobody."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.pasted import loud, said
-from topodiag.api import diagnose
 
 LOOPED = (
     "[rank{0}]:[W808 15:03:19.118204511 ProcessGroupGloo.cpp:524] Warning: Unable to resolve hostname to a (local)"
@@ -73,14 +70,6 @@ UNIQUE = (
     "AssertionError: Every node should have a unique IP address. Got 2 nodes with node ids ['ab', 'cd'] and {} unique"
     " IP addresses {{{}}}. Please check your network configuration.\n"
 )
-SPACE = (
-    "Command Line Args: Namespace(config_file='a.yaml', dist_url='tcp://192.168.2.2:3002', eval_only=False,"
-    " machine_rank={}, num_gpus={}, num_machines=2, opts=['SOLVER.BASE_LR', '0.0025'], resume=False)\n"
-)
-START = (
-    "INFO 09-09 10:{} [parallel_state.py:1212] world_size=2 rank={} local_rank=0"
-    " distributed_init_method=tcp://192.168.100.10:{} backend=nccl\n"
-)
 OLD = """ml3:32632:32662 [0] NCCL INFO NET : Using interface enp0s31f6:10.92.42.96<0>
 {}:32632:32662 [0] misc/ibvwrap.cu:63 NCCL WARN Failed to open libibverbs.so[.1]
 ml3:32632:32662 [0] NCCL INFO Using network Socket
@@ -122,10 +111,6 @@ RELOCATION = "./a.out: relocation error: {}: symbol {}, version {} not defined i
         ("  Message:    connect() to 127.0.1.1:1024 failed\n  Error:      Connection refused (111)\n", "NET002"),
         ("$ ibv_rc_pingpong -d mlx5_1 -g 5 node2\ncan't read sgid of index 5\n", "NET008"),
         ("  what():  ibv_query_gid failed (errno 22) (Ib failure: Invalid argument)\n", "NET008"),
-        ("init.cu:933: nvshmem device library version does not match with nvshmem host library version\n"
-         "src/host/init/init.cu:1020: non-zero status: 7 nvshmem version mismatch\n", "JOB002"),
-        ("[1.2] [g:3:0] ucp_context.c:21 UCX  WARN  UCP API version is incompatible: required >= 1.18, actual 1.15.0\n",
-         "JOB002"),
         ("InvalidArgumentError: Shape mismatch in the collective instance 100. Op at GPU:0 expected shape [10] but"
          " another member in the group expected shape [12]\n", "JOB006"),
         (UNIQUE.format(1, "'172.17.0.3'"), "NET002"),
@@ -155,8 +140,6 @@ def test_the_cause_comes_first(tmp_path: Path, text: str, first: str) -> None:
         PRIORITIES.format("h1", 3, 4943711983, 3) + PRIORITIES.format("h2", 3, 4943711983, 3),
         PRIORITIES.format("h1", 0, 4939697000, 3) + PRIORITIES.format("h2", 0, 4939697000, 3),
         "WARNING: libmlx5.so.1 lacks symbol mlx5dv_x, continuing without it\n",
-        SPACE.format(0, 2),
-        START.format("14:52", 0, 29501),
         "W0408 11:22 rdma.cc:11] GID index 0 is empty, using index 3 instead\n",
         "If the NVSHMEM host library version does not match, rebuild the device library.\n",
         UNIQUE.format(2, "'10.1.0.3', '10.1.0.4'").replace("AssertionError", "INFO"),
@@ -182,28 +165,6 @@ def test_an_abort_of_a_release_with_two_known_faults_is_told_once(tmp_path: Path
     found = said(tmp_path, ABORT.format("2.25.1", "commReclaim"))["findings"]
     assert [each["fix"][0] for each in found if each["id"] == "JOB007"] == ["NCCL 2.26.2 or later"]
     assert said(tmp_path, ABORT.format("2.14.3", "commReclaim"))["findings"] == []
-
-
-def _of_two(folder: Path, one: str, other: str) -> list[dict[str, Any]]:
-    (folder / "head.log").write_text(one)
-    (folder / "worker.log").write_text(other)
-    return json.loads(diagnose(folder).to_json())["findings"]
-
-
-@pytest.mark.parametrize(
-    ("one", "other", "ids"),
-    [
-        (SPACE.format(0, 2), SPACE.format(1, 1), ["JOB010"]),
-        (SPACE.format(0, 8), SPACE.format(1, 8), []),
-        (SPACE.format(0, 2), SPACE.format(0, 1), []),  # one node, started twice
-        (START.format("14:52", 0, 29501), START.format("14:55", 0, 29501), ["JOB001"]),
-        (START.format("14:52", 0, 29501), START.format("14:55", 1, 29501), []),
-        (START.format("14:52", 0, 29501), START.format("44:55", 0, 29501), []),  # one start after another
-        (START.format("14:52", 0, 29501), START.format("14:55", 0, 31777), []),  # two jobs
-    ],
-)
-def test_two_starts_fit_together_or_not(tmp_path: Path, one: str, other: str, ids: list[str]) -> None:
-    assert [each["id"] for each in _of_two(tmp_path, one, other)] == ids
 
 
 MISSING = """n1:7:7 [0] NCCL INFO NCCL_TOPO_FILE set by environment to {}

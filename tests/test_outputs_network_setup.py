@@ -11,13 +11,6 @@ from tests.pasted import loud, said
 
 GLIBC = "/lib/x86_64-linux-gnu/libc.so.6: version `GLIBC_2.34' not found (required by /opt/ofi/lib/libnccl-net.so)"
 ROW = "{}: 4: ens2f0np0: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu {} qdisc mq state UP mode DEFAULT qlen 1000\n"
-PAIRS = "2-node all_reduce 8 GiB busbw per pair (GB/s):\n" + "".join(
-    f"n{n:02} n{n + 1:02} : {rate}\n" for n, rate in ((1, 369.9), (3, 371.2), (5, 370.0), (7, "{}"), (9, 370.8))
-)
-IPERF = """[ ID] Interval           Transfer     Bitrate         Retr
-[  5]   0.00-10.00  sec  {} GBytes  {} Gbits/sec  {}             sender
-"""
-SPEED = "$ ethtool ens5np0 | grep Speed\n        Speed: 100000Mb/s\n"
 METRIC = 'roce_pfc_enabled{{instance="g{}",device="mlx5_3",priority="{}"}} {}\n'
 PFC = "[{}] ens6f0np0: PFC {} on priority 3\n[PASS] ens6f0np0: ECN enabled on priority 3\n"
 COUNTERS = """$ ethtool -S ens2np0 | egrep 'discards|pause'
@@ -33,7 +26,6 @@ TRACEPATH = """ 1?: [LOCALHOST]                      pmtu 9000
 PING = """From 10.8.3.9 icmp_seq=1 Destination Host Unreachable
 {}--- 10.8.3.7 ping statistics ---
 """
-RDMA = "Capacity:\n  nvidia.com/gpu:  8\n  rdma/hca_a:  63\nAllocatable:\n  nvidia.com/gpu:  8\n  rdma/hca_a:  {}\n"
 DRIVER = "mlx5_cmd_out_err:834:(pid 5): INIT2RTR_QP(0x503) op_mod(0x0) failed, status bad parameter(0x3), err(-22)\n"
 IWARP = """                    RDMA_Write BW Test
  Dual-port       : OFF          Device         : irdma0
@@ -47,7 +39,6 @@ $ ib_write_bw -d irdma0 10.3.0.9
 @pytest.mark.parametrize(
     ("text", "first"),
     [
-        (COUNTERS.format(8123731, 0), "NET009"),
         ("ping: local error: message too long, mtu=1500\n2 packets transmitted, 0 received, 100% packet loss\n",
          "NIC004"),
         ("".join(f"  h{n:02}: trust={'pcp' if n == 3 else 'dscp'} pfc=3 ecn=on\n" for n in range(1, 5)), "NET009"),
@@ -75,11 +66,7 @@ $ ib_write_bw -d irdma0 10.3.0.9
         (f"Last error:\nCould not find: libnccl-net-ofi.so. Error: {GLIBC}\n", "NET005"),
         ("$ ldd /opt/ofi-nccl/lib/libnccl-net.so | grep 'not found'\n        libfabric.so.1 => not found\n", "NET005"),
         ("g1: aws-ofi-nccl-1.9.1-1.x86_64\ng3: package aws-ofi-nccl is not installed\n", "NET005"),
-        (RDMA.format(0), "HST002"),
         ('error mounting "/dev/infiniband" to rootfs: no such file or directory\n', "HST002"),
-        (PAIRS.format(188.4), "BEN005"),
-        (IPERF.format(0.24, 1.01, 8113), "NIC003"),
-        (SPEED + IPERF.format(1.2, 1.01, 3), "BEN001"),
         ("  30331 input errors  30331 CRC  0 overrun\n", "NIC003"),
     ],
 )  # fmt: skip
@@ -124,9 +111,6 @@ def test_the_fault_of_the_network_comes_first(tmp_path: Path, text: str, first: 
         "INFO: Using TCP transport as requested (MC_FORCE_TCP=1)\n",
         "$ ldd /opt/ofi-nccl/lib/libnccl-net.so\n        libfabric.so.1 => /opt/efa/lib/libfabric.so.1 (0x7f1)\n",
         "$ ldd ./a.out\n        libfoo.so.1 => not found\n",
-        RDMA.format(63),
-        PAIRS.format(368.4),
-        SPEED + IPERF.format(115, 98.9, 812),
         "  12 input errors  12 CRC  0 overrun\n",
         "spine-2 rebooted successfully, all links healthy\n",
         IWARP,

@@ -77,15 +77,6 @@ SLOW = {
     "torch7, beside the step": steps(TORCH7, 21.177, 1.95),
     "torch7, some steps": now_and_then(TORCH7, 20.0, 1.95, 5),
     "columns of words": "step  data_s  fwd_s  step_s\n" + steps("{at}  {data}  0.3  {time}", 5.1, 6.1),
-    "nemo saved": "Global Checkpoint Save : Rank: 0 : Start time: 1735812000.1s : Save duration: 402.112s\n",
-    "saved": SAVED.format(day="2025-06-16", s=393.86),
-    "saved often": "\n".join(SAVED.format(day=f"2025-06-1{n} 10:00:00", s=9000) for n in range(3)),
-    "megatron saved": MEGATRON_SAVED.format(least=612345, most=612399),
-    "orbax": "I0102 10:00:00.1 12 async_checkpointer.py:439] Finished blocking save in 311.20 seconds. Continuing"
-    " background save @ gs://b/ckpt/1000.\n",
-    "in minutes": "2025-01-02 10:00:00 INFO checkpoint saved to /fsx/run7/step_2000 in 14.2 min\n",
-    "took": "[2025-03-03 01:00:00] save_checkpoint took 481.3s, write bandwidth 0.21 GB/s\n",
-    "by name": "ckpt_save_time_s=402.1 step=4000 ckpt_bytes=112G\n",
     "scores": SCORES.format(score=0.41),
 }
 WELL = {

@@ -28,9 +28,9 @@ _REASON = re.compile(r"\s*# Complexity (\d{1,3}): \S")
 MODULES = sorted(path for room in ("topodiag", "probes") for path in (ROOT / room).rglob("*.py"))
 
 
-MOST_CODE_LINES = 107_000
-MOST_PATTERNS = 1_372
-MOST_FILES_OF_EVIDENCE = 225
+MOST_CODE_LINES = 103_306
+MOST_PATTERNS = 1_313
+MOST_FILES_OF_EVIDENCE = 222
 MOST_FILES_OF_CHECKS = 15
 """Budgets of the package: what it has today, to the next round number. A change may lower them and raise none; the aim
 is 62,000 lines, 700 patterns and 220 files."""

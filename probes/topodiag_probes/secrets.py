@@ -13,14 +13,18 @@ GONE = "<hidden>"
 SEARCHED = 512 * 1024
 """Characters of suspect lines of one text that are searched; further suspect lines are left out whole."""
 
-_LONG = r"pass(?:word|wd|phrase|code)|secret|token|api[_-]?key|(?:access|private|auth|encryption|license|ssh)[_-]?key"
+_LONG = (
+    r"pass(?:word|wd|phrase|code)|secret|token"
+    r"|(?:api|access|private|auth|encryption|license|ssh|client|signing|munge|wandb|comet|ngc|openai)[_-]?key"
+)
 _SHORT = r"pass|pwd|pw|account[_-]?key|credentials?|creds?|authorization|auth|cookie|jwt|sessionid"
 _NAMED = re.compile(
     # The short ones are parts of other words: `pass` of `passthrough`, `auth` of `author`.
     # `/etc/passwd` is a file that messages name.
     r"(?i)((?:(?<!/etc/)(?:%s)|(?<![A-Za-z])(?:%s))(?:s|[_-][A-Za-z0-9_-]{1,40}|[0-9]{1,4})?"
-    r"[\"']?[ \t]{0,4}(?:=>|:=|[=:>])[ \t]{0,4})"
-    r"(\"[^\"\n]{1,4096}\"?|'[^'\n]{1,4096}'?|(?:Bearer |Basic )?[^\s\"'<>&,;]{1,4096})" % (_LONG, _SHORT)
+    r"\\{0,3}[\"']?[ \t]{0,4}(?:=>|:=|[=:>])[ \t]{0,4})"
+    r"(\\{1,3}\"[^\"\n\\]{1,4096}|\"[^\"\n]{1,4096}\"?|'[^'\n]{1,4096}'?|(?:Bearer |Basic )?[^\s\"'<>&,;]{1,4096})"
+    % (_LONG, _SHORT)
 )
 _OPTION = re.compile(
     r"(?i)((?<![A-Za-z0-9-])--?(?:[a-z0-9]{1,24}-){0,3}(?:%s|%s)[ \t]{1,4})([^\s\"'<>-][^\s\"'<>]{0,4095})"
@@ -31,15 +35,31 @@ _SPOKEN = re.compile(
     r"(?=[^\s]{0,80}[0-9!@#$%^&*])([^\s\"'<>,;]{4,4096})"
 )
 _SCHEME = re.compile(r"(?i)(\b(?:Bearer|Basic|Negotiate) )([A-Za-z0-9+/_=.~-]{8,8192})")
-_LOGIN = re.compile(r"(://)[^/@\s\"'<>]{1,4096}@")
+_LOGIN = re.compile(
+    # A password may hold any sign, `@` and `/` too; the port of an address without a login is none.
+    r"(://)(?:[^/@:\[\s\"'<>]{0,256}:(?![0-9]{1,5}(?:[/?#,;\s\"']|\Z))(?:(?!://)[^\s\"]){1,1024}@|[^/@\s\"'<>]{1,4096}@)"
+)
+_SIGNED = re.compile(r"(?i)([?&][a-z0-9-]{0,20}sig(?:nature)?=)[^\s\"'<>&]{8,4096}")
+_COMMAND = re.compile(
+    # What programs take as a password without naming it.
+    r"(?i)(\bsshpass[ \t]{1,4}-p[ \t]{0,4}"
+    r"|\b(?:docker|podman|nerdctl|helm)\b[^\n]{0,100}?\blogin\b[^\n]{0,400}?[ \t]-p[ \t]{1,4}"
+    r"|\bmysql[a-z]{0,10}[ \t][^\n]{0,400}?-p|\b(?:curl|wget)[ \t][^\n]{0,400}?(?:-u|--user)[ \t=]{0,4}[^\s:]{1,128}:"
+    r"|\b(?:wandb|munge)\b[^\n]{0,100}?[ :](?=[0-9a-f]{32,128}\b))([^\s\"'-][^\s\"']{0,4095})"
+    r"|(\becho[ \t]{1,4})[^\n|]{1,400}?(?=[ \t]{0,4}\|[ \t]{0,4}sudo\b)"
+)
 _PRIVATE = re.compile(
-    r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY-----(?:(?!-----END)[\s\S]){0,16384}(?:-----END [A-Z0-9 ]{0,40}KEY-----)?"
+    r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----(?:(?!-----END)[\s\S]){0,16384}"
+    r"(?:-----END [A-Z0-9 ]{0,40}KEY(?: BLOCK)?-----)?"
 )
 _FORMS = re.compile(
     r"(?<![A-Za-z0-9_])(?:"
-    r"(?:AKIA|ASIA|AROA|AIDA)[0-9A-Z]{12,20}"
-    r"|gh[pousr]_[A-Za-z0-9]{16,255}|github_pat_[A-Za-z0-9_]{16,255}|glpat-[A-Za-z0-9_-]{16,64}"
-    r"|xox[abeprs]-[A-Za-z0-9-]{10,250}|sk-[A-Za-z0-9_-]{16,250}|hf_[A-Za-z0-9]{16,64}|nvapi-[A-Za-z0-9_-]{16,128}"
+    r"(?:AKIA|ASIA|AROA|AIDA)[0-9A-Z]{12,20}|ABSK[A-Za-z0-9+/=]{40,512}"
+    r"|gh[pousr]_[A-Za-z0-9]{16,255}|github_pat_[A-Za-z0-9_]{16,255}"
+    r"|gl(?:pat|rt|dt|ptt|ft|cbt|soat)-[A-Za-z0-9_-]{16,64}"
+    r"|(?:xox[abeprs]|xapp)-[A-Za-z0-9-]{10,250}|(?:[sr]k_(?:live|test)|whsec)_[A-Za-z0-9]{16,250}"
+    r"|sk-[A-Za-z0-9_-]{16,250}|hf_[A-Za-z0-9]{16,64}|(?:r8|gsk|lin_api|wandb_v1)_[A-Za-z0-9_]{16,250}"
+    r"|nvapi-[A-Za-z0-9_-]{16,128}|dapi[0-9a-f]{32}|ATATT3[A-Za-z0-9_=-]{16,512}|AGE-SECRET-KEY-1[A-Z0-9]{40,80}"
     r"|AIza[0-9A-Za-z_-]{30,40}|ya29\.[0-9A-Za-z_-]{16,512}|npm_[A-Za-z0-9]{30,40}|pypi-[A-Za-z0-9_-]{16,250}"
     r"|hv[sb]\.[A-Za-z0-9_-]{16,250}|dckr_pat_[A-Za-z0-9_-]{16,64}|dop_v1_[a-f0-9]{64}|SG\.[A-Za-z0-9_-]{16,100}"
     r"|eyJ[A-Za-z0-9_-]{8,4096}(?:\.[A-Za-z0-9_-]{1,8192}){0,4}"
@@ -66,7 +86,7 @@ def _random(match: "Match[str]") -> str:
     """
     text = match.group(0)
     kinds = {_kind(char) for char in text}
-    if len(kinds) < 3 or text.count("/") > 4 or text.count("_") > 4:
+    if len(kinds) < 3 or text.count("/") > max(4, len(text) // 10) or text.count("_") > 4:
         return text
     runs = 1 + sum(1 for place in range(1, len(text)) if _kind(text[place - 1]) != _kind(text[place]))
     return GONE if len(text) < 2.4 * runs else text
@@ -76,10 +96,13 @@ def _kind(char: str) -> int:
     return 0 if char.isdigit() else 1 if char.isupper() else 2
 
 
-_NAMING = ("pass", "pwd", "pw", "secret", "token", "key", "cred", "auth", "cookie", "jwt", "session", "bearer", "basic")
+_NAMING = ("pass", "pwd", "pw", "secret", "token", "key", "cred", "auth", "cookie", "jwt", "session", "bearer", "basic",
+           "negotiate", "login", "curl", "wget", "mysql", "sudo", "wandb", "munge")  # fmt: skip
 _BEGINNINGS = (
-    "akia", "asia", "aroa", "aida", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "xox", "sk-",
-    "hf_", "nvapi-", "aiza", "ya29.", "npm_", "pypi-", "hvs.", "hvb.", "dckr_pat_", "dop_v1_", "sg.", "eyj", "$",
+    "akia", "asia", "aroa", "aida", "absk", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "glrt-",
+    "gldt-", "glptt-", "glft-", "glcbt-", "glsoat-", "xox", "xapp-", "k_live_", "k_test_", "whsec_", "sk-", "hf_",
+    "r8_", "gsk_", "lin_api_", "wandb_v1_", "nvapi-", "dapi", "atatt3", "age-secret-", "aiza", "ya29.", "npm_", "pypi-",
+    "hvs.", "hvb.", "dckr_pat_", "dop_v1_", "sg.", "eyj", "$",
 )  # fmt: skip
 
 
@@ -102,6 +125,7 @@ def _lines_with(text: str, words: Iterable[str]) -> List[Tuple[int, int]]:
 def _in_line(line: str) -> str:
     line = _NAMED.sub(_named, line)
     line = _OPTION.sub(lambda found: found.group(1) + GONE, line)
+    line = _COMMAND.sub(lambda found: (found.group(1) or found.group(3)) + GONE, line)
     line = _SPOKEN.sub(lambda found: found.group(1) + GONE, line)
     return _SCHEME.sub(lambda found: found.group(1) + GONE, line)
 
@@ -120,7 +144,7 @@ def _on_lines(text: str, words: Iterable[str], change: Callable[[str], str]) -> 
 
 _MAY_HOLD = re.compile(
     r"://|PRIVATE KEY|[A-Za-z0-9_+/$-]{15}"
-    r"|(?i:pass|pw|secret|token|key|cred|auth|cookie|jwt|session|bearer|basic|negotiate)"
+    r"|(?i:%s)" % "|".join(_NAMING)
 )
 """What each text with a secret has, of whatever form: most texts have none of it."""
 
@@ -132,7 +156,7 @@ def without_secrets(text: str) -> str:
     if "PRIVATE KEY" in text:
         text = _PRIVATE.sub(lambda found: GONE + "\n" * found.group(0).count("\n"), text)
     if "://" in text:
-        text = _LOGIN.sub(r"\1", text)
+        text = _SIGNED.sub(lambda found: found.group(1) + GONE, _LOGIN.sub(r"\1", text))
     text = _on_lines(text, _BEGINNINGS, lambda line: _FORMS.sub(GONE, line))
     text = _on_lines(text, _NAMING, _in_line)
     return _RANDOM.sub(_random, text)

@@ -15,8 +15,10 @@ from typing import Any
 import pytest
 
 from topodiag.app.diagnose import diagnose
+from topodiag.app.logs import LogOptions, logs
 from topodiag.model.errors import InputError
 from topodiag.report.interface import Style
+from topodiag.report.job.table import JobTable
 from topodiag.report.verdict.table import VerdictTable
 
 INCIDENT = Path(__file__).parents[2] / "fixtures" / "incidents" / "gid-index-moved"
@@ -94,6 +96,19 @@ def test_it_stands_in_the_first_lines(
     first = page.getvalue().splitlines()[:FIRST]
     assert reason in " ".join(" ".join(first).split())
     assert sum("not read  " in line for line in first) == 1
+
+
+@pytest.mark.parametrize("breaks", [each[0] for each in CASES])
+def test_it_stands_in_the_first_lines_of_the_view_of_logs(
+    breaks: Breaks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "nccl.log").write_bytes((INCIDENT / "nccl.log").read_bytes())
+    breaks(tmp_path, monkeypatch)
+    monkeypatch.chdir(tmp_path)
+    page = io.StringIO()
+    JobTable().render(logs(["."], options=LogOptions(workers=1)), page, Style(width=80))
+    reason = "odd.log.gz: the archive is damaged" if breaks is damaged_gzip else dict(CASES)[breaks]
+    assert reason in " ".join(" ".join(page.getvalue().splitlines()[:FIRST]).split())
 
 
 @pytest.mark.parametrize("breaks", [each[0] for each in CASES if each[0] is not cut_gzip])

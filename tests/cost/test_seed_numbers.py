@@ -133,14 +133,14 @@ def test_the_latency_of_both_is_the_same_and_the_transfer_k_times_smaller() -> N
 
 
 def test_bytes_of_a_ring_hardly_depend_on_the_ranks() -> None:
-    assert traffic.ring_bytes(1e9, 8) == pytest.approx(1.75e9)
-    assert traffic.ring_bytes(1e9, 1024) == pytest.approx(2e9, rel=1e-3)
-    assert collectives.bytes_per_rank("reduce_scatter", "ring", 8, 1e9) == pytest.approx(traffic.ring_bytes(1e9, 8) / 2)
+    assert collectives.bytes_per_rank("all_reduce", "ring", 8, 1e9) == pytest.approx(1.75e9)
+    assert collectives.bytes_per_rank("all_reduce", "ring", 1024, 1e9) == pytest.approx(2e9, rel=1e-3)
+    assert collectives.bytes_per_rank("reduce_scatter", "ring", 8, 1e9) == pytest.approx(1.75e9 / 2)
     assert collectives.busbw_factor("all_reduce", 8) == pytest.approx(1.75)
 
 
 def test_data_parallel_traffic_of_70b_on_8_gpus() -> None:
-    sent = traffic.ring_bytes(traffic.data(70e9, 2)[0].bytes, 8)
+    sent = collectives.bytes_per_rank("all_reduce", "ring", 8, traffic.data(70e9, 2)[0].bytes)
     assert sent / 1e9 == pytest.approx(245)
     fast, slow = sent / 600e9, sent / 50e9
     assert (f"{fast:.2f}", f"{slow:.1f}") == ("0.41", "4.9")
@@ -153,7 +153,7 @@ def test_the_shorthand_divides_the_buffer_by_the_rate_once() -> None:
 
 
 def test_a_pipeline_boundary_of_batch_32_carries_a_gibibyte() -> None:
-    size = traffic.activation_bytes(32, 2048, 8192, 2)
+    size = 32 * 2048 * 8192 * 2.0  # micro batch, sequence, hidden, bytes of bf16
     assert size == GIB
     assert f"{1e9 / 50e9 * 1e3:.0f}" == "20", "ms, of the round gigabyte"
     assert f"{Link(0.0, 50.0).time_us(size) / 1e3:.1f}" == "21.5", "ms, of the gibibyte"
@@ -164,12 +164,11 @@ def test_a_tensor_parallel_all_reduce_of_16_mb() -> None:
 
 
 def test_a_tensor_parallel_layer_over_infiniband_is_18_times_slower_than_over_nvlink() -> None:
-    size = traffic.activation_bytes(32, 2048, 8192, 2)
-    (calls,) = traffic.tensor(1, 1, size)
+    (calls,) = traffic.tensor(1, 1, GIB)
     assert isinstance(calls, traffic.Traffic)
     assert calls.calls == 4, "two forward and as many backward"
     assert calls.size == 2 * 32 * 2048 * 8192
-    slow, fast = (time_us("all_reduce", "ring", 8, size, Link(0.0, gbs)) for gbs in (50.0, 900.0))
+    slow, fast = (time_us("all_reduce", "ring", 8, GIB, Link(0.0, gbs)) for gbs in (50.0, 900.0))
     assert f"{slow / fast:.0f}" == "18"
 
 

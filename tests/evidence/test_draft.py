@@ -39,37 +39,3 @@ def test_none_is_no_offer_and_a_reason_is_kept() -> None:
     draft.gpu(index=0).unread("numa", "NotSupported", HERE)
     offers = draft.gpu(index=0).offers["numa"]
     assert [(offer.value, offer.why) for offer in offers] == [(None, "NotSupported")]
-
-
-def test_what_is_taken_from_another_draft_is_as_if_it_had_been_offered_here() -> None:
-    part, draft = NodeDraft(), NodeDraft()
-    part.gpu(index=0, uuid="GPU-x").child("nvlink", 4).offer("state", "active", HERE)
-    part.single("os").offer("kernel", "5.15", HERE)
-    part.pair("smi", part.gpu(index=0), part.gpu(index=1), "NV18", HERE)
-    draft.gpu(uuid="GPU-x").child("nvlink", 4).offer("line_gbs", 26.562, HERE)
-    draft.take(part)
-    assert set(draft.gpu(index=0).child("nvlink", 4).offers) == {"state", "line_gbs"}
-    assert draft.single("os").offers["kernel"][0].value == "5.15"
-    assert [(pair.a.keys["index"], pair.b.keys["index"]) for pair in draft.pairs] == [(0, 1)]
-
-
-def test_a_draft_that_was_taken_stays_as_it_is() -> None:
-    part = NodeDraft()
-    part.gpu(index=0).offer("numa", 0, HERE)
-    for _ in range(2):
-        draft = NodeDraft()
-        draft.take(part)
-        draft.gpu(index=0, bus_id="0000:1b:00.0").offer("numa", 1, HERE)
-        assert [offer.value for offer in draft.gpu(index=0).offers["numa"]] == [0, 1]
-    assert part.gpu(index=0).keys.keys() == {"index"}
-
-
-def test_an_entity_is_shared_only_while_all_its_parts_are() -> None:
-    part, other, draft = NodeDraft(), NodeDraft(), NodeDraft()
-    part.gpu(index=0).offer("numa", 0, HERE)
-    other.gpu(index=0).offer("sm", 90, HERE)
-    part.keep()
-    draft.take(part)
-    assert draft.gpu(index=0).shared is not None
-    draft.take(other)
-    assert draft.gpu(index=0).shared is None

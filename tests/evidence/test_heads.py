@@ -9,12 +9,13 @@ import pytest
 
 from tests.shown import ROOT
 from topodiag.evidence import registry
-from topodiag.evidence.heads import AT_FRONT, HEADS, possible
+from topodiag.evidence.heads import possible
 from topodiag.evidence.intake.looks import Looks
 from topodiag.evidence.intake.survey import survey
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.kinds import Kind
 
+WITH_HEADS = {kind for kind, source in registry.SOURCES.items() if "heads" in source}
 FIELD = sorted((ROOT / "fixtures" / "field").glob("*.json"))
 
 
@@ -28,14 +29,15 @@ def test_each_text_of_the_field_holds_a_literal_of_every_source_that_recognises_
         (path.stem, kind)
         for path in FIELD[part::8]
         for text in texts(path)
-        for kind in (HEADS | AT_FRONT).keys() - possible(text.encode())
+        for kind in WITH_HEADS - possible(text.encode())
         if (source := registry.source(kind)) is not None and source.recognises(text[: registry.HEAD_CHARS])
     ]
     assert missed == []
 
 
-def test_every_line_is_of_a_source() -> None:
-    assert {*HEADS, *AT_FRONT} <= set(registry.kinds())
+def test_each_source_says_what_it_reads() -> None:
+    assert all(set(source) <= {"reads", "words", "heads", "front"} for source in registry.SOURCES.values())
+    assert all(registry.source(kind) is not None for kind in registry.kinds())
 
 
 def test_lines_like_those_of_a_source_of_fronts_say_nothing_in_the_middle_of_a_text() -> None:

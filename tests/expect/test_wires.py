@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.expect.measured_runs import GIB, run
 from topodiag.expect.calibration import Calibration, Factor, calibration
-from topodiag.expect.expect import Expected, expected, recalibrated
+from topodiag.expect.expect import Expected, expected
 from topodiag.expect.hypotheses import explain
 from topodiag.expect.verdict import verdict_of
 from topodiag.model.bench import BenchDevice, BenchRow, BenchRun, Timing
@@ -120,10 +120,9 @@ def test_amds_gpus_are_told_by_their_names() -> None:
 
 def test_factors_of_wires_are_fitted_apart_from_those_of_nccls_figure() -> None:
     half = Calibration({("", "rdma-wires", ""): Factor("rdma-wires", 0.5, rows=1), ("", "rdma", ""): Factor("rdma", 9)})
-    made = raw("all_gather", 64, 8, nics=(8, 400.0))
-    again = recalibrated(run("all_gather", 64), made, half).expectation
-    assert again is not None
-    assert again.busbw_gbs == 200
+    made = expected(run("all_gather", 64), nodes=8, nics=(8, 400.0), fitted=half).expectation
+    assert made is not None
+    assert made.busbw_gbs == 200
     assert calibration().of("", "rdma-wires", "all_reduce").rows >= 8
 
 

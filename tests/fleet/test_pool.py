@@ -33,12 +33,12 @@ def test_the_last_tasks_are_cut_finer_and_none_is_lost(sizes: list[int], workers
 
 
 def found() -> Part:
-    """Facts of some connections, packed as a worker has them."""
+    """Facts of some connections."""
     text = "".join(
         f"node-a:41:52 [0] NCCL INFO Channel 00/0 : {rank}[0] -> {rank + 1}[1] via P2P/CUMEM/read\n"
         for rank in range(3000)
     )
-    return work.packed(work.extract_piece(0, Piece(0, text.encode())))
+    return work.extract_piece(0, Piece(0, text.encode()))
 
 
 def rows(part: Part) -> list[object]:

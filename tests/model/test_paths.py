@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from topodiag.model.links import Link, LinkKind, Path, PathType
-from topodiag.model.paths import edges_of, nic_paths, paths_from
+from topodiag.model.paths import edges_of_ways, nic_paths, paths_from, way_of
 from topodiag.model.provenance import Fact
 
 
@@ -19,7 +19,7 @@ PCIE, NVLINK, SMP, C2C = LinkKind.PCIE, LinkKind.NVLINK, LinkKind.SMP, LinkKind.
 def to_nic(links: list[Link], gpus: int) -> dict[tuple[str, str], Path]:
     """The ways from gpu:0, gpu:1 ... to mlx5_0."""
     vertices = {f"gpu:{number}": number for number in range(gpus)}
-    edges = edges_of(links)
+    edges = edges_of_ways(map(way_of, links))
     return nic_paths(vertices, ["nic:mlx5_0"], {gpu: paths_from(gpu, edges) for gpu in vertices})
 
 
@@ -49,38 +49,38 @@ TWO_SOCKETS = [
     ],
 )
 def test_a_path_is_as_good_as_its_worst_hop(to: str, kind: PathType) -> None:
-    assert paths_from("gpu:0", edges_of(TWO_SOCKETS))[to].type is kind
+    assert paths_from("gpu:0", edges_of_ways(map(way_of, TWO_SOCKETS)))[to].type is kind
 
 
 def test_a_path_is_as_wide_as_its_narrowest_link() -> None:
-    assert paths_from("gpu:0", edges_of(TWO_SOCKETS))["gpu:4"].negotiated_gbs == 10.0
+    assert paths_from("gpu:0", edges_of_ways(map(way_of, TWO_SOCKETS)))["gpu:4"].negotiated_gbs == 10.0
 
 
 def test_an_unknown_width_makes_the_path_unknown_not_zero() -> None:
     links = [link("gpu:0", "cpu:0", PCIE), Link("gpu:1", "cpu:0", PCIE)]
-    assert paths_from("gpu:0", edges_of(links))["gpu:1"].negotiated_gbs is None
+    assert paths_from("gpu:0", edges_of_ways(map(way_of, links)))["gpu:1"].negotiated_gbs is None
 
 
 def test_nvlink_beats_pcie_and_one_gpu_between_makes_it_nvb() -> None:
     links = [*TWO_SOCKETS, link("gpu:0", "gpu:4", NVLINK, 20.0), link("gpu:4", "gpu:3", NVLINK, 20.0)]
-    paths = paths_from("gpu:0", edges_of(links))
+    paths = paths_from("gpu:0", edges_of_ways(map(way_of, links)))
     assert paths["gpu:4"].type is PathType.NVL
     assert paths["gpu:3"].type is PathType.NVB
 
 
 def test_nvlink_never_goes_through_two_gpus() -> None:
     chain = [link(f"gpu:{n}", f"gpu:{n + 1}", NVLINK) for n in range(3)]
-    assert "gpu:3" not in paths_from("gpu:0", edges_of(chain))
+    assert "gpu:3" not in paths_from("gpu:0", edges_of_ways(map(way_of, chain)))
 
 
 def test_pcie_never_goes_through_a_gpu_or_a_nic() -> None:
     links = [link("gpu:0", "gpu:1", NVLINK), link("gpu:1", "pci:a", PCIE), link("nic:x", "pci:a", PCIE)]
-    assert "nic:x" not in paths_from("gpu:0", edges_of(links))
+    assert "nic:x" not in paths_from("gpu:0", edges_of_ways(map(way_of, links)))
 
 
 def test_all_gpus_on_nvswitches_are_nvl() -> None:
     links = [link(f"gpu:{n}", "nvs:0", NVLINK, 370.8) for n in range(8)]
-    paths = paths_from("gpu:0", edges_of(links))
+    paths = paths_from("gpu:0", edges_of_ways(map(way_of, links)))
     assert {paths[f"gpu:{n}"].type for n in range(1, 8)} == {PathType.NVL}
     assert paths["gpu:7"].negotiated_gbs == 370.8
 
@@ -119,7 +119,7 @@ VERTICES = st.sampled_from(["gpu:0", "gpu:1", "gpu:2", "pci:a", "pci:b", "cpu:0"
 
 @given(st.lists(st.builds(link, VERTICES, VERTICES, st.sampled_from(list(LinkKind)), st.floats(1, 500)), max_size=25))
 def test_any_graph_gives_simple_paths_over_its_own_links(links: list[Link]) -> None:
-    edges = edges_of(links)
+    edges = edges_of_ways(map(way_of, links))
     wired = {(each.a, each.b) for each in links} | {(each.b, each.a) for each in links}
     for start in ("gpu:0", "cpu:0", "nic:x"):
         for end, path in paths_from(start, edges).items():

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.nccl.printed import channel_line, trees_text
 from tests.scanned import logs_at
 from topodiag.evidence.nccl_xml import read_file
 from topodiag.model.job import Channels, Communicator, Job, Process
@@ -24,8 +25,6 @@ from topodiag.model.nccl_versions import minor_of, path_types
 from topodiag.model.nccl_view import Graph
 from topodiag.nccl.connect import communicator as nccl
 from topodiag.nccl.connect.communicator import Member, communicator
-from topodiag.nccl.connect.rings import channel_line
-from topodiag.nccl.connect.trees import trees_text
 from topodiag.nccl.graph.graph import SearchGraph
 from topodiag.nccl.settings import Settings, read_settings
 from topodiag.nccl.tuning.choice import choose

@@ -34,6 +34,21 @@ NODES = Path(__file__).parents[2] / "fixtures" / "nodes"
         "http://alice:hunter2@10.0.0.1/x",
         "credentials=hunter2",
         "cookie: hunter2",
+        r"{\"hf_token\": \"hunter2\"}",
+        "wandb_key: hunter2",
+        "client-key-data: hunter2",
+        "https://alice:p@hunter2@git.example.net/x",
+        "https://alice:a/hunter2@git.example.net/x",
+        "https://alice:a'hunter2@git.example.net/x",
+        "https://alice:a<hunter2>@git.example.net/x",
+        "https://store.example.net/c?sv=2022&sig=hunter2%2Bx%3D&se=1",
+        "sshpass -p hunter2 ssh node1",
+        "docker login -u alice -p hunter2 registry.example.net",
+        "mysql -u root -phunter2 jobs",
+        "curl -u alice:hunter2 https://example.net/x",
+        "curl -s --user alice:hunter2 https://example.net/x",
+        "echo hunter2 | sudo -S ls",
+        "-----BEGIN PGP PRIVATE KEY BLOCK-----\nhunter2\n-----END PGP PRIVATE KEY BLOCK-----",
     ],
 )
 def test_what_is_named_a_secret_is_gone(text: str):
@@ -50,6 +65,15 @@ def test_what_is_named_a_secret_is_gone(text: str):
         "sk-0123456789abcdefghijABCD",
         "hf_abcdefghijABCDEFGHIJ012345",
         "nvapi-0123456789abcdefghijABCD",
+        "xapp-1-A02ABCDEFGH-0123456789012-0123456789abcdef",
+        "glrt-0123456789abcdefghij",
+        "sk_live_0123456789abcdefghij",
+        "whsec_0123456789abcdefghij",
+        "gsk_0123456789abcdefghij",
+        "dapi0123456789abcdef0123456789abcdef",
+        "wandb_v1_0123456789abcdefghij",
+        "AGE-SECRET-KEY-1QQPZRY9X8GF2TVDW0S3JN54KHCE6MUA7LQQPZRY9X8GF2TVDW0",
+        "github_pat_11ABCDEFG0abcdefghijkl_0123456789abcdefghij",
         "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2lnbmF0dXJl",
         "$6$saltsalt$0123456789abcdefghijABCDEFGHIJ",
         "wJalrXUtnF3MI/K7MDeNG/bPxRfiCYz8Qe4Tb1xA",
@@ -83,6 +107,12 @@ def test_in_the_evidence_of_machines_nothing_is_taken_for_a_secret(folder: str):
         "GPU-8f4a1c02-1111-4222-8333-000000000001",
         "password=<hidden>",
         "auth: none",
+        "tcp://10.0.0.1:29500 of alice@node1",
+        "http://[fd00::7]:8080/x@y",
+        "wandb: Syncing run summer-42 at commit 0123456789abcdef",
+        "docker run -p 8080:80 image",
+        "curl -s http://10.0.0.1:9400/metrics",
+        "mysql-shell 8.0.35 -port",
     ],
 )
 def test_what_is_no_secret_stays(text: str):
@@ -103,3 +133,11 @@ def test_any_text_keeps_its_lines_and_is_clean_at_the_second_look(text: str):
     once = without_secrets(text)
     assert once.count("\n") == text.count("\n")
     assert without_secrets(once) == once
+
+
+def test_of_a_key_that_a_login_of_wandb_names_nothing_stays():
+    """Forty digits alone are the name of a commit as well."""
+    key = "0123456789abcdef" * 2 + "01234567"
+    assert without_secrets(f"commit {key}") == f"commit {key}"
+    assert without_secrets(f"wandb login {key}") == f"wandb login {GONE}"
+    assert key not in without_secrets(f"wandb: Appending key for api.wandb.ai to your netrc file: {key}")

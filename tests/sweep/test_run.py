@@ -76,6 +76,7 @@ END
 WRITE_BW = """#!/bin/sh
 for last; do :; done
 if [ "$NODES" = a1 ]; then echo "listening" ; sleep 300 & echo $! >> "$FAKE/children"; wait; exit; fi
+echo "                    RDMA_Write Bidirectional BW Test"
 echo " #bytes     #iterations    BW peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]"
 echo " 1048576    295010           0.00               392.00             0.046783"
 """

@@ -10,10 +10,12 @@ from tests.checks import jobs
 from tests.verdict.judged import LOG, measured, running, seen, verdict
 from tests.verdict.test_order import found
 from topodiag.model.case import Case
-from topodiag.model.finding import Confidence, Cost, Where
+from topodiag.model.finding import Confidence, Cost, Follows, Severity, Where
 from topodiag.model.identity import Host, Identity
 from topodiag.model.node import Node
+from topodiag.model.result import Result
 from topodiag.model.verdict import CauseStatus
+from topodiag.verdict.judge import judge
 
 # -- how well a cause is founded --
 
@@ -33,6 +35,13 @@ def test_an_effect_whose_message_names_the_setting_is_established() -> None:
     text = "n0: NCCL_IB_HCA=mlx5_0 leaves 1 of 8 NICs"
     [cause] = verdict(seen("NET003", message=text, cost=Cost(1.0, 0.3)), case=running()).causes
     assert cause.status is CauseStatus.ESTABLISHED
+
+
+def test_a_note_that_a_job_follows_from_is_never_established() -> None:
+    note, below = seen("HST006", Severity.INFO), seen("JOB006", line=LOG)
+    above = Follows("HST006", note.message, "it lasted as long")
+    [cause] = judge(Result(findings=(note, replace(below, follows=above))), running()).causes
+    assert (cause.finding.id, cause.status) == ("HST006", CauseStatus.LIKELY)
 
 
 def test_a_missing_nic_that_a_capture_of_the_node_shows_is_established() -> None:

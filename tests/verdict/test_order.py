@@ -13,6 +13,9 @@ from tests.checks import jobs
 from topodiag.checks.registry import ids
 from topodiag.model.case import Case
 from topodiag.model.finding import Confidence, Cost, Finding, Severity, Where
+from topodiag.model.node import Node
+from topodiag.model.provenance import Origin
+from topodiag.model.system import KernelEvent
 from topodiag.verdict.order import arranged
 from topodiag.verdict.registry import CONTRADICTED_BY, HOLDS, RULES, relations_of
 
@@ -48,6 +51,39 @@ def test_each_consequence_names_its_cause_with_the_reason() -> None:
     assert low.follows is not None
     assert (low.follows.check, low.follows.message) == ("NVL001", "GPU3 has 12 of 18 links")
     assert low.follows.why == "all ranks take the channels that the most degraded GPU allows"
+
+
+MARCH = 1_772_431_300.0
+"""Seconds of the epoch: 2026-03-02 06:01:40."""
+
+
+@pytest.mark.parametrize(
+    ("lasted_s", "waited_ms", "watchdog_at", "explains"),
+    [
+        (670, 600_020, None, True),  # a watchdog's line without a date
+        (430, 600_020, None, True),  # the kernel is silent for three minutes first
+        (200, 600_020, None, False),
+        (20, 30_000, None, True),
+        (10, 30_000, None, False),
+        (670, 600_020, MARCH + 580, True),
+        (670, 600_020, MARCH + 580 - 8 * 3600, True),  # local time without its zone
+        (670, 600_020, MARCH + 5 * 86_400, False),
+        (670, 600_020, MARCH - 86_400, False),
+    ],
+)
+def test_storage_that_came_back_explains_a_wait_of_its_time_and_length(
+    lasted_s: int, waited_ms: int, watchdog_at: float | None, explains: bool
+) -> None:
+    lines = [Origin("dmesg", at, text) for at, text in ((1, "not responding"), (2, "OK"))]
+    events = [KernelEvent("storage", line.text, line, MARCH + at * lasted_s) for at, line in enumerate(lines)]
+    watchdog = jobs.event("watchdog", "timed out", ts=watchdog_at, details={"ran_ms": str(waited_ms), "seq": "7"})
+    case = Case(nodes=(Node("n0", events=tuple(events)),), jobs=(jobs.job(2, events=[watchdog]),))
+    [above, *_] = arranged([found("JOB006"), replace(found("HST006", I), evidence=tuple(lines))], case)
+    assert above.id == ("HST006" if explains else "JOB006")
+
+
+def test_storage_that_came_back_explains_no_wait_of_unknown_length() -> None:
+    assert order(found("JOB006"), found("HST006", I), case=failing("watchdog")) == ["JOB006", "HST006"]
 
 
 @pytest.mark.parametrize(

@@ -292,6 +292,3 @@ def _gaps(given: Given, named: Machine, made: Sequence[Benchmark]) -> Iterator[N
             "no machine is known for them: give a bundle, a topology file or NCCL's log beside them (or as --machine),"
             " --system or --nics",
         )
-
-
-__all__ = ["BenchOptions", "bench", "judged", "judged_runs"]

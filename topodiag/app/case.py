@@ -14,6 +14,7 @@ from topodiag.app.machine import only
 from topodiag.app.opening import stream_for
 from topodiag.app.progress import progress_of
 from topodiag.app.scan import left_out, node_case
+from topodiag.app.scheduled import of_the_jobs
 from topodiag.evidence.intake.captures import captures
 from topodiag.evidence.intake.gather import gather
 from topodiag.evidence.intake.pieces import STDIN, Intake, Piece, refusal
@@ -25,7 +26,6 @@ from topodiag.lazy import dataclass
 from topodiag.model.case import Case
 from topodiag.model.errors import InputError, TopodiagError
 from topodiag.model.finding import Input
-from topodiag.model.gpu_load import some_wait
 from topodiag.model.layout import LayoutError
 from topodiag.model.provenance import PART, NotObserved
 from topodiag.verdict.contradictions import contradictions, with_ages
@@ -49,8 +49,6 @@ LOGGED = frozenset({
 """Kinds from which jobs are rebuilt."""
 JUDGED = frozenset({*NODE_KINDS, *LOGGED, Kind.NCCL_TESTS})
 """Kinds that can be judged by themselves."""
-LOAD_ALONE = "job on these GPUs"
-"""The name of a job of which there is nothing but the load of its GPUs."""
 JOINED = frozenset({Kind.PODS, Kind.HOSTFILE, Kind.RANKFILE, Kind.RANK_MAP, Kind.CLUSTER, Kind.KUBERNETES, Kind.SIZES})
 """Kinds that say more of what the others show: who is who, what was meant to run where, how nodes are connected."""
 
@@ -77,7 +75,7 @@ def open_case(paths: Sequence[str], live: Callable[[Case], Case] = _as_it_is, *,
     watch().planned(intake.of(*JUDGED, *JOINED))
     if not intake.of(*JUDGED):
         return Opened(_related(live(_alive(intake))))
-    tables = [piece for piece in intake.of(Kind.NCCL_TESTS) if piece.path != STDIN]
+    tables = [piece for piece in intake.pieces if _holds_table(piece)]
     logged = [piece for piece in intake.of(*LOGGED) if piece not in tables]
     case = _nodes(intake, bool(tables or logged))
     runs, case = _runs(intake, tables, case, needed=not (case.nodes or logged))
@@ -99,6 +97,11 @@ def open_case(paths: Sequence[str], live: Callable[[Case], Case] = _as_it_is, *,
     case = _with(case, Case(not_observed=tuple(left_out(aside))))
     watch().judged()
     return Opened(_related(live(_with_one_node_each(case))), runs)
+
+
+def _holds_table(piece: Piece) -> bool:
+    pairs = "rdma-perftest" in piece.sources and not piece.is_any(LOGGED)
+    return piece.path != STDIN and (pairs or piece.is_any((Kind.NCCL_TESTS,)))
 
 
 def _alive(intake: Intake) -> Case:
@@ -125,20 +128,10 @@ def _with_one_node_each(case: Case) -> Case:
 def _related(case: Case) -> Case:
     """The case with its hosts, its jobs on their machines, what speaks against what, and when it all happened."""
     identity = with_ages(case, identify(case))
-    case = replace(case, identity=identity, timeline=timeline(case, identity))
-    case = replace(case, jobs=tuple(_on_machines(job, case) for job in case.jobs or _waiting(case)))
+    case = replace(of_the_jobs(case, identity.name), identity=identity, timeline=timeline(case, identity))
+    case = replace(case, jobs=tuple(_on_machines(job, case) for job in case.jobs))
     told = (*identity.conflicts, *contradictions(case))
     return replace(case, identity=replace(identity, conflicts=told)) if told != identity.conflicts else case
-
-
-def _waiting(case: Case) -> tuple[Job, ...]:
-    """The job of which there is nothing but the load of its GPUs, some of which wait in a kernel."""
-    if not some_wait(case.nodes):
-        return ()
-    from topodiag.model.connections import no_connections  # noqa: PLC0415 - numpy
-    from topodiag.model.job import Job  # noqa: PLC0415
-
-    return (Job(LOAD_ALONE, -1, (), (), (), no_connections(), tuple(node.host for node in case.nodes)),)
 
 
 def _nodes(intake: Intake, others: bool) -> Case:
@@ -313,6 +306,3 @@ def _with(case: Case, more: Case) -> Case:
 
 def _without(case: Case, error: TopodiagError) -> Case:
     return _with(case, Case(not_observed=(NotObserved(PART, str(error)),)))
-
-
-__all__ = ["JOINED", "JUDGED", "LOGGED", "Opened", "open_case"]

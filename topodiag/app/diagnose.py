@@ -136,6 +136,3 @@ def _on_machines(finding: Finding, identity: Identity) -> Finding:
 
 def _machines(names: Iterable[str], identity: Identity) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name if "#" in name else identity.name(name) for name in names))
-
-
-__all__ = ["diagnose"]

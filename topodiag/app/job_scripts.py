@@ -50,7 +50,7 @@ def _settings(blob: Blob) -> list[Given]:
     made, above = [], ""
     script = blob.data.startswith(b"#!")
     for number, line in blob.lines():
-        said = stated_in(line)
+        said = stated_in(line, above)
         settings = list(assigned(line, above)) if script else said[2] if said and said[0] is not Scope.ECHO else []
         made += [Given(name, value, COMMANDED, Origin(blob.name, number, line[:MAX_QUOTE])) for name, value in settings]
         above = line
@@ -59,6 +59,3 @@ def _settings(blob: Blob) -> list[Given]:
 
 def _beside(job: Job, agreed: Mapping[str, Given]) -> Job:
     return replace(job, processes=tuple(replace(p, settings={**agreed, **p.settings}) for p in job.processes))
-
-
-__all__ = ["with_scripts"]

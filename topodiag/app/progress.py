@@ -77,6 +77,3 @@ def _remembering(blocks: Iterable[bytes], last: list[bytes]) -> Iterator[bytes]:
         if block:
             last[0] = block[-1:]
         yield block
-
-
-__all__ = ["OF_LINES", "progress_of", "with_progress"]

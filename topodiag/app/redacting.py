@@ -250,6 +250,3 @@ class _OfNames(_Walk):
         if _OF_BUNDLE.match(inner):
             return f"{self._redactor.text(node)}/{self._redactor.prose(inner)}"
         return self._redactor.text(text)
-
-
-__all__ = ["Paths", "hidden", "redacted"]

@@ -58,6 +58,3 @@ class OfReport(Redactor):
             plain = (stem.replace("_", "").isalpha() or "rank" in stem) and is_harmless(stem)
             kept |= bundled or (plain and not self._names.hosts & {stem, *stem.split("_")})
         return run if kept and run not in self._bare else super()._run(match)
-
-
-__all__ = ["OfReport"]

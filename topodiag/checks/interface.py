@@ -13,13 +13,16 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Never, NotRequired, TypeAlias, TypedDict, TypeVar, Unpack
 
 from topodiag.checks.words import hosts_in, ranks_in
+from topodiag.lazy import dataclass
 from topodiag.model.devices import ports_of
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity, Status, Where
 from topodiag.model.node import Node
 from topodiag.model.provenance import Fact, Origin
+from topodiag.words.own_data import own_data
 
 if TYPE_CHECKING:
     from topodiag.model.bench import Benchmark
@@ -41,12 +44,23 @@ MAX_EVIDENCE = 8
 """Evidence lines kept per finding: enough to convince, few enough to read."""
 
 
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """What is said of a finding beside what was seen."""
+
+    expected: str = ""
+    fix: tuple[str, ...] = ()
+    cost: Cost = Cost()
+
+
 class FindingParts(TypedDict):
-    """The parts of a finding beside its message. `evidence` takes origins or facts; empty ones are dropped."""
+    """The parts of a finding beside its message. `evidence` takes origins or facts; empty ones are dropped. What should
+    be, what to do and what it costs stand here, or in `advice`."""
 
     observed: str
-    expected: str
-    fix: Sequence[str]
+    advice: NotRequired[Advice]
+    expected: NotRequired[str]
+    fix: NotRequired[Sequence[str]]
     cost: NotRequired[Cost | None]
     evidence: NotRequired[Iterable[Origin | Fact[Any] | None]]
     coverage: NotRequired[Coverage | None]
@@ -79,7 +93,11 @@ class Check(ABC, Generic[J, O]):
         observed = self.observe(judged, peers)
         if isinstance(observed, Outcome):
             return observed
-        return self.found(judged, self.tell(judged, observed), self.coverage(observed))
+        coverage = self.coverage(observed)
+        findings = self.tell(judged, observed)
+        if coverage is not None:
+            findings = [each if each.coverage else replace(each, coverage=coverage) for each in findings]
+        return self.found(judged, findings, coverage)
 
     def found(self, judged: J, findings: Iterable[Finding], coverage: Coverage | None = None) -> Outcome:
         return Outcome(self.id, Status.FINDING, name_of(judged), tuple(findings), coverage=coverage)
@@ -93,16 +111,27 @@ class Check(ABC, Generic[J, O]):
     def unknown(self, judged: J, why: str) -> Outcome:
         return Outcome(self.id, Status.UNKNOWN, name_of(judged), why=why)
 
+    def advice(self, name: str, **words: object) -> Advice:
+        """The entry of this name in `checks/advice/`, in the file of the family, with these words in its sentences."""
+        entry = own_data(f"checks/advice/{self.id[:3].lower()}")[name]
+
+        def told(text: str) -> str:
+            return text.format(**words) if words else text
+
+        cost = Cost(share=entry.get("share"), text=told(entry.get("cost", "")))
+        return Advice(told(entry.get("expected", "")), tuple(map(told, entry.get("fix", ()))), cost)
+
     def _finding_at(self, where: Where, severity: Severity, message: str, **parts: Unpack[FindingParts]) -> Finding:
+        advice = parts.get("advice", Advice())
         return Finding(
             id=self.id,
             severity=severity,
             message=message,
             observed=parts["observed"],
-            expected=parts["expected"],
-            fix=tuple(parts["fix"]),
+            expected=parts.get("expected", advice.expected),
+            fix=tuple(parts.get("fix", advice.fix)),
             where=where,
-            cost=parts.get("cost") or Cost(),
+            cost=parts.get("cost") or advice.cost,
             evidence=_origins(parts.get("evidence", ())),
             coverage=parts.get("coverage"),
             confidence=parts.get("confidence", Confidence.HIGH),

@@ -7,7 +7,6 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
-from topodiag.checks.crossed_ports import CROSSED, crossed_ports
 from topodiag.checks.interface import MAX_EVIDENCE, Check, Judged, name_of
 from topodiag.checks.peers import peers_of
 from topodiag.checks.registry import Subject, check_of, has_check, idle_answer, ids_of
@@ -70,7 +69,7 @@ def run(subject: Subject, judged: Sequence[Any], only: Collection[str] = ()) -> 
         for outcome in _answers([part for part in subjects if has_check(part, check_id)], check_id, *pair)
     )
     if subject is Subject.NODE:
-        outcomes += tuple(each for each in _beside(judged, only) if not only or each.check in only)
+        outcomes += tuple(each for node in judged for each in _without_job(node) if not only or each.check in only)
     return tuple(_named(each) for each in outcomes) if subject is Subject.JOB and len(judged) > 1 else outcomes
 
 
@@ -91,14 +90,6 @@ def _answer(subject: Subject, check_id: str, judged: Any, peers: Sequence[Any]) 
     if subject is Subject.NODE and judged.reports:
         return with_reports(answer, judged, answered_by(check_id))
     return answer
-
-
-def _beside(nodes: Sequence[Node], only: Collection[str]) -> Iterator[Outcome]:
-    """What nodes show that no check of one node judges."""
-    for node in nodes:
-        yield from _without_job(node)
-    if not only or CROSSED in only:
-        yield from crossed_ports(nodes)
 
 
 def _with_tables(node: Node) -> Node:

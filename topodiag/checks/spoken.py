@@ -92,6 +92,3 @@ def told(result: Result) -> Result:
         not_observed=tuple(dict.fromkeys(retold(each, AMD) for each in result.not_observed)),
         unexplained=tuple(replace(each, harmless=AMD.reason(each.harmless)) for each in result.unexplained),
     )
-
-
-__all__ = ["retold", "said", "spoken", "told"]

@@ -1,11 +1,14 @@
-"""How messages name ranks and hosts: the first few, and how many more; and which of them lines name."""
+"""How messages name ranks, hosts and processes, and what to run where ranks hang. No word of a check alone."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Protocol
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol
 
 from topodiag.words.fold import few, runs, spell_run
+
+if TYPE_CHECKING:
+    from topodiag.model.job import Job
 
 
 class OfHost(Protocol):
@@ -56,3 +59,29 @@ def quoted(text: str, most: int = 160) -> str:
         return words
     end = words.rfind(" ", most // 2, most - 3)
     return f"{words[: end if end > 0 else most - 4]} ..."
+
+
+def hosts_with(job: Job, ranks: Sequence[int]) -> list[str]:
+    """Hosts of these world ranks, each once, in the order of the ranks."""
+    by_rank = job.by_rank
+    return list(dict.fromkeys(by_rank[rank].host for rank in ranks if rank in by_rank))
+
+
+def processes_word(job: Job, processes: Sequence[int], ranks: Mapping[int, int]) -> str:
+    """Processes of a job by their world ranks and hosts. `ranks`: the world rank of each process that has one."""
+    world = sorted({ranks[at] for at in processes if at in ranks})
+    hosts = hosts_word(list(dict.fromkeys(job.processes[at].host for at in processes)))
+    return f"{rank_word(world)} ({hosts})" if world else hosts
+
+
+def look_at(job: Job, ranks: Sequence[int]) -> tuple[str, ...]:
+    """What to run on the hosts of these world ranks while they hang; all of it only reads."""
+    hosts = hosts_word(hosts_with(job, ranks))
+    place = f"rank {spell_ranks(ranks)}" + (f" on {hosts}" if hosts else "")
+    pids = [str(job.by_rank[rank].pid) for rank in ranks[:3] if rank in job.by_rank and job.by_rank[rank].pid > 0]
+    there = f"`py-spy dump --pid {' '.join(pids[:1]) or 'PID'}; nvidia-smi dmon -s pu -c 3; dmesg -T | tail -50`"
+    return (
+        f"find out what {place} was doing: its own log, `py-spy dump`, dmesg",
+        f"while it hangs, on {hosts or 'its node'}: {there} (all of them only read; a GPU that waits in a collective"
+        " shows sm near 100 %, mem near 0 and little power, one that the rank does not use shows sm 0)",
+    )

@@ -28,11 +28,6 @@ class Traffic:
         return self.calls * self.size
 
 
-def activation_bytes(micro_batch: int, sequence: float, hidden: int, bytes_each: float) -> float:
-    """b x s x h x bytes: what passes between two layers or pipeline stages, or through a tensor-parallel all-reduce."""
-    return float(micro_batch) * sequence * hidden * bytes_each
-
-
 def tensor(
     layers: float, micro_batches: int, activation: float, *, sequence_parallel: bool = False
 ) -> tuple[Traffic, ...]:
@@ -122,11 +117,6 @@ def bubble(stages: int, micro_batches: int, chunks: int = 1) -> float:
     """Idle share of the pipeline's time, 0 to 1: (p-1)/(m+p-1) for GPipe and 1F1B alike (1F1B saves memory, not time);
     interleaved with v chunks per GPU (p-1)/(v m+p-1) (Narayanan et al., section 2.2)."""
     return (stages - 1) / (chunks * micro_batches + stages - 1) if stages > 1 else 0.0
-
-
-def ring_bytes(size: float, ranks: int) -> float:
-    """Bytes that each rank sends in a ring all-reduce: 2 S (n-1)/n; half of it in reduce-scatter or all-gather."""
-    return 2 * size * (ranks - 1) / ranks if ranks else 0.0
 
 
 def exposed(communication: float, compute: float, overlap: float) -> float:

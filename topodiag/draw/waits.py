@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import isfinite
 
-from topodiag.checks.job.hang.fronts import Front, fronts_of
+from topodiag.checks.job.hang.dumps import Front, fronts_of
 from topodiag.draw.svg import Canvas
 from topodiag.lazy import dataclass
 from topodiag.model.job import Job

@@ -47,7 +47,7 @@ def assigned(line: str, above: str = "") -> Iterator[tuple[str, str]]:
         if named is not None and its is not None:
             yield named[1], its[1]
         return
-    bare = line.lstrip()
+    bare = line.lstrip(" \t+")
     if bare.startswith(_COMMENT) and not bare.startswith(_OF_SCHEDULERS):
         return
     for found in _UNSET.finditer(line):
@@ -56,6 +56,19 @@ def assigned(line: str, above: str = "") -> Iterator[tuple[str, str]]:
         yield found[1], next((value for value in found.groups()[1:] if value), "")
     if (entry := _YAML.match(line)) is not None:
         yield entry[1], entry[2].strip()
+
+
+_ADVISING = frozenset(
+    ["echo", "printf", "usage", "note", "hint", "tip", "warning", "try", "set", "use", "consider", "if"]
+)
+"""The first word of a line that prints or advises a setting."""
+
+
+def commanded_in(line: str, above: str = "") -> Iterator[tuple[str, str]]:
+    """`assigned` for the output of a benchmark, whose commands have many forms: all lines but those that print or
+    advise a setting."""
+    if line.lstrip(" \t+>*").partition(" ")[0].rstrip(":").lower() not in _ADVISING:
+        yield from assigned(line, above)
 
 
 class Scope(Enum):
@@ -75,19 +88,23 @@ _STATES = regex(
     r"(?:(?P<writes>(?:echo|printf|cat|grep|sed|tee)\s)"
     r"|(?P<shell>(?:export|declare -x|typeset -x|setenv|unset|unsetenv)\s)"
     rf"|(?:(?:env|time|exec|{_NAME}=\S{{0,300}})\s{{1,4}}){{0,20}}(?:\S{{1,200}}/)?"
-    r"(?P<program>mpirun|mpiexec|srun|torchrun|deepspeed|accelerate launch|docker run|python3?)\s"
+    r"(?P<program>mpirun|mpiexec(?:\.hydra)?|srun|torchrun|deepspeed|accelerate launch|python3?|aprun|jsrun|flux run"
+    r"|(?:docker|podman|nerdctl|kubectl) (?:run|exec)|(?:apptainer|singularity) (?:run|exec)|enroot start"
+    r"|(?:ba)?sh -l?c)\s"
+    rf"|(?:env\s{{1,4}})?(?:{_NAME}=\S{{0,300}}\s{{1,4}}){{1,20}}(?P<path>\.{{0,2}}/\S{{1,200}})"
     rf"|(?P<dump>{_NAME}=(?:[^\s\"']{{0,300}}|\"[^\"\n]{{0,300}}\"|'[^'\n]{{0,300}}')\s{{0,8}}$))"
 )
 """Behind a launcher's labels, the trace of a shell and a prompt: a command, or a variable of a dump."""
 
 
-def stated_in(line: str) -> tuple[Scope, str, list[tuple[str, str]]] | None:
+def stated_in(line: str, above: str = "") -> tuple[Scope, str, list[tuple[str, str]]] | None:
     """What a line of a job's output says of settings: for what, the program that it starts ("" for none), and the names
-    and values that it sets ("" for one that it unsets). None for all other lines."""
+    and values that it sets ("" for one that it unsets). None for all other lines. `above` as for `assigned`."""
     found = _STATES.match(line)
-    program = (found["program"] or "") if found is not None else ""
+    program = (found["program"] or found["path"] or "") if found is not None else ""
     if found is None:
-        scope = Scope.DUMP if _YAML.match(line) is not None else None
+        pair = _NAMED.match(above) is not None and _ITS_VALUE.match(line) is not None
+        scope = Scope.DUMP if pair or _YAML.match(line) is not None else None
     elif program:
         scope = Scope.RUN
     elif found["writes"]:
@@ -96,8 +113,5 @@ def stated_in(line: str) -> tuple[Scope, str, list[tuple[str, str]]] | None:
         scope = Scope.SHELL if found["shell"] else None  # without export it is the shell's own, or the next command's
     else:
         scope = Scope.DUMP
-    settings = list(assigned(line)) if scope is not None else []
+    settings = list(assigned(line, above)) if scope is not None else []
     return (scope, program, settings) if scope is not None and (program or settings) else None
-
-
-__all__ = ["Scope", "assigned", "stated_in"]

@@ -2,8 +2,7 @@
 
 An entity is found by any of its keys; keys given together are learnt to mean one thing, and entities that turn out
 to be the same are merged. Each field keeps every offer; `assemble` picks the most trusted and records the others
-that differ. Each text fills a draft of its own that the node's draft takes: a text that many nodes share is read once,
-and an entity knows the parts that it was taken from.
+that differ.
 """
 
 from __future__ import annotations
@@ -38,28 +37,12 @@ class Offer:
 
 @dataclass(slots=True, eq=False)
 class Body:
-    """What is known of an entity, and the `parts` of other drafts that it was taken from, in order.
-
-    What the parts offer is copied when somebody asks: of devices that were made before nobody does.
-    """
+    """What is known of an entity."""
 
     keys: dict[str, Key] = field(default_factory=dict)
     offers: dict[str, list[Offer]] = field(default_factory=dict)
     counters: dict[str, list[Offer]] = field(default_factory=dict)
     children: dict[tuple[str, Key], Entity] = field(default_factory=dict)
-    parts: list[Body] = field(default_factory=list)
-    copied: int = 0
-    """How many of the parts have their offers copied."""
-    kept: bool = False
-    """Whether it is a part that is held for other nodes."""
-
-    def settled(self) -> Body:
-        """Itself with the offers of all parts."""
-        for part in self.parts[self.copied :]:
-            _extend(self.offers, part.offers)
-            _extend(self.counters, part.counters)
-        self.copied = len(self.parts)
-        return self
 
 
 @dataclass(slots=True)
@@ -79,9 +62,9 @@ class Entity:
 
     __slots__ = ("_body", "_merged_into", "_weight")
 
-    def __init__(self, weight: Weight, body: Body | None = None) -> None:
+    def __init__(self, weight: Weight) -> None:
         self._weight = weight
-        self._body = Body() if body is None else body
+        self._body = Body()
         self._merged_into: Entity | None = None
 
     @property
@@ -93,20 +76,16 @@ class Entity:
         return entity
 
     @property
-    def body(self) -> Body:
-        return self.root._body.settled()
-
-    @property
     def keys(self) -> dict[str, Key]:
         return self.root._body.keys
 
     @property
     def offers(self) -> dict[str, list[Offer]]:
-        return self.root._body.settled().offers
+        return self.root._body.offers
 
     @property
     def counters(self) -> dict[str, list[Offer]]:
-        return self.root._body.settled().counters
+        return self.root._body.counters
 
     @property
     def children(self) -> dict[tuple[str, Key], Entity]:
@@ -141,12 +120,9 @@ class Entity:
         mine, theirs = self.root, other.root
         if mine is theirs:
             return
-        body = theirs._body.settled()
-        mine._body.settled()
+        body = theirs._body
         for name, key in body.keys.items():
             mine._body.keys.setdefault(name, key)
-        mine._body.parts.extend(body.parts)
-        mine._body.copied = len(mine._body.parts)
         _extend(mine._body.offers, body.offers)
         _extend(mine._body.counters, body.counters)
         for place, child in body.children.items():
@@ -156,19 +132,6 @@ class Entity:
                 mine._body.children[place] = child
         theirs._merged_into = mine
         theirs._body = Body()
-
-    def take(self, part: Body) -> None:
-        """Take over all that another draft knows of this device, which stays as it is."""
-        mine = self.root._body
-        mine.parts.append(part)
-        for (kind, key), child in part.children.items():
-            self.child(kind, key).take(child.body)
-
-    @property
-    def shared(self) -> tuple[Body, ...] | None:
-        """The parts that it was taken from where all of them are held for other nodes, too; else None."""
-        parts = self.root._body.parts
-        return tuple(parts) if parts and all(part.kept for part in parts) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,45 +224,11 @@ class NodeDraft:
             if entity._merged_into is None:
                 yield entity
 
-    def take(self, part: NodeDraft) -> None:
-        """Take over all that was offered to another draft, as if it had been offered here. `part` stays as it is."""
-        mine: dict[int, Entity] = {}
-        for kind, entity in part.all_entities():
-            mine[id(entity)] = taken = self._find(kind, entity._body.keys)
-            taken.take(entity._body)
-        for kind, entity in part.singles.items():
-            self.single(kind).take(entity._body)
-        self.pairs += [
-            PairOffer(each.table, mine[id(each.a.root)], mine[id(each.b.root)], each.offer) for each in part.pairs
-        ]
-        self.events += part.events
-        self.reports += part.reports
-        self.tables += part.tables
-        self.processes += part.processes
-        self.settings += part.settings
-        self.conf_lines += part.conf_lines
-        self.acs_lines += part.acs_lines
-        self.missing += part.missing
-        self.makers |= part.makers
-        self.nccl_file = self.nccl_file or part.nccl_file
-
-    def keep(self) -> None:
-        """Mark all that is known here as a part that is held for other nodes."""
-        waiting = [*self.singles.values(), *(entity for _, entity in self.all_entities())]
-        while waiting:
-            body = waiting.pop().body
-            body.kept = True
-            waiting.extend(body.children.values())
-
     def all_entities(self) -> Iterator[tuple[str, Entity]]:
         """Distinct entities with their kinds, each kind's in the order they were first named."""
         for kind in self._entities:
             for entity in self.entities(kind):
                 yield kind, entity
-
-    def adopt(self, kind: str, entity: Entity) -> None:
-        """Count an entity that was made elsewhere among this draft's, to be taken from it: it is not found by keys."""
-        self._entities.setdefault(kind, []).append(entity)
 
     def _find(self, kind: str, keys: dict[str, Any]) -> Entity:
         given = {name: key for name, key in keys.items() if key is not None}

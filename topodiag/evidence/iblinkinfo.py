@@ -43,6 +43,3 @@ def link_row(text: str) -> LinkRow | None:
     name, lid, port, lanes, speed, peer_lid, peer_port, peer, could = found.groups()
     name = name.strip() if name is not None else None
     return LinkRow(name, lid, int(port), int(lanes), speed, peer_lid, int(peer_port), peer.strip(), could)
-
-
-__all__ = ["LinkRow", "link_row"]

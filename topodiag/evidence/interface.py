@@ -103,7 +103,6 @@ class Parsed(Generic[R]):
     records: list[R] = field(default_factory=list)
     unread: list[UnreadLine] = field(default_factory=list)
     unread_count: int = 0
-    lines: int = 0
     partial: bool = False
     """Whether the text is a part that somebody chose: what it does not show may be there all the same."""
 

@@ -87,3 +87,8 @@ def shown(value: object) -> str:
     if value is None:
         return "null"
     return json.dumps(value)[:120] if isinstance(value, str | int | float | list | dict) or value is None else ""
+
+
+def line_of(text: str, word: str) -> int:
+    """The line of a text on which a string of its JSON stands first; 1 where none does."""
+    return text.count("\n", 0, max(0, text.find(f'"{word}"'))) + 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import Enum
 
 from topodiag.lazy import dataclass
+from topodiag.words.own_data import own_data
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,47 +68,7 @@ class Kind(Enum):
 
 DAMAGED = "a damaged archive"
 """Of whatever kind: nothing of it unpacks."""
-KINDS: dict[Kind, Facts] = {
-    Kind.BUNDLE: Facts("a bundle of a node", "topodiag scan {path}"),
-    Kind.NODE_TEXT: Facts("output of a node's tools", "topodiag scan {path}"),
-    Kind.TOPOLOGY: Facts("an NCCL topology file", "topodiag topo check {path}"),
-    Kind.HWLOC: Facts("hwloc XML", "topodiag scan {path}"),
-    Kind.NCCL_LOG: Facts("an NCCL log", "topodiag logs {path}"),
-    Kind.JOB_OUTPUT: Facts("the output of a job", "topodiag logs {path}"),
-    Kind.SAVED_FACTS: Facts("saved facts of NCCL logs", "topodiag logs {path}"),
-    Kind.FLIGHT: Facts("a flight recorder dump", "topodiag logs {path}"),
-    Kind.NCCL_TESTS: Facts("an nccl-tests table", "topodiag bench {path}"),
-    Kind.CLUSTER: Facts("a description of a cluster", "topodiag place audit {path} --tp 8"),
-    Kind.KUBERNETES: Facts("a Kubernetes node list", "topodiag place audit {path} --tp 8"),
-    Kind.PODS: Facts("a list of pods with their nodes"),
-    Kind.HOSTFILE: Facts("a hostfile", "topodiag place audit {path} --tp 8"),
-    Kind.RANKFILE: Facts("a rankfile", "topodiag place audit {path} --tp 8"),
-    Kind.RANK_MAP: Facts("a rank map", "topodiag place audit {path} --tp 8"),
-    Kind.SIZES: Facts("the declared sizes of a job's parallel dimensions", "topodiag place audit {path}"),
-    Kind.GROUPS: Facts("a file of rank groups", "topodiag place solve --groups {path}"),
-    Kind.SWEEP_PLAN: Facts("a sweep plan", "topodiag bench run {path}"),
-    Kind.SWEEP: Facts("the folder of a sweep", "topodiag bench read {path}"),
-    Kind.GRAPH: Facts("an NCCL graph file"),
-    Kind.STACKS: Facts("a dump of stacks (py-spy)", "topodiag logs {path}"),
-    Kind.TRACE: Facts("a trace of NCCL's profiler", "topodiag logs {path}"),
-    Kind.DIAGNOSTICS: Facts("a report of NCCL's diagnostics", "topodiag logs {path}"),
-    Kind.INSPECTOR: Facts("records of NCCL's Inspector", "topodiag logs {path}"),
-    Kind.STEPS: Facts("the log of a training, with its step times", "topodiag logs {path}"),
-    Kind.WATCH: Facts("what topodiag watch wrote", "topodiag fleet history {path}"),
-    Kind.RAS: Facts("an answer of NCCL's RAS (ncclras)", "topodiag logs {path}"),
-    Kind.BENCH_CSV: Facts("a table of benchmark results"),
-    Kind.MANIFEST: Facts("the manifest of a bundle, without its bundle"),
-    Kind.RESULT: Facts("a report of topodiag"),
-    Kind.ARCHIVE: Facts("an archive"),
-    Kind.PICKLE: Facts("a pickle"),
-    Kind.PARQUET: Facts("a Parquet file"),
-    Kind.PROGRAM: Facts("source code or documentation, so what it names did not happen"),
-    Kind.TEXT: Facts("an unknown file type"),
-    Kind.JSON: Facts("JSON"),
-    Kind.BLANK: Facts("blank"),
-    Kind.EMPTY: Facts("empty"),
-    Kind.BINARY: Facts("binary"),
-}
+KINDS: dict[Kind, Facts] = {kind: Facts(**own_data("evidence/kinds")[kind.value]) for kind in Kind}
 
 NODE_KINDS = frozenset({Kind.BUNDLE, Kind.NODE_TEXT, Kind.TOPOLOGY, Kind.HWLOC})
 """Kinds from which a node is read."""
@@ -123,50 +84,11 @@ ANY_EVIDENCE = (
 )
 """The same of who takes any evidence."""
 
-_TOOLS = (
-    ("nvidia-smi", "nvidia-smi output"),
-    ("ib", "output of an InfiniBand tool"),
-    ("rdma-perftest", "output of perftest"),
-    ("rdma", "output of an InfiniBand tool"),
-    ("mlxlink", "mlxlink output"),
-    ("dcgm-exporter", "metrics of the DCGM exporter"),
-    ("node-exporter", "metrics of the node exporter"),
-    ("dcgm-dmon", "output of dcgmi dmon"),
-    ("dcgm", "dcgmi output"),
-    ("gpu-burn", "output of gpu_burn"),
-    ("cuda-copy-test", "output of a test of copies between GPUs"),
-    ("counter-lines", "counters of ports"),
-    ("lspci", "lspci output"),
-    ("ethtool", "ethtool output"),
-    ("ip-link", "output of ip or ifconfig"),
-    ("bonding", "the state of a bond"),
-    ("hca-self-test", "output of an InfiniBand tool"),
-    ("kernel-log", "a kernel log"),
-    ("systemctl", "systemctl output"),
-    ("shell", "output of a shell"),
-    ("switch-log", "the log of a switch"),
-    ("sentences", "sentences that programs print"),
-    ("slurm-nodes", "what Slurm says of nodes"),
-    ("bmc-events", "events of a baseboard controller"),
-    ("compute-domain", "an NVLink domain as Kubernetes sees it"),
-    ("numactl", "output of numactl"),
-    ("kubectl-node", "a description of nodes by kubectl"),
-    ("lsmod", "the modules of a kernel"),
-    ("iperf", "output of iperf"),
-    ("pair-rates", "a list of pairs of hosts and their bandwidth"),
-    ("rows", "rows of ranks or hosts, or of a health agent"),
-    ("table", "a table of a tool that topodiag does not know"),
-    ("sys-", "a capture of /sys"),
-    ("settings", "settings of the environment or of nccl.conf"),
-    ("nccl-xml", KINDS[Kind.TOPOLOGY].words),
-    ("hwloc-xml", KINDS[Kind.HWLOC].words),
-)
-"""Words for the sources of a node by the start of their names in evidence/registry.py; others are topodiag's own."""
-
 
 def source_words(source: str) -> str:
-    """What the text that a source of evidence/registry.py reads is called."""
-    return next((words for start, words in _TOOLS if source.startswith(start)), "a capture of topodiag")
+    """What the text that a source of evidence/sources.toml reads is called."""
+    words: str = own_data("evidence/sources").get(source, {}).get("words", "a capture of topodiag")
+    return words
 
 
 def command_for(kind: Kind, path: str) -> str:

@@ -60,6 +60,3 @@ def samples_of(blob: Blob, prefix: str) -> Iterator[Sample]:
 def whole(value: float) -> int | None:
     """A sample as a count; None for what is none. Above 2^53 a sample has lost its last digits."""
     return int(value) if 0 <= value < 1 << 63 and value.is_integer() else None
-
-
-__all__ = ["Sample", "labels_of", "samples_of", "whole"]

@@ -14,8 +14,10 @@ A path that the same text shows twice is taken once, as it was first shown: the 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from functools import lru_cache
+from itertools import chain
 
 from topodiag.lazy import dataclass, regex
 
@@ -131,9 +133,10 @@ def _paths(text: str) -> tuple[str, ...]:
     return tuple(shown.path for shown in shown_files(text))
 
 
+_TREE_LINE = regex(r"^[=>x!d] /?(\S{1,200})", re.MULTILINE)
+
+
 def shows(text: str, *starts: str) -> bool:
-    """Whether a paste shows a file below one of these places (`sys/class/infiniband/`)."""
-    return any(path.startswith(starts) for path in _paths(text))
-
-
-__all__ = ["Shown", "shown_files", "shows"]
+    """Whether a paste, or a tree of the collector, shows a file below one of these places (`sys/class/infiniband/`)."""
+    of_tree = (f"{found[1]}/" for found in _TREE_LINE.finditer(text))
+    return any(path.startswith(starts) for path in chain(of_tree, _paths(text)))

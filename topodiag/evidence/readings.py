@@ -34,7 +34,7 @@ def read_readings(blob: Blob) -> tuple[Tree, Parsed[Reading]]:
     """The tree of a blob, and a `Parsed` for its readings that already knows the lines that are no tree lines."""
     files: Parsed[TreeFile] = Parsed()
     tree = read_tree(blob, files)
-    return tree, Parsed(unread=files.unread, unread_count=files.unread_count, lines=files.lines, partial=files.partial)
+    return tree, Parsed(unread=files.unread, unread_count=files.unread_count, partial=files.partial)
 
 
 def quote(file: TreeFile, text: str | None = None) -> str:
@@ -86,6 +86,13 @@ class Notes:
         line, text = at if at is not None else value_line(file)
         self.miss(subject, name, why, file, (line, text))
         self.leave(why, file, (line, text))
+
+    def read(self, subject: str, name: str, value: object, why: str, file: TreeFile) -> None:
+        """A value that was read, or why what is there makes no sense where it is None."""
+        if value is None:
+            self.reject(subject, name, why, file)
+        else:
+            self.take(subject, name, value, file)
 
     def leave(self, why: str, file: TreeFile, at: tuple[int, str]) -> None:
         """A line of a file that is of no use, and is no value of anything."""

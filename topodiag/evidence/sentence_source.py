@@ -25,10 +25,7 @@ class SentenceSource(Source[Event]):
 
     def parse(self, blob: Blob) -> Parsed[Event]:
         command = blob.item.command if blob.item is not None else ""
-        return Parsed(
-            records=_events(blob.text.encode("utf-8", "replace"), blob.name, command),
-            lines=blob.data.count(b"\n") + 1,
-        )
+        return Parsed(_events(blob.text.encode("utf-8", "replace"), blob.name, command))
 
     def fill(self, blob: Blob, parsed: Parsed[Event], draft: NodeDraft) -> None:
         draft.reports.extend(parsed.records)
@@ -36,6 +33,3 @@ class SentenceSource(Source[Event]):
 
 def _events(data: bytes, name: str, command: str = "") -> list[Event]:
     return [event for event in engine.reports([data], name, command) if event.scope in OF_A_NODE]
-
-
-__all__ = ["SentenceSource"]

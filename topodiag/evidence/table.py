@@ -128,7 +128,7 @@ class Tables(Source[Table]):
         return _CHEAP.search(head) is not None and any(True for _ in _of_head(head))
 
     def parse(self, blob: Blob) -> Parsed[Table]:
-        parsed: Parsed[Table] = Parsed(lines=blob.data.count(b"\n") + 1)
+        parsed: Parsed[Table] = Parsed()
         parsed.records.extend(tables_of(blob))
         return parsed
 
@@ -364,6 +364,3 @@ def _line_with(values: Sequence[str], lines: Sequence[str]) -> int:
     """The line on which the longest words of an object stand, else the first."""
     longest = max(values, key=len, default="")[:60]
     return next((number for number, line in enumerate(lines, 1) if longest in line), 1)
-
-
-__all__ = ["Rows", "Tables", "tables_of"]

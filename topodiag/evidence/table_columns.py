@@ -93,6 +93,3 @@ def _of_part(words: Sequence[str], label: str) -> dict[int, str]:
 
 def _part(said: str) -> str:
     return next((part for part, pattern in _PARTS if pattern.search(said)), "")
-
-
-__all__ = ["MAX_NAME", "columns_of"]

@@ -88,7 +88,6 @@ def read_tree(blob: Blob, parsed: Parsed[TreeFile]) -> Tree:
     """
     tree = Tree()
     if blob.item is None and _TREE_LINE.search(blob.text) is None:
-        parsed.lines = blob.data.count(b"\n") + 1
         parsed.partial = True
         for shown in shown_files(blob.text):
             file = tree.files.get(shown.path)
@@ -98,7 +97,6 @@ def read_tree(blob: Blob, parsed: Parsed[TreeFile]) -> Tree:
             _put(file, shown.op, shown.text, shown.line)
         return tree
     for number, line in blob.lines():
-        parsed.lines = number
         if not line or line.startswith("#"):
             continue
         path, _tab, text = line[2:].partition("\t")

@@ -32,8 +32,6 @@ class Expected:
     setup: Setup | None = None
     rates: Rates | None = None
     factor: Factor | None = None
-    others: tuple[tuple[str, Rates], ...] = ()
-    """What else it could be, by name: other NCCL versions, other machines with such GPUs."""
     wires: Wires | None = None
     """In place of `setup` where only wires are known."""
 
@@ -97,14 +95,6 @@ def expected(
     return _calibrated(run, setup, rates, others, fitted or calibration())
 
 
-def recalibrated(run: BenchRun, made: Expected, fitted: Calibration) -> Expected:
-    """The same expectation with other factors; itself where there is none."""
-    ground = made.setup or made.wires
-    if ground is None or made.rates is None:
-        return made
-    return _calibrated(run, ground, made.rates, made.others, fitted)
-
-
 def _calibrated(
     run: BenchRun, setup: Setup | Wires, rates: Rates, others: tuple[tuple[str, Rates], ...], fitted: Calibration
 ) -> Expected:
@@ -148,8 +138,8 @@ def _calibrated(
         doubt_gbs=peak * (1 - max(tolerance.below, rates.below, DOUBT)) if setup.guessed > DOUBT else None,
     )
     if isinstance(setup, Wires):
-        return Expected(made, "", None, rates, factor, others, setup)
-    return Expected(made, "", setup, rates, factor, others)
+        return Expected(made, "", None, rates, factor, setup)
+    return Expected(made, "", setup, rates, factor)
 
 
 def _reason(setup: Setup | Wires, tolerance: Tolerance, rates: Rates) -> str:

@@ -72,6 +72,3 @@ def _left(cause: Cause, other: Judged, expected: float) -> float | None:
     except (NoSetupError, ChangeError, ZeroDivisionError):
         return None
     return share * expected if share < 1 / MORE else None
-
-
-__all__ = ["Judged", "on_same_nodes", "refuted"]

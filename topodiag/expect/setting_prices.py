@@ -54,6 +54,3 @@ def _share(made: Expected, setup: Setup, collective: str) -> float | None:
         return reached_on(made.rates, setup, collective)
     except (NoSetupError, ChangeError, ZeroDivisionError):
         return None
-
-
-__all__ = ["setting_prices"]

@@ -80,13 +80,13 @@ def verdict_of(run: BenchRun, expectation: Expectation | None, why_none: str = "
     if gbs < own * share:
         why = (
             f"{spell_gbs(at)} expected: low for {expectation.machine}, normal for {expectation.least_of}; "
-            "which machine is it? Use --system (or --machine, --nics)"
+            "which machine is it? topodiag bench --system (or --machine, --nics)"
         )
         return Verdict(UNKNOWN, why, size, gbs, at)
     if gbs < bar:
         why = (
             f"{percent(1 - gbs / at)} below the {in_gbs(at)} expected of {expectation.machine}: low, or another"
-            " machine (fewer or slower NICs); which machine is it? Use --system (or --machine, --nics)"
+            " machine (fewer or slower NICs); which machine is it? topodiag bench --system (or --machine, --nics)"
         )
         return Verdict(UNKNOWN, why, size, gbs, at)
     return Verdict(NORMAL, f"{of}, {normal}", size, gbs, at)

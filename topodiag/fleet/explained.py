@@ -8,28 +8,8 @@ from dataclasses import replace
 from topodiag.fleet.digest import Digest
 from topodiag.model.finding import Finding, Severity
 from topodiag.model.fleet import Outlier
+from topodiag.words.own_data import own_data
 
-_FAMILIES: Mapping[str, tuple[str, ...]] = {
-    "nvlink": ("NVL", "GPU001", "GPU005", "HST005"),
-    "gpu": ("GPU", "NVL", "HST002", "HST005"),
-    "pci": ("PCI", "GPU001", "NIC005", "GPU005"),
-    "peer access": ("NVL", "PCI"),
-    "pairing": ("GDR002", "NUM001", "NVL", "PCI", "GPU001", "NIC005", "NIC001", "TOP003"),
-    "nic": ("NIC", "NET"),
-    "interface": ("NIC", "NET"),
-    "mtu": ("NIC", "NET"),
-    "firmware": ("NIC004", "NIC005"),
-    "acs": ("PCI004",),
-    "limits": ("HST001",),
-    "host settings": ("HST003", "NUM", "PCI004"),
-    "driver": ("GPU001", "GDR001", "NVL005", "HST005"),
-    "kernel modules": ("GDR001",),
-    "services": ("NVL005",),
-    "nccl.conf": ("ENV",),
-    "kernel log": ("GPU", "NVL", "PCI", "NIC"),
-    "kernel command line": ("PCI004", "HST003"),
-}
-"""Which checks speak of the facts of a family: ids, or how they begin."""
 _ANY_PART = ("pairing", "peer access", "interface")
 """Families whose parts are named otherwise than in findings: paths concern both ends, interfaces belong to cards."""
 _OF_THE_WHOLE = ("GPU001", "NIC005", "NVL005", "GDR001", "HST", "NIC004")
@@ -58,7 +38,7 @@ def _explained(outlier: Outlier, found: Mapping[str, Sequence[Finding]]) -> Outl
 
 
 def _speaks_of(finding: Finding, outlier: Outlier) -> bool:
-    if not finding.id.startswith(_FAMILIES.get(outlier.family, ("?",))):
+    if not finding.id.startswith(tuple(own_data("fleet/families")["checks"].get(outlier.family, ("?",)))):
         return False
     where = finding.where
     named = {label.lower() for label in (*where.gpus, *where.nics)} | {link.lower() for link in where.links}

@@ -36,7 +36,7 @@ from topodiag.evidence.nccl_log.tables.facts import (
 from topodiag.evidence.nccl_log.tables.resolve import merge_facts, resolve
 from topodiag.evidence.nccl_log.tables.saved import MOST_BYTES, Store, load, on_disk
 from topodiag.fleet.pool import Task, run_pool
-from topodiag.fleet.work import GONE, Digest, Measure, Part, Tree, extract_piece, packed, parts_of, told_by_applications
+from topodiag.fleet.work import GONE, Digest, Measure, Part, Tree, extract_piece, parts_of, told_by_applications
 from topodiag.fleet.workers import cpus
 from topodiag.lazy import dataclass
 from topodiag.model.errors import InputError
@@ -135,7 +135,7 @@ def ingest(
         tuple(_unread(whole, files)),
         tuple(dict.fromkeys(notes)),
         plan.flight,
-        tuple(dict.fromkeys(damaged)),
+        tuple(dict.fromkeys((*plan.broken, *damaged))),
     )
 
 
@@ -203,7 +203,7 @@ def _read_here(
         for each in parts_of(task, chunk, took):
             tree.add(each)
     for piece in streamed:
-        tree.add(packed(extract_piece(0, piece)))
+        tree.add(extract_piece(0, piece))
         took(len(piece.data))
 
 
@@ -221,7 +221,7 @@ def _normal(tree: Tree, threads: int) -> _Whole | None:
     part = tree.result(threads)
     if part is None:
         return None
-    facts = part.facts if part.normal and isinstance(part.facts, Facts) else resolve(part.facts)
+    facts = part.facts if part.normal else resolve(part.facts)
     return facts, part.measures
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from topodiag.evidence.nccl_log.input.streams import Piece, Span
-from topodiag.fleet.work import Part, Read, Tree, extract_pieces, packed, parts_of, reads_of, run_task
+from topodiag.fleet.work import Part, Read, Tree, extract_pieces, parts_of, reads_of, run_task
 from topodiag.fleet.workers import end_with_parent, pool_of, starting, way_to_start
 from topodiag.writing import scratch_folder
 
@@ -180,7 +180,7 @@ def _run_piece(read: Read) -> Part | str:
 
 
 def _piece(read: Read) -> Part:
-    return packed(extract_pieces([read]))
+    return extract_pieces([read])
 
 
 def _run(task: Task, chunk: int) -> Part | str:

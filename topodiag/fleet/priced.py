@@ -12,6 +12,7 @@ from topodiag.fleet.digest import Digest
 from topodiag.hardware.catalog import gpu_by_name, pcie_nccl_gbs
 from topodiag.hardware.specs import GpuSpec
 from topodiag.lazy import dataclass, regex
+from topodiag.words.own_data import own_data
 
 Difference = tuple[str, str, str]
 """Part, its value, and what siblings have."""
@@ -20,16 +21,6 @@ _STATES = regex(r"([0-9]{1,4}) ([a-z]{1,20})")
 _UP = ("active", "sleep")
 _RATED = ("highest generation", "slot's highest generation")
 _NO_WIRE = "no link is narrower for it, so topology does not say how much"
-_WHY_NOT = {
-    "acs": "how much is lost depends on which of the peers talk at the same time",
-    "mtu": "the links are as wide; how much is lost depends on the size of the messages",
-    "peer access": "how much is lost depends on which GPUs talk: host memory is shared by all of them",
-    "pairing": "the path is another one of the same width, or how wide it is does not show",
-    "pci": "the speed of the link does not show",
-    "nvlink": "how many links carry data, or how fast one is, does not show",
-    "nic": "the rate of the ports does not show",
-}
-"""By family, where no rule has a price."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +40,7 @@ def price_of(family: str, key: str, differences: Sequence[Difference], node: Dig
         lost = [rule(told, *each) for each in differences]
     known = [each for each in lost if each is not None and math.isfinite(each)]
     if not known or len(known) < len(lost):
-        return Price(None, _WHY_NOT.get(family, _NO_WIRE))
+        return Price(None, own_data("fleet/families")["without_price"].get(family, _NO_WIRE))
     worst = fsum(known) if family == "nic" else max(known)  # ports add up, a ring passes the narrowest link
     return Price(round(worst, 3)) if worst > 0 else Price(None, "it has no less than its peers")
 

@@ -9,29 +9,13 @@ from typing import Any
 from topodiag.lazy import dataclass
 from topodiag.model.fleet import FactKind, NodeFact
 from topodiag.model.provenance import Counter, Fact
+from topodiag.words.own_data import own_data
 
 CATEGORY, NUMBER, COUNTER = FactKind.CATEGORY, FactKind.NUMBER, FactKind.COUNTER
 IDENTITY, MOMENT = FactKind.IDENTITY, FactKind.MOMENT
 
 MAX_VALUE = 400
 """Characters of a value that are kept: a hostile one is of any length."""
-_UNITS = (
-    ("crc_", "errors"),
-    ("_data", "words of 4 bytes"),
-    ("_bytes", "bytes"),
-    ("_packets", "packets"),
-    ("_requests", "requests"),
-    ("pause", "frames"),
-    ("cnp", "packets"),
-    ("_wait", "ticks"),
-    ("stalled", "%"),
-    ("carrier_", "times"),
-    ("link_down", "times"),
-    ("link_error_recovery", "times"),
-    ("remapped_", "rows"),
-)
-"""What a counter counts, by a part of its name (Linux Documentation/ABI/stable/sysfs-class-infiniband, ethtool
-counters of mlx5); all others count errors."""
 _PARTS_OF_A_TOTAL = ("aer_correctable_", "aer_nonfatal_", "aer_fatal_")
 
 
@@ -83,7 +67,8 @@ def made_of(rows: Iterable[NodeFact | Row], wanted: Wanted) -> Iterator[NodeFact
 @cache
 def unit_of(counter: str) -> str:
     """What a counter counts."""
-    return next((unit for words, unit in _UNITS if words in counter), "errors")
+    units = own_data("fleet/families")["units"]
+    return next((unit for words, unit in units.items() if words in counter), "errors")
 
 
 def source_of(fact: Fact[Any]) -> str:

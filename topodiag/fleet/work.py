@@ -14,8 +14,7 @@ import numpy as np
 from topodiag.evidence.nccl_log.fast.scan import extract_several
 from topodiag.evidence.nccl_log.input.streams import Piece, Reading, Span, pieces, text_of
 from topodiag.evidence.nccl_log.tables.facts import BATCH_ROWS, SCHEMAS, Facts, empty, numbers, table
-from topodiag.evidence.nccl_log.tables.packed import AnyFacts, pack, unpacked_bytes
-from topodiag.evidence.nccl_log.tables.saved import Store, stored
+from topodiag.evidence.nccl_log.tables.saved import Store, on_disk
 from topodiag.lazy import dataclass
 
 HASHED_BYTES = 64 << 20
@@ -24,11 +23,11 @@ GONE = "cannot be opened"
 GROUP = 64
 """Facts joined at once: enough that joining is cheap, few enough that they fit beside each other."""
 YOUNG_BYTES = 24 << 20
-"""Facts that are joined before there are GROUP of them: packed, those of 300 MB of connections."""
+"""Facts that are joined before there are GROUP of them: those of 100 MB of connections."""
 MOST_BYTES = 96 << 20
-"""Facts, packed, that stay in memory while logs are read; more of them wait on disk."""
+"""Facts that stay in memory while logs are read; more of them wait on disk."""
 JOINED_BYTES = 256 << 20
-"""Facts, plain, that stay in memory in the end, as those of 1 GB of connections; more of them go to disk."""
+"""Facts that stay in memory in the end, as those of 1 GB of connections; more of them go to disk."""
 SHARED = 0.4
 """Facts are joined before the end where this share of one of them stands in the next one too."""
 TOGETHER_BYTES = 4 << 20
@@ -72,7 +71,7 @@ class Measure:
 class Part:
     """Facts of some spans, with the measures of their files."""
 
-    facts: AnyFacts
+    facts: Facts
     measures: tuple[Measure, ...] = ()
     normal: bool = False
     """The facts are in normal form: to bring them there again costs as much and changes nothing."""
@@ -91,7 +90,7 @@ def merge(parts: Sequence[Part]) -> Part:
     tree = Tree(group=len(parts) + 1)
     for part in parts:
         tree.add(part)
-    return packed(tree.result() or Part(empty()))
+    return tree.result() or Part(empty())
 
 
 @dataclass(slots=True)
@@ -129,15 +128,14 @@ class Tree:
             self.old_bytes += self.young_bytes
             self.young, self.young_bytes = [], 0
         else:
-            merged = packed(_merged(self.young))
+            merged = _merged(self.young)
             self.young, self.young_bytes = [merged], merged.facts.nbytes
             if self.young_bytes >= YOUNG_BYTES // 2:
                 self.old += self.young
                 self.old_bytes += self.young_bytes
                 self.young, self.young_bytes = [], 0
         if self.spill and self.old_bytes > MOST_BYTES:
-            facts = [part.facts for part in self.old]
-            self.on_disk += [replace(part, facts=on) for part, on in zip(self.old, stored(facts), strict=True)]
+            self.on_disk += [replace(part, facts=on_disk(part.facts)) for part in self.old]
             self.old, self.old_bytes = [], 0
 
     def _shrinks(self) -> bool:
@@ -145,12 +143,12 @@ class Tree:
         if self.rest:
             self.rest -= 1
             return False
-        two = [packed(part) for part in self.young[-2:]]
-        sizes = [part.facts.nbytes for part in two]
-        joined = packed(_merged(two))
-        self.young_bytes += joined.facts.nbytes - sum(part.facts.nbytes for part in self.young[-2:])
+        sizes = [part.facts.nbytes for part in self.young[-2:]]
+        joined = _merged(self.young[-2:])
+        saved = sum(sizes) - joined.facts.nbytes
+        self.young_bytes -= saved
         self.young[-2:] = [joined]
-        if sum(sizes) - joined.facts.nbytes >= SHARED * min(sizes):
+        if saved >= SHARED * min(sizes):
             return True
         self.rest = _ASK
         return False
@@ -158,7 +156,7 @@ class Tree:
     def result(self, threads: int = 1) -> Part | None:
         """All that was added, or None without anything. Empties the tree. `threads` join what has been left alone."""
         parts = [*self.on_disk, *self.old, *self.young]
-        much = self.spill and sum(unpacked_bytes(part.facts) for part in parts) > JOINED_BYTES
+        much = self.spill and sum(part.facts.nbytes for part in parts) > JOINED_BYTES
         for each in (self.on_disk, self.old, self.young):
             each.clear()
         measures = tuple(self.measures[file] for file in sorted(self.measures))
@@ -167,7 +165,7 @@ class Tree:
         return replace(_merged(parts, Store() if much else None, threads), measures=measures)
 
 
-def _says_something(facts: AnyFacts) -> bool:
+def _says_something(facts: Facts) -> bool:
     return any(facts[name].num_rows for name in ("shards", "threads"))
 
 
@@ -185,17 +183,12 @@ def _merged(parts: list[Part], store: Store | None = None, threads: int = 1) -> 
     return Part(replace(made, maps=store.maps), normal=True)
 
 
-def packed(part: Part) -> Part:
-    """The same in less room, to wait or to be sent."""
-    return replace(part, facts=pack(part.facts))
-
-
 def run_task(task: Iterable[Span], chunk: int, on_raw: Callable[[int], None] | None = None) -> Part:
     """Read and extract the spans of one task, as one part that may be sent. A file that has gone costs that file."""
     tree = Tree(spill=True)
     for part in parts_of(task, chunk, on_raw):
         tree.add(part)
-    made = packed(tree.result() or Part(empty()))
+    made = tree.result() or Part(empty())
     return replace(made, facts=replace(made.facts, maps=()))  # a map belongs to its process
 
 
@@ -209,10 +202,10 @@ def parts_of(task: Iterable[Span], chunk: int, on_raw: Callable[[int], None] | N
                 continue
             waiting.append(read)
             if sum(len(each.piece.data) for each in waiting) >= TOGETHER_BYTES:
-                yield packed(extract_pieces(waiting))
+                yield extract_pieces(waiting)
                 waiting = []
     if waiting:
-        yield packed(extract_pieces(waiting))
+        yield extract_pieces(waiting)
 
 
 def reads_of(span: Span, chunk: int, on_raw: Callable[[int], None] | None = None) -> Iterator[Part | Read]:

@@ -14,7 +14,6 @@ from typing import Any
 from topodiag.lazy import dataclass, regex
 
 SOURCE = "NVIDIA, Analyzing Xid Errors with the Xid Catalog (docs.nvidia.com/deploy/xid-errors)"
-SXID_SOURCE = "NVIDIA, Fabric Manager for NVIDIA NVSwitch Systems User Guide, SXid errors"
 
 _RECOVERY = regex(r"recovery action changed from [^()]{0,20}\(([^()]{1,40})\) to [^()]{0,20}\(([^()]{1,40})\)", re.I)
 _NVLINK = regex(

@@ -109,6 +109,12 @@ class BenchRun:
     placement: str = ""
     source: str = ""
     origin: Origin | None = None
+    program: str = "nccl-tests"
+
+    @property
+    def least_bytes(self) -> int:
+        """Sizes from which runs are compared: below, latency decides. perftest has many messages under way at once."""
+        return 64 << 10 if self.program == "perftest" else 4 << 20
 
     @property
     def hosts(self) -> tuple[str, ...]:

@@ -34,6 +34,10 @@ class Scope(StrEnum):
 REMARK = "host.remark"
 """What a tool says that is wrong with a part and no check judges."""
 OUT_OF_SERVICE = "host.out_of_service"
+SCHEDULED = "host.scheduled"
+"""How a scheduler lists a node: no report of a fault, with `state`, `gres` and `reason`."""
+NODE_DOWN = "job.node_down"
+"""A node of a job that its scheduler lists as down."""
 """A scheduler or a health check holds a node out of service and names no part that a check judges."""
 
 NO_FIELDS: Mapping[str, Value] = {}
@@ -62,6 +66,3 @@ class Event:
     pid: int = -1
     time_s: float = nan
     count: int = 1
-
-
-__all__ = ["NO_FIELDS", "OUT_OF_SERVICE", "REMARK", "Event", "Scope", "Trust", "Value"]

@@ -72,6 +72,3 @@ def _driver_silence(node: Node) -> str:
     if silent:
         return f"{silent[0].what}: {silent[0].why}"
     return ""
-
-
-__all__ = ["GpuSight", "Sight", "gpu_sight"]

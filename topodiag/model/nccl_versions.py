@@ -49,8 +49,6 @@ KNOWN = tuple(LAST_PATCHES)
 OLDEST, NEWEST = KNOWN[0], KNOWN[-1]
 NEWEST_RUN = 30
 """The newest version whose runs were compared: what a run is taken for that does not say its version."""
-LOGGED_SINCE = 3
-"""The first version whose log is read; its decisions are not known before OLDEST."""
 VARIABLES_SINCE = 4
 """The first version whose environment variables are known by name."""
 

@@ -62,11 +62,6 @@ def way_of(link: Link) -> Way:
     return link.a, link.b, link.kind, link.intended_gbs.value, link.negotiated_gbs.value
 
 
-def edges_of(links: Iterable[Link]) -> Edges:
-    """Both directions of every link, by the vertex they leave."""
-    return edges_of_ways(way_of(link) for link in links)
-
-
 def edges_of_ways(ways: Iterable[Way]) -> Edges:
     """Both directions of every way, by the vertex they leave."""
     edges: Edges = defaultdict(list)

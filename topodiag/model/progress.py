@@ -27,6 +27,3 @@ class Progress:
     longest_gap_s: float = nan
     host: str = ""
     rank: int = -1
-
-
-__all__ = ["Progress"]

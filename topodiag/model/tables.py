@@ -45,6 +45,3 @@ class Table:
     @property
     def columns(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(name for row in self.rows for name in row.cells))
-
-
-__all__ = ["Row", "Table"]

@@ -13,12 +13,12 @@ from functools import lru_cache
 from topodiag.model.nccl_enums import BY_WEIGHT
 from topodiag.model.nccl_features import Feature, has
 from topodiag.model.nccl_tree import Element, Refusal, of_rccl
-from topodiag.model.nccl_versions import DEFAULT_VERSION, minor_of, path_types
+from topodiag.model.nccl_versions import DEFAULT_VERSION, PathTypes, minor_of, path_types
 from topodiag.model.node import Node
 from topodiag.nccl.connect.communicator import Communicator, Member, communicator, communicator_of_files
 from topodiag.nccl.graph.attach import count_gpus
 from topodiag.nccl.graph.domains import path_table
-from topodiag.nccl.graph.graph import RejectedError, System
+from topodiag.nccl.graph.graph import CommShape, Fused, RejectedError, System
 from topodiag.nccl.prediction import Choice, PredictedGraph, Prediction, TuningTable, VirtualNic
 from topodiag.nccl.rccl.decide import VERSION as RCCL
 from topodiag.nccl.rccl.decide import predict_rccl
@@ -150,7 +150,7 @@ def _predicted(
         graphs=tuple(_told(describe(first.system, graph)) for graph in first.graphs),
         channels=comm.channels,
         tuning=table,
-        choices=_choices(comm, table, settings, asked),
+        choices=_choices(comm.shape, table, settings, asked),
         terms=derive(comm, table, settings) if explain else (),
         ranks=comm.shape.nranks,
         nccl_nodes=comm.shape.nodes,
@@ -197,9 +197,9 @@ def _virtual_nics(system: System) -> tuple[VirtualNic, ...]:
     return tuple(VirtualNic(net.label, net.name, round(net.bw, _DIGITS)) for net in system.nets if "+" in net.name)
 
 
-def _choices(comm: Communicator, table: TuningTable, settings: Settings, asked: Asked) -> tuple[Choice, ...]:
+def _choices(shape: CommShape, table: TuningTable, settings: Settings, asked: Asked) -> tuple[Choice, ...]:
     """What NCCL runs for each collective and size."""
-    return tuple(choice for name, sizes in asked for choice in sweep(comm.shape, table, settings, name, sizes))
+    return tuple(choice for name, sizes in asked for choice in sweep(shape, table, settings, name, sizes))
 
 
 def _told(graph: PredictedGraph) -> PredictedGraph:
@@ -218,23 +218,31 @@ def predict_job(
     version: str = DEFAULT_VERSION,
     sizes: Sequence[int] = SIZES,
     collectives: Sequence[str] = ALL,
+    agreed: Sequence[PredictedGraph] = (),
 ) -> Prediction:
     """`predict` for ranks on hosts that need not be alike: each host searches by itself, and all take the least of what
     was found. `graphs` are those that the ranks agreed on, without orders; `paths` and `total_bw` are those of the host
-    whose GPUs are joined worst. The settings that decide after the search are those of the host of rank 0. Raises
-    UnknownVersionError."""
+    whose GPUs are joined worst. The settings that decide after the search are those of the host of rank 0. `agreed` are
+    graphs that a log shows, to be priced instead of those found. Raises UnknownVersionError."""
     minor_of(version)
     if len(members) > MOST_RANKS:
         words = f"{len(members)} ranks are more than are worked out here ({MOST_RANKS})"
         return Prediction(version, len(hosts), accepted=False, why=words)
     try:
-        return _of_job(tuple(hosts), tuple(members), version, tuple((name, tuple(sizes)) for name in collectives))
+        asked = tuple((name, tuple(sizes)) for name in collectives)
+        return _of_job(tuple(hosts), tuple(members), version, asked, tuple(agreed))
     except RejectedError as rejected:
         return Prediction(version, len(hosts), accepted=False, why=rejected.words, line=rejected.line)
 
 
 @lru_cache(maxsize=_KEPT)
-def _of_job(hosts: tuple[Host, ...], members: tuple[Member, ...], version: str, asked: Asked) -> Prediction:
+def _of_job(
+    hosts: tuple[Host, ...],
+    members: tuple[Member, ...],
+    version: str,
+    asked: Asked,
+    agreed: tuple[PredictedGraph, ...],
+) -> Prediction:
     minor = minor_of(version)
     read = {env: read_settings(dict(env), minor) for env in {env for _, env in hosts}}
     first = read[hosts[min(members, key=lambda member: member.rank).host][1]]
@@ -243,10 +251,11 @@ def _of_job(hosts: tuple[Host, ...], members: tuple[Member, ...], version: str, 
     comm = communicator([trees[tree] for tree, _ in hosts], members, minor=minor, settings=first, own=own)
     if _only_sockets(comm):
         return _without_network(comm, version, len(hosts), comm.nodes[0].domain.system)
-    table = tuning_table(comm.shape, first)
+    types = path_types(minor)
+    shape = replace(comm.shape, graphs={each.id: _fused(each, types) for each in agreed}) if agreed else comm.shape
+    table = tuning_table(shape, first)
     system = comm.node(min(member.rank for member in members)).domain.system
     worst = min((node.domain.system for node in comm.nodes), key=lambda each: each.total_bw)
-    names = path_types(minor).names
     return Prediction(
         version=version,
         nodes=len(hosts),
@@ -263,16 +272,24 @@ def _of_job(hosts: tuple[Host, ...], members: tuple[Member, ...], version: str, 
                     channels=graph.channels,
                     bw_intra=graph.bw_intra,
                     bw_inter=graph.bw_inter,
-                    type_intra=names[graph.type_intra],
-                    type_inter=names[graph.type_inter],
+                    type_intra=types.names[graph.type_intra],
+                    type_inter=types.names[graph.type_inter],
                     same_channels=graph.same_channels,
                 )
             )
-            for number, graph in sorted(comm.shape.graphs.items())
+            for number, graph in sorted(shape.graphs.items())
         ),
         channels=comm.channels,
         tuning=table,
-        choices=_choices(comm, table, first, asked),
+        choices=_choices(shape, table, first, asked),
         ranks=comm.shape.nranks,
         nccl_nodes=comm.shape.nodes,
+    )
+
+
+def _fused(graph: PredictedGraph, types: PathTypes) -> Fused:
+    """A graph of a log as ranks agree on it; a path type that this version does not have is the farthest."""
+    near, far = (types.numbers.get(kind, types.dis) for kind in (graph.type_intra, graph.type_inter))
+    return Fused(
+        graph.pattern, graph.channels, graph.bw_intra, graph.bw_inter, near, far, graph.cross_nic, graph.same_channels
     )

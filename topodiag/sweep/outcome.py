@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import re
-
-from topodiag.evidence.nccl_tests import read_runs
-from topodiag.lazy import dataclass, regex
+from topodiag.evidence.nccl_tests import pair_runs, read_runs
+from topodiag.lazy import dataclass
 from topodiag.model.bench import BenchRow, BenchRun
 from topodiag.model.sweep import State, SweepRun
 from topodiag.sweep.commands import IB_WRITE_BW
 
 MAX_WHY = 200
-_TITLE = regex(rb"BW average\[(Gb|MB)/sec\]")
-_ROW = regex(rb"^[ \t]*(\d{1,15})[ \t]+\d{1,15}[ \t]+[\d.]{1,20}[ \t]+([\d.]{1,20})\b", re.MULTILINE)
 _GIVEN_UP = (b"error", b"fail", b"unable", b"cannot", b"could not", b"not found", b"no such", b"denied", b"invalid")
 
 
@@ -29,7 +25,7 @@ class Measured:
 def measured(run: SweepRun, output: bytes, exit_code: int | None) -> Measured:
     """Judge a run that ended by itself. Never raises for content."""
     if run.program == IB_WRITE_BW:
-        return _write_bw(output, exit_code)
+        return _write_bw(run, output, exit_code)
     runs, _ = read_runs(output, run.id)
     with_rows = [each for each in runs if each.rows]
     if not with_rows:
@@ -66,23 +62,17 @@ def _wrong(table: BenchRun) -> bool:
     )
 
 
-def _write_bw(output: bytes, exit_code: int | None) -> Measured:
-    title = _TITLE.search(output)
-    rows = _ROW.findall(output, title.end()) if title else []
-    if not rows or title is None:
+def _write_bw(run: SweepRun, output: bytes, exit_code: int | None) -> Measured:
+    tests = pair_runs(output.decode("utf-8", "replace"), run.id, run.nodes)
+    if not tests:
         if exit_code:
             return Measured(State.FAILED, why=_why(output, exit_code, ()))
         return Measured(State.NO_TABLE, why=_last_words(output) or "it printed nothing")
-    size, average = rows[-1]
-    try:
-        rate = float(average)
-    except ValueError:
-        return Measured(State.NO_TABLE, why="its table has no bandwidth")
-    # perftest reckons MB/sec in units of 2^20 bytes (perftest_parameters.h: format factor).
-    gbs = rate / 8 if title[1] == b"Gb" else rate * (1 << 20) / 1e9
+    last = tests[-1].rows[-1]
+    gbs = last.busbw_gbs or 0.0
     if exit_code:
-        return Measured(State.FAILED, gbs, int(size), _why(output, exit_code, ()))
-    return Measured(State.OK, gbs, int(size)) if gbs > 0 else Measured(State.NO_TABLE, why="its bandwidth is 0")
+        return Measured(State.FAILED, gbs, last.size, _why(output, exit_code, ()))
+    return Measured(State.OK, gbs, last.size) if gbs > 0 else Measured(State.NO_TABLE, why="its bandwidth is 0")
 
 
 def _why(output: bytes, exit_code: int, errors: tuple[str, ...]) -> str:

@@ -161,6 +161,3 @@ def _elsewhere(layout: RankHosts, job: Job, identity: Identity) -> tuple[dict[in
 def _line_of(job: Job, rank: int) -> tuple[Origin, ...]:
     found = job.by_rank.get(rank)
     return (found.origin,) if found is not None and found.origin is not None else ()
-
-
-__all__ = ["contradictions", "with_ages"]

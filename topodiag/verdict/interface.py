@@ -43,6 +43,7 @@ class Rule:
     because: str
     reach: Reach
     errors: tuple[str, ...]
+    notes: bool
     in_part: bool
     holds: Condition
     contradicted_by: Contradiction

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from topodiag.model.finding import Finding
+from topodiag.checks.shared.node.kernel_events import lasted_s
+from topodiag.model.clock_text import booted, is_wall
+from topodiag.model.finding import Finding, Severity
 from topodiag.verdict.interface import Condition
 from topodiag.verdict.job_errors import comes_from, of_number, of_store, waits_for_all
+from topodiag.verdict.moments import waited_s
+from topodiag.verdict.one_node import wall_s
 from topodiag.verdict.scene import Scene
 
 _WAITED = {"watchdog", "timeout"}
 """Kinds of first errors that only say that somebody is behind."""
+_PATIENCE_S = 180.0
+"""Seconds that a client waits before the kernel says that a server is silent (nfs(5): 60 s, tried three times)."""
+_ZONE_S = 14 * 3600.0
+"""How far apart clocks of unknown zones show one moment."""
 
 
 def _takes_the_store(cause: Finding, other: Finding, scene: Scene) -> bool:
@@ -48,6 +56,22 @@ def _runs_out_of_memory(_: Finding, other: Finding, __: Scene) -> bool:
     return other.id != "JOB009" or "out of memory" in other.observed
 
 
+def _lasted_as_long(cause: Finding, other: Finding, scene: Scene) -> bool:
+    """What is over by now held a rank only where it lasted about as long as ranks waited, and at no other time."""
+    if cause.severity is not Severity.INFO:
+        return True
+    lines = [(each, node) for node in scene.case.nodes for each in node.events if each.origin in cause.evidence]
+    lasted = lasted_s([each for each, _ in lines])
+    days = [day for each, node in lines if (day := wall_s(each, booted(node))) is not None]
+    return any(
+        lasted >= max(waited - _PATIENCE_S, waited / 2)
+        and (not days or not is_wall(event.ts) or min(days) - _ZONE_S < event.ts < max(days) + waited + _ZONE_S)
+        for job in scene.jobs_of(other)
+        for event in job.events
+        if (waited := waited_s(event))
+    )
+
+
 HOLDS: Mapping[str, Condition] = {
     "AbsentAtMeeting": _takes_the_store,
     "NumbersDoNotFit": _leaves_a_rank_to_nobody,
@@ -55,4 +79,5 @@ HOLDS: Mapping[str, Condition] = {
     "ErrorEndsInit": _keeps_ranks_out,
     "ResultsAreWrong": _ends_with_a_code,
     "GpuShared": _runs_out_of_memory,
+    "StorageHoldsJob": _lasted_as_long,
 }

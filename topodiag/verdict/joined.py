@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence, Set
 
 from topodiag.model.case import Case
@@ -22,7 +23,8 @@ def joined(result: Result, case: Case) -> tuple[str, ...]:
     world = sum(max(job.world_size, len(job.ranks)) for job in case.jobs)
     made.append(f"log {seen}/{world} ranks" if any(map(_is_logged, case.jobs)) else "log none")
     made += _captures(captured, hosts)
-    made.append(f"nccl-tests {plural(len(result.benchmarks), 'run')}" if result.benchmarks else "nccl-tests none")
+    programs = Counter(benchmark.run.program for benchmark in result.benchmarks)
+    made += [f"{name} {plural(number, 'run')}" for name, number in programs.items()] or ["nccl-tests none"]
     flight = len({record.rank for job in case.jobs for record in job.flight})
     made += [f"flight recorder {plural(flight, 'rank')}"] if flight else []
     made += _asked(case.jobs)

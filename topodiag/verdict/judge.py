@@ -73,7 +73,7 @@ def judge(result: Result, case: Case, steps: Sequence[JobStep] = ()) -> Verdict:
             scene,
             left_open=() if jobs else states.left_open(result),
             unseen="" if jobs else states.unseen(result),
-            why=next(filter(None, (states.not_judged(job, result, scene) for job in case.jobs)), states.NO_WORD),
+            why=next(filter(None, (states.not_judged(job, result, scene) for job in case.jobs)), _worked(case)),
         ),
         confidence=_confidence(state, causes),
         first=(*_mixed(case), *_first(state, causes, result)),
@@ -274,10 +274,16 @@ def _jobs(causes: Sequence[Cause], result: Result, scene: Scene) -> list[JobStat
     for benchmark in result.benchmarks:
         own = states.of_run(benchmark)
         places = tuple(at for at, cause in enumerate(causes) if _explains_run(cause, benchmark, scene))
-        spelt = scene.dialect().say("nccl-tests")
+        spelt = scene.dialect().say(benchmark.run.program)
         name = f"{benchmark.run.placement or benchmark.run.collective or 'run'} ({spelt})"
         made.append(JobState(name, own, loss_words([benchmark]), places))
     return made
+
+
+def _worked(case: Case) -> str:
+    """Why nothing is judged of texts that show a program at work, and nothing else."""
+    alone = case.progress and not case.jobs and case.not_observed
+    return f"not judged: {case.not_observed[0].why}" if alone else states.NO_WORD
 
 
 def _explains_run(cause: Cause, run: Benchmark, scene: Scene) -> bool:

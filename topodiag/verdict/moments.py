@@ -148,31 +148,31 @@ def _event(job: Job, event: Event, identity: Identity) -> Said:
         host, bus = host or rank.host, bus or rank.bus_id
     time = event.ts if is_wall(event.ts) else None
     what, shown, within = event.text[:_MOST_TEXT] or event.kind, stamp(time) if time is not None else "", 0.0
-    waited_s = _waited_s(event)
-    if waited_s is not None:
-        time = None if time is None else time - waited_s
-        what, within = _wait_words(event, waited_s), 1.0
+    waited = waited_s(event)
+    if waited is not None:
+        time = None if time is None else time - waited
+        what, within = _wait_words(event, waited), 1.0
     zoned = event.origin is not None and _ZONED.search(event.origin.text[:80]) is not None
     same = _same(event, bus)
     return Said(LOG, identity.name(host), what, time, zoned, event.rank, shown, within, event.origin, event.count, same)
 
 
-def _waited_s(event: Event) -> float | None:
+def waited_s(event: Event) -> float | None:
     """How long a watchdog's line says that an operation ran."""
     ran = event.details.get("ran_ms", "")
     return int(ran) / 1000 if event.kind == "watchdog" and ran.isdecimal() and len(ran) < 13 else None
 
 
-def _wait_words(event: Event, waited_s: float) -> str:
+def _wait_words(event: Event, waited: float) -> str:
     seq = event.details.get("seq", "")
     operation = " ".join(part for part in (event.details.get("op", ""), f"number {seq}" if seq else "") if part)
-    return f"waits in {operation or 'a collective'}, until the watchdog gives up after {in_s(waited_s)}"
+    return f"waits in {operation or 'a collective'}, until the watchdog gives up after {in_s(waited)}"
 
 
 def _same(event: Event, bus: str) -> str:
     """What a line has in common with other prints of the same event: the operation, the GPU or the port."""
     seq, port = event.details.get("seq", ""), event.details.get("hca", "")
-    if seq and _waited_s(event) is not None:
+    if seq and waited_s(event) is not None:
         return f"wait {event.rank} {seq}"
     if event.kind == "cuda" and bus:
         return f"gpu {bus}"

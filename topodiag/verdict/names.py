@@ -10,8 +10,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from topodiag.checks.network.interfaces.bootstrap import ADDRESS
-from topodiag.checks.shared.interfaces import NOT_FOR_JOBS, addresses_of_node
+from topodiag.checks.network.interfaces.unreached import ADDRESS
+from topodiag.checks.shared.devices import NOT_FOR_JOBS, addresses_of_node
 from topodiag.lazy import dataclass, regex
 from topodiag.model.case import Case
 from topodiag.model.clock_text import booted

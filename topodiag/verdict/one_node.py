@@ -79,8 +79,8 @@ def _with_log(node: Node, log: Node) -> Node:
     for place, event in enumerate(node.events):
         places[event.kind, event.text].append(place)
     for event in log.events:
-        own, time = places.get((event.kind, event.text), []), _wall(event, start)
-        at = next((at for at in own if _is_one(_wall(node.events[at], start), time, apart)), None)
+        own, time = places.get((event.kind, event.text), []), wall_s(event, start)
+        at = next((at for at in own if _is_one(wall_s(node.events[at], start), time, apart)), None)
         if at is None:
             events.append(event)
             continue
@@ -104,12 +104,12 @@ def _apart(own: Sequence[KernelEvent], other: Sequence[KernelEvent], start: floa
     """
     times: dict[tuple[str, str], list[float]] = defaultdict(list)
     for event in own:
-        wall = _wall(event, start)
+        wall = wall_s(event, start)
         if wall is not None:
             times[event.kind, event.text].append(wall)
     found: dict[int, set[str]] = defaultdict(set)
     for event in other[:MOST_COMPARED]:
-        wall = _wall(event, start)
+        wall = wall_s(event, start)
         if wall is None:
             continue
         for time in times.get((event.kind, event.text), ())[:8]:
@@ -123,7 +123,7 @@ def _apart(own: Sequence[KernelEvent], other: Sequence[KernelEvent], start: floa
     return best * SAME_S if len(near[best]) > 1 or told == 1 else None
 
 
-def _wall(event: KernelEvent, start: float | None) -> float | None:
+def wall_s(event: KernelEvent, start: float | None) -> float | None:
     """Seconds of the epoch, None where they cannot be told."""
     if event.time_s is None or event.time_s >= EPOCH_S:
         return event.time_s

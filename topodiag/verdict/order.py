@@ -141,7 +141,7 @@ def _cause(
 ) -> tuple[int, str] | None:
     for at in candidates:
         cause = ordered[at]
-        if cause is other or cause.id == other.id or not _may_explain(cause, other):
+        if cause is other or cause.id == other.id or not (rule.notes or _may_explain(cause, other)):
             continue
         why = rule.explains(cause, other, scene)
         if why:

@@ -34,6 +34,7 @@ def _rules() -> Iterator[Rule]:
             entry["because"],
             Reach(entry.get("reach", "job")),
             tuple(entry.get("errors", ())),
+            entry.get("notes", False),
             entry.get("in_part", False),
             HOLDS.get(name, _always),
             CONTRADICTED_BY.get(name, _by_nothing),

@@ -10,54 +10,16 @@ from topodiag.model.finding import Finding
 from topodiag.model.provenance import Origin
 from topodiag.verdict import clearing
 from topodiag.verdict.interface import Condition, Contradiction
-from topodiag.verdict.job_errors import JOB_FAILS, error_is, error_says, is_severe
+from topodiag.verdict.job_errors import error_is, error_says, is_severe
 from topodiag.verdict.scene import Scene
-
-_NETWORK = ("NET001", "NET003", "NET004", "NET005", "NET006", "NET007", "NET008", "GDR001", "BEN001", "BEN002",
-            "JOB015", "JOB005", *JOB_FAILS)  # fmt: skip
-_INTERFACE = ("NET002", "NET001", "JOB005", "BEN001", "JOB015", *JOB_FAILS)
-_INSIDE = ("P2P001", "P2P002", "NET006", "TOP004", "BEN001", "JOB015", "BEN002")
-_GPUDIRECT = ("GDR001", "GDR002", "NET006", "BEN001", "JOB015")
-_CHANNELS = ("NET006", "NET007", "BEN001", "JOB015", "BEN003", "JOB005", "JOB006")
-# Slow, and never without an error that names it the end of a job or its wait.
-_CHOICE = ("BEN001", "JOB015", "BEN002", "BEN003", "JOB005", "JOB006")
-_FILE = ("TOP001", "TOP002", "TOP003", "TOP004", "TOP005", "TOP006", "NET003", "NET004", "NET006", "BEN001", "JOB015",
-         "JOB005", *JOB_FAILS)  # fmt: skip
+from topodiag.words.own_data import own_data
 
 CAN_CAUSE: dict[str, tuple[str, ...]] = {
-    "NCCL_IB_DISABLE": _NETWORK, "NCCL_NET": _NETWORK, "NCCL_NET_PLUGIN": _NETWORK, "NCCL_IB_HCA": _NETWORK,
-    "NCCL_IBEXT_DISABLE": _NETWORK, "NCCL_IB_GID_INDEX": ("NET008", "JOB005", *JOB_FAILS),
-    "NCCL_IB_TC": ("NET009", "NET008", "BEN001", "JOB015"), "NCCL_IB_SL": ("NET009", "NET008", "BEN001", "JOB015"),
-    "NCCL_IB_TIMEOUT": ("NET008", "JOB005"), "NCCL_IB_RETRY_CNT": ("NET008", "JOB005"),
-    "NCCL_IB_PCI_RELAXED_ORDERING": ("BEN001", "JOB015",), "NCCL_IB_QPS_PER_CONNECTION": ("BEN001", "JOB015",),
-    "NCCL_SOCKET_IFNAME": _INTERFACE, "NCCL_OOB_NET_IFNAME": _INTERFACE, "NCCL_SOCKET_FAMILY": _INTERFACE,
-    "NCCL_COMM_ID": _INTERFACE,
-    "NCCL_P2P_DISABLE": _INSIDE, "NCCL_P2P_LEVEL": _INSIDE, "NCCL_SHM_DISABLE": (*_INSIDE, "NET004"),
-    "NCCL_CUMEM_ENABLE": _INSIDE, "NCCL_NVLS_ENABLE": ("NET006", "BEN001", "JOB015"),
-    "NCCL_MNNVL_ENABLE": ("NET006", "BEN001", "JOB015"),
-    "NCCL_NET_GDR_LEVEL": _GPUDIRECT, "NCCL_NET_GDR_READ": _GPUDIRECT, "NCCL_DMABUF_ENABLE": _GPUDIRECT,
-    "NCCL_IB_CUDA_SUPPORT": _GPUDIRECT, "NCCL_GDRCOPY_ENABLE": ("BEN002",),
-    "NCCL_CROSS_NIC": ("NET004", "NET008", "BEN001", "JOB015", "JOB005"),
-    "NCCL_PXN_DISABLE": ("NET004", "BEN001", "JOB015"),
-    "NCCL_MAX_NCHANNELS": _CHANNELS, "NCCL_MIN_NCHANNELS": _CHANNELS, "NCCL_MAX_CTAS": _CHANNELS,
-    "NCCL_MIN_CTAS": _CHANNELS, "NCCL_NCHANNELS_PER_NET_PEER": _CHANNELS,
-    "NCCL_ALGO": _CHOICE, "NCCL_PROTO": _CHOICE, "NCCL_BUFFSIZE": _CHOICE, "NCCL_NTHREADS": _CHOICE,
-    "NCCL_TOPO_FILE": _FILE, "NCCL_GRAPH_FILE": _FILE, "NCCL_TOPO_DUMP_FILE": (), "NCCL_HOSTID": ("PLC007", "P2P001"),
-    "NCCL_IGNORE_CPU_AFFINITY": ("NUM002", "BEN002"), "CUDA_VISIBLE_DEVICES": ("JOB004", "GPU001", "P2P001"),
-}  # fmt: skip
+    name: tuple(entry["leads_to"]) for entry in own_data("verdict/settings")["effect"] for name in entry["variables"]
+}
 """By variable, what it can lead to. A variable that is not here explains nothing."""
 EFFECTS = tuple(sorted({check_id for effects in CAN_CAUSE.values() for check_id in effects} - {"JOB003"}))
 """What some setting can lead to."""
-
-
-_ERROR_WORDS = {
-    "NCCL_IB_HCA": ("NET plugin", "not found", "No device", "does not loop back", "does not contain rank"),
-    "NCCL_NET": ("NET plugin", "network"),
-    "NCCL_NET_PLUGIN": ("plugin",), "NCCL_ALGO": ("algorithm",), "NCCL_PROTO": ("protocol",),
-    "NCCL_SOCKET_IFNAME": ("socket interface", "AF_INET"), "NCCL_TOPO_FILE": ("XML", "topo"),
-    "NCCL_GRAPH_FILE": ("XML", "graph"),
-}  # fmt: skip
-"""By variable, words of a first error that it brings about."""
 
 
 def _names_the_missing(cause: Finding, other: Finding, _: Scene) -> bool:
@@ -72,7 +34,7 @@ def _can_cause(cause: Finding, other: Finding, scene: Scene) -> bool:
         return False
     if other.id not in ("JOB005", "JOB006"):
         return True
-    words = [word for name in names for word in _ERROR_WORDS.get(name, ())]
+    words = [word for name in names for word in own_data("verdict/settings")["error_words"].get(name, ())]
     values = [value for _, value in cause.settings if value and len(value) > 2]
     return error_says(other, scene, *names, *values, *words)
 

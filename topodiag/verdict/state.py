@@ -131,10 +131,11 @@ def _ran_whole(run: Benchmark, job: Job, scene: Scene) -> bool:
 
 
 def _ends_it(event: Event) -> bool:
-    """Whether a line of the job itself names a fault that no rank lives through. A limit of locked memory may be told
-    as a warning beside it: it ended something where a call failed."""
-    fault = event.details.get("fault", "")
-    return fault in FATAL or (fault == "memlock" and "fail" in event.text.lower())
+    """Whether a line of the job itself names a fault that no rank lives through, or with which one ended. A limit of
+    locked memory may be told as a warning beside it: it ended something where a call failed."""
+    fault, how = event.details.get("fault", ""), event.details.get("how")
+    ended = bool(fault) and how == "exception"
+    return ended or fault in FATAL or (fault == "memlock" and "fail" in event.text.lower())
 
 
 def of_run(run: Benchmark) -> State:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from topodiag.lazy import regex
 from topodiag.model.bench import Benchmark
-from topodiag.model.finding import Confidence, Finding
+from topodiag.model.finding import Confidence, Finding, Severity
 from topodiag.model.provenance import Origin
 from topodiag.model.verdict import CauseStatus
 from topodiag.verdict.clearing import normal_runs
@@ -61,7 +61,7 @@ def contradictions(cause: Finding, scene: Scene, benchmarks: Sequence[Benchmark]
 def status_of(cause: Finding, scene: Scene, against: Sequence[Origin]) -> CauseStatus:
     """By the confidence of the finding, what kind of thing it sees, and what speaks against it."""
     status = _BY_CONFIDENCE[cause.confidence]
-    if not cause.evidence or _only_effect(cause, scene):
+    if not cause.evidence or cause.severity is Severity.INFO or _only_effect(cause, scene):
         status = _at_most(status, CauseStatus.LIKELY)
     if _only_waits(cause, scene):
         status = CauseStatus.HYPOTHESIS

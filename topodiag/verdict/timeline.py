@@ -194,6 +194,3 @@ def _key(moment: Moment) -> tuple[object, ...]:
     """Those without a time stand last; equal times in an order that no reader of files decides."""
     known = moment.time is not None
     return (not known, moment.time if known else 0.0, moment.what, moment.host, moment.rank, moment.stamp)
-
-
-__all__ = ["timeline"]

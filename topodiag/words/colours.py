@@ -16,6 +16,3 @@ def without_colours(text: AnyStr) -> AnyStr:
     if isinstance(text, bytes):
         return _IN_BYTES.sub(b"", text) if b"\x1b" in text or b"\0" in text else text
     return _IN_TEXT.sub("", text) if "\x1b" in text or "\0" in text else text
-
-
-__all__ = ["without_colours"]

@@ -61,6 +61,3 @@ def short_names(hosts: Sequence[str]) -> list[str]:
     """The names without their domains, where that leaves them different; as they are where not."""
     made = [host if address_of(host) else host.partition(".")[0] for host in hosts]
     return made if len(set(made)) == len(set(hosts)) else list(hosts)
-
-
-__all__ = ["MOST_CHARACTERS", "address_in_name", "address_of", "names_one_machine", "short_name", "short_names"]

@@ -13,5 +13,3 @@ BAD = frozenset({
     "failure", "fatal", "fault", "faulty", "fell off", "inactive", "link down", "lost", "missing", "nok", "no carrier",
     "not ok", "notready", "not ready", "off bus", "offline", "polling", "unhealthy",
 })  # fmt: skip
-
-__all__ = ["BAD", "GOOD"]

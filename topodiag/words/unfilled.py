@@ -34,6 +34,3 @@ def without_unfilled(text: str) -> str:
 
 def _may_be_message(line: str) -> bool:
     return line[:1] not in "{[< " and "\t" not in line and " " in line
-
-
-__all__ = ["is_unfilled", "without_unfilled"]

@@ -10,12 +10,13 @@ from tests.checks import nodes
 from topodiag.checks.host.storage import StorageStalls
 from topodiag.evidence.host.kernel_log import KernelLog
 from topodiag.evidence.interface import Blob
-from topodiag.model.finding import Finding, Severity, Status
+from topodiag.model.finding import Confidence, Finding, Severity, Status
 from topodiag.model.node import Node
 from topodiag.model.topics import Topic
 
 BLOCKED = "INFO: task python:48211 blocked for more than 120 seconds."
 SILENT = "nfs: server 10.2.0.9 not responding, still trying"
+BACK = "nfs: server 10.2.0.9 OK"
 LOST = "Lustre: s-OST0007-osc-ff11: Connection to s-OST0007 (at 10.2.1.9@o2ib) was lost; in progress operations using"
 RESTORED = "Lustre: s-OST0007-osc-ff11: Connection restored to s-OST0007 (at 10.2.1.9@o2ib)"
 
@@ -62,15 +63,29 @@ def test_blocked_tasks_alone_are_a_warning() -> None:
     assert finding.severity is Severity.WARNING
 
 
-@pytest.mark.parametrize("lines", [(SILENT, "nfs: server 10.2.0.9 OK"), (LOST, RESTORED)])
+@pytest.mark.parametrize("lines", [(SILENT, BACK), (LOST, RESTORED)])
 def test_a_server_that_came_back_is_a_note(lines: tuple[str, ...]) -> None:
     [finding] = found(*lines)
     assert (finding.severity, finding.message.endswith("did not answer for a while")) == (Severity.INFO, True)
+    assert finding.observed.endswith("; it came back after 1 s")
+    assert [line.text for line in finding.evidence] == [f"[{100 + at}.000000] {line}" for at, line in enumerate(lines)]
+
+
+def test_of_several_outages_the_longest_is_shown() -> None:
+    [finding] = found(SILENT, BACK, SILENT, SILENT, BACK, BACK)
+    assert finding.observed.startswith("5 lines: nfs")
+    assert [line.text[:11] for line in finding.evidence] == ["[102.000000", "[103.000000", "[104.000000"]
 
 
 def test_one_that_fell_silent_again_is_no_note() -> None:
-    [finding] = found(SILENT, "nfs: server 10.2.0.9 OK", SILENT)
-    assert finding.severity is Severity.ERROR
+    [finding] = found(SILENT, BACK, SILENT)
+    assert (finding.severity, finding.confidence) == (Severity.ERROR, Confidence.HIGH)
+
+
+def test_in_a_few_lines_of_a_log_it_is_not_sure() -> None:
+    """The rest of the log may say that the server came back."""
+    [finding] = StorageStalls().judge(replace(node(SILENT), told=frozenset())).findings
+    assert (finding.severity, finding.confidence) == (Severity.ERROR, Confidence.MEDIUM)
 
 
 @pytest.mark.parametrize(

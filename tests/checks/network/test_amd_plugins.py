@@ -11,14 +11,13 @@ import topodiag
 ANP = "NCCL_NET_PLUGIN set by environment to librccl-anp.so"
 NO_ANP = "NET/Plugin: Could not find: librccl-anp.so. Using internal net plugin."
 NO_DEVICE = "NET/IB : No device found."
-NO_DRIVER = "libibverbs: Warning: couldn't load driver 'libionic-rdmav34.so': cannot open shared object"
 NO_LIBRARY = "NET/Plugin : dlerror=librccl-net.so: cannot open shared object file No plugin found (librccl-net.so)"
 CXI = "NET/OFI Selected provider is cxi, fabric is cxi (found 4 nics)"
 
 
-def log(network: str, *said: str, interface: str = "ens9", first: str = "") -> str:
+def log(network: str, *said: str, interface: str = "ens9") -> str:
     """Two nodes of two ranks, whose ring goes over `network`."""
-    lines = [first] if first else []
+    lines = []
     for rank in range(4):
         node, local, after = rank // 2, rank % 2, (rank + 1) % 4
         head = f"ai-{node}:{100 + local}:{200 + local} [{local}] NCCL INFO "
@@ -43,12 +42,10 @@ def log(network: str, *said: str, interface: str = "ens9", first: str = "") -> s
     [
         (log("IB", "NET/Plugin: Loaded net plugin RCCL-ANP (v10)", "ANP plugin loaded successfully"), ""),
         (log("IB", NO_LIBRARY), ""),
-        (log("IB", first=NO_DRIVER), ""),
         (log("AWS Libfabric", CXI, interface="hsn0"), ""),
         (log("Socket", interface="ens9"), ""),
         (log("Socket", ANP, NO_ANP, NO_DEVICE), "librccl-anp.so asks for a plugin"),
         (log("Socket", ANP, "NET/Plugin: librccl-anp.so: undefined symbol: ionic_dv_x"), "cannot be loaded"),
-        (log("Socket", NO_DEVICE, first=NO_DRIVER), "no driver for NICs of ionic"),
         (log("Socket", NO_LIBRARY, interface="hsn0"), "without which Slingshot has no RDMA"),
     ],
 )

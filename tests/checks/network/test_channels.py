@@ -145,13 +145,6 @@ def lost_tree(version: str = "2.27.7", pattern: int = 1, **of_ring: object) -> F
     return finding
 
 
-def test_rings_without_a_tree_are_told_with_the_versions_that_lose_it() -> None:
-    finding = lost_tree()
-    assert "NCCL 2.27.7 found 4 rings and no tree" in finding.message
-    assert finding.cost.gbs_lost == pytest.approx(72)
-    assert finding.settings == (("NCCL_PXN_DISABLE", "1"),)
-
-
 @pytest.mark.parametrize(
     "finding", [lost_tree("2.24.3"), lost_tree("2.29.2"), lost_tree(pattern=4), lost_tree(bw_inter=0.1), lost_tree("")]
 )

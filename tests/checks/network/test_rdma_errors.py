@@ -153,17 +153,6 @@ def test_the_device_and_the_peer_of_a_queue_pair_are_named() -> None:
     assert "mlx5_5 cannot connect to ::ffff:10.0.0.65" in finding.message
 
 
-def test_a_refused_queue_pair_and_unanswered_work_of_one_path_are_one_fault_whichever_end_reports() -> None:
-    refused = jobs.event("connect", TIMED_OUT, details={"gid": "::ffff:10.0.0.1", "remote_gid": "::ffff:10.0.0.65"})
-    ends = {"gid": "::ffff:10.0.0.65", "remote_gid": "::ffff:10.0.0.1", "status": "12"}
-    unanswered = jobs.event("ib completion", COMPLETION, host="n1", details=ends)
-    [finding] = RdmaErrors().judge(jobs.job(events=[unanswered, refused])).findings
-    assert finding.where.nodes == ("n0", "n1")
-    assert "1 completion without an answer on the same path" in finding.observed
-    other = jobs.event("ib completion", COMPLETION, host="n1", details=ends | {"gid": "::ffff:10.0.0.99"})
-    assert len(RdmaErrors().judge(jobs.job(events=[other, refused])).findings) == 2
-
-
 def test_a_socket_that_cannot_connect_is_no_error_of_a_device() -> None:
     event = jobs.event("connect", "Net : Connect to 10.0.0.2<4000> failed : Connection timed out")
     assert RdmaErrors().judge(jobs.job(events=[event])).status is Status.CLEAN

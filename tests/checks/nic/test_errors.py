@@ -227,17 +227,6 @@ def test_errors_since_boot_on_one_port_alone_are_a_warning() -> None:
     assert found.message.startswith("mlx5_3: packets arrived out of sequence, and on no other port,")
 
 
-@pytest.mark.parametrize(("busy", "expected"), [(900, "finding"), (90, "unknown"), (None, "unknown")])
-def test_one_quiet_sibling_counts_only_if_it_carried_as_much(busy: int | None, expected: str) -> None:
-    def port(errors: int, carried: int | None) -> list[Any]:
-        traffic = [] if carried is None else [counter("rx_write_requests", carried)]
-        return [counter("packet_seq_err", errors), *traffic]
-
-    pair = replace(roce_h100(), nics=roce_h100().nics[:2])
-    node = with_counters(with_counters(pair, 0, *port(912331, 1000)), 1, *port(3, busy))
-    assert status(errors(node)) == expected
-
-
 def test_flaps_without_an_uptime_say_nothing() -> None:
     node = nodes.with_os(with_counters(ib_h100(), 2, counter("link_downed", 99)), uptime_s=nodes.Fact())
     assert status(errors(node)) == "clean"

@@ -268,14 +268,6 @@ def test_a_node_slower_than_the_same_nics_elsewhere_is_a_warning() -> None:
     assert "16 ports of the same product on other nodes" in found.expected
 
 
-def test_a_single_lane_of_infiniband_is_a_warning() -> None:
-    node = ib_h100()
-    one = with_port(replace(node, nics=node.nics[:1]), 0, rate_gbps=read(100.0), lanes=read(1))
-    found = only(slow(one))
-    assert found.message == "mlx5_0 runs at 100 Gb/s on 1 lane instead of 400 Gb/s"
-    assert found.severity is Severity.WARNING
-
-
 def test_without_rates_nothing_is_known() -> None:
     outcome = slow(with_port(ib_h100(), None, rate_gbps=Fact(why="unreadable")))
     assert (status(outcome), outcome.why) == ("unknown", "unreadable")

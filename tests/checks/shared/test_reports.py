@@ -44,8 +44,8 @@ def said(tmp_path: Path, text: str) -> dict[str, list[dict[str, Any]]]:
 
 def test_an_event_that_a_check_answers_for_is_said_by_an_entry_or_a_reader_and_by_one_check() -> None:
     kinds = {entry.says for entry in catalogue()}
-    tables = ROOT / "topodiag" / "checks" / "shared" / "tables.py"
-    for path in (tables, *(ROOT / "topodiag" / "evidence").rglob("*.py")):
+    tables, joined = ROOT / "topodiag/checks/shared/tables.py", ROOT / "topodiag/model/events.py"
+    for path in (tables, joined, *(ROOT / "topodiag" / "evidence").rglob("*.py")):
         kinds.update(re.findall(r'"([a-z]+\.[a-z_]+)"', path.read_text()))
     answered = [report.event for check_id in ids() for report in answered_by(check_id)]
     assert sorted(set(answered)) == sorted(answered)

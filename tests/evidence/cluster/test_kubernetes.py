@@ -11,9 +11,9 @@ from topodiag.evidence.cluster.kubernetes import DOMAINS, TABLES
 from topodiag.model.cluster_facts import usable
 
 
-@pytest.mark.parametrize("table", TABLES, ids=lambda table: f"{table.name}-{table.labels[0][0].rpartition('/')[2]}")
-def test_every_writers_labels_make_levels_innermost_first(table: object) -> None:
-    used = table.labels[:3]  # type: ignore[attr-defined]
+@pytest.mark.parametrize("table", TABLES, ids=lambda table: f"{table[0]}-{table[1][0][0].rpartition('/')[2]}")
+def test_every_writers_labels_make_levels_innermost_first(table: tuple[str, tuple[tuple[str, str], ...]]) -> None:
+    used = table[1][:3]
     rows = [{label: f"g{number >> (place + 1)}" for place, (label, _) in enumerate(used)} for number in range(8)]
     made = facts(listed(*(node(f"n{number}", row) for number, row in enumerate(rows))))
     assert [each.group.tolist() for each in made.partitions] == [
@@ -22,7 +22,7 @@ def test_every_writers_labels_make_levels_innermost_first(table: object) -> None
     assert len({each.kind for each in made.partitions}) == len(used)
 
 
-@pytest.mark.parametrize("label", [label for label, _ in DOMAINS])
+@pytest.mark.parametrize("label", DOMAINS)
 def test_every_label_of_an_nvlink_domain_is_read(label: str) -> None:
     made = facts(listed(*(node(f"n{n}", {label: f"d{n // 2}"}) for n in range(4))))
     assert made.domain is not None

@@ -30,16 +30,12 @@ gpu-001        1      gpu*        idle 192    2:48:2 206300        0      1     
 gpu-002        1      gpu*     drained 192    2:48:2 206300        0      1     h100 NHC: check_hw_ib:  N
 gpu-003        1      gpu*       down* 192    2:48:2 206300        0      1     h100 Not responding
 """
-CONTROLLER = (
-    "[2024-05-23T12:49:52.001] error: Setting node n1 state to INVAL with reason:gres/gpu count reported lower than"
-    " configured (3 < 4)\n"
-)
 
 
 def read(text: str) -> list[tuple[str, str]]:
     source = SlurmNodes()
     assert source.recognises(text)
-    return [(held.nodes, held.reason) for held in source.parse(Blob("slurm.txt", text.encode())).records]
+    return [(each.nodes, each.reason) for each in source.parse(Blob("slurm.txt", text.encode())).records if each.held]
 
 
 @pytest.mark.parametrize(
@@ -51,10 +47,8 @@ def read(text: str) -> list[tuple[str, str]]:
         ),
         (SINFO, [("gpu-[012,017]", "NHC: check_hw_ib:  N"), ("gpu-003", "Kill task failed")]),
         (LONG, [("gpu-002", "NHC: check_hw_ib:  N"), ("gpu-003", "Not responding")]),
-        (CONTROLLER, [("n1", "gres/gpu count reported lower than configured (3 < 4)")]),
-        (LOW, [("", "gres/gpu count reported lower than configured (7 < 8)")]),
     ],
-    ids=["scontrol", "sinfo -R", "sinfo -N -l", "slurmctld", "grep Reason"],
+    ids=["scontrol", "sinfo -R", "sinfo -N -l"],
 )
 def test_a_node_out_of_service_has_its_reason(text: str, told: list[tuple[str, str]]) -> None:
     assert read(text) == told
@@ -105,3 +99,11 @@ def test_nodes_as_json_say_the_same_and_those_in_service_nothing() -> None:
     ]
     assert read(json.dumps({"nodes": nodes})[:-9]) == []
     assert read(json.dumps({"nodes": None, "reason": 1, "gres": 2})) == []
+
+
+def test_each_node_that_is_listed_has_its_state_and_generic_resources() -> None:
+    text = SCONTROL.format(state="ALLOCATED", reason="").replace("   State", "   Gres=gpu:h100:8(S:0-1)\n   State")
+    shown = SlurmNodes().parse(Blob("x", text.encode())).records
+    assert [(each.nodes, each.state, each.gres) for each in shown] == [("gpu-017", "ALLOCATED", "gpu:h100:8(S:0-1)")]
+    rows = SlurmNodes().parse(Blob("x", PLAIN.encode())).records
+    assert [(each.nodes, each.state) for each in rows][1:] == [("ds-017", "drain"), ("ds-[001-016,018-042]", "alloc")]

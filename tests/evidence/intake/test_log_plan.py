@@ -7,7 +7,7 @@ import io
 import os
 import pickle
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -15,7 +15,8 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from topodiag.evidence.intake.log_plan import MAX_SPANS, make_plan, make_tasks
+from topodiag.evidence.intake.gather import gather
+from topodiag.evidence.intake.log_plan import MAX_SPANS, Plan, make_tasks, plan_of
 from topodiag.evidence.nccl_log.input import streams
 from topodiag.evidence.nccl_log.input.streams import MAX_LINE_BYTES, Reading, pieces, text_of
 from topodiag.fleet.work import _first_line, extract_piece
@@ -23,6 +24,10 @@ from topodiag.model.errors import InputError
 
 RECORD = b"node1:11:12 [0] NCCL INFO Using network IB\n"
 BOMB = b"\0" * (64 << 20)
+
+
+def make_plan(inputs: Sequence[str]) -> Plan:
+    return plan_of(gather(inputs, quick=True))
 
 
 def unpacked(raw: bytes, *coding: str) -> tuple[bytes, list[str]]:
@@ -72,7 +77,7 @@ def test_a_folder_is_searched_by_content_and_the_rest_is_told(tmp_path: Path) ->
         plan = make_plan([str(tmp_path)])
     assert [source.path for source in plan.sources] == [str(tmp_path / "deep" / "noname")]
     assert tuple(each.path for each in plan.flight) == (str(tmp_path / "trace_0"), str(tmp_path / "trace_1.json"))
-    told = "\n".join(plan.notes)
+    told = "\n".join((*plan.notes, *plan.broken))
     for name in ("core.17", "weights.bin", "other.pkl", ".snapshot", "lost", "pipe", "/s"):
         assert name in told
 

@@ -27,6 +27,8 @@ TABLE = b"""\
 IBSTAT = b"CA 'mlx5_0'\n\tCA type: MT4129\n\tPort 1:\n\t\tState: Active\n\t\tPhysical state: LinkUp\n"
 XID = b"[ 8122.4] NVRM: Xid (PCI:0000:1b:00): 79, pid=1, GPU has fallen off the bus.\n"
 ERROR = b"n1:41:77 [0] NCCL WARN Bootstrap : no socket interface found\n"
+COLOURED = b"\x1b[32m" + ERROR.strip() + b"\x1b[0m\n"
+RAS = b"NCCL version 2.28.3 compiled with CUDA 12.9\nJob summary\n===========\n"
 PACKERS: dict[str, Callable[[bytes], bytes]] = {
     "plain": bytes,
     "gz": gzip.compress,
@@ -44,6 +46,8 @@ PACKERS: dict[str, Callable[[bytes], bytes]] = {
         (IBSTAT, Kind.NODE_TEXT, ("ibstat",)),
         (XID, Kind.NODE_TEXT, ("kernel-log",)),
         (ERROR, Kind.NCCL_LOG, ()),
+        (COLOURED, Kind.NCCL_LOG, ()),
+        (RAS, Kind.RAS, ()),
     ],
 )
 def test_what_stands_in_the_middle_is_found(

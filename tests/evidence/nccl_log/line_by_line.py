@@ -6,10 +6,11 @@ from collections import deque
 from math import isnan, nan
 from typing import Any
 
-from topodiag.evidence.nccl_log.fast.ops import EXACT_OPS, FUNC_CODES, OTHER_FUNC
+from topodiag.evidence.nccl_log.fast.ops import FUNC_CODES, OTHER_FUNC
 from topodiag.evidence.nccl_log.fast.slow import DEFAULTS, MASK, ThreadKey, rows_of_line
 from topodiag.evidence.nccl_log.grammar.comm import Rows
 from topodiag.evidence.nccl_log.tables.facts import ROW_TABLES, SCHEMAS, TAIL, Facts, table
+from topodiag.evidence.nccl_log.tables.resolve_rows import MOST_EXACT_OPS
 
 Context = tuple[int, int, int]
 """Pointer, gen, and offset of the line that set it."""
@@ -22,7 +23,7 @@ _LATER = frozenset({"channels", "ts", "last_ts", "last_offset"})
 _KEYED: dict[str, tuple[str, ...]] = {
     name: tuple(each for each in own if each not in _LATER or (name == "channels" and each == "channels"))
     for name, own in _OWN.items()
-}
+} | {"unread": ("shape",)}
 _MASKED = frozenset({"conn", "ring", "tree"})
 
 
@@ -200,14 +201,14 @@ def _hashable(value: Any) -> Any:
 
 
 def _rounded(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Operations of contexts with more than EXACT_OPS different ones, by power of two."""
+    """Operations of contexts with more than MOST_EXACT_OPS different ones, by power of two."""
     different: dict[tuple[int, int, int], int] = {}
     for row in rows:
         own = (row["thread"], row["ctx"], row["gen"])
         different[own] = different.get(own, 0) + 1
     merged: dict[tuple[Any, ...], dict[str, Any]] = {}
     for row in rows:
-        if different[row["thread"], row["ctx"], row["gen"]] > EXACT_OPS:
+        if different[row["thread"], row["ctx"], row["gen"]] > MOST_EXACT_OPS:
             row["elements"] = rounded(row["elements"])
         key = tuple(
             row[each] for each in ("thread", "ctx", "gen", "func", "elements", "dtype", "redop", "root", "nranks")

@@ -222,6 +222,21 @@ def test_the_command_above_a_table_names_its_collective() -> None:
     assert [run.collective for run in runs] == ["reduce_scatter", "all_reduce"]
 
 
+@pytest.mark.parametrize(
+    ("above", "env"),
+    [
+        ("+ export NCCL_PROTO=LL\n+ export NCCL_PROTO=Simple\n", {"NCCL_PROTO": "Simple"}),
+        ("+ export NCCL_PROTO=LL\n+ unset NCCL_PROTO\n", {}),
+        ("set NCCL_PROTO=LL if it is slow\n", {}),
+        ("+ export NCCL_PROTO=LL\nx1:7:7 [0] NCCL INFO NCCL_PROTO set by environment to Simple\n",
+         {"NCCL_PROTO": "Simple"}),
+    ],
+    ids=["the later command", "an unset one", "advice", "what NCCL prints"],
+)  # fmt: skip
+def test_of_several_values_above_a_table_the_one_in_force_counts(above: str, env: dict[str, str]) -> None:
+    assert dict(only(above + WHOLE).env) == env
+
+
 def test_runs_of_several_processes_with_labels_are_told_apart() -> None:
     lines = [f"[1,{rank}]<stdout>:{line}\n" for line in WHOLE.splitlines() for rank in range(2)]
     runs, _ = read_runs("".join(lines).encode(), "x")

@@ -40,6 +40,18 @@ def facts(text: str, device: str, number: int = 1) -> dict[str, object]:
     return {name: offers[0].value for name, offers in entity.offers.items()}
 
 
+def test_counters_are_those_of_the_port_and_tell_no_state() -> None:
+    text = "link mlx5_0/1 rx_write_requests 12 out_of_sequence 41002 local_ack_timeout_err 7\n"
+    source = RdmaLink()
+    assert source.recognises(text)
+    parsed = source.parse(Blob("rdma.txt", text.encode()))
+    counters = parsed.records[0].ports[1].counters
+    assert {name: cell.value for name, cell in counters.items()} == {
+        "rx_write_requests": 12, "out_of_sequence": 41002, "local_ack_timeout_err": 7,
+    }  # fmt: skip
+    assert not source.told(parsed)
+
+
 def test_an_infiniband_port_has_lids() -> None:
     assert facts(INFINIBAND, "mlx5_0") == {
         "state": "ACTIVE",

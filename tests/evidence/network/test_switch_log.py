@@ -8,24 +8,10 @@ import pytest
 
 from tests.pasted import first_of, loud
 
-FLAPS_OF_BSD = """igc1: link state changed to UP
-vlan03: link state changed to UP
-igc1: link state changed to DOWN
-vlan03: link state changed to DOWN
-igc1: link state changed to UP
-igc1: link state changed to DOWN
-igc1: link state changed to UP
-igc1: link state changed to DOWN
-igc1: link state changed to UP
-"""
-
 
 @pytest.mark.parametrize(
     "text",
     [
-        FLAPS_OF_BSD,
-        FLAPS_OF_BSD.replace("igc1:", "Jun  2 10:11:12 fw1 kernel: mce0:"),
-        "em0: Watchdog timeout Queue[0]-- resetting\nem0: link state changed to DOWN\nem0: link state changed to UP\n",
         "r8169 0000:03:00.0 eth0: Link is Down\nr8169 0000:03:00.0 eth0: Link is Up - 1Gbps/Full\n"
         "r8169 0000:03:00.0 eth0: Link is Down\nr8169 0000:03:00.0 eth0: Link is Up - 1Gbps/Full\n",
         "cxgb4 0000:04:00.4 enp4s0f4: link down\ncxgb4 0000:04:00.4 enp4s0f4: link up, 40Gbps, full-duplex\n" * 2,
@@ -56,10 +42,6 @@ def test_an_adapter_whose_transmit_queue_stands_still_is_faulty_whatever_its_dri
 @pytest.mark.parametrize(
     "text",
     [
-        "igb0: link state changed to UP\nigb0: link state changed to DOWN\nigb0: link state changed to UP\n",  # starts
-        "igb1: link state changed to DOWN\n",  # nothing is plugged in
-        "lagg0: link state changed to DOWN\nlagg0: link state changed to UP\n" * 4,
-        "ue0: link state changed to DOWN\nue0: link state changed to UP\n" * 4,  # on USB
         "[   12.100000] r8152 2-1:1.0 enx00e04c: NETDEV WATCHDOG: CPU: 3: transmit queue 0 timed out 5032 ms\n",
         "[   12.100000] iwlwifi 0000:02:00.0 wlp2s0: NETDEV WATCHDOG: CPU: 3: transmit queue 0 timed out 5032 ms\n",
         "[    3.100000] e1000e 0000:00:1f.6 eno1: NIC Link is Up 1000 Mbps Full Duplex, Flow Control: Rx/Tx\n",

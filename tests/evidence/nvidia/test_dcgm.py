@@ -28,11 +28,6 @@ def test_a_thermal_violation_is_a_clock_held_down(text: str, gpu: str) -> None:
     assert finding.where.gpus == (gpu,)
 
 
-def test_memory_errors_are_counted() -> None:
-    (gpu,) = node_of("Detected 3 volatile double-bit ECC error(s) in GPU 1. Drain the GPU and reset it.").gpus
-    assert gpu.counters["ecc_volatile_uncorrected"].first.value == 3
-
-
 DIAG_3 = """\
 | PCIe                      | Fail - GPUs: 3, 5                              |
 | Warning                   | Bandwidth of GPU 3 in direction d2h of 6.21 di |
@@ -51,10 +46,7 @@ DIAG_4 = """\
 def test_gpus_whose_tests_failed_are_named(text: str, gpus: list[int]) -> None:
     assert recognises("dcgm", text)
     node = node_of(text)
-    assert [
-        *(gpu.index for gpu in node.gpus if gpu.failed_tests.known),
-        *(int(each.text.split()[1]) for each in node.reports),
-    ] == gpus
+    assert [gpu.index for gpu in node.gpus if gpu.failed_tests.known] == gpus
 
 
 def test_tests_that_all_gpus_passed_clear_them() -> None:
@@ -66,14 +58,6 @@ def test_tests_that_all_gpus_passed_clear_them() -> None:
     )
     assert node.passed_tests.value == ("PCIe",)
     assert SlowGpuInTest().judge(node).status is Status.CLEAN
-
-
-def test_the_sentences_on_one_gpu_are_kept_together() -> None:
-    node = node_of(DIAG_4)
-    assert not any(gpu.failed_tests.known for gpu in node.gpus)  # the sentence says why the test failed
-    assert [(event.kind, event.text) for event in node.reports] == [
-        ("pcie.degraded", "GPU 2 is running at PCI link width 8X, which")
-    ]
 
 
 @pytest.mark.parametrize(

@@ -197,11 +197,6 @@ def test_a_quoted_report_is_the_same_report(margin: str) -> None:
     assert best(filled(quoted).pci("0000:43:00.0"), "width") == [8]
 
 
-def test_an_arrow_that_points_at_a_value_is_not_part_of_it() -> None:
-    text = REPORT.replace("Pending                           : Yes", "Pending                    : Yes      <=== look")
-    assert count(filled(text).gpu(index=0), "remapped_pending") == [1]
-
-
 def test_some_gpus_of_several_are_known_by_bus_id_alone() -> None:
     draft = filled(HEAD.format(count=8) + GPU.format(bus="52"))
     assert [entity.keys.get("index") for entity in draft.entities("gpu")] == [None]

@@ -5,8 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.nccl.printed import channel_line, trees_text
 from topodiag.nccl.connect.fuse import NodeOrders
-from topodiag.nccl.connect.rings import channel_line, connect_rings
+from topodiag.nccl.connect.rings import connect_rings
 from topodiag.nccl.connect.trees import (
     Branch,
     TreePlace,
@@ -15,8 +16,6 @@ from topodiag.nccl.connect.trees import (
     double_tree,
     nvls_heads,
     nvls_trees,
-    tree_depth,
-    trees_text,
 )
 from topodiag.nccl.graph.graph import BALANCED_TREE, TREE
 
@@ -101,10 +100,6 @@ def test_a_balanced_tree_takes_the_first_child_at_the_second_rank() -> None:
 def test_the_trees_line_reads_as_nccl_prints_it() -> None:
     places = connect_trees([node(0, 4), node(4, 4)], 1)
     assert trees_text([place[0] for place in places], 0) == " [0] 1/4/-1->0->-1 [1] 1/-1/-1->0->4"
-
-
-def test_the_depth_counts_the_chain_and_the_levels_above() -> None:
-    assert tree_depth(32, 4) == 7 + 2
 
 
 @given(st.lists(st.integers(1, 5), min_size=1, max_size=9), st.integers(1, 3))

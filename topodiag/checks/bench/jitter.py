@@ -8,7 +8,7 @@ from topodiag.checks.interface import BenchCheck
 from topodiag.checks.shared.bench_text import size_text, title
 from topodiag.lazy import dataclass
 from topodiag.model.bench import Benchmark, BenchRow, Timing
-from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
+from topodiag.model.finding import Confidence, Finding, Outcome, Severity
 from topodiag.words.units import spell_us
 
 LEAST_BYTES = 64 << 10
@@ -81,12 +81,7 @@ class IterationsJitter(BenchCheck[Jitter]):
             f"{title(judged.run)}: the slowest hundredth of the iterations takes {observed.times:.1f} times as long as"
             f" usual at {size_text(observed.worst.size)}, and at {len(observed.rows)} of {observed.judged} sizes",
             observed=f"99th percentile {spell_us(timing.p99_us or 0)}, usually {spell_us(_usual(timing))}",
-            expected=f"less than {TIMES:.0f} times the usual time",
-            fix=(
-                "look for what comes and goes: clocks and power of the GPUs, ports that flap, retransmissions, other"
-                " traffic on the network",
-            ),
-            cost=Cost(text="a step waits for its slowest collective: the mean hides it"),
+            advice=self.advice("jitter", TIMES=TIMES),
             evidence=[row.origin for row in observed.rows],
             confidence=Confidence.MEDIUM,
         )

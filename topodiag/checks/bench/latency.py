@@ -82,12 +82,7 @@ class LatencyFloorHigh(OneStep[Benchmark], BenchCheck[Never]):
                     f"{title(run)} takes {spell_us(floor)} for the smallest sizes,"
                     f" {times:.0f} times what the links need",
                     observed=f"{spell_us(floor)} up to {SMALL} B ({place(benchmark)})",
-                    expected=f"about {spell_us(expected.latency_us)} by NCCL's model, at most {most:.0f} times that",
-                    fix=(
-                        "sockets instead of RDMA? NCCL_DEBUG=INFO shows `via NET/Socket` (topodiag explain NET001)",
-                        "ranks away from their GPU's cores, or sharing cores? (topodiag explain NUM002)",
-                        "a debug build, CUDA_LAUNCH_BLOCKING=1 or NCCL_DEBUG_SUBSYS=ALL? run without",
-                    ),
+                    advice=self.advice("latency", latency_us=spell_us(expected.latency_us), most=most),
                     cost=Cost(text=f"{spell_us(floor - expected.latency_us)} per small operation"),
                     evidence=(small[0].origin or run.origin,),
                     confidence=sure,

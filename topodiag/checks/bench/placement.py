@@ -19,30 +19,28 @@ from topodiag.words.units import in_gbs, percent
 LEAST_RUNS = 3
 """Runs with a node, and without it, from which counting names it: two may share a cable or a moment."""
 
-LEAST_BYTES = 4 << 20
-"""Sizes from which placements are compared: below, latency decides."""
-
 
 class PlacementsApart(OneStep[Benchmark], BenchCheck[Never]):
     """BEN005: one placement is more than 30 % slower than another
 
     What it finds
-        Runs of the same collective with the same number of ranks on different nodes (a sweep, or files named as
-        placements) whose bus bandwidth at the greatest common size differs by more than 30 %. The slower one is named
-        with the best one beside it. Where three runs or more are slow, all with one node, and no run without it is, the
-        node is named, and its runs are one fault.
+        Runs of the same collective with the same number of ranks on different nodes (a sweep, files named as
+        placements, tests of perftest between two nodes) whose bus bandwidth at the greatest common size differs by more
+        than 30 %. The slower one is named with the best one beside it. Where three runs or more are slow, all with one
+        node, and no run without it is, the node is named, and its runs are one fault.
 
     Why it matters
         The job's speed depends on where the scheduler puts it: a narrow uplink, an oversubscribed spine, one bad node
         or cable in the slower set.
 
     Evidence it reads
-        Two or more runs of nccl-tests and what they are called; their hosts where the output lists them.
+        Two or more runs of nccl-tests and what they are called; their hosts where the output lists them. Tests of
+        perftest (`ib_write_bw`) whose pair stands in a line above or in the name of the file (`g01-g09.txt`).
 
     When it stays silent
         One placement only, or none with the same collective, ranks and ranks per host: not applicable. Placements that
-        have no common size of 4 MiB or more: unknown. A node set that was measured twice is one placement, by its
-        better run: differences in time are no placement.
+        have no common size of 4 MiB or more (perftest: 64 KiB): unknown. A node set that was measured twice is one
+        placement, by its better run: differences in time are no placement.
 
     How to confirm
         topodiag bench plan --nodelist NODES   a second, different pairing of the slower nodes
@@ -69,9 +67,9 @@ class PlacementsApart(OneStep[Benchmark], BenchCheck[Never]):
         for each in alike:
             if each.name == mine:
                 ours |= {size: max(gbs, ours.get(size, 0.0)) for size, gbs in each.gbs.items()}
-        rates = [found for peer in peers if (found := _common(ours, peer.gbs)) is not None]
+        rates = [found for peer in peers if (found := _common(ours, peer.gbs, benchmark.run.least_bytes)) is not None]
         if not rates:
-            return self.unknown(benchmark, "no size of 4 MiB or more that another placement has as well")
+            return self.unknown(benchmark, "no size large enough that another placement has as well")
         best, gbs, size = max(rates, key=lambda each: each[0] / each[1])
         if best <= 0 or gbs >= best * (1 - SLOW_PLACEMENT):
             return self.clean(benchmark, f"within {percent(SLOW_PLACEMENT)} of {len(peers)} other placements")
@@ -88,11 +86,7 @@ class PlacementsApart(OneStep[Benchmark], BenchCheck[Never]):
                     Severity.WARNING,
                     f"{title(benchmark.run)}: {mine} is {percent(share)} slower than {fastest.name}",
                     observed=f"{in_gbs(gbs)} at {size_text(size)} on {mine}",
-                    expected=f"about {in_gbs(best)}, as on {fastest.name}",
-                    fix=(
-                        "measure the slower nodes in another pairing (topodiag bench plan): what the slow pairs share",
-                        "check uplinks between the racks of the slower nodes; ask the scheduler for one block",
-                    ),
+                    advice=self.advice("placement", best=in_gbs(best), named=fastest.name),
                     cost=Cost(best - gbs, share, "bus bandwidth against the faster placement"),
                     evidence=(benchmark.run.origin, fastest.benchmark.run.origin),
                     confidence=Confidence.MEDIUM,
@@ -112,11 +106,7 @@ class PlacementsApart(OneStep[Benchmark], BenchCheck[Never]):
             f"{counted.node}: all {slow} runs{of} with it are {percent(share)} or more slower"
             f" than the best, and none of {fast} without it",
             observed=f"{in_gbs(min(counted.gbs))} to {in_gbs(gbs)} at {size_text(size)} with {counted.node}",
-            expected=f"about {in_gbs(best)}, as without it",
-            fix=(
-                f"leave {counted.node} out, then look at its NICs, cables and PCIe links: `topodiag scan` there",
-                f"measure {counted.node} alone: all its GPUs in one run say whether it or its uplink is slow",
-            ),
+            advice=self.advice("slow with more nodes", best=in_gbs(best), node=counted.node),
             cost=Cost(best - gbs, share, "bus bandwidth against the runs without it"),
             evidence=(*counted.origins, fastest.run.origin),
             confidence=Confidence.HIGH,
@@ -182,7 +172,7 @@ def _by_question(benchmarks: Sequence[Benchmark]) -> dict[tuple[object, ...] | N
     return made
 
 
-def _common(ours: Mapping[int, float], theirs: Mapping[int, float]) -> tuple[float, float, int] | None:
+def _common(ours: Mapping[int, float], theirs: Mapping[int, float], least: int) -> tuple[float, float, int] | None:
     """The other's GB/s, the best of this placement's, and the greatest size that both have."""
-    size = max((size for size in theirs if size >= LEAST_BYTES and ours.get(size, 0.0) > 0), default=None)
+    size = max((size for size in theirs if size >= least and ours.get(size, 0.0) > 0), default=None)
     return (theirs[size], ours[size], size) if size is not None else None

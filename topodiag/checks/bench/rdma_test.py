@@ -57,13 +57,7 @@ class RdmaTestLow(NodeCheck[tuple[LowTest, ...]]):
                 Severity.WARNING,
                 f"{each.nic.name}: a test of RDMA carried {in_gbps(tested)} of {in_gbps(each.rate)}",
                 observed=in_gbps(tested),
-                expected=f"nine tenths of {in_gbps(each.rate)}, where PCIe carries as much",
-                fix=(
-                    "`sudo lspci -vv` of the adapter: LnkSta beside LnkCap; ib_write_bw within one host tells the"
-                    " adapter from the network",
-                    "the same test between other pairs of hosts: does the loss stay with this port, or with the path?",
-                    "error counters and pauses of the port before and after (`ethtool -S`, `perfquery -x`)",
-                ),
+                advice=self.advice("rdma test", rate=in_gbps(each.rate)),
                 nics=[each.nic.name],
                 cost=Cost(
                     share=1 - tested / each.rate, text=f"{percent(1 - tested / each.rate)} of the port's bandwidth"

@@ -9,7 +9,7 @@ from topodiag.checks.interface import BenchCheck
 from topodiag.checks.shared.bench_text import place, size_text, title
 from topodiag.lazy import dataclass
 from topodiag.model.bench import Benchmark, BenchRow
-from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
+from topodiag.model.finding import Confidence, Finding, Outcome, Severity
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,13 +79,7 @@ class WrongResults(BenchCheck[WrongValues]):
             f"{title(run)} returned {observed.total:.0f} wrong values{where}",
             observed=f"{len(wrong)} of {observed.checked} rows wrong, {run.out_of_bounds or 0} out of bounds "
             f"({place(judged)})",
-            expected="0 wrong values",
-            fix=(
-                "keep the node out of production until the GPU, NIC or path at fault is found",
-                "halve the ranks until a pair is left; nvidia-smi -q -d ECC,ROW_REMAPPER; dmesg | grep -i xid",
-                "compare NCCL_P2P_DISABLE=1 and NCCL_NET_GDR_LEVEL=LOC: which path corrupts? (PCI004, GDR001)",
-            ),
-            cost=Cost(text="results are wrong: speed does not matter"),
+            advice=self.advice("wrong"),
             evidence=tuple(row.origin for row in wrong) or (run.origin,),
             confidence=Confidence.HIGH,
         )

@@ -12,8 +12,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from topodiag.checks.env.conf_file import MAX_VALUE_BYTES, misread
 from topodiag.checks.env.node import ENVIRONMENT, given
 from topodiag.checks.env.rules import internal_ib_nics, uses_internal_ib
-from topodiag.checks.shared.devices import is_up
-from topodiag.checks.shared.interfaces import NOT_FOR_JOBS
+from topodiag.checks.shared.devices import NOT_FOR_JOBS, is_up
 from topodiag.model.devices import NetDev, Nic, NicRole
 from topodiag.model.finding import Finding, Severity
 from topodiag.model.nccl_conf import ConfAdvice, ConfEntry

@@ -133,7 +133,6 @@ class ClocksHeldDown(NodeCheck[HeldClocks]):
                 gpus=each.gpus,
                 cost=Cost(text="every rank of the job waits for the slowest GPU in each collective"),
                 evidence=each.evidence,
-                coverage=observed.coverage,
                 confidence=Confidence.MEDIUM
                 if each.kind in ("stuck", "apart", "capped", "limited")
                 else Confidence.HIGH,

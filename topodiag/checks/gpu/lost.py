@@ -163,28 +163,20 @@ class GpuLost(NodeCheck[Losses]):
                 if not loss.again
                 else Cost(text="the job of that time ended when the GPU was lost"),
                 evidence=loss.evidence,
-                coverage=observed.coverage,
                 confidence=loss.confidence,
             )
         if observed.short is not None:
-            yield self._tell_short(judged, observed.short, observed.coverage)
+            yield self._tell_short(judged, observed.short)
 
-    def _tell_short(self, node: Node, short: Short, coverage: Coverage | None) -> Finding:
+    def _tell_short(self, node: Node, short: Short) -> Finding:
         missing = short.expected - short.seen
         return self.finding(
             node,
             Severity.ERROR,
             f"{plural(missing, 'GPU')} of {short.expected} {'is' if missing == 1 else 'are'} missing",
             observed=plural(short.seen, "GPU"),
-            expected=f"{plural(short.expected, 'GPU')}, {short.why}",
-            fix=(
-                "Look for the GPU on the bus: `lspci -d 10de:`; power-cycle the node where it is not there",
-                "Look for its last words: `journalctl -k -b -1 | grep -E 'Xid|RmInitAdapter|AER'`",
-                "Indices above the missing GPU have moved down by one: match GPUs by bus id or UUID",
-            ),
-            cost=Cost(text="jobs that need all GPUs of the node do not start, or run on the wrong ones"),
+            advice=self.advice("fewer gpus", expected=plural(short.expected, "GPU"), why=short.why),
             evidence=short.evidence,
-            coverage=coverage,
             confidence=short.confidence,
         )
 

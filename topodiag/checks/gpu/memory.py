@@ -135,7 +135,6 @@ class GpuMemory(NodeCheck[MemoryFaults]):
                 if broken
                 else Cost(text="the next job may meet the same bad memory"),
                 evidence=fault.evidence,
-                coverage=observed.coverage,
                 confidence=Confidence.HIGH,
             )
 

@@ -127,7 +127,6 @@ class GpuRecovery(NodeCheck[Requests]):
                 gpus=where_gpus([each.label]),
                 cost=Cost(text="programs on this GPU fail or hang until then"),
                 evidence=[each.origin],
-                coverage=observed.coverage,
             )
 
 

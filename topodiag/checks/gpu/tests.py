@@ -114,12 +114,7 @@ class SlowGpuInTest(NodeCheck[tuple[ShortGpu, ...]]):
                 f"{fold_runs(labels)}: {words}",
                 observed=words,
                 expected="the pace of its peers" if share is not None else "the test passes",
-                fix=(
-                    "look for what slowed it: `nvidia-smi nvlink -s`, `nvidia-smi -q -d PERFORMANCE,CLOCK`, its PCIe"
-                    " width, another process on the GPU",
-                    "run the test again on the idle node",
-                    "reset the GPUs together, then power-cycle the node; if it stays, have the GPU exchanged",
-                ),
+                advice=self.advice("slow in test"),
                 gpus=labels,
                 cost=Cost(
                     share=None if share is None else 1 - share,

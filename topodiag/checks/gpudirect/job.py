@@ -6,17 +6,12 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Never
 
-import numpy as np
-
 from topodiag.checks.interface import JobCheck, OneStep
 from topodiag.checks.shared.job.evidence import (
     NEAR,
-    between_nodes,
     hcas_by_host,
-    host_name,
     multi_node,
     net_uses,
-    nic_side,
     nvlink_gbs,
     only_sockets,
     path_between,
@@ -31,7 +26,6 @@ from topodiag.checks.shared.job.evidence import (
 from topodiag.checks.shared.job.text import NET, ask_for
 from topodiag.checks.words import hosts_word, quoted
 from topodiag.lazy import dataclass, regex
-from topodiag.model.connections import distinct
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.gpudirect import DMABUF_NCCL, peermem
 from topodiag.model.job import Hca, Job
@@ -51,9 +45,6 @@ OF_AMD = (
     "`lsmod | grep -E 'amdgpu|ib_peer_mem'` on the nodes: the RDMA stack needs the driver's peer memory",
     "or DMA-BUF: NCCL_DMABUF_ENABLE=1, a kernel with CONFIG_PCI_P2PDMA and CONFIG_DMABUF_MOVE_NOTIFY",
 )
-
-EXAMPLES = 3
-"""Connections that a finding about a host shows."""
 
 HOST_MEMORY_SHARE = 0.5
 """Part of a switch's uplink that is left when each byte passes it twice."""
@@ -85,27 +76,6 @@ def without_gdr(job: Job) -> tuple[dict[str, WithoutGdr], dict[str, int]]:
 
 def _over_ib(via: str) -> bool:
     return transport_kind(via).startswith("NET/IB")
-
-
-def entries_without(job: Job) -> tuple[dict[str, list[int]], dict[str, set[int]]]:
-    """By host: the first connections of those that `without_gdr` counts, and the world ranks that have any."""
-    conns = job.connections
-    first: dict[str, list[int]] = defaultdict(list)
-    ranks: dict[str, set[int]] = defaultdict(set)
-    for batch in conns.batches():
-        off = batch.over(lambda via: _over_ib(via) and not uses_gdr(via))
-        at = np.flatnonzero(between_nodes(batch) & off & (batch.direction != 1))
-        side = nic_side(batch, at)
-        for i in distinct(side.host, side.world)[0].tolist():
-            ranks[host_name(conns, int(side.host[i]))].add(int(side.world[i]))
-        order = np.argsort(side.host, kind="stable")
-        starts = np.flatnonzero(np.diff(side.host[order], prepend=-2))
-        for start in starts.tolist():
-            host = side.host[order[start]]
-            own = first[host_name(conns, int(host))]
-            some = order[start : start + EXAMPLES - len(own)]
-            own += (at[some[side.host[some] == host]] + batch.first).tolist()
-    return first, ranks
 
 
 def _senders(job: Job) -> set[str]:
@@ -231,11 +201,7 @@ class GdrOffInLog(OneStep[Job], JobCheck[Never]):
                 Severity.WARNING,
                 f"the OFI plugin goes without GPUDirect RDMA on {hosts_word(hosts)}, though {told[0][1][1]} has it",
                 observed=quoted(told[0][0].text),
-                expected="/GDRDMA behind `via NET/AWS Libfabric/..`",
-                fix=(
-                    "an EFA driver and libfabric with FI_HMEM for CUDA: `fi_info -p efa -t FI_EP_RDM`, `modinfo efa`",
-                    "unset FI_EFA_USE_DEVICE_RDMA=0 and OFI_NCCL_DISABLE_GDR_REQUIRED_CHECK",
-                ),
+                advice=self.advice("plugin"),
                 nodes=hosts,
                 ranks=sorted({event.rank for event, _ in told if event.rank >= 0}),
                 cost=self._cost(job, None, False),

@@ -6,11 +6,10 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Never
 
-from topodiag.checks.gpudirect.job import TOO_FAR, WithoutGdr, entries_without, without_gdr
+from topodiag.checks.gpudirect.job import TOO_FAR, WithoutGdr, without_gdr
 from topodiag.checks.interface import JobCheck, OneStep
 from topodiag.checks.shared.job.evidence import (
     fold,
-    gpu_word,
     hcas_by_host,
     multi_node,
     only_sockets,
@@ -57,9 +56,8 @@ class GdrTooFarInLog(OneStep[Job], JobCheck[Never]):
         by_setting = settings_of(job, "NCCL_NET_GDR_LEVEL", "NCCL_IB_GDR_LEVEL")
         able = {host for host, hcas in listed.items() if any(hca.gdr is not False for hca in hcas.values())}
         hosts = [host for host in off if said.get(host) and host in able]
-        first, ranks = entries_without(job) if hosts else ({}, {})
         found = [
-            self._report(job, host, off[host], first[host], ranks[host] - {-1}, said[host], seen[host])
+            self._report(job, host, off[host], said[host], seen[host])
             for host in hosts
         ]  # fmt: skip
         if found:
@@ -101,12 +99,10 @@ class GdrTooFarInLog(OneStep[Job], JobCheck[Never]):
         )
         return self.found(job, [finding], coverage)
 
-    def _report(  # noqa: PLR0917 - what one host shows
-        self, job: Job, host: str, off: WithoutGdr, first: list[int], ranks: set[int],
-        said: list[tuple[str, str, Origin | None]], seen: int,
-    ) -> Finding:  # fmt: skip
+    def _report(
+        self, job: Job, host: str, off: WithoutGdr, said: list[tuple[str, str, Origin | None]], seen: int
+    ) -> Finding:
         conns = job.connections
-        labels = [label for rank in sorted(ranks) if (label := gpu_word(job, rank))]
         distance, limit, _ = said[0]
         return self.finding(
             Severity.WARNING,
@@ -115,10 +111,8 @@ class GdrTooFarInLog(OneStep[Job], JobCheck[Never]):
             expected="/GDRDMA: a NIC behind the GPU's own PCIe switch",
             fix=DISTANCE_ADVICE,
             nodes=(host,),
-            ranks=sorted(ranks),
-            gpus=labels,
             cost=Cost(text="each byte is copied to host memory first: one more pass over PCIe and the memory bus"),
-            evidence=[*(conns.origin(at) for at in first), *(where for _, _, where in said[:3])],
+            evidence=[conns.origin(off.first), *(where for _, _, where in said[:3])],
             coverage=Coverage(off.entries, seen, "connections of the node"),
         )
 

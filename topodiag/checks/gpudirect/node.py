@@ -122,12 +122,7 @@ class GdrModuleMissing(NodeCheck[NoGdr]):
             f"GPUDirect RDMA is off: no peer memory module and no DMA-BUF for {plural(len(nics), 'RDMA NIC')}"
             + (" (all too far from the GPUs to use it)" if useless else ""),
             observed=f"no nvidia-peermem; no DMA-BUF: {observed.lacking}",
-            expected="nvidia-peermem loaded, or DMA-BUF (kernel 5.12, open kernel modules, driver 515)",
-            fix=(
-                "`modprobe nvidia-peermem`; if it says `Invalid argument`, reinstall the driver after the RDMA stack",
-                "for the next boot: `echo nvidia-peermem > /etc/modules-load.d/nvidia-peermem.conf`",
-                "then NCCL_DEBUG=INFO shows `/GDRDMA` behind `via NET/IB/...`",
-            ),
+            advice=self.advice("no module"),
             gpus=[gpu.label for gpu in observed.gpus],
             nics=[nic.name for nic in nics],
             cost=Cost(text="none by NCCL's default: no GPU is within PXB of a NIC")
@@ -226,11 +221,9 @@ class GdrTooFar(NodeCheck[FarGpus]):
 
     def tell(self, judged: Node, observed: FarGpus) -> Iterator[Finding]:
         for kind, group in observed.groups:
-            yield self._report(judged, kind, group, observed.coverage, observed.built_so)
+            yield self._report(judged, kind, group, observed.built_so)
 
-    def _report(
-        self, node: Node, kind: PathType, group: Sequence[Nearest], coverage: Coverage, built_so: bool
-    ) -> Finding:
+    def _report(self, node: Node, kind: PathType, group: Sequence[Nearest], built_so: bool) -> Finding:
         labels = [at.gpu.label for at in group]
         nics = list(dict.fromkeys(at.nic.name for at in group if at.nic is not None))
         words = sorted({at.said.value or kind.name for at in group})
@@ -254,7 +247,6 @@ class GdrTooFar(NodeCheck[FarGpus]):
             nics=nics,
             cost=Cost(text=text),
             evidence=[at.said.origin for at in group],
-            coverage=coverage,
             confidence=Confidence.HIGH if all(gpu_spec(at.gpu) for at in group) else Confidence.MEDIUM,
         )
 

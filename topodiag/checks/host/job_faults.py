@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from topodiag.checks.shared.devices import has_no_adapter
 from topodiag.checks.shared.job.faults import FaultInLog, FaultLines
-from topodiag.checks.shared.node.adapters import has_no_adapter
 from topodiag.lazy import regex
 from topodiag.model.finding import Outcome
 from topodiag.model.job import Event, Job

@@ -156,15 +156,10 @@ class AwayFromGpuInLog(OneStep[Job], JobCheck[Never]):
             f"{host}: the processes of {fold_runs(labels) if labels else 'some GPUs'} may run only on cores away from"
             " their GPUs: NCCL bound those of the other GPUs, and not these",
             observed=f"no `Setting affinity` from {len(numbers)} processes that completed init",
-            expected="cores of the GPU's own NUMA node, to which NCCL then binds its threads",
-            fix=(
-                "`taskset -pc PID` and `nvidia-smi topo -m`: does the process have cores of its GPU's column?",
-                "bind by GPU (`srun --cpu-bind`, `numactl --cpunodebind`), or give the job cores of both sockets",
-            ),
+            advice=self.advice("process not bound"),
             nodes=(host,),
             ranks=ranks,
             gpus=labels,
-            cost=Cost(text="proxy threads and staging buffers cross the sockets' link for each message"),
             evidence=[where for number, where in bound.items() if job.processes[number].host == host],
             coverage=Coverage(len(numbers), sum(process.host == host for process in job.processes), "processes"),
             confidence=Confidence.MEDIUM,

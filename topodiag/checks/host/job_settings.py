@@ -52,13 +52,8 @@ class HostSettingWarned(JobCheck[tuple[Event, ...]]):
             Severity.ERROR,
             f"{hosts_word(hosts) or 'a node'}: a file of NCCL's shared memory was removed while the job began",
             observed=quoted(observed[0].text),
-            expected="files in /dev/shm stay until their job removes them",
-            fix=(
-                "RemoveIPC=no in /etc/systemd/logind.conf: systemd takes a job's user for logged out, and clears up",
-                "else a prolog, an epilog or a cleaner on this node: `grep -r /dev/shm /etc/slurm /etc/cron*`",
-            ),
+            advice=self.advice("shared memory removed"),
             nodes=hosts,
-            cost=Cost(text="the ranks of this node end while they connect"),
             evidence=[event.origin for event in observed],
             confidence=Confidence.MEDIUM,
         )

@@ -135,10 +135,7 @@ class GpuNicOnDifferentSockets(NodeCheck[Strays]):
             f"{fold_runs(labels)} {verb}",
             observed=f"{fold_runs(labels)} on {here}; {', '.join(nic.name for nic in nics[:4])} on {there}",
             expected="a NIC on the GPU's socket" + (", but there are fewer NICs than sockets" if scarce else ""),
-            fix=(
-                "give the job GPUs and NICs of one socket (Kubernetes: topology manager, DRA; Slurm: gres.conf Cores=)",
-                "or move a NIC to a slot of this socket: `nvidia-smi topo -m` then shows PIX, PXB or NODE, not SYS",
-            ),
+            advice=self.advice("nic on another socket"),
             gpus=labels,
             nics=[nic.name for nic in nics],
             cost=_smp_cost(node, rate, len(away)),

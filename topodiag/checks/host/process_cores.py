@@ -108,9 +108,9 @@ class ProcessAwayFromGpu(NodeCheck[AwayProcesses]):
 
     def tell(self, judged: Node, observed: AwayProcesses) -> Iterator[Finding]:
         for group in observed.groups:
-            yield self._report(judged, group, observed.coverage)
+            yield self._report(judged, group)
 
-    def _report(self, node: Node, group: Sequence[BoundProcess], coverage: Coverage) -> Finding:
+    def _report(self, node: Node, group: Sequence[BoundProcess]) -> Finding:
         labels = sorted({at.gpu.label for at in group}, key=lambda label: (len(label), label))
         outside = all(at.share == 0 for at in group)
         worst = min(group, key=lambda at: at.share)
@@ -125,17 +125,18 @@ class ProcessAwayFromGpu(NodeCheck[AwayProcesses]):
             f"{count} of {fold_runs(labels)} may run {how}",
             observed=f"process {worst.process.pid} may use cpus {fold_numbers(worst.allowed)}:"
             f" {percent(worst.share)} of them near {worst.gpu.label}",
-            expected=f"cpus of {worst.gpu.label}'s socket: {fold_numbers(worst.local)}",
-            fix=(
-                f"bind it near its GPU: `numactl --cpunodebind={node_text} --membind={node_text}` (processes {pids})",
-                "Slurm: `--gpu-bind=closest`, Cores= in gres.conf; Kubernetes: topology manager `single-numa-node`",
+            advice=self.advice(
+                "cores of another socket",
+                label=worst.gpu.label,
+                local=fold_numbers(worst.local),
+                node_text=node_text,
+                pids=pids,
             ),
             gpus=labels,
             cost=_bind_cost(node),
             evidence=[
                 origin for at in group for origin in (at.process.cpus_allowed.origin, _home(node, at.gpu).origin)
             ],
-            coverage=coverage,
             confidence=Confidence.HIGH if outside else Confidence.MEDIUM,
         )
 

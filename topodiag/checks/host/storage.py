@@ -6,12 +6,13 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from topodiag.checks.shared.node.host_faults import HostCheck, HostFault
-from topodiag.checks.shared.node.kernel_events import log_was_read, no_log
+from topodiag.checks.shared.node.kernel_events import lasted_s, log_was_read, no_log
 from topodiag.lazy import regex
 from topodiag.model.finding import Confidence, Outcome, Severity
 from topodiag.model.node import Node
 from topodiag.model.system import KernelEvent
 from topodiag.words.fold import few, plural
+from topodiag.words.units import in_s
 
 _BLOCKED = regex(r"task (\S{1,64}):[0-9]{1,10} blocked for more than ([0-9]{1,9}) seconds")
 _RESTORED = regex(r"Connection restored to (\S{1,255})")
@@ -60,9 +61,11 @@ class StorageStalls(HostCheck):
         28]`, `No space left on device`, `Disk quota exceeded`, `Read-only file system`, `Stale file handle`.
 
     When it stays silent
-        A server that answered again, as far as the log goes, is a note. Tasks that were blocked are a warning, as the
-        line does not say for what they wait, and nothing beside storage that does not answer. Shared memory
-        without room is a limit (HST001). No kernel log in the evidence: unknown. A few lines of one: unknown.
+        A server that answered again, as far as the log goes, is a note; it is likely to be why ranks waited about as
+        long at that time. In a few lines of a log a server that does not answer is likely: it may have come back in the
+        rest. Tasks that were blocked are a warning, as the line does not say for what they wait, and nothing beside
+        storage that does not answer. Shared memory without room is a limit (HST001). No kernel log in the evidence:
+        unknown. A few lines of one: unknown.
 
     How to confirm
         ps -eo pid,stat,wchan:30,args | grep ' D'        processes that wait in the kernel
@@ -83,7 +86,7 @@ class StorageStalls(HostCheck):
     def observe(self, judged: Node, peers: Sequence[Node]) -> tuple[HostFault, ...] | Outcome:
         events = [event for event in judged.events if event.kind == "storage"]
         tasks = [event for event in judged.events if event.kind == "hung-task"]
-        stalls = [*_servers(events), _disks(events)]
+        stalls = [*_servers(events, log_was_read(judged)), _disks(events)]
         named = any(each is not None and each.severity is Severity.ERROR for each in stalls)
         # What is blocked beside storage that does not answer waits for it.
         found = tuple(each for each in (*stalls, None if named else _blocked(tasks)) if each is not None)
@@ -92,30 +95,38 @@ class StorageStalls(HostCheck):
         return found or self.clean(judged)
 
 
-def _servers(events: Sequence[KernelEvent]) -> Iterator[HostFault]:
+def _servers(events: Sequence[KernelEvent], whole: bool) -> Iterator[HostFault]:
+    """Of some lines of a log nobody knows whether the server answered after the last one."""
     for silent, again, what in _SERVER:
-        lines: dict[str, list[KernelEvent]] = defaultdict(list)
-        answers: dict[str, bool] = {}
+        outages: dict[str, list[list[KernelEvent]]] = defaultdict(list)
+        answering: set[str] = set()
         for event in events:
             if found := silent.search(event.text):
                 name = next(part for part in found.groups() if part)
-                lines[name].append(event)
-                answers[name] = False
-            elif found := again.search(event.text):
-                answers[found[1]] = True
-        for name, told in lines.items():
-            back = answers[name]
+                if name in answering or name not in outages:
+                    outages[name].append([])
+                answering.discard(name)
+                outages[name][-1].append(event)
+            elif (found := again.search(event.text)) and found[1] in outages.keys() - answering:
+                answering.add(found[1])
+                outages[found[1]][-1].append(event)
+        for name, several in outages.items():
+            back = name in answering
+            told = max(several, key=lasted_s) if back else several[-1]
+            seconds = lasted_s(told)
             yield HostFault(
                 Severity.INFO if back else Severity.ERROR,
                 f"{what} {name} {'did not answer for a while' if back else 'does not answer'}",
-                observed=f"{plural(len(told), 'line')}: {told[0].text[:160]}" + ("; it came back" if back else ""),
+                observed=f"{plural(sum(map(len, several)), 'line')}: {told[0].text[:160]}"
+                + (f"; it came back after {in_s(seconds)}" if seconds and back else "; it came back" if back else ""),
                 expected="storage that answers: no such line",
                 cost="a rank that reads or writes there does not come to the next collective, and all others wait",
                 fix=(
                     f"`timeout 10 ls` on what is mounted from {name}, here and on another node: does the server answer",
                     "a job that checkpoints there: a longer timeout, or writing in the background",
                 ),
-                evidence=tuple(event.origin for event in told[:_SHOWN]),
+                evidence=tuple(event.origin for event in (*told[: _SHOWN - 1], *told[_SHOWN - 1 :][-1:])),
+                confidence=Confidence.HIGH if back or whole else Confidence.MEDIUM,
             )
 
 

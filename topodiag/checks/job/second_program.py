@@ -3,64 +3,21 @@ memory and no process is shown that has it."""
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from topodiag.checks.interface import NodeCheck
 from topodiag.checks.shared.comparisons import majority
 from topodiag.lazy import dataclass, regex
 from topodiag.model.devices import Gpu
-from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
+from topodiag.model.finding import Confidence, Coverage, Finding, Outcome, Severity
 from topodiag.model.node import Node
 from topodiag.model.system import Process
 from topodiag.model.topics import Topic
 from topodiag.words.fold import fold_labels
-from topodiag.words.units import percent, spell_bytes
+from topodiag.words.units import percent
 
 # For JOB004: processes that hold a CUDA context on a GPU that is not their own.
-
-LEAST_MIB = 1024
-"""Memory of a process that computes; a bare CUDA context has half of it."""
-CONTEXT_MIB = 100
-"""The least that a CUDA context takes of a GPU of a data center."""
-
-
-@dataclass(frozen=True, slots=True)
-class StrayContexts:
-    """Processes of one program with a context on `gpu` beside the GPU that each works on, of `of` processes."""
-
-    gpu: int
-    processes: tuple[Process, ...]
-    of: int
-    most_mib: int
-
-
-def stray_contexts(processes: Iterable[Process]) -> StrayContexts | None:
-    """Those of the first program that has them."""
-    programs: dict[str, list[Process]] = defaultdict(list)
-    for process in processes:
-        if process.name.value and process.memory_mib:
-            programs[process.name.value].append(process)
-    return next((found for group in programs.values() if (found := _of_program(group)) is not None), None)
-
-
-def _of_program(group: list[Process]) -> StrayContexts | None:
-    strays: dict[int, list[Process]] = defaultdict(list)
-    homes: Counter[int] = Counter()
-    for process in group:
-        (home, most), *small = sorted(process.memory_mib.items(), key=lambda item: -item[1])
-        homes[home] += 1
-        if len(small) > 1:
-            return None
-        if small and most >= LEAST_MIB and CONTEXT_MIB <= small[0][1] < min(LEAST_MIB, most / 2):
-            strays[small[0][0]].append(process)
-    if len(strays) != 1 or max(homes.values()) > 1:
-        return None
-    ((gpu, found),) = strays.items()
-    if 2 * len(found) < len(group) or gpu not in homes:
-        return None
-    return StrayContexts(gpu, tuple(found), len(group), max(each.memory_mib[gpu] for each in found))
-
 
 HELPERS = regex(
     r"nv-hostengine|dcgm|exporter|Xorg|Xwayland|gnome|persistenced|cuda-mps|nvidia-smi|\bnsys\b|\bncu\b|py-spy|tensorboard"
@@ -93,20 +50,16 @@ class HeldByNobody:
     coverage: Coverage
 
 
-class SecondProgram(NodeCheck[SecondProgramSeen | StrayContexts | HeldByNobody]):
-    """JOB004 by a node's processes: one GPU of those that one program uses has another program on it as well, or most
-    processes of a program hold a context on a GPU that is not their own; or, as information, memory that is held on
+class SecondProgram(NodeCheck[SecondProgramSeen | HeldByNobody]):
+    """JOB004 by a node's processes: one GPU of those that one program uses has another program on it as well; or,
+    as information, memory that is held on
     idle GPUs by no process that is shown."""
 
     id = "JOB004"
     title = "another program runs on a GPU of the job"
 
-    def observe(
-        self, judged: Node, peers: Sequence[Node]
-    ) -> SecondProgramSeen | StrayContexts | HeldByNobody | Outcome:
+    def observe(self, judged: Node, peers: Sequence[Node]) -> SecondProgramSeen | HeldByNobody | Outcome:
         seen = self._second(judged)
-        if isinstance(seen, Outcome) and (strays := stray_contexts(judged.processes)) is not None:
-            return strays
         if isinstance(seen, Outcome) and (held := _held_by_nobody(judged)):
             coverage = Coverage(len(judged.gpus) - len(held), len(judged.gpus), "GPUs whose memory is accounted for")
             return HeldByNobody(held, coverage)
@@ -130,10 +83,7 @@ class SecondProgram(NodeCheck[SecondProgramSeen | StrayContexts | HeldByNobody])
             return self.clean(judged, coverage=coverage)
         return SecondProgramSeen(others, usual, coverage)
 
-    def tell(self, judged: Node, observed: SecondProgramSeen | StrayContexts | HeldByNobody) -> Iterator[Finding]:
-        if isinstance(observed, StrayContexts):
-            yield self._of_strays(judged, observed)
-            return
+    def tell(self, judged: Node, observed: SecondProgramSeen | HeldByNobody) -> Iterator[Finding]:
         if isinstance(observed, HeldByNobody):
             yield self._of_nobody(judged, observed)
             return
@@ -146,38 +96,11 @@ class SecondProgram(NodeCheck[SecondProgramSeen | StrayContexts | HeldByNobody])
                 Severity.WARNING,
                 f"{label} runs a second program: {names}, next to {observed.usual}",
                 observed=f"{names} on {label}; {observed.usual} alone on its peers",
-                expected="one program on each GPU of a job",
-                fix=(
-                    f"find its owner: `ps -o user,pid,lstart,args -p {group[0].pid}` on the node; stop the program, or"
-                    " move it",
-                    "let the scheduler own the GPUs (ConstrainDevices=yes in cgroup.conf, the device plugin), or set"
-                    " their compute mode: `nvidia-smi -c EXCLUSIVE_PROCESS`",
-                ),
+                advice=self.advice("second program", pid=group[0].pid),
                 gpus=[label],
-                cost=Cost(text="the programs take turns on the GPU, and every collective of the job waits for it"),
                 evidence=[each.name.origin for each in group],
-                coverage=observed.coverage,
                 confidence=Confidence.MEDIUM,  # that it runs there is seen, what it takes is not
             )
-
-    def _of_strays(self, judged: Node, observed: StrayContexts) -> Finding:
-        names = ", ".join(f"pid {process.pid}" for process in observed.processes[:4])
-        held = f"{len(observed.processes)} of {observed.of} processes of {observed.processes[0].name.value}"
-        return self.finding(
-            judged,
-            Severity.WARNING,
-            f"{held} hold a CUDA context on GPU{observed.gpu} beside the GPU that each works on",
-            observed=f"up to {spell_bytes(observed.most_mib << 20)} each on GPU{observed.gpu}: {names}",
-            expected="one process on each GPU",
-            fix=(
-                "set the device from the local rank before the first CUDA call (`torch.cuda.set_device`), or"
-                " CUDA_VISIBLE_DEVICES for each process; `torch.load` needs a map_location",
-            ),
-            gpus=[f"GPU{observed.gpu}"],
-            cost=Cost(text=f"each takes memory of GPU{observed.gpu}, whose own rank runs out of it first"),
-            evidence=[process.name.origin for process in observed.processes],
-            confidence=Confidence.MEDIUM,
-        )
 
     def _of_nobody(self, judged: Node, observed: HeldByNobody) -> Finding:
         labels = [gpu.label for gpu in observed.gpus]
@@ -190,15 +113,8 @@ class SecondProgram(NodeCheck[SecondProgramSeen | StrayContexts | HeldByNobody])
             f"{which} {hold} up to {most} of the memory at a load of 0 %, and no process is shown: it is open whose"
             " it is",
             observed=f"{percent(shares[0])} to {most} of the memory in use at a load of 0 % on {which}",
-            expected="memory that is free, or a process that is known to have it: a server that waits for requests",
-            fix=(
-                "`nvidia-smi --query-compute-apps=pid,gpu_bus_id,used_memory --format=csv` on the host, not in a"
-                " container: which processes have it",
-                "none listed: `sudo fuser -v /dev/nvidia*` shows who has the device open; if nobody has, reset the"
-                " GPU (`nvidia-smi --gpu-reset -i N`)",
-            ),
+            advice=self.advice("memory held by nobody"),
             gpus=labels,
-            cost=Cost(text="a job that starts there finds little memory"),
             evidence=[gpu.memory_used_share.origin for gpu in observed.gpus],
             coverage=observed.coverage,
             confidence=Confidence.LOW,

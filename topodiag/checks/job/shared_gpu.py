@@ -7,12 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import fsum
 
 from topodiag.checks.interface import JobCheck
-from topodiag.checks.job.differ_words import GPU, told_to_differ
-from topodiag.checks.job.straggler import hosts_with
 from topodiag.checks.job.taken_gpu import by_taken, taken_before
 from topodiag.checks.shared.comparisons import majority
 from topodiag.checks.shared.job.text import ask_for
-from topodiag.checks.words import hosts_in, hosts_word, quoted, rank_word, ranks_in, spell_ranks
+from topodiag.checks.words import hosts_in, hosts_with, hosts_word, quoted, rank_word, ranks_in, spell_ranks
 from topodiag.lazy import dataclass, regex
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Event, Job
@@ -79,8 +77,7 @@ class SharedGpu(JobCheck[GpuUse]):
 
     Evidence it reads
         Init lines (host, bus id, CUDA and NVML index) and NCCL's warning. Rows of ranks that name one GPU twice, and
-        of nvidia-smi with several processes of one program and size on a GPU, or with processes that work on a GPU
-        each and hold a CUDA context on one other GPU as well. Device lists of nccl-tests in which
+        of nvidia-smi with several processes of one program and size on a GPU. Device lists of nccl-tests in which
         several processes of a host call themselves the same rank.
 
     When it stays silent
@@ -121,8 +118,8 @@ class SharedGpu(JobCheck[GpuUse]):
         return self._without(judged)
 
     def _without(self, judged: Job) -> Outcome:
-        """Where NCCL and CUDA show nothing shared: what the text itself says of it, else whether the GPUs were seen."""
-        if told := [*told_to_differ(self, judged, GPU), *by_taken(self, judged)]:
+        """Where NCCL and CUDA show nothing shared: a GPU that is taken beside empty ones, else whether any was seen."""
+        if told := list(by_taken(self, judged)):
             return self.found(judged, told)
         with_gpu = sum(bool(rank.bus_id) for rank in judged.ranks)
         coverage = Coverage(with_gpu, max(judged.world_size, len(judged.ranks)), "ranks with a GPU")
@@ -198,16 +195,9 @@ class SharedGpu(JobCheck[GpuUse]):
             Severity.ERROR,
             f"{_who(ranks)} was given a GPU that another process holds, or that waits for a reset",
             observed=quoted(told[0].text),
-            expected="one process on each GPU in exclusive mode",
-            fix=(
-                "`nvidia-smi --query-compute-apps=pid,gpu_bus_id,used_memory --format=csv` on the node: whose process?",
-                "`nvidia-smi -q -d COMPUTE` and `sudo dmesg | grep NV_ERR`: in exclusive mode end what a job before"
-                " left behind; with NV_ERR_RESET_REQUIRED, or without any process there, reset the GPU (GPU005)",
-                "in containers, is CUDA_VISIBLE_DEVICES the one that the scheduler gave?",
-            ),
+            advice=self.advice("gpu held by another"),
             nodes=hosts,
             ranks=ranks,
-            cost=Cost(text="the rank does not start, and with it the job"),
             evidence=[event.origin for event in told],
             confidence=Confidence.MEDIUM,
         )

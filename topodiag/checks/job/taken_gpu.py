@@ -11,7 +11,7 @@ from topodiag.checks.interface import JobCheck
 from topodiag.checks.words import hosts_word, quoted
 from topodiag.lazy import dataclass, regex
 from topodiag.model.devices import Gpu
-from topodiag.model.finding import Confidence, Cost, Finding, Severity
+from topodiag.model.finding import Confidence, Finding, Severity
 from topodiag.model.job import Event, Job
 from topodiag.words.fold import plural
 from topodiag.words.units import spell_bytes
@@ -76,15 +76,9 @@ def by_taken(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
         f"{', '.join(labels[:4])} of {hosts_word([taken.host]) if taken.host else 'the node'}"
         f" {'holds' if len(labels) == 1 else 'hold'} {size} beside {others}, and a program found no memory",
         observed=f"{size} in use on {', '.join(labels[:4])}; {quoted(taken.error.text)}",
-        expected="a GPU whose memory is free for each process",
-        fix=(
-            "`nvidia-smi --query-compute-apps=pid,gpu_bus_id,used_memory --format=csv` on the node: whose process?",
-            "another program's: take another GPU (CUDA_VISIBLE_DEVICES, the scheduler's); workers of this job: set the"
-            " device from the local rank before the first allocation",
-        ),
+        advice=check.advice("gpu taken before"),
         nodes=[taken.host] if taken.host else [],
         gpus=labels,
-        cost=Cost(text="the process ends without memory, and with it the job"),
         evidence=[*(gpu.memory_used_mib.origin for gpu in taken.gpus), taken.error.origin],
         confidence=Confidence.MEDIUM,
     )
@@ -114,6 +108,3 @@ def _has_it_itself(text: str, most_mib: int) -> bool:
         return False
     gib = own[1] or own[2]
     return gib is None or float(gib) * 1024 > most_mib / 2
-
-
-__all__ = ["by_taken", "taken_before"]

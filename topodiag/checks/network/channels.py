@@ -7,8 +7,8 @@ from math import fsum
 from typing import Any, Never
 
 from topodiag.checks.interface import JobCheck, OneStep
-from topodiag.checks.network.lost_tree import AROUND, EXPECTED, MEANWHILE, NEWER
 from topodiag.checks.shared.job.evidence import (
+    OVER_PCI,
     fold,
     hcas_by_host,
     multi_node,
@@ -22,33 +22,35 @@ from topodiag.checks.shared.job.evidence import (
 from topodiag.checks.shared.job.text import NET, ask_for
 from topodiag.checks.words import hosts_word
 from topodiag.hardware.catalog import pcie_nccl_gbs
-from topodiag.lazy import dataclass, regex
+from topodiag.lazy import dataclass
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Job
-from topodiag.model.nccl_features import Feature
-from topodiag.model.nccl_versions import text_has
+from topodiag.model.nccl_enums import Pattern
 from topodiag.model.nccl_view import Graph, NcclSystem
 from topodiag.model.provenance import Origin
-from topodiag.words.fold import plural
 from topodiag.words.units import in_gbs, spell_gbs
-
-RING = 4
 
 FAR_BELOW = 0.45
 """Part of the bound below which a search has collapsed. A sound search comes to 0.9 and more on NVSwitch machines;
 GPUDirect RDMA off brings 0.5 between nodes, which is GDR001's."""
 
+DECIDES = (
+    "run `NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,ENV,GRAPH all_reduce_perf -b 1G -e 1G -g 8` on the node, inside the"
+    " job's container and outside, and compare the lines `Pattern 4`"
+)
+"""The command that decides why graphs fall short of those predicted."""
+ELSEWHERE = (
+    "where both fall short: a setting that the log does not show (`env | grep NCCL_; cat /etc/nccl.conf ~/.nccl.conf`)",
+    "where neither does: the machine changed between the job and its capture",
+)
+
 NO_BANDWIDTH = 0.1
 """GB/s that NCCL writes when it found no path and took the simple order (src/graph/search.cc)."""
-
-_PATTERN = regex(r"for pattern ([0-9]{1,2})")
 
 LIMITS = (
     "NCCL_MAX_NCHANNELS", "NCCL_MAX_NRINGS", "NCCL_MAX_CTAS", "NCCL_P2P_DISABLE", "NCCL_P2P_LEVEL", "NCCL_IB_HCA",
     "NCCL_GRAPH_FILE", "NCCL_NET_GDR_LEVEL", "NCCL_IB_DISABLE",
 )  # fmt: skip
-
-SLOW_TYPES = frozenset({"PIX", "PXB", "PHB", "SYS", "P2C"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,14 +64,16 @@ class Search:
 
 
 class SearchCollapsed(OneStep[Job], JobCheck[Never]):
-    """NET006: channels bring far less bandwidth than the machine that NCCL found
+    """NET006: channels bring far less bandwidth than the machine that NCCL found, or than its capture shows
 
     What it finds
-        A ring search that ends far below what the NVLinks, or between nodes the NICs, of the same print allow: few
-        channels, a low bandwidth, a path over PCIe on a node with NVSwitches, or `falling back to simple order`. A
-        tree that NCCL 2.25 to 2.28 do not find between nodes of A100 and older where every NIC is reached over PXN: its
-        one channel bounds the rings too. And a topology file by which the PCIe links of H100 and later are Gen3: a
-        sound search on a wrong machine.
+        Graphs that fall short of those that the same version with the same settings finds on the captures of all nodes:
+        three quarters of the bandwidth or less, PCIe where predict has NVLink, PHB or SYS to NICs where it has less, or
+        half the channels in a log without graphs. Without captures, a ring search that ends far below what the NVLinks,
+        or between nodes the NICs, of the same print allow: few channels, a low bandwidth, a path over PCIe on a node
+        with NVSwitches, or `falling back to simple order`. Of a topology file a tree that NCCL 2.25 to 2.28 do not find
+        between nodes of A100 and older where every NIC is reached over PXN: its one channel bounds the rings too. And a
+        topology file by which the PCIe links of H100 and later are Gen3: a sound search on a wrong machine.
 
     Why it matters
         Collectives run at channels x bandwidth. NCCL gives no warning when one odd device makes its search fall back;
@@ -78,9 +82,11 @@ class SearchCollapsed(OneStep[Job], JobCheck[Never]):
     Evidence it reads
         `Pattern 4, crossNic 0, nChannels 12, bw 30.0/30.0` beside `=== System : maxBw .. totalBw .. ===` of the world
         communicator (NCCL_DEBUG_SUBSYS=GRAPH); in a piece of a log without communicators, of each node printed. For a
-        topology file, the result of NCCL's search on two of these nodes.
+        topology file, the result of NCCL's search on two of these nodes. Beside captures also `N coll channels`.
 
     When it stays silent
+        Captures of some nodes only, of another time or of other GPUs; a version, plugin, setting or file that the model
+        does not follow; a cut log; MIG; NICs in the log that are not those of the capture (NIC005).
         Limits set on purpose (NCCL_MAX_NCHANNELS, NCCL_P2P_DISABLE, NCCL_IB_HCA, ..): ENV001 says so. Machines without
         NVSwitch, where low is normal. Sockets (NET001) and GPUDirect RDMA that is off (GDR001) explain it by
         themselves. No graph lines: unknown.
@@ -99,27 +105,25 @@ class SearchCollapsed(OneStep[Job], JobCheck[Never]):
     """
 
     id = "NET006"
-    title = "channels bring far less bandwidth than the machine that NCCL found"
+    title = "channels bring far less bandwidth than the machine that NCCL found, or than its capture shows"
 
     def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
         if job.library == "RCCL":
             return self.not_applicable(job, "RCCL has rings of its own tables: NCCL's bound does not hold for them")
         simple = _simple_orders(job)
         searches = list(_searches(job))
+        across = any(each.across for each in searches) or multi_node(job)
+        explained = explained_by(job, across)
+        found = list(self._beside_captures(job, across=across)) if job.machines and not explained else []
+        if found:
+            return self.found(job, found, Coverage(len(job.machines), len(job.hosts), "nodes with a capture"))
         if not searches and not simple:
             return self.unknown(job, f"no graph of the world communicator in the log; {ask_for(job, *NET)}")
-        across = any(each.across for each in searches) or multi_node(job)
-        explained = _explained(job, across)
         if explained:
             return self.clean(job, explained)
-        bounds = [(search, bound, what) for search in searches for bound, what in [_bound(job, search)] if bound > 0]
-        judged = len(bounds)
-        short = [self._short(job, search, bound, what) for search, bound, what in bounds]
-        found = [finding for finding in short if finding is not None]
-        for search in searches if across and not found else ():
-            found += judge_narrow(self, job, search.host, search.system, search.ring)
+        judged, found = self._by_bounds(job, searches, across=across)
         if simple and not found:
-            found.append(self._simple(job, searches, simple))
+            found.append(self._simple(job, simple))
         coverage = Coverage(judged, len(job.hosts), "nodes")
         if found:
             return self.found(job, fold(found), coverage)
@@ -127,11 +131,43 @@ class SearchCollapsed(OneStep[Job], JobCheck[Never]):
             return self.not_applicable(job, "no NVSwitch: low figures are normal for such a machine")
         return self.clean(job, "", coverage)
 
+    def _by_bounds(self, job: Job, searches: Sequence[Search], *, across: bool) -> tuple[int, list[Finding]]:
+        """How many searches have a bound, and those that fall short of it, or of what their file could say."""
+        bounds = [(search, bound, what) for search in searches for bound, what in [_bound(job, search)] if bound > 0]
+        short = [self._short(job, search, bound, what) for search, bound, what in bounds]
+        found = [finding for finding in short if finding is not None]
+        for search in searches if across and not found else ():
+            found += judge_narrow(self, job, search.host, search.system, search.ring)
+        return len(bounds), found
+
+    def _beside_captures(self, job: Job, *, across: bool) -> Iterator[Finding]:
+        """Graphs far below those that NCCL would find on the machines as their captures show them."""
+        from topodiag.checks.network.captured_search import (  # noqa: PLC0415 - NCCL's search, where captures are
+            gap_of,
+            searched_on_captures,
+        )
+
+        beside = searched_on_captures(job, across=across)
+        if isinstance(beside, str) or (gap := gap_of(job, beside, across=across)) is None:
+            return
+        yield self.finding(
+            Severity.ERROR if gap.reached < FAR_BELOW / 2 else Severity.WARNING,
+            f"{hosts_word(gap.hosts)}: {gap.logged} in NCCL's log, {gap.predicted} by predict of the capture",
+            observed=f"NCCL's log: {gap.logged}",
+            expected=f"{beside.source}: {gap.predicted}",
+            fix=(DECIDES, f"where only the container's fall short: it hides {gap.hidden}", *ELSEWHERE),
+            nodes=gap.hosts,
+            ranks=ranks_on(job, gap.hosts),
+            cost=gap.cost,
+            evidence=gap.evidence,
+            confidence=Confidence.MEDIUM,
+        )
+
     def _short(self, job: Job, search: Search, bound: float, what: str) -> Finding | None:
         host, system, ring = search.host, search.system, search.ring
         bw = min(ring.bw_intra, ring.bw_inter) if search.across else ring.bw_intra
         reached = ring.channels * bw
-        over_pci = ring.type_intra in SLOW_TYPES
+        over_pci = ring.type_intra in OVER_PCI
         if (reached >= FAR_BELOW * bound and not over_pci) or reached >= bound:
             return None
         collapsed = ring.bw_intra <= NO_BANDWIDTH
@@ -141,11 +177,7 @@ class SearchCollapsed(OneStep[Job], JobCheck[Never]):
             f" {'have' if 's' in what else 'has'} {in_gbs(bound)}",
             observed=f"nChannels {ring.channels}, bw {ring.bw_intra:g}/{ring.bw_inter:g}, type "
             f"{ring.type_intra}/{ring.type_inter}",
-            expected=f"channels that come near {in_gbs(bound)} together",
-            fix=(
-                "look in the system print for the device unlike its peers: TOP004, NVL001, PCI001, NET003",
-                "compare with the print of a healthy node of the same type",
-            ),
+            advice=self.advice("collapsed search", bound=in_gbs(bound)),
             nodes=(host,),
             ranks=ranks_on(job, [host]),
             cost=Cost(bound - reached, 1 - reached / bound, f"{spell_gbs(reached)} of {in_gbs(bound)}"),
@@ -153,12 +185,7 @@ class SearchCollapsed(OneStep[Job], JobCheck[Never]):
             confidence=Confidence.MEDIUM,
         )
 
-    def _simple(self, job: Job, searches: Sequence[Search], said: Sequence[tuple[str, Origin | None]]) -> Finding:
-        rings = [each.ring for each in searches if each.ring.channels > 0 and each.ring.bw_inter > NO_BANDWIDTH]
-        trees = all((match := _PATTERN.search(text)) is not None and int(match[1]) != RING for text, _ in said)
-        bound = [text_has(version, Feature.TREES_BOUND_BY_PXN) for version in job.nccl_versions]
-        if trees and rings and bound and all(bound):
-            return self._lost_tree(job, min(rings, key=lambda ring: ring.channels), said)
+    def _simple(self, job: Job, said: Sequence[tuple[str, Origin | None]]) -> Finding:
         return self.finding(
             Severity.WARNING,
             f"{hosts_word(job.hosts)}: NCCL found no path and fell back to the simple order",
@@ -170,24 +197,6 @@ class SearchCollapsed(OneStep[Job], JobCheck[Never]):
             evidence=[where for _, where in said],
         )
 
-    def _lost_tree(self, job: Job, ring: Graph, said: Sequence[tuple[str, Origin | None]]) -> Finding:
-        gbs = ring.channels * ring.bw_inter
-        return self.finding(
-            Severity.WARNING,
-            f"{hosts_word(job.hosts)}: NCCL {'/'.join(job.nccl_versions)} found {plural(ring.channels, 'ring')} and no"
-            f" tree, and the tree's one stand-in channel bounds the rings too",
-            observed=said[0][0].strip(),
-            expected=EXPECTED,
-            fix=(NEWER, MEANWHILE),
-            nodes=job.hosts[:8],
-            cost=Cost(
-                gbs - ring.bw_inter, 1 - 1 / ring.channels, f"1 of {ring.channels} channels of {in_gbs(ring.bw_inter)}"
-            ),
-            evidence=[where for _, where in said],
-            confidence=Confidence.MEDIUM,
-            settings=AROUND,
-        )
-
 
 def _simple_orders(job: Job) -> list[tuple[str, Origin | None]]:
     """The lines in which NCCL says that it found no path and took the simple order."""
@@ -196,7 +205,7 @@ def _simple_orders(job: Job) -> list[tuple[str, Origin | None]]:
     return [(text, where) for text, where in said if "simple order" in text]
 
 
-def _explained(job: Job, across: bool) -> str:
+def explained_by(job: Job, across: bool) -> str:
     """What bounds the channels for a known reason, which another check judges, or ""."""
     limits = settings_of(job, *LIMITS)
     if limits:
@@ -211,7 +220,7 @@ def _explained(job: Job, across: bool) -> str:
 def _searches(job: Job) -> Iterator[Search]:
     """The ring searches of the world communicator; of a log that names no communicator, those of its processes."""
     for each in prints(job):
-        rings = [graph for graph in each.graphs if graph.pattern == RING]
+        rings = [graph for graph in each.graphs if graph.pattern == Pattern.RING]
         if not rings:
             continue
         if each.communicator is not None and each.communicator is job.world:
@@ -293,11 +302,7 @@ def judge_narrow(check: JobCheck[Any], job: Job, host: str, system: NcclSystem, 
         f"{host}: {narrow.file} gives NCCL {in_gbs(narrow.told_gbs)} for the GPUs' PCIe links, which are built for"
         f" {narrow.built_gbs:g}",
         observed=f"PCI[{narrow.told_gbs:.1f}] at every GPU; rings of {ring.channels} x {in_gbs(ring.bw_inter)}",
-        expected=f"PCI[{narrow.built_gbs:.1f}], as GPUs with such NVLinks have",
-        fix=(
-            f"`topodiag topo check {narrow.file}` on the node: which link_speed or link_width NCCL does not know",
-            "unset NCCL_TOPO_FILE and compare the lines `Pattern 4`: without the file NCCL looks itself",
-        ),
+        advice=check.advice("narrow file", built_gbs=narrow.built_gbs, file=narrow.file),
         nodes=(host,),
         ranks=ranks_on(job, [host]),
         cost=Cost(reached / (1 - share) - reached, share, f"{in_gbs(reached)} between nodes, as the file has it"),

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from topodiag.checks.network.lost_tree import AROUND, EXPECTED, MEANWHILE, NEWER
 from topodiag.checks.shared.file_check import FileCheck
-from topodiag.checks.shared.topo_evidence import ask
+from topodiag.checks.shared.topo_evidence import ask, cost_by_model
 from topodiag.lazy import dataclass
-from topodiag.model.finding import Cost, Finding, Outcome, Severity
+from topodiag.model.finding import Finding, Outcome, Severity
 from topodiag.model.nccl_features import Feature, has
 from topodiag.model.nccl_tree import Element, NcclFile
-from topodiag.model.nccl_versions import KNOWN, spell_versions
+from topodiag.model.nccl_versions import KNOWN, spell_version, spell_versions
 from topodiag.model.node import Node
 from topodiag.model.provenance import Origin
 from topodiag.nccl.prediction import Prediction
-from topodiag.words.units import in_gbs
 
 _HOPPER = 90
+_BEFORE = spell_version(Feature.TREES_BOUND_BY_PXN.since - 1)
+_AFTER = spell_version(Feature.TREES_BOUND_BY_PXN.until + 1)
+AROUND = (("NCCL_PXN_DISABLE", "1"),)
+NEWER = f"NCCL {_AFTER} or later, or {_BEFORE}"
+MEANWHILE = "until then NCCL_PXN_DISABLE=1: GPUs before Hopper then have a path that a tree may use"
+EXPECTED = f"as many tree channels as rings: NCCL {_BEFORE} and {_AFTER} find them on such nodes"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +69,7 @@ class TreesLostInFile(FileCheck[LostTrees]):
             observed=f"{rings.channels if rings else 0} ring channels, 1 tree channel of 0.1 GB/s",
             expected=EXPECTED,
             fix=(NEWER, MEANWHILE) if helps else (NEWER,),
-            cost=_cost(observed.prediction, observed.around),
+            cost=cost_by_model(observed.around, observed.prediction, " on two nodes", "one channel in place of all"),
             evidence=[Origin(observed.file.name)],
             settings=AROUND if helps else (),
         )
@@ -75,11 +79,3 @@ def _older_gpus(tree: Element) -> bool:
     words = [each.get("sm") or "" for each in tree.walk() if each.tag == "gpu"]
     known = [int(word) for word in words if word.isascii() and word.isdigit()]
     return bool(known) and min(known) < _HOPPER
-
-
-def _cost(now: Prediction, then: Prediction | None) -> Cost:
-    old, new = then.all_reduce if then is not None else None, now.all_reduce
-    if old is None or new is None or old.busbw_gbs <= new.busbw_gbs:
-        return Cost(text="one channel in place of all")
-    text = f"an all-reduce of 1 GiB on two nodes: {new.busbw_gbs:.0f} instead of {in_gbs(old.busbw_gbs)} by NCCL's own"
-    return Cost(old.busbw_gbs - new.busbw_gbs, 1 - new.busbw_gbs / old.busbw_gbs, f"{text} model")

@@ -20,10 +20,6 @@ LOSSES = frozenset(name for name, limit in LIMITS.items() if limit.ethernet_only
 DSCP_PER_PRIORITY = 8
 """DSCP 8 to 15 ride priority 1, and so on, unless told otherwise (mlx5 default; mlnx_qos prints the table)."""
 
-MANY_DISCARDS = 10_000
-"""Discards since boot from which on they are called traffic: some come of a start, of broadcasts, of a switch that is
-loaded anew."""
-
 UNTAGGED = 0
 """The priority of a frame without a VLAN tag where the tag decides, and of traffic class 0."""
 
@@ -47,8 +43,7 @@ class LossyClass(HostCheck):
 
     What it finds
         An interface without flow control (PFC) on any priority; traffic whose class leads to a priority that has none;
-        RoCE packets that are lost while no pause frame moves; ten thousand discards since boot and not one pause
-        frame; a class that was set for the kernel's queue pairs only.
+        RoCE packets that are lost while no pause frame moves; a class that was set for the kernel's queue pairs only.
 
     Why it matters
         RoCE repeats all that followed a lost packet: under load a loss of 0.1 % can take half of the bandwidth, and
@@ -86,24 +81,13 @@ class LossyClass(HostCheck):
     def observe(self, judged: Node, peers: Sequence[Node]) -> tuple[HostFault, ...] | Outcome:
         roce = [nic for nic in compute_nics(judged) if not is_efa(nic) and "InfiniBand" not in _layers(nic)]
         told = [device for device in judged.netdevs if device.lossless.known and not _is_infiniband(judged, device)]
-        counted = _only([_by_totals(judged, device) for device in judged.netdevs])
-        if not (roce or told or counted):
+        if not (roce or told):
             return self.not_applicable(judged, "no NIC with RoCE in the evidence")
         sampled = [nic for nic in roce if any(counter.delta is not None for counter in _pauses(judged, nic))]
-        if not (told or sampled or counted):
+        if not (told or sampled):
             return self.unknown(judged, "neither PFC settings nor two readings of pause counters are in the evidence")
-        return self.any_of(judged, _found(judged, told, sampled, counted))
-
-
-def _found(node: Node, told: Sequence[NetDev], sampled: Sequence[Nic], counted: Sequence[HostFault]) -> list[HostFault]:
-    """What settings and growth show, and by totals since boot what these leave open."""
-    made = _only([_by_settings(node, device) for device in told])
-    made += _only([_by_counters(node, nic) for nic in sampled])
-    return made + [fault for fault in counted if fault.nics not in [each.nics for each in made]]
-
-
-def _only(several: Sequence[HostFault | None]) -> list[HostFault]:
-    return [each for each in several if each is not None]
+        settings = [_by_settings(judged, device) for device in told]
+        return self.any_of(judged, [*settings, *(_by_counters(judged, nic) for nic in sampled)])
 
 
 def _layers(nic: Nic) -> set[str]:
@@ -256,32 +240,6 @@ def _by_counters(node: Node, nic: Nic) -> HostFault | None:
         (*(counter.later for counter in grown[:3]), pauses[0].later, busiest[1].later if busiest else None),
         Confidence.MEDIUM,
         (nic.name,),
-    )
-
-
-def _by_totals(node: Node, device: NetDev) -> HostFault | None:
-    """Packets were discarded since boot, and not one pause frame was ever sent or received on any priority."""
-    pauses = [counter for name, counter in device.counters.items() if _PAUSE.fullmatch(name)]
-    if not pauses or any(counter.latest.value != 0 for counter in pauses) or _is_infiniband(node, device):
-        return None
-    lost = [
-        counter
-        for name, counter in device.counters.items()
-        if (name == "rx_discards_phy" or _DISCARDS.fullmatch(name)) and counter.latest.get(0) >= MANY_DISCARDS
-    ]
-    if not lost or any(counter.delta is not None for counter in (*lost, *pauses)):
-        return None
-    shown = ", ".join(f"{counter.name} {counter.latest.value}" for counter in lost[:3])
-    return HostFault(
-        Severity.WARNING,
-        f"{device.name}: packets were discarded since boot, and no pause frame was ever sent or received",
-        f"{shown}; {len(pauses)} pause counters at 0",
-        "flow control on the priority of the traffic: pause frames instead of discards",
-        COST,
-        FIXES,
-        (*(counter.latest for counter in lost[:3]), pauses[0].latest),
-        Confidence.LOW,
-        (device.name,),
     )
 
 

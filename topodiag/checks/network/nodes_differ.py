@@ -127,10 +127,7 @@ class NodesDiffer(OneStep[Job], JobCheck[Never]):
                 severity,
                 f"{what} differs between nodes: {hosts_word(odd)} {word(values[odd[0]])}, elsewhere {word(usual)}",
                 observed="; ".join(f"{word(value)} on {hosts_word(hosts)}" for value, hosts in shown.items()),
-                expected="the same on every node",
-                fix=(
-                    f"make {what} of {hosts_word(odd)} {word(usual)}, as elsewhere, or exclude the node from the job",
-                ),
+                advice=self.advice("nodes differ", what=what, odd=hosts_word(odd), usual=word(usual)),
                 nodes=odd,
                 ranks=ranks_on(job, odd),
                 nics=sorted({hca.name for hca in listed.get(odd[0], {}).values()})[:16] if what != "network" else (),
@@ -154,15 +151,9 @@ class NodesDiffer(OneStep[Job], JobCheck[Never]):
                 f"{hosts_word(hosts) or 'a node'}: a peer came by {there} where {here} listens: nodes of the job use"
                 " different networks",
                 observed=quoted(first.text),
-                expected="the same on every node",
-                fix=(
-                    "`grep -h 'Using network' LOGS | sort | uniq -c` and `ibv_devinfo` in the job's container of each"
-                    " node",
-                    "mend RDMA on the node without it: its device, plugin or container",
-                ),
+                advice=self.advice("another network"),
                 nodes=hosts,
                 ranks=sorted({event.rank for event, _ in events if event.rank >= 0}),
-                cost=Cost(share=1.0, text="different networks do not connect: init or the first collective fails"),
                 evidence=[event.origin for event, _ in events],
             )
         ]
@@ -182,15 +173,10 @@ class NodesDiffer(OneStep[Job], JobCheck[Never]):
                     Severity.WARNING,
                     f"{hosts_word(hosts)}: RDMA device {device} cannot be opened there, and NCCL goes without it",
                     observed=quoted(told[0].text),
-                    expected="the same devices on every node, each of which the job may open",
-                    fix=(
-                        "in the job's container or cgroup: is its /dev/infiniband/uverbs device there, and allowed?",
-                        "leave the device out on all nodes (NCCL_IB_HCA) until it can be opened on all",
-                    ),
+                    advice=self.advice("device not opened"),
                     nodes=hosts,
                     ranks=ranks_on(job, hosts),
                     nics=[device],
-                    cost=Cost(text="other nodes use a NIC that has no peer here: less bandwidth, or a hang"),
                     evidence=[event.origin for event in told],
                     coverage=Coverage(len(hosts), len(job.hosts), "nodes"),
                 )

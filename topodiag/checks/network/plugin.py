@@ -35,9 +35,6 @@ NO_SHARP = regex(
 _BY_NAME = regex(r"\bCould not find: lib[nr]ccl-net-[\w-]{1,40}\.so")
 """A plugin of this name is asked for: the one that NCCL looks for by itself has no further name."""
 
-_DRIVER = regex(r"couldn't load driver '\S{0,120}?lib(?P<nic>ionic|bnxt_re|mlx5|irdma)-rdmav\d")
-"""libibverbs of a container without the library of a NIC's maker: it warns of each that its settings name, so that the
-line alone is no fault, and sockets where no device is found are (rdma-core libibverbs/init.c)."""
 _SLINGSHOT = regex(r"(?:\]|\b)(hsn\d)\b")
 """Interfaces of HPE Slingshot, which has no verbs: RDMA goes by libfabric alone, through the OFI plugin."""
 
@@ -63,8 +60,7 @@ class PluginNotLoaded(JobCheck[PluginFailure]):
 
     What it finds
         A network plugin that a setting asks for, or that is installed and cannot be loaded, while NCCL uses its
-        internal IB or sockets. Sockets over interfaces of Slingshot, which only the OFI plugin drives. Sockets where
-        no device was found and libibverbs lacks the library of a NIC's maker (ionic, bnxt_re, mlx5).
+        internal IB or sockets. Sockets over interfaces of Slingshot, which only the OFI plugin drives.
 
     Why it matters
         On fabrics that need their plugin (EFA, and some clouds' RDMA) NCCL then falls back to sockets: 1 to 3 GB/s
@@ -103,7 +99,7 @@ class PluginNotLoaded(JobCheck[PluginFailure]):
         sharp = _no_sharp(judged)
         if not named and not missing and sharp is None:
             return self.unknown(judged, f"no line speaks of plugins; {ask_for(judged, *NET)}")
-        failure = _failure(judged, missing) or _without_driver(judged) or _on_slingshot(judged) or sharp
+        failure = _failure(judged, missing) or _on_slingshot(judged) or sharp
         if failure is not None:
             return failure
         if not named:
@@ -144,14 +140,8 @@ class PluginNotLoaded(JobCheck[PluginFailure]):
             Severity.WARNING,
             f"{hosts_word(hosts) or 'the job'}: SHARP does not come up; NCCL goes on without its reductions",
             observed=quoted(observed.lines[0][1]),
-            expected="SHARP's aggregation manager reachable, with trees free for the job",
-            fix=(
-                "`sharp_hello -d HCA:PORT` on a node, and the state of sharp_am on the subnet manager's host",
-                "each job takes trees: too many jobs, or a job that died, leave none (sharp_am's log)",
-                "unset NCCL_COLLNET_ENABLE where the fabric has no SHARP",
-            ),
+            advice=self.advice("no sharp"),
             nodes=hosts,
-            cost=Cost(text="all-reduce goes by rings and trees, as on a fabric without SHARP"),
             evidence=[*(where for _, _, where in observed.lines), *(given.origin for _, given in asked[:1])],
             confidence=Confidence.MEDIUM,
         )
@@ -208,17 +198,6 @@ def _failure(job: Job, missing: Sequence[tuple[int, str, Origin | None]]) -> Plu
     return PluginFailure(f"the network plugin is there and {what}", broken, tuple(sorted(without)))
 
 
-def _without_driver(job: Job) -> PluginFailure | None:
-    """Sockets where no RDMA device was found, and libibverbs says that the library of a NIC's maker is not there."""
-    without = _on_sockets(job)
-    told = [(event, found) for event in job.events if (found := _DRIVER.search(event.text)) is not None]
-    if not told or not any(job.processes[number].said("no hca") for number in without):
-        return None
-    names = ", ".join(sorted({found["nic"] for _, found in told}))
-    lines = tuple((-1, event.text, event.origin) for event, _ in told)
-    return PluginFailure(f"libibverbs has no driver for NICs of {names} here", lines, without)
-
-
 def _on_slingshot(job: Job) -> PluginFailure | None:
     """Sockets over interfaces of Slingshot."""
     without = _on_sockets(job)
@@ -263,9 +242,6 @@ def _goes_without(process: Process) -> bool:
 
 def _steps(text: str) -> tuple[str, ...]:
     """What to look at, by the line that says what happened."""
-    if _DRIVER.search(text):
-        return ("`ibv_devinfo` in the job's container: it needs the maker's library of the host's release"
-                " (libionic1, libbnxt_re, rdma-core)",)  # fmt: skip
     if _SLINGSHOT.search(text):
         return ("put the OFI plugin (aws-ofi-nccl, built for this library) and the host's libfabric on LD_LIBRARY_PATH",
                 "`fi_info -p cxi` in the job's container: are the devices passed in?")  # fmt: skip

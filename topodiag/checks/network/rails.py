@@ -28,7 +28,7 @@ from topodiag.checks.shared.job.nic_uses import nic_uses, nics_by_host
 from topodiag.checks.shared.job.text import NET, ask_for
 from topodiag.lazy import dataclass
 from topodiag.model.connections import Connections, Ints, Mask, packed
-from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
+from topodiag.model.finding import Confidence, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Hca, Job
 from topodiag.words.fold import fold_runs, plural
 
@@ -50,8 +50,7 @@ class FarNic(OneStep[Job], JobCheck[Never]):
     What it finds
         A connection for collectives over a NIC across a host bridge or the sockets' link, without PXN, while the GPU
         has a NIC behind its own PCIe switch. Connections that leave by one NIC and arrive by another, on nodes that
-        list the same NICs: they cross rails. In captures, InfiniBand ports that are cabled crosswise: port 1 of one
-        node is in the subnet of port 2 of another one.
+        list the same NICs: they cross rails.
 
     Why it matters
         Across the host bridge NCCL uses no GPUDirect RDMA. Between sockets it reaches 22 GB/s or less on many
@@ -59,13 +58,12 @@ class FarNic(OneStep[Job], JobCheck[Never]):
         spine only, where other jobs' traffic is.
 
     Evidence it reads
-        `via NET/IB/3` of both ends, the paths of the system print (NCCL_DEBUG_SUBSYS=GRAPH), the listed devices. The
-        first GID of each InfiniBand port of several nodes.
+        `via NET/IB/3` of both ends, the paths of the system print (NCCL_DEBUG_SUBSYS=GRAPH), the listed devices.
 
     When it stays silent
         PXN hands the data to the GPU beside the NIC. The GPU has no near NIC (GDR002). Rails: the nodes list other
         devices, or NCCL_CROSS_NIC=1 allows it; no log shows whether the network has rails, so the finding is info
-        unless NCCL_CROSS_NIC=0 asks for rails. No paths printed: unknown. Nodes of other subnets altogether.
+        unless NCCL_CROSS_NIC=0 asks for rails. No paths printed: unknown.
 
     How to confirm
         nvidia-smi topo -m
@@ -131,15 +129,10 @@ class FarNic(OneStep[Job], JobCheck[Never]):
                 f"{count} of {total} channels of connections between nodes cross rails, as from {out} to {into}"
                 + (", although NCCL_CROSS_NIC=0" if asked else ""),
                 observed=f"sent via {conns.label(first.sender)}, received via {conns.label(first.receiver)}",
-                expected="one NIC position on both sides of a connection, where the network has rails",
-                fix=(
-                    "give a communicator the same GPU positions on each node (PLC004, `--comms --ranks`)",
-                    "nothing, where all NICs hang on one switch or the fabric has no rails",
-                ),
+                advice=self.advice("crossed rails"),
                 nodes=hosts,
                 ranks=sorted(ends.ranks),
                 nics=[out, into],
-                cost=Cost(text="on a rail-optimised network this traffic passes the spine"),
                 evidence=[conns.origin(entry) for each in ends.first for entry in (each.sender, each.receiver)],
                 coverage=Coverage(count, total, "channels seen from both ends"),
                 confidence=Confidence.HIGH if asked else Confidence.MEDIUM,
@@ -156,16 +149,11 @@ class FarNic(OneStep[Job], JobCheck[Never]):
             Severity.WARNING,
             f"{host}: {fold_runs(labels)} send by a far NIC ({first.gpu} over {nic} at {first.kind})",
             observed=f"{plural(len(entries), 'pair')} of GPU and NIC at {first.kind}, without PXN",
-            expected=f"{first.near} behind the same PCIe switch, or PXN",
-            fix=(
-                "unset NCCL_CROSS_NIC, NCCL_PXN_DISABLE and NCCL_IB_HCA lists that leave near NICs out",
-                "check that the topology file, if there is one, is of this machine",
-            ),
+            advice=self.advice("far nic", near=first.near),
             nodes=(host,),
             ranks=[rank for rank in ranks if rank >= 0],
             gpus=labels,
             nics=sorted({port for entry in entries for port in entry.ports}),
-            cost=Cost(text="no GPUDirect RDMA at this distance by default, and one crossing of the host bridge more"),
             evidence=[conns.origin(entry.entry) for entry in entries],
             coverage=coverage,
         )

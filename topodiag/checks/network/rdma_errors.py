@@ -25,8 +25,6 @@ PEER = regex(r"from peer (?!with )([^\s,]{1,80})")
 HCA = regex(r"\bhca ([\w.\-]{1,40})|NET/IB ?: ([\w.\-]{1,40}):\d{1,3} ")
 GID = regex(r"remoteGids? ?([0-9A-Fa-f:.]{2,60})")
 
-UNANSWERED = {12, 13}
-"""IBV_WC_RETRY_EXC_ERR and IBV_WC_RNR_RETRY_EXC_ERR: the peer did not answer, or was not ready."""
 QUEUE_PAIR = regex(
     r"ibv_modify_qp\b(?:\(\))?(?: to \w{2,5})? failed(?: with|:)? (?:error )?(?:\d{1,4} )?([A-Za-z][^,(\n]{0,60})"
 )
@@ -140,7 +138,6 @@ class RdmaErrors(JobCheck[RdmaFaults]):
         if len(by_status) > 1:
             by_status.pop(FLUSHED, None)
         refused = _grouped(pairs, _errno)
-        _join_paths(by_status, refused)
         return RdmaFaults(by_status, _grouped(ports, _what), refused, gids)
 
     def tell(self, judged: Job, observed: RdmaFaults) -> Iterator[Finding]:
@@ -158,15 +155,9 @@ class RdmaErrors(JobCheck[RdmaFaults]):
             Severity.WARNING,
             f"{host or 'a node'}: the GID table of {fold_runs(list(devices))} changed while ranks were connected",
             observed=quoted(next((where.text for where in devices.values() if where is not None), "")),
-            expected="addresses of RDMA devices that stay while a job runs",
-            fix=(
-                "`show_gids` and `ip -brief addr` on the node, and its log at that time: which address came or went,"
-                " and what changed it (DHCP, NetworkManager, a container's network)",
-                "if connections fail with status 12 later: this is why; start the job again",
-            ),
+            advice=self.advice("gids changed"),
             nodes=[host] if host else [],
             nics=list(devices),
-            cost=Cost(text="connections that use the old address fail; those with another one go on"),
             evidence=list(devices.values()),
             confidence=Confidence.MEDIUM,
         )
@@ -251,11 +242,7 @@ class RdmaErrors(JobCheck[RdmaFaults]):
             Severity.ERROR if fatal else Severity.INFO if passing else Severity.WARNING,
             f"{_who(events)}: {what}" + (f" on {fold_runs(hcas[:4])}" if hcas else ""),
             observed=events[0].text.strip(),
-            expected="no events of a device while the job runs",
-            fix=(
-                "`ibstat` and `dmesg | grep mlx5` on the node at that time: port down, thermal, firmware",
-                "the switch's log for the port at the other end",
-            ),
+            advice=self.advice("event of a device"),
             nics=hcas,
             cost=Cost(
                 text="none by itself; with errors of connections it shows when the fabric changed"
@@ -334,23 +321,6 @@ def _grouped(events: Sequence[Event], key: Callable[[Event], K]) -> dict[K, list
     for event in events:
         groups[key(event)].append(event)
     return groups
-
-
-def _path(event: Event) -> frozenset[str]:
-    """The two ends of a connection by their GIDs, whichever end reports; empty where the line names one alone."""
-    ends = frozenset((event.details.get("gid", ""), event.details.get("remote_gid", "")))
-    return ends if "" not in ends and len(ends) == 2 else frozenset()
-
-
-def _join_paths(completions: dict[int, list[Event]], refused: Mapping[str, list[Event]]) -> None:
-    """Lays work that ended without an answer to the refused queue pairs of the same path: one fault, seen twice."""
-    errnos = {_path(event): errno for errno, events in refused.items() for event in events if _path(event)}
-    for status in UNANSWERED & completions.keys():
-        for event in [each for each in completions[status] if _path(each) in errnos]:
-            completions[status].remove(event)
-            refused[errnos[_path(event)]].append(event)
-        if not completions[status]:
-            del completions[status]
 
 
 def _errno(event: Event) -> str:

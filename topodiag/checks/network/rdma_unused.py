@@ -9,7 +9,7 @@ from topodiag.checks.interface import NodeCheck
 from topodiag.checks.shared.devices import compute_nics
 from topodiag.lazy import dataclass, regex
 from topodiag.model.devices import Nic
-from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
+from topodiag.model.finding import Confidence, Finding, Outcome, Severity
 from topodiag.model.node import Node
 from topodiag.model.provenance import Counter, Fact, Origin
 from topodiag.words.fold import fold_runs
@@ -110,14 +110,8 @@ class RdmaUnused(NodeCheck[Unmoved]):
             f"{names}: no RDMA traffic {when}"
             + (f", {observed.instead}" if observed.instead else ": if a job communicated, it went another way"),
             observed=", ".join(f"{counter.name} +0" for counter in observed.counters[:4]),
-            expected="counters that grow while a job communicates",
-            fix=(
-                "Look at what the running process has: `tr '\\0' '\\n' < /proc/PID/environ | grep NCCL`",
-                "Remove NCCL_NET=Socket and NCCL_IB_DISABLE=1 where they are set, and start the process anew",
-                "Run with NCCL_DEBUG=INFO: the line `Using network` names what NCCL took",
-            ),
+            advice=self.advice("rdma unused"),
             nics=observed.nics,
-            cost=Cost(text="traffic that should be RDMA goes over TCP or not at all"),
             evidence=[*observed.shown, *(counter.later for counter in observed.counters[:2])],
             confidence=Confidence.MEDIUM if sure else Confidence.LOW,
         )

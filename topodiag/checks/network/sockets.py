@@ -8,6 +8,7 @@ from dataclasses import replace
 from math import fsum
 
 from topodiag.checks.interface import JobCheck
+from topodiag.checks.shared.devices import has_no_adapter
 from topodiag.checks.shared.job.evidence import (
     by_host,
     hcas_by_host,
@@ -21,7 +22,6 @@ from topodiag.checks.shared.job.evidence import (
 )
 from topodiag.checks.shared.job.first_error import first_error
 from topodiag.checks.shared.job.text import NET, ask_for
-from topodiag.checks.shared.node.adapters import has_no_adapter
 from topodiag.checks.words import hosts_word
 from topodiag.lazy import dataclass, regex
 from topodiag.model.devices import NicPort, NicRole
@@ -158,7 +158,6 @@ class SocketsInsteadOfRdma(JobCheck[SocketUse]):
                 *_ports_up(judged, sockets)[:2],
                 *_socket_places(judged),
             ],
-            coverage=observed.coverage,
             confidence=cause.confidence,
         )
 

@@ -21,10 +21,10 @@ from topodiag.checks.shared.job.evidence import (
     settings_of,
     transport_kind,
 )
-from topodiag.checks.shared.job.nic_uses import nics_by_host
-from topodiag.checks.shared.job.nics_of_others import (
+from topodiag.checks.shared.job.nic_uses import (
     FewerThanOthers,
     fewer_than_others,
+    nics_by_host,
     ranks_of,
 )
 from topodiag.checks.shared.job.text import NET, ask_for, unconnected
@@ -133,11 +133,7 @@ class FewerNicsUsed(OneStep[Job], JobCheck[Never]):
             Severity.WARNING,
             f"{hosts_word(hosts)}: traffic leaves by {have} of {want} NICs that the ranks could use",
             observed=f"no connection over {fold_runs(idle)}",
-            expected=f"{want} NICs in use, as listed",
-            fix=(
-                "look at the search: the subsystem GRAPH prints the NET of each channel",
-                "check that the idle NICs hang below the switches of the GPUs: `nvidia-smi topo -m`",
-            ),
+            advice=self.advice("nics left out", want=want),
             nodes=hosts,
             ranks=ranks_on(job, hosts),
             nics=idle,
@@ -192,11 +188,7 @@ class FewerNicsUsed(OneStep[Job], JobCheck[Never]):
                 f"{hosts_word(hosts)}: one NIC, {hca.name}, serves {gpus} NVSwitch GPUs"
                 + (f" (NCCL_IB_HCA={filtered[0][1].value})" if filtered else ""),
                 observed=f"NCCL lists {hca.name} only",
-                expected="a NIC for each GPU or for two, as nodes with NVSwitches are built",
-                fix=(
-                    "`ibstat` and `lspci | grep -i mellanox` on the node, and again in the container: are there more?",
-                    "name all of them in NCCL_IB_HCA, or unset it",
-                ),
+                advice=self.advice("one nic for many"),
                 nodes=hosts,
                 ranks=ranks_on(job, hosts),
                 nics=[hca.name],

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Never
 
 from topodiag.checks.interface import NodeCheck, OneStep
-from topodiag.checks.nic.interfaces import odd_mtus
 from topodiag.checks.nic.ports import Port, is_near, netdev_of, ports_of, product
 from topodiag.checks.nic.state import NO_COMPUTE
 from topodiag.checks.peers import of_everyone
@@ -72,8 +71,7 @@ class NicsDiffer(OneStep[Node], NodeCheck[Never]):
         Mixed firmware alone costs no bandwidth, but nodes then behave differently without a visible reason.
 
     Evidence it reads
-        `active_mtu` of `ibv_devinfo`, the interface's MTU, `link_layer` and `fw_ver` of sysfs, `ibstat`, `ethtool -i`;
-        where nothing tells of RDMA ports, the MTUs of three or more interfaces named alike in `ip link`.
+        `active_mtu` of `ibv_devinfo`, the interface's MTU, `link_layer` and `fw_ver` of sysfs, `ibstat`, `ethtool -i`.
 
     When it stays silent
         Different products, and different boards of one product (board id), rightly have different firmware. MTUs are
@@ -98,11 +96,6 @@ class NicsDiffer(OneStep[Node], NodeCheck[Never]):
     title = "MTU, link layer or firmware differs from peer NICs or nodes"
 
     def judge(self, node: Node, peers: Sequence[Node] = ()) -> Outcome:
-        outcome = self._judge_nics(node, peers)
-        found = list(odd_mtus(self, node))
-        return self.found(node, [*found, *outcome.findings], outcome.coverage) if found else outcome
-
-    def _judge_nics(self, node: Node, peers: Sequence[Node]) -> Outcome:
         nics = compute_nics(node)
         if not nics:
             return self.not_applicable(node, NO_COMPUTE)

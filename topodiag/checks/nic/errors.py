@@ -60,13 +60,13 @@ class NicPortErrors(OneStep[Node], NodeCheck[Never]):
     What it finds
         Ports of compute NICs that went down or recovered between two samples, or whose integrity, congestion or loss
         counters grew: link_downed, link_error_recovery, port_rcv_errors and the like on InfiniBand; out_of_sequence,
-        packet_seq_err, local_ack_timeout_err, discards and CRC errors on Ethernet; retransmission timeouts on EFA.
-        With one sample only: more flaps a day since boot than is normal, more than ten on one port while its peers
-        stayed up, a thousand errors and more on one port while its peers had hardly any (three of them, or one that
-        carried as much), counters that reached their end, links that come up again and again in the kernel log (a link
-        that was lost once where the log stands alone: low confidence), lanes of a transceiver without light,
-        and ports in the report of `ibqueryerrors` or `perfquery` whose totals are above the thresholds of rdma-core.
-        An adapter that runs the loader of its flash and no firmware (`Flash Recovery` in lspci, livefish).
+        packet_seq_err, local_ack_timeout_err, discards and CRC errors on Ethernet; retransmission timeouts on EFA. With
+        one sample only: more flaps a day since boot than is normal, more than ten on one port while its peers stayed
+        up, a thousand errors and more on one port while its peers had hardly any (three of them), counters that reached
+        their end, links that come up again and again in the kernel log (a link that was lost once where the log stands
+        alone: low confidence), lanes of a transceiver without light, and ports in the report of `ibqueryerrors` or
+        `perfquery` whose totals are above the thresholds of rdma-core. An adapter that runs the loader of its flash and
+        no firmware (`Flash Recovery` in lspci, livefish).
 
     Why it matters
         While a link is down or retrains, every ring that passes it stands still, for seconds when NCCL must retry. A

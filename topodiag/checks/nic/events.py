@@ -100,13 +100,8 @@ def of_bus(check: NodeCheck[Any], node: Node) -> Iterator[Finding]:
             Severity.ERROR,
             f"{name} has left the PCIe bus: {words}",
             observed=words,
-            expected="an adapter that answers",
-            fix=(
-                "Drain the node and power-cycle it; look for PCIe errors of the port above in the kernel log",
-                "If the adapter is lost again, swap it with a neighbour: the fault moves with the card, or stays",
-            ),
+            advice=check.advice("off the bus"),
             nics=[name],
-            cost=Cost(text="the adapter carries nothing; a GPU under the same switch may be lost with it"),
             evidence=[origin],
         )
 
@@ -129,14 +124,8 @@ def of_start(check: NodeCheck[Any], node: Node) -> Iterator[Finding]:
             Severity.ERROR,
             f"the driver of the adapter {bus_id} could not start it{times(events[-1:])}",
             observed=events[0].text[:200],
-            expected="an adapter with a driver, and with its RDMA device",
-            fix=(
-                "Read the lines before it in the kernel log: firmware that does not come up needs a power cycle, then"
-                " an update or a new image (`mlxfwmanager`, `flint -d BUS_ID q`)",
-                "Compare driver, firmware and BIOS with a node whose adapters start",
-            ),
+            advice=check.advice("not started"),
             nics=[bus_id],
-            cost=Cost(text="the adapter carries nothing: a job runs with the others, or falls back to sockets"),
             evidence=[event.origin for event in events],
         )
 

@@ -18,9 +18,9 @@ from topodiag.checks.shared.job.evidence import (
     unopened,
     with_cut_lists,
 )
-from topodiag.checks.shared.job.nics_of_others import (
+from topodiag.checks.shared.job.nic_uses import (
     FewerThanOthers,
-    ports_of,
+    port_names,
     short_of_captures,
 )
 from topodiag.checks.shared.job.text import NET, ask_for
@@ -82,7 +82,7 @@ class FewerNicsThanSiblings(OneStep[Job], JobCheck[Never]):
     def _short(self, job: Job, found: FewerThanOthers) -> Finding:
         """Against the captures of machines: both sources are named, and which of them is of another time is open."""
         hosts, up = list(found.hosts), len(found.more)
-        names = ports_of(found.kept)
+        names = port_names(found.kept)
         lacking = [hca for hca in found.more if hca.name not in names]
         lost = math.fsum(hca.speed_mbps or 0 for hca in lacking) / 8000
         text = f"{in_gbs(lost)} of each node"
@@ -91,11 +91,7 @@ class FewerNicsThanSiblings(OneStep[Job], JobCheck[Never]):
             f"{hosts_word(hosts)}: NCCL lists {plural(up - len(lacking), 'RDMA device')},"
             f" and the capture of the machine shows {up} up",
             observed=f"not in NCCL's list: {fold_runs([hca.name for hca in lacking])}",
-            expected=f"{up} RDMA devices, as the capture shows",
-            fix=(
-                "`ls /sys/class/infiniband /dev/infiniband` on the node, and again in the container of the job",
-                "`ibstat` on the node now: a port may have been down while the job started",
-            ),
+            advice=self.advice("short of capture", up=up),
             nodes=hosts,
             ranks=ranks_on(job, hosts),
             nics=[hca.name for hca in lacking],
@@ -121,10 +117,7 @@ class FewerNicsThanSiblings(OneStep[Job], JobCheck[Never]):
                 f"{hosts_word(hosts)}: the network plugin finds {plural(count, 'NIC')}, where {other} has {usual}",
                 observed=f"found {count} nics",
                 expected=f"{usual}, as on {plural(sum(n == usual for n, _ in counts.values()), 'other node')}",
-                fix=(
-                    "`fi_info -p efa` and `ls /dev/infiniband` on the node, and again in the container",
-                    "compare the instance's interfaces and the container's device requests with another node's",
-                ),
+                advice=self.advice("fewer by the plugin"),
                 nodes=hosts,
                 ranks=ranks_on(job, hosts),
                 cost=Cost(share=1 - count / usual, text="of the node's network bandwidth; the other nodes wait for it"),
@@ -148,10 +141,7 @@ class FewerNicsThanSiblings(OneStep[Job], JobCheck[Never]):
             + (" (NCCL_IB_HCA differs between nodes)" if differs else ""),
             observed=f"{count} listed; not there: {fold_runs([hca.name for hca in lacking]) if lacking else 'unnamed'}",
             expected=f"{usual}, as on {plural(sum(len(h) == usual for h in listed.values()), 'other node')}",
-            fix=(
-                "`ibstat` on the node: a port that is down, or a device that is gone (`lspci`, `dmesg | grep mlx5`)",
-                "in containers: compare /dev/infiniband of the nodes",
-            ),
+            advice=self.advice("job count"),
             nodes=hosts,
             ranks=ranks_on(job, hosts),
             nics=[hca.name for hca in lacking],

@@ -59,11 +59,7 @@ class PortFellInLog(JobCheck[tuple[Fallen, ...]]):
                 f" {in_gbps(port.after / 1000)} while the job ran",
                 observed=quoted(next((where.text for where in port.origins if where is not None), "")),
                 expected=f"{in_gbps(port.before / 1000)}, as when the job started",
-                fix=(
-                    f"`ibstat {port.nic}` and `mlxlink -d {port.nic} -m -c -e` on the node: rate, width, and errors of"
-                    " cable and transceiver",
-                    "the switch's log for the other end at that time; reseat or replace the cable, then reset the port",
-                ),
+                advice=self.advice("rate fell", nic=port.nic),
                 nodes=[port.host] if port.host else [],
                 nics=[port.nic],
                 cost=Cost(share=lost, text=f"traffic over this NIC has {percent(lost)} less bandwidth"),

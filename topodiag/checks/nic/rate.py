@@ -8,15 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Never
 
 from topodiag.checks.interface import NodeCheck, OneStep
-from topodiag.checks.nic.ports import (
-    ONE_OF_MORE,
-    Family,
-    Port,
-    able_gbps,
-    lists_no_nics,
-    ports_of,
-    product,
-)
+from topodiag.checks.nic.ports import ONE_OF_MORE, Family, Port, able_gbps, lists_no_nics, ports_of, product
 from topodiag.checks.nic.state import NO_COMPUTE
 from topodiag.checks.peers import of_everyone
 from topodiag.checks.shared.comparisons import majority
@@ -119,11 +111,7 @@ class NicPortSlow(OneStep[Node], NodeCheck[Never]):
             f"{where} {'runs' if len(bad) == 1 else 'run'} at {in_gbps(now)}{width} instead of {in_gbps(rate)}",
             observed=f"{in_gbps(now)}{width} ({in_gbs(now / GBPS_PER_GBS)})",
             expected=f"{in_gbps(rate)} ({in_gbs(rate / GBPS_PER_GBS)}), {why}" + _ability(node, bad[0], rate),
-            fix=(
-                "Reseat or swap the cable or transceiver: a bad lane or an older cable makes the port train slower",
-                "Look whether the switch port is split or limited to this speed",
-                "Look at the speeds that are enabled on the port: `sudo mlxlink -d DEVICE`",
-            ),
+            advice=self.advice("slow port"),
             nics=names,
             cost=Cost(
                 round(lost, 3),
@@ -162,7 +150,7 @@ def _wanted(
         return best, f"as {plural(faster, 'peer')} of the same product", rates.count(now) == 1
     if usual is not None and faster:
         return None
-    return _wanted_elsewhere(port, family, everywhere) or _wanted_lanes(port, family)
+    return _wanted_elsewhere(port, family, everywhere)
 
 
 def _wanted_elsewhere(
@@ -174,14 +162,6 @@ def _wanted_elsewhere(
     if common is None or (port.rate or 0.0) >= common:
         return None
     return common, f"as {plural(rates[common], 'port')} of the same product on other nodes", False
-
-
-def _wanted_lanes(port: Port, family: Sequence[Port]) -> tuple[float, str, bool] | None:
-    """The rate with all lanes, of an InfiniBand port that runs on one while no peer shows more."""
-    several = any((other.port.lanes.value or 0) > 1 for other in family)
-    if port.layer != "InfiniBand" or port.port.lanes.value != 1 or several:
-        return None
-    return (port.rate or 0.0) * FULL_LANES, f"{FULL_LANES} lanes instead of one at the same speed per lane", False
 
 
 def _ability(node: Node, port: Port, rate: float) -> str:
@@ -248,12 +228,7 @@ def odd_links(check: NodeCheck[Any], node: Node, links: Sequence[FabricPort]) ->
                 f"{ends}: {'runs' if len(bad) == 1 else 'run'} at {runs}, {len(ports) - len(bad)} others to {adapter}"
                 f" at {usual}",
                 observed=f"{runs} on {plural(len(bad), 'link')}",
-                expected=f"{usual}, as the others of that switch",
-                fix=(
-                    "`iblinkinfo` says what both ends of that link could do; then reseat or swap its cable",
-                    "an adapter of an older generation runs so by itself: `ibstat` on that host",
-                ),
-                cost=Cost(text="what goes over this link is held to its pace, and every ring over it"),
+                advice=check.advice("slower than other links", usual=usual),
                 evidence=[port.runs for port in bad[:LINKS_NAMED]],
                 confidence=Confidence.MEDIUM,
             )
@@ -269,11 +244,6 @@ def _finding(check: NodeCheck[Any], node: Node, runs: str, able: str, bad: Seque
         Severity.ERROR,
         f"{'; '.join(ends)}{more}: {'runs' if len(bad) == 1 else 'run'} at {runs}, both ends can do {able}",
         observed=f"{runs} on {plural(len(bad), 'link')}",
-        expected=f"{able}: both ends have it enabled",
-        fix=(
-            "Reseat or swap the cable or transceiver: a bad lane or an older cable makes the port train slower",
-            "Reset the port while nothing uses it (`ibportstate LID PORT reset`), and look again",
-        ),
-        cost=Cost(text="what goes over this link is held to its pace, and every ring over it"),
+        advice=check.advice("fabric link", able=able),
         evidence=[port.able for port in bad[:LINKS_NAMED]],
     )

@@ -9,7 +9,6 @@ from typing import Any, Never
 
 from topodiag.checks.interface import NodeCheck, OneStep
 from topodiag.checks.nic.events import of_bus, of_log, of_start
-from topodiag.checks.nic.interfaces import down_interfaces
 from topodiag.checks.nic.ports import (
     ONE_OF_MORE,
     Port,
@@ -56,8 +55,7 @@ class NicPortDown(OneStep[Node], NodeCheck[Never]):
 
     Evidence it reads
         `state`, `phys_state` and `sm_lid` of each port in /sys/class/infiniband, `ibstat`, `ibv_devinfo`, `rdma link`;
-        the carrier of the interface; where nothing tells of RDMA ports, `ip link` and /proc/net/bonding: a member of
-        a bond that is down, one of three or more interfaces named alike; link messages of the kernel log, adapters
+        the carrier of the interface; link messages of the kernel log, adapters
         that their driver could not start, and those that no longer answer on the bus; the NIC's role (from distance to
         GPUs, link layer, product and default route).
 
@@ -90,7 +88,7 @@ class NicPortDown(OneStep[Node], NodeCheck[Never]):
 
     def judge(self, node: Node, peers: Sequence[Node] = ()) -> Outcome:
         outcome = self._judge_ports(node)
-        found = [*of_bus(self, node), *of_start(self, node), *of_log(self, node), *down_interfaces(self, node)]
+        found = [*of_bus(self, node), *of_start(self, node), *of_log(self, node)]
         return self.found(node, [*found, *outcome.findings], outcome.coverage) if found else outcome
 
     def _judge_ports(self, node: Node) -> Outcome:

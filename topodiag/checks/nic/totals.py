@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from topodiag.checks.nic.ports import Port
 from topodiag.checks.shared.node.nic_counters import LIMITS, Limit, limit_name
@@ -29,11 +29,6 @@ ODD_TOTAL = 1000
 """Errors since boot from which a total is worth a word: of one port that stands out, or of all as an open question."""
 ODD_SHARE = 0.01
 """How much of an odd port's total a peer may have, and still not share what made it."""
-SAME_TRAFFIC = 0.5
-"""A peer that carried so much of the odd port's traffic was as likely to meet what made the errors."""
-TRAFFIC = ("port_rcv_data", "port_xmit_data", "rx_write_requests", "rx_vport_rdma_unicast_bytes", "rx_packets_phy")
-"""Counters that say what a port carried."""
-
 CORRECTED = frozenset({"symbol_error"})
 """Counters that alone prove nothing: links from HDR on count what forward error correction mends."""
 
@@ -78,7 +73,7 @@ def flaps_a_day(node: Node, nic: Nic, counter: Counter, total: int, limit: Limit
 
 def odd_ports(node: Node, nic: Nic, judged: Mapping[str, Sequence[Judged]]) -> Iterator[Count]:
     """A single reading that its peers do not share: what all ports went through is not in it."""
-    yield from _odd_totals(node, nic, judged)
+    yield from _odd_totals(nic, judged)
     uptime = node.os.uptime_s.value
     if uptime is None and (node.gpus or node.pci):
         return
@@ -100,8 +95,8 @@ def odd_ports(node: Node, nic: Nic, judged: Mapping[str, Sequence[Judged]]) -> I
             yield Count(nic, counter, counter.first.value, False, Severity.WARNING, sure, meaning)
 
 
-def _odd_totals(node: Node, nic: Nic, judged: Mapping[str, Sequence[Judged]]) -> Iterator[Count]:
-    """Errors on one port while its peers, three of them or one with as much traffic, had hardly any."""
+def _odd_totals(nic: Nic, judged: Mapping[str, Sequence[Judged]]) -> Iterator[Count]:
+    """Errors on one port while its three and more peers had hardly any."""
     for _, counter, limit in judged[nic.name]:
         total = _once(counter)
         if limit.per_flap or counter.name in CORRECTED or total is None or total < ODD_TOTAL:
@@ -114,26 +109,9 @@ def _odd_totals(node: Node, nic: Nic, judged: Mapping[str, Sequence[Judged]]) ->
         }
         if not others or max(others.values()) > ODD_SHARE * total:
             continue
-        if len(others) >= QUIET_SIBLINGS or _as_busy(node, nic, others):
+        if len(others) >= QUIET_SIBLINGS:
             meaning = f"{limit.meaning}, and on no other port,"
             yield Count(nic, counter, total, False, Severity.WARNING, Confidence.MEDIUM, meaning)
-
-
-def _as_busy(node: Node, nic: Nic, others: Iterable[str]) -> bool:
-    """Whether every peer is known to have carried about as much as this NIC."""
-    carried = {each.name: _traffic(each) for each in node.nics}
-    own = carried.get(nic.name, {})  # a plain interface is none of the node's adapters
-    shared = [name for name in own if own[name] and all(name in carried.get(other, {}) for other in others)]
-    return bool(shared) and all(carried[other][shared[0]] >= SAME_TRAFFIC * own[shared[0]] for other in others)
-
-
-def _traffic(nic: Nic) -> dict[str, int]:
-    found: dict[str, int] = {}
-    for counters in (nic.counters, *(port.counters for port in nic.ports)):
-        for name in TRAFFIC:
-            if name in counters and (value := counters[name].latest.value) is not None:
-                found[name] = found.get(name, 0) + value
-    return found
 
 
 def _once(counter: Counter) -> int | None:

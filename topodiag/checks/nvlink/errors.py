@@ -198,16 +198,15 @@ class NvlinkErrors(NodeCheck[LinkErrors]):
                 gpus=[label],
                 cost=Cost(text="data on a link was lost: the driver resets the GPU, and its job ends"),
                 evidence=[counter.latest.origin],
-                coverage=observed.coverage,
             )
         if observed.growing:
-            yield self._grown(judged, observed.growing, observed.coverage)
+            yield self._grown(judged, observed.growing)
         for name, readings in observed.large.items():
-            yield self._large(judged, name, readings, observed.coverage)
+            yield self._large(judged, name, readings)
         if observed.bit_errors:
-            yield self._over_bit_error_limit(judged, observed.bit_errors, observed.coverage)
+            yield self._over_bit_error_limit(judged, observed.bit_errors)
 
-    def _grown(self, node: Node, growing: Mapping[str, Sequence[Reading]], coverage: Coverage) -> Finding:
+    def _grown(self, node: Node, growing: Mapping[str, Sequence[Reading]]) -> Finding:
         """One finding for all that grows: replays, recoveries and CRC errors of a link have one cause."""
         readings = sorted((each for group in growing.values() for each in group), key=lambda each: -each.amount)
         places = list(dict.fromkeys(reading.place for reading in readings))
@@ -234,10 +233,9 @@ class NvlinkErrors(NodeCheck[LinkErrors]):
                 + "; every ring over such a link waits for it"
             ),
             evidence=[origin for each in readings for origin in (each.counter.later.origin, each.counter.first.origin)],
-            coverage=coverage,
         )
 
-    def _large(self, node: Node, name: str, readings: Sequence[Reading], coverage: Coverage) -> Finding:
+    def _large(self, node: Node, name: str, readings: Sequence[Reading]) -> Finding:
         limit = LIMITS[name]
         worst = max(readings, key=lambda reading: reading.amount)
         serious = name == "link_recovery_failed"
@@ -254,11 +252,10 @@ class NvlinkErrors(NodeCheck[LinkErrors]):
             evidence=[
                 reading.counter.latest.origin for reading in sorted(readings, key=lambda reading: -reading.amount)
             ],
-            coverage=coverage,
             confidence=Confidence.MEDIUM if serious else Confidence.LOW,
         )
 
-    def _over_bit_error_limit(self, node: Node, over: Sequence[BitErrors], coverage: Coverage) -> Finding:
+    def _over_bit_error_limit(self, node: Node, over: Sequence[BitErrors]) -> Finding:
         gpus = list(dict.fromkeys(each.gpu.label for each in over))
         return self.finding(
             node,
@@ -271,7 +268,6 @@ class NvlinkErrors(NodeCheck[LinkErrors]):
             links=[each.place for each in over],
             cost=Cost(text="errors pass the link's own correction; packets are sent again"),
             evidence=[each.counter.latest.origin for each in over],
-            coverage=coverage,
         )
 
 

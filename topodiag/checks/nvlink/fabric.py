@@ -123,17 +123,16 @@ class FabricNotReady(NodeCheck[FabricFaults]):
         return FabricFaults(manager, tuple(waiting), imex, apart, error, coverage)
 
     def tell(self, judged: Node, observed: FabricFaults) -> Iterator[Finding]:
-        coverage = observed.coverage
         if observed.manager is not None:
-            yield self._manager(judged, observed.manager, observed.waiting, coverage)
+            yield self._manager(judged, observed.manager, observed.waiting)
         if observed.mismatch is not None:
-            yield self._versions_differ(judged, observed.mismatch, coverage)
+            yield self._versions_differ(judged, observed.mismatch)
         if observed.imex_failed:
-            yield self._imex(judged, coverage)
+            yield self._imex(judged)
         for fault, members in observed.faults:
-            yield self._report(judged, fault, members, coverage)
+            yield self._report(judged, fault, members)
         if observed.driver_error:
-            yield self._driver_waits(judged, observed.driver_error, coverage)
+            yield self._driver_waits(judged, observed.driver_error)
 
     def _without_fault(self, node: Node, gpus: Sequence[Gpu], told: Sequence[Gpu], coverage: Coverage) -> Outcome:
         service = node.os.services.get(FABRIC_MANAGER, Fact())
@@ -145,7 +144,7 @@ class FabricNotReady(NodeCheck[FabricFaults]):
         why = "the driver says nothing of the fabric or the links of any GPU" if not told else f"{coverage}"
         return Outcome(self.id, Status.UNKNOWN, node.host, why=why, coverage=coverage)
 
-    def _report(self, node: Node, fault: Fault, members: Sequence[Gpu], coverage: Coverage) -> Finding:
+    def _report(self, node: Node, fault: Fault, members: Sequence[Gpu]) -> Finding:
         labels = [gpu.label for gpu in members]
         everyone = len(members) == len(node.gpus) > 1
         return self.finding(
@@ -158,11 +157,10 @@ class FabricNotReady(NodeCheck[FabricFaults]):
             gpus=labels,
             cost=_cost(members[0], fault),
             evidence=[origin for gpu in members for origin in _origins(gpu)],
-            coverage=coverage,
             confidence=fault.confidence,
         )
 
-    def _driver_waits(self, node: Node, error: str, coverage: Coverage) -> Finding:
+    def _driver_waits(self, node: Node, error: str) -> Finding:
         young = just_booted(node)
         return self.finding(
             node,
@@ -173,10 +171,9 @@ class FabricNotReady(NodeCheck[FabricFaults]):
             fix=_fix_service(node.os.driver_version.value, "unknown"),
             cost=Cost(text="no CUDA program starts on this node"),
             evidence=(node.os.nvml_error.origin,),
-            coverage=coverage,
         )
 
-    def _versions_differ(self, node: Node, event: KernelEvent, coverage: Coverage) -> Finding:
+    def _versions_differ(self, node: Node, event: KernelEvent) -> Finding:
         versions = _DIFFERS.search(event.text)
         kernel, user = (versions[1], versions[2]) if versions else ("", "")
         return self.finding(
@@ -188,10 +185,9 @@ class FabricNotReady(NodeCheck[FabricFaults]):
             fix=_fix_service(kernel, "unknown"),
             cost=_cost_without_manager(node, (), Severity.ERROR),
             evidence=(event.origin,),
-            coverage=coverage,
         )
 
-    def _manager(self, node: Node, manager: ManagerState, waiting: Sequence[Gpu], coverage: Coverage) -> Finding:
+    def _manager(self, node: Node, manager: ManagerState, waiting: Sequence[Gpu]) -> Finding:
         service = node.os.services.get(FABRIC_MANAGER, Fact())
         wait = f"; {fold_runs([gpu.label for gpu in waiting])} wait" if waiting else ""
         return self.finding(
@@ -204,11 +200,10 @@ class FabricNotReady(NodeCheck[FabricFaults]):
             gpus=[gpu.label for gpu in waiting],
             cost=_cost_without_manager(node, waiting, manager.severity),
             evidence=[service.origin, *(gpu.fabric.state.origin for gpu in waiting)],
-            coverage=coverage,
             confidence=manager.confidence,
         )
 
-    def _imex(self, node: Node, coverage: Coverage) -> Finding:
+    def _imex(self, node: Node) -> Finding:
         return self.finding(
             node,
             Severity.WARNING,
@@ -218,7 +213,6 @@ class FabricNotReady(NodeCheck[FabricFaults]):
             fix=("read /var/log/nvidia-imex.log", "`systemctl restart nvidia-imex`, then `nvidia-imex-ctl -N`"),
             cost=Cost(text="NCCL goes over the network between the nodes of this NVLink domain"),
             evidence=(node.os.services.get(IMEX, Fact()).origin,),
-            coverage=coverage,
             confidence=Confidence.MEDIUM,
         )
 

@@ -97,14 +97,9 @@ class FabricInLog(OneStep[Job], JobCheck[Never]):
             severity,
             f"{hosts_word(hosts)}: {words} on {plural(count, 'GPU')}",
             observed=quoted(next(where.text for told in by_host.values() for _, where in told if where is not None)),
-            expected="state 3 (completed), and a health mask without faults",
-            fix=(
-                "`nvidia-smi -q | grep -A12 Fabric` and Fabric Manager's log on the node, NMX's on a rack",
-                "reset the GPUs of the node, or drain it",
-            ),
+            advice=self.advice("unhealthy fabric"),
             nodes=hosts,
             ranks=ranks_on(job, hosts),
-            cost=Cost(text="NVLink between nodes, and NVLink SHARP, need a healthy fabric"),
             evidence=[where for told in by_host.values() for _, where in told],
             confidence=Confidence.HIGH,
         )
@@ -121,14 +116,7 @@ class FabricInLog(OneStep[Job], JobCheck[Never]):
                 Severity.ERROR,
                 f"{hosts_word(hosts) or 'a node'}: CUDA does not start: the NVSwitch fabric of the node is not up",
                 observed=quoted(events[0].text),
-                expected="Fabric Manager running, of the driver's own version, and the fabric `Completed`",
-                fix=(
-                    "`systemctl status nvidia-fabricmanager` and its version against the driver's: start it, or install"
-                    " the version of the driver",
-                    "`nvidia-smi -q | grep -A4 Fabric`: State Completed, Status Success",
-                    "in a virtual machine the host's Fabric Manager has to give it the partition",
-                ),
-                cost=Cost(share=1.0, text="no CUDA program runs on the node"),
+                advice=self.advice("fabric not up"),
             )
         ]
 
@@ -175,13 +163,7 @@ class FabricInLog(OneStep[Job], JobCheck[Never]):
                 Severity.ERROR,
                 f"{hosts_word(hosts)}: NVLink between nodes is there and does not work: IMEX",
                 observed=quoted(events[0].text),
-                expected="an IMEX domain of all nodes of the job, and its channels in the container",
-                fix=(
-                    "`nvidia-imex-ctl -N` on the nodes: all READY? `systemctl status nvidia-imex`",
-                    "in containers: /dev/nvidia-caps-imex-channels/channel0, in Kubernetes a ComputeDomain",
-                    "NCCL_MNNVL_ENABLE=0 goes on without it, over the NICs",
-                ),
-                cost=Cost(text="the communicator fails; without it, traffic between trays goes over the NICs"),
+                advice=self.advice("no imex"),
             )
         ]
 
@@ -277,14 +259,9 @@ def _outside(
         Severity.WARNING,
         f"{hosts_word(lone)} {'is' if len(lone) == 1 else 'are'} in no NVLink domain, unlike {hosts_word(others)}",
         observed=f"no fabric UUID on {hosts_word(lone)}",
-        expected="one cluster UUID and one clique on all trays that are to share NVLink",
-        fix=(
-            "`nvidia-smi -q | grep -A6 Fabric` on the tray: a ClusterUUID of zeros is not registered",
-            "Fabric Manager's log there, and the rack's NMX controller; reset the tray's GPUs, or drain it",
-        ),
+        advice=check.advice("tray outside"),
         nodes=lone,
         ranks=ranks_on(job, lone),
-        cost=Cost(text="without it NCCL joins no trays over NVLink: all traffic between them goes over the NICs"),
         evidence=[each.origin for host in others for each in by_host[host].values()],
         confidence=Confidence.MEDIUM,
     )
@@ -299,14 +276,9 @@ def _inside(check: JobCheck[Any], job: Job, torn: Mapping[str, Mapping[Domain, M
         observed="; ".join(
             f"GPU {each.bus}: cluster {domain[0]}, clique {domain[1]}" for domain, each in first.items()
         ),
-        expected="one cluster UUID and one clique on all GPUs of a tray",
-        fix=(
-            "`nvidia-smi -q | grep -A6 Fabric` on the tray; then the rack's NMX controller: which partition has it?",
-            "reset the tray's GPUs, or drain it",
-        ),
+        advice=check.advice("tray in two domains"),
         nodes=hosts,
         ranks=ranks_on(job, hosts),
-        cost=Cost(text="NCCL makes no NVLink domain of GPUs of different cliques: their traffic goes over the NICs"),
         evidence=[each.origin for domains in torn.values() for each in domains.values()],
     )
 

@@ -58,12 +58,7 @@ class NvlinksLeftOutInLog(JobCheck[LeftOut]):
             f"{hosts_word(hosts) or 'a node'}: NCCL leaves out {plural(count, 'NVLink')} of {fold_runs(gpus)}: NVML"
             " does not say what is at the other end",
             observed=quoted(next((where.text for where in observed.origins if where is not None), "")),
-            expected="every NVLink that is up in NCCL's topology",
-            fix=(
-                "`nvidia-smi nvlink -s` on the node, and the driver's version: NCCL 2.31 and later ask NVML for the"
-                " type of the remote device, which an old driver, or an old libnvidia-ml in a container, does not know",
-                "update the driver, or run NCCL 2.30 or earlier until then",
-            ),
+            advice=self.advice("links left out"),
             nodes=hosts,
             gpus=gpus,
             cost=Cost(

@@ -118,9 +118,9 @@ class FewerNvlinks(NodeCheck[ShortGpus]):
 
     def tell(self, judged: Node, observed: ShortGpus) -> Iterator[Finding]:
         for group in observed.groups:
-            yield self._report(judged, group, observed.coverage)
+            yield self._report(judged, group)
 
-    def _report(self, node: Node, group: ShortGroup, coverage: Coverage) -> Finding:
+    def _report(self, node: Node, group: ShortGroup) -> Finding:
         active, want, counts = group.active, group.wanted.links, group.counts
         labels = [count.gpu.label for count in counts]
         have = "no active NVLink" if active == 0 else f"{active} of {want} NVLinks active"
@@ -140,7 +140,6 @@ class FewerNvlinks(NodeCheck[ShortGpus]):
             links=down,
             cost=_cost(counts[0], active, want),
             evidence=[fact for facts in ranked for fact in facts if fact is not None],
-            coverage=coverage,
             confidence=group.confidence,
         )
 

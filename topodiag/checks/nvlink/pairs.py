@@ -148,7 +148,6 @@ class PairWithoutNvlink(NodeCheck[LostPairs]):
             links=[f"{pair.a.label} to {pair.b.label}" for pair in lost[:64]],
             cost=_cost(spec, amd_gpu_by_name(lost[0].a.name.get(""))),
             evidence=[fact.origin for pair in lost for fact in pair.words],
-            coverage=observed.coverage,
             confidence=sure,
         )
 

@@ -136,33 +136,26 @@ class SlowNvlinks(NodeCheck[SlowLinks]):
 
     def tell(self, judged: Node, observed: SlowLinks) -> Iterator[Finding]:
         for group in observed.groups:
-            yield self._report(judged, group, observed.coverage)
+            yield self._report(judged, group)
         for pair in observed.pairs:
-            yield self._slow_pair(judged, pair, observed.coverage)
+            yield self._slow_pair(judged, pair)
 
-    def _slow_pair(self, node: Node, pair: SlowPair, coverage: Coverage) -> Finding:
+    def _slow_pair(self, node: Node, pair: SlowPair) -> Finding:
         share = 1 - pair.gbs / pair.usual_gbs
         return self.finding(
             node,
             Severity.WARNING,
             f"{pair.start} to {pair.end} copies at {in_gbs(pair.gbs)}, the other pairs at {in_gbs(pair.usual_gbs)}",
             observed=f"{in_gbs(pair.gbs)} from {pair.start} to {pair.end}",
-            expected=f"{in_gbs(pair.usual_gbs)}, as {pair.others} other pairs reach: pairs of one board differ little",
-            fix=(
-                "run the test again on the idle node: another program on one of the two GPUs slows it, too",
-                "`nvidia-smi nvlink -s` and `nvidia-smi nvlink -e`: is the link of this pair up, does it count errors?",
-                "drain the node and reset its GPUs together: `nvidia-smi --gpu-reset`; if it stays, have the board"
-                " exchanged",
-            ),
+            advice=self.advice("slow pair", usual_gbs=in_gbs(pair.usual_gbs), others=pair.others),
             gpus=(pair.start, pair.end),
             links=(f"{pair.start} to {pair.end}",),
             cost=Cost(pair.usual_gbs - pair.gbs, share, "rings and all-to-all over this pair go at its pace"),
             evidence=[pair.fact],
-            coverage=coverage,
             confidence=Confidence.MEDIUM,
         )
 
-    def _report(self, node: Node, group: SlowGroup, coverage: Coverage) -> Finding:
+    def _report(self, node: Node, group: SlowGroup) -> Finding:
         rate, want, source, members = group.rate_gbs, group.want_gbs, group.source, group.links
         labels = list(dict.fromkeys(link.gpu.label for link in members))
         share = 1 - rate / want
@@ -182,17 +175,11 @@ class SlowNvlinks(NodeCheck[SlowLinks]):
             Severity.ERROR if sure else Severity.WARNING,
             f"{fold_runs(labels)}: {plural(len(members), 'NVLink')} at {in_gbs(rate)} instead of {in_gbs(want)}",
             observed=f"{in_gbs(rate)} line rate per direction",
-            expected=f"{in_gbs(want)} line rate per direction ({source})",
-            fix=(
-                "see whether somebody chose a lower bandwidth mode: `nvidia-smi nvlink -gBwMode` should say FULL",
-                "drain the node and reset its GPUs together: `nvidia-smi --gpu-reset`, then `nvidia-smi nvlink -s`",
-                "a link that trains low again is marginal: have the GPU or its baseboard exchanged",
-            ),
+            advice=self.advice("slow link", want=in_gbs(want), source=source),
             gpus=labels,
             links=[link.label for link in members],
             cost=Cost(lost or None, share, text),
             evidence=list(dict.fromkeys(link.gbs for link in members)),
-            coverage=coverage,
             confidence=Confidence.HIGH if sure else Confidence.MEDIUM,
         )
 

@@ -43,6 +43,8 @@ APART = ("NCCL_SHM_DISABLE", "NCCL_HOSTID")
 
 NEIGHBOURS = "one container, or one host name, PID and IPC namespace for all ranks of a node: NCCL takes them by these"
 
+DETOUR = "each byte goes up to host memory and down again"
+
 NO_P2P_LEVELS = ("LOC", "0")
 OFF_PAIR = regex(r"P2P is disabled between connected GPUs (\d{1,4}) and (\d{1,4})")
 """NCCL src/graph/paths.cc (ncclTopoCheckP2p) 2.17 and later; the numbers are those of NVML."""
@@ -187,13 +189,7 @@ class ShmInsteadOfP2p(JobCheck[WithoutP2p]):
         for (host, kind, word), alike in observed.connections.items():
             groups[kind, word][host] = alike
         for (kind, word), hosts in groups.items():
-            if word == "far":
-                yield self._by_rule(judged, kind, hosts, observed.coverage)
-            elif word == "?":
-                yield self._unplaced(judged, kind, hosts, observed.coverage)
-            else:
-                refusals = list(observed.refused.values()) if word == "refused" else None
-                yield self._in_spite(judged, kind, hosts, refusals, observed.coverage)
+            yield self._by_connections(judged, observed, hosts, (kind, word))
 
     def _by_driver(self, refused: Refusals) -> Finding:
         """By the driver's refusals alone, where the log shows no connection."""
@@ -212,83 +208,64 @@ class ShmInsteadOfP2p(JobCheck[WithoutP2p]):
             ),
             nodes=hosts,
             gpus=labels,
-            cost=Cost(text="each byte goes up to host memory and down again"),
+            cost=Cost(text=DETOUR),
             evidence=list(refused.values()),
             confidence=Confidence.MEDIUM,
         )
 
-    def _in_spite(
-        self,
-        job: Job,
-        kind: str,
-        hosts: Mapping[str, ConnectionGroup],
-        refusals: Sequence[Origin | None] | None,
-        coverage: Coverage,
+    def _by_connections(
+        self, job: Job, observed: WithoutP2p, hosts: Mapping[str, ConnectionGroup], group: tuple[str, str]
     ) -> Finding:
-        """Pairs that could go peer-to-peer; with `refusals` those that the driver does not let."""
-        conns = job.connections
+        """Pairs of one kind: kept from peer-to-peer by NCCL's own rule for their distance (`far`), of a distance that
+        no path table shows (`?`), `refused` by the driver, or `near` and on the detour all the same."""
+        kind, word = group
+        conns, shm, named = job.connections, kind == "SHM", hosts_word(list(hosts))
         first, labels = _shown(job, hosts)
-        why = "NVLink or a PCIe switch joins them" if refusals is None else "the driver refuses peer-to-peer"
-        return self.finding(
-            Severity.WARNING,
-            f"{hosts_word(list(hosts))}: {fold_runs(labels)} talk over {kind}, though {why}",
-            observed=f"{_entries(hosts)} via {conns.label(first.first)}",
-            expected="via P2P/CUMEM or P2P/IPC",
-            fix=(
+        evidence: list[Origin | None] = [conns.origin(first.first)]
+        severity, confidence, cost = Severity.WARNING, Confidence.MEDIUM, Cost(text=DETOUR)
+        expected = "via P2P/CUMEM or P2P/IPC"
+        fix: tuple[str, ...]
+        if word == "far":
+            severity, confidence = Severity.INFO, Confidence.HIGH if shm else Confidence.MEDIUM
+            message = f"{kind} between host bridges, by NCCL's own rule"
+            expected = "SHM: NCCL goes peer-to-peer across host bridges on some processors only (NCCL_P2P_LEVEL)"
+            fix = ("try NCCL_P2P_LEVEL=SYS and measure; on many processors SHM is the better one",)
+            cost = Cost(text="as the machine is built")
+        elif word == "?":
+            severity, confidence = (Severity.INFO, Confidence.LOW) if shm else (severity, confidence)
+            message = f"GPUs of one node talk over {'shared memory' if shm else 'the network'}, not peer-to-peer"
+            expected += ", where NVLink or a PCIe switch joins the GPUs"
+            fix = (
+                "`nvidia-smi topo -m` and `nvidia-smi topo -p2p r`: could the pair go peer-to-peer?",
+                *(() if shm else (NEIGHBOURS,)),
+                f"{ask_for(job, *NET)}: the path table then tells whether it is NCCL's own rule",
+            )
+        else:
+            refused = word == "refused"
+            why = "the driver refuses peer-to-peer" if refused else "NVLink or a PCIe switch joins them"
+            message = f"{fold_runs(labels)} talk over {kind}, though {why}"
+            confidence = Confidence.HIGH if shm and not refused else confidence
+            fix = (
                 "`nvidia-smi topo -p2p r`: what the driver says of each pair",
                 "ACS off on the bridges (PCI004); one container with all GPUs and one IPC namespace",
                 "GeForce cards since RTX 40 have no peer-to-peer: then SHM is what can be had",
-            ),
-            nodes=list(hosts),
-            ranks=_worlds(hosts),
-            gpus=labels,
-            cost=cost_of_detour(job, list(hosts)),
-            evidence=[conns.origin(first.first), joined_by(job, next(iter(hosts)), first), *(refusals or ())],
-            coverage=coverage,
-            confidence=Confidence.HIGH if refusals is None and kind == "SHM" else Confidence.MEDIUM,
-        )
-
-    def _unplaced(self, job: Job, kind: str, hosts: Mapping[str, ConnectionGroup], coverage: Coverage) -> Finding:
-        """Where no path table says how far apart the GPUs are: what carries the data is said all the same."""
-        conns = job.connections
-        first, labels = _shown(job, hosts)
-        over = "shared memory" if kind == "SHM" else "the network"
+            )
+            cost = cost_of_detour(job, list(hosts))
+            joined = joined_by(job, next(iter(hosts)), first)
+            evidence += [joined.origin if joined is not None else None, *(observed.refused.values() if refused else ())]
         return self.finding(
-            Severity.INFO if kind == "SHM" else Severity.WARNING,
-            f"{hosts_word(list(hosts))}: GPUs of one node talk over {over}, not peer-to-peer",
+            severity,
+            f"{named}: {message}",
             observed=f"{_entries(hosts)} via {conns.label(first.first)}",
-            expected="via P2P/CUMEM or P2P/IPC, where NVLink or a PCIe switch joins the GPUs",
-            fix=(
-                "`nvidia-smi topo -m` and `nvidia-smi topo -p2p r`: could the pair go peer-to-peer?",
-                *((NEIGHBOURS,) if kind != "SHM" else ()),
-                f"{ask_for(job, *NET)}: the path table then tells whether it is NCCL's own rule",
-            ),
+            expected=expected,
+            fix=fix,
             nodes=[host for host in hosts if host],
             ranks=_worlds(hosts),
             gpus=labels,
-            cost=Cost(text="each byte goes up to host memory and down again"),
-            evidence=[conns.origin(first.first)],
-            coverage=coverage,
-            confidence=Confidence.LOW if kind == "SHM" else Confidence.MEDIUM,
-        )  # fmt: skip
-
-    def _by_rule(self, job: Job, kind: str, hosts: Mapping[str, ConnectionGroup], coverage: Coverage) -> Finding:
-        """Pairs that NCCL itself keeps from it for their distance."""
-        conns = job.connections
-        first, labels = _shown(job, hosts)
-        return self.finding(
-            Severity.INFO,
-            f"{hosts_word(list(hosts))}: {kind} between host bridges, by NCCL's own rule",
-            observed=f"{_entries(hosts)} via {conns.label(first.first)}",
-            expected="SHM: NCCL goes peer-to-peer across host bridges on some processors only (NCCL_P2P_LEVEL)",
-            fix=("try NCCL_P2P_LEVEL=SYS and measure; on many processors SHM is the better one",),
-            nodes=list(hosts),
-            ranks=_worlds(hosts),
-            gpus=labels,
-            cost=Cost(text="as the machine is built"),
-            evidence=[conns.origin(first.first)],
-            coverage=coverage,
-            confidence=Confidence.MEDIUM if kind != "SHM" else Confidence.HIGH,
+            cost=cost,
+            evidence=evidence,
+            coverage=observed.coverage,
+            confidence=confidence,
         )
 
 
@@ -381,4 +358,4 @@ def cost_of_detour(job: Job, hosts: list[str]) -> Cost:
             return Cost(
                 best - left, 1 - left / best, f"at most {in_gbs(left)} over PCIe where NVLink has {in_gbs(best)}"
             )
-    return Cost(text="each byte goes up to host memory and down again")
+    return Cost(text=DETOUR)

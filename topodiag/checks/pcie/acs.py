@@ -9,7 +9,7 @@ from topodiag.checks.interface import NodeCheck
 from topodiag.checks.shared.devices import compute_nics, distance, gpu_spec
 from topodiag.lazy import dataclass, regex
 from topodiag.model.devices import Gpu, Nic, PciDevice, PciKind
-from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
+from topodiag.model.finding import Confidence, Coverage, Finding, Outcome, Severity
 from topodiag.model.links import PathType
 from topodiag.model.node import Node
 from topodiag.model.provenance import Fact
@@ -130,7 +130,7 @@ class AcsBetweenPeers(NodeCheck[Detours]):
         if observed.hints:
             yield self._hint(judged, observed.hints, observed.coverage)
         if observed.redirecting:
-            yield self._acs(judged, observed.redirecting, observed.coverage)
+            yield self._acs(judged, observed.redirecting)
         if observed.translated:
             yield self._iommu(judged, observed.translated)
 
@@ -154,22 +154,14 @@ class AcsBetweenPeers(NodeCheck[Detours]):
             Severity.WARNING,
             f"ACS redirect is on at {plural(len(hints), 'port')}{where}: on bare metal peer traffic goes by the CPU",
             observed=f"ReqRedir, CmpltRedir or UpstreamFwd set at {len(hints)} of {coverage.total} ports",
-            expected="ACS control 0000 on every port between GPUs and NICs, but on a host of guests",
-            fix=(
-                "Where this is no virtualisation host: disable ACS in the BIOS, or clear it after each boot",
-                "sudo setpci -s BUS_ID ECAP_ACS+0x6.w=0000       for each bridge above a GPU or NIC",
-                "`systemd-detect-virt` tells whether this is a guest; `topodiag scan` on the node tells the rest",
-            ),
+            advice=self.advice("acs of some port"),
             links=places,
-            cost=Cost(
-                text="P2P and GPUDirect RDMA are turned up to the root complex: slow, and on some machines they hang"
-            ),
             evidence=hints,
             coverage=coverage,
             confidence=Confidence.MEDIUM,
         )
 
-    def _acs(self, node: Node, ports: Sequence[PciDevice], coverage: Coverage) -> Finding:
+    def _acs(self, node: Node, ports: Sequence[PciDevice]) -> Finding:
         gpus, nics = _below(node, {port.bus_id for port in ports})
         names = ", ".join(port.bus_id for port in ports[:4]) + (" ..." if len(ports) > 4 else "")
         return self.finding(
@@ -178,7 +170,7 @@ class AcsBetweenPeers(NodeCheck[Detours]):
             f"ACS redirect is on at {plural(len(ports), 'switch port')}: "
             f"peer traffic of {fold_runs([*gpus, *nics])} goes through the CPU",
             observed=f"ReqRedir, CmpltRedir or UpstreamFwd set at {names}",
-            expected="ACS control 0000 on every downstream port between GPUs and NICs of a bare-metal host",
+            advice=self.advice("acs"),
             fix=(
                 "Disable ACS in the BIOS; if it has no such setting, clear it with setpci after each boot",
                 *(f"sudo setpci -s {port.bus_id} ECAP_ACS+0x6.w=0000" for port in ports[:3]),
@@ -187,11 +179,7 @@ class AcsBetweenPeers(NodeCheck[Detours]):
             gpus=gpus,
             nics=nics,
             links=[port.bus_id for port in ports],
-            cost=Cost(
-                text="P2P and GPUDirect RDMA below one switch are turned up to the root complex and share its link"
-            ),
             evidence=[port.acs for port in ports],
-            coverage=coverage,
             confidence=Confidence.HIGH if _is_x86(node) else Confidence.MEDIUM,
         )
 
@@ -209,16 +197,10 @@ class AcsBetweenPeers(NodeCheck[Detours]):
             f"{' ...' if len(names) > 4 else ''}: "
             + (_BY_ADDRESS if by_address else "peer-to-peer transfers are lost, and jobs hang"),
             observed=faults[0].text[:200],
-            expected="no IOMMU fault of a GPU or a NIC in the kernel log",
-            fix=(
-                "Boot with iommu=pt on the kernel command line, or switch the IOMMU off in the BIOS",
-                "To see whether P2P is the cause: run once with NCCL_P2P_DISABLE=1; the faults and the hang go with it",
-                "If faults stay with iommu=pt, look for a driver or BIOS update: the device writes where it may not",
-            ),
+            advice=self.advice("iommu fault"),
             gpus=gpus,
             nics=nics,
             links=[bus_id for bus_id in buses if bus_id not in named],
-            cost=Cost(text="a refused access is lost data: the transfer never ends or its content is wrong"),
             evidence=[event.origin for event in faults],
             confidence=Confidence.LOW if by_address else Confidence.MEDIUM,
         )
@@ -234,14 +216,9 @@ class AcsBetweenPeers(NodeCheck[Detours]):
             f"the IOMMU translates DMA of {fold_runs([*gpus, *nics])}: P2P and GPUDirect RDMA may be slow, hang or"
             " corrupt",
             observed=f"IOMMU domain type {kinds}",
-            expected="identity (passthrough), or no IOMMU, on a bare-metal host",
-            fix=(
-                "Boot with iommu=pt on the kernel command line, or switch the IOMMU off in the BIOS",
-                "Afterwards `cat /sys/kernel/iommu_groups/*/type` must say identity",
-            ),
+            advice=self.advice("iommu"),
             gpus=gpus,
             nics=nics,
-            cost=Cost(text="every peer-to-peer access is translated at the root complex instead of going direct"),
             evidence=[*(device.iommu_type for device in devices), node.os.cmdline],
             confidence=Confidence.MEDIUM,
         )

@@ -72,16 +72,9 @@ def _finding(check: NodeCheck[Any], node: Node, line: Limited, had: int) -> Find
         f"{line.bus_id}: the kernel found a link of x{line.lanes} above a device of x{line.able}{words}",
         observed=f"{in_gbs(line.gbps / 8)} at {line.place}",
         expected=f"x{had if lost else line.able}: {in_gbs(line.able_gbps / 8)}",
-        fix=(
-            "`sudo lspci -vv` of the device and of the port above it: LnkCap and LnkSta of both; is the slot wired for"
-            " fewer lanes, or split in the BIOS (bifurcation)?",
-            "a slot that can do more: reseat the card, riser or cable; look for bent contacts",
-        ),
+        advice=check.advice("narrow at boot"),
         links=[line.bus_id],
         cost=Cost(text=f"the device is held to {in_gbs(line.gbps / 8)} in each direction"),
         evidence=[line.event.origin],
         confidence=Confidence.HIGH if lost else Confidence.LOW,
     )
-
-
-__all__ = ["narrow_at_boot"]

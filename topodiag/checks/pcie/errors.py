@@ -125,15 +125,8 @@ class PcieErrors(OneStep[Node], NodeCheck[Never]):
             Severity.WARNING,
             f"{place} has {kind} PCIe errors in the kernel log{times(hard or events)}",
             observed=plural(len(hard or events), f"{kind} error"),
-            expected="no uncorrectable error, and fewer corrected ones than a bad link gives",
-            fix=(
-                "Look for what was lost with it: an Xid 79, an adapter that left the bus, at the same second",
-                "Reseat the card, riser, cable or retimer of this slot and update its firmware",
-            ),
+            advice=self.advice("errors in the log"),
             links=[place] if ":" in place else (),
-            cost=Cost(
-                text="every corrected error is a packet sent twice; an uncorrectable one may take the device away"
-            ),
             evidence=[event.origin for event in hard or events],
             confidence=Confidence.HIGH if hard else Confidence.MEDIUM,
         )

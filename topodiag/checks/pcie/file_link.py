@@ -72,11 +72,7 @@ class NarrowLinkInFile(FileCheck[NarrowInFile]):
                 f"{each.label} has x{each.lanes} of PCIe in {name.rpartition('/')[2]}, its peers x{each.usual}",
                 observed=f"x{each.lanes} at {each.pci.get('busid')}{rates}",
                 expected=f"x{each.usual}, as its peers have" + (f": {in_gbs(full)}" if full else ""),
-                fix=(
-                    "look at the machine itself: sudo lspci -vv -s BUS_ID | grep -E 'LnkCap:|LnkSta:'",
-                    "lanes are missing there: reseat card, riser or cable, then write the file anew",
-                    "they are all there: the file is of another machine or was edited; take it out of NCCL_TOPO_FILE",
-                ),
+                advice=self.advice("fewer lanes in a file"),
                 gpus=[each.label] if each.is_gpu else [],
                 nics=[] if each.is_gpu or not each.pci.having("nic") else [each.label],
                 links=[each.pci.get("busid") or ""],
@@ -93,12 +89,7 @@ class NarrowLinkInFile(FileCheck[NarrowInFile]):
             f"bridge {busid} passes {in_gbs(bridge.gbs)} in {name.rpartition('/')[2]}, and a device below it takes"
             f" {bridge.below_gbs:g}",
             observed=f"{bridge.pci.get('link_speed')} x{bridge.pci.get('link_width')} at {busid}",
-            expected=f"about {in_gbs(bridge.below_gbs)}, as what stands below it",
-            fix=(
-                "write the true speed and width of that bridge into the file, or leave both out: NCCL then takes a"
-                " Gen3 x16 link",
-                "a bridge that the hypervisor made up says x1: `topodiag emit nccl-topo` writes a file without it",
-            ),
+            advice=self.advice("slow bridge", below_gbs=in_gbs(bridge.below_gbs)),
             links=[busid],
             cost=_cost(bridge.gbs, bridge.below_gbs),
             evidence=[Origin(name, bridge.pci.line or None, _quoted(bridge.pci))],

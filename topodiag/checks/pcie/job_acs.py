@@ -8,7 +8,7 @@ from topodiag.checks.interface import JobCheck
 from topodiag.checks.shared.job.evidence import said_by
 from topodiag.checks.words import hosts_word, quoted
 from topodiag.lazy import dataclass, regex
-from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
+from topodiag.model.finding import Confidence, Finding, Outcome, Severity
 from topodiag.model.job import Job
 from topodiag.model.provenance import Origin
 
@@ -54,14 +54,8 @@ class AcsHinted(JobCheck[Hints]):
             Severity.INFO if observed.harmless else Severity.WARNING,
             f"{hosts_word(observed.hosts) or 'a node'}: ACS or the IOMMU may send GPU traffic through the host bridge",
             observed=quoted(first),
-            expected="ACS redirection off on the bridges between GPU and NIC, and the IOMMU off or in passthrough",
-            fix=(
-                "`lspci -vv | grep ACSCtl` as root on the node: `ReqRedir+` on a bridge is it (`topodiag scan`)",
-                "off in the firmware, or `setpci` on the bridges; in a virtual machine the host has to do it",
-                "iommu=pt on the kernel's command line where the IOMMU has to stay on",
-            ),
+            advice=self.advice("job acs"),
             nodes=observed.hosts,
-            cost=Cost(text="peer-to-peer and GPUDirect RDMA go by way of the root complex: slow, or they hang"),
             evidence=[where for _, where in observed.lines],
             confidence=Confidence.MEDIUM if observed.harmless else Confidence.LOW,
         )

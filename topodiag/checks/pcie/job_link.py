@@ -73,7 +73,7 @@ class NarrowLinkInLog(JobCheck[NarrowLinks]):
                 gpus=labels,
                 cost=Cost(usual - lowest, 1 - lowest / usual, f"what passes this GPU's PCIe link: {in_gbs(lowest)}"),
                 evidence=[*(_row(each.system.origin, name, gbs) for name, gbs in short.items()), where],
-                coverage=observed.coverage,
+
                 confidence=Confidence.MEDIUM,
             )  # fmt: skip
 

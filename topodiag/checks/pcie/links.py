@@ -186,11 +186,7 @@ def _narrow(check: NodeCheck[Any], node: Node, hop: Hop, links: Sequence[Hop], c
         f"{hop.name} trained at x{width} instead of x{able}",
         observed=f"x{width}" + (f" at {hop.place}" if hop.place else "") + (f", {in_gbs(now)}" if now else ""),
         expected=_wanted(hop, able, gen, full),
-        fix=(
-            "Drain the node and reseat the card, riser or cable of this slot; look for bent contacts",
-            "If it stays narrow, swap the card with a healthy slot: the fault moves with the card or stays",
-            "Check the BIOS for a bifurcation setting of this slot",
-        ),
+        advice=check.advice("fewer lanes"),
         gpus=[gpu.label for gpu in hop.gpus],
         nics=[nic.name for nic in hop.nics],
         links=[hop.place] if hop.place else [],
@@ -295,11 +291,7 @@ class SlowPcieLink(NodeCheck[DegradedLinks]):
             + (f" at {hop.place}" if hop.place else "")
             + (f", {in_gbs(now)}" if now else ""),
             expected=f"Gen{able} ({ends})" + (f": {in_gbs(full)} to NCCL" if full else ""),
-            fix=(
-                "Look for AER errors of the same device: links fall back after errors",
-                "Check the BIOS for a speed limit of the slot, and LnkCtl2 in `sudo lspci -vv` for a low target speed",
-                "Reseat card, riser, cable or retimer, then power-cycle to retrain",
-            ),
+            advice=self.advice("slow link"),
             gpus=[gpu.label for gpu in hop.gpus],
             nics=[nic.name for nic in hop.nics],
             links=[hop.place] if hop.place else [],

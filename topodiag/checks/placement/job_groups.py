@@ -306,7 +306,6 @@ class PeersOnOtherRails(JobCheck[CrossedRails]):
             ranks=sorted({rank for each in groups for rank in each.ranks}),
             cost=Cost(text="gradient traffic crosses rails: over the spine, or over NVLink to another GPU's NIC"),
             evidence=[each.communicator.origin for each in groups],
-            coverage=observed.coverage,
             confidence=min(Confidence.MEDIUM, *(each.communicator.role_sure for each in groups)),
         )
 

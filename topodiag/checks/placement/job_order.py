@@ -104,7 +104,7 @@ class RankOrder(JobCheck[RankOrderReturns]):
             cost=Cost(text="groups of consecutive ranks talk over the network instead of NVLink"
                       if hurt else "none for communicators of all ranks: NCCL orders its rings by node itself"),
             evidence=[judged.by_rank[rank].origin for rank in range(min(4, len(order)))],
-            coverage=observed.coverage,
+
         )  # fmt: skip
 
 

@@ -114,11 +114,7 @@ class SplitInLayout(OneStep[Audit], PlacementCheck[Never]):
             f"{groups.size} of {plural(len(each.groups), f'{each.dimension} group')} of {size} ranks {verb}"
             f" {spans} NVLink domains",
             observed=named(audit, each, groups),
-            expected=f"each group in {plural(least, 'domain')}, which these GPUs allow{paid}",
-            fix=(
-                "take the map of `topodiag place solve` for these nodes",
-                f"or give consecutive ranks to the GPUs of a node, with {each.dimension} as the fastest dimension",
-            ),
+            advice=self.advice("split", least=plural(least, "domain"), paid=paid, dimension=each.dimension),
             nodes=nodes,
             ranks=ranks,
             cost=lost(audit, each),

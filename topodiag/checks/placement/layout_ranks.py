@@ -206,11 +206,7 @@ class RankOrderInLayout(OneStep[Audit], PlacementCheck[Never]):
             Severity.WARNING if foreign or (share or 0.0) >= WORTH else Severity.INFO,
             declared.said,
             observed=told or f"{declared.undeclared} ranks more than declared",
-            expected=f"each rank on the host that {declared.name} names",
-            fix=(
-                "see how the launcher orders hosts: `srun --distribution=arbitrary` with SLURM_HOSTFILE, or a rankfile",
-                "or declare the layout that ran, if it is the one that is meant",
-            ),
+            advice=self.advice("elsewhere", named=declared.name),
             nodes=list(dict.fromkeys(each.ran for each in declared.elsewhere)),
             ranks=[each.rank for each in declared.elsewhere],
             cost=cost,

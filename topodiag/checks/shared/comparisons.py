@@ -91,6 +91,3 @@ def far(
         return None
     spread = max(rest) > close * usual if above else min(rest) < usual / close
     return None if spread else Far(usual, median(rest), len(values), odd)
-
-
-__all__ = ["Far", "Unlike", "far", "majority", "unlike"]

@@ -1,17 +1,20 @@
-"""What several checks ask of a node: products, distances, peers, and how to spell them. Decides nothing itself."""
+"""What several checks ask of a node: products, distances, peers, adapters, interfaces, and how to spell them. Decides
+nothing itself."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Iterator
 from typing import TypeVar
 
 from topodiag.hardware.catalog import gpu_by_name, pcie_nccl_gbs
 from topodiag.hardware.specs import GpuSpec
+from topodiag.lazy import regex
 from topodiag.model.devices import Gpu, Nic, NicRole
 from topodiag.model.links import PathType
 from topodiag.model.maker import XGMI
 from topodiag.model.node import Node
 from topodiag.model.provenance import Fact
+from topodiag.model.topics import Topic
 
 V = TypeVar("V", bound=Hashable)
 
@@ -133,3 +136,32 @@ def just_booted(node: Node) -> bool:
 def pcie_gbs(spec: GpuSpec | None) -> float | None:
     """What NCCL assumes of the PCIe link of a GPU product, GB/s in one direction."""
     return pcie_nccl_gbs(spec.pcie_gen, spec.pcie_width) if spec is not None and spec.pcie_gen else None
+
+
+NOT_FOR_JOBS = regex(
+    r"^(?:lo|docker\d*|br-[0-9a-f]+|virbr\d*|veth\w*|cali\w*|vxlan\.calico|flannel[.\w]*|cni\d*|cbr\d*|lxcbr\d*"
+    r"|lxdbr\d*|podman\d*|kube-\w+|nodelocaldns|dummy\d*|tunl\d*|ip6tnl\d*|sit\d*|gre\d*|usb\d*)$"
+)
+"""Interfaces that exist on every node with the same address, or lead to this node only."""
+
+
+def addresses_of_node(node: Node) -> Iterator[str]:
+    """The addresses of a node's interfaces, without those of interfaces that every node numbers alike."""
+    for device in node.netdevs:
+        if not NOT_FOR_JOBS.match(device.name):
+            yield from device.addresses.value or ()
+
+
+_PLAIN_DRIVERS = frozenset({"virtio-pci", "virtio_net", "ena", "e1000", "e1000e", "igb", "igc", "tg3", "vmxnet3", "gve",
+                            "r8169", "hv_netvsc"})  # fmt: skip
+"""Drivers of Ethernet that have no RDMA beside them (linux drivers/net)."""
+
+
+def has_no_adapter(node: Node) -> bool:
+    """Whether all PCI functions of a node were seen, and none of its network cards can do RDMA: then no verbs program
+    finds one there, and nothing is wrong with that."""
+    return Topic.PCI in node.told and not any(nic.rdma_name or not _is_plain(nic) for nic in node.nics)
+
+
+def _is_plain(nic: Nic) -> bool:
+    return (nic.driver.get("") in _PLAIN_DRIVERS) or nic.part.get("").startswith("virtio")

@@ -99,6 +99,3 @@ def _finding(check: str, report: Report, host: str, trust: Trust, events: Sequen
         evidence=tuple(event.origin for event in events[:MOST_SHOWN]),
         confidence=Confidence.MEDIUM if known else Confidence.LOW,
     )
-
-
-__all__ = ["Report", "answered_by", "with_reports"]

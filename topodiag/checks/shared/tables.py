@@ -235,5 +235,3 @@ def _number(cell: str) -> float | None:
 _RULES: tuple[Callable[[Table], Iterator[Odd]], ...] = (
     _states, _counts, _memory, _clocks, _late, _differ, _waits, _links, _devices, _agents,
 )  # fmt: skip
-
-__all__ = ["reported_by_tables"]

@@ -11,21 +11,25 @@ from dataclasses import replace
 from topodiag.checks.shared.topo_file import alone, first_host
 from topodiag.lazy import dataclass
 from topodiag.model.busid import normalise_bus_id
+from topodiag.model.finding import Cost
 from topodiag.model.nccl_tree import Element, NcclFile, Refusal
 from topodiag.model.nccl_versions import DEFAULT, spell_version
+from topodiag.model.nccl_view import Graph
 from topodiag.model.node import Node
 from topodiag.nccl.graph.attach import count_gpus
 from topodiag.nccl.graph.graph import RejectedError
 from topodiag.nccl.predict import predict_tree
-from topodiag.nccl.prediction import Prediction
+from topodiag.nccl.prediction import PredictedGraph, Prediction
 from topodiag.nccl.search.searched import first_system, surely_searched
 from topodiag.nccl.settings import read_settings
+from topodiag.words.fold import plural
+from topodiag.words.units import in_gbs
 
 ASKED = DEFAULT
 """The version whose search is asked where nobody named one: the reference of all rules here."""
 
 PRICED_BYTES = 1 << 30
-"""The all-reduce whose time is told."""
+"""The all-reduce that is priced."""
 
 
 def unset_file(node: Node) -> tuple[tuple[str, str | None], ...]:
@@ -103,6 +107,29 @@ def ask(tree: Element, minor: int, nodes: int = 1, env: Mapping[str, str] | None
     if not has_gpus(tree):
         return None
     return predict_tree(tree, nodes=nodes, version=spell_version(minor), env=env, sizes=(PRICED_BYTES,))
+
+
+def ring_gbs(ring: Graph | PredictedGraph | None, across: bool) -> float:
+    """What the rings of a search carry together, GB/s; `across`: to other nodes too."""
+    if ring is None:
+        return 0.0
+    return ring.channels * (min(ring.bw_intra, ring.bw_inter) if across else ring.bw_intra)
+
+
+def spell_ring(ring: Graph | PredictedGraph | None, across: bool) -> str:
+    """`12 rings of 30 GB/s`."""
+    if ring is None:
+        return "no ring"
+    return f"{plural(ring.channels, 'ring')} of {in_gbs(ring_gbs(ring, across) / max(ring.channels, 1))}"
+
+
+def cost_by_model(then: Prediction | None, now: Prediction | None, where: str, unpriced: str) -> Cost:
+    """What an all-reduce of PRICED_BYTES loses by NCCL's model of both; `unpriced` where it gives no loss."""
+    old, new = then.all_reduce if then is not None else None, now.all_reduce if now is not None else None
+    if old is None or new is None or old.busbw_gbs <= new.busbw_gbs:
+        return Cost(text=unpriced)
+    text = f"an all-reduce of 1 GiB{where}: {new.busbw_gbs:.0f} instead of {in_gbs(old.busbw_gbs)} by NCCL's own model"
+    return Cost(old.busbw_gbs - new.busbw_gbs, 1 - new.busbw_gbs / old.busbw_gbs, text)
 
 
 def base_name(path: str) -> str:

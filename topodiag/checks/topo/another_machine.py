@@ -11,6 +11,8 @@ from topodiag.checks.shared.topo_evidence import (
     base_name,
     devices_of,
     machine_of,
+    ring_gbs,
+    spell_ring,
     unset_file,
 )
 from topodiag.lazy import dataclass
@@ -20,7 +22,7 @@ from topodiag.model.nccl_tree import NcclFile
 from topodiag.model.nccl_versions import spell_version
 from topodiag.model.node import Node
 from topodiag.model.provenance import Origin
-from topodiag.nccl.prediction import Prediction
+from topodiag.nccl.prediction import PredictedGraph
 from topodiag.nccl.topo.detect import LackingError, tree_of
 from topodiag.nccl.topo.merge import loaded
 from topodiag.words.fold import few, plural
@@ -47,8 +49,8 @@ class Differences:
 class Slowdown:
     """NCCL's rings on a machine with a file and without it, over `nodes` nodes, by NCCL 2.`minor`."""
 
-    with_file: Prediction
-    without: Prediction
+    with_file: PredictedGraph | None
+    without: PredictedGraph | None
     minor: int
     nodes: int
 
@@ -135,15 +137,15 @@ class FileOfAnotherMachine(FileCheck[Mismatch]):
         )
 
     def _slower(self, node: Node, file: NcclFile, other: Node, rings: Slowdown) -> Finding:
-        with_file, without = _ring_gbs(rings.with_file), _ring_gbs(rings.without)
+        with_file, without = ring_gbs(rings.with_file, across=True), ring_gbs(rings.without, across=True)
         return self.finding(
             node,
             Severity.ERROR,
             f"{base_name(file.name)} makes NCCL slower than no file would: rings of {in_gbs(with_file)}"
             f" instead of {without:g}",
-            observed=_spell_ring(rings.with_file),
-            expected=f"{_spell_ring(rings.without)}, which NCCL {spell_version(rings.minor)} finds on {other.host}"
-            " by itself",
+            observed=spell_ring(rings.with_file, across=True),
+            expected=f"{spell_ring(rings.without, across=True)}, which NCCL {spell_version(rings.minor)} finds on"
+            f" {other.host} by itself",
             fix=("unset NCCL_TOPO_FILE", "or write the file anew: `topodiag emit nccl-topo BUNDLE -o topo.xml`"),
             cost=Cost(
                 without - with_file, 1 - with_file / without, f"by NCCL's own search over {plural(rings.nodes, 'node')}"
@@ -194,9 +196,10 @@ def _slowdown(file: NcclFile, other: Node) -> Slowdown | None:
     ours, plain = ask(loaded(file.tree, tree), minor, nodes), ask(tree, minor, nodes)
     if ours is None or plain is None or not (ours.accepted and plain.accepted):
         return None
-    if _ring_gbs(ours) >= _ring_gbs(plain) * (1 - SLOWER) or ours.ranks != plain.ranks:
+    found, bare = ours.graph(0), plain.graph(0)
+    if ring_gbs(found, across=True) >= ring_gbs(bare, across=True) * (1 - SLOWER) or ours.ranks != plain.ranks:
         return None
-    return Slowdown(ours, plain, minor, nodes)
+    return Slowdown(found, bare, minor, nodes)
 
 
 def _in_use(node: Node) -> set[str]:
@@ -211,16 +214,6 @@ def _in_use(node: Node) -> set[str]:
 def _aside(node: Node) -> set[str]:
     """NICs of storage and management: whoever wrote the file may well have left them out (NCCL_IB_HCA)."""
     return {nic.rdma_name or nic.name for nic in node.nics if nic.role in (NicRole.STORAGE, NicRole.MANAGEMENT)}
-
-
-def _ring_gbs(made: Prediction) -> float:
-    ring = made.graph(0)
-    return ring.channels * ring.bw_inter if ring is not None else 0.0
-
-
-def _spell_ring(made: Prediction) -> str:
-    ring = made.graph(0)
-    return f"{plural(ring.channels, 'ring')} of {in_gbs(ring.bw_inter)}" if ring is not None else "no ring"
 
 
 def _reference(file: NcclFile) -> int:

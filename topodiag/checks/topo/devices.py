@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
 from topodiag.checks.shared.file_check import FileCheck
-from topodiag.checks.shared.topo_evidence import ASKED, ask
+from topodiag.checks.shared.topo_evidence import ASKED, ask, cost_by_model, spell_ring
 from topodiag.lazy import dataclass
 from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
 from topodiag.model.nccl_tree import Element, NcclFile
@@ -17,7 +17,6 @@ from topodiag.nccl.prediction import Prediction
 from topodiag.nccl.topo.changes import gpus_of
 from topodiag.nccl.topo.repair import nvlink_totals, repair
 from topodiag.words.fold import fold_runs, plural
-from topodiag.words.units import in_gbs, in_ms
 
 COLLAPSED = 0.5
 """A search that loses more than this share of the bandwidth has collapsed."""
@@ -63,7 +62,7 @@ class GpuShortInFile(FileCheck[ShortGpus]):
     def tell(self, judged: Node, observed: ShortGpus) -> Iterator[Finding]:
         file, have, best, minor = observed.file, observed.have, observed.best, observed.minor
         now, then = observed.now, observed.repaired
-        cost = _cost(now, then, minor)
+        cost = cost_by_model(then, now, " on this node", "every ring of the node passes this GPU")
         labels = list(observed.lacking)
         verb = "has" if len(labels) == 1 else "have"
         collapsed = cost.share is not None and cost.share > COLLAPSED
@@ -94,25 +93,11 @@ def _ask(tree: Element, minor: int) -> Prediction | None:
 
 
 def _ring(made: Prediction) -> str:
-    ring = made.graph(0)
     nvls = made.graph(3)
-    text = f"{plural(ring.channels, 'ring')} of {in_gbs(ring.bw_intra)}" if ring is not None else "no ring"
+    text = spell_ring(made.graph(0), across=False)
     if made.library == "RCCL":
         return text
     return text + (", NVLS" if nvls is not None and nvls.channels else ", no NVLS")
-
-
-def _cost(now: Prediction | None, then: Prediction | None, minor: int) -> Cost:
-    if now is None or then is None:
-        return Cost(text="every ring of the node passes this GPU")
-    old, new = then.all_reduce, now.all_reduce
-    if old is None or new is None or not old.busbw_gbs:
-        return Cost(text="every ring of the node passes this GPU")
-    text = (
-        f"an all-reduce of 1 GiB on this node takes {in_ms(new.time_us)} instead of {in_ms(old.time_us)} by"
-        f" NCCL {spell_version(minor)}'s own model ({new.busbw_gbs:.0f} instead of {in_gbs(old.busbw_gbs)})"
-    )
-    return Cost(old.busbw_gbs - new.busbw_gbs, 1 - new.busbw_gbs / old.busbw_gbs, text)
 
 
 @dataclass(frozen=True, slots=True)

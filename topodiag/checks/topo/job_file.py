@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from topodiag.checks.interface import JobCheck
-from topodiag.checks.shared.job.evidence import (
-    said_by,
-)
+from topodiag.checks.shared.job.evidence import said_by
 from topodiag.lazy import dataclass
 from topodiag.model.finding import Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Event, Job

@@ -3,19 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations
 from typing import Never
 
 from topodiag.checks.interface import JobCheck, OneStep
-from topodiag.checks.shared.job.evidence import (
-    SystemPrint,
-    gpu_word,
-    nvlink_gbs,
-    prints,
-    ranks_on,
-    said_by,
-)
+from topodiag.checks.shared.job.evidence import SystemPrint, gpu_word, nvlink_gbs, prints, ranks_on, said_by
 from topodiag.checks.shared.job.text import NET, ask_for
 from topodiag.checks.words import hosts_word
 from topodiag.lazy import dataclass
@@ -147,6 +140,13 @@ def _apart(system: NcclSystem) -> tuple[list[tuple[str, str]], int]:
     return (apart, among) if known else ([], 0)
 
 
+def _named(job: Job, printed: SystemPrint, names: Iterable[str]) -> tuple[list[int], list[str]]:
+    """The world ranks on these GPUs of a print, as far as they are known, and the GPUs' labels."""
+    worlds = {name: printed.world_rank(printed.system.devices[name]) for name in names}
+    labels = [gpu_word(job, world) or name for name, world in worlds.items()]
+    return [world for world in worlds.values() if world >= 0], labels
+
+
 class GpuShortOfNvlinks(OneStep[Job], JobCheck[Never]):
     """TOP004: a GPU lacks NVLinks that its peers have, in NCCL's print
 
@@ -210,8 +210,7 @@ class GpuShortOfNvlinks(OneStep[Job], JobCheck[Never]):
             return None
         (a, b), more = max(uneven.items(), key=lambda each: each[1] - told.get(each[0][::-1], 0.0))
         less = told.get((b, a), 0.0)
-        worlds = {name: printed.world_rank(system.devices[name]) for name in (a, b)}
-        labels = [gpu_word(job, world) or name for name, world in worlds.items()]
+        ranks, labels = _named(job, printed, (a, b))
         return self.finding(
             Severity.ERROR if less else Severity.WARNING,  # a row of the print may be lost, a figure is not
             f"{labels[0]} and {labels[1]} of {host or 'a node'}: {in_gbs(more)} of NVLink one way, {in_gbs(less)} back",
@@ -223,7 +222,7 @@ class GpuShortOfNvlinks(OneStep[Job], JobCheck[Never]):
                 "with a topology file: `topodiag topo check` says which nvlink element lacks its counterpart",
             ),
             nodes=[host] if host else [],
-            ranks=[world for world in worlds.values() if world >= 0],
+            ranks=ranks,
             gpus=labels,
             cost=Cost(more - less, 1 - less / more, "what goes back has the bandwidth of the lesser direction"),
             evidence=[system.origin],
@@ -237,8 +236,7 @@ class GpuShortOfNvlinks(OneStep[Job], JobCheck[Never]):
         if not apart:
             return None
         (a, b), more = apart[0], len(apart) - 1
-        worlds = {name: printed.world_rank(system.devices[name]) for name in (a, b)}
-        labels = [gpu_word(job, world) or name for name, world in worlds.items()]
+        ranks, labels = _named(job, printed, (a, b))
         return self.finding(
             Severity.ERROR,
             f"{labels[0]} and {labels[1]} of {host or 'a node'} have no NVLink"
@@ -247,7 +245,7 @@ class GpuShortOfNvlinks(OneStep[Job], JobCheck[Never]):
             expected="a link between each pair of GPUs",
             fix=("`nvidia-smi nvlink -s` on the node: is the link of this pair up? `dmesg | grep -i nvlink`",),
             nodes=[host] if host else [],
-            ranks=[world for world in worlds.values() if world >= 0],
+            ranks=ranks,
             gpus=labels,
             cost=Cost(text="the pair talks over PCIe, and the known rings of the board do not fit it"),
             evidence=[system.origin],
@@ -261,8 +259,7 @@ class GpuShortOfNvlinks(OneStep[Job], JobCheck[Never]):
         short = {name: gbs for name, gbs in totals.items() if gbs < SHORT_OF * best}
         if not short or best <= 0 or len(totals) - len(short) < 2:
             return None
-        worlds = {name: printed.world_rank(system.devices[name]) for name in short}
-        labels = [gpu_word(job, world) or name for name, world in worlds.items()]
+        ranks, labels = _named(job, printed, short)
         lowest = min(short.values())
         graphs = [graph for graph in printed.graphs if graph.pattern == 4]
         rings = f"; NCCL found rings of {graphs[0].channels} x {in_gbs(graphs[0].bw_intra)}" if graphs else ""
@@ -277,7 +274,7 @@ class GpuShortOfNvlinks(OneStep[Job], JobCheck[Never]):
                 "reset all GPUs of the node and restart the fabric manager; if it stays, drain the node",
             ),
             nodes=(host,),
-            ranks=[world for world in worlds.values() if world >= 0],
+            ranks=ranks,
             gpus=labels,
             cost=Cost(best - lowest, 1 - lowest / best, f"every ring of the node passes this GPU: {in_gbs(lowest)}"),
             evidence=[system.origin, *(graph.origin for graph in graphs[:1])],

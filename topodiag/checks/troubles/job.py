@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from topodiag.checks.job.launches import LAUNCHED
 from topodiag.checks.network.interfaces.unreached import TRIED_AGAIN
 from topodiag.checks.shared.job.missing_ranks import MET
 from topodiag.checks.shared.phrases import why_lived_with
@@ -42,7 +41,7 @@ def troubles(jobs: Sequence[Job], outcomes: Sequence[Outcome]) -> tuple[Trouble,
 def _lines(job: Job, *, ends_told: bool) -> Iterator[Trouble]:
     for event in job.events:
         what = WHAT.get(event.level)
-        if (ends_told and event.kind == "ended") or event.kind in (LAUNCHED, MET, TRIED_AGAIN):
+        if (ends_told and event.kind == "ended") or event.kind in ("launched", MET, TRIED_AGAIN):
             continue
         if what is not None and (event.level != "UNWIND" or _CODE.search(event.text)):
             yield _trouble(what, event, job)

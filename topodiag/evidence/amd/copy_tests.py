@@ -73,7 +73,7 @@ class AmdCopyTests(Source[CopyRecord]):
         return _MARK.search(head) is not None
 
     def parse(self, blob: Blob) -> Parsed[CopyRecord]:
-        parsed: Parsed[CopyRecord] = Parsed(partial=True, lines=blob.data.count(b"\n") + 1)
+        parsed: Parsed[CopyRecord] = Parsed(partial=True)
         for record in _records(blob):
             if len(parsed.records) < MAX_RECORDS and max(record.gpu, record.peer) < MAX_GPUS:
                 parsed.records.append(record)
@@ -140,6 +140,3 @@ def _of_devices(
 
 def _number(cell: str) -> float:
     return float(cell) if re.fullmatch(r"[0-9]{1,9}(?:\.[0-9]{1,6})?", cell) else 0.0
-
-
-__all__ = ["AmdCopyTests", "CopyRecord"]

@@ -94,7 +94,7 @@ class AmdSmiJson(Source[GpuRecord]):
         return _TEXT.search(head) is not None
 
     def parse(self, blob: Blob) -> Parsed[GpuRecord]:
-        parsed: Parsed[GpuRecord] = Parsed(lines=blob.data.count(b"\n") + 1)
+        parsed: Parsed[GpuRecord] = Parsed()
         if blob.data.lstrip()[:1] in (b"{", b"["):
             document, why = values.load(blob)
             if why:
@@ -269,6 +269,3 @@ def _scalar(text: str) -> Any:
     if united := _WITH_UNIT.match(text):
         return {"value": float(united[1]), "unit": united[2]}
     return int(text) if text.isascii() and text.isdecimal() and len(text) < 19 else text
-
-
-__all__ = ["AmdSmiJson", "GpuRecord"]

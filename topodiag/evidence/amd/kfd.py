@@ -11,7 +11,6 @@ drivers/gpu/drm/amd/amdkfd (kfd_topology.c, kfd_crat.c), amdgpu_xgmi.c.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from itertools import combinations
 
@@ -30,7 +29,6 @@ from topodiag.words.dialect import Maker
 NODES = "sys/class/kfd/kfd/topology/nodes"
 MAX_NODES = 512
 _XGMI, _PCIE = 11, 2
-_RECOGNISED = regex(rf"^[=>x!d] /?{NODES}/[0-9]", re.MULTILINE)
 _LINK = regex(rf"{NODES}/(\d{{1,4}})/(io_links|p2p_links)/\d{{1,4}}/properties")
 
 
@@ -43,7 +41,7 @@ class Kfd(Source[Reading]):
     trust = 80
 
     def recognises(self, head: str) -> bool:
-        return _RECOGNISED.search(head) is not None or shows(head, f"{NODES}/")
+        return shows(head, f"{NODES}/")
 
     def parse(self, blob: Blob) -> Parsed[Reading]:
         tree, parsed = read_readings(blob)
@@ -119,6 +117,3 @@ def _word(said: dict[str, int]) -> str | None:
         direct = hops == 1 and said.get("max_bandwidth", 1) > 0
         return XGMI if direct else f"{XGMI} over {max(hops, 2)} hops"
     return PCIE if kind == _PCIE else None
-
-
-__all__ = ["Kfd"]

@@ -96,7 +96,7 @@ class AmdLinks(Source[LinkRecord]):
         return _MARK.search(head) is not None or (_JSON.search(head) is not None and '"link_metrics"' not in head)
 
     def parse(self, blob: Blob) -> Parsed[LinkRecord]:
-        parsed: Parsed[LinkRecord] = Parsed(lines=blob.data.count(b"\n") + 1)
+        parsed: Parsed[LinkRecord] = Parsed()
         if _MARK.search(blob.text) is not None:
             found = _of_tables(blob)
         else:
@@ -200,7 +200,7 @@ class XgmiStatus(Source[StatusRecord]):
         return _XGMI_TITLE.search(head) is not None or _XGMI_JSON in head
 
     def parse(self, blob: Blob) -> Parsed[StatusRecord]:
-        parsed: Parsed[StatusRecord] = Parsed(lines=blob.data.count(b"\n") + 1)
+        parsed: Parsed[StatusRecord] = Parsed()
         if blob.data.lstrip()[:1] in (b"{", b"["):
             document, why = values.load(blob)
             if why:
@@ -265,6 +265,3 @@ def _gbps(held: object) -> float:
         held = f"{held.get('value')} {held.get('unit')}"
     known = isinstance(held, str) and re.fullmatch(r"[0-9]{1,6}(?:\.[0-9]{1,6})? Gb/s", held)
     return float(held.removesuffix(_UNIT)) if isinstance(held, str) and known else 0.0
-
-
-__all__ = ["AmdLinks", "LinkRecord", "StatusRecord", "XgmiStatus", "link_gbs"]

@@ -74,7 +74,6 @@ class RocmSmi(Source[RocmRow]):
             return _of_json(blob, parsed)
         in_table = False
         for number, whole in blob.lines():
-            parsed.lines = number
             line = whole[:MAX_LINE].strip(" \t>|")
             if _HEADER.match(line):
                 in_table = True
@@ -122,6 +121,3 @@ def _of_json(blob: Blob, parsed: Parsed[RocmRow]) -> Parsed[RocmRow]:
 def _percent(cell: str | None) -> int | None:
     known = cell is not None and cell.isdecimal() and cell.isascii() and len(cell) < 4
     return int(cell) if known and cell is not None and int(cell) <= MOST else None
-
-
-__all__ = ["RocmRow", "RocmSmi"]

@@ -1,18 +1,15 @@
-"""Turns the draft's entities into the model's devices: GPUs, PCI functions, NICs, interfaces, NUMA nodes.
-
-Devices that many nodes have alike are made once: the same texts give the same device, which the nodes then share.
-"""
+"""Turns the draft's entities into the model's devices: GPUs, PCI functions, NICs, interfaces, NUMA nodes."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any, TypeVar
+from typing import Any
 
 from topodiag.evidence.assemble.facts import counters, facts, pick
-from topodiag.evidence.draft import UNNAMED_NIC, Body, Entity, NodeDraft
+from topodiag.evidence.draft import UNNAMED_NIC, Entity, NodeDraft
 from topodiag.hardware import catalog
 from topodiag.model.busid import normalise_bus_id, unplaced
 from topodiag.model.devices import (
@@ -29,34 +26,6 @@ from topodiag.model.devices import (
     PciKind,
 )
 from topodiag.model.provenance import Disagreement, Fact
-
-T = TypeVar("T")
-
-MOST_DEVICES = 8192
-"""Devices that are remembered: those of some dozen kinds of machines."""
-
-_made: dict[tuple[Any, ...], tuple[Any, tuple[Disagreement, ...]]] = {}
-"""By what makes the device, of which parts and with which arguments: the device, and which sources disagreed on it."""
-
-
-def made_once(make: Callable[..., T], entity: Entity, apart: list[Disagreement], *more: Any) -> T:
-    """`make(entity, apart, *more)`, or what it made of the same parts before. `make` reads nothing but its arguments,
-    and of the entity nothing but its offers, counters and children."""
-    parts: tuple[Body, ...] | None = entity.shared
-    if parts is None:
-        return make(entity, apart, *more)
-    key = (make, parts, more)
-    known = _made.get(key)
-    if known is None:
-        own: list[Disagreement] = []
-        known = make(entity, own, *more), tuple(own)
-        if len(_made) >= MOST_DEVICES:
-            _made.clear()
-        _made[key] = known
-    apart.extend(known[1])
-    made: T = known[0]
-    return made
-
 
 Apart = list[Disagreement]
 
@@ -77,7 +46,7 @@ def join_gpu_orders(draft: NodeDraft) -> None:
     by_index = sorted((e for e in entities if "bus_id" not in e.keys and "index" in e.keys), key=_index_key)
     known = _bus_ids(filter(_is_placed, placed))
     unnumbered = _bus_ids(placed) - _bus_ids(e for e in placed if "index" in e.keys)
-    functions = _bus_ids(e for e in draft.entities("pci") if made_once(_is_nvidia_gpu, e, []))
+    functions = _bus_ids(e for e in draft.entities("pci") if _is_nvidia_gpu(e))
     loose = sorted((functions | unnumbered) - known)
     if by_index and len(by_index) == len(loose) and not known:
         for entity, bus_id in zip(by_index, loose, strict=True):
@@ -124,7 +93,7 @@ def _index_key(entity: Entity) -> int:
     return int(entity.keys["index"])
 
 
-def _is_nvidia_gpu(entity: Entity, _: Apart) -> bool:
+def _is_nvidia_gpu(entity: Entity) -> bool:
     code = pick(entity.offers.get("class_code", ()), int).get(0)
     vendor = pick(entity.offers.get("vendor", ()), int).get(0)
     return vendor == NVIDIA and code >> 16 == 0x03
@@ -146,7 +115,7 @@ def gpus(draft: NodeDraft, apart: Apart) -> tuple[tuple[Gpu, ...], dict[int, str
         links = []
         for (kind, number), child in sorted(entity.children.items(), key=lambda item: str(item[0][1]).zfill(6)):
             if kind == "nvlink" and isinstance(number, int):
-                links.append(made_once(_nvlink, child, apart, number, label, draft.sample_interval_s))
+                links.append(_nvlink(child, apart, number, label, draft.sample_interval_s))
         fabric = entity.children.get(("fabric", 0))
         bus_id = entity.keys.get("bus_id")
         made.append(
@@ -184,7 +153,7 @@ def pci_devices(draft: NodeDraft, apart: Apart) -> dict[str, PciDevice]:
     made: dict[str, PciDevice] = {}
     for entity in draft.entities("pci"):
         bus_id = str(entity.keys["bus_id"])
-        made[bus_id] = made_once(_pci_device, entity, apart, bus_id, draft.sample_interval_s)
+        made[bus_id] = _pci_device(entity, apart, bus_id, draft.sample_interval_s)
     return dict(sorted(made.items()))
 
 
@@ -200,18 +169,18 @@ def _pci_device(entity: Entity, apart: Apart, bus_id: str, interval_s: float) ->
 
 
 def numa_nodes(draft: NodeDraft, apart: Apart) -> tuple[NumaNode, ...]:
-    made = [made_once(_numa_node, entity, apart, int(entity.keys["id"])) for entity in draft.entities("numa")]
+    made = [_numa_node(entity, apart) for entity in draft.entities("numa")]
     return tuple(sorted(made, key=lambda node: node.id))
 
 
-def _numa_node(entity: Entity, apart: Apart, number: int) -> NumaNode:
+def _numa_node(entity: Entity, apart: Apart) -> NumaNode:
+    number = int(entity.keys["id"])
     return NumaNode(number, **facts(NumaNode, entity, f"NUMA node {number}", apart))
 
 
 def netdevs(draft: NodeDraft, apart: Apart) -> tuple[NetDev, ...]:
     made = [
-        made_once(_netdev, entity, apart, str(entity.keys["name"]), draft.sample_interval_s)
-        for entity in draft.entities("netdev")
+        _netdev(entity, apart, str(entity.keys["name"]), draft.sample_interval_s) for entity in draft.entities("netdev")
     ]
     return tuple(sorted(made, key=lambda device: natural(device.name)))
 
@@ -273,7 +242,7 @@ def _rdma_nic(
     ports = []
     for (kind, number), child in sorted(entity.children.items(), key=lambda item: str(item[0][1]).zfill(6)):
         if kind == "port" and isinstance(number, int):
-            ports.append(made_once(_port, child, apart, number, name, draft.sample_interval_s))
+            ports.append(_port(child, apart, number, name, draft.sample_interval_s))
     own: dict[str, Any] = facts(Nic, entity, name, apart)
     function = pci.get(bus_id) if bus_id else None
     for shared in ("driver", "numa", "is_vf"):

@@ -1,6 +1,6 @@
 """A cluster from `kubectl get nodes -o json`: the topology labels of topograph and of the clouds, and allocatable GPUs.
 
-Which label stands for what is data (`TABLES`, `DOMAINS`), each with its source.
+Which label stands for what is data (`labels.toml`), each with its source.
 
 A node is some 20 KB of JSON, most of it the images that it holds, and a few hundred bytes of that matter: the list is
 cut into nodes first, and of each only what is asked for becomes objects.
@@ -29,62 +29,22 @@ from topodiag.model.errors import InputError
 from topodiag.model.identity import Tie
 from topodiag.words.hosts import address_of
 from topodiag.words.node_sets import MAX_GPUS, MAX_NODES, short
+from topodiag.words.own_data import own_data
 
-
-class Table(NamedTuple):
-    """The labels of one writer, innermost first, each with the kind of level that it stands for."""
-
-    name: str
-    labels: tuple[tuple[str, str], ...]
-    source: str
-
-
+_Labels = tuple[tuple[str, str], ...]
+"""Labels with the kinds of levels that they stand for, innermost first."""
 _KINDS = ("leaf", "spine", "core", "fabric", "tier 4", "tier 5", "tier 6", "tier 7")
-
-
-def _tiers(prefix: str) -> tuple[tuple[str, str], ...]:
-    return tuple((f"{prefix}{number}", kind) for number, kind in enumerate(_KINDS))
-
-
-_TOPOGRAPH = "network.topology.nvidia.com/"
-_AWS = "topology.k8s.aws/network-node-layer-"
-TABLES: tuple[Table, ...] = (
-    Table("topograph", _tiers("fabric.topograph.run/tier-"),
-          "Topograph 1.0, reference: node labels and annotations (tier 0 is closest to the node)"),
-    Table("topograph", _tiers(_TOPOGRAPH + "tier-"), "Topograph, pkg/topology (variable fabric labels before 1.0)"),
-    Table("topograph", ((_TOPOGRAPH + "leaf", "leaf"), (_TOPOGRAPH + "spine", "spine"), (_TOPOGRAPH + "core", "core")),
-          "Topograph 0.2 to 0.5, docs/engines/k8s.md"),
-    Table("topograph",
-          ((_TOPOGRAPH + "block", "leaf"), (_TOPOGRAPH + "spine", "spine"), (_TOPOGRAPH + "datacenter", "core")),
-          "Topograph 0.1, docs/engines/k8s.md"),
-    Table("AWS", ((_AWS + "4", "leaf"), (_AWS + "3", "leaf"), (_AWS + "2", "spine"), (_AWS + "1", "core")),
-          "EC2 instance topology: the highest layer is closest to the instance; labels of EKS and HyperPod"),
-    Table("GCP",
-          (("cloud.google.com/gce-topology-subblock", "block"), ("cloud.google.com/gce-topology-block", "spine")),
-          "GKE topology-aware scheduling: block, subblock (a rack), host"),
-    Table("OCI",
-          (("oci.oraclecloud.com/rdma.local_block_id", "leaf"), ("oci.oraclecloud.com/rdma.network_block_id", "spine"),
-           ("oci.oraclecloud.com/rdma.hpc_island_id", "core")),
-          "OKE, RDMA network locality: local block (tier 0), network block (tier 1), HPC island (tier 2)"),
-    Table("OCI", (("oci.oraclecloud.com/host.rack_id", "rack"), ("oci.oraclecloud.com/host.network_block_id", "spine")),
-          "OKE host labels"),
-)  # fmt: skip
-"""The first one that labels the most nodes counts."""
-
-DOMAINS: tuple[tuple[str, str], ...] = (
-    ("nvidia.com/gpu.clique", "GPU feature discovery: <cluster UUID>.<clique> of the NVLink fabric"),
-    ("accelerator.topograph.run/domain", "Topograph 1.0, reference: node labels"),
-    (_TOPOGRAPH + "accelerator", "Topograph, docs/engines/k8s.md"),
-    ("topology.k8s.aws/ultraserver-id", "SageMaker HyperPod: instances of one NVLink domain"),
-    ("topology.k8s.aws/capacity-block-id", "AWS: co-extensive with an UltraServer on P6e-GB200"),
-    ("ds.coreweave.com/nvlink.domain", "CoreWeave: NVL72 domain"),
+TABLES: tuple[tuple[str, _Labels], ...] = tuple(
+    (table["name"], tuple((label, kind) for label, kind in table["labels"]))
+    for table in own_data("evidence/cluster/labels")["table"]
 )
+"""The labels of each writer. The first that labels the most nodes counts."""
+DOMAINS: tuple[str, ...] = tuple(domain["label"] for domain in own_data("evidence/cluster/labels")["domain"])
+"""Labels of NVLink domains."""
 _INSTANCE = ("node.kubernetes.io/instance-type", "beta.kubernetes.io/instance-type")
 _GPU = "nvidia.com/gpu"
 _PRODUCT = "nvidia.com/gpu.product"
-_WANTED = frozenset(
-    (*_INSTANCE, _PRODUCT, *(label for label, _ in DOMAINS), *(label for each in TABLES for label, _ in each.labels))
-)
+_WANTED = frozenset((*_INSTANCE, _PRODUCT, *DOMAINS, *(label for _, labels in TABLES for label, _ in labels)))
 """Labels that are kept: a node has a hundred others."""
 
 
@@ -98,16 +58,16 @@ def read(blob: Blob) -> ClusterFacts:
     if len(kept) < len(nodes):
         notes.append(f"{len(nodes) - len(kept)} nodes without {_GPU} are left out")
     labels = [node.labels for node in kept]
-    table = max(TABLES, key=lambda each: _covered(each, labels))
-    rows = _levels(table.labels, labels)
-    notes += _level_notes(table.name, rows)
+    writer, kinds = max(TABLES, key=lambda each: _covered(each[1], labels))
+    rows = _levels(kinds, labels)
+    notes += _level_notes(writer, rows)
     domain = _domains(labels)
     out = {number: () for number, node in enumerate(kept) if not node.usable}
     if out:
         notes.append(f"{len(out)} nodes are not ready or not schedulable: their GPUs do not count")
     return ClusterFacts(
         name=blob.name,
-        format=f"Kubernetes labels of {table.name}" if rows else "Kubernetes nodes",
+        format=f"Kubernetes labels of {writer}" if rows else "Kubernetes nodes",
         nodes=tuple(node.name for node in kept),
         partitions=nested([kind for kind, _ in rows], [row for _, row in rows]),
         domain=partition_of("nvlink", domain) if any(domain) else None,
@@ -153,7 +113,7 @@ def _level_notes(table: str, rows: _Rows) -> list[str]:
 
 def _domains(labels: Sequence[Mapping[str, str]]) -> list[str | None]:
     """The NVLink domain of each node, by the label that most nodes have."""
-    key = max((label for label, _ in DOMAINS), key=lambda each: sum(each in row for row in labels))
+    key = max(DOMAINS, key=lambda each: sum(each in row for row in labels))
     return [row.get(key) for row in labels]
 
 
@@ -250,9 +210,9 @@ def _object(value: object) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _covered(table: Table, labels: Sequence[Mapping[str, str]]) -> int:
+def _covered(kinds: _Labels, labels: Sequence[Mapping[str, str]]) -> int:
     """Labels found on all nodes together: more levels count more."""
-    return sum(label in row for row in labels for label, _ in table.labels)
+    return sum(label in row for row in labels for label, _ in kinds)
 
 
 def _most(values: Any) -> str:

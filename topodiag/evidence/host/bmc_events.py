@@ -64,7 +64,6 @@ class BmcEvents(Reporting):
         parsed: Parsed[Event] = Parsed()
         standing: dict[tuple[str, str], Event] = {}
         for number, whole in blob.lines():
-            parsed.lines = number
             row = _ROW.match(whole[:MAX_LINE])
             if row is None:
                 continue
@@ -88,6 +87,3 @@ def _kind(sensor: str, said: str) -> str:
     """The kind of event; "" for one that says no fault."""
     fault = next((fault for fault, where, what in _KINDS if where.search(sensor) and what.search(said)), "")
     return fault or (REMARK if _BAD.search(said) else "")
-
-
-__all__ = ["BmcEvents"]

@@ -1,32 +1,18 @@
-"""NVLink domains as Kubernetes sees them: a ComputeDomain of NVIDIA's DRA driver, and the clique labels of nodes.
-
-    status:                                   NAME      STATUS   ROLES    AGE   VERSION   GPU.CLIQUE
-      nodes:                                  gb200-1   Ready    <none>   20d   v1.32.1   9d1c5f6f-....32766
-      - cliqueID: 9d1c5f6f-....32766          gb200-2   Ready    <none>   20d   v1.32.1
-        name: gb200-1
-        status: NotReady
-      status: NotReady
+"""NVLink domains as NVIDIA's IMEX daemon and its DRA driver for Kubernetes tell of them.
 
     {"nodes": {"0": {"status": "READY", ...}, "1": {"status": "UNAVAILABLE", ...}}, "status": "DOWN"}
-
     [Sep 01 2026 09:11:40] [ERROR] [tid 937292] Node disconnect event detected for node 1 with address ...
-
     I0902 09:57:32.838156       1 computedomain.go:200] numNodes: 2, nodes seen: 1
-
     I0929 12:40:26.277236       1 nvlib.go:243] identified fabric clique UUID/ID (device 0/GPU-..): 6a13..917/32766
 
-The third is `nvidia-imex-ctl -N -j`, the fourth the log of an IMEX daemon that goes on: a peer that did not come back
-before the daemon itself ended, memory that it could not export or import. The fifth is the log of the DRA driver's own
+The first is `nvidia-imex-ctl -N -j`, the second the log of an IMEX daemon that goes on: a peer that did not come back
+before the daemon itself ended, memory that it could not export or import. The third is the log of the DRA driver's own
 daemon, which waits until it has seen all nodes of the domain, the last that of its plug-in on a node, whose GPUs are in
-one clique. A node of a domain that is not ready has no IMEX daemon
-that peers reach; a node without a clique beside nodes with one has GPUs whose fabric did not come up.
-Format: k8s-dra-driver-gpu, api/nvidia.com/resource/v1beta1 (ComputeDomainStatus); gpu-feature-discovery, the label
-nvidia.com/gpu.clique.
+one clique.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 import msgspec
@@ -39,8 +25,6 @@ from topodiag.model.topics import Topic
 
 MAX_LINE = 1000
 MAX_EVENTS = 100
-_DOMAIN = regex(r"\bkind: ComputeDomain\b|\"kind\": \"ComputeDomain\"|^\s{0,16}\"?-? ?\"?cliqueID\"?: ", re.M)
-_TABLE = regex(r"^[ \t]{0,8}NAME {1,200}\S[^\n]{0,300}CLIQUE[ \t]*$", re.MULTILINE)
 _IMEX = regex(r"\A\s{0,64}\{\s{0,64}\"nodes\"\s{0,8}:(?=[^\0]{0,65536}\"connections\")")
 _IMEX_WORDS = {"UP": "", "DEGRADED": "degraded", "DOWN": "down"}
 _DAEMON = regex(rb"\] \[tid \d{1,9}\] [^\n]{0,200}(?:\bIMEX\b|isconnect event detected|(?:ex|im)port re)")
@@ -58,9 +42,6 @@ _SEEN = regex(r"\bnumNodes: (\d{1,5}), nodes seen: (\d{1,5})\b")
 """SOURCE: k8s-dra-driver-gpu, cmd/compute-domain-daemon/computedomain.go."""
 _DEVICE = regex(r"\bfabric clique UUID/ID \(device \d{1,3}/(GPU-[\w-]{8,40})\): ([\w-]{8,40}/\d{1,10})\b")
 """SOURCE: k8s-dra-driver-gpu, cmd/gpu-kubelet-plugin/nvlib.go: one line for each GPU of its node."""
-_FIELD = regex(r"\s{0,24}(-?)\s{0,4}\"?(cliqueID|name|status|ipAddress|index)\"?: \"?([^\s\",]{1,200})\"?,?\s*\Z")
-_ITEM = regex(r"\s{0,24}(?:- |\{\s*\Z)")
-_NOT_READY = frozenset({"NotReady", "Failed", "Error"})
 
 
 class ComputeDomain(Reporting):
@@ -73,9 +54,8 @@ class ComputeDomain(Reporting):
     a_piece = "what the operator wrote of the domain"
 
     def recognises(self, head: str) -> bool:
-        return ("lique" in head and _DOMAIN.search(head) is not None) or (
-            _TABLE.search(head) is not None
-            or _IMEX.match(head) is not None
+        return (
+            _IMEX.match(head) is not None
             or _SEEN.search(head) is not None
             or _DEVICE.search(head) is not None
             or ("] [tid " in head and _DAEMON.search(head.encode()) is not None)
@@ -83,30 +63,12 @@ class ComputeDomain(Reporting):
 
     def parse(self, blob: Blob) -> Parsed[Event]:
         parsed: Parsed[Event] = Parsed()
-        parsed.lines = blob.data.count(b"\n") + 1
-        told = (*_not_ready(blob), *_without_clique(blob), *_imex(blob), *_of_log(blob), *_waits(blob),
+        told = (*_imex(blob), *_of_log(blob), *_waits(blob),
                 *_of_devices(blob))  # fmt: skip
         for number, text, line in told:
             if len(parsed.records) < MAX_EVENTS:
                 parsed.records.append(report("nvlink.fabric", text, blob, number, line, trust=Trust.PERSON))
         return parsed
-
-
-def _not_ready(blob: Blob) -> Iterator[tuple[int, str, str]]:
-    """Nodes of the status of a ComputeDomain that are not ready."""
-    own: dict[str, str] = {}
-    for number, whole in blob.lines():
-        line = whole[:MAX_LINE]
-        if _ITEM.match(line):
-            own = {}
-        field = _FIELD.match(line)
-        if field is None:
-            continue
-        own[field[2]] = field[3]
-        if "cliqueID" in own and own.get("status") in _NOT_READY and ("name" in own or "ipAddress" in own):
-            node = own.get("name") or own["ipAddress"]
-            yield number, f"the node {node} of the compute domain is {own['status']}", line
-            own = {}
 
 
 def _imex(blob: Blob) -> Iterator[tuple[int, str, str]]:
@@ -175,23 +137,3 @@ def _of_devices(blob: Blob) -> Iterator[tuple[int, str, str]]:
         if clique != first:
             yield number, f"{gpu} is in the clique {clique}, and another GPU of its node in {first}", line
             return
-
-
-def _without_clique(blob: Blob) -> Iterator[tuple[int, str, str]]:
-    """Rows of a table of nodes that have no clique where others have one."""
-    at, empty, filled = -1, [], False
-    for number, whole in blob.lines():
-        line = whole[:MAX_LINE].rstrip()
-        if _TABLE.match(line):
-            at = line.index("CLIQUE")
-            at = line.rfind(" ", 0, at) + 1
-        elif at >= 0 and line.strip():
-            cell = line[at:].strip()
-            if cell in ("", "<none>") and re.match(r"\s{0,8}[a-z0-9][\w.-]{0,252}\s", line):
-                empty.append((number, f"the node {line.split()[0]} has no clique, and others have one", line))
-            filled = filled or "." in cell
-    if filled:
-        yield from empty
-
-
-__all__ = ["ComputeDomain"]

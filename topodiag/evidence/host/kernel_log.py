@@ -6,7 +6,6 @@ from collections import deque
 from functools import cache
 
 from topodiag.evidence.draft import NodeDraft
-from topodiag.evidence.heads import HEADS
 from topodiag.evidence.host import systemctl
 from topodiag.evidence.interface import Blob, Parsed, Source
 from topodiag.evidence.signatures.entry import Signature
@@ -19,6 +18,7 @@ from topodiag.model.events import Scope, Trust
 from topodiag.model.system import KernelEvent
 from topodiag.model.topics import Topic
 from topodiag.words.dialect import Maker
+from topodiag.words.own_data import own_data
 
 HEAD_CHARS = 1 << 16
 MAX_EVENTS = 2000
@@ -72,7 +72,7 @@ _WRITES = regex(
     r"|\bNIC Link is (?:Up|Down)\b"
     r"|\bgeneral protection fault ip:[0-9a-f]{4,16} .{0,80} in lib|\binvoked oom-killer: "
 )
-_WRITTEN = tuple(word for word in HEADS["kernel-log"] if word not in ("[ ", "] "))
+_WRITTEN = tuple(word for word in own_data("evidence/sources")["kernel-log"]["heads"] if word not in ("[ ", "] "))
 """One of these stands wherever one of _WRITES is found, and is found in a hundredth of the time."""
 _STAMPED = regex(r"(?:<[0-9]{1,3}>)?\[ {0,10}[0-9]{1,10}\.[0-9]{6}\] (?!\[[^\]\s:]{1,80}:[0-9]{1,9}:[0-9]{1,9}\])\S")
 """UCX puts seconds in brackets, too, and then `[host:process:thread]`."""
@@ -109,14 +109,13 @@ class KernelLog(Source[KernelEvent]):
         newest: deque[KernelEvent] = deque(maxlen=MAX_EVENTS)
         found = 0
         data = blob.plain
-        parsed.lines = data.count(b"\n") + 1
         for number, line, entries in lines_of(FAMILY, data):
             event = _read_event(blob, number, line.decode("utf-8", "replace")[:MAX_LINE], entries)
             if event is not None:
                 found += 1
                 newest.append(event)
         parsed.records.extend(newest)
-        parsed.partial = blob.item is None and parsed.lines < LEAST_WHOLE
+        parsed.partial = blob.item is None and data.count(b"\n") + 1 < LEAST_WHOLE
         if found > MAX_EVENTS:
             parsed.leave(blob, None, "", f"{found - MAX_EVENTS} older events were counted and not kept")
         return parsed

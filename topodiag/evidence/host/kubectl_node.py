@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import field
 
 from topodiag.evidence.interface import Blob, Parsed
 from topodiag.evidence.sentences import Reporting, report
@@ -30,10 +29,6 @@ _NAME = regex(r"Name:\s{1,40}(\S{1,253})\s*\Z")
 _PRODUCT = regex(r"\b(?:nvidia|amd)\.com/gpu\.product(?:-name)?=(\S{1,100})")
 _SECTION = regex(r"\s{0,8}(Capacity|Allocatable):\s*\Z")
 _GPUS = regex(r"\s{1,16}(?:nvidia|amd)\.com/gpu:\s{1,40}(\d{1,4})\b")
-_RDMA = regex(
-    r"\s{1,16}(\S{0,60}/(?:efa|\S{0,60}(?:rdma|hca|sriov|roce|infiniband|mlnx|ib\d)\S{0,60})|rdma/\S{1,80}):\s{1,40}(\d{1,5})k?\b",
-    re.IGNORECASE,
-)
 
 
 @dataclass(slots=True)
@@ -46,8 +41,6 @@ class Described:
     gives: int = -1
     line: int = 0
     text: str = ""
-    rdma: dict[str, tuple[int, int, int, str]] = field(default_factory=dict)
-    """Of each resource for RDMA: what the node has, what it gives out, and the line of that."""
 
 
 class KubectlNode(Reporting):
@@ -66,7 +59,6 @@ class KubectlNode(Reporting):
         parsed: Parsed[Event] = Parsed()
         nodes, section = [Described("")], ""
         for number, whole in blob.lines():
-            parsed.lines = number
             line = whole[:MAX_LINE]
             if (name := _NAME.match(line)) and len(nodes) < MAX_NODES:
                 nodes.append(Described(name[1]))
@@ -80,25 +72,8 @@ class KubectlNode(Reporting):
                     nodes[-1].has = int(gpus[1])
                 elif section == "Allocatable":
                     nodes[-1].gives = int(gpus[1])
-            elif (rdma := _RDMA.match(line)) and section:
-                _count_rdma(nodes[-1], section, rdma, number, whole)
-        parsed.records.extend((*_short(blob, nodes), *_no_rdma(blob, nodes)))
+        parsed.records.extend(_short(blob, nodes))
         return parsed
-
-
-def _count_rdma(node: Described, section: str, said: re.Match[str], number: int, line: str) -> None:
-    has, gives, _, _ = node.rdma.get(said[1], (-1, -1, 0, ""))
-    amount = int(said[2])
-    node.rdma[said[1]] = (amount, gives, number, line) if section == "Capacity" else (has, amount, number, line)
-
-
-def _no_rdma(blob: Blob, nodes: list[Described]) -> Iterator[Event]:
-    """Nodes whose plug-in for RDMA gives out nothing of what they have."""
-    for node in nodes:
-        gone = [(name, has, number, line) for name, (has, gives, number, line) in node.rdma.items() if gives == 0 < has]
-        for name, has, number, line in gone:
-            text = f"{node.name or 'a node'} gives out 0 of {has} {name}"
-            yield report("rdma.none_given", text, blob, number, line)
 
 
 def _short(blob: Blob, nodes: list[Described]) -> Iterator[Event]:
@@ -117,6 +92,3 @@ def _short(blob: Blob, nodes: list[Described]) -> Iterator[Event]:
         else:
             continue
         yield report("gpu.count_low", text, blob, node.line, node.text)
-
-
-__all__ = ["Described", "KubectlNode"]

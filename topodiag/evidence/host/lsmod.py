@@ -70,7 +70,6 @@ class Lsmod(Source[Loaded]):
         whole = False
         asked: tuple[int, str] | None = None
         for number, text in blob.lines():
-            parsed.lines = number
             line = text[:MAX_LINE]
             if _HEADER.match(line):
                 whole = True
@@ -129,7 +128,6 @@ class NcclParams(Source[Parameter]):
         parsed: Parsed[Parameter] = Parsed()
         name = ""
         lines = blob.text.split("\n")
-        parsed.lines = len(lines)
         for number, text in enumerate(lines, 1):
             key = _KEY.match(text)
             if key is not None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from dataclasses import field
 
 from topodiag.evidence.draft import NodeDraft
@@ -15,6 +14,7 @@ from topodiag.model.busid import normalise_bus_id
 from topodiag.model.events import Trust
 from topodiag.model.provenance import Fact
 from topodiag.model.topics import Topic
+from topodiag.words.own_data import own_data
 
 MAX_LINE = 2048
 """Characters of a line that are looked at; lspci's own are a few hundred."""
@@ -34,10 +34,7 @@ _TAIL = regex(r" (?:\((?:rev|prog-if) [^)]{1,60}\)?)")
 _ALL_ONES = regex(r"\(rev ff\)")
 _PROG_IF = regex(r"\(prog-if ([0-9a-f]{2})")
 _LINK = regex(r"Speed ([^,]{1,40}), Width x([0-9]{1,3})")
-_ACS_BITS = {
-    "SrcValid": 0x01, "TransBlk": 0x02, "ReqRedir": 0x04, "CmpltRedir": 0x08, "UpstreamFwd": 0x10, "EgressCtrl": 0x20,
-    "DirectTrans": 0x40,
-}  # fmt: skip
+_KNOWN = own_data("evidence/host/lspci")
 _ACS_BIT = regex(r"\b([A-Z][A-Za-z]{3,12})([+-])")
 _EXPRESS = regex(
     r"Express (?:\(v[0-9]\) )?(Root Port|Upstream Port|Downstream Port|(?:Legacy )?Endpoint"
@@ -47,24 +44,10 @@ _PORT_TYPES = {"Root Port": "root-port", "Upstream Port": "upstream", "Downstrea
 _CAPABILITY = regex(r"Capabilities: \[([0-9a-f]{2,3})(?: v[0-9]{1,2})?\] ?(.*)")
 _BUSES = regex(r"Bus: primary=([0-9a-f]{2}), secondary=([0-9a-f]{2})")
 
-# Class names as pci.ids spells them, for texts without numbers.
-_CLASSES = {
-    "3D controller": 0x0302, "VGA compatible controller": 0x0300, "Display controller": 0x0380,
-    "Infiniband controller": 0x0207, "InfiniBand controller": 0x0207, "Ethernet controller": 0x0200,
-    "Network controller": 0x0280, "Fabric controller": 0x0208, "PCI bridge": 0x0604, "Host bridge": 0x0600,
-    "Bridge": 0x0680, "Processing accelerators": 0x1200, "Memory controller": 0x0580,
-    "Non-Volatile memory controller": 0x0108,
-}  # fmt: skip
-_VENDORS = {
-    "NVIDIA Corporation": 0x10DE,
-    "Mellanox Technologies": 0x15B3,
-    "Advanced Micro Devices, Inc. [AMD/ATI]": 0x1002,
-}
-
 _NO_FIRMWARE = regex(r"\b(?:Secure |Flash )Recovery\b", re.IGNORECASE)
 """In pci.ids, an adapter of Mellanox that runs the loader of its flash and no firmware: livefish."""
 
-_NAMES = "|".join(map(re.escape, _CLASSES))
+_NAMES = "|".join(map(re.escape, _KNOWN["classes"]))
 _RECOGNISED = (
     regex(rf"^(?:> )?\s{{0,16}}{_PLACE} (?:{_NAMES})(?: \[[0-9a-f]{{4}}\])?: ", re.MULTILINE),
     regex(rf"^{_PLACE} [A-Z][A-Za-z /-]{{2,60}}(?: \[[0-9a-f]{{4}}\])?: \S.*\(rev [0-9a-f]{{2}}\)", re.MULTILINE),
@@ -121,7 +104,6 @@ class Lspci(Source[Detail]):
         bridges: dict[str, str] = {}
         lines = list(blob.lines())
         for number, full in lines:
-            parsed.lines = number
             text = full[:MAX_LINE]
             described = _HEADER.fullmatch(text)
             header = described or _BARE.fullmatch(text)
@@ -142,8 +124,8 @@ class Lspci(Source[Detail]):
 
     def fill(self, blob: Blob, parsed: Parsed[Detail], draft: NodeDraft) -> None:
         for short in _short(parsed.records):
-            trust = Trust.PROGRAM if short.name == "narrower" else Trust.PERSON
-            draft.reports.append(report("pcie.degraded", str(short.value), blob, short.line, short.text, trust=trust))
+            text = str(short.value)
+            draft.reports.append(report("pcie.degraded", text, blob, short.line, short.text, trust=Trust.PERSON))
         for detail in parsed.records:
             origin = blob.origin(detail.line, detail.text)
             if not detail.bus_id:
@@ -172,7 +154,7 @@ def _read_header(function: _Function, line: int, text: str, rest: str) -> None:
     named = _CLASS.match(rest)
     if named is None:
         return
-    code = int(named[2], 16) if named[2] else _CLASSES.get(named[1])
+    code = int(named[2], 16) if named[2] else _KNOWN["classes"].get(named[1])
     if code is not None:
         function.take("class_code", code << 8 | low, line, text)
     product = _TAIL.sub("", named[3]).strip()
@@ -182,7 +164,7 @@ def _read_header(function: _Function, line: int, text: str, rest: str) -> None:
         function.take("device", int(numbers[-1][1], 16), line, text)
         product = _IDS.sub("", product).strip()
     else:
-        vendor = next((number for name, number in _VENDORS.items() if product.startswith(name)), None)
+        vendor = next((number for name, number in _KNOWN["vendors"].items() if product.startswith(name)), None)
         if vendor is not None:
             function.take("vendor", vendor, line, text)
     if product:
@@ -246,11 +228,11 @@ def _read_link(function: _Function, line: int, text: str, name: str, rest: str) 
 
 def _read_acs(function: _Function, line: int, text: str, rest: str) -> str | None:
     """The register from its flags by name. ACSCap, which says what could be switched on, is another line."""
-    bits = {flag: sign for flag, sign in _ACS_BIT.findall(rest) if flag in _ACS_BITS}
+    bits = {flag: sign for flag, sign in _ACS_BIT.findall(rest) if flag in _KNOWN["acs"]}
     if "ReqRedir" not in bits or "CmpltRedir" not in bits:
         return "ACS flags are missing"
     function.acs = True
-    function.take("acs", sum(_ACS_BITS[flag] for flag, sign in bits.items() if sign == "+"), line, text)
+    function.take("acs", sum(_KNOWN["acs"][flag] for flag, sign in bits.items() if sign == "+"), line, text)
     return None
 
 
@@ -289,53 +271,21 @@ def _finish(function: _Function, parsed: Parsed[Detail]) -> None:
 
 
 def _short(records: list[Detail]) -> list[Detail]:
-    """Of a text that names no function's kind, the links that are short. Of one function alone: fewer lanes and a lower
-    generation than it can do; fewer lanes alone may be the slot's, a lower generation alone may be rest, and the first
-    generation always may. Of several that can do the same: those with fewer lanes than others of them."""
-    if any(record.name == "class_code" for record in records):
+    """Of a text with the link of one function that names no kind: fewer lanes and a lower generation than it can do.
+    Fewer lanes alone may be the slot's, a lower generation alone may be rest, and the first generation always may."""
+    told = {record.name: record for record in records if record.name in _OF_LINK}
+    lines = sum(record.name in _OF_LINK for record in records)
+    numbers = [told[name].value for name in _OF_LINK if name in told]
+    known = [number for number in numbers if isinstance(number, int)]
+    if any(record.name == "class_code" for record in records) or not lines == len(known) == len(_OF_LINK):
         return []
-    links: dict[str, dict[str, Detail]] = {}
-    for record in records:
-        if record.name in _OF_LINK:
-            links.setdefault(record.bus_id, {}).setdefault(record.name, record)
-    whole = {
-        bus_id: told for bus_id, told in links.items()
-        if len(told) == len(_OF_LINK) and all(isinstance(each.value, int) for each in told.values())
-    }  # fmt: skip
-    if len(links) > 1:
-        return [
-            _said_short(whole[bus_id], "narrower")
-            for bus_id in whole
-            if bus_id and _narrower(whole[bus_id], whole.values())
-        ]
-    if sum(record.name in _OF_LINK for record in records) > len(_OF_LINK):
+    width, able, gen, best = known
+    if not (0 < width < able and RESTING < gen < best):
         return []
-    return [_said_short(told, "short") for told in whole.values() if _short_of(told)]
-
-
-def _values(told: dict[str, Detail]) -> tuple[int, int, int, int]:
-    width, able, gen, best = (int(told[name].value or 0) for name in _OF_LINK)
-    return width, able, gen, best
-
-
-def _short_of(told: dict[str, Detail]) -> bool:
-    width, able, gen, best = _values(told)
-    return 0 < width < able and RESTING < gen < best
-
-
-def _narrower(told: dict[str, Detail], every: Iterable[dict[str, Detail]]) -> bool:
-    """Whether another function that can do the same has all its lanes, and this one has not."""
-    width, able, _, best = _values(told)
-    alike = [each for each in map(_values, every) if (each[1], each[3]) == (able, best)]
-    return 0 < width < able and any(each[0] == able for each in alike)
-
-
-def _said_short(told: dict[str, Detail], name: str) -> Detail:
-    width, able, gen, best = _values(told)
-    place = told["width"].bus_id or "a device without its name"
-    slower = f" and generation {gen} of {best}" if gen < best else ""
     at = told["width"]
-    return Detail(at.bus_id, name, f"x{width} of x{able}{slower} on {place}", at.line, at.text)
+    place = at.bus_id or "a device without its name"
+    words = f"x{width} of x{able} and generation {gen} of {best} on {place}"
+    return [Detail(at.bus_id, "short", words, at.line, at.text)]
 
 
 def _place(parsed: Parsed[Detail], bridges: dict[str, str]) -> None:

@@ -29,6 +29,7 @@ from topodiag.model.cpulist import parse_cpulist
 from topodiag.model.events import REMARK
 from topodiag.model.topics import Topic
 from topodiag.words.fold import fold_numbers
+from topodiag.words.own_data import own_data
 
 MAX_NODES = 1024
 MAX_LINE = 16384
@@ -62,7 +63,6 @@ class Numactl(Source[Told]):
     def parse(self, blob: Blob) -> Parsed[Told]:
         parsed: Parsed[Told] = Parsed()
         for number, text in blob.lines():
-            parsed.lines = number
             field, row = _FIELD.match(text[:MAX_LINE]), _ROW.match(text[:MAX_LINE])
             if field is not None and field[2] != "free":
                 numbers = tuple(int(each) for each in re.findall(r"\d{1,12}", field[3]))
@@ -87,20 +87,11 @@ class Numactl(Source[Told]):
                 draft.reports.append(report(REMARK, text, blob, record.line, record.text))
 
 
-_RECOGNISED = regex(r"^[=>x!d] /?(?:proc/cpuinfo\t|sys/devices/system/(?:node|cpu)/)", re.MULTILINE)
 _SHOWN = ("proc/cpuinfo", "sys/devices/system/node/", "sys/devices/system/cpu/")
 _NODE = regex(r"sys/devices/system/node/node([0-9]{1,4})/(cpulist|distance)")
 _PACKAGE = regex(r"sys/devices/system/cpu/cpu([0-9]{1,5})/topology/physical_package_id")
 
-# Linux arch/arm64/include/asm/cputype.h; names as the vendors spell them.
-_ARM_VENDORS = {
-    0x41: "ARM", 0x42: "Broadcom", 0x43: "Cavium", 0x46: "Fujitsu", 0x48: "HiSilicon", 0x4E: "NVIDIA",
-    0x50: "APM", 0x51: "Qualcomm", 0x61: "Apple", 0x6D: "Microsoft", 0xC0: "Ampere",
-}  # fmt: skip
-_ARM_PARTS = {
-    (0x41, 0xD0C): "Neoverse-N1", (0x41, 0xD40): "Neoverse-V1", (0x41, 0xD49): "Neoverse-N2",
-    (0x41, 0xD4F): "Neoverse-V2", (0x41, 0xD84): "Neoverse-V3", (0x41, 0xD8E): "Neoverse-N3",
-}  # fmt: skip
+_NAMES = own_data("evidence/host/names")
 Line = tuple[int, str]
 
 
@@ -115,7 +106,7 @@ class SysCpu(Source[Reading]):
     trust = 78
 
     def recognises(self, head: str) -> bool:
-        return _RECOGNISED.search(head) is not None or shows(head, *_SHOWN)
+        return shows(head, *_SHOWN)
 
     def parse(self, blob: Blob) -> Parsed[Reading]:
         tree, parsed = read_readings(blob)
@@ -211,11 +202,11 @@ def _read_arm(processor: _Processor) -> None:
         at = processor.lines["cpu implementer"]
         processor.notes.reject("cpu", "vendor", "not a CPU implementer", processor.file, at)
         return
-    processor.take("vendor", "cpu implementer", _ARM_VENDORS.get(implementer, hex(implementer)))
+    processor.take("vendor", "cpu implementer", _NAMES["arm-vendors"].get(hex(implementer), hex(implementer)))
     processor.number("family", "cpu architecture")
     processor.number("model", "cpu part")
     part = to_int(values.get("cpu part"), low=0, high=0xFFF)
-    name = _ARM_PARTS.get((implementer, part)) if part is not None else None
+    name = _NAMES["arm-parts"].get(f"{implementer:#x} {part:#x}") if part is not None else None
     if name is not None:
         processor.take("name", "cpu part", name)
 
@@ -226,12 +217,10 @@ def _read_count(tree: Tree, notes: Notes) -> None:
     if file is None:
         return
     cpus = parse_cpulist(value_line(file)[1]) if file.lines else None
-    if cpus:
-        notes.take("cpu", "count", len(cpus), file)
-    elif file.error is not None:
+    if file.error is not None and not cpus:
         notes.miss("cpu", "count", file.error, file)
     else:
-        notes.reject("cpu", "count", "not a cpu list", file)
+        notes.read("cpu", "count", len(cpus) if cpus else None, "not a cpu list", file)
 
 
 def _read_sockets(tree: Tree, notes: Notes) -> None:
@@ -285,7 +274,5 @@ def _read_node_cpus(subject: str, file: TreeFile, packages: dict[int, TreeFile],
 def _read_distances(subject: str, file: TreeFile, notes: Notes) -> None:
     words = value_line(file)[1].split()[:MAX_NODES]
     distances = tuple(to_int(word, low=0, high=255) for word in words)
-    if not distances or None in distances:
-        notes.reject(subject, "distances", "not a row of distances", file)
-    else:
-        notes.take(subject, "distances", distances, file)
+    known = distances if distances and None not in distances else None
+    notes.read(subject, "distances", known, "not a row of distances", file)

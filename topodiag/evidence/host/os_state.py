@@ -118,24 +118,16 @@ def _readable(tree: Tree, path: str, name: str, notes: Notes) -> TreeFile | None
 def _read_kernel(tree: Tree, notes: Notes) -> None:
     if (file := _readable(tree, "proc/version", "kernel", notes)) is not None:
         words = value_line(file)[1].split(None, 3)
-        if words[:2] == ["Linux", "version"] and len(words) > 2:
-            notes.take("os", "kernel", words[2][:120], file)
-        else:
-            notes.reject("os", "kernel", "not a /proc/version", file)
+        kernel = words[2][:120] if words[:2] == ["Linux", "version"] and len(words) > 2 else None
+        notes.read("os", "kernel", kernel, "not a /proc/version", file)
     if (file := _readable(tree, "proc/cmdline", "cmdline", notes)) is not None:
         notes.take("os", "cmdline", value_line(file)[1], file)
     if (file := _readable(tree, "proc/uptime", "uptime_s", notes)) is not None:
-        uptime = to_float(value_line(file)[1], low=0)
-        if uptime is None:
-            notes.reject("os", "uptime_s", "not an uptime", file)
-        else:
-            notes.take("os", "uptime_s", uptime, file)
+        notes.read("os", "uptime_s", to_float(value_line(file)[1], low=0), "not an uptime", file)
     if (file := _readable(tree, "proc/sys/kernel/numa_balancing", "numa_balancing", notes)) is not None:
         state = to_int(value_line(file)[1], low=0, high=7)
-        if state is None:
-            notes.reject("os", "numa_balancing", "not a state of numa_balancing", file)
-        else:
-            notes.take("os", "numa_balancing", state != 0, file)
+        why = "not a state of numa_balancing"
+        notes.read("os", "numa_balancing", None if state is None else state != 0, why, file)
     _read_distribution(tree, notes)
 
 
@@ -258,10 +250,7 @@ def _read_limits(tree: Tree, notes: Notes) -> None:
                 notes.take("os", "memlock_bytes", limit, file, (number, text))
     if (file := _readable(tree, "statvfs/dev/shm", "shm_bytes", notes)) is not None:
         size = _SHM_SIZE.search(value_line(file)[1])
-        if size is None:
-            notes.reject("os", "shm_bytes", "no size in it", file)
-        else:
-            notes.take("os", "shm_bytes", int(size[1]), file)
+        notes.read("os", "shm_bytes", int(size[1]) if size else None, "no size in it", file)
         free = _SHM_FREE.search(value_line(file)[1])
         if free is not None:
             notes.take("os", "shm_free_bytes", int(free[1]), file)

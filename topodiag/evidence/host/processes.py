@@ -49,7 +49,7 @@ class Processes(Source[ProcessRecord]):
         return _MARKS.search(head) is not None or _EMPTY.match(head[:200]) is not None
 
     def parse(self, blob: Blob) -> Parsed[ProcessRecord]:
-        parsed: Parsed[ProcessRecord] = Parsed(lines=blob.data.count(b"\n") + 1)
+        parsed: Parsed[ProcessRecord] = Parsed()
         document, why = load(blob)
         if not isinstance(document, dict) or not isinstance(document.get("processes"), list):
             parsed.leave(blob, None, "", why or "holds no list of processes")

@@ -13,6 +13,7 @@ from topodiag.evidence.tree import TreeFile, read_tree
 from topodiag.lazy import dataclass, regex
 from topodiag.model.system import ConfLine, Setting
 from topodiag.model.topics import Topic
+from topodiag.words.own_data import own_data
 
 ENVIRONMENT = "environment"
 NOT_KEPT = "the collector did not keep the value: it is not of the form that the variable takes"
@@ -22,17 +23,7 @@ MAX_VALUE = 1023
 _TREE = regex(r"^[=!d] /?(?:environ|(?:\S{1,200}/)?\.?nccl\.conf)(?:\t|$)", re.MULTILINE)
 _NAME = regex(r"[A-Za-z_][A-Za-z0-9_]{0,200}")
 _SECRET = regex(r"TOKEN|KEY|SECRET|PASS|CREDENTIAL|AUTH", re.IGNORECASE)
-_OURS = (
-    "NCCL_", "RCCL_", "CUDA_", "NVIDIA_", "NVSHMEM_", "UCX_", "UCC_", "FI_", "OFI_", "OMPI_MCA_", "PRTE_", "I_MPI_",
-    "MPICH_", "MV2_", "PALS_", "SHARP_", "TORCH_", "TORCHELASTIC_", "GLOO_", "IBV_", "MLX5_", "HSA_", "ROCR_", "HIP_",
-    "PSM2_", "EFA_", "RDMAV_", "OMP_", "KMP_", "GOMP_", "LD_PRELOAD", "LD_LIBRARY_PATH",
-)  # fmt: skip
-_SCHEDULER = (
-    "SLURM", "KUBERNETES_", "PBS_", "LSB_", "FLUX_", "OMPI_COMM_WORLD_", "PMI", "JOB_COMPLETION_INDEX", "RANK",
-    "LOCAL_RANK", "GROUP_RANK", "NODE_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "GROUP_WORLD_SIZE", "ROLE_",
-    "MASTER_ADDR", "MASTER_PORT",
-    "HOSTNAME", "POD_NAME", "POD_NAMESPACE", "NODE_NAME", "AWS_BATCH_", "SKYPILOT_", "RAY_",
-)  # fmt: skip
+_NAMES = "evidence/host/names"
 _NAMESPACE = "serviceaccount/namespace"
 """The file in a pod that names its namespace (Kubernetes, "Accessing the Kubernetes API from a Pod")."""
 REPLACED = regex(r"<replaced: [^<>\n]{1,80}>|<hidden>")
@@ -106,7 +97,7 @@ class Settings(Source[EnvLine | ConfText]):
             if isinstance(record, EnvLine):
                 if not record.name:
                     continue
-                if record.name.startswith(_SCHEDULER):
+                if record.name.startswith(tuple(own_data(_NAMES)["schedulers"])):
                     scheduler.offer(record.name, record.value, origin)
                 else:
                     draft.settings.append(Setting(record.name, record.value, ENVIRONMENT, origin))
@@ -138,7 +129,7 @@ def _cut(text: str) -> str:
 def _parse_tree(blob: Blob) -> Parsed[EnvLine | ConfText]:
     files: Parsed[TreeFile] = Parsed()
     tree = read_tree(blob, files)
-    parsed: Parsed[EnvLine | ConfText] = Parsed([], files.unread, files.unread_count, files.lines)
+    parsed: Parsed[EnvLine | ConfText] = Parsed([], files.unread, files.unread_count)
     environ = tree.files.get("environ")
     named = ""
     if environ is not None and environ.is_dir:
@@ -178,7 +169,8 @@ def _conf_path(path: str) -> str:
 def _env_line(number: int, text: str, quote: str) -> EnvLine | None:
     """A variable of the environment that says something of communication or of the scheduler, never a secret."""
     name, equals, value = text.partition("=")
-    if not equals or not _NAME.fullmatch(name) or not name.startswith((*_OURS, *_SCHEDULER)):
+    kept = (*own_data(_NAMES)["ours"], *own_data(_NAMES)["schedulers"])
+    if not equals or not _NAME.fullmatch(name) or not name.startswith(kept):
         return None
     if _SECRET.search(name) and not name.startswith("NCCL_"):  # NCCL_IB_PKEY is a partition, no secret
         return None
@@ -210,7 +202,6 @@ def _parse_bare(blob: Blob, conf: bool) -> Parsed[EnvLine | ConfText]:
     if lines and not lines[-1][1]:
         lines.pop()  # the end of the last line begins none
     for number, text in lines:
-        parsed.lines = number
         if conf:
             parsed.records.append(_conf_line(blob.name, number, number, text, text))
             continue

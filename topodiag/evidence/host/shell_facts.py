@@ -76,7 +76,6 @@ class ShellFacts(Source[Reading]):
 
     def parse(self, blob: Blob) -> Parsed[Reading]:
         parsed: Parsed[Reading] = Parsed()
-        parsed.lines = blob.data.count(b"\n") + 1
         found = list(_readings(blob.lines()))
         launched = {reading.name for reading in found if reading.text.startswith(LAUNCHED)}
         parsed.records.extend(each for each in found if each.name not in launched or each.text.startswith(LAUNCHED))

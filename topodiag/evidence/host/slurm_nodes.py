@@ -1,5 +1,5 @@
-"""Why Slurm holds nodes out of service: `scontrol show node`, `sinfo`, `sinfo -R`, `sinfo -N -l`, lines of slurmctld,
-nodes as JSON (`scontrol show node --json`, slurmrestd's `/nodes`).
+"""The state of nodes, and why Slurm holds some out of service: `scontrol show node`, `sinfo`, `sinfo -R`, `sinfo -N
+-l`, nodes as JSON (`scontrol show node --json`, slurmrestd's `/nodes`).
 
     NodeName=gpu-017 Arch=x86_64 CoresPerSocket=48
        State=IDLE+DRAIN ThreadsPerCore=2 TmpDisk=0 Weight=1 Owner=N/A MCS_label=N/A
@@ -8,8 +8,8 @@ nodes as JSON (`scontrol show node --json`, slurmrestd's `/nodes`).
     REASON               USER      TIMESTAMP           NODELIST
     NHC: check_hw_ib:  N root      2024-05-06T08:11:01 gpu-[012,017]
 
-Formats: Slurm 20.02 to 24.11, src/api/node_info.c, src/sinfo, src/slurmctld/node_mgr.c. A node that is free or busy
-says nothing here.
+Formats: Slurm 20.02 to 24.11, src/api/node_info.c, src/sinfo, src/slurmctld/node_mgr.c. Of a node that is free or
+busy, the state and the generic resources are kept, and nothing is reported.
 
 What a reason says for which a scheduler holds a node out of service.
 
@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import Blob, Parsed, Source
@@ -29,7 +30,7 @@ from topodiag.evidence.json_values import load, member, objects, text
 from topodiag.evidence.sentences import report
 from topodiag.evidence.signatures.lines import of_line
 from topodiag.lazy import dataclass, regex
-from topodiag.model.events import OUT_OF_SERVICE
+from topodiag.model.events import OUT_OF_SERVICE, SCHEDULED
 from topodiag.model.topics import Topic
 
 _WANTED = regex(
@@ -52,11 +53,12 @@ def kind_of(reason: str) -> str:
 
 
 MAX_LINE = 4096
-MAX_NODES = 2000
-"""Sentences kept: a cluster that is down says one of each node."""
+MAX_NODES = 20_000
+"""Nodes kept: more than the largest systems have."""
 
 _NAME = regex(r"^\s{0,8}NodeName=(\S{1,255})")
 _STATE = regex(r"\bState=([A-Z_+*~#!%$@^-]{2,120})")
+_GRES = regex(r"^\s{1,8}Gres=(\S{1,200})")
 _REASON = regex(r"\bReason=(.{1,400}?)(?:\s\[[^\[\]\s]{1,64}@[^\[\]\s]{1,40}\]|\s+(?:Comment|Extra|InstanceId)=|\s*$)")
 _OUT = regex(r"DRAIN|DOWN|FAIL|INVAL|NOT_RESPONDING|\*", re.IGNORECASE)
 _HEADER = regex(r"^\s{0,8}REASON\s{1,200}USER\s{1,40}TIMESTAMP\s{1,40}(?:STATE\s{1,20})?NODELIST\s*$", re.MULTILINE)
@@ -71,28 +73,29 @@ _LONG_HEADER = regex(
 )
 """`sinfo -N -l`, `sinfo` without reasons, and columns of one's own whose last one is the reason or the list. A state
 with a star is that of nodes which do not answer."""
-_CONTROLLER = regex(
-    r"\b(?:[Ss]etting )?node (\S{1,64}) state (?:set )?to \w{2,20} with reason:? ?(.{1,300})$"
-    r"|\bupdate_node: node (\S{1,64}) reason set to: (.{1,300})$"
-    r"|\b()Nodes? (\S{1,255} not responding, setting DOWN)\s*$"
-)
 _SHOWN = regex(r"^\s{0,8}NodeName=\S{1,255}\s[^\n]{0,400}\n(?:[^\n]{0,400}\n){0,12}?[^\n]{0,400}\bState=", re.MULTILINE)
 _ONE_LINE = regex(r"^\s{0,8}NodeName=\S{1,255} .{0,2000}\bState=", re.MULTILINE)
-_ALONE = regex(r"^\s{0,8}Reason=\S.{2,400}\[[\w.-]{1,64}@\d{4}-\d\d-\d\dT[\d:]{8}\]\s*$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
-    """A node, or a list of nodes, that Slurm holds out of service: its sentence, and the line of it."""
+class Listed:
+    """A node, or a list of nodes: Slurm's state, generic resources and sentence, "" where not said, and the line."""
 
     nodes: str
+    state: str
+    gres: str
     reason: str
     line: int
     text: str
 
+    @property
+    def held(self) -> bool:
+        """Whether Slurm holds it out of service. A sentence may be left from before."""
+        return bool(self.reason) and (not self.state or _OUT.search(self.state) is not None)
 
-class SlurmNodes(Source[Held]):
-    """Nodes that Slurm holds out of service, each with its reason."""
+
+class SlurmNodes(Source[Listed]):
+    """Nodes with their state; those that Slurm holds out of service with its reason."""
 
     kind = "slurm-nodes"
     speaks_of = frozenset({Topic.SERVICES})
@@ -103,60 +106,63 @@ class SlurmNodes(Source[Held]):
     def recognises(self, head: str) -> bool:
         if _is_json(head):
             return True
-        patterns = (_HEADER, _LONG_HEADER, _ALONE, _SHOWN, _ONE_LINE)
-        if any(pattern.search(head) for pattern in patterns):
-            return True
-        return "reason" in head.lower() and any(_CONTROLLER.search(line[:MAX_LINE]) for line in head.split("\n"))
+        return any(pattern.search(head) for pattern in (_HEADER, _LONG_HEADER, _SHOWN, _ONE_LINE))
 
-    def parse(self, blob: Blob) -> Parsed[Held]:
-        parsed: Parsed[Held] = Parsed()
-        parsed.lines = blob.data.count(b"\n") + 1
-        for held in _of_json(blob) if _is_json(blob.text) else _held(blob):
+    def parse(self, blob: Blob) -> Parsed[Listed]:
+        parsed: Parsed[Listed] = Parsed()
+        for each in _of_json(blob) if _is_json(blob.text) else _listed(blob):
             if len(parsed.records) >= MAX_NODES:
-                parsed.leave(blob, held.line, held.text, "one of too many nodes")
+                parsed.leave(blob, each.line, each.text, "one of too many nodes")
             else:
-                parsed.records.append(held)
+                parsed.records.append(each)
         return parsed
 
-    def fill(self, blob: Blob, parsed: Parsed[Held], draft: NodeDraft) -> None:
-        for held in parsed.records:
-            kind = kind_of(held.reason)
-            if kind:
-                text = f"{held.nodes} is out of service: {held.reason}" if held.nodes else held.reason
-                draft.reports.append(report(kind, text, blob, held.line, held.text, host=held.nodes))
+    def fill(self, blob: Blob, parsed: Parsed[Listed], draft: NodeDraft) -> None:
+        for each in parsed.records:
+            if each.nodes and each.state:
+                fields = {"state": each.state, "gres": each.gres, "reason": each.reason}
+                said = f"{each.nodes} is {each.state}" + (f": {each.reason}" if each.reason else "")
+                event = report(SCHEDULED, said, blob, each.line, each.text, host=each.nodes)
+                draft.reports.append(replace(event, fields=fields))
+            if each.held and (kind := kind_of(each.reason)):
+                text = f"{each.nodes} is out of service: {each.reason}" if each.nodes else each.reason
+                draft.reports.append(report(kind, text, blob, each.line, each.text, host=each.nodes))
 
 
 def _is_json(head: str) -> bool:
     return head.lstrip()[:1] == "{" and all(word in head for word in ('"nodes"', '"reason"', '"gres"'))
 
 
-def _of_json(blob: Blob) -> Iterator[Held]:
-    """The nodes that are out of service, of slurmrestd's JSON: a state is a list of flags, or one word."""
+def _of_json(blob: Blob) -> Iterator[Listed]:
+    """The nodes of slurmrestd's JSON: a state is a list of flags, or one word."""
     document, _ = load(blob)
-    for _, node in objects(member(document, "nodes"), 100 * MAX_NODES):
-        name, reason, state = text(node.get("name")), text(node.get("reason")), node.get("state")
+    for _, node in objects(member(document, "nodes"), MAX_NODES + 1):
+        name, reason, state = text(node.get("name")), text(node.get("reason")) or "", node.get("state")
         said = "+".join(filter(None, map(text, state if isinstance(state, list) else [state])))
-        if name and reason and _OUT.search(said):
+        if name:
             line = blob.text.count("\n", 0, max(0, blob.text.find(f'"{name}"'))) + 1
-            yield Held(name, reason, line, f"{name} {said} {reason}")
+            quote = f"{name} {said} {reason}".strip()
+            yield Listed(name, said, text(node.get("gres")) or "", reason, line, quote)
 
 
-def _held(blob: Blob) -> Iterator[Held]:
-    """The nodes that are out of service, in the order of the text."""
-    name = state = ""
+def _listed(blob: Blob) -> Iterator[Listed]:
+    """The nodes in the order of the text."""
+    shown: Listed | None = None
     table: re.Pattern[str] | None = None
     columns: list[str] = []
     for number, whole in blob.lines():
         line = whole[:MAX_LINE]
         if found := _NAME.match(line):
-            name, state = found[1], ""
-        if found := _STATE.search(line):
-            state = found[1]
-        if (found := _REASON.search(line)) and (not state or _OUT.search(state)):
-            yield Held(name, found[1].strip(), number, line)
-        elif found := _CONTROLLER.search(line):
-            nodes, reason = found[1] or found[3] or "", found[2] or found[4] or found[6] or ""
-            yield Held(nodes, reason.strip(), number, line)
+            if shown is not None:
+                yield shown
+            shown = Listed(found[1], "", "", "", number, line)
+        if shown is not None:
+            state, gres, reason = _STATE.search(line), _GRES.match(line), _REASON.search(line)
+            shown = replace(shown, state=state[1] if state else shown.state, gres=gres[1] if gres else shown.gres)
+            if state or reason:
+                shown = replace(shown, line=number, text=line, reason=reason[1].strip() if reason else shown.reason)
+        elif found := _REASON.search(line):
+            yield Listed("", "", "", found[1].strip(), number, line)
         elif _HEADER.match(line):
             table, columns = _ROW, []
         elif _LONG_HEADER.match(line):
@@ -164,21 +170,22 @@ def _held(blob: Blob) -> Iterator[Held]:
             columns = columns if {"NODELIST", "STATE"} <= set(columns) else []
             table = None
         elif columns:
-            if (held := _of_row(columns, number, line)) is not None:
-                yield held
+            if (each := _of_row(columns, number, line)) is not None:
+                yield each
         elif table is not None and (found := table.match(line)):
-            yield Held(found[2], found[1].strip(), number, line)
+            yield Listed(found[2], "", "", found[1].strip(), number, line)
+    if shown is not None:
+        yield shown
 
 
-def _of_row(columns: list[str], number: int, line: str) -> Held | None:
+def _of_row(columns: list[str], number: int, line: str) -> Listed | None:
     """The nodes of a row whose last column is the reason: no other column holds a blank."""
     cells = line.split(maxsplit=len(columns) - 1)
     if len(cells) < len(columns):
         return None
     cell = dict(zip(columns, cells, strict=True))
-    if "REASON" not in cell:
-        silent = "*" in cell["STATE"] and _OUT.search(cell["STATE"].replace("*", "")) is not None
-        return Held(cell["NODELIST"].strip(), "not responding", number, line) if silent else None
-    reason = cell["REASON"].strip()
-    out = _OUT.search(cell["STATE"]) is not None and reason.lower() not in ("", "none")
-    return Held(cell["NODELIST"], reason, number, line) if out else None
+    state, reason = cell["STATE"], cell.get("REASON", "").strip()
+    if "REASON" not in cell and "*" in state and _OUT.search(state.replace("*", "")):
+        reason = "not responding"
+    reason = "" if reason.lower() == "none" else reason
+    return Listed(cell["NODELIST"].strip(), state, cell.get("GRES", ""), reason, number, line)

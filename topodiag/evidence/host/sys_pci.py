@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.host.pcie import ALL_ONES, ALL_ONES_WIDTH, MAX_WIDTH, NEEDS_ROOT, gen_of_speed, read_config
 from topodiag.evidence.interface import Blob, Parsed, Source, to_int
@@ -17,7 +15,6 @@ from topodiag.model.topics import Topic
 
 _DEVICES = "sys/bus/pci/devices/"
 _GROUPS = "sys/kernel/iommu_groups/"
-_RECOGNISED = regex(rf"^[=>x!d] /?{_DEVICES}[0-9a-fA-F]{{4,8}}:", re.MULTILINE)
 _ROOT = regex(r"pci[0-9a-f]{4,8}:[0-9a-f]{2}")
 _AER_LINE = regex(r"([A-Za-z_]{1,40})\s+([0-9]{1,20})")
 _AER = {"aer_dev_correctable": "correctable", "aer_dev_nonfatal": "nonfatal", "aer_dev_fatal": "fatal"}
@@ -49,7 +46,7 @@ class SysPci(Source[Reading]):
     trust = 80
 
     def recognises(self, head: str) -> bool:
-        return _RECOGNISED.search(head) is not None or shows(head, "sys/bus/pci/devices/")
+        return shows(head, "sys/bus/pci/devices/")
 
     def parse(self, blob: Blob) -> Parsed[Reading]:
         tree, parsed = read_readings(blob)
@@ -116,21 +113,15 @@ def _read_error(bus_id: str, name: str, file: TreeFile, notes: Notes) -> None:
 def _read_number(bus_id: str, name: str, file: TreeFile, notes: Notes) -> None:
     field, low, high = _NUMBERS[name]
     value = to_int(value_line(file)[1], low=low, high=high)
-    if value is None:
-        notes.reject(bus_id, field, f"not a value of {name}", file)
-    else:
-        notes.take(bus_id, field, value, file)
+    notes.read(bus_id, field, value, f"not a value of {name}", file)
 
 
 def _read_speed(bus_id: str, field: str, file: TreeFile, notes: Notes) -> None:
     text = value_line(file)[1]
-    gen = gen_of_speed(text)
-    if gen is not None:
-        notes.take(bus_id, field, gen, file)
-    elif text.lower().startswith("unknown"):
+    if text.lower().startswith("unknown"):
         notes.miss(bus_id, field, f"the kernel says {text!r}"[:80], file)
     else:
-        notes.reject(bus_id, field, "not a PCIe link speed", file)
+        notes.read(bus_id, field, gen_of_speed(text), "not a PCIe link speed", file)
 
 
 def _read_width(bus_id: str, field: str, file: TreeFile, notes: Notes) -> None:
@@ -148,10 +139,7 @@ def _read_width(bus_id: str, field: str, file: TreeFile, notes: Notes) -> None:
 
 def _read_cpus(bus_id: str, file: TreeFile, notes: Notes) -> None:
     text = value_line(file)[1]
-    if parse_cpulist(text) is None:
-        notes.reject(bus_id, "local_cpus", "not a cpu list", file)
-    else:
-        notes.take(bus_id, "local_cpus", text, file)
+    notes.read(bus_id, "local_cpus", None if parse_cpulist(text) is None else text, "not a cpu list", file)
 
 
 def _read_link(bus_id: str, name: str, file: TreeFile, tree: Tree, notes: Notes) -> None:

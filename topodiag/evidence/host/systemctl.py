@@ -180,7 +180,6 @@ class Systemctl(Source[Unit]):
         block: _Block | None = None
         asked: str | None = None
         for number, text in blob.lines():
-            parsed.lines = number
             if asked is not None and text.strip() in _STATES:
                 parsed.records.append(Unit(asked, number, text, active=text.strip()))
                 asked = None

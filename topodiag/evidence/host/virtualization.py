@@ -10,39 +10,13 @@ import re
 from topodiag.evidence.readings import is_present, value_line
 from topodiag.evidence.tree import Tree, TreeFile
 from topodiag.lazy import dataclass, regex
+from topodiag.words.own_data import own_data
 
 _DMI = "sys/class/dmi/id/"
 
-_GUESTS = (
-    ("kvm", "kvm"), ("openstack", "kvm"), ("kubevirt", "kvm"), ("rhev", "kvm"), ("qemu", "qemu"),
-    ("vmware", "vmware"), ("virtualbox", "oracle"), ("innotek", "oracle"), ("xen", "xen"), ("bochs", "bochs"),
-    ("parallels", "parallels"), ("bhyve", "bhyve"), ("nutanix ahv", "kvm"), ("cloud-hypervisor", "cloud-hypervisor"),
-    ("google compute engine", "google"), ("amazon ec2", "amazon"), ("apple virtualization", "apple"),
-)  # fmt: skip
-
+_NAMES = own_data("evidence/host/names")
 _BARE_EC2 = regex(r"\.metal(?:-|$)", re.IGNORECASE)
 """EC2 instance types without a hypervisor: `p4d.metal`, `m7i.metal-24xl`."""
-
-_MAKERS = (
-    "aivres", "amd corporation", "asrock", "asus", "atos", "bull", "celestica", "cisco", "cray", "dell", "eviden",
-    "foxconn", "fujitsu", "giga computing", "gigabyte", "gooxi", "h3c", "hewlett", "hpe", "hp", "hyve", "ibm",
-    "ieit", "ingrasys", "inspur", "intel", "inventec", "lenovo", "megware", "mitac", "msi", "micro-star", "nettrix",
-    "nvidia", "oracle corporation", "pegatron", "penguin", "qct", "quanta", "sugon", "super micro", "supermicro",
-    "suma", "tyan", "wistron", "wiwynn", "xfusion", "zt systems", "ztsystems", "meta", "facebook",
-)  # fmt: skip
-"""Who builds servers. A vendor that is not here is not taken for bare metal: clouds put their own names in DMI."""
-
-_PLACEHOLDERS = frozenset(
-    {
-        "", "system product name", "system manufacturer", "to be filled by o.e.m.", "default string", "none",
-        "not specified", "not applicable", "n/a", "unknown", "0123456789", "system version", "product name",
-    }
-)  # fmt: skip
-
-_CGROUPS = (
-    ("kubepods", "kubernetes"), ("libpod", "podman"), ("/docker", "docker"), ("docker-", "docker"), ("/lxc", "lxc"),
-    ("lxc.payload", "lxc"), ("cri-containerd", "kubernetes"), ("machine.slice/systemd-nspawn", "systemd-nspawn"),
-)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +33,7 @@ def _dmi(tree: Tree, name: str) -> tuple[str, TreeFile | None]:
     """A DMI string and its file; placeholders of careless firmware are no strings."""
     file = tree.files.get(_DMI + name)
     text = value_line(file)[1] if file is not None and file.lines else ""
-    return ("" if text.lower() in _PLACEHOLDERS else text[:120]), file
+    return ("" if text.lower() in _NAMES["placeholders"] else text[:120]), file
 
 
 def hypervisor(tree: Tree) -> Verdict:
@@ -72,13 +46,13 @@ def hypervisor(tree: Tree) -> Verdict:
         return Verdict("microsoft", product_file)
     # The product first: QEMU's product names are plain PCs, but clouds put their own product over QEMU's vendor.
     for text, file in ((product, product_file), (vendor, vendor_file), _dmi(tree, "board_name")):
-        for part, name in _GUESTS:
+        for part, name in _NAMES["guests"].items():
             if _has_word(text.lower(), part):
                 return Verdict(name, file)
     kind = tree.files.get("sys/hypervisor/type")
     if kind is not None and value_line(kind)[1]:
         return Verdict(value_line(kind)[1][:40], kind)
-    if any(_has_word(vendor.lower(), maker) for maker in _MAKERS):
+    if any(_has_word(vendor.lower(), maker) for maker in _NAMES["makers"]):
         return Verdict("none", vendor_file)
     if vendor:
         return Verdict(None, vendor_file, why="DMI names a vendor of neither servers nor hypervisors that is known")
@@ -117,7 +91,7 @@ def container(tree: Tree) -> Verdict:
     """The container runtime, or `none` without any marker of one and with process 1 where a host's init is."""
     cgroup = tree.files.get("proc/1/cgroup")
     for number, text in cgroup.lines if cgroup is not None else ():
-        for part, name in _CGROUPS:
+        for part, name in _NAMES["cgroups"].items():
             if part in text:
                 return Verdict(name, cgroup, (number, text))
     # The marker files of an image stay in a virtual machine that is made of it: there process 2 is the kernel's.

@@ -194,6 +194,3 @@ def _is_one_machine(texts: Iterable[str]) -> bool:
             return True
         met |= serials
     return False
-
-
-__all__ = ["LEAST_HOSTS", "parts_of"]

@@ -59,10 +59,11 @@ _SHARE = 0.5
 _OUTPUT = regex(
     r"^(?:Traceback \(most recent call last\)|  File \"[^\"\n]{1,300}\", line \d"
     r"|\[?\d{4}-\d\d-\d\d[ T]\d\d:\d\d|[A-Z][a-z]{2} {1,2}\d{1,2} \d\d:\d\d:\d\d "
-    r"|\[ {0,8}\d{1,8}\.\d{3,9}\] |[IWEF]\d{4} \d\d:)",
+    r"|\[ {0,8}\d{1,8}\.\d{3,9}\] |[IWEF]\d{4} \d\d:|:::MLL(?:OG)? |\[\S{1,255}:\d{1,10}(?::\d{1,10}){1,2}\] "
+    r"|\+{1,4} (?:export|readonly|local|srun|mpirun) \S)",
     re.MULTILINE,
 )
-"""Begins of lines that a program printed."""
+"""Begins of lines that a program printed, and of those with which a shell follows a script."""
 _COMMAND = r"(?:sudo )?(?:[A-Z][A-Z0-9_]{1,60}=\S{0,200} ){0,9}(?:sudo )?[./~]{0,3}[a-z][\w./+-]{0,120}(?:[ ;|&]|$)"
 _AT_PROMPT = regex(
     r"^(?:\([\w.-]{1,40}\) ?)?(?:\[?[\w.-]{1,40}@[\w.-]{1,80}(?:[: ][^\n$#%]{0,80})?|[\w.-]{1,60}:[~/][^\s$#]{0,80})?"
@@ -93,9 +94,9 @@ _CHANGES = regex(
 _RELEASES, _REACH = 3, 0.5
 """Heads that a list of changes has at least, and the share of the text that lies above the last one."""
 _ITEM = regex(r"^(?:[ \t]{0,12}[-*+o] \S|<li>|(?:Commit)?Date: |Released: \d)", re.MULTILINE)
-_HEADING = regex(r"^#{1,4} \S|^[=\-~^]{4,80}$", re.MULTILINE)
+_HEADING = regex(r"^(?:#{1,4} \S|(\S[^\n]{1,79})\n([=\-~^]{4,80})$)", re.MULTILINE)
 _SENTENCE = regex(r"(?:[-*+] |\d{1,3}\. )?[A-Z`\[*][^|{}<>=;]{40,2000}[.:,)`]?$")
-_CHAPTERS, _LONG, _PROSE = 8, 100, 0.2
+_CHAPTERS, _LONG, _PROSE, _UNEVEN = 8, 100, 0.2, 3
 """A handbook has so many headings, so many lines, and sentences for such a share of them: what somebody writes of one
 incident is shorter, or mostly output."""
 _MOST_LINES = 2000
@@ -103,13 +104,13 @@ _MOST_LINES = 2000
 
 def program_text(text: str) -> str:
     """What the text is called, where it is source, a list of changes or a handbook; "" for all other texts."""
-    if _OUTPUT.search(text) is not None:
+    if _OUTPUT.search(_without_docstrings(text)) is not None:
         return ""
     if len(_DECLARED.findall(text)) >= _DECLARATIONS and _mostly_code(text) and not _was_run(text):
         return "the source of a program"
     if _mostly_changes(text):
         return "a list of changes"
-    return "a handbook" if len(_HEADING.findall(text)) >= _CHAPTERS and _mostly_prose(text) else ""
+    return "a handbook" if _headings(text) >= _CHAPTERS and _mostly_prose(text) else ""
 
 
 _OF_BINARY = regex(
@@ -167,6 +168,12 @@ def _mostly_changes(text: str) -> bool:
     """Whether releases follow each other down to the end: a job may show some commits, and then goes on."""
     heads = [head.start() for head in _CHANGES.finditer(text)]
     return len(heads) >= _RELEASES and heads[-1] >= _REACH * len(text) and _ITEM.search(text) is not None
+
+
+def _headings(text: str) -> int:
+    """Headings of a document: an underline is about as long as its title, a ruler between parts of output is not."""
+    found = _HEADING.finditer(text)
+    return sum(head[2] is None or abs(len(head[1]) - len(head[2])) <= _UNEVEN for head in found)
 
 
 def _mostly_prose(text: str) -> bool:

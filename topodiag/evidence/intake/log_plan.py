@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from topodiag.evidence.intake.bundle import HEAD_BYTES
-from topodiag.evidence.intake.gather import gather
 from topodiag.evidence.intake.looks import looks, words_of
 from topodiag.evidence.intake.pieces import STDIN, Aside, Intake, Piece
 from topodiag.evidence.kinds import Kind, command_for
@@ -66,15 +65,12 @@ class Plan:
     flight: tuple[Source, ...] = ()
     stdin: bool = False
     notes: tuple[str, ...] = ()
+    broken: tuple[str, ...] = ()
+    """What cannot be read as it lies there, whatever it is, with the reason."""
 
     @property
     def size(self) -> int:
         return sum(source.size for source in self.sources)
-
-
-def make_plan(inputs: Sequence[str]) -> Plan:
-    """What to read for these paths, folders, patterns and `-`. Raises InputError where nothing is left to read."""
-    return plan_of(gather(inputs, quick=True))
 
 
 def _no_log(intake: Intake, skipped: Sequence[str]) -> InputError:
@@ -90,6 +86,21 @@ def _no_log(intake: Intake, skipped: Sequence[str]) -> InputError:
 def plan_of(intake: Intake) -> Plan:
     """What logs are read from: every text, since a record may stand anywhere in it, saved facts, and dumps. Members of
     archives must be spooled. Raises InputError where nothing is left to read."""
+    sources, saved, flight, left = _sorted(intake)
+    left += [_refused(each) if each.refused else each for each in intake.aside]
+    stdin = STDIN in intake.paths
+    refused = [InputError(each.path, each.why, hint=each.hint) for each in left if each.refused]
+    broken = tuple(f"{each.path}: {each.why}" for each in left if each.unreadable)
+    if not (sources or saved or flight or stdin):
+        raise refused[0] if refused else _no_log(intake, _skipped(each for each in left if not each.refused))
+    left = [each for each in left if not each.unreadable]
+    told = (str(InputError(each.path, each.why, hint=each.hint)) for each in left if each.refused)
+    notes = (*told, *intake.notes, *_skipped(each for each in left if not each.refused))
+    return Plan(tuple(sources), tuple(saved), tuple(flight), stdin, notes, broken)
+
+
+def _sorted(intake: Intake) -> tuple[list[Source], list[Source], list[Source], list[Aside]]:
+    """Texts, saved facts, dumps, and what is none of these."""
     sources: list[Source] = []
     saved: list[Source] = []
     flight: list[Source] = []
@@ -107,14 +118,7 @@ def plan_of(intake: Intake) -> Plan:
             saved.append(_source(piece))
         else:
             sources.append(_source(piece))
-    left += [_refused(each) if each.refused else each for each in intake.aside]
-    stdin = STDIN in intake.paths
-    refused = [InputError(each.path, each.why, hint=each.hint) for each in left if each.refused]
-    skipped = _skipped(each for each in left if not each.refused)
-    if not (sources or saved or flight or stdin):
-        raise refused[0] if refused else _no_log(intake, skipped)
-    notes = (*(str(error) for error in refused), *intake.notes, *skipped)
-    return Plan(tuple(sources), tuple(saved), tuple(flight), stdin, notes)
+    return sources, saved, flight, left
 
 
 _NO_TEXT = frozenset(

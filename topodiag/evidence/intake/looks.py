@@ -26,15 +26,24 @@ from topodiag.evidence.marks import PICKLED, TABLE, cluster_format, is_pods, lay
 from topodiag.evidence.nccl_log.grammar.spoken import holds_job_lines
 from topodiag.evidence.nccl_log.input.json_lines import looks_wrapped
 from topodiag.evidence.nccl_log.input.streams import CUT_HEADS, JSON_LINES, WRAPPED_LINES, Reading, packer_of, text_of
-from topodiag.evidence.nccl_log.input.wrapped_lines import dress_of, looks_broken, looks_cut
+from topodiag.evidence.nccl_log.input.wrapped_lines import (
+    OF_CONTAINERS,
+    dress_of,
+    label_of,
+    looks_broken,
+    looks_cut,
+)
 from topodiag.evidence.registry import as_table, recognise
 from topodiag.evidence.signatures.literals import Finder, finder
 from topodiag.lazy import dataclass, regex
 
 _TEXT_CONTROL = bytes(range(9)) + b"\x0b" + bytes(range(0x0E, 0x1B)) + bytes(range(0x1C, 0x20)) + b"\x7f"
 _MANY_CONTROL = 0.02
+_HOLE = bytes(16)
 """Share of control characters above which bytes are no text: a torn or NUL-padded log stays below, data do not."""
 
+MOST_LAYERS = 6
+"""Layers that are taken off a text."""
 _BINARY = (
     (b"\x7fELF", "a program or a core file"),
     (b"\x04\x22\x4d\x18", "compressed with lz4: `lz4 -dc FILE | topodiag logs -`"),
@@ -63,6 +72,8 @@ _OWN = regex(
     rb"|(?:[X!]|\xe2(?:\x9c\x96|\x96\xb2)) \S[^\n]{0,300}\n(?: {4,}[^\n]{0,300}\n){0,4}  do {9}\S"
 )
 """What this program wrote: JSON, a page, and what it prints of faults. It says again what the evidence says."""
+RAS_REPORT = regex(rb"^NCCL version \S{1,40} compiled with CUDA ", re.M)
+"""src/ras/client_support.cc of NCCL 2.24 and later."""
 _TEXTS: tuple[tuple[re.Pattern[bytes], Kind, tuple[bytes, ...]], ...] = (
     (regex(_BEFORE + rb"<system\b"), Kind.TOPOLOGY, ()),
     (regex(_BEFORE + rb"<graphs\b"), Kind.GRAPH, ()),
@@ -71,8 +82,7 @@ _TEXTS: tuple[tuple[re.Pattern[bytes], Kind, tuple[bytes, ...]], ...] = (
     (INSPECTOR, Kind.INSPECTOR, (b'_perf"', b"nccl_")),
     (TRACE, Kind.TRACE, (b"Wait",)),
     (WATCH, Kind.WATCH, (b'"watch":1',)),
-    # src/ras/client_support.cc of NCCL 2.24 and later.
-    (regex(rb"^NCCL version \S{1,40} compiled with CUDA ", re.M), Kind.RAS, (b"NCCL version ",)),
+    (RAS_REPORT, Kind.RAS, (b"NCCL version ",)),
     (regex(rb"^\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\] PEER_[A-Z_]{3,40}: ", re.M), Kind.RAS, (b"PEER_",)),
     (regex(rb'^\{\s{0,64}"nccl_version": "[^"\n]{1,40}",\s{0,64}"cuda_', re.M), Kind.RAS, (b'"nccl_version"',)),
     (regex(rb'^[ \t]{0,16}"event": "PEER_[A-Z_]{3,40}"', re.M), Kind.RAS, (b"PEER_",)),
@@ -90,6 +100,7 @@ _LINES = (
     (_OF_TABLE, TABLE, Kind.NCCL_TESTS),
     ((b"Thread ",), STACKS, Kind.STACKS),
     ((b"NCCL DIAG ",), regex(DIAGNOSTICS.pattern, re.M), Kind.DIAGNOSTICS),
+    ((b"NCCL version ",), RAS_REPORT, Kind.RAS),
 )
 """What a text may hold anywhere: literals of which one stands in each such line, its pattern, and the kind."""
 
@@ -148,6 +159,7 @@ def looks(head: bytes, tail: bytes = b"", *, name: str = "", quick: bool = False
     for layer in dress_of(head):
         coding.append(layer)
         head, tail = _read_as(layer, head), _read_as(layer, tail)
+    head, tail = _without_labels(head, tail, coding)
     if looks_wrapped(head):
         coding.append(JSON_LINES)
         head = _read_as(JSON_LINES, head)[:HEAD_BYTES] or head
@@ -159,6 +171,17 @@ def looks(head: bytes, tail: bytes = b"", *, name: str = "", quick: bool = False
         coding.append(WRAPPED_LINES)
         head = _read_as(WRAPPED_LINES, head)
     return Looks(kinds, tuple(coding), sources, _unread(kinds, head), head=head if coding else b"")
+
+
+def _without_labels(head: bytes, tail: bytes, coding: list[str]) -> tuple[bytes, bytes]:
+    """Both ends without the labels that all lines share, which join `coding`. Of a job's lines those stay that say a
+    rank, a host or a time: their readers know such labels."""
+    while len(coding) < MOST_LAYERS and (layer := label_of(head, not tail and len(head) < HEAD_BYTES)):
+        if layer not in OF_CONTAINERS and (_holds_record(head) or holds_job_lines(head) or step_kinds(head)):
+            break
+        coding.append(layer)
+        head, tail = _read_as(layer, head), _read_as(layer, tail)
+    return head, tail
 
 
 def _unread(kinds: tuple[Kind, ...], head: bytes) -> str:
@@ -349,8 +372,9 @@ def _speaks(head: bytes, tail: bytes) -> bool:
 
 
 def _is_text(head: bytes) -> bool:
-    """NULs at the start are the hole that rotation with copytruncate leaves; a few inside are torn writes."""
-    body = head.lstrip(b"\0")
+    """Long runs of NULs are holes: of rotation with copytruncate at the start, inside of a file that several programs
+    write over a network. A few NULs are torn writes."""
+    body = head.lstrip(b"\0").replace(_HOLE, b"")
     if not body:
         return True
     control = len(body) - len(body.translate(None, _TEXT_CONTROL))

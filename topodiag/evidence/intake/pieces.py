@@ -22,7 +22,7 @@ class Piece:
     `path` is what to open: a file, the folder of a bundle, an archive, or `-`. `member` is the file, or the folder of a
     bundle, inside an archive; `spooled` is the plain file that it was copied to (intake.spool). `kinds` are all that
     the text looks like, the most telling first: the output of a job may hold nvidia-smi, NCCL's log and a table of
-    nccl-tests. `sources` are the readers of evidence/registry.py for it. `coding` are the layers to take off. `named`:
+    nccl-tests. `sources` are the readers of evidence/sources.toml for it. `coding` are the layers to take off. `named`:
     the user gave this very path, rather than a folder with it. `root` is the argument it came from. `size` is in raw
     bytes, -1 of standard input. `what` are words that are more exact than those of its kind. `ids` are serials that
     only one machine has, each with the device that it is of, "" where that is not said; `digest` is the same for copies

@@ -1,7 +1,7 @@
 """Archives as the collector writes them, read in one pass: plain files with short names, whole, and nothing else.
 
 The standard library's reader makes an object for each member and takes ten times as long, half of the time of reading a
-bundle whose siblings are known. It has the word on everything that is not as plain as this.
+bundle whose siblings have been read. It has the word on everything that is not as plain as this.
 """
 
 from __future__ import annotations

@@ -22,8 +22,6 @@ from topodiag.evidence.assemble import assemble
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.intake.bundle import Evidence
 from topodiag.evidence.intake.hosts import without_prefix
-from topodiag.evidence.intake.known_texts import read_once
-from topodiag.evidence.intake.siblings import TextRead
 from topodiag.evidence.interface import Blob, Item, Source
 from topodiag.evidence.kinds import NODE_EVIDENCE, Kind
 from topodiag.evidence.signatures.literals import finder
@@ -107,7 +105,7 @@ def read_node(evidence: Evidence) -> ReadNode:
     unread = list(evidence.unread)
     draft.sample_interval_s = max(evidence.intervals_s.values(), default=0.0)
     for blob in evidence.blobs if evidence.is_bundle else as_samples(evidence.blobs):
-        inputs.extend(_read(blob, draft, unread, evidence.host))
+        inputs.extend(_read(blob, draft, unread))
     if not evidence.is_bundle and not draft.read:
         _refuse(evidence)
     draft.missing.extend(_not_observed(item) for item in evidence.missing)
@@ -151,7 +149,7 @@ def _refuse(evidence: Evidence) -> None:
     raise InputError(evidence.path, what, hint=NODE_EVIDENCE)
 
 
-def _read(blob: Blob, draft: NodeDraft, unread: list[UnreadLine], host: str) -> list[Input]:
+def _read(blob: Blob, draft: NodeDraft, unread: list[UnreadLine]) -> list[Input]:
     digest = hashlib.sha256(blob.data).hexdigest()
     if blob.item is not None:
         kinds: tuple[str, ...] = (blob.item.kind,)
@@ -169,7 +167,7 @@ def _read(blob: Blob, draft: NodeDraft, unread: list[UnreadLine], host: str) -> 
         elif blob.item.kind not in RAW_KINDS:
             unread.append(UnreadLine(blob.name, None, "", f"no reader for kind {blob.item.kind!r}"))
         return [Input(blob.name, kinds[0] if kinds else "unknown", digest, lines)]
-    made = [_read_with(source, blob, draft, digest, host) for source in sources]
+    made = [_read_with(source, blob, draft, digest) for source in sources]
     if len(made) == 1:
         unread.extend(made[0][1])
     else:
@@ -189,50 +187,37 @@ def _sources_in(blob: Blob) -> tuple[str, ...]:
     return survey((blob.data,), blob.name, Looks((Kind.NODE_TEXT,), sources=found)).sources
 
 
-def _read_with(
-    source: Source[Any], blob: Blob, draft: NodeDraft, digest: str, host: str
-) -> tuple[Input, tuple[UnreadLine, ...]]:
-    made = read_once(source, blob, digest, host, lambda: _made_of(source, blob, digest))
-    draft.take(made.part)
-    if made.spoke:
-        draft.read.add(source.kind)
-        draft.told |= made.told
-        draft.makers |= {source.maker} if source.maker is not None else set()
-    return made.item, made.unread
-
-
-def read_apart(blob: Blob) -> TextRead | None:
-    """What the source of a text makes of it where the text says nothing but what happened; None of any other text."""
-    source = registry.source(blob.item.kind) if blob.item is not None else None
-    made = _made_of(source, blob, "") if source is not None and source.apart else None
-    if made is None or made.unread:
-        return None
-    part = made.part
-    more = (*part.singles.values(), *part.all_entities(), *part.pairs, *part.settings, *part.missing, *part.processes)
-    told = any(each.offers for each in part.singles.values())
-    return None if told or len(more) > len(part.singles) else made
-
-
-def _made_of(source: Source[Any], blob: Blob, digest: str) -> TextRead:
-    part = NodeDraft()
-    part.trust = source.trust
-    part.sample = blob.sample
+def _read_with(source: Source[Any], blob: Blob, draft: NodeDraft, digest: str) -> tuple[Input, tuple[UnreadLine, ...]]:
+    """Offer what a source reads in a text to the draft; the account of it."""
+    draft.trust, draft.sample = source.trust, blob.sample
     try:
         parsed = source.parse(blob)
-        source.fill(blob, parsed, part)
+        source.fill(blob, parsed, draft)
     except InputError:
         # Hostile beyond reading: too large, too deep.
         raise
     except Exception as error:  # noqa: BLE001 - the last guard: a reader's bug costs its file, never the run
         why = f"{FAILED}: {type(error).__name__}: {error}"[:200]
-        return TextRead(part, Input(blob.name, source.kind, digest), (UnreadLine(blob.name, None, "", why),))
-    return TextRead(
-        part,
-        Input(blob.name, source.kind, digest, parsed.lines, len(parsed.records), parsed.unread_count),
-        tuple(parsed.unread),
-        source.told(parsed),
-        bool(parsed.records) or source.quiet_is_news or (blob.item is not None and blob.item.status == "ok"),
-    )
+        return Input(blob.name, source.kind, digest), (UnreadLine(blob.name, None, "", why),)
+    if parsed.records or source.quiet_is_news or (blob.item is not None and blob.item.status == "ok"):
+        draft.read.add(source.kind)
+        draft.told |= source.told(parsed)
+        draft.makers |= {source.maker} if source.maker is not None else set()
+    lines = blob.data.count(b"\n") + 1
+    account = Input(blob.name, source.kind, digest, lines, len(parsed.records), parsed.unread_count)
+    return account, tuple(parsed.unread)
+
+
+def read_apart(blob: Blob) -> NodeDraft | None:
+    """What the source of a text makes of it where the text says nothing but what happened; None of any other text."""
+    source = registry.source(blob.item.kind) if blob.item is not None else None
+    if source is None or not source.apart:
+        return None
+    draft = NodeDraft()
+    _, unread = _read_with(source, blob, draft, "")
+    more = (*draft.all_entities(), *draft.pairs, *draft.settings, *draft.missing, *draft.processes)
+    offered = any(single.offers for single in draft.singles.values())
+    return None if unread or more or offered else draft
 
 
 def _not_observed(item: Item) -> NotObserved:

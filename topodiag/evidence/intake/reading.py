@@ -72,6 +72,3 @@ def read_bundle_stream(stream: BinaryIO, most: int) -> bytes:
     if len(data) > most:
         raise InputError("<stdin>", f"is larger than {spell_bytes(most)}", hint="is it the right file?")
     return data
-
-
-__all__ = ["MAX_BYTES", "blocks_of", "read_bundle_stream", "read_piece"]

@@ -1,7 +1,7 @@
 """Nodes that differ from a sibling's in identities and measured numbers alone are made from the sibling's.
 
 Two captures of one kind of machine differ in a few hundred of their ten thousand lines. Where each of these lines
-differs in identities (siblings.py), or in numbers that its source copies and no more (`Source.measured`), the node is
+differs in identities (identities.py), or in numbers that its source copies and no more (`Source.measured`), the node is
 the sibling's with these exchanged: each fact knows the line that it was read from. Logs, which say nothing but what
 happened (`Source.apart`), are read of each. It is not taken on trust: when a
 line varies for the first time, the node is read whole as well, and the two must be equal.
@@ -10,33 +10,35 @@ line varies for the first time, the node is read whole as well, and the two must
 from __future__ import annotations
 
 import re
-from dataclasses import field, replace
+from dataclasses import field, fields, replace
 from ipaddress import IPv6Address
 from itertools import compress, count
-from operator import ne
+from operator import attrgetter, ne
 from typing import Any
 
 from topodiag.evidence.assemble import distinct_events, time_of
+from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.intake.bundle import Evidence
-from topodiag.evidence.intake.known_texts import said_of
-from topodiag.evidence.intake.node_parts import UNTOLD, Exchanged, Measured, Path, Place, UnlikeError, Untold, Varying
-from topodiag.evidence.intake.reader import boot_of, read_apart, read_node
-from topodiag.evidence.intake.siblings import (
+from topodiag.evidence.intake.identities import (
     LEAST_HOST,
     Exchange,
-    Likeness,
-    TextRead,
+    Identities,
     cut,
     digits_of,
     form_of,
     means_something,
 )
+from topodiag.evidence.intake.node_parts import UNTOLD, Exchanged, Measured, Path, Place, UnlikeError, Untold, Varying
+from topodiag.evidence.intake.reader import boot_of, read_apart, read_node
+from topodiag.evidence.interface import Item
 from topodiag.evidence.registry import source
 from topodiag.lazy import dataclass
 from topodiag.model.node import Node
 from topodiag.model.provenance import Counter, Fact
 from topodiag.model.system import KernelEvent
 
+_said_of = attrgetter(*(each.name for each in fields(Item) if each.name != "duration_s"))
+"""All that the manifest says of an item, but for how long it took."""
 MOST_PATTERNS = 6
 """Patterns of captures that are held: those of the last kinds of machines, and of their states."""
 MOST_BYTES = 8 << 20
@@ -56,7 +58,7 @@ _NOT_LINES = (b"\r", b"\x00", b"\x1b")
 class Difference:
     """What a capture has otherwise than its sibling: identities, and the numbers of lines."""
 
-    new: Likeness
+    new: Identities
     numbers: dict[Place, Measured]
     events: tuple[KernelEvent, ...] | None = None
     """What happened on the node, where logs alone say it."""
@@ -70,7 +72,7 @@ class _Text:
     data: bytes
     measured: re.Pattern[str] | None
     lines: list[bytes] = field(default_factory=list)
-    apart: TextRead | None = None
+    apart: NodeDraft | None = None
     """What was made of a text that says nothing but what happened."""
 
 
@@ -90,13 +92,13 @@ class Pattern:
         self._of_host: set[Place] = set()
         self._cuts: dict[Place, tuple[list[str], list[str]]] = {}
         self._logs_vary = False
-        logged = (event for text in self._texts if text.apart is not None for event in text.apart.part.events)
+        logged = (event for text in self._texts if text.apart is not None for event in text.apart.events)
         self._by_logs = distinct_events(logged) == node.events
         for text in self._texts:
             if text.apart is None:
                 self._look(text)
         self._names = tuple(self._holders)
-        self._old = Likeness("", self._host, self._names)
+        self._old = Identities(self._host, self._names)
         self._varying: Varying | None = None
 
     def _look(self, text: _Text) -> None:
@@ -151,9 +153,9 @@ class Pattern:
         theirs = [read_apart(blob) for text, blob in pairs if text.apart is not None]
         events: list[KernelEvent] = []
         for old, new in zip(mine, theirs, strict=True):
-            if new is None or (new.told, new.spoke) != (old.told, old.spoke):
+            if new is None or (new.told, new.read) != (old.told, old.read):
                 return None
-            events += new.part.events
+            events += new.events
         return distinct_events(events)
 
     def _renamed(self, place: Place, mine: str, theirs: str, host: str, names: dict[str, str]) -> bool:
@@ -183,7 +185,7 @@ class Pattern:
             return None
         if host != self._host and not self._of_host <= differing:
             return None
-        return Difference(Likeness("", host, tuple(changed.get(name, name) for name in self._names)), numbers)
+        return Difference(Identities(host, tuple(changed.get(name, name) for name in self._names)), numbers)
 
     def foretold(self, difference: Difference) -> bool:
         """Whether each line of this difference has varied before."""
@@ -333,5 +335,5 @@ def _key(evidence: Evidence) -> Key | None:
         return None
     if len({blob.name for blob in evidence.blobs}) < len(evidence.blobs):
         return None
-    shown = tuple((blob.name, said_of(blob.item) if blob.item else None) for blob in evidence.blobs)
-    return shown, tuple(map(said_of, evidence.missing)), tuple(sorted(evidence.intervals_s.items()))
+    shown = tuple((blob.name, _said_of(blob.item) if blob.item else None) for blob in evidence.blobs)
+    return shown, tuple(map(_said_of, evidence.missing)), tuple(sorted(evidence.intervals_s.items()))

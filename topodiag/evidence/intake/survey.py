@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, BinaryIO
 
-from topodiag.evidence.heads import AT_FRONT, possible
+from topodiag.evidence.heads import IN_FRONT, possible
 from topodiag.evidence.intake.looks import (
     Looks,
     between_records,
@@ -28,8 +28,10 @@ from topodiag.evidence.intake.rewound import Rewound
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.kinds import Kind
 from topodiag.evidence.nccl_log.input.streams import Reading, text_of
+from topodiag.evidence.nccl_log.input.wrapped_lines import COLOURS
 from topodiag.evidence.registry import kinds as all_sources
 from topodiag.evidence.registry import source
+from topodiag.words.colours import without_colours
 
 if TYPE_CHECKING:
     from topodiag.evidence.intake.looks import Looks
@@ -77,10 +79,13 @@ def survey(blocks: Iterable[bytes], name: str, seen: Looks) -> Looks:
     """What was seen of a text by its ends, with what all of its blocks hold beside."""
     if not set(seen.kinds) <= OF_LINES:
         return seen
-    kinds, sources, tries = list(seen.kinds), list(seen.sources), Counter[str]()
+    kinds, sources, tries, coding = list(seen.kinds), list(seen.sources), Counter[str](), seen.coding
     for block in _of_lines(blocks):
         if not block.strip(b"\0"):
             continue  # a hole that somebody packed
+        if b"\x1b[" in block:
+            block = without_colours(block)
+            coding = coding if COLOURS in coding else (*coding, COLOURS)
         bare = between_records(block) if b" NCCL " in block else block
         sources += _readers(Blob(name, bare), sources, tries)
         kinds += line_kinds(block)
@@ -92,7 +97,8 @@ def survey(blocks: Iterable[bytes], name: str, seen: Looks) -> Looks:
     kinds += kinds_of_sources(sources)
     kinds = [kind for kind in dict.fromkeys(kinds) if kind is not Kind.TEXT] or [Kind.TEXT]
     order = {kind: place for place, kind in enumerate(all_sources())}
-    return replace(seen, kinds=tuple(kinds), sources=tuple(sorted(set(sources), key=lambda kind: order[kind])))
+    sources = sorted(set(sources), key=lambda kind: order[kind])
+    return replace(seen, kinds=tuple(kinds), coding=coding, sources=tuple(sources))
 
 
 def _readers(blob: Blob, known: list[str], tries: Counter[str]) -> Iterator[str]:
@@ -100,7 +106,7 @@ def _readers(blob: Blob, known: list[str], tries: Counter[str]) -> Iterator[str]
     text = blob.text
     waiting = [
         kind
-        for kind in possible(text.encode("utf-8", "replace")) - AT_FRONT.keys()
+        for kind in possible(text.encode("utf-8", "replace")) - IN_FRONT
         if kind not in known and tries[kind] < MOST_TRIES
     ]
     if SENTENCES not in known:

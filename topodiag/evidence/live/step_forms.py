@@ -222,6 +222,3 @@ def _value(values: Sequence[float], numbers: Sequence[Sequence[float]]) -> _Valu
     return next(
         (each for each in tries if all(each.of(own) == value for own, value in zip(numbers, values, strict=True))), None
     )
-
-
-__all__ = ["MOST_KNOWN", "MOST_LEARNT", "Forms"]

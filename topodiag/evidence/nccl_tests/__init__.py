@@ -1,5 +1,6 @@
-"""Output of nccl-tests: from bytes, text or JSON of any version, to runs (`read_runs`)."""
+"""Output of nccl-tests: from bytes, text or JSON of any version, to runs (`read_runs`); tests of perftest are, too."""
 
 from topodiag.evidence.nccl_tests.read import Read, read_file, read_runs
+from topodiag.evidence.network.perftest import pair_runs
 
-__all__ = ["Read", "read_file", "read_runs"]
+__all__ = ["Read", "pair_runs", "read_file", "read_runs"]

@@ -30,15 +30,16 @@ class Given:
     command: Origin | None = None
 
 
-def give(known: dict[str, Given], name: str, given: Given) -> None:
-    """Adds a setting to those that are known. The first one counts, and what NCCL prints before any command."""
+def give(known: dict[str, Given], name: str, given: Given, *, below: bool = False) -> None:
+    """Adds a setting to those that are known. The first one counts, for what is `below` two commands the later one, and
+    what NCCL prints before any command."""
     before = known.get(name)
     if not given.value:
         known.pop(name, None)
     elif before is None:
         if len(known) < MAX_SETTINGS:
             known[name] = given
-    elif before.command is not None and given.command is None:
+    elif before.command is not None and (below or given.command is None):
         known[name] = given
 
 

@@ -9,6 +9,7 @@ from topodiag.evidence.nccl_tests.infer import collective_of, commands_of, no_tr
 from topodiag.evidence.nccl_tests.json_output import looks_like_json, read_json
 from topodiag.evidence.nccl_tests.text import Draft, TextReader
 from topodiag.evidence.nccl_tests.words import collective_of_name
+from topodiag.evidence.network.perftest import pair_runs
 from topodiag.lazy import dataclass
 from topodiag.model.bench import BenchRow, BenchRun
 from topodiag.model.provenance import Origin
@@ -55,6 +56,7 @@ def read_file(data: bytes, name: str) -> Read:
     hint = collective_of_name(name)
     warnings = tuple(found.warnings)
     runs = tuple(_run(draft, name, only, hint, alone.get(id(draft), 0), warnings) for draft in drafts)
+    runs = runs or pair_runs(data.decode("utf-8", "replace"), name)
     given = commands_of(found.env) if not runs else {}
     settings = {name: (found.env[name].value, line) for name, line in given.items()}
     return Read(runs, tuple(found.unread), found.left, found.lines, found.records, settings)

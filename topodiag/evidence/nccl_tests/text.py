@@ -10,7 +10,7 @@ import re
 from dataclasses import field
 from itertools import islice
 
-from topodiag.evidence.assignments import assigned
+from topodiag.evidence.assignments import commanded_in
 from topodiag.evidence.bench_devices import device_of
 from topodiag.evidence.nccl_tests import words
 from topodiag.evidence.nccl_tests.infer import MAX_SETTINGS, Given, give
@@ -169,7 +169,7 @@ class TextReader:
         """A setting holds for the run that is open, and for those below it. What NCCL prints is in force: there the
         `command` that gave it proves nothing more."""
         newest = self.made.drafts[-1] if self.made.drafts else None
-        give(self._env, name, Given(value, command))
+        give(self._env, name, Given(value, command), below=True)
         if newest is not None and not newest.closed and value:
             give(newest.env, name, Given(value, command))
 
@@ -186,7 +186,7 @@ class TextReader:
 
     def _said(self, line: words.Line, text: str) -> bool:
         """Lines outside of a run's own: the command that starts it, NCCL's version without a head."""
-        given = list(islice(assigned(text, self._above), MAX_SETTINGS))
+        given = list(islice(commanded_in(text, self._above), MAX_SETTINGS))
         self._above = text
         named = words.collective_of_binary(text)
         if named:  # another command: the settings of the one before are gone

@@ -231,7 +231,7 @@ class NcclXml(Source[NcclFile]):
         return head.lstrip("\ufeff \t\r\n").startswith("<") and bool(_SYSTEM.search(head) and _INSIDE.search(head))
 
     def parse(self, blob: Blob) -> Parsed[NcclFile]:
-        parsed: Parsed[NcclFile] = Parsed(lines=blob.data.count(b"\n") + 1)
+        parsed: Parsed[NcclFile] = Parsed()
         try:
             file = read_file(blob.data, blob.name)
         except InputError as error:

@@ -42,29 +42,9 @@ from topodiag.evidence.interface import Blob, Parsed, Source
 from topodiag.evidence.network.network_records import Cells, Page, offer_counters
 from topodiag.lazy import dataclass, regex
 from topodiag.model.topics import Topic
+from topodiag.words.own_data import own_data
 
-_NAMES = {
-    "SymbolErrorCounter": "symbol_error",
-    "LinkErrorRecoveryCounter": "link_error_recovery",
-    "LinkDownedCounter": "link_downed",
-    "PortRcvErrors": "port_rcv_errors",
-    "PortRcvRemotePhysicalErrors": "port_rcv_remote_physical_errors",
-    "PortRcvSwitchRelayErrors": "port_rcv_switch_relay_errors",
-    "PortXmitDiscards": "port_xmit_discards",
-    "PortXmitConstraintErrors": "port_xmit_constraint_errors",
-    "PortRcvConstraintErrors": "port_rcv_constraint_errors",
-    "LocalLinkIntegrityErrors": "local_link_integrity_errors",
-    "ExcessiveBufferOverrunErrors": "excessive_buffer_overrun_errors",
-    "VL15Dropped": "VL15_dropped",
-    "PortXmitWait": "port_xmit_wait",
-    "PortXmitData": "port_xmit_data",
-    "PortRcvData": "port_rcv_data",
-    "PortXmitPkts": "port_xmit_packets",
-    "PortRcvPkts": "port_rcv_packets",
-    "QP1Dropped": "qp1_dropped",
-}
-"""The tools' names of the counters as the kernel's (Documentation/ABI/stable/sysfs-class-infiniband)."""
-
+_NAMES = "evidence/network/counters"
 MAX_PORTS = 100_000
 MAX_NUMBER = 1024
 
@@ -107,6 +87,7 @@ class FabricCounters(Source[FabricRecord]):
     def parse(self, blob: Blob) -> Parsed[FabricRecord]:
         parsed: Parsed[FabricRecord] = Parsed()
         page = Page(blob, parsed)
+        names = own_data(_NAMES)["infiniband-diags"]
         name, single = "", None
         for line in page.lines():
             text = line.text.strip(_MARGIN)
@@ -118,8 +99,8 @@ class FabricCounters(Source[FabricRecord]):
                 number = 0 if port[2] == "ALL" else int(port[2])
                 record = FabricRecord(name or port[1], port[1].lower(), number, line.number)
                 for count in _COUNT.finditer(port[3]):
-                    if count[1] in _NAMES:
-                        line.put(record.counters, _NAMES[count[1]], int(count[2]))
+                    if count[1] in names:
+                        line.put(record.counters, names[count[1]], int(count[2]))
                 parsed.records.append(record)
             elif (one := _ONE.search(text)) is not None:
                 single = FabricRecord(f"LID {one[1]}" if one[1] else "", "", int(one[2]), line.number)
@@ -128,8 +109,8 @@ class FabricCounters(Source[FabricRecord]):
                 if single is None:
                     single = FabricRecord("", "", 0, line.number)
                     parsed.records.append(single)
-                if cell[1] in _NAMES and not cell[2].startswith("0x"):
-                    line.put(single.counters, _NAMES[cell[1]], int(cell[2]))
+                if cell[1] in names and not cell[2].startswith("0x"):
+                    line.put(single.counters, names[cell[1]], int(cell[2]))
             elif text and not text.startswith(("#", "$", "Link info")):
                 page.leave(line, "not a line of ibqueryerrors or perfquery")
         return parsed

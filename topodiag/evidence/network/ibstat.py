@@ -27,6 +27,7 @@ from topodiag.evidence.network.network_records import (
     Page,
     PortRecord,
     RdmaRecord,
+    RdmaSource,
     Target,
     fill_rdma,
 )
@@ -159,11 +160,10 @@ _FIELDS: dict[str, Target] = {
 }
 
 
-class Ibstatus(Source[RdmaRecord]):
+class Ibstatus(RdmaSource):
     """RDMA ports from `ibstatus`."""
 
     kind = "ibstatus"
-    speaks_of = frozenset({Topic.RDMA_DEVICES})
     trust = 70
 
     def recognises(self, head: str) -> bool:
@@ -190,10 +190,6 @@ class Ibstatus(Source[RdmaRecord]):
             elif text and not text.startswith(("#", "$")):
                 _read_status(page, line, text, port)
         return parsed
-
-    def fill(self, blob: Blob, parsed: Parsed[RdmaRecord], draft: NodeDraft) -> None:
-        for record in parsed.records:
-            fill_rdma(blob, record, draft)
 
 
 def _read_status(page: Page[RdmaRecord], line: Line, text: str, port: PortRecord | None) -> None:

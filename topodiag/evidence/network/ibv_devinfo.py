@@ -32,6 +32,7 @@ from topodiag.evidence.network.network_records import (
     Page,
     PortRecord,
     RdmaRecord,
+    RdmaSource,
     Target,
     fill_rdma,
     offer_cells,
@@ -276,11 +277,10 @@ _ROW = regex(
 MAX_GIDS = 4096
 
 
-class ShowGids(Source[RdmaRecord]):
+class ShowGids(RdmaSource):
     """GID tables of RoCE ports from `show_gids`."""
 
     kind = "rdma-gids"
-    speaks_of = frozenset({Topic.RDMA_DEVICES})
     trust = 60
     a_piece = "ports without an address are left out"
 
@@ -315,7 +315,3 @@ class ShowGids(Source[RdmaRecord]):
             table = tuple(entry for _, _, entry in entries)
             devices[name].ports[number].facts["gids"] = Cell(table, first, text)
         return parsed
-
-    def fill(self, blob: Blob, parsed: Parsed[RdmaRecord], draft: NodeDraft) -> None:
-        for record in parsed.records:
-            fill_rdma(blob, record, draft)

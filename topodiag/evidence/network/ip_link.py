@@ -7,34 +7,22 @@
     ens2np0          DOWN           b8:ce:f6:11:22:35 <NO-CARRIER,BROADCAST,MULTICAST,UP>
 
 Formats: iproute2 4.15 to 6.9 (ip/ipaddress.c, print_linkinfo, print_link_stats64); net-tools 2.10 (lib/interface.c).
-
-/proc/net/bonding: a bond and the state of each of its members, as `cat` shows it.
-
-    Ethernet Channel Bonding Driver: v5.15.0-91-generic
-    Bonding Mode: IEEE 802.3ad Dynamic link aggregation
-    MII Status: up
-    Slave Interface: ens1f1np1
-    MII Status: down
-    Speed: Unknown
-    Link Failure Count: 3
-
-Format: Linux drivers/net/bonding/bond_procfs.c. The bond's own name stands in the command alone.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Set
+from typing import Any
 
-from topodiag.evidence.draft import NodeDraft
-from topodiag.evidence.interface import Blob, Parsed, Source, to_int
-from topodiag.evidence.json_values import opens_list
+from topodiag.evidence.interface import Blob, Parsed, to_int
+from topodiag.evidence.json_values import integer, line_of, load, objects, opens_list
+from topodiag.evidence.json_values import text as word_of
 from topodiag.evidence.network import local_addresses
 from topodiag.evidence.network import rdma_words as words
-from topodiag.evidence.network.network_records import Line, NetDevRecord, Page, fill_netdev
-from topodiag.evidence.network.sys_net import speed_mbps
-from topodiag.lazy import dataclass, regex
-from topodiag.model.topics import Topic
+from topodiag.evidence.network.network_records import Line, NetDevRecord, NetDevSource, Page
+from topodiag.lazy import regex
+from topodiag.words.hosts import address_of
 
 _MARGIN = " \t>|"
 _HEAD = regex(r"\d{1,6}: ([^\s:@]{1,15})(?:@[^\s:]{1,20})?: <([A-Z0-9_,-]{0,200})> mtu (\d{1,9})\b(.{0,400})")
@@ -59,14 +47,14 @@ _BRIEF_MARK = regex(
     r"[ \t]{1,20}(?:[0-9a-f]{2}:[0-9a-f:]{10,60})?[ \t]{0,4}<[A-Z0-9_,-]{1,200}>[ \t]*$",
     re.MULTILINE,
 )
+_MAX_INTERFACES = 65_536
 _COUNTED = ("bytes", "packets", "errors", "dropped")
 
 
-class IpLink(Source[NetDevRecord]):
+class IpLink(NetDevSource):
     """Interfaces as `ip` and `ifconfig` show them."""
 
     kind = "ip-link"
-    speaks_of = frozenset({Topic.INTERFACES})
     trust = 60
     a_piece = "it is often asked for some interfaces"
 
@@ -78,7 +66,9 @@ class IpLink(Source[NetDevRecord]):
         parsed: Parsed[NetDevRecord] = Parsed()
         page = Page(blob, parsed)
         if opens_list(blob.text):
-            _read_json(blob, parsed)
+            document, _ = load(blob)
+            for _, entry in objects(document, _MAX_INTERFACES):
+                _read_entry(blob, parsed, entry)
             return parsed
         found: dict[str, NetDevRecord] = {}
         record: NetDevRecord | None = None
@@ -105,92 +95,64 @@ class IpLink(Source[NetDevRecord]):
         parsed.records.extend(found.values())
         return parsed
 
-    def fill(self, blob: Blob, parsed: Parsed[NetDevRecord], draft: NodeDraft) -> None:
-        for record in parsed.records:
-            fill_netdev(blob, record, draft)
 
-
-def _read_json(blob: Blob, parsed: Parsed[NetDevRecord]) -> None:
-    parsed.lines = blob.text.count("\n") + 1
-    for line, entry in local_addresses.entries_of(blob.text):
-        name = words.device_name(entry["ifname"])
-        if name is None:
-            continue
-        record = NetDevRecord(name, line.number)
-        flags, mtu, state = entry.get("flags"), entry.get("mtu"), entry.get("operstate")
-        told = frozenset(each for each in flags if isinstance(each, str)) if isinstance(flags, list) else frozenset()
-        master, kind = entry.get("master"), entry.get("link_type")
-        first = _First(
-            name,
-            told,
-            _carrier(told),
-            str(mtu) if isinstance(mtu, int) else "",
-            state if isinstance(state, str) else "",
-            master if isinstance(master, str) else "",
-        )
-        _fill(line, first, record)
-        if kind in ("ether", "infiniband"):
-            line.put(record.facts, "kind", kind)
-        if own := local_addresses.of_entry(entry):
-            local_addresses.add(line, record, own)
-        parsed.records.append(record)
-
-
-@dataclass(frozen=True, slots=True)
-class _First:
-    """What the first line of an interface says, "" for what its form leaves out. `carrier` is None where the kernel
-    does not tell it: of interfaces that are not switched on."""
-
-    name: str
-    flags: frozenset[str]
-    carrier: bool | None
-    mtu: str = ""
-    state: str = ""
-    master: str = ""
-
-
-def _first(text: str) -> _First | None:
-    if head := _HEAD.match(text):
-        state, master = _STATE.search(head[4]), _MASTER.search(head[4])
-        flags = frozenset(head[2].split(","))
-        return _First(head[1], flags, _carrier(flags), head[3], state[1] if state else "", master[1] if master else "")
-    if brief := _BRIEF.match(text):
-        flags = frozenset(brief[3].split(","))
-        return _First(brief[1], flags, _carrier(flags), state=brief[2])
-    if old := _IFCONFIG.match(text):
-        flags = frozenset(old[2].split(","))
-        carrier = "NO-CARRIER" not in flags and not flags.isdisjoint({"LOWER_UP", "RUNNING"})
-        is_up = "UP" in flags
-        return _First(old[1], flags, carrier if is_up else None, old[3], "" if is_up else "down")
-    return None
-
-
-def _carrier(flags: Set[str]) -> bool | None:
-    carrier = "LOWER_UP" in flags and "NO-CARRIER" not in flags
-    return carrier if "UP" in flags and (carrier or "NO-CARRIER" in flags) else None
+def _read_entry(blob: Blob, parsed: Parsed[NetDevRecord], entry: dict[str, Any]) -> None:
+    """An interface of `ip -j`."""
+    told = {key: word_of(value) or "" for key, value in entry.items()}
+    name = words.device_name(told.get("ifname", ""))
+    if name is None:
+        return
+    line = Line(line_of(blob.text, name), " ".join(f"{key} {cell}" for key, cell in list(told.items())[:12] if cell))
+    record = NetDevRecord(name, line.number)
+    parsed.records.append(record)
+    flags = entry.get("flags")
+    _fill(
+        line, record, {each for each in flags if isinstance(each, str)} if isinstance(flags, list) else set(),
+        str(integer(entry.get("mtu")) or ""), told.get("operstate", ""), told.get("master", ""),
+    )  # fmt: skip
+    if told.get("link_type") in ("ether", "infiniband"):
+        line.put(record.facts, "kind", told["link_type"])
+    locals_ = [word_of(each.get("local")) for _, each in objects(entry.get("addr_info"), local_addresses.MOST)]
+    if own := tuple(found for each in locals_ if each and (found := address_of(each))):
+        local_addresses.add(line, record, own)
 
 
 def _begun(line: Line, text: str, found: dict[str, NetDevRecord]) -> NetDevRecord | None:
     """The interface that a line begins, with what the line says of it."""
-    first = _first(text)
-    if first is None or words.device_name(first.name) is None:
+    head, brief, old = _HEAD.match(text), _BRIEF.match(text), _IFCONFIG.match(text)
+    match = head or brief or old
+    if match is None or words.device_name(match[1]) is None:
         return None
-    record = found.setdefault(first.name, NetDevRecord(first.name, line.number))
-    _fill(line, first, record)
+    record = found.setdefault(match[1], NetDevRecord(match[1], line.number))
+    if head:
+        state, master = _STATE.search(head[4]), _MASTER.search(head[4])
+        _fill(line, record, {*head[2].split(",")}, head[3], state[1] if state else "", master[1] if master else "")
+    elif brief:
+        _fill(line, record, {*brief[3].split(",")}, state=brief[2])
+    elif old:
+        flags = {*old[2].split(",")}
+        # net-tools tells a carrier by RUNNING, and none by its absence.
+        flags.add("LOWER_UP" if not flags.isdisjoint({"LOWER_UP", "RUNNING"}) else "NO-CARRIER")
+        _fill(line, record, flags, old[3], "" if "UP" in flags else "down")
     return record
 
 
-def _fill(line: Line, first: _First, record: NetDevRecord) -> None:
-    if first.carrier is not None:
-        line.put(record.facts, "carrier", first.carrier)
-    if "LOOPBACK" in first.flags:
+def _fill(  # noqa: PLR0917 - what the forms of the first line say
+    line: Line, record: NetDevRecord, flags: Set[str], mtu: str = "", state: str = "", master: str = ""
+) -> None:
+    """What the first line of an interface says; "" for what its form leaves out. The kernel tells no carrier of
+    interfaces that are not switched on."""
+    carrier = "LOWER_UP" in flags and "NO-CARRIER" not in flags
+    if "UP" in flags and (carrier or "NO-CARRIER" in flags):
+        line.put(record.facts, "carrier", carrier)
+    if "LOOPBACK" in flags:
         line.put(record.facts, "kind", "loopback")
-    if first.mtu:
-        line.put(record.facts, "mtu", to_int(first.mtu, low=1, high=2**31))
-    if first.state:
-        line.put(record.facts, "operstate", first.state.lower())
-    if first.master and words.device_name(first.master):
-        line.put(record.facts, "master", first.master)
+    if mtu:
+        line.put(record.facts, "mtu", to_int(mtu, low=1, high=2**31))
+    if state:
+        line.put(record.facts, "operstate", state.lower())
+    if master and words.device_name(master):
+        line.put(record.facts, "master", master)
 
 
 def _count(line: Line, record: NetDevRecord, columns: tuple[str, list[str]], cells: list[str]) -> None:
@@ -199,59 +161,3 @@ def _count(line: Line, record: NetDevRecord, columns: tuple[str, list[str]], cel
     for name, cell in zip(names, cells, strict=False):
         if name in _COUNTED:
             line.put(record.counters, f"{way}_{name}", to_int(cell, low=0))
-
-
-_BONDING_MARK = regex(r"^[ \t>|]{0,20}Slave Interface: \S{1,15}[ \t]*\n[ \t>|]{0,20}MII Status: \w", re.MULTILINE)
-_PATH = regex(r"/proc/net/bonding/([A-Za-z0-9_.-]{1,15})(?:\s|:|\Z)")
-_DRIVER = regex(r"Ethernet Channel Bonding Driver: ")
-_FIELD = regex(r"([A-Z][A-Za-z ]{2,40}): (.{1,100})\Z")
-UNNAMED = "bond"
-"""Stands for a bond whose name the text does not tell."""
-
-
-class Bonding(Source[NetDevRecord]):
-    """Members of bonds, each with its bond and the state that the bond sees."""
-
-    kind = "bonding"
-    speaks_of = frozenset({Topic.INTERFACES})
-    trust = 70
-    a_piece = "it tells of bonds alone"
-
-    def recognises(self, head: str) -> bool:
-        return _BONDING_MARK.search(head) is not None
-
-    def parse(self, blob: Blob) -> Parsed[NetDevRecord]:
-        parsed: Parsed[NetDevRecord] = Parsed()
-        page = Page(blob, parsed)
-        bond, number = UNNAMED, 0
-        member: NetDevRecord | None = None
-        before = text = ""
-        for line in page.lines():
-            before = text or before
-            text = line.text.strip(" \t>|")
-            if path := _PATH.search(text):
-                bond, member = path[1], None
-            elif _DRIVER.search(text):
-                # A second bond without a command before it is another one, and has no name either.
-                number += 1
-                bond = bond if number == 1 or _PATH.search(before) else f"{UNNAMED} {number}"
-                member = None
-            elif field := _FIELD.match(text):
-                name, value = field[1], field[2].strip()
-                if name == "Slave Interface" and words.device_name(value):
-                    member = NetDevRecord(value, line.number)
-                    parsed.records.append(member)
-                    line.put(member.facts, "master", bond)
-                    line.put(member.facts, "kind", "ether")
-                elif member is not None and name == "MII Status":
-                    line.put(member.facts, "operstate", "up" if value == "up" else "down")
-                    line.put(member.facts, "carrier", value == "up")
-                elif member is not None and name == "Speed":
-                    line.put(member.facts, "speed_mbps", speed_mbps(value), "the bond sees no speed")
-                elif member is not None and name == "Link Failure Count":
-                    line.put(member.counters, "link_failures", to_int(value, low=0))
-        return parsed
-
-    def fill(self, blob: Blob, parsed: Parsed[NetDevRecord], draft: NodeDraft) -> None:
-        for record in parsed.records:
-            fill_netdev(blob, record, draft)

@@ -19,10 +19,8 @@ Formats: iproute2 4.15 to 6.9 (ip/ipaddress.c, print_addrinfo); net-tools 1.60 a
 from __future__ import annotations
 
 import ipaddress
-import json
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from topodiag.evidence.network.network_records import Cell, Line, NetDevRecord
 from topodiag.evidence.tree import Tree
@@ -132,27 +130,3 @@ def add(line: Line, record: NetDevRecord, found: tuple[str, ...]) -> None:
 def is_json(head: str) -> bool:
     """`ip -j link` and `ip -j addr`, by their first 64 KiB."""
     return head[:64].lstrip().startswith(("[{", "[ {", "[\n")) and '"ifindex"' in head and '"ifname"' in head
-
-
-def entries_of(text: str) -> Iterator[tuple[Line, dict[str, Any]]]:
-    """The interfaces of JSON that `ip` printed, each with the line of its name. Nothing for a text that is cut off."""
-    try:
-        entries: Any = json.loads(text)
-    except (ValueError, RecursionError):
-        return
-    numbers = [
-        number for number, line in enumerate(text.split("\n"), start=1) for _ in range(line.count('"ifname"'))
-    ]  # one for each entry, in their order
-    named = [each for each in entries if isinstance(each, dict) and isinstance(each.get("ifname"), str)] if isinstance(
-        entries, list
-    ) else []  # fmt: skip
-    for place, entry in enumerate(named):
-        told = " ".join(f"{key} {cell}" for key, cell in list(entry.items())[:12] if isinstance(cell, str | int))
-        yield Line(numbers[place] if place < len(numbers) else 1, told), entry
-
-
-def of_entry(entry: dict[str, Any]) -> tuple[str, ...]:
-    """The addresses of an interface in JSON."""
-    infos = entry.get("addr_info")
-    locals_ = (each.get("local") for each in infos if isinstance(each, dict)) if isinstance(infos, list) else ()
-    return tuple(found for each in locals_ if isinstance(each, str) and (found := address_of(each)))

@@ -23,6 +23,7 @@ from topodiag.evidence.network import rdma_words as words
 from topodiag.evidence.network.network_records import Line, Page, RdmaRecord, Target, fill_rdma
 from topodiag.lazy import dataclass, regex
 from topodiag.model.topics import Topic
+from topodiag.words.own_data import own_data
 
 _MARGIN = " \t>|"
 _SECTION = r"(?:Operational|Troubleshooting|Module) Info|Physical Counters and BER Info"
@@ -30,8 +31,6 @@ _MARK = regex(rf"^[ \t>|]{{0,20}}(?:{_SECTION})\s{{1,4}}^[ \t>|]{{0,20}}-{{6,40}
 _PICKED = regex(r"^[ \t>|]{0,20}(?:Effective Physical BER|Symbol BER|Raw Physical BER)\s{1,40}: ", re.MULTILINE)
 """Lines that grep left of it."""
 _HEAD = regex(rf"(?:{_SECTION})\Z")
-_COLOURS = regex(r"\x1b?\[[0-9;]{1,8}m")
-"""mlxlink colours its values; a copy may lose the escape and keep the rest."""
 _COMMAND = regex(r"\bmlxlink\b.{0,200}?\s-(?:d|-device)[ =](\S{1,64})")
 _FIELD = regex(r"([A-Z][A-Za-z0-9 \[\]/().-]{1,40}?)\s*:\s(.{0,200})\Z")
 _INFINIBAND = regex(r"(?:IB-)?(SDR|DDR|QDR|FDR10|FDR|EDR|HDR|NDR|XDR)\Z")
@@ -50,12 +49,6 @@ _RATE_AFTER_CORRECTION = regex(r"(?:Effective Physical|Symbol) BER\Z")
 _BER = regex(r"([0-9]{1,6}(?:\.[0-9]{1,6})?)E([+-]?[0-9]{1,3})\Z", re.IGNORECASE)
 MOST_BER = 1e-12
 """Bit errors that remain after correction, of a link that is well (IBTA's limit; MFT user manual, mlxlink)."""
-_COUNTERS = {
-    "Symbol Errors": "symbol_error",
-    "Link Down Counter": "link_downed",
-    "Link Error Recovery Counter": "link_error_recovery",
-}
-"""mlxlink's names as the kernel's. Raw errors are those that the error correction mends: no fault by themselves."""
 _PORT: dict[str, Target] = {
     "State": ("state", words.port_state),
     "Physical state": ("phys_state", words.phys_state),
@@ -88,7 +81,7 @@ class Mlxlink(Source[RdmaRecord]):
         link: _Link | None = None
         picked = _MARK.search(blob.text) is None
         for line in page.lines():
-            text = _COLOURS.sub("", line.text).strip(_MARGIN)
+            text = line.text.strip(_MARGIN)
             command = _COMMAND.search(text)
             if command is not None:
                 device = words.device_name(command[1].rpartition("/")[2]) or ""
@@ -130,8 +123,8 @@ def _read(page: Page[RdmaRecord], line: Line, link: _Link, name: str, value: str
     elif _RATE_AFTER_CORRECTION.match(name) and (rate := _BER.match(value)) and "signal" not in port.facts:
         if float(f"{rate[1]}e{rate[2]}") > MOST_BER:
             line.put(port.facts, "signal", f"{name} {value}, and {MOST_BER:g} is the most of a link that is well")
-    elif name in _COUNTERS and (count := to_int(value, low=0)) is not None:
-        line.put(port.counters, _COUNTERS[name], count)
+    elif name in (names := own_data("evidence/network/counters")["mlxlink"]):
+        line.put(port.counters, names[name], to_int(value, low=0))
 
 
 def _rate(speed: str, lanes: int) -> float | None:

@@ -11,12 +11,13 @@ from dataclasses import field
 from typing import Generic, TypeVar
 
 from topodiag.evidence.draft import Entity, NodeDraft
-from topodiag.evidence.interface import NO_READING, Blob, Parsed
+from topodiag.evidence.interface import NO_READING, Blob, Parsed, Source
 from topodiag.evidence.readings import quote
 from topodiag.evidence.tree import Tree, TreeFile
 from topodiag.lazy import dataclass
 from topodiag.model.provenance import MAX_QUOTE, NotObserved
 from topodiag.model.result import UnreadLine
+from topodiag.model.topics import Topic
 
 Value = str | int | float | bool | tuple[str, ...] | tuple[int, ...]
 Convert = Callable[[str], Value | None]
@@ -88,11 +89,15 @@ class Line:
     number: int
     text: str
 
+    def cell(self, value: Value | None, why: str = "") -> Cell:
+        """A value that this line says, or why it says none."""
+        return Cell(value, self.number, self.text.strip()[:MAX_QUOTE], why if value is None else "")
+
     def put(self, facts: Cells, name: str, value: Value | None, why: str = "") -> None:
         """Keep a value under a field name; the first good one stays."""
         kept = facts.get(name)
         if kept is None or (kept.value is None and value is not None):
-            facts[name] = Cell(value, self.number, self.text.strip()[:MAX_QUOTE], why if value is None else "")
+            facts[name] = self.cell(value, why)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +110,6 @@ class Page(Generic[R]):
     def lines(self) -> Iterator[Line]:
         """The lines that can belong to one of these formats; longer ones are left aside."""
         for number, text in self.blob.lines():
-            self.parsed.lines = number
             if len(text) > MAX_LINE:
                 self.parsed.leave(self.blob, number, text[:MAX_QUOTE], "line too long for this format")
             else:
@@ -178,6 +182,26 @@ def fill_netdev(blob: Blob, record: NetDevRecord, draft: NodeDraft) -> None:
         offer_counters(blob, entity, record.counters, record.name, draft)
 
 
+class RdmaSource(Source[RdmaRecord]):
+    """A source whose records are RDMA devices and nothing else."""
+
+    speaks_of = frozenset({Topic.RDMA_DEVICES})
+
+    def fill(self, blob: Blob, parsed: Parsed[RdmaRecord], draft: NodeDraft) -> None:
+        for record in parsed.records:
+            fill_rdma(blob, record, draft)
+
+
+class NetDevSource(Source[NetDevRecord]):
+    """A source whose records are interfaces and nothing else."""
+
+    speaks_of = frozenset({Topic.INTERFACES})
+
+    def fill(self, blob: Blob, parsed: Parsed[NetDevRecord], draft: NodeDraft) -> None:
+        for record in parsed.records:
+            fill_netdev(blob, record, draft)
+
+
 def by_device(tree: Tree, folder: str) -> dict[str, dict[str, TreeFile]]:
     """Files below a folder by the first name under it, in one pass: `{"mlx5_0": {"ports/1/state": file, "": link}}`."""
     start = folder + "/"
@@ -216,7 +240,6 @@ def leave_bad(blob: Blob, parsed: Parsed[RdmaRecord] | Parsed[NetDevRecord], fil
 
 def carry_over(parsed: Parsed[RdmaRecord] | Parsed[NetDevRecord], tree_parsed: Parsed[TreeFile]) -> None:
     """Take the line count and the unread lines of the tree itself."""
-    parsed.lines = tree_parsed.lines
     parsed.partial = tree_parsed.partial
     parsed.unread_count += tree_parsed.unread_count
     kept: list[UnreadLine] = tree_parsed.unread

@@ -20,60 +20,26 @@ from __future__ import annotations
 import re
 
 from topodiag.evidence.draft import NodeDraft
-from topodiag.evidence.interface import Blob, Parsed, Source, to_int
+from topodiag.evidence.interface import Blob, Parsed, to_int
 from topodiag.evidence.metrics_text import Sample, samples_of, whole
 from topodiag.evidence.network import rdma_words as words
-from topodiag.evidence.network.network_records import MAX_PORT, Cell, Cells, Page, RdmaRecord, Value, fill_rdma
+from topodiag.evidence.network.network_records import MAX_PORT, Line, Page, PortRecord, RdmaRecord, RdmaSource
 from topodiag.lazy import regex
-from topodiag.model.provenance import MAX_QUOTE
-from topodiag.model.topics import Topic
+from topodiag.words.own_data import own_data
 
 MAX_DEVICES = 1024
 _PREFIX = "node_infiniband_"
 _MARK = regex(r"^(?:[ \t]{0,16}node_infiniband_[a-z0-9_]{1,80}\{|# (?:HELP|TYPE) node_[a-z])", re.MULTILINE)
 _WORD = 4
 """Bytes that port_rcv_data and port_xmit_data count as one."""
-_COUNTERS = {
-    "duplicate_requests_packets": "duplicate_request",
-    "excessive_buffer_overrun_errors": "excessive_buffer_overrun_errors",
-    "implied_nak_seq_errors": "implied_nak_seq_err",
-    "link_downed": "link_downed",
-    "link_error_recovery": "link_error_recovery",
-    "local_ack_timeout_errors": "local_ack_timeout_err",
-    "local_link_integrity_errors": "local_link_integrity_errors",
-    "np_cnp_packets_sent": "np_cnp_sent",
-    "np_ecn_marked_roce_packets_received": "np_ecn_marked_roce_packets",
-    "out_of_buffer_drops": "out_of_buffer",
-    "out_of_sequence_packets_received": "out_of_sequence",
-    "packet_sequence_errors": "packet_seq_err",
-    "port_constraint_errors_received": "port_rcv_constraint_errors",
-    "port_constraint_errors_transmitted": "port_xmit_constraint_errors",
-    "port_discards_transmitted": "port_xmit_discards",
-    "port_errors_received": "port_rcv_errors",
-    "port_packets_received": "port_rcv_packets",
-    "port_packets_transmitted": "port_xmit_packets",
-    "port_receive_remote_physical_errors": "port_rcv_remote_physical_errors",
-    "port_receive_switch_relay_errors": "port_rcv_switch_relay_errors",
-    "port_transmit_wait": "port_xmit_wait",
-    "rnr_nak_retry_packets_received": "rnr_nak_retry_err",
-    "roce_adp_retransmits": "roce_adp_retrans",
-    "rp_cnp_packets_handled": "rp_cnp_handled",
-    "rx_icrc_encapsulated_errors": "rx_icrc_encapsulated",
-    "symbol_error": "symbol_error",
-    "vl15_dropped": "VL15_dropped",
-}
 _TIMES = ("node_boot_time_seconds", "node_time_seconds")
-_DATA = {
-    "port_data_received_bytes_total": "port_rcv_data",
-    "port_data_transmitted_bytes_total": "port_xmit_data",
-}
+_COUNTERS = "evidence/network/counters"
 
 
-class NodeExporter(Source[RdmaRecord]):
+class NodeExporter(RdmaSource):
     """RDMA devices, their ports and counters from a scrape of the node exporter."""
 
     kind = "node-exporter"
-    speaks_of = frozenset({Topic.RDMA_DEVICES})
     trust = 65
     a_piece = "the lines that somebody searched for look the same"
 
@@ -82,16 +48,17 @@ class NodeExporter(Source[RdmaRecord]):
 
     def parse(self, blob: Blob) -> Parsed[RdmaRecord]:
         parsed: Parsed[RdmaRecord] = Parsed(partial=True)
-        parsed.lines = blob.data.count(b"\n") + 1
         devices: dict[str, RdmaRecord] = {}
         instances: dict[str, int] = {}
         for sample in samples_of(blob, _PREFIX):
             instances.setdefault(sample.labels.get("instance", ""), sample.line)
             name = words.device_name(sample.labels.get("device", ""))
+            number = to_int(sample.labels.get("port"), low=0, high=MAX_PORT)
             if name is None or (name not in devices and len(devices) >= MAX_DEVICES):
                 parsed.leave(blob, sample.line, sample.text, "not a device name")
-                continue
-            _take(devices.setdefault(name, RdmaRecord(name, sample.line)), sample)
+            elif number is not None:
+                port = devices.setdefault(name, RdmaRecord(name, sample.line)).port(number, sample.line)
+                _take(port, sample.name.removeprefix(_PREFIX).removesuffix("_total"), sample)
         if len(instances) > 1:
             why = f"metrics of {len(instances)} hosts in one text: give each host's own"
             parsed.leave(blob, sorted(instances.values())[1], "", why)
@@ -100,8 +67,7 @@ class NodeExporter(Source[RdmaRecord]):
         return parsed
 
     def fill(self, blob: Blob, parsed: Parsed[RdmaRecord], draft: NodeDraft) -> None:
-        for record in parsed.records:
-            fill_rdma(blob, record, draft)
+        super().fill(blob, parsed, draft)
         times = {each.name: each for each in samples_of(blob, "node_") if each.name in _TIMES}
         if parsed.records and len(times) == len(_TIMES):
             boot, now = (times[name] for name in _TIMES)
@@ -109,34 +75,21 @@ class NodeExporter(Source[RdmaRecord]):
                 draft.single("os").offer("uptime_s", now.value - boot.value, blob.origin(boot.line, boot.text))
 
 
-def _take(device: RdmaRecord, sample: Sample) -> None:
-    """Put one sample into its device. Of several scrapes in one text the last counts."""
-    name, labels = sample.name.removeprefix(_PREFIX), sample.labels
-    if name == "info":
-        _put(device.facts, "hca_type", words.value_text(labels.get("hca_type", "")), sample)
-        _put(device.facts, "firmware", words.firmware(labels.get("firmware_version", "")), sample)
-        _put(device.facts, "board_id", words.value_text(labels.get("board_id", "")), sample)
-        return
-    number = labels.get("port", "")
-    if not re.fullmatch("[0-9]{1,3}", number) or int(number) > MAX_PORT:
-        return
-    port = device.port(int(number), sample.line)
+def _take(port: PortRecord, name: str, sample: Sample) -> None:
+    """Put one sample into its port. Of several scrapes in one text the last counts."""
+    names = own_data(_COUNTERS)
     count = whole(sample.value)
+    line = Line(sample.line, sample.text)
     if name == "state_id":
-        _put(port.facts, "state", words.port_state(f"{count}: id"), sample)
+        port.facts["state"] = line.cell(words.port_state(f"{count}: id"))
     elif name == "physical_state_id":
-        _put(port.facts, "phys_state", words.phys_state(f"{count}: id"), sample)
+        port.facts["phys_state"] = line.cell(words.phys_state(f"{count}: id"))
     elif name == "rate_bytes_per_second":
-        _put(port.facts, "rate_gbps", sample.value * 8 / 1e9 if 0 < sample.value < 1e13 else None, sample)
-    elif name in _DATA and count is not None:
-        _put(port.counters, _DATA[name], count // _WORD, sample)
-    elif (counter := _COUNTERS.get(name.removesuffix("_total"))) is not None:
-        _put(port.counters, counter, count, sample)
-
-
-def _put(cells: Cells, name: str, value: Value | None, sample: Sample) -> None:
-    if value is not None:
-        cells[name] = Cell(value, sample.line, sample.text[:MAX_QUOTE])
+        port.facts["rate_gbps"] = line.cell(sample.value * 8 / 1e9 if 0 < sample.value < 1e13 else None)
+    elif (counter := names["node-exporter"].get(name)) is not None and count is not None:
+        port.counters[counter] = line.cell(count)
+    elif (counter := names["node-exporter-bytes"].get(name)) is not None and count is not None:
+        port.counters[counter] = line.cell(count // _WORD)
 
 
 MAX_LINE = 300
@@ -153,11 +106,10 @@ _LINE = regex(
 _OTHERWISE = {"symbol_errors": "symbol_error", "rx_crc_err_phy": "rx_crc_errors_phy"}
 
 
-class CounterLines(Source[RdmaRecord]):
+class CounterLines(RdmaSource):
     """Error counters by port."""
 
     kind = "counter-lines"
-    speaks_of = frozenset({Topic.RDMA_DEVICES})
     trust = 50
     a_piece = "the counters that somebody asked for"
 
@@ -178,7 +130,3 @@ class CounterLines(Source[RdmaRecord]):
                 line.put(record.port(1, line.number).counters, name, to_int(found[3], low=0))
         parsed.records.extend(devices.values())
         return parsed
-
-    def fill(self, blob: Blob, parsed: Parsed[RdmaRecord], draft: NodeDraft) -> None:
-        for record in parsed.records:
-            fill_rdma(blob, record, draft)

@@ -10,43 +10,23 @@ bandwidth that it reached.
 What a test measured is no fact of the port: it is one test's, and of two machines. Tests in both directions at once
 count both. Format: perftest 4.5 to 24 (`MB/sec` are 2^20 bytes: src/perftest_resources.c, print_report_bw).
 
-`iperf3` (and iperf 2) between two hosts: packets that TCP sent again, and a rate far below that of the interface.
-
-    [ ID] Interval           Transfer     Bitrate         Retr
-    [  5]   0.00-10.00  sec   240 MBytes  201 Mbits/sec  8113             sender
-    [SUM]   0.00-10.00  sec   115 GBytes  98.9 Gbits/sec    0             sender
-
-The rate of one TCP stream depends on the host, so that it counts only where it is a tenth of the interface's, whose
-speed stands in the same text (`ethtool IF`). Format: iperf 3.1 to 3.17, src/iperf_locale.c; `MBytes` are 2^20 bytes.
-
-A list of pairs of hosts with the bandwidth between them, as people and scripts print it: which pairs fall short.
-
-    g01-g09       391.8          g01 -> g09: 391.8 Gb/s          g01,g09,391.8
-    g02-g10       196.1
-
-Tests of perftest, each below a line that names its pair (`### g01 -> g09: ib_write_bw`), are such a list, too.
-
-Two thirds of the pairs must agree within a tenth, and say what the path can do; a pair counts that stays below three
-quarters of it. Of tests of perftest two are enough: what the faster one carried the same port can do.
-
-Format: nobody's; a unit stands behind the number, or in a line above.
+Tests of perftest whose pair is known are measured runs of two hosts, as those of nccl-tests are: a line above names the
+pair (`### g01 -> g09: ib_write_bw`), or the name of the file (`g01-g09.txt`).
 """
 
 from __future__ import annotations
 
 import re
-from statistics import median
+from collections.abc import Sequence
+from dataclasses import replace
 
-from topodiag.evidence.draft import NodeDraft
-from topodiag.evidence.interface import Blob, Parsed, Source
+from topodiag.evidence.interface import Blob, Parsed
 from topodiag.evidence.network import rdma_words as words
-from topodiag.evidence.network.network_records import Cells, Line, Page, RdmaRecord, fill_rdma
-from topodiag.evidence.sentences import MAX_LINE, Reporting, report
+from topodiag.evidence.network.network_records import Cells, Line, Page, RdmaRecord, RdmaSource
+from topodiag.evidence.sentences import MAX_LINE
 from topodiag.lazy import regex
-from topodiag.model.events import Event, Trust
-from topodiag.model.topics import Topic
-from topodiag.words.fold import few, plural
-from topodiag.words.units import in_gbps
+from topodiag.model.bench import BenchDevice, BenchRow, BenchRun, Timing
+from topodiag.model.provenance import MAX_QUOTE, Origin
 
 _MARK = regex(
     r"^[ \t>|]{0,60}(?:RDMA_Write|RDMA_Read|Send|Write|Read|Atomic\w{0,20})\b.{0,30} (?:BW|Latency) Test\s*$", re.M
@@ -61,11 +41,10 @@ _GBPS = {"Gb": 1.0, "MB": 8 * 2**20 / 1e9, "MiB": 8 * 2**20 / 1e9}
 _LAYER = regex(r"\bLink type {1,20}: (IB|Ethernet)\b")
 
 
-class Perftest(Source[RdmaRecord]):
+class Perftest(RdmaSource):
     """Devices that a test of perftest used."""
 
     kind = "rdma-perftest"
-    speaks_of = frozenset({Topic.RDMA_DEVICES})
     trust = 55
     a_piece = "a test names the device that it was given"
 
@@ -93,10 +72,6 @@ class Perftest(Source[RdmaRecord]):
                 line.put(record.port(1, line.number).facts, "link_layer", words.link_layer(layer[1]))
         return parsed
 
-    def fill(self, blob: Blob, parsed: Parsed[RdmaRecord], draft: NodeDraft) -> None:
-        for record in parsed.records:
-            fill_rdma(blob, record, draft)
-
 
 def _keep_best(line: Line, facts: Cells, size: int, gbps: float) -> None:
     """Of the rows with whole messages the fastest is what the test reached."""
@@ -107,186 +82,43 @@ def _keep_best(line: Line, facts: Cells, size: int, gbps: float) -> None:
         line.put(facts, "tested_gbps", gbps)
 
 
-def shows_bandwidth(text: str) -> bool:
-    """Whether a text holds a test of bandwidth."""
-    return _MARK.search(text) is not None and _HEAD.search(text) is not None
-
-
-def begins(line: str) -> bool:
-    """Whether a test begins on this line."""
-    return _MARK.match(line) is not None
-
-
-def average_gbps(line: str) -> float:
-    """The average of a row with whole messages, in the unit of its test; 0 for any other line."""
-    row = _ROW.match(line)
-    return float(row[2]) if row is not None and int(row[1]) >= WHOLE else 0.0
-
-
-_IPERF_HEAD = regex(r"^[ \t>|]{0,20}\[ ?ID\] Interval {1,20}Transfer {1,20}(?:Bitrate|Bandwidth)\b", re.M)
-_TOTAL = regex(
-    r"\[(?P<stream>SUM| {0,3}\d{1,4})\] {1,6}[\d.]{1,10}-[\d.]{1,10} {1,4}sec {1,6}(?P<moved>\d{1,9}(?:\.\d{1,4})?)"
-    r" (?P<of>[KMGT]?)Bytes {1,6}(?P<rate>\d{1,9}(?:\.\d{1,4})?) (?P<unit>[KMGT]?)bits/sec"
-    r"(?: {1,20}(?P<again>\d{1,12}))?"
-    r" {1,30}(?:sender|receiver)"
-)
-_INTERVAL = regex(
-    r"\[ {0,3}(?P<stream>\d{1,4})\] {1,6}[\d.]{1,10}-[\d.]{1,10} {1,4}sec {1,6}(?P<moved>[\d.]{1,10}) [KMGT]?Bytes"
-    r" {1,6}[\d.]{1,10} [KMGT]?bits/sec {1,20}\d{1,12} {1,12}(?P<window>[\d.]{1,6}) KBytes\s*$"
-)
-ONE_JUMBO_KB = (7.5, 9.3)
-"""A window of one segment in frames of 8000 to 9216 bytes: TCP has lost all before it, and tries with one again."""
-STILL = 2
-"""Seconds without a byte, on a connection that stands, from which on it is called stuck."""
-_SPEED = regex(r"\bSpeed: {0,4}(\d{3,7})Mb/s")
-_POWERS = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4}
-SEGMENT = 1448
-"""Bytes of data in a segment of TCP on Ethernet: in larger frames there are fewer, and the share that is lost grows."""
-MANY_SHARE = 0.005
-MANY = 1000
-"""Segments sent again from which on a path is called lossy: congestion control on a shared path loses one in ten
-thousand."""
-SLOW_SHARE = 0.1
-
-
-class Iperf(Reporting):
-    """Losses and rates that iperf3 measured."""
-
-    kind = "iperf"
-    speaks_of = frozenset({Topic.INTERFACES})
-    trust = 50
-    a_piece = "a test between two hosts"
-
-    def recognises(self, head: str) -> bool:
-        return _IPERF_HEAD.search(head) is not None
-
-    def parse(self, blob: Blob) -> Parsed[Event]:
-        parsed: Parsed[Event] = Parsed()
-        speeds = [int(found[1]) / 1000 for found in _SPEED.finditer(blob.text)]
-        best: tuple[float, int, str] | None = None
-        summed = "[SUM]" in blob.text
-        for number, line in blob.lines():
-            parsed.lines = number
-            found = _TOTAL.search(line[:MAX_LINE])
-            if found is None or (summed and found["stream"] != "SUM"):
-                continue
-            said = " ".join(line.split())[:200]
-            segments = float(found["moved"]) * 1024 ** _POWERS[found["of"]] / SEGMENT
-            again = int(found["again"] or 0)
-            if again >= MANY and again > MANY_SHARE * segments:
-                parsed.records.append(
-                    report("network.tcp_loss", f"iperf: {said}", blob, number, line, trust=Trust.PERSON)
+def pair_runs(text: str, source: str, hosts: Sequence[str] = ()) -> tuple[BenchRun, ...]:
+    """The tests of bandwidth in a text as runs of two hosts: those that a line above a test names, else `hosts`, else
+    those of the file's name; a test without is left. Sizes in bytes, GB/s."""
+    made: list[tuple[BenchRun, list[BenchRow]]] = []
+    named = _PAIR_FILE.search(source.rpartition("/")[2])
+    known = tuple(hosts) or (named.group("a", "b") if named is not None else ())
+    titled, pair, gbps = -TITLE_ABOVE, known, 0.0
+    for number, line in enumerate(text.split("\n"), 1):
+        title = _TITLE.match(line) if len(line) < MAX_LINE else None
+        origin = Origin(source, number, line.strip()[:MAX_QUOTE])
+        if title is not None and title["a"] != title["b"]:
+            titled, pair = number, title.group("a", "b")
+        elif (mark := _MARK.match(line)) is not None:
+            ends = pair if number - titled <= TITLE_ABOVE else known
+            pair, gbps, rows = known, 0.0, list[BenchRow]()
+            if len(ends) == 2:
+                devices = tuple(BenchDevice(rank, host, -1) for rank, host in enumerate(ends))
+                test = BenchRun(
+                    " ".join(mark[0].split()), (), devices, 2, program="perftest", source=source, origin=origin
                 )
-            rate = float(found["rate"]) * 1000 ** _POWERS[found["unit"]] / 1e9
-            best = max(best or (rate, number, said), (rate, number, said))
-        parsed.records += _stuck(blob)
-        if best is not None and speeds and 0 < best[0] < SLOW_SHARE * min(speeds):
-            words = f"iperf: {in_gbps(best[0])} over an interface of {in_gbps(min(speeds))}: {best[2]}"
-            parsed.records.append(report("network.tcp_slow", words, blob, best[1], best[2], trust=Trust.PERSON))
-        return parsed
+                made.append((test, rows))
+        elif (head := _HEAD.search(line)) is not None:
+            gbps = _GBPS[head[1]]
+        elif gbps and made and (row := _ROW.match(line)) is not None:
+            timing = Timing(algbw_gbs=float(row[2]) * gbps / 8, busbw_gbs=float(row[2]) * gbps / 8)
+            made[-1][1].append(BenchRow(int(row[1]), out_of_place=timing, origin=origin))
+    return tuple(replace(test, rows=tuple(rows)) for test, rows in made if rows)
 
 
-def _stuck(blob: Blob) -> list[Event]:
-    """A connection that stands, since small packets pass, and that carries nothing in large frames: somewhere between
-    its ends frames of that size are dropped."""
-    still: dict[str, int] = {}
-    for number, line in blob.lines():
-        found = _INTERVAL.search(line[:MAX_LINE])
-        if found is None:
-            continue
-        one = ONE_JUMBO_KB[0] <= float(found["window"]) <= ONE_JUMBO_KB[1]
-        still[found["stream"]] = still.get(found["stream"], 0) + 1 if one and float(found["moved"]) == 0 else 0
-        if still[found["stream"]] >= STILL:
-            said = f"iperf: a connection stands, and in large frames no byte comes through: {' '.join(line.split())}"
-            return [report("network.mtu", said[:300], blob, number, line, trust=Trust.PERSON)]
-    return []
-
-
-_HOST = r"(?=[A-Za-z0-9._]{0,40}[A-Za-z])(?=[A-Za-z._]{0,40}\d)[A-Za-z0-9][A-Za-z0-9._]{1,62}"
 _NAME = r"(?=[A-Za-z0-9._-]{0,40}\d)[A-Za-z](?:[A-Za-z0-9._]|-(?!-|>)){1,62}"
-_PAIR = regex(
-    rf"[\s|>*]{{0,8}}(?P<a>{_HOST})(?:\s{{0,3}}(?:<-{{1,2}}>|-{{1,2}}>|<=>|=>|-|–|→|↔|,|\||\bto\b|\bvs\b)\s{{0,3}}|\s{{1,20}})"
-    rf"(?P<b>{_HOST})\s{{0,3}}[:,=|]?\s{{0,20}}(?:(?:bw|busbw|bandwidth|avg|BW|rate)\s{{0,3}}[:=]?\s{{0,3}})?"
-    r"(?P<rate>\d{1,4}\.\d{1,4}|\d{2,4})\s{0,3}(?P<unit>G(?:i?B|b)(?:it)?(?:ps|/s(?:ec)?))?\s{0,3}(?:[|,#(].{0,80}|\b(?:ok|OK|low|LOW|slow|SLOW|FAIL|PASS)\b.{0,20})?$"
-)
-_UNIT = regex(r"(?<![A-Za-z])G(?:i?B|b)(?:it)?(?:ps|/s)|(?:bus|alg)bw|\bbandwidth\b", re.IGNORECASE)
-LEAST = 5
-AGREE = 0.1
-LOW = 0.75
-MOST_LOW, MOST_OF_FEW = 0.45, 0.5
-"""Pairs that fall short: more of them, and nobody knows what the path can do."""
 _TITLE = regex(
     rf"[\s#=*$>|-]{{0,12}}(?P<a>{_NAME})\s{{0,3}}(?:<-{{1,2}}>|-{{1,2}}>|<=>|=>|→|↔|\bto\b|\bvs\b)\s{{0,3}}(?P<b>{_NAME})\b"
 )
+_PAIR_FILE = regex(
+    r"(?<![A-Za-z0-9])(?P<a>(?P<stem>[A-Za-z](?:[A-Za-z0-9_-]{0,40}[A-Za-z_-])?)\d{1,6})"
+    r"(?:[-_](?:to|vs)[-_]|--|__|->|[-_+.,])(?P<b>(?P=stem)\d{1,6})(?!\d)"
+)
+"""Two nodes in the name of a file: the same letters and two numbers."""
 TITLE_ABOVE = 8
 """Lines between the title of a test and its own head."""
-
-
-class PairRates(Reporting):
-    """Pairs of hosts that carry far less than the others of a list."""
-
-    kind = "pair-rates"
-    speaks_of = frozenset({Topic.INTERFACES})
-    trust = 30
-    a_piece = "a list of pairs"
-
-    def recognises(self, head: str) -> bool:
-        if shows_bandwidth(head):
-            return bool(_tested(head.split("\n")))
-        return _UNIT.search(head) is not None and len(_rows(head.split("\n"))) >= LEAST
-
-    def parse(self, blob: Blob) -> Parsed[Event]:
-        parsed: Parsed[Event] = Parsed()
-        lines = [line for _, line in blob.lines()]
-        parsed.lines = len(lines)
-        tested = _tested(lines) if shows_bandwidth(blob.text) else []
-        rows = tested or _rows(lines)
-        usual = _usual([rate for _, _, rate in rows], few=bool(tested)) if rows else 0.0
-        low = [(number, pair, rate) for number, pair, rate in rows if rate < LOW * usual]
-        fair = [rate for _, _, rate in rows if rate >= (1 - AGREE) * usual]
-        most = MOST_LOW if not tested or len(rows) >= LEAST else MOST_OF_FEW
-        if low and len(low) <= most * len(rows) and len(low) + len(fair) == len(rows):
-            shown = few([f"{a}-{b} {rate:g}" for _, (a, b), rate in low])
-            others = plural(len(fair), "other pair carries", "other pairs carry")
-            words = f"{shown}, while {others} about {usual:g}{_ends(low, rows)}"
-            number = low[0][0]
-            parsed.records.append(report("network.pairs", words, blob, number, lines[number - 1], trust=Trust.PERSON))
-        return parsed
-
-
-def _usual(rates: list[float], *, few: bool) -> float:
-    """What the path can do: the middle of many, the best of a few that one tool measured."""
-    return max(rates) if few and len(rates) < LEAST else median(rates)
-
-
-def _tested(lines: list[str]) -> list[tuple[int, tuple[str, str], float]]:
-    """The same of tests of perftest below titles that name their pairs: the best average of each."""
-    made: dict[tuple[str, str], tuple[int, float]] = {}
-    titled, pair = -TITLE_ABOVE, None
-    for number, line in enumerate(lines, 1):
-        title = _TITLE.match(line) if len(line) < MAX_LINE else None
-        if title is not None and title["a"] != title["b"]:
-            titled, pair = number, (title["a"], title["b"])
-        elif begins(line) and number - titled > TITLE_ABOVE:
-            pair = None
-        elif pair is not None and (rate := average_gbps(line)) > made.get(pair, (0, 0.0))[1]:
-            made[pair] = number, rate
-    return [(number, pair, rate) for pair, (number, rate) in made.items()] if len(made) > 1 else []
-
-
-def _rows(lines: list[str]) -> list[tuple[int, tuple[str, str], float]]:
-    """Line number, the two hosts, what was measured between them."""
-    made = []
-    for number, line in enumerate(lines, 1):
-        found = _PAIR.match(line) if len(line) < min(MAX_LINE, 300) else None
-        if found is not None and found["a"] != found["b"]:
-            made.append((number, (found["a"], found["b"]), float(found["rate"])))
-    return made
-
-
-def _ends(low: list[tuple[int, tuple[str, str], float]], rows: list[tuple[int, tuple[str, str], float]]) -> str:
-    """Whether one host is an end of all pairs that fall short, and of no other one."""
-    ends = set(low[0][1]).intersection(*(pair for _, pair, _ in low)) if len(low) > 1 else set()
-    places = {number for number, _, _ in low}
-    own = [host for host in sorted(ends) if not any(host in pair for number, pair, _ in rows if number not in places)]
-    return f": {own[0]} is an end of each of them, and of no other pair" if len(own) == 1 else ""

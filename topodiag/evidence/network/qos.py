@@ -16,13 +16,11 @@ from __future__ import annotations
 
 import re
 
-from topodiag.evidence.draft import NodeDraft
-from topodiag.evidence.interface import Blob, Parsed, Source
+from topodiag.evidence.interface import Blob, Parsed
 from topodiag.evidence.network import rdma_words as words
 from topodiag.evidence.network.ethtool import named_interface
-from topodiag.evidence.network.network_records import Line, NetDevRecord, Page, fill_netdev
+from topodiag.evidence.network.network_records import Line, NetDevRecord, NetDevSource, Page
 from topodiag.lazy import regex
-from topodiag.model.topics import Topic
 
 UNNAMED = "the interface"
 """What an interface is called that the text does not name."""
@@ -45,11 +43,10 @@ _MARK = regex(
 )
 
 
-class Qos(Source[NetDevRecord]):
+class Qos(NetDevSource):
     """Flow control by priority, and what decides the priority, from `mlnx_qos` and `dcb`."""
 
     kind = "qos"
-    speaks_of = frozenset({Topic.INTERFACES})
     trust = 70
     a_piece = "it speaks of one interface"
 
@@ -75,10 +72,6 @@ class Qos(Source[NetDevRecord]):
                 parsed.records.append(record)
             _put(line, text, record, mapped)
         return parsed
-
-    def fill(self, blob: Blob, parsed: Parsed[NetDevRecord], draft: NodeDraft) -> None:
-        for record in parsed.records:
-            fill_netdev(blob, record, draft)
 
 
 __all__ = ["UNNAMED", "Qos"]

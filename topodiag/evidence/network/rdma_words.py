@@ -12,61 +12,16 @@ import re
 from topodiag.evidence.interface import reading, to_float, to_int
 from topodiag.lazy import dataclass, regex
 from topodiag.model.busid import normalise_bus_id
+from topodiag.words.own_data import own_data
 
 _STATES = {0: "NOP", 1: "DOWN", 2: "INIT", 3: "ARMED", 4: "ACTIVE", 5: "ACTIVE_DEFER"}
-_STATE_WORDS = {
-    "nop": "NOP",
-    "nostatechange": "NOP",
-    "down": "DOWN",
-    "init": "INIT",
-    "initializing": "INIT",
-    "initialize": "INIT",
-    "armed": "ARMED",
-    "active": "ACTIVE",
-    "activedefer": "ACTIVE_DEFER",
-}
-
 # Physical state 0 stands for "no change": it says nothing of the link, so it is no value here.
 _PHYS_STATES = {
-    1: "Sleep",
-    2: "Polling",
-    3: "Disabled",
-    4: "PortConfigurationTraining",
-    5: "LinkUp",
-    6: "LinkErrorRecovery",
+    1: "Sleep", 2: "Polling", 3: "Disabled", 4: "PortConfigurationTraining", 5: "LinkUp", 6: "LinkErrorRecovery",
     7: "PhyTest",
-}
-_PHYS_WORDS = {
-    **{word.lower(): word for word in _PHYS_STATES.values()},
-    "portconfigurationtrainning": "PortConfigurationTraining",  # as ibv_devinfo spells it
-    "linkerrorrecover": "LinkErrorRecovery",  # as rdma spells it
-}
-
-_LAYERS = {"infiniband": "InfiniBand", "ib": "InfiniBand", "ethernet": "Ethernet", "unspecified": "Unspecified"}
-
-_TRANSPORTS = {
-    "infiniband": "InfiniBand",
-    "ca": "InfiniBand",
-    "iwarp": "iWARP",
-    "rnic": "iWARP",
-    "usnic": "usNIC",
-    "usnicudp": "usNIC UDP",
-    "unspecified": "unspecified",
-}
-
-_SPEEDS = {
-    1: (2.5, "SDR"),
-    2: (5.0, "DDR"),
-    4: (10.0, "QDR"),
-    8: (10.0, "FDR10"),
-    16: (14.0, "FDR"),
-    32: (25.0, "EDR"),
-    64: (50.0, "HDR"),
-    128: (100.0, "NDR"),
-    256: (200.0, "XDR"),
-}
-"""enum ib_port_speed: Gb/s of data per lane as the tools round it, and the generation's name."""
-
+}  # fmt: skip
+_WORDS = own_data("evidence/network/words")
+_SPEEDS: dict[int, tuple[float, str]] = {int(number): tuple(speed) for number, speed in _WORDS["speeds"].items()}
 _WIDTHS = {1: 1, 2: 4, 4: 8, 8: 12, 16: 2}
 """enum ib_port_width to lanes."""
 
@@ -106,22 +61,23 @@ def _by_number_or_word(text: str, numbers: dict[int, str], words: dict[str, str]
 
 def port_state(text: str) -> str | None:
     """The logical state in the kernel's upper-case words."""
-    return _by_number_or_word(text, _STATES, _STATE_WORDS)
+    return _by_number_or_word(text, _STATES, _WORDS["states"])
 
 
 def phys_state(text: str) -> str | None:
     """The physical state in sysfs' words (`LinkUp`, `Polling`, ...)."""
-    return _by_number_or_word(text, _PHYS_STATES, _PHYS_WORDS)
+    return _by_number_or_word(text, _PHYS_STATES, _WORDS["physical-states"])
 
 
 def link_layer(text: str) -> str | None:
-    return _LAYERS.get(text.strip().lower())
+    found: str | None = _WORDS["layers"].get(text.strip().lower())
+    return found
 
 
 def transport(text: str) -> str | None:
     """From ibv_devinfo's `InfiniBand (0)` or sysfs' node type `1: CA`."""
     match = _NUMBERED.match(text.strip()[:120])
-    return None if match is None else _TRANSPORTS.get(re.sub(r"[^a-z]", "", match["word"].lower()))
+    return None if match is None else _WORDS["transports"].get(re.sub(r"[^a-z]", "", match["word"].lower()))
 
 
 def sysfs_rate(text: str) -> Rate | None:

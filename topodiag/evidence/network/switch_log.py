@@ -5,16 +5,13 @@
     #orchagent: :- updatePortOperStatus: Port Ethernet48 oper state set from up to down
     mib2d[5122]: SNMP_TRAP_LINK_DOWN: ifIndex 531, ifAdminStatus up(1), ifOperStatus down(2), ifName et-0/0/12
     %Jun  3 09:12:44:118 IFNET/3/PHY_UPDOWN: Physical state on the interface Ten-GigabitEthernet1/0/3 changed to down.
-    igc1: link state changed to DOWN
 
 A port whose last word is up after it was down has flapped; one whose last word is down is down. What an administrator
 shut down is neither. Formats: Cisco IOS and NX-OS, Arista EOS, SONiC, Junos, Cumulus' switchd, H3C Comware and
-Huawei VRP, the kernels of FreeBSD (sys/net/if.c) and of Linux without the address of the device.
+Huawei VRP, the kernel of Linux without the address of the device.
 """
 
 from __future__ import annotations
-
-from collections.abc import Sequence
 
 from topodiag.evidence.interface import Blob, Parsed
 from topodiag.evidence.sentences import MAX_LINE, Reporting, report
@@ -41,16 +38,6 @@ _CHANGES = (
     ),
 )
 _HOST_PORT = r"(?P<{}>(?:mlx[45]_|ib|rdma|hsn|eth|swp|Ethernet)\d{{1,3}}(?:s\d)?|en[opsx]\w{{1,12}})"
-_BSD = (
-    r"(?P<{}>(?:ig[bc]|em|ix[lv]?|iavf|ice|re|rge|bge|bce|bxe|bnxt|cx(?:gbe?|l)|cc|mce|mlxen|axp?|vmx|vtnet|ena|msk|alc"
-    r"|nfe|oce|qlnxe|sfxge|liquidio|dpni)\d{{1,3}})"
-)
-"""Adapters by the names of FreeBSD's drivers; not what lies on top of them (vlan, lagg, bridge), and nothing on USB."""
-_BSD_LINK = regex(rf"(?:^|[\s:]){_BSD.format('port')}: link state changed to (?P<to>UP|DOWN)\b")
-_BSD_HANG = regex(rf"(?:^|[\s:]){_BSD.format('port')}: [Ww]atchdog timeout\b")
-"""Its transmit queue stood still, and the driver starts the adapter anew."""
-MANY_OF_BSD = 3
-"""Times that a port of FreeBSD goes down which are more than its start: setting an address there resets the link."""
 _ON_HOST = (
     regex(rf"\b{_HOST_PORT.format('a')}: (?P<to_a>Lost|Gained) carrier\b"),
     regex(rf"\b{_HOST_PORT.format('b')}\b:? .{{0,40}}\b[Ll]ink (?:is |became |went )?(?P<to_b>(?i:up|down))\b"),
@@ -72,30 +59,22 @@ class SwitchLog(Reporting):
     a_piece = "it says what its ports did"
 
     def recognises(self, head: str) -> bool:
-        return any(words in head for words in ("nterface ", "Port ", "SNMP_TRAP", "arrier", "ink", "atchdog")) and any(
-            _change(line[:MAX_LINE]) is not None or _BSD_HANG.search(line[:MAX_LINE]) is not None
-            for line in head.split("\n")
+        return any(words in head for words in ("nterface ", "Port ", "SNMP_TRAP", "arrier", "ink")) and any(
+            _change(line[:MAX_LINE]) is not None for line in head.split("\n")
         )
 
     def parse(self, blob: Blob) -> Parsed[Event]:
         parsed: Parsed[Event] = Parsed()
         words: dict[str, list[tuple[str, int, str]]] = {}
-        hung: dict[str, tuple[int, str]] = {}
         for number, whole in blob.lines():
-            parsed.lines = number
             line = whole[:MAX_LINE]
             change = _change(line)
             if change is not None and (change[0] in words or len(words) < MAX_PORTS):
                 words.setdefault(change[0], []).append((change[1], number, line))
-            elif (stood := _BSD_HANG.search(line)) is not None and len(hung) < MAX_PORTS:
-                hung.setdefault(stood["port"], (number, line))
-        for port, (number, line) in hung.items():
-            said = f"the transmit queue of {port} stood still, and its driver started it anew"
-            parsed.records.append(report("nic.flap", said, blob, number, line))
         for port, changes in words.items():
             downs = [each for each in changes if each[0] == "down"]
             back = changes[-1][0] == "up"
-            if not downs or _is_usual(port, changes, len(downs)):
+            if not downs or (back and len(downs) == 1 and _is_of_host(port)):
                 continue
             times = f"{len(downs)} times" if len(downs) > 1 else "once"
             said = f"{port} went down and came back {times}" if back else f"{port} is down by the last word of this log"
@@ -104,22 +83,15 @@ class SwitchLog(Reporting):
         return parsed
 
 
-def _is_usual(port: str, changes: Sequence[tuple[str, int, str]], downs: int) -> bool:
-    """Whether an interface was taken down and up again by somebody, starts, or has nothing plugged in."""
-    back = changes[-1][0] == "up"
-    if _BSD_LINK.search(changes[0][2]) is not None:
-        return downs < MANY_OF_BSD if back else downs == len(changes)
-    of_host = port[0].islower() and not port.startswith(("et-", "xe-", "ge-", "fte-", "swp"))
-    return of_host and back and downs == 1
+def _is_of_host(port: str) -> bool:
+    """Whether it is an interface of a host, which somebody may take down and up again."""
+    return port[0].islower() and not port.startswith(("et-", "xe-", "ge-", "fte-", "swp"))
 
 
 def _change(line: str) -> tuple[str, str] | None:
     """The port that a line speaks of, and `up` or `down`."""
     if _ON_PURPOSE.search(line) is not None or _OF_KERNEL.search(line) is not None:
         return None
-    bsd = _BSD_LINK.search(line)
-    if bsd is not None:
-        return bsd["port"], bsd["to"].lower()
     for patterns in (_CHANGES, _ON_HOST):
         for name, pattern in zip("abcde", patterns, strict=False):
             found = pattern.search(line)

@@ -6,20 +6,17 @@ Files: Documentation/ABI/stable/sysfs-class-infiniband of the Linux kernel. A co
 
 from __future__ import annotations
 
-import re
-
-from topodiag.evidence.draft import NodeDraft
-from topodiag.evidence.interface import Blob, Parsed, Source, to_int
+from topodiag.evidence.interface import Blob, Parsed, to_int
 from topodiag.evidence.network import rdma_words as words
 from topodiag.evidence.network.network_records import (
     MAX_PORT,
     Cell,
     PortRecord,
     RdmaRecord,
+    RdmaSource,
     Target,
     by_device,
     carry_over,
-    fill_rdma,
     leave_bad,
     presence,
     read_file,
@@ -27,10 +24,8 @@ from topodiag.evidence.network.network_records import (
 from topodiag.evidence.pasted_files import shows
 from topodiag.evidence.tree import TreeFile, read_tree
 from topodiag.lazy import regex
-from topodiag.model.topics import Topic
 
 _ROOT = "sys/class/infiniband"
-_MARK = regex(r"^[=>x!d] /?sys/class/infiniband(?:/|\t)", re.MULTILINE)
 _PORT = regex(r"ports/([0-9]{1,3})/(.+)\Z")
 _INDEXED = regex(r"(gids|gid_attrs/types|gid_attrs/ndevs)/([0-9]{1,5})\Z")
 _COUNTER = regex(r"(?:hw_)?counters/([A-Za-z0-9_.-]{1,80})\Z")
@@ -76,11 +71,10 @@ _PORT_FILES: dict[str, Target] = {
 }
 
 
-class SysInfiniband(Source[RdmaRecord]):
+class SysInfiniband(RdmaSource):
     """RDMA devices from sysfs."""
 
     kind = "sys-infiniband"
-    speaks_of = frozenset({Topic.RDMA_DEVICES})
     trust = 80
     measured = regex(
         r"= sys/class/infiniband/[^/\t]{1,64}/(?:ports/[0-9]{1,3}/)?(?:hw_)?counters/[A-Za-z0-9_.-]{1,80}\t"
@@ -88,7 +82,7 @@ class SysInfiniband(Source[RdmaRecord]):
     )
 
     def recognises(self, head: str) -> bool:
-        return _MARK.search(head) is not None or shows(head, "sys/class/infiniband/")
+        return shows(head, "sys/class/infiniband/")
 
     def parse(self, blob: Blob) -> Parsed[RdmaRecord]:
         tree_parsed: Parsed[TreeFile] = Parsed()
@@ -102,10 +96,6 @@ class SysInfiniband(Source[RdmaRecord]):
             else:
                 parsed.records.append(_device(blob, parsed, name, files))
         return parsed
-
-    def fill(self, blob: Blob, parsed: Parsed[RdmaRecord], draft: NodeDraft) -> None:
-        for record in parsed.records:
-            fill_rdma(blob, record, draft)
 
 
 def _device(blob: Blob, parsed: Parsed[RdmaRecord], name: str, files: Files) -> RdmaRecord:

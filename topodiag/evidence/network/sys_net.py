@@ -5,19 +5,16 @@ Files: Documentation/ABI/testing/sysfs-class-net of the Linux kernel; route flag
 
 from __future__ import annotations
 
-import re
-
-from topodiag.evidence.draft import NodeDraft
-from topodiag.evidence.interface import Blob, Parsed, Source, to_int
+from topodiag.evidence.interface import Blob, Parsed, to_int
 from topodiag.evidence.network import rdma_words as words
 from topodiag.evidence.network.local_addresses import read_addresses
 from topodiag.evidence.network.network_records import (
     Cell,
     NetDevRecord,
+    NetDevSource,
     Target,
     by_device,
     carry_over,
-    fill_netdev,
     leave_bad,
     presence,
     read_file,
@@ -26,13 +23,11 @@ from topodiag.evidence.pasted_files import shows
 from topodiag.evidence.tree import Tree, TreeFile, read_tree
 from topodiag.lazy import regex
 from topodiag.model.provenance import MAX_QUOTE
-from topodiag.model.topics import Topic
 
 _ROOT = "sys/class/net"
 _ROUTE = "proc/net/route"
 _ROUTE6 = "proc/net/ipv6_route"
 _BONDING = "proc/net/bonding"
-_MARK = regex(r"^[=>x!d] /?sys/class/net(?:/|\t)", re.MULTILINE)
 _COUNTER = regex(r"(?:statistics/([A-Za-z0-9_.-]{1,80})|(carrier_changes|carrier_(?:up|down)_count))\Z")
 
 _RTF_UP = 0x0001
@@ -86,16 +81,15 @@ _FILES: dict[str, Target] = {
 _LINKS = {"master": "master", "device/driver": "driver"}
 
 
-class SysNet(Source[NetDevRecord]):
+class SysNet(NetDevSource):
     """Interfaces from sysfs and /proc/net."""
 
     kind = "sys-net"
-    speaks_of = frozenset({Topic.INTERFACES})
     trust = 80
     measured = regex(r"= sys/class/net/[^/\t]{1,64}/statistics/[A-Za-z0-9_.-]{1,80}\t(?P<numbers>[0-9]{1,18})\Z")
 
     def recognises(self, head: str) -> bool:
-        return _MARK.search(head) is not None or shows(head, "sys/class/net/")
+        return shows(head, "sys/class/net/")
 
     def parse(self, blob: Blob) -> Parsed[NetDevRecord]:
         tree_parsed: Parsed[TreeFile] = Parsed()
@@ -117,10 +111,6 @@ class SysNet(Source[NetDevRecord]):
         read_addresses(tree, found)
         parsed.records.extend(found.values())
         return parsed
-
-    def fill(self, blob: Blob, parsed: Parsed[NetDevRecord], draft: NodeDraft) -> None:
-        for record in parsed.records:
-            fill_netdev(blob, record, draft)
 
 
 def _read_interface(blob: Blob, parsed: Parsed[NetDevRecord], record: NetDevRecord, files: Files) -> None:

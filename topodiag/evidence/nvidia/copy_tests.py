@@ -99,7 +99,6 @@ class CopyTests(Source[CopyRecord]):
     def parse(self, blob: Blob) -> Parsed[CopyRecord]:
         parsed: Parsed[CopyRecord] = Parsed(partial=True)
         for record in _records(blob):
-            parsed.lines = record.line
             if len(parsed.records) < MAX_RECORDS:
                 parsed.records.append(record)
         return parsed
@@ -202,7 +201,6 @@ class GpuBurn(Source[BurnedGpu]):
         parsed: Parsed[BurnedGpu] = Parsed(partial=True)
         last: tuple[int, str] | None = None
         for number, whole in blob.lines():
-            parsed.lines = number
             line = whole[:GPU_BURN_MAX_LINE]
             faulty = _FAULTY.match(line)
             if faulty is not None and int(faulty[1]) < MAX_GPUS:

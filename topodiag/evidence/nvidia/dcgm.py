@@ -1,15 +1,13 @@
 """What DCGM says of a GPU's health, in `dcgmi health`, `dcgmi diag` or the log of a program that watches with it.
 
     Detected clocks event due to thermal violation in GPU 2. Verify that the cooling on this machine is functional ...
-    Detected 3 volatile double-bit ECC error(s) in GPU 1. Drain the GPU and reset it or reboot the node.
     GPU 3 Thermal violations totaling 12.4 seconds started at 30.0 seconds into the test
     Bandwidth of GPU 3 in direction h2d of 11.40 did not exceed minimum required bandwidth of 20.00.
     | PCIe                      | Fail - GPU: 3                                  |
 
-Each sentence counts by itself; a table breaks it over lines. What DCGM calls a failure of NVLink or IMEX need be none:
-a card without a bridge has all links down, a tray without a job needs no IMEX channel. These are not read. Sentences:
-DCGM, dcgmlib/dcgm_errors.h (DCGM_FR_CLOCKS_EVENT_THERMAL, DCGM_FR_VOLATILE_DBE_DETECTED, and those that say how a GPU
-fell short in a test).
+Each sentence counts by itself; a table breaks it over lines. Sentences on memory and links are in the catalogue. What
+DCGM calls a failure of NVLink or IMEX need be none: a card without a bridge has all links down, a tray without a job
+needs no IMEX channel. These are not read. Sentences: DCGM, dcgmlib/dcgm_errors.h (DCGM_FR_CLOCKS_EVENT_THERMAL).
 
 `dcgmi nvlink --link-status`: one letter for each NVLink of each GPU; `dcgmi nvlink --errors`: its counters.
 
@@ -28,19 +26,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import cast
 
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import Blob, Parsed, Source
-from topodiag.evidence.sentences import report
 from topodiag.lazy import dataclass, regex
-from topodiag.model.events import Event
 from topodiag.model.topics import Topic
 
 MAX_INDEX = 255
 MAX_LINE = 1000
 MAX_RECORDS = 10_000
-MAX_SENTENCE = 160
 
 FAILED = "failed_tests"
 """The field of a GPU that holds the sentences on its failed tests."""
@@ -52,26 +46,7 @@ _CLOCKS = regex(
 )
 _NO_TIME = regex(r"\bviolations? (?:totall?ing|of|for) 0{1,9}(?:\.0{0,9})? ?(?:[mun]?s|seconds?)\b", re.I)
 """DCGM's counter of a violation moved by less than it prints: no time was lost."""
-_MEMORY = regex(r"Detected ([0-9]{1,12}) volatile double-bit ECC error\(?s?\)? in GPU ([0-9]{1,3})\b", re.I)
 _REASONS = {"thermal": "hw_thermal_slowdown", "power": "hw_power_brake_slowdown"}
-_SHORT = regex(
-    r"did not exceed minimum required bandwidth"
-    r"|only achieved a memory bandwidth|in a peer-to-peer test|host-side PCIe replay violation|row remapping failed"
-    r"|rows were remapped|row remappings are pending|(?:faulty|NaN-value) memory elements"
-    r"|is running at PCI link (?:generation|width)\b|Detected [0-9]{1,12} PCIe replays per minute\b"
-    r"|double-bit ECC error has occured|Detected XID [0-9]{1,4} for|NvLink errors (?:found|on)",
-    re.IGNORECASE,
-)
-"""Words of the sentences that say how a GPU fell short in a test."""
-_PARTS = (
-    ("nvlink.errors", regex(r"NvLink errors (?:found|on)", re.IGNORECASE)),
-    ("gpu.memory", regex(r"remapp|double-bit ECC|memory elements", re.IGNORECASE)),
-    ("gpu.xid", regex(r"Detected XID", re.IGNORECASE)),
-    ("pcie.degraded", regex(r"is running at PCI link (?:generation|width)\b", re.IGNORECASE)),
-    ("pcie.errors", regex(r"Detected [0-9]{1,12} PCIe replays per minute\b", re.IGNORECASE)),
-)
-"""Sentences that name the part, and not only the test."""
-_GPU = regex(r"\bGPU ([0-9]{1,3})\b")
 _ROW = regex(r"\|([^|]{1,60})\|([^|]{0,400})\|?\s*\Z")
 _FAIL = regex(r"Fail(?:\s-\s(?:All|GPUs?: ([0-9, ]{1,200})))?\Z")
 _REPORT = regex(
@@ -80,7 +55,6 @@ _REPORT = regex(
     re.MULTILINE,
 )
 """Heads and rows of `dcgmi diag`."""
-_WITHOUT_WHY = " failed"
 PASSED = "passed_tests"
 """The field of a node that holds the tests which all its GPUs passed."""
 _PASS = regex(r"Pass - All\Z")
@@ -91,11 +65,11 @@ _OF_GPU = regex(r"pcie|mem|diagnostic|stress|power|bandwidth|pulse|remap|retire|
 
 @dataclass(frozen=True, slots=True)
 class HealthLine:
-    """One sentence: the GPU, the field or counter of the model, its value. Of all GPUs the index is -1."""
+    """One sentence: the GPU, the field of the model, its value. Of all GPUs the index is -1."""
 
     index: int
     name: str
-    value: tuple[str, ...] | int
+    value: tuple[str, ...]
     line: int
     text: str
 
@@ -117,7 +91,6 @@ class Dcgm(Source[HealthLine]):
 
     def parse(self, blob: Blob) -> Parsed[HealthLine]:
         parsed: Parsed[HealthLine] = Parsed(partial=True)
-        parsed.lines = blob.data.count(b"\n") + 1
         for record in _sentences(blob.lines()):
             if len(parsed.records) < MAX_RECORDS:
                 parsed.records.append(record)
@@ -132,40 +105,23 @@ class Dcgm(Source[HealthLine]):
                 continue
             origin = blob.origin(record.line, record.text)
             entity = draft.gpu(index=record.index)
-            if isinstance(record.value, int):
-                entity.count(record.name, record.value, origin)
-            elif record.name == FAILED:
+            if record.name == FAILED:
                 failed.setdefault(record.index, {}).setdefault(record.value[0], record)
             else:
                 entity.offer(record.name, record.value, origin)
         if passed:
-            names = tuple(dict.fromkeys(name for record in passed for name in cast(tuple[str, ...], record.value)))
+            names = tuple(dict.fromkeys(name for record in passed for name in record.value))
             draft.single("node").offer(PASSED, names, blob.origin(passed[0].line, passed[0].text))
         held = {record.index for record in parsed.records if record.name == "throttle"}
         _fill_failed(failed, held, blob, draft)
 
 
 def _fill_failed(failed: dict[int, dict[str, HealthLine]], held: set[int], blob: Blob, draft: NodeDraft) -> None:
-    """What failed on each GPU, by the words of the sentences; `held` are those whose clocks are held down."""
+    """What failed on each GPU; `held` are those whose clocks are held down, which says why a test failed."""
     for index, said in failed.items():
-        named = [(words, record) for words, record in said.items() if _part_of(words)]
-        draft.reports.extend(_told(index, words, blob, each) for words, each in named)
-        rest = [(words, record) for words, record in said.items() if not _part_of(words)]
-        if (named or index in held) and all(words.endswith(_WITHOUT_WHY) for words, _ in rest):
-            continue  # the sentence below the row says why the test failed
-        origin = blob.origin(rest[0][1].line, rest[0][1].text)
-        draft.gpu(index=index).offer(FAILED, tuple(words for words, _ in rest), origin)
-
-
-def _told(index: int, words: str, blob: Blob, said: HealthLine) -> Event:
-    """A sentence that names the part of a GPU which is at fault, as an event of that part."""
-    text = words if f"GPU {index}" in words else f"GPU {index}: {words}"
-    return report(_part_of(words), text, blob, said.line, said.text)
-
-
-def _part_of(words: str) -> str:
-    """The event that a sentence is; "" where it is a test that fell short."""
-    return next((part for part, pattern in _PARTS if pattern.search(words)), "")
+        if index not in held:
+            first = next(iter(said.values()))
+            draft.gpu(index=index).offer(FAILED, tuple(said), blob.origin(first.line, first.text))
 
 
 def _sentences(lines: Iterator[tuple[int, str]]) -> Iterator[HealthLine]:
@@ -193,29 +149,15 @@ def _failures(test: str, cell: str, number: int, text: str) -> Iterator[HealthLi
         yield HealthLine(-1, PASSED, (test,), number, text)
     for index in (whole[1] or "").split(",") if whole else [one[1]] if one else []:
         if index.strip().isdigit() and len(index.strip()) <= 3:
-            yield HealthLine(int(index), FAILED, (f"the test {test}{_WITHOUT_WHY}",), number, text)
+            yield HealthLine(int(index), FAILED, (f"the test {test} failed",), number, text)
 
 
 def _said(text: str, number: int) -> Iterator[HealthLine]:
-    """What a sentence says of a GPU."""
-    clocks, memory, gpu = _CLOCKS.search(text), _MEMORY.search(text), _GPU.search(text)
-    if clocks is not None:
-        if _NO_TIME.search(text) is not None:
-            return
+    """The clocks that a sentence says are held down."""
+    clocks = _CLOCKS.search(text)
+    if clocks is not None and _NO_TIME.search(text) is None:
         index, reason = int(clocks[2] or clocks[3] or clocks[6]), (clocks[1] or clocks[4] or clocks[5]).lower()
         yield HealthLine(index, "throttle", (_REASONS[reason],), number, text)
-        return
-    if memory is not None:
-        yield HealthLine(int(memory[2]), "ecc_volatile_uncorrected", int(memory[1]), number, text)
-    if gpu is not None and (short := _SHORT.search(text)) is not None:
-        yield HealthLine(int(gpu[1]), FAILED, (_sentence(text, short.start(), gpu.start()),), number, text)
-
-
-def _sentence(text: str, *within: int) -> str:
-    """The sentence of a line in which these places are."""
-    near = min(within)
-    begin = max(text.rfind(". ", 0, near), text.rfind('"', 0, near)) + 1
-    return text[begin:].strip().split('"')[0].split(". ")[0].rstrip(".")[:MAX_SENTENCE]
 
 
 NVLINK_MAX_LINE = 400
@@ -260,7 +202,6 @@ class DcgmNvlink(Source[GpuLinks]):
         parsed: Parsed[GpuLinks] = Parsed()
         index = -1
         for number, whole in blob.lines():
-            parsed.lines = number
             text = whole[:NVLINK_MAX_LINE].strip(" \t>|")
             found = _NVLINK_GPU.match(text) or _ERRORS_OF.match(text)
             errors = _ERRORS.match(text) if index >= 0 else None

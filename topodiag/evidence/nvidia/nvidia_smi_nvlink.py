@@ -6,17 +6,19 @@ One line-oriented reader for all options: every line says which link it is of, s
 from __future__ import annotations
 
 import re
-from enum import Enum
+from collections.abc import Mapping
 from functools import lru_cache
 from itertools import pairwise
+from typing import Any
 
-from topodiag.evidence.draft import Entity, NodeDraft
+from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import Blob, Parsed, Source, reading, to_float, to_int
 from topodiag.evidence.nvidia.nvidia_words import distinct_uuids, fill_lost
 from topodiag.lazy import dataclass, regex
 from topodiag.model.busid import NVSWITCH_BUS_ID, normalise_bus_id
 from topodiag.model.provenance import NotObserved
 from topodiag.model.topics import Topic
+from topodiag.words.own_data import own_data
 
 MAX_LINKS = 64
 """Above NVML_NVLINK_MAX_LINKS (36 in nvml.h 13.3): a larger link number is a misread line."""
@@ -24,28 +26,7 @@ MAX_LINE = 1024
 MAX_RECORDS = 400_000
 """A rack of 72 GPUs with 36 links and 40 lines on each is a quarter of this."""
 
-COUNTERS = {
-    "replay_errors": "replay",
-    "recovery_errors": "recovery",
-    "crc_errors": "crc",
-    "crc_flit_errors": "crc_flit",
-    "crc_data_errors": "crc_data",
-    "ecc_errors": "ecc",
-    "ecc_data_errors": "ecc",
-    "malformed_packet_errors": "malformed_packet",
-    "buffer_overrun_errors": "buffer_overrun",
-    "rx_errors": "rx_errors",
-    "rx_remote_errors": "rx_remote",
-    "rx_general_errors": "rx_general",
-    "local_link_integrity_errors": "local_integrity",
-    "tx_discards": "tx_discards",
-    "link_recovery_successful_events": "link_recovery_successful",
-    "link_recovery_failed_events": "link_recovery_failed",
-    "link_recovery_events": "link_recovery",
-    "total_link_recovery_events": "link_recovery",
-    "effective_errors": "effective_errors",
-    "symbol_errors": "symbol_errors",
-}
+COUNTERS: Mapping[str, str] = own_data("evidence/nvidia/names")["nvlink-counters"]
 """nvidia-smi's counter names (lower case, underscores) by the name the model uses; others keep their own."""
 
 _GPU = regex(
@@ -55,28 +36,15 @@ _LINK = regex(r"Link\s{1,4}([0-9]{1,4})\s{0,4}[:,]\s{0,8}(.{1,200})$")
 _RATE = regex(r"[0-9]{1,6}(?:\.[0-9]{1,6})?\s{0,4}GB/s$")
 _STATE = regex(r"<?\s?(inactive|active|sleep|disabled)\s?>?$", re.IGNORECASE)
 _REMOTE = regex(r"Remote Device\s{1,4}([0-9A-Fa-f:.]{7,20})(?::\s{0,4}Link\s{1,4}([0-9]{1,4}))?$", re.IGNORECASE)
-_BUS = regex(r"[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9A-Fa-f]$")
+_BUS = regex(r"([0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9A-Fa-f])$")
 _ABILITY = regex(r"([A-Za-z][A-Za-z0-9 ]{2,60}?)(?:\s(?:is|are))?(?:\ssupported)?:\s{0,4}(true|false)$", re.IGNORECASE)
 _COUNT = regex(r"([A-Za-z][A-Za-z0-9 /:_\-]{0,60}?)\s{0,4}:\s{0,4}(\S{1,40})(?:\s{1,4}(KiB|B|bytes|packets))?$")
-_BER = regex(r"\bBER\b", re.IGNORECASE)
 _SENTENCE = regex(
     r"(?:NVML:\s{0,4})?(.{0,80}?(?:all links are inactive|nvlink.{0,40}not supported).{0,40})$", re.IGNORECASE
 )
-_NVML = regex(r"NVML:\s{0,4}(\S.{0,160})$")
 _ELISION = regex(r"\[?\s?(?:\.{3,6}|…)\s?\]?$")
 _PASTE_NOISE = regex(r"[.\[\]…`~=\-_*+\s]*$")
 _DECORATION = " \t#>`*\"'|"
-
-
-class What(Enum):
-    """What one line says of a link."""
-
-    STATE = "state"
-    RATE = "rate"
-    REMOTE = "remote"
-    ABILITY = "ability"
-    COUNTER = "counter"
-    BER = "ber"
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,19 +60,15 @@ class GpuHeader:
 
 @dataclass(frozen=True, slots=True)
 class LinkReading:
-    """One line about one link; `gpu` is None where neither the text nor the command says whose it is.
-
-    `name` is the ability or the counter in the model's spelling; `value` the rest as it stands, `None` for no reading.
-    """
+    """One line about one link; `gpu` is None where neither the text nor the command says whose it is. `facts` and
+    `counters` by the model's names; both are empty where a line says nothing that the model has."""
 
     gpu: int | None
     link: int
-    what: What
-    name: str
-    value: str | None
+    facts: Mapping[str, Any]
+    counters: Mapping[str, int]
     line: int
     text: str
-    remote_link: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +111,6 @@ class NvidiaSmiNvlink(Source[NvlinkRecord]):
         gpu = _asked_gpu(blob)
         inside = gpu is not None
         for number, line in blob.lines():
-            parsed.lines = number
             if len(parsed.records) >= MAX_RECORDS:
                 parsed.leave(blob, number, "", "more lines than any node has: the rest is left out")
                 break
@@ -161,7 +124,7 @@ class NvidiaSmiNvlink(Source[NvlinkRecord]):
                 parsed.records.append(GpuHeader(gpu, header[2].strip(), header[3] or "", number, text))
             elif (link := _LINK.match(text)) is not None:
                 self._link(blob, parsed, gpu, link, number)
-            elif gpu is not None and (note := _SENTENCE.match(text) or _NVML.match(text)) is not None:
+            elif gpu is not None and (note := _SENTENCE.match(text)) is not None:
                 parsed.records.append(NvlinkNote(gpu, _plain_note(note[1]), number, text))
             elif inside:
                 parsed.leave(blob, number, text, "not a line of nvidia-smi nvlink")
@@ -174,13 +137,13 @@ class NvidiaSmiNvlink(Source[NvlinkRecord]):
         if link >= MAX_LINKS:
             parsed.leave(blob, number, text, "no GPU has that many NVLinks")
             return
-        made = _detail(gpu, link, rest, number, text)
-        if made is None:
+        said = _said(rest)
+        if said is None:
             parsed.leave(blob, number, text, "nothing known is said of this link")
         else:
             if gpu is None:
                 parsed.leave(blob, number, text, "no GPU header stands above this link")
-            parsed.records.append(made)
+            parsed.records.append(LinkReading(gpu, link, *said, number, text))
 
     def fill(self, blob: Blob, parsed: Parsed[NvlinkRecord], draft: NodeDraft) -> None:
         fill_lost(blob, draft)
@@ -199,7 +162,12 @@ class NvidiaSmiNvlink(Source[NvlinkRecord]):
                 why = f"{blob.name} line {record.line} leaves lines out"
                 draft.missing.append(NotObserved(f"some NVLinks of GPU{record.gpu}", why))
             elif isinstance(record, LinkReading) and record.gpu is not None:
-                _fill_link(blob, record, draft.gpu(index=record.gpu).child("nvlink", record.link))
+                link = draft.gpu(index=record.gpu).child("nvlink", record.link)
+                origin = blob.origin(record.line, record.text)
+                for name, value in record.facts.items():
+                    link.offer(name, value, origin)
+                for name, count in record.counters.items():
+                    link.count(name, count, origin)
 
 
 def _asked_gpu(blob: Blob) -> int | None:
@@ -212,69 +180,38 @@ def _asked_gpu(blob: Blob) -> int | None:
 
 
 def _plain_note(sentence: str) -> str:
-    if "all links are inactive" in sentence.lower():
-        return "all links are inactive"
-    if "not supported" in sentence.lower():
-        return "not supported"
-    return sentence.strip().rstrip(".")
+    return "all links are inactive" if "all links are inactive" in sentence.lower() else "not supported"
 
 
 def _slug(name: str) -> str:
     return re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_")
 
 
-def _detail(gpu: int | None, link: int, rest: str, number: int, text: str) -> LinkReading | None:
-    """What stands behind `Link N:`, or None when it is of no known shape."""
-    said = _said(rest)
-    if said is None:
-        return None
-    what, name, value, remote_link = said
-    return LinkReading(gpu, link, what, name, value, number, text, remote_link)
+_Said = tuple[Mapping[str, Any], Mapping[str, int]]
+"""Facts and counters."""
 
 
 @lru_cache(maxsize=4096)
-def _said(rest: str) -> tuple[What, str, str | None, int | None] | None:
-    """What the words behind `Link N:` say: kind, name, value, and the link at the far end. Nodes and links repeat the
-    same few words by the thousand."""
+def _said(rest: str) -> _Said | None:
+    """What the words behind `Link N:` say, or None when it is of no known shape. Nodes and links repeat the same few
+    words by the thousand."""
     if _RATE.match(rest):
-        return What.RATE, "line_gbs", rest, None
+        rate = to_float(rest, low=0.0, high=1e4)
+        return ({"line_gbs": rate, "state": "active"} if rate else {}), {}
     if (state := _STATE.match(rest)) is not None:
-        return What.STATE, "state", state[1].lower(), None
-    if (remote := _REMOTE.match(rest)) is not None:
+        return {"state": state[1].lower()}, {}
+    if (remote := _REMOTE.match(rest) or _BUS.match(rest)) is not None:
         bus_id = normalise_bus_id(remote[1])
-        far = int(remote[2]) if remote[2] else None
-        return None if bus_id is None else (What.REMOTE, "remote", bus_id, far)
-    if _BUS.match(rest):
-        bus_id = normalise_bus_id(rest)
-        return None if bus_id is None else (What.REMOTE, "remote", bus_id, None)
+        far = int(remote[2]) if remote.re.groups > 1 and remote[2] else None
+        kind = "switch" if bus_id == NVSWITCH_BUS_ID else None
+        return None if bus_id is None else ({"remote_bus_id": bus_id, "remote_link": far, "remote_type": kind}, {})
     if (ability := _ABILITY.match(rest)) is not None:
-        return What.ABILITY, _slug(ability[1]), ability[2].lower(), None
+        return ({"p2p_supported": ability[2].lower() == "true"} if _slug(ability[1]) == "p2p" else {}), {}
     if (count := _COUNT.match(rest)) is not None:
-        name = _slug(count[1])
-        if _BER.search(count[1]):
-            return What.BER, name, reading(count[2]), None
-        if count[3]:
-            name = f"{name}_{count[3].lower()}"
-        value = count[2] if re.fullmatch(r"[0-9]{1,20}", count[2]) else None
-        if value is not None or reading(count[2]) is None:
-            return What.COUNTER, COUNTERS.get(name, name), value, None
+        name, value = _slug(count[1]), to_int(count[2], low=0)
+        if "BER" in count[1].split() or reading(count[2]) is None:
+            return {}, {}
+        if value is not None and re.fullmatch(r"[0-9]{1,20}", count[2]):
+            name = f"{name}_{count[3].lower()}" if count[3] else name
+            return {}, {COUNTERS.get(name, name): value}
     return None
-
-
-def _fill_link(blob: Blob, record: LinkReading, link: Entity) -> None:
-    origin = blob.origin(record.line, record.text)
-    if record.what is What.RATE:
-        rate = to_float(record.value, low=0.0, high=1e4)
-        link.offer("line_gbs", rate if rate else None, origin)
-        link.offer("state", "active" if rate else None, origin)
-    elif record.what is What.STATE:
-        link.offer("state", record.value, origin)
-    elif record.what is What.REMOTE:
-        link.offer("remote_bus_id", record.value, origin)
-        link.offer("remote_link", record.remote_link, origin)
-        if record.value == NVSWITCH_BUS_ID:
-            link.offer("remote_type", "switch", origin)
-    elif record.what is What.ABILITY and record.name == "p2p":
-        link.offer("p2p_supported", record.value == "true", origin)
-    elif record.what is What.COUNTER:
-        link.count(record.name, to_int(record.value, low=0), origin)

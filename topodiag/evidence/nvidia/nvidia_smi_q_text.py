@@ -15,15 +15,17 @@ Format: nvidia-smi(1), and the output of drivers R450 to R610.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import field
 
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import Blob, Parsed, Source
-from topodiag.evidence.nvidia.nvidia_words import fill_lost
+from topodiag.evidence.nvidia.nvidia_words import EVENT_REASONS, fill_lost
 from topodiag.evidence.nvidia.smi_xml_facts import XmlDriver, XmlField, XmlGpu, XmlRecord, fill_report
 from topodiag.lazy import dataclass, regex
 from topodiag.model.busid import normalise_bus_id
 from topodiag.model.topics import Topic
+from topodiag.words.own_data import own_data
 
 MAX_GPUS = 256
 MAX_FIELDS = 2000
@@ -35,8 +37,6 @@ MAX_VALUE = 400
 _MARGIN = regex(r"[>|#\t ]{0,200}")
 _GPU = regex(r"GPU ([0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7])\Z")
 _FIELD = regex(r"(\S[^:\n]{0,80}?) *: ?(.*)\Z")
-_ARROW = regex(r" {2,}<[-=]{1,20}[^\n]*\Z")
-"""What people add to a pasted line to point at it."""
 _TAG = regex(r"[^a-z0-9]+")
 _HEAD = regex(r"^[>|\t ]{0,20}(?:=+NVSMI LOG=+|Attached GPUs {1,60}: [0-9]{1,4})[ \t]*$", re.MULTILINE)
 
@@ -57,60 +57,7 @@ _SECTIONS = frozenset({"fabric", "clocks_event_reasons", "clocks_throttle_reason
 
 _DRIVER = frozenset({"driver_version", "kmd_version", "cuda_version", "cuda_umd_version", "attached_gpus"})
 
-_LINK = "pci/pci_gpu_link_info"
-_PATHS = {
-    "product_name": "product_name",
-    "gpu_uuid": "uuid",
-    "minor_number": "minor_number",
-    "board_part_number": "board_part_number",
-    "gpu_part_number": "gpu_part_number",
-    "persistence_mode": "persistence_mode",
-    "mig_mode/current": "mig_mode/current_mig",
-    "compute_mode": "compute_mode",
-    "gpu_c2c_mode": "c2c_mode",
-    "gpu_virtualization_mode/virtualization_mode": "gpu_virtualization_mode/virtualization_mode",
-    "performance_state": "performance_state",
-    "utilization/gpu": "utilization/gpu_util",
-    "utilization/memory": "utilization/memory_util",
-    "fb_memory_usage/used": "fb_memory_usage/used",
-    "fb_memory_usage/total": "fb_memory_usage/total",
-    "display_active": "display_active",
-    "gpu_power_readings/instantaneous_power_draw": "gpu_power_readings/instant_power_draw",
-    "gpu_power_readings/power_draw": "gpu_power_readings/power_draw",
-    "gpu_power_readings/current_power_limit": "gpu_power_readings/current_power_limit",
-    "current_power_limit": "gpu_power_readings/current_power_limit",
-    "power_readings/power_draw": "power_readings/power_draw",
-    "power_readings/enforced_power_limit": "power_readings/enforced_power_limit",
-    "power_readings/power_limit": "power_readings/power_limit",
-    "gpu_recovery_action": "gpu_recovery_action",
-    "gpu_reset_status/reset_required": "gpu_reset_status/reset_required",
-    "gpu_reset_status/drain_and_reset_recommended": "gpu_reset_status/drain_and_reset_recommended",
-    "pci/gpu_link_info/pcie_generation/max": f"{_LINK}/pcie_gen/max_link_gen",
-    "pci/gpu_link_info/pcie_generation/current": f"{_LINK}/pcie_gen/current_link_gen",
-    "pci/gpu_link_info/pcie_generation/device_max": f"{_LINK}/pcie_gen/max_device_link_gen",
-    "pci/gpu_link_info/link_width/max": f"{_LINK}/link_widths/max_link_width",
-    "pci/gpu_link_info/link_width/current": f"{_LINK}/link_widths/current_link_width",
-    "pci/replays_since_reset": "pci/replay_counter",
-    "clocks/sm": "clocks/sm_clock",
-    "max_clocks/sm": "max_clocks/sm_clock",
-    "retired_pages/pending_page_blacklist": "retired_pages/pending_retirement",
-    "retired_pages/pending_retirement": "retired_pages/pending_retirement",
-    "retired_pages/double_bit_ecc": "retired_pages/double_bit_retirement/retired_count",
-    "retired_pages/single_bit_ecc": "retired_pages/multiple_single_bit_retirement/retired_count",
-    "ecc_errors/aggregate/sram_threshold_exceeded": "ecc_errors/aggregate/sram_threshold_exceeded",
-    "remapped_rows/correctable_error": "remapped_rows/remapped_row_corr",
-    "remapped_rows/uncorrectable_error": "remapped_rows/remapped_row_unc",
-    "remapped_rows/pending": "remapped_rows/remapped_row_pending",
-    "remapped_rows/remapping_failure_occurred": "remapped_rows/remapped_row_failure",
-    **{
-        f"ecc_errors/{span}/{part}": f"ecc_errors/{span}/{part.replace('sec_ded', 'secded')}"
-        for span in ("volatile", "aggregate")
-        for part in (
-            *("sram_correctable", "dram_correctable", "dram_uncorrectable", "single_bit/total", "double_bit/total"),
-            *("sram_uncorrectable", "sram_uncorrectable_parity", "sram_uncorrectable_sec_ded"),
-        )
-    },
-}
+_PATHS: Mapping[str, str] = own_data("evidence/nvidia/names")["q-text"]
 """Labels of the text, from the GPU down, to elements of the XML."""
 
 _OWNERS = {
@@ -119,18 +66,7 @@ _OWNERS = {
     if path.partition("/")[0] in _SECTIONS and path.rpartition("/")[2].count("_") > 1
 }
 """Labels of three words and more, which stand in one section alone: they are known where its head was cut off."""
-_REASONS = {
-    "idle": "gpu_idle",
-    "gpu_idle": "gpu_idle",
-    "applications_clocks_setting": "applications_clocks_setting",
-    "sw_power_cap": "sw_power_cap",
-    "hw_slowdown": "hw_slowdown",
-    "hw_thermal_slowdown": "hw_thermal_slowdown",
-    "hw_power_brake_slowdown": "hw_power_brake_slowdown",
-    "sync_boost": "sync_boost",
-    "sw_thermal_slowdown": "sw_thermal_slowdown",
-    "display_clock_setting": "display_clock_setting",
-}
+_REASONS = {*EVENT_REASONS.values(), "idle", "display_clock_setting"}
 
 
 @dataclass(slots=True)
@@ -160,7 +96,6 @@ class NvidiaSmiQText(Source[XmlRecord]):
         parsed: Parsed[XmlRecord] = Parsed()
         reading = _Reading()
         for number, line in blob.lines():
-            parsed.lines = number
             if line.strip() and not reading.take(number, line[:MAX_LINE].expandtabs(8)):
                 parsed.leave(blob, number, line, f"more than {MAX_GPUS} GPUs: the others are left out")
         if reading.driver or reading.blocks:
@@ -210,7 +145,7 @@ class _Reading:
             self._begin("", number)
             self._open = [(indent - 1, name) for name in _OWNERS[label]]
         if match is not None:
-            self._field(label, _ARROW.sub("", match[2]).strip()[:MAX_VALUE], number, text)
+            self._field(label, match[2].strip()[:MAX_VALUE], number, text)
         elif self._nameless and label in _SECTIONS and label not in self._nameless[-1]:
             self._nameless[-1].add(label)
         elif label in _SECTIONS and (self._block is None or self._nameless):
@@ -248,8 +183,8 @@ class _Reading:
 def _path(sections: list[str], label: str) -> str | None:
     """The element that a label stands for, or None for one that nothing here needs."""
     if sections[:1] in (["clocks_event_reasons"], ["clocks_throttle_reasons"]):
-        reason = _REASONS.get(label)
-        return f"{sections[0]}/{sections[0][:-1]}_{reason}" if reason is not None else None
+        reason = "gpu_idle" if label == "idle" else label
+        return f"{sections[0]}/{sections[0][:-1]}_{reason}" if label in _REASONS else None
     if sections[:1] == ["fabric"]:
         return "/".join((*sections, label))
     # `-d PCIE`, and who cuts a report, leave the section of the link without that of the PCI device around it.

@@ -19,6 +19,7 @@ from topodiag.evidence.nvidia.nvidia_words import EVENT_REASONS, fill_lost
 from topodiag.evidence.nvidia.smi_xml_facts import XmlDriver, XmlField, XmlGpu, fill_report
 from topodiag.lazy import dataclass, regex
 from topodiag.model.topics import Topic
+from topodiag.words.own_data import own_data
 
 MAX_LINE = 4000
 MAX_COLUMNS = 200
@@ -27,60 +28,7 @@ MAX_ROWS = 100_000
 
 _LINK = "pci/pci_gpu_link_info"
 _REASONS = "clocks_event_reasons/clocks_event_reason_"
-_PATHS: Mapping[str, str] = {
-    "index": "index",
-    "name": "product_name",
-    "gpu_name": "product_name",
-    "uuid": "uuid",
-    "gpu_uuid": "uuid",
-    "pci.bus_id": "bus_id",
-    "gpu_bus_id": "bus_id",
-    "driver_version": "driver_version",
-    "compute_cap": "compute_cap",
-    "persistence_mode": "persistence_mode",
-    "compute_mode": "compute_mode",
-    "pstate": "performance_state",
-    "utilization.gpu": "utilization/gpu_util",
-    "utilization.memory": "utilization/memory_util",
-    "memory.used": "fb_memory_usage/used",
-    "memory.total": "fb_memory_usage/total",
-    "display_active": "display_active",
-    "power.draw": "gpu_power_readings/power_draw",
-    "power.draw.instant": "gpu_power_readings/instant_power_draw",
-    "power.limit": "power_readings/power_limit",
-    "enforced.power.limit": "power_readings/enforced_power_limit",
-    "clocks.sm": "clocks/sm_clock",
-    "clocks.current.sm": "clocks/sm_clock",
-    "clocks.max.sm": "max_clocks/sm_clock",
-    "mig.mode.current": "mig_mode/current_mig",
-    "pcie.link.gen.current": f"{_LINK}/pcie_gen/current_link_gen",
-    "pcie.link.gen.gpucurrent": f"{_LINK}/pcie_gen/current_link_gen",
-    "pcie.link.gen.max": f"{_LINK}/pcie_gen/max_link_gen",
-    "pcie.link.gen.gpumax": f"{_LINK}/pcie_gen/max_device_link_gen",
-    "pcie.link.width.current": f"{_LINK}/link_widths/current_link_width",
-    "pcie.link.width.max": f"{_LINK}/link_widths/max_link_width",
-    "remapped_rows.correctable": "remapped_rows/remapped_row_corr",
-    "remapped_rows.uncorrectable": "remapped_rows/remapped_row_unc",
-    "remapped_rows.pending": "remapped_rows/remapped_row_pending",
-    "remapped_rows.failure": "remapped_rows/remapped_row_failure",
-    "retired_pages.pending": "retired_pages/pending_retirement",
-    "retired_pages.double_bit.count": "retired_pages/double_bit_retirement/retired_count",
-    "retired_pages.single_bit_ecc.count": "retired_pages/multiple_single_bit_retirement/retired_count",
-    "gpu_recovery_action": "gpu_recovery_action",
-    "reset_status.reset_required": "gpu_reset_status/reset_required",
-    "reset_status.drain_and_reset_recommended": "gpu_reset_status/drain_and_reset_recommended",
-    "fabric.state": "fabric/state",
-    "fabric.status": "fabric/status",
-    "fabric.cliqueid": "fabric/cliqueid",
-    "fabric.clusteruuid": "fabric/clusteruuid",
-    "fabric.health.summary": "fabric/health/summary",
-    "fabric.health.bandwidth": "fabric/health/bandwidth",
-    **{
-        f"ecc.errors.{kind}.{span}.total": f"ecc_errors/{span}/{path}/total"
-        for kind, path in (("corrected", "single_bit"), ("uncorrected", "double_bit"))
-        for span in ("volatile", "aggregate")
-    },
-}
+_PATHS: Mapping[str, str] = own_data("evidence/nvidia/names")["query"]
 """Columns by name, as the elements of the full report that hold the same value."""
 
 _ALSO = regex(
@@ -135,7 +83,6 @@ class NvidiaSmiQuery(Source[QueryRow]):
         parsed: Parsed[QueryRow] = Parsed()
         columns, picked = _asked_later(blob.text), False
         for number, whole in blob.lines():
-            parsed.lines = number
             line = whole[:MAX_LINE].strip().lstrip(">| \t")
             asked = _COMMAND.search(line)
             if asked is not None:
@@ -233,6 +180,3 @@ def _fields(row: QueryRow) -> list[XmlField]:
         # That of GPU and slot together: without the GPU's own it stands for it.
         made.append(XmlField(f"{_LINK}/pcie_gen/max_device_link_gen", top, row.line, row.text))
     return made
-
-
-__all__ = ["NvidiaSmiQuery", "QueryRow"]

@@ -175,7 +175,6 @@ class NvidiaSmiTable(Source[Record]):
         gpus: dict[int, TableGpu] = {}
         row: TableGpu | None = None
         for number, whole in blob.lines():
-            parsed.lines = number
             line = whole[:MAX_LINE].rstrip().lstrip("> \t")
             if _TITLE.match(line):
                 row = None
@@ -328,7 +327,6 @@ class SmiProcesses(Source[ProcessRow]):
         parsed: Parsed[ProcessRow] = Parsed()
         sampled = _PMON.search(blob.text) is not None
         for number, text in blob.lines():
-            parsed.lines = number
             row = _ROW.match(text[:MAX_LINE]) or (_SAMPLE.match(text[:MAX_LINE]) if sampled else None)
             if row is not None and len(parsed.records) < MAX_ROWS:
                 mib = int(row[4] or 0) if row.re.pattern == _ROW.pattern else 0

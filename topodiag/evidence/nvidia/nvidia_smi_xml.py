@@ -52,7 +52,6 @@ class NvidiaSmiXml(Source[XmlRecord]):
     def parse(self, blob: Blob) -> Parsed[XmlRecord]:
         parsed: Parsed[XmlRecord] = Parsed()
         text = blob.text
-        parsed.lines = text.count("\n") + 1
         start = text.find("<nvidia_smi_log")
         if start < 0:
             if not any(lost_gpus(blob)):
@@ -68,7 +67,7 @@ class NvidiaSmiXml(Source[XmlRecord]):
         fields, _ = _fields(head, line)
         parsed.records.append(XmlDriver(line, fields, whole))
         if not whole:
-            parsed.leave(blob, parsed.lines, "", "the report ends before its last element")
+            parsed.leave(blob, None, "", "the report ends before its last element")
         at = start
         for index, begin in enumerate(starts):
             line += text.count("\n", at, begin)

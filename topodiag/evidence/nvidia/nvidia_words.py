@@ -21,34 +21,21 @@ from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import Blob
 from topodiag.lazy import dataclass, regex
 from topodiag.model.busid import normalise_bus_id
+from topodiag.words.own_data import own_data
 
-EVENT_REASONS = {
-    0x1: "gpu_idle",
-    0x2: "applications_clocks_setting",
-    0x4: "sw_power_cap",
-    0x8: "hw_slowdown",
-    0x10: "sync_boost",
-    0x20: "sw_thermal_slowdown",
-    0x40: "hw_thermal_slowdown",
-    0x80: "hw_power_brake_slowdown",
-    0x100: "display_clocks_setting",
-}
-"""nvmlClocksEventReasons bits; the names are nvidia-smi's XML tags without their prefix."""
+_NAMES = own_data("evidence/nvidia/names")
 
+
+def _numbered(table: str) -> dict[int, str]:
+    return {int(number): name for number, name in _NAMES[table].items()}
+
+
+EVENT_REASONS = _numbered("event-reasons")
+RECOVERY_ACTIONS = _numbered("recovery-actions")
+NVLINK_FIELDS = _numbered("nvlink-fields")
+NVML_ERRORS = _numbered("nvml-errors")
 COMPUTE_MODES = {0: "Default", 1: "Exclusive_Thread", 2: "Prohibited", 3: "Exclusive_Process"}
 """nvmlComputeMode_t in nvidia-smi's words."""
-
-RECOVERY_ACTIONS = {
-    0: "none",
-    1: "reset",
-    2: "reboot",
-    3: "drain_p2p",
-    4: "drain_and_reset",
-    5: "recover_imex_domain",
-    6: "bus_reset",
-    7: "system_reboot",
-}
-"""nvmlDeviceGpuRecoveryAction_t."""
 
 NVLINK_STATES = {0: "inactive", 1: "active", 2: "sleep", 3: "disabled"}
 """nvmlEnableState_t for 0 and 1; field 165 (NVLINK_GET_STATE) adds sleep, and active with traffic disabled."""
@@ -58,22 +45,6 @@ NVLINK_VERSIONS = {1: "1.0", 2: "2.0", 3: "2.2", 4: "3.0", 5: "3.1", 6: "4.0", 7
 
 NVLINK_REMOTE_TYPES = {0: "gpu", 1: "cpu", 2: "switch", 255: "unknown"}
 """nvmlIntNvLinkDeviceType_t; 1 is IBM's NPU, a POWER CPU's end."""
-
-NVLINK_FIELDS = {
-    206: "malformed_packet",
-    207: "buffer_overrun",
-    208: "rx_errors",
-    209: "rx_remote",
-    210: "rx_general",
-    211: "local_integrity",
-    212: "tx_discards",
-    213: "link_recovery_successful",
-    214: "link_recovery_failed",
-    215: "link_recovery",
-    219: "effective_errors",
-    221: "symbol_errors",
-}
-"""NVML field ids of the NVLink 5 counters (nvml.h NVML_FI_DEV_NVLINK_COUNT_*). 220 and 222 are packed error rates."""
 
 ANCESTORS = {0: "PIX", 10: "PIX", 20: "PXB", 30: "PHB", 40: "NODE", 50: "SYS"}
 """nvmlGpuTopologyLevel_t. 0 is two GPUs of one board, which share its PCIe switch."""
@@ -86,15 +57,6 @@ FABRIC_STATES = {0: "not_supported", 1: "not_started", 2: "in_progress", 3: "com
 
 FABRIC_SUMMARIES = {1: "healthy", 2: "unhealthy", 3: "limited"}
 """nvmlGpuFabricInfo_v3_t.healthSummary; 0 is not supported."""
-
-NVML_ERRORS = {
-    0: "success", 1: "Uninitialized", 2: "InvalidArgument", 3: "NotSupported", 4: "NoPermission",
-    6: "NotFound", 9: "DriverNotLoaded", 10: "Timeout", 12: "LibraryNotFound", 13: "FunctionNotFound",
-    15: "GpuIsLost", 16: "ResetRequired", 17: "OperatingSystem", 18: "LibRmVersionMismatch", 19: "InUse",
-    20: "Memory", 21: "NoData", 23: "InsufficientResources", 25: "ArgumentVersionMismatch",
-    26: "Deprecated", 27: "NotReady", 28: "GpuNotFound", 29: "InvalidState", 999: "Unknown",
-}  # fmt: skip
-"""nvmlReturn_t by the names of nvidia-ml-py's exceptions; success is spelt as the model has it."""
 
 LOST_WORDS = {"GpuIsLost": "GPU is lost", "ResetRequired": "GPU requires reset"}
 """NVML errors that mean that the GPU itself does not answer, in nvidia-smi's words."""

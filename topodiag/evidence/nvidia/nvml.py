@@ -76,7 +76,7 @@ class Nvml(Source[NvmlRecord]):
         return bool(_ALONE.match(head[:200])) or ('"gpus"' in head and _MARKS.search(head) is not None)
 
     def parse(self, blob: Blob) -> Parsed[NvmlRecord]:
-        parsed: Parsed[NvmlRecord] = Parsed(lines=blob.data.count(b"\n") + 1)
+        parsed: Parsed[NvmlRecord] = Parsed()
         document, why = load(blob)
         if not isinstance(document, dict):
             parsed.leave(blob, None, "", why or "not an object")

@@ -32,7 +32,6 @@ MAX_LINE = 32768
 _LABEL = regex(r"GPU[0-9]{1,4}|NIC[0-9]{1,4}|[a-z][A-Za-z0-9_.\-]{0,62}[0-9]")
 _GLUED_LABELS = regex(r"GPU[0-9]{1,4}|NIC[0-9]{1,4}|[a-z]{2,8}[0-9]?_(?:bond_|re)?[0-9]{1,3}")
 _NV = regex(r"NV[0-9]{1,3}")
-_GLUED_CELLS = regex(r"\s*(NV[0-9]{1,2}|PIX|PXB|PHB|NODE|SYS|SOC|PSB|X)\s*")
 _TAIL = regex(r"CPU\s{1,4}Affinity|GPU\s{1,4}NUMA\s{1,4}ID|NUMA\s{1,4}Affinity|NUMA\b", re.IGNORECASE)
 _COLOURS = regex(r"(?:\\u001b|\\x1b|\\033|\\e|\^\[)?\[[0-9;]{0,8}m|(?:\\n)?\",?$")
 _LEGEND = regex(r"NIC([0-9]{1,4})\s*:\s*([A-Za-z][A-Za-z0-9_.\-]{0,63})\s*[`\"',]*$")
@@ -100,8 +99,6 @@ class _Header:
     labels: tuple[str, ...]
     tail: tuple[str, ...]
     """Names of the affinity columns: `cpu`, `numa`, `memory`."""
-    starts: tuple[int, ...]
-    """Where the affinity columns begin in the line as it stands, for tables aligned by blanks."""
     piped: tuple[str, ...] = ()
     """Cells of a Markdown header; empty for nvidia-smi's own layout."""
 
@@ -110,7 +107,6 @@ def read_matrices(blob: Blob, parsed: Parsed[MatrixRecord]) -> None:
     """Append every matrix, NIC name and note of the text to `parsed`; never raises."""
     reader = _Reader(blob, parsed)
     for number, line in blob.lines():
-        parsed.lines = number
         if line.strip():
             reader.take(number, line[:MAX_LINE])
     reader.finish()
@@ -135,7 +131,6 @@ class _Reader:
         self.parsed = parsed
         self.header: _Header | None = None
         self.rows: dict[str, MatrixRow] = {}
-        self.orphans: list[tuple[int, str, list[str]]] = []
         self.command = ""
         self.torn = ""
         self.matrices = 0
@@ -155,10 +150,8 @@ class _Reader:
         elif (header := _piped_header(number, line) or _header(number, line)) is not None:
             self.finish(keep_command=True)
             self.header = header
-        elif self.header is not None:
-            self._row(number, line)
         else:
-            self._orphan(number, text)
+            self._row(number, line)
 
     def _note(self, note: NicName | MatrixNote) -> None:
         if self.notes < MAX_NOTES:
@@ -167,8 +160,6 @@ class _Reader:
 
     def finish(self, *, keep_command: bool = False) -> None:
         """Close the open table, if there is one."""
-        if self.header is None and self.orphans:
-            self._adopt_orphans()
         if self.header is not None and self.rows and self.matrices < MAX_MATRICES:
             rows = () if self._is_torn() else tuple(self.rows.values())
             words = [word for row in rows for _, word in row.cells]
@@ -178,7 +169,7 @@ class _Reader:
                 self.parsed.records.append(Matrix(self.header.line, self.header.labels, rows, vocabulary, self.command))
             self.matrices += 1
             keep_command = False
-        self.header, self.rows, self.orphans, self.torn = None, {}, [], ""
+        self.header, self.rows, self.torn = None, {}, ""
         if not keep_command:
             self.command = ""
 
@@ -189,23 +180,6 @@ class _Reader:
             text = " ".join(self.header.labels)[:200]
             self.parsed.leave(self.blob, self.header.line, text, f"the matrix is not used: {why}")
         return bool(why)
-
-    def _orphan(self, number: int, text: str) -> None:
-        """Keep a row that stands before any header: the top of the table may be cut off."""
-        words = text.split(maxsplit=MAX_COLUMNS + 4)
-        if len(words) > 1 and _LABEL.fullmatch(words[0]) and _known(words[1]) and len(self.orphans) < MAX_ROWS:
-            self.orphans.append((number, text, words))
-
-    def _adopt_orphans(self) -> None:
-        """Without a header the columns are the rows' own labels, if every `X` stands where that says."""
-        labels = tuple(words[0] for _, _, words in self.orphans)
-        if len(set(labels)) != len(labels) or len(labels) < 2 or not labels[0].startswith("GPU"):
-            return
-        if any(len(words) < at + 2 or words[at + 1] != "X" for at, (_, _, words) in enumerate(self.orphans)):
-            return
-        self.header = _Header(self.orphans[0][0], labels, (), ())
-        for number, text, _ in self.orphans:
-            self._row(number, text)
 
     def _row(self, number: int, line: str) -> None:
         header = self.header
@@ -254,14 +228,10 @@ class _Reader:
         )
 
 
-def _tail_names(text: str) -> tuple[tuple[str, int], ...]:
-    names = []
-    for match in _TAIL.finditer(text):
-        word = match[0].upper()
-        names.append(
-            ("cpu" if word.startswith("CPU") else "memory" if word.startswith("GPU") else "numa", match.start())
-        )
-    return tuple(names[:8])
+def _tail_names(text: str) -> tuple[str, ...]:
+    """Which affinity columns a header names, in their order."""
+    words = [match[0].upper() for match in _TAIL.finditer(text)]
+    return tuple({"CPU": "cpu", "GPU": "memory"}.get(word[:3], "numa") for word in words[:8])
 
 
 def _labels(text: str) -> tuple[str, ...] | None:
@@ -283,10 +253,11 @@ def _header(number: int, line: str) -> _Header | None:
     if not stripped.startswith("GPU") or any(_known(word) for word in stripped.split(maxsplit=MAX_COLUMNS)):
         return None  # a row, though one of its cells may read like the head of a column
     names = _tail_names(line)
-    labels = _labels(line[: names[0][1]].strip(_DECORATION) if names else stripped.rstrip(_DECORATION))
+    first = _TAIL.search(line)
+    labels = _labels(line[: first.start()].strip(_DECORATION) if first else stripped.rstrip(_DECORATION))
     if not labels or not labels[0].startswith("GPU") or len(labels) > MAX_COLUMNS or len(set(labels)) != len(labels):
         return None
-    return _Header(number, labels, tuple(name for name, _ in names), tuple(at for _, at in names))
+    return _Header(number, labels, names)
 
 
 def _piped(line: str) -> list[str]:
@@ -303,7 +274,7 @@ def _piped_header(number: int, line: str) -> _Header | None:
         return None
     if any(_known(cell) for cell in cells if cell):
         return None
-    return _Header(number, labels, (), (), tuple(cells))
+    return _Header(number, labels, (), tuple(cells))
 
 
 def _piped_cells(header: _Header, line: str) -> tuple[str, list[str], dict[str, str]] | None:
@@ -313,9 +284,7 @@ def _piped_cells(header: _Header, line: str) -> tuple[str, list[str], dict[str, 
         return None
     by_name = dict(zip(header.piped, cells, strict=True))
     tail = {
-        names[0][0]: cell
-        for name, cell in by_name.items()
-        if name not in header.labels and (names := _tail_names(name))
+        names[0]: cell for name, cell in by_name.items() if name not in header.labels and (names := _tail_names(name))
     }
     return label, [by_name[name] for name in header.labels], tail
 
@@ -334,11 +303,11 @@ def _plain_cells(header: _Header, line: str) -> tuple[str, list[str], dict[str, 
             return fields[0], fields[1 : count + 1], _tabbed_tail(header, fields[count + 1 :])
     words = text.split(maxsplit=count + 12)
     if not _is_row(header, words):
-        return _glued_cells(header, text)
-    cells = words[1 : count + 1]
-    if len(cells) < count and not all(_known(word) for word in cells):
-        return _glued_cells(header, text) or (words[0], cells, {})
-    return words[0], cells, _blank_tail(header, line, words[count + 1 :])
+        return None
+    # Of a row aligned by blanks where an affinity cell is empty, nobody can say which cell is whose.
+    whole = len(words) == count + 1 + len(header.tail)
+    tail = dict(zip(header.tail, words[count + 1 :], strict=True)) if whole else {}
+    return words[0], words[1 : count + 1], tail
 
 
 def _is_row(header: _Header, words: list[str]) -> bool:
@@ -360,37 +329,3 @@ def _tabbed_tail(header: _Header, fields: list[str]) -> dict[str, str]:
             del fields[at]
             surplus -= 1
     return dict(zip(header.tail, fields, strict=False)) if len(fields) >= len(header.tail) else {}
-
-
-def _blank_tail(header: _Header, line: str, words: list[str]) -> dict[str, str]:
-    """Affinity cells of a row aligned by blanks; by their place in the line where one is empty."""
-    if len(words) == len(header.tail):
-        return dict(zip(header.tail, words, strict=True))
-    if not words or not header.tail or "\t" in line:
-        return {}
-    tail: dict[str, str] = {}
-    position = len(line)
-    for word in reversed(words[: len(header.tail)]):
-        position = line.rfind(word, 0, position)
-        nearest = min(range(len(header.starts)), key=lambda at: abs(header.starts[at] - position))
-        if abs(header.starts[nearest] - position) <= 2:
-            tail.setdefault(header.tail[nearest], word)
-    return tail
-
-
-def _glued_cells(header: _Header, text: str) -> tuple[str, list[str], dict[str, str]] | None:
-    """A row whose separators were lost in a paste: `GPU0 X NV18NV18PIXSYS0-550N/A`."""
-    label = next((label for label in sorted(header.labels, key=len, reverse=True) if text.startswith(label)), None)
-    if label is None:
-        return None
-    cells: list[str] = []
-    position = len(label)
-    while len(cells) < len(header.labels):
-        match = _GLUED_CELLS.match(text, position)
-        if match is None:
-            break
-        cells.append(match[1])
-        position = match.end()
-    if cells and _NV.fullmatch(cells[-1]) and position < len(text):
-        cells.pop()  # its digits run into the affinity that follows
-    return (label, cells, {}) if len(cells) > 1 else None

@@ -13,6 +13,7 @@ from topodiag.evidence.interface import Blob, reading, to_float, to_int
 from topodiag.evidence.nvidia.nvidia_words import EVENT_REASONS, distinct_bus_ids, distinct_uuids
 from topodiag.lazy import dataclass, regex
 from topodiag.model.busid import normalise_bus_id, unplaced
+from topodiag.words.own_data import own_data
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,30 +77,11 @@ _POWER_LIMIT = (
     "gpu_power_readings/current_power_limit", "power_readings/enforced_power_limit", "power_readings/power_limit",
 )  # fmt: skip
 """The latest driver's element first: R565, R530, and before."""
+_NAMES = "evidence/nvidia/names"
 _FLAGS = {"enabled": True, "disabled": False}
-
-_VERSIONS = {
-    "driver_version": "driver_version",
-    "kmd_version": "driver_version",
-    "cuda_version": "cuda_version",
-    "cuda_umd_version": "cuda_version",
-}
-"""R610 names the kernel's and the user's half of the driver apart, and will drop the older two names."""
 
 _CORRECTED = ("sram_correctable", "dram_correctable")
 _UNCORRECTED = ("sram_uncorrectable", "sram_uncorrectable_parity", "sram_uncorrectable_secded", "dram_uncorrectable")
-_MEMORY_STATES = {
-    "remapped_rows/remapped_row_corr": "remapped_correctable",
-    "remapped_rows/remapped_row_unc": "remapped_uncorrectable",
-    "remapped_rows/remapped_row_pending": "remapped_pending",
-    "remapped_rows/remapped_row_failure": "remapped_failure",
-    "retired_pages/pending_retirement": "retired_pending",
-    "retired_pages/pending_blacklist": "retired_pending",
-    "retired_pages/double_bit_retirement/retired_count": "retired_double_bit",
-    "retired_pages/multiple_single_bit_retirement/retired_count": "retired_single_bit",
-    "ecc_errors/aggregate/sram_threshold_exceeded": "sram_threshold_exceeded",
-}
-"""Counts and states of the memory; Yes is 1 and No is 0."""
 
 
 def fill_report(blob: Blob, records: Sequence[XmlRecord], draft: NodeDraft, *, ordered: bool = True) -> None:
@@ -141,7 +123,7 @@ def _is_numbered(blob: Blob, drivers: Sequence[XmlDriver], gpus: Sequence[XmlGpu
 def _fill_driver(blob: Blob, driver: XmlDriver, draft: NodeDraft) -> None:
     os = draft.single("os")
     for field in driver.fields:
-        name = _VERSIONS.get(field.path)
+        name = own_data(_NAMES)["versions"].get(field.path)
         if name is not None:
             # R610 appends why the line will go away in brackets.
             os.offer(name, reading(field.text.partition(" [")[0]), blob.origin(field.line, field.quote))
@@ -316,7 +298,7 @@ class _Gpu:
                 ("uncorrected", _UNCORRECTED, "double_bit/total"),
             ):
                 self._sum(f"ecc_{span}_{name}", [f"ecc_errors/{span}/{part}" for part in (*parts, total)])
-        for path, name in _MEMORY_STATES.items():
+        for path, name in own_data(_NAMES)["memory-states"].items():
             if (field := self.fields.get(path)) is not None:
                 value = {"yes": 1, "no": 0}.get(field.text.lower(), to_int(field.text, low=0, high=MAX_COUNT))
                 self.entity.count(name, value, self.blob.origin(field.line, field.quote))

@@ -60,6 +60,3 @@ def denies(line: str, start: int, end: int) -> bool:
 def counts_none(fields: Mapping[str, Value]) -> bool:
     """Whether the sentence counts errors or devices, and counts zero of them."""
     return fields.get("count") == 0 and "expected" not in fields
-
-
-__all__ = ["counts_none", "denies", "explains"]

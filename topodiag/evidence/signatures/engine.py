@@ -360,18 +360,3 @@ def of_job(text: str) -> tuple[Taken, ...]:
         if (entry := family(name)[place]).scope in OF_JOBS and any(literal in text for literal in entry.literals)
     )
     return tuple(answer for answer in answers if isinstance(answer, Taken))
-
-
-__all__ = [
-    "MOST_OF_ONE",
-    "OF_JOBS",
-    "Refused",
-    "Sentences",
-    "Taken",
-    "confirm",
-    "of_job",
-    "progress",
-    "read",
-    "reports",
-    "verdicts",
-]

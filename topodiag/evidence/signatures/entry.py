@@ -136,18 +136,3 @@ def index_of(entries: Mapping[str, tuple[Signature, ...]]) -> dict[str, list[tup
                 if (name, place) not in index.setdefault(literal, []):
                     index[literal].append((name, place))
     return dict(sorted(index.items()))
-
-
-__all__ = [
-    "INDEX",
-    "Near",
-    "Over",
-    "Signature",
-    "catalogue",
-    "compiled",
-    "families",
-    "family",
-    "index_of",
-    "literals",
-    "literals_of",
-]

@@ -70,6 +70,3 @@ def typed(groups: Mapping[str, str | None]) -> Mapping[str, Value]:
         name: value for name, text in groups.items() if text is not None and (value := FIELDS[name](text)) is not None
     }
     return values or NO_FIELDS
-
-
-__all__ = ["FIELDS", "typed"]

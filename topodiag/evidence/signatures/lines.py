@@ -51,6 +51,3 @@ def _finder(name: str) -> Finder:
 def _in_order(numbers: frozenset[int], name: str) -> tuple[Signature, ...]:
     places = list(_literals(name).values())
     return tuple(family(name)[place] for place in sorted({place for number in numbers for place in places[number]}))
-
-
-__all__ = ["first_of", "lines_of", "of_line"]

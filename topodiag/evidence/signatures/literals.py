@@ -156,6 +156,3 @@ def lines_with(finder: Finder, data: bytes, *, fold: bool = True) -> Iterator[tu
         number += block.count(b"\n", counted)
         at = stop if block[-1:] == b"\n" else data.find(b"\n", stop) + 1 or len(data)
         number += at > stop and data[at - 1 : at] == b"\n"
-
-
-__all__ = ["Finder", "Hit", "OneByOne", "OnePass", "finder", "lines_with"]

@@ -87,6 +87,3 @@ def _line_at(data: bytes, at: int) -> tuple[int, int]:
     begin = data.rfind(b"\n", max(0, at - MAX_LINE // 2), at) + 1 or max(0, at - MAX_LINE // 2)
     end = data.find(b"\n", at, begin + MAX_LINE)
     return begin, end if end >= 0 else min(len(data), begin + MAX_LINE)
-
-
-__all__ = ["BLOCK", "MAX_LINE", "Window", "owned_lines", "windows"]

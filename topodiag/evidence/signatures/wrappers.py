@@ -17,7 +17,8 @@ A wrapper inside a wrapper is taken off too. What is left is the sentence.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -32,6 +33,8 @@ from topodiag.words.colours import without_colours
 MAX_LAYERS = 5
 MOST_MEMBERS = 32
 """Texts of one object that are looked through for a sentence."""
+LEAST_LABELLED = 2
+"""Lines that must share a label: fewer prove nothing."""
 MAX_DEPTH = 4
 """Objects inside objects that are looked through for a message."""
 
@@ -41,29 +44,37 @@ _CLOCK = (
 )
 _PARTS = ("year", "month", "day", "hour", "minute", "second")
 _HOST = r"[A-Za-z0-9](?:[\w.-]{0,251}[A-Za-z0-9])?"
-_LAYERS = tuple(
-    regex(pattern)
-    for pattern in (
-        r"\[\d{1,6},(?P<rank>\d{1,7})\](?:\[[^\]\s]{1,80}\])?<std(?:out|err|diag)>: ?",
-        r"\[rank ?(?P<rank>\d{1,7})\]: ?",
-        r"\[default\d{1,6}\]: ?",
-        r" {0,6}(?P<rank>\d{1,6}): ",
-        r"(?:\x20{0,4})\((?=[^()]{0,200}\bpid=)[^()]{0,200}?\bpid=(?P<pid>\d{1,10})(?:, ip=(?P<host>[\w.:-]{2,64}))?\)"
-        r"(?: \[repeated \d{1,9}x[^\]]{0,120}\])? ?",
-        r"\[pod/(?P<host>[\w.-]{1,253})/[\w.-]{1,63}\] ",
-        rf"{_CLOCK} std(?:out|err) [FP] ",
-        rf"{_CLOCK} (?P<host>{_HOST}) [\w./()@-]{{1,64}}(?:\[(?P<pid>\d{{1,10}})\])?: ",
-        r"[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d "
+LABELS = {
+    name: regex(pattern)
+    for name, pattern in {
+        "mpirun": r"\[\d{1,6},(?P<rank>\d{1,7})\](?:\[[^\]\s]{1,80}\])?<std(?:out|err|diag)>: ?",
+        "srun": r" {0,6}(?P<rank>\d{1,6}): ",
+        "ray": r"(?:\x20{0,4})\((?=[^()]{0,200}\bpid=)[^()]{0,200}?\bpid=(?P<pid>\d{1,10})"
+        r"(?:, ip=(?P<host>[\w.:-]{2,64}))?\)(?: \[repeated \d{1,9}x[^\]]{0,120}\])? ?",
+        "pod": r"\[pod/(?P<host>[\w.-]{1,253})/[\w.-]{1,63}\] ",
+        "cri": rf"{_CLOCK} std(?:out|err) [FP] ",
+        "journal": rf"{_CLOCK} (?P<host>{_HOST}) [\w./()@-]{{1,64}}(?:\[(?P<pid>\d{{1,10}})\])?: ",
+        "syslog": r"[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d "
         rf"(?P<host>{_HOST}) [\w./()@-]{{1,64}}(?:\[(?P<pid>\d{{1,10}})\])?: ",
-        rf"(?:\x20{{0,2}}\| )?\[?{_CLOCK}\]?(?: \||:)? {{0,4}}",
-        r"\[ {0,10}(?P<boot>\d{1,10}\.\d{6})\] ",
-        r"<\d{1,3}>(?=\[)",
-        r"[EWIFC](?P<month>\d\d)(?P<day>\d\d) (?P<hour>\d\d):(?P<minute>\d\d):(?P<second>\d\d)(?:\.(?P<part>\d{1,9}))? "
-        r"{1,6}(?P<pid>\d{1,10}) [\w./-]{1,200}:\d{1,7}\] ",
-        r"[\w.-]{1,80}-\d{1,6} {1,40}\| ",
-        r"> ",
-        r" {0,6}(?!\d{1,2}:|[A-Z][a-z]{2,12}:)(?P<host>(?=[\w.-]{0,253}\d)[A-Za-z][\w.-]{0,253}): (?=\S)",
-    )
+        "compose": r"(?P<name>[\w.-]{1,80}-\d{1,6}) {1,40}\| ",
+    }.items()
+}
+"""What puts a label before every line that a program prints, by name."""
+_LAYERS = (
+    LABELS["mpirun"],
+    regex(r"\[rank ?(?P<rank>\d{1,7})\]: ?"),
+    regex(r"\[default\d{1,6}\]: ?"),
+    *(LABELS[name] for name in ("srun", "ray", "pod", "cri", "journal", "syslog")),
+    regex(rf"(?:\x20{{0,2}}\| )?\[?{_CLOCK}\]?(?: \||:)? {{0,4}}"),
+    regex(r"\[ {0,10}(?P<boot>\d{1,10}\.\d{6})\] "),
+    regex(r"<\d{1,3}>(?=\[)"),
+    regex(
+        r"[EWIFC](?P<month>\d\d)(?P<day>\d\d) (?P<hour>\d\d):(?P<minute>\d\d):(?P<second>\d\d)(?:\.(?P<part>\d{1,9}))?"
+        r" {1,6}(?P<pid>\d{1,10}) [\w./-]{1,200}:\d{1,7}\] "
+    ),
+    LABELS["compose"],
+    regex(r"> "),
+    regex(r" {0,6}(?!\d{1,2}:|[A-Z][a-z]{2,12}:)(?P<host>(?=[\w.-]{0,253}\d)[A-Za-z][\w.-]{0,253}): (?=\S)"),
 )
 """Tried in this order, again after each that fits. A name before a colon is a host only where a digit is in it: words
 that end so (`Error: `, `modprobe: `) belong to the sentence."""
@@ -100,6 +111,37 @@ def unwrap(line: str) -> Unwrapped:
             break
         result = inner
     return result
+
+
+def shared_label(lines: Sequence[str]) -> str:
+    """The name of the label that stands before all of these lines, of the same host, rank and process each time; ""
+    where they share none, and for the kernel's own messages."""
+    for name, pattern in LABELS.items() if len(lines) >= LEAST_LABELLED else ():
+        first = pattern.match(lines[0])
+        if first is not None and not first[0].endswith(" kernel: "):
+            owner = _owner(first)
+            if all(_owner(pattern.match(f"{line} ")) == owner for line in lines):  # editors take the last blank away
+                return name
+    return ""
+
+
+def without_label(name: str) -> Callable[[str], str]:
+    """What takes this label off one line after the other; one of another host, rank or process than the first one's
+    stays."""
+    owner: tuple[str | None, ...] | None = None
+
+    def bare(line: str) -> str:
+        nonlocal owner
+        match = LABELS[name].match(f"{line} ")
+        owner = owner or _owner(match)
+        return line[match.end() :] if match is not None and _owner(match) == owner else line
+
+    return bare
+
+
+def _owner(match: re.Match[str] | None) -> tuple[str | None, ...] | None:
+    """Whom a label names: host, rank, process, container."""
+    return tuple(match.groupdict().get(name) for name in ("host", "rank", "pid", "name")) if match is not None else None
 
 
 def without_clock(text: str) -> tuple[str, float]:
@@ -238,6 +280,3 @@ def _time(objects: list[dict[str, Any]], default: float) -> float:
             if isinstance(value, (int, float)) and not isinstance(value, bool) and 1e9 < value < 1e11:
                 return float(value)
     return default
-
-
-__all__ = ["Unwrapped", "epoch", "members", "seconds_of", "unwrap", "without_clock"]

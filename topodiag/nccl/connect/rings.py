@@ -1,4 +1,4 @@
-"""Rings over nodes: which rank follows which in every channel, and the lines that NCCL prints of them.
+"""Rings over nodes: which rank follows which in every channel.
 
 Rules of src/graph/connect.cc (ncclTopoPostset, connectRings) and src/graph/rings.cc.
 """
@@ -9,11 +9,6 @@ from collections.abc import Sequence
 
 from topodiag.model.nccl_features import Feature, has
 from topodiag.nccl.connect.fuse import NodeOrders
-
-_LINE = 127
-"""Characters of a `Channel` line before NCCL cuts it (src/graph/rings.cc, dumpLine)."""
-_OLD_WIDTH = 20
-"""Ranks of a `Channel` line before CHANNEL_LINE_WHOLE."""
 
 
 def swaps_channels(node: NodeOrders, index: int, nodes: int, channels: int, *, minor: int, cross_nic: int) -> bool:
@@ -44,13 +39,3 @@ def connect_rings(
         start = ring.index(0) if 0 in ring else 0
         rings.append((*ring[start:], *ring[:start]))
     return tuple(rings)
-
-
-def channel_line(channel: int, channels: int, ring: Sequence[int], nranks: int, minor: int) -> str:
-    """The line `Channel 00/16 :  0  7  6 ...` of rank 0, cut where NCCL cuts it."""
-    line = f"Channel {channel:02d}/{channels:02d} :"
-    if not has(minor, Feature.CHANNEL_LINE_WHOLE):
-        return line + " " + "".join(f" {rank:3d}" for rank in ring[:_OLD_WIDTH])
-    width = len(str(nranks - 1))
-    line += "".join(f" {rank:{width}d}" for rank in ring)
-    return line if len(line) <= _LINE else line[: _LINE - 3] + "..."

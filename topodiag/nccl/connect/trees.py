@@ -132,16 +132,6 @@ def _three(ranks: Sequence[int]) -> tuple[int, int, int]:
     return first, second, third
 
 
-def tree_depth(nranks: int, nodes: int) -> int:
-    """NCCL's estimate of a tree's depth: the chain inside a node and the levels above it (connectTrees)."""
-    return nranks // nodes - 1 + nodes.bit_length() - 1
-
-
-def trees_text(places: Sequence[TreePlace], rank: int) -> str:
-    """What follows `Trees` in a rank's log line; NCCL's buffer cuts it at 1022 characters (src/init.cc)."""
-    return "".join(f" [{channel}] {place.text(rank)}" for channel, place in enumerate(places))[:1022]
-
-
 def nvls_heads(nodes: Sequence[NodeOrders]) -> tuple[tuple[int, ...], ...]:
     """The `NVLS Head` lines: for each head that every node has, its rank on every node (ncclTopoPostset)."""
     count = min((len(node.heads) for node in nodes), default=0)

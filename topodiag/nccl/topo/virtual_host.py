@@ -17,17 +17,7 @@ from topodiag.model.nccl_tree import Element
 from topodiag.model.node import Node
 from topodiag.nccl.topo.clean import one_host
 from topodiag.nccl.topo.detect import places_of
-from topodiag.nccl.topo.virtual import (
-    Guest,
-    Link,
-    Place,
-    Plan,
-    Switch,
-    VirtualError,
-    bus_of,
-    guest_of,
-    nets_of,
-)
+from topodiag.nccl.topo.virtual import Guest, Link, Place, Plan, Switch, VirtualError, bus_of, guest_of, nets_of
 
 RUN_ONLY = frozenset({"busid", "keep"})
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from topodiag.hardware.catalog import gpu_by_name
 from topodiag.model.devices import Gpu, Nic
+from topodiag.model.events import SCHEDULED
 from topodiag.model.gpu_sight import gpu_sight
 from topodiag.model.node import Node
 from topodiag.model.provenance import Fact
@@ -20,6 +21,11 @@ def node_facts(node: Node) -> shape.Node:
         gpus=[_gpu(node, gpu) for gpu in node.gpus],
         nics=[_nic(node, nic) for nic in node.nics],
         matrix=_matrix(node),
+        scheduled=[
+            from_model(shape.Scheduled, event, nodes=event.host, **event.fields)
+            for event in node.reports
+            if event.kind == SCHEDULED
+        ],
         paths=[from_model(shape.Path, path, from_=a, to=b, type=path.type.name) for (a, b), path in node.paths.items()],
     )
 

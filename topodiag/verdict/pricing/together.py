@@ -274,6 +274,3 @@ def _by_table(ground: Ground, now: _Reckoned) -> str:
     factor = busbw_factor(name, world.nranks)
     large = now.raw
     return same_as_table(large, now.algorithm, world.tuning, name, factor)
-
-
-__all__ = ["Part", "together"]

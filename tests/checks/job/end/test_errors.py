@@ -212,20 +212,6 @@ def unwound(*texts: str) -> list[Event]:
             for text in texts]  # fmt: skip
 
 
-def test_an_init_that_unwinds_without_a_warning_is_told_with_its_code() -> None:
-    events = unwound("misc/socket.cc:564 -> 2", "bootstrap.cc:270 -> 2", "init.cc:1303 -> 2", "group.cc:64 -> 2")
-    [finding] = FirstError().judge(jobs.job(world=open_init, events=events)).findings
-    assert finding.message == (
-        "1 process on n0 gave up in init: system error at misc/socket.cc:564; no warning says why"
-    )
-    assert (finding.severity, finding.confidence) == (Severity.ERROR, Confidence.LOW)
-    for harmless in (
-        unwound("misc/socket.cc:47 -> 3", "misc/socket.cc:752 -> 3"),
-        unwound("init.cc:1303 -> 7", "group.cc:64 -> 7"),
-    ):
-        assert FirstError().judge(jobs.job(events=harmless)).status is Status.UNKNOWN
-
-
 def test_nvlink_sharp_that_fails_while_the_job_goes_on_is_a_warning() -> None:
     failed = [jobs.event("cuda", "Cuda failure 1 'invalid argument'", rank=rank, place="transport/nvls.cc:621")
               for rank in (0, 1)]  # fmt: skip

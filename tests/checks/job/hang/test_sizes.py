@@ -28,43 +28,6 @@ def found(events: list[Event]) -> list[Finding]:
     return [each for each in made if "different amounts" in each.message]
 
 
-@pytest.mark.parametrize(
-    "events",
-    [
-        [waits(4, "COALESCED", 56320, 450560), waits(6, "COALESCED", 76800, 614400)],
-        [waits(0, "_ALLGATHER_BASE", 100, 800), waits(1, "_ALLGATHER_BASE", 200, 1600)],
-        [waits(0, "_REDUCE_SCATTER_BASE", 800, 100), waits(1, "_REDUCE_SCATTER_BASE", 1600, 200)],
-    ],
-)
-def test_ranks_that_wait_with_unlike_amounts_are_told(events: list[Event]) -> None:
-    [finding] = found(events)
-    assert finding.confidence is Confidence.LOW
-    assert "elements in" in finding.observed
-
-
-def test_the_name_of_the_group_makes_it_surer() -> None:
-    [finding] = found([waits(3, "ALLREDUCE", 100, 100, guid="7"), waits(40, "ALLREDUCE", 90, 90, guid="7")])
-    assert finding.confidence is Confidence.MEDIUM
-    assert finding.where.ranks == (3, 40)
-
-
-@pytest.mark.parametrize(
-    "events",
-    [
-        [waits(0, "COALESCED", 100, 100), waits(1, "COALESCED", 90, 90)],  # sends and receives
-        [waits(0, "COALESCED", 100, 230), waits(1, "COALESCED", 130, 230)],  # uneven parts
-        [waits(0, "ALLTOALL_BASE", 100, 200), waits(1, "ALLTOALL_BASE", 90, 180)],
-        [waits(0, "_ALLGATHER_BASE", 100, 800), waits(1, "_ALLGATHER_BASE", 100, 800)],
-        [waits(0, "_ALLGATHER_BASE", 100, 800), waits(1, "_ALLGATHER_BASE", 90, 720, seq=611)],
-        [waits(0, "_ALLGATHER_BASE", 100, 800), waits(9, "_ALLGATHER_BASE", 90, 720)],  # may be of two groups
-        [waits(0, "ALLREDUCE", 100, 100), waits(4, "ALLREDUCE", 90, 90)],  # stages of a pipeline
-        [waits(0, "ALLREDUCE", 100, 100, guid="7"), waits(4, "ALLREDUCE", 90, 90, guid="8")],
-    ],
-)
-def test_amounts_that_may_differ_are_not(events: list[Event]) -> None:
-    assert found(events) == []
-
-
 def apart(events: list[Event]) -> list[Finding]:
     made = RankBehind().judge(jobs.job(1, events=events)).findings
     return [each for each in made if ", where" in each.message]

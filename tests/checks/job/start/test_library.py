@@ -173,3 +173,41 @@ def test_a_backtrace_of_abseil_or_glog_names_the_function(line: str) -> None:
 
 def test_a_backtrace_without_a_function_of_nccl_names_no_fault() -> None:
     assert end_of("    @     0x7f2b3c4d5e6f  (unknown)  PyEval_EvalFrameDefault()") is None
+
+
+RETRIES = (
+    "NET/IB: Got completion from peer 10.0.0.9<51234> with status=IBV_WC_RETRY_EXC_ERR(12) opcode=IBV_WC_RDMA_WRITE(1)"
+    " vendor_err=129 localGid ::ffff:1.1.1.4 remoteGids::ffff:1.1.2.2 hca mlx5_3"
+)
+
+
+def after_a_shrink(line: int, version: str = "2.29.3", func: str = "ncclCommShrink") -> list[Finding]:
+    """Retries that run out at a line of a log whose line 90 made a communicator."""
+    made = jobs.job(2, events=[replace(jobs.event("ib completion", RETRIES), origin=jobs.origin(RETRIES, line))])
+    smaller = replace(made.communicators[0], index=1, parent=0, func=func, origin=jobs.origin("Init COMPLETE", 90))
+    made = replace(made, communicators=(*made.communicators, smaller), nccl_versions=(version,))
+    return list(KnownLibraryFault().judge(made).findings)
+
+
+def test_retries_that_run_out_after_a_shrink_are_a_known_fault() -> None:
+    [finding] = after_a_shrink(120)
+    assert "ncclCommShrink" in finding.message
+    assert finding.confidence is Confidence.MEDIUM
+
+
+@pytest.mark.parametrize(
+    ("line", "version", "func"),
+    [(40, "2.29.3", "ncclCommShrink"), (120, "2.26.5", "ncclCommShrink"), (120, "2.29.3", "ncclCommSplit")],
+    ids=["before the shrink", "a release without the call", "after a split"],
+)
+def test_retries_of_another_reason_are_left_to_the_network(line: int, version: str, func: str) -> None:
+    assert after_a_shrink(line, version, func) == []
+
+
+def test_the_calls_own_line_shows_the_shrink_too() -> None:
+    line = jobs.origin("ncclCommShrink: excluded 1 rank", 60)
+    said = replace(jobs.message("split", line.text), origin=line)
+    made = jobs.job(1, events=[replace(jobs.event("ib completion", RETRIES), origin=jobs.origin(RETRIES, 70))])
+    first = replace(made.processes[0], messages=(said,))
+    made = replace(made, processes=(first, *made.processes[1:]), nccl_versions=("2.30.4",))
+    assert len(KnownLibraryFault().judge(made).findings) == 1

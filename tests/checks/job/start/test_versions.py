@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
-
 from tests.checks import jobs
 from topodiag.checks.job.start.versions import VersionsDiffer
 from topodiag.model.finding import Severity, Status
@@ -129,23 +127,6 @@ def test_rccl_has_words_of_its_own() -> None:
     job = worded(NEW, OLD)
     rccl = tuple(replace(each, versions={"rccl": "2.20.5"}) for each in job.processes)
     assert not VersionsDiffer().judge(replace(job, processes=rccl)).findings
-
-
-@pytest.mark.parametrize(
-    ("name", "told"),
-    [
-        ("nccl-test-output-v2.22.3-1-with-tuner.log", True),
-        ("nccl_2.22.3.txt", True),
-        ("nccl-2.23.4.log", False),
-        ("torch-2.22.3.log", False),
-        ("nccl-2.22.3-and-2.23.4.log", False),
-        ("nccl-2.2025.11.log", False),
-        ("nccl-12.22.3.log", False),
-    ],
-)
-def test_a_file_named_after_another_release_is_a_hint(name: str, told: bool) -> None:
-    outcome = VersionsDiffer().judge(jobs.job(files=(f"/runs/{name}",), nccl_versions=("2.23.4+cuda12.4",)))
-    assert [finding.severity for finding in outcome.findings] == ([Severity.INFO] if told else [])
 
 
 def test_a_driver_that_is_too_old_is_no_difference_between_ranks() -> None:

@@ -20,7 +20,6 @@ from topodiag.evidence.nccl_log.fast.bytes import (
     places,
     window,
 )
-from topodiag.evidence.nccl_log.fast.rows import _Packed
 
 _EIGHT = st.binary(min_size=8, max_size=8) | st.text("0123456789abcdefg/ :", min_size=8, max_size=8).map(str.encode)
 
@@ -74,15 +73,3 @@ def test_codes_of_a_dictionary_stand_for_texts_however_full_it_is(texts: list[by
         codes = known.encode(np.ascontiguousarray(rows.T))
         assert [known.texts[code] for code in codes.tolist()] == part
     assert len(set(known.texts)) == len(known.texts) == len(set(texts))
-
-
-@given(st.lists(st.tuples(*[st.integers(-(1 << 63), (1 << 63) - 1) | st.integers(-2, 9)] * 4), min_size=1, max_size=20))
-def test_packed_columns_come_out_as_they_went_in(rows: list[tuple[int, ...]]) -> None:
-    columns = {str(n): np.array([row[n] for row in rows], dtype=np.int64) for n in range(4)}
-    packed = _Packed(columns)
-    back = packed.columns(np.arange(len(rows))[::-1])
-    assert {name: values.tolist() for name, values in back.items()} == {
-        name: values[::-1].tolist() for name, values in columns.items()
-    }
-    same = {tuple(int(word[at]) for word in packed.words) for at in range(len(rows))}
-    assert len(same) == len(set(rows))

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from topodiag.evidence.nccl_log.fast.scan import extract
 from topodiag.evidence.nccl_log.fast.slow import Slow
-from topodiag.evidence.nccl_log.rebuild.events_order import few, first_of_each
+from topodiag.evidence.nccl_log.rebuild.events_order import few
+from topodiag.evidence.nccl_log.tables.resolve import merge_facts
+from topodiag.evidence.nccl_log.tables.resolve_rows import first_of_each, shapes_of
 
 
 class Lines:
@@ -41,10 +46,11 @@ def test_a_line_that_stands_once_is_kept_beside_those_that_repeat(most: int, kep
 def test_what_shards_leave_out_changes_nothing_in_the_whole(shards: list[list[str]], most: int) -> None:
     whole = [[("WARN", f"{letter} {at}{number}") for at, letter in enumerate(own)] for number, own in enumerate(shards)]
     every = [each for own in whole for each in own]
-    left = [own[at] for own in whole for at in (first_of_each(own, most, 1) if len(own) > most else range(len(own)))]
 
-    def kept(events: list[tuple[str, str]]) -> list[tuple[str, str]]:
-        return [events[at] for at in (first_of_each(events, most) if len(events) > most else range(len(events)))]
+    def kept(events: list[tuple[str, str]], more: int = 0) -> list[tuple[str, str]]:
+        return [events[at] for at in first_of_each(shapes_of(events), most, more)] if len(events) > most else events
+
+    left = [each for own in whole for each in kept(own, 1)]
 
     assert kept(left) == kept(every)
 
@@ -60,3 +66,19 @@ def test_a_shard_of_one_sentence_with_many_numbers_keeps_the_first_and_what_stan
         slow.add_event({"thread": 0, "ctx": 0, "gen": 0, "offset": at, "line": at}, {"level": "WARN", "text": text})
         assert len(slow._events) <= 31
     assert [row["text"] for row in slow.events()] == [*(f"retry {at}" for at in range(10)), "port down"]
+
+
+@pytest.mark.parametrize("cuts", [[], [40], [7, 40, 41, 90]])
+def test_where_shards_join_what_is_left_out_is_the_same(cuts: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    """The texts of most rows are let go before the words of all shards are joined."""
+    monkeypatch.setattr("topodiag.evidence.nccl_log.tables.resolve.MOST_EVENTS", 10)
+    whole = [f"h:1:1 [0] a.cc:1 NCCL WARN {'port down' if at == 50 else f'retry {at}'}\n".encode() for at in range(100)]
+    facts, base = [], 0
+    for low, high in pairwise([0, *cuts, len(whole)]):
+        data = b"".join(whole[low:high])
+        facts.append(extract(data, 0, base))
+        base += len(data)
+    made = merge_facts([merge_facts(facts[:2]), *facts[2:]])["event"]
+    texts = made.column("text").to_pylist()
+    assert texts == [*(f"retry {at}" for at in range(10)), "port down"]
+    assert len(made.column("text").chunk(0).dictionary) == len(texts)

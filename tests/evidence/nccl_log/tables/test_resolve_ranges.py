@@ -90,7 +90,7 @@ def test_any_range_of_threads_gives_the_same_facts(cuts: list[int], rows: int) -
 @given(CUTS, st.integers(1, 200))
 def test_tables_on_disk_are_merged_as_those_in_memory(cuts: list[int], rows: int) -> None:
     with small(resolve, "RANGE_ROWS", rows), small(saved, "SMALL_BYTES", 0):
-        parts = saved.stored([merge_facts([part]) for part in shards(cuts)])
+        parts = [saved.on_disk(merge_facts([part])) for part in shards(cuts)]
         assert all(part.maps for part in parts)
         store = saved.Store()
         merged = merge_facts(parts, store.keep)

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from topodiag.checks.interface import JobCheck
-from topodiag.checks.job.end.went_on import began_after
 from topodiag.checks.job.hang.lost_rank import Gone, gone, tell_gone
 from topodiag.checks.shared.job.clocks import Clocks, clocks_of
+from topodiag.checks.shared.job.excerpts import began_after
 from topodiag.checks.shared.job.launcher import launched_on
 from topodiag.checks.shared.job.text import LIVED_WITH, ask_for
 from topodiag.checks.words import hosts_word, quoted

@@ -10,7 +10,7 @@ from typing import Never
 
 from topodiag.checks.interface import JobCheck, OneStep
 from topodiag.checks.shared.job.clocks import clocks_of
-from topodiag.checks.shared.job.excerpts import met
+from topodiag.checks.shared.job.excerpts import began_after, met
 from topodiag.checks.shared.job.faults import named_faults
 from topodiag.checks.shared.job.first_error import (
     NO_CAUSE,
@@ -24,16 +24,12 @@ from topodiag.checks.shared.job.first_error import (
 )
 from topodiag.checks.shared.job.text import ask_for
 from topodiag.checks.shared.phrases import advice_by_words
-from topodiag.checks.words import hosts_in, hosts_word, quoted
+from topodiag.checks.words import hosts_in, quoted
 from topodiag.lazy import regex
 from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
 from topodiag.model.job import Event, Job
 from topodiag.words.fold import few, plural
 from topodiag.words.own_data import own_data
-
-CODES = {"1": "CUDA error", "2": "system error", "3": "internal error", "4": "invalid argument", "5": "invalid usage",
-         "6": "remote error", "8": "timeout"}  # fmt: skip
-"""ncclResult_t (src/nccl.h.in), but for 7, which is no error: in progress."""
 
 _CODE = regex(r"-> ([1-68])\b")
 
@@ -82,11 +78,8 @@ class FirstError(OneStep[Job], JobCheck[Never]):
 
     def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
         errors = errors_of(job)
-        primary = primary_errors(job, errors)
+        primary = [each for each in primary_errors(job, errors) if began_after(job, each.origin) is None]
         secondary = [event for event in errors if event.secondary]
-        gave_up = [] if primary or secondary else _init_unwound(job)
-        if gave_up:
-            return self.found(job, [self._unwound(job, gave_up)])
         if not errors:
             if any(event.level == "UNWIND" for event in job.events):
                 return self.unknown(job, "return codes unwind, and the warning before them is not in the log")
@@ -159,29 +152,6 @@ class FirstError(OneStep[Job], JobCheck[Never]):
             confidence=Confidence.LOW,
         )
 
-    def _unwound(self, job: Job, gave_up: Sequence[Event]) -> Finding:
-        """Processes whose init returned an error, and nothing was said before."""
-        first = gave_up[0]
-        code = _CODE.search(first.text)
-        processes = {process_of(event) for event in gave_up}
-        hosts = hosts_in(gave_up)
-        sockets = "socket.cc" in f"{first.place} {first.text}"
-        return self.of_events(gave_up,
-            Severity.ERROR,
-            f"{len(processes)} {'process' if len(processes) == 1 else 'processes'} on {hosts_word(hosts) or 'a node'}"
-            f" gave up in init: {CODES.get(code[1] if code else '', 'an error')} at"
-            f" {first.place or first.text.split(' ')[0]}; no warning says why",
-            observed=quoted(first.text),
-            expected="init returns without an error",
-            fix=(
-                *(("a connection of the bootstrap that nobody answered ends so: a peer that died before, the interface"
-                   " (NCCL_SOCKET_IFNAME), a firewall between the nodes",) if sockets else ()),
-                "the logs of the other ranks: the one that failed first says why, the others only give up",
-            ),
-            cost=Cost(text="the communicator does not come up, and its other ranks wait or give up too"),
-            confidence=Confidence.LOW,
-        )  # fmt: skip
-
 
 def _told_elsewhere(errors: Sequence[Event]) -> str:
     """The fault that all errors name or only follow by their nature, where a check of its own tells it; "" else."""
@@ -203,21 +173,6 @@ def _cascade(first: Event, later: Sequence[Event]) -> str:
     places = {process_of(event) for event in later if event.host or event.rank >= 0}
     verb = "follow" if count > 1 else "follows"
     return f"; {plural(count, 'later error')} on {plural(len(places) or 1, 'rank')} {verb}"
-
-
-def _init_unwound(job: Job) -> list[Event]:
-    """The codes that unwind of processes in which one of them came through init or bootstrap and through the group that
-    every init ends in (src/group.cc), each process' first one first."""
-    by_process: dict[tuple[str, int], list[Event]] = {}
-    for event in job.events:
-        if event.level == "UNWIND" and _CODE.search(event.text):
-            by_process.setdefault((event.host, event.pid), []).append(event)
-    made = []
-    for events in by_process.values():
-        said = " ".join(f"{event.place} {event.text}" for event in events)
-        if re.search(r"\b(?:init|bootstrap)\.c[cu]:\d", said) and re.search(r"\bgroup\.c[cu]:\d", said):
-            made += events
-    return made
 
 
 def _unwound_after(job: Job, first: Event) -> bool:

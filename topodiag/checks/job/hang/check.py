@@ -7,20 +7,23 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Never
 
 from topodiag.checks.interface import JobCheck, OneStep
-from topodiag.checks.job.hang.dead_peers import by_dead_peers
-from topodiag.checks.job.hang.dumps import by_missing_dumps, last_entries
-from topodiag.checks.job.hang.fronts import Front, entries_by_name, entries_of_flight, fronts_of, roots_of
-from topodiag.checks.job.hang.gpus import by_gpus
+from topodiag.checks.job.hang.dumps import (
+    Front,
+    by_missing_dumps,
+    entries_by_name,
+    entries_of_flight,
+    fronts_of,
+    last_entries,
+    roots_of,
+)
 from topodiag.checks.job.hang.lost_rank import by_leaving
-from topodiag.checks.job.hang.monitor import by_monitor
 from topodiag.checks.job.hang.openings import by_openings
-from topodiag.checks.job.hang.ras import BLIND, by_ras
+from topodiag.checks.job.hang.ras import BLIND, by_dead_peers, by_ras
 from topodiag.checks.job.hang.stacks import by_stacks
 from topodiag.checks.job.hang.watchdog import by_watchdog
 from topodiag.checks.job.hang.words import by_words
-from topodiag.checks.job.straggler import hosts_with, look_at
 from topodiag.checks.shared.job.text import ask_for
-from topodiag.checks.words import rank_word
+from topodiag.checks.words import hosts_with, look_at, rank_word
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Communicator, FlightRecord, Job, Operations
 from topodiag.model.provenance import Origin
@@ -56,9 +59,7 @@ class RankBehind(OneStep[Job], JobCheck[Never]):
         healthy ranks. Answers of NCCL's RAS: launches by rank, ranks that left, processes that do not answer; two
         answers tell a hang from a job that runs. Peers that RAS gave up, in the log itself (subsystem RAS). Stack dumps
         of several processes (py-spy): who waits in a collective, and who elsewhere. Flight recorder dumps: process
-        group, sequence number, state, and ranks that left no dump where all others wait. Captures of the nodes: GPUs
-        that are fully busy without memory traffic and with little power wait in a kernel, one that runs nothing is
-        behind. NCCL 2.32's monitor of progress counters: a GPU whose copies do not end. Torch's watchdog lines: the
+        group, sequence number, state, and ranks that left no dump where all others wait. Torch's watchdog lines: the
         sign of a hang, and, where there is nothing better, the last work that each rank enqueued and completed;
         an exception of a rank that waited in an operation until its time was over, in any library's words. Lines of any
         tool that name ranks that are missing, stuck, or call something else: a warning. A rank whose program, or whose
@@ -72,9 +73,7 @@ class RankBehind(OneStep[Job], JobCheck[Never]):
         entered, or all of a communicator that holds them: the log was cut there. RAS's counts move from answer to
         answer. A rank that is behind in one group because it waits in another: the rank that its group waits for is
         named alone. RAS shows no rank behind, which proves nothing: unknown. Stacks of ranks that wait for the GPU, or
-        are all in the same collective: unknown. All GPUs wait, or more than a quarter do not; the first one alone,
-        without a log, is info, as rank 0 may wait for input while the others wait for its broadcast. The monitor's
-        copies are late in a job that runs, or on more than a quarter of the GPUs. RAS gave up half of the processes or
+        are all in the same collective: unknown. RAS gave up half of the processes or
         more, or a communicator was torn down: the job ended. Neither operations nor dumps
         are there: unknown.
 
@@ -131,8 +130,6 @@ class RankBehind(OneStep[Job], JobCheck[Never]):
             or [*by_stacks(self, job, hung)]
             or [*by_missing_dumps(self, job, hung, last)]
             or [*by_dead_peers(self, job)]
-            or [*by_gpus(self, job, hung)]
-            or [*by_monitor(self, job, hung)]
         )
 
     def _behind(self, job: Job, communicator: Communicator, hung: bool) -> Finding | None:
@@ -188,13 +185,9 @@ class RankBehind(OneStep[Job], JobCheck[Never]):
                 f"{rank_word(ranks)} of {communicator.label} called another operation than the others,"
                 f" call {number + 1} of {total}",
                 observed="; ".join(told),
-                expected="the same collective, count, type and reduction on all members",
-                fix=(
-                    "compare the calls of the ranks at this operation: shapes, dtypes and branches that only some take",
-                ),
+                advice=self.advice("mismatch"),
                 nodes=hosts_with(job, ranks),
                 ranks=ranks,
-                cost=Cost(text="a mismatched collective hangs, or gives wrong results without an error"),
                 evidence=_evidence(communicator, [ordered[0][1][0], *odd]),
                 coverage=Coverage(len(same), communicator.nranks, "members with equally many operations"),
                 confidence=Confidence.HIGH if hung else Confidence.MEDIUM,
@@ -269,8 +262,6 @@ def _unseen(job: Job) -> str:
     """Why nothing shows who is behind."""
     if job.ras:
         return BLIND
-    if job.machines and not job.ranks:
-        return "the load of the GPUs shows none that is behind the others"
     if job.stacks:
         return "the stacks show nobody in a collective that another one is not in"
     return f"no operations and no flight recorder: {ask_for(job, 'COLL')}, TORCH_NCCL_TRACE_BUFFER_SIZE=2000"

@@ -1,17 +1,120 @@
-"""JOB006 by dumps that are missing: all ranks that dumped wait in one collective, and one rank of the group did not."""
+"""JOB006 by torch's flight recorder: how far the ranks of each process group came, which group all others wait for, and
+ranks that left no dump while all that dumped wait in one collective."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import replace
 from typing import Any
 
 from topodiag.checks.interface import JobCheck
-from topodiag.checks.job.straggler import hosts_with
-from topodiag.checks.words import rank_word
+from topodiag.checks.words import hosts_with, rank_word
 from topodiag.lazy import dataclass
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Severity
 from topodiag.model.job import FlightRecord, Job
 from topodiag.words.fold import plural
+
+Entries = Mapping[int, Sequence[tuple[int, str, str]]]
+"""Sequence number, operation and state of what each rank recorded."""
+Group = tuple[str, tuple[int, ...]]
+"""Name and world ranks: groups of one kind may share a name, as those of one dimension of a mesh do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Front:
+    """How far the ranks of a process group came: the last sequence number of each that dumped, and the entries
+    (rank, operation, state) of the highest one. `members` are its world ranks. `elsewhere` are late ranks that wait in
+    another group, `follow` ranks of other groups that wait for some of this one."""
+
+    group: str
+    words: str
+    last: Mapping[int, int]
+    entries: tuple[tuple[int, str, str], ...]
+    members: tuple[int, ...]
+    elsewhere: frozenset[int] = frozenset()
+    follow: frozenset[int] = frozenset()
+
+    @property
+    def size(self) -> int:
+        return len(self.members)
+
+    @property
+    def waits(self) -> bool:
+        """Whether some ranks are behind, and one of those in front has not completed."""
+        return min(self.last.values()) < max(self.last.values()) and bool(self.waiting)
+
+    @property
+    def waiting(self) -> frozenset[int]:
+        """Ranks that are in the last operation and have not completed it."""
+        return frozenset(rank for rank, _, state in self.entries if state != "completed")
+
+    @property
+    def late(self) -> frozenset[int]:
+        """Ranks that are furthest behind."""
+        lowest = min(self.last.values())
+        return frozenset(rank for rank, seq in self.last.items() if seq == lowest)
+
+
+def roots_of(fronts: Sequence[Front]) -> list[Front]:
+    """The groups with a rank that is late and waits nowhere else. A rank that is late because it waits in another group
+    is innocent: who holds that group up explains both. Of groups that wait for the same ranks the one with most that
+    wait. Where all wait for each other, all of them."""
+    held = sorted((front for front in fronts if front.waits), key=lambda front: -len(front.waiting))
+    made: list[Front] = []
+    for front in held:
+        waits = frozenset[int]().union(*(other.waiting for other in held if other is not front))
+        root = replace(front, elsewhere=front.late & waits)
+        own = root.late - root.elsewhere
+        if own and not any(own == each.late - each.elsewhere for each in made):
+            made.append(root)
+    shown = {(front.group, front.members) for front in made}
+    others = (front.waiting for front in held if (front.group, front.members) not in shown)
+    follow = frozenset[int]().union(*others)
+    return [replace(front, follow=follow - front.waiting) for front in made] or held
+
+
+def fronts_of(job: Job) -> Iterator[Front]:
+    """How far the ranks of each process group came."""
+    records = {record.rank: record for record in job.flight}
+    for (group, members), by_rank in entries_of_flight(job).items():
+        words = next((r.descriptions[group] for r in job.flight if r.descriptions.get(group)), group)
+        front = _front(group, words, by_rank, members, records)
+        if front is not None:
+            yield front
+
+
+def entries_of_flight(job: Job) -> dict[Group, dict[int, list[tuple[int, str, str]]]]:
+    """What each rank recorded, by process group; without a list of its ranks, of those that recorded it."""
+    found: dict[Group, dict[int, list[tuple[int, str, str]]]] = defaultdict(lambda: defaultdict(list))
+    listed = {name: ranks for record in job.flight for name, ranks in record.groups.items() if ranks}
+    for record in job.flight:
+        for group, seq, operation, state in record.entries:
+            members = record.groups.get(group) or listed.get(group, ())
+            found[group, tuple(members)][record.rank].append((seq, operation, state))
+    return {(name, members or tuple(sorted(by_rank))): by_rank for (name, members), by_rank in found.items()}
+
+
+def entries_by_name(job: Job) -> dict[str, dict[int, list[tuple[int, str, str]]]]:
+    """The same by the names of the groups alone."""
+    made: dict[str, dict[int, list[tuple[int, str, str]]]] = defaultdict(dict)
+    for (name, _), by_rank in entries_of_flight(job).items():
+        made[name].update(by_rank)
+    return made
+
+
+def _front(
+    group: str, words: str, by_rank: Entries, members: tuple[int, ...], records: Mapping[int, FlightRecord]
+) -> Front | None:
+    """How far the ranks of a group that dumped have come; None where fewer than two did."""
+    # A rank of the group that dumped, with nothing recorded for it, has entered no operation of the group.
+    last = {rank: max((seq for seq, _, _ in by_rank.get(rank, ())), default=0) for rank in members if rank in records}
+    if len(last) < 2:
+        return None
+    front = max(last.values())
+    at_front = [(rank, op, state) for rank, ops in by_rank.items() for seq, op, state in ops if seq == front]
+    return Front(group, words, last, tuple(at_front), members)
+
 
 TIMED_OUT = "timed out"
 """State of an operation that the watchdog took from its list before it was complete."""
@@ -54,12 +157,7 @@ def by_missing_dumps(
         f"{rank_word(missing)} left no flight recorder dump, and all others of process group {words} wait in"
         f" {operation} number {number}",
         observed=f"{plural(len(last), 'rank')} at number {number}, state {state}; no dump of {rank_word(missing)}",
-        expected="a dump of each rank: one that is stuck outside NCCL, or dead, writes none",
-        fix=(
-            f"look at what {rank_word(missing)} did last: its stack (py-spy dump --pid PID), its own output, the kernel"
-            " log of its host",
-            "make sure that its dump was not lost on a local disk",
-        ),
+        advice=check.advice("missing dumps", missing=rank_word(missing)),
         nodes=hosts_with(job, missing),
         ranks=missing,
         cost=Cost(text=f"{plural(len(last), 'rank')} wait in that collective"),

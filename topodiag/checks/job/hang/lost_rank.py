@@ -13,10 +13,9 @@ from typing import Any
 
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.job.hang.ras_ranks import Standing
-from topodiag.checks.job.straggler import hosts_with
 from topodiag.checks.shared.job.first_error import first_error, peer_of
 from topodiag.checks.shared.job.text import failed
-from topodiag.checks.words import hosts_word, quoted, rank_word
+from topodiag.checks.words import hosts_with, hosts_word, quoted, rank_word
 from topodiag.lazy import dataclass, regex
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Severity
 from topodiag.model.job import Event, Job
@@ -176,14 +175,9 @@ def by_leaving(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
         f" {'its program' if len(lost.ranks) == 1 else 'their programs'} while the others went on",
         observed=f"the end of a program, or of its communicator, on {who}; {quoted(lost.closed[0].text)} on"
         f" {plural(lost.tellers, 'other rank')}",
-        expected="the same number of steps on all ranks",
-        fix=(
-            f"find out why {who} left its loop early: fewer batches than the others (drop_last, a smaller shard; `Join`"
-            " of torch for uneven inputs), a `break` or `return` that only it takes, a step that it skipped",
-        ),
+        advice=check.advice("left early", who=who),
         nodes=hosts,
         ranks=lost.ranks,
-        cost=Cost(text="the next collective of the others never ends"),
         evidence=[
             *(e.origin for e in job.events if e.rank in lost.ranks and _ENDED_WELL.search(e.text)),
             *(event.origin for event in lost.closed),

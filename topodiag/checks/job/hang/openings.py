@@ -6,9 +6,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from topodiag.checks.interface import JobCheck
-from topodiag.checks.job.straggler import hosts_with, look_at
 from topodiag.checks.shared.job.text import failed
-from topodiag.checks.words import rank_word
+from topodiag.checks.words import hosts_with, look_at, rank_word
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Severity
 from topodiag.model.job import Communicator, Job, Message
 from topodiag.words.fold import plural

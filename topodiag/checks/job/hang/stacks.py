@@ -9,7 +9,7 @@ from typing import Any
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.words import rank_word, ranks_in
 from topodiag.lazy import regex
-from topodiag.model.finding import Confidence, Cost, Finding, Severity
+from topodiag.model.finding import Confidence, Finding, Severity
 from topodiag.model.job import Job
 from topodiag.model.stacks import Frame, Stack
 from topodiag.words.fold import plural
@@ -72,13 +72,8 @@ def _told(
         f"{who} {'is' if len(others) == 1 else 'are'} in {_place(first)}, while {wait}"
         f" {'waits' if len(waiting) == 1 else 'wait'} in {collective_of(waiting[0])}",
         observed=f"{_chain(first.frames)}; {plural(len(waiting), 'stack')} in {collective_of(waiting[0])}",
-        expected="all ranks in the same collective, or none",
-        fix=(
-            f"look at what {who} waits for there: data, a lock, a disk, a peer of another kind",
-            "dump the stacks once more after a minute: a rank that is only late has moved on",
-        ),
+        advice=check.advice("stacks", who=who),
         ranks=ranks_in(others),
-        cost=Cost(text="the others wait in the collective until it comes"),
         evidence=[stack.origin for stack in (*others[:3], *waiting[:2])],
         confidence=sure,
     )

@@ -7,12 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.job.hang.check import HANG_KINDS
-from topodiag.checks.job.launches import of_unlike_worlds
 from topodiag.checks.shared.job.evidence import most
 from topodiag.checks.shared.job.text import ask_for
 from topodiag.checks.words import hosts_word
 from topodiag.lazy import dataclass, regex
-from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
+from topodiag.model.finding import Confidence, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Communicator, Job
 from topodiag.model.provenance import Origin
 from topodiag.words.fold import plural
@@ -36,8 +35,7 @@ class RanksUneven(JobCheck[UnevenRanks]):
 
     What it finds
         A communicator over nodes with different numbers of ranks whose init does not end while NVLink SHARP (NVLS)
-        is being set up. Nodes whose programs print that they start different numbers of processes, where each program
-        counts a world of the nodes times its own number.
+        is being set up.
 
     Why it matters
         The multicast groups of the nodes have different sizes then, and the ranks wait for each other for ever: no
@@ -45,7 +43,6 @@ class RanksUneven(JobCheck[UnevenRanks]):
 
     Evidence it reads
         `nRanks .. nNodes .. localRanks ..` and Init lines: ranks of each node; NVLS lines; Init COMPLETE; watchdogs.
-        The arguments that detectron2 and its kin print at their start, of two nodes.
 
     When it stays silent
         Equal numbers. Init completed and nothing hung: uneven nodes are slower, but they work. NVLink SHARP is off
@@ -66,9 +63,6 @@ class RanksUneven(JobCheck[UnevenRanks]):
     title = "ranks per node differ where NCCL or the layout needs them equal"
 
     def observe(self, judged: Job, peers: Sequence[Job]) -> UnevenRanks | Outcome:
-        told = list(of_unlike_worlds(self, judged))
-        if told:
-            return self.found(judged, told)
         world = judged.world
         if world is None:
             return self.unknown(judged, f"no communicator in the log: {ask_for(judged)}")
@@ -95,16 +89,10 @@ class RanksUneven(JobCheck[UnevenRanks]):
             f"ranks per node differ ({told}), and init does not end while NVLink SHARP is set up",
             observed=f"{hosts_word(odd)} {'has' if len(odd) == 1 else 'have'} another number of ranks than"
             f" {plural(usual, 'rank')}",
-            expected="the same number of ranks on each node, or NVLink SHARP off",
-            fix=(
-                "NCCL_NVLS_ENABLE=0 for this job: if it passes, NVLink SHARP is what hangs",
-                "or the same number of ranks on each node",
-            ),
+            advice=self.advice("uneven"),
             nodes=list(observed.by_host),
             ranks=observed.ranks[:4096],
-            cost=Cost(text="all ranks wait in init"),
             evidence=[observed.multicast],
-            coverage=observed.coverage,
             confidence=Confidence.MEDIUM,
             settings=(("NCCL_NVLS_ENABLE", "0"),),
         )

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.job.hang.lost_rank import lost_a_peer, size_of
-from topodiag.checks.job.hang.sizes import by_sizes
-from topodiag.checks.job.straggler import hosts_with
-from topodiag.checks.words import hosts_word, quoted, rank_word, ranks_in
+from topodiag.checks.words import hosts_with, hosts_word, quoted, rank_word, ranks_in
 from topodiag.lazy import dataclass, regex
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Severity
 from topodiag.model.job import Event, Job
@@ -41,7 +39,7 @@ def by_watchdog(check: JobCheck[Any], job: Job) -> Iterable[Finding]:
     are told as a place to look at, which proves little: they may have been killed first. Ranks that wait in the same
     work with unlike amounts of data go before all that.
     """
-    made = [*by_sizes(check, job)] or [*_by_progress(check, job)]
+    made = [*by_calls(check, job)] or [*_by_progress(check, job)]
     if not made and _lost_to_gpu(job):
         return
     yield from made or [*_waits(check, job)] or _hung(check, job)
@@ -193,15 +191,9 @@ def _waits(check: JobCheck[Any], job: Job) -> Iterable[Finding]:
         observed=f"{plural(len(alike), 'timeout')} in the same operation"
         + (f", {elsewhere} in others" if elsewhere else "")
         + _wait_words(job),
-        expected="all members of the group enter the operation within its timeout",
-        fix=(
-            "look at the ranks that report no timeout, and at what ran before this operation on one rank only: loading"
-            " data, a checkpoint, an evaluation, a compilation; `py-spy dump` on each while it hangs",
-            "TORCH_NCCL_TRACE_BUFFER_SIZE=2000 and TORCH_NCCL_DUMP_ON_TIMEOUT=1 next time: the dumps name the rank",
-        ),
+        advice=check.advice("waits"),
         nodes=hosts_with(job, ranks),
         ranks=ranks[:4096],
-        cost=Cost(text="the ranks wait until a watchdog ends the job"),
         evidence=[event.origin for event in told],
         confidence=Confidence.LOW,
     )
@@ -219,13 +211,8 @@ def _hung(check: JobCheck[Any], job: Job) -> Iterable[Finding]:
         Severity.ERROR,
         f"ranks waited in an operation until the watchdog ended them: {quoted(told[0].text)}",
         observed=quoted(told[0].text, 300),
-        expected="all members of the group enter the operation within its timeout",
-        fix=(
-            "the lines `Watchdog caught collective operation timeout` of all ranks: who reports none did not come",
-            "TORCH_NCCL_TRACE_BUFFER_SIZE=2000 and TORCH_NCCL_DUMP_ON_TIMEOUT=1 next time: the dumps name the rank",
-        ),
+        advice=check.advice("hung without an operation"),
         ranks=ranks_in(told)[:4096],
-        cost=Cost(text="the ranks wait until a watchdog ends the job"),
         evidence=[event.origin for event in told],
         confidence=Confidence.LOW,
     )
@@ -246,3 +233,58 @@ def _wait_words(job: Job) -> str:
         if event.kind == "watchdog" and event.details.get("ran_ms", "").isdecimal()
     ]
     return f"; they waited {in_s(max(waits))}" if waits else ""
+
+
+# Ranks that wait at the same number in other operations.
+
+
+_OF_SOME = frozenset({"", "SEND", "RECV", "COALESCED"})
+"""Works that only some ranks of a group have."""
+_FIX = (
+    "the ranks have taken different ways before: a branch, a module that only some use, batches of other shapes;"
+    " TORCH_NCCL_TRACE_BUFFER_SIZE=2000 keeps what each calls (--flight reads the dumps)",
+    "TORCH_DISTRIBUTED_DEBUG=DETAIL names the first call that differs",
+)
+
+
+def by_calls(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
+    """The first number at which ranks of one group wait in other operations. Where no line names a group, only if all
+    wait at that number: ranks of two groups seldom count alike."""
+    for group, seq, waits in _waits_by_number(job):
+        calls: dict[str, list[int]] = defaultdict(list)
+        for rank, event in sorted(waits.items()):
+            calls[event.details["op"]].append(rank)
+        if len(calls) < 2:
+            continue
+        ordered = sorted(calls.items(), key=lambda held: (-len(held[1]), held[1]))
+        odd = sorted(rank for _, ranks in ordered[1:] for rank in ranks)
+        yield check.finding(
+            Severity.ERROR,
+            f"{rank_word(odd)} {'waits' if len(odd) == 1 else 'wait'} in {ordered[1][0]} number {seq}, where"
+            f" {rank_word(ordered[0][1])} {'waits' if len(ordered[0][1]) == 1 else 'wait'} in {ordered[0][0]}",
+            observed="; ".join(f"{operation} on {rank_word(ranks)}" for operation, ranks in ordered[:3]),
+            expected="the same operation on all ranks of the group",
+            fix=_FIX,
+            nodes=hosts_with(job, odd),
+            ranks=odd[:4096],
+            cost=Cost(text="neither operation ever ends: the watchdog ends the job"),
+            evidence=[waits[ranks[0]].origin for _, ranks in ordered],
+            confidence=Confidence.MEDIUM if group else Confidence.LOW,
+        )
+        return
+
+
+def _waits_by_number(job: Job) -> Iterator[tuple[str, int, Mapping[int, Event]]]:
+    """By group ("" where no line names one) and number, the line of each rank that waits in an operation of all."""
+    told = [e for e in job.events if e.kind == "watchdog" and e.rank >= 0 and e.details.get("seq", "").isdecimal()]
+    told = [event for event in told if event.details.get("op", "") not in _OF_SOME]
+    named = any(event.details.get("guid") or "group" in event.details for event in told)
+    made: dict[tuple[str, int], dict[int, Event]] = defaultdict(dict)
+    for event in told:
+        group = event.details.get("guid", "") or ("0" if event.details.get("group") == "0" else "")
+        if group or not named:
+            made[group, int(event.details["seq"])].setdefault(event.rank, event)
+    if not named and len(made) > 1:
+        return
+    for (group, seq), waits in sorted(made.items()):
+        yield group, seq, waits

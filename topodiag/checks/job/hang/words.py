@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from topodiag.checks.interface import JobCheck
-from topodiag.checks.job.straggler import hosts_with
-from topodiag.checks.words import quoted, rank_word, ranks_in
+from topodiag.checks.words import hosts_with, quoted, rank_word, ranks_in
 from topodiag.lazy import regex
 from topodiag.model.finding import Confidence, Cost, Finding, Severity
 from topodiag.model.job import Event, Job
@@ -99,16 +98,9 @@ def _through(check: JobCheck[Any], job: Job, events: Sequence[Event]) -> Finding
         Severity.ERROR,
         f"{who} waited in an operation that another rank did not enter: that one was through, or ended",
         observed=quoted(events[0].text),
-        expected="as many steps on every rank: each calls the same operations",
-        fix=(
-            "print the number of batches of each rank: a data set that does not divide leaves one rank a batch short"
-            " (drop_last, a sampler that pads, or the smallest number of all as steps_per_epoch)",
-            "validation, checkpoints and early stopping on all ranks or on none; horovod's `hvd.join()` for ranks that"
-            " are through; else the output of the rank that ended first",
-        ),
+        advice=check.advice("another rank was through"),
         nodes=hosts_with(job, ranks),
         ranks=ranks,
-        cost=Cost(text="the job ends"),
         evidence=[event.origin for event in events],
         confidence=Confidence.LOW,
     )
@@ -159,14 +151,9 @@ def _differ(check: JobCheck[Any], job: Job, events: Sequence[Event]) -> Finding:
         if len(ranks) > 1
         else f"{rank_word(ranks)} calls {one or 'an operation'}, and other ranks call another one",
         observed=told,
-        expected="the same collective, shape and type on all ranks of the group",
-        fix=(
-            "compare what these ranks computed before: shapes of uneven batches, a branch that only some take; pad, or"
-            " gather sizes first",
-        ),
+        advice=check.advice("different calls"),
         nodes=hosts_with(job, ranks),
         ranks=sorted(ranks),
-        cost=Cost(text="a mismatched collective hangs, or gives wrong results without an error"),
         evidence=[event.origin for event in events],
     )
 
@@ -180,11 +167,6 @@ def _truncated(check: JobCheck[Any], events: Sequence[Event]) -> Finding:
         Severity.ERROR,
         f"ranks do not agree on an operation{sizes}",
         observed=first.text[:300],
-        expected="the same collective, count, type, algorithm and channels on both sides",
-        fix=(
-            "compare operations and settings of both sides: TORCH_DISTRIBUTED_DEBUG=DETAIL names the calls that differ,"
-            " JOB003 the settings, JOB002 the versions",
-        ),
-        cost=Cost(text="the message does not fit, and the communicator ends"),
+        advice=check.advice("truncated message"),
         confidence=Confidence.MEDIUM,
     )

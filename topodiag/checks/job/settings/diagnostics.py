@@ -6,11 +6,10 @@ from collections.abc import Iterator, Sequence
 
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.job.settings.differ import MEANT_TO_DIFFER, MUST_AGREE
-from topodiag.checks.job.straggler import hosts_with
 from topodiag.checks.shared import nccl_variables
 from topodiag.checks.shared.job.evidence import said_by
 from topodiag.checks.shared.phrases import Phrase, phrases
-from topodiag.checks.words import quoted, rank_word
+from topodiag.checks.words import hosts_with, quoted, rank_word
 from topodiag.lazy import dataclass, regex
 from topodiag.model.diagnostics import Diagnosis
 from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
@@ -191,15 +190,9 @@ class NcclReports(JobCheck[tuple[Reported | Differing | NicPosts, ...]]):
             f"{nic.host or 'a node'}: {percent(nic.share)} of the posts to {nic.nic} take longer than"
             f" {spell_us(nic.threshold_ns / 1000)}, far more than to the other NICs",
             observed=f"{nic.slow} of {nic.posts} posts, 99 % within {spell_us(nic.p99_ns / 1000)}",
-            expected="as few as on the other NICs of the job",
-            fix=(
-                f"on the node: `ibstat {nic.nic}`, `mlxlink -d {nic.nic} -m -c -e` and its discards and pauses"
-                " (`ethtool -S`): rate, errors, congestion of its port",
-                "the switch port at the other end, and the PCIe link of the NIC (`lspci -vv`)",
-            ),
+            advice=self.advice("slow posts", nic=nic.nic),
             nodes=[nic.host] if nic.host else [],
             nics=[nic.nic],
-            cost=Cost(text="every collective between nodes is as slow as the slowest NIC"),
             evidence=[nic.origin],
         )
 

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Never
+from typing import Any, Never
 
 from topodiag.checks.interface import JobCheck, OneStep
-from topodiag.checks.job.differ_words import SETTING, told_to_differ
-from topodiag.checks.job.settings.choices import choice_findings
 from topodiag.checks.job.wrong_numbers import unlike_sizes
 from topodiag.checks.shared import nccl_variables
 from topodiag.checks.shared.job.evidence import local_ranks, prints_settings
 from topodiag.checks.shared.job.text import ask_for, failed
-from topodiag.checks.words import hosts_word, rank_word
+from topodiag.checks.words import hosts_word, processes_word
 from topodiag.lazy import regex
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
-from topodiag.model.job import Job, Process
+from topodiag.model.job import ChoiceApart, Job, Process
 from topodiag.words.fold import few, plural
+from topodiag.words.units import number
 
 
 def _names(text: str) -> frozenset[str]:
@@ -109,7 +108,7 @@ class SettingsDiffer(OneStep[Job], JobCheck[Never]):
 
     def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
         talking = [number for number, process in enumerate(job.processes) if prints_settings(process)]
-        told = [*told_to_differ(self, job, SETTING), *unlike_sizes(self, job)]
+        told = list(unlike_sizes(self, job))
         if told:
             return self.found(job, told)
         if len(job.processes) < 2:
@@ -168,7 +167,7 @@ class SettingsDiffer(OneStep[Job], JobCheck[Never]):
         return self.finding(
             severity,
             f"{name} differs between ranks: {values}",
-            observed="; ".join(f"{value[:60] or '(empty)'} on {_place(job, numbers, rank_of)}"
+            observed="; ".join(f"{value[:60] or '(empty)'} on {processes_word(job, numbers, rank_of)}"
                                for value, numbers in ordered[:4]),
             expected=f"one value of {name} on all {plural(len(job.processes), 'rank')}",
             fix=(f"set {name} for the whole job, or for no rank: see nccl.conf and shells of {hosts_word(hosts)}",),
@@ -210,12 +209,6 @@ def _harm(name: str) -> tuple[Severity, str]:
     if name in MUST_AGREE:
         return Severity.ERROR, "ranks disagree on messages: the first collective fails or hangs"
     return Severity.WARNING, "features and timing differ between ranks, and the slowest sets the pace"
-
-
-def _place(job: Job, numbers: Sequence[int], rank_of: Mapping[int, int]) -> str:
-    ranks = sorted({rank_of[number] for number in numbers if number in rank_of})
-    hosts = hosts_word(list(dict.fromkeys(job.processes[number].host for number in numbers)))
-    return f"{rank_word(ranks)} ({hosts})" if ranks else hosts
 
 
 def _completed(job: Job) -> dict[int, bool]:
@@ -304,3 +297,32 @@ def accused(job: Job, report: Finding, groups: Mapping[str, Sequence[int]]) -> F
         cost=Cost(text="nodes with different NICs search different graphs: the ring does not close, and init fails"),
         confidence=Confidence.MEDIUM,
     )
+
+
+# For JOB003: ranks that chose another algorithm or protocol for the same operation.
+
+
+def choice_findings(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
+    """One finding of all sizes that ranks treat differently: the first of them stops the job."""
+    if not job.choices_apart:
+        return
+    first = job.choices_apart[0]
+    ordered = sorted(first.by_choice.items(), key=lambda item: (-len(item[1]), item[0]))
+    odd = [at for _, processes in ordered[1:] for at in processes]
+    ranks = {rank.process: rank.rank for rank in job.ranks}
+    told = "; ".join(f"{choice} on {processes_word(job, processes, ranks)}" for choice, processes in ordered[:4])
+    sizes = len(job.choices_apart)
+    yield check.finding(
+        Severity.ERROR if failed(job) else Severity.WARNING,
+        f"ranks choose differently for {_operation(first)}: {few([choice for choice, _ in ordered], 4)}",
+        observed=told + (f"; and so for {plural(sizes - 1, 'other size')}" if sizes > 1 else ""),
+        advice=check.advice("different choices"),
+        nodes=list(dict.fromkeys(job.processes[at].host for at in odd)),
+        ranks=sorted({ranks[at] for at in odd if at in ranks}),
+        evidence=first.origins,
+        confidence=Confidence.HIGH if job.communicators else Confidence.MEDIUM,
+    )
+
+
+def _operation(first: ChoiceApart) -> str:
+    return f"{first.collective or 'an operation'} of {number(first.bytes)} bytes"

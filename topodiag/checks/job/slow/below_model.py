@@ -83,10 +83,12 @@ class BelowModel(JobCheck[tuple[BesideModel, ...]]):
                 f"{what} reaches {percent(each.gbs / part)} of what {each.machine} should: {who} has"
                 f" {in_gbs(each.gbs)} in its best calls",
                 observed=f"{in_gbs(each.gbs)} bus bandwidth in the best tenth of {each.size.calls} calls",
-                expected=f"{in_gbs(part)} or more: {in_gbs(each.expected_gbs)} of the communicator alone{shared}",
-                fix=(
-                    f"run all_reduce_perf on {hosts_word(hosts)} and give it to topodiag bench: fast there, it is what"
-                    " runs beside the collectives; slow there, it names the cause",
+                advice=self.advice(
+                    "below model",
+                    part=in_gbs(part),
+                    expected_gbs=in_gbs(each.expected_gbs),
+                    shared=shared,
+                    hosts=hosts_word(hosts),
                 ),
                 nodes=hosts if len(hosts) <= MOST_NAMED else (),
                 cost=Cost(

@@ -8,7 +8,7 @@ from dataclasses import replace
 from math import fsum
 
 from topodiag.checks.job.slow.inspector_names import Names, Place
-from topodiag.checks.job.slow.peers import beside_siblings
+from topodiag.checks.job.slow.slow_phase import beside_siblings
 from topodiag.lazy import dataclass
 from topodiag.model.inspector import InspectorCommunicator, LastArrivals
 from topodiag.model.job import Job

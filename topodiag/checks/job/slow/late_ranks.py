@@ -10,12 +10,9 @@ from typing import Any
 
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.job.slow.late_kernels import LateKernels, judged_communicators, late_kernels
-from topodiag.checks.job.slow.late_steps import SavePauses, late_for_data, save_pauses, tell_pauses, tell_waits
-from topodiag.checks.job.slow.late_words import ToldLate, tell_late, told_late
-from topodiag.checks.job.straggler import hosts_with
-from topodiag.checks.words import hosts_in, rank_word
+from topodiag.checks.words import hosts_in, hosts_with, rank_word
 from topodiag.lazy import dataclass
-from topodiag.model.data_waits import DataWaits
+from topodiag.model.data_waits import DataWaits, data_waits
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity, Status
 from topodiag.model.inspector import MadeOf
 from topodiag.model.job import Job
@@ -54,7 +51,7 @@ class LateRank:
     coverage: Coverage
 
 
-Late = LateRank | LateKernels | ToldLate | LatePart | DataWaits | SavePauses
+Late = LateRank | LateKernels | LatePart | DataWaits
 """What any of the sources shows."""
 
 
@@ -64,11 +61,10 @@ class LateArriver(JobCheck[tuple[Late, ...]]):
     What it finds
         A rank that entered one collective seconds after the others, beyond its usual distance from them; and a rank
         that enters each collective after the other ranks of its host. By the Inspector: a rank, or the ranks of one
-        host, whose kernels are the shortest where the others wait. Who is late because a peer in another group made
-        it wait, or because that group is slow (JOB011), is not named. By the training's own log: steps that wait for
-        data for half of their time, or slow steps that are slow by it; saves of checkpoints for which the training
-        stops; a rank that takes longer than the others for its data, its forward or its backward pass, while they wait
-        for it in the part that holds the communication.
+        host, whose kernels are the shortest where the others wait. Who is late because a peer in another group made it
+        wait, or because that group is slow (JOB011), is not named. By the training's own log: steps that wait for data
+        for half of their time, or slow steps that are slow by it; a rank that takes longer than the others for its
+        data, its forward or its backward pass, while they wait for it in the part that holds the communication.
 
     Why it matters
         The others wait inside the collective: their communication looks slow, and is innocent. What makes the rank
@@ -76,10 +72,9 @@ class LateArriver(JobCheck[tuple[Late, ...]]):
 
     Evidence it reads
         `time_created_ns` of torch's flight recorder dumps: when each rank enqueued which operation. Records of NCCL's
-        Inspector that the GPU timed, matched by communicator, collective and sequence number. Lines of any tool that
-        name a straggler, or a rank that takes longer than the others; tables of the ranks' own times. The time and the
-        data time of each step in a training's log, and the times of its parts, in one file for each rank or in one for
-        all; lines that time a save of a checkpoint.
+        Inspector that the GPU timed, matched by communicator, collective and sequence number. Tables of the ranks' own
+        times. The time and the data time of each step in a training's log, and the times of its parts, in one file for
+        each rank or in one for all.
 
     When it stays silent
         Lateness within the noise, or spread over more than a quarter of the ranks. A constant distance between ranks
@@ -90,8 +85,7 @@ class LateArriver(JobCheck[tuple[Late, ...]]):
         are one communicator, and for those of NCCL 2.29, which do not say whose clock timed them. Steps: the first
         tenth, the first batch of an epoch, fewer than three lines, waiting below 15 % of all time. Parts of steps:
         fewer than five common steps, a rank that is late by less than a tenth of a step or half of the part, in less
-        than four of five steps, or for whom nobody waits; of two ranks all but the data. Checkpoints that are saved
-        in the background, within two minutes, or in less than a twentieth of the time between two of them.
+        than four of five steps, or for whom nobody waits; of two ranks all but the data.
 
     How to confirm
         export TORCH_NCCL_TRACE_BUFFER_SIZE=2000       then dump a run that is slow and does not hang
@@ -101,7 +95,7 @@ class LateArriver(JobCheck[tuple[Late, ...]]):
     How to fix
         Look at what the rank does before the collective: input, logging, checkpoint, garbage collection, clocks of
         its GPU (GPU004). Where steps wait for data: more workers for the loader, a faster store, a cache on local
-        disks. Where saves stop the training: save asynchronously, or from all ranks at once (a sharded checkpoint).
+        disks.
 
     References
         torch/csrc/distributed/c10d/FlightRecorderDetail.hpp (time_created_ns), torch 2.3 and later. NCCL
@@ -115,7 +109,7 @@ class LateArriver(JobCheck[tuple[Late, ...]]):
         ranks = self._late_ranks(judged)
         parts = late_in_parts(judged)
         # A rank that is late for its data waits for them, too: that is one finding, not two.
-        of_steps: tuple[Late, ...] = (*(parts or late_for_data(judged)), *save_pauses(judged))
+        of_steps: tuple[Late, ...] = parts or late_for_data(judged)
         if isinstance(ranks, Outcome):
             alike = parts is not None and ranks.status is Status.UNKNOWN
             return of_steps or (self.clean(judged, ALIKE) if alike else ranks)
@@ -127,9 +121,6 @@ class LateArriver(JobCheck[tuple[Late, ...]]):
         if kernels:
             return kernels
         recorded = self._recorded(judged)
-        told = told_late(judged) if isinstance(recorded, Outcome) else ()
-        if told:
-            return told
         if isinstance(recorded, Outcome) and judged.inspection is not None:
             return self.clean(judged) if judged_communicators(judged) else self.unknown(judged, FEW)
         return recorded
@@ -158,10 +149,8 @@ class LateArriver(JobCheck[tuple[Late, ...]]):
     def tell(self, judged: Job, observed: tuple[Late, ...]) -> Iterator[Finding]:
         yield from self._tell_kernels([late for late in observed if isinstance(late, LateKernels)])
         yield from self._tell_recorded(judged, [late for late in observed if isinstance(late, LateRank)])
-        yield from tell_late(self, judged, [late for late in observed if isinstance(late, ToldLate)])
         yield from tell_parts(self, judged, [late for late in observed if isinstance(late, LatePart)])
         yield from tell_waits(self, judged, [late for late in observed if isinstance(late, DataWaits)])
-        yield from tell_pauses(self, [late for late in observed if isinstance(late, SavePauses)])
 
     def _tell_kernels(self, observed: Sequence[LateKernels]) -> Iterator[Finding]:
         for late in observed:
@@ -174,11 +163,7 @@ class LateArriver(JobCheck[tuple[Late, ...]]):
                 f"{who} {'comes' if len(late.who) == 1 else 'come'} last to the collectives of {late.group}{more}: the"
                 f" others wait {percent(late.share)} of the time in them",
                 observed=f"the shortest kernel in {each}, where the others take {spell_s(late.wait_us / 1e6)} longer",
-                expected="the last arriver changes from call to call, and waiting is less than a tenth of the time",
-                fix=(
-                    f"look at what {who} does before them: data loader, logging, checkpoint, clocks of the GPU"
-                    " (GPU004); the communication of the others only waits",
-                ),
+                advice=self.advice("last to arrive", who=who),
                 nodes=hosts_in(late.who),
                 ranks=sorted(place.rank for place in late.who if place.rank >= 0),
                 cost=Cost(share=late.share, text=f"the others wait {spell_s(late.wait_us / 1e6)} each time"),
@@ -201,11 +186,7 @@ class LateArriver(JobCheck[tuple[Late, ...]]):
                 Severity.WARNING,
                 f"{rank_word(late.ranks)} {verb} {where} {spell_s(late.late_s)} after the others",
                 observed=f"enqueued {spell_s(late.late_s)} later than by the median of the other ranks",
-                expected="all ranks arrive within the noise of a step",
-                fix=(
-                    f"look at what {rank_word(late.ranks)} does before it: data loader, checkpoint, logging, clocks of"
-                    " the GPU; the communication of the others only waits",
-                ),
+                advice=self.advice("late to a collective", ranks=rank_word(late.ranks)),
                 nodes=hosts,
                 ranks=late.ranks,
                 cost=Cost(text=f"the other ranks wait {spell_s(late.late_s)}" + ("" if late.seq else " each time")),
@@ -337,3 +318,43 @@ def _finding(check: JobCheck[Any], job: Job, several: Sequence[LatePart]) -> Fin
         coverage=Coverage(worst.ranks, max(job.world_size, worst.ranks), "ranks that time the parts of their steps"),
         confidence=Confidence.MEDIUM,
     )
+
+
+# For JOB008: steps of a training that wait for data, by its own log.
+
+
+KEPT_UP = "less than a tenth of of a step are spent waiting for data"
+
+
+def late_for_data(job: Job) -> tuple[DataWaits, ...]:
+    """The waiting of the last start of each rank that prints it, the worst first."""
+    found = [waits for pace in job.paces if (waits := data_waits(pace.series)) is not None]
+    return tuple(sorted(found, key=lambda each: -each.share)[:1])
+
+
+def tell_waits(check: JobCheck[Any], job: Job, observed: Sequence[DataWaits]) -> Iterator[Finding]:
+    """The finding on steps that wait for data."""
+    for waits in observed:
+        who = waits.series.who
+        of = f" of {who}" if who else ""
+        rank = waits.series.rank
+        if waits.always:
+            message = f"steps{of} wait for data {percent(waits.share)} of their time: the input sets the pace"
+        else:
+            message = (
+                f"{waits.slow} of {waits.lines} steps{of} are long because they wait for data: {percent(waits.share)}"
+                " of all time goes to waiting for input"
+            )
+        yield check.finding(
+            Severity.WARNING,
+            message,
+            observed=f"of {spell_s(waits.step_s)} a step, {spell_s(waits.waited_s)} are waiting for data in the mean of"
+            f" {waits.lines} lines after the warm-up; without it a step takes {spell_s(waits.usual_s)}",
+            expected=KEPT_UP,
+            advice=check.advice("waits for data"),
+            nodes=[waits.series.host] if waits.series.host else [],
+            ranks=[rank] if rank >= 0 else [],
+            cost=Cost(share=waits.share, text=f"{spell_s(waits.waited_s)} of a step are spent waiting for data"),
+            evidence=list(waits.evidence),
+            confidence=Confidence.MEDIUM,
+        )

@@ -7,8 +7,7 @@ from collections.abc import Iterator, Sequence
 from statistics import median
 
 from topodiag.checks.interface import JobCheck
-from topodiag.checks.job.straggler import hosts_with
-from topodiag.checks.words import rank_word
+from topodiag.checks.words import hosts_with, rank_word
 from topodiag.lazy import dataclass
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Job

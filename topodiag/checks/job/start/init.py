@@ -6,10 +6,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Never
 
 from topodiag.checks.interface import JobCheck, OneStep
-from topodiag.checks.job.end.went_on import went_on
 from topodiag.checks.job.hang.ras import by_ras_in_init
-from topodiag.checks.job.launches import of_one_rank_twice
 from topodiag.checks.job.wrong_numbers import wrong_numbers
+from topodiag.checks.shared.job.excerpts import went_on
 from topodiag.checks.shared.job.missing_ranks import absent_at_meeting
 from topodiag.checks.shared.job.text import ask_for, failed
 from topodiag.checks.words import hosts_word, quoted, rank_word
@@ -148,7 +147,7 @@ class InitNotFinished(OneStep[Job], JobCheck[Never]):
         missing = self._missing(job, stuck_world) if job.world_size > 0 and job.ranks else None
         if missing is not None and not (stuck_world and found and missing.severity is Severity.INFO):
             found.append(missing)
-        found += [*judge_alone(self, job, peers), *absent_at_meeting(self, job), *of_one_rank_twice(self, job)]
+        found += [*judge_alone(self, job, peers), *absent_at_meeting(self, job)]
         found += numbers
         if not found and not judged:
             found += [*by_ras_in_init(self, job)]
@@ -171,12 +170,7 @@ class InitNotFinished(OneStep[Job], JobCheck[Never]):
             init.severity,
             f"{len(open_at)} of {plural(communicator.nranks, 'rank')} of {communicator.label}{init.words}",
             observed="; ".join([*places, f"stopped after: {_phase(job, communicator, hosts)}"]),
-            expected=f"Init COMPLETE from all {communicator.nranks} ranks",
-            fix=(
-                first,
-                "bootstrap: one interface that all nodes share (NCCL_SOCKET_IFNAME), no firewall between its ports",
-                "the log may end before init did: compare with the time of its last line",
-            ),
+            advice=self.advice("init not finished", nranks=communicator.nranks, first=first),
             nodes=[host] if silent and (host := silent_host(job)) else hosts,
             ranks=silent or ranks,
             cost=Cost(text="the first collective waits" if init.done else "all ranks of the communicator wait"),
@@ -332,14 +326,8 @@ def judge_alone(check: JobCheck[Any], job: Job, peers: Sequence[Job]) -> Iterato
         if others
         else f"a communicator of one rank on {hosts_word(hosts) or 'a node'}: it talks to nobody",
         observed="Channel 00 : 0" if job.world is None or job.world.inferred else "nranks 1",
-        expected="one communicator of all processes that were started",
-        fix=(
-            "print rank and world size in each process: the launcher's variables (RANK, WORLD_SIZE, SLURM_*, OMPI_*) do"
-            " not reach them, or nobody reads them",
-            "nccl-tests without MPI=1 know no other process: build them with MPI, or use -g",
-        ),
+        advice=check.advice("only rank of a job"),
         nodes=hosts,
-        cost=Cost(text="nothing is communicated: each process works by itself"),
         evidence=[each.world.origin for each in (job, *others) if each.world is not None],
         confidence=Confidence.MEDIUM if others else Confidence.LOW,
     )

@@ -9,6 +9,7 @@ from functools import cache
 import msgspec
 
 from topodiag.checks.interface import JobCheck
+from topodiag.checks.shared.job.evidence import said_by
 from topodiag.checks.shared.job.text import ask_for
 from topodiag.checks.words import hosts_in, hosts_word, quoted
 from topodiag.lazy import dataclass, regex
@@ -33,6 +34,7 @@ class LibraryFault(msgspec.Struct, frozen=True, kw_only=True):
     text: str = ""
     frames: str = ""
     beside: str = ""
+    after: str = ""
     setting: str = ""
     nodes: int = 0
     sure: str
@@ -158,11 +160,22 @@ def _met(job: Job, versions: dict[str, Release]) -> tuple[FaultMet, ...]:
         if fault.library.upper() != job.library or (fault.beside and not _says(job, fault.beside)):
             continue
         shown = tuple(event for event in events if id(event) not in told and _shows(fault, event))
+        shown = tuple(event for event in shown if not fault.after or _stands_after(job, fault.after, event))
         having = [version for version, release in versions.items() if fault.has(release)]
         if shown and (having or not (versions or fault.setting)) and len(job.hosts) >= fault.nodes:
             met.append(FaultMet(fault, shown, having[0] if having else ""))
             told.update(id(event) for event in shown)
     return tuple(met)
+
+
+def _stands_after(job: Job, call: str, event: Event) -> bool:
+    """Whether a line of this call, or of the communicator that it makes, stands above a line of the same log."""
+    made = [each.origin for each in job.communicators if each.func == call]
+    made += [where for _, text, where in said_by(job, "split") if text.startswith(call)]
+    line = event.origin
+    return line is not None and any(
+        where is not None and where.source == line.source and (where.line or 0) < (line.line or 0) for where in made
+    )
 
 
 def _says(job: Job, pattern: str) -> bool:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from pathlib import PurePath
-from typing import Never
+from typing import Any, Never
 
 from topodiag.checks.interface import JobCheck, OneStep
-from topodiag.checks.job.differ_words import VERSION, not_as_built, told_to_differ
 from topodiag.checks.shared.job.evidence import said_by
 from topodiag.checks.shared.job.text import ask_for
-from topodiag.checks.words import hosts_word, quoted, rank_word
+from topodiag.checks.words import hosts_in, processes_word, quoted, rank_word
 from topodiag.lazy import regex
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Job, Process
@@ -50,8 +48,6 @@ _WORDINGS_OF = {kind: [row[1:] for row in WORDINGS if row[0] == kind] for kind i
 
 _OTHER_BUILD = regex(r"git versions detected: rank 0 fingerprint \w{1,20}, rank (\d{1,9}) fingerprint")
 """src/init.cc of 2.32, initTransportsRank."""
-_THREE = regex(r"\d{1,2}\.\d{1,2}\.\d{1,2}(?!\d)")
-_IN_NAME = regex(r"(?<![\d.])(2\.\d{1,2}\.\d{1,2})(?![\d]|\.\d)")
 _RELEASE = regex(r"(\d{1,3})\.(\d{1,3})\b")
 _NUMBERED = regex(r"(.*?)\s*\(?v?([0-9][0-9.]{0,30})\)?\s*")
 
@@ -71,10 +67,9 @@ class VersionsDiffer(OneStep[Job], JobCheck[Never]):
 
     Evidence it reads
         `NCCL version`, `cudaDriverVersion` and the plug-ins' lines, per process. Lines whose wording changed between
-        releases (`Bootstrap : Using` to 2.23, `Bootstrap: Using` from 2.24 on): most processes print no version. A
-        file whose name holds another release than its log: info. Lines of any tool that say that versions differ,
-        rows of hosts with one version each, and the dynamic loader's errors on libraries by which ranks talk. CUDA's
-        error that its driver is too old, where the log names NCCL's CUDA and the driver's.
+        releases (`Bootstrap : Using` to 2.23, `Bootstrap: Using` from 2.24 on): most processes print no version. Rows
+        of hosts with one version each, and the dynamic loader's errors on libraries by which ranks talk. CUDA's error
+        that its driver is too old, where the log names NCCL's CUDA and the driver's.
 
     When it stays silent
         Only one process printed its version, as NCCL does by default on rank 0 before 2.29: unknown where there are
@@ -111,7 +106,7 @@ class VersionsDiffer(OneStep[Job], JobCheck[Never]):
         if not any(finding.severity is Severity.ERROR for finding in found):
             found += self._by_nccl(job)
         found += [] if builds else self._by_notice(job)
-        found += [] if found else not_as_built(self, job) or self._by_name(job) or told_to_differ(self, job, VERSION)
+        found += [] if found else not_as_built(self, job)
         said = max(sum(map(len, by_value.values())) for by_value in told.values())
         coverage = Coverage(said, len(job.processes), "processes with a version")
         if found:
@@ -154,28 +149,6 @@ class VersionsDiffer(OneStep[Job], JobCheck[Never]):
             )
         ]
 
-    def _by_name(self, job: Job) -> list[Finding]:
-        """A file that is named after another release of NCCL than its log: another library was loaded than meant."""
-        loaded = {match[0] for version in job.nccl_versions if (match := _THREE.match(version))}
-        for path in job.files:
-            name = PurePath(path).name
-            named = {match[1] for match in _IN_NAME.finditer(name)}
-            if "nccl" not in name.lower() or not loaded or len(named) != 1 or named & loaded:
-                continue
-            return [
-                self.finding(
-                    Severity.INFO,
-                    f"the file's name says NCCL {named.pop()}, its log {', '.join(sorted(loaded))}",
-                    observed=name[:160],
-                    expected="the release that the run was meant for",
-                    fix=("LD_LIBRARY_PATH and LD_PRELOAD of the job: which libnccl comes first? NCCL_DEBUG=VERSION",),
-                    cost=Cost(text="what is compared is not what was run"),
-                    evidence=[Origin(path)],
-                    confidence=Confidence.LOW,
-                )
-            ]
-        return []
-
     def _by_wording(self, job: Job) -> Iterator[Finding]:
         """Processes that cannot be of one release."""
         ranges = {number: found for number, each in enumerate(job.processes) if (found := releases(each)) is not None}
@@ -190,7 +163,7 @@ class VersionsDiffer(OneStep[Job], JobCheck[Never]):
         yield self.finding(
             Severity.WARNING,
             f"NCCL differs between ranks by its own words: {_spell(oldest)} or earlier on"
-            f" {_place(job, old, ranks)}, {_spell(newest)} or later on {_place(job, new, ranks)}",
+            f" {processes_word(job, old, ranks)}, {_spell(newest)} or later on {processes_word(job, new, ranks)}",
             observed="lines that no one release prints in both wordings",
             expected="one NCCL on all ranks",
             fix=("start the same image on all nodes; `NCCL_DEBUG=VERSION` on each shows which libnccl it loads",),
@@ -206,7 +179,7 @@ class VersionsDiffer(OneStep[Job], JobCheck[Never]):
         groups = sorted(by_value.items(), key=lambda item: (-len(item[1]), item[0]))
         odd = [number for _, numbers in groups[1:] for number in numbers]
         ranks = {rank.process: rank.rank for rank in job.ranks}
-        told = [f"{value} on {_place(job, numbers, ranks)}" for value, numbers in groups]
+        told = [f"{value} on {processes_word(job, numbers, ranks)}" for value, numbers in groups]
         return self.finding(
             severity,
             f"{word} differs between ranks: {few([value for value, _ in groups], 4)}",
@@ -257,12 +230,6 @@ def releases(process: Process) -> tuple[Release, Release] | None:
     return (low, high) if low <= high else None
 
 
-def _place(job: Job, numbers: Sequence[int], ranks: dict[int, int]) -> str:
-    world = sorted({ranks[number] for number in numbers if number in ranks})
-    hosts = hosts_word(list(dict.fromkeys(job.processes[number].host for number in numbers)))
-    return f"{rank_word(world)} ({hosts})" if world else hosts
-
-
 def _severity(key: str, values: Sequence[str], severity: Severity) -> Severity | None:
     """How bad the difference is; None where the values name different things, not different versions of one."""
     if key in ("nccl", "rccl"):
@@ -284,3 +251,66 @@ def _wording(process: Process) -> Origin | None:
     told = [(last[1] - first[1], message.origin) for kind, words, first, last in WORDINGS
             for message in process.said(kind) if words in message.text]  # fmt: skip
     return min(told, key=lambda each: each[0])[1] if told else process.origin
+
+
+# For JOB002: a library of another version than what was built with it, a driver older than NCCL's CUDA.
+
+
+_NOT_AS_BUILT = regex(r"undefined symbol|version `|not defined in file")
+_OF_RANKS = regex(
+    r"\blib(?:nccl|rccl|mlx[45]|ibverbs|rdmacm|efa|uc[tpsmc]|fabric|psm2|mpi|open-rte|pmix|nvshmem|torch_cuda|c10_cuda"
+    r"|sharp|hcoll)(?!-net)[\w+-]{0,40}\.so|\b(?:nccl[A-Z]|mlx[45]dv_|ibv_|uc[tps]_|MPI_|PMIx_)\w"
+)
+"""Libraries by which ranks talk, and their functions. NCCL's network plugin is NET005's."""
+
+_TOO_OLD = regex(r"not supported in the installed CUDA driver|newer driver")
+_BUILT_FOR = regex(r"\+cuda(\d{1,2})\.(\d{1,2})")
+
+
+def not_as_built(check: JobCheck[Any], job: Job) -> list[Finding]:
+    """The dynamic loader's word that a library by which ranks talk is of another version than what was built with
+    it, or CUDA's that the driver is older than what NCCL was built for."""
+    told = [
+        event
+        for event in job.events
+        if event.details.get("how") == "loader" and _NOT_AS_BUILT.search(event.text) and _OF_RANKS.search(event.text)
+    ]
+    if not told or any("libnccl-net" in event.text for event in told):
+        return _driver_behind(check, job)
+    return [
+        check.finding(
+            Severity.ERROR,
+            f"a library by which ranks talk is of another version than what was built with it: {quoted(told[0].text)}",
+            observed=quoted(told[0].text, 300),
+            advice=check.advice("not as built"),
+            nodes=hosts_in(told),
+            evidence=[event.origin for event in told],
+        )
+    ]
+
+
+def _driver_behind(check: JobCheck[Any], job: Job) -> list[Finding]:
+    """CUDA's error that the driver lacks a call, in a log that shows an NCCL which was built for a newer CUDA."""
+    told = [event for event in job.events if event.kind == "version" and _TOO_OLD.search(event.text)]
+    for event in told:
+        drivers = {p.versions.get("driver", "") for p in job.processes if p.host == event.host} - {""}
+        built = [(int(found[1]), int(found[2])) for each in job.nccl_versions if (found := _BUILT_FOR.search(each))]
+        if len(drivers) != 1 or not built or not (has := drivers.pop()).isdecimal():
+            continue
+        needs, own = min(built), (int(has) // 1000, int(has) % 1000 // 10)
+        if own >= needs:
+            continue
+        cuda = f"{needs[0]}.{needs[1]}"
+        return [
+            check.finding(
+                Severity.ERROR,
+                f"NCCL was built for CUDA {cuda}, and the driver is of CUDA {own[0]}.{own[1]}: it lacks a call that"
+                " NCCL makes",
+                observed=quoted(event.text, 300),
+                advice=check.advice("driver behind", cuda=cuda),
+                nodes=[event.host] if event.host else [],
+                evidence=[each.origin for each in told],
+                confidence=Confidence.MEDIUM,
+            )
+        ]
+    return []

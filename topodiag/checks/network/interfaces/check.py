@@ -7,24 +7,23 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Never
 
 from topodiag.checks.interface import JobCheck, OneStep
-from topodiag.checks.network.interfaces.bootstrap import (
+from topodiag.checks.network.interfaces.unreached import (
     addresses_of,
+    by_connects,
+    by_own_bridge,
     interfaces_listed,
     interfaces_of,
     leads_nowhere,
     place_of,
 )
-from topodiag.checks.network.interfaces.data import by_data
-from topodiag.checks.network.interfaces.gloo import gloo_faults
-from topodiag.checks.network.interfaces.unreached import by_connects, by_own_bridge
-from topodiag.checks.shared.interfaces import NOT_FOR_JOBS
+from topodiag.checks.shared.devices import NOT_FOR_JOBS
 from topodiag.checks.shared.job.evidence import multi_node, piece, said_by, settings_of, world_ranks
 from topodiag.checks.shared.job.excerpts import met
 from topodiag.checks.shared.job.text import NET, ask_for
-from topodiag.checks.words import hosts_in, hosts_word, ranks_in
-from topodiag.lazy import regex
+from topodiag.checks.words import hosts_in, hosts_word, quoted, ranks_in
+from topodiag.lazy import dataclass, regex
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
-from topodiag.model.job import Given, Job, Process
+from topodiag.model.job import Event, Given, Job, Process
 
 LINK_LOCAL = regex(r":\[?fe[89ab][0-9a-f]:", re.I)
 MET_AT = regex(r"(?:\d{1,3}\.){3}\d{1,3}:\d{1,5}")
@@ -50,8 +49,7 @@ class WrongInterface(OneStep[Job], JobCheck[Never]):
         complete, connects to a node without a route or an answer, loopback addresses, and one address of a bridge
         (Docker, Podman, libvirt) or link-local on two nodes. Of other programs of the job (torch, MPI, launchers) what
         they say in the system's words of a peer that they do not reach, or whose name has no address or is a number;
-        and one address for several nodes. Ends of containers and link-local interfaces among those for data, where a
-        call of the system fails and no line says why. A log that ends with connects that get no answer and are tried
+        and one address for several nodes. A log that ends with connects that get no answer and are tried
         again. In a piece of a log, a bootstrap over loopback beside a setting that means another interface
         (NCCL_COMM_ID, or a list to pass over that lacks lo).
 
@@ -97,7 +95,6 @@ class WrongInterface(OneStep[Job], JobCheck[Never]):
             found += by_connects(self, job)
             found += by_own_bridge(self, job) if not found else []
             found += self._of_this_node(job) if not found else []
-            found += by_data(self, job) if not found else []
         if found:
             return self.found(job, found)
         if not several:
@@ -111,15 +108,9 @@ class WrongInterface(OneStep[Job], JobCheck[Never]):
 
     def _none(self, job: Job) -> list[Finding]:
         wanted = settings_of(job, "NCCL_SOCKET_IFNAME").get("NCCL_SOCKET_IFNAME", [])
-        # 2.27 goes on without an interface, and fails on an address of no family: with a name given, that name is why.
-        words = (*NO_INTERFACE, "is neither af_inet") if wanted else NO_INTERFACE
-        events = [
-            event
-            for event in job.events
-            if event.details.get("fault") == "interface" or any(word in event.text.lower() for word in words)
-        ]
+        events = _without_interface(job, named=bool(wanted))
         if not events:
-            return self._counted_none(job) or self._of_no_family(job)
+            return []
         value = f" that fits NCCL_SOCKET_IFNAME={wanted[0][1].value}" if wanted else ""
         hosts = hosts_in(events)
         return [
@@ -127,61 +118,12 @@ class WrongInterface(OneStep[Job], JobCheck[Never]):
                 Severity.ERROR,
                 f"NCCL found no interface{value}{f' on {hosts_word(hosts)}' if hosts else ''}",
                 observed=events[0].text.strip(),
-                expected="an interface with an address that the other nodes reach",
-                fix=(
-                    "`ip -brief addr` on the node (in the container): the name may differ between nodes",
-                    "NCCL_SOCKET_IFNAME takes prefixes, `=name` for one, `^docker,lo` for all but these",
-                ),
+                advice=self.advice("no interface"),
                 nodes=hosts,
                 ranks=ranks_in(events),
-                cost=Cost(share=1.0, text="the job does not start"),
                 evidence=[*(event.origin for event in events), *(given.origin for _, given in wanted[:2])],
                 coverage=Coverage(len({(e.host, e.pid) for e in events}), len(job.processes), "processes"),
                 settings=(("NCCL_SOCKET_IFNAME", None),) if wanted else (),
-            )
-        ]
-
-    def _counted_none(self, job: Job) -> list[Finding]:
-        """NCCL before 2.8 counts the interfaces, and goes on into a socket of no family."""
-        told = [(number, text, origin) for number, text, origin in said_by(job, "socket note") if NO_NUMBER.match(text)]
-        if not told:
-            return []
-        hosts = list(dict.fromkeys(job.processes[number].host for number, _, _ in told if number >= 0))
-        return [
-            self.finding(
-                Severity.ERROR,
-                f"NCCL found no interface{f' on {hosts_word(hosts)}' if hosts else ''}",
-                observed=told[0][1].strip(),
-                expected="an interface with an address: the bootstrap needs one on a single node, too",
-                fix=("`ip -brief addr` on the node, in the container: which interface is up, and has an address?",),
-                nodes=hosts,
-                cost=Cost(share=1.0, text="the job does not start"),
-                evidence=[origin for _, _, origin in told],
-                confidence=Confidence.MEDIUM,
-            )
-        ]
-
-    def _of_no_family(self, job: Job) -> list[Finding]:
-        """A socket that NCCL before 2.8 asks for with the address of no interface, where the log has no more."""
-        events = [event for event in job.events if event.level == "WARN" and NO_FAMILY.search(event.text)]
-        if not events or settings_of(job, "NCCL_SOCKET_FAMILY"):
-            return []
-        hosts = hosts_in(events)
-        return [
-            self.finding(
-                Severity.ERROR,
-                f"NCCL makes a socket of no address family{f' on {hosts_word(hosts)}' if hosts else ''}: it found no"
-                " interface with an address that it may use",
-                observed=events[0].text.strip(),
-                expected="an interface with an address: the bootstrap needs one on a single node, too",
-                fix=(
-                    "`ip -brief addr` on the node, in the container: which interface is up, and has an address?",
-                    "in containers: the host's network (`--network=host`); NCCL passes over lo and docker* by itself",
-                ),
-                nodes=hosts,
-                cost=Cost(share=1.0, text="the job does not start"),
-                evidence=[event.origin for event in events],
-                confidence=Confidence.MEDIUM,
             )
         ]
 
@@ -243,15 +185,10 @@ class WrongInterface(OneStep[Job], JobCheck[Never]):
                     Severity.ERROR,
                     f"{hosts_word(hosts)}: {name} has {address}, which leads to no other node",
                     observed=f"{name}:{address} on {hosts_word(hosts)}",
-                    expected="an address of its own on each node, in a network that all nodes share",
-                    fix=(
-                        "in containers: the host's network (`--network=host`), or an overlay that spans the nodes",
-                        "NCCL_SOCKET_IFNAME: the interface that `ip route get` the address of another node names",
-                    ),
+                    advice=self.advice("address of one node"),
                     nodes=hosts,
                     ranks=ranks,
                     nics=[name],
-                    cost=Cost(share=1.0, text="ranks of other nodes cannot be reached at it: init hangs or fails"),
                     evidence=[place_of(process) for _, process in group],
                     coverage=Coverage(len(group), len(job.processes), "processes"),
                 )
@@ -276,11 +213,7 @@ class WrongInterface(OneStep[Job], JobCheck[Never]):
                     f"{name} is used between nodes by {len(group)} {'process' if len(group) == 1 else 'processes'} on"
                     f" {hosts_word(hosts)}",
                     observed=f"{group[0][1].bootstrap or name}",
-                    expected="the interface that leads to the other nodes",
-                    fix=(
-                        "`ip route get` the address of another node names the interface",
-                        f"set NCCL_SOCKET_IFNAME=^{name},lo, or to the name of the right interface, on every node",
-                    ),
+                    advice=self.advice("interface of one node", named=name),
                     nodes=hosts,
                     ranks=world_ranks(job, [number for number, _ in group]),
                     nics=[name],
@@ -322,6 +255,24 @@ class WrongInterface(OneStep[Job], JobCheck[Never]):
         return []
 
 
+def _without_interface(job: Job, *, named: bool) -> list[Event]:
+    """The lines by which NCCL, or a program of the job, has no interface. NCCL before 2.8 counts them, or goes on into
+    a socket of no family; 2.27 fails on an address of no family, which a name that was given explains."""
+    words = (*NO_INTERFACE, "is neither af_inet") if named else NO_INTERFACE
+    events = [
+        event
+        for event in job.events
+        if event.details.get("fault") == "interface" or any(word in event.text.lower() for word in words)
+    ]
+    if not events and not settings_of(job, "NCCL_SOCKET_FAMILY"):
+        events = [event for event in job.events if event.level == "WARN" and NO_FAMILY.search(event.text)]
+    return events or [
+        Event("interface", text, job.processes[number].host, level="INFO", origin=origin)
+        for number, text, origin in said_by(job, "socket note")
+        if number >= 0 and NO_NUMBER.match(text)
+    ]
+
+
 def _against_lo(process: Process) -> Given | None:
     """The setting beside which loopback is nobody's wish: NCCL_COMM_ID at an address of the network, or a list of
     interfaces to pass over, which replaces NCCL's own (`^docker,lo`), without lo. None where somebody may want it: on
@@ -339,3 +290,91 @@ def _all_but(used: Iterable[str]) -> str:
     """NCCL's own list of what it passes over, with those of these interfaces that are not for jobs."""
     own = ("docker", "lo", "virbr")
     return f"^{','.join([*own, *(name for name in used if NOT_FOR_JOBS.match(name) and not name.startswith(own))])}"
+
+
+# What Gloo says of the interface by which ranks meet: none that has the name, or loopback for several nodes.
+
+
+ONE_NODE = 8
+"""As many ranks may share a node, and meet over loopback."""
+OWN = "own"
+"""In place of an address: torch says that it took loopback, for want of an address of the host."""
+
+
+@dataclass(frozen=True, slots=True)
+class GlooFault:
+    """Lines of one fault, and what is said of it."""
+
+    events: tuple[Event, ...]
+    message: str
+    observed: str
+    fix: tuple[str, ...]
+    sure: Confidence
+    setting: bool
+    """Whether GLOO_SOCKET_IFNAME is what is wrong."""
+
+
+def gloo_faults(job: Job) -> list[GlooFault]:
+    """An interface that Gloo does not find, and loopback addresses that ranks of other nodes were sent to."""
+    unnamed = tuple(event for event in job.events if "gloo" in event.details)
+    if unnamed:
+        return [_unnamed(unnamed)]
+    met = tuple(event for event in job.events if "mesh" in event.details)
+    own = tuple(event for event in job.events if event.details.get("loopback") == OWN)
+    looped = tuple(event for event in met if event.details.get("loopback"))
+    if not looped and met and own:
+        looped = own
+    return [_looped(looped)] if looped and _on_several_nodes(job, (*met, *own)) else []
+
+
+def _on_several_nodes(job: Job, events: tuple[Event, ...]) -> bool:
+    """Whether the ranks of a job are on more than one node, by hosts or by more ranks than one holds."""
+    hosts = {event.details.get("host") or event.host for event in events} - {""}
+    return (
+        len(hosts | set(job.hosts)) > 1
+        or any(int(event.details.get("size") or 0) > ONE_NODE for event in events)
+        or any(event.rank >= ONE_NODE for event in events)
+    )
+
+
+def _unnamed(events: tuple[Event, ...]) -> GlooFault:
+    value = events[0].details["gloo"]
+    why = "it has to be the name of one interface of this node"
+    if value.startswith("^"):
+        why = "Gloo takes the name of one interface; a list of what to leave out is NCCL_SOCKET_IFNAME's"
+    elif value.replace(".", "").isdigit() or value.count(":") > 1:
+        why = "Gloo takes the name of an interface, and this is an address"
+    return GlooFault(
+        events,
+        f"{_at(events)}Gloo finds no interface {value} (GLOO_SOCKET_IFNAME): {why}",
+        quoted(events[0].text, 200),
+        (
+            "GLOO_SOCKET_IFNAME: the name that `ip route get` the address of another node gives, on each node its own",
+            "or unset it: Gloo then takes the address that the node's own name resolves to",
+        ),
+        Confidence.HIGH,
+        True,
+    )
+
+
+def _looped(events: tuple[Event, ...]) -> GlooFault:
+    address, size = events[0].details["loopback"], events[0].details.get("size")
+    what = f"looks for a peer{f' of {size} ranks' if size else ''} at {address}"
+    if address == OWN:
+        what = "finds no address of this host by its own name, and takes loopback"
+    return GlooFault(
+        events,
+        f"{_at(events)}Gloo {what}: loopback leads to no other node",
+        quoted(events[0].text, 200),
+        (
+            "`getent hosts $(hostname)` on each node: its own name must not resolve to 127.x (/etc/hosts)",
+            "or GLOO_SOCKET_IFNAME: the one name that `ip route get` the address of another node gives",
+        ),
+        Confidence.MEDIUM,
+        False,
+    )
+
+
+def _at(events: tuple[Event, ...]) -> str:
+    hosts = hosts_in(events)
+    return f"{hosts_word(hosts)}: " if hosts else ""

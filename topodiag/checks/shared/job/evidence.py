@@ -21,6 +21,9 @@ from topodiag.model.provenance import Origin
 NEAR = PathType.PXB
 """Farthest path below one PCIe switch hierarchy: where NCCL uses P2P and GPUDirect RDMA by default on any processor."""
 
+OVER_PCI = frozenset({"PIX", "PXB", "PHB", "SYS", "P2C"})
+"""Types of paths between GPUs that no NVLink carries."""
+
 UNOPENED = regex(r"NET/IB ?: Unable to open device ([\w.\-]{1,64})")
 """ncclIbInitDevices, src/transport/net_ib.cc v2.4 to v2.28 (net_ib/init.cc from v2.29 on)."""
 

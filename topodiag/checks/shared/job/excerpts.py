@@ -1,8 +1,10 @@
-"""What an excerpt of a job's log leaves open: a fault that it does not show may stand in the rest."""
+"""What an excerpt of a job's log leaves open, and what proves that a job worked after a line: lines of progress."""
 
 from __future__ import annotations
 
 from topodiag.model.job import Job
+from topodiag.model.progress import Progress
+from topodiag.model.provenance import Origin
 
 _LEFT_BEHIND = frozenset({"peer closed", "watchdog", "timeout", "stalled"})
 """What ranks say that lost another one, or wait for it."""
@@ -22,3 +24,33 @@ def others_fell_first(job: Job) -> bool:
     world = job.world
     whole = world is not None and not world.inferred and len(world.known) == world.nranks
     return not whole and any(event.secondary or event.kind in _LEFT_BEHIND for event in job.events)
+
+
+LEAST_PROGRESS = 3
+"""Lines of progress that prove that a job works: one or two may come out of a buffer."""
+
+
+def went_on(job: Job, since: Origin | None) -> Progress | None:
+    """Progress whose last line stands below `since`. In another log it counts too: where in time it stands is not
+    known, so ask this only of what lets no progress be."""
+    return next((each for each in _enough(job) if _is_below(each.last, since) is not False), None)
+
+
+def began_after(job: Job, end: Origin | None) -> Progress | None:
+    """Progress of the same log whose first line stands below `end`: what came before it ended no job."""
+    return next((each for each in _enough(job) if _is_below(each.first, end)), None)
+
+
+def _enough(job: Job) -> list[Progress]:
+    starts = [
+        (series.steps[0].origin, series.steps[-1].origin, len(series.steps)) for series in job.steps if series.steps
+    ]
+    steps = [Progress("progress.step", number, first, last) for first, last, number in starts if first and last]
+    return [each for each in (*job.progress, *steps) if each.number >= LEAST_PROGRESS]
+
+
+def _is_below(line: Origin, mark: Origin | None) -> bool | None:
+    """Whether one line stands below another one; None where both are not of one file."""
+    if mark is None or mark.line is None or line.source != mark.source:
+        return None
+    return (line.line or 0) > mark.line

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
-from topodiag.checks.shared.interfaces import addresses_of_node
+from topodiag.checks.shared.devices import addresses_of_node
 from topodiag.checks.shared.job.clocks import Clocks, clocks_of
 from topodiag.checks.shared.job.text import LIVED_WITH, NO_ERRORS, failed
 from topodiag.lazy import regex

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Collection, Iterable
 from datetime import UTC, datetime
@@ -63,6 +64,13 @@ class Trouble:
 def log_was_read(node: Node) -> bool:
     """Whether the kernel log is there as a whole: what it does not hold did not happen, as far as it goes back."""
     return Topic.KERNEL_LOG in node.told
+
+
+def lasted_s(events: Iterable[KernelEvent]) -> float:
+    """Seconds from the first to the last of these messages; 0 where times are missing or of two clocks."""
+    times = [math.nan if event.time_s is None else event.time_s for event in events]
+    lasted = max(times) - min(times) if times else 0.0
+    return lasted if lasted < EPOCH_S else 0.0
 
 
 def no_log(node: Node) -> str:

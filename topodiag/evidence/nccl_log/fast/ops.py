@@ -7,17 +7,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from topodiag.evidence.nccl_log.fast.rows import Columns, Ints, Texts, bits, in_order, matrix
-from topodiag.evidence.nccl_log.tables.facts import TAIL
-from topodiag.evidence.nccl_log.tables.hashes import group
+from topodiag.evidence.nccl_log.fast.rows import Columns, Ints, Texts, bits
+from topodiag.evidence.nccl_log.tables.resolve_rows import cut_tails, grouped
 
-WIDE = 9
 COLUMNS = (
     "thread", "ctx", "offset", "line", "func", "elements", "dtype", "redop", "root", "nranks", "op_count",
 )  # fmt: skip
-_KEY = ["thread", "ctx", "func", "elements", "dtype", "redop", "root", "nranks"]
 
-EXACT_OPS = 64
 FUNC_CODES = {
     name: code
     for code, name in enumerate(
@@ -36,61 +32,14 @@ def values(columns: dict[str, Any], texts: Texts) -> tuple[int, ...]:
 
 def operations(rows: Columns, texts: Texts) -> tuple[Columns, Columns]:
     """The tables op and tail; rules in slow.py."""
-    rows = dict(in_order(rows))
-    size = len(rows["thread"])
-    names = texts.words()
-    rows["digest"] = _digests(rows, names)
-    rows["count"] = np.ones(size, dtype=np.int64)
-    _round(rows)
-    order, starts = group(matrix(rows, _KEY))
-    first = order[starts]
-    last = order[np.append(starts[1:], size) - 1] if size else order
-    made = {name: rows[name][first] for name in (*_KEY, "offset", "line")}
-    made["first"], made["last"] = rows["op_count"][first], rows["op_count"][last]
-    made["last_offset"] = rows["offset"][last]
-    if size:
-        made["count"] = np.add.reduceat(rows["count"][order], starts)
-        made["digest"] = np.add.reduceat(rows["digest"][order].view(np.uint64), starts).view(np.int64)
-    else:
-        made["count"] = made["digest"] = first
-    return made, _tails(rows)
-
-
-def _tails(rows: Columns) -> Columns:
-    size = len(rows["thread"])
-    order = np.lexsort((rows["ctx"], rows["thread"]))
-    keys = matrix(rows, ["thread", "ctx"])[:, order]
-    starts = np.flatnonzero(np.append(size > 0, (keys[:, 1:] != keys[:, :-1]).any(axis=0)))
-    ends = np.append(starts[1:], size)
-    left = np.repeat(ends, ends - starts) - np.arange(size) if size else starts
-    kept = order[left <= TAIL] if size else order
-    tail = {name: rows[name][kept] for name in ("thread", "ctx", "offset", "line", "count", "func", "dtype", "redop")}
-    tail |= {"elements": rows["exact"][kept], "root": rows["root"][kept], "op_count": rows["op_count"][kept]}
-    return tail
-
-
-def _round(rows: Columns) -> None:
-    """Elements by power of two where a thread and context has too many different operations; `exact` keeps them."""
-    rows["exact"] = rows["elements"]
-    order, starts = group(matrix(rows, _KEY))
-    if not len(order):
-        return
-    first = order[starts]
-    distinct, owners = group(np.stack([rows["thread"][first], rows["ctx"][first]]).view(np.uint64))
-    sizes = np.diff(np.append(owners, len(distinct)))
-    many = {(int(rows["thread"][first[distinct[at]]]), int(rows["ctx"][first[distinct[at]]]))
-            for at in owners[sizes > EXACT_OPS]}  # fmt: skip
-    if not many:
-        return
-    pairs = zip(rows["thread"].tolist(), rows["ctx"].tolist(), strict=True)
-    chosen = np.array([pair in many for pair in pairs])
-    rows["elements"] = rows["elements"].copy()
-    rows["elements"][chosen] = [_rounded(each) for each in rows["elements"][chosen].tolist()]
-
-
-def _rounded(elements: int) -> int:
-    """The largest power of two that is not above, negated; 0 for 0."""
-    return -(1 << (elements.bit_length() - 1)) if elements > 0 else 0
+    rows = dict(rows)
+    counts = rows.pop("op_count")
+    alike = np.zeros(len(counts), dtype=np.int64)
+    rows |= {"count": alike + 1, "gen": alike, "~run": alike}  # ctx stands for both
+    tail = cut_tails({**{name: values for name, values in rows.items() if name != "nranks"}, "op_count": counts})
+    digests = _digests({**rows, "op_count": counts}, texts.words())
+    last = {"first": counts, "last": counts, "last_offset": rows["offset"], "digest": digests}
+    return grouped("op", {**rows, **last}), tail
 
 
 def _digests(rows: Columns, names: list[str]) -> Ints:

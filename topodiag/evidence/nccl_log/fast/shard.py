@@ -23,11 +23,8 @@ from topodiag.evidence.nccl_log.fast.rows import (
     Texts,
     bits,
     codes_of,
-    in_order,
     listed,
     matrix,
-    merged,
-    sorted_by_place,
     table,
     together,
 )
@@ -39,6 +36,7 @@ from topodiag.evidence.nccl_log.grammar.prefix import clean, records
 from topodiag.evidence.nccl_log.tables import facts
 from topodiag.evidence.nccl_log.tables.facts import Facts
 from topodiag.evidence.nccl_log.tables.hashes import Positions, Words
+from topodiag.evidence.nccl_log.tables.resolve_rows import merged
 
 _TAIL = ("direction", "via")
 _PROXIED, _NETWORK = 1234567, 4711
@@ -305,11 +303,12 @@ class Shard:
         number = np.empty(len(keys), dtype=np.int64)
         number[sorted(range(len(keys)), key=keys.__getitem__)] = np.arange(len(keys))
         columns = {
-            name: merged(name, rows) if name != "print" else self._prints(rows) for name, rows in self._all(number)
+            name: merged(name, rows, list(rows)) if name != "print" else self._prints(rows)
+            for name, rows in self._all(number)
         }
         operations = together([*self._ops, self._slow_ops()], scan_ops.COLUMNS)
         operations["thread"] = number[operations["thread"]]
-        columns["op"], columns["tail"] = map(sorted_by_place, scan_ops.operations(operations, self.texts))
+        columns["op"], columns["tail"] = scan_ops.operations(operations, self.texts)
         texts = facts.strings(self.texts.words())
         tables = {name: table(name, rows, contexts, texts) for name, rows in columns.items()}
         events = [{**row, "thread": int(number[row["thread"]])} for row in self.slow.events()]
@@ -343,10 +342,9 @@ class Shard:
 
     def _prints(self, columns: Columns) -> Columns:
         """Rows of each thread and context as one text."""
-        columns = in_order(columns)
         if not len(columns["thread"]):
             return columns
-        order = np.lexsort((columns["ctx"], columns["thread"]))
+        order = np.lexsort((columns["offset"], columns["ctx"], columns["thread"]))
         keys = matrix(columns, ["thread", "ctx"])[:, order]
         starts = np.flatnonzero(np.append(True, (keys[:, 1:] != keys[:, :-1]).any(axis=0)))
         made = {name: values[order[starts]] for name, values in columns.items()}
@@ -356,7 +354,8 @@ class Shard:
         ends = np.append(starts[1:], len(order)).tolist()
         joined = ["\n".join(pieces[a:b]) for a, b in zip(starts.tolist(), ends, strict=True)]
         made["text"] = np.array([self.texts.code(text) for text in joined], dtype=np.int64)
-        return sorted_by_place(made)
+        order = np.lexsort((made["offset"], made["thread"]))
+        return {name: values[order] for name, values in made.items()}
 
     def _slow_ops(self) -> Columns:
         rows = np.array(self._op_rows, dtype=np.int64).reshape(-1, len(scan_ops.COLUMNS))

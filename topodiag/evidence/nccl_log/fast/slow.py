@@ -5,12 +5,12 @@ Rules that facts.py leaves open, and that all of this room keeps to:
 * A row's context is its thread's: set by each row of `init` and `op` that names a communicator, that row included. Only
   Init START gives a pointer a new `gen`; what it is for a thread is looked up when the thread names the pointer, in the
   process (host, pid), and stays until the thread names one again.
-* Equal rows: equal in thread, ctx, gen and all columns but channels (united), ts, last_ts and last_offset. `ts` is the
-  first line's, `last_ts` the last one's.
+* Equal rows: equal in thread, ctx, gen and all columns but channels (united), ts, last_ts, last_offset and the text of
+  `unread`. `ts` and that text are the first line's, `last_ts` the last one's.
 * `op`: equal in thread, ctx, gen, func, elements, dtype, redop, root and nranks. A (thread, ctx, gen) with more than
-  EXACT_OPS different ones has all its elements rounded down to a power of two and negated (0 stays 0): the minus says
-  that the shard held more, so that merging shards can round the rest. `digest` is always of the exact elements.
-* Rows of one table are ordered by thread, then offset, then as they were met.
+  MOST_EXACT_OPS different ones has all its elements rounded down to a power of two and negated (0 stays 0): the minus
+  says that the shard held more, so that merging shards can round the rest. `digest` is always of the exact elements.
+* Rows of one table are ordered by thread, then offset.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from topodiag.evidence.nccl_log.grammar.grammar import Rows, parse
 from topodiag.evidence.nccl_log.grammar.numbers import compiled
 from topodiag.evidence.nccl_log.grammar.prefix import Record, application, clean, records, torch_version
 from topodiag.evidence.nccl_log.grammar.stated import stated_of
-from topodiag.evidence.nccl_log.rebuild.events_order import MOST_EVENTS, first_of_each
 from topodiag.evidence.nccl_log.tables.facts import SCHEMAS
+from topodiag.evidence.nccl_log.tables.resolve_rows import MOST_EVENTS, first_of_each, shapes_of
 from topodiag.lazy import dataclass
 
 MASK = (1 << 64) - 1
@@ -142,14 +142,11 @@ class Slow:
     def _drop(self) -> None:
         """Leave out what is left out of the events of the whole."""
         every = list(self._events.items())
-        said = [(each["level"], each["text"]) for _, each in every]
-        self._events = dict(every[at] for at in first_of_each(said, MOST_EVENTS, 1))
+        shapes = shapes_of((each["level"], each["text"]) for _, each in every)
+        self._events = dict(every[at] for at in first_of_each(shapes, MOST_EVENTS, 1).tolist())
 
     def events(self) -> list[dict[str, Any]]:
         """The events by thread and offset."""
         if len(self._events) > MOST_EVENTS:
             self._drop()
         return sorted(self._events.values(), key=lambda row: (row["thread"], row["offset"]))
-
-
-__all__ = ["DEFAULTS", "MASK", "NOBODY", "Said", "Slow", "ThreadKey", "rows_of", "rows_of_line", "shape"]

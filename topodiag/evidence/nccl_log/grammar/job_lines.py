@@ -8,15 +8,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from topodiag.evidence.nccl_log.grammar import (
-    ends,
-    headcounts,
-    job_sentences,
-    pauses,
-    rank_states,
-    reach,
-    scheduled,
-)
+from topodiag.evidence.nccl_log.grammar import ends, headcounts, job_sentences, pauses, rank_states, reach, scheduled
 from topodiag.evidence.nccl_log.grammar.numbers import any_of, compiled
 from topodiag.evidence.signatures.engine import Taken
 

@@ -162,25 +162,3 @@ def _number_of(taken: Taken) -> int:
     fields = taken.fields
     number = fields.get("code", fields.get("sequence"))
     return int(number) if number is not None else int(signal.Signals[str(fields["name"])])
-
-
-__all__ = [
-    "CONTAINED",
-    "FAMILIES",
-    "LAUNCHED",
-    "MET",
-    "WORDS",
-    "end_of",
-    "fault_of",
-    "first",
-    "how_of_code",
-    "is_interrupt",
-    "is_note",
-    "job_end_of",
-    "launch_of",
-    "met_of",
-    "refused_of",
-    "said_in",
-    "stalled_of",
-    "tasks_of",
-]

@@ -13,7 +13,7 @@ from math import nan
 
 from topodiag.evidence.nccl_log.grammar import ends, job_lines
 from topodiag.evidence.nccl_log.grammar.numbers import compiled
-from topodiag.evidence.signatures.wrappers import epoch
+from topodiag.evidence.signatures.wrappers import epoch, unwrap
 from topodiag.lazy import dataclass
 from topodiag.words.colours import without_colours
 from topodiag.words.unfilled import is_unfilled
@@ -238,15 +238,11 @@ def application(text: str) -> tuple[str, dict[str, object]] | None:
         if _MATRIX.match(text):
             return "text", {"kind": "matrix", "text": text.rstrip()}
     last = LAST_ERROR.search(text)
-    if last:
+    if last is not None and _is_label(text[: last.start()]):
         return "event", {"level": "APP", "place": "", "label": front(text[: last.start(1)])[0],
                          "text": last[1].rstrip(), "ts": front(text[: last.start(1)])[1]}  # fmt: skip
     if not _FAILURE.search(text) or _FRAME.search(text):
-        if not job_lines.speaks(text):
-            return None
-        label, ts = front(text[:300])
-        label = ends.label_of(text) or (label if label.isdigit() else "")
-        return "event", {"level": "APP", "place": "", "label": label, "text": text.strip()[: ends.LIMIT], "ts": ts}
+        return _of_job(text)
     head = _GLOG.search(text)
     place, said, before = ("", text, "") if head is None else (head[1], text[head.end() :], text[: head.start()])
     label, ts = front((before or text)[:300])
@@ -254,6 +250,21 @@ def application(text: str) -> tuple[str, dict[str, object]] | None:
         rank = _TORCH_RANK.search(text)
         label = str(int(rank[1])) if rank else ("" if head is None else label)
     return "event", {"level": "APP", "place": place, "label": label, "text": said.strip()[:1000], "ts": ts}
+
+
+def _of_job(text: str) -> tuple[str, dict[str, object]] | None:
+    """The row of a line that a job prints, behind whatever label; None for all others."""
+    said = next((part for part in (text, unwrap(text).text) if job_lines.speaks(part)), None)
+    if said is None:
+        return None
+    label, ts = front(text[:300])
+    label = ends.label_of(text) or (label if label.isdigit() else "")
+    return "event", {"level": "APP", "place": "", "label": label, "text": said.strip()[: ends.LIMIT], "ts": ts}
+
+
+def _is_label(front: str) -> bool:
+    """Whether nothing but what launchers and containers print stands before a sentence."""
+    return not front.strip() or _LABEL.fullmatch(unwrap(f"{front}.").text) is not None
 
 
 def torch_version(text: str) -> tuple[str, dict[str, object]] | None:
@@ -281,9 +292,9 @@ _MATRIX = compiled(
     r"^\s{0,200}(?:\S{0,100}\s{1,20})?(?:Function|Broadcast|Reduce|AllGather|ReduceScatter|AllReduce) \|"
     r"(?:[\s\d|]{1,300}| {1,20}LL .{0,300})$"
 )
+_LABEL = compiled(r"\s{0,80}(?:(?:\[[^\]\s]{1,40}\]|\([\w.:<>/-]{1,80} pid=\d[^)]{0,80}\)):?\s{0,4}){0,3}\.")
 # NCCL's last warning, which torch prints below `Last error:` without a head of its own (ncclGetLastError).
 LAST_ERROR = compiled(
-    r"^\s{0,80}(?:(?:\[[^\]\s]{1,40}\]|\([\w.:<>/-]{1,80} pid=\d[^)]{0,80}\)):?\s{0,4}){0,3}"
     r"(Duplicate GPU detected : rank \d.{0,300}|Mismatched NCCL version detected : .{1,300}"
     r"|(?:ncclS|s)ocket[A-Z]\w{1,40}: .{1,900}|Net : Connect to \S{1,100} failed.{0,300}"
     r"|NET/OFI Unable to insert remote address .{1,300}"

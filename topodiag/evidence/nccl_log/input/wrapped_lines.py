@@ -24,6 +24,7 @@ from collections.abc import Iterator
 
 from topodiag.evidence.nccl_log.grammar.grammar import parse
 from topodiag.evidence.nccl_log.grammar.prefix import clean, records
+from topodiag.evidence.signatures.wrappers import shared_label, without_label
 from topodiag.lazy import regex
 from topodiag.words.colours import without_colours
 
@@ -53,7 +54,9 @@ def with_heads(blocks: Iterator[bytes]) -> Iterator[bytes]:
     yield _CUT.sub(lambda found: b"NCCL " + (found[1] or b"INFO") + b" ", b"".join(blocks))
 
 
-COLOURS, QUOTED = "colours", "quoted"
+COLOURS, QUOTED, LABELLED = "colours", "quoted", "label:"
+OF_CONTAINERS = (f"{LABELLED}compose", f"{LABELLED}pod")
+"""Labels that say neither rank nor time: taken off the lines of jobs, too."""
 _BEGUN = regex(rb"\x1b(?:\[[0-9;?]{0,20})?\Z")
 """A sequence that a block may end in the middle of."""
 _MARK = regex(rb"^>[ \t]?", re.M)
@@ -70,9 +73,25 @@ def dress_of(head: bytes) -> Iterator[str]:
         yield QUOTED
 
 
+def label_of(head: bytes, whole: bool) -> str:
+    """The layer of a label that all of the first lines share, as launchers and containers print it; "" for none. The
+    last line of a part may be cut."""
+    lines = [line for line in head.decode("utf-8", "replace").split("\n") if line.strip()]
+    name = shared_label(lines if whole else lines[:-1])
+    return f"{LABELLED}{name}" if name else ""
+
+
 def undressed(blocks: Iterator[bytes], layer: str) -> Iterator[bytes]:
     """The text without a layer. Lines stay lines, and the same whatever blocks it comes in."""
+    if layer.startswith(LABELLED):
+        return _without_labels(blocks, layer.removeprefix(LABELLED))
     return _without_colours(blocks) if layer == COLOURS else _without_marks(blocks)
+
+
+def _without_labels(blocks: Iterator[bytes], name: str) -> Iterator[bytes]:
+    bare = without_label(name)
+    for part in _parts(blocks):
+        yield "\n".join(map(bare, part.decode("utf-8", "replace").split("\n"))).encode()
 
 
 def _without_colours(blocks: Iterator[bytes]) -> Iterator[bytes]:
@@ -87,13 +106,19 @@ def _without_colours(blocks: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def _without_marks(blocks: Iterator[bytes]) -> Iterator[bytes]:
+    return (_MARK.sub(b"", part) for part in _parts(blocks))
+
+
+def _parts(blocks: Iterator[bytes]) -> Iterator[bytes]:
+    """The text in parts of whole lines."""
     rest = b""
     for block in blocks:
         whole, end, rest = (rest + block).rpartition(b"\n")
         if len(rest) > MOST_CARRIED and not end:  # a line without an end does not fill the memory
             whole, rest = rest[:-MOST_CARRIED], rest[-MOST_CARRIED:]
-        yield _MARK.sub(b"", whole) + end
-    yield _MARK.sub(b"", rest)
+        if whole or end:
+            yield whole + end
+    yield rest
 
 
 MOST_PIECES = 4
@@ -127,13 +152,14 @@ _BODY = regex(r"\s*(?:\[-?\d{1,20}\] )?NCCL (?:INFO|WARN|ATTN) ")
 
 def looks_broken(text: bytes) -> bool:
     """Whether some record of a short text was broken. `text` is all of it."""
-    lines = text.split(b"\n")
+    _, lines = _without_shared_label(text)
     return bool(_folds(lines)) or any(_joined(lines, at) is not None for at in range(len(lines) - 1))
 
 
 def whole_lines(blocks: Iterator[bytes]) -> Iterator[bytes]:
     """The text with its records whole. It is short: `looks_broken` is asked of short texts only."""
-    lines = _unfolded(b"".join(blocks).split(b"\n"))
+    labels, lines = _without_shared_label(b"".join(blocks))
+    lines = _unfolded(lines)
     at = 0
     while at < len(lines) - 1:
         found = _joined(lines, at)
@@ -142,7 +168,17 @@ def whole_lines(blocks: Iterator[bytes]) -> Iterator[bytes]:
             lines[at : at + pieces + 1] = [text.encode("utf-8", "replace"), *[b""] * pieces]
             at += pieces
         at += 1
-    yield b"\n".join(lines)
+    yield b"\n".join(label + line if line else line for label, line in zip(labels, lines, strict=True))
+
+
+def _without_shared_label(text: bytes) -> tuple[list[bytes], list[bytes]]:
+    """The label that all lines share, of each line, and the lines without it: what it stands before was broken."""
+    lines = text.split(b"\n")
+    layer = label_of(text, whole=True)
+    if not layer:
+        return [b""] * len(lines), lines
+    bare = b"".join(_without_labels(iter((text,)), layer.removeprefix(LABELLED))).split(b"\n")
+    return [line[: len(line) - len(own)] for line, own in zip(lines, bare, strict=True)], bare
 
 
 def _folds(lines: list[bytes]) -> list[int]:

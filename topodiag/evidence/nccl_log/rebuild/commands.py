@@ -102,6 +102,3 @@ def _in_force(commands: Sequence[_Command]) -> dict[str, Given]:
     for each_run in run.values():
         made |= each_run
     return {name: given for name, given in made.items() if given.value}
-
-
-__all__ = ["COMMANDED", "commanded"]

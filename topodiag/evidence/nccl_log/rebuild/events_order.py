@@ -1,10 +1,4 @@
-"""The events of a job in the order of time, and at their ranks.
-
-Which of the events of a log are kept where it tells of more than any job has.
-
-An event takes 3 KB as a value. Two that differ in their numbers alone are of one shape: of each shape the first ones
-are kept, so that a line that stands there once is never lost to one that stands there a million times.
-"""
+"""The events of a job in the order of time, and at their ranks."""
 
 from __future__ import annotations
 
@@ -12,50 +6,19 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-import numpy as np
-
 from topodiag.evidence.nccl_log.grammar.job_lines import TRIED
 from topodiag.evidence.nccl_log.grammar.job_sentences import MET
 from topodiag.evidence.nccl_log.rebuild.frame import Frame, Rows
-from topodiag.lazy import regex
+from topodiag.evidence.nccl_log.tables.resolve_rows import MOST_EVENTS, first_of_each, shapes_of
 from topodiag.model.job import Event
-
-MOST_EVENTS = 1 << 15
-"""Different events that a case keeps: 100 MB. A job of 1,024 ranks that dies has some 20 for each of them."""
-_HEAD = 120
-"""Characters of a text that make its shape."""
-_DIGITS = regex(r"\d+")
 
 
 def few(rows: Rows, order: Sequence[int], most: int = MOST_EVENTS) -> list[int]:
     """The rows that are kept, in the order given."""
     if len(order) <= most:
         return list(order)
-    said = [(rows.word("level", row), rows.word("text", row)) for row in order]
-    return [order[at] for at in first_of_each(said, most)]
-
-
-def first_of_each(said: Sequence[tuple[str, str]], most: int = MOST_EVENTS, more: int = 0) -> list[int]:
-    """Places, ascending, of those events that are kept by their level and text. With `more` 1 one more of each shape
-    stays: what is left out of a part of the events is then what is left out of all of them."""
-    shapes = np.fromiter((hash((level, _DIGITS.sub("#", text[:_HEAD]))) for level, text in said), np.int64, len(said))
-    _, group, sizes = np.unique(shapes, return_inverse=True, return_counts=True)
-    by_group = np.argsort(group, kind="stable")
-    place = np.empty(len(said), np.int64)  # in its group
-    place[by_group] = np.arange(len(said)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    kept: list[int] = np.flatnonzero(place < _of_each(sizes.tolist(), most) + more)[: most * (1 + more)].tolist()
-    return kept
-
-
-def _of_each(sizes: Sequence[int], most: int) -> int:
-    """How many of each shape there is room for: what small shapes leave goes to the large ones."""
-    left = most
-    for at, size in enumerate(sorted(sizes)):
-        share = left // (len(sizes) - at)
-        if size > share:
-            return max(share, 1)
-        left -= size
-    return most
+    shapes = shapes_of((rows.word("level", row), rows.word("text", row)) for row in order)
+    return [order[at] for at in first_of_each(shapes, most).tolist()]
 
 
 _LAST_LINES = 3

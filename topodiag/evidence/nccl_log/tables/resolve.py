@@ -21,24 +21,37 @@ from operator import itemgetter
 from typing import Any, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
-from topodiag.evidence.nccl_log.tables.facts import ROW_TABLES, SCHEMAS, Facts, Keep, in_memory, numbers, used
+from topodiag.evidence.nccl_log.tables.facts import (
+    ROW_TABLES,
+    SCHEMAS,
+    Facts,
+    Keep,
+    alike,
+    in_memory,
+    numbers,
+    used,
+)
+from topodiag.evidence.nccl_log.tables.facts import table as table_of
 from topodiag.evidence.nccl_log.tables.hashes import distinct
-from topodiag.evidence.nccl_log.tables.packed import AnyFacts, AnyTable, columns_of
 from topodiag.evidence.nccl_log.tables.resolve_parts import Locate, Rows, sorted_words
 from topodiag.evidence.nccl_log.tables.resolve_rows import (
+    MOST_EVENTS,
     ROOM,
     Column,
     Columns,
     Ints,
     breaks,
     cut_tails,
+    first_of_each,
     grouped,
     join_prints,
     last_contexts,
     placed,
     record_batch,
+    shapes_of,
     unique,
 )
 from topodiag.lazy import dataclass
@@ -51,14 +64,12 @@ _MOST_LINES = (1 << 31) - 1
 _Made = TypeVar("_Made")
 
 
-def resolve(facts: AnyFacts) -> Facts:
+def resolve(facts: Facts) -> Facts:
     """The normal form of these facts."""
     return merge_facts([facts])
 
 
-def merge_facts(
-    parts: Sequence[AnyFacts], keep: Keep | None = None, *, consume: bool = False, threads: int = 1
-) -> Facts:
+def merge_facts(parts: Sequence[Facts], keep: Keep | None = None, *, consume: bool = False, threads: int = 1) -> Facts:
     """The normal form of several facts together. `consume`: `parts` is a list that nobody needs any more; it is
     emptied, so that each table is let go as soon as it was merged. `threads`: how many work on it."""
     held: list[dict[str, Any]] = [dict(part.tables) for part in parts]
@@ -76,6 +87,9 @@ def merge_facts(
     starts = _starts([each["init"] for each in held], renumber, places)
     known = _Known(context, starts, process_of)
 
+    for each, table in zip(held, _few_events([each.pop("event") for each in held], renumber, file_of), strict=True):
+        each["event"] = table
+
     def jobs() -> Iterator[Callable[[], tuple[str, pa.RecordBatch]]]:
         for name in ROW_TABLES:
             rows = Rows(name, [each.pop(name) for each in held], renumber, locate)
@@ -92,6 +106,38 @@ def merge_facts(
         "contexts", SCHEMAS["contexts"], iter([record_batch("contexts", last_contexts(context), {})])
     )
     return Facts({name: made[name] for name in SCHEMAS})
+
+
+def _few_events(tables: list[pa.Table], renumber: Sequence[Ints], file_of: Ints) -> list[pa.Table]:
+    """The events without those that are left out of the whole: before their words are joined."""
+    if sum(table.num_rows for table in tables) <= MOST_EVENTS:
+        return tables
+    shapes: list[Ints] = []
+    places: list[tuple[Ints, Ints]] = []
+    for table, number_of in zip(tables, renumber, strict=True):
+        shapes.append(shapes_of(zip(*(table.column(name).to_pylist() for name in ("level", "text")), strict=True)))
+        places.append((numbers(table.column("offset")), file_of[number_of[numbers(table.column("thread"))]]))
+    order = np.lexsort([np.concatenate(each) for each in zip(*places, strict=True)])
+    kept = np.zeros(len(order), bool)
+    kept[order[first_of_each(np.concatenate(shapes)[order], MOST_EVENTS, 1)]] = True
+    parts = np.split(kept, np.cumsum([table.num_rows for table in tables])[:-1])
+    return [_of(table, own) for table, own in zip(tables, parts, strict=True)]
+
+
+def _of(table: pa.Table, kept: npt.NDArray[np.bool_]) -> pa.Table:
+    """These events of a table, with the words that they have."""
+    if kept.all():
+        return table
+    if not kept.any():
+        return table_of("event")
+    table = alike(table.filter(pa.array(kept)))
+    columns = {name: numbers(table.column(name)) for name in table.column_names}
+    words = {
+        field.name: table.column(field.name).chunk(0).dictionary
+        for field in SCHEMAS["event"]
+        if pa.types.is_dictionary(field.type)
+    }
+    return pa.Table.from_batches([record_batch("event", *_used(columns, words))], SCHEMAS["event"])
 
 
 def _range(rows: Rows, known: _Known, low: int, high: int) -> tuple[str, pa.RecordBatch]:
@@ -238,18 +284,18 @@ def _place(base: int, run: int, lines_before: int, columns: Columns) -> None:
         columns["line"][:] = np.minimum(columns["line"].astype(np.int64) + lines_before, _MOST_LINES)
 
 
-def _starts(tables: Sequence[AnyTable], renumber: Sequence[Ints], places: _Places) -> Columns:
+def _starts(tables: Sequence[pa.Table], renumber: Sequence[Ints], places: _Places) -> Columns:
     """Thread, pointer, offset and run of all Init STARTs."""
     names = ("thread", "ctx", "offset")
     found: dict[str, list[Column]] = {name: [np.zeros(0, np.uint64 if name == "ctx" else np.int64)] for name in names}
     for table, number_of in zip(tables, renumber, strict=True):
         if not table.num_rows:
             continue
-        columns, texts = columns_of("init", table)
-        words = texts["event"].to_pylist()
-        begun = np.flatnonzero(columns["event"] == (words.index("start") if "start" in words else -1))
+        rows = alike(table)
+        words = rows.column("event").chunk(0).dictionary.to_pylist()
+        begun = np.flatnonzero(numbers(rows.column("event")) == (words.index("start") if "start" in words else -1))
         for name in names:
-            own = columns[name][begun]
+            own = numbers(rows.column(name))[begun]
             found[name].append(number_of[own] if name == "thread" else own)
     columns = {name: np.concatenate(values) for name, values in found.items()}
     columns |= {name: np.empty(len(columns["offset"]), np.int64) for name in ("~base", "~run")}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -11,7 +11,6 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from topodiag.evidence.nccl_log.tables.facts import FEW_WORDS, SCHEMAS, alike, numbers, strings
-from topodiag.evidence.nccl_log.tables.packed import AnyTable, PackedTable, room_for
 from topodiag.evidence.nccl_log.tables.resolve_rows import Column, Columns, Ints, taken
 from topodiag.lazy import dataclass
 
@@ -24,25 +23,22 @@ class _Run:
     """Rows in the order of their threads. `number_of`: the number in the whole of each thread of their facts, which
     rises as these do."""
 
-    held: PackedTable | dict[str, Column]
+    held: dict[str, Column]
     number_of: Ints
     codes: dict[str, Ints]
     locate: Locate
 
     def between(self, low: int, high: int) -> slice:
         """The rows of threads from `low` to below `high`."""
-        thread = self.held.thread if isinstance(self.held, PackedTable) else self.held["thread"]
+        thread = self.held["thread"]
         # Of the column's own width: of any other, searchsorted copies all of it.
         own = np.searchsorted(self.number_of, [low, high]).astype(thread.dtype)
         return slice(*np.searchsorted(thread, own).tolist())
 
     def put(self, rows: slice, columns: Columns) -> None:
         """Writes these rows."""
-        if isinstance(self.held, PackedTable):
-            self.held.put(rows, columns)
-        else:
-            for name, values in self.held.items():
-                columns[name][:] = values[rows]
+        for name, values in self.held.items():
+            columns[name][:] = values[rows]
         for name, number_of in (("thread", self.number_of), *self.codes.items()):
             columns[name][:] = number_of.take(columns[name])
         self.locate(columns)
@@ -52,7 +48,7 @@ class Rows:
     """Threads are those of the whole; `renumber` gives their numbers, by facts and thread."""
 
     def __init__(
-        self, name: str, tables: Sequence[AnyTable], renumber: Sequence[Ints], locate: Sequence[Locate]
+        self, name: str, tables: Sequence[pa.Table], renumber: Sequence[Ints], locate: Sequence[Locate]
     ) -> None:
         self.name = name
         self._schema = SCHEMAS[name]
@@ -60,7 +56,7 @@ class Rows:
         self.threads = max((int(number_of.max()) + 1 for number_of in renumber if len(number_of)), default=0)
         self._rows_of = np.zeros(self.threads + 1, np.int64)
         parts = [
-            (_in_order(table, number_of), number_of, add)
+            (alike(table), number_of, add)
             for table, number_of, add in zip(tables, renumber, locate, strict=True)
             if table.num_rows
         ]
@@ -69,13 +65,10 @@ class Rows:
             other = {name: codes for name, codes in recoded.items() if (codes != np.arange(len(codes))).any()}
             self._add(*part, other)
 
-    def _add(self, table: AnyTable, number_of: Ints, locate: Locate, recoded: dict[str, Ints]) -> None:
-        thread = table.thread if isinstance(table, PackedTable) else numbers(table.column("thread"))
+    def _add(self, table: pa.Table, number_of: Ints, locate: Locate, recoded: dict[str, Ints]) -> None:
+        thread = numbers(table.column("thread"))
         counts = np.bincount(thread, minlength=len(number_of))
         self._rows_of[:-1] += np.bincount(number_of, counts, minlength=self.threads).astype(np.int64)
-        if isinstance(table, PackedTable):
-            self._runs.append(_Run(table, number_of, recoded, locate))
-            return
         if not _rising(number_of) or not _rising(thread):
             # As the plain extractor makes them: threads as they were met.
             there = number_of[thread]
@@ -102,7 +95,8 @@ class Rows:
         """The rows of these threads, located, with threads renumbered and words as codes into `words`."""
         found = [(run, run.between(low, high)) for run in self._runs]
         size = sum(rows.stop - rows.start for _, rows in found)
-        made = {**room_for(self.name, size), "~base": np.empty(size, np.int64), "~run": np.empty(size, np.int64)}
+        made = {column: np.empty(size, kind) for column, kind in _WIDTHS[self.name].items()}
+        made |= {"~base": np.empty(size, np.int64), "~run": np.empty(size, np.int64)}
         first = 0
         for run, rows in found:
             last = first + rows.stop - rows.start
@@ -116,23 +110,25 @@ def _rising(values: Column) -> bool:
     return bool((values[1:] >= values[:-1]).all())
 
 
-def _in_order(table: AnyTable, number_of: Ints) -> AnyTable:
-    """A packed table stays one if its threads are in the order of the whole. Others have one array of words each."""
-    if isinstance(table, PackedTable):
-        return table if _rising(number_of) else table.table()
-    return alike(table)
+_WIDTHS: Mapping[str, Mapping[str, np.dtype[Any]]] = {
+    name: {
+        each.name: np.dtype(
+            (each.type.index_type if pa.types.is_dictionary(each.type) else each.type).to_pandas_dtype()
+        )
+        for each in schema
+    }
+    for name, schema in SCHEMAS.items()
+}
+"""By table and column the type of its numbers, or of its codes of words."""
 
 
-def sorted_words(name: str, tables: Sequence[AnyTable]) -> tuple[dict[str, pa.Array], list[dict[str, Ints]]]:
+def sorted_words(name: str, tables: Sequence[pa.Table]) -> tuple[dict[str, pa.Array], list[dict[str, Ints]]]:
     """The words of each column over all tables, sorted, and by table and column the new code of each old one."""
     fields = [field.name for field in SCHEMAS[name] if pa.types.is_dictionary(field.type)]
     codes: list[dict[str, Ints]] = [{} for _ in tables]
     words: dict[str, pa.Array] = {}
     for field in fields:
-        own = [
-            table.texts[field] if isinstance(table, PackedTable) else table.column(field).chunk(0).dictionary
-            for table in tables
-        ]
+        own = [table.column(field).chunk(0).dictionary for table in tables]
         words[field], places = _sorted(pa.concat_arrays(own) if own else strings([]))
         ends = np.cumsum([len(each) for each in own])
         for recoded, part in zip(codes, np.split(places, ends[:-1]), strict=False):

@@ -5,7 +5,7 @@ Columns keep the width that their table has: a log of gigabytes has millions of 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from topodiag.evidence.nccl_log.tables.facts import SCHEMAS, TAIL, plain, strings
 from topodiag.evidence.nccl_log.tables.hashes import mix, sorted_order
+from topodiag.lazy import regex
 
 Ints = npt.NDArray[np.int64]
 Column = npt.NDArray[Any]
@@ -29,7 +30,7 @@ _WORD_BITS = 64
 _OWNER = ("thread", "ctx", "gen", "~run")
 _OR = {"conn": "channels", "ring": "channels", "tree": "channels"}
 _LAST = {"op": ("last",), "event": ("last_ts",)}
-_FIRST = {"op": ("first",), "event": ("ts",), "unread": ("text",)}
+_FIRST = {"op": ("first",), "event": ("ts",), "init": ("ts",), "unread": ("text",)}
 
 
 def packed(columns: Sequence[Column]) -> list[npt.NDArray[np.uint64]]:
@@ -117,14 +118,16 @@ def _keys(name: str, columns: Mapping[str, Column]) -> list[str]:
 
 
 def grouped(name: str, columns: Columns) -> Columns:
-    """Equal rows of one thread and context as one row, in order of thread and offset."""
+    """Equal rows of one thread and context as one row, operations by rounded sizes where there are many; in order of
+    thread and offset, with the columns of the table."""
     if name == "op":
-        columns = _grouped(name, columns, list(columns))
+        columns = merged(name, columns, list(columns))
         _bucket(columns)
-    return _grouped(name, columns, SCHEMAS[name].names)
+    return merged(name, columns, SCHEMAS[name].names)
 
 
-def _grouped(name: str, columns: Columns, wanted: Sequence[str]) -> Columns:
+def merged(name: str, columns: Columns, wanted: Sequence[str]) -> Columns:
+    """Equal rows of one thread and context as one row, in order of thread and offset, with the wanted columns."""
     size = len(columns["offset"])
     if not size:
         return columns
@@ -273,3 +276,39 @@ def record_batch(name: str, columns: Mapping[str, Column], words: Mapping[str, p
         else:
             arrays.append(plain(columns[field.name], field.type))
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+MOST_EVENTS = 1 << 15
+"""Different events that a case keeps: 100 MB, 3 KB each as a value. A job of 1,024 ranks that dies has some 20 for each
+of them. Two that differ in their numbers alone are of one shape: of each shape the first ones are kept, so that a line
+that stands there once is never lost to one that stands there a million times."""
+_HEAD = 120
+"""Characters of a text that make its shape."""
+_DIGITS = regex(r"\d+")
+
+
+def shapes_of(said: Iterable[tuple[str, str]]) -> Ints:
+    """A number for the shape of each event, by its level and text."""
+    return np.array([hash((level, _DIGITS.sub("#", text[:_HEAD]))) for level, text in said], np.int64)
+
+
+def first_of_each(shapes: Ints, most: int = MOST_EVENTS, more: int = 0) -> Ints:
+    """Places, ascending, of those events that are kept. With `more` 1 one more of each shape stays: what is left out of
+    a part of the events is then what is left out of all of them."""
+    _, group, sizes = np.unique(shapes, return_inverse=True, return_counts=True)
+    by_group = np.argsort(group, kind="stable")
+    place = np.empty(len(shapes), np.int64)  # in its group
+    place[by_group] = np.arange(len(shapes)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    kept: Ints = np.flatnonzero(place < _of_each(sizes.tolist(), most) + more)[: most * (1 + more)]
+    return kept
+
+
+def _of_each(sizes: Sequence[int], most: int) -> int:
+    """How many of each shape there is room for: what small shapes leave goes to the large ones."""
+    left = most
+    for at, size in enumerate(sorted(sizes)):
+        share = left // (len(sizes) - at)
+        if size > share:
+            return max(share, 1)
+        left -= size
+    return most

@@ -39,12 +39,11 @@ from topodiag.evidence.nccl_log.tables.facts import (
     table,
     used,
 )
-from topodiag.evidence.nccl_log.tables.packed import AnyFacts, AnyTable, Packed, PackedTable, pack
 from topodiag.lazy import dataclass
 from topodiag.model.errors import InputError
 
-SMALL_BYTES = 1 << 18
-"""A table up to this size stays in memory."""
+SMALL_BYTES = 1 << 14
+"""A table up to this size stays in memory: thousands of facts may wait on disk."""
 
 
 class Store:
@@ -93,44 +92,6 @@ def on_disk(facts: Facts) -> Facts:
         for name, rows in facts.tables.items()
     }
     return Facts(tables, store.maps)
-
-
-def stored(parts: Sequence[AnyFacts]) -> list[Packed]:
-    """The same facts packed, and what is large of them in one file on disk. Raises TopodiagError where it is full."""
-    packed = [pack(part) for part in parts]
-    spans: list[dict[str, list[tuple[int, int]]]] = []
-    try:
-        with tempfile.TemporaryFile(prefix="topodiag-", buffering=0) as raw:
-            file = cast("IO[bytes]", raw)
-            for part in packed:
-                large = (name for name in SCHEMAS if part[name].nbytes > SMALL_BYTES // 16)
-                spans.append({name: [_written(file, each) for each in _arrays(part[name])] for name in large})
-            file.write(b"\0")  # nothing cannot be mapped
-            mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-    except OSError as error:
-        raise disk_full("facts", error) from None
-    whole = pa.py_buffer(mapped)
-    kept = []
-    for part, written in zip(packed, spans, strict=True):
-        tables = dict(part.tables)
-        for name, places in written.items():
-            arrays = [pa.ipc.open_stream(whole.slice(start, end - start)).read_all() for start, end in places]
-            own = tables[name]
-            tables[name] = own.on(arrays) if isinstance(own, PackedTable) else arrays[0]
-        kept.append(Packed(tables, (*part.maps, mapped), part.nbytes))
-    return kept
-
-
-def _arrays(table: AnyTable) -> list[pa.Table]:
-    return table.arrays() if isinstance(table, PackedTable) else [table.unify_dictionaries()]
-
-
-def _written(file: IO[bytes], table: pa.Table) -> tuple[int, int]:
-    """Where in the file the table is now."""
-    start = file.tell()
-    with pa.ipc.new_stream(file, table.schema) as writer:
-        writer.write_table(table)
-    return start, file.tell()
 
 
 MOST_BYTES = 96 << 20

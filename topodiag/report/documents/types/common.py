@@ -14,9 +14,6 @@ SCHEMA_VERSION = "1.0"
 DIAGNOSIS_VERSION = "2.0"
 """That of the document of `diagnose`: major 2 has no `verdict.leads`."""
 
-COMMON_KEYS = ("schema_version", "tool", "inputs", "findings", "not_observed")
-"""Keys that stand at the top of every document."""
-
 Version = Annotated[str, Meta(pattern=r"^1\.[0-9]+$")]
 Count = Annotated[int, Meta(ge=0)]
 AtLeastOne = Annotated[int, Meta(ge=1)]

@@ -136,6 +136,16 @@ class Disagreement(Struct, frozen=True, kw_only=True):
     other_from: Origin
 
 
+class Scheduled(Struct, frozen=True, kw_only=True):
+    """A node, or a node set, as the scheduler lists it; "" for what it does not say."""
+
+    nodes: str
+    state: str
+    gres: str
+    reason: str
+    origin: Origin
+
+
 class Node(Struct, frozen=True, kw_only=True):
     """One machine."""
 
@@ -157,4 +167,5 @@ class Node(Struct, frozen=True, kw_only=True):
     ]
     links: list[Link]
     paths: list[Path]
+    scheduled: list[Scheduled]
     disagreements: list[Disagreement]

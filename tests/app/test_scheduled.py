@@ -1,0 +1,76 @@
+"""What a scheduler says of nodes counts for those on which the job runs, and for no other."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from fixtures.whole.case import nccl_start, text
+from topodiag.api import diagnose
+
+HOSTS = ["gpu01", "gpu02", "gpu03", "gpu04"]
+STEPS = [f"step {step} loss {4 - step / 900:.3f} 410 ms/step" for step in range(300)]
+WAITED = [
+    f"[rank{rank}]:[E407 11:51:0{rank % 10}.400 ProcessGroupNCCL.cpp:616] [Rank {rank}] Watchdog caught collective"
+    " operation timeout: WorkNCCL(SeqNum=8142, OpType=ALLREDUCE, NumelIn=40960, NumelOut=40960, Timeout(ms)=600000)"
+    f" ran for {600031 + rank} milliseconds before timing out."
+    for rank in range(32)
+    if rank // 8 != 2
+]
+SINFO = """\
+PARTITION AVAIL  TIMELIMIT  NODES  STATE NODELIST
+train*       up 7-00:00:00      1 {state:>6} gpu03
+train*       up 7-00:00:00      3  alloc gpu[01-02,04]
+debug        up    1:00:00      1  down* gpu09
+"""
+
+
+def node(name: str, state: str, reason: str) -> str:
+    why = f"   Reason={reason} [slurm@2026-04-07T11:41:30]\n" if reason else ""
+    return (
+        f"NodeName={name} Arch=x86_64 CoresPerSocket=48\n   Gres=gpu:h100:8(S:0-1)\n"
+        f"   State={state} ThreadsPerCore=2 TmpDisk=0 Weight=1\n   Partitions=train\n{why}\n"
+    )
+
+
+LOW = "gres/gpu count reported lower than configured (7 < 8)"
+
+
+@pytest.mark.parametrize(
+    ("waits", "listed", "first"),
+    [
+        (True, SINFO.format(state="down*"), ("JOB009", ("gpu03",))),
+        (
+            True,
+            node("gpu03", "DOWN+DRAIN", "Not responding") + node("gpu09", "IDLE+DRAIN", LOW),
+            ("JOB009", ("gpu03",)),
+        ),
+        (True, node("gpu03", "IDLE+DRAIN", LOW) + node("gpu09", "DOWN", "Not responding"), ("GPU001", ("gpu03",))),
+        (False, SINFO.format(state="alloc"), None),
+        (False, node("gpu03", "IDLE+CLOUD+POWERED_DOWN", ""), None),
+        (False, node("gpu01", "ALLOCATED", "") + node("gpu09", "IDLE+DRAIN", LOW), None),
+        (False, node("gpu07", "IDLE", "") + node("gpu09", "IDLE+DRAIN", LOW), ("GPU001", ("gpu09",))),
+    ],
+    ids=[
+        "down",
+        "does not answer",
+        "drained",
+        "another is down",
+        "saves power",
+        "another is drained",
+        "a list of other nodes",
+    ],
+)
+def test_a_node_that_is_held_leads_where_the_job_runs_on_it(
+    tmp_path: Path, waits: bool, listed: str, first: tuple[str, tuple[str, ...]] | None
+) -> None:
+    tmp_path.joinpath("train.log").write_text(text(nccl_start(HOSTS, 8), iter(STEPS), iter(WAITED if waits else [])))
+    tmp_path.joinpath("nodes.txt").write_text(listed)
+    answer = diagnose(str(tmp_path))
+    assert answer.verdict is not None
+    causes = [(cause.finding.id, cause.finding.where.nodes) for cause in answer.verdict.causes]
+    assert causes[:1] == ([first] if first is not None else [])
+    facts = [each for each in json.loads(answer.to_json())["facts"]["nodes"] if each["scheduled"]]
+    assert facts[0]["scheduled"][0]["state"]

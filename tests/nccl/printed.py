@@ -1,0 +1,28 @@
+"""The lines that NCCL prints of rings and trees, as a log holds them: to compare a replay with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from topodiag.model.nccl_features import Feature, has
+from topodiag.nccl.connect.trees import TreePlace
+
+_LINE = 127
+"""Characters of a `Channel` line before NCCL cuts it (src/graph/rings.cc, dumpLine)."""
+_OLD_WIDTH = 20
+"""Ranks of a `Channel` line before CHANNEL_LINE_WHOLE."""
+
+
+def channel_line(channel: int, channels: int, ring: Sequence[int], nranks: int, minor: int) -> str:
+    """The line `Channel 00/16 :  0  7  6 ...` of rank 0, cut where NCCL cuts it."""
+    line = f"Channel {channel:02d}/{channels:02d} :"
+    if not has(minor, Feature.CHANNEL_LINE_WHOLE):
+        return line + " " + "".join(f" {rank:3d}" for rank in ring[:_OLD_WIDTH])
+    width = len(str(nranks - 1))
+    line += "".join(f" {rank:{width}d}" for rank in ring)
+    return line if len(line) <= _LINE else line[: _LINE - 3] + "..."
+
+
+def trees_text(places: Sequence[TreePlace], rank: int) -> str:
+    """What follows `Trees` in a rank's log line; NCCL's buffer cuts it at 1022 characters (src/init.cc)."""
+    return "".join(f" [{channel}] {place.text(rank)}" for channel, place in enumerate(places))[:1022]

@@ -1,0 +1,50 @@
+"""What a scheduler says of nodes, beside a job: its word counts for the nodes on which the job runs alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from topodiag.model.case import Case
+from topodiag.model.events import NODE_DOWN, SCHEDULED, Event, Trust
+from topodiag.model.node import Node
+from topodiag.words.node_sets import NodeSetError, expand
+
+_DOWN = frozenset({"DOWN", "NOT_RESPONDING"})
+"""Flags of Slurm's state. `POWERED_DOWN` is a node that saves power; a star stands behind one that does not answer."""
+
+
+def of_the_jobs(case: Case, name: Callable[[str], str]) -> Case:
+    """The case with the scheduler's word of the nodes of its jobs alone, and a report of those that it lists as down.
+    `name` is a host's one name. Without a job, or where the scheduler lists none of its nodes, nothing changes."""
+    hosts = {name(host) for job in case.jobs for host in job.hosts}
+
+    def theirs(event: Event) -> list[str]:
+        return [host for host in _hosts(event.host) if name(host) in hosts]
+
+    def foreign(event: Event) -> bool:
+        return event.kind != SCHEDULED and event.trust is Trust.AGENT and bool(event.host) and not theirs(event)
+
+    def kept(node: Node) -> Iterator[Event]:
+        lines = {(event.origin.source, event.origin.line) for event in node.reports if foreign(event)}
+        for event in node.reports:
+            if event.kind == SCHEDULED or (event.origin.source, event.origin.line) not in lines:
+                yield event
+            if event.kind == SCHEDULED and _is_down(str(event.fields["state"])):
+                yield from (replace(event, kind=NODE_DOWN, host=host) for host in theirs(event))
+
+    listed = [event for node in case.nodes for event in node.reports if event.kind == SCHEDULED]
+    if not any(map(theirs, listed)):
+        return case
+    return replace(case, nodes=tuple(replace(node, reports=tuple(kept(node))) for node in case.nodes))
+
+
+def _is_down(state: str) -> bool:
+    return state.endswith("*") or not _DOWN.isdisjoint(state.upper().split("+"))
+
+
+def _hosts(nodes: str) -> tuple[str, ...]:
+    try:
+        return expand(nodes) if nodes else ()
+    except NodeSetError:
+        return (nodes,)

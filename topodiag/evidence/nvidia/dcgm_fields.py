@@ -1,0 +1,238 @@
+"""Fields of DCGM: metrics of NVIDIA's DCGM exporter (`curl HOST:9400/metrics`), and `dcgmi dmon -e FIELDS`.
+
+    DCGM_FI_DEV_SM_CLOCK{gpu="0",UUID="GPU-...",pci_bus_id="00000000:07:00.0",modelName="...",Hostname="n1"} 1980
+
+    #Entity   SMCLK        DVCCTR       TMPTR    GPUTL
+    ID
+    GPU 2     750          72           91       100
+
+Fields: dcgmlib/dcgm_fields.h of DCGM; each is what the driver's own tools say by another name. What a GPU does not have
+is a number near the highest of its type (DCGM_INT32_BLANK and the like). Of several scrapes in one text the last
+counts, of several samples of `dcgmi dmon` that with errors, else with the highest load. Totals over the NVLinks of a
+GPU name no link, and are not read.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import Any
+
+from topodiag.evidence.draft import Entity, NodeDraft
+from topodiag.evidence.interface import Blob, Parsed, Source, reading, to_float, to_int
+from topodiag.evidence.metrics_text import samples_of, whole
+from topodiag.evidence.nvidia.nvidia_words import FABRIC_STATES, NVML_ERRORS, event_reasons
+from topodiag.evidence.sentences import report
+from topodiag.lazy import dataclass, regex
+from topodiag.model.busid import normalise_bus_id
+from topodiag.model.events import Trust
+from topodiag.model.provenance import NotObserved, Origin
+from topodiag.model.system import KernelEvent
+from topodiag.model.topics import Topic
+from topodiag.words.own_data import own_data
+
+_NAMES = own_data("evidence/nvidia/names")
+MAX_INDEX = 255
+MAX_LINE = 1000
+MAX_LINKS = 64
+MAX_RECORDS = 20_000
+MAX_XID = 9999
+_BLANKS = range((1 << 31) - 16, (1 << 31) - 8)
+_FP_BLANK = 1 << 47
+_MARK = regex(r"^[ \t]{0,16}DCGM_(?:FI_DEV|EXP)_[A-Z0-9_]{1,80}\{", re.MULTILINE)
+_UUID = regex(r"GPU-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_LINK = regex(r"NVLINK_(CRC_FLIT|CRC_DATA|REPLAY|RECOVERY)_ERROR_COUNT_(?:L([0-9]{1,2})|TOTAL)")
+_MOST = {"CRC_FLIT": 10_000, "CRC_DATA": 10_000, "REPLAY": 100, "RECOVERY": 10}
+"""Totals from which links have errors: those of one link in `checks/nvlink/errors.py`."""
+_XID, _XID_COUNT = "XID_ERRORS", "DCGM_EXP_XID_ERRORS_COUNT"
+_PARTS = ("nvswitch", "nvlink", "cpu", "GPU_I_ID")
+"""Labels of samples that are not of a whole GPU."""
+_BOUNDS = {
+    "sm_clock_mhz": (1, 20_000), "max_sm_clock_mhz": (1, 20_000), "utilization": (0, 100),
+    "memory_utilization": (0, 100), "memory_used_mib": (0, 1 << 30), "power_w": (0.001, 20_000),
+    "power_limit_w": (0.001, 20_000), "pstate": (0, 15), "gen": (1, 8), "width": (1, 32), "slot_max_gen": (1, 8),
+    "max_width": (1, 32),
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class GpuField:
+    """One field of one GPU, by DCGM's name without what all have in front. `xid` is the code of a count of Xids."""
+
+    index: int
+    field: str
+    value: float
+    line: int
+    text: str
+    bus_id: str | None = None
+    uuid: str | None = None
+    name: str | None = None
+    driver: str | None = None
+    xid: str = ""
+    why: str = ""
+
+
+class DcgmExporter(Source[GpuField]):
+    """Facts of GPUs from a scrape of the DCGM exporter."""
+
+    kind = "dcgm-exporter"
+    speaks_of = frozenset({Topic.GPUS})
+    trust = 65
+    a_piece = "GPUs of some pods, or the lines that somebody searched for, look the same"
+
+    def recognises(self, head: str) -> bool:
+        return "DCGM_" in head and _MARK.search(head) is not None
+
+    def parse(self, blob: Blob) -> Parsed[GpuField]:
+        parsed: Parsed[GpuField] = Parsed(partial=True)
+        latest: dict[tuple[int, str, str], GpuField] = {}
+        hosts: dict[str, int] = {}
+        for sample in samples_of(blob, "DCGM_"):
+            labels = sample.labels
+            hosts.setdefault(labels.get("Hostname", ""), sample.line)
+            index = to_int(labels.get("gpu"), low=0, high=MAX_INDEX)
+            blank = sample.value >= _FP_BLANK or sample.value in _BLANKS
+            if index is None or any(labels.get(part) for part in _PARTS) or blank or len(latest) >= MAX_RECORDS:
+                continue
+            uuid = labels.get("UUID", "")
+            record = GpuField(
+                index, sample.name.removeprefix("DCGM_FI_DEV_"), sample.value, sample.line, sample.text,
+                normalise_bus_id(labels.get("pci_bus_id", "")), uuid if _UUID.fullmatch(uuid) else None,
+                reading(labels.get("modelName")), reading(labels.get("DCGM_FI_DRIVER_VERSION")),
+                labels.get("xid", ""), labels.get("err_msg", "")[:120],
+            )  # fmt: skip
+            key = (record.index, record.field, record.xid)
+            latest.pop(key, None)
+            latest[key] = record
+        if len(hosts) > 1:
+            why = f"metrics of {len(hosts)} hosts in one text: give each host's own"
+            parsed.leave(blob, sorted(hosts.values())[1], "", why)
+            return parsed
+        parsed.records.extend(latest.values())
+        return parsed
+
+    def fill(self, blob: Blob, parsed: Parsed[GpuField], draft: NodeDraft) -> None:
+        totals = False
+        buses = {record.index: record.bus_id for record in parsed.records if record.bus_id is not None}
+        for record in parsed.records:
+            _offer(blob, replace(record, bus_id=buses.get(record.index)), draft)
+            total = _LINK.fullmatch(record.field)
+            if total is None or total[2]:
+                continue
+            totals = totals or record.value > 0
+            if record.value >= _MOST[total[1]]:
+                text = f"GPU {record.index}: {record.field} is {record.value:.0f}"
+                draft.reports.append(report("nvlink.errors", text, blob, record.line, record.text, trust=Trust.PERSON))
+        if totals:
+            why = "the DCGM exporter gives totals of a GPU: its fields DCGM_FI_DEV_NVLINK_*_ERROR_COUNT_L0.. name links"
+            draft.missing.append(NotObserved("which NVLinks have errors", why))
+
+
+def _offer(blob: Blob, record: GpuField, draft: NodeDraft) -> None:
+    origin = blob.origin(record.line, record.text)
+    gpu = draft.gpu(index=record.index, bus_id=record.bus_id, uuid=record.uuid)
+    os = draft.single("os")
+    for entity, name, value in (
+        (gpu, "uuid", record.uuid), (gpu, "name", record.name), (os, "driver_version", record.driver)
+    ):  # fmt: skip
+        if name not in entity.offers:
+            entity.offer(name, value, origin)
+    count, field, pci = whole(record.value), record.field, draft.pci(record.bus_id) if record.bus_id else None
+    if field in (_XID, _XID_COUNT):
+        _xid(blob, record, draft)
+    elif (name := _NAMES["dcgm-gpu"].get(field)) == "throttle":
+        gpu.offer(name, None if count is None else event_reasons(count), origin)
+    elif name is not None:
+        gpu.offer(name, _bounded(name, record.value), origin)
+    elif (name := _NAMES["dcgm-counters"].get(field)) is not None:
+        gpu.count(name, count, origin)
+    elif pci is not None and (name := _NAMES["dcgm-pci"].get(field)) is not None:
+        pci.offer(name, _bounded(name, record.value), origin)
+    elif pci is not None and field == "PCIE_REPLAY_COUNTER":
+        pci.count("replay", count, origin)
+    else:
+        _offer_nvlink(gpu, record, origin)
+
+
+def _offer_nvlink(gpu: Entity, record: GpuField, origin: Origin) -> None:
+    """What a field says of the fabric, or of one NVLink."""
+    count, field = whole(record.value), record.field
+    if field == "FABRIC_MANAGER_STATUS" and record.value <= 4:
+        gpu.child("fabric", 0).offer("state", FABRIC_STATES.get(min(count or 0, 3)), origin)
+        if record.value == 3:
+            gpu.child("fabric", 0).offer("status", "success", origin)
+    elif field == "FABRIC_MANAGER_ERROR_CODE" and count:
+        gpu.child("fabric", 0).offer("status", NVML_ERRORS.get(count, f"error {count}"), origin)
+    elif (link := _LINK.fullmatch(field)) is not None and link[2] and int(link[2]) < MAX_LINKS:
+        gpu.child("nvlink", int(link[2])).count(link[1].lower(), count, origin)
+
+
+def _bounded(name: str, value: float) -> Any:
+    """A value that can be: power as it stands, all else as a whole number."""
+    low, high = _BOUNDS[name]
+    given = value if name.endswith("_w") else whole(value)
+    return given if given is not None and low <= given <= high else None
+
+
+def _xid(blob: Blob, record: GpuField, draft: NodeDraft) -> None:
+    """The last Xid of a GPU, or one that was counted within the exporter's window: an event without a time."""
+    code = whole(record.value) if record.field == _XID else to_int(record.xid, low=1)
+    if not code or code > MAX_XID or not record.value:
+        return
+    if any(event.code == code and event.gpu == record.index for event in draft.events):
+        return
+    text = f"Xid {code} by DCGM" + (f": {record.why}" if record.why else "")
+    origin = blob.origin(record.line, record.text)
+    draft.events.append(KernelEvent("xid", text, origin, None, record.bus_id, code, record.index, of_log=False))
+
+
+_HEADER = regex(r"^[ \t>]{0,20}# ?Entity(?:[ \t]{1,40}[A-Z0-9_]{2,12}){1,60}[ \t]*$", re.MULTILINE)
+_ROW = regex(r"GPU ([0-9]{1,3})((?:\s{1,40}(?:-?[0-9.]{1,20}|0x[0-9a-fA-F]{1,16}|N/A)){1,60})\s*\Z")
+_Sample = dict[str, GpuField]
+
+
+class DcgmDmon(Source[GpuField]):
+    """Clocks, their reasons, load, power and errors by DCGM's monitor."""
+
+    kind = "dcgm-dmon"
+    speaks_of = frozenset({Topic.GPUS})
+    trust = 60
+
+    def recognises(self, head: str) -> bool:
+        return "Entity" in head and _HEADER.search(head) is not None
+
+    def parse(self, blob: Blob) -> Parsed[GpuField]:
+        parsed: Parsed[GpuField] = Parsed(partial=True)
+        columns: list[str] = []
+        best: dict[int, _Sample] = {}
+        for number, whole_line in blob.lines():
+            line = whole_line[:MAX_LINE].strip(" \t>\r")
+            if _HEADER.match(line):
+                columns = line.lstrip("# ").split()[1:]
+                continue
+            found = _ROW.match(line) if columns else None
+            cells = found[2].split() if found is not None else []
+            if found is None or len(cells) != len(columns) or int(found[1]) > MAX_INDEX:
+                continue
+            index, sample = int(found[1]), _Sample()
+            for column, cell in zip(columns, cells, strict=True):
+                value = to_int(cell) if cell.startswith("0x") else to_float(cell, low=0)
+                if value is not None and (field := _NAMES["dcgm-short"].get(column)) is not None:
+                    sample[field] = GpuField(index, field, value, number, line)
+            best[index] = max(best.get(index, sample), sample, key=_weight)
+        for sample in best.values():
+            parsed.records += sample.values()
+        return parsed
+
+    def fill(self, blob: Blob, parsed: Parsed[GpuField], draft: NodeDraft) -> None:
+        for record in parsed.records:
+            _offer(blob, record, draft)
+
+
+def _weight(sample: _Sample) -> tuple[float, ...]:
+    """Errors first, then the load, then how many reasons hold the clock: the moment that says most."""
+    fields = ("ECC_DBE_VOL_TOTAL", "GPU_UTIL", "CLOCK_THROTTLE_REASONS")
+    return tuple(sample[name].value if name in sample else -1 for name in fields)
+
+
+__all__ = ["DcgmDmon", "DcgmExporter"]
