@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from topodiag.expect.calibration import Calibration, Observation, generation_of
-from topodiag.expect.expect import Expected, expected, recalibrated
+from topodiag.expect.expect import Expected, expected
 from topodiag.expect.stages import NEAR, net_speeds
 from topodiag.expect.wires import WIRES
 from topodiag.hardware import catalog
@@ -57,7 +57,7 @@ class Healthy:
         return expected(self.run, fitted=Calibration(), **self.options)
 
     def expected(self, fitted: Calibration) -> Expected:
-        return recalibrated(self.run, self.raw, fitted)
+        return expected(self.run, fitted=fitted, **self.options)
 
 
 def rows(path: Path = CORPUS / "healthy.csv") -> list[Healthy]:

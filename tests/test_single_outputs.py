@@ -122,7 +122,6 @@ expected ranks: 8
         ("Memory access fault by GPU node-3 (Agent handle: 0x7f8c) on address 0x7f12. Reason: unknown.\n", "JOB009"),
         ("MPI_ABORT was invoked on rank 3 in communicator MPI_COMM_WORLD\nwith errorcode 1.\n", "JOB009"),
         ("[gpu3:01231] PMIX ERROR: UNREACHABLE in file ptl_base_fns.c at line 108\n", "JOB009"),
-        ("torch.distributed.elastic.rendezvous.api.RendezvousClosedError\n", "JOB009"),
         ("nvidia 0000:17:00.0: can't change power state from D3cold to D0 (config space inaccessible)\n", "GPU001"),
         ("pcieport 0000:15:01.0: pciehp: Slot(1): Link Down\n", "PCI003"),
         ("mlx5_core 0000:17:00.0: health_recovery_work:341: handling bad device here\n", "NIC003"),

@@ -106,10 +106,19 @@ def _draw_fix(page: Page, finding: Finding) -> None:
         page.entry("fix" if at == 0 else "", f"{number}. " if len(finding.fix) > 1 else "", step, hue="ok")
         if at and not page.style.verbose and (at == STEPS_SHOWN or len(page.lines) > SCREEN - LAST - 2):
             del page.lines[begin:]  # a step is shown whole or not at all: half a command cannot be typed
-            page.entry("", (more(len(steps) - at, "step"), "dim"))
+            _count_steps(page, len(steps) - at)
             break
     if page.style.verbose:
         page.entry("", (f"topodiag explain {finding.id}", "dim"))
+
+
+def _count_steps(page: Page, left: int) -> None:
+    """How many steps are not shown, behind the last one that is, where there is room."""
+    count = page.text((f"  … {left} more (-v)", "dim"))
+    if page.lines[-1].cell_len + count.cell_len <= page.width:
+        page.lines[-1].append_text(count)
+    else:
+        page.entry("", (more(left, "step"), "dim"))
 
 
 def _entry(page: Page, label: str, words: str, most: int = 2) -> None:

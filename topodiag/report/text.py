@@ -123,27 +123,31 @@ class Page:
 
     def add_last(self, label: str, words: str, *, hue: str = "dim") -> None:
         """A last line, cut to one at a word's end, with room for the exit code; as many as its first command needs."""
+        self.lines.extend(self._last(label, words, hue))
+
+    def _last(self, label: str, words: str, hue: str) -> list[Text]:
         room = self.width - (len(EXIT) if self.style.exit_code else 0)
         head, mark = self.text("  ", (f"{label:<{LABEL}}", hue)), self.clean(" …")
         lines = self._wrap(self.text((words, "strong")), max(room - head.cell_len - len(mark), 8))
         ends = (number for number in range(1, len(lines)) if "".join(map(str, lines[:number])).count("`") > 1)
         most = next(ends, len(lines)) if "`" in words else 1
-        for number, line in enumerate(lines[:most]):
-            lead = " " * head.cell_len if number else head
-            self.lines.append(self.text(lead, line, mark if most == number + 1 < len(lines) else ""))
+        leads = [head, *(self.text(" " * head.cell_len) for _ in lines)]
+        marks = [mark if most == number < len(lines) else "" for number in range(1, most + 1)]
+        return [self.text(*parts) for parts in zip(leads, lines[:most], marks, strict=False)]
 
     def add_rest(self, rest: Page, begin: int = 0, least: int = 0) -> None:
         """Lines that a reader can spare: of a page that began at `begin`, as many as the screen has room for above the
         last ones. The last of them counts the others, which -v shows. Of `least` lines, such as a table, no one or two
         are left out alone."""
-        room = max(SCREEN - LAST - (len(self.lines) - begin), 1)
+        last = max((len(self._last("do", answer.action, "dim")) for answer in self.answers), default=1)
+        room = max(SCREEN - LAST - (last - 1) - (len(self.lines) - begin), 1)
         room = least if room < least <= room + FEW else room
         lines = rest.lines
         if len(lines) > room and not self.style.verbose and self.on_screen:
             lines = [line for line in lines if line.plain]
             mark = self.text((f"  … {len(lines) - room} more (-v)", "dim"))
-            last = self.cut(lines[room - 1], self.width - mark.cell_len)
-            lines = [*lines[: room - 1], self.text(last, mark) if len(lines) > room else lines[room - 1]]
+            end = self.cut(lines[room - 1], self.width - mark.cell_len)
+            lines = [*lines[: room - 1], self.text(end, mark) if len(lines) > room else lines[room - 1]]
         self.lines.extend(lines)
 
     def add_items(self, prefix: Part, items: Sequence[Part], glue: str = " · ", *, tail: Sequence[Part] = ()) -> None:

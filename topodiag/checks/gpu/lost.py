@@ -109,7 +109,7 @@ class GpuLost(NodeCheck[Losses]):
 
     How to fix
         Drain the node and power-cycle it. Where the same GPU is lost again, swap it with a neighbour: the fault moves
-        with the GPU, or it stays with slot, riser or power. A fatal AER error of the port above at the same second
+        with the GPU, or it stays with slot or power. A fatal AER error of the port above at the same second
         says that the link died, not the GPU's memory.
 
     References
@@ -149,14 +149,14 @@ class GpuLost(NodeCheck[Losses]):
                 fix=(
                     "Drain the node and power-cycle it; a reset of the GPU does not reach it",
                     "If this GPU is lost again, swap it with a neighbour: the fault moves with the GPU, or stays with"
-                    " slot, riser or power",
+                    " slot or power",
                     "Match GPUs by bus id or UUID afterwards: without this GPU the indices above it move down by one",
                 )
                 if not loss.again
                 else (
                     "Run `dcgmi diag -r 3` on this GPU before jobs come back",
                     "If this GPU is lost again, swap it with a neighbour: the fault moves with the GPU, or stays with"
-                    " slot, riser or power",
+                    " slot or power",
                 ),
                 gpus=where_gpus([loss.label]),
                 cost=Cost(text="the rank on this GPU is dead, and every rank of its job waits for it")
