@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import field
 
 from topodiag.lazy import dataclass
@@ -104,8 +103,6 @@ class Process:
     name: Fact[str] = Fact()
     cpus_allowed: Fact[str] = Fact()
     nccl_env: Fact[dict[str, str]] = Fact()
-    memory_mib: Mapping[int, int] = field(default_factory=dict)
-    """By GPU index; without those of which no source says it."""
 
 
 @dataclass(frozen=True, slots=True)

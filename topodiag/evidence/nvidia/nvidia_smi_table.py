@@ -289,7 +289,7 @@ _TABLE = regex(
 )
 _ROW = regex(
     r"[>\t ]{0,20}\|\s{1,8}(\d{1,3})\s{1,12}(?:(?:N/A|\d{1,3})\s{1,8}(?:N/A|\d{1,3})\s{1,30})?(\d{1,10})\s{1,12}"
-    r"(?:M\+)?C(?:\+G)?\s{1,8}(\S[^|]{0,200}?)\s{1,80}(?:(\d{1,9})MiB|N/A)\s{0,4}\|"
+    r"(?:M\+)?C(?:\+G)?\s{1,8}(\S[^|]{0,200}?)\s{1,80}(?:\d{1,9}MiB|N/A)\s{0,4}\|"
 )
 
 _PMON = regex(r"^[>\t ]{0,20}#\s{1,4}gpu\s{1,12}pid\s{1,8}type\b", re.MULTILINE)
@@ -305,8 +305,6 @@ class ProcessRow:
     gpu: int
     pid: int
     name: str
-    mib: int
-    """Memory that it holds there; 0 where the tool does not say."""
     line: int
     text: str
 
@@ -329,8 +327,7 @@ class SmiProcesses(Source[ProcessRow]):
         for number, text in blob.lines():
             row = _ROW.match(text[:MAX_LINE]) or (_SAMPLE.match(text[:MAX_LINE]) if sampled else None)
             if row is not None and len(parsed.records) < MAX_ROWS:
-                mib = int(row[4] or 0) if row.re.pattern == _ROW.pattern else 0
-                parsed.records.append(ProcessRow(int(row[1]), int(row[2]), row[3].strip(), mib, number, text))
+                parsed.records.append(ProcessRow(int(row[1]), int(row[2]), row[3].strip(), number, text))
         return parsed
 
     def fill(self, blob: Blob, parsed: Parsed[ProcessRow], draft: NodeDraft) -> None:
@@ -342,5 +339,4 @@ class SmiProcesses(Source[ProcessRow]):
             if pid not in there:
                 origin = blob.origin(own[0].line, own[0].text)
                 gpus = tuple(dict.fromkeys(row.gpu for row in own))
-                memory = {row.gpu: row.mib for row in own if row.mib}
-                draft.processes.append(Process(pid, gpus, known(own[0].name, origin), memory_mib=memory))
+                draft.processes.append(Process(pid, gpus, known(own[0].name, origin)))
