@@ -1,4 +1,4 @@
-"""Plots: `draw_plot` on a page of the terminal, `plot_svg` as text, `plot_file` into a file by its name's end.
+"""Plots: `draw_plot` on a page of the terminal, `plot_svg` as text.
 
 >>> from topodiag.report.plot.scale import SIZE, BANDWIDTH, Mark, Series
 >>> from topodiag.report.plot.svg import plot_svg
