@@ -13,7 +13,7 @@ from topodiag.model.connections import Connections
 from topodiag.model.dimensions import Role
 from topodiag.model.finding import Confidence
 from topodiag.model.job import Channels, Communicator, Event, Given, Hca, Job, Message, Process, Rank
-from topodiag.model.links import PathType
+from topodiag.model.nccl_enums import PathType
 from topodiag.model.nccl_view import Graph, NcclSystem, SystemDevice, SystemLink, SystemPath
 from topodiag.model.provenance import Origin
 

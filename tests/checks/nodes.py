@@ -9,7 +9,8 @@ from typing import Any
 
 from topodiag.model.devices import Gpu, GpuFabric, Nic, NicPort, NicRole, NumaNode, NvLink, PciDevice
 from topodiag.model.finding import Outcome, Status
-from topodiag.model.links import Path, PathType
+from topodiag.model.links import Path
+from topodiag.model.nccl_enums import PathType
 from topodiag.model.node import Node
 from topodiag.model.provenance import Counter, Fact, Origin
 from topodiag.model.system import Cpu, Os

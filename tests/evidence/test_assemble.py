@@ -3,7 +3,8 @@
 from topodiag.evidence.assemble import assemble
 from topodiag.evidence.draft import NodeDraft
 from topodiag.model.devices import NicRole
-from topodiag.model.links import LinkKind, PathType
+from topodiag.model.links import LinkKind
+from topodiag.model.nccl_enums import PathType
 from topodiag.model.provenance import Origin
 from topodiag.model.topics import Topic
 

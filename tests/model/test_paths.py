@@ -4,7 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.tables import examples
-from topodiag.model.links import Link, LinkKind, Path, PathType
+from topodiag.model.links import Link, LinkKind, Path
+from topodiag.model.nccl_enums import PathType
 from topodiag.model.paths import edges_of_ways, nic_paths, paths_from, way_of
 from topodiag.model.provenance import Fact
 

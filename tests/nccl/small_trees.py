@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from topodiag.model.nccl_tree import Element
 from topodiag.nccl.graph.attach import HostTree
-from topodiag.nccl.graph.domains import build_system, path_table
+from topodiag.nccl.graph.domains import build_system
 from topodiag.nccl.graph.graph import System
+from topodiag.nccl.graph.paths import path_table
 from topodiag.nccl.settings import read_settings
 
 GEN4, GEN5 = "16.0 GT/s PCIe", "32.0 GT/s PCIe"

@@ -22,9 +22,10 @@ from tests.nccl.bare_files import is_bare
 from topodiag.evidence.nccl_xml import read_file
 from topodiag.model.nccl_tree import Element, NcclFile
 from topodiag.model.nccl_versions import minor_of
-from topodiag.nccl.graph.attach import count_gpus
-from topodiag.nccl.graph.domains import HostTree, build_system, path_table
+from topodiag.nccl.graph.attach import HostTree, count_gpus
+from topodiag.nccl.graph.domains import build_system
 from topodiag.nccl.graph.graph import RejectedError, System
+from topodiag.nccl.graph.paths import path_table
 from topodiag.nccl.settings import read_settings
 
 CORPUS = Path(__file__).resolve().parents[3] / "shared" / "corpus"

@@ -19,7 +19,7 @@ CHECKS = {
     "NVL001": {"node": "links:FewerNvlinks"},
     "NVL002": {"node": "rate:SlowNvlinks"},
     "NVL003": {"node": "errors:NvlinkErrors"},
-    "NVL004": {"node": "links:PairWithoutNvlink", "job": "job_links:NvlinksLeftOutInLog"},
+    "NVL004": {"node": "pairs:PairWithoutNvlink", "job": "job_links:NvlinksLeftOutInLog"},
     "NVL005": {"node": "fabric:FabricNotReady", "job": "job_fabric:FabricInLog"},
     "PCI001": {"node": "links:NarrowPcieLink", "topo": "file_link:NarrowLinkInFile", "job": "job_link:NarrowLinkInLog"},
     "PCI002": {"node": "links:SlowPcieLink"},

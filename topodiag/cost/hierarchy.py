@@ -54,8 +54,6 @@ def two_level(
     inside: Link,
     outside: Link,
     collective: str = "all_reduce",
-    *,
-    inside_algorithm: str = "ring",
 ) -> Stages:
     """Any collective in shares, every rank on its own way to the network (`outside`: one rank's own, its rail).
 
@@ -65,8 +63,8 @@ def two_level(
     all_to_all: to the local rank of the same rail in the node, then one message per node. Raises NotModelledError.
     """
     m, k, share = nodes, per_node, 1.0 / per_node
-    scatter = Stage("reduce-scatter in the node", "reduce_scatter", inside_algorithm, k, 1.0, inside)
-    gather = Stage("all-gather in the node", "all_gather", inside_algorithm, k, 1.0, inside)
+    scatter = Stage("reduce-scatter in the node", "reduce_scatter", "ring", k, 1.0, inside)
+    gather = Stage("all-gather in the node", "all_gather", "ring", k, 1.0, inside)
     if collective == "all_reduce":
         return scatter, Stage("all-reduce on the rails", "all_reduce", "ring", m, share, outside), gather
     if collective == "all_gather":
@@ -74,10 +72,10 @@ def two_level(
     if collective == "reduce_scatter":
         return scatter, Stage("reduce-scatter on the rails", "reduce_scatter", "ring", m, share, outside)
     if collective == "broadcast":
-        first = Stage("scatter in the root's node", "reduce_scatter", inside_algorithm, k, 1.0, inside)
+        first = Stage("scatter in the root's node", "reduce_scatter", "ring", k, 1.0, inside)
         return first, Stage("broadcast on the rails", "broadcast", "tree", m, share, outside), gather
     if collective == "reduce":
-        last = Stage("gather in the root's node", "all_gather", inside_algorithm, k, 1.0, inside)
+        last = Stage("gather in the root's node", "all_gather", "ring", k, 1.0, inside)
         return scatter, Stage("reduce on the rails", "reduce", "tree", m, share, outside), last
     if collective == "all_to_all":
         return (

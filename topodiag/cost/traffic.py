@@ -123,9 +123,3 @@ def exposed(communication: float, compute: float, overlap: float) -> float:
     """What of the communication remains to be waited for: `overlap` of it (0 to 1) runs beside the compute that can
     hide it, and never more than that compute lasts. Any unit of time."""
     return communication - min(communication * overlap, compute)
-
-
-def efficiency(compute: float, communication: float, overlap: float = 0.0) -> float:
-    """Scaling efficiency of data parallelism, 0 to 1: compute over compute plus what of the communication is not hidden
-    behind it."""
-    return compute / (compute + exposed(communication, compute, overlap)) if compute > 0 else 0.0

@@ -273,13 +273,13 @@ class Canvas:
     def circle(self, x: float, y: float, r: float, kind: str, title: str = "") -> None:
         self.add(tag("circle", title=title, cx=x, cy=y, r=r, class_=kind))
 
-    def arrow(self, points: Iterable[tuple[float, float]], kind: str = "arrow", head: str = "head") -> None:
+    def arrow(self, points: Iterable[tuple[float, float]], kind: str = "arrow") -> None:
         """A line with a head at its last point, which the line reaches upright or level."""
         places = list(points)
         (x0, y0), (x1, y1) = places[-2:]
         self.path("M" + "L".join(f"{spelt(x)} {spelt(y)}" for x, y in places), kind)
         along = (1 if x1 > x0 else -1, 0) if abs(x1 - x0) > abs(y1 - y0) else (0, 1 if y1 > y0 else -1)
-        self.tip((x1, y1), along, head)
+        self.tip((x1, y1), along)
 
     def tip(self, at: tuple[float, float], along: tuple[int, int], kind: str = "head") -> None:
         """The head of an arrow that points along (1, 0), (-1, 0), (0, 1) or (0, -1)."""

@@ -112,7 +112,7 @@ def _without_outliers(points: Sequence[Point]) -> list[Point]:
 def _segments(points: Sequence[Point]) -> list[tuple[float, float]]:
     """First and last size of each regime."""
     count = len(points)
-    costs = _costs(points)
+    costs = _Costs(points)
     best: list[list[tuple[float, int]]] = [[(costs(0, end), 0) for end in range(count + 1)]]
     for _ in range(1, min(MAX_REGIMES, count // MIN_POINTS)):
         row = []
@@ -132,10 +132,6 @@ def _segments(points: Sequence[Point]) -> list[tuple[float, float]]:
     ends.append(0)
     ends.reverse()
     return [(points[low][0], points[high - 1][0]) for low, high in pairwise(ends)]
-
-
-def _costs(points: Sequence[Point]) -> _Costs:
-    return _Costs(points)
 
 
 class _Costs:

@@ -13,8 +13,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from topodiag.fleet.digest import Digest, Facts, Key
-from topodiag.fleet.facts import CLOSED
 from topodiag.lazy import dataclass
+from topodiag.model.fleet import CLOSED
 
 Mask = NDArray[np.bool_]
 NOT_SET = "not set"

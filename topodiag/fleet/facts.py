@@ -24,11 +24,9 @@ from topodiag.fleet.rows import (
     text_of,
 )
 from topodiag.lazy import regex
-from topodiag.model.fleet import CLOSED, NodeFact
+from topodiag.model.fleet import NodeFact
 from topodiag.model.node import Node
 from topodiag.model.provenance import Fact
-
-__all__ = ["CLOSED", "facts_of"]
 
 _MODULE = regex(
     r"(?:nvidia|nouveau|gdrdrv|nv_peer|ib_|rdma|iw_|mlx|bnxt|irdma|efa|hfi|qed|ena|amdgpu|amdkfd|vfio|xpmem|knem)"

@@ -146,10 +146,10 @@ def judged_by(check: str) -> tuple[Role, ...]:
     return tuple(each.role for each in DIMENSIONS if each.split_check == check)
 
 
-def flags(*, last: str = "or") -> str:
+def flags() -> str:
     """The options of all sizes, as `--tp, --cp, --ep, --dp or --pp`."""
     *first, final = (f"--{name}" for name in NAMES)
-    return f"{', '.join(first)} {last} {final}"
+    return f"{', '.join(first)} or {final}"
 
 
 def listed(names: tuple[str, ...] = NAMES, last: str = "or") -> str:

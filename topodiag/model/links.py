@@ -13,8 +13,6 @@ from topodiag.lazy import dataclass
 from topodiag.model.nccl_enums import PathType
 from topodiag.model.provenance import Fact
 
-__all__ = ["Link", "LinkKind", "Path", "PathType"]
-
 
 class LinkKind(Enum):
     """What a link is made of."""

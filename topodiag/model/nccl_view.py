@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import field
 
 from topodiag.lazy import dataclass
-from topodiag.model.links import PathType
+from topodiag.model.nccl_enums import PathType
 from topodiag.model.provenance import Origin
 
 

@@ -14,7 +14,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from topodiag.lazy import dataclass
-from topodiag.model.links import Link, LinkKind, Path, PathType
+from topodiag.model.links import Link, LinkKind, Path
+from topodiag.model.nccl_enums import PathType
 
 LOC_GBS = 5000.0
 """Bandwidth that NCCL gives a device to itself, GB/s (LOC_BW, src/graph/topo.h v2.30)."""

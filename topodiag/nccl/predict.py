@@ -17,8 +17,8 @@ from topodiag.model.nccl_versions import DEFAULT_VERSION, PathTypes, minor_of, p
 from topodiag.model.node import Node
 from topodiag.nccl.connect.communicator import Communicator, Member, communicator, communicator_of_files
 from topodiag.nccl.graph.attach import count_gpus
-from topodiag.nccl.graph.domains import path_table
 from topodiag.nccl.graph.graph import CommShape, Fused, RejectedError, System
+from topodiag.nccl.graph.paths import path_table
 from topodiag.nccl.prediction import Choice, PredictedGraph, Prediction, TuningTable, VirtualNic
 from topodiag.nccl.rccl.decide import VERSION as RCCL
 from topodiag.nccl.rccl.decide import predict_rccl

@@ -30,13 +30,11 @@ class Settings:
     net_gdr_c2c: bool = True
     net_gdr_read: int | None = None
     net_disable_intra: bool = False
-    p2p_disable: bool = False
     shm_disable: bool = False
     p2p_level: int | None = None
     gdr_level: int | None = None
     nvls_enable: bool = True
     collnet_enable: bool = False
-    ignore_disabled_p2p: int = 0
     min_channels: int | None = None
     max_channels: int | None = None
     min_ctas: int | None = None
@@ -133,13 +131,11 @@ def read_settings(env: Mapping[str, str], minor: int) -> Settings:
         net_gdr_c2c=flag("NCCL_NET_GDR_C2C", has(minor, Feature.NET_GDR_C2C_ON)),
         net_gdr_read=_number(env, "NCCL_NET_GDR_READ"),
         net_disable_intra=flag("NCCL_NET_DISABLE_INTRA", False),
-        p2p_disable=flag("NCCL_P2P_DISABLE", False),
         shm_disable=flag("NCCL_SHM_DISABLE", False),
         p2p_level=p2p_level,
         gdr_level=level(env.get("NCCL_NET_GDR_LEVEL", env.get("NCCL_IB_GDR_LEVEL")), minor),
         nvls_enable=flag("NCCL_NVLS_ENABLE", True),
         collnet_enable=flag("NCCL_COLLNET_ENABLE", False),
-        ignore_disabled_p2p=number("NCCL_IGNORE_DISABLED_P2P", 0),
         min_channels=first("NCCL_MIN_NCHANNELS", "NCCL_MIN_NRINGS"),
         max_channels=first("NCCL_MAX_NCHANNELS", "NCCL_MAX_NRINGS"),
         min_ctas=_number(env, "NCCL_MIN_CTAS"),

@@ -21,7 +21,7 @@ from topodiag.checks.env.rules import RULES
 from topodiag.checks.shared.setting_rules import level, number
 from topodiag.model.devices import GpuFabric
 from topodiag.model.finding import Confidence, Severity
-from topodiag.model.links import PathType
+from topodiag.model.nccl_enums import PathType
 from topodiag.model.node import Node
 from topodiag.model.provenance import Fact, Origin
 from topodiag.model.system import Process, Setting

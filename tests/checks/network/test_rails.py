@@ -10,7 +10,7 @@ from tests.checks import jobs
 from topodiag.checks.network.rails import FarNic
 from topodiag.model.finding import Finding, Severity, Status
 from topodiag.model.job import Process
-from topodiag.model.links import PathType
+from topodiag.model.nccl_enums import PathType
 from topodiag.model.nccl_view import NcclSystem, SystemPath
 
 

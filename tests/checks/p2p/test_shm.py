@@ -12,7 +12,7 @@ from topodiag.checks.p2p.switched_off import P2pSwitchedOff
 from topodiag.model.devices import Gpu, NvLink
 from topodiag.model.finding import Confidence, Severity, Status
 from topodiag.model.job import Communicator
-from topodiag.model.links import PathType
+from topodiag.model.nccl_enums import PathType
 from topodiag.model.nccl_view import NcclSystem
 from topodiag.model.node import Node
 from topodiag.model.provenance import known

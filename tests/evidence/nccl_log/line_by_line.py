@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterable
 from math import isnan, nan
 from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from topodiag.evidence.nccl_log.fast.ops import FUNC_CODES, OTHER_FUNC
 from topodiag.evidence.nccl_log.fast.slow import DEFAULTS, MASK, ThreadKey, rows_of_line
 from topodiag.evidence.nccl_log.grammar.comm import Rows
-from topodiag.evidence.nccl_log.tables.facts import ROW_TABLES, SCHEMAS, TAIL, Facts, table
+from topodiag.evidence.nccl_log.tables.facts import ROW_TABLES, SCHEMAS, TAIL, THREAD_TABLES, Facts, empty, table
 from topodiag.evidence.nccl_log.tables.resolve_rows import MOST_EXACT_OPS
 
 Context = tuple[int, int, int]
@@ -222,3 +226,30 @@ def _rounded(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
         if row["last_offset"] > known["last_offset"]:
             known["last"], known["last_offset"] = row["last"], row["last_offset"]
     return list(merged.values())
+
+
+def concat(parts: Iterable[Facts]) -> Facts:
+    """All rows of all parts; threads keep their identity by renumbering. Associative up to the order of rows."""
+    several = list(parts)
+    if len(several) == 1:
+        return several[0]
+    if not several:
+        return empty()
+    first_thread = 0
+    collected: dict[str, list[pa.Table]] = {name: [] for name in SCHEMAS}
+    for part in several:
+        for name in SCHEMAS:
+            rows = part[name]
+            if name in THREAD_TABLES and first_thread and rows.num_rows:
+                rows = _shift(rows, first_thread)
+            collected[name].append(rows)
+        first_thread += part["threads"].num_rows
+    return Facts(
+        {name: pa.concat_tables(tables).unify_dictionaries().combine_chunks() for name, tables in collected.items()}
+    )
+
+
+def _shift(rows: pa.Table, by: int) -> pa.Table:
+    index = rows.schema.get_field_index("thread")
+    moved = pc.add(rows.column(index), pa.scalar(by, pa.int32()))
+    return rows.set_column(index, rows.schema.field(index), moved)

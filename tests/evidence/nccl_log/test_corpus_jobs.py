@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.evidence.nccl_log.line_by_line import extract_plain
+from tests.evidence.nccl_log.line_by_line import concat, extract_plain
 from topodiag.evidence.nccl_log.rebuild.rebuild import rebuild
-from topodiag.evidence.nccl_log.tables.facts import SourceFile, concat
+from topodiag.evidence.nccl_log.tables.facts import SourceFile
 from topodiag.evidence.nccl_log.tables.resolve import resolve
 from topodiag.model.job import Job
 

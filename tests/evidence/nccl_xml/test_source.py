@@ -18,7 +18,7 @@ from topodiag.evidence.interface import Blob, Item
 from topodiag.evidence.nccl_xml.facts import cpus_of_mask
 from topodiag.model.errors import InputError
 from topodiag.model.finding import Severity
-from topodiag.model.links import PathType
+from topodiag.model.nccl_enums import PathType
 from topodiag.model.node import Node
 from topodiag.model.result import Result
 

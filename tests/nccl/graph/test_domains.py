@@ -8,8 +8,10 @@ from hypothesis import strategies as st
 
 from tests.nccl.small_trees import GEN5, built, cpu, element, gpu, host, nic, nvlink, pci
 from topodiag.model.nccl_tree import Element
-from topodiag.nccl.graph.domains import HostTree, build_system, domains, path_table
+from topodiag.nccl.graph.attach import HostTree
+from topodiag.nccl.graph.domains import build_system, domains
 from topodiag.nccl.graph.graph import RejectedError
+from topodiag.nccl.graph.paths import path_table
 from topodiag.nccl.settings import read_settings
 
 SWITCH = nvlink("0000:05:00.0", 18)

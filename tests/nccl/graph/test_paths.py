@@ -7,8 +7,8 @@ import pytest
 from tests.nccl.small_trees import GEN4, GEN5, built, cpu, element, gpu, host, nic, nvlink, pci, to_gpu, way
 from topodiag.model.nccl_tree import Element
 from topodiag.model.nccl_versions import path_types
-from topodiag.nccl.graph.domains import path_table
 from topodiag.nccl.graph.graph import RejectedError
+from topodiag.nccl.graph.paths import path_table
 
 
 def box() -> Element:

@@ -91,24 +91,24 @@ def test_one_rank_runs_a_ring_that_takes_no_time() -> None:
 def test_a_ring_over_nodes_starts_later_from_64_bytes_per_channel_and_rank() -> None:
     shape, cell = h100(28, 4), Cell("AllReduce", "Ring", "Simple")
     entry, edge = (100.0, 200.0), 64 * 16 * 32
-    assert predicted_us(shape, cell, entry, edge - 1) == pytest.approx(100 + (edge - 1) / 2e5)
-    assert predicted_us(shape, cell, entry, edge) == pytest.approx(140 + edge / 2e5)
-    assert predicted_us(replace(shape, min_sm=70), cell, entry, edge) == pytest.approx(190 + edge / 2e5)
+    assert predicted_us(shape, cell, entry)(edge - 1) == pytest.approx(100 + (edge - 1) / 2e5)
+    assert predicted_us(shape, cell, entry)(edge) == pytest.approx(140 + edge / 2e5)
+    assert predicted_us(replace(shape, min_sm=70), cell, entry)(edge) == pytest.approx(190 + edge / 2e5)
 
 
 def test_a_tree_reaches_half_of_its_bandwidth_at_middle_sizes() -> None:
     cell, entry = Cell("AllReduce", "Tree", "Simple"), (10.0, 100.0)
-    assert predicted_us(h100(28), cell, entry, 64 << 12) == pytest.approx(10 + (64 << 12) / (1e5 * 0.5))
-    assert predicted_us(h100(28), cell, entry, 64 << 23) == pytest.approx(10 + (64 << 23) / 1e5)
-    assert predicted_us(h100(21), cell, entry, 8) == pytest.approx(10 + 8 / (1e5 * 0.9))
-    assert predicted_us(h100(22), cell, entry, 8) == pytest.approx(10 + 8 / 1e5)
+    assert predicted_us(h100(28), cell, entry)(64 << 12) == pytest.approx(10 + (64 << 12) / (1e5 * 0.5))
+    assert predicted_us(h100(28), cell, entry)(64 << 23) == pytest.approx(10 + (64 << 23) / 1e5)
+    assert predicted_us(h100(21), cell, entry)(8) == pytest.approx(10 + 8 / (1e5 * 0.9))
+    assert predicted_us(h100(22), cell, entry)(8) == pytest.approx(10 + 8 / 1e5)
 
 
 def test_an_nvls_tree_is_corrected_like_a_tree_on_blackwell_since_2_29() -> None:
     cell, entry, nbytes = Cell("AllReduce", "NVLSTree", "Simple"), (10.0, 100.0), 64 << 23
     for minor, sm, arch, factor in ((28, 100, 1, 1), (29, 100, 1, 0.9), (29, 90, 1, 1), (29, 100, 3, 1)):
         shape = replace(h100(minor, 2), min_sm=sm, max_sm=sm, cpu_arch=arch)
-        assert predicted_us(shape, cell, entry, nbytes) == pytest.approx(10 + nbytes / (1e5 * factor))
+        assert predicted_us(shape, cell, entry)(nbytes) == pytest.approx(10 + nbytes / (1e5 * factor))
 
 
 def test_large_operations_reach_the_bandwidth_of_the_ring() -> None:
@@ -162,7 +162,7 @@ def test_the_choice_is_the_fastest_that_the_table_has(shape: CommShape, collecti
     choice = choose(shape, made, NOTHING_SET, collective, nbytes)
     assert choice is not None  # a ring can always run
     entry = made[collective][choice.algorithm][choice.protocol]
-    assert choice.time_us == predicted_us(shape, Cell(collective, choice.algorithm, choice.protocol), entry, nbytes)
+    assert choice.time_us == predicted_us(shape, Cell(collective, choice.algorithm, choice.protocol), entry)(nbytes)
     for protocol, ring in made[collective]["Ring"].items():
         if ring[1] > 0:
-            assert choice.time_us <= predicted_us(shape, Cell(collective, "Ring", protocol), ring, nbytes)
+            assert choice.time_us <= predicted_us(shape, Cell(collective, "Ring", protocol), ring)(nbytes)

@@ -9,19 +9,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from topodiag.report.interface import Style
-from topodiag.report.plot.scale import MAX_POINTS, shown, span_of
-from topodiag.report.plot.svg import bars_svg
-from topodiag.report.plot.terminal import (
-    BANDWIDTH,
-    LINEAR_BANDWIDTH,
-    SIZE,
-    Axis,
-    Mark,
-    Series,
-    draw_bars,
-    draw_plot,
-    plot_svg,
-)
+from topodiag.report.plot.scale import BANDWIDTH, LINEAR_BANDWIDTH, MAX_POINTS, SIZE, Axis, Mark, Series, shown, span_of
+from topodiag.report.plot.svg import bars_svg, plot_svg
+from topodiag.report.plot.terminal import draw_bars, draw_plot
 from topodiag.report.text import Page
 
 SLOW = Series("slow", [(2.0**power, 30 + 2**power / 3e3) for power in range(12, 31, 2)])

@@ -243,6 +243,3 @@ def _may_lead(netdev: NetDev) -> bool:
 def _is_plain(name: str) -> bool:
     """Whether a name can stand in NCCL's list: it knows no escape, and keeps 63 characters of each."""
     return re.fullmatch(r"[A-Za-z0-9_.\-]{1,63}(?::[0-9]{1,3})?", name) is not None
-
-
-__all__ = ["ConfAdvice", "ConfEntry", "advise"]

@@ -30,7 +30,7 @@ from topodiag.checks.shared.setting_rules import (
 from topodiag.lazy import dataclass, regex
 from topodiag.model.finding import Confidence, Severity
 from topodiag.model.job import Job
-from topodiag.model.links import PathType
+from topodiag.model.nccl_enums import PathType
 from topodiag.model.nccl_view import GPU_LINKS
 
 HOPPER_NVLINK_GBS = 300.0

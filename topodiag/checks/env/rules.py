@@ -24,8 +24,9 @@ from topodiag.checks.shared.setting_rules import (
 )
 from topodiag.model.devices import Nic
 from topodiag.model.finding import Severity
-from topodiag.model.links import Path, PathType
+from topodiag.model.links import Path
 from topodiag.model.maker import makers_of
+from topodiag.model.nccl_enums import PathType
 from topodiag.model.node import Node
 from topodiag.model.topics import Topic
 from topodiag.words.dialect import Maker

@@ -21,7 +21,7 @@ from topodiag.lazy import dataclass
 from topodiag.model.devices import Gpu, Nic, PciKind
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity, Status
 from topodiag.model.gpudirect import dmabuf, peermem
-from topodiag.model.links import PathType
+from topodiag.model.nccl_enums import PathType
 from topodiag.model.node import Node
 from topodiag.model.provenance import Fact, Origin
 from topodiag.words.fold import fold_runs, plural

@@ -12,7 +12,7 @@ from topodiag.hardware.specs import NicSpec
 from topodiag.lazy import dataclass
 from topodiag.model.busid import slot_of
 from topodiag.model.devices import NetDev, Nic, NicPort
-from topodiag.model.links import PathType
+from topodiag.model.nccl_enums import PathType
 from topodiag.model.node import Node
 from topodiag.model.topics import Topic
 from topodiag.words.states import GOOD

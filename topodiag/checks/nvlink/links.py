@@ -9,7 +9,6 @@ from itertools import zip_longest
 from topodiag.checks.interface import NodeCheck
 from topodiag.checks.nvlink import evidence
 from topodiag.checks.nvlink.evidence import Expectation, LinkCount
-from topodiag.checks.nvlink.pairs import PairWithoutNvlink
 from topodiag.checks.shared.comparisons import majority
 from topodiag.checks.shared.prices import missing_nvlinks
 from topodiag.lazy import dataclass
@@ -17,8 +16,6 @@ from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome,
 from topodiag.model.node import Node
 from topodiag.words.fold import fold_runs, plural
 from topodiag.words.units import in_gbs, percent
-
-__all__ = ["FewerNvlinks", "PairWithoutNvlink"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from topodiag.checks.shared.job.evidence import (
 from topodiag.checks.shared.job.text import NET, ask_for
 from topodiag.model.finding import Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Given, Job
-from topodiag.model.links import PathType
+from topodiag.model.nccl_enums import PathType
 from topodiag.model.nccl_view import NcclSystem
 from topodiag.words.fold import plural
 

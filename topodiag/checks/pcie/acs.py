@@ -10,7 +10,7 @@ from topodiag.checks.shared.devices import compute_nics, distance, gpu_spec
 from topodiag.lazy import dataclass, regex
 from topodiag.model.devices import Gpu, Nic, PciDevice, PciKind
 from topodiag.model.finding import Confidence, Coverage, Finding, Outcome, Severity
-from topodiag.model.links import PathType
+from topodiag.model.nccl_enums import PathType
 from topodiag.model.node import Node
 from topodiag.model.provenance import Fact
 from topodiag.model.system import KernelEvent

@@ -14,7 +14,7 @@ from topodiag.model.dimensions import Role, flags, judged_by
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Communicator, Job
 from topodiag.model.job_wires import nics_of
-from topodiag.model.links import PathType
+from topodiag.model.nccl_enums import PathType
 from topodiag.words.fold import few, plural
 from topodiag.words.units import in_gbs
 

@@ -53,11 +53,11 @@ def majority(values: Iterable[V]) -> V | None:
     return value if count > HALF * tally.total() else None
 
 
-def unlike(values: Mapping[K, V], *, least: int = LEAST, agree: float = HALF) -> Unlike[K, V] | None:
+def unlike(values: Mapping[K, V], *, agree: float = HALF) -> Unlike[K, V] | None:
     """The peers with another value than the one that more than `agree` of all have; None where they are fewer than
-    `least`, all agree, or too few agree."""
+    LEAST, all agree, or too few agree."""
     tally = Counter(values.values())
-    if len(values) < least or len(tally) < 2:
+    if len(values) < LEAST or len(tally) < 2:
         return None
     usual, count = tally.most_common(1)[0]
     if count <= agree * len(values):

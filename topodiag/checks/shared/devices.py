@@ -10,8 +10,8 @@ from topodiag.hardware.catalog import gpu_by_name, pcie_nccl_gbs
 from topodiag.hardware.specs import GpuSpec
 from topodiag.lazy import regex
 from topodiag.model.devices import Gpu, Nic, NicRole
-from topodiag.model.links import PathType
 from topodiag.model.maker import XGMI
+from topodiag.model.nccl_enums import PathType
 from topodiag.model.node import Node
 from topodiag.model.provenance import Fact
 from topodiag.model.topics import Topic

@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 
 from topodiag.lazy import dataclass
 from topodiag.model.finding import Confidence, Severity
-from topodiag.model.links import PathType
+from topodiag.model.nccl_enums import PathType
 from topodiag.words.units import spell_bytes
 
 M = TypeVar("M")

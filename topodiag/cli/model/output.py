@@ -9,7 +9,8 @@ from msgspec import Struct
 from topodiag.cli.options import Printing
 from topodiag.cli.output import check_output, write_page
 from topodiag.cli.plotting import write_svg
-from topodiag.report.plot.terminal import SIZE, TIME, Axis, Mark, Series, plot_svg
+from topodiag.report.plot.scale import SIZE, TIME, Mark, Series
+from topodiag.report.plot.svg import plot_svg
 from topodiag.report.text import Page
 
 
@@ -27,11 +28,10 @@ def draw_or_dump(
     series: Callable[[], Sequence[Series]],
     title: str,
     marks: Callable[[], Sequence[Mark]] = no_marks,
-    y: Axis = TIME,
     picture: Callable[[], str] | None = None,
 ) -> None:
     """Write the page or the object; then the plot, by `picture` (SVG) where it is no plot over sizes."""
     check_output(printing.output)
     write_page(draw, dump, format_=format_, printing=printing)
     if svg is not None:
-        write_svg(svg, picture or (lambda: plot_svg(series(), x=SIZE, y=y, title=title, marks=marks())))
+        write_svg(svg, picture or (lambda: plot_svg(series(), x=SIZE, y=TIME, title=title, marks=marks())))

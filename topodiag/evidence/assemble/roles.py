@@ -14,7 +14,7 @@ from dataclasses import replace
 from topodiag.evidence.assemble.graph import chain
 from topodiag.hardware import catalog
 from topodiag.model.devices import Nic, NicRole
-from topodiag.model.links import PathType
+from topodiag.model.nccl_enums import PathType
 from topodiag.model.node import Node
 from topodiag.model.provenance import Fact
 from topodiag.model.topics import Topic

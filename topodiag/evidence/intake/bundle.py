@@ -62,13 +62,10 @@ class Evidence:
     is_bundle: bool = False
 
 
-def open_evidence(path: str, stdin: BinaryIO | None = None) -> Evidence:
+def open_evidence(path: str) -> Evidence:
     """Read one input. Raises InputError for what cannot be read at all."""
     if not path:
         raise InputError("''", "names no file", hint="give a bundle, a folder or a text file")
-    if path == "-":
-        data = (stdin or io.BytesIO()).read(MAX_FILE_BYTES + 1)
-        return _from_bytes("<stdin>", _bounded("<stdin>", data))
     place = Path(path)
     try:
         mode = place.stat().st_mode

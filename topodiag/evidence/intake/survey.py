@@ -148,6 +148,3 @@ def surveyed_stream(stream: Rewound, seen: Looks) -> tuple[Rewound, Looks]:
     seen = survey(text_of(kept, seen.coding, Reading()), STDIN_NAME, seen)
     kept.seek(0)
     return Rewound(b"", kept, owned=True), seen
-
-
-__all__ = ["OF_LINES", "survey", "surveyed", "surveyed_stream"]

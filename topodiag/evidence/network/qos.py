@@ -74,9 +74,6 @@ class Qos(NetDevSource):
         return parsed
 
 
-__all__ = ["UNNAMED", "Qos"]
-
-
 def _put(line: Line, text: str, record: NetDevRecord, mapped: dict[int, int]) -> None:
     """What a line says of the interface. `mapped`: the priority of each DSCP that the lines so far gave."""
     if trust := _TRUST.search(text):

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from topodiag.lazy import dataclass
 from topodiag.model.nccl_features import Feature, has
 from topodiag.model.nccl_versions import max_channels, path_types
+from topodiag.nccl.graph.bandwidths import nvlink_bandwidth
 from topodiag.nccl.graph.graph import System, Vertex
 from topodiag.nccl.graph.nearest import local_cpu, local_nets, nearest
-from topodiag.nccl.graph.system import nvlink_bandwidth
 from topodiag.nccl.numbers import single
 from topodiag.nccl.settings import Settings
 from topodiag.words.units import in_gbs

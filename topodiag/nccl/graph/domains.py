@@ -15,14 +15,11 @@ from topodiag.nccl.graph.attach import HostTree, joined_tree
 from topodiag.nccl.graph.bandwidths import LOC_BW
 from topodiag.nccl.graph.graph import RejectedError, System, Vertex
 from topodiag.nccl.graph.nearest import local_nets
-from topodiag.nccl.graph.paths import path_table
 from topodiag.nccl.graph.reach import compute_paths, gdr_possible
 from topodiag.nccl.graph.system import build_graph
 from topodiag.nccl.graph.xgmi import all_by_xgmi
 from topodiag.nccl.numbers import single
 from topodiag.nccl.settings import Settings
-
-__all__ = ["HostTree", "build_system", "domains", "path_table"]
 
 
 def build_system(hosts: Sequence[HostTree], *, minor: int, settings: Settings, nranks: int, me: int) -> System:

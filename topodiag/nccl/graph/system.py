@@ -38,8 +38,6 @@ from topodiag.nccl.graph.nearest import cpu_above
 from topodiag.nccl.graph.tree import Branch
 from topodiag.nccl.numbers import bus_id, c_float, c_hex, single, wrap32
 
-__all__ = ["MASK", "MLOPART_BITS", "build_graph", "nvlink_bandwidth"]
-
 MASK = (1 << 56) - 1
 MLOPART_BITS = 3
 """Low bits of a bus id that name a partition of a GPU (NCCL_TOPO_MLOPART_MASK)."""

@@ -16,8 +16,9 @@ from topodiag.model.nccl_versions import path_types
 from topodiag.nccl.connect.channels import to_remote
 from topodiag.nccl.graph.attach import HostTree, count_gpus
 from topodiag.nccl.graph.bandwidths import INTEL, X86, xgmi_bandwidth
-from topodiag.nccl.graph.domains import build_system, path_table
+from topodiag.nccl.graph.domains import build_system
 from topodiag.nccl.graph.graph import BALANCED_TREE, RING, RejectedError, SearchGraph, System, Vertex
+from topodiag.nccl.graph.paths import path_table
 from topodiag.nccl.graph.xgmi import all_by_xgmi
 from topodiag.nccl.numbers import single
 from topodiag.nccl.prediction import Channels, PredictedGraph, Prediction

@@ -48,13 +48,9 @@ def busbw_factor(collective: str, nranks: int) -> float:
     return (nranks - 1) / max(nranks, 1) if collective in SHARDED else 1.0
 
 
-def predicted_us(shape: CommShape, cell: Cell, entry: tuple[float, float], nbytes: int) -> float:
-    """NCCL's estimate of one operation's time. `entry` is the table's (latency us, GB/s); not one of 0 GB/s."""
-    return _times(shape, cell, entry)(nbytes)
-
-
-def _times(shape: CommShape, cell: Cell, entry: tuple[float, float]) -> Callable[[int], float]:
-    """The same of any size: what no size changes is asked once for all of a table."""
+def predicted_us(shape: CommShape, cell: Cell, entry: tuple[float, float]) -> Callable[[int], float]:
+    """NCCL's estimate of one operation's time by its bytes. `entry` is the table's (latency us, GB/s); not one of
+    0 GB/s. What no size changes is asked once for all of a table."""
     latency, bandwidth = entry
     collective, algorithm, protocol = cell.collective, cell.algorithm, cell.protocol
     corrected = _corrected_sizes(shape, algorithm) if collective == Collective.ALL_REDUCE else 0
@@ -173,7 +169,7 @@ def _timed(shape: CommShape, table: TuningTable, settings: Settings, collective:
     if shape.nranks <= 1:
         return [(algorithm, protocol, lambda _: 0.0) for algorithm, protocol, *_ in cells]
     return [
-        (algorithm, protocol, _times(shape, Cell(collective, algorithm, protocol), (latency, bandwidth)))
+        (algorithm, protocol, predicted_us(shape, Cell(collective, algorithm, protocol), (latency, bandwidth)))
         for algorithm, protocol, latency, bandwidth in cells
     ]
 

@@ -13,8 +13,8 @@ from topodiag.model.nccl_enums import BY_WEIGHT, Graph
 from topodiag.model.nccl_versions import path_types
 from topodiag.nccl.connect.communicator import Communicator
 from topodiag.nccl.connect.fuse import NVLS_ID, RING_ID
+from topodiag.nccl.graph.bandwidths import nvlink_bandwidth
 from topodiag.nccl.graph.graph import SearchGraph, System, Vertex
-from topodiag.nccl.graph.system import nvlink_bandwidth
 from topodiag.nccl.prediction import Term, TuningTable
 from topodiag.nccl.search.ladders import ladder
 from topodiag.nccl.settings import Settings

@@ -20,7 +20,8 @@ from topodiag.report.model.words import (
     machine_json,
     spell_size,
 )
-from topodiag.report.plot.terminal import Series, draw_plot
+from topodiag.report.plot.scale import Series
+from topodiag.report.plot.terminal import draw_plot
 from topodiag.report.text import Page, Part
 from topodiag.words.fold import plural
 from topodiag.words.units import spell_gbs, spell_time

@@ -13,7 +13,8 @@ from topodiag.report.documents.parts import document_of
 from topodiag.report.documents.types import model as shape
 from topodiag.report.grid import Field, draw_grid
 from topodiag.report.model.words import draw_terms, spell_size
-from topodiag.report.plot.terminal import Mark, Series, draw_plot
+from topodiag.report.plot.scale import Mark, Series
+from topodiag.report.plot.terminal import draw_plot
 from topodiag.report.text import Page, Part
 from topodiag.words.units import spell_gbs, spell_time
 

@@ -12,8 +12,8 @@ from topodiag.hardware.catalog import gpu_by_name
 from topodiag.lazy import dataclass
 from topodiag.model.devices import Gpu, Nic, NicRole
 from topodiag.model.finding import Finding
-from topodiag.model.links import PathType
 from topodiag.model.maker import XGMI, dialect_of
+from topodiag.model.nccl_enums import PathType
 from topodiag.model.node import Node
 from topodiag.model.provenance import Fact
 from topodiag.report.text import Page, width_of

@@ -47,11 +47,11 @@ def plot_svg(
     return canvas.document(WIDE, high, margin=0)
 
 
-def bars_svg(bars: Sequence[tuple[str, float, str]], *, title: str = "", prefix: str = "") -> str:
+def bars_svg(bars: Sequence[tuple[str, float, str]], *, title: str = "") -> str:
     """Horizontal bars of (name, value, words behind it), the first on top; values of at least 0."""
     row, left = 34, 150
     most = max((value for _, value, _ in bars), default=0.0) or 1.0
-    canvas = Canvas(title or "Bars", "; ".join(f"{name} {words}" for name, _, words in bars), prefix)
+    canvas = Canvas(title or "Bars", "; ".join(f"{name} {words}" for name, _, words in bars))
     canvas.text(WIDE / 2, 28, title, "title", "middle", room=WIDE - 40, size=16)
     for number, (name, value, words) in enumerate(bars):
         y = _TOP + row * number

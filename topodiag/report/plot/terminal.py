@@ -1,6 +1,8 @@
-"""Plots: `draw_plot` on a page of the terminal, `plot_svg` as text, `plot_file` into a file by its name's end.
+"""Plots: `draw_plot` on a page of the terminal, `plot_svg` as text.
 
->>> from topodiag.report.plot.terminal import SIZE, BANDWIDTH, Mark, Series, draw_plot, plot_svg
+>>> from topodiag.report.plot.scale import SIZE, BANDWIDTH, Mark, Series
+>>> from topodiag.report.plot.svg import plot_svg
+>>> from topodiag.report.plot.terminal import draw_plot
 >>> measured = Series("measured", [(1 << 20, 12.0), (1 << 24, 90.0), (1 << 28, 180.0)])
 >>> svg = plot_svg([measured], x=SIZE, y=BANDWIDTH, title="all_reduce", marks=[Mark(1 << 22, "bandwidth-bound")])
 """
@@ -13,8 +15,6 @@ from itertools import pairwise
 from rich.text import Text
 
 from topodiag.report.plot.scale import (
-    BANDWIDTH,
-    LINEAR_BANDWIDTH,
     SIZE,
     TIME,
     Axis,
@@ -24,21 +24,7 @@ from topodiag.report.plot.scale import (
     shown,
     spans,
 )
-from topodiag.report.plot.svg import plot_svg
 from topodiag.report.text import Page, Part
-
-__all__ = [
-    "BANDWIDTH",
-    "LINEAR_BANDWIDTH",
-    "SIZE",
-    "TIME",
-    "Axis",
-    "Mark",
-    "Series",
-    "draw_bars",
-    "draw_plot",
-    "plot_svg",
-]
 
 HUES = ("nvlink", "close", "doubtful", "unknown", "error", "strong")
 """By the series' place, where it names none."""
@@ -54,13 +40,12 @@ def draw_plot(
     x: Axis = SIZE,
     y: Axis = TIME,
     marks: Sequence[Mark] = (),
-    rows: int = 0,
 ) -> None:
     """The series on the page, each point with its series' sign and joined by dots; the legend and the marks below.
 
-    `rows` is the height in lines, by default after the width. Draws nothing where no point can be shown.
+    The height follows the width. Draws nothing where no point can be shown.
     """
-    height = rows or min(max(page.width // 8, _LEAST_ROWS), _MOST_ROWS)
+    height = min(max(page.width // 8, _LEAST_ROWS), _MOST_ROWS)
     wide = min(page.width, _MOST_COLUMNS + 12)
     found = spans(series, x, y, marks, (max(wide // 14, 2), max(height // 3, 2)))
     if found is None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.tables import examples, texts
 from topodiag.evidence.nccl_log.grammar.system_print import read_print, vertex_name
-from topodiag.model.links import PathType
+from topodiag.model.nccl_enums import PathType
 from topodiag.model.nccl_view import SystemLink
 from topodiag.model.provenance import Origin
 

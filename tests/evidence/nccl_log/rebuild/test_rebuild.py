@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.evidence.nccl_log.line_by_line import extract_plain
+from tests.evidence.nccl_log.line_by_line import concat, extract_plain
 from tests.tables import examples
 from topodiag.evidence.nccl_log.rebuild.rebuild import rebuild
-from topodiag.evidence.nccl_log.tables.facts import SourceFile, concat
+from topodiag.evidence.nccl_log.tables.facts import SourceFile
 from topodiag.evidence.nccl_log.tables.resolve import resolve
 from topodiag.model.job import Job
 

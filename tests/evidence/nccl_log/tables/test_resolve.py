@@ -7,8 +7,8 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.evidence.nccl_log.line_by_line import extract_plain
-from topodiag.evidence.nccl_log.tables.facts import SCHEMAS, Facts, concat
+from tests.evidence.nccl_log.line_by_line import concat, extract_plain
+from topodiag.evidence.nccl_log.tables.facts import SCHEMAS, Facts
 from topodiag.evidence.nccl_log.tables.resolve import resolve
 
 HEAD = "n0:{pid}:{tid} [{dev}] NCCL INFO "

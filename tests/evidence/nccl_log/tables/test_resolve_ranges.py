@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.evidence.nccl_log.line_by_line import extract_plain
+from tests.evidence.nccl_log.line_by_line import concat, extract_plain
 from topodiag.evidence.nccl_log.rebuild import comms as rebuild_comms
 from topodiag.evidence.nccl_log.rebuild import frame as rebuild_frame
 from topodiag.evidence.nccl_log.rebuild.rebuild import rebuild
 from topodiag.evidence.nccl_log.tables import columns, facts, resolve, resolve_rows, saved
-from topodiag.evidence.nccl_log.tables.facts import SCHEMAS, Facts, SourceFile, concat, numbers, table
+from topodiag.evidence.nccl_log.tables.facts import SCHEMAS, Facts, SourceFile, numbers, table
 from topodiag.evidence.nccl_log.tables.resolve import merge_facts
 from topodiag.model.connections import COLUMNS
 

@@ -31,7 +31,7 @@ _ENDED_WELL = regex(r"destroy_process_group\(\) was not called|process group has
 """What torch prints at the regular end of a program, which one that is killed does not reach."""
 _WAITS = frozenset({"watchdog", "timeout"})
 """Kinds of first errors that may follow from a rank that is gone: ranks far from it wait until their watchdogs."""
-_NO_REPORTS = frozenset({"note", "ended", "launched", "late", "differs", "stalled"})
+_NO_REPORTS = frozenset({"note", "ended", "launched", "stalled"})
 """Kinds of events that tell of no error that a rank met."""
 _ENDINGS = frozenset({"killed", "died", "exit"})
 """How launchers tell of an end without its reason (died.VAGUE)."""

@@ -20,7 +20,7 @@ POINT_TO_POINT = ("SEND", "RECV", "COALESCED")
 
 WORLD = "0"
 _HANG = regex(r"watchdog hang\b|due to a collective timeout")
-_BESIDE_A_HANG = frozenset({"watchdog", "note", "unwind", "late", "launched", "met", "tried"})
+_BESIDE_A_HANG = frozenset({"watchdog", "note", "unwind", "launched", "met", "tried"})
 
 
 @dataclass(frozen=True, slots=True)

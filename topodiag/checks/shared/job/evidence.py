@@ -14,7 +14,7 @@ from topodiag.lazy import dataclass, regex
 from topodiag.model.connections import Connections, Ints, Mask, summed
 from topodiag.model.finding import Coverage, Finding, Severity
 from topodiag.model.job import Communicator, Event, Given, Hca, Job, Process
-from topodiag.model.links import PathType
+from topodiag.model.nccl_enums import PathType
 from topodiag.model.nccl_view import GPU_LINKS, Graph, NcclSystem, SystemDevice
 from topodiag.model.provenance import Origin
 

@@ -15,7 +15,7 @@ NET = ("NET", "GRAPH")
 """Subsystems that tell of NICs, transports and NCCL's view of the node, for `ask_for`."""
 
 
-NO_ERRORS = frozenset({"unwind", "ended", "stalled", "device", "note", "late", "differs", "launched", "met", "tried"})
+NO_ERRORS = frozenset({"unwind", "ended", "stalled", "device", "note", "launched", "met", "tried"})
 """Kinds of events that are no errors of communication: what unwinds, ends or waits after one, or without any."""
 
 LIVED_WITH = regex(
@@ -66,7 +66,7 @@ def failed(job: Job) -> bool:
     signs = {"ib completion", "peer closed", "cuda", "memory", "bootstrap", "version", "duplicate gpu", "watchdog",
              "mismatch", "timeout", "connect", "unwind"}  # fmt: skip
     return any(
-        (e.level == "APP" and e.kind not in ("ended", "note", "late", "differs", "launched", "met", "tried"))
+        (e.level == "APP" and e.kind not in ("ended", "note", "launched", "met", "tried"))
         or (e.level in ("UNWIND", "WARN") and e.kind in signs)
         for e in job.events
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from topodiag.checks.shared.devices import compute_nics, distance, gpu_spec, numa_of
 from topodiag.model.devices import Gpu, Nic, PciDevice
-from topodiag.model.links import PathType
+from topodiag.model.nccl_enums import PathType
 from topodiag.model.node import Node
 from topodiag.model.provenance import Fact
 from topodiag.words.fold import plural

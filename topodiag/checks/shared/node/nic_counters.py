@@ -52,8 +52,8 @@ def _flap(meaning: str, severity: Severity, per_flap: int) -> Limit:
     return Limit(meaning, severity, _FLAP_COST, _CABLE, per_flap=per_flap)
 
 
-def _bad(meaning: str, severity: Severity = W) -> Limit:
-    return Limit(meaning, severity, _BAD_COST, _CABLE)
+def _bad(meaning: str) -> Limit:
+    return Limit(meaning, W, _BAD_COST, _CABLE)
 
 
 def _loss(meaning: str) -> Limit:

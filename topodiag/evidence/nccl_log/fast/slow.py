@@ -19,7 +19,8 @@ from collections.abc import Iterator
 from math import isnan, nan
 from typing import Any
 
-from topodiag.evidence.nccl_log.grammar.grammar import Rows, parse
+from topodiag.evidence.nccl_log.grammar.comm import Rows
+from topodiag.evidence.nccl_log.grammar.grammar import parse
 from topodiag.evidence.nccl_log.grammar.numbers import compiled
 from topodiag.evidence.nccl_log.grammar.prefix import Record, application, clean, records, torch_version
 from topodiag.evidence.nccl_log.grammar.stated import stated_of

@@ -10,11 +10,8 @@ from collections.abc import Callable
 from topodiag.evidence.nccl_log.grammar import comm as grammar_comm
 from topodiag.evidence.nccl_log.grammar import paths as grammar_paths
 from topodiag.evidence.nccl_log.grammar.comm import Rows
-from topodiag.evidence.nccl_log.grammar.kinds import KINDS
 from topodiag.evidence.nccl_log.grammar.numbers import compiled
 from topodiag.evidence.nccl_log.grammar.texts import NOISE, kind_of, kind_of_start, shown
-
-__all__ = ["KINDS", "PRINT_ROW", "START", "Rows", "kind_by_start", "parse"]
 
 START = 16
 """Characters that `kind_by_start` judges by."""

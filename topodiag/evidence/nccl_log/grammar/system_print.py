@@ -19,8 +19,7 @@ from dataclasses import field, replace
 from functools import lru_cache
 
 from topodiag.lazy import dataclass, regex
-from topodiag.model.links import PathType
-from topodiag.model.nccl_enums import Algorithm, Collective, Protocol
+from topodiag.model.nccl_enums import Algorithm, Collective, PathType, Protocol
 from topodiag.model.nccl_view import Graph, NcclSystem, SystemDevice, SystemLink, SystemPath, Tuning
 from topodiag.model.provenance import Origin
 

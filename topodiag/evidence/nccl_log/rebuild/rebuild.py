@@ -86,7 +86,7 @@ class _Builder:
             give_back()
 
     def jobs(self) -> tuple[Job, ...]:
-        order = sorted(range(max(self.jobs_count, 0)), key=self._first_place)
+        order = sorted(range(self.jobs_count), key=self._first_place)
         events = self._events()
         drafts = {number: self._draft(number, events.get(number, [])) for number in order}
         self._rest()

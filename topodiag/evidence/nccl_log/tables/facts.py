@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import mmap
 from array import array
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 from itertools import accumulate
 from typing import Any
@@ -105,7 +105,7 @@ SCHEMAS: Mapping[str, pa.Schema] = {
     # `AllReduce: 1048576 Bytes -> Algo RING proto SIMPLE channel{Lo..Hi}={0..15}`; algo and proto in upper case names
     # whatever the version prints; lo, hi -1 where not printed; func "" before 2.23.
     "choice": _row(func=_WORD, bytes=_I64, algo=_WORD, proto=_WORD, lo=_I32, hi=_I32),
-    # Everything else that is known: `kind` is one of grammar.KINDS, `text` the message.
+    # Everything else that is known: `kind` is one of grammar/texts.py, `text` the message.
     "text": _row(kind=_WORD, text=_WORD),
     # Warnings, unwinding (`file:line -> code`) and what applications print beside (torch's watchdog): level WARN,
     # UNWIND or APP. place: `transport/net_ib.cc:2459`. label: what a launcher put in front, a rank where it is one.
@@ -236,35 +236,6 @@ def in_memory(_name: str, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) 
 
 def empty() -> Facts:
     return Facts({name: table(name) for name in SCHEMAS})
-
-
-def concat(parts: Iterable[Facts]) -> Facts:
-    """All rows of all parts; threads keep their identity by renumbering. Associative up to the order of rows."""
-    several = list(parts)
-    if len(several) == 1:
-        return several[0]
-    if not several:
-        return empty()
-    first_thread = 0
-    collected: dict[str, list[pa.Table]] = {name: [] for name in SCHEMAS}
-    for part in several:
-        for name in SCHEMAS:
-            rows = part[name]
-            if name in THREAD_TABLES and first_thread and rows.num_rows:
-                rows = _shift(rows, first_thread)
-            collected[name].append(rows)
-        first_thread += part["threads"].num_rows
-    return Facts(
-        {name: pa.concat_tables(tables).unify_dictionaries().combine_chunks() for name, tables in collected.items()}
-    )
-
-
-def _shift(rows: pa.Table, by: int) -> pa.Table:
-    import pyarrow.compute as pc  # noqa: PLC0415 - 25 ms that a worker with one shard never needs
-
-    index = rows.schema.get_field_index("thread")
-    moved = pc.add(rows.column(index), pa.scalar(by, _I32))
-    return rows.set_column(index, rows.schema.field(index), moved)
 
 
 def without_files(facts: Facts, dropped: frozenset[int], keep: Keep | None = None) -> Facts:

@@ -3,8 +3,9 @@
 Shards of one file that follow each other are merged into one run: lines count from the start of the run, a row without
 a context takes the one that its thread had before the row's shard, an unknown generation the last Init START before
 the row's shard, and rows that became equal are one. What a run cannot say (its file's beginning is not there yet)
-stays open and is filled when that shard joins. So `resolve(concat(a, b))` may be taken anywhere in a tree of shards,
-and equals `resolve(concat(resolve(a), resolve(b)))`; it is idempotent.
+stays open and is filled when that shard joins. With `concat`, all rows of all parts and threads numbered
+anew, `resolve(concat(a, b))` may be taken anywhere in a tree of shards, and equals
+`resolve(concat(resolve(a), resolve(b)))`; it is idempotent.
 
 `merge_facts([a, b])` is `resolve(concat([a, b]))` in less memory: one table after the other, each in ranges of threads.
 All that a row needs to know beyond its thread (shards, contexts, Init STARTs) is small and at hand.
