@@ -20,6 +20,7 @@ from topodiag.evidence.kinds import DAMAGED, KINDS, Kind, source_words
 from topodiag.evidence.live.diagnostics import LOOKS as DIAGNOSTICS
 from topodiag.evidence.live.diagnostics import TRACE_LOOKS as TRACE
 from topodiag.evidence.live.stacks import LOOKS as STACKS
+from topodiag.evidence.live.step_forms import Forms
 from topodiag.evidence.live.step_times import holds_steps
 from topodiag.evidence.marks import LOOKS as INSPECTOR
 from topodiag.evidence.marks import PICKLED, TABLE, cluster_format, is_pods, layout_format, looks_like_flight, unread
@@ -253,9 +254,9 @@ def _readers(blob: Blob) -> tuple[str, ...]:
     return sources if bare is None else recognise(bare.text)
 
 
-def step_kinds(head: bytes, tail: bytes = b"") -> tuple[Kind, ...]:
+def step_kinds(head: bytes, tail: bytes = b"", forms: Forms | None = None) -> tuple[Kind, ...]:
     """Whether the steps of a training stand in a text: NCCL's lines come first, the steps after them."""
-    return (Kind.STEPS,) if holds_steps(head) or holds_steps(tail) else ()
+    return (Kind.STEPS,) if holds_steps(head, forms) or holds_steps(tail, forms) else ()
 
 
 def _diagnosed(head: bytes, tail: bytes) -> list[Kind]:

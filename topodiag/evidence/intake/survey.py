@@ -12,7 +12,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, BinaryIO
+from typing import BinaryIO
 
 from topodiag.evidence.heads import IN_FRONT, possible
 from topodiag.evidence.intake.looks import (
@@ -27,14 +27,12 @@ from topodiag.evidence.intake.pieces import STDIN_NAME
 from topodiag.evidence.intake.rewound import Rewound
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.kinds import Kind
+from topodiag.evidence.live.step_forms import Forms
 from topodiag.evidence.nccl_log.input.streams import Reading, text_of
 from topodiag.evidence.nccl_log.input.wrapped_lines import COLOURS
 from topodiag.evidence.registry import kinds as all_sources
 from topodiag.evidence.registry import source
 from topodiag.words.colours import without_colours
-
-if TYPE_CHECKING:
-    from topodiag.evidence.intake.looks import Looks
 
 BLOCK = 1 << 16
 """Bytes that are looked at together: formats are known within so many."""
@@ -80,6 +78,7 @@ def survey(blocks: Iterable[bytes], name: str, seen: Looks) -> Looks:
     if not set(seen.kinds) <= OF_LINES:
         return seen
     kinds, sources, tries, coding = list(seen.kinds), list(seen.sources), Counter[str](), seen.coding
+    forms = Forms()
     for block in _of_lines(blocks):
         if not block.strip(b"\0"):
             continue  # a hole that somebody packed
@@ -93,7 +92,7 @@ def survey(blocks: Iterable[bytes], name: str, seen: Looks) -> Looks:
             kinds += speaking_kinds(block)
         if Kind.STEPS not in kinds and tries[Kind.STEPS.value] < MOST_STEP_TRIES:
             tries[Kind.STEPS.value] += 1
-            kinds += step_kinds(block)
+            kinds += step_kinds(block, forms=forms)
     kinds += kinds_of_sources(sources)
     kinds = [kind for kind in dict.fromkeys(kinds) if kind is not Kind.TEXT] or [Kind.TEXT]
     order = {kind: place for place, kind in enumerate(all_sources())}
@@ -139,8 +138,6 @@ MOST_IN_MEMORY = 64 << 20
 
 def surveyed_stream(stream: Rewound, seen: Looks) -> tuple[Rewound, Looks]:
     """All of standard input, kept for its reader, and what was seen of it: it can be read once."""
-    from topodiag.evidence.intake.survey import survey  # noqa: PLC0415 - as above
-
     kept: BinaryIO = tempfile.SpooledTemporaryFile(MOST_IN_MEMORY)  # type: ignore[assignment]  # noqa: SIM115
     while block := stream.read(1 << 20):
         kept.write(block)

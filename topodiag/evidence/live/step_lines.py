@@ -125,7 +125,7 @@ _INSIDE = regex(r"\([^)]{0,40}\)")
 _UNDER_HEAD = regex(r"\s{0,8}Train ")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class StepLine:
     """What a line says: `values` by unit, those that count for more first. `number` is None where the step is that of
     the line above. `total` 0 where none is said; `bar` names a bar with what it counts, "" where there is none."""

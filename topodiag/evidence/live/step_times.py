@@ -61,15 +61,16 @@ _UNITS = ("s", "tokens/s", "samples/s", "TFLOP/s")
 """Units in the order in which they are preferred where a line has several."""
 
 
-def holds_steps(data: bytes) -> bool:
-    """Whether a text, or a part of one, has lines of several steps, or the arguments of a training."""
+def holds_steps(data: bytes, forms: Forms | None = None) -> bool:
+    """Whether a text, or a part of one, has lines of several steps, or the arguments of a training. The
+    parts of one text share `forms`: to learn one costs more than to read many lines."""
     if b" ..." in data and ARGUMENTS.search(data) is not None:
         return True
     if not any(word in data for word in (b"tep", b"ter", b"/it", b"it/s", b"poch", b"num_updates", b"Train: ")):
         return False
     seen: set[tuple[int, str]] = set()
     trains = cache(lambda: any(_TRAINS.search(line) for line in data.split(b"\n") if b" NCCL " not in line))
-    for _, _, found in _lines(data.replace(b"\r", b"\n"), _LOOKED):
+    for _, _, found in _lines(data.replace(b"\r", b"\n"), _LOOKED, forms):
         if found.number is not None and found.values and (not found.bar or trains()):
             seen.add((found.number, found.bar))
         if len(seen) >= MIN_STEPS:
@@ -149,11 +150,11 @@ def _bytes_of(text: str | bytes) -> bytes:
     return text if isinstance(text, bytes) else text.encode("utf-8", "replace")
 
 
-def _lines(data: bytes, most: int = MAX_STEPS * 100) -> Iterator[tuple[int, str, StepLine]]:
+def _lines(data: bytes, most: int = MAX_STEPS * 100, forms: Forms | None = None) -> Iterator[tuple[int, str, StepLine]]:
     """Lines that say something of a step, among the first `most` that may. Figures below the head of a step have its
     number, those of a log without heads are counted, and what timers print below a step is of it."""
     head, at, free, looked = None, 0, 0, 0
-    forms = Forms()
+    forms = forms or Forms()
     held: tuple[int, str, StepLine] | None = None
     for number, line, said in _with_names(data):
         looked += 1

@@ -45,7 +45,7 @@ _REASON = regex(r"clocks_(?:event|throttle)_reasons\.([a-z_]{1,60})")
 _COMMAND = regex(r"--query-(?:gpu|remapped-rows|retired-pages)[= ]([A-Za-z0-9_.,]{1,3000})")
 _PICKED = regex(r"(?<!\S)(?:-i|--id)[= ]")
 _UNIT = regex(r"\s*\[[^\]]{1,10}\]\Z")
-_MARK = regex(r"--query-(?:gpu|remapped-rows)[= ]|^[ \t>|]{0,20}[a-z_][a-z0-9_.]{1,50}(?: \[[^\]\n]{1,10}\])?, ", re.M)
+_MARK = regex(r"^[ \t>|]{0,20}[a-z_][a-z0-9_.]{1,50}(?: \[[^\]\n]{1,10}\])?, ", re.M)
 _MIN_KNOWN = 2
 """Columns of these that make a header: one word and a comma is any text."""
 
@@ -75,7 +75,7 @@ class NvidiaSmiQuery(Source[QueryRow]):
     trust = 70
 
     def recognises(self, head: str) -> bool:
-        if _MARK.search(head) is None:
+        if not any(f"--query-{name}" in head for name in ("gpu", "remapped-rows")) and _MARK.search(head) is None:
             return False
         return bool(self.parse(Blob("", head.encode())).records)
 
