@@ -37,7 +37,8 @@ _SPOKEN = re.compile(
 _SCHEME = re.compile(r"(?i)(\b(?:Bearer|Basic|Negotiate) )([A-Za-z0-9+/_=.~-]{8,8192})")
 _LOGIN = re.compile(
     # A password may hold any sign, `@` and `/` too; the port of an address without a login is none.
-    r"(://)(?:[^/@:\[\s\"'<>]{0,256}:(?![0-9]{1,5}(?:[/?#,;\s\"']|\Z))(?:(?!://)[^\s\"]){1,1024}@|[^/@\s\"'<>]{1,4096}@)"
+    # The kernel's command line names a disk of iSCSI as `iscsi:user:word@server` (dracut.cmdline(7)).
+    r"(://|\biscsi:)(?:[^/@:\[\s\"'<>]{0,256}:(?![0-9]{1,5}(?:[/?#,;\s\"']|\Z))(?:(?!://)[^\s\"]){1,1024}@|[^/@\s\"'<>]{1,4096}@)"
 )
 _SIGNED = re.compile(r"(?i)([?&][a-z0-9-]{0,20}sig(?:nature)?=)[^\s\"'<>&]{8,4096}")
 _COMMAND = re.compile(
@@ -143,7 +144,7 @@ def _on_lines(text: str, words: Iterable[str], change: Callable[[str], str]) -> 
 
 
 _MAY_HOLD = re.compile(
-    r"://|PRIVATE KEY|[A-Za-z0-9_+/$-]{15}"
+    r"://|iscsi:|PRIVATE KEY|[A-Za-z0-9_+/$-]{15}"
     r"|(?i:%s)" % "|".join(_NAMING)
 )
 """What each text with a secret has, of whatever form: most texts have none of it."""
@@ -155,7 +156,7 @@ def without_secrets(text: str) -> str:
         return text
     if "PRIVATE KEY" in text:
         text = _PRIVATE.sub(lambda found: GONE + "\n" * found.group(0).count("\n"), text)
-    if "://" in text:
+    if "://" in text or "iscsi:" in text:
         text = _SIGNED.sub(lambda found: found.group(1) + GONE, _LOGIN.sub(r"\1", text))
     text = _on_lines(text, _BEGINNINGS, lambda line: _FORMS.sub(GONE, line))
     text = _on_lines(text, _NAMING, _in_line)

@@ -22,6 +22,13 @@ def with_command_line(text: str) -> dict[tuple[str, str, str], NodeFact]:
     return rows(Node("n1", os=Os(cmdline=read(text, "proc/cmdline", 1))))
 
 
+def test_a_secret_of_the_command_line_is_hidden_though_its_name_stands_in_another_field() -> None:
+    made = with_command_line("ro rd.iscsi.password=hunter2 netroot=iscsi:bob:hunter2@10.0.0.1::3260:1:iqn.x iommu=pt")
+    assert "hunter2" not in str(list(made.values()))
+    assert made["kernel command line", "", "rd.iscsi.password"].value == "<hidden>"
+    assert made["kernel command line", "", "iommu"].value == "pt"
+
+
 def test_each_fact_of_a_node_has_one_row() -> None:
     made = facts_of(hgx_h100())
     assert len(rows(hgx_h100())) == len(made)

@@ -27,6 +27,7 @@ from topodiag.lazy import regex
 from topodiag.model.fleet import NodeFact
 from topodiag.model.node import Node
 from topodiag.model.provenance import Fact
+from topodiag_probes.secrets import without_secrets
 
 _MODULE = regex(
     r"(?:nvidia|nouveau|gdrdrv|nv_peer|ib_|rdma|iw_|mlx|bnxt|irdma|efa|hfi|qed|ena|amdgpu|amdkfd|vfio|xpmem|knem)"
@@ -114,9 +115,10 @@ def _os(node: Node) -> Rows:
 
 
 def _command_line(line: Fact[str]) -> Rows:
-    """The parameters by name; several values of one are one value."""
+    """The parameters by name; several values of one are one value. A secret is known by the name before it, and hidden
+    while both stand together."""
     values: dict[str, list[str]] = {}
-    for word in (line.value or "").split():
+    for word in without_secrets(line.value or "").split():
         name, equals, value = word.partition("=")
         values.setdefault(name, []).append(value if equals else "set")
     source = source_of(line)

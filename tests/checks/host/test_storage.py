@@ -9,7 +9,7 @@ import pytest
 from tests.checks import nodes
 from tests.tables import examples
 from topodiag.checks.host.storage import StorageStalls
-from topodiag.evidence.host.kernel_log import KernelLog
+from topodiag.evidence.host.kernel_log import LEAST_WHOLE, KernelLog
 from topodiag.evidence.interface import Blob
 from topodiag.model.finding import Confidence, Finding, Severity, Status
 from topodiag.model.node import Node
@@ -73,6 +73,13 @@ def test_in_a_few_lines_of_a_log_it_is_not_sure() -> None:
     """The rest of the log may say that the server came back."""
     [finding] = StorageStalls().judge(replace(node(SILENT), told=frozenset())).findings
     assert (finding.severity, finding.confidence) == (Severity.ERROR, Confidence.MEDIUM)
+
+
+@pytest.mark.parametrize(("end", "told"), [("\n", {Topic.KERNEL_LOG}), ("", set())], ids=["whole", "cut"])
+def test_a_log_whose_last_line_has_no_end_is_cut_and_may_lack_the_answer(end: str, told: set[Topic]) -> None:
+    text = "\n".join(f"[{100 + at}.000000] {SILENT}" for at in range(LEAST_WHOLE)) + end
+    source = KernelLog()
+    assert source.told(source.parse(Blob("dmesg.txt", text.encode()))) == told
 
 
 @examples("line")

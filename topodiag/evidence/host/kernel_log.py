@@ -115,7 +115,8 @@ class KernelLog(Source[KernelEvent]):
                 found += 1
                 newest.append(event)
         parsed.records.extend(newest)
-        parsed.partial = blob.item is None and data.count(b"\n") + 1 < LEAST_WHOLE
+        # A last line without its end is that of a text that was cut.
+        parsed.partial = blob.item is None and (data.count(b"\n") + 1 < LEAST_WHOLE or not data.endswith(b"\n"))
         if found > MAX_EVENTS:
             parsed.leave(blob, None, "", f"{found - MAX_EVENTS} older events were counted and not kept")
         return parsed
