@@ -82,3 +82,17 @@ def test_a_command_is_whole_on_one_line() -> None:
         "  do         look at what the kernel said of it:",
         "             `dmesg | grep -iE 'xid|sxid'`",
     ]
+
+
+@pytest.mark.parametrize("lines_before", range(14, 20))
+def test_a_command_at_the_end_of_the_screen_is_whole_or_counted(lines_before: int) -> None:
+    page, rest = Page(Style(width=40)), Page(Style(width=40))
+    for _ in range(lines_before):
+        rest.add("seen")
+    rest.entry("next", "set NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,ENV")
+    for _ in range(9):
+        rest.add("more")
+    page.add_rest(rest)
+    shown = "\n".join(line.plain for line in page.lines)
+    assert ("NCCL_DEBUG=INFO" in shown) == ("SUBSYS=INIT,ENV" in shown)
+    assert "more (-v)" in shown

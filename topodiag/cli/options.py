@@ -193,7 +193,7 @@ def system_option(otherwise: str) -> Option:
 
 machine_option = click.option(
     "--machine", "evidence", metavar="PATH", type=EVIDENCE,
-    help="The machine by evidence of it: a bundle, a topology file, fixture:NAME.",
+    help="The machine, as evidence: a bundle, a topology file, fixture:NAME.",
 )  # fmt: skip
 gpu_option = click.option("--gpu", metavar="NAME", default="", help="The GPU, where a system is sold with several.")
 nics_option = click.option(

@@ -240,6 +240,11 @@ def _text_cls(name: str, sick: tuple[str, ...]) -> str:
     return f"{name} sicktext" if sick else name
 
 
+def _codes(sick: tuple[str, ...]) -> str:
+    """The first code and how many more, which a box has room for; its tip names all."""
+    return f"{sick[0]} +{len(sick) - 1}" if len(sick) > 1 else "".join(sick)
+
+
 def _draw_box(drawing: _Drawing, place: _Place) -> None:
     box = place.box
     label = " ".join([*box.lines, *box.sick])
@@ -253,7 +258,7 @@ def _draw_box(drawing: _Drawing, place: _Place) -> None:
             drawing.text(place.x, place.y + 16, " · ".join(box.lines[:-1]), "name")
             drawing.canvas.text(place.x, place.y + 31, box.lines[-1], "small", "middle", room=place.w, size=10.5)
         return
-    lines = [*box.lines[:3], *([",".join(box.sick)] if box.sick else [])]
+    lines = [*box.lines[:3], *([_codes(box.sick)] if box.sick else [])]
     step = min(13.0, (place.h - 8) / max(len(lines), 1))
     top = place.y + (place.h - step * len(lines)) / 2 + step * 0.75
     for number, line in enumerate(lines):
@@ -273,7 +278,7 @@ def _bar(drawing: _Drawing, lines: list[Line], y: float) -> float:
         label = side + 17 if place.upwards else side - 8
         drawing.text(x, label, line.label, _text_cls("small halo", line.sick), "start")
         # On a line of its own: beside the count it would cover the count of the next GPU.
-        drawing.text(x, label - 13 * place.down, ",".join(line.sick), "halo sicktext", "start")
+        drawing.text(x, label - 13 * place.down, _codes(line.sick), "halo sicktext", "start")
     count = drawing.picture.nvswitches
     name = f"{count} NVSwitches" if count > 1 else "NVSwitch fabric"
     drawing.canvas.rect(left, y, right - left, FABRIC_H, "nvswitch", name, radius=5)

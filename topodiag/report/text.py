@@ -146,6 +146,11 @@ class Page:
         if len(lines) > room and not self.style.verbose and self.on_screen:
             lines = [line for line in lines if line.plain]
             mark = self.text((f"  … {len(lines) - room} more (-v)", "dim"))
+            whole = next((at for at in range(room - 1, 0, -1) if not lines[at].plain.startswith(" " * (LABEL + 2))), 0)
+            fits = len(lines) <= room or lines[room - 1].cell_len + mark.cell_len <= self.width
+            if lines[whole].plain.startswith("  next ") and not (fits and whole == room - 1):
+                room = max(whole, 1)  # what is to be typed stands whole or is counted
+                mark = self.text((f"  … {len(lines) - room} more (-v)", "dim"))
             end = self.cut(lines[room - 1], self.width - mark.cell_len)
             lines = [*lines[: room - 1], self.text(end, mark) if len(lines) > room else lines[room - 1]]
         self.lines.extend(lines)

@@ -110,7 +110,7 @@ class CostlySetting(OneStep[Node], NodeCheck[Never]):
 
     How to fix
         Unset it where it is given; look into images, module files, launch scripts and /etc/nccl.conf. If a setting
-        works round a fault, the fault wants mending: PCI004 and GDR001 name the usual ones.
+        works round a fault, repair the fault: PCI004 and GDR001 name the usual ones.
 
     References
         NCCL user guide, environment variables; NCCL src/ v2.30.

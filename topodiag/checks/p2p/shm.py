@@ -148,7 +148,7 @@ class ShmInsteadOfP2p(JobCheck[WithoutP2p]):
 
     How to fix
         Virtualisation and ACS: PCI004. In containers: one that holds all GPUs of the job, with the same IPC namespace.
-        GeForce cards of the RTX 40 series and later have no peer-to-peer; there SHM is what can be had.
+        GeForce cards of the RTX 40 series and later have no peer-to-peer: SHM is the best they can use.
 
     References
         NCCL src/graph/paths.cc (ncclTopoCheckP2p), src/transport/p2p.cc (p2pCanConnect) v2.30; NVIDIA/nccl issue

@@ -173,7 +173,7 @@ class AcsBetweenPeers(NodeCheck[Detours]):
             advice=self.advice("acs"),
             fix=(
                 "Disable ACS in the BIOS; if it has no such setting, clear it with setpci after each boot",
-                *(f"sudo setpci -s {port.bus_id} ECAP_ACS+0x6.w=0000" for port in ports[:3]),
+                *(f"`sudo setpci -s {port.bus_id} ECAP_ACS+0x6.w=0000`" for port in ports[:3]),
                 "Repeat for the other ports named, unless this host passes devices to virtual machines",
             ),
             gpus=gpus,

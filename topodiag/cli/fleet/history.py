@@ -43,7 +43,7 @@ def history(  # noqa: PLR0917 - one parameter per option
     that `topodiag watch` wrote. A new folder becomes a store. Adding the same capture again adds nothing. A DIR that
     holds bundles and is no store is asked by itself, and nothing is kept.
 
-    Each node's last capture is held against its last good one: the last before it without an error. Serial numbers,
+    Each node's last capture is compared with its last good one: the last before it without an error. Serial numbers,
     addresses, clocks and counters are no change. A counter that went back was reset, and starts anew.
 
     \b

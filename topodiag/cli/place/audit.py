@@ -48,8 +48,8 @@ def audit(
     with the same ranks packed on the same GPUs, and the groups that are badly placed. Without a layout (--hostfile,
     --log, --rule, ...) ranks are numbered node by node. -v lists groups.
 
-    PATH is any of the files that the options take, told by content: hostfile, rankfile, map, NCCL logs, description of
-    the cluster, bundles, or the sizes of the job's dimensions (`tp: 8`). With a hostfile and logs, ranks that ran on
+    PATH is any of the files that the options take, known by content: hostfile, rankfile, map, NCCL logs, description
+    of the cluster, bundles, or the sizes of the job's dimensions (`tp: 8`). With a hostfile and logs, ranks that ran on
     another host than declared are named.
 
     \b

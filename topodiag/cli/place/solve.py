@@ -68,7 +68,7 @@ def solve(
 
     if launcher and printing.output not in {None, "-"} and format_ != "json":
         raise click.UsageError(
-            f"-o holds the report; for a {launcher}: topodiag place solve ... --format json -o map.json, then "
+            f"-o holds the report; for a {launcher}: this command with --format json -o map.json, then "
             f"topodiag place emit {launcher} map.json -o {printing.output}"
         )
     check_html(html, (each.path for each in asked.inputs), printing)

@@ -54,7 +54,7 @@ def draw_solution(page: Page, solved: Solved) -> None:
         page.add("  ", split.why)
     page.blank()
     form = solved.launcher or "slurm-hostfile"
-    page.entry("next", ("topodiag place solve ... --format json -o map.json", "close"), hue="ok")
+    page.entry("next", "this command with ", ("--format json -o map.json", "close"), ", then", hue="ok")
     page.entry("", (f"topodiag place emit {form} map.json -o {form}", "close"))
     rest = Page(page.style)
     rest.blank()

@@ -114,9 +114,9 @@ def draw_fix(page: Page, cause: Cause, *, first: int = 0) -> None:
     steps = list(enumerate(cause.finding.fix, start=1))[first:]
     shown = steps if page.style.verbose else steps[: STEPS_SHOWN - first]
     for at, (number, step) in enumerate(shown):
-        rest = f" ... {len(cause.finding.fix)}" if number == shown[-1][0] < len(cause.finding.fix) else ""
-        words = f"{number}{rest}. {step}" if len(cause.finding.fix) > 1 else step
-        page.entry("" if at else "fix", words, hue="ok")
+        rest = f"  … {len(steps) - len(shown)} more (-v)" if at == len(shown) - 1 and len(steps) > len(shown) else ""
+        words = f"{number}. {step}" if len(cause.finding.fix) > 1 else step
+        page.entry("" if at else "fix", words, (rest, "dim"), hue="ok")
     for at, command in enumerate(cause.confirm if page.style.verbose else cause.confirm[:1]):
         alone = LABEL + len("  check with: ") + len(command) > page.width  # a line of its own can be copied whole
         parts = ("check with: ", "dim"), ("" if alone else command, "close")

@@ -114,7 +114,7 @@ class InitNotFinished(OneStep[Job], JobCheck[Never]):
         py-spy dump --pid PID                          a waiting rank stands in ncclCommInitRank
 
     How to fix
-        Where few ranks are named, look at their last line: bootstrap (interface, firewall), topology, or connections
+        If few ranks are named, read the last line of each: bootstrap (interface, firewall), topology, or connections
         (network). Where most are, try a port between their nodes. Then look at the launcher's log of ranks that are
         missing altogether.
 
