@@ -9,8 +9,6 @@ from pathlib import Path
 from topodiag.hardware.specs import GpuSpec
 from topodiag.lazy import dataclass
 
-PRECISIONS = ("bf16", "fp16", "fp8")
-
 
 @dataclass(frozen=True, slots=True)
 class Peak:

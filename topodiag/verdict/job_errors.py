@@ -12,9 +12,6 @@ from topodiag.verdict.scene import Scene
 if TYPE_CHECKING:
     from topodiag.model.job import Event
 
-JOB_FAILS = ("JOB001",)
-"""What every fault leaves that ends or blocks a job: ranks that did not come up are hardly ever the cause."""
-
 ABSENT, NUMBERS = "absent", frozenset({"rank twice", "no such rank"})
 """Faults of lines on who did not come, and on numbers that do not fit (evidence/signatures/catalogue/process.toml)."""
 _STORE = regex(r"\bstore\b|Store\b|ncclUniqueId|client socket|[Rr]endezvous")

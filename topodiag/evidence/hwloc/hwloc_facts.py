@@ -41,8 +41,6 @@ _RSMI = regex(r"(?:rsmi|amdsmi)([0-9]{1,3})")
 """AMD's GPUs as ROCm's libraries number them (hwloc topology-rsmi.c, from 3.0 on topology-amdsmi.c)."""
 _HOPS, _HOPS_END, _MOST_OF_HOPS = 'name="XGMIHops"', "</distances2", 400_000
 _NUMBERS = regex(r"<(indexes|u64values)\b[^>]{0,100}>([0-9A-Za-z:\s]{1,100000})</")
-GPU_NAME = regex(r"(nvml|rsmi|amdsmi)([0-9]{1,3})")
-"""GPUs as the library of their maker numbers them."""
 _PORT = regex(r"Port([0-9]{1,3})(State|LID)")
 _OPENFABRICS_V2, _NETWORK_V2 = 3, 2
 _NETWORK_V3, _OPENFABRICS_V3 = 1 << 4, 1 << 5

@@ -101,9 +101,7 @@ def plan_of(intake: Intake) -> Plan:
 
 def _sorted(intake: Intake) -> tuple[list[Source], list[Source], list[Source], list[Aside]]:
     """Texts, saved facts, dumps, and what is none of these."""
-    sources: list[Source] = []
-    saved: list[Source] = []
-    flight: list[Source] = []
+    sources, saved, flight = list[Source](), list[Source](), list[Source]()
     left: list[Aside] = []
     for piece in intake.pieces:
         if piece.path == STDIN:
