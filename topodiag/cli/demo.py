@@ -27,7 +27,7 @@ def demo(name: str, printing: Printing) -> None:
 
     check_output(printing.output)
     path = fixture_path(name)
-    with working(color=printing.color, ascii_only=printing.ascii_only, quiet=printing.quiet):
+    with working(printing):
         result = diagnose([str(path)])
 
     def draw(page: Page) -> None:

@@ -18,6 +18,7 @@ from topodiag.model.dimensions import ORDER
 if TYPE_CHECKING:
     from topodiag.app.artefacts import Artefact, Unmade
     from topodiag.cli.model.step_options import Trained
+    from topodiag.report.drawn import DrawnReport
 
 
 @click.command(cls=Command)
@@ -46,10 +47,6 @@ def diagnose(  # noqa: PLR0917 - one parameter per option
     sizes: dict[str, int],
     order: str,
     trained: Trained,
-    format_: str,
-    html: str | None,
-    redact: bool,
-    fail_on: str,
     printing: Printing,
 ) -> None:
     """Join all evidence of a job into one verdict: the cause, what it costs, what to change, and what is still open.
@@ -74,21 +71,20 @@ def diagnose(  # noqa: PLR0917 - one parameter per option
         raise click.UsageError("Standard input can be read only once.")
     layout = layout_of(sizes, order)
     from topodiag.app.diagnose import diagnose as judge_case  # noqa: PLC0415 - heavy from here on
-    from topodiag.cli.html import as_shown, check_html, write_result  # noqa: PLC0415
-    from topodiag.cli.output import check_output, opened, verdict  # noqa: PLC0415
+    from topodiag.cli.html import as_shown, check_written, write_result_page  # noqa: PLC0415
+    from topodiag.cli.output import verdict, write_result  # noqa: PLC0415
     from topodiag.cli.progress import working  # noqa: PLC0415
 
-    check_output(printing.output)
-    check_html(html, paths, printing)
+    check_written(printing, paths)
     if folder is not None:
         from topodiag.writing import check_new_folder  # noqa: PLC0415
 
         check_new_folder(folder)
-    with working(color=printing.color, ascii_only=printing.ascii_only, quiet=printing.quiet):
+    with working(printing):
         result = judge_case(paths, places=places, layout=layout, trained=trained.asked)
-    reached.code = verdict(result, fail_on)
+    reached.code = verdict(result, printing.fail_on)
     solved = None
-    if html is not None:
+    if printing.html is not None:
         from topodiag.app.better_place import better_placement  # noqa: PLC0415
 
         solved = better_placement(result, paths)
@@ -97,24 +93,18 @@ def diagnose(  # noqa: PLR0917 - one parameter per option
         from topodiag.app.artefacts import artefacts  # noqa: PLC0415
 
         made_files = artefacts(result, paths)
-    shown, solved, made_files = as_shown((result, solved, made_files), redact=redact)
-    from topodiag.report.registry import report  # noqa: PLC0415
-
-    made = report(format_)
-    if format_ == "table":
-        from topodiag.report.verdict.table import VerdictTable  # noqa: PLC0415
-
-        made = VerdictTable()
-    with opened(printing.output) as stream:
-        made.render(shown, stream, printing.style(stream))
-        stream.flush()
-    if html is not None:
-        from topodiag.report.verdict.table import VerdictTable  # noqa: PLC0415
-
-        write_result(html, "diagnose", shown, VerdictTable, solved)
+    shown, solved, made_files = as_shown((result, solved, made_files), redact=printing.redact)
+    write_result(shown, printing, _table)
+    write_result_page(printing, "diagnose", shown, _table, solved)
     if folder is not None:
         from topodiag.app.artefacts import write_artefacts  # noqa: PLC0415
 
         names = write_artefacts(folder, shown, made_files)
         if not printing.quiet:
             click.echo(f"wrote {', '.join(names)} to {folder}", err=True)
+
+
+def _table() -> DrawnReport:
+    from topodiag.report.verdict.table import VerdictTable  # noqa: PLC0415 - only where it is asked for
+
+    return VerdictTable()

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
+from topodiag.cli.output import check_output, write_page
+
 if TYPE_CHECKING:
     from msgspec import Struct
 
@@ -41,27 +43,26 @@ def as_shown_with(paths: Sequence[str], answer: T, *, redact: bool) -> tuple[tup
     return named.files, shown
 
 
-def check_html(path: str | None, inputs: Iterable[str], printing: Printing) -> None:
-    """Refuse, before any work is done, a page that would be written over what is read or over the other output.
-    Raises InputError."""
-    if path is None:
+def check_written(printing: Printing, inputs: Iterable[str]) -> None:
+    """Refuse, before any work is done, an output that cannot be written, and a page over what is read. Raises
+    InputError."""
+    check_output(printing.output)
+    if printing.html is None:
         return
-    if path == "-":
+    if printing.html == "-":
         raise click.UsageError("--html writes a file: name it, as --html report.html.")
     from topodiag.writing import check_apart, check_writable  # noqa: PLC0415 - not for the help
 
-    check_writable(path)
-    check_apart(path, inputs)
+    check_writable(printing.html)
+    check_apart(printing.html, inputs)
 
 
-def write_html(path: str | None, sheet: Callable[[], Sheet]) -> None:
+def _write_html(path: str, sheet: Sheet) -> None:
     """Write the page; the file appears whole or not at all. Raises InputError."""
-    if path is None:
-        return
     from topodiag.report.html.page import html_of  # noqa: PLC0415 - jinja2, which only pages need
     from topodiag.writing import replacing  # noqa: PLC0415
 
-    text = html_of(sheet())
+    text = html_of(sheet)
     with replacing(path, private=True) as stream:
         stream.write(text.encode("utf-8", "backslashreplace"))
     if not click.get_current_context().params.get("quiet"):
@@ -69,7 +70,7 @@ def write_html(path: str | None, sheet: Callable[[], Sheet]) -> None:
 
 
 def machines_of(*nodes: Node) -> Callable[[], Extras]:
-    """The pictures of these machines, for `write_drawn`."""
+    """The pictures of these machines, for `write_answer`."""
 
     def drawn() -> Extras:
         from topodiag.report.html.machines import machines  # noqa: PLC0415 - for a page only
@@ -79,36 +80,37 @@ def machines_of(*nodes: Node) -> Callable[[], Extras]:
     return drawn
 
 
-def write_drawn(  # noqa: PLR0917 - what a page is made of
-    path: str | None,
+def write_answer(  # noqa: PLR0917 - what a page is made of
+    printing: Printing,
     command: str,
     draw: Callable[[Page], None],
-    dump: Callable[[], Struct] | None,
+    dump: Callable[[], Struct],
     result: Callable[[], Result],
-    more: Callable[[], Extras] | None = None,
+    more: Callable[[], Extras],
 ) -> None:
-    """Write the page of a command that draws its answer; `dump` is None where it prints no JSON; `result` holds its
-    findings, nodes and inputs, `more` the pictures and tables of that command alone."""
-    if path is None:
-        return
-    from topodiag.report.html.sheets import drawn_sheet  # noqa: PLC0415
+    """What a command draws, on its stream and as a page of HTML; `result` holds its findings, nodes and inputs, `more`
+    the pictures and tables of that command alone."""
+    if printing.format_ in {"table", "json"}:
+        write_page(draw, dump, printing)
+    if printing.html is not None:
+        from topodiag.report.html.sheets import drawn_sheet  # noqa: PLC0415 - for a page only
 
-    def sheet() -> Sheet:
-        return drawn_sheet(command, draw, dump and dump(), result(), more and more())
-
-    write_html(path, sheet)
+        _write_html(printing.html, drawn_sheet(command, draw, dump(), result(), more()))
 
 
-def write_result(
-    path: str, command: str, result: Result, report: Callable[[], DrawnReport], solved: Solved | None = None
+def write_result_page(
+    printing: Printing,
+    command: str,
+    result: Result,
+    table: Callable[[], DrawnReport],
+    solved: Solved | None = None,
 ) -> None:
     """Write the page of a command whose answer is a result; `solved` is the better map of a badly placed job."""
-    from topodiag.report.html.sheets import result_sheet  # noqa: PLC0415
+    if printing.html is not None:
+        from topodiag.report.html.sheets import result_sheet  # noqa: PLC0415 - for a page only
 
-    def sheet() -> Sheet:
-        return result_sheet(command, result, report(), None if solved is None else _placed(solved))
-
-    write_html(path, sheet)
+        more = None if solved is None else _placed(solved)
+        _write_html(printing.html, result_sheet(command, result, table(), more))
 
 
 def _placed(solved: Solved) -> Extras:

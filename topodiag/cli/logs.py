@@ -19,6 +19,7 @@ from topodiag.report.job.registry import TABLES, VIEWS
 
 if TYPE_CHECKING:
     from topodiag.model.result import Result
+    from topodiag.report.drawn import DrawnReport
 
 FORMATS = ("table", "json")
 
@@ -72,12 +73,8 @@ def logs(  # noqa: PLR0917 - one parameter per option
     workers: int | None,
     dask: str | None,
     save: str | None,
-    format_: str,
-    html: str | None,
-    redact: bool,
     csv_: str | None,
     parquet: str | None,
-    fail_on: str,
     printing: Printing,
 ) -> None:
     """Rebuild a job from its NCCL logs and say what is wrong with its communication.
@@ -86,18 +83,17 @@ def logs(  # noqa: PLR0917 - one parameter per option
     unpacked.
     `topodiag env` prints the settings that make a job write such logs.
     """
-    _refuse(bool(views), format_ if was_given("format_") else None, csv_, parquet, printing.output, paths)
+    _refuse(bool(views), printing.format_ if was_given("format_") else None, csv_, parquet, printing.output, paths)
     from topodiag.fleet.workers import one_thread  # noqa: PLC0415
 
     one_thread()
     from topodiag.app.logs import LogOptions  # noqa: PLC0415
     from topodiag.app.logs import logs as judge_logs  # noqa: PLC0415
-    from topodiag.cli.html import as_shown, check_html, write_result  # noqa: PLC0415
-    from topodiag.cli.output import check_output, verdict  # noqa: PLC0415 - heavy from here on
+    from topodiag.cli.html import as_shown, check_written, write_result_page  # noqa: PLC0415
+    from topodiag.cli.output import verdict, write_result  # noqa: PLC0415 - heavy from here on
     from topodiag.cli.progress import reading  # noqa: PLC0415
 
-    check_output(printing.output)
-    check_html(html, (*paths, *flight), printing)
+    check_written(printing, (*paths, *flight))
     for dump in flight:
         _must_be_there(dump)
     options = LogOptions(
@@ -107,29 +103,28 @@ def logs(  # noqa: PLR0917 - one parameter per option
         flight=flight,
         save=save,
     )
-    with reading(color=printing.color, ascii_only=printing.ascii_only, quiet=printing.quiet) as tell:
+    with reading(printing) as tell:
         result = judge_logs(paths, options=options, on_progress=tell)
     solved = None
-    if html is not None:
+    if printing.html is not None:
         from topodiag.app.better_place import better_placement  # noqa: PLC0415
 
         solved = better_placement(result, paths, options.layout)
-    result, solved = as_shown((result, solved), redact=redact)
-    reached.code = verdict(result, fail_on)
-    if html is not None:
-        from topodiag.report.job.table import JobTable  # noqa: PLC0415
-
-        write_result(html, "logs", result, JobTable, solved)
+    result, solved = as_shown((result, solved), redact=printing.redact)
+    reached.code = verdict(result, printing.fail_on)
+    write_result_page(printing, "logs", result, _table, solved)
     if parquet is not None:
         _write_parquet(parquet, result, str(printing.output))
-        return
-    _write(
-        result,
-        printing,
-        views=views,
-        format_=format_,
-        csv_=csv_,
-    )
+    elif csv_ is not None:
+        _write_csv(csv_, result, printing.output)
+    else:
+        write_result(result, printing, lambda: _table(views))
+
+
+def _table(views: tuple[str, ...] = ()) -> DrawnReport:
+    from topodiag.report.job.table import JobTable  # noqa: PLC0415 - only where it is asked for
+
+    return JobTable(views)
 
 
 def _refuse(  # noqa: PLR0917 - what excludes what
@@ -164,27 +159,10 @@ def _write_parquet(table: str, result: Result, output: str) -> None:
         write_parquet(TABLES[table].columns, TABLES[table].rows(result), stream)
 
 
-def _write(
-    result: Result,
-    printing: Printing,
-    *,
-    views: tuple[str, ...],
-    format_: str,
-    csv_: str | None,
-) -> None:
+def _write_csv(table: str, result: Result, output: str | None) -> None:
     from topodiag.cli.output import opened  # noqa: PLC0415
-    from topodiag.report.registry import report  # noqa: PLC0415
+    from topodiag.report.table_files import write_csv  # noqa: PLC0415
 
-    with opened(printing.output) as stream:
-        if csv_ is not None:
-            from topodiag.report.table_files import write_csv  # noqa: PLC0415
-
-            write_csv(TABLES[csv_].columns, TABLES[csv_].rows(result), stream)
-        else:
-            made = report(format_)
-            if format_ == "table":
-                from topodiag.report.job.table import JobTable  # noqa: PLC0415
-
-                made = JobTable(views)
-            made.render(result, stream, printing.style(stream))
+    with opened(output) as stream:
+        write_csv(TABLES[table].columns, TABLES[table].rows(result), stream)
         stream.flush()

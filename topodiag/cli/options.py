@@ -29,7 +29,7 @@ DEFAULT_SYSTEM = "dgx-h100"
 
 
 def format_option(formats: Sequence[str] = FORMATS) -> Option:
-    """`format_`, one of these; the first is the default."""
+    """One of these; the first is the default."""
     return click.option(
         "--format", "format_", type=click.Choice(tuple(formats)), default=formats[0], show_default=True,
         help="Output format.",
@@ -60,7 +60,7 @@ explain_option = click.option("--explain", is_flag=True, help="Show each term of
 
 @dataclass(frozen=True, slots=True)
 class Printing:
-    """Where and how a command prints, as its options say."""
+    """Where and how a command prints, as its options say, and from which severity on it exits with 1."""
 
     output: str | None
     color: str
@@ -68,6 +68,10 @@ class Printing:
     width: int | None
     quiet: bool
     verbose: int
+    format_: str = "table"
+    html: str | None = None
+    redact: bool = False
+    fail_on: str = "error"
 
     def style(self, stream: TextIO) -> Style:
         """For a stream; the exit code is the one that the command has reached so far."""
@@ -104,17 +108,17 @@ _PAGE = (output_option, color_option, ascii_option, width_option, quiet_option, 
 
 
 def report_options(command: Command) -> Command:
-    """For commands that print findings: `printing` and `fail_on`."""
+    """For commands that print findings: `printing`, with `fail_on` in it."""
     return fail_on_option()(page_options(command))
 
 
 def page_options(command: Command) -> Command:
-    """For commands that print a page: `printing`."""
+    """For commands that print a page: `printing`, which takes in the other options of printing that stand above."""
 
     @options(_PAGE)
     @wraps(command)
     def wrapped(*args: Any, **given: Any) -> None:
-        printing = Printing(**{each.name: given.pop(each.name) for each in fields(Printing)})
+        printing = Printing(**{each.name: given.pop(each.name) for each in fields(Printing) if each.name in given})
         command(*args, printing=printing, **given)
 
     return wrapped

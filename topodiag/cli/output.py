@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from msgspec import Struct
 
     from topodiag.cli.options import Printing
+    from topodiag.report.interface import Report
     from topodiag.report.text import Page
 
 STOPPED = (State.SLOW, State.FAILED, State.HUNG)
@@ -51,15 +52,9 @@ def check_output(path: str | None) -> None:
         check_writable(path)
 
 
-def write_page(
-    draw: Callable[[Page], None],
-    dump: Callable[[], Struct],
-    *,
-    format_: str,
-    printing: Printing,
-) -> None:
+def write_page(draw: Callable[[Page], None], dump: Callable[[], Struct], printing: Printing) -> None:
     """What a command has to say, as a page or, with the format `json`, as one object."""
-    if format_ != "json":
+    if printing.format_ != "json":
         write_drawing(draw, printing)
         return
     from topodiag.report.documents.write_json import write_json  # noqa: PLC0415 - only where it is asked for
@@ -80,6 +75,16 @@ def write_drawing(draw: Callable[[Page], None], printing: Printing) -> None:
         draw(page)
         repeat_answers(page)
         print_page(page, stream)
+        stream.flush()
+
+
+def write_result(result: Result, printing: Printing, table: Callable[[], Report]) -> None:
+    """A result in the format that is asked for; `table` is how the command shows it to a person."""
+    from topodiag.report.registry import report  # noqa: PLC0415 - not for other commands
+
+    with opened(printing.output) as stream:
+        made = table() if printing.format_ == "table" else report(printing.format_)
+        made.render(result, stream, printing.style(stream))
         stream.flush()
 
 

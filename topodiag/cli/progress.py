@@ -15,6 +15,7 @@ from topodiag.words.units import spell_bytes
 
 if TYPE_CHECKING:
     from topodiag.app.opening import Watch
+    from topodiag.cli.options import Printing
 
 Tell = Callable[[str, str, float], None]
 SHOWN = 4
@@ -22,15 +23,15 @@ SHOWN = 4
 
 
 @contextmanager
-def spinner(*, color: str, ascii_only: bool, quiet: bool) -> Iterator[Tell | None]:
+def spinner(printing: Printing) -> Iterator[Tell | None]:
     """A callback for the collector's threads; None when nobody watches."""
-    if quiet or not is_terminal(sys.stderr):
+    if printing.quiet or not is_terminal(sys.stderr):
         yield None
         return
     from rich.console import Console  # noqa: PLC0415 - only for someone who watches
     from rich.text import Text  # noqa: PLC0415
 
-    style = style_for(sys.stderr, color=color, ascii_only=ascii_only)
+    style = style_for(sys.stderr, color=printing.color, ascii_only=printing.ascii_only)
     console = Console(stderr=True, no_color=not style.color, highlight=False, markup=False, emoji=False)
     lock = Lock()
     running: dict[str, None] = {}
@@ -58,9 +59,9 @@ def spinner(*, color: str, ascii_only: bool, quiet: bool) -> Iterator[Tell | Non
 
 
 @contextmanager
-def reading(*, color: str, ascii_only: bool, quiet: bool) -> Iterator[Callable[[int, int], None] | None]:
+def reading(printing: Printing) -> Iterator[Callable[[int, int], None] | None]:
     """A callback for bytes read and bytes in all (0: not known): a bar with MB/s and the time left."""
-    if quiet or not is_terminal(sys.stderr):
+    if printing.quiet or not is_terminal(sys.stderr):
         yield None
         return
     from rich.console import Console  # noqa: PLC0415 - only for someone who watches
@@ -73,7 +74,7 @@ def reading(*, color: str, ascii_only: bool, quiet: bool) -> Iterator[Callable[[
         TransferSpeedColumn,
     )
 
-    style = style_for(sys.stderr, color=color, ascii_only=ascii_only)
+    style = style_for(sys.stderr, color=printing.color, ascii_only=printing.ascii_only)
     console = Console(stderr=True, no_color=not style.color, highlight=False, markup=False, emoji=False)
     words = TextColumn("{task.description}")
     columns = [words, DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn(elapsed_when_finished=True)]
@@ -94,9 +95,9 @@ def reading(*, color: str, ascii_only: bool, quiet: bool) -> Iterator[Callable[[
 
 
 @contextmanager
-def working(*, color: str, ascii_only: bool, quiet: bool) -> Iterator[None]:
+def working(printing: Printing) -> Iterator[None]:
     """A spinner with what is being read, n of N files and their bytes, and the seconds that have passed."""
-    if quiet or not is_terminal(sys.stderr):
+    if printing.quiet or not is_terminal(sys.stderr):
         yield
         return
     from rich.console import Console  # noqa: PLC0415 - only for someone who watches
@@ -104,7 +105,7 @@ def working(*, color: str, ascii_only: bool, quiet: bool) -> Iterator[None]:
 
     from topodiag.app.opening import watched  # noqa: PLC0415
 
-    style = style_for(sys.stderr, color=color, ascii_only=ascii_only)
+    style = style_for(sys.stderr, color=printing.color, ascii_only=printing.ascii_only)
     console = Console(stderr=True, no_color=not style.color, highlight=False, markup=False, emoji=False)
     spin = SpinnerColumn("line" if style.ascii else "dots")
     with Progress(spin, TextColumn("{task.description}"), TimeElapsedColumn(), console=console, transient=True) as bar:
@@ -124,15 +125,15 @@ def reading_words(watch: Watch) -> str:
 
 
 @contextmanager
-def reading_captures(*, color: str, ascii_only: bool, quiet: bool) -> Iterator[Callable[[int, int], None] | None]:
+def reading_captures(printing: Printing) -> Iterator[Callable[[int, int], None] | None]:
     """A callback for captures read and captures in all: a bar with the time left."""
-    if quiet or not is_terminal(sys.stderr):
+    if printing.quiet or not is_terminal(sys.stderr):
         yield None
         return
     from rich.console import Console  # noqa: PLC0415 - only for someone who watches
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn  # noqa: PLC0415
 
-    style = style_for(sys.stderr, color=color, ascii_only=ascii_only)
+    style = style_for(sys.stderr, color=printing.color, ascii_only=printing.ascii_only)
     console = Console(stderr=True, no_color=not style.color, highlight=False, markup=False, emoji=False)
     columns = [TextColumn("{task.description}"), MofNCompleteColumn(), TimeRemainingColumn()]
     if not style.ascii:

@@ -31,10 +31,6 @@ def ras(  # noqa: PLR0917 - one parameter per option
     paths: tuple[str, ...],
     times: int,
     keep: str | None,
-    format_: str,
-    html: str | None,
-    redact: bool,
-    fail_on: str,
     printing: Printing,
 ) -> None:
     """Ask NCCL's RAS of a running job, and say which rank the others wait for.
@@ -51,12 +47,11 @@ def ras(  # noqa: PLR0917 - one parameter per option
     """
     from topodiag.app.logs import ras as judge  # noqa: PLC0415
     from topodiag.app.ras import Asking  # noqa: PLC0415
-    from topodiag.cli.html import as_shown, check_html, write_result  # noqa: PLC0415
-    from topodiag.cli.output import check_output, opened, verdict  # noqa: PLC0415 - heavy from here on
-    from topodiag.report.registry import report  # noqa: PLC0415
+    from topodiag.cli.html import as_shown, check_written, write_result_page  # noqa: PLC0415
+    from topodiag.cli.output import verdict, write_result  # noqa: PLC0415 - heavy from here on
+    from topodiag.report.job.table import JobTable  # noqa: PLC0415
 
-    check_output(printing.output)
-    check_html(html, paths, printing)
+    check_written(printing, paths)
     quiet = printing.quiet
     result = judge(
         places or ("localhost",),
@@ -64,13 +59,7 @@ def ras(  # noqa: PLR0917 - one parameter per option
         asking=Asking(times, save=keep),
         tell=lambda words: None if quiet else click.echo(words, err=True),
     )
-    result = as_shown(result, redact=redact)
-    reached.code = verdict(result, fail_on)
-    from topodiag.report.job.table import JobTable  # noqa: PLC0415
-
-    with opened(printing.output) as stream:
-        made = JobTable(()) if format_ == "table" else report(format_)
-        made.render(result, stream, printing.style(stream))
-        stream.flush()
-    if html is not None:
-        write_result(html, "ras", result, JobTable)
+    result = as_shown(result, redact=printing.redact)
+    reached.code = verdict(result, printing.fail_on)
+    write_result(result, printing, JobTable)
+    write_result_page(printing, "ras", result, JobTable)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
@@ -14,6 +15,7 @@ from topodiag.report.registry import names
 
 if TYPE_CHECKING:
     from topodiag.model.result import Result
+    from topodiag.report.drawn import DrawnReport
 
 
 @click.command(cls=Command)
@@ -32,12 +34,8 @@ def scan(  # noqa: PLR0917 - one parameter per option
     sources: tuple[str, ...],
     since: str | None,
     save: str | None,
-    redact: bool,
     sample: float | None,
     deadline: float | None,
-    format_: str,
-    html: str | None,
-    fail_on: str,
     printing: Printing,
 ) -> None:
     """Diagnose the communication topology of this node, or of captured nodes.
@@ -47,31 +45,28 @@ def scan(  # noqa: PLR0917 - one parameter per option
     fixture:NAME, or - for standard input. Several nodes in one folder are several nodes. What belongs to no node is
     named with the command that reads it.
     """
-    from topodiag.cli.html import as_shown, check_html, write_result  # noqa: PLC0415
-    from topodiag.cli.output import check_output, opened  # noqa: PLC0415 - heavy from here on
+    from topodiag.cli.html import as_shown, check_written, write_result_page  # noqa: PLC0415
+    from topodiag.cli.output import write_result  # noqa: PLC0415 - heavy from here on
 
     _refuse_live_options(sources, save=save, sample=sample, deadline=deadline)
-    check_output(printing.output)
-    check_html(html, sources, printing)
+    check_written(printing, sources)
     if sources:
         from topodiag.app.scan import scan as judge_nodes  # noqa: PLC0415
         from topodiag.cli.progress import working  # noqa: PLC0415
 
-        with working(color=printing.color, ascii_only=printing.ascii_only, quiet=printing.quiet):
-            result = as_shown(judge_nodes(sources, since=since), redact=redact)
+        with working(printing):
+            result = as_shown(judge_nodes(sources, since=since), redact=printing.redact)
     else:
-        result = _live(since, save, redact, sample, deadline, printing)
-    reached.code = _verdict(result, format_, fail_on)
-    from topodiag.report.registry import report  # noqa: PLC0415
+        result = _live(since, save, sample, deadline, printing)
+    reached.code = _verdict(result, printing)
+    write_result(result, printing, _table)
+    write_result_page(printing, "scan", result, _table)
 
-    with opened(printing.output) as stream:
-        style = printing.style(stream)
-        report(format_).render(result, stream, style)
-        stream.flush()
-    if html is not None:
-        from topodiag.report.table import Table  # noqa: PLC0415
 
-        write_result(html, "scan", result, Table)
+def _table() -> DrawnReport:
+    from topodiag.report.table import Table  # noqa: PLC0415 - only where it is asked for
+
+    return Table()
 
 
 def _refuse_live_options(sources: tuple[str, ...], **given: object) -> None:
@@ -82,10 +77,9 @@ def _refuse_live_options(sources: tuple[str, ...], **given: object) -> None:
         raise click.UsageError("Standard input can be read only once.")
 
 
-def _live(  # noqa: PLR0917
+def _live(
     since: str | None,
     save: str | None,
-    redact: bool,
     sample: float | None,
     deadline: float | None,
     printing: Printing,
@@ -93,23 +87,22 @@ def _live(  # noqa: PLR0917
     from topodiag.app.scan import Options, live  # noqa: PLC0415
     from topodiag.cli.progress import spinner  # noqa: PLC0415
 
-    chosen = Options(save=save, redact=redact)
-    options = Options(
-        deadline_s=chosen.deadline_s if deadline is None else deadline,
-        sample_s=chosen.sample_s if sample is None else sample,
-        save=save,
-        redact=redact,
+    options = Options(save=save, redact=printing.redact)
+    options = replace(
+        options,
+        deadline_s=options.deadline_s if deadline is None else deadline,
+        sample_s=options.sample_s if sample is None else sample,
     )
-    with spinner(color=printing.color, ascii_only=printing.ascii_only, quiet=printing.quiet) as tell:
+    with spinner(printing) as tell:
         return live(options=options, on_progress=tell, since=since)
 
 
-def _verdict(result: Result, format_: str, fail_on: str) -> int:
+def _verdict(result: Result, printing: Printing) -> int:
     """The exit code that the findings call for."""
-    if format_ == "nagios":
+    if printing.format_ == "nagios":
         from topodiag.report.formats.nagios import state_of  # noqa: PLC0415
 
         return int(state_of(result))
     from topodiag.cli.output import verdict  # noqa: PLC0415
 
-    return verdict(result, fail_on)
+    return verdict(result, printing.fail_on)

@@ -28,6 +28,7 @@ from topodiag.cli.plotting import write_svg
 
 if TYPE_CHECKING:
     from topodiag.model.result import Result
+    from topodiag.report.drawn import DrawnReport
 
 
 TABLES = ("rows",)
@@ -70,12 +71,8 @@ def judge(  # noqa: PLR0917 - one parameter per option
     gate: bool,
     by_file: bool,
     explain: bool,
-    format_: str,
-    html: str | None,
-    redact: bool,
     csv_: str | None,
     svg: str | None,
-    fail_on: str,
     printing: Printing,
 ) -> None:
     """Judge measured bandwidth: is it normal, and if not, what would explain it?
@@ -89,26 +86,36 @@ def judge(  # noqa: PLR0917 - one parameter per option
     if gate and csv_:
         raise click.UsageError("--gate and --csv exclude each other.")
     from topodiag.app.bench import BenchOptions, bench  # noqa: PLC0415
-    from topodiag.cli.html import as_shown, check_html  # noqa: PLC0415
-    from topodiag.cli.output import check_output, verdict  # noqa: PLC0415 - heavy from here on
+    from topodiag.cli.html import as_shown, check_written, write_result_page  # noqa: PLC0415
+    from topodiag.cli.output import opened, verdict, write_result  # noqa: PLC0415 - heavy from here on
     from topodiag.cli.progress import working  # noqa: PLC0415
 
-    check_output(printing.output)
-    check_html(html, (*paths, *evidence), printing)
+    check_written(printing, (*paths, *evidence))
     options = BenchOptions(
         machine=evidence, system=system, nics=nics, nodes=nodes, nccl=version or None, env=env, by_file=by_file
     )
-    with working(color=printing.color, ascii_only=printing.ascii_only, quiet=printing.quiet):
-        result = as_shown(bench(paths, options=options), redact=redact)
-    reached.code = verdict(result, fail_on)
+    with working(printing):
+        result = as_shown(bench(paths, options=options), redact=printing.redact)
+    reached.code = verdict(result, printing.fail_on)
     if svg is not None:
         _write_svg(svg, result)
-    if html is not None:
-        _write_html(html, result, explain=explain)
+
+    def table() -> DrawnReport:
+        from topodiag.report.bench.table import BenchTable  # noqa: PLC0415 - only where it is asked for
+
+        return BenchTable(explain=explain)
+
+    write_result_page(printing, "bench", result, table)
     if gate:
-        _write_gate(reached, result, paths, printing, format_)
-        return
-    _write(result, printing, format_=format_, csv_=csv_, explain=explain)
+        _write_gate(reached, result, paths, printing)
+    if csv_ is not None:
+        from topodiag.report.bench.rows import write_bench_csv  # noqa: PLC0415
+
+        with opened(printing.output) as stream:
+            write_bench_csv(result, stream)
+            stream.flush()
+    elif not gate or printing.format_ == "json":
+        write_result(result, printing, table)
 
 
 def _refuse(
@@ -128,13 +135,6 @@ def _refuse(
         raise click.UsageError("Standard input can be read only once.")
 
 
-def _write_html(path: str, result: Result, *, explain: bool) -> None:
-    from topodiag.cli.html import write_result  # noqa: PLC0415
-    from topodiag.report.bench.table import BenchTable  # noqa: PLC0415
-
-    write_result(path, "bench", result, lambda: BenchTable(explain=explain))
-
-
 def _write_svg(path: str, result: Result) -> None:
     from topodiag.report.bench.plot import AXIS, series_of, title_of  # noqa: PLC0415
     from topodiag.report.plot.scale import SIZE  # noqa: PLC0415
@@ -144,7 +144,7 @@ def _write_svg(path: str, result: Result) -> None:
     write_svg(path, lambda: plot_svg(series, x=SIZE, y=AXIS, title=title, marks=marks))
 
 
-def _write_gate(reached: Outcome, result: Result, paths: tuple[str, ...], printing: Printing, format_: str) -> None:
+def _write_gate(reached: Outcome, result: Result, paths: tuple[str, ...], printing: Printing) -> None:
     """Acceptance asks for a pass of every file, whatever --fail-on says."""
     from topodiag.app.bench_gate import gates  # noqa: PLC0415
     from topodiag.cli.errors import CLEAN, FOUND  # noqa: PLC0415
@@ -154,26 +154,5 @@ def _write_gate(reached: Outcome, result: Result, paths: tuple[str, ...], printi
 
     made = gates(result, paths)
     reached.code = CLEAN if all(gate.state is GateState.PASS for gate in made) else FOUND
-    if format_ == "json":
-        _write(result, printing, format_=format_, csv_=None, explain=False)
-    else:
+    if printing.format_ == "table":
         write_drawing(lambda page: draw_gate(page, made), printing)
-
-
-def _write(result: Result, printing: Printing, *, format_: str, csv_: str | None, explain: bool) -> None:
-    from topodiag.cli.output import opened  # noqa: PLC0415
-
-    with opened(printing.output) as stream:
-        if csv_ is not None:
-            from topodiag.report.bench.rows import write_bench_csv  # noqa: PLC0415
-
-            write_bench_csv(result, stream)
-        elif format_ == "json":
-            from topodiag.report.registry import report  # noqa: PLC0415
-
-            report("json").render(result, stream, printing.style(stream))
-        else:
-            from topodiag.report.bench.table import BenchTable  # noqa: PLC0415
-
-            BenchTable(explain=explain).render(result, stream, printing.style(stream))
-        stream.flush()

@@ -33,18 +33,14 @@ def read(  # noqa: PLR0917 - one parameter per option
     next_plan: str | None,
     write_bw: bool,
     svg: str | None,
-    format_: str,
-    html: str | None,
-    redact: bool,
-    fail_on: str,
     printing: Printing,
 ) -> None:
     """Show what a sweep found: the pair matrix, the nodes, NICs and rails at fault, and the causes that need more runs.
 
     Exit code 1: a fault is confirmed. With --fail-on warning also: a suspect, or placements that are 30 % apart.
     """
-    from topodiag.cli.html import as_shown_with, check_html, write_drawn  # noqa: PLC0415
-    from topodiag.cli.output import check_output, write_page  # noqa: PLC0415 - heavy from here on
+    from topodiag.cli.html import as_shown_with, check_written, write_answer  # noqa: PLC0415
+    from topodiag.cli.output import check_output  # noqa: PLC0415 - heavy from here on
     from topodiag.model.result import Result  # noqa: PLC0415
     from topodiag.report.sweep.heat import heat_svg  # noqa: PLC0415
     from topodiag.report.sweep.json import sweep_findings, sweep_json  # noqa: PLC0415
@@ -56,17 +52,16 @@ def read(  # noqa: PLR0917 - one parameter per option
     from topodiag.sweep.store import read_store  # noqa: PLC0415
     from topodiag.writing import replacing  # noqa: PLC0415
 
-    if redact and next_plan is not None:
+    if printing.redact and next_plan is not None:
         raise click.UsageError("--next writes the names of the nodes that are to run: leave --redact or --next out.")
-    for path in (printing.output, next_plan):
-        check_output(path)
-    check_html(html, [folder], printing)
+    check_output(next_plan)
+    check_written(printing, [folder])
     stored = read_store(folder)
     judged = judge(stored.plans, stored.results)
     further = None if judged.missing else next_round(stored.plans, judged, write_bw=write_bw)
-    reached.code = _code(judged, fail_on)
+    reached.code = _code(judged, printing.fail_on)
     answer = (judged, stored.plans, further, stored.inputs)
-    (name,), (shown, plans, after, inputs) = as_shown_with([folder], answer, redact=redact)
+    (name,), (shown, plans, after, inputs) = as_shown_with([folder], answer, redact=printing.redact)
 
     def draw(page: Page) -> None:
         draw_sweep(page, shown, plans, after)
@@ -82,11 +77,10 @@ def read(  # noqa: PLR0917 - one parameter per option
 
         return sweep_extras(shown, plans[-1].fabric)
 
-    write_page(draw, dump, format_=format_, printing=printing)
+    write_answer(printing, "bench read", draw, dump, found, more)
     if svg is not None:
         with replacing(svg) as raw:
             raw.write(heat_svg(shown, plans[-1].fabric, f"Pairs of nodes, {name}").encode())
-    write_drawn(html, "bench read", draw, dump, found, more)
     if next_plan is not None:
         _write_next(next_plan, None if further is None else plan_text(further), judged.missing)
     if not printing.quiet:

@@ -61,7 +61,6 @@ def collect(  # noqa: PLR0917 - one parameter per option
     image: str | None,
     namespace: str | None,
     again: bool,
-    format_: str,
     printing: Printing,
 ) -> None:
     """Run the collector on many nodes, and bring one bundle of each into a folder.
@@ -94,7 +93,7 @@ def collect(  # noqa: PLR0917 - one parameter per option
     with _progress(printing) as tell:
         done = collect_fleet(nodelist, to, via, request, whole_s=whole, again=again, tell=tell)
     reached.code = CLEAN if done.complete else FOUND
-    if format_ == "json":
+    if printing.format_ == "json":
         with opened(printing.output) as stream:
             write_collection(done, stream)
         return

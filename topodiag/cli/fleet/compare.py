@@ -35,10 +35,6 @@ def compare(  # noqa: PLR0917 - one parameter per option
     fail_list: str | None,
     workers: int | None,
     dask: str | None,
-    format_: str,
-    html: str | None,
-    redact: bool,
-    fail_on: str,
     printing: Printing,
 ) -> None:
     """Compare the nodes of a fleet with their peers, and say which to exclude now and why.
@@ -56,27 +52,26 @@ def compare(  # noqa: PLR0917 - one parameter per option
       topodiag fleet compare captures/ --fail-list bad --pass-list good
       topodiag fleet compare captures/ --format drain
     """
-    if format_ == "parquet" and printing.output in {None, "-"}:
+    if printing.format_ == "parquet" and printing.output in {None, "-"}:
         raise click.UsageError("--format parquet needs --output FILE.")
     from topodiag.fleet.workers import one_thread  # noqa: PLC0415
 
     one_thread()
     from topodiag.app.fleet.compare import compare as compared  # noqa: PLC0415 - heavy from here on
-    from topodiag.cli.html import as_shown, check_html  # noqa: PLC0415
+    from topodiag.cli.html import as_shown, check_written  # noqa: PLC0415
     from topodiag.cli.output import check_output, verdict_of  # noqa: PLC0415
     from topodiag.cli.progress import reading_captures  # noqa: PLC0415
 
     for path in (printing.output, pass_list, fail_list):
         check_output(path)
-    check_html(html, paths, printing)
-    with reading_captures(color=printing.color, ascii_only=printing.ascii_only, quiet=printing.quiet) as tell:
+    check_written(printing, paths)
+    with reading_captures(printing) as tell:
         result = compared(paths, workers=workers, dask=dask, on_read=tell)
-    reached.code = verdict_of(result.worst, fail_on)
-    result = as_shown(result, redact=redact)
+    reached.code = verdict_of(result.worst, printing.fail_on)
+    result = as_shown(result, redact=printing.redact)
     _write_lists(result, pass_list, fail_list)
-    _write(result, format_, printing)
-    if html is not None:
-        _write_html(html, result)
+    _write_answer(result, printing)
+    _write_rows(result, printing)
 
 
 def _write_lists(result: FleetResult, pass_list: str | None, fail_list: str | None) -> None:
@@ -90,8 +85,8 @@ def _write_lists(result: FleetResult, pass_list: str | None, fail_list: str | No
                 stream.write(text)
 
 
-def _write_html(path: str, result: FleetResult) -> None:
-    from topodiag.cli.html import write_drawn  # noqa: PLC0415
+def _write_answer(result: FleetResult, printing: Printing) -> None:
+    from topodiag.cli.html import write_answer  # noqa: PLC0415
     from topodiag.model.result import Result  # noqa: PLC0415
     from topodiag.report.fleet.json import fleet_json  # noqa: PLC0415
     from topodiag.report.fleet.page import draw_fleet  # noqa: PLC0415
@@ -101,35 +96,33 @@ def _write_html(path: str, result: FleetResult) -> None:
         inputs=result.inputs, findings=result.findings, outcomes=result.outcomes, not_observed=result.left_out,
         unexplained=result.unexplained,
     )  # fmt: skip
-    write_drawn(
-        path, "fleet compare", lambda page: draw_fleet(page, result), lambda: fleet_json(result), lambda: found,
+    write_answer(
+        printing, "fleet compare", lambda page: draw_fleet(page, result), lambda: fleet_json(result), lambda: found,
         lambda: fleet_extras(result),
     )  # fmt: skip
 
 
-def _write(result: FleetResult, format_: str, printing: Printing) -> None:
-    from topodiag.cli.output import opened, write_page  # noqa: PLC0415
+def _write_rows(result: FleetResult, printing: Printing) -> None:
+    """The formats of lines and rows: a line or more for each node."""
+    if printing.format_ in {"table", "json"}:
+        return
+    from topodiag.cli.output import opened  # noqa: PLC0415
     from topodiag.emit.fleet_lists import conditions, drain_lines  # noqa: PLC0415
-    from topodiag.report.fleet.json import COLUMNS, fleet_json, rows, write_lines  # noqa: PLC0415
-    from topodiag.report.fleet.page import draw_fleet  # noqa: PLC0415
+    from topodiag.report.fleet.json import COLUMNS, rows, write_lines  # noqa: PLC0415
     from topodiag.report.table_files import write_csv, write_parquet  # noqa: PLC0415
 
-    if format_ in {"table", "json"}:
-        write_page(
-            lambda page: draw_fleet(page, result), lambda: fleet_json(result), format_=format_, printing=printing
-        )
-        return
-    if format_ == "parquet":
+    if printing.format_ == "parquet":
         from topodiag.writing import replacing  # noqa: PLC0415
 
         with replacing(str(printing.output)) as raw:
             write_parquet(COLUMNS, rows(result), raw)
         return
     with opened(printing.output) as stream:
-        if format_ == "jsonl":
+        if printing.format_ == "jsonl":
             write_lines(result, stream)
-        elif format_ == "csv":
+        elif printing.format_ == "csv":
             write_csv(COLUMNS, rows(result), stream)
         else:
-            stream.writelines(f"{line}\n" for line in (drain_lines if format_ == "drain" else conditions)(result))
+            lines = drain_lines(result) if printing.format_ == "drain" else conditions(result)
+            stream.writelines(f"{line}\n" for line in lines)
         stream.flush()

@@ -12,9 +12,7 @@ from topodiag.cli.options import Printing, format_option, html_option, nodelist_
 from topodiag.cli.params import EVIDENCE
 
 if TYPE_CHECKING:
-    from topodiag.report.documents.types.history import HistoryDocument
     from topodiag.report.html.interface import Extras
-    from topodiag.report.text import Page
 
 
 @click.command(cls=Command)
@@ -26,15 +24,11 @@ if TYPE_CHECKING:
 @redact_option
 @report_options
 @click.pass_obj
-def history(  # noqa: PLR0917 - one parameter per option
+def history(
     reached: Outcome,
     place: str,
     paths: tuple[str, ...],
     nodelist: tuple[str, ...],
-    format_: str,
-    html: str | None,
-    redact: bool,
-    fail_on: str,
     printing: Printing,
 ) -> None:
     """Remember captures over time: what changed, which links come and go, which nodes keep failing.
@@ -54,34 +48,32 @@ def history(  # noqa: PLR0917 - one parameter per option
       topodiag fleet history gpu07/                     bundles, without a store
     """
     from topodiag.app.fleet.history import history as ask  # noqa: PLC0415 - heavy from here on
-    from topodiag.cli.html import as_shown, check_html, write_drawn  # noqa: PLC0415
-    from topodiag.cli.output import check_output, verdict, write_page  # noqa: PLC0415
+    from topodiag.cli.html import as_shown, check_written, write_answer  # noqa: PLC0415
+    from topodiag.cli.output import verdict  # noqa: PLC0415
     from topodiag.cli.progress import working  # noqa: PLC0415
     from topodiag.model.provenance import NotObserved  # noqa: PLC0415
     from topodiag.model.result import Result  # noqa: PLC0415
     from topodiag.report.fleet.history import document, draw_history  # noqa: PLC0415
 
-    check_output(printing.output)
-    check_html(html, (place, *paths), printing)
-    with working(color=printing.color, ascii_only=printing.ascii_only, quiet=printing.quiet):
-        answers = as_shown(ask(place, paths, nodelist), redact=redact)
+    check_written(printing, (place, *paths))
+    with working(printing):
+        answers = as_shown(ask(place, paths, nodelist), redact=printing.redact)
     result = Result(
         inputs=answers.inputs, findings=answers.findings, outcomes=answers.outcomes,
         not_observed=tuple(NotObserved("part of the input", each) for each in answers.aside),
     )  # fmt: skip
-    reached.code = verdict(result, fail_on)
-
-    def draw(page: Page) -> None:
-        draw_history(page, answers)
-
-    def dump() -> HistoryDocument:
-        return document(answers)
-
-    write_page(draw, dump, format_=format_, printing=printing)
+    reached.code = verdict(result, printing.fail_on)
 
     def extras() -> Extras:
         from topodiag.report.html.history import history_extras  # noqa: PLC0415 - for a page only
 
         return history_extras(answers)
 
-    write_drawn(html, "fleet history", draw, dump, lambda: result, extras)
+    write_answer(
+        printing,
+        "fleet history",
+        lambda page: draw_history(page, answers),
+        lambda: document(answers),
+        lambda: result,
+        extras,
+    )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import click
 
 from topodiag.cli.command import Command
-from topodiag.cli.errors import Outcome
 from topodiag.cli.model.options import MachineOptions, machine_options
 from topodiag.cli.options import (
     Printing,
@@ -50,9 +49,7 @@ _PLACEMENT = Pair("a placement", "1x8 (nodes x ranks per node)", whole=True)
 @explain_option
 @format_option()
 @page_options
-@click.pass_obj
 def collective(  # noqa: PLR0917 - one parameter per option
-    reached: Outcome,
     collective: str,
     size: int,
     placement: tuple[int, float] | None,
@@ -63,7 +60,6 @@ def collective(  # noqa: PLR0917 - one parameter per option
     sizes: tuple[int, ...],
     svg: str | None,
     explain: bool,
-    format_: str,
     printing: Printing,
 ) -> None:
     """A collective under two placements: its time, bandwidths and bound under each, and what the better one gains.
@@ -73,7 +69,6 @@ def collective(  # noqa: PLR0917 - one parameter per option
     from topodiag.app.model import ask_collective  # noqa: PLC0415
     from topodiag.cli.model.output import draw_or_dump  # noqa: PLC0415 - heavy from here on
     from topodiag.report.model.collective import draw_placements, placement_series, placements_json  # noqa: PLC0415
-    from topodiag.report.text import Page  # noqa: PLC0415
 
     nodes = max(placement[0] if placement else 1, against[0] if against else 1)
     machine = asked.of_nodes(max(nodes, 2))
@@ -85,12 +80,9 @@ def collective(  # noqa: PLR0917 - one parameter per option
     made, reading = answer.placements, answer.reading
     inputs = {"collective": collective, "size": size, "algorithm": algo, "measured_us": measured}
 
-    def draw(page: Page) -> None:
-        draw_placements(page, made, machine, sizes, reading, explain=explain)
-
     draw_or_dump(
-        draw,
+        lambda page: draw_placements(page, made, machine, sizes, reading, explain=explain),
         lambda: placements_json(made, machine, reading, inputs),
-        format_=format_, printing=printing,
-        svg=svg, series=lambda: placement_series(made, sizes), title=f"{collective} on {machine.name}",
+        printing=printing, svg=svg, series=lambda: placement_series(made, sizes),
+        title=f"{collective} on {machine.name}",
     )  # fmt: skip

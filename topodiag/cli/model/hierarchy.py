@@ -5,7 +5,6 @@ from __future__ import annotations
 import click
 
 from topodiag.cli.command import Command
-from topodiag.cli.errors import Outcome
 from topodiag.cli.model.options import MachineOptions, machine_options
 from topodiag.cli.options import (
     Printing,
@@ -28,16 +27,13 @@ from topodiag.cli.options import (
 @explain_option
 @format_option()
 @page_options
-@click.pass_obj
 def hierarchy(  # noqa: PLR0917 - one parameter per option
-    reached: Outcome,
     nodes: int,
     size: int,
     sizes: tuple[int, ...],
     asked: MachineOptions,
     svg: str | None,
     explain: bool,
-    format_: str,
     printing: Printing,
 ) -> None:
     """Flat against hierarchical all-reduce by size: what each gains, and where latency or bandwidth binds."""
@@ -49,19 +45,14 @@ def hierarchy(  # noqa: PLR0917 - one parameter per option
         hierarchy_marks,
         hierarchy_series,
     )
-    from topodiag.report.text import Page  # noqa: PLC0415
 
     machine = asked.of_nodes(nodes)
     made = ask_hierarchy(machine)
     inputs = {"nodes": nodes, "size": size}
 
-    def draw(page: Page) -> None:
-        draw_hierarchy(page, made, machine, size, sizes, explain=explain)
-
     draw_or_dump(
-        draw,
+        lambda page: draw_hierarchy(page, made, machine, size, sizes, explain=explain),
         lambda: hierarchy_json(made, machine, size, sizes, inputs),
-        format_=format_, printing=printing,
-        svg=svg, series=lambda: hierarchy_series(made, sizes), marks=lambda: hierarchy_marks(made),
+        printing=printing, svg=svg, series=lambda: hierarchy_series(made, sizes), marks=lambda: hierarchy_marks(made),
         title=f"all_reduce over {machine.gpus} GPUs, {machine.name}",
     )  # fmt: skip

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import click
 
 from topodiag.cli.command import Command
-from topodiag.cli.errors import Outcome
 from topodiag.cli.model.options import MachineOptions, machine_options
 from topodiag.cli.options import (
     Printing,
@@ -42,9 +41,7 @@ if TYPE_CHECKING:
 @explain_option
 @format_option()
 @page_options
-@click.pass_obj
 def link(  # noqa: PLR0917 - one parameter per option
-    reached: Outcome,
     size: int,
     sizes: tuple[int, ...],
     links: tuple[Link, ...],
@@ -52,7 +49,6 @@ def link(  # noqa: PLR0917 - one parameter per option
     nodes: int,
     svg: str | None,
     explain: bool,
-    format_: str,
     printing: Printing,
 ) -> None:
     """One buffer over all tiers: its time on each, against the fastest, and where each turns bandwidth-bound."""
@@ -62,7 +58,6 @@ def link(  # noqa: PLR0917 - one parameter per option
     from topodiag.report.documents.types.model import Link as LinkPart  # noqa: PLC0415
     from topodiag.report.model.link import draw_links, link_marks, link_series, links_json  # noqa: PLC0415
     from topodiag.report.model.words import machine_json  # noqa: PLC0415
-    from topodiag.report.text import Page  # noqa: PLC0415
 
     if links:
         made = ask_links(size, links=links)
@@ -73,13 +68,9 @@ def link(  # noqa: PLR0917 - one parameter per option
         made = ask_links(size, machine=machine)
         given, name = {"system": machine_json(machine)}, machine.name
 
-    def draw(page: Page) -> None:
-        draw_links(page, made, size, sizes, explain=explain)
-
     draw_or_dump(
-        draw,
+        lambda page: draw_links(page, made, size, sizes, explain=explain),
         lambda: links_json(made, size, sizes, {"size": size, **given}),
-        format_=format_, printing=printing,
-        svg=svg, series=lambda: link_series(made, sizes), marks=lambda: link_marks(made),
+        printing=printing, svg=svg, series=lambda: link_series(made, sizes), marks=lambda: link_marks(made),
         title=f"One message, {name}",
     )  # fmt: skip

@@ -22,7 +22,6 @@ def draw_or_dump(
     draw: Callable[[Page], None],
     dump: Callable[[], Struct],
     *,
-    format_: str,
     printing: Printing,
     svg: str | None,
     series: Callable[[], Sequence[Series]],
@@ -32,6 +31,6 @@ def draw_or_dump(
 ) -> None:
     """Write the page or the object; then the plot, by `picture` (SVG) where it is no plot over sizes."""
     check_output(printing.output)
-    write_page(draw, dump, format_=format_, printing=printing)
+    write_page(draw, dump, printing)
     if svg is not None:
         write_svg(svg, picture or (lambda: plot_svg(series(), x=SIZE, y=TIME, title=title, marks=marks())))

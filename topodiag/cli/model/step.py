@@ -6,7 +6,6 @@ import click
 
 from topodiag.cli.command import Command
 from topodiag.cli.dimensions import job_option
-from topodiag.cli.errors import Outcome
 from topodiag.cli.model.options import MachineOptions, machine_options
 from topodiag.cli.model.step_options import LAYOUT_OPTIONS, MODEL_OPTIONS, TRAINING_OPTIONS, Trained, trained_options
 from topodiag.cli.options import Printing, explain_option, format_option, page_options, svg_option
@@ -20,9 +19,7 @@ from topodiag.words.units import percent
 @explain_option
 @format_option()
 @page_options
-@click.pass_obj
 def step(  # noqa: PLR0917 - one parameter per option
-    reached: Outcome,
     trained: Trained,
     nodes: int,
     sizes: dict[str, int],
@@ -30,7 +27,6 @@ def step(  # noqa: PLR0917 - one parameter per option
     asked: MachineOptions,
     svg: str | None,
     explain: bool,
-    format_: str,
     printing: Printing,
 ) -> None:
     """A whole training step: what each dimension costs, which tier carries it, and the worst misplacement.
@@ -41,7 +37,6 @@ def step(  # noqa: PLR0917 - one parameter per option
     from topodiag.cli.model.output import draw_or_dump  # noqa: PLC0415 - heavy from here on
     from topodiag.report.model.step import draw_step, parts, step_json  # noqa: PLC0415
     from topodiag.report.plot.svg import bars_svg  # noqa: PLC0415
-    from topodiag.report.text import Page  # noqa: PLC0415
     from topodiag.words.units import spell_time  # noqa: PLC0415
 
     if trained.serves:
@@ -56,13 +51,9 @@ def step(  # noqa: PLR0917 - one parameter per option
     title = f"{spell_time(made.time_us)} per step: {layout.world} GPUs, {machine.name}"
     bars = [(name, us / 1000, f"{spell_time(us)}  {percent(us / made.time_us)}") for name, us, _ in parts(made)]
 
-    def draw(page: Page) -> None:
-        draw_step(page, made, assumed, explain=explain)
-
     draw_or_dump(
-        draw,
+        lambda page: draw_step(page, made, assumed, explain=explain),
         lambda: step_json(made, assumed, inputs),
-        format_=format_, printing=printing,
-        svg=svg, series=tuple, title=title,
+        printing=printing, svg=svg, series=tuple, title=title,
         picture=lambda: bars_svg(bars, title=title),
     )  # fmt: skip

@@ -36,10 +36,6 @@ def audit(
     asked: PlaceOptions,
     trained: Trained,
     pictured: Pictured,
-    fail_on: str,
-    format_: str,
-    html: str | None,
-    redact: bool,
     printing: Printing,
 ) -> None:
     """What a layout costs, dimension by dimension, and what the same GPUs could give.
@@ -59,17 +55,16 @@ def audit(
       topodiag place audit --topology topology.conf --hostfile hosts --tp 8 --pp 4
     """
     from topodiag.app.place import audit_placement  # noqa: PLC0415 - heavy from here on
-    from topodiag.cli.html import as_shown, check_html, write_drawn  # noqa: PLC0415
-    from topodiag.cli.model.output import draw_or_dump  # noqa: PLC0415
+    from topodiag.cli.html import as_shown, check_written, write_answer  # noqa: PLC0415
     from topodiag.cli.output import verdict  # noqa: PLC0415
     from topodiag.model.result import Result  # noqa: PLC0415
     from topodiag.report.place.audit import audit_json, draw_audit  # noqa: PLC0415
     from topodiag.report.text import Page  # noqa: PLC0415
 
-    check_html(html, (each.path for each in asked.inputs), printing)
-    made, inputs = as_shown((audit_placement(asked, work_said(asked, trained)), asked.inputs), redact=redact)
+    check_written(printing, (each.path for each in asked.inputs))
+    made, inputs = as_shown((audit_placement(asked, work_said(asked, trained)), asked.inputs), redact=printing.redact)
     result = Result(findings=made.findings, outcomes=made.outcomes, inputs=inputs)
-    reached.code = verdict(result, fail_on)
+    reached.code = verdict(result, printing.fail_on)
     layouts = [(made.audit.name, made.audit.assignment), ("packed", made.audit.best)]
     look = pictured.look(made.audit.cluster, made.audit.talk, layouts)
 
@@ -85,11 +80,5 @@ def audit(
 
         return audit_extras(made.audit, dump())
 
-    draw_or_dump(
-        draw,
-        dump,
-        format_=format_, printing=printing,
-        svg=None, series=tuple, title="",
-    )  # fmt: skip
+    write_answer(printing, "place audit", draw, dump, lambda: result, more)
     pictured.write(look)
-    write_drawn(html, "place audit", draw, dump, lambda: result, more)

@@ -41,9 +41,6 @@ def solve(
     trained: Trained,
     pictured: Pictured,
     launcher: str | None,
-    format_: str,
-    html: str | None,
-    redact: bool,
     printing: Printing,
 ) -> None:
     """A map from ranks to nodes and GPUs that makes a training step wait least.
@@ -61,19 +58,18 @@ def solve(
       topodiag place solve bundles/ --tp 4 --pp 4 --for torchrun
     """
     from topodiag.app.place import solve_placement  # noqa: PLC0415 - heavy from here on
-    from topodiag.cli.html import as_shown, check_html, write_drawn  # noqa: PLC0415
-    from topodiag.cli.model.output import draw_or_dump  # noqa: PLC0415
+    from topodiag.cli.html import as_shown, check_written, write_answer  # noqa: PLC0415
     from topodiag.model.result import Result  # noqa: PLC0415
     from topodiag.report.place.solve import draw_solution, solution_json  # noqa: PLC0415
 
-    if launcher and printing.output not in {None, "-"} and format_ != "json":
+    if launcher and printing.output not in {None, "-"} and printing.format_ != "json":
         raise click.UsageError(
             f"-o holds the report; for a {launcher}: this command with --format json -o map.json, then "
             f"topodiag place emit {launcher} map.json -o {printing.output}"
         )
-    check_html(html, (each.path for each in asked.inputs), printing)
+    check_written(printing, (each.path for each in asked.inputs))
     made = solve_placement(asked, work_said(asked, trained), launcher=launcher or "")
-    solved, inputs = as_shown((made, asked.inputs), redact=redact)
+    solved, inputs = as_shown((made, asked.inputs), redact=printing.redact)
     layouts = [(solved.before_name, solved.before), ("solved", solved.solution.assignment)]
     look = pictured.look(solved.cluster, solved.talk, layouts)
 
@@ -89,9 +85,5 @@ def solve(
 
         return solve_extras(solved, dump())
 
-    draw_or_dump(
-        draw, dump,
-        format_=format_, printing=printing, svg=None, series=tuple, title="",
-    )  # fmt: skip
+    write_answer(printing, "place solve", draw, dump, lambda: Result(inputs=inputs), more)
     pictured.write(look)
-    write_drawn(html, "place solve", draw, dump, lambda: Result(inputs=inputs), more)

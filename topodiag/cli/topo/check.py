@@ -24,15 +24,11 @@ from topodiag.cli.params import EVIDENCE
 @redact_option
 @report_options
 @click.pass_obj
-def check(  # noqa: PLR0917 - one parameter per option
+def check(
     reached: Outcome,
     file: str,
     version: str,
     against: str | None,
-    format_: str,
-    html: str | None,
-    redact: bool,
-    fail_on: str,
     printing: Printing,
 ) -> None:
     """Would NCCL load this topology file, is it whole, and is it this machine?
@@ -40,21 +36,14 @@ def check(  # noqa: PLR0917 - one parameter per option
     A refusal is shown with its line and in NCCL's own words. Without --nccl the file is checked for all known versions.
     """
     from topodiag.app.topo import check_topology  # noqa: PLC0415
-    from topodiag.cli.html import as_shown, check_html, write_result  # noqa: PLC0415
-    from topodiag.cli.output import check_output, opened, verdict  # noqa: PLC0415 - heavy from here on
-    from topodiag.report.registry import report  # noqa: PLC0415
+    from topodiag.cli.html import as_shown, check_written, write_result_page  # noqa: PLC0415
+    from topodiag.cli.output import verdict, write_result  # noqa: PLC0415 - heavy from here on
     from topodiag.report.topo.check import TopoCheck  # noqa: PLC0415
 
     if file == against == "-":
         raise click.UsageError("Standard input can be read only once.")
-    check_output(printing.output)
-    check_html(html, [file] if against is None else [file, against], printing)
-    result = as_shown(check_topology(file, version=version, against=against), redact=redact)
-    reached.code = verdict(result, fail_on)
-    with opened(printing.output) as stream:
-        style = printing.style(stream)
-        made = report("json") if format_ == "json" else TopoCheck()
-        made.render(result, stream, style)
-        stream.flush()
-    if html is not None:
-        write_result(html, "topo check", result, TopoCheck)
+    check_written(printing, [file] if against is None else [file, against])
+    result = as_shown(check_topology(file, version=version, against=against), redact=printing.redact)
+    reached.code = verdict(result, printing.fail_on)
+    write_result(result, printing, TopoCheck)
+    write_result_page(printing, "topo check", result, TopoCheck)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
 from topodiag.cli.command import Command
@@ -21,9 +19,6 @@ from topodiag.cli.options import (
     system_option,
 )
 from topodiag.cli.params import EVIDENCE
-
-if TYPE_CHECKING:
-    from topodiag.report.documents.types.topo import PredictDocument
 
 
 @click.command(cls=Command)
@@ -46,9 +41,6 @@ def predict(  # noqa: PLR0917 - one parameter per option
     env: dict[str, str],
     system: str | None,
     explain: bool,
-    format_: str,
-    html: str | None,
-    redact: bool,
     printing: Printing,
 ) -> None:
     """What NCCL would choose on a topology: paths, channels, algorithms, and the bandwidth to expect.
@@ -57,29 +49,28 @@ def predict(  # noqa: PLR0917 - one parameter per option
     followed: symmetric kernels, collectives by copy engines (hierarchical ones too), communicators that shrink or grow,
     rails that NCCL 2.32 gives ConnectX-9, and Data Direct functions.
     """
-    from topodiag.app.topo import (  # noqa: PLC0415
-        open_topology,
-        predict_topology,
-        result_of,
-    )
-    from topodiag.cli.html import as_shown_with, check_html, machines_of, write_drawn  # noqa: PLC0415
-    from topodiag.cli.output import check_output, write_page  # noqa: PLC0415 - heavy from here on
+    from topodiag.app.topo import open_topology, predict_topology, result_of  # noqa: PLC0415
+    from topodiag.cli.html import as_shown_with, check_written, machines_of, write_answer  # noqa: PLC0415
     from topodiag.report.text import Page  # noqa: PLC0415
     from topodiag.report.topo.predict import draw_assumed, draw_prediction, predict_json  # noqa: PLC0415
 
-    check_output(printing.output)
-    check_html(html, [file], printing)
+    check_written(printing, [file])
     topology = open_topology(file, env, system)
-    made = predict_topology(topology, nodes=nodes, version=version, env=env, explain=explain or format_ == "json")
+    made = predict_topology(
+        topology, nodes=nodes, version=version, env=env, explain=explain or printing.format_ == "json"
+    )
     reached.code = 0 if made.accepted else FOUND
-    (name,), (topology, made) = as_shown_with([file], (topology, made), redact=redact)
+    (name,), (topology, made) = as_shown_with([file], (topology, made), redact=printing.redact)
 
     def draw(page: Page) -> None:
         draw_prediction(page, made, name, names=topology.names, explain=explain)
         draw_assumed(page, (*topology.assumed, *made.assumed))
 
-    def dump() -> PredictDocument:
-        return predict_json(made, topology.inputs, topology.not_observed)
-
-    write_page(draw, dump, format_=format_, printing=printing)
-    write_drawn(html, "topo predict", draw, dump, lambda: result_of(topology), machines_of(topology.node))
+    write_answer(
+        printing,
+        "topo predict",
+        draw,
+        lambda: predict_json(made, topology.inputs, topology.not_observed),
+        lambda: result_of(topology),
+        machines_of(topology.node),
+    )

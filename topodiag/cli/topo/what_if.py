@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
 from topodiag.cli.command import Command
@@ -20,9 +18,6 @@ from topodiag.cli.options import (
     size_option,
 )
 from topodiag.cli.params import EVIDENCE
-
-if TYPE_CHECKING:
-    from topodiag.report.documents.types.topo import WhatIfDocument
 
 
 @click.command("what-if", cls=Command)
@@ -55,29 +50,18 @@ def what_if(  # noqa: PLR0917 - one parameter per option
     nodes: int,
     version: str,
     env: dict[str, str],
-    format_: str,
-    html: str | None,
-    redact: bool,
     printing: Printing,
 ) -> None:
     """What a fault, a repair or a setting would change: channels, bandwidth, algorithm, and the time of an all-reduce.
 
     Settings given with --env hold after the change, not before. Changes are applied in the order of the options above.
     """
-    from topodiag.app.topo import (  # noqa: PLC0415
-        ChangeError,
-        changes_of,
-        open_topology,
-        result_of,
-    )
+    from topodiag.app.topo import ChangeError, changes_of, open_topology, result_of  # noqa: PLC0415
     from topodiag.app.topo import what_if as ask  # noqa: PLC0415
-    from topodiag.cli.html import as_shown_with, check_html, machines_of, write_drawn  # noqa: PLC0415
-    from topodiag.cli.output import check_output, write_page  # noqa: PLC0415 - heavy from here on
-    from topodiag.report.text import Page  # noqa: PLC0415
+    from topodiag.cli.html import as_shown_with, check_written, machines_of, write_answer  # noqa: PLC0415
     from topodiag.report.topo.what_if import draw_what_if, what_if_json  # noqa: PLC0415
 
-    check_output(printing.output)
-    check_html(html, [file], printing)
+    check_written(printing, [file])
     try:
         wanted = changes_of(down=down, remove=remove, width=lanes, speed=speed, rate=rate, off=off, env=env)
         if not wanted:
@@ -86,13 +70,13 @@ def what_if(  # noqa: PLR0917 - one parameter per option
         answer = ask(topology, wanted, size=size, nodes=nodes, version=version)
     except ChangeError as error:
         raise click.UsageError(f"{error}.") from None
-    (name,), (topology, answer) = as_shown_with([file], (topology, answer), redact=redact)
+    (name,), (topology, answer) = as_shown_with([file], (topology, answer), redact=printing.redact)
 
-    def draw(page: Page) -> None:
-        draw_what_if(page, answer, name)
-
-    def dump() -> WhatIfDocument:
-        return what_if_json(answer, topology.inputs, topology.not_observed)
-
-    write_page(draw, dump, format_=format_, printing=printing)
-    write_drawn(html, "topo what-if", draw, dump, lambda: result_of(topology), machines_of(topology.node))
+    write_answer(
+        printing,
+        "topo what-if",
+        lambda page: draw_what_if(page, answer, name),
+        lambda: what_if_json(answer, topology.inputs, topology.not_observed),
+        lambda: result_of(topology),
+        machines_of(topology.node),
+    )
