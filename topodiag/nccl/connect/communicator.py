@@ -28,7 +28,7 @@ from topodiag.nccl.connect.channels import (
 )
 from topodiag.nccl.connect.fuse import COLLNET_ID, DIRECT_ID, NVLS_ID, RING_ID, TREE_ID, NodeOrders, fuse, orders_of
 from topodiag.nccl.connect.rings import connect_rings
-from topodiag.nccl.connect.trees import TreePlace, connect_trees, nvls_heads
+from topodiag.nccl.connect.trees import NvlsPlace, TreePlace, connect_trees, nvls_heads, nvls_trees
 from topodiag.nccl.graph.attach import count_gpus, ranks_by_number
 from topodiag.nccl.graph.graph import CommShape, Fused, RejectedError, SearchGraph
 from topodiag.nccl.numbers import bus_id
@@ -70,8 +70,8 @@ class CommNode:
 class Communicator:
     """A communicator as NCCL sets it up. `nodes` in NCCL's numbering; `node_of[rank]` indexes them.
 
-    `channels` is what rank 0 prints. `repeats[c]` is the channel, of twice the search channels, that runtime
-    channel c repeats; `steps` how there came to be so many.
+    `channels` is what rank 0 prints; `channels_by_node` what the first rank of each node prints. `repeats[c]` is the
+    channel, of twice the search channels, that runtime channel c repeats; `steps` how there came to be so many.
     """
 
     minor: int
@@ -79,6 +79,7 @@ class Communicator:
     node_of: Mapping[int, int]
     shape: CommShape
     channels: Channels
+    channels_by_node: tuple[Channels, ...]
     repeats: tuple[int, ...]
     steps: tuple[ChannelStep, ...]
 
@@ -102,6 +103,10 @@ class Communicator:
     def heads(self) -> tuple[tuple[int, ...], ...]:
         """For each NVLS head its rank on every node; empty where NVLS is off."""
         return nvls_heads(self.orders()) if self.shape.nvls_heads else ()
+
+    def nvls_trees(self) -> Mapping[int, tuple[NvlsPlace, NvlsPlace]]:
+        """Every rank's places in the two NVLS trees; empty on one node and where NVLS is off."""
+        return nvls_trees(self.orders(), self.shape.nranks) if self.shape.nvls_heads else {}
 
 
 def communicator(
@@ -146,7 +151,7 @@ def communicator(
 
 
 def communicator_of_files(
-    tree: Element, *, nodes: int, minor: int, settings: Settings, whole: bool = False
+    tree: Element, *, nodes: int, minor: int, settings: Settings, cuda: int = 0, whole: bool = False
 ) -> Communicator:
     """A communicator of all GPUs of `nodes` equal hosts, rank i on GPU i of the first; the hosts are one NVLink domain
     where NCCL_MNNVL_ENABLE=1 says that NCCL must find one. `whole`: the file is read in one piece, which gives the
@@ -157,10 +162,10 @@ def communicator_of_files(
         hosts = tuple((tree, _shifted(ranks, host * gpus)) for host in range(nodes))
         joined = searched_domains(hosts, gpus * nodes, minor=minor, others=False, settings=settings)
         found = [(domain.local, domain) for domain in joined]
-        return _joined(found, minor=minor, settings=settings, many_hosts=False)
+        return _joined(found, minor=minor, settings=settings, cuda=cuda, many_hosts=False)
     made = searched_domains(((tree, ranks),), gpus, minor=minor, others=nodes > 1, settings=settings)
     found = [(tuple(host * gpus + local for local in domain.local), domain) for host in range(nodes) for domain in made]
-    return _joined(found, minor=minor, settings=settings, many_hosts=nodes > 1)
+    return _joined(found, minor=minor, settings=settings, cuda=cuda, many_hosts=nodes > 1)
 
 
 def _shifted(ranks: HostRanks | None, first: int) -> HostRanks | None:
@@ -227,7 +232,7 @@ def _same_nets(found: Sequence[tuple[tuple[int, ...], Domain]], settings: Settin
 
 
 def _joined(
-    found: Sequence[tuple[tuple[int, ...], Domain]], *, minor: int, settings: Settings, cuda: int = 0, many_hosts: bool
+    found: Sequence[tuple[tuple[int, ...], Domain]], *, minor: int, settings: Settings, cuda: int, many_hosts: bool
 ) -> Communicator:
     if not found:
         raise RejectedError("no GPU of the communicator in the topology")
@@ -295,6 +300,7 @@ class _Setup:
             node_of={rank: index for index, node in enumerate(self.nodes) for rank in node.ranks},
             shape=self._shape(fused, lines[0], chain is not None, heads),
             channels=lines[0],
+            channels_by_node=lines,
             repeats=tuple(made),
             steps=tuple(steps),
         )
