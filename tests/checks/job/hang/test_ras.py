@@ -154,6 +154,7 @@ def test_init_that_no_communicator_ends_is_told_by_two_answers() -> None:
     (found,) = InitNotFinished().judge(job(empty, replace(empty, time=20.0))).findings
     assert (found.id, found.severity) == ("JOB001", Severity.ERROR)
     assert InitNotFinished().judge(job(counts({}, 0))).status is Status.UNKNOWN
+    assert InitNotFinished().judge(job(replace(empty, whole=False))).status is Status.UNKNOWN  # it lists nothing yet
 
 
 def test_a_rank_that_its_tensor_group_waits_for_explains_the_data_groups() -> None:

@@ -104,8 +104,9 @@ class Standing:
 
     @property
     def no_communicator(self) -> bool:
-        """Whether no answer lists a communicator: init has not ended anywhere."""
-        return bool(self.status) and not any(each.total or each.processes for each in self.status)
+        """Whether no answer lists a communicator: init has not ended anywhere. One that was cut lists nothing yet."""
+        listed = any(each.total or each.processes for each in self.status)
+        return not listed and any(each.whole for each in self.status)
 
     def who(self, member: RasMember, communicator: RasCommunicator) -> Who:
         """The world rank and host of a member, as far as something ties it."""
