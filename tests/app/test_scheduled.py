@@ -74,3 +74,24 @@ def test_a_node_that_is_held_leads_where_the_job_runs_on_it(
     assert causes[:1] == ([first] if first is not None else [])
     facts = [each for each in json.loads(answer.to_json())["facts"]["nodes"] if each["scheduled"]]
     assert facts[0]["scheduled"][0]["state"]
+
+
+LOST = [
+    f"{host}:91{rank:02d}:93{rank:02d} [{rank}] NCCL WARN"
+    " socketProgress: Connection closed by remote peer gpu03<41000>\n"
+    for host in ("gpu01", "gpu02", "gpu04")
+    for rank in range(8)
+]
+
+
+@pytest.mark.parametrize(
+    ("more", "nodes"),
+    [("", [("gpu03",)]), ("slurmstepd: error: *** JOB 602215 ON gpu01 CANCELLED AT 2026-04-07T12:00:00 DUE TO NODE"
+                          " FAILURE, SEE SLURMCTLD LOG FOR DETAILS ***\n", [])],
+    ids=["down", "down, and the job says so itself"],
+)  # fmt: skip
+def test_a_node_that_only_its_peers_name_is_of_the_job(tmp_path: Path, more: str, nodes: list[tuple[str, ...]]) -> None:
+    (tmp_path / "job.log").write_text("".join(LOST) + more)
+    (tmp_path / "sinfo.txt").write_text(SINFO.format(state="down*"))
+    down = [finding for finding in diagnose([str(tmp_path)]).findings if "scheduler" in finding.message]
+    assert [finding.where.nodes for finding in down] == nodes

@@ -154,7 +154,7 @@ def _compare_times(made: Compared, name: str) -> None:
     for size, algorithm, protocol, time in times:
         made.times += 1
         entries = [(c, table[c].get(algorithm, {}).get(protocol, (0.0, 0.0))) for c in COLLECTIVES]
-        mine = [predicted_us(shape, Cell(c, algorithm, protocol), entry, size) for c, entry in entries if entry[1]]
+        mine = [predicted_us(shape, Cell(c, algorithm, protocol), entry)(size) for c, entry in entries if entry[1]]
         if not any(abs(one - time) <= 1e-4 * time for one in mine):
             made.misses.append(f"{name}: {size} bytes {algorithm} {protocol}: {mine} us, printed {time}")
 

@@ -16,8 +16,11 @@ _DOWN = frozenset({"DOWN", "NOT_RESPONDING"})
 
 def of_the_jobs(case: Case, name: Callable[[str], str]) -> Case:
     """The case with the scheduler's word of the nodes of its jobs alone, and a report of those that it lists as down.
-    `name` is a host's one name. Without a job, or where the scheduler lists none of its nodes, nothing changes."""
-    hosts = {name(host) for job in case.jobs for host in job.hosts}
+    `name` is a host's one name. Without a job, or where the scheduler lists none of its nodes, nothing changes. A node
+    that died may stand in the log only as the peer that others lost."""
+    peers = {event.details.get("peer", "").partition("<")[0] for job in case.jobs for event in job.events}
+    hosts = {name(host) for host in (*peers, *(host for job in case.jobs for host in job.hosts)) if host}
+    ended = any(event.details.get("how") == "node failure" for job in case.jobs for event in job.events)
 
     def theirs(event: Event) -> list[str]:
         return [host for host in _hosts(event.host) if name(host) in hosts]
@@ -30,7 +33,7 @@ def of_the_jobs(case: Case, name: Callable[[str], str]) -> Case:
         for event in node.reports:
             if event.kind == SCHEDULED or (event.origin.source, event.origin.line) not in lines:
                 yield event
-            if event.kind == SCHEDULED and _is_down(str(event.fields["state"])):
+            if event.kind == SCHEDULED and not ended and _is_down(str(event.fields["state"])):
                 yield from (replace(event, kind=NODE_DOWN, host=host) for host in theirs(event))
 
     listed = [event for node in case.nodes for event in node.reports if event.kind == SCHEDULED]

@@ -115,11 +115,11 @@ class Check(ABC, Generic[J, O]):
         """The entry of this name in `checks/advice/`, in the file of the family, with these words in its sentences."""
         entry = own_data(f"checks/advice/{self.id[:3].lower()}")[name]
 
-        def told(text: str) -> str:
+        def filled(text: str) -> str:
             return text.format(**words) if words else text
 
-        cost = Cost(share=entry.get("share"), text=told(entry.get("cost", "")))
-        return Advice(told(entry.get("expected", "")), tuple(map(told, entry.get("fix", ()))), cost)
+        cost = Cost(share=entry.get("share"), text=filled(entry.get("cost", "")))
+        return Advice(filled(entry.get("expected", "")), tuple(map(filled, entry.get("fix", ()))), cost)
 
     def _finding_at(self, where: Where, severity: Severity, message: str, **parts: Unpack[FindingParts]) -> Finding:
         advice = parts.get("advice", Advice())
