@@ -152,3 +152,28 @@ def test_a_link_without_its_device_that_lost_lanes_and_speed_is_told(asked: str)
 def test_a_link_that_may_rest_or_be_built_so_is_not(text: str) -> None:
     draft, _ = read("lspci", text)
     assert draft.events == []
+
+
+def _links(*widths: int) -> str:
+    return "".join(
+        f"{0x21 + number:02x}:00.0\n\t\tLnkCap:\tPort #0, Speed 16GT/s, Width x16\n"
+        f"\t\tLnkSta:\tSpeed 16GT/s, Width x{width}\n"
+        for number, width in enumerate(widths)
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "short"),
+    [
+        (_links(16, 8, 16, 8), ["0000:22:00.0", "0000:24:00.0"]),
+        (_links(16, 16), []),
+        (_links(8, 8), []),
+        (_links(8), []),
+        ("21:00.0 VGA compatible controller: ATI\n" + _links(16, 8), []),
+    ],
+)
+def test_of_functions_without_a_kind_those_with_fewer_lanes_than_others_are_reported(
+    text: str, short: list[str]
+) -> None:
+    draft, _ = read("lspci", text)
+    assert [each.text.rpartition(" ")[2] for each in draft.reports] == short

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import field
 
 from topodiag.evidence.draft import NodeDraft
@@ -124,8 +125,8 @@ class Lspci(Source[Detail]):
 
     def fill(self, blob: Blob, parsed: Parsed[Detail], draft: NodeDraft) -> None:
         for short in _short(parsed.records):
-            text = str(short.value)
-            draft.reports.append(report("pcie.degraded", text, blob, short.line, short.text, trust=Trust.PERSON))
+            trust = Trust.PROGRAM if short.name == "narrower" else Trust.PERSON
+            draft.reports.append(report("pcie.degraded", str(short.value), blob, short.line, short.text, trust=trust))
         for detail in parsed.records:
             origin = blob.origin(detail.line, detail.text)
             if not detail.bus_id:
@@ -271,21 +272,53 @@ def _finish(function: _Function, parsed: Parsed[Detail]) -> None:
 
 
 def _short(records: list[Detail]) -> list[Detail]:
-    """Of a text with the link of one function that names no kind: fewer lanes and a lower generation than it can do.
-    Fewer lanes alone may be the slot's, a lower generation alone may be rest, and the first generation always may."""
-    told = {record.name: record for record in records if record.name in _OF_LINK}
-    lines = sum(record.name in _OF_LINK for record in records)
-    numbers = [told[name].value for name in _OF_LINK if name in told]
-    known = [number for number in numbers if isinstance(number, int)]
-    if any(record.name == "class_code" for record in records) or not lines == len(known) == len(_OF_LINK):
+    """Of a text that names no function's kind, the links that are short. Of one function alone: fewer lanes and a lower
+    generation than it can do; fewer lanes alone may be the slot's, a lower generation alone may be rest, and the first
+    generation always may. Of several that can do the same: those with fewer lanes than others of them."""
+    if any(record.name == "class_code" for record in records):
         return []
-    width, able, gen, best = known
-    if not (0 < width < able and RESTING < gen < best):
+    links: dict[str, dict[str, Detail]] = {}
+    for record in records:
+        if record.name in _OF_LINK:
+            links.setdefault(record.bus_id, {}).setdefault(record.name, record)
+    whole = {
+        bus_id: told for bus_id, told in links.items()
+        if len(told) == len(_OF_LINK) and all(isinstance(each.value, int) for each in told.values())
+    }  # fmt: skip
+    if len(links) > 1:
+        return [
+            _said_short(whole[bus_id], "narrower")
+            for bus_id in whole
+            if bus_id and _narrower(whole[bus_id], whole.values())
+        ]
+    if sum(record.name in _OF_LINK for record in records) > len(_OF_LINK):
         return []
+    return [_said_short(told, "short") for told in whole.values() if _short_of(told)]
+
+
+def _values(told: dict[str, Detail]) -> tuple[int, int, int, int]:
+    width, able, gen, best = (int(told[name].value or 0) for name in _OF_LINK)
+    return width, able, gen, best
+
+
+def _short_of(told: dict[str, Detail]) -> bool:
+    width, able, gen, best = _values(told)
+    return 0 < width < able and RESTING < gen < best
+
+
+def _narrower(told: dict[str, Detail], every: Iterable[dict[str, Detail]]) -> bool:
+    """Whether another function that can do the same has all its lanes, and this one has not."""
+    width, able, _, best = _values(told)
+    alike = [each for each in map(_values, every) if (each[1], each[3]) == (able, best)]
+    return 0 < width < able and any(each[0] == able for each in alike)
+
+
+def _said_short(told: dict[str, Detail], name: str) -> Detail:
+    width, able, gen, best = _values(told)
+    place = told["width"].bus_id or "a device without its name"
+    slower = f" and generation {gen} of {best}" if gen < best else ""
     at = told["width"]
-    place = at.bus_id or "a device without its name"
-    words = f"x{width} of x{able} and generation {gen} of {best} on {place}"
-    return [Detail(at.bus_id, "short", words, at.line, at.text)]
+    return Detail(at.bus_id, name, f"x{width} of x{able}{slower} on {place}", at.line, at.text)
 
 
 def _place(parsed: Parsed[Detail], bridges: dict[str, str]) -> None:
