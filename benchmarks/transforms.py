@@ -150,7 +150,6 @@ TRANSFORMS: dict[str, Callable[[Path], Path]] = {
     ),
     "behind a container's name": by_line(lambda line: f"trainer-1  | {line}"),
     "behind a pod's name": by_line(lambda line: f"[pod/train-0/main] {line}"),
-    "in a container's log": by_line(lambda line: f"2026-03-01T11:00:01.123456789Z stdout F {line}"),
     "CRLF": rewritten(lambda text: text.replace("\n", "\r\n")),
     "without a last line end": rewritten(lambda text: text.rstrip("\n")),
     "each file twice": twice,

@@ -160,6 +160,7 @@ def _explained(fitted: _Fitted, others: Sequence[Judged]) -> Benchmark:
         expected=made.expectation,
         verdict=found.word,
         why=why or found.why,
+        action=made.action if made.expectation is None and not why else "",
         hypotheses=explained.causes,
         severe=is_severe(found, shown=bool(explained.causes) and explained.causes[0].shown),
         found=known.findings if run.errors else (),

@@ -29,6 +29,8 @@ class Expected:
 
     expectation: Expectation | None = None
     why: str = ""
+    action: str = ""
+    """What would help, which `why` ends with."""
     setup: Setup | None = None
     rates: Rates | None = None
     factor: Factor | None = None
@@ -89,7 +91,7 @@ def expected(
             wires = wires_of(run, lacking, system=system, nics=nics, nodes=nodes, env=env, network=network)
             rates = wire_rates(wires, run.collective, sizes)
         except NoSetupError as still:
-            return Expected(why=str(still))
+            return Expected(why=str(still), action=still.action)
         return _calibrated(run, wires, rates, (), fitted or calibration())
     others = (*versions, *variants_of(setup, run.collective))
     return _calibrated(run, setup, rates, others, fitted or calibration())
@@ -138,8 +140,8 @@ def _calibrated(
         doubt_gbs=peak * (1 - max(tolerance.below, rates.below, DOUBT)) if setup.guessed > DOUBT else None,
     )
     if isinstance(setup, Wires):
-        return Expected(made, "", None, rates, factor, setup)
-    return Expected(made, "", setup, rates, factor)
+        return Expected(made, rates=rates, factor=factor, wires=setup)
+    return Expected(made, setup=setup, rates=rates, factor=factor)
 
 
 def _reason(setup: Setup | Wires, tolerance: Tolerance, rates: Rates) -> str:

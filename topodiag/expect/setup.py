@@ -89,7 +89,11 @@ class Setup:
 
 
 class NoSetupError(ValueError):
-    """The run does not say enough about its machine; the message says what lacks."""
+    """The run does not say enough about its machine; the message says what lacks, and at its end what would help."""
+
+    def __init__(self, why: str, action: str = "") -> None:
+        super().__init__(f"{why}: {action}" if action else why)
+        self.action = action
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +143,7 @@ def setup_of(
     domain = _domain(found, hosts, minor, settings)
     assumed += _implied(found.gpu, domain, settings)
     if hosts > domain and not nets_of(tree):
-        raise NoSetupError(f"{hosts} nodes, and no NIC of {found.name} is known: name the system or give a topology")
+        raise NoSetupError(f"{hosts} nodes, and no NIC of {found.name} is known", "name the system or give a topology")
     return Setup(
         machine=found.name,
         tree=tree,
@@ -283,7 +287,7 @@ def _only_gpu(run: BenchRun) -> GpuSpec:
     specs = {spec for name in names if (spec := catalog.gpu_by_name(name)) is not None}
     if len(specs) != 1 or len(names) != 1:
         what = "several GPU products" if len(names) > 1 else "a GPU that is not in the catalogue" if names else "no GPU"
-        raise NoSetupError(f"the output names {what}: give a topology, a bundle, --system or --nics")
+        raise NoSetupError(f"the output names {what}", "give a topology, a bundle, --system or --nics")
     return specs.pop()
 
 
@@ -330,7 +334,7 @@ def _placed(run: BenchRun, nodes: int | None, gpus: int) -> tuple[int, int, str]
         return 1, ranks, "all ranks on one node: the output does not list them"
     if gpus and ranks % gpus == 0:
         return ranks // gpus, gpus, f"{gpus} ranks per node, as many as it has GPUs: the output does not list them"
-    raise NoSetupError("the placement is not known: the output lists no devices (give --nodes)")
+    raise NoSetupError("the placement is not known, as the output lists no devices", "give --nodes")
 
 
 def _version(text: str) -> tuple[int, str]:

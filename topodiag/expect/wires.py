@@ -106,7 +106,7 @@ def _wired(spec: AmdSystem | None, gpu: AmdGpu | None) -> list[str]:
 
 def _no_nic(product: AmdSystem | AmdGpu | None) -> NoSetupError:
     name = product.name if product is not None else "the machine"
-    return NoSetupError(f"RCCL between nodes, and no NIC of {name} is known: give --nics 8x400")
+    return NoSetupError(f"RCCL between nodes, and no NIC of {name} is known", "give --nics 8x400")
 
 
 def _name(product: AmdSystem | AmdGpu | None, count: int, gbps: float) -> str:
@@ -183,7 +183,9 @@ def _across(wires: Wires, collective: str) -> tuple[float, float, str, tuple[str
         peak = wires.node_gbs * (n - 1) / (per * (n - per))
         how = f"{nics} x {n - 1} / ({per} x {n - per}): what leaves a node per GPU"
         return peak, peak, f"{wires.network}-p2p", _term(peak, how)
-    raise NoSetupError(f"NICs alone do not bound {collective or 'an unknown collective'}: name the machine (--system)")
+    raise NoSetupError(
+        f"NICs alone do not bound {collective or 'an unknown collective'}", "name the machine (--system)"
+    )
 
 
 def _term(gbs: float, how: str) -> tuple[str, str, str]:

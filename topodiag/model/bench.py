@@ -265,3 +265,5 @@ class Benchmark:
     """Causes that the evidence excludes, each with what excludes it."""
     settings: tuple[SettingPrice, ...] = ()
     """Settings that explain a low run, or a part of what it lacks."""
+    action: str = ""
+    """What would let an unknown run be judged; `why` ends with it."""

@@ -93,14 +93,14 @@ def _draw_head(page: Page, benchmark: Benchmark, folder: str, low: Finding | Non
 
 def action_of(benchmark: Benchmark, findings: Sequence[Finding]) -> str:
     """What to do first about a low run: remove its likeliest cause where a setting or one of `findings` is that, else
-    look whether it is the cause; "" for any other run."""
+    look whether it is the cause; of an unknown run what lets it be judged; "" for any other."""
     likeliest = benchmark.hypotheses[:1] if verdict_word(benchmark) == "low" else ()
     for cause in likeliest:
         if cause.settings:
             return f"unset {', '.join(cause.settings)} and run again"
         fixes = [finding.fix[0] for finding in findings if finding.id == cause.check and finding.fix]
         return fixes[0] if fixes else f"check first for {cause.cause.split(':')[0]}: {', '.join(cause.confirm[:1])}"
-    return ""
+    return benchmark.action
 
 
 def note_run(page: Page, benchmark: Benchmark, action: str) -> None:
@@ -124,7 +124,7 @@ def _draw_verdict(page: Page, benchmark: Benchmark) -> None:
         at = f" bus bandwidth at {spell_bytes(top[0])}"
         page.add("  ", words, page.text((in_gbs(top[1]), "strong"), at))
         if benchmark.why:
-            page.add("  ", (benchmark.why, "doubtful"))
+            page.add("  ", (benchmark.why.removesuffix(f": {benchmark.action}"), "doubtful"))
     elif benchmark.verdict == "unknown" and benchmark.run.average_gbs is not None:
         average = page.text((in_gbs(benchmark.run.average_gbs), "strong"))
         page.add("  ", words, average, " on average over all sizes, small ones too: it says little")
