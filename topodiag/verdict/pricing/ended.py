@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from topodiag.model.case import Case
-from topodiag.model.finding import Finding, Severity
+from topodiag.model.finding import Severity
 from topodiag.model.job import Job
 from topodiag.model.verdict import Agreement, Cause, Price
 
@@ -18,13 +18,9 @@ def ended(cause: Cause, case: Case) -> Price | None:
     findings = [cause.finding, *(each.finding for each in cause.consequences)]
     if not any(each.id in _STOPS and each.severity is Severity.ERROR for each in findings):
         return None
-    jobs = _jobs(findings, case)
-    return Price(None, 1.0, text=f"100 %: {_since(jobs)}", agreement=Agreement.NOT_PREDICTED, job_share=1.0)
-
-
-def _jobs(findings: list[Finding], case: Case) -> list[Job]:
     named = {name for finding in findings for name in finding.where.jobs}
-    return [job for job in case.jobs if not named or job.name in named]
+    jobs = [job for job in case.jobs if not named or job.name in named]
+    return Price(None, 1.0, text=f"100 %: {_since(jobs)}", agreement=Agreement.NOT_PREDICTED, job_share=1.0)
 
 
 def _since(jobs: list[Job]) -> str:
