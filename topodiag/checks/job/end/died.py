@@ -39,6 +39,9 @@ NO_FAULT = frozenset({"preempted", "limit"})
 SEVERITIES = {**dict.fromkeys(NO_FAULT, Severity.WARNING), "cancelled": Severity.INFO, "stopped": Severity.INFO}
 """Of endings that are no errors. Who cancels a job mostly knows."""
 
+_BY_HAND = ("cancelled", "stopped", "hung up")
+"""Endings that somebody asked for, or whose session went away."""
+
 VAGUE = frozenset({"killed", "exit", "died", "cancelled", "stopped"})
 """Endings that another line of the text explains better, wherever it stands."""
 
@@ -77,17 +80,7 @@ class Died:
     @property
     def stands_for_job(self) -> bool:
         """Whether a scheduler ended the whole job or step, not one of its processes."""
-        return self.how in (
-            "no room",
-            "preempted",
-            "limit",
-            "node failure",
-            "evicted",
-            "announced",
-            "cancelled",
-            "hung up",
-            "stopped",
-        )
+        return self.how in NO_FAULT | {"no room", "node failure", "evicted", "announced", *_BY_HAND}
 
 
 class ProcessDied(JobCheck[Died | Gone]):
