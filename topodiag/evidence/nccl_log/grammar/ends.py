@@ -142,10 +142,7 @@ def _how_of_signal(text: str) -> str:
     """How the process ended that torch's SignalException names, "" where the text is none. SIGTERM came from outside:
     what a launcher sends to its own processes raises no such exception in itself."""
     found = _GOT_SIGNAL.match(text)
-    if found is None:
-        return ""
-    how = how_of_code(-int(found[1]))
-    return "stopped" if how == "terminated" else how
+    return how_of_code(-int(found[1])) if found is not None else ""
 
 
 LIMIT = 2000
@@ -214,7 +211,7 @@ def end_of(text: str) -> tuple[str, dict[str, str]] | None:
     """Kind (`ended`, `stalled`, `mismatch`) and what the line names; None for all others.
 
     `how` of an end: no room, memory, limit, preempted, evicted, node failure, cancelled, stopped, crash, exception,
-    killed, terminated, aborted, hung up, exit, died, not launched, loader, port taken, or context (a line of
+    killed, aborted, hung up, exit, died, not launched, loader, port taken, or context (a line of
     torch's summary that names rank or host).
     """
     found = _FINGERPRINTS.search(text)
