@@ -16,7 +16,8 @@ _STOPS = ("JOB001", "JOB005", "JOB006", "JOB009", "NET008", "TOP001")
 def ended(cause: Cause, case: Case) -> Price | None:
     """The price of a cause that a job died or hangs of; None where none did."""
     findings = [cause.finding, *(each.finding for each in cause.consequences)]
-    if not any(_stops(finding) for finding in findings):
+    # What ends after wrong results took no time from the run.
+    if cause.finding.id == "BEN004" or not any(_stops(finding) for finding in findings):
         return None
     jobs = _jobs(findings, case)
     return Price(None, 1.0, text=f"100 %: {_since(jobs)}", agreement=Agreement.NOT_PREDICTED, job_share=1.0)

@@ -114,8 +114,8 @@ def exception_of(text: str) -> dict[str, str] | None:
     found = _EXCEPTION.search(text)
     if found is None or (_OF_OTHERS.search(text) and not found[1].endswith(("ImportError", "ModuleNotFoundError"))):
         return None
-    if found[1].endswith("SignalException") and (how := _how_of_signal(found[2])):
-        return {"how": how}
+    if found[1].endswith("SignalException") and (signal := _GOT_SIGNAL.match(found[2])) is not None:
+        return {"how": how_of_code(-int(signal[1]))}
     return {
         "how": "exception",
         "what": found[1].rsplit(".", 1)[-1],
@@ -136,13 +136,6 @@ def rank_of(text: str) -> str:
         return ""
     ranked = _UNCAUGHT.search(text[: lone.start(1)]) if lone[1] else None
     return lone[2] or (ranked[1] if ranked is not None else "")
-
-
-def _how_of_signal(text: str) -> str:
-    """How the process ended that torch's SignalException names, "" where the text is none. SIGTERM came from outside:
-    what a launcher sends to its own processes raises no such exception in itself."""
-    found = _GOT_SIGNAL.match(text)
-    return how_of_code(-int(found[1])) if found is not None else ""
 
 
 LIMIT = 2000
