@@ -82,7 +82,7 @@ $page
 
     def tell(self, judged: $judged, observed: ${name}Observation) -> Iterable[Finding]:
         yield self.finding(
-            ${where}Severity.WARNING,
+            ${where}Advice(Severity.WARNING),
             f"{', '.join(observed.places)}: $title",
             observed=", ".join(observed.places),
             expected="what there should be instead",
@@ -192,10 +192,10 @@ def _module(check_id: str, subject: Subject, name: str, title: str) -> str:
     base, base_from, judged, judged_from, where = OF_SUBJECT[subject]
     of_file = subject is Subject.TOPO
     imports = {
-        base_from: base,
+        "topodiag.checks.interface": "Advice" if of_file else f"Advice, {base}",
         judged_from: judged,
         "topodiag.model.finding": "Cost, Finding, Outcome, Severity",
-    } | ({"topodiag.model.nccl_tree": "NcclFile"} if of_file else {})
+    } | ({"topodiag.model.nccl_tree": "NcclFile", base_from: base} if of_file else {})
     page = "\n\n".join(f"    {section}\n        {HELP[section]}" for section in SECTIONS)
     observe = f"observe(self, judged: {judged}, peers: Sequence[{judged}])"
     return MODULE.substitute(

@@ -8,7 +8,7 @@ import pytest
 
 from topodiag.checks import registry
 from topodiag.checks.catalogue import CHECKS
-from topodiag.checks.interface import JobCheck, NodeCheck
+from topodiag.checks.interface import Advice, JobCheck, NodeCheck
 from topodiag.checks.registry import Subject
 from topodiag.checks.run import fold, run
 from topodiag.model.connections import no_connections
@@ -71,7 +71,7 @@ class Always(JobCheck[str]):
         return "it"
 
     def tell(self, judged: Job, observed: str) -> list[Finding]:
-        return [self.finding(Severity.INFO, observed, observed="", expected="", fix=("mend it",))]
+        return [self.finding(Advice(Severity.INFO), observed, observed="", expected="", fix=("mend it",))]
 
 
 class Broken(JobCheck[int]):

@@ -46,19 +46,21 @@ MAX_EVIDENCE = 8
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """What is said of a finding beside what was seen."""
+    """What is said of a finding beside what was seen: an entry of `checks/advice/`."""
 
+    severity: Severity = Severity.WARNING
+    confidence: Confidence = Confidence.HIGH
     expected: str = ""
     fix: tuple[str, ...] = ()
     cost: Cost = Cost()
 
 
 class FindingParts(TypedDict):
-    """The parts of a finding beside its message. `evidence` takes origins or facts; empty ones are dropped. What should
-    be, what to do and what it costs stand here, or in `advice`."""
+    """The parts of a finding beside its message. `evidence` takes origins or facts; empty ones are dropped. How bad and
+    how sure it is, what should be, what to do, what it costs: those of its advice where they do not stand here."""
 
     observed: str
-    advice: NotRequired[Advice]
+    severity: NotRequired[Severity]
     expected: NotRequired[str]
     fix: NotRequired[Sequence[str]]
     cost: NotRequired[Cost | None]
@@ -119,13 +121,19 @@ class Check(ABC, Generic[J, O]):
             return text.format(**words) if words else text
 
         cost = Cost(share=entry.get("share"), text=filled(entry.get("cost", "")))
-        return Advice(filled(entry.get("expected", "")), tuple(map(filled, entry.get("fix", ()))), cost)
+        return Advice(
+            Severity[entry.get("severity", "warning").upper()],
+            Confidence[entry.get("confidence", "high").upper()],
+            filled(entry.get("expected", "")),
+            tuple(map(filled, entry.get("fix", ()))),
+            cost,
+        )
 
-    def _finding_at(self, where: Where, severity: Severity, message: str, **parts: Unpack[FindingParts]) -> Finding:
-        advice = parts.get("advice", Advice())
+    def _finding_at(self, where: Where, named: str | Advice, message: str, **parts: Unpack[FindingParts]) -> Finding:
+        advice = self.advice(named) if isinstance(named, str) else named
         return Finding(
             id=self.id,
-            severity=severity,
+            severity=parts.get("severity", advice.severity),
             message=message,
             observed=parts["observed"],
             expected=parts.get("expected", advice.expected),
@@ -134,7 +142,7 @@ class Check(ABC, Generic[J, O]):
             cost=parts.get("cost") or advice.cost,
             evidence=_origins(parts.get("evidence", ())),
             coverage=parts.get("coverage"),
-            confidence=parts.get("confidence", Confidence.HIGH),
+            confidence=parts.get("confidence", advice.confidence),
             settings=tuple(parts.get("settings", ())),
         )
 
@@ -158,7 +166,7 @@ class NodeCheck(Check[Node, O]):
     def finding(
         self,
         node: Node,
-        severity: Severity,
+        advice: str | Advice,
         message: str,
         *,
         gpus: Sequence[str] = (),
@@ -168,7 +176,7 @@ class NodeCheck(Check[Node, O]):
     ) -> Finding:
         """A finding on this node."""
         where = Where(nodes=(node.host,), gpus=tuple(gpus), nics=tuple(nics), links=tuple(links))
-        return self._finding_at(where, severity, message, **parts)
+        return self._finding_at(where, advice, message, **parts)
 
 
 class RankCheck(Check[J, O]):
@@ -176,7 +184,7 @@ class RankCheck(Check[J, O]):
 
     def finding(
         self,
-        severity: Severity,
+        advice: str | Advice,
         message: str,
         *,
         nodes: Sequence[str] = (),
@@ -189,7 +197,7 @@ class RankCheck(Check[J, O]):
         """A finding folded over the nodes and world ranks it holds for. A virtual NIC is named by its ports."""
         ports = tuple(port for nic in nics for port in ports_of(nic))
         where = Where(tuple(nodes), tuple(gpus), ports, tuple(ranks), tuple(links))
-        return self._finding_at(where, severity, message, **parts)
+        return self._finding_at(where, advice, message, **parts)
 
 
 class JobCheck(RankCheck["Job", O]):
@@ -198,7 +206,7 @@ class JobCheck(RankCheck["Job", O]):
     def of_events(
         self,
         events: Sequence[Event],
-        severity: Severity,
+        advice: str | Advice,
         message: str,
         *,
         nics: Sequence[str] = (),
@@ -207,7 +215,7 @@ class JobCheck(RankCheck["Job", O]):
         """A finding on the hosts and ranks that some lines name. These lines are its evidence."""
         evidence = [event.origin for event in events]
         parts = {**parts, "evidence": evidence}
-        return self.finding(severity, message, nodes=hosts_in(events), ranks=ranks_in(events), nics=nics, **parts)
+        return self.finding(advice, message, nodes=hosts_in(events), ranks=ranks_in(events), nics=nics, **parts)
 
 
 class PlacementCheck(RankCheck["Audit", O]):
@@ -217,9 +225,11 @@ class PlacementCheck(RankCheck["Audit", O]):
 class BenchCheck(Check["Benchmark", O]):
     """A check that judges one measured run of a collective; `peers` are the other runs in evidence."""
 
-    def finding(self, benchmark: Benchmark, severity: Severity, message: str, **parts: Unpack[FindingParts]) -> Finding:
+    def finding(
+        self, benchmark: Benchmark, advice: str | Advice, message: str, **parts: Unpack[FindingParts]
+    ) -> Finding:
         """A finding of a run, on the hosts that it ran on."""
-        return self._finding_at(Where(nodes=benchmark.run.hosts), severity, message, **parts)
+        return self._finding_at(Where(nodes=benchmark.run.hosts), advice, message, **parts)
 
 
 class FleetCheck(Check["Cohort", O]):
@@ -228,7 +238,7 @@ class FleetCheck(Check["Cohort", O]):
     def finding(
         self,
         nodes: Sequence[str],
-        severity: Severity,
+        advice: str | Advice,
         message: str,
         *,
         gpus: Sequence[str] = (),
@@ -236,9 +246,7 @@ class FleetCheck(Check["Cohort", O]):
         **parts: Unpack[FindingParts],
     ) -> Finding:
         """A finding of some nodes of the cohort."""
-        return self._finding_at(
-            Where(nodes=tuple(nodes), gpus=tuple(gpus), nics=tuple(nics)), severity, message, **parts
-        )
+        return self._finding_at(Where(nodes=tuple(nodes), gpus=tuple(gpus), nics=tuple(nics)), advice, message, **parts)
 
 
 def name_of(judged: Judged) -> str:

@@ -8,7 +8,7 @@ from topodiag.checks.interface import BenchCheck
 from topodiag.checks.shared.bench_text import size_text, title
 from topodiag.lazy import dataclass
 from topodiag.model.bench import Benchmark, BenchRow, Timing
-from topodiag.model.finding import Confidence, Finding, Outcome, Severity
+from topodiag.model.finding import Finding, Outcome
 from topodiag.words.units import spell_us
 
 LEAST_BYTES = 64 << 10
@@ -77,13 +77,11 @@ class IterationsJitter(BenchCheck[Jitter]):
         timing = observed.worst.best
         yield self.finding(
             judged,
-            Severity.WARNING,
+            self.advice("jitter", TIMES=TIMES),
             f"{title(judged.run)}: the slowest hundredth of the iterations takes {observed.times:.1f} times as long as"
             f" usual at {size_text(observed.worst.size)}, and at {len(observed.rows)} of {observed.judged} sizes",
             observed=f"99th percentile {spell_us(timing.p99_us or 0)}, usually {spell_us(_usual(timing))}",
-            advice=self.advice("jitter", TIMES=TIMES),
             evidence=[row.origin for row in observed.rows],
-            confidence=Confidence.MEDIUM,
         )
 
 

@@ -12,7 +12,7 @@ from topodiag.checks.peers import of_everyone
 from topodiag.checks.shared.bench_text import measured, size_text, title
 from topodiag.lazy import dataclass
 from topodiag.model.bench import SLOW_PLACEMENT, Benchmark
-from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
+from topodiag.model.finding import Cost, Finding, Outcome
 from topodiag.model.provenance import Origin
 from topodiag.words.units import in_gbs, percent
 
@@ -83,13 +83,11 @@ class PlacementsApart(OneStep[Benchmark], BenchCheck[Never]):
             (
                 self.finding(
                     benchmark,
-                    Severity.WARNING,
+                    self.advice("placement", best=in_gbs(best), named=fastest.name),
                     f"{title(benchmark.run)}: {mine} is {percent(share)} slower than {fastest.name}",
                     observed=f"{in_gbs(gbs)} at {size_text(size)} on {mine}",
-                    advice=self.advice("placement", best=in_gbs(best), named=fastest.name),
                     cost=Cost(best - gbs, share, "bus bandwidth against the faster placement"),
                     evidence=(benchmark.run.origin, fastest.benchmark.run.origin),
-                    confidence=Confidence.MEDIUM,
                 ),
             ),
         )
@@ -102,14 +100,12 @@ class PlacementsApart(OneStep[Benchmark], BenchCheck[Never]):
         share = 1 - gbs / best
         found = self.finding(
             benchmark,
-            Severity.WARNING,
+            self.advice("slow with more nodes", best=in_gbs(best), node=counted.node),
             f"{counted.node}: all {slow} runs{of} with it are {percent(share)} or more slower"
             f" than the best, and none of {fast} without it",
             observed=f"{in_gbs(min(counted.gbs))} to {in_gbs(gbs)} at {size_text(size)} with {counted.node}",
-            advice=self.advice("slow with more nodes", best=in_gbs(best), node=counted.node),
             cost=Cost(best - gbs, share, "bus bandwidth against the runs without it"),
             evidence=(*counted.origins, fastest.run.origin),
-            confidence=Confidence.HIGH,
         )
         return replace(found, where=replace(found.where, nodes=(counted.node,)))
 

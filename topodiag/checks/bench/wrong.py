@@ -9,7 +9,7 @@ from topodiag.checks.interface import BenchCheck
 from topodiag.checks.shared.bench_text import place, size_text, title
 from topodiag.lazy import dataclass
 from topodiag.model.bench import Benchmark, BenchRow
-from topodiag.model.finding import Confidence, Finding, Outcome, Severity
+from topodiag.model.finding import Finding, Outcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,13 +75,11 @@ class WrongResults(BenchCheck[WrongValues]):
         where = f" at {sizes}{' and more' if len(wrong) > 3 else ''}" if wrong else ""
         yield self.finding(
             judged,
-            Severity.ERROR,
+            "wrong",
             f"{title(run)} returned {observed.total:.0f} wrong values{where}",
             observed=f"{len(wrong)} of {observed.checked} rows wrong, {run.out_of_bounds or 0} out of bounds "
             f"({place(judged)})",
-            advice=self.advice("wrong"),
             evidence=tuple(row.origin for row in wrong) or (run.origin,),
-            confidence=Confidence.HIGH,
         )
 
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Never
 
 from topodiag.checks.env.job_rules import JOB_RULES, OF_RCCL, LogMachines
-from topodiag.checks.interface import MAX_EVIDENCE, JobCheck, OneStep
+from topodiag.checks.interface import MAX_EVIDENCE, Advice, JobCheck, OneStep
 from topodiag.checks.shared import nccl_variables
 from topodiag.checks.shared.job.evidence import prints_settings
 from topodiag.checks.shared.job.text import ask_for, failed
@@ -62,8 +62,9 @@ class SettingsInLog(OneStep[Job], JobCheck[Never]):
         message, expected, fix, cost = words
         hosts, ranks = each.where(job)
         return self.finding(
-            severity,
+            Advice(),
             f"{message} ({each.place(job)})",
+            severity=severity,
             observed=f"{each.name}={each.value[:80]}",
             expected=expected,
             fix=(fix,),
@@ -117,13 +118,11 @@ class CostlySettingInLog(SettingsInLog):
                 made.append(
                     self.of_events(
                         told,
-                        Severity.INFO,
+                        "advised by rccl",
                         f"RCCL advises {setting}",
                         observed=quoted(told[0].text),
                         expected=setting,
                         fix=(fix,),
-                        cost=Cost(text="by RCCL: less performance, its variation, or a hang"),
-                        confidence=Confidence.MEDIUM,
                     )
                 )
         return made
@@ -172,12 +171,11 @@ class MisreadSettingInLog(SettingsInLog):
             if told:
                 yield self.of_events(
                     told,
-                    Severity.WARNING,
+                    "refused value",
                     f"{refusal.name}: {refusal.what}",
                     observed=quoted(told[0].text),
                     expected=refusal.expected,
                     fix=(refusal.fix,),
-                    cost=Cost(text="NCCL does not start, or goes on without what was meant"),
                 )
 
 

@@ -8,13 +8,13 @@ from math import fsum
 from typing import Never
 
 from topodiag.checks.env.rules import RULES, internal_ib_nics
-from topodiag.checks.interface import NodeCheck, OneStep
+from topodiag.checks.interface import Advice, NodeCheck, OneStep
 from topodiag.checks.shared import nccl_variables
 from topodiag.checks.shared.devices import is_up
 from topodiag.checks.shared.setting_rules import Rule
 from topodiag.lazy import dataclass
 from topodiag.model.devices import Nic
-from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
+from topodiag.model.finding import Cost, Finding, Outcome, Severity
 from topodiag.model.nccl_versions import VARIABLES_SINCE, spell_range
 from topodiag.model.node import Node
 from topodiag.model.provenance import Origin
@@ -137,8 +137,9 @@ class CostlySetting(OneStep[Node], NodeCheck[Never]):
     def _report(self, node: Node, each: NodeSetting, rule: Rule[Node]) -> Finding:
         return self.finding(
             node,
-            rule.severity,
+            Advice(),
             f"{each.name}={each.value[:60]} ({each.place}): {rule.what}",
+            severity=rule.severity,
             observed=f"{each.name}={each.value[:80]} in {', '.join(each.scopes[:3])}",
             expected=f"{each.name} not set",
             fix=(rule.fix,),
@@ -153,15 +154,13 @@ class CostlySetting(OneStep[Node], NodeCheck[Never]):
         rate = fsum(p.rate_gbps.get(0.0) for nic in all_nics if nic.name in lost for p in nic.ports) / 8
         return self.finding(
             node,
-            Severity.WARNING if left else Severity.ERROR,
+            "few nics",
             f"NCCL_IB_HCA={each.value[:60]} ({each.place}) uses {len(left)} of {plural(len(all_nics), 'compute NIC')}",
+            severity=Severity.WARNING if left else Severity.ERROR,
             observed=f"left: {', '.join(left) or 'none'}; not used: {', '.join(lost)}",
-            expected="every compute NIC, as NCCL finds them by itself",
-            fix=("unset NCCL_IB_HCA, or name all compute NICs",),
             nics=lost,
             cost=Cost(rate or None, len(lost) / len(all_nics), f"{len(lost)} NICs carry nothing"),
             evidence=each.origins,
-            confidence=Confidence.MEDIUM,
             settings=((each.name, None),),
         )
 
@@ -258,12 +257,12 @@ class UnknownSetting(OneStep[Node], NodeCheck[Never]):
         meant = ((instead, each.value),) if instead else ()
         return self.finding(
             node,
-            severity,
+            "unknown name",
             f"{message} ({each.place})",
+            severity=severity,
             observed=f"{each.name}={each.value[:80]} in {', '.join(each.scopes[:3])}",
             expected=expected,
             fix=(fix,),
-            cost=Cost(text="a setting that NCCL does not read is not in force"),
             evidence=each.origins,
             settings=((each.name, None), *meant),
         )

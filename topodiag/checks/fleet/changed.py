@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from topodiag.checks.fleet.changes import Changes, FactChange, changes_between
 from topodiag.checks.fleet.places import labels
-from topodiag.checks.interface import Check
+from topodiag.checks.interface import Advice, Check
 from topodiag.lazy import dataclass, regex
 from topodiag.model.finding import Cost, Finding, Outcome, Severity, Where
 from topodiag.model.history import Capture, NodeHistory
@@ -121,7 +121,7 @@ class ChangedSinceGood(Check[NodeHistory, Changed]):
         where = Where(nodes=(judged.host,), **labels(change.parts))
         return self._finding_at(
             where,
-            severity,
+            Advice(severity),
             f"{_named(change)} changed from {before} to {after}",
             observed=after,
             expected=f"{before}, as in the {observed.basis}",
@@ -138,11 +138,10 @@ class ChangedSinceGood(Check[NodeHistory, Changed]):
     ) -> Finding:
         return self._finding_at(
             Where(nodes=(judged.host,), **labels(parts)),
-            Severity.INFO,
+            Advice(Severity.INFO),
             message,
             observed=seen,
             expected=f"the parts of the {observed.basis}",
-            fix=(),
             evidence=[Origin(observed.before.source, None, observed.before.day)],
         )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from topodiag.checks.fleet.weights import MANY_ENOUGH, Weight, weigh
-from topodiag.checks.interface import FleetCheck
+from topodiag.checks.interface import Advice, FleetCheck
 from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
 from topodiag.model.fleet import Cohort, How, Outlier
 from topodiag.model.fleet_words import fact_words, spelled
@@ -85,8 +85,9 @@ class DiffersFromSiblings(FleetCheck[OutliersByNodes]):
             more = f"; {plural(len(outliers) - _SHOWN, 'more fact')}" if len(outliers) > _SHOWN else ""
             yield self.finding(
                 nodes,
-                _severity(outliers[0], weight),
+                Advice(),
                 fact_words(outliers[0]) + (f", and {plural(rest, 'more fact')}" if rest else ""),
+                severity=_severity(outliers[0], weight),
                 observed=told + more,
                 expected="; ".join(_usual(outlier) for outlier in outliers[:_SHOWN]),
                 cost=_cost(outliers, weight),

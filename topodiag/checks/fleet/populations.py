@@ -64,14 +64,13 @@ class TwoPopulations(FleetCheck[tuple[Populations, ...]]):
             with_ = _with(split)
             yield self.finding(
                 [host for group in split.groups[1:] for host in group.nodes],
-                _severity(split),
+                "two populations",
                 f"{few(names, 2)}: populations of {sizes} nodes{with_}",
+                severity=_severity(split),
                 observed="; ".join(
                     f"{plural(len(group.nodes), 'node')}: {few(group.values, _SHOWN)}" for group in split.groups
                 ),
-                expected="one value on all nodes of one kind, or a roll-out that is known to be in progress",
                 cost=Cost(text=weight_of(*split.facts[0][:2]).why),
-                fix=("finish the roll-out, or keep jobs within one population until then",),
                 confidence=Confidence.HIGH if split.known >= 10 else Confidence.MEDIUM,
             )
 

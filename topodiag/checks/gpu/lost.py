@@ -142,10 +142,10 @@ class GpuLost(NodeCheck[Losses]):
             words = "was lost and answers again" if loss.again else "is lost"
             yield self.finding(
                 judged,
-                Severity.WARNING if loss.again else Severity.ERROR,
+                "lost",
                 f"{capital(name)} {words}: {loss.signs[0]}",
+                severity=Severity.WARNING if loss.again else Severity.ERROR,
                 observed="; ".join(loss.signs),
-                expected="a GPU that answers",
                 fix=(
                     "Drain the node and power-cycle it; a reset of the GPU does not reach it",
                     "If this GPU is lost again, swap it with a neighbour: the fault moves with the GPU, or stays with"
@@ -172,10 +172,9 @@ class GpuLost(NodeCheck[Losses]):
         missing = short.expected - short.seen
         return self.finding(
             node,
-            Severity.ERROR,
+            self.advice("fewer gpus", expected=plural(short.expected, "GPU"), why=short.why),
             f"{plural(missing, 'GPU')} of {short.expected} {'is' if missing == 1 else 'are'} missing",
             observed=plural(short.seen, "GPU"),
-            advice=self.advice("fewer gpus", expected=plural(short.expected, "GPU"), why=short.why),
             evidence=short.evidence,
             confidence=short.confidence,
         )

@@ -19,7 +19,7 @@ from topodiag.checks.shared.node.kernel_events import (
 )
 from topodiag.lazy import dataclass
 from topodiag.model.devices import Gpu
-from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
+from topodiag.model.finding import Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.node import Node
 from topodiag.model.provenance import Origin
 from topodiag.words.fold import plural
@@ -125,17 +125,16 @@ class GpuMemory(NodeCheck[MemoryFaults]):
             broken = fault.severity is Severity.ERROR
             yield self.finding(
                 judged,
-                fault.severity,
+                "memory",
                 f"{capital(named(judged, fault.label))}: {fault.signs[0]}",
+                severity=fault.severity,
                 observed="; ".join(fault.signs),
-                expected="no uncorrectable error and no repair that waits",
                 fix=with_bus(judged, fault.label, fault.fix),
                 gpus=where_gpus([fault.label]),
                 cost=Cost(text="the program that used this memory died, and its job with it")
                 if broken
                 else Cost(text="the next job may meet the same bad memory"),
                 evidence=fault.evidence,
-                confidence=Confidence.HIGH,
             )
 
 

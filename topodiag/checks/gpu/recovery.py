@@ -22,7 +22,7 @@ from topodiag.checks.shared.node.kernel_events import (
 from topodiag.hardware.xids import recovery_of
 from topodiag.lazy import dataclass
 from topodiag.model.devices import Gpu
-from topodiag.model.finding import Cost, Coverage, Finding, Outcome, Severity
+from topodiag.model.finding import Coverage, Finding, Outcome
 from topodiag.model.node import Node
 from topodiag.model.provenance import Origin
 from topodiag.model.system import KernelEvent
@@ -111,10 +111,9 @@ class GpuRecovery(NodeCheck[Requests]):
             do = next((words for key, words in ACTIONS.items() if key in each.action), ACTIONS["reset"])
             yield self.finding(
                 judged,
-                Severity.ERROR,
+                "recovery",
                 f"{capital(named(judged, each.label))} asks for recovery: {each.action}",
                 observed=f"{each.source}: {each.action}",
-                expected="recovery action none",
                 fix=with_bus(
                     judged,
                     each.label,
@@ -125,7 +124,6 @@ class GpuRecovery(NodeCheck[Requests]):
                     ),
                 ),
                 gpus=where_gpus([each.label]),
-                cost=Cost(text="programs on this GPU fail or hang until then"),
                 evidence=[each.origin],
             )
 

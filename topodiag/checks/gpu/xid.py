@@ -9,7 +9,7 @@ from functools import cache
 
 import msgspec
 
-from topodiag.checks.interface import NodeCheck
+from topodiag.checks.interface import Advice, NodeCheck
 from topodiag.checks.shared.node.kernel_events import (
     Trouble,
     XidGroup,
@@ -115,8 +115,9 @@ class XidInLog(NodeCheck[tuple[Trouble, ...]]):
         for each in observed:
             yield self.finding(
                 judged,
-                each.severity,
+                Advice(),
                 each.message,
+                severity=each.severity,
                 observed=each.observed,
                 expected=f"no such error: its cause is {each.side}" if each.side else "no such error",
                 fix=with_bus(judged, each.gpus[0] if each.gpus else "", each.fix),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
-from topodiag.checks.interface import NodeCheck
+from topodiag.checks.interface import Advice, NodeCheck
 from topodiag.checks.shared.devices import (
     compute_nics,
     distance,
@@ -118,11 +118,11 @@ class GdrModuleMissing(NodeCheck[NoGdr]):
         useless, nics, os = observed.useless, observed.nics, judged.os
         yield self.finding(
             judged,
-            Severity.INFO if useless else Severity.ERROR,
+            "no module",
             f"GPUDirect RDMA is off: no peer memory module and no DMA-BUF for {plural(len(nics), 'RDMA NIC')}"
             + (" (all too far from the GPUs to use it)" if useless else ""),
+            severity=Severity.INFO if useless else Severity.ERROR,
             observed=f"no nvidia-peermem; no DMA-BUF: {observed.lacking}",
-            advice=self.advice("no module"),
             gpus=[gpu.label for gpu in observed.gpus],
             nics=[nic.name for nic in nics],
             cost=Cost(text="none by NCCL's default: no GPU is within PXB of a NIC")
@@ -234,9 +234,10 @@ class GdrTooFar(NodeCheck[FarGpus]):
             text += f" for each byte of a {in_gbs(rate / 8)} NIC"
         return self.finding(
             node,
-            Severity.INFO if built_so else Severity.WARNING,
+            Advice(),
             f"{fold_runs(labels)} {verb} no RDMA NIC within {GDR_LEVEL.name}: the nearest is {'/'.join(words)} away"
             + (", as this machine is built" if built_so else ""),
+            severity=Severity.INFO if built_so else Severity.WARNING,
             observed=f"nearest NIC {', '.join(nics[:4])} at {'/'.join(words)}",
             expected=f"a NIC at PIX or PXB; NCCL uses GPUDirect RDMA up to {GDR_LEVEL.name} (src/graph/paths.cc v2.30)",
             fix=(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from topodiag.checks.interface import Advice
 from topodiag.checks.shared.file_check import FileCheck
 from topodiag.checks.shared.topo_evidence import ask, cost_by_model
 from topodiag.lazy import dataclass
@@ -62,10 +63,11 @@ class TreesLostInFile(FileCheck[LostTrees]):
         helps = observed.around is not None
         yield self.finding(
             judged,
-            # Which version a job will use, and whether it has several nodes, a file by itself does not say.
-            Severity.WARNING if observed.certain else Severity.INFO,
+            Advice(),
             f"NCCL {spell_versions(observed.minors)}: no tree is found between such nodes, and the one channel of its"
             " stand-in bounds the rings too",
+            # Which version a job will use, and whether it has several nodes, a file by itself does not say.
+            severity=Severity.WARNING if observed.certain else Severity.INFO,
             observed=f"{rings.channels if rings else 0} ring channels, 1 tree channel of 0.1 GB/s",
             expected=EXPECTED,
             fix=(NEWER, MEANWHILE) if helps else (NEWER,),

@@ -125,11 +125,11 @@ class FarNic(OneStep[Job], JobCheck[Never]):
         asked = "0" in values
         return [
             self.finding(
-                Severity.WARNING if asked else Severity.INFO,
+                "crossed rails",
                 f"{count} of {total} channels of connections between nodes cross rails, as from {out} to {into}"
                 + (", although NCCL_CROSS_NIC=0" if asked else ""),
+                severity=Severity.WARNING if asked else Severity.INFO,
                 observed=f"sent via {conns.label(first.sender)}, received via {conns.label(first.receiver)}",
-                advice=self.advice("crossed rails"),
                 nodes=hosts,
                 ranks=sorted(ends.ranks),
                 nics=[out, into],
@@ -146,10 +146,9 @@ class FarNic(OneStep[Job], JobCheck[Never]):
         nic = "+".join(first.ports) or conns.label(first.entry)
         ranks = sorted({nic_world(conns, entry.entry) for entry in entries})
         return self.finding(
-            Severity.WARNING,
+            self.advice("far nic", near=first.near),
             f"{host}: {fold_runs(labels)} send by a far NIC ({first.gpu} over {nic} at {first.kind})",
             observed=f"{plural(len(entries), 'pair')} of GPU and NIC at {first.kind}, without PXN",
-            advice=self.advice("far nic", near=first.near),
             nodes=(host,),
             ranks=[rank for rank in ranks if rank >= 0],
             gpus=labels,

@@ -106,11 +106,11 @@ class RdmaUnused(NodeCheck[Unmoved]):
         sure = observed.is_set
         yield self.finding(
             judged,
-            Severity.WARNING if sure else Severity.INFO,
+            "rdma unused",
             f"{names}: no RDMA traffic {when}"
             + (f", {observed.instead}" if observed.instead else ": if a job communicated, it went another way"),
+            severity=Severity.WARNING if sure else Severity.INFO,
             observed=", ".join(f"{counter.name} +0" for counter in observed.counters[:4]),
-            advice=self.advice("rdma unused"),
             nics=observed.nics,
             evidence=[*observed.shown, *(counter.later for counter in observed.counters[:2])],
             confidence=Confidence.MEDIUM if sure else Confidence.LOW,

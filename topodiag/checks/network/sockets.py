@@ -138,11 +138,11 @@ class SocketsInsteadOfRdma(JobCheck[SocketUse]):
         sockets, settings, cause = observed.sockets, observed.settings, observed.cause
         numbers = [number for host in sockets for number, _ in by_host(judged).get(host, [])]
         yield self.finding(
-            cause.severity,
+            "sockets",
             cause.message,
+            severity=cause.severity,
             observed=f"{_used(observed)} on {hosts_word(sockets)}"
             + "".join(f"; {s.name}={s.value}" for s in settings[:2]),
-            expected="NET/IB, or the plugin of the site's fabric, on every node",
             fix=(
                 *(f"unset {name}" for name in dict.fromkeys(s.name for s in settings)),
                 *_given_to_pods(judged, sockets),

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import Never
 
-from topodiag.checks.interface import NodeCheck, OneStep
+from topodiag.checks.interface import Advice, NodeCheck, OneStep
 from topodiag.checks.nic.ports import is_near, lists_no_nics, ports_of, product
 from topodiag.checks.peers import of_everyone
 from topodiag.checks.shared.comparisons import majority
@@ -136,8 +136,9 @@ class MissingComputeNic(OneStep[Node], NodeCheck[Never]):
         words = f"{spell_gbs(lost)} of {in_gbs(full)}" if lost else "its share"
         return self.finding(
             node,
-            (Severity.WARNING if present else Severity.INFO) if gap.virtual else Severity.ERROR,
+            Advice(),
             f"{len(present)} of {plural(total, 'compute NIC')} present{rail}{seen}",
+            severity=(Severity.WARNING if present else Severity.INFO) if gap.virtual else Severity.ERROR,
             observed=f"{plural(len(present), 'compute NIC')}{rail}{seen}",
             expected=gap.expected,
             fix=(*_misplaced(node, sides), *_fix(gap, idle)),
@@ -150,7 +151,7 @@ class MissingComputeNic(OneStep[Node], NodeCheck[Never]):
             ),
             evidence=[gap.shown, *_words(node, sides), *(nic.driver for nic in idle)],
             confidence=gap.confidence,
-        )  # fmt: skip
+        )
 
 
 def _present(node: Node) -> tuple[Nic, ...]:

@@ -7,14 +7,14 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Never
 
-from topodiag.checks.interface import NodeCheck, OneStep
+from topodiag.checks.interface import Advice, NodeCheck, OneStep
 from topodiag.checks.nic.ports import Port, is_near, netdev_of, ports_of, product
 from topodiag.checks.nic.state import NO_COMPUTE
 from topodiag.checks.peers import of_everyone
 from topodiag.checks.shared.devices import compute_nics, distance
 from topodiag.lazy import dataclass, regex
 from topodiag.model.devices import Nic
-from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
+from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome
 from topodiag.model.node import Node
 from topodiag.model.provenance import Fact
 from topodiag.words.fold import fold_runs, plural
@@ -160,7 +160,7 @@ class NicsDiffer(OneStep[Node], NodeCheck[Never]):
         what = named[0].what
         return self.finding(
             node,
-            Severity.WARNING,
+            Advice(),
             message,
             observed=observed,
             expected=expected,

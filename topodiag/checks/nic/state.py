@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from math import fsum
 from typing import Any, Never
 
-from topodiag.checks.interface import NodeCheck, OneStep
+from topodiag.checks.interface import Advice, NodeCheck, OneStep
 from topodiag.checks.nic.events import of_bus, of_log, of_start
 from topodiag.checks.nic.ports import (
     ONE_OF_MORE,
@@ -136,10 +136,11 @@ class NicPortDown(OneStep[Node], NodeCheck[Never]):
         where = fold_runs([port.label for port in bad])
         return self.finding(
             node,
-            severity,
+            Advice(),
             f"{where} {'is' if len(bad) == 1 else 'are'} {state}: {kind}"
             + (", minutes after boot: transient" if young else "")
             + (", and no other compute NIC is active" if not up and not young else ""),
+            severity=severity,
             observed=f"{state} on {plural(len(bad), 'port')} ({where})",
             expected=f"ACTIVE/LinkUp, as {plural(len(up), 'other port')}" if up else "ACTIVE/LinkUp",
             fix=own_data("checks/shared/node/fixes")["port"][kind],

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from topodiag.checks.interface import NodeCheck
+from topodiag.checks.interface import Advice, NodeCheck
 from topodiag.checks.nvlink.evidence import count_links
 from topodiag.checks.nvlink.fabric_machine import (
     ABSENT_ALONE,
@@ -149,8 +149,9 @@ class FabricNotReady(NodeCheck[FabricFaults]):
         everyone = len(members) == len(node.gpus) > 1
         return self.finding(
             node,
-            fault.severity,
+            Advice(),
             f"{'all ' + str(len(members)) + ' GPUs' if everyone else fold_runs(labels)}: {fault.text}",
+            severity=fault.severity,
             observed=fault.text,
             expected=fault.expected,
             fix=_fix_registration(node, fault),
@@ -164,12 +165,11 @@ class FabricNotReady(NodeCheck[FabricFaults]):
         young = just_booted(node)
         return self.finding(
             node,
-            Severity.INFO if young else Severity.ERROR,
+            "driver waits",
             f"the driver is not ready ({error})" + (", minutes after boot: transient" if young else ""),
+            severity=Severity.INFO if young else Severity.ERROR,
             observed=f"NVML says {error}",
-            expected="an initialised driver; on NVSwitch machines it waits for the Fabric Manager (CUDA error 802)",
             fix=_fix_service(node.os.driver_version.value, "unknown"),
-            cost=Cost(text="no CUDA program starts on this node"),
             evidence=(node.os.nvml_error.origin,),
         )
 
@@ -178,10 +178,9 @@ class FabricNotReady(NodeCheck[FabricFaults]):
         kernel, user = (versions[1], versions[2]) if versions else ("", "")
         return self.finding(
             node,
-            Severity.ERROR,
+            "versions differ",
             f"the NVSwitch driver is {kernel}, the Fabric Manager that asked it {user}: the switches are not set up",
             observed=f"kernel {kernel}, program {user}",
-            expected="one version: the driver refuses any other",
             fix=_fix_service(kernel, "unknown"),
             cost=_cost_without_manager(node, (), Severity.ERROR),
             evidence=(event.origin,),
@@ -192,8 +191,9 @@ class FabricNotReady(NodeCheck[FabricFaults]):
         wait = f"; {fold_runs([gpu.label for gpu in waiting])} wait" if waiting else ""
         return self.finding(
             node,
-            manager.severity,
+            Advice(),
             manager.text,
+            severity=manager.severity,
             observed=f"{FABRIC_MANAGER} is {service.value}{wait}",
             expected=f"{FABRIC_MANAGER} active: it sets up the NVSwitches of this board",
             fix=_fix_service(node.os.driver_version.value, service.value or ""),
@@ -206,12 +206,10 @@ class FabricNotReady(NodeCheck[FabricFaults]):
     def _imex(self, node: Node) -> Finding:
         return self.finding(
             node,
-            Severity.WARNING,
+            "imex",
             "nvidia-imex has failed: memory cannot be shared over NVLink with other nodes",
             observed="nvidia-imex is failed",
-            advice=self.advice("imex"),
             evidence=(node.os.services.get(IMEX, Fact()).origin,),
-            confidence=Confidence.MEDIUM,
         )
 
 

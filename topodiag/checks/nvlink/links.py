@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 
-from topodiag.checks.interface import NodeCheck
+from topodiag.checks.interface import Advice, NodeCheck
 from topodiag.checks.nvlink import evidence
 from topodiag.checks.nvlink.evidence import Expectation, LinkCount
 from topodiag.checks.shared.comparisons import majority
@@ -128,8 +128,9 @@ class FewerNvlinks(NodeCheck[ShortGpus]):
         ranked = zip_longest(*(count.evidence for count in counts))
         return self.finding(
             node,
-            group.severity,
+            Advice(),
             f"{fold_runs(labels)} {verb} {have}{hint}",
+            severity=group.severity,
             observed=f"{plural(active, 'link')} up" + (f"; down: {_spell_links(counts, want)}" if down else ""),
             expected=_expected(counts[0], group.wanted),
             fix=_fix(counts[0], active, group.all_alike),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import combinations
 
-from topodiag.checks.interface import NodeCheck
+from topodiag.checks.interface import Advice, NodeCheck
 from topodiag.checks.nvlink import evidence
 from topodiag.checks.nvlink.evidence import MESH_GPUS, LinkCount
 from topodiag.checks.shared.devices import SMI_TO_PATH, by_xgmi, gpu_spec, nvlink_count, pcie_gbs, word
@@ -139,8 +139,9 @@ class PairWithoutNvlink(NodeCheck[LostPairs]):
         spec = gpu_spec(lost[0].a)
         yield self.finding(
             node,
-            severity,
+            Advice(),
             _message(asked, lost, culprits),
+            severity=severity,
             observed=f"{says} between the pairs {_spell_pairs(lost)}",
             expected=inferred or _expected(spec),
             fix=_fix(node, lost),

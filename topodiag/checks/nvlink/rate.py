@@ -144,15 +144,13 @@ class SlowNvlinks(NodeCheck[SlowLinks]):
         share = 1 - pair.gbs / pair.usual_gbs
         return self.finding(
             node,
-            Severity.WARNING,
+            self.advice("slow pair", usual_gbs=in_gbs(pair.usual_gbs), others=pair.others),
             f"{pair.start} to {pair.end} copies at {in_gbs(pair.gbs)}, the other pairs at {in_gbs(pair.usual_gbs)}",
             observed=f"{in_gbs(pair.gbs)} from {pair.start} to {pair.end}",
-            advice=self.advice("slow pair", usual_gbs=in_gbs(pair.usual_gbs), others=pair.others),
             gpus=(pair.start, pair.end),
             links=(f"{pair.start} to {pair.end}",),
             cost=Cost(pair.usual_gbs - pair.gbs, share, "rings and all-to-all over this pair go at its pace"),
             evidence=[pair.fact],
-            confidence=Confidence.MEDIUM,
         )
 
     def _report(self, node: Node, group: SlowGroup) -> Finding:
@@ -172,10 +170,10 @@ class SlowNvlinks(NodeCheck[SlowLinks]):
         sure = by_product and not gpu.xgmi_gbs.known
         return self.finding(
             node,
-            Severity.ERROR if sure else Severity.WARNING,
+            self.advice("slow link", want=in_gbs(want), source=source),
             f"{fold_runs(labels)}: {plural(len(members), 'NVLink')} at {in_gbs(rate)} instead of {in_gbs(want)}",
+            severity=Severity.ERROR if sure else Severity.WARNING,
             observed=f"{in_gbs(rate)} line rate per direction",
-            advice=self.advice("slow link", want=in_gbs(want), source=source),
             gpus=labels,
             links=[link.label for link in members],
             cost=Cost(lost or None, share, text),

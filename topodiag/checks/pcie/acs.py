@@ -151,14 +151,12 @@ class AcsBetweenPeers(NodeCheck[Detours]):
         where = f" at {', '.join(places[:4])}{' ...' if len(places) > 4 else ''}" if places else ""
         return self.finding(
             node,
-            Severity.WARNING,
+            "acs of some port",
             f"ACS redirect is on at {plural(len(hints), 'port')}{where}: on bare metal peer traffic goes by the CPU",
             observed=f"ReqRedir, CmpltRedir or UpstreamFwd set at {len(hints)} of {coverage.total} ports",
-            advice=self.advice("acs of some port"),
             links=places,
             evidence=hints,
             coverage=coverage,
-            confidence=Confidence.MEDIUM,
         )
 
     def _acs(self, node: Node, ports: Sequence[PciDevice]) -> Finding:
@@ -166,11 +164,11 @@ class AcsBetweenPeers(NodeCheck[Detours]):
         names = ", ".join(port.bus_id for port in ports[:4]) + (" ..." if len(ports) > 4 else "")
         return self.finding(
             node,
-            Severity.ERROR if _is_x86(node) else Severity.WARNING,
+            "acs",
             f"ACS redirect is on at {plural(len(ports), 'switch port')}: "
             f"peer traffic of {fold_runs([*gpus, *nics])} goes through the CPU",
+            severity=Severity.ERROR if _is_x86(node) else Severity.WARNING,
             observed=f"ReqRedir, CmpltRedir or UpstreamFwd set at {names}",
-            advice=self.advice("acs"),
             fix=(
                 "Disable ACS in the BIOS; if it has no such setting, clear it with setpci after each boot",
                 *(f"`sudo setpci -s {port.bus_id} ECAP_ACS+0x6.w=0000`" for port in ports[:3]),
@@ -192,12 +190,12 @@ class AcsBetweenPeers(NodeCheck[Detours]):
         names = [*gpus, *nics, *(bus_id for bus_id in buses if bus_id not in named)]
         return self.finding(
             node,
-            Severity.ERROR if len(faults) > 1 and not by_address else Severity.WARNING,
+            "iommu fault",
             f"the IOMMU refused {plural(len(faults), 'access', 'accesses')} of {', '.join(names[:4])}"
             f"{' ...' if len(names) > 4 else ''}: "
             + (_BY_ADDRESS if by_address else "peer-to-peer transfers are lost, and jobs hang"),
+            severity=Severity.ERROR if len(faults) > 1 and not by_address else Severity.WARNING,
             observed=faults[0].text[:200],
-            advice=self.advice("iommu fault"),
             gpus=gpus,
             nics=nics,
             links=[bus_id for bus_id in buses if bus_id not in named],
@@ -212,15 +210,13 @@ class AcsBetweenPeers(NodeCheck[Detours]):
         kinds = ", ".join(sorted({device.iommu_type.get("") for device in devices}))
         return self.finding(
             node,
-            Severity.WARNING,
+            "iommu",
             f"the IOMMU translates DMA of {fold_runs([*gpus, *nics])}: P2P and GPUDirect RDMA may be slow, hang or"
             " corrupt",
             observed=f"IOMMU domain type {kinds}",
-            advice=self.advice("iommu"),
             gpus=gpus,
             nics=nics,
             evidence=[*(device.iommu_type for device in devices), node.os.cmdline],
-            confidence=Confidence.MEDIUM,
         )
 
 

@@ -68,11 +68,11 @@ class NarrowLinkInFile(FileCheck[NarrowInFile]):
             rates = f", {in_gbs(now)} to NCCL" if now else ""
             yield self.finding(
                 judged,
-                Severity.ERROR if sure else Severity.WARNING,
+                "fewer lanes in a file",
                 f"{each.label} has x{each.lanes} of PCIe in {name.rpartition('/')[2]}, its peers x{each.usual}",
+                severity=Severity.ERROR if sure else Severity.WARNING,
                 observed=f"x{each.lanes} at {each.pci.get('busid')}{rates}",
                 expected=f"x{each.usual}, as its peers have" + (f": {in_gbs(full)}" if full else ""),
-                advice=self.advice("fewer lanes in a file"),
                 gpus=[each.label] if each.is_gpu else [],
                 nics=[] if each.is_gpu or not each.pci.having("nic") else [each.label],
                 links=[each.pci.get("busid") or ""],
@@ -85,15 +85,13 @@ class NarrowLinkInFile(FileCheck[NarrowInFile]):
         busid = bridge.pci.get("busid") or "?"
         return self.finding(
             judged,
-            Severity.ERROR,
+            self.advice("slow bridge", below_gbs=in_gbs(bridge.below_gbs)),
             f"bridge {busid} passes {in_gbs(bridge.gbs)} in {name.rpartition('/')[2]}, and a device below it takes"
             f" {bridge.below_gbs:g}",
             observed=f"{bridge.pci.get('link_speed')} x{bridge.pci.get('link_width')} at {busid}",
-            advice=self.advice("slow bridge", below_gbs=in_gbs(bridge.below_gbs)),
             links=[busid],
             cost=_cost(bridge.gbs, bridge.below_gbs),
             evidence=[Origin(name, bridge.pci.line or None, _quoted(bridge.pci))],
-            confidence=Confidence.HIGH,
         )
 
 

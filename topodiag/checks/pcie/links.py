@@ -182,11 +182,11 @@ def _narrow(check: NodeCheck[Any], node: Node, hop: Hop, links: Sequence[Hop], c
     now, full = hop.gbs(gen, width), hop.gbs(gen, able)
     return check.finding(
         node,
-        Severity.WARNING if alone else Severity.ERROR,
+        "fewer lanes",
         f"{hop.name} trained at x{width} instead of x{able}",
+        severity=Severity.WARNING if alone else Severity.ERROR,
         observed=f"x{width}" + (f" at {hop.place}" if hop.place else "") + (f", {in_gbs(now)}" if now else ""),
         expected=_wanted(hop, able, gen, full),
-        advice=check.advice("fewer lanes"),
         gpus=[gpu.label for gpu in hop.gpus],
         nics=[nic.name for nic in hop.nics],
         links=[hop.place] if hop.place else [],
@@ -285,13 +285,13 @@ class SlowPcieLink(NodeCheck[DegradedLinks]):
         load = f" while {percent(use.value / 100)} busy" if use is not None and use.value else ""
         return self.finding(
             node,
-            Severity.ERROR if sure else Severity.WARNING,
+            "slow link",
             f"{hop.name} runs at PCIe Gen{gen}{load} instead of Gen{able}",
+            severity=Severity.ERROR if sure else Severity.WARNING,
             observed=f"Gen{gen} x{width or '?'}"
             + (f" at {hop.place}" if hop.place else "")
             + (f", {in_gbs(now)}" if now else ""),
             expected=f"Gen{able} ({ends})" + (f": {in_gbs(full)} to NCCL" if full else ""),
-            advice=self.advice("slow link"),
             gpus=[gpu.label for gpu in hop.gpus],
             nics=[nic.name for nic in hop.nics],
             links=[hop.place] if hop.place else [],

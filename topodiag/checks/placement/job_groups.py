@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Never
 
-from topodiag.checks.interface import JobCheck, OneStep
+from topodiag.checks.interface import Advice, JobCheck, OneStep
 from topodiag.checks.shared.job.text import ask_for, domains, hosts_of, members
 from topodiag.checks.words import hosts_word, spell_ranks
 from topodiag.lazy import dataclass
@@ -135,8 +135,9 @@ class SplitGroups(OneStep[Job], JobCheck[Never]):
         message += "" if fits else f": a domain has {plural(room, 'GPU')}"
         why = f" (role: {first.role_why})" if first.role_why else ""
         return self.finding(
-            severity,
+            Advice(),
             message,
+            severity=severity,
             observed=f"ranks {few(groups, 3)}{why}",
             expected=f"each group on one node: {nranks} of its {plural(room, 'GPU')}"
             if fits
@@ -296,11 +297,10 @@ class PeersOnOtherRails(JobCheck[CrossedRails]):
         first, rails = observed.groups[0]
         told = [f"{host}: GPU {', '.join(map(str, indices))}" for host, indices in list(rails.items())[:4]]
         yield self.finding(
-            Severity.WARNING,
+            "job groups",
             f"{len(groups)} of {plural(observed.several, 'DP group')} use different GPU positions, and so rails,"
             " per node",
             observed=f"ranks {spell_ranks(first.ranks)}: {'; '.join(told)}",
-            advice=self.advice("job groups"),
             nodes=list(dict.fromkeys(host for each in groups for host in each.hosts)),
             ranks=sorted({rank for each in groups for rank in each.ranks}),
             evidence=[each.communicator.origin for each in groups],

@@ -8,7 +8,7 @@ from typing import Never
 
 import numpy as np
 
-from topodiag.checks.interface import OneStep, PlacementCheck
+from topodiag.checks.interface import Advice, OneStep, PlacementCheck
 from topodiag.checks.words import hosts_word, spell_ranks
 from topodiag.model.cluster import Ints
 from topodiag.model.dimensions import of_label
@@ -110,11 +110,11 @@ class SplitInLayout(OneStep[Audit], PlacementCheck[Never]):
         instead = audit.instead_of(each)
         paid = f", at the price of {' and '.join(instead)} groups, which cost less" if instead else ""
         return self.finding(
-            self.worst if size <= room and not instead else Severity.WARNING,
+            self.advice("split", least=plural(least, "domain"), paid=paid, dimension=each.dimension),
             f"{groups.size} of {plural(len(each.groups), f'{each.dimension} group')} of {size} ranks {verb}"
             f" {spans} NVLink domains",
+            severity=self.worst if size <= room and not instead else Severity.WARNING,
             observed=named(audit, each, groups),
-            advice=self.advice("split", least=plural(least, "domain"), paid=paid, dimension=each.dimension),
             nodes=nodes,
             ranks=ranks,
             cost=lost(audit, each),
@@ -124,7 +124,7 @@ class SplitInLayout(OneStep[Audit], PlacementCheck[Never]):
         size = each.demand.size
         nodes, ranks = where(audit, each, np.arange(len(each.groups)))
         return self.finding(
-            Severity.INFO,
+            "larger than a domain",
             f"{each.dimension} groups of {size} ranks fit into no NVLink domain: it has {plural(room, 'GPU')}",
             observed=f"each {each.dimension} group spans {int(each.domains.max())} domains",
             expected=f"at most {plural(room, 'rank')} in a group, or NVLink domains of {size}",
@@ -229,7 +229,7 @@ class Fragmented(OneStep[Audit], PlacementCheck[Never]):
         if elsewhere >= wanted:
             fix = (f"free GPUs elsewhere have room for {elsewhere} groups: `topodiag place solve` names nodes", *fix)
         return self.finding(
-            Severity.WARNING,
+            Advice(),
             f"{plural(wanted - room, f'{each.dimension} group')} of {size} cannot be packed: the GPUs leave room"
             f" for {room} of {wanted}",
             observed=f"{int(own.sum())} GPUs; beyond whole groups, {spelt or 'none'}; {named(audit, each, wide)}",

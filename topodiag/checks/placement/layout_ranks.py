@@ -7,12 +7,12 @@ from typing import Never
 
 import numpy as np
 
-from topodiag.checks.interface import OneStep, PlacementCheck
+from topodiag.checks.interface import Advice, OneStep, PlacementCheck
 from topodiag.checks.placement.layout_groups import cost_of, lost, of_what, used
 from topodiag.checks.words import spell_ranks
 from topodiag.lazy import dataclass
 from topodiag.model.cluster import Ints, Level
-from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
+from topodiag.model.finding import Cost, Finding, Outcome, Severity
 from topodiag.placement.audit import Audit, DimensionAudit, names_of
 from topodiag.placement.declared import Elsewhere
 from topodiag.placement.exchange import exchanges, nodes_by_first_rank, with_nodes_exchanged
@@ -137,7 +137,7 @@ class RankOrderInLayout(OneStep[Audit], PlacementCheck[Never]):
         ]
         swaps = [f"{one} with {other}" for one, other in pairs]
         return self.finding(
-            Severity.WARNING,
+            Advice(),
             f"consecutive ranks {way} {plural(audit.nodes, 'node')} of {room} GPUs, which splits"
             f" {plural(groups, 'group')}",
             observed=few(seen, _TOLD) if pairs else f"ranks 0-{len(start) - 1} on {', '.join(start)}",
@@ -165,9 +165,10 @@ class RankOrderInLayout(OneStep[Audit], PlacementCheck[Never]):
         seen = [f"{audit.cluster.names[node]} ({_group_name(levels[0], node)})" for node in astray]
         swaps = [" and ".join(audit.cluster.names[node] for node in pair) for pair in moved]
         return self.finding(
-            Severity.WARNING if narrower else Severity.INFO,
+            "leaves",
             f"rings through the nodes in rank order cross between {_MANY.get(kind, kind + 's')} {hurt.crossings} times,"
             f" {hurt.enough} would be enough",
+            severity=Severity.WARNING if narrower else Severity.INFO,
             observed=f"among nodes of another {kind}: {few(seen)}"
             if moved
             else f"nodes by first rank: {_begin(names)}",
@@ -182,7 +183,6 @@ class RankOrderInLayout(OneStep[Audit], PlacementCheck[Never]):
                 text=f"the ways up carry {hurt.crossings / hurt.enough:.3g} times the traffic of {hurt.dimension} that"
                 " they need to"
             ),
-            confidence=Confidence.MEDIUM,
         )
 
     def _elsewhere(self, audit: Audit) -> Finding | None:
@@ -203,10 +203,10 @@ class RankOrderInLayout(OneStep[Audit], PlacementCheck[Never]):
         else:
             cost = Cost(text=f"the layout declared would make {of} no shorter")
         return self.finding(
-            Severity.WARNING if foreign or (share or 0.0) >= WORTH else Severity.INFO,
+            self.advice("elsewhere", named=declared.name),
             declared.said,
+            severity=Severity.WARNING if foreign or (share or 0.0) >= WORTH else Severity.INFO,
             observed=told or f"{declared.undeclared} ranks more than declared",
-            advice=self.advice("elsewhere", named=declared.name),
             nodes=list(dict.fromkeys(each.ran for each in declared.elsewhere)),
             ranks=[each.rank for each in declared.elsewhere],
             cost=cost,

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from topodiag.checks.shared.file_check import FileCheck
 from topodiag.checks.shared.topo_evidence import ASKED, ask, cost_by_model, spell_ring
 from topodiag.lazy import dataclass
-from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
+from topodiag.model.finding import Finding, Outcome
 from topodiag.model.nccl_tree import Element, NcclFile
 from topodiag.model.nccl_versions import spell_version
 from topodiag.model.node import Node
@@ -68,7 +68,7 @@ class GpuShortInFile(FileCheck[ShortGpus]):
         collapsed = cost.share is not None and cost.share > COLLAPSED
         yield self.finding(
             judged,
-            Severity.ERROR,
+            "short in a file",
             f"{fold_runs(labels)} {verb} {have} NVLinks to the NVSwitches where the peers have {best}"
             + (": NCCL's search collapses, without a warning" if collapsed else ""),
             observed=f"{have} of {best} NVLinks" + (f"; NCCL {spell_version(minor)} finds {_ring(now)}" if now else ""),
@@ -123,17 +123,10 @@ class DeviceTwiceInFile(FileCheck[RepeatedDevices]):
         words = [what for what, _ in observed.devices]
         yield self.finding(
             judged,
-            Severity.WARNING,
+            "device twice in a file",
             f"{name.rpartition('/')[2]} holds {plural(len(words), 'device')} twice: {words[0]}",
             observed="; ".join(words[:4]),
-            expected="each function of the PCI bus and each port of a NIC once",
-            fix=(
-                "start the containers of a node alike: the same /sys, one NCCL_HOSTID or none",
-                "then write the dump again; in a file written by hand, take the second one out",
-            ),
-            cost=Cost(text="NCCL finds the first one only: a GPU is lost, or a NIC's bandwidth counts twice"),
             evidence=[Origin(name, element.line or None) for _, elements in observed.devices for element in elements],
-            confidence=Confidence.MEDIUM,
         )
 
 

@@ -69,10 +69,10 @@ def tell_guesses(check: NodeCheck[Any], node: Node, observed: GuessedTree) -> Fi
     name, first = observed.file.name, observed.first
     return check.finding(
         node,
-        Severity.WARNING if node.nics else Severity.INFO,
+        "guessed",
         "the PCI tree in the file is " + ("flattened" if observed.flat else "without link speeds") + ": NCCL guesses",
+        severity=Severity.WARNING if node.nics else Severity.INFO,
         observed="; ".join(observed.signs),
-        expected="switches, link_speed and link_width as on the machine, and the NUMA node of each processor",
         fix=(
             f"`topodiag emit nccl-topo {name} -o topo.xml` with --instance NAME, --host-capture FILE or"
             " --affinity FILE completes it",
@@ -87,7 +87,6 @@ def tell_guesses(check: NodeCheck[Any], node: Node, observed: GuessedTree) -> Fi
         else Cost(text="NCCL takes every NIC for equally far"),
         evidence=[Origin(name, first.line or None, f'<pci busid="{first.get("busid")}">')],
         coverage=Coverage(observed.devices, observed.devices, "GPUs and NICs in the file"),
-        confidence=Confidence.MEDIUM,
     )
 
 
@@ -217,19 +216,13 @@ class VirtualPciTree(NodeCheck[FlatTree | GuessedTree]):
         nics, signs = observed.nics, observed.signs
         return self.finding(
             node,
-            Severity.WARNING if nics else Severity.INFO,
+            "flattened",
             "the PCI tree is flattened"
             + (f" by virtualisation ({node.os.virtualization.value})" if node.is_vm else ", as in a virtual machine")
             + ": NCCL guesses",
+            severity=Severity.WARNING if nics else Severity.INFO,
             observed="; ".join(signs),
             expected=_expected(node),
-            fix=(
-                "set NCCL_TOPO_FILE in /etc/nccl.conf to the provider's file for exactly this instance type",
-                "compare the file's bus ids with `lspci -D` first: a file of another machine is worse than none",
-                "without such a file make one: topodiag emit nccl-topo BUNDLE with --instance NAME, --host-capture FILE"
-                " or --affinity FILE",
-                "or have the hypervisor show the guest the real switches, link widths and NUMA nodes",
-            ),
             gpus=[gpu.label for gpu in node.gpus],
             nics=[nic.name for nic in nics],
             cost=_cost(node),

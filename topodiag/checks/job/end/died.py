@@ -169,10 +169,10 @@ class ProcessDied(JobCheck[Died | Gone]):
         if observed.how == "exception" and not event.details.get("uncaught"):
             sure = Confidence.MEDIUM
         yield self.finding(
-            SEVERITIES.get(observed.how, Severity.ERROR),
+            "died",
             f"{who}{where} {ending['says']}{named}",
+            severity=SEVERITIES.get(observed.how, Severity.ERROR),
             observed=quoted(event.text, 300),
-            expected="all processes run until the job is done",
             fix=(ending["fix"],),
             nodes=[observed.host] if observed.host else [],
             ranks=[observed.rank] if observed.rank >= 0 else [],

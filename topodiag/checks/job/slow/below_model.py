@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.job.slow.inspector_names import Names
 from topodiag.checks.words import hosts_word
-from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
+from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome
 from topodiag.model.inspector import BesideModel
 from topodiag.model.job import Job
 from topodiag.words.fold import plural
@@ -79,17 +79,16 @@ class BelowModel(JobCheck[tuple[BesideModel, ...]]):
             hosts = list(dict.fromkeys(member.host for member in each.comm.members.values()))
             shared = f", shared by {each.sharing} communicators" if each.sharing > 1 else ""
             yield self.finding(
-                Severity.WARNING,
-                f"{what} reaches {percent(each.gbs / part)} of what {each.machine} should: {who} has"
-                f" {in_gbs(each.gbs)} in its best calls",
-                observed=f"{in_gbs(each.gbs)} bus bandwidth in the best tenth of {each.size.calls} calls",
-                advice=self.advice(
+                self.advice(
                     "below model",
                     part=in_gbs(part),
                     expected_gbs=in_gbs(each.expected_gbs),
                     shared=shared,
                     hosts=hosts_word(hosts),
                 ),
+                f"{what} reaches {percent(each.gbs / part)} of what {each.machine} should: {who} has"
+                f" {in_gbs(each.gbs)} in its best calls",
+                observed=f"{in_gbs(each.gbs)} bus bandwidth in the best tenth of {each.size.calls} calls",
                 nodes=hosts if len(hosts) <= MOST_NAMED else (),
                 cost=Cost(
                     gbs_lost=part - each.gbs,

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence, Set
 from math import fsum, log
 from statistics import median
 
-from topodiag.checks.interface import JobCheck
+from topodiag.checks.interface import Advice, JobCheck
 from topodiag.checks.job.slow.inspector_names import Names, Place
 from topodiag.checks.words import hosts_in, hosts_word
 from topodiag.lazy import dataclass
-from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
+from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome
 from topodiag.model.inspector import CallsOfOneSize, InspectorCommunicator
 from topodiag.model.job import Job
 from topodiag.words.fold import few, plural
@@ -164,7 +164,7 @@ class SlowPartOfJob(JobCheck[tuple[SlowPart, ...]]):
             exact = len(part.who) == 1 or len(hosts) == 1
             look = "the NIC, its cable and switch port" if part.between_nodes else "NVLink and PCIe of the GPUs"
             yield self.finding(
-                Severity.WARNING,
+                Advice(),
                 message,
                 observed=f"{part.collective} of {spell_bytes(part.bytes)}: {in_gbs(part.gbs)} bus bandwidth without"
                 " waiting",

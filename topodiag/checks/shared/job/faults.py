@@ -9,7 +9,7 @@ from typing import Literal
 
 import msgspec
 
-from topodiag.checks.interface import JobCheck
+from topodiag.checks.interface import Advice, JobCheck
 from topodiag.checks.shared.job.launcher import launched_on
 from topodiag.checks.words import hosts_word, quoted, rank_word, ranks_in
 from topodiag.lazy import dataclass
@@ -66,7 +66,7 @@ class FaultInLog(JobCheck[FaultLines]):
         hosts = _hosts(judged, events)
         at = hosts_word(hosts) or (rank_word(ranks) if ranks else "a node")
         yield self.finding(
-            Severity[words.severity.upper()],
+            Advice(Severity[words.severity.upper()], Confidence[words.confidence.upper()]),
             f"{at}: {words.message}",
             observed=quoted(events[0].text, 200) + (f"; {plural(len(events), 'line')}" if events[1:] else ""),
             expected=words.expected,
@@ -75,7 +75,6 @@ class FaultInLog(JobCheck[FaultLines]):
             ranks=ranks,
             cost=Cost(text=words.cost),
             evidence=[event.origin for event in events],
-            confidence=Confidence[words.confidence.upper()],
         )
 
 

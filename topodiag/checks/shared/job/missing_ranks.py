@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from topodiag.checks.interface import JobCheck
+from topodiag.checks.interface import Advice, JobCheck
 from topodiag.checks.words import quoted, rank_word
 from topodiag.lazy import dataclass, regex
 from topodiag.model.finding import Confidence, Cost, Finding, Severity
@@ -53,7 +53,7 @@ def absent_at_meeting(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
     count = _count(told[0])
     missing = list(meeting.missing) if meeting is not None else []
     yield check.finding(
-        Severity.ERROR,
+        Advice(Severity.ERROR),
         f"not all processes came to where the job meets{count}" + (f"; {_never(missing)}" if missing else ""),
         observed=quoted(told[0].text, 200),
         expected="as many processes as the world size says, within the time that the first one waits",
@@ -76,7 +76,7 @@ def _still_waiting(check: JobCheck[Any], meeting: Meeting) -> Finding:
     if meeting.ahead:
         what += " when the log ends, ten seconds or more after the first one"
     return check.finding(
-        Severity.INFO if meeting.ahead else Severity.WARNING,
+        Advice(Severity.INFO if meeting.ahead else Severity.WARNING),
         what + (f"; {_never(missing)}" if missing else ""),
         observed=quoted(meeting.told[0].text, 200),
         expected=f"{world} ranks, each once, and torch's `Completed store-based barrier` behind these lines",

@@ -41,10 +41,10 @@ class HostCheck(NodeCheck[tuple[HostFault, ...]]):
         for each in observed:
             yield self.finding(
                 judged,
-                each.severity,
+                self.advice(each.advice, **each.words),
                 each.message,
+                severity=each.severity,
                 observed=each.observed,
-                advice=self.advice(each.advice, **each.words),
                 nics=each.nics,
                 evidence=each.evidence,
                 confidence=each.confidence,
