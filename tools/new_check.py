@@ -75,7 +75,6 @@ $page
     """
 
     id = "$id"
-    title = "$title"
 
     def $observe -> ${name}Observation | Outcome:
         raise NotImplementedError("$id: decide here; answer clean, not_applicable or unknown with why")

@@ -65,7 +65,7 @@ def test_the_worst_comes_first_then_the_dearest() -> None:
 
 
 class Always(JobCheck[str]):
-    id, title = "JOB999", "always"
+    id = "JOB999"
 
     def observe(self, judged: Job, peers: Sequence[Job]) -> str:
         return "it"
@@ -75,7 +75,7 @@ class Always(JobCheck[str]):
 
 
 class Broken(JobCheck[int]):
-    id, title = "JOB998", "never"
+    id = "JOB998"
 
     def observe(self, judged: Job, peers: Sequence[Job]) -> int | Outcome:
         return self.clean(judged, "nothing to see") if judged.ranks else 1 // 0

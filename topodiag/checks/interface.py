@@ -71,10 +71,15 @@ class FindingParts(TypedDict):
 
 
 class Check(ABC, Generic[J, O]):
-    """One kind of fault. `id` is never reused; `title` is one line in the present tense."""
+    """One kind of fault. `id` is never reused. The docstring of the class that carries the page begins with
+    `ID: title`, one line in the present tense; without docstrings (python -OO) titles are empty."""
 
     id: ClassVar[str]
     title: ClassVar[str]
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        cls.title = (cls.__doc__ or "").partition("\n")[0].partition(": ")[2]
 
     @abstractmethod
     def observe(self, judged: J, peers: Sequence[J]) -> O | Outcome:

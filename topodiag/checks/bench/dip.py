@@ -76,7 +76,6 @@ class SweepDips(OneStep[Benchmark], BenchCheck[Never]):
     """
 
     id = "BEN003"
-    title = "bandwidth falls with the size inside a sweep"
 
     def judge(self, benchmark: Benchmark, others: Sequence[Benchmark] = ()) -> Outcome:
         run = benchmark.run

@@ -62,7 +62,6 @@ class RunFailed(BenchCheck[Failed]):
     """
 
     id = "BEN006"
-    title = "the benchmark ended with an error"
 
     def observe(self, judged: Benchmark, peers: Sequence[Benchmark]) -> Failed | Outcome:
         run = judged.run

@@ -59,7 +59,6 @@ class IterationsJitter(BenchCheck[Jitter]):
     """
 
     id = "BEN007"
-    title = "single iterations take several times as long as the others"
 
     def observe(self, judged: Benchmark, peers: Sequence[Benchmark]) -> Jitter | Outcome:
         known = [row for row in judged.run.rows if row.size >= LEAST_BYTES and _ratio(row) is not None]

@@ -54,7 +54,6 @@ class LatencyFloorHigh(OneStep[Benchmark], BenchCheck[Never]):
     """
 
     id = "BEN002"
-    title = "small operations take many times what the links need"
 
     def judge(self, benchmark: Benchmark, others: Sequence[Benchmark] = ()) -> Outcome:
         run, expected = benchmark.run, benchmark.expected

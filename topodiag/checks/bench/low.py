@@ -58,7 +58,6 @@ class BandwidthLow(OneStep[Benchmark], BenchCheck[Never]):
     """
 
     id = "BEN001"
-    title = "measured bus bandwidth is below what the machine should reach"
 
     def judge(self, benchmark: Benchmark, others: Sequence[Benchmark] = ()) -> Outcome:
         expected = benchmark.expected

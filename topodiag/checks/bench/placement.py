@@ -55,7 +55,6 @@ class PlacementsApart(OneStep[Benchmark], BenchCheck[Never]):
     """
 
     id = "BEN005"
-    title = "one placement is more than 30 % slower than another"
 
     def judge(self, benchmark: Benchmark, others: Sequence[Benchmark] = ()) -> Outcome:
         mine = _name(benchmark)

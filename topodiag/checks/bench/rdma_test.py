@@ -33,7 +33,6 @@ class RdmaTestLow(NodeCheck[tuple[LowTest, ...]]):
     """BEN001 by a test of RDMA: it carried less than half of what the port's rate allows."""
 
     id = "BEN001"
-    title = "a test of RDMA is far below the rate of its port"
 
     def observe(self, judged: Node, peers: Sequence[Node]) -> tuple[LowTest, ...] | Outcome:
         tested = [(nic, port) for nic in judged.nics for port in nic.ports if port.tested_gbps.value]

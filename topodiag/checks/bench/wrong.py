@@ -55,7 +55,6 @@ class WrongResults(BenchCheck[WrongValues]):
     """
 
     id = "BEN004"
-    title = "a collective returned wrong results"
 
     def observe(self, judged: Benchmark, peers: Sequence[Benchmark]) -> WrongValues | Outcome:
         run = judged.run

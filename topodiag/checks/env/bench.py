@@ -15,7 +15,6 @@ class CostlySettingOfRun(BenchCheck[tuple[SettingPrice, ...]]):
     """ENV001 by the command that started a measured run: `mpirun -x`, `srun --export`, `export`, `docker run -e`."""
 
     id = "ENV001"
-    title = "a setting that costs bandwidth or disables a feature"
 
     def observe(self, judged: Benchmark, peers: Sequence[Benchmark]) -> tuple[SettingPrice, ...] | Outcome:
         given = tuple(setting for setting in judged.settings if setting.origin is not None)

@@ -66,7 +66,6 @@ class ConfLineNotRead(NodeCheck[tuple[MisreadLine, ...]]):
     """
 
     id = "ENV002"
-    title = "an nccl.conf line that NCCL does not read as meant"
 
     def observe(self, judged: Node, peers: Sequence[Node]) -> tuple[MisreadLine, ...] | Outcome:
         if not judged.conf_lines:

@@ -89,7 +89,6 @@ class CostlySettingInLog(SettingsInLog):
     """ENV001 by what a job's log prints of its settings and of its machines."""
 
     id = "ENV001"
-    title = "a setting that costs bandwidth or disables a feature"
 
     def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
         shown = LogMachines(job)
@@ -137,7 +136,6 @@ class MisreadSettingInLog(SettingsInLog):
     """ENV002 by values that show how NCCL read them: blanks or quotes that became part of them, values it refused."""
 
     id = "ENV002"
-    title = "an nccl.conf line that NCCL does not read as meant"
 
     def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
         found = []
@@ -184,7 +182,6 @@ class UnknownSettingInLog(SettingsInLog):
     name in a log is one that this library knows, a newer NCCL or a fork."""
 
     id = "ENV003"
-    title = "an unknown, deprecated or misspelt NCCL variable"
 
     def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
         found = []

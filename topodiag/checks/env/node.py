@@ -117,7 +117,6 @@ class CostlySetting(OneStep[Node], NodeCheck[Never]):
     """
 
     id = "ENV001"
-    title = "a setting that costs bandwidth or disables a feature"
 
     def judge(self, node: Node, peers: Sequence[Node] = ()) -> Outcome:
         if not settings_seen(node):
@@ -217,7 +216,6 @@ class UnknownSetting(OneStep[Node], NodeCheck[Never]):
     """
 
     id = "ENV003"
-    title = "an unknown, deprecated or misspelt NCCL variable"
 
     def judge(self, node: Node, peers: Sequence[Node] = ()) -> Outcome:
         if not settings_seen(node):

@@ -74,7 +74,6 @@ class ChangedSinceGood(Check[NodeHistory, Changed]):
     """
 
     id = "FLT003"
-    title = "changed since the last good capture of this node"
 
     def observe(self, judged: NodeHistory, peers: Sequence[NodeHistory]) -> Changed | Outcome:
         if judged.now is None:

@@ -63,7 +63,6 @@ class DiffersFromSiblings(FleetCheck[OutliersByNodes]):
     """
 
     id = "FLT001"
-    title = "a node differs from its peers in a fact that can cost bandwidth or stability"
 
     def observe(self, judged: Cohort, peers: Sequence[Cohort]) -> OutliersByNodes | Outcome:
         if len(judged.nodes) < FEWEST:

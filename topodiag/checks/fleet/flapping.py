@@ -62,7 +62,6 @@ class ComesAndGoes(Check[NodeHistory, Unsteady]):
     """
 
     id = "FLT004"
-    title = "a link, port or GPU keeps coming and going"
 
     def observe(self, judged: NodeHistory, peers: Sequence[NodeHistory]) -> Unsteady | Outcome:
         if judged.end_s is None and not judged.grown:

@@ -48,7 +48,6 @@ class TwoPopulations(FleetCheck[tuple[Populations, ...]]):
     """
 
     id = "FLT002"
-    title = "nodes of one kind fall into two populations"
 
     def observe(self, judged: Cohort, peers: Sequence[Cohort]) -> tuple[Populations, ...] | Outcome:
         if len(judged.nodes) < FEWEST:

@@ -99,7 +99,6 @@ class ClocksHeldDown(NodeCheck[HeldClocks]):
     """
 
     id = "GPU004"
-    title = "a GPU's clocks are held down"
 
     def observe(self, judged: Node, peers: Sequence[Node]) -> HeldClocks | Outcome:
         if why := no_gpu(judged):

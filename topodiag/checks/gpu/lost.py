@@ -118,7 +118,6 @@ class GpuLost(NodeCheck[Losses]):
     """
 
     id = "GPU001"
-    title = "a GPU is lost, or the node has fewer GPUs than it should have"
 
     def observe(self, judged: Node, peers: Sequence[Node]) -> Losses | Outcome:
         if why := no_gpu(judged):

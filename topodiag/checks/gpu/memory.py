@@ -95,7 +95,6 @@ class GpuMemory(NodeCheck[MemoryFaults]):
     """
 
     id = "GPU002"
-    title = "GPU memory has uncorrectable errors, or waits for a repair"
 
     def observe(self, judged: Node, peers: Sequence[Node]) -> MemoryFaults | Outcome:
         if why := no_gpu(judged):

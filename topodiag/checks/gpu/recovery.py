@@ -92,7 +92,6 @@ class GpuRecovery(NodeCheck[Requests]):
     """
 
     id = "GPU005"
-    title = "a GPU asks for a reset or a reboot"
 
     def observe(self, judged: Node, peers: Sequence[Node]) -> Requests | Outcome:
         if why := no_gpu(judged):

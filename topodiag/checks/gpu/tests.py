@@ -80,7 +80,6 @@ class SlowGpuInTest(NodeCheck[tuple[ShortGpu, ...]]):
     """
 
     id = "GPU006"
-    title = "a test on the node finds a GPU far below its peers"
 
     def observe(self, judged: Node, peers: Sequence[Node]) -> tuple[ShortGpu, ...] | Outcome:
         found = (*_failed(judged), *_slow_pairs(judged), *_slow_host_copies(judged))

@@ -92,7 +92,6 @@ class XidInLog(NodeCheck[tuple[Trouble, ...]]):
     """
 
     id = "GPU003"
-    title = "the kernel log holds an Xid or SXid error"
 
     def observe(self, judged: Node, peers: Sequence[Node]) -> tuple[Trouble, ...] | Outcome:
         if why := no_gpu(judged):

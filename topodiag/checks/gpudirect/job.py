@@ -100,7 +100,6 @@ class GdrOffInLog(OneStep[Job], JobCheck[Never]):
     """GDR001 by a job's log: NCCL lists RDMA devices for which GPUDirect RDMA is off."""
 
     id = "GDR001"
-    title = "GPUDirect RDMA is off for the devices of a job"
 
     def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
         if not multi_node(job) and not piece(job):

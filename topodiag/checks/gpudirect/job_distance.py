@@ -38,7 +38,6 @@ class GdrTooFarInLog(OneStep[Job], JobCheck[Never]):
     """GDR002 by a job's log: connections without /GDRDMA where NCCL said that GPU and NIC are too far apart."""
 
     id = "GDR002"
-    title = "GPUDirect RDMA is not used for distance, by a job's log"
 
     def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
         if not multi_node(job) and not (piece(job) and _pairs_of_gpus(job)):

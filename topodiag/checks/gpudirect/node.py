@@ -87,7 +87,6 @@ class GdrModuleMissing(NodeCheck[NoGdr]):
     """
 
     id = "GDR001"
-    title = "GPUDirect RDMA is not possible: neither peer memory module nor DMA-BUF"
 
     def observe(self, judged: Node, peers: Sequence[Node]) -> NoGdr | Outcome:
         gpus, nics, why = _parties(judged)
@@ -190,7 +189,6 @@ class GdrTooFar(NodeCheck[FarGpus]):
     """
 
     id = "GDR002"
-    title = "GPUDirect RDMA is off for distance: a GPU has no NIC behind its own PCIe switch"
 
     def observe(self, judged: Node, peers: Sequence[Node]) -> FarGpus | Outcome:
         gpus, nics, why = _parties(judged)

@@ -47,7 +47,6 @@ class NicOnOtherSocket(OneStep[Job], JobCheck[Never]):
     """NUM001 by a job's log: GPU and the NIC it uses hang below different CPUs of the system print."""
 
     id = "NUM001"
-    title = "GPU and the NIC it uses are on different sockets, by a job's log"
 
     def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
         if not multi_node(job) and not piece(job):
@@ -90,7 +89,6 @@ class AwayFromGpuInLog(OneStep[Job], JobCheck[Never]):
     """NUM002 by a job's log: the cores of a process have none in common with those near its GPU."""
 
     id = "NUM002"
-    title = "a process may run only on cores away from its GPU, by a job's log"
 
     def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
         cores: dict[int, tuple[str, frozenset[int], frozenset[int], Origin | None]] = {}

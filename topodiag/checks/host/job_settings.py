@@ -21,7 +21,6 @@ class HostSettingWarned(JobCheck[tuple[Event, ...]]):
     under a job that fails of it."""
 
     id = "HST003"
-    title = "RCCL warns of a setting of the host"
 
     def observe(self, judged: Job, peers: Sequence[Job]) -> tuple[Event, ...] | Outcome:
         told = removed(judged) or [event for event in judged.events if BALANCED.search(event.text)]

@@ -71,7 +71,6 @@ class GpuNicOnDifferentSockets(NodeCheck[Strays]):
     """
 
     id = "NUM001"
-    title = "a GPU and its NIC are on different sockets, or their NUMA node is unknown"
 
     def observe(self, judged: Node, peers: Sequence[Node]) -> Strays | Outcome:
         nics = tuple(nic for nic in compute_nics(judged) if is_up(nic) is not False)

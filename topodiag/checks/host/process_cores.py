@@ -83,7 +83,6 @@ class ProcessAwayFromGpu(NodeCheck[AwayProcesses]):
     """
 
     id = "NUM002"
-    title = "a process is bound to cores away from its GPU"
 
     def observe(self, judged: Node, peers: Sequence[Node]) -> AwayProcesses | Outcome:
         if sum(numa.has_cpus for numa in judged.numa) == 1 or judged.cpu.sockets.value == 1:

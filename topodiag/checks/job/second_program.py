@@ -56,7 +56,6 @@ class SecondProgram(NodeCheck[SecondProgramSeen | HeldByNobody]):
     idle GPUs by no process that is shown."""
 
     id = "JOB004"
-    title = "another program runs on a GPU of the job"
 
     def observe(self, judged: Node, peers: Sequence[Node]) -> SecondProgramSeen | HeldByNobody | Outcome:
         seen = self._second(judged)

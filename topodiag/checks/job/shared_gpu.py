@@ -102,7 +102,6 @@ class SharedGpu(JobCheck[GpuUse]):
     """
 
     id = "JOB004"
-    title = "two ranks on one GPU; a GPU nobody used"
 
     def observe(self, judged: Job, peers: Sequence[Job]) -> GpuUse | Outcome:
         warnings = tuple(event for event in judged.events if event.kind == "duplicate gpu")

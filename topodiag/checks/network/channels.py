@@ -95,7 +95,6 @@ class SearchCollapsed(OneStep[Job], JobCheck[Never]):
     """
 
     id = "NET006"
-    title = "channels bring far less bandwidth than the machine that NCCL found, or than its capture shows"
 
     def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
         if job.library == "RCCL":

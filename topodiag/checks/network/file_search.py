@@ -41,7 +41,6 @@ class TreesLostInFile(FileCheck[LostTrees]):
     """NET006 by a topology file or dump: what the rings of a job of several nodes lose to a tree that is not found."""
 
     id = "NET006"
-    title = "NCCL finds no tree between such nodes, and its one channel bounds the rings too"
 
     def observe_file(self, node: Node, file: NcclFile) -> LostTrees | Outcome:
         if not _older_gpus(file.tree) or len([each for each in file.tree.walk() if each.tag == "net"]) < 2:

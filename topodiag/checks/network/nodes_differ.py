@@ -62,7 +62,6 @@ class NodesDiffer(OneStep[Job], JobCheck[Never]):
     """
 
     id = "NET007"
-    title = "nodes of one job bring different networks, NICs or channel counts"
 
     def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
         met = self._met_other(job)

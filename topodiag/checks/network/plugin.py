@@ -87,7 +87,6 @@ class PluginNotLoaded(JobCheck[PluginFailure]):
     """
 
     id = "NET005"
-    title = "the network plugin did not load, and NCCL went on without it"
 
     def observe(self, judged: Job, peers: Sequence[Job]) -> PluginFailure | Outcome:
         if not multi_node(judged) and not piece(judged):

@@ -79,7 +79,6 @@ class FarNic(OneStep[Job], JobCheck[Never]):
     """
 
     id = "NET004"
-    title = "traffic leaves by a NIC that is not the GPU's closest, or crosses rails"
 
     def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
         if not multi_node(job):

@@ -120,7 +120,6 @@ class RdmaErrors(JobCheck[RdmaFaults]):
     """
 
     id = "NET008"
-    title = "RDMA devices report errors"
 
     def observe(self, judged: Job, peers: Sequence[Job]) -> RdmaFaults | Outcome:
         completions = _own([event for event in judged.events if event.kind == "ib completion"])

@@ -78,7 +78,6 @@ class RdmaUnused(NodeCheck[Unmoved]):
     """
 
     id = "NET010"
-    title = "RDMA is configured and its counters do not move"
 
     def observe(self, judged: Node, peers: Sequence[Node]) -> Unmoved | Outcome:
         nics = compute_nics(judged)

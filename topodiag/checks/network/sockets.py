@@ -115,7 +115,6 @@ class SocketsInsteadOfRdma(JobCheck[SocketUse]):
     """
 
     id = "NET001"
-    title = "NCCL uses sockets between nodes"
 
     def observe(self, judged: Job, peers: Sequence[Job]) -> SocketUse | Outcome:
         alone = piece(judged) and (_without_rdma(judged) or _over_sockets(judged) or bool(_tcp_providers(judged)))

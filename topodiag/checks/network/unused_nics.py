@@ -77,7 +77,6 @@ class FewerNicsUsed(OneStep[Job], JobCheck[Never]):
     """
 
     id = "NET003"
-    title = "NCCL uses fewer NICs than the node has"
 
     def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
         others = fewer_than_others(job, peers)

@@ -92,7 +92,6 @@ class MissingComputeNic(OneStep[Node], NodeCheck[Never]):
     """
 
     id = "NIC005"
-    title = "a node has fewer compute NICs than its peers, or a rail is missing"
 
     def judge(self, node: Node, peers: Sequence[Node] = ()) -> Outcome:
         if not node.gpus:

@@ -93,7 +93,6 @@ class NicsDiffer(OneStep[Node], NodeCheck[Never]):
     """
 
     id = "NIC004"
-    title = "MTU, link layer or firmware differs from peer NICs or nodes"
 
     def judge(self, node: Node, peers: Sequence[Node] = ()) -> Outcome:
         nics = compute_nics(node)

@@ -107,7 +107,6 @@ class NicPortErrors(OneStep[Node], NodeCheck[Never]):
     """
 
     id = "NIC003"
-    title = "symbol, CRC, FEC, link_downed, discard counters above threshold, or a flap between samples"
 
     def judge(self, node: Node, peers: Sequence[Node] = ()) -> Outcome:
         outcome = self._judge_counters(node)

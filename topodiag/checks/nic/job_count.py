@@ -43,7 +43,6 @@ class FewerNicsThanSiblings(OneStep[Job], JobCheck[Never]):
     """NIC005 by a job's log: a node lists fewer RDMA devices than the other nodes of the job, or than its capture."""
 
     id = "NIC005"
-    title = "a node lists fewer RDMA devices than the other nodes of its job"
 
     def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
         # Lines about single devices (GPUDirect RDMA off for HCA 0) are no list: they name a link layer for none.

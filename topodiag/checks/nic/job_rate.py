@@ -32,7 +32,6 @@ class PortFellInLog(JobCheck[tuple[Fallen, ...]]):
     """NIC002 by a job's log: NCCL saw the rate of a port change, and it did not come back."""
 
     id = "NIC002"
-    title = "the rate of a port fell while the job ran"
 
     def observe(self, judged: Job, peers: Sequence[Job]) -> tuple[Fallen, ...] | Outcome:
         told: dict[tuple[str, str], list[tuple[int, int, Origin | None]]] = defaultdict(list)

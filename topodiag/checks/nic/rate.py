@@ -64,7 +64,6 @@ class NicPortSlow(OneStep[Node], NodeCheck[Never]):
     """
 
     id = "NIC002"
-    title = "a port rate below its capability or its peer ports"
 
     def judge(self, node: Node, peers: Sequence[Node] = ()) -> Outcome:
         nics = compute_nics(node)

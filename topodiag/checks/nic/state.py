@@ -84,7 +84,6 @@ class NicPortDown(OneStep[Node], NodeCheck[Never]):
     """
 
     id = "NIC001"
-    title = "a compute NIC port that is not Active/LinkUp"
 
     def judge(self, node: Node, peers: Sequence[Node] = ()) -> Outcome:
         outcome = self._judge_ports(node)

@@ -149,7 +149,6 @@ class NvlinkErrors(NodeCheck[LinkErrors]):
     """
 
     id = "NVL003"
-    title = "NVLink error counters grow, or are far above normal"
 
     def observe(self, judged: Node, peers: Sequence[Node]) -> LinkErrors | Outcome:
         asked = [gpu for gpu in judged.gpus if not no_question(gpu)]

@@ -100,7 +100,6 @@ class FabricNotReady(NodeCheck[FabricFaults]):
     """
 
     id = "NVL005"
-    title = "the NVSwitch fabric is not ready"
 
     def observe(self, judged: Node, peers: Sequence[Node]) -> FabricFaults | Outcome:
         gpus = [gpu for gpu in judged.gpus if not gpu.mig.value and not gpu.lost.value]

@@ -57,7 +57,6 @@ class FabricInLog(OneStep[Job], JobCheck[Never]):
     """NVL005 by a job's log: what NVML told NCCL of each GPU's fabric, and NVLink between trays that does not work."""
 
     id = "NVL005"
-    title = "the NVLink fabric of a job's nodes is not ready"
 
     def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
         told: dict[str, set[str]] = defaultdict(set)

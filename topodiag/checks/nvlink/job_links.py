@@ -31,7 +31,6 @@ class NvlinksLeftOutInLog(JobCheck[LeftOut]):
     """NVL004 by a job's log: NVML does not tell NCCL what is at the other end of NVLinks, which it then leaves out."""
 
     id = "NVL004"
-    title = "NCCL leaves out NVLinks whose other end it cannot read"
 
     def observe(self, judged: Job, peers: Sequence[Job]) -> LeftOut | Outcome:
         links: dict[str, dict[str, set[int]]] = defaultdict(lambda: defaultdict(set))

@@ -88,7 +88,6 @@ class FewerNvlinks(NodeCheck[ShortGpus]):
     """
 
     id = "NVL001"
-    title = "a GPU has fewer active NVLinks than its product or its peers"
 
     def observe(self, judged: Node, peers: Sequence[Node]) -> ShortGpus | Outcome:
         if (joined := evidence.all_joined_by_xgmi(judged)) is not None:

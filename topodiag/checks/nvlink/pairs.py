@@ -99,7 +99,6 @@ class PairWithoutNvlink(NodeCheck[LostPairs]):
     """
 
     id = "NVL004"
-    title = "two GPUs that NVLink should join talk over PCIe"
 
     def observe(self, judged: Node, peers: Sequence[Node]) -> LostPairs | Outcome:
         asked = [gpu for gpu in judged.gpus if not evidence.no_question(gpu)]

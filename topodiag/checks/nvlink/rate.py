@@ -103,7 +103,6 @@ class SlowNvlinks(NodeCheck[SlowLinks]):
     """
 
     id = "NVL002"
-    title = "an NVLink runs below its product's rate or below its peers"
 
     def observe(self, judged: Node, peers: Sequence[Node]) -> SlowLinks | Outcome:
         if pairs := slow_pairs(judged):

@@ -156,7 +156,6 @@ class ShmInsteadOfP2p(JobCheck[WithoutP2p]):
     """
 
     id = "P2P001"
-    title = "GPUs of one node talk through host memory where peer-to-peer is possible"
 
     def observe(self, judged: Job, peers: Sequence[Job]) -> WithoutP2p | Outcome:
         refused = _refused_pairs(judged)

@@ -58,7 +58,6 @@ class P2pSwitchedOff(OneStep[Job], JobCheck[Never]):
     """
 
     id = "P2P002"
-    title = "peer-to-peer between GPUs is switched off"
 
     def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
         found = [*self._refused(job)]

@@ -46,7 +46,7 @@ class Detours:
 
 
 class AcsBetweenPeers(NodeCheck[Detours]):
-    """PCI004: ACS redirect between peers, or the IOMMU translating, blocks or slows P2P and GPUDirect RDMA
+    """PCI004: ACS redirect between peers, or the IOMMU translating, which blocks or slows P2P and GPUDirect RDMA
 
     What it finds
         PCIe switch ports between two GPUs, or between a GPU and its NIC, with ACS redirection on; and GPUs or NICs in
@@ -89,7 +89,6 @@ class AcsBetweenPeers(NodeCheck[Detours]):
     """
 
     id = "PCI004"
-    title = "ACS redirect between peers, or the IOMMU translating, which blocks or slows P2P and GPUDirect RDMA"
 
     def observe(self, judged: Node, peers: Sequence[Node]) -> Detours | Outcome:
         devices = _devices(judged)

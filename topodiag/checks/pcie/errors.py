@@ -110,7 +110,6 @@ class PcieErrors(OneStep[Node], NodeCheck[Never]):
     """
 
     id = "PCI003"
-    title = "AER errors or replay counters"
 
     def judge(self, node: Node, peers: Sequence[Node] = ()) -> Outcome:
         outcome = self._judge_counters(node)

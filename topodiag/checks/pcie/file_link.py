@@ -47,7 +47,6 @@ class NarrowLinkInFile(FileCheck[NarrowInFile]):
     """PCI001 by a topology file or dump: GPUs, NICs and switches above GPUs among those of their kind."""
 
     id = "PCI001"
-    title = "a GPU or NIC has fewer PCIe lanes than its peers, in a topology file"
 
     def observe_file(self, node: Node, file: NcclFile) -> NarrowInFile | Outcome:
         narrow, seen = narrow_functions(file.tree)

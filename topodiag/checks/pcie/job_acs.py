@@ -30,7 +30,6 @@ class AcsHinted(JobCheck[Hints]):
     """PCI004 by a job's log: NCCL or RCCL names ACS or the IOMMU."""
 
     id = "PCI004"
-    title = "NCCL supposes that ACS or the IOMMU is in the way"
 
     def observe(self, judged: Job, peers: Sequence[Job]) -> Hints | Outcome:
         told = [

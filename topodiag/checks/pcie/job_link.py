@@ -39,7 +39,6 @@ class NarrowLinkInLog(JobCheck[NarrowLinks]):
     """PCI001 by a job's log: NCCL's print gives a GPU less PCIe bandwidth than its peers."""
 
     id = "PCI001"
-    title = "NCCL takes a GPU's PCIe link for narrower than its peers'"
 
     def observe(self, judged: Job, peers: Sequence[Job]) -> NarrowLinks | Outcome:
         seen = list(prints(judged))

@@ -78,7 +78,6 @@ class NarrowPcieLink(NodeCheck[DegradedLinks]):
     """
 
     id = "PCI001"
-    title = "a GPU or NIC trained at fewer PCIe lanes than it and its slot can do"
 
     def judge(self, judged: Node, peers: Sequence[Node] = ()) -> Outcome:
         outcome = super().judge(judged, peers)
@@ -250,7 +249,6 @@ class SlowPcieLink(NodeCheck[DegradedLinks]):
     """
 
     id = "PCI002"
-    title = "PCIe speed below capability while the device is busy"
 
     def observe(self, judged: Node, peers: Sequence[Node]) -> DegradedLinks | Outcome:
         every = hops(judged)

@@ -189,7 +189,6 @@ class TensorGroupSplit(SplitGroups):
     """
 
     id = "PLC001"
-    title = "a tensor-parallel or context-parallel group spans NVLink domains"
     roles = judged_by("PLC001")
 
 
@@ -223,7 +222,6 @@ class ExpertGroupSplit(SplitGroups):
     """
 
     id = "PLC002"
-    title = "an expert-parallel group spans domains while it would fit in one"
     roles = judged_by("PLC002")
     worst = Severity.WARNING
     tell_large = False
@@ -269,7 +267,6 @@ class PeersOnOtherRails(JobCheck[CrossedRails]):
     """
 
     id = "PLC004"
-    title = "data-parallel peers sit on different rails"
 
     def observe(self, judged: Job, peers: Sequence[Job]) -> CrossedRails | Outcome:
         known, total = placed(judged, (Role.DP,))

@@ -62,7 +62,6 @@ class RankOrder(JobCheck[RankOrderReturns]):
     """
 
     id = "PLC006"
-    title = "rank order ignores the topology"
 
     def observe(self, judged: Job, peers: Sequence[Job]) -> RankOrderReturns | Outcome:
         host_of, size = hosts_of(judged), judged.world_size
@@ -159,7 +158,6 @@ class RingReturns(JobCheck[tuple[ReturningRings, ...]]):
     """
 
     id = "PLC007"
-    title = "a communicator's ring enters and leaves a node more often than once"
 
     def observe(self, judged: Job, peers: Sequence[Job]) -> tuple[ReturningRings, ...] | Outcome:
         host_of, domain_of = hosts_of(judged), domains(judged)

@@ -145,14 +145,12 @@ class TensorGroupSplitInLayout(SplitInLayout):
     """PLC001 on a layout: see job_placement.TensorGroupSplit."""
 
     id = "PLC001"
-    title = "a tensor-parallel or context-parallel group spans NVLink domains"
 
 
 class ExpertGroupSplitInLayout(SplitInLayout):
     """PLC002 on a layout: see job_placement.ExpertGroupSplit."""
 
     id = "PLC002"
-    title = "an expert-parallel group spans domains while it would fit in one"
     experts = True
     worst = Severity.WARNING
     tell_large = False
@@ -192,7 +190,6 @@ class Fragmented(OneStep[Audit], PlacementCheck[Never]):
     """
 
     id = "PLC005"
-    title = "the allocation is fragmented: a group cannot be packed although the job's GPU count would allow it"
 
     def judge(self, audit: Audit, peers: Sequence[Audit] = ()) -> Outcome:
         mine = [dimension for dimension in audit.dimensions if dimension.demand.keep_together]

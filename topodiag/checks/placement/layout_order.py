@@ -54,7 +54,6 @@ class StagesApart(OneStep[Audit], PlacementCheck[Never]):
     """
 
     id = "PLC003"
-    title = "pipeline neighbours are further apart than they need to be (spine instead of leaf)"
 
     def judge(self, audit: Audit, peers: Sequence[Audit] = ()) -> Outcome:
         mine = [
@@ -119,7 +118,6 @@ class PeersOnOtherRailsInLayout(OneStep[Audit], PlacementCheck[Never]):
     """PLC004 on a layout: see job_placement.PeersOnOtherRails."""
 
     id = "PLC004"
-    title = "data-parallel peers sit on different rails"
 
     def judge(self, audit: Audit, peers: Sequence[Audit] = ()) -> Outcome:
         if audit.cluster.rails < 2:
@@ -195,7 +193,6 @@ class RingReturnsInLayout(OneStep[Audit], PlacementCheck[Never]):
     rings of send and receive (ring attention) go by rank."""
 
     id = "PLC007"
-    title = "a communicator's ring enters and leaves a node more often than once"
 
     def judge(self, audit: Audit, peers: Sequence[Audit] = ()) -> Outcome:
         rings = [

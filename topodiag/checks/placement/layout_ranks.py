@@ -107,7 +107,6 @@ class RankOrderInLayout(OneStep[Audit], PlacementCheck[Never]):
     launcher's file declares (the file and the job's log are given)."""
 
     id = "PLC006"
-    title = "rank order ignores the topology"
 
     def judge(self, audit: Audit, peers: Sequence[Audit] = ()) -> Outcome:
         elsewhere = self._elsewhere(audit)

@@ -99,7 +99,6 @@ class FileOfAnotherMachine(FileCheck[Mismatch]):
     """
 
     id = "TOP002"
-    title = "the topology file is not of this machine, or makes it slower than no file would"
 
     def observe_file(self, node: Node, file: NcclFile) -> Mismatch | Outcome:
         other = machine_of(node)

@@ -40,7 +40,6 @@ class GpuShortInFile(FileCheck[ShortGpus]):
     """TOP004 by a topology file or dump: with what the loss is by NCCL's own search, and the file that repairs it."""
 
     id = "TOP004"
-    title = "a GPU lacks NVLinks that its peers have, in a topology file"
 
     def observe_file(self, node: Node, file: NcclFile) -> ShortGpus | Outcome:
         gpus = gpus_of(file.tree)
@@ -112,7 +111,6 @@ class DeviceTwiceInFile(FileCheck[RepeatedDevices]):
     """TOP005 by a topology file or dump: one bus id, one NIC's name, or one GUID and port, at two places."""
 
     id = "TOP005"
-    title = "the same device is in a topology file twice"
 
     def observe_file(self, node: Node, file: NcclFile) -> RepeatedDevices | Outcome:
         twice = _twice(file.tree)

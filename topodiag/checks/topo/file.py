@@ -87,7 +87,6 @@ class FileRefused(FileCheck[Refusals]):
     """
 
     id = "TOP001"
-    title = "NCCL refuses the topology file that it was given"
 
     def observe_file(self, node: Node, file: NcclFile) -> Refusals | Outcome:
         tree = _completed(node, file)
@@ -234,7 +233,6 @@ class FileOfARack(FileCheck[RackDump]):
     """
 
     id = "TOP006"
-    title = "a dump of several nodes is used as a topology file"
 
     def observe_file(self, node: Node, file: NcclFile) -> RackDump | Outcome:
         hosts = hosts_of(file.tree)

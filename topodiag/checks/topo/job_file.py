@@ -58,7 +58,6 @@ class TopologyFileRefused(JobCheck[RefusedFile]):
     """
 
     id = "TOP001"
-    title = "NCCL refuses the topology file that it was given"
 
     def observe(self, judged: Job, peers: Sequence[Job]) -> RefusedFile | Outcome:
         refused = tuple(filter(_refuses, judged.events))

@@ -44,7 +44,6 @@ class GuessedTopology(JobCheck[GuessedTrees]):
     """TOP003 by a job's log: NCCL's own notes that it guesses, and a print without PCI switches or NUMA nodes."""
 
     id = "TOP003"
-    title = "NCCL's view of the PCI tree is guesswork, by its log"
 
     def observe(self, judged: Job, peers: Sequence[Job]) -> GuessedTrees | Outcome:
         notes = _notes(judged)
@@ -163,7 +162,6 @@ class GpuShortOfNvlinks(OneStep[Job], JobCheck[Never]):
     """
 
     id = "TOP004"
-    title = "a GPU lacks NVLinks that its peers have, in NCCL's print"
 
     def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
         seen = list(prints(job))
@@ -285,7 +283,6 @@ class DeviceTwice(OneStep[Job], JobCheck[Never]):
     """
 
     id = "TOP005"
-    title = "the same device is in NCCL's topology twice"
 
     def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
         seen = list(prints(job))

@@ -166,7 +166,6 @@ class VirtualPciTree(NodeCheck[FlatTree | GuessedTree]):
     """
 
     id = "TOP003"
-    title = "the PCI tree is virtual, and NCCL's model of the node is guesswork"
 
     def observe(self, judged: Node, peers: Sequence[Node]) -> FlatTree | GuessedTree | Outcome:
         if not judged.gpus:

@@ -133,7 +133,6 @@ class ProcessDied(JobCheck[Died | Gone]):
     """
 
     id = "JOB009"
-    title = "a process died of its own before any communication error"
 
     def observe(self, judged: Job, peers: Sequence[Job]) -> Died | Gone | Outcome:
         told = [event for event in judged.events if event.kind == ENDED]

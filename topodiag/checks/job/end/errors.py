@@ -74,7 +74,6 @@ class FirstError(OneStep[Job], JobCheck[Never]):
     """
 
     id = "JOB005"
-    title = "the first error in time and place, told apart from its cascade"
 
     def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
         errors = errors_of(job)

@@ -92,7 +92,6 @@ class RankBehind(OneStep[Job], JobCheck[Never]):
     """
 
     id = "JOB006"
-    title = "a collective some ranks did not enter: who is behind"
 
     def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
         hung = any(event.kind in HANG_KINDS for event in job.events)

@@ -60,7 +60,6 @@ class RanksUneven(JobCheck[UnevenRanks]):
     """
 
     id = "JOB010"
-    title = "ranks per node differ where NCCL or the layout needs them equal"
 
     def observe(self, judged: Job, peers: Sequence[Job]) -> UnevenRanks | Outcome:
         world = judged.world

@@ -137,7 +137,6 @@ class NcclReports(JobCheck[tuple[Reported | Differing | NicPosts, ...]]):
     """
 
     id = "JOB013"
-    title = "NCCL's own diagnostics report a difference or a fault"
 
     def observe(self, judged: Job, peers: Sequence[Job]) -> tuple[Reported | Differing | NicPosts, ...] | Outcome:
         slow = slow_nics(judged)

@@ -104,7 +104,6 @@ class SettingsDiffer(OneStep[Job], JobCheck[Never]):
     """
 
     id = "JOB003"
-    title = "NCCL settings differ between ranks"
 
     def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
         talking = [number for number, process in enumerate(job.processes) if prints_settings(process)]

@@ -53,7 +53,6 @@ class BelowModel(JobCheck[tuple[BesideModel, ...]]):
     """
 
     id = "JOB015"
-    title = "collectives in production are far below what the machine should reach"
 
     def observe(self, judged: Job, peers: Sequence[Job]) -> tuple[BesideModel, ...] | Outcome:
         if judged.inspection is None:

@@ -103,7 +103,6 @@ class LateArriver(JobCheck[tuple[Late, ...]]):
     """
 
     id = "JOB008"
-    title = "a late arriver: a rank, or all of them, starts its collectives late"
 
     def observe(self, judged: Job, peers: Sequence[Job]) -> tuple[Late, ...] | Outcome:
         ranks = self._late_ranks(judged)

@@ -76,7 +76,6 @@ class SlowHoursOfJob(JobCheck[tuple[SlowHours, ...]]):
     """
 
     id = "JOB012"
-    title = "all communication was slow for some hours"
 
     def observe(self, judged: Job, peers: Sequence[Job]) -> tuple[SlowHours, ...] | Outcome:
         if judged.inspection is None:

@@ -135,7 +135,6 @@ class SlowPartOfJob(JobCheck[tuple[SlowPart, ...]]):
     """
 
     id = "JOB011"
-    title = "a communicator is slower than its peers of the same size"
 
     def observe(self, judged: Job, peers: Sequence[Job]) -> tuple[SlowPart, ...] | Outcome:
         if judged.inspection is None:

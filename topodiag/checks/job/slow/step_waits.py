@@ -98,7 +98,6 @@ class OddStepWaits(JobCheck[tuple[Odd, ...]]):
     """
 
     id = "JOB014"
-    title = "the steps of one rank's transfers wait for something else than those of the others"
 
     def observe(self, judged: Job, peers: Sequence[Job]) -> tuple[Odd, ...] | Outcome:
         if not judged.step_waits:

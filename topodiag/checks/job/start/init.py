@@ -124,7 +124,6 @@ class InitNotFinished(OneStep[Job], JobCheck[Never]):
     """
 
     id = "JOB001"
-    title = "ranks that never finished init, or are missing from the evidence"
 
     def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
         found = []

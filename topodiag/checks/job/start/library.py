@@ -99,7 +99,6 @@ class KnownLibraryFault(JobCheck[tuple[FaultMet, ...]]):
     """
 
     id = "JOB007"
-    title = "a known fault of this NCCL version matches the signature"
 
     def observe(self, judged: Job, peers: Sequence[Job]) -> tuple[FaultMet, ...] | Outcome:
         versions = _versions(judged)

@@ -88,7 +88,6 @@ class VersionsDiffer(OneStep[Job], JobCheck[Never]):
     """
 
     id = "JOB002"
-    title = "NCCL, CUDA driver or plugin version differs between ranks"
 
     def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
         told = {key: _by_version(job, key) for key in COMPONENTS}

@@ -81,7 +81,6 @@ class WrongInterface(OneStep[Job], JobCheck[Never]):
     """
 
     id = "NET002"
-    title = "the wrong interface is used for bootstrap or data"
 
     def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
         found = [*self._none(job), *self._of_gloo(job)]
