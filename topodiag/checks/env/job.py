@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Never
 
-from topodiag.checks.env.job_rules import JOB_RULES, OF_RCCL, LogMachines
+from topodiag.checks.env.job_machine import LogMachines
+from topodiag.checks.env.rules import Rule, broken
 from topodiag.checks.interface import MAX_EVIDENCE, Advice, JobCheck, OneStep
 from topodiag.checks.shared import nccl_variables
 from topodiag.checks.shared.job.evidence import prints_settings
 from topodiag.checks.shared.job.text import ask_for, failed
-from topodiag.checks.shared.setting_rules import Rule
 from topodiag.checks.words import quoted
 from topodiag.lazy import dataclass, regex
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
@@ -95,8 +95,7 @@ class CostlySettingInLog(SettingsInLog):
         found = [
             self._costs(job, each, rule)
             for each in in_force(job, "environment", "command")
-            for rule in JOB_RULES
-            if rule.name == each.name and rule.applies(each.value, shown)
+            for rule in broken("job", shown, each.name, each.value)
         ]
         ended = [self._failed(job, each) for each in failed_settings(job)]
         return self.answer(job, [*ended, *found, *self._by_rccl(job)])
@@ -126,7 +125,7 @@ class CostlySettingInLog(SettingsInLog):
                 )
         return made
 
-    def _costs(self, job: Job, each: SettingInForce, rule: Rule[LogMachines]) -> Finding:
+    def _costs(self, job: Job, each: SettingInForce, rule: Rule) -> Finding:
         words = (f"{each.name}={each.value[:60]}: {rule.what}", f"{each.name} not set", rule.fix, rule.what)
         sure = min(rule.confidence, Confidence.MEDIUM) if each.given.how == "command" else rule.confidence
         return self.report(job, each, rule.severity, words, sure)
@@ -195,6 +194,17 @@ class UnknownSettingInLog(SettingsInLog):
                 words = (f"{name} is {old.what}", old.now or "no such setting", fix, "none while this NCCL reads it")
                 found.append(self.report(job, each, Severity.INFO, words))
         return self.answer(job, found)
+
+
+OF_RCCL = (
+    (regex(r'Missing "iommu=pt" from kernel command line'), "iommu=pt on the kernel's command line",
+     "add iommu=pt to GRUB_CMDLINE_LINUX and start the node again; `cat /proc/cmdline` shows it"),
+    (regex(r'Missing "amd_iommu=on" from kernel command line'), "amd_iommu=on on the kernel's command line",
+     "add amd_iommu=on to GRUB_CMDLINE_LINUX and start the node again; `cat /proc/cmdline` shows it"),
+    (regex(r'Missing "HSA_FORCE_FINE_GRAIN_PCIE=1" from environment'), "HSA_FORCE_FINE_GRAIN_PCIE=1",
+     "export HSA_FORCE_FINE_GRAIN_PCIE=1 where GPUs talk over PCIe"),
+)  # fmt: skip
+"""RCCL src/init.cc (commAlloc and rcclInit), ROCm 4 to 6."""
 
 
 # Settings that made a job fail, each with the line by which NCCL says so.

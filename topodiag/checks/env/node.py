@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 from math import fsum
 from typing import Never
 
-from topodiag.checks.env.rules import RULES, internal_ib_nics
+from topodiag.checks.env.node_machine import NodeMachine, internal_ib_nics
+from topodiag.checks.env.rules import Rule, broken
 from topodiag.checks.interface import Advice, NodeCheck, OneStep
 from topodiag.checks.shared import nccl_variables
 from topodiag.checks.shared.devices import is_up
-from topodiag.checks.shared.setting_rules import Rule
 from topodiag.lazy import dataclass
 from topodiag.model.devices import Nic
 from topodiag.model.finding import Cost, Finding, Outcome, Severity
@@ -121,11 +121,11 @@ class CostlySetting(OneStep[Node], NodeCheck[Never]):
     def judge(self, node: Node, peers: Sequence[Node] = ()) -> Outcome:
         if not settings_seen(node):
             return self.unknown(node, "NCCL settings are not in the evidence")
+        machine = NodeMachine(node)
         found = [
             self._report(node, each, rule)
             for each in given(node)
-            for rule in RULES
-            if rule.name == each.name and rule.applies(each.value, node)
+            for rule in broken("node", machine, each.name, each.value)
         ]
         for each in given(node):
             left = _nics_left(node, each)
@@ -133,7 +133,7 @@ class CostlySetting(OneStep[Node], NodeCheck[Never]):
                 found.append(self._few_nics(node, each, left))
         return self.found(node, found) if found else self.clean(node)
 
-    def _report(self, node: Node, each: NodeSetting, rule: Rule[Node]) -> Finding:
+    def _report(self, node: Node, each: NodeSetting, rule: Rule) -> Finding:
         return self.finding(
             node,
             Advice(),
