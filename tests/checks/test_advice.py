@@ -12,7 +12,7 @@ from topodiag.checks.registry import FOLDERS
 
 CHECKS = ROOT / "topodiag" / "checks"
 KEYS = {"severity", "confidence", "expected", "fix", "cost", "share"}
-FINDINGS = {"finding", "of_events", "_finding_at"}
+FINDINGS = {"finding", "of_events"}
 ENTRIES = {path.stem: tomllib.loads(path.read_text(encoding="utf-8")) for path in (CHECKS / "advice").glob("*.toml")}
 
 

@@ -71,7 +71,7 @@ class Always(JobCheck[str]):
         return "it"
 
     def tell(self, judged: Job, observed: str) -> list[Finding]:
-        return [self.finding(Advice(Severity.INFO), observed, observed="", expected="", fix=("mend it",))]
+        return [self.finding(self.where(), Advice(Severity.INFO), observed, observed="", expected="", fix=("mend it",))]
 
 
 class Broken(JobCheck[int]):

@@ -134,7 +134,22 @@ class Check(ABC, Generic[J, O]):
             cost,
         )
 
-    def _finding_at(self, where: Where, named: str | Advice, message: str, **parts: Unpack[FindingParts]) -> Finding:
+    def where(
+        self,
+        nodes: Node | Sequence[str] = (),
+        *,
+        ranks: Sequence[int] = (),
+        gpus: Sequence[str] = (),
+        nics: Sequence[str] = (),
+        links: Sequence[str] = (),
+    ) -> Where:
+        """The place of a finding: a node, or hosts and world ranks. A virtual NIC is named by its ports."""
+        hosts = (nodes.host,) if isinstance(nodes, Node) else tuple(nodes)
+        ports = tuple(port for nic in nics for port in ports_of(nic))
+        return Where(hosts, tuple(gpus), ports, tuple(ranks), tuple(links))
+
+    def finding(self, where: Where, named: str | Advice, message: str, **parts: Unpack[FindingParts]) -> Finding:
+        """A finding with the advice of this name, or with one of its own."""
         advice = self.advice(named) if isinstance(named, str) else named
         return Finding(
             id=self.id,
@@ -168,44 +183,8 @@ class OneStep(Check[J, Never]):
 class NodeCheck(Check[Node, O]):
     """A check that judges one node; `peers` are the other nodes in evidence, for comparisons between peers."""
 
-    def finding(
-        self,
-        node: Node,
-        advice: str | Advice,
-        message: str,
-        *,
-        gpus: Sequence[str] = (),
-        nics: Sequence[str] = (),
-        links: Sequence[str] = (),
-        **parts: Unpack[FindingParts],
-    ) -> Finding:
-        """A finding on this node."""
-        where = Where(nodes=(node.host,), gpus=tuple(gpus), nics=tuple(nics), links=tuple(links))
-        return self._finding_at(where, advice, message, **parts)
 
-
-class RankCheck(Check[J, O]):
-    """What checks of jobs and of layouts share: findings on nodes and world ranks."""
-
-    def finding(
-        self,
-        advice: str | Advice,
-        message: str,
-        *,
-        nodes: Sequence[str] = (),
-        ranks: Sequence[int] = (),
-        gpus: Sequence[str] = (),
-        nics: Sequence[str] = (),
-        links: Sequence[str] = (),
-        **parts: Unpack[FindingParts],
-    ) -> Finding:
-        """A finding folded over the nodes and world ranks it holds for. A virtual NIC is named by its ports."""
-        ports = tuple(port for nic in nics for port in ports_of(nic))
-        where = Where(tuple(nodes), tuple(gpus), ports, tuple(ranks), tuple(links))
-        return self._finding_at(where, advice, message, **parts)
-
-
-class JobCheck(RankCheck["Job", O]):
+class JobCheck(Check["Job", O]):
     """A check that judges one job by its logs."""
 
     def of_events(
@@ -218,40 +197,21 @@ class JobCheck(RankCheck["Job", O]):
         **parts: Unpack[FindingParts],
     ) -> Finding:
         """A finding on the hosts and ranks that some lines name. These lines are its evidence."""
-        evidence = [event.origin for event in events]
-        parts = {**parts, "evidence": evidence}
-        return self.finding(advice, message, nodes=hosts_in(events), ranks=ranks_in(events), nics=nics, **parts)
+        where = self.where(hosts_in(events), ranks=ranks_in(events), nics=nics)
+        parts = {**parts, "evidence": [event.origin for event in events]}
+        return self.finding(where, advice, message, **parts)
 
 
-class PlacementCheck(RankCheck["Audit", O]):
+class PlacementCheck(Check["Audit", O]):
     """A check that judges a layout of ranks on a cluster, also one that does not run yet. An audit has its prices."""
 
 
 class BenchCheck(Check["Benchmark", O]):
     """A check that judges one measured run of a collective; `peers` are the other runs in evidence."""
 
-    def finding(
-        self, benchmark: Benchmark, advice: str | Advice, message: str, **parts: Unpack[FindingParts]
-    ) -> Finding:
-        """A finding of a run, on the hosts that it ran on."""
-        return self._finding_at(Where(nodes=benchmark.run.hosts), advice, message, **parts)
-
 
 class FleetCheck(Check["Cohort", O]):
     """A check that judges nodes of one kind beside each other."""
-
-    def finding(
-        self,
-        nodes: Sequence[str],
-        advice: str | Advice,
-        message: str,
-        *,
-        gpus: Sequence[str] = (),
-        nics: Sequence[str] = (),
-        **parts: Unpack[FindingParts],
-    ) -> Finding:
-        """A finding of some nodes of the cohort."""
-        return self._finding_at(Where(nodes=tuple(nodes), gpus=tuple(gpus), nics=tuple(nics)), advice, message, **parts)
 
 
 def name_of(judged: Judged) -> str:

@@ -98,7 +98,7 @@ class SweepDips(OneStep[Benchmark], BenchCheck[Never]):
             benchmark,
             (
                 self.finding(
-                    benchmark,
+                    self.where(benchmark.run.hosts),
                     "dip",
                     f"{title(run)} falls from {in_gbs(dip.peak)} at {size_text(dip.before)} to {spell_gbs(dip.low)} at "
                     f"{size_text(dip.size)}{why}, {what}",

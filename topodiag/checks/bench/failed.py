@@ -75,7 +75,7 @@ class RunFailed(BenchCheck[Failed]):
         run = judged.run
         done = f"after {len(run.rows)} rows" if run.rows else "before its first row"
         yield self.finding(
-            judged,
+            self.where(judged.run.hosts),
             "failed",
             f"{title(run)} failed {done}: {observed.cause}",
             observed=f"{run.errors[0][:200]} ({place(judged)})",

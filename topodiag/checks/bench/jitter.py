@@ -75,7 +75,7 @@ class IterationsJitter(BenchCheck[Jitter]):
     def tell(self, judged: Benchmark, observed: Jitter) -> Iterator[Finding]:
         timing = observed.worst.best
         yield self.finding(
-            judged,
+            self.where(judged.run.hosts),
             self.advice("jitter", TIMES=TIMES),
             f"{title(judged.run)}: the slowest hundredth of the iterations takes {observed.times:.1f} times as long as"
             f" usual at {size_text(observed.worst.size)}, and at {len(observed.rows)} of {observed.judged} sizes",

@@ -76,7 +76,7 @@ class LatencyFloorHigh(OneStep[Benchmark], BenchCheck[Never]):
             benchmark,
             (
                 self.finding(
-                    benchmark,
+                    self.where(benchmark.run.hosts),
                     self.advice("latency", latency_us=spell_us(expected.latency_us), most=most),
                     f"{title(run)} takes {spell_us(floor)} for the smallest sizes,"
                     f" {times:.0f} times what the links need",

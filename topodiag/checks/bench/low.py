@@ -81,7 +81,7 @@ class BandwidthLow(OneStep[Benchmark], BenchCheck[Never]):
         named = f"; {cause.cause} would explain it" if cause is not None and cause.likelihood >= LIKELY else ""
         sure = expected.confidence
         return self.finding(
-            benchmark,
+            self.where(benchmark.run.hosts),
             Advice(),
             f"{title(benchmark.run)} reaches {in_gbs(gbs)} at {size_text(size)}, {percent(short)} below what "
             f"{expected.machine} should{named}",

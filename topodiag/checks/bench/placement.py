@@ -81,7 +81,7 @@ class PlacementsApart(OneStep[Benchmark], BenchCheck[Never]):
             benchmark,
             (
                 self.finding(
-                    benchmark,
+                    self.where(benchmark.run.hosts),
                     self.advice("placement", best=in_gbs(best), named=fastest.name),
                     f"{title(benchmark.run)}: {mine} is {percent(share)} slower than {fastest.name}",
                     observed=f"{in_gbs(gbs)} at {size_text(size)} on {mine}",
@@ -98,7 +98,7 @@ class PlacementsApart(OneStep[Benchmark], BenchCheck[Never]):
         gbs = max(counted.gbs)
         share = 1 - gbs / best
         found = self.finding(
-            benchmark,
+            self.where(benchmark.run.hosts),
             self.advice("slow with more nodes", best=in_gbs(best), node=counted.node),
             f"{counted.node}: all {slow} runs{of} with it are {percent(share)} or more slower"
             f" than the best, and none of {fast} without it",

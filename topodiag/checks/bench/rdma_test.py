@@ -52,11 +52,10 @@ class RdmaTestLow(NodeCheck[tuple[LowTest, ...]]):
         for each in observed:
             tested = each.port.tested_gbps.get(0.0)
             yield self.finding(
-                judged,
+                self.where(judged, nics=[each.nic.name]),
                 self.advice("rdma test", rate=in_gbps(each.rate)),
                 f"{each.nic.name}: a test of RDMA carried {in_gbps(tested)} of {in_gbps(each.rate)}",
                 observed=in_gbps(tested),
-                nics=[each.nic.name],
                 cost=Cost(
                     share=1 - tested / each.rate, text=f"{percent(1 - tested / each.rate)} of the port's bandwidth"
                 ),

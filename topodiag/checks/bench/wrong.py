@@ -73,7 +73,7 @@ class WrongResults(BenchCheck[WrongValues]):
         sizes = ", ".join(dict.fromkeys(size_text(row.size) for row in wrong[:3]))
         where = f" at {sizes}{' and more' if len(wrong) > 3 else ''}" if wrong else ""
         yield self.finding(
-            judged,
+            self.where(judged.run.hosts),
             "wrong",
             f"{title(run)} returned {observed.total:.0f} wrong values{where}",
             observed=f"{len(wrong)} of {observed.checked} rows wrong, {run.out_of_bounds or 0} out of bounds "

@@ -33,7 +33,7 @@ class CostlySettingOfRun(BenchCheck[tuple[SettingPrice, ...]]):
             )
             lost = each.without_gbs - (each.with_gbs if each.with_gbs is not None else judged.fit.plateau_gbs or 0.0)
             yield self.finding(
-                judged,
+                self.where(judged.run.hosts),
                 "setting of a run",
                 f"{each.name}={each.value[:60]} slows {title(judged.run)}: the model gives {reach}",
                 severity=Severity.ERROR if judged.severe else Severity.WARNING,

@@ -80,7 +80,7 @@ class ConfLineNotRead(NodeCheck[tuple[MisreadLine, ...]]):
         for each in observed:
             line, meant = each.line, each.meant
             yield self.finding(
-                judged,
+                self.where(judged),
                 "misread line",
                 f"{line.path} line {line.number}: {each.what}",
                 observed=line.text.strip()[:120] or "(blanks)",

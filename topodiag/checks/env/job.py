@@ -62,14 +62,13 @@ class SettingsInLog(OneStep[Job], JobCheck[Never]):
         message, expected, fix, cost = words
         hosts, ranks = each.where(job)
         return self.finding(
+            self.where(hosts, ranks=ranks),
             Advice(),
             f"{message} ({each.place(job)})",
             severity=severity,
             observed=f"{each.name}={each.value[:80]}",
             expected=expected,
             fix=(fix,),
-            nodes=hosts,
-            ranks=ranks,
             cost=Cost(text=cost),
             evidence=[each.given.origin],
             coverage=Coverage(len(each.processes), len(job.processes), "processes"),

@@ -135,7 +135,7 @@ class CostlySetting(OneStep[Node], NodeCheck[Never]):
 
     def _report(self, node: Node, each: NodeSetting, rule: Rule) -> Finding:
         return self.finding(
-            node,
+            self.where(node),
             Advice(),
             f"{each.name}={each.value[:60]} ({each.place}): {rule.what}",
             severity=rule.severity,
@@ -152,12 +152,11 @@ class CostlySetting(OneStep[Node], NodeCheck[Never]):
         lost = [nic.name for nic in all_nics if nic.name not in left]
         rate = fsum(p.rate_gbps.get(0.0) for nic in all_nics if nic.name in lost for p in nic.ports) / 8
         return self.finding(
-            node,
+            self.where(node, nics=lost),
             "few nics",
             f"NCCL_IB_HCA={each.value[:60]} ({each.place}) uses {len(left)} of {plural(len(all_nics), 'compute NIC')}",
             severity=Severity.WARNING if left else Severity.ERROR,
             observed=f"left: {', '.join(left) or 'none'}; not used: {', '.join(lost)}",
-            nics=lost,
             cost=Cost(rate or None, len(lost) / len(all_nics), f"{len(lost)} NICs carry nothing"),
             evidence=each.origins,
             settings=((each.name, None),),
@@ -254,7 +253,7 @@ class UnknownSetting(OneStep[Node], NodeCheck[Never]):
         message, expected, fix = words
         meant = ((instead, each.value),) if instead else ()
         return self.finding(
-            node,
+            self.where(node),
             "unknown name",
             f"{message} ({each.place})",
             severity=severity,

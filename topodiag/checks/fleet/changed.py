@@ -118,7 +118,7 @@ class ChangedSinceGood(Check[NodeHistory, Changed]):
     def _change(self, judged: NodeHistory, observed: Changed, change: FactChange, severity: Severity) -> Finding:
         before, after = _short(change.before, change.unit), _short(change.after, change.unit)
         where = Where(nodes=(judged.host,), **labels(change.parts))
-        return self._finding_at(
+        return self.finding(
             where,
             Advice(severity),
             f"{_named(change)} changed from {before} to {after}",
@@ -135,7 +135,7 @@ class ChangedSinceGood(Check[NodeHistory, Changed]):
     def _note(
         self, judged: NodeHistory, observed: Changed, message: str, seen: str, parts: Sequence[str] = ()
     ) -> Finding:
-        return self._finding_at(
+        return self.finding(
             Where(nodes=(judged.host,), **labels(parts)),
             Advice(Severity.INFO),
             message,

@@ -83,7 +83,7 @@ class DiffersFromSiblings(FleetCheck[OutliersByNodes]):
             told = "; ".join(fact_words(outlier) for outlier in outliers[:_SHOWN])
             more = f"; {plural(len(outliers) - _SHOWN, 'more fact')}" if len(outliers) > _SHOWN else ""
             yield self.finding(
-                nodes,
+                self.where(nodes, gpus=_labels(outliers, "gpu"), nics=_labels(outliers, "nic")),
                 Advice(),
                 fact_words(outliers[0]) + (f", and {plural(rest, 'more fact')}" if rest else ""),
                 severity=_severity(outliers[0], weight),
@@ -91,8 +91,6 @@ class DiffersFromSiblings(FleetCheck[OutliersByNodes]):
                 expected="; ".join(_usual(outlier) for outlier in outliers[:_SHOWN]),
                 cost=_cost(outliers, weight),
                 fix=tuple(dict.fromkeys(weigh(outlier).fix for outlier in outliers))[:2],
-                gpus=_labels(outliers, "gpu"),
-                nics=_labels(outliers, "nic"),
                 evidence=[Origin(outlier.source) for outlier in outliers if outlier.source],
                 confidence=_confidence(outliers[0]),
             )

@@ -85,7 +85,7 @@ class ComesAndGoes(Check[NodeHistory, Unsteady]):
             first, last = flap.returns[0], flap.returns[-1]
             lengths = sorted(spell.length_s for spell in flap.returns)
             lasted = " to ".join(dict.fromkeys((spell_s(lengths[0]), spell_s(lengths[-1]))))
-            yield self._finding_at(
+            yield self.finding(
                 Where(nodes=(judged.host,), **labels((flap.part,))),
                 "keeps falling",
                 f"{label_of(flap.part)} keeps coming and going",
@@ -96,7 +96,7 @@ class ComesAndGoes(Check[NodeHistory, Unsteady]):
             )
         for drop in observed.drops:
             ended = f", back since {spell_time(drop.spell.end_s)}" if drop.back else ""
-            yield self._finding_at(
+            yield self.finding(
                 Where(nodes=(judged.host,), **labels((drop.part,))),
                 "keeps falling",
                 f"{label_of(drop.part)} was up and has dropped"
@@ -108,7 +108,7 @@ class ComesAndGoes(Check[NodeHistory, Unsteady]):
                 evidence=[_origin(judged, drop.spell.time_s, f"{drop.part} {drop.spell.state}")],
             )
         for each in observed.fallen:
-            yield self._finding_at(
+            yield self.finding(
                 Where(nodes=(judged.host,), **labels((each.part,))),
                 "fell between captures",
                 f"{label_of(each.part)} fell again and again between captures",

@@ -62,7 +62,7 @@ class TwoPopulations(FleetCheck[tuple[Populations, ...]]):
             sizes = " and ".join(str(len(group.nodes)) for group in split.groups[:_SHOWN])
             with_ = _with(split)
             yield self.finding(
-                [host for group in split.groups[1:] for host in group.nodes],
+                self.where([host for group in split.groups[1:] for host in group.nodes]),
                 "two populations",
                 f"{few(names, 2)}: populations of {sizes} nodes{with_}",
                 severity=_severity(split),

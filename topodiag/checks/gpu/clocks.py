@@ -123,13 +123,12 @@ class ClocksHeldDown(NodeCheck[HeldClocks]):
         for each in observed.held:
             names = fold_runs(list(each.gpus))
             yield self.finding(
-                judged,
+                self.where(judged, gpus=each.gpus),
                 "clocks",
                 f"{names}: clocks are held down, {each.what}",
                 severity=each.severity,
                 observed=each.clocks,
                 fix=own_data("checks/shared/node/fixes")["clocks"][each.kind],
-                gpus=each.gpus,
                 evidence=each.evidence,
                 confidence=Confidence.MEDIUM
                 if each.kind in ("stuck", "apart", "capped", "limited")

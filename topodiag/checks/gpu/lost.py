@@ -140,7 +140,7 @@ class GpuLost(NodeCheck[Losses]):
             name = named(judged, loss.label)
             words = "was lost and answers again" if loss.again else "is lost"
             yield self.finding(
-                judged,
+                self.where(judged, gpus=where_gpus([loss.label])),
                 "lost",
                 f"{capital(name)} {words}: {loss.signs[0]}",
                 severity=Severity.WARNING if loss.again else Severity.ERROR,
@@ -157,7 +157,6 @@ class GpuLost(NodeCheck[Losses]):
                     "If this GPU is lost again, swap it with a neighbour: the fault moves with the GPU, or stays with"
                     " slot or power",
                 ),
-                gpus=where_gpus([loss.label]),
                 cost=Cost(text="the rank on this GPU is dead, and every rank of its job waits for it")
                 if not loss.again
                 else Cost(text="the job of that time ended when the GPU was lost"),
@@ -170,7 +169,7 @@ class GpuLost(NodeCheck[Losses]):
     def _tell_short(self, node: Node, short: Short) -> Finding:
         missing = short.expected - short.seen
         return self.finding(
-            node,
+            self.where(node),
             self.advice("fewer gpus", expected=plural(short.expected, "GPU"), why=short.why),
             f"{plural(missing, 'GPU')} of {short.expected} {'is' if missing == 1 else 'are'} missing",
             observed=plural(short.seen, "GPU"),

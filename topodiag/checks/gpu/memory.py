@@ -123,13 +123,12 @@ class GpuMemory(NodeCheck[MemoryFaults]):
         for fault in observed.faults:
             broken = fault.severity is Severity.ERROR
             yield self.finding(
-                judged,
+                self.where(judged, gpus=where_gpus([fault.label])),
                 "memory",
                 f"{capital(named(judged, fault.label))}: {fault.signs[0]}",
                 severity=fault.severity,
                 observed="; ".join(fault.signs),
                 fix=with_bus(judged, fault.label, fault.fix),
-                gpus=where_gpus([fault.label]),
                 cost=Cost(text="the program that used this memory died, and its job with it")
                 if broken
                 else Cost(text="the next job may meet the same bad memory"),

@@ -109,7 +109,7 @@ class GpuRecovery(NodeCheck[Requests]):
         for each in observed.asked:
             do = next((words for key, words in ACTIONS.items() if key in each.action), ACTIONS["reset"])
             yield self.finding(
-                judged,
+                self.where(judged, gpus=where_gpus([each.label])),
                 "recovery",
                 f"{capital(named(judged, each.label))} asks for recovery: {each.action}",
                 observed=f"{each.source}: {each.action}",
@@ -122,7 +122,6 @@ class GpuRecovery(NodeCheck[Requests]):
                         "If the same GPU asks again, run `dcgmi diag -r 3` and ask the maker",
                     ),
                 ),
-                gpus=where_gpus([each.label]),
                 evidence=[each.origin],
             )
 

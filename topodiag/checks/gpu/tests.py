@@ -108,13 +108,12 @@ class SlowGpuInTest(NodeCheck[tuple[ShortGpu, ...]]):
             labels = [each.gpu.label for each in alike]
             share = alike[0].share
             yield self.finding(
-                judged,
+                self.where(judged, gpus=labels),
                 "slow in test",
                 f"{fold_runs(labels)}: {words}",
                 severity=Severity.ERROR if share is not None and share < HALF else Severity.WARNING,
                 observed=words,
                 expected="the pace of its peers" if share is not None else "the test passes",
-                gpus=labels,
                 cost=Cost(
                     share=None if share is None else 1 - share,
                     text="every ring of NCCL passes this GPU, so that the whole node goes at its pace",

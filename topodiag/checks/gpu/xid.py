@@ -113,15 +113,13 @@ class XidInLog(NodeCheck[tuple[Trouble, ...]]):
     def tell(self, judged: Node, observed: tuple[Trouble, ...]) -> Iterator[Finding]:
         for each in observed:
             yield self.finding(
-                judged,
+                self.where(judged, gpus=each.gpus, links=each.links),
                 Advice(),
                 each.message,
                 severity=each.severity,
                 observed=each.observed,
                 expected=f"no such error: its cause is {each.side}" if each.side else "no such error",
                 fix=with_bus(judged, each.gpus[0] if each.gpus else "", each.fix),
-                gpus=each.gpus,
-                links=each.links,
                 cost=Cost(text=each.cost) if each.cost else None,
                 evidence=each.evidence,
                 confidence=each.confidence,

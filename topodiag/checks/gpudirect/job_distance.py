@@ -84,12 +84,12 @@ class GdrTooFarInLog(OneStep[Job], JobCheck[Never]):
         hosts = list(dict.fromkeys(host for host, _ in far))
         first = next(iter(far.values()))[0]
         finding = self.finding(
+            self.where([host for host in hosts if host]),
             "too far by its lines",
             f"{hosts_word(hosts)}: no GPUDirect RDMA for {plural(len(far), 'GPU')}: each NIC that NCCL weighed is too"
             " far away",
             observed=f"distance {first.distance} where NCCL goes up to {first.limit}",
             fix=DISTANCE_ADVICE,
-            nodes=[host for host in hosts if host],
             evidence=[each.origin for told in far.values() for each in told[:1]],
             coverage=coverage,
         )
@@ -101,11 +101,11 @@ class GdrTooFarInLog(OneStep[Job], JobCheck[Never]):
         conns = job.connections
         distance, limit, _ = said[0]
         return self.finding(
+            self.where((host,)),
             "too far by connections",
             f"{host}: {plural(off.entries, 'connection')} over RDMA without GPUDirect: GPU and NIC are too far apart",
             observed=f"via {conns.label(off.first)}; distance {distance} where NCCL goes up to {limit}",
             fix=DISTANCE_ADVICE,
-            nodes=(host,),
             evidence=[conns.origin(off.first), *(where for _, _, where in said[:3])],
             coverage=Coverage(off.entries, seen, "connections of the node"),
         )

@@ -116,14 +116,12 @@ class GdrModuleMissing(NodeCheck[NoGdr]):
     def tell(self, judged: Node, observed: NoGdr) -> Iterator[Finding]:
         useless, nics, os = observed.useless, observed.nics, judged.os
         yield self.finding(
-            judged,
+            self.where(judged, gpus=[gpu.label for gpu in observed.gpus], nics=[nic.name for nic in nics]),
             "no module",
             f"GPUDirect RDMA is off: no peer memory module and no DMA-BUF for {plural(len(nics), 'RDMA NIC')}"
             + (" (all too far from the GPUs to use it)" if useless else ""),
             severity=Severity.INFO if useless else Severity.ERROR,
             observed=f"no nvidia-peermem; no DMA-BUF: {observed.lacking}",
-            gpus=[gpu.label for gpu in observed.gpus],
-            nics=[nic.name for nic in nics],
             cost=Cost(text="none by NCCL's default: no GPU is within PXB of a NIC")
             if useless
             else _host_cost(judged, nics),
@@ -231,7 +229,7 @@ class GdrTooFar(NodeCheck[FarGpus]):
         if rate:
             text += f" for each byte of a {in_gbs(rate / 8)} NIC"
         return self.finding(
-            node,
+            self.where(node, gpus=labels, nics=nics),
             Advice(),
             f"{fold_runs(labels)} {verb} no RDMA NIC within {GDR_LEVEL.name}: the nearest is {'/'.join(words)} away"
             + (", as this machine is built" if built_so else ""),
@@ -242,8 +240,6 @@ class GdrTooFar(NodeCheck[FarGpus]):
                 "give the job the NIC behind the GPU's own PCIe switch, or move the NIC there: `nvidia-smi topo -m`",
                 f"else try NCCL_NET_GDR_LEVEL={kind.name} and measure: through the root complex it may not pay",
             ),
-            gpus=labels,
-            nics=nics,
             cost=Cost(text=text),
             evidence=[at.said.origin for at in group],
             confidence=Confidence.HIGH if all(gpu_spec(at.gpu) for at in group) else Confidence.MEDIUM,

@@ -74,13 +74,15 @@ class NicOnOtherSocket(OneStep[Job], JobCheck[Never]):
         ranks = sorted({nic_world(conns, use.entry) for use in entries.values()} - {-1})
         first = next(iter(entries.values()))
         return self.finding(
+            self.where(
+                (host,),
+                ranks=ranks,
+                gpus=list(entries),
+                nics=sorted({port for use in entries.values() for port in use.ports}),
+            ),
             "job numa",
             f"{host}: {fold_runs(list(entries))} send through a NIC of the other socket: theirs has none",
             observed=f"{'+'.join(first.ports) or conns.label(first.entry)} below another CPU than the GPU",
-            nodes=(host,),
-            ranks=ranks,
-            gpus=list(entries),
-            nics=sorted({port for use in entries.values() for port in use.ports}),
             evidence=[conns.origin(use.entry) for use in entries.values()],
         )
 
@@ -123,6 +125,7 @@ class AwayFromGpuInLog(OneStep[Job], JobCheck[Never]):
         first = cores[numbers[0]]
         labels = list(dict.fromkeys(f"GPU{cores[number][0]}" for number in numbers))
         return self.finding(
+            self.where((host,), ranks=world_ranks(job, numbers), gpus=labels),
             "process away",
             f"{host}: the processes of {fold_runs(labels)} may run only on cores away from their GPUs"
             + ("" if pinned else ": all processes of the node share one set of cores"),
@@ -134,9 +137,6 @@ class AwayFromGpuInLog(OneStep[Job], JobCheck[Never]):
             )
             if pinned
             else ("give the container or job cores of both sockets",),
-            nodes=(host,),
-            ranks=world_ranks(job, numbers),
-            gpus=labels,
             evidence=[cores[number][3] for number in numbers],
             coverage=Coverage(len(numbers), len(on_host), "processes of these nodes"),
             confidence=Confidence.HIGH if pinned else Confidence.MEDIUM,
@@ -146,13 +146,11 @@ class AwayFromGpuInLog(OneStep[Job], JobCheck[Never]):
         ranks = world_ranks(job, numbers)
         labels = list(dict.fromkeys(label for rank in ranks if (label := gpu_word(job, rank))))
         return self.finding(
+            self.where((host,), ranks=ranks, gpus=labels),
             "process not bound",
             f"{host}: the processes of {fold_runs(labels) if labels else 'some GPUs'} may run only on cores away from"
             " their GPUs: NCCL bound those of the other GPUs, and not these",
             observed=f"no `Setting affinity` from {len(numbers)} processes that completed init",
-            nodes=(host,),
-            ranks=ranks,
-            gpus=labels,
             evidence=[where for number, where in bound.items() if job.processes[number].host == host],
             coverage=Coverage(len(numbers), sum(process.host == host for process in job.processes), "processes"),
         )

@@ -34,20 +34,20 @@ class HostSettingWarned(JobCheck[tuple[Event, ...]]):
             yield self._removed(observed)
             return
         yield self.finding(
+            self.where(hosts),
             "job settings",
             f"automatic NUMA balancing is on{f' on {hosts_word(hosts)}' if hosts else ''}",
             observed=quoted(observed[0].text),
-            nodes=hosts,
             evidence=[event.origin for event in observed],
         )
 
     def _removed(self, observed: tuple[Event, ...]) -> Finding:
         hosts = hosts_in(observed)
         return self.finding(
+            self.where(hosts),
             "shared memory removed",
             f"{hosts_word(hosts) or 'a node'}: a file of NCCL's shared memory was removed while the job began",
             observed=quoted(observed[0].text),
-            nodes=hosts,
             evidence=[event.origin for event in observed],
         )
 

@@ -119,7 +119,7 @@ class ProcessAwayFromGpu(NodeCheck[AwayProcesses]):
         home = numa_of(node, worst.gpu).value
         node_text = str(home) if home is not None and home >= 0 else "N"
         return self.finding(
-            node,
+            self.where(node, gpus=labels),
             self.advice(
                 "cores of another socket",
                 label=worst.gpu.label,
@@ -130,7 +130,6 @@ class ProcessAwayFromGpu(NodeCheck[AwayProcesses]):
             f"{count} of {fold_runs(labels)} may run {how}",
             observed=f"process {worst.process.pid} may use cpus {fold_numbers(worst.allowed)}:"
             f" {percent(worst.share)} of them near {worst.gpu.label}",
-            gpus=labels,
             cost=_bind_cost(node),
             evidence=[
                 origin for at in group for origin in (at.process.cpus_allowed.origin, _home(node, at.gpu).origin)

@@ -91,11 +91,10 @@ class SecondProgram(NodeCheck[SecondProgramSeen | HeldByNobody]):
             label = gpu.label if gpu is not None else f"GPU{index}"
             names = ", ".join(f"{each.name.value} (pid {each.pid})" for each in group[:3])
             yield self.finding(
-                judged,
+                self.where(judged, gpus=[label]),
                 self.advice("second program", pid=group[0].pid),
                 f"{label} runs a second program: {names}, next to {observed.usual}",
                 observed=f"{names} on {label}; {observed.usual} alone on its peers",
-                gpus=[label],
                 evidence=[each.name.origin for each in group],
             )
 
@@ -105,12 +104,11 @@ class SecondProgram(NodeCheck[SecondProgramSeen | HeldByNobody]):
         most, which = percent(shares[-1]), fold_labels(labels)
         hold = "holds" if len(labels) == 1 else "hold"
         return self.finding(
-            judged,
+            self.where(judged, gpus=labels),
             "memory held by nobody",
             f"{which} {hold} up to {most} of the memory at a load of 0 %, and no process is shown: it is open whose"
             " it is",
             observed=f"{percent(shares[0])} to {most} of the memory in use at a load of 0 % on {which}",
-            gpus=labels,
             evidence=[gpu.memory_used_share.origin for gpu in observed.gpus],
             coverage=observed.coverage,
         )

@@ -150,12 +150,10 @@ class SharedGpu(JobCheck[GpuUse]):
         gpus = "one GPU" if len(bus_ids) < 2 else plural(len(bus_ids), "GPU")
         words = f"{rank_word(sorted(ranks))} share {gpus}" if len(ranks) > 1 else "two ranks share one GPU"
         return self.finding(
+            self.where(hosts, ranks=sorted(ranks), gpus=bus_ids),
             "gpu refused",
             words + (f" on {hosts_word(hosts)}" if hosts else "") + (f" ({', '.join(bus_ids[:3])})" if bus_ids else ""),
             observed=quoted(told[0].text) or "NCCL says so",
-            nodes=hosts,
-            ranks=sorted(ranks),
-            gpus=bus_ids,
             evidence=[event.origin for event in told],
         )
 
@@ -164,6 +162,9 @@ class SharedGpu(JobCheck[GpuUse]):
         shared, came_up = observed.shared, observed.came_up
         ranks = sorted({rank for _, group in shared for rank in group})
         return self.finding(
+            self.where(
+                list(dict.fromkeys(host for (host, _), _ in shared)), ranks=ranks, gpus=[bus for (_, bus), _ in shared]
+            ),
             "shared gpu",
             f"{rank_word(ranks)} share {plural(len(shared), 'GPU')}, and NCCL "
             + ("allows it" if came_up else "before 2.30 refuses that"),
@@ -174,9 +175,6 @@ class SharedGpu(JobCheck[GpuUse]):
                 if came_up
                 else "one rank for each GPU: does the launcher run twice, or with twice the processes?",
             ),
-            nodes=list(dict.fromkeys(host for (host, _), _ in shared)),
-            ranks=ranks,
-            gpus=[bus for (_, bus), _ in shared],
             evidence=[job.by_rank[rank].origin for rank in ranks[:4]],
         )
 
@@ -186,11 +184,10 @@ class SharedGpu(JobCheck[GpuUse]):
         ranks = ranks_in(told)
         hosts = hosts_with(job, ranks)
         return self.finding(
+            self.where(hosts, ranks=ranks),
             "gpu held by another",
             f"{_who(ranks)} was given a GPU that another process holds, or that waits for a reset",
             observed=quoted(told[0].text),
-            nodes=hosts,
-            ranks=ranks,
             evidence=[event.origin for event in told],
         )
 
@@ -204,6 +201,7 @@ class SharedGpu(JobCheck[GpuUse]):
         verb = "holds" if len(held) == 1 else "hold"
         size = spell_bytes(round(fsum(gib for _, gib in held) * (1 << 30)))
         return self.finding(
+            self.where(hosts_with(job, ranks), ranks=ranks),
             "full gpu",
             f"{who} {verb} {size} of the GPU on which {_who(ranks)} ran out of memory",
             observed=quoted(told[0].text, 400),
@@ -215,18 +213,16 @@ class SharedGpu(JobCheck[GpuUse]):
                 " run before left behind",
                 "if it is a worker of this job: set the device from the local rank, or CUDA_VISIBLE_DEVICES per worker",
             ),
-            nodes=hosts_with(job, ranks),
-            ranks=ranks,
             evidence=[event.origin for event in told],
         )
 
     def _idle(self, job: Job, short: Mapping[str, int], usual: int) -> Finding:
         return self.finding(
+            self.where(list(short)),
             "idle gpu",
             f"{hosts_word(list(short))} {'runs' if len(short) == 1 else 'run'} fewer ranks than the other nodes",
             observed=", ".join(f"{host}: {ranks}" for host, ranks in list(short.items())[:6]),
             expected=f"{plural(usual, 'rank')}, as on most nodes",
-            nodes=list(short),
             cost=Cost(text=f"{sum(usual - ranks for ranks in short.values())} GPUs may be idle"),
             evidence=[rank.origin for rank in job.ranks if rank.host in short][:2],
         )

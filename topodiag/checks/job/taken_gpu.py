@@ -72,12 +72,11 @@ def by_taken(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
     mib = sum(gpu.memory_used_mib.get(0) for gpu in taken.gpus)
     size = spell_bytes(mib << 20)
     yield check.finding(
+        check.where([taken.host] if taken.host else [], gpus=labels),
         "gpu taken before",
         f"{', '.join(labels[:4])} of {hosts_word([taken.host]) if taken.host else 'the node'}"
         f" {'holds' if len(labels) == 1 else 'hold'} {size} beside {others}, and a program found no memory",
         observed=f"{size} in use on {', '.join(labels[:4])}; {quoted(taken.error.text)}",
-        nodes=[taken.host] if taken.host else [],
-        gpus=labels,
         evidence=[*(gpu.memory_used_mib.origin for gpu in taken.gpus), taken.error.origin],
     )
 

@@ -29,6 +29,7 @@ def wrong_numbers(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
     """A number that two processes have, and one that no rank of the world can have."""
     for event, rank, world in _numbers(job, TWICE, _TWICE):
         yield check.finding(
+            check.where(ranks=[rank] if _of_world(job, world) else []),
             "number of two processes",
             f"two processes take themselves for rank {rank} of {world}{_never_came(job, {0, rank}, world)}",
             observed=quoted(event.text, 200),
@@ -38,13 +39,13 @@ def wrong_numbers(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
                 " ran twice, or the scheduler starts more tasks than it was told of",
                 _BY_LAUNCHER,
             ),
-            ranks=[rank] if _of_world(job, world) else [],
             evidence=[event.origin],
         )
         return
     for event, rank, world in _numbers(job, BEYOND, _BEYOND):
         root = {0} if "Invalid rank" in event.text else set()  # NCCL's id is there; gloo's ranks may begin at 1
         yield check.finding(
+            check.where([event.host] if event.host else []),
             "number beyond the world",
             f"a process takes itself for rank {rank} of {world}, and the last one is rank {world - 1}"
             f"{_never_came(job, root, world)}",
@@ -55,7 +56,6 @@ def wrong_numbers(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
                 " number of the node",
                 _BY_LAUNCHER,
             ),
-            nodes=[event.host] if event.host else [],
             evidence=[event.origin],
         )
         return
@@ -66,6 +66,7 @@ def unlike_sizes(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
     for event, own, other in _numbers(job, WORLDS, _WORLDS):
         at = f" ({event.host})" if event.host else ""
         yield check.finding(
+            check.where(),
             "unlike sizes",
             f"the world's size differs between ranks: {own} and {other}",
             observed=f"the process of rank 0{at} counts {plural(own, 'rank')}, one that came to it {other}:"

@@ -61,7 +61,7 @@ class TreesLostInFile(FileCheck[LostTrees]):
         rings = observed.prediction.graph(0)
         helps = observed.around is not None
         yield self.finding(
-            judged,
+            self.where(judged),
             Advice(),
             f"NCCL {spell_versions(observed.minors)}: no tree is found between such nodes, and the one channel of its"
             " stand-in bounds the rings too",

@@ -116,6 +116,7 @@ class PluginNotLoaded(JobCheck[PluginFailure]):
 
     def _ended(self, observed: PluginFailure) -> Finding:
         return self.finding(
+            self.where(),
             "ended without plugin",
             f"{observed.what}, and the job ends with it",
             observed=quoted(observed.lines[0][1], 200),
@@ -133,10 +134,10 @@ class PluginNotLoaded(JobCheck[PluginFailure]):
         hosts = list(dict.fromkeys(job.processes[n].host for n, _, _ in observed.lines if n >= 0))
         asked = settings_of(job, "NCCL_COLLNET_ENABLE").get("NCCL_COLLNET_ENABLE", [])
         return self.finding(
+            self.where(hosts),
             "no sharp",
             f"{hosts_word(hosts) or 'the job'}: SHARP does not come up; NCCL goes on without its reductions",
             observed=quoted(observed.lines[0][1]),
-            nodes=hosts,
             evidence=[*(where for _, _, where in observed.lines), *(given.origin for _, given in asked[:1])],
         )
 
@@ -146,13 +147,14 @@ class PluginNotLoaded(JobCheck[PluginFailure]):
         networks = sorted({job.processes[number].network or "its own networks" for number in numbers})
         sockets = any(network.lower() == "socket" for network in networks)
         return self.finding(
+            self.where(
+                list(dict.fromkeys(job.processes[number].host for number in numbers)), ranks=world_ranks(job, numbers)
+            ),
             "plugin not loaded",
             f"{what}; it goes on with {'/'.join(networks)}",
             severity=Severity.ERROR if sockets else Severity.WARNING,
             observed=lines[0][1].strip(),
             fix=_steps(lines[0][1]),
-            nodes=list(dict.fromkeys(job.processes[number].host for number in numbers)),
-            ranks=world_ranks(job, numbers),
             cost=Cost(
                 text="sockets between nodes: 1 to 3 GB/s for each interface" if sockets else "the plugin's fabric"
             ),

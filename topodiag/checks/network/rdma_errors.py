@@ -151,11 +151,10 @@ class RdmaErrors(JobCheck[RdmaFaults]):
 
     def _gids(self, host: str, devices: Mapping[str, Origin | None]) -> Finding:
         return self.finding(
+            self.where([host] if host else [], nics=list(devices)),
             "gids changed",
             f"{host or 'a node'}: the GID table of {fold_runs(list(devices))} changed while ranks were connected",
             observed=quoted(next((where.text for where in devices.values() if where is not None), "")),
-            nodes=[host] if host else [],
-            nics=list(devices),
             evidence=list(devices.values()),
         )
 
@@ -175,15 +174,12 @@ class RdmaErrors(JobCheck[RdmaFaults]):
         if any(event.details.get("fault") == "gid" for event in events):
             what = f"no GID can be read of {device} at the index that is asked for: {errno}"
         return self.finding(
+            self.where(hosts, ranks=ranks_in(events), nics=hcas, links=gids[:16]),
             "pair of hosts",
             f"{_who(events)}: {what}",
             observed=quoted(events[0].text)
             + (f"; {plural(unanswered, 'completion')} without an answer on the same path" if unanswered else ""),
             fix=(first, second),
-            nodes=hosts,
-            ranks=ranks_in(events),
-            nics=hcas,
-            links=gids[:16],
             evidence=[event.origin for event in events],
             # libfabric's line does not say over which provider it went.
             confidence=Confidence.MEDIUM if all("provider" in e.details for e in events) else Confidence.HIGH,
@@ -205,6 +201,7 @@ class RdmaErrors(JobCheck[RdmaFaults]):
         towards = f" towards {', '.join(peers[:3])}" if peers else ""
         vendor = sorted({event.details["vendor_err"] for event in events if event.details.get("vendor_err")})
         return self.finding(
+            self.where(hosts, ranks=ranks_in(events), nics=hcas, links=peers[:16]),
             "completion error",
             f"{_who(events)}: {name}"
             + ("" if libfabric else f" (status {status if status >= 0 else 'unknown'})")
@@ -218,10 +215,6 @@ class RdmaErrors(JobCheck[RdmaFaults]):
                 if libfabric
                 else "`ibstat`, `mlxlink -c` and the switch's counters for the port that is named",
             ),
-            nodes=hosts,
-            ranks=ranks_in(events),
-            nics=hcas,
-            links=peers[:16],
             evidence=[event.origin for event in events],
             coverage=Coverage(len({(e.host, e.pid) for e in events}), len(job.processes), "processes"),
         )

@@ -137,6 +137,7 @@ class SocketsInsteadOfRdma(JobCheck[SocketUse]):
         sockets, settings, cause = observed.sockets, observed.settings, observed.cause
         numbers = [number for host in sockets for number, _ in by_host(judged).get(host, [])]
         yield self.finding(
+            self.where(sockets, ranks=world_ranks(judged, numbers)),
             "sockets",
             cause.message,
             severity=cause.severity,
@@ -148,8 +149,6 @@ class SocketsInsteadOfRdma(JobCheck[SocketUse]):
                 "`ibv_devinfo` in the job's container: pass /dev/infiniband in, and rdma-core with the NIC's provider",
                 "on cloud instances with their own fabric: load its NCCL plugin, and pass its devices in (`fi_info`)",
             ),
-            nodes=sockets,
-            ranks=world_ranks(judged, numbers),
             cost=_cost(judged, sockets),
             evidence=[
                 *_tcp_providers(judged)[:2],

@@ -134,15 +134,13 @@ class MissingComputeNic(OneStep[Node], NodeCheck[Never]):
         lost, full = slow_ports(0, gbps, gap.missing), slow_ports(0, gbps, total)
         words = f"{spell_gbs(lost)} of {in_gbs(full)}" if lost else "its share"
         return self.finding(
-            node,
+            self.where(node, gpus=sides, nics=[nic.name for nic in idle[: gap.missing]]),
             Advice(),
             f"{len(present)} of {plural(total, 'compute NIC')} present{rail}{seen}",
             severity=(Severity.WARNING if present else Severity.INFO) if gap.virtual else Severity.ERROR,
             observed=f"{plural(len(present), 'compute NIC')}{rail}{seen}",
             expected=gap.expected,
             fix=(*_misplaced(node, sides), *_fix(gap, idle)),
-            gpus=sides,
-            nics=[nic.name for nic in idle[: gap.missing]],
             cost=Cost(
                 round(lost, 3) or None,
                 round(gap.missing / total, 4),

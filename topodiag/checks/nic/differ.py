@@ -158,13 +158,12 @@ class NicsDiffer(OneStep[Node], NodeCheck[Never]):
         message, observed, expected = words
         what = named[0].what
         return self.finding(
-            node,
+            self.where(node, nics=list(dict.fromkeys(trait.nic.name for trait in named))),
             Advice(),
             message,
             observed=observed,
             expected=expected,
             fix=(_FIXES[what],),
-            nics=list(dict.fromkeys(trait.nic.name for trait in named)),
             cost=Cost(text=_COSTS[what]),
             evidence=[trait.fact for trait in named],
             coverage=coverage,

@@ -115,13 +115,12 @@ class NicPortErrors(OneStep[Node], NodeCheck[Never]):
 
     def _of_log(self, node: Node, event: Event) -> Finding:
         return self.finding(
-            node,
+            self.where(node, nics=[event.name]),
             "errors in the log",
             f"{event.name}: {event.words}",
             severity=event.severity,
             observed=event.words,
             fix=own_data("checks/shared/node/fixes")["adapter"][event.kind],
-            nics=[event.name],
             evidence=event.evidence,
             confidence=event.confidence,
         )
@@ -171,7 +170,7 @@ class NicPortErrors(OneStep[Node], NodeCheck[Never]):
         shown = ", ".join(f"{name} {sign}{amount}" for name, amount in list(totals.items())[:6])
         more = f" and {plural(len(totals) - 6, 'other counter')}" if len(totals) > 6 else ""
         return self.finding(
-            node,
+            self.where(node, nics=names),
             Advice(),
             f"{fold_runs(names)}: {worst.meaning} {_when(node, worst)} ({shown}{more})",
             severity=worst.severity,
@@ -179,7 +178,6 @@ class NicPortErrors(OneStep[Node], NodeCheck[Never]):
             + (f", {plural(len(names), 'NIC')} together" if names[1:] else ""),
             expected=_expected(worst),
             fix=_fix(worst),
-            nics=names,
             cost=Cost(text=LIMITS[limit_name(worst.counter.name)].cost),
             evidence=[count.counter.later if count.grown else count.counter.latest for count in counts],
             coverage=coverage,

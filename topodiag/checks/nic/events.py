@@ -96,11 +96,10 @@ def of_bus(check: NodeCheck[Any], node: Node) -> Iterator[Finding]:
     """A finding for each adapter that does not answer on the bus."""
     for name, words, origin in lost_nics(node):
         yield check.finding(
-            node,
+            check.where(node, nics=[name]),
             "off the bus",
             f"{name} has left the PCIe bus: {words}",
             observed=words,
-            nics=[name],
             evidence=[origin],
         )
 
@@ -119,11 +118,10 @@ def of_start(check: NodeCheck[Any], node: Node) -> Iterator[Finding]:
         if is_foreign(nic) or (nic is not None and (nic.rdma_name or nic.netdevs)):
             continue
         yield check.finding(
-            node,
+            check.where(node, nics=[bus_id]),
             "not started",
             f"the driver of the adapter {bus_id} could not start it{times(events[-1:])}",
             observed=events[0].text[:200],
-            nics=[bus_id],
             evidence=[event.origin for event in events],
         )
 
@@ -132,13 +130,12 @@ def of_log(check: NodeCheck[Any], node: Node) -> Iterator[Finding]:
     """A finding for each adapter whose link is down by the last word of the kernel log."""
     for event in links_down(node):
         yield check.finding(
-            node,
+            check.where(node, nics=[event.name]),
             "event in the log",
             f"{event.name}: {event.words}",
             severity=event.severity,
             observed=event.words,
             fix=own_data("checks/shared/node/fixes")["adapter"]["down"],
-            nics=[event.name],
             evidence=event.evidence,
             confidence=event.confidence,
         )

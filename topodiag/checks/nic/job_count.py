@@ -86,13 +86,11 @@ class FewerNicsThanSiblings(OneStep[Job], JobCheck[Never]):
         lost = math.fsum(hca.speed_mbps or 0 for hca in lacking) / 8000
         text = f"{in_gbs(lost)} of each node"
         return self.finding(
+            self.where(hosts, ranks=ranks_on(job, hosts), nics=[hca.name for hca in lacking]),
             self.advice("short of capture", up=up),
             f"{hosts_word(hosts)}: NCCL lists {plural(up - len(lacking), 'RDMA device')},"
             f" and the capture of the machine shows {up} up",
             observed=f"not in NCCL's list: {fold_runs([hca.name for hca in lacking])}",
-            nodes=hosts,
-            ranks=ranks_on(job, hosts),
-            nics=[hca.name for hca in lacking],
             cost=Cost(lost, len(lacking) / up, text) if multi_node(job) else Cost(text=f"{text}, for jobs on several"),
             evidence=[hca.origin for hca in (*found.kept[:1], *lacking[:3])],
             coverage=Coverage(len(hosts), len(job.machines), "nodes with a capture"),
@@ -110,12 +108,11 @@ class FewerNicsThanSiblings(OneStep[Job], JobCheck[Never]):
         other = model or ANOTHER
         found = [
             self.finding(
+                self.where(hosts, ranks=ranks_on(job, hosts)),
                 "fewer by the plugin",
                 f"{hosts_word(hosts)}: the network plugin finds {plural(count, 'NIC')}, where {other} has {usual}",
                 observed=f"found {count} nics",
                 expected=f"{usual}, as on {plural(sum(n == usual for n, _ in counts.values()), 'other node')}",
-                nodes=hosts,
-                ranks=ranks_on(job, hosts),
                 cost=Cost(share=1 - count / usual, text="of the node's network bandwidth; the other nodes wait for it"),
                 evidence=[counts[host][1] for host in (*hosts[:3], model)],
                 coverage=Coverage(len(hosts), len(counts), "nodes"),
@@ -132,14 +129,12 @@ class FewerNicsThanSiblings(OneStep[Job], JobCheck[Never]):
         filtered = settings_of(job, "NCCL_IB_HCA").get("NCCL_IB_HCA", [])
         differs = len({given.value for _, given in filtered}) > 1
         return self.finding(
+            self.where(hosts, ranks=ranks_on(job, hosts), nics=[hca.name for hca in lacking]),
             "job count",
             f"{hosts_word(hosts)}: {plural(count, 'RDMA device')}, where {model or ANOTHER} has {usual}"
             + (" (NCCL_IB_HCA differs between nodes)" if differs else ""),
             observed=f"{count} listed; not there: {fold_runs([hca.name for hca in lacking]) if lacking else 'unnamed'}",
             expected=f"{usual}, as on {plural(sum(len(h) == usual for h in listed.values()), 'other node')}",
-            nodes=hosts,
-            ranks=ranks_on(job, hosts),
-            nics=[hca.name for hca in lacking],
             cost=Cost((usual - count) * speed, 1 - count / usual, f"{usual - count} x {in_gbs(speed)} of the node")
             if speed
             else Cost(share=1 - count / usual),

@@ -53,13 +53,12 @@ class PortFellInLog(JobCheck[tuple[Fallen, ...]]):
         for port in observed:
             lost = 1 - port.after / port.before
             yield self.finding(
+                self.where([port.host] if port.host else [], nics=[port.nic]),
                 self.advice("rate fell", nic=port.nic),
                 f"{port.host or 'a node'}: {port.nic} fell from {in_gbps(port.before / 1000)} to"
                 f" {in_gbps(port.after / 1000)} while the job ran",
                 observed=quoted(next((where.text for where in port.origins if where is not None), "")),
                 expected=f"{in_gbps(port.before / 1000)}, as when the job started",
-                nodes=[port.host] if port.host else [],
-                nics=[port.nic],
                 cost=Cost(share=lost, text=f"traffic over this NIC has {percent(lost)} less bandwidth"),
                 evidence=port.origins,
             )

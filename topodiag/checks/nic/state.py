@@ -134,7 +134,7 @@ class NicPortDown(OneStep[Node], NodeCheck[Never]):
         severity = Severity.INFO if young else Severity.WARNING if alone or recovering else Severity.ERROR
         where = fold_runs([port.label for port in bad])
         return self.finding(
-            node,
+            self.where(node, nics=names),
             Advice(),
             f"{where} {'is' if len(bad) == 1 else 'are'} {state}: {kind}"
             + (", minutes after boot: transient" if young else "")
@@ -143,7 +143,6 @@ class NicPortDown(OneStep[Node], NodeCheck[Never]):
             observed=f"{state} on {plural(len(bad), 'port')} ({where})",
             expected=f"ACTIVE/LinkUp, as {plural(len(up), 'other port')}" if up else "ACTIVE/LinkUp",
             fix=own_data("checks/shared/node/fixes")["port"][kind],
-            nics=names,
             cost=_loss(node, bad, told),
             evidence=list(_shown(node, bad)),
             coverage=coverage,

@@ -188,12 +188,11 @@ class NvlinkErrors(NodeCheck[LinkErrors]):
         for label, counter in observed.blocks.items():
             lost = counter.latest.get(0)
             yield self.finding(
-                judged,
+                self.where(judged, gpus=[label]),
                 "errors of a block",
                 f"{named(judged, label)}: {plural(lost, 'uncorrectable error')} in the block of its xGMI links",
                 observed=counter.latest.origin.text if counter.latest.origin is not None else str(lost),
                 fix=_FIX,
-                gpus=[label],
                 evidence=[counter.latest.origin],
             )
         if observed.growing:
@@ -214,7 +213,7 @@ class NvlinkErrors(NodeCheck[LinkErrors]):
         during = f" in {in_s(seconds)}" if seconds > 0 else " between two samples"
         names = ", ".join(_words(name) for name in growing)
         return self.finding(
-            node,
+            self.where(node, gpus=list(dict.fromkeys(reading.gpu.label for reading in readings)), links=places),
             Advice(),
             f"{_who(readings)}: NVLink errors grow on {plural(len(places), 'link')} ({names})",
             severity=Severity.ERROR if crc else severity,
@@ -224,8 +223,6 @@ class NvlinkErrors(NodeCheck[LinkErrors]):
             + ", ".join(f"{LIMITS[name].growth} or more {_words(name)}" for name in growing)
             + " per link is a fault (NVIDIA DCGM's health watch)",
             fix=_FIX,
-            gpus=list(dict.fromkeys(reading.gpu.label for reading in readings)),
-            links=places,
             cost=Cost(
                 text="; ".join(dict.fromkeys(LIMITS[name].meaning for name in growing))
                 + "; every ring over such a link waits for it"
@@ -238,15 +235,17 @@ class NvlinkErrors(NodeCheck[LinkErrors]):
         worst = max(readings, key=lambda reading: reading.amount)
         serious = name == "link_recovery_failed"
         return self.finding(
-            node,
+            self.where(
+                node,
+                gpus=list(dict.fromkeys(reading.gpu.label for reading in readings)),
+                links=[reading.place for reading in readings],
+            ),
             Advice(),
             f"{_who(readings)}: many NVLink {_words(name)} errors since boot on {plural(len(readings), 'link')}",
             severity=Severity.WARNING if serious else Severity.INFO,
             observed=f"{worst.amount} on {worst.place}" + (" (the most)" if len(readings) > 1 else ""),
             expected=f"fewer than {limit.total} per link since boot; one sample cannot say whether it grows",
             fix=("take two samples under load: `topodiag scan --sample 60`", *_FIX),
-            gpus=list(dict.fromkeys(reading.gpu.label for reading in readings)),
-            links=[reading.place for reading in readings],
             cost=Cost(text=f"{limit.meaning}, at some time since boot"),
             evidence=[
                 reading.counter.latest.origin for reading in sorted(readings, key=lambda reading: -reading.amount)
@@ -257,14 +256,12 @@ class NvlinkErrors(NodeCheck[LinkErrors]):
     def _over_bit_error_limit(self, node: Node, over: Sequence[BitErrors]) -> Finding:
         gpus = list(dict.fromkeys(each.gpu.label for each in over))
         return self.finding(
-            node,
+            self.where(node, gpus=gpus, links=[each.place for each in over]),
             "bit errors",
             f"{fold_runs(gpus)}: NVLink bit error rate above the limit",
             observed=f"effective BER {over[0].rate:.0e} on {over[0].place}",
             expected=f"at most {EFFECTIVE_BER_LIMIT:.0e} (NVIDIA DCGM's health watch)",
             fix=_FIX,
-            gpus=gpus,
-            links=[each.place for each in over],
             evidence=[each.counter.latest.origin for each in over],
         )
 

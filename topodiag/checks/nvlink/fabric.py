@@ -147,14 +147,13 @@ class FabricNotReady(NodeCheck[FabricFaults]):
         labels = [gpu.label for gpu in members]
         everyone = len(members) == len(node.gpus) > 1
         return self.finding(
-            node,
+            self.where(node, gpus=labels),
             Advice(),
             f"{'all ' + str(len(members)) + ' GPUs' if everyone else fold_runs(labels)}: {fault.text}",
             severity=fault.severity,
             observed=fault.text,
             expected=fault.expected,
             fix=_fix_registration(node, fault),
-            gpus=labels,
             cost=_cost(members[0], fault),
             evidence=[origin for gpu in members for origin in _origins(gpu)],
             confidence=fault.confidence,
@@ -163,7 +162,7 @@ class FabricNotReady(NodeCheck[FabricFaults]):
     def _driver_waits(self, node: Node, error: str) -> Finding:
         young = just_booted(node)
         return self.finding(
-            node,
+            self.where(node),
             "driver waits",
             f"the driver is not ready ({error})" + (", minutes after boot: transient" if young else ""),
             severity=Severity.INFO if young else Severity.ERROR,
@@ -176,7 +175,7 @@ class FabricNotReady(NodeCheck[FabricFaults]):
         versions = _DIFFERS.search(event.text)
         kernel, user = (versions[1], versions[2]) if versions else ("", "")
         return self.finding(
-            node,
+            self.where(node),
             "versions differ",
             f"the NVSwitch driver is {kernel}, the Fabric Manager that asked it {user}: the switches are not set up",
             observed=f"kernel {kernel}, program {user}",
@@ -189,14 +188,13 @@ class FabricNotReady(NodeCheck[FabricFaults]):
         service = node.os.services.get(FABRIC_MANAGER, Fact())
         wait = f"; {fold_runs([gpu.label for gpu in waiting])} wait" if waiting else ""
         return self.finding(
-            node,
+            self.where(node, gpus=[gpu.label for gpu in waiting]),
             Advice(),
             manager.text,
             severity=manager.severity,
             observed=f"{FABRIC_MANAGER} is {service.value}{wait}",
             expected=f"{FABRIC_MANAGER} active: it sets up the NVSwitches of this board",
             fix=_fix_service(node.os.driver_version.value, service.value or ""),
-            gpus=[gpu.label for gpu in waiting],
             cost=_cost_without_manager(node, waiting, manager.severity),
             evidence=[service.origin, *(gpu.fabric.state.origin for gpu in waiting)],
             confidence=manager.confidence,
@@ -204,7 +202,7 @@ class FabricNotReady(NodeCheck[FabricFaults]):
 
     def _imex(self, node: Node) -> Finding:
         return self.finding(
-            node,
+            self.where(node),
             "imex",
             "nvidia-imex has failed: memory cannot be shared over NVLink with other nodes",
             observed="nvidia-imex is failed",

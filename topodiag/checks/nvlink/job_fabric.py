@@ -93,12 +93,11 @@ class FabricInLog(OneStep[Job], JobCheck[Never]):
         hosts = list(by_host)
         count = sum(len({bus for bus, _ in told}) for told in by_host.values())
         return self.finding(
+            self.where(hosts, ranks=ranks_on(job, hosts)),
             "unhealthy fabric",
             f"{hosts_word(hosts)}: {words} on {plural(count, 'GPU')}",
             severity=severity,
             observed=quoted(next(where.text for told in by_host.values() for _, where in told if where is not None)),
-            nodes=hosts,
-            ranks=ranks_on(job, hosts),
             evidence=[where for told in by_host.values() for _, where in told],
         )
 
@@ -131,6 +130,7 @@ class FabricInLog(OneStep[Job], JobCheck[Never]):
         memory = any("out of memory" in text for _, _, text, _ in told)
         return [
             self.finding(
+                self.where(hosts, ranks=sorted({rank for _, rank, _, _ in told if rank >= 0})),
                 "no multicast",
                 f"{hosts_word(hosts) or 'a node'}: NVLink SHARP cannot be set up: multicast memory is not bound",
                 observed=quoted(told[0][2]),
@@ -139,8 +139,6 @@ class FabricInLog(OneStep[Job], JobCheck[Never]):
                     *(("the error is `out of memory`: is GPU memory left for NCCL's buffers?",) if memory else ()),
                     "NCCL_NVLS_ENABLE=0 as a control: does all else work?",
                 ),
-                nodes=hosts,
-                ranks=sorted({rank for _, rank, _, _ in told if rank >= 0}),
                 evidence=[where for *_, where in told],
             )
         ]
@@ -249,11 +247,10 @@ def _outside(
 ) -> Finding:
     others = [host for host in by_host if host]
     return check.finding(
+        check.where(lone, ranks=ranks_on(job, lone)),
         "tray outside",
         f"{hosts_word(lone)} {'is' if len(lone) == 1 else 'are'} in no NVLink domain, unlike {hosts_word(others)}",
         observed=f"no fabric UUID on {hosts_word(lone)}",
-        nodes=lone,
-        ranks=ranks_on(job, lone),
         evidence=[each.origin for host in others for each in by_host[host].values()],
     )
 
@@ -262,13 +259,12 @@ def _inside(check: JobCheck[Any], job: Job, torn: Mapping[str, Mapping[Domain, M
     hosts = list(torn)
     first = torn[hosts[0]]
     return check.finding(
+        check.where(hosts, ranks=ranks_on(job, hosts)),
         "tray in two domains",
         f"{hosts_word(hosts)}: the GPUs of one tray are in {len(first)} NVLink domains",
         observed="; ".join(
             f"GPU {each.bus}: cluster {domain[0]}, clique {domain[1]}" for domain, each in first.items()
         ),
-        nodes=hosts,
-        ranks=ranks_on(job, hosts),
         evidence=[each.origin for domains in torn.values() for each in domains.values()],
     )
 
@@ -287,6 +283,7 @@ def _between(
     if uneven:
         message = f"{hosts_word(lone)} is in another NVLink domain than the trays beside it: different {what}"
     return check.finding(
+        check.where(lone if uneven else list(whole), ranks=ranks_on(job, lone if uneven else list(whole))),
         "trays in several domains",
         message,
         severity=Severity.ERROR if failed else Severity.WARNING if uneven or len(clusters) == 1 else Severity.INFO,
@@ -296,8 +293,6 @@ def _between(
             "count by cluster and clique together: cliques of different racks have equal numbers",
             "groups that need NVLink belong inside one domain: `topodiag place audit`; or give the job one rack",
         ),
-        nodes=lone if uneven else list(whole),
-        ranks=ranks_on(job, lone if uneven else list(whole)),
         evidence=[whole[hosts[0]].origin for hosts in shared.values()],
         confidence=Confidence.HIGH if not uneven else Confidence.MEDIUM,
     )

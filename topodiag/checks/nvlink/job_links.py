@@ -53,13 +53,12 @@ class NvlinksLeftOutInLog(JobCheck[LeftOut]):
         gpus = sorted({gpu for link in observed.links.values() for gpu in link})
         count = max(len(links) for link in observed.links.values() for links in link.values())
         yield self.finding(
+            self.where(hosts, gpus=gpus),
             "links left out",
             f"{hosts_word(hosts) or 'a node'}: NCCL leaves out {plural(count, 'NVLink')} of {fold_runs(gpus)}: NVML"
             " does not say what is at the other end",
             severity=Severity.WARNING if observed.remain else Severity.ERROR,
             observed=quoted(next((where.text for where in observed.origins if where is not None), "")),
-            nodes=hosts,
-            gpus=gpus,
             cost=Cost(
                 text="channels have less bandwidth than the links allow"
                 if observed.remain

@@ -126,15 +126,13 @@ class FewerNvlinks(NodeCheck[ShortGpus]):
         # One line of each GPU before the second of any: the first lines show the most.
         ranked = zip_longest(*(count.evidence for count in counts))
         return self.finding(
-            node,
+            self.where(node, gpus=labels, links=down),
             Advice(),
             f"{fold_runs(labels)} {verb} {have}{hint}",
             severity=group.severity,
             observed=f"{plural(active, 'link')} up" + (f"; down: {_spell_links(counts, want)}" if down else ""),
             expected=_expected(counts[0], group.wanted),
             fix=_fix(counts[0], active, group.all_alike),
-            gpus=labels,
-            links=down,
             cost=_cost(counts[0], active, want),
             evidence=[fact for facts in ranked for fact in facts if fact is not None],
             confidence=group.confidence,

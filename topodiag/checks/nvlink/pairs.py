@@ -137,15 +137,17 @@ class PairWithoutNvlink(NodeCheck[LostPairs]):
         says = ", ".join(sorted({pair.says for pair in lost})[:6])
         spec = gpu_spec(lost[0].a)
         yield self.finding(
-            node,
+            self.where(
+                node,
+                gpus=[gpu.label for gpu in culprits or _ends(asked, lost)],
+                links=[f"{pair.a.label} to {pair.b.label}" for pair in lost[:64]],
+            ),
             Advice(),
             _message(asked, lost, culprits),
             severity=severity,
             observed=f"{says} between the pairs {_spell_pairs(lost)}",
             expected=inferred or _expected(spec),
             fix=_fix(node, lost),
-            gpus=[gpu.label for gpu in culprits or _ends(asked, lost)],
-            links=[f"{pair.a.label} to {pair.b.label}" for pair in lost[:64]],
             cost=_cost(spec, amd_gpu_by_name(lost[0].a.name.get(""))),
             evidence=[fact.origin for pair in lost for fact in pair.words],
             confidence=sure,

@@ -195,12 +195,11 @@ class ShmInsteadOfP2p(JobCheck[WithoutP2p]):
         hosts = list(dict.fromkeys(host for host, _ in refused))
         labels = sorted({label for _, pair in refused for label in pair})
         return self.finding(
+            self.where(hosts, gpus=labels),
             "refused by the driver",
             f"{hosts_word(hosts)}: the driver refuses {plural(len(refused), 'pair')} of {fold_runs(labels)}"
             " peer-to-peer",
             observed=f"P2P is disabled between connected GPUs, {plural(len(refused), 'pair')}",
-            nodes=hosts,
-            gpus=labels,
             cost=Cost(text=DETOUR),
             evidence=list(refused.values()),
         )
@@ -246,15 +245,13 @@ class ShmInsteadOfP2p(JobCheck[WithoutP2p]):
             joined = joined_by(job, next(iter(hosts)), first)
             evidence += [joined.origin if joined is not None else None, *(observed.refused.values() if refused else ())]
         return self.finding(
+            self.where([host for host in hosts if host], ranks=_worlds(hosts), gpus=labels),
             Advice(),
             f"{named}: {message}",
             severity=severity,
             observed=f"{_entries(hosts)} via {conns.label(first.first)}",
             expected=expected,
             fix=fix,
-            nodes=[host for host in hosts if host],
-            ranks=_worlds(hosts),
-            gpus=labels,
             cost=cost,
             evidence=evidence,
             coverage=observed.coverage,

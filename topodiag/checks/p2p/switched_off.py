@@ -81,10 +81,10 @@ class P2pSwitchedOff(OneStep[Job], JobCheck[Never]):
         if not bad:
             return
         yield self.finding(
+            self.where(ranks=sorted({rank for _, _, rank in bad if rank >= 0})),
             "refused by nccl",
             f"the driver refuses peer-to-peer between GPUs that NVLink joins ({plural(len(bad), 'line')})",
             observed=bad[0][0].strip(),
-            ranks=sorted({rank for _, _, rank in bad if rank >= 0}),
             cost=cost_of_detour(job, list(job.hosts)),
             evidence=[where for _, where, _ in bad],
         )
@@ -105,14 +105,13 @@ class P2pSwitchedOff(OneStep[Job], JobCheck[Never]):
         severity = Severity.ERROR if nvlink else Severity.WARNING if near or not view else Severity.INFO
         used = ", ".join(sorted(kinds))
         return self.finding(
+            self.where(hosts, ranks=world_ranks(job, [number for number, _ in off]) or ranks_on(job, hosts)),
             "switched off",
             f"{given.name}={given.value} switches peer-to-peer off"
             + (": NVLink is not used" if nvlink else "" if severity > Severity.INFO else ", which no pair could use"),
             severity=severity,
             observed=f"{given.name}={given.value}" + (f"; inside the nodes: {used}" if used else ""),
             fix=(f"unset {given.name}", "if the job hangs without it, look for ACS or an IOMMU in the way (PCI004)"),
-            nodes=hosts,
-            ranks=world_ranks(job, [number for number, _ in off]) or ranks_on(job, hosts),
             cost=cost_of_detour(job, hosts),
             evidence=[given.origin, *(conns.origin(at) for at in places)],
             coverage=Coverage(len(off), len(job.processes), "processes"),

@@ -149,11 +149,10 @@ class AcsBetweenPeers(NodeCheck[Detours]):
         places = [bus_id for bus_id, port in node.pci.items() if any(port.acs is fact for fact in hints)]
         where = f" at {', '.join(places[:4])}{' ...' if len(places) > 4 else ''}" if places else ""
         return self.finding(
-            node,
+            self.where(node, links=places),
             "acs of some port",
             f"ACS redirect is on at {plural(len(hints), 'port')}{where}: on bare metal peer traffic goes by the CPU",
             observed=f"ReqRedir, CmpltRedir or UpstreamFwd set at {len(hints)} of {coverage.total} ports",
-            links=places,
             evidence=hints,
             coverage=coverage,
         )
@@ -162,7 +161,7 @@ class AcsBetweenPeers(NodeCheck[Detours]):
         gpus, nics = _below(node, {port.bus_id for port in ports})
         names = ", ".join(port.bus_id for port in ports[:4]) + (" ..." if len(ports) > 4 else "")
         return self.finding(
-            node,
+            self.where(node, gpus=gpus, nics=nics, links=[port.bus_id for port in ports]),
             "acs",
             f"ACS redirect is on at {plural(len(ports), 'switch port')}: "
             f"peer traffic of {fold_runs([*gpus, *nics])} goes through the CPU",
@@ -173,9 +172,6 @@ class AcsBetweenPeers(NodeCheck[Detours]):
                 *(f"`sudo setpci -s {port.bus_id} ECAP_ACS+0x6.w=0000`" for port in ports[:3]),
                 "Repeat for the other ports named, unless this host passes devices to virtual machines",
             ),
-            gpus=gpus,
-            nics=nics,
-            links=[port.bus_id for port in ports],
             evidence=[port.acs for port in ports],
             confidence=Confidence.HIGH if _is_x86(node) else Confidence.MEDIUM,
         )
@@ -188,16 +184,13 @@ class AcsBetweenPeers(NodeCheck[Detours]):
         named = {owner.bus_id for owner in owners}
         names = [*gpus, *nics, *(bus_id for bus_id in buses if bus_id not in named)]
         return self.finding(
-            node,
+            self.where(node, gpus=gpus, nics=nics, links=[bus_id for bus_id in buses if bus_id not in named]),
             "iommu fault",
             f"the IOMMU refused {plural(len(faults), 'access', 'accesses')} of {', '.join(names[:4])}"
             f"{' ...' if len(names) > 4 else ''}: "
             + (_BY_ADDRESS if by_address else "peer-to-peer transfers are lost, and jobs hang"),
             severity=Severity.ERROR if len(faults) > 1 and not by_address else Severity.WARNING,
             observed=faults[0].text[:200],
-            gpus=gpus,
-            nics=nics,
-            links=[bus_id for bus_id in buses if bus_id not in named],
             evidence=[event.origin for event in faults],
             confidence=Confidence.LOW if by_address else Confidence.MEDIUM,
         )
@@ -208,13 +201,11 @@ class AcsBetweenPeers(NodeCheck[Detours]):
         nics = [nic.name for nic in compute_nics(node) if nic.bus_id in buses]
         kinds = ", ".join(sorted({device.iommu_type.get("") for device in devices}))
         return self.finding(
-            node,
+            self.where(node, gpus=gpus, nics=nics),
             "iommu",
             f"the IOMMU translates DMA of {fold_runs([*gpus, *nics])}: P2P and GPUDirect RDMA may be slow, hang or"
             " corrupt",
             observed=f"IOMMU domain type {kinds}",
-            gpus=gpus,
-            nics=nics,
             evidence=[*(device.iommu_type for device in devices), node.os.cmdline],
         )
 

@@ -120,11 +120,10 @@ class PcieErrors(OneStep[Node], NodeCheck[Never]):
         hard = [event for event in events if _UNCORRECTED.search(event.text)]
         kind = "uncorrectable" if hard else "corrected"
         return self.finding(
-            node,
+            self.where(node, links=[place] if ":" in place else ()),
             "errors in the log",
             f"{place} has {kind} PCIe errors in the kernel log{times(hard or events)}",
             observed=plural(len(hard or events), f"{kind} error"),
-            links=[place] if ":" in place else (),
             evidence=[event.origin for event in hard or events],
             confidence=Confidence.HIGH if hard else Confidence.MEDIUM,
         )
@@ -156,7 +155,7 @@ class PcieErrors(OneStep[Node], NodeCheck[Never]):
         places = list(dict.fromkeys(count.device.bus_id for count in counts))
         worst = max(counts, key=lambda count: (count.fatal, count.growing, count.amount))
         return self.finding(
-            node,
+            self.where(node, gpus=[gpu.label for gpu in hop.gpus], nics=[nic.name for nic in hop.nics], links=places),
             "errors",
             f"{hop.name} has PCIe errors {'now' if growing else 'since boot'}: {words}",
             severity=Severity.ERROR if growing and fatal else Severity.WARNING,
@@ -169,9 +168,6 @@ class PcieErrors(OneStep[Node], NodeCheck[Never]):
                 "Reseat the card, riser, cable or retimer of this slot and update its firmware",
                 "If they come back with another card in the slot, the board or retimer is at fault",
             ),
-            gpus=[gpu.label for gpu in hop.gpus],
-            nics=[nic.name for nic in hop.nics],
-            links=places,
             evidence=[_reading(count) for count in counts],
             coverage=coverage,
             confidence=Confidence.HIGH if growing else Confidence.MEDIUM,

@@ -66,15 +66,17 @@ class NarrowLinkInFile(FileCheck[NarrowInFile]):
             now, full = _gbs(each.pci, each.lanes), _gbs(each.pci, each.usual)
             rates = f", {in_gbs(now)} to NCCL" if now else ""
             yield self.finding(
-                judged,
+                self.where(
+                    judged,
+                    gpus=[each.label] if each.is_gpu else [],
+                    nics=[] if each.is_gpu or not each.pci.having("nic") else [each.label],
+                    links=[each.pci.get("busid") or ""],
+                ),
                 "fewer lanes in a file",
                 f"{each.label} has x{each.lanes} of PCIe in {name.rpartition('/')[2]}, its peers x{each.usual}",
                 severity=Severity.ERROR if sure else Severity.WARNING,
                 observed=f"x{each.lanes} at {each.pci.get('busid')}{rates}",
                 expected=f"x{each.usual}, as its peers have" + (f": {in_gbs(full)}" if full else ""),
-                gpus=[each.label] if each.is_gpu else [],
-                nics=[] if each.is_gpu or not each.pci.having("nic") else [each.label],
-                links=[each.pci.get("busid") or ""],
                 cost=_cost(now, full),
                 evidence=[Origin(name, each.pci.line or None, _quoted(each.pci))],
                 confidence=Confidence.HIGH if sure else Confidence.MEDIUM,
@@ -83,12 +85,11 @@ class NarrowLinkInFile(FileCheck[NarrowInFile]):
     def _throttled(self, judged: Node, name: str, bridge: SlowBridge) -> Finding:
         busid = bridge.pci.get("busid") or "?"
         return self.finding(
-            judged,
+            self.where(judged, links=[busid]),
             self.advice("slow bridge", below_gbs=in_gbs(bridge.below_gbs)),
             f"bridge {busid} passes {in_gbs(bridge.gbs)} in {name.rpartition('/')[2]}, and a device below it takes"
             f" {bridge.below_gbs:g}",
             observed=f"{bridge.pci.get('link_speed')} x{bridge.pci.get('link_width')} at {busid}",
-            links=[busid],
             cost=_cost(bridge.gbs, bridge.below_gbs),
             evidence=[Origin(name, bridge.pci.line or None, _quoted(bridge.pci))],
         )

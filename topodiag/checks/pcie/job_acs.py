@@ -50,11 +50,11 @@ class AcsHinted(JobCheck[Hints]):
     def tell(self, judged: Job, observed: Hints) -> Iterator[Finding]:
         first = observed.lines[0][0]
         yield self.finding(
+            self.where(observed.hosts),
             "job acs",
             f"{hosts_word(observed.hosts) or 'a node'}: ACS or the IOMMU may send GPU traffic through the host bridge",
             severity=Severity.INFO if observed.harmless else Severity.WARNING,
             observed=quoted(first),
-            nodes=observed.hosts,
             evidence=[where for _, where in observed.lines],
             confidence=Confidence.MEDIUM if observed.harmless else Confidence.LOW,
         )

@@ -56,6 +56,11 @@ class NarrowLinkInLog(JobCheck[NarrowLinks]):
             lowest = min(short.values())
             host = each.host or "a node"
             yield self.finding(
+                self.where(
+                    [each.host] if each.host else [],
+                    ranks=[world for world in worlds.values() if world >= 0],
+                    gpus=labels,
+                ),
                 "narrow in the log",
                 f"{_words(labels)} of {host}: {in_gbs(lowest)} of PCIe in NCCL's print, its peers have {in_gbs(usual)}",
                 observed=", ".join(f"PCI[{gbs:.1f}] - {name}" for name, gbs in short.items()),
@@ -69,9 +74,6 @@ class NarrowLinkInLog(JobCheck[NarrowLinks]):
                     "`nvidia-smi -q -d PCIE` on the node while the GPU is busy: is the link narrow, or only the file?",
                     "reseat the GPU or its riser, swap with a peer; then write the topology file again",
                 ),
-                nodes=[each.host] if each.host else [],
-                ranks=[world for world in worlds.values() if world >= 0],
-                gpus=labels,
                 cost=Cost(usual - lowest, 1 - lowest / usual, f"what passes this GPU's PCIe link: {in_gbs(lowest)}"),
                 evidence=[*(_row(each.system.origin, name, gbs) for name, gbs in short.items()), where],
             )

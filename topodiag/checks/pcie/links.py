@@ -180,15 +180,17 @@ def _narrow(check: NodeCheck[Any], node: Node, hop: Hop, links: Sequence[Hop], c
     gen = hop.able_gen
     now, full = hop.gbs(gen, width), hop.gbs(gen, able)
     return check.finding(
-        node,
+        check.where(
+            node,
+            gpus=[gpu.label for gpu in hop.gpus],
+            nics=[nic.name for nic in hop.nics],
+            links=[hop.place] if hop.place else [],
+        ),
         "fewer lanes",
         f"{hop.name} trained at x{width} instead of x{able}",
         severity=Severity.WARNING if alone else Severity.ERROR,
         observed=f"x{width}" + (f" at {hop.place}" if hop.place else "") + (f", {in_gbs(now)}" if now else ""),
         expected=_wanted(hop, able, gen, full),
-        gpus=[gpu.label for gpu in hop.gpus],
-        nics=[nic.name for nic in hop.nics],
-        links=[hop.place] if hop.place else [],
         cost=_loss(hop, now, full),
         evidence=[hop.lower.width, hop.lower.max_width, hop.upper.max_width if hop.upper else None],
         coverage=coverage,
@@ -282,7 +284,12 @@ class SlowPcieLink(NodeCheck[DegradedLinks]):
         ends = "both ends can do it" if hop.able_gen is not None else "as its peers run"
         load = f" while {percent(use.value / 100)} busy" if use is not None and use.value else ""
         return self.finding(
-            node,
+            self.where(
+                node,
+                gpus=[gpu.label for gpu in hop.gpus],
+                nics=[nic.name for nic in hop.nics],
+                links=[hop.place] if hop.place else [],
+            ),
             "slow link",
             f"{hop.name} runs at PCIe Gen{gen}{load} instead of Gen{able}",
             severity=Severity.ERROR if sure else Severity.WARNING,
@@ -290,9 +297,6 @@ class SlowPcieLink(NodeCheck[DegradedLinks]):
             + (f" at {hop.place}" if hop.place else "")
             + (f", {in_gbs(now)}" if now else ""),
             expected=f"Gen{able} ({ends})" + (f": {in_gbs(full)} to NCCL" if full else ""),
-            gpus=[gpu.label for gpu in hop.gpus],
-            nics=[nic.name for nic in hop.nics],
-            links=[hop.place] if hop.place else [],
             cost=_loss(hop, now, full),
             evidence=[hop.lower.gen, hop.lower.max_gen, hop.upper.max_gen if hop.upper else None, use],
             coverage=observed.coverage,

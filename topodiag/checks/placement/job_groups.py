@@ -135,6 +135,7 @@ class SplitGroups(OneStep[Job], JobCheck[Never]):
         message += "" if fits else f": a domain has {plural(room, 'GPU')}"
         why = f" (role: {first.role_why})" if first.role_why else ""
         return self.finding(
+            self.where(hosts, ranks=ranks),
             Advice(),
             message,
             severity=severity,
@@ -148,8 +149,6 @@ class SplitGroups(OneStep[Job], JobCheck[Never]):
             )
             if fits
             else (f"lower {role} to {room} and use more pipeline or data parallelism, then measure",),
-            nodes=hosts,
-            ranks=ranks,
             cost=split_cost(job, split[0]),
             evidence=[each.communicator.origin for each in split],
             coverage=Coverage(sum(len(each.ranks) for each in split), len(split) * nranks, "members seen"),
@@ -294,12 +293,14 @@ class PeersOnOtherRails(JobCheck[CrossedRails]):
         first, rails = observed.groups[0]
         told = [f"{host}: GPU {', '.join(map(str, indices))}" for host, indices in list(rails.items())[:4]]
         yield self.finding(
+            self.where(
+                list(dict.fromkeys(host for each in groups for host in each.hosts)),
+                ranks=sorted({rank for each in groups for rank in each.ranks}),
+            ),
             "job groups",
             f"{len(groups)} of {plural(observed.several, 'DP group')} use different GPU positions, and so rails,"
             " per node",
             observed=f"ranks {spell_ranks(first.ranks)}: {'; '.join(told)}",
-            nodes=list(dict.fromkeys(host for each in groups for host in each.hosts)),
-            ranks=sorted({rank for each in groups for rank in each.ranks}),
             evidence=[each.communicator.origin for each in groups],
             confidence=min(Confidence.MEDIUM, *(each.communicator.role_sure for each in groups)),
         )

@@ -91,6 +91,7 @@ class RankOrder(JobCheck[RankOrderReturns]):
         dealt = observed.runs == judged.world_size
         way = "alternate between" if dealt else f"change the node {observed.runs - 1} times over"
         yield self.finding(
+            self.where(list(judged.hosts), ranks=sorted(host_of)),
             "rank order",
             f"consecutive world ranks {way} {plural(len(room), 'node')} of {max(room.values())} GPUs"
             + (
@@ -101,8 +102,6 @@ class RankOrder(JobCheck[RankOrderReturns]):
             severity=Severity.WARNING if hurt and not observed.told_elsewhere else Severity.INFO,
             observed=f"ranks 0-{len(start) - 1} on {', '.join(start)}",
             expected=f"ranks 0-{room[order[0]] - 1} on {host_of[0]}, the next ones on the next node",
-            nodes=list(judged.hosts),
-            ranks=sorted(host_of),
             cost=Cost(
                 text="groups of consecutive ranks talk over the network instead of NVLink"
                 if hurt
@@ -186,12 +185,11 @@ class RingReturns(JobCheck[tuple[ReturningRings, ...]]):
             most = max(max(counts.values()) for counts in back.values())
             where = sorted({node for counts in back.values() for node, count in counts.items() if count > 1})
             yield self.finding(
+                self.where(where, ranks=members(communicator)),
                 "ring returns",
                 f"{len(back)} of {plural(rings.closed, 'ring')} of {communicator.label} enter a node"
                 f" up to {most} times",
                 observed=f"channels {spell_ranks(back)} return to {few(where)}",
-                nodes=where,
-                ranks=members(communicator),
                 cost=Cost(None, 1 - 1 / most, f"the NICs carry each byte of such a ring {most} times"),
                 evidence=[communicator.origin],
                 coverage=Coverage(rings.closed, len(communicator.rings), "rings closed"),

@@ -110,13 +110,12 @@ class SplitInLayout(OneStep[Audit], PlacementCheck[Never]):
         instead = audit.instead_of(each)
         paid = f", at the price of {' and '.join(instead)} groups, which cost less" if instead else ""
         return self.finding(
+            self.where(nodes, ranks=ranks),
             self.advice("split", least=plural(least, "domain"), paid=paid, dimension=each.dimension),
             f"{groups.size} of {plural(len(each.groups), f'{each.dimension} group')} of {size} ranks {verb}"
             f" {spans} NVLink domains",
             severity=self.worst if size <= room and not instead else Severity.WARNING,
             observed=named(audit, each, groups),
-            nodes=nodes,
-            ranks=ranks,
             cost=lost(audit, each),
         )
 
@@ -124,13 +123,12 @@ class SplitInLayout(OneStep[Audit], PlacementCheck[Never]):
         size = each.demand.size
         nodes, ranks = where(audit, each, np.arange(len(each.groups)))
         return self.finding(
+            self.where(nodes, ranks=ranks),
             "larger than a domain",
             f"{each.dimension} groups of {size} ranks fit into no NVLink domain: it has {plural(room, 'GPU')}",
             observed=f"each {each.dimension} group spans {int(each.domains.max())} domains",
             expected=f"at most {plural(room, 'rank')} in a group, or NVLink domains of {size}",
             fix=(f"lower {each.dimension} to {room} and use more pipeline or data parallelism, then measure",),
-            nodes=nodes,
-            ranks=ranks,
             cost=Cost(text=f"its collectives run over the {audit.level_name(int(each.levels.max()))}, in every layer"),
         )
 
@@ -226,14 +224,13 @@ class Fragmented(OneStep[Audit], PlacementCheck[Never]):
         if elsewhere >= wanted:
             fix = (f"free GPUs elsewhere have room for {elsewhere} groups: `topodiag place solve` names nodes", *fix)
         return self.finding(
+            self.where(nodes, ranks=ranks),
             Advice(),
             f"{plural(wanted - room, f'{each.dimension} group')} of {size} cannot be packed: the GPUs leave room"
             f" for {room} of {wanted}",
             observed=f"{int(own.sum())} GPUs; beyond whole groups, {spelt or 'none'}; {named(audit, each, wide)}",
             expected=f"{plural(wanted, 'part')} of {size} GPUs, each in one NVLink domain",
             fix=fix,
-            nodes=nodes,
-            ranks=ranks,
             cost=Cost(None, None, _split_words(audit, each)),
         )
 

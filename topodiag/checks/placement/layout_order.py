@@ -77,13 +77,12 @@ class StagesApart(OneStep[Audit], PlacementCheck[Never]):
         nodes, ranks = where(audit, each, groups)
         cost = lost(audit, each)
         return self.finding(
+            self.where(nodes, ranks=ranks),
             "stages apart",
             f"{now} of {plural(each.groups.shape[0] * (each.demand.size - 1), 'pair')} of neighbouring stages meet at"
             f" the {name}, {best} would be enough",
             severity=Severity.WARNING if (cost.share or 0.0) >= WORTH else Severity.INFO,
             observed=named(audit, each, groups),
-            nodes=nodes,
-            ranks=ranks,
             cost=cost,
         )
 
@@ -148,13 +147,12 @@ class PeersOnOtherRailsInLayout(OneStep[Audit], PlacementCheck[Never]):
         told = [f"{host}: GPU {gpu}" for host, gpu in list(zip(hosts, gpus, strict=True))[:4]]
         cost = _off_rail_cost(audit, each)
         return self.finding(
+            self.where(nodes, ranks=ranks),
             "peers on other rails",
             f"{wrong.size} of {plural(len(each.groups), f'{each.dimension} group')} use different GPU positions, and"
             " so rails, per node",
             severity=Severity.WARNING if (cost.share or 0.0) >= WORTH else Severity.INFO,
             observed=f"ranks {spell_ranks(each.groups[wrong[0]].tolist())}: {'; '.join(told)}",
-            nodes=nodes,
-            ranks=ranks,
             cost=cost,
         )
 
@@ -216,12 +214,11 @@ class RingReturnsInLayout(OneStep[Audit], PlacementCheck[Never]):
     def _report(self, audit: Audit, each: DimensionAudit, back: Ints, times: float) -> Finding:
         nodes, ranks = where(audit, each, back)
         return self.finding(
+            self.where(nodes, ranks=ranks),
             "ring returns in layout",
             f"{back.size} of {plural(len(each.groups), f'{each.dimension} ring')}"
             f" {'enters' if back.size == 1 else 'enter'} a node up to {times:.2g} times",
             severity=Severity.WARNING if audit.gain >= MATTERS else Severity.INFO,
             observed=named(audit, each, back),
-            nodes=nodes,
-            ranks=ranks,
             cost=Cost(None, 1 - 1 / times, f"the NICs carry each byte of such a ring {times:.2g} times"),
         )

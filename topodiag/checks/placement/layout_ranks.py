@@ -136,6 +136,10 @@ class RankOrderInLayout(OneStep[Audit], PlacementCheck[Never]):
         ]
         swaps = [f"{one} with {other}" for one, other in pairs]
         return self.finding(
+            self.where(
+                list(names_of(audit.cluster, audit.assignment, ranks)) if pairs else list(dict.fromkeys(start)),
+                ranks=ranks.tolist(),
+            ),
             Advice(),
             f"consecutive ranks {way} {plural(audit.nodes, 'node')} of {room} GPUs, which splits"
             f" {plural(groups, 'group')}",
@@ -145,8 +149,6 @@ class RankOrderInLayout(OneStep[Audit], PlacementCheck[Never]):
                 *((f"exchange {plural(len(pairs), 'pair')} of ranks: {few(swaps, _TOLD)}",) if pairs else ()),
                 "start the ranks in blocks: `srun --distribution=block`, `mpirun --map-by ppr:8:node`",
             ),
-            nodes=list(names_of(audit.cluster, audit.assignment, ranks)) if pairs else list(dict.fromkeys(start)),
-            ranks=ranks.tolist(),
             cost=lost(audit, *hurt),
         )
 
@@ -164,6 +166,10 @@ class RankOrderInLayout(OneStep[Audit], PlacementCheck[Never]):
         seen = [f"{audit.cluster.names[node]} ({_group_name(levels[0], node)})" for node in astray]
         swaps = [" and ".join(audit.cluster.names[node] for node in pair) for pair in moved]
         return self.finding(
+            self.where(
+                [audit.cluster.names[node] for node in astray] if moved else list(names[:6]),
+                ranks=_ranks_on(audit, astray),
+            ),
             "leaves",
             f"rings through the nodes in rank order cross between {_MANY.get(kind, kind + 's')} {hurt.crossings} times,"
             f" {hurt.enough} would be enough",
@@ -176,8 +182,6 @@ class RankOrderInLayout(OneStep[Audit], PlacementCheck[Never]):
                 *((f"exchange the ranks of {few(swaps, _TOLD)}: that mends it",) if moved else ()),
                 "order the hosts by their place in the fabric, not by name: `topodiag place solve`, `srun --switches`",
             ),
-            nodes=[audit.cluster.names[node] for node in astray] if moved else list(names[:6]),
-            ranks=_ranks_on(audit, astray),
             cost=Cost(
                 text=f"the ways up carry {hurt.crossings / hurt.enough:.3g} times the traffic of {hurt.dimension} that"
                 " they need to"
@@ -202,12 +206,14 @@ class RankOrderInLayout(OneStep[Audit], PlacementCheck[Never]):
         else:
             cost = Cost(text=f"the layout declared would make {of} no shorter")
         return self.finding(
+            self.where(
+                list(dict.fromkeys(each.ran for each in declared.elsewhere)),
+                ranks=[each.rank for each in declared.elsewhere],
+            ),
             self.advice("elsewhere", named=declared.name),
             declared.said,
             severity=Severity.WARNING if foreign or (share or 0.0) >= WORTH else Severity.INFO,
             observed=told or f"{declared.undeclared} ranks more than declared",
-            nodes=list(dict.fromkeys(each.ran for each in declared.elsewhere)),
-            ranks=[each.rank for each in declared.elsewhere],
             cost=cost,
         )
 

@@ -122,7 +122,7 @@ class FileOfAnotherMachine(FileCheck[Mismatch]):
         headline = f"none of its GPUs is on {other.host}" if found.strange else words[0]
         more = f", and {plural(len(words) - 1, 'more difference')}" if len(words) > 1 and not found.strange else ""
         return self.finding(
-            node,
+            self.where(node),
             "devices of another machine",
             f"{base_name(file.name)} is not of {other.host}: {headline}{more}",
             severity=Severity.ERROR if found.gpus else Severity.WARNING,
@@ -134,7 +134,7 @@ class FileOfAnotherMachine(FileCheck[Mismatch]):
     def _slower(self, node: Node, file: NcclFile, other: Node, rings: Slowdown) -> Finding:
         with_file, without = ring_gbs(rings.with_file, across=True), ring_gbs(rings.without, across=True)
         return self.finding(
-            node,
+            self.where(node),
             "slower than the machine",
             f"{base_name(file.name)} makes NCCL slower than no file would: rings of {in_gbs(with_file)}"
             f" instead of {without:g}",

@@ -66,7 +66,7 @@ class GpuShortInFile(FileCheck[ShortGpus]):
         verb = "has" if len(labels) == 1 else "have"
         collapsed = cost.share is not None and cost.share > COLLAPSED
         yield self.finding(
-            judged,
+            self.where(judged, gpus=labels),
             "short in a file",
             f"{fold_runs(labels)} {verb} {have} NVLinks to the NVSwitches where the peers have {best}"
             + (": NCCL's search collapses, without a warning" if collapsed else ""),
@@ -77,7 +77,6 @@ class GpuShortInFile(FileCheck[ShortGpus]):
                 "`nvidia-smi nvlink -s` and `dmesg | grep -i nvlink` on the node: which links are down, and why",
                 "reset all GPUs of the node and restart the fabric manager; if it stays, drain the node",
             ),
-            gpus=labels,
             cost=cost,
             evidence=[
                 Origin(file.name, pci.line or None, f'<pci busid="{pci.get("busid")}">')
@@ -120,7 +119,7 @@ class DeviceTwiceInFile(FileCheck[RepeatedDevices]):
         name = observed.file.name
         words = [what for what, _ in observed.devices]
         yield self.finding(
-            judged,
+            self.where(judged),
             "device twice in a file",
             f"{name.rpartition('/')[2]} holds {plural(len(words), 'device')} twice: {words[0]}",
             observed="; ".join(words[:4]),

@@ -110,7 +110,7 @@ class FileRefused(FileCheck[Refusals]):
         words = _short(refusal.words)
         every = len(refusing) == observed.asked
         yield self.finding(
-            judged,
+            self.where(judged),
             "refused",
             f"NCCL {spell_versions(refusing)} {'refuses' if len(refusing) == 1 else 'refuse'} {base_name(file.name)}:"
             f" {words}",
@@ -244,7 +244,7 @@ class FileOfARack(FileCheck[RackDump]):
     def tell(self, judged: Node, observed: RackDump) -> Iterator[Finding]:
         file, hosts = observed.file, observed.hosts
         yield self.finding(
-            judged,
+            self.where(judged),
             "file of a rack",
             f"{base_name(file.name)} is a dump of {len(hosts)} nodes: as a topology file it gives a node the GPUs of"
             " others",

@@ -93,10 +93,10 @@ class TopologyFileRefused(JobCheck[RefusedFile]):
     def _not_there(self, judged: Job, observed: RefusedFile) -> Finding:
         hosts = list(dict.fromkeys(host for host, _ in observed.missing if host))
         return self.finding(
+            self.where(hosts),
             "file not there",
             f"NCCL_TOPO_FILE={observed.name} is not there: NCCL goes on with the topology that it sees itself",
             observed=f"Could not open XML topology file {observed.name}",
-            nodes=hosts,
             evidence=[line for _, line in observed.missing],
             coverage=Coverage(len(observed.missing), len(judged.processes), "processes"),
         )

@@ -63,11 +63,11 @@ class GuessedTopology(JobCheck[GuessedTrees]):
             return
         hosts = [host for host, _ in flat]
         yield self.finding(
+            self.where(hosts),
             "guessed in the log",
             f"NCCL guesses the PCI tree of {hosts_word(hosts)}: no PCI switch and no NUMA node is known",
             observed="GPUs and NICs directly below a CPU of NUMA node -1"
             + (f"; {plural(len(notes), 'note')}: {notes[0][1]}" if notes else ""),
-            nodes=hosts,
             evidence=[system.origin for _, system in flat] + [where for _, _, where in notes],
             coverage=Coverage(len(hosts), observed.printed, "printed nodes"),
         )
@@ -76,10 +76,10 @@ class GuessedTopology(JobCheck[GuessedTrees]):
         """By the notes, where no print shows a PCI tree that came of it."""
         hosts = list(dict.fromkeys(job.processes[number].host for number, _, _ in notes if number >= 0))
         return self.finding(
+            self.where(hosts),
             "unread link",
             f"NCCL could not read a part of the PCI tree of {hosts_word(hosts) or 'a node'}, and guesses it",
             observed=f"{plural(len(notes), 'note')}: {notes[0][1]}",
-            nodes=hosts,
             evidence=[where for _, _, where in notes],
         )
 
@@ -194,15 +194,13 @@ class GpuShortOfNvlinks(OneStep[Job], JobCheck[Never]):
         less = told.get((b, a), 0.0)
         ranks, labels = _named(job, printed, (a, b))
         return self.finding(
+            self.where([host] if host else [], ranks=ranks, gpus=labels),
             "one-sided link",
             f"{labels[0]} and {labels[1]} of {host or 'a node'}: {in_gbs(more)} of NVLink one way, {in_gbs(less)} back",
             # A row of the print may be lost, a figure is not.
             severity=Severity.ERROR if less else Severity.WARNING,
             observed=f"{a} to {b} NVL[{more:.1f}], {b} to {a} {f'NVL[{less:.1f}]' if less else 'none'}"
             + (f"; {plural(len(uneven) - 1, 'more pair')}" if len(uneven) > 1 else ""),
-            nodes=[host] if host else [],
-            ranks=ranks,
-            gpus=labels,
             cost=Cost(more - less, 1 - less / more, "what goes back has the bandwidth of the lesser direction"),
             evidence=[system.origin],
         )
@@ -216,13 +214,11 @@ class GpuShortOfNvlinks(OneStep[Job], JobCheck[Never]):
         (a, b), more = apart[0], len(apart) - 1
         ranks, labels = _named(job, printed, (a, b))
         return self.finding(
+            self.where([host] if host else [], ranks=ranks, gpus=labels),
             "pair apart",
             f"{labels[0]} and {labels[1]} of {host or 'a node'} have no NVLink"
             + (f", nor have {plural(more, 'more pair')}" if more else ""),
             observed=f"no XGMI between {a} and {b}; {among} GPUs have a link to each of the others",
-            nodes=[host] if host else [],
-            ranks=ranks,
-            gpus=labels,
             evidence=[system.origin],
         )
 
@@ -240,13 +236,11 @@ class GpuShortOfNvlinks(OneStep[Job], JobCheck[Never]):
         rings = f"; NCCL found rings of {graphs[0].channels} x {in_gbs(graphs[0].bw_intra)}" if graphs else ""
         verb = "has" if len(labels) == 1 else "have"
         return self.finding(
+            self.where((host,), ranks=ranks, gpus=labels),
             "short of nvlinks",
             f"{fold_runs(labels)} of {host} {verb} {in_gbs(lowest)} of NVLink where the peers have {in_gbs(best)}",
             observed=", ".join(f"{name} {in_gbs(gbs)}" for name, gbs in short.items()) + rings,
             expected=f"{in_gbs(best)}, as {plural(len(totals) - len(short), 'other GPU')} of the node",
-            nodes=(host,),
-            ranks=ranks,
-            gpus=labels,
             cost=Cost(best - lowest, 1 - lowest / best, f"every ring of the node passes this GPU: {in_gbs(lowest)}"),
             evidence=[system.origin, *(graph.origin for graph in graphs[:1])],
         )
@@ -304,11 +298,10 @@ class DeviceTwice(OneStep[Job], JobCheck[Never]):
         if not twice:
             return None
         return self.finding(
+            self.where((host,), ranks=ranks_on(job, [host])[:64]),
             "device twice",
             f"NCCL's topology of {host} holds {plural(len(twice), 'device')} twice: {twice[0]}",
             observed="; ".join(twice[:4]),
-            nodes=(host,),
-            ranks=ranks_on(job, [host])[:64],
             evidence=[system.origin],
         )
 

@@ -68,7 +68,7 @@ def observe_guesses(check: NodeCheck[Any], node: Node, file: NcclFile) -> Guesse
 def tell_guesses(check: NodeCheck[Any], node: Node, observed: GuessedTree) -> Finding:
     name, first = observed.file.name, observed.first
     return check.finding(
-        node,
+        check.where(node, gpus=[gpu.label for gpu in node.gpus], nics=[nic.name for nic in node.nics]),
         "guessed",
         "the PCI tree in the file is " + ("flattened" if observed.flat else "without link speeds") + ": NCCL guesses",
         severity=Severity.WARNING if node.nics else Severity.INFO,
@@ -78,8 +78,6 @@ def tell_guesses(check: NodeCheck[Any], node: Node, observed: GuessedTree) -> Fi
             " --affinity FILE completes it",
             "or take the provider's file for exactly this instance type",
         ),
-        gpus=[gpu.label for gpu in node.gpus],
-        nics=[nic.name for nic in node.nics],
         cost=Cost(
             text=f"NCCL assumes {in_gbs(pcie_nccl_gbs(*ASSUMED) or 0.0)} (Gen3 x16) for each link that is not told"
         )
@@ -214,7 +212,7 @@ class VirtualPciTree(NodeCheck[FlatTree | GuessedTree]):
     def _flattened(self, node: Node, observed: FlatTree) -> Finding:
         nics, signs = observed.nics, observed.signs
         return self.finding(
-            node,
+            self.where(node, gpus=[gpu.label for gpu in node.gpus], nics=[nic.name for nic in nics]),
             "flattened",
             "the PCI tree is flattened"
             + (f" by virtualisation ({node.os.virtualization.value})" if node.is_vm else ", as in a virtual machine")
@@ -222,8 +220,6 @@ class VirtualPciTree(NodeCheck[FlatTree | GuessedTree]):
             severity=Severity.WARNING if nics else Severity.INFO,
             observed="; ".join(signs),
             expected=_expected(node),
-            gpus=[gpu.label for gpu in node.gpus],
-            nics=[nic.name for nic in nics],
             cost=_cost(node),
             evidence=[*(fact.origin for fact in signs.values()), node.os.virtualization.origin],
             coverage=observed.coverage,

@@ -168,13 +168,12 @@ class ProcessDied(JobCheck[Died | Gone]):
         if observed.how == "exception" and not event.details.get("uncaught"):
             sure = Confidence.MEDIUM
         yield self.finding(
+            self.where([observed.host] if observed.host else [], ranks=[observed.rank] if observed.rank >= 0 else []),
             "died",
             f"{who}{where} {ending['says']}{named}",
             severity=SEVERITIES.get(observed.how, Severity.ERROR),
             observed=quoted(event.text, 300),
             fix=(ending["fix"],),
-            nodes=[observed.host] if observed.host else [],
-            ranks=[observed.rank] if observed.rank >= 0 else [],
             cost=Cost(
                 text="the job ends"
                 + (f"; {plural(observed.later, 'later end')} follow from it" if observed.later > 1 else "")

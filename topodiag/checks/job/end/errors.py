@@ -107,6 +107,9 @@ class FirstError(OneStep[Job], JobCheck[Never]):
         what += "; init completed without it" if goes_on else ""
         host = _host(job, first)
         return self.finding(
+            self.where(
+                [host] if host else [], ranks=[first.rank] if first.rank >= 0 else [], nics=[device] if device else []
+            ),
             "first error",
             f"{'NVLink SHARP' if goes_on else 'first error'}: {what}",
             severity=Severity.WARNING if goes_on else Severity.ERROR,
@@ -114,9 +117,6 @@ class FirstError(OneStep[Job], JobCheck[Never]):
             + (f", peer {peer}" if peer else "")
             + doubt,
             fix=(advice(first),),
-            nodes=[host] if host else [],
-            ranks=[first.rank] if first.rank >= 0 else [],
-            nics=[device] if device else [],
             cost=Cost(
                 text="buffers that could not be registered go without NVLink SHARP"
                 if goes_on
@@ -138,13 +138,13 @@ class FirstError(OneStep[Job], JobCheck[Never]):
         else:
             message = f"{plural(total, 'error')} that {'follows' if total == 1 else 'follow'} from one not in the log"
         return self.finding(
+            self.where([host] if host else hosts),
             "suspect",
             message,
             observed=quoted(secondary[0].text) or secondary[0].kind,
             fix=(
                 f"look at the logs of {peer or 'the ranks that left no error'}: its own error is not in the evidence",
             ),
-            nodes=[host] if host else hosts,
             evidence=[event.origin for event in secondary],
         )
 

@@ -144,6 +144,7 @@ def tell_gone(check: JobCheck[Any], job: Job, lost: Gone) -> Finding:
     told = f"; {quoted(lost.told.text)}" if lost.told is not None else ""
     sure = lost.unanswered or lost.told is not None or lost.tellers > 1
     return check.finding(
+        check.where(hosts, ranks=lost.ranks),
         "lost rank",
         f"{who}{f' on {hosts_word(hosts)}' if hosts else ''} {verb}: the others saw {its} connections close",
         observed=f"{quoted(lost.closed[0].text)} on {plural(lost.tellers, 'rank')}, {silent} of {who}{told}",
@@ -153,8 +154,6 @@ def tell_gone(check: JobCheck[Any], job: Job, lost: Gone) -> Finding:
             f"on {hosts_word(hosts) or 'its node'}: `dmesg -T | grep -iE 'killed process|segfault|general protection'`,"
             " `coredumpctl list`; its own log ends with what it did last",
         ),
-        nodes=hosts,
-        ranks=lost.ranks,
         evidence=[*([lost.told.origin] if lost.told is not None else []), *(event.origin for event in lost.closed)],
         coverage=lost.coverage,
         confidence=Confidence.MEDIUM if sure else Confidence.LOW,
@@ -168,13 +167,12 @@ def by_leaving(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
         return
     who, hosts = rank_word(lost.ranks), hosts_with(job, lost.ranks)
     yield check.finding(
+        check.where(hosts, ranks=lost.ranks),
         check.advice("left early", who=who),
         f"{who}{f' on {hosts_word(hosts)}' if hosts else ''} came to the end of"
         f" {'its program' if len(lost.ranks) == 1 else 'their programs'} while the others went on",
         observed=f"the end of a program, or of its communicator, on {who}; {quoted(lost.closed[0].text)} on"
         f" {plural(lost.tellers, 'other rank')}",
-        nodes=hosts,
-        ranks=lost.ranks,
         evidence=[
             *(e.origin for e in job.events if e.rank in lost.ranks and _ENDED_WELL.search(e.text)),
             *(event.origin for event in lost.closed),

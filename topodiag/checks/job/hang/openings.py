@@ -25,6 +25,7 @@ def by_openings(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
     hung = failed(job)
     name = max(sorted(set(named)), key=named.count)
     yield check.finding(
+        check.where(hosts_with(job, late), ranks=late),
         Advice(),
         f"{rank_word(late)} did not enter the split of {parent.label} into {name}, in which the others wait",
         severity=Severity.ERROR if hung else Severity.WARNING,
@@ -33,8 +34,6 @@ def by_openings(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
         expected=f"ncclCommSplit is called by all {parent.nranks} ranks of {parent.label},"
         " also by those that take no part (NCCL_SPLIT_NOCOLOR)",
         fix=look_at(job, late),
-        nodes=hosts_with(job, late),
-        ranks=late,
         cost=Cost(text=f"{plural(len(entered), 'rank')} wait" if hung else "the log may have been cut here"),
         evidence=[said.origin for _, said in sorted(entered.items())][:2],
         coverage=Coverage(len(entered), parent.nranks, "ranks that entered"),

@@ -50,6 +50,7 @@ def by_ras_in_init(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
         return
     count = len(standing.status)
     yield check.finding(
+        check.where(),
         "in init by ras",
         f"RAS lists no communicator in {plural(count, 'answer')}: init waits for ranks that did not come",
         severity=Severity.ERROR if count > 1 else Severity.WARNING,
@@ -77,6 +78,7 @@ def _behind(check: JobCheck[Any], each: Behind, standing: Standing) -> Finding:
         missed = each.at + 1
         message = f"{who} did not launch {operation} number {missed} of {each.communicator}, which {others} launched"
     return check.finding(
+        check.where(_hosts(each.who), ranks=_known(each.who)),
         "behind by ras",
         message + ("" if stays else ", in the one answer there is"),
         severity=Severity.ERROR if stays else Severity.WARNING,
@@ -84,8 +86,6 @@ def _behind(check: JobCheck[Any], each: Behind, standing: Standing) -> Finding:
         + (f", the same in {plural(len(standing.status), 'answer')}" if stays else "")
         + (f"; its peers are late in {plural(each.holds_up, 'other communicator')}" if each.holds_up else ""),
         fix=(*([] if stays else [ASK_AGAIN]), *(_look(each.who) if each.who else [WHO])),
-        nodes=_hosts(each.who),
-        ranks=_known(each.who),
         cost=Cost(text="the others wait in that collective" if stays else "the job may simply run"),
         evidence=_origins(each.origins),
         confidence=Confidence.HIGH if stays else Confidence.LOW,
@@ -96,6 +96,7 @@ def _left(check: JobCheck[Any], each: Left) -> Finding:
     stays = each.lasting is Lasting.STAYS
     who = _ranks(each.who, each.communicator)
     return check.finding(
+        check.where(_hosts(each.who), ranks=_known(each.who)),
         "left by ras",
         f"{who} left {each.communicator} ({', then '.join(each.states)}), and {plural(each.others, 'other rank')}"
         f" {'goes' if each.others == 1 else 'go'} on with it",
@@ -106,8 +107,6 @@ def _left(check: JobCheck[Any], each: Left) -> Finding:
             f"find out why {who} ended early: its exit code and its last lines; fewer batches than the others, or an"
             " exception that was caught",
         ),
-        nodes=_hosts(each.who),
-        ranks=_known(each.who),
         evidence=_origins(each.origins),
         confidence=Confidence.HIGH if stays else Confidence.MEDIUM,
     )
@@ -128,6 +127,7 @@ def _silent(check: JobCheck[Any], silent: Silent) -> Finding:
         f"; {plural(silent.answering, 'other process', 'other processes')} there answer" if silent.answering else ""
     )
     return check.finding(
+        check.where(hosts, ranks=_known(silent.who)),
         "silent to ras",
         message,
         severity=Severity.ERROR if silent.lasting is Lasting.STAYS else Severity.WARNING,
@@ -139,8 +139,6 @@ def _silent(check: JobCheck[Any], silent: Silent) -> Finding:
             *_look(silent.who),
             *([ASK_THERE] if whole else []),
         ),
-        nodes=hosts,
-        ranks=_known(silent.who),
         evidence=_origins(silent.origins),
         confidence=Confidence.HIGH if silent.dead or silent.lasting is Lasting.STAYS else Confidence.MEDIUM,
     )
@@ -245,13 +243,12 @@ def by_dead_peers(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
     hosts = list(dict.fromkeys(each.host for each in known))
     places = [f"process {each.pid} on {each.host}" for each in known] + list(seen.unknown)
     yield check.finding(
+        check.where(hosts, ranks=ranks),
         "dead peers",
         f"RAS of {plural(seen.tellers, 'process', 'processes')} gave up {', '.join(who[:4])}"
         f"{f' ({hosts_word(hosts)})' if hosts else ''}: it reached them no more while they ran",
         observed=f"{'; '.join(places[:4])}: `as DEAD` in the others' logs, after 60 s (times NCCL_RAS_TIMEOUT_FACTOR)",
         fix=(_look_at(known[0] if known else None),),
-        nodes=hosts,
-        ranks=ranks,
         evidence=seen.origins[:8],
         coverage=Coverage(seen.tellers, seen.size, "processes that say so"),
     )

@@ -84,12 +84,11 @@ class RanksUneven(JobCheck[UnevenRanks]):
         odd = [host for host, count in observed.by_host.items() if count != usual]
         told = ", ".join(f"{count} on {host}" for host, count in list(observed.by_host.items())[:6])
         yield self.finding(
+            self.where(list(observed.by_host), ranks=observed.ranks[:4096]),
             "uneven",
             f"ranks per node differ ({told}), and init does not end while NVLink SHARP is set up",
             observed=f"{hosts_word(odd)} {'has' if len(odd) == 1 else 'have'} another number of ranks than"
             f" {plural(usual, 'rank')}",
-            nodes=list(observed.by_host),
-            ranks=observed.ranks[:4096],
             evidence=[observed.multicast],
             settings=(("NCCL_NVLS_ENABLE", "0"),),
         )

@@ -109,6 +109,7 @@ def _behind(check: JobCheck[Any], job: Job, ranks: Mapping[int, RankProgress], l
     done = len(ranks) - len(worst)
     lost = set(worst) <= lost_a_peer(job)
     return check.finding(
+        check.where(hosts, ranks=worst),
         "behind by watchdog",
         f"{rank_word(worst)} {'lost a peer in' if lost else 'stopped at'} work {low + 1}"
         f"{f' of process group {words}' if words else ''}, which {plural(done, 'other rank')} completed",
@@ -123,8 +124,6 @@ def _behind(check: JobCheck[Any], job: Job, ranks: Mapping[int, RankProgress], l
             else f"find out what {rank_word(worst)} was doing instead: its own log, `py-spy dump`, dmesg",
             "TORCH_NCCL_TRACE_BUFFER_SIZE=2000 and TORCH_NCCL_DUMP_ON_TIMEOUT=1 next time: --flight reads the dumps",
         ),
-        nodes=hosts,
-        ranks=worst,
         evidence=[
             *(ranks[rank].event.origin for rank in worst),
             *(standing.event.origin for standing in ranks.values() if standing.completed == high),
@@ -155,12 +154,11 @@ def _silent(check: JobCheck[Any], job: Job, ranks: Mapping[int, RankProgress], l
         operation = next((e.details["op"] for e in job.events if e.kind == "watchdog" and e.details.get("op")), "")
     words = f"{operation} number {low + 1}" if operation else f"work {low + 1}"
     yield check.finding(
+        check.where(list(dict.fromkeys(by_rank[rank].host for rank in silent if rank in by_rank)), ranks=silent[:4096]),
         "silent",
         f"{plural(len(ranks), 'rank')} waited in {words} until their watchdog; {rank_word(silent)} reported no timeout:"
         " look there first",
         observed=f"last completed work {low} on all ranks that reported{_wait_words(job)}",
-        nodes=list(dict.fromkeys(by_rank[rank].host for rank in silent if rank in by_rank)),
-        ranks=silent[:4096],
         evidence=[standing.event.origin for standing in ranks.values()],
         coverage=Coverage(len(ranks), size, "ranks reported"),
     )
@@ -179,13 +177,12 @@ def _waits(check: JobCheck[Any], job: Job) -> Iterable[Finding]:
     size = f" of {job.world_size}" if job.world_size > len(ranks) else ""
     who = f"{rank_word(ranks)}{size}" if ranks else "a rank"
     yield check.finding(
+        check.where(hosts_with(job, ranks), ranks=ranks[:4096]),
         "waits",
         f"{who} waited in {_operation_words(first, told)} until the watchdog: no line says who did not come",
         observed=f"{plural(len(alike), 'timeout')} in the same operation"
         + (f", {elsewhere} in others" if elsewhere else "")
         + _wait_words(job),
-        nodes=hosts_with(job, ranks),
-        ranks=ranks[:4096],
         evidence=[event.origin for event in told],
     )
 
@@ -199,10 +196,10 @@ def _hung(check: JobCheck[Any], job: Job) -> Iterable[Finding]:
     if not told:
         return
     yield check.finding(
+        check.where(ranks=ranks_in(told)[:4096]),
         "hung without an operation",
         f"ranks waited in an operation until the watchdog ended them: {quoted(told[0].text)}",
         observed=quoted(told[0].text, 300),
-        ranks=ranks_in(told)[:4096],
         evidence=[event.origin for event in told],
     )
 
@@ -248,13 +245,12 @@ def by_calls(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
         ordered = sorted(calls.items(), key=lambda held: (-len(held[1]), held[1]))
         odd = sorted(rank for _, ranks in ordered[1:] for rank in ranks)
         yield check.finding(
+            check.where(hosts_with(job, odd), ranks=odd[:4096]),
             "calls differ",
             f"{rank_word(odd)} {'waits' if len(odd) == 1 else 'wait'} in {ordered[1][0]} number {seq}, where"
             f" {rank_word(ordered[0][1])} {'waits' if len(ordered[0][1]) == 1 else 'wait'} in {ordered[0][0]}",
             observed="; ".join(f"{operation} on {rank_word(ranks)}" for operation, ranks in ordered[:3]),
             fix=_FIX,
-            nodes=hosts_with(job, odd),
-            ranks=odd[:4096],
             evidence=[waits[ranks[0]].origin for _, ranks in ordered],
             confidence=Confidence.MEDIUM if group else Confidence.LOW,
         )

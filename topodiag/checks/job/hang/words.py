@@ -56,6 +56,7 @@ def _stalled(check: JobCheck[Any], job: Job, events: Sequence[Event]) -> Finding
     who = rank_word(ranks) if ranks else "some ranks"
     waited = events[0].details.get("waited_ms", "")
     return check.finding(
+        check.where(hosts_with(job, ranks), ranks=ranks),
         "stalled",
         f"{who} did not enter {operation or 'an operation'} that the others wait in",
         observed=f"{plural(len(events), 'report')} of ranks that are missing"
@@ -64,8 +65,6 @@ def _stalled(check: JobCheck[Any], job: Job, events: Sequence[Event]) -> Finding
             f"find out what {who if ranks else 'the ranks that the log names below'} was doing instead: a branch, an"
             " evaluation or a checkpoint that only some ranks do, or an exception; `py-spy dump`",
         ),
-        nodes=hosts_with(job, ranks),
-        ranks=ranks,
         evidence=[event.origin for event in events],
     )
 
@@ -93,11 +92,10 @@ def _through(check: JobCheck[Any], job: Job, events: Sequence[Event]) -> Finding
     ranks = ranks_in(events)
     who = rank_word(ranks) if ranks else "a rank"
     return check.finding(
+        check.where(hosts_with(job, ranks), ranks=ranks),
         "another rank was through",
         f"{who} waited in an operation that another rank did not enter: that one was through, or ended",
         observed=quoted(events[0].text),
-        nodes=hosts_with(job, ranks),
-        ranks=ranks,
         evidence=[event.origin for event in events],
     )
 
@@ -110,6 +108,7 @@ def _told(check: JobCheck[Any], job: Job, events: Sequence[Event]) -> Finding:
     ranks = _ranks_of([event for event in events if event.kind == first.kind])
     who = rank_word(ranks) if ranks else "some ranks"
     return check.finding(
+        check.where(hosts_with(job, ranks), ranks=ranks),
         "behind by words",
         f"{who}: {'calls of ranks differ' if differ else 'not where the others wait'}, in the text's own words:"
         f" {quoted(first.text)}",
@@ -119,8 +118,6 @@ def _told(check: JobCheck[Any], job: Job, events: Sequence[Event]) -> Finding:
             if differ
             else f"find out what {who} was doing instead: `py-spy dump`, its log, the kernel log of its node",
         ),
-        nodes=hosts_with(job, ranks),
-        ranks=ranks,
         evidence=[event.origin for event in events],
     )
 
@@ -139,13 +136,12 @@ def _differ(check: JobCheck[Any], job: Job, events: Sequence[Event]) -> Finding:
     apart = f"; sequence numbers {numbers[0]} and {numbers[1]}" if all(numbers) and numbers[0] != numbers[1] else ""
     told = f"{one} on rank {ranks[0]}; {other} on rank {ranks[1]}" if len(ranks) > 1 else one
     return check.finding(
+        check.where(hosts_with(job, ranks), ranks=sorted(ranks)),
         "different calls",
         f"{rank_word(sorted(ranks))} call different operations{at}: {one or 'one'} and {other or 'another'}{apart}"
         if len(ranks) > 1
         else f"{rank_word(ranks)} calls {one or 'an operation'}, and other ranks call another one",
         observed=told,
-        nodes=hosts_with(job, ranks),
-        ranks=sorted(ranks),
         evidence=[event.origin for event in events],
     )
 

@@ -164,6 +164,7 @@ class SettingsDiffer(OneStep[Job], JobCheck[Never]):
         values = few([value[:40] or "(empty)" for value, _ in ordered], 4)
         firsts = [job.processes[number].settings.get(name) for _, numbers in ordered for number in numbers[:1]]
         return self.finding(
+            self.where(hosts, ranks=sorted({rank_of[number] for number in odd if number in rank_of})),
             Advice(),
             f"{name} differs between ranks: {values}",
             severity=severity,
@@ -173,8 +174,6 @@ class SettingsDiffer(OneStep[Job], JobCheck[Never]):
             ),
             expected=f"one value of {name} on all {plural(len(job.processes), 'rank')}",
             fix=(f"set {name} for the whole job, or for no rank: see nccl.conf and shells of {hosts_word(hosts)}",),
-            nodes=hosts,
-            ranks=sorted({rank_of[number] for number in odd if number in rank_of}),
             cost=Cost(text=text),
             evidence=[given.origin for given in firsts if given is not None],
             coverage=Coverage(sum(map(len, groups.values())), len(job.processes), "processes"),
@@ -315,12 +314,14 @@ def choice_findings(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
     told = "; ".join(f"{choice} on {processes_word(job, processes, ranks)}" for choice, processes in ordered[:4])
     sizes = len(job.choices_apart)
     yield check.finding(
+        check.where(
+            list(dict.fromkeys(job.processes[at].host for at in odd)),
+            ranks=sorted({ranks[at] for at in odd if at in ranks}),
+        ),
         "different choices",
         f"ranks choose differently for {_operation(first)}: {few([choice for choice, _ in ordered], 4)}",
         severity=Severity.ERROR if failed(job) else Severity.WARNING,
         observed=told + (f"; and so for {plural(sizes - 1, 'other size')}" if sizes > 1 else ""),
-        nodes=list(dict.fromkeys(job.processes[at].host for at in odd)),
-        ranks=sorted({ranks[at] for at in odd if at in ranks}),
         evidence=first.origins,
         confidence=Confidence.HIGH if job.communicators else Confidence.MEDIUM,
     )

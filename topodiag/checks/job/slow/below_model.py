@@ -78,6 +78,7 @@ class BelowModel(JobCheck[tuple[BesideModel, ...]]):
             hosts = list(dict.fromkeys(member.host for member in each.comm.members.values()))
             shared = f", shared by {each.sharing} communicators" if each.sharing > 1 else ""
             yield self.finding(
+                self.where(hosts if len(hosts) <= MOST_NAMED else ()),
                 self.advice(
                     "below model",
                     part=in_gbs(part),
@@ -88,7 +89,6 @@ class BelowModel(JobCheck[tuple[BesideModel, ...]]):
                 f"{what} reaches {percent(each.gbs / part)} of what {each.machine} should: {who} has"
                 f" {in_gbs(each.gbs)} in its best calls",
                 observed=f"{in_gbs(each.gbs)} bus bandwidth in the best tenth of {each.size.calls} calls",
-                nodes=hosts if len(hosts) <= MOST_NAMED else (),
                 cost=Cost(
                     gbs_lost=part - each.gbs,
                     share=1 - each.gbs / part,

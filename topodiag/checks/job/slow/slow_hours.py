@@ -106,6 +106,7 @@ class SlowHoursOfJob(JobCheck[tuple[SlowHours, ...]]):
                 else "look at clocks, power and temperature of the GPUs then: inside a node there is no network"
             )
             yield self.finding(
+                self.where(),
                 "slow hours",
                 f"from {when} {what} took {hours.times:.1f} times as long as in other hours{other}",
                 observed=f"{len(hours.slow)} of {hours.judged} communicators slow in the same hours:"

@@ -120,13 +120,12 @@ class OddStepWaits(JobCheck[tuple[Odd, ...]]):
             to = f" (to {rank_word(behind)})" if odd.state.peer and behind else ""
             share = max(wait.share(odd.state.name) for wait in odd.waits)
             yield self.finding(
+                self.where(hosts_with(judged, ranks), ranks=ranks),
                 "step waits",
                 f"{who}: {odd.state.message}{to}",
                 observed=f"{odd.state.name} is {percent(share)} of the waiting of its steps",
                 expected=f"{percent(odd.others)}, the median of the other ranks",
                 fix=(odd.state.fix,),
-                nodes=hosts_with(judged, ranks),
-                ranks=ranks,
                 evidence=[wait.origin for wait in odd.waits],
                 coverage=odd.coverage,
             )

@@ -134,6 +134,7 @@ class VersionsDiffer(OneStep[Job], JobCheck[Never]):
             return []
         return [
             self.finding(
+                self.where(),
                 "another build",
                 f"NCCL itself found different builds of one version: {rank_word(others)} of a communicator beside its"
                 " rank 0",
@@ -154,12 +155,14 @@ class VersionsDiffer(OneStep[Job], JobCheck[Never]):
         ranks = {rank.process: rank.rank for rank in job.ranks}
         odd = min((old, new), key=len)  # the first, where they are equally many
         yield self.finding(
+            self.where(
+                list(dict.fromkeys(job.processes[number].host for number in odd)),
+                ranks=sorted({ranks[number] for number in odd if number in ranks}),
+            ),
             "nccl by its words",
             f"NCCL differs between ranks by its own words: {_spell(oldest)} or earlier on"
             f" {processes_word(job, old, ranks)}, {_spell(newest)} or later on {processes_word(job, new, ranks)}",
             observed="lines that no one release prints in both wordings",
-            nodes=list(dict.fromkeys(job.processes[number].host for number in odd)),
-            ranks=sorted({ranks[number] for number in odd if number in ranks}),
             evidence=[_wording(job.processes[number]) for number in (old[0], new[0])],
             coverage=Coverage(len(new) + len(old), len(job.processes), "processes"),
         )
@@ -170,6 +173,10 @@ class VersionsDiffer(OneStep[Job], JobCheck[Never]):
         ranks = {rank.process: rank.rank for rank in job.ranks}
         told = [f"{value} on {processes_word(job, numbers, ranks)}" for value, numbers in groups]
         return self.finding(
+            self.where(
+                list(dict.fromkeys(job.processes[number].host for number in odd)),
+                ranks=sorted({ranks[number] for number in odd if number in ranks}),
+            ),
             Advice(),
             f"{word} differs between ranks: {few([value for value, _ in groups], 4)}",
             severity=severity,
@@ -181,8 +188,6 @@ class VersionsDiffer(OneStep[Job], JobCheck[Never]):
                 if word == "CUDA driver"
                 else f"start the same image on all nodes, with {word} {groups[0][0]}",
             ),
-            nodes=list(dict.fromkeys(job.processes[number].host for number in odd)),
-            ranks=sorted({ranks[number] for number in odd if number in ranks}),
             cost=Cost(
                 text="ranks disagree on messages or choices: init fails, or a collective hangs"
                 if severity is Severity.ERROR
@@ -272,10 +277,10 @@ def not_as_built(check: JobCheck[Any], job: Job) -> list[Finding]:
         return _driver_behind(check, job)
     return [
         check.finding(
+            check.where(hosts_in(told)),
             "not as built",
             f"a library by which ranks talk is of another version than what was built with it: {quoted(told[0].text)}",
             observed=quoted(told[0].text, 300),
-            nodes=hosts_in(told),
             evidence=[event.origin for event in told],
         )
     ]
@@ -295,11 +300,11 @@ def _driver_behind(check: JobCheck[Any], job: Job) -> list[Finding]:
         cuda = f"{needs[0]}.{needs[1]}"
         return [
             check.finding(
+                check.where([event.host] if event.host else []),
                 check.advice("driver behind", cuda=cuda),
                 f"NCCL was built for CUDA {cuda}, and the driver is of CUDA {own[0]}.{own[1]}: it lacks a call that"
                 " NCCL makes",
                 observed=quoted(event.text, 300),
-                nodes=[event.host] if event.host else [],
                 evidence=[each.origin for each in told],
             )
         ]

@@ -161,15 +161,13 @@ def by_connects(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
     if why in _OTHER_WORDS:
         what = _OTHER_WORDS[why].format(who=who, whom=whom)
     yield check.finding(
+        check.where(hosts, ranks=ranks_in(unreached), nics=used[:3]),
         "unreached",
         what,
         severity=Severity.ERROR if failed else Severity.WARNING,
         observed=quoted(unreached[0].text),
         expected=wanted,
         fix=fix,
-        nodes=hosts,
-        ranks=ranks_in(unreached),
-        nics=used[:3],
         evidence=[connect.origin for connect in unreached],
     )
 
@@ -235,6 +233,7 @@ def by_own_bridge(check: JobCheck[Any], job: Job) -> list[Finding]:
         why = "each host gives it to its own name" if tried == OWN_NAME else "each host numbers that bridge by itself"
         made.append(
             check.finding(
+                check.where([event.host] if event.host else []),
                 "own bridge",
                 f"{event.host or 'a node'} looks for a peer at {tried}: {why}",
                 observed=quoted(event.text),
@@ -248,7 +247,6 @@ def by_own_bridge(check: JobCheck[Any], job: Job) -> list[Finding]:
                     "name the interface between the nodes: NCCL_SOCKET_IFNAME, GLOO_SOCKET_IFNAME, Open MPI's"
                     " `--mca btl_tcp_if_include` and `--mca oob_tcp_if_include`",
                 ),
-                nodes=[event.host] if event.host else [],
                 evidence=[event.origin, *(place_of(p) for p in job.processes if p.host == event.host)],
             )
         )

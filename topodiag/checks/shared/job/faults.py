@@ -66,13 +66,12 @@ class FaultInLog(JobCheck[FaultLines]):
         hosts = _hosts(judged, events)
         at = hosts_word(hosts) or (rank_word(ranks) if ranks else "a node")
         yield self.finding(
+            self.where(hosts, ranks=ranks),
             Advice(Severity[words.severity.upper()], Confidence[words.confidence.upper()]),
             f"{at}: {words.message}",
             observed=quoted(events[0].text, 200) + (f"; {plural(len(events), 'line')}" if events[1:] else ""),
             expected=words.expected,
             fix=words.fix,
-            nodes=hosts,
-            ranks=ranks,
             cost=Cost(text=words.cost),
             evidence=[event.origin for event in events],
         )
