@@ -126,7 +126,6 @@ class ProcessDied(JobCheck[Died | Gone]):
     """
 
     id = "JOB009"
-    title = "a process died of its own before any communication error"
 
     def observe(self, judged: Job, peers: Sequence[Job]) -> Died | Gone | Outcome:
         told = [event for event in judged.events if event.kind == ENDED]
@@ -162,13 +161,12 @@ class ProcessDied(JobCheck[Died | Gone]):
         if observed.how == "exception" and not event.details.get("uncaught"):
             sure = Confidence.MEDIUM
         yield self.finding(
-            SEVERITIES.get(observed.how, Severity.ERROR),
+            self.where([observed.host] if observed.host else [], ranks=[observed.rank] if observed.rank >= 0 else []),
+            "died",
             f"{who}{where} {ending['says']}{named}",
+            severity=SEVERITIES.get(observed.how, Severity.ERROR),
             observed=quoted(event.text, 300),
-            expected="all processes run until the job is done",
             fix=(ending["fix"],),
-            nodes=[observed.host] if observed.host else [],
-            ranks=[observed.rank] if observed.rank >= 0 else [],
             cost=Cost(
                 text="the job ends"
                 + (f"; {plural(observed.later, 'later end')} follow from it" if observed.later > 1 else "")
