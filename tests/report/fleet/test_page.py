@@ -13,12 +13,12 @@ import pytest
 from tests.app.fleet.test_compare import found, having, result_of
 from tests.fleet.fleets import both, fleet, standing, with_fact
 from tests.valid import assert_valid
-from tools.build_schemas import SCHEMAS, generated
 from topodiag.emit.fleet_lists import conditions, drain_lines, node_list, pass_list
 from topodiag.model.finding import Severity
 from topodiag.model.fleet import FleetResult
 from topodiag.model.provenance import NotObserved
 from topodiag.report.answer import repeat_answers
+from topodiag.report.documents.from_model import schema
 from topodiag.report.documents.write_json import plain
 from topodiag.report.fleet.json import COLUMNS, fleet_json, write_lines
 from topodiag.report.fleet.json import rows as fleet_rows
@@ -173,8 +173,7 @@ def test_too_few_siblings_are_no_clean_bill(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_the_json_is_what_its_schema_says(sick: FleetResult) -> None:
     document = plain(fleet_json(sick))
-    schema = next(each for each in SCHEMAS if each.name == "fleet")
-    assert_valid(document, generated(schema))
+    assert_valid(document, schema("fleet"))
     assert document["failed"] == ["n0017", "n0101", "n0153"]
 
 

@@ -34,8 +34,8 @@ def emit(format_: str, map_: str, output: str | None) -> None:
       new-group       lists for torch.distributed.new_group, and a DeviceMesh
       json            the map alone
 
-    What is written is read back first and must be the same map; a format that cannot hold the map is refused. The
-    command that uses the file is shown on standard error.
+    topodiag reads the file back before it writes it, and refuses a format that cannot hold the map. Standard error
+    shows the command that uses the file.
 
     \b
     Example
