@@ -82,7 +82,7 @@ class Ethtool(NetDevSource):
                 name = named_interface(blob.item)  # an echoed command names one block only
             elif _REFUSED.match(text):
                 page.leave(line, "the driver does not answer this")
-            if record is None or asked is not None or settings is not None or text == _STATISTICS:
+            if not text or record is None or asked is not None or settings is not None or text == _STATISTICS:
                 continue
             if counts:
                 _count(page, line, record, (word, cell.strip()))
