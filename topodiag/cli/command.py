@@ -66,6 +66,13 @@ class Command(click.Command):
                 with formatter.section(title):
                     formatter.write_dl(rows)
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except click.UsageError as error:
+            error.ctx = error.ctx or ctx  # click leaves it out where the parser refuses; the hint names the command
+            raise
+
     def invoke(self, ctx: click.Context) -> Any:
         if (settings := ctx.meta.get(JOB)) is not None and not ctx.params.get("quiet", False):
             from topodiag.app.job_file import spelt  # noqa: PLC0415 - only with --job

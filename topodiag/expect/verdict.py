@@ -70,7 +70,7 @@ def verdict_of(run: BenchRun, expectation: Expectation | None, why_none: str = "
     sure = "" if expectation.confidence is not Confidence.LOW else " (the machine is a guess)"
     if expectation.low_gbs * share < bar:
         low = spell_gbs(expectation.low_gbs * share)
-        sure = f"; from {low} to {spell_gbs(bar)} it cannot be said without the machine"
+        sure = f"; from {low} to {spell_gbs(bar)} it depends on the machine"
     of, normal = f"{in_gbs(gbs)} of {spell_gbs(at)} expected", f"normal from {spell_gbs(bar)}{sure}"
     if gbs < expectation.low_gbs * share:
         short = 1 - gbs / at

@@ -176,7 +176,7 @@ class GdrOffInLog(OneStep[Job], JobCheck[Never]):
             + (f" and on on {hosts_word(some)}" if some else "")
             + (" (all too far from the GPUs to use it)" if useless else ""),
             observed=f"GPU Direct RDMA Disabled for {fold_runs([hca.name for hca in first])}",
-            expected="GPU Direct RDMA Enabled, and /GDRDMA behind `via NET/IB/..`",
+            expected="GPU Direct RDMA Enabled, and `via NET/IB/../GDRDMA`",
             fix=OF_AMD if job.library == "RCCL" else _of_nvidia(job),
             nodes=hosts,
             ranks=ranks_on(job, hosts),

@@ -126,7 +126,7 @@ class FarNic(OneStep[Job], JobCheck[Never]):
         return [
             self.finding(
                 Severity.WARNING if asked else Severity.INFO,
-                f"{count} of {total} channels of connections between nodes cross rails, as from {out} to {into}"
+                f"{count} of {total} channels between nodes cross rails, for example from {out} to {into}"
                 + (", although NCCL_CROSS_NIC=0" if asked else ""),
                 observed=f"sent via {conns.label(first.sender)}, received via {conns.label(first.receiver)}",
                 advice=self.advice("crossed rails"),
