@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from os.path import exists
+
 import click
 
 from topodiag.cli.command import Command
@@ -53,6 +55,8 @@ def ras(  # noqa: PLR0917 - one parameter per option
 
     check_written(printing, paths)
     quiet = printing.quiet
+    if path := next((place for place in places if exists(place)), ""):
+        raise click.UsageError(f"{path} is a path, and ras asks hosts. Answers that were kept: topodiag logs {path}")
     result = judge(
         places or ("localhost",),
         paths,

@@ -13,7 +13,7 @@ from topodiag.cli.params import PLACE
 
 if TYPE_CHECKING:
     from topodiag.model.sweep import SweepJudgement
-    from topodiag.report.documents.types.sweep import SweepDocument
+    from topodiag.report.documents.from_model import Document
     from topodiag.report.html.interface import Extras
 
 
@@ -76,7 +76,7 @@ def read(  # noqa: PLR0917 - one parameter per option
     def draw(page: Page) -> None:
         draw_sweep(page, shown, plans, after)
 
-    def dump() -> SweepDocument:
+    def dump() -> Document:
         return sweep_json(shown, plans, after, inputs)
 
     def found() -> Result:

@@ -57,13 +57,12 @@ def link(  # noqa: PLR0917 - one parameter per option
     from topodiag.app.model import ask_links  # noqa: PLC0415
     from topodiag.cli.model.output import draw_or_dump  # noqa: PLC0415 - heavy from here on
     from topodiag.report.documents.from_model import from_model  # noqa: PLC0415
-    from topodiag.report.documents.types.model import Link as LinkPart  # noqa: PLC0415
     from topodiag.report.model.link import draw_links, link_marks, link_series, links_json  # noqa: PLC0415
     from topodiag.report.model.words import machine_json  # noqa: PLC0415
 
     if links:
         made = ask_links(size, links=links)
-        given: dict[str, object] = {"links": [from_model(LinkPart, each) for each in links]}
+        given: dict[str, object] = {"links": [from_model("model.Link", each) for each in links]}
         name = "links as given"
     else:
         machine = asked.of_nodes(nodes)

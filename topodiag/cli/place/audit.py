@@ -16,7 +16,7 @@ from topodiag.cli.place.work import work_options, work_said
 if TYPE_CHECKING:
     from topodiag.app.place import PlaceOptions
     from topodiag.cli.model.step_options import Trained
-    from topodiag.report.documents.types.place import AuditDocument
+    from topodiag.report.documents.from_model import Document
     from topodiag.report.html.interface import Extras
 
 
@@ -72,7 +72,7 @@ def audit(
         draw_audit(page, made.audit, made.findings, made.outcomes)
         pictured.draw(page, look)
 
-    def dump() -> AuditDocument:
+    def dump() -> Document:
         return audit_json(made.audit, made.findings, inputs)
 
     def more() -> Extras:

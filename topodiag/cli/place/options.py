@@ -14,6 +14,7 @@ import click
 
 from topodiag.cli.command import JOB
 from topodiag.cli.dimensions import layout_of, order_option, size_options
+from topodiag.cli.errors import aside
 from topodiag.cli.options import (
     MAX_NODES,
     gpu_option,
@@ -124,7 +125,7 @@ def _sorted(asked: PlaceOptions) -> PlaceOptions:
 
     made, left = sort_out(asked)
     for line in left:
-        click.echo(f"note: {clean(line)}", err=True)
+        aside(f"note: {clean(line)}")
     return made
 
 

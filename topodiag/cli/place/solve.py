@@ -15,7 +15,7 @@ from topodiag.cli.place.work import work_options, work_said
 if TYPE_CHECKING:
     from topodiag.app.place import PlaceOptions
     from topodiag.cli.model.step_options import Trained
-    from topodiag.report.documents.types.place import SolveDocument
+    from topodiag.report.documents.from_model import Document
     from topodiag.report.html.interface import Extras
     from topodiag.report.text import Page
 
@@ -76,7 +76,7 @@ def solve(
         draw_solution(page, solved)
         pictured.draw(page, look)
 
-    def dump() -> SolveDocument:
+    def dump() -> Document:
         return solution_json(solved, inputs)
 
     def more() -> Extras:
