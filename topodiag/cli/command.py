@@ -28,9 +28,9 @@ _SECTIONS: Mapping[str, Sequence[str]] = {
         "world_size",
     ),
     "The model and its training": (
-        "params", "layers", "hidden", "seq", "micro_batch", "global_batch", "precision", "experts", "top_k", "capacity",
-        "active_params", "kv_share", "chunks", "zero", "shard", "sequence_parallel", "ulysses", "recompute", "overlap",
-        "efficiency", "peak_tflops",
+        "trained", "params", "layers", "hidden", "seq", "micro_batch", "global_batch", "precision", "experts", "top_k",
+        "capacity", "active_params", "kv_share", "chunks", "zero", "shard", "sequence_parallel", "ulysses", "recompute",
+        "overlap", "efficiency", "peak_tflops",
     ),
     "Reading": ("flight", "workers", "dask"),
     "Output": (
