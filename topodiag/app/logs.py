@@ -224,8 +224,8 @@ ONCE = ("INIT", "ENV", "NET", "GRAPH", "TUNING")
 
 
 OF_RCCL = (
-    "RCCL takes its rings from its own tables and engines (Rome models, MSCCL): the model of the search"
-    " is not asked of its log"
+    "RCCL takes its rings from its own tables and engines (Rome models, MSCCL), so its log is not"
+    " compared with the model of the search"
 )
 
 

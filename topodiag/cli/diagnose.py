@@ -55,7 +55,7 @@ def diagnose(  # noqa: PLR0917 - one parameter per option
     recorder. Files that nothing reads are listed.
 
     With --job, or --tp, --pp and the other sizes, or where the log names its groups, a cause is also priced as a share
-    of a training step: of the model in --job or --params, else of models of several sizes.
+    of a training step: of the model in --job or --model, else of models of several sizes.
 
     \b
     Examples

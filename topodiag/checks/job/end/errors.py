@@ -58,7 +58,7 @@ class FirstError(OneStep[Job], JobCheck[Never]):
     When it stays silent
         Only warnings, and no sign that the job failed. Warnings after which NCCL continues, for example a missing
         libibverbs. For times of two hosts less than a second apart, the finding says that their order depends on the
-        clocks. No error, and no line that shows that ranks came together: unknown.
+        clocks. No error, and no line that shows that ranks connected: unknown.
 
     How to confirm
         topodiag logs LOGS --errors                    the errors in order of time
@@ -84,7 +84,7 @@ class FirstError(OneStep[Job], JobCheck[Never]):
                 return self.unknown(job, "return codes unwind, and the warning before them is not in the log")
             if not job.processes:
                 return self.unknown(job, f"nothing of NCCL's in the log: {ask_for(job)}")
-            return self.clean(job) if met(job) else self.unknown(job, "no line shows that ranks came together")
+            return self.clean(job) if met(job) else self.unknown(job, "no line shows that ranks connected")
         own = _told_elsewhere(errors)
         if own:
             return self.clean(job, f"all that went wrong is one fault, which has a check of its own: {own}")
@@ -253,4 +253,4 @@ def advice(event: Event) -> str:
     # Multicast objects need the fabric's routes: creating or binding one fails first where they are missing.
     if event.kind == "cuda" and "nvls" in event.place:
         return advice_by_words("NVLink SHARP (NVLS)")
-    return BY_KIND.get(event.kind, "mend what the message names; the later errors follow from it")
+    return BY_KIND.get(event.kind, "fix what the message names; the later errors follow from it")
