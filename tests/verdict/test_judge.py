@@ -19,6 +19,7 @@ from topodiag.model.node import Node
 from topodiag.model.progress import Progress
 from topodiag.model.provenance import Origin
 from topodiag.model.result import Result, Trouble
+from topodiag.model.topics import Topic
 from topodiag.model.verdict import CauseStatus, State
 from topodiag.verdict.judge import judge
 
@@ -37,7 +38,7 @@ def test_healthy_is_said_where_something_was_judged_and_nothing_speaks_against_i
 
 @examples("clean", "state")
 def test_gpus_and_drivers_alone_do_not_show_how_they_communicate(clean: str, state: State) -> None:
-    told = verdict(clean=clean, case=Case(nodes=(nodes.hgx_h100(),)))
+    told = verdict(clean=clean, case=Case(nodes=(replace(nodes.hgx_h100(), told=frozenset({Topic.GPUS})),)))
     assert told.state is state
     assert ("no link and no network port was read" in told.headline) == (clean == "GPU001 GPU002 HST004 JOB004")
 

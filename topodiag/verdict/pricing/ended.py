@@ -16,7 +16,9 @@ _STOPS = ("JOB001", "JOB005", "JOB006", "JOB009", "NET008", "TOP001")
 def ended(cause: Cause, case: Case) -> Price | None:
     """The price of a cause that a job died or hangs of; None where none did."""
     findings = [cause.finding, *(each.finding for each in cause.consequences)]
-    if not any(each.id in _STOPS and each.severity is Severity.ERROR for each in findings):
+    # What ends after wrong results took no time from the run.
+    stops = any(each.id in _STOPS and each.severity is Severity.ERROR for each in findings)
+    if cause.finding.id == "BEN004" or not stops:
         return None
     named = {name for finding in findings for name in finding.where.jobs}
     jobs = [job for job in case.jobs if not named or job.name in named]
