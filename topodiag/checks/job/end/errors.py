@@ -171,10 +171,6 @@ def _cascade(first: Event, later: Sequence[Event]) -> str:
     return f"; {plural(count, 'later error')} on {plural(len(places) or 1, 'rank')} {verb}"
 
 
-def _unwound_after(job: Job, first: Event) -> bool:
-    return any(e.level == "UNWIND" and (e.host, e.pid) == (first.host, first.pid) for e in job.events)
-
-
 def _goes_on(job: Job, primary: Sequence[Event]) -> bool:
     """Whether only NVLink SHARP failed, and the job goes without: init is complete, and nobody gave up."""
     world = job.world
@@ -192,7 +188,8 @@ def _weighed(job: Job, first: Event, sure: Confidence, doubt: str) -> tuple[Even
     if first.level == "APP" and first.kind not in NO_CAUSE:
         sure = min(sure, Confidence.MEDIUM)
         doubt += "; as the application repeats it"
-    if first.kind in WARNINGS and not _unwound_after(job, first):
+    unwound = {(event.host, event.pid) for event in job.events if event.level == "UNWIND"}
+    if first.kind in WARNINGS and (first.host, first.pid) not in unwound:
         sure = min(sure, Confidence.MEDIUM)
     return first, sure, doubt
 
