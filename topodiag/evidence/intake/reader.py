@@ -23,7 +23,7 @@ from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.intake.bundle import Evidence
 from topodiag.evidence.intake.hosts import without_prefix
 from topodiag.evidence.interface import Blob, Item, Source
-from topodiag.evidence.kinds import NODE_EVIDENCE, Kind
+from topodiag.evidence.kinds import NODE_EVIDENCE
 from topodiag.evidence.signatures.literals import finder
 from topodiag.lazy import dataclass, regex
 from topodiag.model.errors import InputError
@@ -178,13 +178,13 @@ def _read(blob: Blob, draft: NodeDraft, unread: list[UnreadLine]) -> list[Input]
 
 def _sources_in(blob: Blob) -> tuple[str, ...]:
     """The sources that read a text, wherever in it their output stands: a bug report holds that of many tools."""
-    found = registry.recognise(blob.text)
-    if len(blob.text) <= registry.HEAD_CHARS:
+    text = blob.text
+    found = registry.recognise(text)
+    if len(text) <= registry.HEAD_CHARS:
         return found
-    from topodiag.evidence.intake.looks import Looks  # noqa: PLC0415 - not for bundles: it knows every text there is
-    from topodiag.evidence.intake.survey import survey  # noqa: PLC0415
+    from topodiag.evidence.intake.survey import sources_in  # noqa: PLC0415 - not for bundles: it knows every text
 
-    return survey((blob.data,), blob.name, Looks((Kind.NODE_TEXT,), sources=found)).sources
+    return sources_in(blob, found)
 
 
 def _read_with(source: Source[Any], blob: Blob, draft: NodeDraft, digest: str) -> tuple[Input, tuple[UnreadLine, ...]]:
