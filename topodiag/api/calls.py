@@ -104,7 +104,7 @@ def logs(
     """The job of NCCL logs, rebuilt and judged. `sizes` declare its layout: tp=8, pp=4. `workers` are processes, by
     default one per core; `flight` are dumps of torch's flight recorder; `save` is where the facts go (Parquet)."""
     from topodiag.app import logs as use  # noqa: PLC0415 - heavy from here on
-    from topodiag.fleet.workers import one_thread  # noqa: PLC0415
+    from topodiag.fleet.cores import one_thread  # noqa: PLC0415
 
     one_thread()
     with paths_of(flight) as dumps:

@@ -69,6 +69,9 @@ def diagnose(  # noqa: PLR0917 - one parameter per option
     if paths.count("-") > 1:
         raise click.UsageError("Standard input can be read only once.")
     layout = layout_of(sizes, order)
+    from topodiag.fleet.cores import one_thread  # noqa: PLC0415
+
+    one_thread()
     from topodiag.app.diagnose import diagnose as judge_case  # noqa: PLC0415 - heavy from here on
     from topodiag.cli.html import as_shown, check_written, write_result_page  # noqa: PLC0415
     from topodiag.cli.output import verdict, write_result  # noqa: PLC0415

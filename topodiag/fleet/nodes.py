@@ -15,9 +15,10 @@ from topodiag.evidence.intake.reader import read_node
 from topodiag.evidence.intake.sibling_nodes import Siblings
 from topodiag.evidence.kinds import NODE_KINDS
 from topodiag.fleet.cluster import find_bundles
+from topodiag.fleet.cores import cpus
 from topodiag.fleet.digest import Answers, Digest, Pool, digest_of
 from topodiag.fleet.once import answers_of
-from topodiag.fleet.workers import cpus, end_with_parent, pool_of, starting
+from topodiag.fleet.workers import end_with_parent, pool_of, starting
 from topodiag.lazy import dataclass
 from topodiag.model.cluster_facts import natural
 from topodiag.model.errors import InputError

@@ -55,7 +55,7 @@ def compare(  # noqa: PLR0917 - one parameter per option
     """
     if printing.format_ == "parquet" and printing.output in {None, "-"}:
         raise click.UsageError("--format parquet needs --output FILE.")
-    from topodiag.fleet.workers import one_thread  # noqa: PLC0415
+    from topodiag.fleet.cores import one_thread  # noqa: PLC0415
 
     one_thread()
     from topodiag.app.fleet.compare import compare as compared  # noqa: PLC0415 - heavy from here on

@@ -8,6 +8,7 @@ from functools import cache
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.host import systemctl
 from topodiag.evidence.interface import Blob, Parsed, Source
+from topodiag.evidence.signatures.engine import Place, Taken
 from topodiag.evidence.signatures.entry import Signature
 from topodiag.evidence.signatures.lines import first_of, lines_of
 from topodiag.evidence.signatures.literals import Finder, finder
@@ -106,15 +107,17 @@ class KernelLog(Source[KernelEvent]):
 
     def parse(self, blob: Blob) -> Parsed[KernelEvent]:
         parsed: Parsed[KernelEvent] = Parsed()
-        newest: deque[KernelEvent] = deque(maxlen=MAX_EVENTS)
+        newest: deque[tuple[Place, float | None, str, Taken]] = deque(maxlen=MAX_EVENTS)
         found = 0
         data = blob.plain
-        for number, line, entries in lines_of(FAMILY, data):
-            event = _read_event(blob, number, line.decode("utf-8", "replace")[:MAX_LINE], entries)
-            if event is not None:
+        for number, raw, entries in lines_of(FAMILY, data):
+            line = raw.decode("utf-8", "replace")[:MAX_LINE]
+            when, message = _split(line.strip())
+            taken = first_of(entries, message)
+            if taken is not None:
                 found += 1
-                newest.append(event)
-        parsed.records.extend(newest)
+                newest.append(((number, line), when, message, taken))
+        parsed.records.extend(_event(blob, *each) for each in newest)
         # A last line without its end is that of a text that was cut.
         parsed.partial = blob.item is None and (data.count(b"\n") + 1 < LEAST_WHOLE or not data.endswith(b"\n"))
         if found > MAX_EVENTS:
@@ -130,17 +133,13 @@ class KernelLog(Source[KernelEvent]):
             services.offer(state.name, state.word, blob.origin(state.line, state.text))
 
 
-def _read_event(blob: Blob, number: int, line: str, entries: tuple[Signature, ...]) -> KernelEvent | None:
-    when, message = _split(line.strip())
-    taken = first_of(entries, message)
-    if taken is None:
-        return None
+def _event(blob: Blob, place: Place, when: float | None, message: str, taken: Taken) -> KernelEvent:
     kind, code = taken.entry.says.removeprefix(f"{FAMILY}."), taken.fields.get("code")
     bus_id = taken.fields.get("bus_id") or _bus_of(taken.entry, message)
     return KernelEvent(
         kind,
         message[:MAX_TEXT],
-        blob.origin(number, line),
+        blob.origin(*place),
         when,
         str(bus_id) if bus_id else None,
         int(code) if code is not None else None,
