@@ -115,8 +115,8 @@ class Check(ABC, Generic[J, O]):
     def not_applicable(self, judged: J, why: str) -> Outcome:
         return Outcome(self.id, Status.NOT_APPLICABLE, name_of(judged), why=why)
 
-    def unknown(self, judged: J, why: str) -> Outcome:
-        return Outcome(self.id, Status.UNKNOWN, name_of(judged), why=why)
+    def unknown(self, judged: J, why: str, coverage: Coverage | None = None) -> Outcome:
+        return Outcome(self.id, Status.UNKNOWN, name_of(judged), why=why, coverage=coverage)
 
     def advice(self, name: str, **words: object) -> Advice:
         """The entry of this name in `checks/advice/`, in the file of the family, with these words in its sentences."""

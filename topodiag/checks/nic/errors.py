@@ -24,7 +24,7 @@ from topodiag.checks.nic.totals import (
 from topodiag.checks.shared.devices import compute_nics
 from topodiag.checks.shared.node.nic_counters import LIMITS, Limit, limit_name
 from topodiag.model.devices import Counters, Nic
-from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity, Status
+from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.node import Node
 from topodiag.model.provenance import Counter
 from topodiag.model.topics import Topic
@@ -154,7 +154,7 @@ class NicPortErrors(OneStep[Node], NodeCheck[Never]):
     def _without_errors(self, node: Node, judged: Mapping[str, Sequence[Judged]], coverage: Coverage) -> Outcome:
         if high := high_totals(judged):
             why = f"{high} since boot: only a second reading shows whether it goes on (`--sample 60s` under load)"
-            return Outcome(self.id, Status.UNKNOWN, node.host, why=why, coverage=coverage)
+            return self.unknown(node, why, coverage)
         sampled = any(counter.later.known for counters in judged.values() for _, counter, _ in counters)
         return self.clean(
             node, "" if sampled else "one sample: totals since boot only, --sample shows growth", coverage

@@ -22,7 +22,7 @@ from topodiag.checks.nic.ports import (
 )
 from topodiag.checks.shared.devices import compute_nics, just_booted, word
 from topodiag.checks.shared.prices import slow_ports
-from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity, Status
+from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.node import Node
 from topodiag.model.provenance import Fact
 from topodiag.words.fold import fold_runs, plural
@@ -118,7 +118,7 @@ class NicPortDown(OneStep[Node], NodeCheck[Never]):
     def _without_fault(self, node: Node, spare: Sequence[str], unsure: Sequence[str], coverage: Coverage) -> Outcome:
         if unsure:
             why = f"without bus ids {fold_runs(unsure)} may be second ports without a cable"
-            return Outcome(self.id, Status.UNKNOWN, node.host, why=why, coverage=coverage)
+            return self.unknown(node, why, coverage)
         nics = compute_nics(node)
         if lists_no_nics(node, nics):
             return self.unknown(node, ONE_OF_MORE.format(fold_runs([nic.name for nic in nics])))

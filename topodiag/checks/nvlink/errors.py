@@ -12,7 +12,7 @@ from topodiag.checks.shared.devices import gpu_spec
 from topodiag.checks.shared.node.kernel_events import named
 from topodiag.lazy import dataclass
 from topodiag.model.devices import Gpu, NvLink
-from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity, Status
+from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.node import Node
 from topodiag.model.provenance import Counter
 from topodiag.words.fold import fold_runs, plural
@@ -171,7 +171,7 @@ class NvlinkErrors(NodeCheck[LinkErrors]):
             return LinkErrors(growing, large, bit_errors, coverage)
         if len(readable) < len(counted):
             why = f"{len(counted) - len(readable)} of {len(counted)} counters went back between the samples (reset)"
-            return Outcome(self.id, Status.UNKNOWN, judged.host, why=why, coverage=coverage)
+            return self.unknown(judged, why, coverage)
         sampled = any(counter.delta is not None for _, _, counter in readable)
         why = "" if sampled else "one sample: only totals could be judged, `--sample` would show growth"
         return self.clean(judged, why, coverage)

@@ -105,7 +105,7 @@ class NarrowPcieLink(NodeCheck[DegradedLinks]):
         else:
             why = _unlike(seen)
         if why:
-            return Outcome(self.id, Status.UNKNOWN, judged.host, why=why, coverage=coverage)
+            return self.unknown(judged, why, coverage)
         return self.clean(judged, _uniform(seen), coverage)
 
     def tell(self, judged: Node, observed: DegradedLinks) -> Iterator[Finding]:
@@ -269,7 +269,7 @@ class SlowPcieLink(NodeCheck[DegradedLinks]):
             return DegradedLinks(at_fault, tuple(links), coverage)
         why = _why_unknown(load)
         if why:
-            return Outcome(self.id, Status.UNKNOWN, judged.host, why=why, coverage=coverage)
+            return self.unknown(judged, why, coverage)
         return self.clean(judged, _resting(low), coverage)
 
     def tell(self, judged: Node, observed: DegradedLinks) -> Iterator[Finding]:
