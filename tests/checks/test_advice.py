@@ -37,9 +37,11 @@ def _asked() -> Iterator[tuple[set[str], str, set[str]]]:
                 if not isinstance(name, ast.Constant):  # the one place that tells a HostFault
                     continue
             elif isinstance(call.func, ast.Attribute) and call.func.attr in FINDINGS and len(call.args) > 1:
-                name, words = call.args[-2], set()
-                if not isinstance(name, ast.Constant):  # an advice with words, or one of its own
-                    continue
+                named_by = call.args[-2]
+                choices = [named_by.body, named_by.orelse] if isinstance(named_by, ast.IfExp) else [named_by]
+                # Another expression is an advice with words, or one of its own.
+                yield from ((families, str(c.value), set()) for c in choices if isinstance(c, ast.Constant))
+                continue
             else:
                 continue
             yield families, str(name.value), words

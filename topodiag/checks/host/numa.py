@@ -136,7 +136,6 @@ class GpuNicOnDifferentSockets(NodeCheck[Strays]):
             expected="a NIC on the GPU's socket" + (", but there are fewer NICs than sockets" if scarce else ""),
             cost=_smp_cost(node, rate, len(away)),
             evidence=[*(numa_of(node, device) for device in devices), *words],
-            coverage=observed.coverage,
             confidence=Confidence.HIGH if by_numa and node.numa else Confidence.MEDIUM,
         )
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Never
 
 from topodiag.checks.interface import Advice, NodeCheck, OneStep
-from topodiag.checks.nic.events import Event, troubles
+from topodiag.checks.nic.events import of_log, troubles
 from topodiag.checks.nic.ports import Port, ports_of
 from topodiag.checks.nic.state import NO_COMPUTE
 from topodiag.checks.nic.totals import (
@@ -29,7 +29,6 @@ from topodiag.model.node import Node
 from topodiag.model.provenance import Counter
 from topodiag.model.topics import Topic
 from topodiag.words.fold import fold_runs, plural
-from topodiag.words.own_data import own_data
 from topodiag.words.units import in_s, spell_s
 
 SYMBOL_GROWTH = 10
@@ -110,20 +109,7 @@ class NicPortErrors(OneStep[Node], NodeCheck[Never]):
 
     def judge(self, node: Node, peers: Sequence[Node] = ()) -> Outcome:
         outcome = self._judge_counters(node)
-        found = [self._of_log(node, event) for event in troubles(node)]
-        return self.found(node, [*found, *outcome.findings], outcome.coverage) if found else outcome
-
-    def _of_log(self, node: Node, event: Event) -> Finding:
-        return self.finding(
-            self.where(node, nics=[event.name]),
-            "errors in the log",
-            f"{event.name}: {event.words}",
-            severity=event.severity,
-            observed=event.words,
-            fix=own_data("checks/shared/node/fixes")["adapter"][event.kind],
-            evidence=event.evidence,
-            confidence=event.confidence,
-        )
+        return self.beside(outcome, of_log(self, node, troubles(node)))
 
     def _judge_counters(self, node: Node) -> Outcome:
         compute = compute_nics(node)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -126,16 +126,16 @@ def of_start(check: NodeCheck[Any], node: Node) -> Iterator[Finding]:
         )
 
 
-def of_log(check: NodeCheck[Any], node: Node) -> Iterator[Finding]:
-    """A finding for each adapter whose link is down by the last word of the kernel log."""
-    for event in links_down(node):
+def of_log(check: NodeCheck[Any], node: Node, events: Iterable[Event]) -> Iterator[Finding]:
+    """A finding for each trouble of an adapter by the kernel log."""
+    for event in events:
         yield check.finding(
             check.where(node, nics=[event.name]),
-            "event in the log",
+            "event in the log" if event.kind == "down" else "errors in the log",
             f"{event.name}: {event.words}",
             severity=event.severity,
             observed=event.words,
-            fix=own_data("checks/shared/node/fixes")["adapter"]["down"],
+            fix=own_data("checks/shared/node/fixes")["adapter"][event.kind],
             evidence=event.evidence,
             confidence=event.confidence,
         )

@@ -8,7 +8,7 @@ from math import fsum
 from typing import Any, Never
 
 from topodiag.checks.interface import Advice, NodeCheck, OneStep
-from topodiag.checks.nic.events import of_bus, of_log, of_start
+from topodiag.checks.nic.events import links_down, of_bus, of_log, of_start
 from topodiag.checks.nic.ports import (
     ONE_OF_MORE,
     Port,
@@ -87,8 +87,8 @@ class NicPortDown(OneStep[Node], NodeCheck[Never]):
 
     def judge(self, node: Node, peers: Sequence[Node] = ()) -> Outcome:
         outcome = self._judge_ports(node)
-        found = [*of_bus(self, node), *of_start(self, node), *of_log(self, node)]
-        return self.found(node, [*found, *outcome.findings], outcome.coverage) if found else outcome
+        down = of_log(self, node, links_down(node))
+        return self.beside(outcome, [*of_bus(self, node), *of_start(self, node), *down])
 
     def _judge_ports(self, node: Node) -> Outcome:
         nics = compute_nics(node)
