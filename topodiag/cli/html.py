@@ -10,12 +10,11 @@ import click
 from topodiag.cli.output import check_output, write_page
 
 if TYPE_CHECKING:
-    from msgspec import Struct
-
     from topodiag.cli.options import Printing
     from topodiag.model.node import Node
     from topodiag.model.result import Result
     from topodiag.placement.solve import Solved
+    from topodiag.report.documents.from_model import Document
     from topodiag.report.drawn import DrawnReport
     from topodiag.report.html.interface import Extras, Sheet
     from topodiag.report.text import Page
@@ -84,7 +83,7 @@ def write_answer(  # noqa: PLR0917 - what a page is made of
     printing: Printing,
     command: str,
     draw: Callable[[Page], None],
-    dump: Callable[[], Struct],
+    dump: Callable[[], Document],
     result: Callable[[], Result],
     more: Callable[[], Extras],
 ) -> None:

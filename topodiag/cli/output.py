@@ -15,9 +15,8 @@ from topodiag.model.verdict import State
 from topodiag.writing import check_writable, replacing
 
 if TYPE_CHECKING:
-    from msgspec import Struct
-
     from topodiag.cli.options import Printing
+    from topodiag.report.documents.from_model import Document
     from topodiag.report.interface import Report
     from topodiag.report.text import Page
 
@@ -52,7 +51,7 @@ def check_output(path: str | None) -> None:
         check_writable(path)
 
 
-def write_page(draw: Callable[[Page], None], dump: Callable[[], Struct], printing: Printing) -> None:
+def write_page(draw: Callable[[Page], None], dump: Callable[[], Document], printing: Printing) -> None:
     """What a command has to say, as a page or, with the format `json`, as one object."""
     if printing.format_ != "json":
         write_drawing(draw, printing)

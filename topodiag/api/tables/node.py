@@ -6,26 +6,27 @@ from collections.abc import Callable, Iterator
 
 from topodiag.api.tables.interface import Part, Row, Table, columns
 from topodiag.model.result import Result
-from topodiag.report.documents.types import node as shape
+from topodiag.report.documents.from_model import Document
 from topodiag.report.node.json import node_facts
 
 
-def _facts(result: Result) -> Iterator[shape.Node]:
+def _facts(result: Result) -> Iterator[Document]:
     return (node_facts(node) for node in result.nodes)
 
 
 def _parts(name: str) -> Callable[[Result], Iterator[Part]]:
     """These parts of all nodes."""
-    return lambda result: (Part(node, part) for node in _facts(result) for part in getattr(node, name))
+    return lambda result: (Part(node, part) for node in _facts(result) for part in node[name])
 
 
 def _matrix(result: Result) -> Iterator[Row]:
     for node in _facts(result):
-        names = {f"GPU{gpu.index}" for gpu in node.gpus} | {nic.name for nic in node.nics}  # and no NIC by two names
-        for a, row in node.matrix.items():
+        gpus = {f"GPU{gpu['index']}" for gpu in node["gpus"]}
+        names = gpus | {nic["name"] for nic in node["nics"]}  # and no NIC by two names
+        for a, row in node["matrix"].items():
             for b, word in row.items():
                 if {a, b} <= names:
-                    yield node.host, a, b, word
+                    yield node["host"], a, b, word
 
 
 _PCIE = """

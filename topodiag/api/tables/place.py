@@ -10,7 +10,7 @@ from topodiag.api.tables.result import FINDING
 
 
 def _dimensions(made: Any) -> Iterable[Part]:
-    return (Part(name, cost) for name, cost in made.document.cost.items())
+    return (Part(name, cost) for name, cost in made.document["cost"].items())
 
 
 MAP = Table(
@@ -23,7 +23,7 @@ MAP = Table(
         nic whole: Rail of the GPU.
         groups text: Number of its group in each dimension, tp=0 pp=1.
     """),
-    lambda made: made.document.map,
+    lambda made: made.document["map"],
 )
 AUDITED_DIMENSIONS = Table(
     "What each dimension costs as it lies, and what the same GPUs could give.",
@@ -50,7 +50,7 @@ GROUPS = Table(
         best_ms number ms: At best.
         lost_percent number %: Part of a step that is lost.
     """),
-    lambda made: made.document.groups,
+    lambda made: made.document["groups"],
 )
 SOLVED_DIMENSIONS = Table(
     "What each dimension costs in the map that was found.",
@@ -75,6 +75,6 @@ SPLITS = Table(
         nodes text: Its nodes, parted by blanks.
         why text: Why.
     """),
-    lambda made: made.document.splits,
+    lambda made: made.document["splits"],
 )
 FINDINGS = Table("Faults of the layout, worst first.", FINDING, lambda made: made.findings)

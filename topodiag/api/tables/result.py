@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from topodiag.api.tables.interface import Table, columns, parts
-from topodiag.report.documents.types import result as shape
 from topodiag.report.gaps import gaps_of
 
 FINDING = columns("""
@@ -72,7 +71,7 @@ UNEXPLAINED = Table(
         count whole: How many lines say so.
         harmless text: Why it tells of no fault; empty where nothing of the kind is known.
     """),
-    lambda result: parts(shape.Unexplained, result.unexplained),
+    lambda result: parts("result.Unexplained", result.unexplained),
 )
 UNREAD = Table(
     "Lines that no reader understood.",

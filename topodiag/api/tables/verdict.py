@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import starmap
-from typing import Any
 
 from topodiag.api.tables.interface import Part, Table, columns, parts
 from topodiag.model.result import Result
-from topodiag.report.documents.types import verdict as shape
+from topodiag.report.documents.from_model import Document
 
 
-def _of_verdict(name: str, part: type[Any]) -> Callable[[Result], list[Any]]:
+def _of_verdict(name: str, part: str) -> Callable[[Result], list[Document]]:
     """These parts of the verdict; none where there is no verdict."""
     return lambda result: parts(part, getattr(result.verdict, name, ()))
 
@@ -44,7 +43,7 @@ CAUSES = Table(
         consequences whole: Number of findings that follow from it.
         contradictions whole = contradicted_by: Number of lines that speak against it.
     """),
-    lambda result: starmap(Part, enumerate(_of_verdict("causes", shape.Cause)(result))),
+    lambda result: starmap(Part, enumerate(_of_verdict("causes", "diagnose.Cause")(result))),
 )
 CONSEQUENCES = Table(
     "What follows from each cause.",
@@ -71,7 +70,7 @@ STATES = Table(
         headline text: Why, in one line.
         causes text: Numbers of its causes, parted by blanks.
     """),
-    _of_verdict("jobs", shape.JobState),
+    _of_verdict("jobs", "diagnose.JobState"),
 )
 RULED_OUT = Table(
     "What it is not.",
@@ -81,7 +80,7 @@ RULED_OUT = Table(
         source text = evidence.0.source: File of the first line that clears it.
         line whole = evidence.0.line: Its line.
     """),
-    _of_verdict("ruled_out", shape.RuledOut),
+    _of_verdict("ruled_out", "diagnose.RuledOut"),
 )
 NEXT_EVIDENCE = Table(
     "Observations that would settle what is open.",
@@ -91,7 +90,7 @@ NEXT_EVIDENCE = Table(
         command text: By which command.
         why text: What it settles.
     """),
-    _of_verdict("next_evidence", shape.NextEvidence),
+    _of_verdict("next_evidence", "diagnose.NextEvidence"),
 )
 HOSTS = Table(
     "Machines by every name that a source gives them.",
@@ -101,7 +100,7 @@ HOSTS = Table(
         sources names: Kinds of evidence that speak of it.
         boot text: When it booted, in UTC, by its capture.
     """),
-    lambda result: parts(shape.Host, result.identity.hosts),
+    lambda result: parts("diagnose.Host", result.identity.hosts),
 )
 TIMELINE = Table(
     "What happened, in order.",
@@ -116,7 +115,7 @@ TIMELINE = Table(
         source text: File.
         line whole: Line.
     """),
-    lambda result: parts(shape.Moment, result.timeline.moments),
+    lambda result: parts("diagnose.Moment", result.timeline.moments),
 )
 CLOCKS = Table(
     "The clocks of the sources.",
@@ -128,5 +127,5 @@ CLOCKS = Table(
         within_s number s: Uncertainty of that.
         how text: From which events it was estimated.
     """),
-    lambda result: parts(shape.Clock, result.timeline.clocks),
+    lambda result: parts("diagnose.Clock", result.timeline.clocks),
 )

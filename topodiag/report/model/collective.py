@@ -9,9 +9,7 @@ from topodiag.cost.questions import Placed, Placements, Reading
 from topodiag.cost.spread import Spread, available, time_us
 from topodiag.cost.tiers import Machine
 from topodiag.report.answer import note_answer
-from topodiag.report.documents.from_model import from_model
-from topodiag.report.documents.parts import document_of
-from topodiag.report.documents.types import model as shape
+from topodiag.report.documents.from_model import Document, document_of, from_model
 from topodiag.report.grid import Field, draw_grid
 from topodiag.report.model.words import (
     draw_assumed,
@@ -110,19 +108,17 @@ def _points(made: Placements, each: Placed, sizes: Sequence[int]) -> list[tuple[
     return [(float(at), min(time_us(made.collective, name, each.spread, float(at)) for name in names)) for at in sizes]
 
 
-def placements_json(
-    made: Placements, machine: Machine, reading: Reading | None, inputs: dict[str, Any]
-) -> shape.CollectiveDocument:
+def placements_json(made: Placements, machine: Machine, reading: Reading | None, inputs: dict[str, Any]) -> Document:
     """The published shape (schema/model-1.0.schema.json); time and bandwidths at the top are the first placement's."""
     first = made.placed[0]
     fits = made.placed.index(reading.fits) if reading is not None and reading.fits is not None else None
     return document_of(
-        shape.CollectiveDocument,
+        "model.CollectiveDocument",
         first,
         inputs={**inputs, "system": machine_json(machine)},
         terms=first.priced.terms,
         time_us=first.priced.time_us,
         gain=made.gain if first.priced.time_us > 0 else None,
         placements=made.placed,
-        reading=from_model(shape.Reading, reading, fits=fits) if reading is not None else None,
+        reading=from_model("model.Reading", reading, fits=fits) if reading is not None else None,
     )

@@ -10,9 +10,7 @@ from topodiag.cost.questions import Hierarchy, Way
 from topodiag.cost.terms import Term
 from topodiag.cost.tiers import Machine
 from topodiag.report.answer import note_answer
-from topodiag.report.documents.from_model import from_model
-from topodiag.report.documents.parts import document_of
-from topodiag.report.documents.types import model as shape
+from topodiag.report.documents.from_model import Document, document_of, from_model
 from topodiag.report.grid import Field, draw_grid
 from topodiag.report.model.words import (
     draw_assumed,
@@ -142,14 +140,14 @@ def way_terms(ways: Sequence[Way], size: float) -> list[Term]:
 
 def hierarchy_json(
     made: Hierarchy, machine: Machine, size: int, sizes: Sequence[int], inputs: dict[str, Any]
-) -> shape.HierarchyDocument:
+) -> Document:
     """The published shape (schema/model-1.0.schema.json).
 
     Time and bandwidths at the top are those of the fastest way at `size`.
     """
     took = made.best(size).time_us(size)
     return document_of(
-        shape.HierarchyDocument,
+        "model.HierarchyDocument",
         made,
         inputs={**inputs, "system": machine_json(machine)},
         terms=way_terms(made.ways, size),
@@ -159,10 +157,10 @@ def hierarchy_json(
         best=made.best(size).name,
         ways=[
             from_model(
-                shape.Way,
+                "model.Way",
                 way,
                 time_us=way.time_us(size),
-                sizes=[shape.SizePoint(bytes=at, time_us=way.time_us(at)) for at in sizes],
+                sizes=[{"bytes": at, "time_us": way.time_us(at)} for at in sizes],
             )
             for way in made.ways
         ],

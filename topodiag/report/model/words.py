@@ -6,8 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from topodiag.cost.terms import Term
 from topodiag.cost.tiers import Machine
-from topodiag.report.documents.from_model import from_model
-from topodiag.report.documents.types import model as shape
+from topodiag.report.documents.from_model import Document
 from topodiag.report.grid import Field, draw_grid
 from topodiag.report.text import Page, Part
 from topodiag.words.units import in_gbs, spell_bytes, spell_gbs, spell_time
@@ -80,6 +79,24 @@ def draw_assumed(page: Page, sentences: Iterable[str], *, fold: bool = False) ->
         page.lines.extend(drawn.lines)
 
 
-def machine_json(machine: Machine) -> shape.Machine:
-    tiers = [from_model(shape.Tier, tier, line_gbs=tier.line_gbs or None) for tier in machine.tiers]
-    return from_model(shape.Machine, machine, tiers=tiers)
+def machine_json(machine: Machine) -> Document:
+    return {
+        "name": machine.name,
+        "nodes": machine.nodes,
+        "gpus_per_node": machine.gpus_per_node,
+        "domain": machine.domain,
+        "gpu": machine.gpu.name if machine.gpu is not None else None,
+        "tiers": [
+            {
+                "name": tier.link.name,
+                "alpha_us": tier.link.alpha_us,
+                "gbs": tier.link.gbs,
+                "kind": tier.kind,
+                "gpus": tier.gpus,
+                "line_gbs": tier.line_gbs or None,
+                "source": tier.source,
+            }
+            for tier in machine.tiers
+        ],
+        "assumed": list(machine.assumed),
+    }

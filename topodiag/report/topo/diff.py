@@ -9,8 +9,7 @@ from topodiag.model.provenance import NotObserved
 from topodiag.nccl.prediction import Prediction
 from topodiag.nccl.topo.compare import Difference
 from topodiag.report.answer import note_answer
-from topodiag.report.documents.parts import document_of
-from topodiag.report.documents.types import topo as shape
+from topodiag.report.documents.from_model import Document, document_of
 from topodiag.report.grid import Field, draw_grid
 from topodiag.report.text import Page, Part
 from topodiag.report.topo.predict import GRAPHS, draw_assumed
@@ -81,10 +80,10 @@ def diff_json(
     made: tuple[Prediction, Prediction],
     inputs: Iterable[Input] = (),
     not_observed: Iterable[NotObserved] = (),
-) -> shape.DiffDocument:
+) -> Document:
     """`differences` one by one, and the graphs of either side as spelt in the table."""
     return document_of(
-        shape.DiffDocument,
+        "diff.DiffDocument",
         None,
         inputs=inputs,
         left=names[0],

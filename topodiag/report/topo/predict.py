@@ -14,10 +14,7 @@ from topodiag.model.nccl_versions import minor_of, spell_version
 from topodiag.model.provenance import NotObserved
 from topodiag.nccl.prediction import NO_NIC, Choice, PredictedGraph, Prediction
 from topodiag.report.answer import note_answer
-from topodiag.report.documents.from_model import from_model
-from topodiag.report.documents.parts import document_of
-from topodiag.report.documents.types import topo as shape
-from topodiag.report.documents.types.common import SCHEMA_VERSION
+from topodiag.report.documents.from_model import VERSIONS, Document, document_of, from_model
 from topodiag.report.grid import Field, draw_grid
 from topodiag.report.text import Page, Part
 from topodiag.report.topo.names import Names, base_name, spell_order
@@ -255,16 +252,14 @@ def draw_assumed(page: Page, assumed: Iterable[str]) -> None:
         page.add("  ", ("assumed: ", "doubtful"), sentence)
 
 
-def predict_json(
-    made: Prediction, inputs: Iterable[Input] = (), not_observed: Iterable[NotObserved] = ()
-) -> shape.PredictDocument:
+def predict_json(made: Prediction, inputs: Iterable[Input] = (), not_observed: Iterable[NotObserved] = ()) -> Document:
     """The published shape of `topo predict --format json`: schema/predict-1.0.schema.json."""
-    return document_of(shape.PredictDocument, made, inputs=inputs, not_observed=not_observed, **_decisions(made))
+    return document_of("predict.PredictDocument", made, inputs=inputs, not_observed=not_observed, **_decisions(made))
 
 
-def prediction_json(made: Prediction) -> shape.Prediction:
+def prediction_json(made: Prediction) -> Document:
     """The decisions alone, as `topo what-if` prints them twice."""
-    return from_model(shape.Prediction, made, schema_version=SCHEMA_VERSION, **_decisions(made))
+    return from_model("what-if.Prediction", made, schema_version=VERSIONS["what-if"], **_decisions(made))
 
 
 def _decisions(made: Prediction) -> dict[str, Any]:

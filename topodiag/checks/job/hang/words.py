@@ -79,7 +79,7 @@ def _names_cause(event: Event, after: int) -> bool:
     """Whether a line says how a rank ended: a launcher's word of the ranks that this ended, below it, is none."""
     if event.kind in NO_NEWS:
         return False
-    follows = event.kind == "ended" and event.details.get("how") in ("context", "exit", "aborted", "terminated")
+    follows = event.kind == "ended" and event.details.get("how") in ("context", "exit", "aborted", "stopped")
     return not (follows and _line(event) > after)
 
 
