@@ -23,12 +23,7 @@ from topodiag.model.finding import Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.node import Node
 from topodiag.model.provenance import Origin
 from topodiag.words.fold import plural
-
-MAX_REMAPPED_ROWS = 512
-"""Rows remapped for uncorrectable errors from which DCGM fails a GPU (DCGM_LIMIT_MAX_REMAPPED_ROWS)."""
-
-MAX_RETIRED_PAGES = 63
-"""Retired pages from which a GPU before Ampere is to be replaced (NVIDIA, Dynamic Page Retirement; RMA policy)."""
+from topodiag.words.own_data import own_data
 
 RESET = (
     "Drain the node and reset the GPU: `sudo nvidia-smi --gpu-reset -i BUS_ID` (with NVSwitches all at once), or reboot"
@@ -153,40 +148,14 @@ def _of_xid(group: XidGroup) -> Sign:
 
 
 def _of_counters(gpu: Gpu) -> Iterator[Sign]:
-    def count(name: str) -> tuple[int, Origin | None]:
-        counter = gpu.counters.get(name)
-        latest = counter.latest if counter is not None else None
-        return (latest.get(0), latest.origin) if latest is not None else (0, None)
-
-    failed, at = count("remapped_failure")
-    if failed:
-        yield Severity.ERROR, "a row of memory could not be remapped", at, "Ask the vendor for a replacement (RMA)"
-    lost, at = count("ecc_volatile_uncorrected")
-    if lost:
-        words = f"{plural(lost, 'uncorrectable ECC error')} since the driver was loaded"
-        yield Severity.ERROR, words, at, RESET
-    other, at = count("ras_uncorrected")
-    if other:
-        words = f"{plural(other, 'uncorrectable error')} in blocks of the chip other than its memory and links"
-        yield Severity.ERROR, words, at, RESET
-    exceeded, at = count("sram_threshold_exceeded")
-    if exceeded:
-        yield Severity.ERROR, "more SRAM errors than the GPU may have", at, "Ask the vendor for a replacement (RMA)"
-    rows, at = count("remapped_uncorrectable")
-    if rows >= MAX_REMAPPED_ROWS:
-        yield Severity.ERROR, f"{rows} rows remapped for uncorrectable errors", at, "Ask the vendor for a replacement"
-    pages = count("retired_double_bit")[0] + count("retired_single_bit")[0]
-    if pages >= MAX_RETIRED_PAGES:
-        yield (
-            Severity.ERROR,
-            f"{pages} retired pages of memory",
-            count("retired_double_bit")[1],
-            "Ask for a replacement",
-        )
-    for name, what in (("remapped_pending", "row remapping"), ("retired_pending", "page retirement")):
-        pending, at = count(name)
-        if pending:
-            yield Severity.WARNING, f"{what} is pending: the bad memory stays in use until a reset", at, RESET
+    """What the counters of memory say, by memory.toml."""
+    for entry in own_data("checks/gpu/memory")["sign"]:
+        counters = [gpu.counters[name].latest for name in entry["counters"] if name in gpu.counters]
+        amount = sum(counter.get(0) for counter in counters)
+        if amount >= entry.get("least", 1):
+            words = entry["words"].format(errors=plural(amount, entry.get("counts", "error")), amount=amount)
+            fix = RESET if entry["fix"] == "reset" else entry["fix"]
+            yield Severity[entry.get("severity", "error").upper()], words, counters[0].origin, fix
 
 
 def _fault(label: str, signs: Sequence[Sign]) -> BadMemory:

@@ -19,7 +19,7 @@ from topodiag.checks.shared.devices import (
 from topodiag.checks.shared.node.flat_tree import is_flat
 from topodiag.lazy import dataclass
 from topodiag.model.devices import Gpu, Nic, PciKind
-from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity, Status
+from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.gpudirect import dmabuf, peermem
 from topodiag.model.nccl_enums import PathType
 from topodiag.model.node import Node
@@ -207,7 +207,7 @@ class GdrTooFar(NodeCheck[FarGpus]):
         near, far = _apart(judged, known, level)
         if not far:
             if len(known) < len(gpus):
-                return Outcome(self.id, Status.UNKNOWN, judged.host, why=str(coverage), coverage=coverage)
+                return self.unknown(judged, str(coverage), coverage)
             return self.clean(judged, _why_near(nearest, level), coverage)
         named = [at for at in far if near or gpu_spec(at.gpu) is not None]
         if not named:

@@ -11,7 +11,7 @@ from topodiag.hardware.catalog import smp_gbs
 from topodiag.lazy import dataclass
 from topodiag.model.cpulist import parse_cpulist
 from topodiag.model.devices import Gpu
-from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Status
+from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome
 from topodiag.model.node import Node
 from topodiag.model.provenance import Fact
 from topodiag.model.system import Process
@@ -102,7 +102,7 @@ class ProcessAwayFromGpu(NodeCheck[AwayProcesses]):
         if away:
             return AwayProcesses(_grouped(away), coverage)
         if len(bound) < len(single):
-            return Outcome(self.id, Status.UNKNOWN, judged.host, why=str(coverage), coverage=coverage)
+            return self.unknown(judged, str(coverage), coverage)
         return self.clean(judged, coverage=coverage)
 
     def tell(self, judged: Node, observed: AwayProcesses) -> Iterator[Finding]:

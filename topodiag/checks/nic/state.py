@@ -8,7 +8,7 @@ from math import fsum
 from typing import Any, Never
 
 from topodiag.checks.interface import Advice, NodeCheck, OneStep
-from topodiag.checks.nic.events import of_bus, of_log, of_start
+from topodiag.checks.nic.events import links_down, of_bus, of_log, of_start
 from topodiag.checks.nic.ports import (
     ONE_OF_MORE,
     Port,
@@ -22,7 +22,7 @@ from topodiag.checks.nic.ports import (
 )
 from topodiag.checks.shared.devices import compute_nics, just_booted, word
 from topodiag.checks.shared.prices import slow_ports
-from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity, Status
+from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.node import Node
 from topodiag.model.provenance import Fact
 from topodiag.words.fold import fold_runs, plural
@@ -87,8 +87,8 @@ class NicPortDown(OneStep[Node], NodeCheck[Never]):
 
     def judge(self, node: Node, peers: Sequence[Node] = ()) -> Outcome:
         outcome = self._judge_ports(node)
-        found = [*of_bus(self, node), *of_start(self, node), *of_log(self, node)]
-        return self.found(node, [*found, *outcome.findings], outcome.coverage) if found else outcome
+        down = of_log(self, node, links_down(node))
+        return self.beside(outcome, [*of_bus(self, node), *of_start(self, node), *down])
 
     def _judge_ports(self, node: Node) -> Outcome:
         nics = compute_nics(node)
@@ -118,7 +118,7 @@ class NicPortDown(OneStep[Node], NodeCheck[Never]):
     def _without_fault(self, node: Node, spare: Sequence[str], unsure: Sequence[str], coverage: Coverage) -> Outcome:
         if unsure:
             why = f"without bus ids {fold_runs(unsure)} may be second ports without a cable"
-            return Outcome(self.id, Status.UNKNOWN, node.host, why=why, coverage=coverage)
+            return self.unknown(node, why, coverage)
         nics = compute_nics(node)
         if lists_no_nics(node, nics):
             return self.unknown(node, ONE_OF_MORE.format(fold_runs([nic.name for nic in nics])))

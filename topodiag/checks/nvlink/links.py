@@ -12,7 +12,7 @@ from topodiag.checks.nvlink.evidence import Expectation, LinkCount
 from topodiag.checks.shared.comparisons import majority
 from topodiag.checks.shared.prices import missing_nvlinks
 from topodiag.lazy import dataclass
-from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity, Status
+from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.node import Node
 from topodiag.words.fold import fold_runs, plural
 from topodiag.words.units import in_gbs, percent
@@ -109,7 +109,7 @@ class FewerNvlinks(NodeCheck[ShortGpus]):
             return ShortGpus(tuple(_group(judged, group, wanted) for (_, wanted), group in groups.items()), coverage)
         if unseen:
             why = "; ".join(f"{fold_runs(labels)}: {reason}" for reason, labels in unseen.items())
-            return Outcome(self.id, Status.UNKNOWN, judged.host, why=why, coverage=coverage)
+            return self.unknown(judged, why, coverage)
         return self.clean(judged, _why_clean(asked), coverage)
 
     def tell(self, judged: Node, observed: ShortGpus) -> Iterator[Finding]:

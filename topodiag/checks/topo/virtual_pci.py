@@ -220,7 +220,6 @@ class VirtualPciTree(NodeCheck[FlatTree | GuessedTree]):
             expected=_expected(node),
             cost=_cost(node),
             evidence=[*(fact.origin for fact in signs.values()), node.os.virtualization.origin],
-            coverage=observed.coverage,
             confidence=Confidence.HIGH if node.is_vm else Confidence.MEDIUM,
         )
 

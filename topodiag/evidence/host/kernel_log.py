@@ -67,7 +67,7 @@ class KernelLog(Source[KernelEvent]):
 
     def recognises(self, head: str) -> bool:
         """By an event of interest, or by the kernel's stamp or name on half of the lines."""
-        if any(True for _ in _events(Blob("", head.encode("utf-8", "replace")))):
+        if any(True for _ in _matches(head.encode("utf-8", "replace"))):
             return True
         lines = [line[:MAX_HEAD] for line in head[:HEAD_CHARS].split("\n") if line.strip()][:400]
         own = sum("kernel: " in line or _STAMPED.match(line) is not None for line in lines)
@@ -77,14 +77,9 @@ class KernelLog(Source[KernelEvent]):
         parsed: Parsed[KernelEvent] = Parsed()
         newest: deque[tuple[Place, float | None, str, Taken]] = deque(maxlen=MAX_EVENTS)
         found = 0
-        data = blob.plain
-        for number, raw, entries in lines_of(FAMILY, data):
-            line = raw.decode("utf-8", "replace")[:MAX_LINE]
-            when, message = _split(line.strip())
-            taken = first_of(entries, message)
-            if taken is not None:
-                found += 1
-                newest.append(((number, line), when, message, taken))
+        for match in _matches(blob.plain):
+            found += 1
+            newest.append(match)
         parsed.records.extend(_event(blob, *each) for each in newest)
         # A last line without its end is that of a text that was cut.
         data = blob.plain
@@ -100,6 +95,16 @@ class KernelLog(Source[KernelEvent]):
         services = draft.single("services")
         for state in systemctl.units(blob):  # a journal holds both
             services.offer(state.name, state.word, blob.origin(state.line, state.text))
+
+
+def _matches(data: bytes) -> Iterator[tuple[Place, float | None, str, Taken]]:
+    """The lines that an entry of the kernel's takes: place, time, message, and what it reads there."""
+    for number, raw, entries in lines_of(FAMILY, data):
+        line = raw.decode("utf-8", "replace")[:MAX_LINE]
+        when, message = _split(line.strip())
+        taken = first_of(entries, message)
+        if taken is not None:
+            yield (number, line), when, message, taken
 
 
 def _event(blob: Blob, place: Place, when: float | None, message: str, taken: Taken) -> KernelEvent:
