@@ -87,7 +87,7 @@ def logs(  # noqa: PLR0917 - one parameter per option
     from topodiag.fleet.workers import one_thread  # noqa: PLC0415
 
     one_thread()
-    from topodiag.app.logs import LogOptions  # noqa: PLC0415
+    from topodiag.app.case.jobs import LogOptions  # noqa: PLC0415
     from topodiag.app.logs import logs as judge_logs  # noqa: PLC0415
     from topodiag.cli.html import as_shown, check_written, write_result_page  # noqa: PLC0415
     from topodiag.cli.output import verdict, write_result  # noqa: PLC0415 - heavy from here on

@@ -45,8 +45,8 @@ def ras(  # noqa: PLR0917 - one parameter per option
       topodiag ras gpu07 gpu08 --with logs/
       ncclras -f json > answer.json; topodiag logs answer.json
     """
+    from topodiag.app.case.ras import Asking  # noqa: PLC0415
     from topodiag.app.logs import ras as judge  # noqa: PLC0415
-    from topodiag.app.ras import Asking  # noqa: PLC0415
     from topodiag.cli.html import as_shown, check_written, write_result_page  # noqa: PLC0415
     from topodiag.cli.output import verdict, write_result  # noqa: PLC0415 - heavy from here on
     from topodiag.report.job.table import JobTable  # noqa: PLC0415

@@ -84,7 +84,8 @@ def _live(
     deadline: float | None,
     printing: Printing,
 ) -> Result:
-    from topodiag.app.scan import Options, live  # noqa: PLC0415
+    from topodiag.app.case.live import Options  # noqa: PLC0415
+    from topodiag.app.scan import live  # noqa: PLC0415
     from topodiag.cli.progress import spinner  # noqa: PLC0415
 
     options = Options(save=save, redact=printing.redact)

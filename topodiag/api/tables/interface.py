@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import cache
+from importlib.resources import files
 from typing import Any
 
 from topodiag.lazy import dataclass
-from topodiag.report.documents.from_model import Document, from_model, plain_value, reading
+from topodiag.report.documents.from_model import plain_value, reading
 
 Value = str | int | float | bool | list[str] | None
 Row = tuple[Value, ...]
@@ -72,6 +74,18 @@ class Table:
             yield item if type(item) is tuple else tuple(cell(item) for cell in cells)
 
 
+@cache
+def described() -> dict[str, tuple[str, tuple[Column, ...]]]:
+    """What each table of tables.txt holds, and its columns."""
+    text = (files("topodiag.api.tables") / "tables.txt").read_text(encoding="utf-8")
+    made = {}
+    for section in text.split("\n\n")[1:]:
+        head, _, lines = section.partition("\n")
+        name, _, about = head.removeprefix("[").partition("] ")
+        made[name] = about, columns(lines)
+    return made
+
+
 def columns(text: str) -> tuple[Column, ...]:
     """Columns by lines of `name kind [unit] [= path]: meaning`; without a path it is the name."""
     made = []
@@ -83,11 +97,6 @@ def columns(text: str) -> tuple[Column, ...]:
             raise ValueError(f"{line!r}: a column is {', '.join(DTYPES)}")
         made.append(Column(name, kind, about, " ".join(unit), path or name))
     return tuple(made)
-
-
-def parts(shape: str, values: Iterable[object]) -> list[Document]:
-    """Values of the model as the parts that a document has of them."""
-    return [from_model(shape, value) for value in values]
 
 
 def _joined(values: Iterable[object], kind: str) -> str:

@@ -85,7 +85,8 @@ def judge(  # noqa: PLR0917 - one parameter per option
     _refuse(paths, evidence, system, nics, csv_)
     if gate and csv_:
         raise click.UsageError("--gate and --csv exclude each other.")
-    from topodiag.app.bench import BenchOptions, bench  # noqa: PLC0415
+    from topodiag.app.bench import bench  # noqa: PLC0415
+    from topodiag.app.judge.runs import BenchOptions  # noqa: PLC0415
     from topodiag.cli.html import as_shown, check_written, write_result_page  # noqa: PLC0415
     from topodiag.cli.output import opened, verdict, write_result  # noqa: PLC0415 - heavy from here on
     from topodiag.cli.progress import working  # noqa: PLC0415
@@ -146,7 +147,7 @@ def _write_svg(path: str, result: Result) -> None:
 
 def _write_gate(reached: Outcome, result: Result, paths: tuple[str, ...], printing: Printing) -> None:
     """Acceptance asks for a pass of every file, whatever --fail-on says."""
-    from topodiag.app.bench_gate import gates  # noqa: PLC0415
+    from topodiag.app.judge.bench_gate import gates  # noqa: PLC0415
     from topodiag.cli.errors import CLEAN, FOUND  # noqa: PLC0415
     from topodiag.cli.output import write_drawing  # noqa: PLC0415
     from topodiag.model.bench import GateState  # noqa: PLC0415

@@ -74,8 +74,8 @@ def nccl_topo(  # noqa: PLR0917 - one parameter per option
     with bus ids that the guest does not have. Without these options, the instance type is the one that the provider,
     the GPUs and the NICs of the guest show, where exactly one fits.
     """
-    from topodiag.app.emit_topo import by_affinity, by_evidence, by_host, by_instance, make_topo_file  # noqa: PLC0415
-    from topodiag.app.topo import open_topology  # noqa: PLC0415
+    from topodiag.app.case.topology import open_topology  # noqa: PLC0415
+    from topodiag.app.judge.topo_file import by_affinity, by_evidence, by_host, by_instance, make_topo_file  # noqa: PLC0415
     from topodiag.cli.html import as_shown  # noqa: PLC0415
     from topodiag.cli.output import check_output, opened  # noqa: PLC0415 - heavy from here on
     from topodiag.cli.terminal import style_for  # noqa: PLC0415

@@ -57,7 +57,7 @@ def compare(  # noqa: PLR0917 - one parameter per option
     from topodiag.fleet.workers import one_thread  # noqa: PLC0415
 
     one_thread()
-    from topodiag.app.fleet.compare import compare as compared  # noqa: PLC0415 - heavy from here on
+    from topodiag.app.compare import compare as compared  # noqa: PLC0415 - heavy from here on
     from topodiag.cli.html import as_shown, check_written  # noqa: PLC0415
     from topodiag.cli.output import check_output, verdict_of  # noqa: PLC0415
     from topodiag.cli.progress import reading_captures  # noqa: PLC0415

@@ -47,7 +47,7 @@ def history(
       topodiag fleet history /srv/history changes/      what watch wrote
       topodiag fleet history gpu07/                     bundles, without a store
     """
-    from topodiag.app.fleet.history import history as ask  # noqa: PLC0415 - heavy from here on
+    from topodiag.app.history import history as ask  # noqa: PLC0415 - heavy from here on
     from topodiag.cli.html import as_shown, check_written, write_answer  # noqa: PLC0415
     from topodiag.cli.output import verdict  # noqa: PLC0415
     from topodiag.cli.progress import working  # noqa: PLC0415

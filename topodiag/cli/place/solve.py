@@ -13,7 +13,7 @@ from topodiag.cli.place.picture import Pictured, picture_options
 from topodiag.cli.place.work import work_options, work_said
 
 if TYPE_CHECKING:
-    from topodiag.app.place import PlaceOptions
+    from topodiag.app.judge.placing import PlaceOptions
     from topodiag.cli.model.step_options import Trained
     from topodiag.report.documents.from_model import Document
     from topodiag.report.html.interface import Extras
@@ -57,7 +57,7 @@ def solve(
       topodiag place emit slurm-hostfile map.json -o hosts
       topodiag place solve bundles/ --tp 4 --pp 4 --for torchrun
     """
-    from topodiag.app.place import solve_placement  # noqa: PLC0415 - heavy from here on
+    from topodiag.app.judge.placing import solve_placement  # noqa: PLC0415 - heavy from here on
     from topodiag.cli.html import as_shown, check_written, write_answer  # noqa: PLC0415
     from topodiag.model.result import Result  # noqa: PLC0415
     from topodiag.report.place.solve import draw_solution, solution_json  # noqa: PLC0415

@@ -12,7 +12,7 @@ from topodiag.cli.model.step_options import MODEL_OPTIONS, TRAINING_OPTIONS, Tra
 from topodiag.model.dimensions import flags
 
 if TYPE_CHECKING:
-    from topodiag.app.place import PlaceOptions
+    from topodiag.app.judge.placing import PlaceOptions
 
 work_options = trained_options((job_option,), MODEL_OPTIONS, TRAINING_OPTIONS)
 

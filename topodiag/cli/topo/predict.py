@@ -49,7 +49,8 @@ def predict(  # noqa: PLR0917 - one parameter per option
     followed: symmetric kernels, collectives by copy engines (hierarchical ones too), communicators that shrink or grow,
     rails that NCCL 2.32 gives ConnectX-9, and Data Direct functions.
     """
-    from topodiag.app.topo import open_topology, predict_topology, result_of  # noqa: PLC0415
+    from topodiag.app.case.topology import open_topology, predict_topology  # noqa: PLC0415
+    from topodiag.app.topo import result_of  # noqa: PLC0415
     from topodiag.cli.html import as_shown_with, check_written, machines_of, write_answer  # noqa: PLC0415
     from topodiag.report.text import Page  # noqa: PLC0415
     from topodiag.report.topo.predict import draw_assumed, draw_prediction, predict_json  # noqa: PLC0415

@@ -56,7 +56,8 @@ def what_if(  # noqa: PLR0917 - one parameter per option
 
     Settings given with --env hold after the change, not before. Changes are applied in the order of the options above.
     """
-    from topodiag.app.topo import ChangeError, changes_of, open_topology, result_of  # noqa: PLC0415
+    from topodiag.app.case.topology import open_topology  # noqa: PLC0415
+    from topodiag.app.topo import ChangeError, changes_of, result_of  # noqa: PLC0415
     from topodiag.app.topo import what_if as ask  # noqa: PLC0415
     from topodiag.cli.html import as_shown_with, check_written, machines_of, write_answer  # noqa: PLC0415
     from topodiag.report.topo.what_if import draw_what_if, what_if_json  # noqa: PLC0415
