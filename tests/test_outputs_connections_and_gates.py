@@ -127,7 +127,6 @@ HARMLESS = {
     "an INFO of Horovod": "[1,0]<stdout>:horovod.join() waits until all ranks finished execution\n",
     "workers closed": "W1130 12:13:49 1243 torch/distributed/elastic/multiprocessing/api.py:900] Sending process 12"
     " closing signal SIGTERM\n",
-    "stopped": STOPPED.format("15"),
     "none evicted": "    message: 0/8 workers are evicted\n    type: Running\n",
     "all ports": "RDMA devices on c05:\n4/4 required IB ports are ACTIVE on c05\n",
     "a gate that asks": "only 1/4 nodes are free; waiting\nsrun: job 11 queued and waiting for resources\n",

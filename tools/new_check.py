@@ -42,12 +42,12 @@ HELP = {
 """What each section of the page is to say."""
 
 OF_SUBJECT = {
-    # Subject: (base class, its import, what is judged, its import, arguments of finding() before the severity)
-    Subject.NODE: ("NodeCheck", "topodiag.checks.interface", "Node", "topodiag.model.node", "judged, "),
-    Subject.TOPO: ("FileCheck", "topodiag.checks.shared.file_check", "Node", "topodiag.model.node", "judged, "),
+    # Subject: (base class, its import, what is judged, its import, where its findings are)
+    Subject.NODE: ("NodeCheck", "topodiag.checks.interface", "Node", "topodiag.model.node", "judged"),
+    Subject.TOPO: ("FileCheck", "topodiag.checks.shared.file_check", "Node", "topodiag.model.node", "judged"),
     Subject.JOB: ("JobCheck", "topodiag.checks.interface", "Job", "topodiag.model.job", ""),
     Subject.LAYOUT: ("PlacementCheck", "topodiag.checks.interface", "Audit", "topodiag.placement.audit", ""),
-    Subject.BENCH: ("BenchCheck", "topodiag.checks.interface", "Benchmark", "topodiag.model.bench", "judged, "),
+    Subject.BENCH: ("BenchCheck", "topodiag.checks.interface", "Benchmark", "topodiag.model.bench", "judged.run.hosts"),
 }
 
 MODULE = Template('''\
@@ -75,14 +75,14 @@ $page
     """
 
     id = "$id"
-    title = "$title"
 
     def $observe -> ${name}Observation | Outcome:
         raise NotImplementedError("$id: decide here; answer clean, not_applicable or unknown with why")
 
     def tell(self, judged: $judged, observed: ${name}Observation) -> Iterable[Finding]:
         yield self.finding(
-            ${where}Severity.WARNING,
+            self.where($where),
+            Advice(Severity.WARNING),
             f"{', '.join(observed.places)}: $title",
             observed=", ".join(observed.places),
             expected="what there should be instead",
@@ -192,10 +192,10 @@ def _module(check_id: str, subject: Subject, name: str, title: str) -> str:
     base, base_from, judged, judged_from, where = OF_SUBJECT[subject]
     of_file = subject is Subject.TOPO
     imports = {
-        base_from: base,
+        "topodiag.checks.interface": "Advice" if of_file else f"Advice, {base}",
         judged_from: judged,
         "topodiag.model.finding": "Cost, Finding, Outcome, Severity",
-    } | ({"topodiag.model.nccl_tree": "NcclFile"} if of_file else {})
+    } | ({"topodiag.model.nccl_tree": "NcclFile", base_from: base} if of_file else {})
     page = "\n\n".join(f"    {section}\n        {HELP[section]}" for section in SECTIONS)
     observe = f"observe(self, judged: {judged}, peers: Sequence[{judged}])"
     return MODULE.substitute(
@@ -205,7 +205,7 @@ def _module(check_id: str, subject: Subject, name: str, title: str) -> str:
         title_sentence=f"{title[0].upper()}{title[1:]}.",
         base=base,
         judged=judged,
-        where=f"{where.strip()}\n            ".lstrip("\n ") if where else "",
+        where=where,
         observe=f"observe_file(self, node: {judged}, file: NcclFile)" if of_file else observe,
         sequence="" if of_file else ", Sequence",
         imports="\n".join(f"from {module} import {names}" for module, names in sorted(imports.items())),

@@ -11,12 +11,14 @@ from tests.shown import ROOT
 from topodiag.checks.registry import FOLDERS
 
 CHECKS = ROOT / "topodiag" / "checks"
-KEYS = {"expected", "fix", "cost", "share"}
+KEYS = {"severity", "confidence", "expected", "fix", "cost", "share"}
+FINDINGS = {"finding", "of_events"}
 ENTRIES = {path.stem: tomllib.loads(path.read_text(encoding="utf-8")) for path in (CHECKS / "advice").glob("*.toml")}
 
 
 def _asked() -> Iterator[tuple[set[str], str, set[str]]]:
-    """Of each call of `advice` and each `HostFault`: the files of the folder's families, the name, and its words."""
+    """Of each finding that names its advice, each call of `advice` and each `HostFault`: the files of the folder's
+    families, the name, and its words."""
     for path in CHECKS.rglob("*.py"):
         folder = path.relative_to(CHECKS).parts[0]
         families = {family.lower() for family, name in FOLDERS.items() if name == folder}
@@ -33,6 +35,10 @@ def _asked() -> Iterator[tuple[set[str], str, set[str]]]:
             elif isinstance(call.func, ast.Attribute) and call.func.attr == "advice":
                 name, words = call.args[0], set(named)
                 if not isinstance(name, ast.Constant):  # the one place that tells a HostFault
+                    continue
+            elif isinstance(call.func, ast.Attribute) and call.func.attr in FINDINGS and len(call.args) > 1:
+                name, words = call.args[-2], set()
+                if not isinstance(name, ast.Constant):  # an advice with words, or one of its own
                     continue
             else:
                 continue

@@ -8,7 +8,7 @@ import pytest
 
 from topodiag.checks import registry
 from topodiag.checks.catalogue import CHECKS
-from topodiag.checks.interface import JobCheck, NodeCheck
+from topodiag.checks.interface import Advice, JobCheck, NodeCheck
 from topodiag.checks.registry import Subject
 from topodiag.checks.run import fold, run
 from topodiag.model.connections import no_connections
@@ -65,17 +65,17 @@ def test_the_worst_comes_first_then_the_dearest() -> None:
 
 
 class Always(JobCheck[str]):
-    id, title = "JOB999", "always"
+    id = "JOB999"
 
     def observe(self, judged: Job, peers: Sequence[Job]) -> str:
         return "it"
 
     def tell(self, judged: Job, observed: str) -> list[Finding]:
-        return [self.finding(Severity.INFO, observed, observed="", expected="", fix=("mend it",))]
+        return [self.finding(self.where(), Advice(Severity.INFO), observed, observed="", expected="", fix=("mend it",))]
 
 
 class Broken(JobCheck[int]):
-    id, title = "JOB998", "never"
+    id = "JOB998"
 
     def observe(self, judged: Job, peers: Sequence[Job]) -> int | Outcome:
         return self.clean(judged, "nothing to see") if judged.ranks else 1 // 0

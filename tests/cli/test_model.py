@@ -94,7 +94,7 @@ def test_a_step_fits_a_screen_and_v_has_all_that_is_assumed(model: Run) -> None:
     step = ("step", "--pp", "2", "--dp", "4", "--width", "80")
     lines, whole = model(*step).stdout.splitlines(), model(*step, "-v").stdout
     assert len(lines) <= 24
-    assert "more (-v)" in "\n".join(lines)
+    assert "more lines (-v)" in "\n".join(lines)
     assumed = loaded(model(*step[:-2], "--format", "json"))["inputs"]["assumed"]
     assert whole.count("assumed: ") >= len(assumed) > 1
 

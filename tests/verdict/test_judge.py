@@ -278,6 +278,15 @@ def test_sockets_are_settled_inside_the_container() -> None:
     assert told.next_evidence[0].command == "ibv_devinfo; ls /dev/infiniband; ulimit -l"
 
 
+def test_a_plugin_that_fails_in_part_asks_for_no_devices_where_every_rank_uses_rdma() -> None:
+    failed = seen("NET005", Severity.WARNING, line=LOG, confidence=Confidence.MEDIUM)
+    commands = [
+        [step.command for step in verdict(failed, case=running(), clean=clean).next_evidence]
+        for clean in ("", "NET001")
+    ]
+    assert [any(each.startswith("ibv_devinfo") for each in steps) for steps in commands] == [True, False]
+
+
 def test_an_established_cause_asks_for_no_more_evidence() -> None:
     assert not verdict(seen("NVL001"), case=running()).next_evidence
 

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING
 import click
 
 from topodiag.cli.command import Command
-from topodiag.cli.dimensions import layout_of, size_options
+from topodiag.cli.dimensions import layout_of, order_option, size_options
 from topodiag.cli.errors import Outcome
 from topodiag.cli.options import Printing, format_option, html_option, redact_option, report_options
 from topodiag.cli.params import EVIDENCE, PLACE
 from topodiag.cli.place.work import work_options
-from topodiag.model.dimensions import ORDER
 
 if TYPE_CHECKING:
     from topodiag.app.artefacts import Artefact, Unmade
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
     help="Also write the files that apply the fixes into this new folder: topology files, nccl.conf, rank maps.",
 )  # fmt: skip
 @size_options()
-@click.option("--order", metavar="DIMS", default="", help=f"Fastest dimension first (default: {ORDER}).")
+@order_option
 @work_options
 @format_option()
 @html_option

@@ -10,18 +10,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from topodiag.cli.command import Command
-from topodiag.cli.dimensions import job_option, layout_of, size_options
+from topodiag.cli.dimensions import job_option, layout_of, order_option, size_options
 from topodiag.cli.errors import Outcome
 from topodiag.cli.options import Printing, format_option, html_option, redact_option, report_options, was_given
 from topodiag.cli.params import EVIDENCE, PLACE, Count
-from topodiag.model.dimensions import ORDER
 from topodiag.report.job.registry import TABLES, VIEWS
 
 if TYPE_CHECKING:
     from topodiag.model.result import Result
     from topodiag.report.drawn import DrawnReport
-
-FORMATS = ("table", "json")
 
 
 def view_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -43,18 +40,15 @@ def view_options(command: Callable[..., None]) -> Callable[..., None]:
 @view_options
 @job_option
 @size_options()
-@click.option("--order", metavar="DIMS", default="", help=f"Which dimension varies fastest, as {ORDER}.")
+@order_option
 @click.option(
-    "--flight",
-    metavar="FILE",
-    type=EVIDENCE,
-    multiple=True,
+    "--flight", metavar="FILE", type=EVIDENCE, multiple=True,
     help="A dump of torch's flight recorder; may be given several times.",
-)
+)  # fmt: skip
 @click.option("--workers", type=Count(1, 4096), metavar="N", help="Processes that read (default: all cores).")
 @click.option("--dask", metavar="WHERE", help="Read on a dask cluster: its address, local or slurm.")
 @click.option("--save", metavar="FILE", type=PLACE, help="Keep the facts as Parquet; `topodiag logs FILE` reads them.")
-@format_option(FORMATS)
+@format_option()
 @html_option
 @redact_option
 @click.option(

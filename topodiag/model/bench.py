@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import field
 from enum import Enum
+from math import fsum
 
 from topodiag.lazy import dataclass
 from topodiag.model.finding import Confidence, Finding
@@ -60,6 +61,10 @@ class BenchRow:
         if out is None or inside is None:
             return inside if out is None else out
         return max(out, inside)
+
+    @property
+    def wrong_values(self) -> float:
+        return max(self.out_of_place.wrong or 0.0, self.in_place.wrong or 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +130,11 @@ class BenchRun:
         """Size and bus bandwidth of the greatest size that was measured: the figure of a run, wherever one is."""
         rows = [(row.size, gbs) for row in self.rows if (gbs := row.busbw_gbs) is not None and row.size > 0]
         return max(rows, default=None)
+
+    @property
+    def wrong_values(self) -> float:
+        """Values that are not what they should be, by the rows or by the line below them."""
+        return fsum(row.wrong_values for row in self.rows) or float(self.out_of_bounds or 0)
 
     @property
     def ranks_per_host(self) -> int | None:

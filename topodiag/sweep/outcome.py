@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from topodiag.evidence.nccl_tests import pair_runs, read_runs
 from topodiag.lazy import dataclass
-from topodiag.model.bench import BenchRow, BenchRun
+from topodiag.model.bench import BenchRow
 from topodiag.model.sweep import State, SweepRun
 from topodiag.sweep.commands import IB_WRITE_BW
 
@@ -41,7 +41,7 @@ def measured(run: SweepRun, output: bytes, exit_code: int | None) -> Measured:
     rows = [row for row in table.rows if not row.cut and _busbw(row) is not None]
     best = max(rows, key=lambda row: row.size, default=None)
     gbs, size = (_busbw(best), best.size) if best is not None else (None, 0)
-    if _wrong(table):
+    if table.wrong_values:
         return Measured(State.WRONG, gbs, size, "wrong results: the data that arrived is not what was sent")
     if exit_code:
         return Measured(State.FAILED, gbs, size, _why(output, exit_code, table.errors))
@@ -54,12 +54,6 @@ def _busbw(row: BenchRow) -> float | None:
     """The better of out of place and in place: what hinders one of them for a moment is no fault of a wire."""
     values = [block.busbw_gbs for block in (row.out_of_place, row.in_place) if block.busbw_gbs is not None]
     return max(values, default=None)
-
-
-def _wrong(table: BenchRun) -> bool:
-    return bool(table.out_of_bounds) or any(
-        (block.wrong or 0) > 0 for row in table.rows for block in (row.out_of_place, row.in_place)
-    )
 
 
 def _write_bw(run: SweepRun, output: bytes, exit_code: int | None) -> Measured:

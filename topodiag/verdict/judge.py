@@ -64,6 +64,8 @@ def judge(result: Result, case: Case, steps: Sequence[JobStep] = ()) -> Verdict:
     state = states.worst([each.state for each in jobs]) if jobs else machines
     if jobs and state in (State.HEALTHY, State.UNKNOWN) and machines is State.AT_RISK:
         state = State.AT_RISK
+    why = [tree.root.message for tree in beside if tree.root.id == "JOB009"]
+    why += (states.not_judged(job, result, scene) for job in case.jobs)
     made = Verdict(
         state=state,
         headline=headline(
@@ -73,7 +75,7 @@ def judge(result: Result, case: Case, steps: Sequence[JobStep] = ()) -> Verdict:
             scene,
             left_open=() if jobs else states.left_open(result),
             unseen="" if jobs else states.unseen(result),
-            why=next(filter(None, (states.not_judged(job, result, scene) for job in case.jobs)), _worked(case)),
+            why=next(filter(None, why), _worked(case)),
         ),
         confidence=_confidence(state, causes),
         first=(*_mixed(case), *_first(state, causes, result)),

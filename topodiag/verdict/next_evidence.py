@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from topodiag.model.finding import Finding
+from topodiag.model.finding import Finding, Status
 from topodiag.model.result import Result
 from topodiag.model.verdict import Cause, CauseStatus, NextEvidence, State
 from topodiag.verdict.clearing import active_ports
@@ -34,7 +34,7 @@ def next_evidence(causes: Sequence[Cause], state: State, result: Result, scene: 
     """At most MAX_STEPS steps, the one that splits most of what is open first."""
     made: dict[tuple[str, str], NextEvidence] = {}
     for cause in sorted(causes, key=lambda each: each.status is CauseStatus.ESTABLISHED):
-        for step in _steps(cause, scene):
+        for step in _steps(cause, result, scene):
             made.setdefault((step.where, step.command), step)
     if not causes and state not in (State.HEALTHY,):
         for step in _where_nothing_was_found(result, scene):
@@ -42,12 +42,14 @@ def next_evidence(causes: Sequence[Cause], state: State, result: Result, scene: 
     return tuple(made.values())[:MAX_STEPS]
 
 
-def _steps(cause: Cause, scene: Scene) -> Iterator[NextEvidence]:
+def _steps(cause: Cause, result: Result, scene: Scene) -> Iterator[NextEvidence]:
     finding = cause.finding
     if finding.id == "JOB006":
         yield from _stack(finding, scene)
         return
-    if finding.id in ("NET001", "HST002", "NET005"):
+    # A plugin may fail in one of its parts, and every rank uses RDMA all the same.
+    rdma = any(each.check == "NET001" and each.status is Status.CLEAN for each in result.outcomes)
+    if finding.id in ("NET001", "HST002") or (finding.id == "NET005" and not rdma):
         yield from _inside(finding, scene)
     if cause.status is not CauseStatus.ESTABLISHED:
         yield from _captures(finding, scene)

@@ -140,7 +140,7 @@ def _ends_it(event: Event) -> bool:
 
 def of_run(run: Benchmark) -> State:
     """The state of a measured run."""
-    if run.run.errors or (run.found and run.verdict not in {"low", "impossible"}):
+    if run.run.errors or run.run.wrong_values or (run.found and run.verdict not in {"low", "impossible"}):
         return State.FAILED
     if run.verdict == "low":
         return State.SLOW

@@ -205,6 +205,12 @@ def test_a_failure_without_a_table_is_a_run_without_rows() -> None:
     assert "system not yet initialized" in run.errors[0]
 
 
+@pytest.mark.parametrize(("bounds", "runs"), [("2 FAILED", 1), ("0 OK", 2)])
+def test_the_exit_code_behind_wrong_values_is_no_run_that_failed(bounds: str, runs: int) -> None:
+    text = WHOLE.replace("0 OK", bounds) + "srun: error: mw012: tasks 8-15: Exited with exit code 1\n"
+    assert len(read_runs(text.encode(), "out.log")[0]) == runs
+
+
 def test_several_runs_in_one_file_stay_apart_also_when_one_was_killed() -> None:
     killed = HEAD + USING + DEVICES + TITLE + row(1 << 20, 52.41)
     runs, _ = read_runs((WHOLE + killed + WHOLE).encode(), "sweep.log")

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from math import fsum
 
 from topodiag.checks.interface import BenchCheck
 from topodiag.checks.shared.bench_text import place, size_text, title
 from topodiag.lazy import dataclass
 from topodiag.model.bench import Benchmark, BenchRow
-from topodiag.model.finding import Confidence, Finding, Outcome, Severity
+from topodiag.model.finding import Cost, Finding, Outcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,16 +54,15 @@ class WrongResults(BenchCheck[WrongValues]):
     """
 
     id = "BEN004"
-    title = "a collective returned wrong results"
 
     def observe(self, judged: Benchmark, peers: Sequence[Benchmark]) -> WrongValues | Outcome:
         run = judged.run
         if not run.rows:
             return self.unknown(judged, "no row was completed")
-        wrong = tuple(row for row in run.rows if _wrong(row) > 0)
+        wrong = tuple(row for row in run.rows if row.wrong_values > 0)
         checked = sum(_is_checked(row) for row in run.rows)
-        if wrong or run.out_of_bounds:
-            return WrongValues(wrong, checked, fsum(map(_wrong, wrong)) or float(run.out_of_bounds or 0))
+        if run.wrong_values:
+            return WrongValues(wrong, checked, run.wrong_values)
         if run.parameters.get("validation") == "0" or (not checked and run.out_of_bounds is None):
             return self.not_applicable(judged, "validation was off (-c 0)")
         return self.clean(judged, f"{checked} sizes checked" if checked else "no value out of bounds")
@@ -74,19 +72,14 @@ class WrongResults(BenchCheck[WrongValues]):
         sizes = ", ".join(dict.fromkeys(size_text(row.size) for row in wrong[:3]))
         where = f" at {sizes}{' and more' if len(wrong) > 3 else ''}" if wrong else ""
         yield self.finding(
-            judged,
-            Severity.ERROR,
+            self.where(judged.run.hosts),
+            "wrong",
             f"{title(run)} returned {observed.total:.0f} wrong values{where}",
             observed=f"{len(wrong)} of {observed.checked} rows wrong, {run.out_of_bounds or 0} out of bounds "
             f"({place(judged)})",
-            advice=self.advice("wrong"),
+            cost=Cost(text="no result of these ranks can be trusted"),
             evidence=tuple(row.origin for row in wrong) or (run.origin,),
-            confidence=Confidence.HIGH,
         )
-
-
-def _wrong(row: BenchRow) -> float:
-    return max((each.wrong or 0.0 for each in (row.out_of_place, row.in_place)), default=0.0)
 
 
 def _is_checked(row: BenchRow) -> bool:

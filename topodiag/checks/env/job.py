@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Never
 
-from topodiag.checks.env.job_rules import JOB_RULES, OF_RCCL, LogMachines
-from topodiag.checks.interface import MAX_EVIDENCE, JobCheck, OneStep
+from topodiag.checks.env.job_machine import LogMachines
+from topodiag.checks.env.rules import Rule, broken
+from topodiag.checks.interface import MAX_EVIDENCE, Advice, JobCheck, OneStep
 from topodiag.checks.shared import nccl_variables
 from topodiag.checks.shared.job.evidence import prints_settings
 from topodiag.checks.shared.job.text import ask_for, failed
-from topodiag.checks.shared.setting_rules import Rule
 from topodiag.checks.words import quoted
 from topodiag.lazy import dataclass, regex
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
@@ -62,13 +62,13 @@ class SettingsInLog(OneStep[Job], JobCheck[Never]):
         message, expected, fix, cost = words
         hosts, ranks = each.where(job)
         return self.finding(
-            severity,
+            self.where(hosts, ranks=ranks),
+            Advice(),
             f"{message} ({each.place(job)})",
+            severity=severity,
             observed=f"{each.name}={each.value[:80]}",
             expected=expected,
             fix=(fix,),
-            nodes=hosts,
-            ranks=ranks,
             cost=Cost(text=cost),
             evidence=[each.given.origin],
             coverage=Coverage(len(each.processes), len(job.processes), "processes"),
@@ -88,15 +88,13 @@ class CostlySettingInLog(SettingsInLog):
     """ENV001 by what a job's log prints of its settings and of its machines."""
 
     id = "ENV001"
-    title = "a setting that costs bandwidth or disables a feature"
 
     def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
         shown = LogMachines(job)
         found = [
             self._costs(job, each, rule)
             for each in in_force(job, "environment", "command")
-            for rule in JOB_RULES
-            if rule.name == each.name and rule.applies(each.value, shown)
+            for rule in broken("job", shown, each.name, each.value)
         ]
         ended = [self._failed(job, each) for each in failed_settings(job)]
         return self.answer(job, [*ended, *found, *self._by_rccl(job)])
@@ -117,18 +115,16 @@ class CostlySettingInLog(SettingsInLog):
                 made.append(
                     self.of_events(
                         told,
-                        Severity.INFO,
+                        "advised by rccl",
                         f"RCCL advises {setting}",
                         observed=quoted(told[0].text),
                         expected=setting,
                         fix=(fix,),
-                        cost=Cost(text="by RCCL: less performance, its variation, or a hang"),
-                        confidence=Confidence.MEDIUM,
                     )
                 )
         return made
 
-    def _costs(self, job: Job, each: SettingInForce, rule: Rule[LogMachines]) -> Finding:
+    def _costs(self, job: Job, each: SettingInForce, rule: Rule) -> Finding:
         words = (f"{each.name}={each.value[:60]}: {rule.what}", f"{each.name} not set", rule.fix, rule.what)
         sure = min(rule.confidence, Confidence.MEDIUM) if each.given.how == "command" else rule.confidence
         return self.report(job, each, rule.severity, words, sure)
@@ -138,7 +134,6 @@ class MisreadSettingInLog(SettingsInLog):
     """ENV002 by values that show how NCCL read them: blanks or quotes that became part of them, values it refused."""
 
     id = "ENV002"
-    title = "an nccl.conf line that NCCL does not read as meant"
 
     def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
         found = []
@@ -172,12 +167,11 @@ class MisreadSettingInLog(SettingsInLog):
             if told:
                 yield self.of_events(
                     told,
-                    Severity.WARNING,
+                    "refused value",
                     f"{refusal.name}: {refusal.what}",
                     observed=quoted(told[0].text),
                     expected=refusal.expected,
                     fix=(refusal.fix,),
-                    cost=Cost(text="NCCL does not start, or goes on without what was meant"),
                 )
 
 
@@ -186,7 +180,6 @@ class UnknownSettingInLog(SettingsInLog):
     name in a log is one that this library knows, a newer NCCL or a fork."""
 
     id = "ENV003"
-    title = "an unknown, deprecated or misspelt NCCL variable"
 
     def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
         found = []
@@ -200,6 +193,17 @@ class UnknownSettingInLog(SettingsInLog):
                 words = (f"{name} is {old.what}", old.now or "no such setting", fix, "none while this NCCL reads it")
                 found.append(self.report(job, each, Severity.INFO, words))
         return self.answer(job, found)
+
+
+OF_RCCL = (
+    (regex(r'Missing "iommu=pt" from kernel command line'), "iommu=pt on the kernel's command line",
+     "add iommu=pt to GRUB_CMDLINE_LINUX and start the node again; `cat /proc/cmdline` shows it"),
+    (regex(r'Missing "amd_iommu=on" from kernel command line'), "amd_iommu=on on the kernel's command line",
+     "add amd_iommu=on to GRUB_CMDLINE_LINUX and start the node again; `cat /proc/cmdline` shows it"),
+    (regex(r'Missing "HSA_FORCE_FINE_GRAIN_PCIE=1" from environment'), "HSA_FORCE_FINE_GRAIN_PCIE=1",
+     "export HSA_FORCE_FINE_GRAIN_PCIE=1 where GPUs talk over PCIe"),
+)  # fmt: skip
+"""RCCL src/init.cc (commAlloc and rcclInit), ROCm 4 to 6."""
 
 
 # Settings that made a job fail, each with the line by which NCCL says so.

@@ -19,7 +19,7 @@ from topodiag.checks.shared.node.kernel_events import (
 )
 from topodiag.lazy import dataclass
 from topodiag.model.devices import Gpu
-from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
+from topodiag.model.finding import Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.node import Node
 from topodiag.model.provenance import Origin
 from topodiag.words.fold import plural
@@ -95,7 +95,6 @@ class GpuMemory(NodeCheck[MemoryFaults]):
     """
 
     id = "GPU002"
-    title = "GPU memory has uncorrectable errors, or waits for a repair"
 
     def observe(self, judged: Node, peers: Sequence[Node]) -> MemoryFaults | Outcome:
         if why := no_gpu(judged):
@@ -124,18 +123,16 @@ class GpuMemory(NodeCheck[MemoryFaults]):
         for fault in observed.faults:
             broken = fault.severity is Severity.ERROR
             yield self.finding(
-                judged,
-                fault.severity,
+                self.where(judged, gpus=where_gpus([fault.label])),
+                "memory",
                 f"{capital(named(judged, fault.label))}: {fault.signs[0]}",
+                severity=fault.severity,
                 observed="; ".join(fault.signs),
-                expected="no uncorrectable error and no repair that waits",
                 fix=with_bus(judged, fault.label, fault.fix),
-                gpus=where_gpus([fault.label]),
                 cost=Cost(text="the program that used this memory died, and its job with it")
                 if broken
                 else Cost(text="the next job may meet the same bad memory"),
                 evidence=fault.evidence,
-                confidence=Confidence.HIGH,
             )
 
 

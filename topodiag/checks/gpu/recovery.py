@@ -22,7 +22,7 @@ from topodiag.checks.shared.node.kernel_events import (
 from topodiag.hardware.xids import recovery_of
 from topodiag.lazy import dataclass
 from topodiag.model.devices import Gpu
-from topodiag.model.finding import Cost, Coverage, Finding, Outcome, Severity
+from topodiag.model.finding import Coverage, Finding, Outcome
 from topodiag.model.node import Node
 from topodiag.model.provenance import Origin
 from topodiag.model.system import KernelEvent
@@ -92,7 +92,6 @@ class GpuRecovery(NodeCheck[Requests]):
     """
 
     id = "GPU005"
-    title = "a GPU asks for a reset or a reboot"
 
     def observe(self, judged: Node, peers: Sequence[Node]) -> Requests | Outcome:
         if why := no_gpu(judged):
@@ -110,11 +109,10 @@ class GpuRecovery(NodeCheck[Requests]):
         for each in observed.asked:
             do = next((words for key, words in ACTIONS.items() if key in each.action), ACTIONS["reset"])
             yield self.finding(
-                judged,
-                Severity.ERROR,
+                self.where(judged, gpus=where_gpus([each.label])),
+                "recovery",
                 f"{capital(named(judged, each.label))} asks for recovery: {each.action}",
                 observed=f"{each.source}: {each.action}",
-                expected="recovery action none",
                 fix=with_bus(
                     judged,
                     each.label,
@@ -124,8 +122,6 @@ class GpuRecovery(NodeCheck[Requests]):
                         "If the same GPU asks again, run `dcgmi diag -r 3` and ask the maker",
                     ),
                 ),
-                gpus=where_gpus([each.label]),
-                cost=Cost(text="programs on this GPU fail or hang until then"),
                 evidence=[each.origin],
             )
 

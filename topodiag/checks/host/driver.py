@@ -54,7 +54,6 @@ class DriverMismatch(HostCheck):
     """
 
     id = "HST004"
-    title = "the libraries of the NVIDIA driver are of another version than its kernel module"
 
     def observe(self, judged: Node, peers: Sequence[Node]) -> tuple[HostFault, ...] | Outcome:
         refused = "mismatch" in (judged.os.nvml_error.value or "").lower()

@@ -71,7 +71,6 @@ class GpuNicOnDifferentSockets(NodeCheck[Strays]):
     """
 
     id = "NUM001"
-    title = "a GPU and its NIC are on different sockets, or their NUMA node is unknown"
 
     def observe(self, judged: Node, peers: Sequence[Node]) -> Strays | Outcome:
         nics = tuple(nic for nic in compute_nics(judged) if is_up(nic) is not False)
@@ -130,14 +129,12 @@ class GpuNicOnDifferentSockets(NodeCheck[Strays]):
         there = _spell_sockets(node, nics, homes)
         verb = "has no RDMA NIC on its own socket" if len(away) == 1 else "have no RDMA NIC on their own socket"
         return self.finding(
-            node,
-            Severity.INFO if scarce else Severity.WARNING,
+            self.where(node, gpus=labels, nics=[nic.name for nic in nics]),
+            "nic on another socket",
             f"{fold_runs(labels)} {verb}",
+            severity=Severity.INFO if scarce else Severity.WARNING,
             observed=f"{fold_runs(labels)} on {here}; {', '.join(nic.name for nic in nics[:4])} on {there}",
             expected="a NIC on the GPU's socket" + (", but there are fewer NICs than sockets" if scarce else ""),
-            advice=self.advice("nic on another socket"),
-            gpus=labels,
-            nics=[nic.name for nic in nics],
             cost=_smp_cost(node, rate, len(away)),
             evidence=[*(numa_of(node, device) for device in devices), *words],
             coverage=observed.coverage,
@@ -149,13 +146,11 @@ class GpuNicOnDifferentSockets(NodeCheck[Strays]):
         sure = node.is_vm is False
         devices: list[Gpu | Nic] = [*gpus, *cards]
         return self.finding(
-            node,
-            Severity.WARNING if sure else Severity.INFO,
+            self.where(node, gpus=[gpu.label for gpu in gpus], nics=[nic.name for nic in cards]),
+            "homeless",
             f"{fold_runs(names)}: NUMA node unknown (-1)",
+            severity=Severity.WARNING if sure else Severity.INFO,
             observed=f"numa_node -1 on {plural(len(names), 'device')}; the machine has {len(node.numa)} NUMA nodes",
-            advice=self.advice("homeless"),
-            gpus=[gpu.label for gpu in gpus],
-            nics=[nic.name for nic in cards],
             evidence=[numa_of(node, device) for device in devices],
             confidence=Confidence.HIGH if sure else Confidence.MEDIUM,
         )

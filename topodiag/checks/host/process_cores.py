@@ -11,7 +11,7 @@ from topodiag.hardware.catalog import smp_gbs
 from topodiag.lazy import dataclass
 from topodiag.model.cpulist import parse_cpulist
 from topodiag.model.devices import Gpu
-from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity, Status
+from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Status
 from topodiag.model.node import Node
 from topodiag.model.provenance import Fact
 from topodiag.model.system import Process
@@ -83,7 +83,6 @@ class ProcessAwayFromGpu(NodeCheck[AwayProcesses]):
     """
 
     id = "NUM002"
-    title = "a process is bound to cores away from its GPU"
 
     def observe(self, judged: Node, peers: Sequence[Node]) -> AwayProcesses | Outcome:
         if sum(numa.has_cpus for numa in judged.numa) == 1 or judged.cpu.sockets.value == 1:
@@ -120,19 +119,17 @@ class ProcessAwayFromGpu(NodeCheck[AwayProcesses]):
         home = numa_of(node, worst.gpu).value
         node_text = str(home) if home is not None and home >= 0 else "N"
         return self.finding(
-            node,
-            Severity.WARNING,
-            f"{count} of {fold_runs(labels)} may run {how}",
-            observed=f"process {worst.process.pid} may use cpus {fold_numbers(worst.allowed)}:"
-            f" {percent(worst.share)} of them near {worst.gpu.label}",
-            advice=self.advice(
+            self.where(node, gpus=labels),
+            self.advice(
                 "cores of another socket",
                 label=worst.gpu.label,
                 local=fold_numbers(worst.local),
                 node_text=node_text,
                 pids=pids,
             ),
-            gpus=labels,
+            f"{count} of {fold_runs(labels)} may run {how}",
+            observed=f"process {worst.process.pid} may use cpus {fold_numbers(worst.allowed)}:"
+            f" {percent(worst.share)} of them near {worst.gpu.label}",
             cost=_bind_cost(node),
             evidence=[
                 origin for at in group for origin in (at.process.cpus_allowed.origin, _home(node, at.gpu).origin)

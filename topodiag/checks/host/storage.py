@@ -81,7 +81,6 @@ class StorageStalls(HostCheck):
     """
 
     id = "HST006"
-    title = "storage does not answer, or processes wait in the kernel"
 
     def observe(self, judged: Node, peers: Sequence[Node]) -> tuple[HostFault, ...] | Outcome:
         events = [event for event in judged.events if event.kind == "storage"]

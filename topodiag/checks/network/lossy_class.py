@@ -66,7 +66,6 @@ class LossyClass(HostCheck):
     """
 
     id = "NET009"
-    title = "RoCE traffic rides a class without flow control"
 
     def observe(self, judged: Node, peers: Sequence[Node]) -> tuple[HostFault, ...] | Outcome:
         roce = [nic for nic in compute_nics(judged) if not is_efa(nic) and "InfiniBand" not in _layers(nic)]

@@ -120,7 +120,6 @@ class RdmaErrors(JobCheck[RdmaFaults]):
     """
 
     id = "NET008"
-    title = "RDMA devices report errors"
 
     def observe(self, judged: Job, peers: Sequence[Job]) -> RdmaFaults | Outcome:
         completions = _own([event for event in judged.events if event.kind == "ib completion"])
@@ -152,14 +151,11 @@ class RdmaErrors(JobCheck[RdmaFaults]):
 
     def _gids(self, host: str, devices: Mapping[str, Origin | None]) -> Finding:
         return self.finding(
-            Severity.WARNING,
+            self.where([host] if host else [], nics=list(devices)),
+            "gids changed",
             f"{host or 'a node'}: the GID table of {fold_runs(list(devices))} changed while ranks were connected",
             observed=quoted(next((where.text for where in devices.values() if where is not None), "")),
-            advice=self.advice("gids changed"),
-            nodes=[host] if host else [],
-            nics=list(devices),
             evidence=list(devices.values()),
-            confidence=Confidence.MEDIUM,
         )
 
     def _pair(self, errno: str, events: Sequence[Event]) -> Finding:
@@ -178,17 +174,12 @@ class RdmaErrors(JobCheck[RdmaFaults]):
         if any(event.details.get("fault") == "gid" for event in events):
             what = f"no GID can be read of {device} at the index that is asked for: {errno}"
         return self.finding(
-            Severity.ERROR,
+            self.where(hosts, ranks=ranks_in(events), nics=hcas, links=gids[:16]),
+            "pair of hosts",
             f"{_who(events)}: {what}",
             observed=quoted(events[0].text)
             + (f"; {plural(unanswered, 'completion')} without an answer on the same path" if unanswered else ""),
-            expected="a queue pair between the two devices",
             fix=(first, second),
-            nodes=hosts,
-            ranks=ranks_in(events),
-            nics=hcas,
-            links=gids[:16],
-            cost=Cost(share=1.0, text="the communicator fails, and the other ranks wait for it"),
             evidence=[event.origin for event in events],
             # libfabric's line does not say over which provider it went.
             confidence=Confidence.MEDIUM if all("provider" in e.details for e in events) else Confidence.HIGH,
@@ -210,25 +201,20 @@ class RdmaErrors(JobCheck[RdmaFaults]):
         towards = f" towards {', '.join(peers[:3])}" if peers else ""
         vendor = sorted({event.details["vendor_err"] for event in events if event.details.get("vendor_err")})
         return self.finding(
-            Severity.ERROR,
+            self.where(hosts, ranks=ranks_in(events), nics=hcas, links=peers[:16]),
+            "completion error",
             f"{_who(events)}: {name}"
             + ("" if libfabric else f" (status {status if status >= 0 else 'unknown'})")
             + f"{place}{towards}",
             observed=f"{plural(count, 'completion')} with an error"
             + (f", vendor error {', '.join(vendor[:3])}" if vendor else "")
             + (f", peer GID {', '.join(gids[:2])}" if gids else ""),
-            expected="every transfer completes without an error",
             fix=(
                 advice,
                 "the logs of the other nodes at that second: which rank ended first"
                 if libfabric
                 else "`ibstat`, `mlxlink -c` and the switch's counters for the port that is named",
             ),
-            nodes=hosts,
-            ranks=ranks_in(events),
-            nics=hcas,
-            links=peers[:16],
-            cost=Cost(share=1.0, text="the communicator fails, and the other ranks wait for it"),
             evidence=[event.origin for event in events],
             coverage=Coverage(len({(e.host, e.pid) for e in events}), len(job.processes), "processes"),
         )
@@ -239,10 +225,10 @@ class RdmaErrors(JobCheck[RdmaFaults]):
         passing = not fatal and PASSING.match(what)
         return self.of_events(
             events,
-            Severity.ERROR if fatal else Severity.INFO if passing else Severity.WARNING,
+            "event of a device",
             f"{_who(events)}: {what}" + (f" on {fold_runs(hcas[:4])}" if hcas else ""),
+            severity=Severity.ERROR if fatal else Severity.INFO if passing else Severity.WARNING,
             observed=events[0].text.strip(),
-            advice=self.advice("event of a device"),
             nics=hcas,
             cost=Cost(
                 text="none by itself; with errors of connections it shows when the fabric changed"

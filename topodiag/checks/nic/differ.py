@@ -7,14 +7,14 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Never
 
-from topodiag.checks.interface import NodeCheck, OneStep
+from topodiag.checks.interface import Advice, NodeCheck, OneStep
 from topodiag.checks.nic.ports import Port, is_near, netdev_of, ports_of, product
 from topodiag.checks.nic.state import NO_COMPUTE
 from topodiag.checks.peers import of_everyone
 from topodiag.checks.shared.devices import compute_nics, distance
 from topodiag.lazy import dataclass, regex
 from topodiag.model.devices import Nic
-from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
+from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome
 from topodiag.model.node import Node
 from topodiag.model.provenance import Fact
 from topodiag.words.fold import fold_runs, plural
@@ -93,7 +93,6 @@ class NicsDiffer(OneStep[Node], NodeCheck[Never]):
     """
 
     id = "NIC004"
-    title = "MTU, link layer or firmware differs from peer NICs or nodes"
 
     def judge(self, node: Node, peers: Sequence[Node] = ()) -> Outcome:
         nics = compute_nics(node)
@@ -159,13 +158,12 @@ class NicsDiffer(OneStep[Node], NodeCheck[Never]):
         message, observed, expected = words
         what = named[0].what
         return self.finding(
-            node,
-            Severity.WARNING,
+            self.where(node, nics=list(dict.fromkeys(trait.nic.name for trait in named))),
+            Advice(),
             message,
             observed=observed,
             expected=expected,
             fix=(_FIXES[what],),
-            nics=list(dict.fromkeys(trait.nic.name for trait in named)),
             cost=Cost(text=_COSTS[what]),
             evidence=[trait.fact for trait in named],
             coverage=coverage,

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Never
 
-from topodiag.checks.interface import NodeCheck, OneStep
+from topodiag.checks.interface import Advice, NodeCheck, OneStep
 from topodiag.checks.nic.events import Event, troubles
 from topodiag.checks.nic.ports import Port, ports_of
 from topodiag.checks.nic.state import NO_COMPUTE
@@ -107,7 +107,6 @@ class NicPortErrors(OneStep[Node], NodeCheck[Never]):
     """
 
     id = "NIC003"
-    title = "symbol, CRC, FEC, link_downed, discard counters above threshold, or a flap between samples"
 
     def judge(self, node: Node, peers: Sequence[Node] = ()) -> Outcome:
         outcome = self._judge_counters(node)
@@ -116,14 +115,12 @@ class NicPortErrors(OneStep[Node], NodeCheck[Never]):
 
     def _of_log(self, node: Node, event: Event) -> Finding:
         return self.finding(
-            node,
-            event.severity,
+            self.where(node, nics=[event.name]),
+            "errors in the log",
             f"{event.name}: {event.words}",
+            severity=event.severity,
             observed=event.words,
-            expected="no such message of the adapter's driver",
             fix=own_data("checks/shared/node/fixes")["adapter"][event.kind],
-            nics=[event.name],
-            cost=Cost(text="traffic over this adapter stops or is slow, and every rank of the job waits for it"),
             evidence=event.evidence,
             confidence=event.confidence,
         )
@@ -173,14 +170,14 @@ class NicPortErrors(OneStep[Node], NodeCheck[Never]):
         shown = ", ".join(f"{name} {sign}{amount}" for name, amount in list(totals.items())[:6])
         more = f" and {plural(len(totals) - 6, 'other counter')}" if len(totals) > 6 else ""
         return self.finding(
-            node,
-            worst.severity,
+            self.where(node, nics=names),
+            Advice(),
             f"{fold_runs(names)}: {worst.meaning} {_when(node, worst)} ({shown}{more})",
+            severity=worst.severity,
             observed=f"{shown}{more} {_when(node, worst)}"
             + (f", {plural(len(names), 'NIC')} together" if names[1:] else ""),
             expected=_expected(worst),
             fix=_fix(worst),
-            nics=names,
             cost=Cost(text=LIMITS[limit_name(worst.counter.name)].cost),
             evidence=[count.counter.later if count.grown else count.counter.latest for count in counts],
             coverage=coverage,

@@ -14,7 +14,7 @@ from topodiag.checks.shared.devices import BOOT_S
 from topodiag.checks.shared.node.kernel_events import times
 from topodiag.lazy import dataclass, regex
 from topodiag.model.devices import Nic, NicRole, PciKind
-from topodiag.model.finding import Confidence, Cost, Finding, Severity
+from topodiag.model.finding import Confidence, Finding, Severity
 from topodiag.model.node import Node
 from topodiag.model.provenance import Origin
 from topodiag.model.system import KernelEvent
@@ -96,12 +96,10 @@ def of_bus(check: NodeCheck[Any], node: Node) -> Iterator[Finding]:
     """A finding for each adapter that does not answer on the bus."""
     for name, words, origin in lost_nics(node):
         yield check.finding(
-            node,
-            Severity.ERROR,
+            check.where(node, nics=[name]),
+            "off the bus",
             f"{name} has left the PCIe bus: {words}",
             observed=words,
-            advice=check.advice("off the bus"),
-            nics=[name],
             evidence=[origin],
         )
 
@@ -120,12 +118,10 @@ def of_start(check: NodeCheck[Any], node: Node) -> Iterator[Finding]:
         if is_foreign(nic) or (nic is not None and (nic.rdma_name or nic.netdevs)):
             continue
         yield check.finding(
-            node,
-            Severity.ERROR,
+            check.where(node, nics=[bus_id]),
+            "not started",
             f"the driver of the adapter {bus_id} could not start it{times(events[-1:])}",
             observed=events[0].text[:200],
-            advice=check.advice("not started"),
-            nics=[bus_id],
             evidence=[event.origin for event in events],
         )
 
@@ -134,14 +130,12 @@ def of_log(check: NodeCheck[Any], node: Node) -> Iterator[Finding]:
     """A finding for each adapter whose link is down by the last word of the kernel log."""
     for event in links_down(node):
         yield check.finding(
-            node,
-            event.severity,
+            check.where(node, nics=[event.name]),
+            "event in the log",
             f"{event.name}: {event.words}",
+            severity=event.severity,
             observed=event.words,
-            expected="a link that stays up",
             fix=own_data("checks/shared/node/fixes")["adapter"]["down"],
-            nics=[event.name],
-            cost=Cost(text="the port carries nothing; a job that uses it dies when its retries run out"),
             evidence=event.evidence,
             confidence=event.confidence,
         )

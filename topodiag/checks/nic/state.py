@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from math import fsum
 from typing import Any, Never
 
-from topodiag.checks.interface import NodeCheck, OneStep
+from topodiag.checks.interface import Advice, NodeCheck, OneStep
 from topodiag.checks.nic.events import of_bus, of_log, of_start
 from topodiag.checks.nic.ports import (
     ONE_OF_MORE,
@@ -84,7 +84,6 @@ class NicPortDown(OneStep[Node], NodeCheck[Never]):
     """
 
     id = "NIC001"
-    title = "a compute NIC port that is not Active/LinkUp"
 
     def judge(self, node: Node, peers: Sequence[Node] = ()) -> Outcome:
         outcome = self._judge_ports(node)
@@ -135,15 +134,15 @@ class NicPortDown(OneStep[Node], NodeCheck[Never]):
         severity = Severity.INFO if young else Severity.WARNING if alone or recovering else Severity.ERROR
         where = fold_runs([port.label for port in bad])
         return self.finding(
-            node,
-            severity,
+            self.where(node, nics=names),
+            Advice(),
             f"{where} {'is' if len(bad) == 1 else 'are'} {state}: {kind}"
             + (", minutes after boot: transient" if young else "")
             + (", and no other compute NIC is active" if not up and not young else ""),
+            severity=severity,
             observed=f"{state} on {plural(len(bad), 'port')} ({where})",
             expected=f"ACTIVE/LinkUp, as {plural(len(up), 'other port')}" if up else "ACTIVE/LinkUp",
             fix=own_data("checks/shared/node/fixes")["port"][kind],
-            nics=names,
             cost=_loss(node, bad, told),
             evidence=list(_shown(node, bad)),
             coverage=coverage,

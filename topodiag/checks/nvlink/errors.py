@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 
-from topodiag.checks.interface import NodeCheck
+from topodiag.checks.interface import Advice, NodeCheck
 from topodiag.checks.nvlink.evidence import no_question
 from topodiag.checks.shared.devices import gpu_spec
 from topodiag.checks.shared.node.kernel_events import named
@@ -149,7 +149,6 @@ class NvlinkErrors(NodeCheck[LinkErrors]):
     """
 
     id = "NVL003"
-    title = "NVLink error counters grow, or are far above normal"
 
     def observe(self, judged: Node, peers: Sequence[Node]) -> LinkErrors | Outcome:
         asked = [gpu for gpu in judged.gpus if not no_question(gpu)]
@@ -189,14 +188,11 @@ class NvlinkErrors(NodeCheck[LinkErrors]):
         for label, counter in observed.blocks.items():
             lost = counter.latest.get(0)
             yield self.finding(
-                judged,
-                Severity.ERROR,
+                self.where(judged, gpus=[label]),
+                "errors of a block",
                 f"{named(judged, label)}: {plural(lost, 'uncorrectable error')} in the block of its xGMI links",
                 observed=counter.latest.origin.text if counter.latest.origin is not None else str(lost),
-                expected="no uncorrectable error: corrected ones are repaired by the link itself",
                 fix=_FIX,
-                gpus=[label],
-                cost=Cost(text="data on a link was lost: the driver resets the GPU, and its job ends"),
                 evidence=[counter.latest.origin],
             )
         if observed.growing:
@@ -217,17 +213,16 @@ class NvlinkErrors(NodeCheck[LinkErrors]):
         during = f" in {in_s(seconds)}" if seconds > 0 else " between two samples"
         names = ", ".join(_words(name) for name in growing)
         return self.finding(
-            node,
-            Severity.ERROR if crc else severity,
+            self.where(node, gpus=list(dict.fromkeys(reading.gpu.label for reading in readings)), links=places),
+            Advice(),
             f"{_who(readings)}: NVLink errors grow on {plural(len(places), 'link')} ({names})",
+            severity=Severity.ERROR if crc else severity,
             observed="; ".join(f"{_words(name)} +{each.amount} on {each.place}" for name, each in worst.items())
             + during,
             expected="no growth; "
             + ", ".join(f"{LIMITS[name].growth} or more {_words(name)}" for name in growing)
             + " per link is a fault (NVIDIA DCGM's health watch)",
             fix=_FIX,
-            gpus=list(dict.fromkeys(reading.gpu.label for reading in readings)),
-            links=places,
             cost=Cost(
                 text="; ".join(dict.fromkeys(LIMITS[name].meaning for name in growing))
                 + "; every ring over such a link waits for it"
@@ -240,14 +235,17 @@ class NvlinkErrors(NodeCheck[LinkErrors]):
         worst = max(readings, key=lambda reading: reading.amount)
         serious = name == "link_recovery_failed"
         return self.finding(
-            node,
-            Severity.WARNING if serious else Severity.INFO,
+            self.where(
+                node,
+                gpus=list(dict.fromkeys(reading.gpu.label for reading in readings)),
+                links=[reading.place for reading in readings],
+            ),
+            Advice(),
             f"{_who(readings)}: many NVLink {_words(name)} errors since boot on {plural(len(readings), 'link')}",
+            severity=Severity.WARNING if serious else Severity.INFO,
             observed=f"{worst.amount} on {worst.place}" + (" (the most)" if len(readings) > 1 else ""),
             expected=f"fewer than {limit.total} per link since boot; one sample cannot say whether it grows",
             fix=("take two samples under load: `topodiag scan --sample 60`", *_FIX),
-            gpus=list(dict.fromkeys(reading.gpu.label for reading in readings)),
-            links=[reading.place for reading in readings],
             cost=Cost(text=f"{limit.meaning}, at some time since boot"),
             evidence=[
                 reading.counter.latest.origin for reading in sorted(readings, key=lambda reading: -reading.amount)
@@ -258,15 +256,12 @@ class NvlinkErrors(NodeCheck[LinkErrors]):
     def _over_bit_error_limit(self, node: Node, over: Sequence[BitErrors]) -> Finding:
         gpus = list(dict.fromkeys(each.gpu.label for each in over))
         return self.finding(
-            node,
-            Severity.ERROR,
+            self.where(node, gpus=gpus, links=[each.place for each in over]),
+            "bit errors",
             f"{fold_runs(gpus)}: NVLink bit error rate above the limit",
             observed=f"effective BER {over[0].rate:.0e} on {over[0].place}",
             expected=f"at most {EFFECTIVE_BER_LIMIT:.0e} (NVIDIA DCGM's health watch)",
             fix=_FIX,
-            gpus=gpus,
-            links=[each.place for each in over],
-            cost=Cost(text="errors pass the link's own correction; packets are sent again"),
             evidence=[each.counter.latest.origin for each in over],
         )
 

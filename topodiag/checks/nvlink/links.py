@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 
-from topodiag.checks.interface import NodeCheck
+from topodiag.checks.interface import Advice, NodeCheck
 from topodiag.checks.nvlink import evidence
 from topodiag.checks.nvlink.evidence import Expectation, LinkCount
 from topodiag.checks.shared.comparisons import majority
@@ -88,7 +88,6 @@ class FewerNvlinks(NodeCheck[ShortGpus]):
     """
 
     id = "NVL001"
-    title = "a GPU has fewer active NVLinks than its product or its peers"
 
     def observe(self, judged: Node, peers: Sequence[Node]) -> ShortGpus | Outcome:
         if (joined := evidence.all_joined_by_xgmi(judged)) is not None:
@@ -127,14 +126,13 @@ class FewerNvlinks(NodeCheck[ShortGpus]):
         # One line of each GPU before the second of any: the first lines show the most.
         ranked = zip_longest(*(count.evidence for count in counts))
         return self.finding(
-            node,
-            group.severity,
+            self.where(node, gpus=labels, links=down),
+            Advice(),
             f"{fold_runs(labels)} {verb} {have}{hint}",
+            severity=group.severity,
             observed=f"{plural(active, 'link')} up" + (f"; down: {_spell_links(counts, want)}" if down else ""),
             expected=_expected(counts[0], group.wanted),
             fix=_fix(counts[0], active, group.all_alike),
-            gpus=labels,
-            links=down,
             cost=_cost(counts[0], active, want),
             evidence=[fact for facts in ranked for fact in facts if fact is not None],
             confidence=group.confidence,

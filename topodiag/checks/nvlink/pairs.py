@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import combinations
 
-from topodiag.checks.interface import NodeCheck
+from topodiag.checks.interface import Advice, NodeCheck
 from topodiag.checks.nvlink import evidence
 from topodiag.checks.nvlink.evidence import MESH_GPUS, LinkCount
 from topodiag.checks.shared.devices import SMI_TO_PATH, by_xgmi, gpu_spec, nvlink_count, pcie_gbs, word
@@ -99,7 +99,6 @@ class PairWithoutNvlink(NodeCheck[LostPairs]):
     """
 
     id = "NVL004"
-    title = "two GPUs that NVLink should join talk over PCIe"
 
     def observe(self, judged: Node, peers: Sequence[Node]) -> LostPairs | Outcome:
         asked = [gpu for gpu in judged.gpus if not evidence.no_question(gpu)]
@@ -138,14 +137,17 @@ class PairWithoutNvlink(NodeCheck[LostPairs]):
         says = ", ".join(sorted({pair.says for pair in lost})[:6])
         spec = gpu_spec(lost[0].a)
         yield self.finding(
-            node,
-            severity,
+            self.where(
+                node,
+                gpus=[gpu.label for gpu in culprits or _ends(asked, lost)],
+                links=[f"{pair.a.label} to {pair.b.label}" for pair in lost[:64]],
+            ),
+            Advice(),
             _message(asked, lost, culprits),
+            severity=severity,
             observed=f"{says} between the pairs {_spell_pairs(lost)}",
             expected=inferred or _expected(spec),
             fix=_fix(node, lost),
-            gpus=[gpu.label for gpu in culprits or _ends(asked, lost)],
-            links=[f"{pair.a.label} to {pair.b.label}" for pair in lost[:64]],
             cost=_cost(spec, amd_gpu_by_name(lost[0].a.name.get(""))),
             evidence=[fact.origin for pair in lost for fact in pair.words],
             confidence=sure,

@@ -103,7 +103,6 @@ class SlowNvlinks(NodeCheck[SlowLinks]):
     """
 
     id = "NVL002"
-    title = "an NVLink runs below its product's rate or below its peers"
 
     def observe(self, judged: Node, peers: Sequence[Node]) -> SlowLinks | Outcome:
         if pairs := slow_pairs(judged):
@@ -143,16 +142,12 @@ class SlowNvlinks(NodeCheck[SlowLinks]):
     def _slow_pair(self, node: Node, pair: SlowPair) -> Finding:
         share = 1 - pair.gbs / pair.usual_gbs
         return self.finding(
-            node,
-            Severity.WARNING,
+            self.where(node, gpus=(pair.start, pair.end), links=(f"{pair.start} to {pair.end}",)),
+            self.advice("slow pair", usual_gbs=in_gbs(pair.usual_gbs), others=pair.others),
             f"{pair.start} to {pair.end} copies at {in_gbs(pair.gbs)}, the other pairs at {in_gbs(pair.usual_gbs)}",
             observed=f"{in_gbs(pair.gbs)} from {pair.start} to {pair.end}",
-            advice=self.advice("slow pair", usual_gbs=in_gbs(pair.usual_gbs), others=pair.others),
-            gpus=(pair.start, pair.end),
-            links=(f"{pair.start} to {pair.end}",),
             cost=Cost(pair.usual_gbs - pair.gbs, share, "rings and all-to-all over this pair go at its pace"),
             evidence=[pair.fact],
-            confidence=Confidence.MEDIUM,
         )
 
     def _report(self, node: Node, group: SlowGroup) -> Finding:
@@ -171,13 +166,11 @@ class SlowNvlinks(NodeCheck[SlowLinks]):
         # The rate of NVLink is fixed when it trains; that of xGMI is the present one, and nobody says it holds at rest.
         sure = by_product and not gpu.xgmi_gbs.known
         return self.finding(
-            node,
-            Severity.ERROR if sure else Severity.WARNING,
+            self.where(node, gpus=labels, links=[link.label for link in members]),
+            self.advice("slow link", want=in_gbs(want), source=source),
             f"{fold_runs(labels)}: {plural(len(members), 'NVLink')} at {in_gbs(rate)} instead of {in_gbs(want)}",
+            severity=Severity.ERROR if sure else Severity.WARNING,
             observed=f"{in_gbs(rate)} line rate per direction",
-            advice=self.advice("slow link", want=in_gbs(want), source=source),
-            gpus=labels,
-            links=[link.label for link in members],
             cost=Cost(lost or None, share, text),
             evidence=list(dict.fromkeys(link.gbs for link in members)),
             confidence=Confidence.HIGH if sure else Confidence.MEDIUM,

@@ -78,7 +78,6 @@ class NarrowPcieLink(NodeCheck[DegradedLinks]):
     """
 
     id = "PCI001"
-    title = "a GPU or NIC trained at fewer PCIe lanes than it and its slot can do"
 
     def judge(self, judged: Node, peers: Sequence[Node] = ()) -> Outcome:
         outcome = super().judge(judged, peers)
@@ -181,15 +180,17 @@ def _narrow(check: NodeCheck[Any], node: Node, hop: Hop, links: Sequence[Hop], c
     gen = hop.able_gen
     now, full = hop.gbs(gen, width), hop.gbs(gen, able)
     return check.finding(
-        node,
-        Severity.WARNING if alone else Severity.ERROR,
+        check.where(
+            node,
+            gpus=[gpu.label for gpu in hop.gpus],
+            nics=[nic.name for nic in hop.nics],
+            links=[hop.place] if hop.place else [],
+        ),
+        "fewer lanes",
         f"{hop.name} trained at x{width} instead of x{able}",
+        severity=Severity.WARNING if alone else Severity.ERROR,
         observed=f"x{width}" + (f" at {hop.place}" if hop.place else "") + (f", {in_gbs(now)}" if now else ""),
         expected=_wanted(hop, able, gen, full),
-        advice=check.advice("fewer lanes"),
-        gpus=[gpu.label for gpu in hop.gpus],
-        nics=[nic.name for nic in hop.nics],
-        links=[hop.place] if hop.place else [],
         cost=_loss(hop, now, full),
         evidence=[hop.lower.width, hop.lower.max_width, hop.upper.max_width if hop.upper else None],
         coverage=coverage,
@@ -250,7 +251,6 @@ class SlowPcieLink(NodeCheck[DegradedLinks]):
     """
 
     id = "PCI002"
-    title = "PCIe speed below capability while the device is busy"
 
     def observe(self, judged: Node, peers: Sequence[Node]) -> DegradedLinks | Outcome:
         every = hops(judged)
@@ -284,17 +284,19 @@ class SlowPcieLink(NodeCheck[DegradedLinks]):
         ends = "both ends can do it" if hop.able_gen is not None else "as its peers run"
         load = f" while {percent(use.value / 100)} busy" if use is not None and use.value else ""
         return self.finding(
-            node,
-            Severity.ERROR if sure else Severity.WARNING,
+            self.where(
+                node,
+                gpus=[gpu.label for gpu in hop.gpus],
+                nics=[nic.name for nic in hop.nics],
+                links=[hop.place] if hop.place else [],
+            ),
+            "slow link",
             f"{hop.name} runs at PCIe Gen{gen}{load} instead of Gen{able}",
+            severity=Severity.ERROR if sure else Severity.WARNING,
             observed=f"Gen{gen} x{width or '?'}"
             + (f" at {hop.place}" if hop.place else "")
             + (f", {in_gbs(now)}" if now else ""),
             expected=f"Gen{able} ({ends})" + (f": {in_gbs(full)} to NCCL" if full else ""),
-            advice=self.advice("slow link"),
-            gpus=[gpu.label for gpu in hop.gpus],
-            nics=[nic.name for nic in hop.nics],
-            links=[hop.place] if hop.place else [],
             cost=_loss(hop, now, full),
             evidence=[hop.lower.gen, hop.lower.max_gen, hop.upper.max_gen if hop.upper else None, use],
             coverage=observed.coverage,

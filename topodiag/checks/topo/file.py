@@ -15,7 +15,7 @@ from topodiag.checks.shared.topo_evidence import (
     search_refusal_of,
 )
 from topodiag.lazy import dataclass
-from topodiag.model.finding import Cost, Finding, Outcome, Severity
+from topodiag.model.finding import Finding, Outcome, Severity
 from topodiag.model.nccl_features import Feature
 from topodiag.model.nccl_tree import Element, NcclFile, Refusal, of_rccl
 from topodiag.model.nccl_versions import (
@@ -87,7 +87,6 @@ class FileRefused(FileCheck[Refusals]):
     """
 
     id = "TOP001"
-    title = "NCCL refuses the topology file that it was given"
 
     def observe_file(self, node: Node, file: NcclFile) -> Refusals | Outcome:
         tree = _completed(node, file)
@@ -111,17 +110,17 @@ class FileRefused(FileCheck[Refusals]):
         words = _short(refusal.words)
         every = len(refusing) == observed.asked
         yield self.finding(
-            judged,
-            Severity.ERROR if every or ASKED in refusing else Severity.WARNING,
+            self.where(judged),
+            "refused",
             f"NCCL {spell_versions(refusing)} {'refuses' if len(refusing) == 1 else 'refuse'} {base_name(file.name)}:"
             f" {words}",
+            severity=Severity.ERROR if every or ASKED in refusing else Severity.WARNING,
             observed="; ".join(_complaints(refusals)),
             expected=_RULES.get(refusal.rule, "what NCCL's reader takes (src/graph/xml.cc)"),
             fix=(
                 _mended(refusal.rule, file.name, refusing[-1]),
                 "or unset NCCL_TOPO_FILE, so that NCCL looks at the machine itself",
             ),
-            cost=Cost(share=1.0, text="no communicator is made: the job does not start"),
             evidence=[Origin(file.name, refusal.line or None, refusal.text)],
         )
 
@@ -234,7 +233,6 @@ class FileOfARack(FileCheck[RackDump]):
     """
 
     id = "TOP006"
-    title = "a dump of several nodes is used as a topology file"
 
     def observe_file(self, node: Node, file: NcclFile) -> RackDump | Outcome:
         hosts = hosts_of(file.tree)
@@ -246,14 +244,12 @@ class FileOfARack(FileCheck[RackDump]):
     def tell(self, judged: Node, observed: RackDump) -> Iterator[Finding]:
         file, hosts = observed.file, observed.hosts
         yield self.finding(
-            judged,
-            Severity.WARNING,
+            self.where(judged),
+            "file of a rack",
             f"{base_name(file.name)} is a dump of {len(hosts)} nodes: as a topology file it gives a node the GPUs of"
             " others",
             observed=f"{len(hosts)} host hashes: {', '.join(hosts[:4])}",
-            expected="one host: NCCL gives all processors of a file the hash of the host that reads it",
             fix=(f"`topodiag emit nccl-topo {file.name} --host {hosts[0]} -o node.xml` cuts one node out",),
-            cost=Cost(text="colliding bus ids, wrong trims, and soon more than the 256 elements NCCL takes"),
             evidence=[Origin(file.name, cpu.line or None, _shown(cpu)) for cpu in observed.first],
         )
 

@@ -48,13 +48,13 @@ TABLES = ("rows",)
 @click.option(
     "--gate", is_flag=True, help="One line for each file: pass, fail or unknown. Exit code 1 unless all pass."
 )
-@click.option("--by-file", is_flag=True, help="Treat each file as another placement of the same job.")
+@click.option("--by-file", is_flag=True, help="Compare the files as placements of the same job.")
 @explain_option
 @format_option()
 @html_option
 @redact_option
 @click.option(
-    "--csv", "csv_", type=click.Choice(TABLES), metavar="TABLE", help="Write a table as CSV: rows, of all runs."
+    "--csv", "csv_", type=click.Choice(TABLES), metavar="TABLE", help="Write a table as CSV: rows (all runs)."
 )
 @svg_option
 @report_options
@@ -75,12 +75,12 @@ def judge(  # noqa: PLR0917 - one parameter per option
     svg: str | None,
     printing: Printing,
 ) -> None:
-    """Judge measured bandwidth: is it normal, and if not, what would explain it?
+    """Check whether a measured bandwidth is normal, and what explains it if not.
 
     PATH is output of nccl-tests (what *_perf printed, or its -J FILE), a folder, a pattern, or -; .gz and .zst are
-    unpacked. Bundles, topology files and NCCL logs among the paths are the machine: its nodes count as one kind, and
-    the weakest speaks where they differ. Without them the machine is --system, NCCL's log in the same file, or what the
-    output itself tells; with --nics alone, what leaves a node is judged.
+    unpacked. Bundles, topology files and NCCL logs among the paths describe the machine; where its nodes differ, the
+    slowest node counts. Without them the machine is --system, the NCCL log in the same file, or what the output names.
+    With --nics alone, only traffic between nodes is checked.
     """
     _refuse(paths, evidence, system, nics, csv_)
     if gate and csv_:

@@ -20,9 +20,9 @@ FORMATS = ("svg", "png", "pdf", "dot")
 def picture(source: str, output: str | None) -> None:
     """Draw the node: sockets, switches, GPUs, NICs, NVLinks. Faults are red.
 
-    SOURCE is what `topodiag scan` takes: a bundle, a topology file, lstopo XML, pasted output, fixture:NAME. The suffix
-    of the file is the format: .svg (also on standard output), .dot for Graphviz, .png and .pdf with the extra
-    `pip install 'topodiag[pictures]'`.
+    SOURCE is what `topodiag scan` reads: a bundle, a topology file, lstopo XML, pasted output, fixture:NAME. The suffix
+    of FILE chooses the format: .svg, .dot for Graphviz, or .png and .pdf after `pip install 'topodiag[pictures]'`.
+    Without FILE, standard output gets SVG.
 
     \b
     Examples

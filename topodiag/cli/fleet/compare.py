@@ -40,11 +40,11 @@ def compare(  # noqa: PLR0917 - one parameter per option
     """Compare the nodes of a fleet with their peers, and say which to exclude now and why.
 
     PATH is a folder of captures, or whatever `topodiag scan` reads; the latest capture of a host counts. Nodes are
-    compared with nodes of the same kind by their evidence: product, GPU, role. The page shows the findings of all
-    nodes folded, what is equal on all nodes, the odd ones against the majority, and populations.
+    compared with nodes of the same kind: the same product, GPU and role. The report shows equal findings of many nodes
+    once, the values that all nodes share, the nodes that differ from the majority, and groups of equal nodes.
 
-    --format jsonl has a line for each node, csv and parquet a row for each finding of a node, drain the commands for
-    Slurm, conditions those of node-problem-detector. The fail list is ready for srun --exclude=$(cat FILE).
+    --format jsonl writes a line per node, csv and parquet a row per finding of a node, drain the commands for Slurm,
+    conditions those of node-problem-detector. The fail list fits srun --exclude=$(cat FILE).
 
     \b
     Examples

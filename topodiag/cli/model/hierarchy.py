@@ -36,7 +36,12 @@ def hierarchy(  # noqa: PLR0917 - one parameter per option
     explain: bool,
     printing: Printing,
 ) -> None:
-    """Flat against hierarchical all-reduce by size: what each gains, and where latency or bandwidth binds."""
+    """Compare flat and hierarchical all-reduce by size: what each gains, and what limits it, latency or bandwidth.
+
+    \b
+    Example
+      topodiag model hierarchy --system dgx-h100 --nodes 8
+    """
     from topodiag.app.model import ask_hierarchy  # noqa: PLC0415
     from topodiag.cli.model.output import draw_or_dump  # noqa: PLC0415 - heavy from here on
     from topodiag.report.model.hierarchy import (  # noqa: PLC0415

@@ -28,13 +28,9 @@ if TYPE_CHECKING:
 @size_option("256MiB")
 @sizes_option("4K:1G")
 @click.option(
-    "--link",
-    "links",
-    type=LinkParam("link"),
-    multiple=True,
-    metavar="NAME=US,GBS",
-    help="A tier by its latency and bandwidth, in place of --system: NVLink=1.0,300; may be given several times.",
-)
+    "--link", "links", type=LinkParam("link"), multiple=True, metavar="NAME=US,GBS",
+    help="A link by its latency and bandwidth, instead of --system: NVLink=1.0,300; may be given several times.",
+)  # fmt: skip
 @machine_options(links=False)
 @nodes_option(2)
 @svg_option
@@ -51,7 +47,13 @@ def link(  # noqa: PLR0917 - one parameter per option
     explain: bool,
     printing: Printing,
 ) -> None:
-    """One buffer over all tiers: its time on each, against the fastest, and where each turns bandwidth-bound."""
+    """Estimate the time of one buffer on each kind of link, and the size from which bandwidth sets the time.
+
+    \b
+    Examples
+      topodiag model link --system dgx-h100
+      topodiag model link --link NVLink=1.0,300 --link IB=5.0,50
+    """
     from topodiag.app.model import ask_links  # noqa: PLC0415
     from topodiag.cli.model.output import draw_or_dump  # noqa: PLC0415 - heavy from here on
     from topodiag.report.documents.from_model import from_model  # noqa: PLC0415

@@ -29,9 +29,14 @@ def step(  # noqa: PLR0917 - one parameter per option
     explain: bool,
     printing: Printing,
 ) -> None:
-    """A whole training step: what each dimension costs, which tier carries it, and the worst misplacement.
+    """Estimate a training step: what each parallel dimension costs, which link carries it, and the worst placement.
 
-    Prices a transformer of equal layers. The sizes of the dimensions multiply to the GPUs of the job.
+    The model is a transformer of equal layers. The job has tp x cp x dp x pp GPUs.
+
+    \b
+    Examples
+      topodiag model step --params 70B --tp 8 --pp 4 --nodes 16
+      topodiag model step --job train.sh --system gb200-nvl72
     """
     from topodiag.app.model import ask_step  # noqa: PLC0415
     from topodiag.cli.model.output import draw_or_dump  # noqa: PLC0415 - heavy from here on

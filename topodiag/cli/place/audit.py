@@ -38,15 +38,15 @@ def audit(
     pictured: Pictured,
     printing: Printing,
 ) -> None:
-    """What a layout costs, dimension by dimension, and what the same GPUs could give.
+    """Price a layout by dimension, and compare it with the best layout on the same GPUs.
 
-    For every dimension the report shows the level that its groups use, the time that a step waits for it, that time
-    with the same ranks packed on the same GPUs, and the groups that are badly placed. Without a layout (--hostfile,
-    --log, --rule, ...) ranks are numbered node by node. -v lists groups.
+    For each dimension the report shows the links that its groups use, the time that a step waits for it, that time with
+    the ranks packed on the same GPUs, and the badly placed groups. Without a layout (--hostfile, --log, --rule, ...)
+    ranks are numbered node by node. -v lists the groups.
 
-    PATH is any of the files that the options take, known by content: hostfile, rankfile, map, NCCL logs, description
-    of the cluster, bundles, or the sizes of the job's dimensions (`tp: 8`). With a hostfile and logs, ranks that ran on
-    another host than declared are named.
+    PATH is any file that the options take, recognised by its content: hostfile, rankfile, map, NCCL logs, description
+    of the cluster, bundles, or the sizes of the job's dimensions (`tp: 8`). Given a hostfile and logs, the report names
+    ranks that ran on another host than declared.
 
     \b
     Examples

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from topodiag.cli.command import JOB
-from topodiag.cli.dimensions import layout_of, size_options
+from topodiag.cli.dimensions import layout_of, order_option, size_options
+from topodiag.cli.errors import aside
 from topodiag.cli.options import (
     MAX_NODES,
     gpu_option,
@@ -29,7 +30,6 @@ from topodiag.cli.options import (
     topology_option,
 )
 from topodiag.cli.params import EVIDENCE, Count
-from topodiag.model.dimensions import ORDER
 from topodiag.words.text import clean
 
 if TYPE_CHECKING:
@@ -84,12 +84,12 @@ LAYOUT = (
     log_option,
     click.option(
         "--rule", type=click.Choice(("block", "cyclic", "alphabetical")), default=None,
-        help="How the launcher numbers ranks, where no file says it.",
+        help="How the launcher numbers ranks, if no file says it.",
     ),
 )  # fmt: skip
 DIMENSIONS = (
     size_options(),
-    click.option("--order", metavar="DIMS", default="", help=f"Fastest dimension first (default: {ORDER})."),
+    order_option,
     click.option(
         "--groups", type=EVIDENCE, metavar="FILE", default="",
         help="Groups as JSON or YAML: together: [0-7, 8-15], may_span: [...].",
@@ -125,7 +125,7 @@ def _sorted(asked: PlaceOptions) -> PlaceOptions:
 
     made, left = sort_out(asked)
     for line in left:
-        click.echo(f"note: {clean(line)}", err=True)
+        aside(f"note: {clean(line)}")
     return made
 
 

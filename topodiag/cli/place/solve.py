@@ -24,12 +24,10 @@ if TYPE_CHECKING:
 @place_options
 @work_options
 @click.option(
-    "--for",
-    "launcher",
-    type=click.Choice(LAUNCHERS),
-    default=None,
-    help="A map that this launcher can take, for `place emit`: hostfile, mpich and torchrun fill node after node.",
-)
+    "--for", "launcher", type=click.Choice(LAUNCHERS), default=None,
+    help="Find only maps that this launcher can take, for `place emit`: hostfile, mpich and torchrun fill node after "
+    "node.",
+)  # fmt: skip
 @format_option()
 @picture_options
 @html_option
@@ -43,12 +41,13 @@ def solve(
     launcher: str | None,
     printing: Printing,
 ) -> None:
-    """A map from ranks to nodes and GPUs that makes a training step wait least.
+    """Find the map from ranks to nodes and GPUs with which a training step waits least.
 
-    Takes the free GPUs of the cluster, also uneven ones, and says which nodes to ask for. Groups are packed innermost
-    first, pipelines in physical order, then a local search on the cost model exchanges ranks. The map is compared with
-    the layout that is given (--hostfile, --log, --rule, ...; else node by node) and with a lower bound; every group
-    that stays split is explained. --format json is the map that `place emit` writes for launchers.
+    topodiag uses the free GPUs of the cluster, also where nodes have different numbers, and says which nodes to
+    request. It packs groups innermost first and pipelines in physical order, then exchanges ranks while the cost model
+    predicts a gain. The report compares the map with the given layout (--hostfile, --log, --rule, ...; else node by
+    node) and with a lower bound, and explains each group that stays split. --format json writes the map for `place
+    emit`.
 
     \b
     Examples

@@ -26,7 +26,7 @@ from topodiag.cli.params import EVIDENCE
 @nodes_option(1)
 @nccl_option()
 @env_option()
-@system_option("as the file says; needed where it leaves its GPUs to NCCL, but for Azure's files")
+@system_option("what the file says; required for a file without GPUs, except Azure's")
 @explain_option
 @format_option()
 @html_option
@@ -43,11 +43,11 @@ def predict(  # noqa: PLR0917 - one parameter per option
     explain: bool,
     printing: Printing,
 ) -> None:
-    """What NCCL would choose on a topology: paths, channels, algorithms, and the bandwidth to expect.
+    """Predict what NCCL chooses on a topology: paths, channels, algorithms, and the bandwidth to expect.
 
-    Exit code 1: this version of NCCL refuses the topology. -v shows all collectives and the whole tuning table. Not
-    followed: symmetric kernels, collectives by copy engines (hierarchical ones too), communicators that shrink or grow,
-    rails that NCCL 2.32 gives ConnectX-9, and Data Direct functions.
+    Exit code 1: this version of NCCL refuses the topology. -v shows all collectives and the whole tuning table. The
+    prediction leaves out symmetric kernels, collectives by copy engines (also hierarchical ones), communicators that
+    shrink or grow, rails that NCCL 2.32 gives ConnectX-9, and Data Direct functions.
     """
     from topodiag.app.case.topology import open_topology, predict_topology  # noqa: PLC0415
     from topodiag.app.topo import result_of  # noqa: PLC0415

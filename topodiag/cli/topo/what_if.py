@@ -52,9 +52,15 @@ def what_if(  # noqa: PLR0917 - one parameter per option
     env: dict[str, str],
     printing: Printing,
 ) -> None:
-    """What a fault, a repair or a setting would change: channels, bandwidth, algorithm, and the time of an all-reduce.
+    """Predict what a fault, a repair or a setting changes: channels, bandwidth, algorithm, and the time of an
+    all-reduce.
 
-    Settings given with --env hold after the change, not before. Changes are applied in the order of the options above.
+    Changes are made in the order of the options below. --env sets the environment after the change only.
+
+    \b
+    Examples
+      topodiag topo what-if fixture:dgx-h100-healthy --remove nic:mlx5_4
+      topodiag topo what-if fixture:dgx-h100-healthy --lanes GPU5=4 --nodes 2
     """
     from topodiag.app.case.topology import open_topology  # noqa: PLC0415
     from topodiag.app.topo import ChangeError, changes_of, result_of  # noqa: PLC0415

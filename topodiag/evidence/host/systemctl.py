@@ -33,13 +33,6 @@ _GIVES_UP = regex(
 )
 _STANDS = regex(r"[Ss]uccessfully (?:configured|initiali[sz]ed)|Identified this node as ID|All nodes are connected")
 _WORDS = {"Started": "active", "Failed to start": "failed", "Stopped": "inactive"}
-SIGN = regex(
-    r"systemd\[1\]: (?:nvidia-\S{1,80}\.service: |(?:Started|Failed to start) .{0,40}(?i:fabric ?manager|IMEX))"
-    r"|^(?:IMEX|Fabric Manager) Log initializing"
-    r"|^\[[A-Z][a-z]{2} {1,2}\d{1,2} \d{4} [\d:]{8}\] \[\w{3,9} {0,4}\] \[tid \d",
-    re.MULTILINE,
-)
-"""A line by which a text is known to tell of such a unit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,20 +116,6 @@ _STATES = frozenset(
 )
 """Unit states of org.freedesktop.systemd1; `is-active` says `unknown` or `inactive` of a unit that it does not know."""
 
-_RECOGNISED = (
-    regex(r"^(?:Id=\S+\.(?:service|target|socket)|(?:Load|Active|Sub)State=[a-z-]+)$", re.MULTILINE),
-    regex(rf"^[●○×*] ?{_UNIT}\.service\b.*\n\s+Loaded: ", re.MULTILINE),
-    regex(
-        rf"^(?:Failed to .{{2,160}}: )?Unit (?:file )?{_UNIT} (?:could not be found|not found|does not exist)",
-        re.MULTILINE,
-    ),
-    regex(r"^Failed to get unit file state for nvidia-", re.MULTILINE),
-    regex(r"^(?:dpkg-query: no packages found matching|package) \S{0,4}(?:nvidia|cuda)-fabric-?manager", re.MULTILINE),
-    regex(rf"^\s{{0,4}}(?:[●○×*] )?{_UNIT}\.service\s+(?:loaded|not-found|masked)\s+[a-z]+\s", re.MULTILINE),
-    regex(rf"systemctl is-active {_UNIT}\s*\n(?:active|inactive|failed|unknown)\b"),
-    SIGN,
-)
-
 
 @dataclass(frozen=True, slots=True)
 class Unit:
@@ -171,9 +150,6 @@ class Systemctl(Source[Unit]):
     kind = "systemctl"
     speaks_of = frozenset({Topic.SERVICES})
     trust = 70
-
-    def recognises(self, head: str) -> bool:
-        return any(pattern.search(head) for pattern in _RECOGNISED)
 
     def parse(self, blob: Blob) -> Parsed[Unit]:
         parsed: Parsed[Unit] = Parsed()

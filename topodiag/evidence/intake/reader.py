@@ -191,8 +191,7 @@ def _read_with(source: Source[Any], blob: Blob, draft: NodeDraft, digest: str) -
     """Offer what a source reads in a text to the draft; the account of it."""
     draft.trust, draft.sample = source.trust, blob.sample
     try:
-        parsed = source.parse(blob)
-        source.fill(blob, parsed, draft)
+        parsed = source.read(blob, draft)
     except InputError:
         # Hostile beyond reading: too large, too deep.
         raise

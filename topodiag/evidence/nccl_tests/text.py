@@ -371,6 +371,8 @@ class TextReader:
     def _failure(self, line: words.Line) -> None:
         """A failure belongs to the newest run, whichever process says it; without one it is a run that never began."""
         newest = self.made.drafts[-1] if self.made.drafts else None
+        if newest is not None and newest.closed and newest.bounds and not self._named:
+            return  # a run with wrong values ends with an exit code
         if newest is None or newest.closed:
             newest = self._begin(self._streams.setdefault(line.key, _Stream()), line)
         said = line.text.strip()[:MAX_QUOTE]

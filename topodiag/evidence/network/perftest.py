@@ -48,22 +48,19 @@ class Perftest(RdmaSource):
     trust = 55
     a_piece = "a test names the device that it was given"
 
-    def recognises(self, head: str) -> bool:
-        return _MARK.search(head) is not None and _DEVICE.search(head) is not None
-
     def parse(self, blob: Blob) -> Parsed[RdmaRecord]:
         parsed: Parsed[RdmaRecord] = Parsed()
         page = Page(blob, parsed)
         record: RdmaRecord | None = None
-        one_way, unit = False, ""
+        tested, one_way, unit = False, False, ""
         for line in page.lines():
             device, layer = _DEVICE.search(line.text), _LAYER.search(line.text)
-            if device is not None and (name := words.device_name(device[1])) is not None:
+            if tested and device is not None and (name := words.device_name(device[1])) is not None:
                 record = RdmaRecord(name, line.number)
                 record.port(1, line.number)
                 parsed.records.append(record)
             if _MARK.match(line.text) is not None:
-                one_way, unit = _ONE_WAY.search(line.text) is not None, ""
+                tested, one_way, unit = True, _ONE_WAY.search(line.text) is not None, ""
             elif (head := _HEAD.search(line.text)) is not None:
                 unit = head[1] if one_way else ""
             elif unit and record is not None and (row := _ROW.match(line.text)) is not None:

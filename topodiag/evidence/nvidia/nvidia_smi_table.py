@@ -36,13 +36,13 @@ from dataclasses import field
 from statistics import mode
 
 from topodiag.evidence.draft import NodeDraft
-from topodiag.evidence.interface import Blob, Parsed, Source
+from topodiag.evidence.interface import Blob, Direct, Parsed, Source
 from topodiag.evidence.nvidia.nvidia_words import LOST, distinct_bus_ids, distinct_uuids, fill_lost
 from topodiag.evidence.sentences import report
 from topodiag.lazy import dataclass, regex
 from topodiag.model.busid import normalise_bus_id
 from topodiag.model.events import REMARK
-from topodiag.model.provenance import known
+from topodiag.model.provenance import Fact, known
 from topodiag.model.system import Process
 from topodiag.model.topics import Topic
 from topodiag.words.units import spell_bytes
@@ -284,9 +284,6 @@ def _put(gpu: TableGpu, name: str, value: object, number: int, line: str) -> Non
 
 
 MAX_ROWS = 4096
-_TABLE = regex(
-    r"^[>\t ]{0,20}\|\s{1,8}GPU\s{1,8}(?:GI\s{1,8}CI\s{1,30})?PID\s{1,12}Type\s{1,8}Process name\b", re.MULTILINE
-)
 _ROW = regex(
     r"[>\t ]{0,20}\|\s{1,8}(\d{1,3})\s{1,12}(?:(?:N/A|\d{1,3})\s{1,8}(?:N/A|\d{1,3})\s{1,30})?(\d{1,10})\s{1,12}"
     r"(?:M\+)?C(?:\+G)?\s{1,8}(\S[^|]{0,200}?)\s{1,80}(?:\d{1,9}MiB|N/A)\s{0,4}\|"
@@ -298,45 +295,24 @@ _SAMPLE = regex(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class ProcessRow:
-    """A process on one GPU."""
-
-    gpu: int
-    pid: int
-    name: str
-    line: int
-    text: str
-
-
-class SmiProcesses(Source[ProcessRow]):
+class SmiProcesses(Direct):
     """Processes that compute, by GPU."""
 
     kind = "nvidia-smi-processes"
     speaks_of = frozenset({Topic.PROCESSES})
     trust = 60
 
-    def recognises(self, head: str) -> bool:
-        if _TABLE.search(head) is None and _PMON.search(head) is None:
-            return False
-        return any(_ROW.match(line[:MAX_LINE]) or _SAMPLE.match(line[:MAX_LINE]) for line in head.split("\n"))
-
-    def parse(self, blob: Blob) -> Parsed[ProcessRow]:
-        parsed: Parsed[ProcessRow] = Parsed()
+    def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
+        parsed: Parsed[int] = Parsed()
+        rows: dict[int, list[tuple[int, Fact[str]]]] = {}
         sampled = _PMON.search(blob.text) is not None
         for number, text in blob.lines():
             row = _ROW.match(text[:MAX_LINE]) or (_SAMPLE.match(text[:MAX_LINE]) if sampled else None)
             if row is not None and len(parsed.records) < MAX_ROWS:
-                parsed.records.append(ProcessRow(int(row[1]), int(row[2]), row[3].strip(), number, text))
+                program = known(row[3].strip(), blob.origin(number, text))
+                rows.setdefault(int(row[2]), []).append((int(row[1]), program))
+                parsed.records.append(number)
+        for pid in rows.keys() - {process.pid for process in draft.processes}:
+            gpus = tuple(dict.fromkeys(gpu for gpu, _ in rows[pid]))
+            draft.processes.append(Process(pid, gpus, rows[pid][0][1]))
         return parsed
-
-    def fill(self, blob: Blob, parsed: Parsed[ProcessRow], draft: NodeDraft) -> None:
-        rows: dict[int, list[ProcessRow]] = {}
-        for row in parsed.records:
-            rows.setdefault(row.pid, []).append(row)
-        there = {process.pid for process in draft.processes}
-        for pid, own in rows.items():
-            if pid not in there:
-                origin = blob.origin(own[0].line, own[0].text)
-                gpus = tuple(dict.fromkeys(row.gpu for row in own))
-                draft.processes.append(Process(pid, gpus, known(own[0].name, origin)))

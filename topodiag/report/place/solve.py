@@ -51,7 +51,6 @@ def draw_solution(page: Page, solved: Solved) -> None:
             f" on {fold_hosts(split.nodes)}",
         )
         page.add("  ", split.why)
-    page.blank()
     form = solved.launcher or "slurm-hostfile"
     page.entry("next", "this command with ", ("--format json -o map.json", "close"), ", then", hue="ok")
     page.entry("", (f"topodiag place emit {form} map.json -o {form}", "close"))
@@ -59,7 +58,7 @@ def draw_solution(page: Page, solved: Solved) -> None:
     rest.blank()
     _nodes(rest, solved)
     draw_assumed(rest, (*solved.talk.assumed, *solved.cluster.notes))
-    page.add_rest(rest, least=len(solved.place.hosts) + 1)
+    page.add_rest(rest, rows=len(solved.place.hosts), of="node")
 
 
 def _compared(page: Page, solved: Solved) -> Text:

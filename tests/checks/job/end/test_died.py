@@ -77,16 +77,32 @@ def test_that_somebody_cancelled_a_job_is_no_fault() -> None:
 
 
 @pytest.mark.parametrize(
+    "text",
+    [
+        "  exitcode  : -15 (pid: 178)",
+        "  [SignalInfo: *** SIGTERM (@0x1) received by PID 92 (TID 0x7f8e8c8c1740) from PID 1 ***]",
+        "[launch.py:328:sigkill_handler] Main process received SIGTERM, exiting",
+        "./run.sh: line 3: 12345 Terminated              python train.py",
+        "mpirun noticed that process rank 0 with PID 3 on node n1 exited on signal 15 (Terminated).",
+    ],
+)
+def test_a_signal_from_outside_is_no_fault_of_the_job(text: str) -> None:
+    [finding] = found(end(text))
+    assert "from outside with SIGTERM" in finding.message
+    assert finding.severity is Severity.WARNING
+    assert "SIGTERM" not in found(end(text, 1), end(KILLED, 9))[0].message
+
+
+@pytest.mark.parametrize(
     "events",
     [
         [error("watchdog", 1), end(LIMIT, 9)],
         [error("ib completion", 1), end(EXCEPTION, 9)],
         [end(KILLED, 1), error("watchdog", 9)],
-        [end("  exitcode  : -15 (pid: 178)")],
         [end(PLAIN)],
     ],
     ids=["a time limit after a hang", "an exception after an RDMA error", "a signal beside a hang",
-         "SIGTERM", "an exception that may have been caught"],
+         "an exception that may have been caught"],
 )  # fmt: skip
 def test_an_end_that_follows_from_something_else_is_silent(events: list[Event]) -> None:
     outcome = ProcessDied().judge(jobs.job(2, events=events))

@@ -33,11 +33,14 @@ COMES_FROM_OUTSIDE = frozenset(
 )
 """Endings that no error of the job brings about."""
 
-NO_FAULT = frozenset({"preempted", "limit"})
-"""Endings that the scheduler is asked for: a job that ran until then is not broken."""
+NO_FAULT = frozenset({"preempted", "limit", "stopped"})
+"""Endings that somebody else brings about: a job that ran until then is not broken."""
 
-SEVERITIES = {**dict.fromkeys(NO_FAULT, Severity.WARNING), "cancelled": Severity.INFO, "stopped": Severity.INFO}
+SEVERITIES = {**dict.fromkeys(NO_FAULT, Severity.WARNING), "cancelled": Severity.INFO}
 """Of endings that are no errors. Who cancels a job mostly knows."""
+
+_BY_HAND = ("cancelled", "stopped", "hung up")
+"""Endings that somebody asked for, or whose session went away."""
 
 VAGUE = frozenset({"killed", "exit", "died", "cancelled", "stopped"})
 """Endings that another line of the text explains better, wherever it stands."""
@@ -52,8 +55,8 @@ FATAL = frozenset({"rccl setting"})
 OF_PROGRAM = frozenset({"exception", "crash", "worker"})
 """Endings whose line says why."""
 
-_UNSAID = (None, "context", "terminated", "aborted")
-"""Of these, that a launcher was told to stop is the cause: any other end may be why it was."""
+_UNSAID = (None, "context", "aborted")
+"""Of these, that a process was told to stop is the cause: any other end may be why it was."""
 MOST_BELOW = 120
 """Lines below the head of torch's first failure that are of it: its record, and the traceback of its process."""
 
@@ -77,17 +80,7 @@ class Died:
     @property
     def stands_for_job(self) -> bool:
         """Whether a scheduler ended the whole job or step, not one of its processes."""
-        return self.how in (
-            "no room",
-            "preempted",
-            "limit",
-            "node failure",
-            "evicted",
-            "announced",
-            "cancelled",
-            "hung up",
-            "stopped",
-        )
+        return self.how in NO_FAULT | {"no room", "node failure", "evicted", "announced", *_BY_HAND}
 
 
 class ProcessDied(JobCheck[Died | Gone]):
@@ -108,10 +101,10 @@ class ProcessDied(JobCheck[Died | Gone]):
         Output of torchrun, Slurm, Kubernetes, Ray, mpirun, the dynamic loader, and Python tracebacks with the rank in
         front, or an exception with which a text ends. Reports of closed connections (`Connection closed by remote
         peer`, ncclRemoteError) of all ranks but one. States of jobs and pods in tables of schedulers and operators. A
-        job that somebody cancelled or interrupted (Ctrl-C), or a launcher that was told to stop, is told as info.
+        job that somebody cancelled or interrupted (Ctrl-C) is told as info.
 
     When it stays silent
-        The process ended because of an error of communication that stands before it, or by SIGTERM or SIGABRT, which
+        The process ended because of an error of communication that stands before it, or by SIGABRT, which
         launchers and watchdogs send to those that are left. An exception that names another failure (NCCL, the
         store, a peer, a GPU's hardware). An exception without a rank in front, in a job that shows no other sign of
         failing: it may have been caught. An end above the first line of steps, throughput or requests of the same log:
@@ -133,7 +126,6 @@ class ProcessDied(JobCheck[Died | Gone]):
     """
 
     id = "JOB009"
-    title = "a process died of its own before any communication error"
 
     def observe(self, judged: Job, peers: Sequence[Job]) -> Died | Gone | Outcome:
         told = [event for event in judged.events if event.kind == ENDED]
@@ -169,13 +161,12 @@ class ProcessDied(JobCheck[Died | Gone]):
         if observed.how == "exception" and not event.details.get("uncaught"):
             sure = Confidence.MEDIUM
         yield self.finding(
-            SEVERITIES.get(observed.how, Severity.ERROR),
+            self.where([observed.host] if observed.host else [], ranks=[observed.rank] if observed.rank >= 0 else []),
+            "died",
             f"{who}{where} {ending['says']}{named}",
+            severity=SEVERITIES.get(observed.how, Severity.ERROR),
             observed=quoted(event.text, 300),
-            expected="all processes run until the job is done",
             fix=(ending["fix"],),
-            nodes=[observed.host] if observed.host else [],
-            ranks=[observed.rank] if observed.rank >= 0 else [],
             cost=Cost(
                 text="the job ends"
                 + (f"; {plural(observed.later, 'later end')} follow from it" if observed.later > 1 else "")
@@ -210,6 +201,7 @@ class _Around:
             each.kind in HANGS | ERRORS or each.kind == "peer closed" or each.details.get("fault") in FATAL
             for each in others
         )
+        self._faulty = any("fault" in each.details for each in others)
         self._breaking = _First([each for each in others if _breaks(each)], clocks_of(job))
         self._heads: dict[str, list[int]] = {}
         """By file the lines of torch's launcher about the process that failed first, in their order."""
@@ -220,7 +212,7 @@ class _Around:
     def explains(self, event: Event) -> bool:
         """Whether an end is the consequence of something else in the text."""
         how = event.details["how"]
-        if how == "stopped" and self._hows - {*_UNSAID, how}:
+        if how == "stopped" and (self._faulty or self._hows - {*_UNSAID, how}):
             return True
         if how in COMES_FROM_OUTSIDE:
             return False

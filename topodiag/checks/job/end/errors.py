@@ -74,7 +74,6 @@ class FirstError(OneStep[Job], JobCheck[Never]):
     """
 
     id = "JOB005"
-    title = "the first error in time and place, told apart from its cascade"
 
     def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
         errors = errors_of(job)
@@ -108,16 +107,16 @@ class FirstError(OneStep[Job], JobCheck[Never]):
         what += "; init completed without it" if goes_on else ""
         host = _host(job, first)
         return self.finding(
-            Severity.WARNING if goes_on else Severity.ERROR,
+            self.where(
+                [host] if host else [], ranks=[first.rank] if first.rank >= 0 else [], nics=[device] if device else []
+            ),
+            "first error",
             f"{'NVLink SHARP' if goes_on else 'first error'}: {what}",
+            severity=Severity.WARNING if goes_on else Severity.ERROR,
             observed=f"{_when(first)}{first.kind} in {first.place or 'the log'}"
             + (f", peer {peer}" if peer else "")
             + doubt,
-            expected="no error",
             fix=(advice(first),),
-            nodes=[host] if host else [],
-            ranks=[first.rank] if first.rank >= 0 else [],
-            nics=[device] if device else [],
             cost=Cost(
                 text="buffers that could not be registered go without NVLink SHARP"
                 if goes_on
@@ -139,17 +138,14 @@ class FirstError(OneStep[Job], JobCheck[Never]):
         else:
             message = f"{plural(total, 'error')} that {'follows' if total == 1 else 'follow'} from one not in the log"
         return self.finding(
-            Severity.ERROR,
+            self.where([host] if host else hosts),
+            "suspect",
             message,
             observed=quoted(secondary[0].text) or secondary[0].kind,
-            expected="no error",
             fix=(
                 f"look at the logs of {peer or 'the ranks that left no error'}: its own error is not in the evidence",
             ),
-            nodes=[host] if host else hosts,
-            cost=Cost(text="the job ends, or hangs until a watchdog ends it"),
             evidence=[event.origin for event in secondary],
-            confidence=Confidence.LOW,
         )
 
 

@@ -9,7 +9,7 @@ from statistics import median
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.words import hosts_with, rank_word
 from topodiag.lazy import dataclass
-from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
+from topodiag.model.finding import Coverage, Finding, Outcome
 from topodiag.model.job import Job
 from topodiag.model.step_waits import StepWaits
 from topodiag.words.units import percent
@@ -98,7 +98,6 @@ class OddStepWaits(JobCheck[tuple[Odd, ...]]):
     """
 
     id = "JOB014"
-    title = "the steps of one rank's transfers wait for something else than those of the others"
 
     def observe(self, judged: Job, peers: Sequence[Job]) -> tuple[Odd, ...] | Outcome:
         if not judged.step_waits:
@@ -121,17 +120,14 @@ class OddStepWaits(JobCheck[tuple[Odd, ...]]):
             to = f" (to {rank_word(behind)})" if odd.state.peer and behind else ""
             share = max(wait.share(odd.state.name) for wait in odd.waits)
             yield self.finding(
-                Severity.WARNING,
+                self.where(hosts_with(judged, ranks), ranks=ranks),
+                "step waits",
                 f"{who}: {odd.state.message}{to}",
                 observed=f"{odd.state.name} is {percent(share)} of the waiting of its steps",
                 expected=f"{percent(odd.others)}, the median of the other ranks",
                 fix=(odd.state.fix,),
-                nodes=hosts_with(judged, ranks),
-                ranks=ranks,
-                cost=Cost(text="the steps of the other ranks wait for it"),
                 evidence=[wait.origin for wait in odd.waits],
                 coverage=odd.coverage,
-                confidence=Confidence.MEDIUM,
             )
 
 

@@ -7,7 +7,7 @@ from topodiag.model.job import Job
 
 _TASKS = regex(r"(\d{1,7})(?:-(\d{1,7}))?")
 _MOST_TASKS = 1 << 17
-_ASKED = frozenset({"terminated", "cancelled"})
+_ASKED = frozenset({"stopped", "cancelled"})
 """Ends that the launcher itself brought about."""
 
 

@@ -114,8 +114,8 @@ def exception_of(text: str) -> dict[str, str] | None:
     found = _EXCEPTION.search(text)
     if found is None or (_OF_OTHERS.search(text) and not found[1].endswith(("ImportError", "ModuleNotFoundError"))):
         return None
-    if found[1].endswith("SignalException") and (how := _how_of_signal(found[2])):
-        return {"how": how}
+    if found[1].endswith("SignalException") and (signal := _GOT_SIGNAL.match(found[2])) is not None:
+        return {"how": how_of_code(-int(signal[1]))}
     return {
         "how": "exception",
         "what": found[1].rsplit(".", 1)[-1],
@@ -136,16 +136,6 @@ def rank_of(text: str) -> str:
         return ""
     ranked = _UNCAUGHT.search(text[: lone.start(1)]) if lone[1] else None
     return lone[2] or (ranked[1] if ranked is not None else "")
-
-
-def _how_of_signal(text: str) -> str:
-    """How the process ended that torch's SignalException names, "" where the text is none. SIGTERM came from outside:
-    what a launcher sends to its own processes raises no such exception in itself."""
-    found = _GOT_SIGNAL.match(text)
-    if found is None:
-        return ""
-    how = how_of_code(-int(found[1]))
-    return "stopped" if how == "terminated" else how
 
 
 LIMIT = 2000
@@ -214,7 +204,7 @@ def end_of(text: str) -> tuple[str, dict[str, str]] | None:
     """Kind (`ended`, `stalled`, `mismatch`) and what the line names; None for all others.
 
     `how` of an end: no room, memory, limit, preempted, evicted, node failure, cancelled, stopped, crash, exception,
-    killed, terminated, aborted, hung up, exit, died, not launched, loader, port taken, or context (a line of
+    killed, aborted, hung up, exit, died, not launched, loader, port taken, or context (a line of
     torch's summary that names rank or host).
     """
     found = _FINGERPRINTS.search(text)

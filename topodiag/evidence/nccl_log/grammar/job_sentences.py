@@ -25,10 +25,9 @@ _DETAILS = {
 }  # fmt: skip
 """Fields of an end, and what events of a job call them."""
 _SIGNALS = {
-    1: "hung up", 2: "cancelled", 6: "aborted", 7: "crash", 8: "crash", 9: "killed", 11: "crash", 15: "terminated",
+    1: "hung up", 2: "cancelled", 3: "stopped", 6: "aborted", 7: "crash", 8: "crash", 9: "killed", 11: "crash",
+    15: "stopped",
 }  # fmt: skip
-_BY_LAUNCHER = {"aborted": "crash", "terminated": "cancelled"}
-"""A launcher names the process that ended first: nobody's end aborted it, and who terminated it came from outside."""
 
 MET, LAUNCHED = "met", "launched"
 STALLED, MISMATCH = "stalled", "mismatch"
@@ -174,7 +173,9 @@ def _ending(how: str, taken: Taken) -> dict[str, str]:
     named = {_DETAILS[name]: str(value) for name, value in fields.items() if name in _DETAILS}
     if how == "signal":
         how = how_of_code(-_number_of(taken))
-        return {name: value for name, value in named.items() if name != "what"} | {"how": _BY_LAUNCHER.get(how, how)}
+        # A launcher names the process that ended first: nobody's end aborted it.
+        how = "crash" if how == "aborted" else how
+        return {name: value for name, value in named.items() if name != "what"} | {"how": how}
     if "code" not in fields:
         return {"how": how, **named}
     by_code = how_of_code(int(fields["code"]))
