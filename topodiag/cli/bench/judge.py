@@ -12,12 +12,9 @@ from topodiag.cli.options import (
     Printing,
     env_option,
     explain_option,
-    format_option,
-    html_option,
     nccl_option,
     nics_option,
     nodes_option,
-    redact_option,
     report_options,
     svg_option,
     system_option,
@@ -50,14 +47,11 @@ TABLES = ("rows",)
 )
 @click.option("--by-file", is_flag=True, help="Compare the files as placements of the same job.")
 @explain_option
-@format_option()
-@html_option
-@redact_option
 @click.option(
     "--csv", "csv_", type=click.Choice(TABLES), metavar="TABLE", help="Write a table as CSV: rows (all runs)."
 )
 @svg_option
-@report_options
+@report_options()
 @click.pass_obj
 def judge(  # noqa: PLR0917 - one parameter per option
     reached: Outcome,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from topodiag.cli.command import Command
-from topodiag.cli.options import Printing, format_option, html_option, page_options, redact_option
+from topodiag.cli.options import Printing, answer_options
 from topodiag.cli.place.options import LAUNCHERS, place_options
 from topodiag.cli.place.picture import Pictured, picture_options
 from topodiag.cli.place.work import work_options, work_said
@@ -28,11 +28,8 @@ if TYPE_CHECKING:
     help="Find only maps that this launcher can take, for `place emit`: hostfile, mpich and torchrun fill node after "
     "node.",
 )  # fmt: skip
-@format_option()
 @picture_options
-@html_option
-@redact_option
-@page_options
+@answer_options()
 def solve(
     *,
     asked: PlaceOptions,

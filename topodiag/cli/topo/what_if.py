@@ -6,17 +6,7 @@ import click
 
 from topodiag.cli.command import Command
 from topodiag.cli.errors import Outcome
-from topodiag.cli.options import (
-    Printing,
-    env_option,
-    format_option,
-    html_option,
-    nccl_option,
-    nodes_option,
-    page_options,
-    redact_option,
-    size_option,
-)
+from topodiag.cli.options import Printing, answer_options, env_option, nccl_option, nodes_option, size_option
 from topodiag.cli.params import EVIDENCE
 
 
@@ -32,10 +22,7 @@ from topodiag.cli.params import EVIDENCE
 @nodes_option(1)
 @nccl_option()
 @env_option()
-@format_option()
-@html_option
-@redact_option
-@page_options
+@answer_options()
 @click.pass_obj
 def what_if(  # noqa: PLR0917 - one parameter per option
     reached: Outcome,
