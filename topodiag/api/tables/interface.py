@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from functools import cache
-from importlib.resources import files
 from typing import Any
 
 from topodiag.lazy import dataclass
@@ -72,18 +70,6 @@ class Table:
         cells = [column.cell() for column in self.columns]
         for item in self.items(held):
             yield item if type(item) is tuple else tuple(cell(item) for cell in cells)
-
-
-@cache
-def described() -> dict[str, tuple[str, tuple[Column, ...]]]:
-    """What each table of tables.txt holds, and its columns."""
-    text = (files("topodiag.api.tables") / "tables.txt").read_text(encoding="utf-8")
-    made = {}
-    for section in text.split("\n\n")[1:]:
-        head, _, lines = section.partition("\n")
-        name, _, about = head.removeprefix("[").partition("] ")
-        made[name] = about, columns(lines)
-    return made
 
 
 def columns(text: str) -> tuple[Column, ...]:

@@ -1,4 +1,4 @@
-"""Every table, one line each, by the kind of result that has it: tables.txt says what it holds, here is what its rows
+"""Every table, one line each, by the kind of result that has it: tables.toml says what it holds, here is what its rows
 are read from."""
 
 from __future__ import annotations
@@ -8,13 +8,17 @@ from dataclasses import replace
 from typing import Any
 
 from topodiag.api.tables import items
-from topodiag.api.tables.interface import Table, described
+from topodiag.api.tables.interface import Table, columns
 from topodiag.report.gaps import gaps_of
+from topodiag.words.own_data import own_data
 
 
 def _tables(kind: str, sources: Mapping[str, Callable[[Any], Iterable[Any]]]) -> dict[str, Table]:
     """The tables of a kind of results by what gives what their rows are read from."""
-    return {name: Table(*described()[f"{kind}.{name}"], source) for name, source in sources.items()}
+    held = own_data("api/tables/tables")[kind]
+    return {
+        name: Table(held[name]["about"], columns(held[name]["columns"]), source) for name, source in sources.items()
+    }
 
 
 DIAGNOSIS: Mapping[str, Table] = _tables("diagnosis", {
