@@ -223,7 +223,7 @@ def _draw_hypotheses(page: Page, benchmark: Benchmark) -> None:
     verbose = page.style.verbose
     shown = benchmark.hypotheses if verbose else benchmark.hypotheses[:HYPOTHESES_SHOWN]
     for number, each in enumerate(shown):
-        likely = f"{percent(each.likelihood)} likely, leaves {in_gbs(each.predicted_gbs)}: "
+        likely = f"{percent(each.likelihood)} likely, predicts {in_gbs(each.predicted_gbs)}: "
         page.entry("verdict" if number == 0 else "", likely, (f"{each.check}  " if each.check else "", "close"),
               (each.cause, "strong"), most=1)  # fmt: skip
         for words in (*each.evidence, *(f"check with: {word}" for word in each.confirm)) if verbose else ():

@@ -52,8 +52,8 @@ def draw_solution(page: Page, solved: Solved) -> None:
         )
         page.add("  ", split.why)
     form = solved.launcher or "slurm-hostfile"
-    page.entry("next", "this command with ", ("--format json -o map.json", "close"), ", then", hue="ok")
-    page.entry("", (f"topodiag place emit {form} map.json -o {form}", "close"))
+    page.entry("next", "for a launcher, this command with", hue="ok")
+    page.entry("", (f"--format json | topodiag place emit {form} - -o hosts", "close"))
     rest = Page(page.style)
     rest.blank()
     _nodes(rest, solved)
