@@ -41,4 +41,4 @@ def test_options_of_training_are_those_of_model_step() -> None:
 
 
 def test_the_example_for_python_users_works() -> None:
-    assert doctest.testfile(str(PAGE), module_relative=False) == (0, 8)
+    assert doctest.testfile(str(PAGE), module_relative=False) == (0, 10)

@@ -13,8 +13,9 @@ from pathlib import Path
 import pytest
 
 from tests.cli.small_log import log
-from topodiag.app.bench import BenchOptions, bench
-from topodiag.app.opening import standard_input
+from topodiag.app.bench import bench
+from topodiag.app.case.opening import standard_input
+from topodiag.app.judge.runs import BenchOptions
 from topodiag.evidence.intake.collected import fixture_path
 from topodiag.model.errors import InputError
 from topodiag.model.finding import Confidence

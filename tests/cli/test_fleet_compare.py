@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from tests.app.fleet.test_compare import found, having
+from tests.app.test_compare import found, having
 from tests.fleet.fleets import fleet, with_fact
-from topodiag.app.fleet import compare as use_case
+from topodiag.app import compare as use_case
 from topodiag.cli.errors import Outcome
 from topodiag.cli.fleet.compare import FORMATS, compare
 from topodiag.fleet.nodes import Fleet

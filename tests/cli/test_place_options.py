@@ -8,7 +8,7 @@ from typing import Any
 import click
 import pytest
 
-from topodiag.app.place import Ready, open_place
+from topodiag.app.judge.placing import Ready, open_place
 from topodiag.cli import cli
 from topodiag.cli.errors import run
 from topodiag.cli.place.options import place_options

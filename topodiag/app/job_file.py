@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
-from topodiag.app.opening import stream_for
+from topodiag.app.case.opening import stream_for
 from topodiag.evidence.intake.collected import resolve
 from topodiag.evidence.intake.one_file import open_blob
 from topodiag.evidence.layout.job_file import read_job

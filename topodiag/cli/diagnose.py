@@ -10,7 +10,7 @@ import click
 from topodiag.cli.command import Command
 from topodiag.cli.dimensions import layout_of, order_option, size_options
 from topodiag.cli.errors import Outcome
-from topodiag.cli.options import Printing, format_option, html_option, redact_option, report_options
+from topodiag.cli.options import Printing, report_options
 from topodiag.cli.params import EVIDENCE, PLACE
 from topodiag.cli.place.work import work_options
 
@@ -33,10 +33,7 @@ if TYPE_CHECKING:
 @size_options()
 @order_option
 @work_options
-@format_option()
-@html_option
-@redact_option
-@report_options
+@report_options()
 @click.pass_obj
 def diagnose(  # noqa: PLR0917 - one parameter per option
     reached: Outcome,

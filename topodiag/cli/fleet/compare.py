@@ -8,7 +8,7 @@ import click
 
 from topodiag.cli.command import Command
 from topodiag.cli.errors import Outcome
-from topodiag.cli.options import Printing, format_option, html_option, redact_option, report_options
+from topodiag.cli.options import Printing, report_options
 from topodiag.cli.params import EVIDENCE, PLACE, Count
 
 if TYPE_CHECKING:
@@ -23,10 +23,7 @@ FORMATS = ("table", "json", "jsonl", "csv", "parquet", "drain", "conditions")
 @click.option("--fail-list", metavar="FILE", type=PLACE, help="Write the nodes to exclude, as one node set.")
 @click.option("--workers", type=Count(1, 4096), metavar="N", help="Processes that read (default: all cores).")
 @click.option("--dask", metavar="WHERE", help="Read on a dask cluster: its address, local or slurm.")
-@format_option(FORMATS)
-@html_option
-@redact_option
-@report_options
+@report_options(FORMATS)
 @click.pass_obj
 def compare(  # noqa: PLR0917 - one parameter per option
     reached: Outcome,
@@ -58,7 +55,7 @@ def compare(  # noqa: PLR0917 - one parameter per option
     from topodiag.fleet.cores import one_thread  # noqa: PLC0415
 
     one_thread()
-    from topodiag.app.fleet.compare import compare as compared  # noqa: PLC0415 - heavy from here on
+    from topodiag.app.compare import compare as compared  # noqa: PLC0415 - heavy from here on
     from topodiag.cli.html import as_shown, check_written  # noqa: PLC0415
     from topodiag.cli.output import check_output, fleet_verdict  # noqa: PLC0415
     from topodiag.cli.progress import reading_captures  # noqa: PLC0415

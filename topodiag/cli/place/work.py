@@ -13,7 +13,7 @@ from topodiag.cli.options import options
 from topodiag.model.dimensions import flags
 
 if TYPE_CHECKING:
-    from topodiag.app.place import PlaceOptions
+    from topodiag.app.judge.placing import PlaceOptions
 
 _SETTINGS = click.Command("model", params=TRAINED)
 """The options of `topodiag model step` that say what is trained, as one option takes them."""

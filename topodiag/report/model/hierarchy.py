@@ -12,15 +12,10 @@ from topodiag.cost.tiers import Machine
 from topodiag.report.answer import note_answer
 from topodiag.report.documents.from_model import Document, document_of, from_model
 from topodiag.report.grid import Field, draw_grid
-from topodiag.report.model.words import (
-    draw_assumed,
-    draw_terms,
-    draw_tiers,
-    machine_json,
-    spell_size,
-)
+from topodiag.report.model.words import draw_tiers, machine_json, spell_size, spelt
 from topodiag.report.plot.scale import Mark, Series
 from topodiag.report.plot.terminal import draw_plot
+from topodiag.report.terms import draw_assumed, draw_terms
 from topodiag.report.text import Page, Part
 from topodiag.words.fold import plural
 from topodiag.words.units import spell_time
@@ -62,7 +57,7 @@ def draw_hierarchy(
     if explain:
         page.blank()
         draw_tiers(page, machine)
-        draw_terms(page, way_terms(made.ways, size))
+        draw_terms(page, spelt(way_terms(made.ways, size)))
         draw_assumed(page, machine.assumed)
 
 

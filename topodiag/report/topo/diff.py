@@ -11,8 +11,9 @@ from topodiag.nccl.topo.compare import Difference
 from topodiag.report.answer import note_answer
 from topodiag.report.documents.from_model import Document, document_of
 from topodiag.report.grid import Field, draw_grid
+from topodiag.report.terms import draw_assumed
 from topodiag.report.text import Page, Part
-from topodiag.report.topo.predict import GRAPHS, draw_assumed
+from topodiag.report.topo.predict import GRAPHS
 from topodiag.report.topo.what_if import NOT_FOUND, spell_graph
 from topodiag.words.fold import fold_labels, plural
 
