@@ -274,7 +274,7 @@ def test_the_next_evidence_is_a_capture_of_the_odd_node_whose_siblings_are_known
     odd = seen("NIC005", W, nodes=("n1",), line=LOG, cost=Cost(50.0, 0.125))
     [step] = verdict(odd, case=case).next_evidence
     assert (step.where, step.command) == ("n1", "topodiag scan --save n1.tar.gz")
-    assert step.why.endswith("its peers n0 are known")
+    assert step.why.endswith("its peers n0 have captures")
 
 
 def test_a_rank_that_is_behind_is_asked_for_its_stack() -> None:

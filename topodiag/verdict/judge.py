@@ -212,7 +212,7 @@ def _in_part(cause: Cause, result: Result, scene: Scene) -> Cause:
     )
     if run is None:
         return cause
-    says = f"explains a part of what {run.run.collective} lacks: something else costs the rest"
+    says = f"explains part of the loss of {run.run.collective}; the rest has another cause"
     return replace(cause, price=replace(cause.price, agreement=Agreement.PART, says=says))
 
 
