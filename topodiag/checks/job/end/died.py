@@ -39,6 +39,9 @@ NO_FAULT = frozenset({"preempted", "limit", "stopped"})
 SEVERITIES = {**dict.fromkeys(NO_FAULT, Severity.WARNING), "cancelled": Severity.INFO}
 """Of endings that are no errors. Who cancels a job mostly knows."""
 
+_OF_JOBS = {"no room", *NO_FAULT, "node failure", "evicted", "announced", "cancelled", "hung up"}
+"""Endings of a whole job or step."""
+
 VAGUE = frozenset({"killed", "exit", "died", "cancelled", "stopped"})
 """Endings that another line of the text explains better, wherever it stands."""
 
@@ -77,17 +80,7 @@ class Died:
     @property
     def stands_for_job(self) -> bool:
         """Whether a scheduler ended the whole job or step, not one of its processes."""
-        return self.how in (
-            "no room",
-            "preempted",
-            "limit",
-            "node failure",
-            "evicted",
-            "announced",
-            "cancelled",
-            "hung up",
-            "stopped",
-        )
+        return self.how in _OF_JOBS
 
 
 class ProcessDied(JobCheck[Died | Gone]):
@@ -195,7 +188,7 @@ def _by_themselves(job: Job, told: Sequence[Event]) -> list[Event]:
         if event.details.get("how") in _endings()
         and not around.explains(event)
         and not (started and event.details["how"] == "no room")
-        and began_after(job, event.origin) is None
+        and ("again" in event.details or began_after(job, event.origin) is None)
     ]
 
 
