@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.host import systemctl
 from topodiag.evidence.interface import Blob, Parsed, Source
+from topodiag.evidence.signatures.engine import Place, Taken
 from topodiag.evidence.signatures.entry import Signature
 from topodiag.evidence.signatures.lines import first_of, lines_of
 from topodiag.lazy import regex
@@ -66,7 +67,7 @@ class KernelLog(Source[KernelEvent]):
 
     def recognises(self, head: str) -> bool:
         """By an event of interest, or by the kernel's stamp or name on half of the lines."""
-        if any(True for _ in _events(Blob("", head.encode("utf-8", "replace")))):
+        if any(True for _ in _matches(head.encode("utf-8", "replace"))):
             return True
         lines = [line[:MAX_HEAD] for line in head[:HEAD_CHARS].split("\n") if line.strip()][:400]
         own = sum("kernel: " in line or _STAMPED.match(line) is not None for line in lines)
@@ -74,12 +75,12 @@ class KernelLog(Source[KernelEvent]):
 
     def parse(self, blob: Blob) -> Parsed[KernelEvent]:
         parsed: Parsed[KernelEvent] = Parsed()
-        newest: deque[KernelEvent] = deque(maxlen=MAX_EVENTS)
+        newest: deque[tuple[Place, float | None, str, Taken]] = deque(maxlen=MAX_EVENTS)
         found = 0
-        for event in _events(blob):
+        for match in _matches(blob.plain):
             found += 1
-            newest.append(event)
-        parsed.records.extend(newest)
+            newest.append(match)
+        parsed.records.extend(_event(blob, *each) for each in newest)
         # A last line without its end is that of a text that was cut.
         data = blob.plain
         parsed.partial = blob.item is None and (data.count(b"\n") + 1 < LEAST_WHOLE or not data.endswith(b"\n"))
@@ -96,24 +97,23 @@ class KernelLog(Source[KernelEvent]):
             services.offer(state.name, state.word, blob.origin(state.line, state.text))
 
 
-def _events(blob: Blob) -> Iterator[KernelEvent]:
-    for number, line, entries in lines_of(FAMILY, blob.plain):
-        event = _read_event(blob, number, line.decode("utf-8", "replace")[:MAX_LINE], entries)
-        if event is not None:
-            yield event
+def _matches(data: bytes) -> Iterator[tuple[Place, float | None, str, Taken]]:
+    """The lines that an entry of the kernel's takes: place, time, message, and what it reads there."""
+    for number, raw, entries in lines_of(FAMILY, data):
+        line = raw.decode("utf-8", "replace")[:MAX_LINE]
+        when, message = _split(line.strip())
+        taken = first_of(entries, message)
+        if taken is not None:
+            yield (number, line), when, message, taken
 
 
-def _read_event(blob: Blob, number: int, line: str, entries: tuple[Signature, ...]) -> KernelEvent | None:
-    when, message = _split(line.strip())
-    taken = first_of(entries, message)
-    if taken is None:
-        return None
+def _event(blob: Blob, place: Place, when: float | None, message: str, taken: Taken) -> KernelEvent:
     kind, code = taken.entry.says.removeprefix(f"{FAMILY}."), taken.fields.get("code")
     bus_id = taken.fields.get("bus_id") or _bus_of(taken.entry, message)
     return KernelEvent(
         kind,
         message[:MAX_TEXT],
-        blob.origin(number, line),
+        blob.origin(*place),
         when,
         str(bus_id) if bus_id else None,
         int(code) if code is not None else None,

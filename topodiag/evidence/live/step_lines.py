@@ -69,7 +69,7 @@ _TIMERS = regex(
 """megatron/core/timers.py, in milliseconds: the least and the most of the ranks, or one rank's."""
 _LOOSE = regex(
     r"(?:(?<=[|,(\s])|^)(dt|time|took|in)?\s{0,4}(?<![\w.:])"
-    rf"({_NUM})\s{{0,2}}(it/s|s/it|iters?/s|steps?/s(?:ec)?|tok(?:ens)?/s(?:ec)?|samples?/s(?:ec)?|ms|s|sec|seconds)"
+    rf"({_NUM})\s{{0,2}}(it/s|(?:m?s|sec)/(?:it|iter|step|batch)|iters?/s|steps?/s(?:ec)?|tok(?:ens)?/s(?:ec)?|samples?/s(?:ec)?|ms|s|sec|seconds)"
     # A unit before a number with none is the name of that number: `loss 8.99 tokens/s 81230`.
     rf"(?![\w/]|\s{{0,4}}[:=]|\s{{1,4}}{_NUM}(?![\w/%.]|\s(?:it/s|s/it|m?s\b|sec|samples?/s|tok)))"
     r"\s{0,4}([|,);.]|$|per )?"
@@ -236,8 +236,8 @@ def _loose_values(line: str, made: dict[str, float]) -> None:
         if unit in _SECONDS:
             if loose[1] or loose[4]:
                 made.setdefault("s", value * _SECONDS[unit])
-        elif unit == "s/it":
-            made.setdefault("s", value)
+        elif (of := unit.partition("/")[0]) in _SECONDS:
+            made.setdefault("s", value * _SECONDS[of])
         elif (rate := _rate(unit, unit)) is not None:
             made.setdefault("s" if rate == "steps/s" else rate, 1 / value if rate == "steps/s" else value)
     if (meter := _METER.search(line)) is not None and number_of(meter[1]):
