@@ -12,21 +12,12 @@ from topodiag.verdict.scene import Scene
 from topodiag.verdict.status import names_a_cause
 from topodiag.words.fold import fold_hosts
 from topodiag.words.hosts import short_name
+from topodiag.words.own_data import own_data
 
 MAX_STEPS = 3
 """More would be a list of chores, not the observation that settles it."""
 
-_OPENS = {
-    "NIC005": "is the port down, is the device off the bus, or is it hidden from the job",
-    "NET003": "are the NICs that NCCL leaves out up, and does a setting hide them",
-    "NET007": "what differs on this node",
-    "TOP004": "does the hardware lack these NVLinks, or only what NCCL was given",
-    "NET001": "are its RDMA devices there and up",
-    "NET008": "whether one of its ports went down, and when",
-    "JOB005": "what its kernel log and its devices say of that time",
-    "JOB001": "what its kernel log and its devices say of that time",
-    "BEN001": "which of its parts are below their peers",
-}
+_OPENS: dict[str, str] = own_data("verdict/next_evidence")
 """By check, the question that a capture of the node answers."""
 
 
