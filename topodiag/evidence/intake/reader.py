@@ -183,7 +183,7 @@ def _sources_in(blob: Blob, found: tuple[str, ...]) -> tuple[str, ...]:
     report holds that of many tools."""
     if len(blob.text) <= registry.HEAD_CHARS:
         return found
-    if found and blob.sources and len(text) > 2 * registry.HEAD_CHARS:
+    if found and blob.sources and len(blob.text) > 2 * registry.HEAD_CHARS:
         return registry.in_order({*found, *blob.sources})
     from topodiag.evidence.intake.survey import sources_in  # noqa: PLC0415 - not for bundles: it knows every text
 

@@ -130,8 +130,8 @@ def _step_of(line: str) -> tuple[int, int, int, int] | None:
     """Number, total, and where the words that say them begin and end."""
     low = line.lower()
     if ("poch" in low or "train" in low) and (found := _IN_EPOCH.search(line)) is not None:
-        total = int(found[3])
-        return int(found[1]) * total + int(found[2]), 0, found.start(), found.end()
+        steps = int(found[3])
+        return int(found[1]) * steps + int(found[2]), 0, found.start(), found.end()
     for word, pattern in _STEPS:
         if word in low and (found := pattern.search(line)) is not None:
             total = found.groupdict().get("total")
