@@ -11,6 +11,7 @@ r"""Variables that a command, a shell's trace or a job's description sets, as on
       NCCL_SOCKET_IFNAME: eth0                              YAML
     - name: NCCL_NET                                        Kubernetes, in two lines
       value: "Socket"
+    {'NCCL_DEBUG': 'INFO', 'NCCL_NET': 'Socket'}            a dictionary of Python, JSON
 
 A line that prints what is set (`echo $NCCL_NET`) and a comment set nothing. In the output of a job a sentence may also
 advise a setting: there only commands, traces of commands and dumps of the environment count (`stated_in`).
@@ -34,6 +35,7 @@ _VALUE_END = r"[\"']?,?\s{0,8}(?:#.{0,200})?$"
 _YAML = regex(rf"\s{{0,40}}(?:- )?[\"']?({_NAME}){_KEY_END}([^\"'\n#,]{{1,300}}?){_VALUE_END}")
 _NAMED = regex(rf"\s{{0,40}}(?:- )?[\"']?name{_KEY_END}({_NAME}){_VALUE_END}")
 _ITS_VALUE = regex(rf"\s{{0,40}}[\"']?value{_KEY_END}([^\"'\n#]{{1,300}}?){_VALUE_END}")
+_ITEM = regex(rf"[\"']({_NAME})[\"']\s{{0,4}}:\s{{0,4}}(?:{_QUOTED}|(\d{{1,12}}\b))")
 _UNSET = regex(rf"\bunset((?:\s{{1,4}}{_NAME}){{1,20}})|\bunsetenv\s{{1,4}}({_NAME})")
 _COMMENT, _OF_SCHEDULERS = ("#", "//"), ("#SBATCH", "#PBS", "#BSUB", "#$")
 
@@ -52,9 +54,10 @@ def assigned(line: str, above: str = "") -> Iterator[tuple[str, str]]:
         return
     for found in _UNSET.finditer(line):
         yield from ((name, "") for name in (found[1] or found[2]).split())
-    for found in (*_ASSIGNED.finditer(line), *_SPACED.finditer(line)):
+    items = [*_ASSIGNED.finditer(line), *_SPACED.finditer(line), *_ITEM.finditer(line)]
+    for found in items:
         yield found[1], next((value for value in found.groups()[1:] if value), "")
-    if (entry := _YAML.match(line)) is not None:
+    if not items and (entry := _YAML.match(line)) is not None:
         yield entry[1], entry[2].strip()
 
 
@@ -104,7 +107,8 @@ def stated_in(line: str, above: str = "") -> tuple[Scope, str, list[tuple[str, s
     program = (found["program"] or found["path"] or "") if found is not None else ""
     if found is None:
         pair = _NAMED.match(above) is not None and _ITS_VALUE.match(line) is not None
-        scope = Scope.DUMP if pair or _YAML.match(line) is not None else None
+        listed = line.lstrip().startswith(("{", "environ({")) and _ITEM.search(line) is not None
+        scope = Scope.DUMP if pair or listed or _YAML.match(line) is not None else None
     elif program:
         scope = Scope.RUN
     elif found["writes"]:

@@ -154,10 +154,10 @@ TABLE = regex(
     rb"|(?:^|[\s\]>:|)])#[ \t]{1,40}size[ \t]{1,40}count[ \t]{1,40}type\b"
     rb"|\bAvg bus bandwidth[ \t]{0,20}:|\bOut of bounds values[ \t]{0,20}:"
     rb"|: Test (?:NCCL|CUDA|HIP) failure \S|\bTest timeout \(\d"
-    # One row: size, count, type, operation, root, then time, algbw and busbw.
+    # One row: size, count, type, operation, root, then time, algbw and busbw; a launcher's tag where the row went on.
     rb"|(?<![\w.])\d{1,20}[ \t]{1,40}\d{1,20}[ \t]{1,40}(?:float|half|bfloat16|double|u?int(?:8|32|64)|char|int)"
     rb"(?:[ \t]{1,40}(?:sum|prod|max|min|avg|none))?(?:[ \t]{1,40}-?\d{1,6})?"
-    rb"(?:[ \t]{1,40}\d{1,12}(?:\.\d{1,4})?){2}[ \t]{1,40}\d{1,9}\.\d{1,4}\b",
+    rb"(?:(?:\[[\w.@,-]{1,100}\])?[ \t]{1,40}\d{1,12}(?:\.\d{1,4})?){2}[ \t]{1,40}\d{1,9}\.\d{1,4}\b",
     re.M,
 )
 """A row alone, the line of the averages alone, an error alone: people hand over what they have."""

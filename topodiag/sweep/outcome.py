@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from topodiag.evidence.nccl_tests import pair_runs, read_runs
 from topodiag.lazy import dataclass
-from topodiag.model.bench import BenchRow
 from topodiag.model.sweep import State, SweepRun
 from topodiag.sweep.commands import IB_WRITE_BW
 
@@ -38,9 +37,9 @@ def measured(run: SweepRun, output: bytes, exit_code: int | None) -> Measured:
     if table.nranks is not None and table.nranks != ranks:
         said = "the program was built without MPI" if table.nranks == 1 else "the launcher started another number"
         return Measured(State.FAILED, why=f"{table.nranks} of {ranks} ranks measured: {said}")
-    rows = [row for row in table.rows if not row.cut and _busbw(row) is not None]
+    rows = [row for row in table.rows if not row.cut and row.busbw_gbs is not None]
     best = max(rows, key=lambda row: row.size, default=None)
-    gbs, size = (_busbw(best), best.size) if best is not None else (None, 0)
+    gbs, size = (best.busbw_gbs, best.size) if best is not None else (None, 0)
     if table.wrong_values:
         return Measured(State.WRONG, gbs, size, "wrong results: the data that arrived is not what was sent")
     if exit_code:
@@ -48,12 +47,6 @@ def measured(run: SweepRun, output: bytes, exit_code: int | None) -> Measured:
     if gbs is None or not gbs > 0:
         return Measured(State.NO_TABLE, why="its table has no bandwidth")
     return Measured(State.OK, gbs, size)
-
-
-def _busbw(row: BenchRow) -> float | None:
-    """The better of out of place and in place: what hinders one of them for a moment is no fault of a wire."""
-    values = [block.busbw_gbs for block in (row.out_of_place, row.in_place) if block.busbw_gbs is not None]
-    return max(values, default=None)
 
 
 def _write_bw(run: SweepRun, output: bytes, exit_code: int | None) -> Measured:

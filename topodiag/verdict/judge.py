@@ -61,7 +61,7 @@ def judge(result: Result, case: Case, steps: Sequence[JobStep] = ()) -> Verdict:
     jobs = _jobs(causes, result, scene)
     # What a log alone lacks is no risk of a machine.
     machines = states.of_machines([cause.finding for cause in causes if cause.finding.id != "JOB001"], result)
-    state = states.worst([each.state for each in jobs]) if jobs else machines
+    state = states.worst([each.state for each in jobs if each.name not in scene.earlier]) if jobs else machines
     if jobs and state in (State.HEALTHY, State.UNKNOWN) and machines is State.AT_RISK:
         state = State.AT_RISK
     why = [tree.root.message for tree in beside if tree.root.id == "JOB009"]
@@ -115,13 +115,14 @@ def state_of_jobs(result: Result, case: Case) -> State | None:
     scene = Scene(case)
     bearing, _ = _parted(trees(result.findings, scene), result, scene)
     findings = [finding for tree in bearing for finding in (tree.root, *(each.finding for each in tree.below))]
-    jobs = [job for job in case.jobs if not scene.is_recorder(job)]
+    jobs = [job for job in case.jobs if not scene.is_recorder(job) and job.name not in scene.earlier]
     return states.worst([states.of_job(job, findings, result, scene) for job in jobs]) if jobs else None
 
 
 def _parted(found: Sequence[Tree], result: Result, scene: Scene) -> tuple[list[Tree], list[Tree]]:
     """Trees that bear on what happened, and those beside it. Where nothing bears on it, every fault is a candidate."""
-    faults = [tree for tree in found if tree.root.severity > Severity.INFO]
+    last = [tree for tree in found if not (of := tree.root.where.jobs) or not scene.earlier.issuperset(of)]
+    faults = [tree for tree in last if tree.root.severity > Severity.INFO]
     notes = [tree for tree in found if tree.root.severity is Severity.INFO]
     happened = bool(scene.case.jobs) or bool(result.benchmarks)
     bearing = [
@@ -285,7 +286,7 @@ def _jobs(causes: Sequence[Cause], result: Result, scene: Scene) -> list[JobStat
 def _worked(case: Case, result: Result) -> str:
     """Why nothing is judged of texts that show a program at work and nothing else, or GPUs and no link."""
     if case.nodes and not states.links_judged(result):
-        return "not judged: no link and no network port was read"
+        return "not judged: nothing shows that a link or a network port is well"
     alone = case.progress and not case.jobs and case.not_observed
     return f"not judged: {case.not_observed[0].why}" if alone else states.NO_WORD
 

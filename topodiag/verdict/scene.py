@@ -113,6 +113,15 @@ class Scene:
 
         return {job.name: first_error(job) for job in self.case.jobs}
 
+    @cached_property
+    def earlier(self) -> frozenset[str]:
+        """The runs of a job below whose last line the same log shows the init of a later run: how the later one went
+        says how the job is. Several runs of a benchmark are no such restarts."""
+        outputs = {run.source for run in self.case.runs}
+        jobs = [job for job in self.case.jobs if len(job.files) == 1 and job.files[0] not in outputs]
+        begun = {job.files: min(_lines(job)) for job in jobs if any(each.completed.any() for each in job.communicators)}
+        return frozenset(job.name for job in jobs if max(_lines(job), default=0) < begun.get(job.files, 0))
+
     def is_recorder(self, job: Job) -> bool:
         """Whether a job is dumps of the flight recorder alone, whose ranks are those of the one log beside it."""
         return len(self.case.jobs) == 2 and bool(job.flight) and not job.files
@@ -124,6 +133,13 @@ class Scene:
     def jobs_of(self, finding: Finding) -> list[Job]:
         names = set(self.jobs(finding))
         return [job for job in self.case.jobs if job.name in names]
+
+
+def _lines(job: Job) -> list[int]:
+    """Lines on which a job is met in its log."""
+    begun = [process.origin for process in job.processes] + [each.origin for each in job.communicators]
+    met = begun + [event.origin for event in job.events]
+    return [origin.line for origin in met if origin is not None and origin.line is not None]
 
 
 def _may_be_in(nodes: frozenset[str], hosts: frozenset[str]) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 from topodiag.evidence.assignments import Scope, assigned, stated_in
@@ -11,14 +10,18 @@ from topodiag.evidence.intake.reading import read_piece
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.kinds import Kind
 from topodiag.evidence.nccl_log.rebuild.commands import COMMANDED
+from topodiag.lazy import regex
 from topodiag.model.case import Case
 from topodiag.model.errors import InputError
 from topodiag.model.finding import Input
-from topodiag.model.job import Given, Job
+from topodiag.model.job import Given
 from topodiag.model.provenance import MAX_QUOTE, Origin
 
 MAX_BYTES = 1 << 20
 """A script has kilobytes."""
+
+_OF_SHELL = regex(r"(?m)^(?:PATH|HOME|PWD|USER|SHLVL|HOSTNAME)=")
+"""`.deepspeed_env`, `nccl.env` and files of exports have none of these."""
 
 
 def with_scripts(case: Case, intake: Intake) -> Case:
@@ -29,8 +32,8 @@ def with_scripts(case: Case, intake: Intake) -> Case:
         return case
     given: dict[str, Given] = {}
     values: dict[str, set[str]] = {}
-    for piece in intake.of(Kind.TEXT, Kind.PROGRAM):
-        if piece.path == STDIN or piece.size > MAX_BYTES:
+    for piece in intake.of(Kind.TEXT, Kind.PROGRAM, Kind.NODE_TEXT):
+        if piece.path == STDIN or piece.size > MAX_BYTES or (piece.sources and piece.sources != ("settings",)):
             continue
         try:
             found = _settings(read_piece(intake, piece, MAX_BYTES))
@@ -41,12 +44,18 @@ def with_scripts(case: Case, intake: Intake) -> Case:
             given[each.name] = each
     agreed = {name: each for name, each in given.items() if len(values[name]) == 1 and each.value}
     sources = dict.fromkeys(each.origin.source for each in agreed.values() if each.origin is not None)
-    inputs = tuple(Input(source, Kind.TEXT.value, records=1) for source in sources)
-    return replace(case, jobs=(_beside(case.jobs[0], agreed),), inputs=(*case.inputs, *inputs)) if agreed else case
+    known = {each.path for each in case.inputs}
+    inputs = tuple(Input(source, Kind.TEXT.value, records=1) for source in sources if source not in known)
+    processes = tuple(replace(each, settings={**agreed, **each.settings}) for each in case.jobs[0].processes)
+    job = replace(case.jobs[0], processes=processes)
+    return replace(case, jobs=(job,), inputs=(*case.inputs, *inputs)) if agreed else case
 
 
 def _settings(blob: Blob) -> list[Given]:
-    """What a text sets. In one that is no script a sentence may advise a setting: only its commands count."""
+    """What a text sets. In one that is no script a sentence may advise a setting: only its commands count. Of an
+    environment that a shell on a node printed nobody knows that a job had it."""
+    if _OF_SHELL.search(blob.text) is not None:
+        return []
     made, above = [], ""
     script = blob.data.startswith(b"#!")
     for number, line in blob.lines():
@@ -55,7 +64,3 @@ def _settings(blob: Blob) -> list[Given]:
         made += [Given(name, value, COMMANDED, Origin(blob.name, number, line[:MAX_QUOTE])) for name, value in settings]
         above = line
     return made
-
-
-def _beside(job: Job, agreed: Mapping[str, Given]) -> Job:
-    return replace(job, processes=tuple(replace(p, settings={**agreed, **p.settings}) for p in job.processes))

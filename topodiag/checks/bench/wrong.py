@@ -60,7 +60,7 @@ class WrongResults(BenchCheck[WrongValues]):
         if not run.rows:
             return self.unknown(judged, "no row was completed")
         wrong = tuple(row for row in run.rows if row.wrong_values > 0)
-        checked = sum(_is_checked(row) for row in run.rows)
+        checked = sum(any(each.wrong is not None for each in (row.out_of_place, row.in_place)) for row in run.rows)
         if run.wrong_values:
             return WrongValues(wrong, checked, run.wrong_values)
         if run.parameters.get("validation") == "0" or (not checked and run.out_of_bounds is None):
@@ -80,7 +80,3 @@ class WrongResults(BenchCheck[WrongValues]):
             cost=Cost(text="no result of these ranks can be trusted"),
             evidence=tuple(row.origin for row in wrong) or (run.origin,),
         )
-
-
-def _is_checked(row: BenchRow) -> bool:
-    return any(each.wrong is not None for each in (row.out_of_place, row.in_place))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from topodiag.evidence.interface import Blob
+from topodiag.evidence.nccl_log.grammar.prefix import RECORD
 from topodiag.evidence.signatures.wrappers import of_one_host
 from topodiag.lazy import regex
 
@@ -16,8 +17,7 @@ _SAYS = (
     regex(rf"^({_NAME}):[~/][^\s$#]{{0,200}} ?[#$] (?=[a-z./])", re.MULTILINE),
     regex(rf"^\s{{0,8}}NodeName=({_NAME}) (?:Arch=|State=|CoresPerSocket=)", re.MULTILINE),
     regex(rf"^Linux ({_NAME}) \d{{1,2}}\.\d{{1,3}}\.", re.MULTILINE),
-    regex(rf"^[A-Z][a-z]{{2}} [ \d]\d \d\d:\d\d:\d\d(?:\.\d+)? ({_NAME}) kernel: ", re.MULTILINE),
-    regex(rf"^\d{{4}}-\d\d-\d\dT\d\d:\d\d:\d\d\S{{0,16}} ({_NAME}) kernel: ", re.MULTILINE),
+    regex(rf"^(?:[A-Z][a-z]{{2}} [ \d]\d |\d{{4}}-\d\d-\d\dT)[\d:]{{8}}\S{{0,16}} ({_NAME}) kernel: ", re.MULTILINE),
     regex(rf"^(?:[^\n]{{0,200}}/)?proc/sys/kernel/hostname[:=]? ?\n? ?({_NAME})\s*$", re.MULTILINE),
     regex(rf'<object type="Machine"(?:[^<]{{0,2000}}<){{1,60}}?info name="HostName" value="({_NAME})"'),
     # hwloc 3 writes what it says of the whole topology behind all objects.
@@ -34,9 +34,7 @@ _METRICS = regex(
 """The same in metrics of the DCGM exporter and of the node exporter."""
 _OF_POD = regex(r"[0-9a-f]{12}\Z|[a-z0-9.-]{0,200}dcgm-exporter")
 """What an exporter in a container takes for the name of its host."""
-_NOBODY = frozenset({
-    "localhost", "localhost.localdomain", "host", "node", "ubuntu", "(none)", "error", "warning", "note",
-})  # fmt: skip
+_NOBODY = {"localhost", "localhost.localdomain", "host", "node", "ubuntu", "(none)", "error", "warning", "note"}
 _GPU = r"GPU-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 _L = r"\n(?:[^\n]{0,200}\n)"
 _IDS = (
@@ -48,7 +46,6 @@ _IDS = (
 )  # fmt: skip
 """Serials and their devices: `nvidia-smi -L` and `-q`, `ibstat`, `ibv_devinfo`; any other UUID of a GPU."""
 _MOST_IDS = 400
-_NCCL = regex(r"(?:^|[\s\]])([A-Za-z0-9][A-Za-z0-9._-]{0,62}):\d{1,9}:\d{1,9} (?:\[\d{1,3}\] )?NCCL ")
 
 
 def host_of_text(blob: Blob) -> str:
@@ -67,7 +64,7 @@ def host_of_text(blob: Blob) -> str:
 
 def host_of_log(head: bytes) -> str:
     """The host of the first record of NCCL's log, "" without one."""
-    match = _NCCL.search(head.decode("utf-8", "replace"))
+    match = RECORD.search(head.decode("utf-8", "replace"))
     return match[1] if match else ""
 
 

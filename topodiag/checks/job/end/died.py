@@ -186,7 +186,7 @@ def _by_themselves(job: Job, told: Sequence[Event]) -> list[Event]:
         if event.details.get("how") in _endings()
         and not around.explains(event)
         and not (started and event.details["how"] == "no room")
-        and began_after(job, event.origin) is None
+        and ("again" in event.details or began_after(job, event.origin) is None)
     ]
 
 

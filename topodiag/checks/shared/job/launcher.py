@@ -32,8 +32,5 @@ def launched_on(job: Job, rank: int) -> str:
 
 def _expanded(text: str) -> set[int]:
     """`8-11,13` as numbers; at most so many as a job has."""
-    made: set[int] = set()
-    for found in _TASKS.finditer(text):
-        first, last = int(found[1]), int(found[2] or found[1])
-        made.update(range(first, min(last, first + _MOST_TASKS) + 1))
-    return made
+    ends = ((int(found[1]), int(found[2] or found[1])) for found in _TASKS.finditer(text))
+    return {task for first, last in ends for task in range(first, min(last, first + _MOST_TASKS) + 1)}

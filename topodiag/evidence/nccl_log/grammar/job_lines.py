@@ -57,7 +57,7 @@ def said_of(text: str) -> tuple[str, dict[str, str]] | None:
 
 @lru_cache(maxsize=4096)
 def _said_of(text: str) -> tuple[str, dict[str, str]] | None:
-    if job_sentences.is_note(text) and not job_sentences.is_interrupt(text):
+    if job_sentences.is_note(text):
         return "note", {}
     found = _before_all(text) or _of_libraries(text) or _unmet(text) or _waits(text)
     if found is not None:

@@ -99,14 +99,11 @@ def tasks_of(text: str) -> str:
     )
 
 
-def is_interrupt(text: str) -> bool:
-    """Whether a line says that somebody interrupted a program."""
-    return "KeyboardInterrupt" in text and any(taken.entry.id == "launcher.interrupt" for taken in of_job(text))
-
-
 def is_note(text: str) -> bool:
-    """Whether a line names no cause: a program prints it while it goes down, or in a run that is well."""
-    return any(taken.entry.says == "note" for taken in of_job(text))
+    """Whether a line names no cause: a program prints it while it goes down, or in a run that is well. What somebody
+    interrupted is one."""
+    entries = [taken.entry for taken in of_job(text)]
+    return any(entry.says == "note" for entry in entries) and all(entry.id != "launcher.interrupt" for entry in entries)
 
 
 def met_of(text: str) -> dict[str, str] | None:

@@ -120,30 +120,26 @@ def _without_plain_head(text: str) -> Record | None:
     level = _ANY_LEVEL.search(text)
     if level is None:
         return None
-    front, message = text[: level.start()], _message(text[level.end() :])
-    parts = _MASKED.search(front[-_MASKED_REACH:])
+    before, message = text[: level.start()], _message(text[level.end() :])
+    parts = _MASKED.search(before[-_MASKED_REACH:])
     if parts is not None and not _CLOCK.search(parts[0]):
         host, process, thread, device = parts.groups()[:4] if parts[5] is None else parts.groups()[4:8]
         dev = -1 if device is None else number(device)
-        label, ts = _front_of(front[-_MASKED_REACH:][: parts.start()])
+        label, ts = front(before[-_MASKED_REACH:][: parts.start()])
         who = host.strip(_BRACKETS)[:255], _masked_number(process), _masked_number(thread)
         return Record(*who, dev, level[1], message, parts[9] or "", label, ts)
     bare = BARE.search(text)
     if bare:
         dev = -1 if bare[1] is None else number(bare[1])
         return Record("", -1, -1, dev, bare[3], _message(text[bare.end() :]), bare[2] or "")
-    loose = _LOOSE.match(front[-_MASKED_REACH:])
+    loose = _LOOSE.match(before[-_MASKED_REACH:])
     if loose is None or (loose[1].strip() and loose[1].rstrip()[-1] not in _LABEL_ENDS):
         return None
     if loose[3] and level[1] not in ("WARN", "ATTN"):
         return None  # an application's own talk: NCCL names a place in warnings only
     dev = -1 if loose[2] is None else number(loose[2])
-    label, ts = _front_of(loose[1])
+    label, ts = front(loose[1])
     return Record("", -1, -1, dev, level[1], message, loose[3] or "", label, ts)
-
-
-def _front_of(text: str) -> tuple[str, float]:
-    return front(text) if text.strip() else ("", nan)
 
 
 def _masked_number(text: str) -> int:

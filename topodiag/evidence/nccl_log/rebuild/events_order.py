@@ -106,6 +106,9 @@ def world_met(events: Sequence[Event]) -> int:
     return max(map(int, sizes), default=-1)
 
 
-def is_last(kind: str, offset: int, end: int) -> bool:
-    """Whether a line of ranks that meet, or try to, last seen at `offset`, is what a file ends with."""
-    return kind in (MET, TRIED) and offset >= end - _LAST_BYTES
+def is_last(event: Event, offset: int, end: int) -> str:
+    """What a line, last seen at `offset`, is of the end of a file: `last` of ranks that meet, or try to; `again` of an
+    end that stood above as well, as of a job that was started again; "" of all others."""
+    if offset < end - _LAST_BYTES:
+        return ""
+    return "last" if event.kind in (MET, TRIED) else "again" if event.kind == "ended" and event.count > 1 else ""

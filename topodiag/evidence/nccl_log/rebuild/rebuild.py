@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 
@@ -86,8 +87,11 @@ class _Builder:
             give_back()
 
     def jobs(self) -> tuple[Job, ...]:
-        order = sorted(range(self.jobs_count), key=self._first_place)
-        events = self._events()
+        spans = self._spans()
+        order = [number for *_, number in spans]
+        # A line of no process stands in the run that began last, where one ran after the other.
+        apart = all(one[1] < two[0] for one, two in pairwise(spans))
+        events = self._events([(first, number) for first, _, number in spans] if apart else [])
         drafts = {number: self._draft(number, events.get(number, [])) for number in order}
         self._rest()
         gathered = self._gather({number: seated for number, (_, seated) in drafts.items()})
@@ -100,13 +104,14 @@ class _Builder:
         said = self.processes.host or self.frame["event"].size or (~self.frame["text"].is_word("kind", *STATED)).any()
         return len(self.groups) or (1 if said else 0)
 
-    def _first_place(self, number: int) -> tuple[int, int, int]:
-        places = [
-            (int(self.frame["threads"]["file"][self.members[i].thread]), self.members[i].offset)
-            for each in (self.groups[number] if self.groups else ())
-            for i in self.comms[each].members
-        ]
-        return (*min(places, default=(0, 0)), number)
+    def _spans(self) -> list[tuple[tuple[int, int], tuple[int, int], int]]:
+        """The jobs in the order in which they begin: file and offset of the first and the last member of each."""
+        files, made = self.frame["threads"]["file"], []
+        for number in range(self.jobs_count):
+            members = [i for each in (self.groups[number] if self.groups else ()) for i in self.comms[each].members]
+            places = [(int(files[self.members[i].thread]), self.members[i].offset) for i in members] or [(0, 0)]
+            made.append((min(places), max(places), number))
+        return sorted(made)
 
     def _jobs_of_processes(self) -> list[int]:
         """Job of each process; those that began no communicator go with the job of their host, else the first."""
@@ -358,8 +363,8 @@ class _Builder:
                 made[number].add(rows, chosen, comm, process)
         return made
 
-    def _events(self) -> dict[int, list[Event]]:
-        """Events by job, in the order of time where all have it, else by file and offset."""
+    def _events(self, runs: Sequence[tuple[tuple[int, int], int]]) -> dict[int, list[Event]]:
+        """Events by job, in the order of time where all have it, else by file and offset. `runs`: where each begins."""
         rows = self.frame["event"]
         process = self.processes.of(rows["thread"], rows["offset"])
         alone = self._only_process_of_file()
@@ -371,9 +376,12 @@ class _Builder:
             if owner < 0:
                 owner = alone.get(int(files[row]), -1)
             event = self._event(rows, row, owner, int(member[row]))
-            if is_last(event.kind, int(rows["last_offset"][row]), ends.get(int(files[row]), 0)):
-                event = replace(event, details={**event.details, "last": "1"})
-            made.setdefault(self.job_of_process[owner] if owner >= 0 else 0, []).append((event, row))
+            file, last = int(files[row]), int(rows["last_offset"][row])
+            if mark := is_last(event, last, ends.get(file, 0)):
+                event = replace(event, details={**event.details, mark: "1"})
+            begun = (number for first, number in reversed(runs) if first[0] == file and first <= (file, last))
+            number = self.job_of_process[owner] if owner >= 0 else next(begun, 0)
+            made.setdefault(number, []).append((event, row))
         return {number: in_time(with_last([event for event, _ in own], self.frame)) for number, own in made.items()}
 
     def _event(self, rows: Rows, row: int, owner: int, member: int) -> Event:
