@@ -12,7 +12,7 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 
-from tests.app.fleet.test_since import FIXTURES, capture
+from tests.app.judge.test_since import FIXTURES, capture
 from tests.cli import small_log
 from tests.cli.command_tree import ALL
 from tests.report.html.pages import Element, by_id, data_of, read
@@ -113,7 +113,7 @@ def test_no_name_address_or_serial_is_left_in_page_or_output(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TOPODIAG_REDACT_KEY", KEY)
-    monkeypatch.setattr("topodiag.app.logs.live_answers", lambda *_: ((), (), ()))
+    monkeypatch.setattr("topodiag.app.case.ras.live_answers", lambda *_: ((), (), ()))
     monkeypatch.chdir(tmp_path)
     given, page = tmp_path / "acmecorp", tmp_path / "report.html"
     given.mkdir()

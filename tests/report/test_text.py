@@ -100,9 +100,13 @@ def test_a_command_at_the_end_of_the_screen_is_whole_or_counted(lines_before: in
 
 @pytest.mark.parametrize(
     ("rows", "end"),
-    [(5, ["assumed 1", "assumed 2"]), (18, ["node 17", "  … 2 more lines (-v)"]),
-     (40, ["node 17", "  … 22 more nodes, 2 more lines (-v)"])],
-)  # fmt: skip
+    [
+        (5, ["assumed 1", "assumed 2"]),
+        (21, ["node 20", "  … 2 more lines (-v)"]),
+        (22, ["node 17", "  … 4 more nodes, 2 more lines (-v)"]),
+        (40, ["node 17", "  … 22 more nodes, 2 more lines (-v)"]),
+    ],
+)
 def test_rows_of_a_table_are_all_there_or_counted_below_the_last(rows: int, end: list[str]) -> None:
     page, rest = Page(Style(width=60)), Page(Style(width=60))
     rest.add("node  ranks")

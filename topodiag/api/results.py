@@ -29,8 +29,8 @@ from topodiag.words.units import percent
 if TYPE_CHECKING:
     import pandas as pd
 
+    from topodiag.app.case.topology import Topology
     from topodiag.app.place import Audited
-    from topodiag.app.topo import Topology
     from topodiag.model.job import Job
     from topodiag.nccl.prediction import Prediction
     from topodiag.placement.solve import Solved

@@ -27,7 +27,7 @@ def as_shown(answer: T, *, redact: bool) -> T:
     """A result, or what else a command answers, as it is to be printed: without secrets, and with `--redact` without
     names, addresses and serials. What stands in one report goes in together, as a tuple: the same thing gets the same
     token."""
-    from topodiag.app.redacting import hidden, redacted  # noqa: PLC0415 - heavy
+    from topodiag.app.redact.redacting import hidden, redacted  # noqa: PLC0415 - heavy
 
     return redacted(answer) if redact else hidden(answer)
 
@@ -36,7 +36,7 @@ def as_shown_with(paths: Sequence[str], answer: T, *, redact: bool) -> tuple[tup
     """The same where the report names the paths that it was made from."""
     if not redact:
         return tuple(paths), as_shown(answer, redact=False)
-    from topodiag.app.redacting import Paths  # noqa: PLC0415
+    from topodiag.app.redact.redacting import Paths  # noqa: PLC0415
 
     named, shown = as_shown((Paths(tuple(paths)), answer), redact=True)
     return named.files, shown

@@ -107,11 +107,6 @@ def was_given(name: str) -> bool:
 _PAGE = (output_option, color_option, ascii_option, width_option, quiet_option, verbose_option)
 
 
-def report_options(command: Command) -> Command:
-    """For commands that print findings: `printing`, with `fail_on` in it."""
-    return fail_on_option()(page_options(command))
-
-
 def page_options(command: Command) -> Command:
     """For commands that print a page: `printing`, which takes in the other options of printing that stand above."""
 
@@ -305,3 +300,17 @@ SVG_ONLY = "A browser shows it; for a bitmap: rsvg-convert FILE.svg -o FILE.png"
 svg_option = click.option(
     "--svg", "svg", metavar="FILE.svg", type=PLACE, callback=_svg, help="Also write the picture or plot to this file."
 )
+
+
+def answer_options(formats: Sequence[str] = FORMATS) -> Option:
+    """For commands whose answer is a page in one of these formats, also as HTML: `printing`."""
+    return options((format_option(formats), html_option, redact_option, page_options))
+
+
+def report_options(formats: Sequence[str] = FORMATS) -> Option:
+    """The same for commands that print findings: with `fail_on` in it."""
+    return options((format_option(formats), html_option, redact_option, fail_on_option(), page_options))
+
+
+plot_options = options((svg_option, explain_option, format_option(), page_options))
+"""For commands of the model: a page whose terms can be shown, and its plot as a file."""

@@ -8,7 +8,7 @@ import click
 
 from topodiag.cli.command import Command
 from topodiag.cli.errors import Outcome
-from topodiag.cli.options import Printing, format_option, html_option, redact_option, report_options
+from topodiag.cli.options import Printing, report_options
 from topodiag.cli.params import EVIDENCE, Count
 
 
@@ -22,10 +22,7 @@ from topodiag.cli.params import EVIDENCE, Count
     "--times", metavar="N", type=Count(1, 1000), default=2, help="Number of answers, ten seconds apart (default: 2)."
 )
 @click.option("--to", "keep", metavar="DIR", type=click.Path(file_okay=False), help="Keep the answers in this folder.")
-@format_option()
-@html_option
-@redact_option
-@report_options
+@report_options()
 @click.pass_obj
 def ras(  # noqa: PLR0917 - one parameter per option
     reached: Outcome,
@@ -47,8 +44,8 @@ def ras(  # noqa: PLR0917 - one parameter per option
       topodiag ras gpu07 gpu08 --with logs/
       ncclras -f json > answer.json; topodiag logs answer.json
     """
+    from topodiag.app.case.ras import Asking  # noqa: PLC0415
     from topodiag.app.logs import ras as judge  # noqa: PLC0415
-    from topodiag.app.ras import Asking  # noqa: PLC0415
     from topodiag.cli.html import as_shown, check_written, write_result_page  # noqa: PLC0415
     from topodiag.cli.output import verdict, write_result  # noqa: PLC0415 - heavy from here on
     from topodiag.report.job.table import JobTable  # noqa: PLC0415

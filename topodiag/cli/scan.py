@@ -9,7 +9,7 @@ import click
 
 from topodiag.cli.command import Command
 from topodiag.cli.errors import Outcome
-from topodiag.cli.options import Printing, format_option, html_option, report_options
+from topodiag.cli.options import Printing, fail_on_option, format_option, html_option, page_options
 from topodiag.cli.params import EVIDENCE, PLACE, Duration
 from topodiag.report.registry import names
 
@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 @click.option("--deadline", type=Duration(), metavar="TIME", help="Stop probing after this time (default: 20s).")
 @format_option(names())
 @html_option
-@report_options
+@fail_on_option()
+@page_options
 @click.pass_obj
 def scan(  # noqa: PLR0917 - one parameter per option
     reached: Outcome,
@@ -86,7 +87,8 @@ def _live(
     deadline: float | None,
     printing: Printing,
 ) -> Result:
-    from topodiag.app.scan import Options, live  # noqa: PLC0415
+    from topodiag.app.case.live import Options  # noqa: PLC0415
+    from topodiag.app.scan import live  # noqa: PLC0415
     from topodiag.cli.progress import spinner  # noqa: PLC0415
 
     options = Options(save=save, redact=printing.redact)

@@ -59,7 +59,7 @@ def draw_waterfall(verdict: Verdict, *, named: Callable[[str], str] = str, prefi
     words = ", ".join(f"{bar.name} {_figure(bar, unit)}".strip() for bar in bars)
     canvas = Canvas("Bandwidth from intended to measured", f"{what}: {words}", prefix)
     whole = max(max(bar.start, bar.end) for bar in bars)
-    scale = (WIDE - VALUE - 8) / whole
+    scale = (WIDE - VALUE - 9) / whole
     canvas.heading(what, WIDE)
     y, ends = float(TOP), None
     for bar in bars:
@@ -70,9 +70,9 @@ def draw_waterfall(verdict: Verdict, *, named: Callable[[str], str] = str, prefi
         if ends:
             canvas.line(x, top, x, y, "mark")
         low, high = sorted((bar.start, bar.end)) if bar.kind != "level" else (0.0, bar.end)
-        _bar(canvas, bar, low * scale, y, max((high - low) * scale, 1.5))
-        canvas.text(high * scale + 8, y + 14, _figure(bar, unit), "badtext" if bar.check else "name")
-        ends = (bar.end * scale, y + BAR)
+        _bar(canvas, bar, 1 + low * scale, y, max((high - low) * scale, 1.5))
+        canvas.text(high * scale + 9, y + 14, _figure(bar, unit), "badtext" if bar.check else "name")
+        ends = (1 + bar.end * scale, y + BAR)
         y += BAR + GAP
     return canvas.document(WIDE, y)
 

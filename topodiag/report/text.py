@@ -40,6 +40,8 @@ SCREEN = 23
 """Lines of a page that a terminal of 24 shows whole, its prompt below."""
 LAST = 3
 """Of these, the last: a blank one, the verdict and what to do."""
+FEW = 2
+"""Lines by which a table may be longer than the screen before it is cut."""
 EXIT = "  exit 1"
 """What the last line ends with where the exit code is not 0."""
 
@@ -137,7 +139,7 @@ class Page:
     def add_rest(self, rest: Page, begin: int = 0, *, rows: int = 0, of: str = "") -> None:
         """Lines that a reader can spare: of a page that began at `begin`, as many as the screen has room for above the
         last ones. What is left out is counted, and -v shows it. With `rows`, they begin with a head and so many rows of
-        one thing each, such as a `node`: those left out are counted as such."""
+        one thing each, such as a `node`: no one or two are left out alone, and those left out are counted as such."""
         last = max((len(self._last("do", answer.action, "dim")) for answer in self.answers), default=1)
         room = max(SCREEN - LAST - (last - 1) - (len(self.lines) - begin), 1)
         lines = rest.lines
@@ -146,7 +148,7 @@ class Page:
             whole = next((at for at in range(room - 1, 0, -1) if not lines[at].plain.startswith(" " * (LABEL + 2))), 0)
             mark = self._left(len(lines) - room)
             if rows and rows >= room - 2:
-                room = rows + 1 if rows < room else room - 1
+                room = rows + 1 if rows < room + FEW else room - 1
                 lines = [*lines[:room], self._left(len(lines) - room, max(rows + 1 - room, 0), of)]
             elif len(lines) > room:
                 fits = lines[room - 1].cell_len + mark.cell_len <= self.width

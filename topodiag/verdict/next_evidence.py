@@ -18,7 +18,7 @@ MAX_STEPS = 3
 """More would be a list of chores, not the observation that settles it."""
 
 _OPENS: dict[str, str] = own_data("verdict/next_evidence")
-"""By check, the question that a capture of the node answers."""
+"""By check, what a capture of the node shows."""
 
 
 def next_evidence(causes: Sequence[Cause], state: State, result: Result, scene: Scene) -> tuple[NextEvidence, ...]:
@@ -59,7 +59,7 @@ def _stack(finding: Finding, scene: Scene) -> Iterator[NextEvidence]:
             if rank is not None:
                 yield NextEvidence(
                     f"the stack of rank {number}", rank.host, f"py-spy dump --pid {rank.pid}",
-                    "only its stack says why it is not where the others are",
+                    "only its stack shows why it is behind the other ranks",
                 )  # fmt: skip
                 return
 
@@ -69,7 +69,7 @@ def _inside(finding: Finding, scene: Scene) -> Iterator[NextEvidence]:
     hosts = finding.where.nodes[:1]
     for host in hosts:
         healthy = bool(active_ports(scene, (host,)))
-        why = "the machine has its NICs up: what lies between is the container or its libraries" if healthy else ""
+        why = "the NICs of the machine are up: the container or its libraries hide them" if healthy else ""
         pods = [name for job in scene.jobs_of(finding) for name in job.hosts if scene.host(name) == scene.host(host)]
         inside = next((name for name in pods if name != host), host)
         yield NextEvidence(
@@ -86,11 +86,11 @@ def _captures(finding: Finding, scene: Scene) -> Iterator[NextEvidence]:
         return
     hosts = {host for job in scene.jobs_of(finding) for host in job.hosts}
     siblings = sorted(host for host in hosts if scene.host(host) in captured)
-    known = f"; its peers {fold_hosts(siblings)} are known" if siblings else ""
+    known = f"; its peers {fold_hosts(siblings)} have captures" if siblings else ""
     host = missing[0]
     yield NextEvidence(
         f"a capture of {fold_hosts(missing)}", host, f"topodiag scan --save {short_name(host)}.tar.gz",
-        f"{question or 'nothing was read on this node'}{known}",
+        f"{question or 'this node has no capture yet'}{known}",
     )  # fmt: skip
 
 
@@ -102,10 +102,13 @@ def _where_nothing_was_found(result: Result, scene: Scene) -> Iterator[NextEvide
         if missing:
             yield NextEvidence(
                 f"a capture of {fold_hosts(missing)}", missing[0],
-                f"topodiag scan --save {short_name(missing[0])}.tar.gz", "nothing was read on this node",
+                f"topodiag scan --save {short_name(missing[0])}.tar.gz", "this node has no capture yet",
             )  # fmt: skip
     unlogged = bool(scene.case.jobs) and all(job.steps and not job.processes for job in scene.case.jobs)
     if unlogged or (not scene.case.jobs and result.nodes):
         yield NextEvidence(
-            "NCCL's log of the job", "", "export $(topodiag env --plain)", "without it nobody knows what NCCL used"
+            "NCCL's log of the job",
+            "",
+            'eval "$(topodiag env)"',
+            "then run the job again: its log shows what NCCL uses",
         )

@@ -63,6 +63,10 @@ def test_the_second_sample_is_marked() -> None:
     assert (reading.value, reading.sample) == (17, 1)
 
 
+def test_an_empty_line_at_the_end_is_no_counter() -> None:
+    assert Ethtool().parse(Blob("ethtool.txt", f"{TEXTS['stats'].rstrip()}\n\n".encode(), CAPTURED)).unread == []
+
+
 def test_more_counters_than_any_driver_has_are_not_kept() -> None:
     text = "NIC statistics:\n" + "".join(f"     c{number}x: 1\n" for number in range(MAX_COUNTERS + 50))
     assert len(filled(text, CAPTURED).netdev("ens1").counters) == MAX_COUNTERS

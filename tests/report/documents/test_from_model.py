@@ -12,7 +12,6 @@ import pytest
 from topodiag.model.provenance import known, unknown
 from topodiag.report.documents import from_model as documents
 from topodiag.report.documents.from_model import from_model
-from topodiag.report.documents.read_from import READ_FROM
 
 
 class State(Enum):
@@ -50,8 +49,8 @@ def _published(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A schema `test` of these definitions."""
     documents._keys_of.cache_clear()
     monkeypatch.setattr(documents, "schema", {"test": {"$defs": SAMPLE}}.__getitem__)
-    monkeypatch.setitem(READ_FROM, "Part", "name=run.id")
-    monkeypatch.setitem(READ_FROM, "Sample", "line=origin.line")
+    renamed = {"Part": {"name": "run.id"}, "Sample": {"line": "origin.line"}}
+    monkeypatch.setattr(documents, "own_data", lambda _: renamed)
     yield
     documents._keys_of.cache_clear()
 

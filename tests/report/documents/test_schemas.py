@@ -9,8 +9,8 @@ import jsonschema
 import pytest
 
 from tools import build_schemas as schemas
-from topodiag.report.documents.from_model import VERSIONS, schema
-from topodiag.report.documents.read_from import READ_FROM
+from topodiag.report.documents.from_model import READ_FROM, VERSIONS, schema
+from topodiag.words.own_data import own_data
 
 FOLDER = files("topodiag.report") / "schema"
 
@@ -44,5 +44,5 @@ def test_a_key_that_is_read_from_elsewhere_is_one_of_a_schema() -> None:
     for name in VERSIONS:
         for title, part in schema(name)["$defs"].items():
             keys.setdefault(title, set()).update(part.get("properties", ()))
-    for title, pairs in READ_FROM.items():
-        assert {pair.partition("=")[0] for pair in pairs.split()} <= keys[title], title
+    for title, paths in own_data(READ_FROM).items():
+        assert set(paths) <= keys[title], title

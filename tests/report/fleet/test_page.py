@@ -10,7 +10,7 @@ from dataclasses import replace
 import pyarrow.parquet as pq
 import pytest
 
-from tests.app.fleet.test_compare import found, having, result_of
+from tests.app.test_compare import found, having, result_of
 from tests.fleet.fleets import both, fleet, standing, with_fact
 from tests.valid import assert_valid
 from topodiag.emit.fleet_lists import conditions, drain_lines, node_list, pass_list

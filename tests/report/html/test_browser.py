@@ -359,12 +359,14 @@ def test_a_telephone_shows_drawings_and_short_tables_whole(visit, page) -> None:
     assert seen.evaluate_all(OUTSIDE) == []
 
 
-def test_a_telephone_names_the_column_before_each_cell_but_the_first(visit) -> None:
+def test_a_telephone_names_the_column_before_each_cell_but_a_name(visit) -> None:
     made = visit(measured_run(), viewport=(("width", 390), ("height", 844)))
     cells = made.page.locator("#t-runs tbody tr").first.locator("td")
     label = "each => getComputedStyle(each, '::before').content"
     heads = made.page.locator("#t-runs thead th").all_text_contents()
-    assert [cells.nth(at).evaluate(label) for at in (0, 1)] == ["none", f'"{heads[1].strip()}"']
+    assert [cells.nth(at).evaluate(label) for at in (0, 1)] == [f'"{heads[0].strip()} "', f'"{heads[1].strip()}"']
+    made = visit(slow_job(), viewport=(("width", 390), ("height", 844)))
+    assert made.page.locator(".cards td:first-child:not(.right)").first.evaluate(label) == "none"
 
 
 def test_a_number_and_its_percent_sign_stay_on_one_line(visit) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from topodiag.lazy import dataclass
-from topodiag.report.documents.from_model import Document, from_model, plain_value, reading
+from topodiag.report.documents.from_model import plain_value, reading
 
 Value = str | int | float | bool | list[str] | None
 Row = tuple[Value, ...]
@@ -83,11 +83,6 @@ def columns(text: str) -> tuple[Column, ...]:
             raise ValueError(f"{line!r}: a column is {', '.join(DTYPES)}")
         made.append(Column(name, kind, about, " ".join(unit), path or name))
     return tuple(made)
-
-
-def parts(shape: str, values: Iterable[object]) -> list[Document]:
-    """Values of the model as the parts that a document has of them."""
-    return [from_model(shape, value) for value in values]
 
 
 def _joined(values: Iterable[object], kind: str) -> str:

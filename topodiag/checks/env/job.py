@@ -265,7 +265,7 @@ _FAILURES = (
              "unset it, or allow a second one: NCCL_ALGO=Ring,Tree", _event(_NO_ALGORITHM)),
     _Failure(("NCCL_NET",), "asks for a network that does not come up",
              "a network whose plugin loads, or NCCL's own: IB, Socket",
-             "unset NCCL_NET, or mend the plugin: `grep NET/Plugin` in the log says why", _event(_NO_NETWORK)),
+             "unset NCCL_NET, or fix the plugin: `grep NET/Plugin` in the log says why", _event(_NO_NETWORK)),
 )  # fmt: skip
 
 

@@ -28,7 +28,7 @@ from topodiag.words.own_data import own_data
 RESET = (
     "Drain the node and reset the GPU: `sudo nvidia-smi --gpu-reset -i BUS_ID` (with NVSwitches all at once), or reboot"
 )
-REPLACE = "If it comes again after the reset, run `dcgmi diag -r 3` and ask the maker for a replacement"
+REPLACE = "If it comes again after the reset, run `dcgmi diag -r 3` and ask the vendor for a replacement"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class GpuMemory(NodeCheck[MemoryFaults]):
     """GPU002: GPU memory has uncorrectable errors, or waits for a repair
 
     What it finds
-        Errors that ECC could not mend (Xid 48, 94, 95, 140, 171, 172, and the volatile counters), rows or pages that
+        Errors that ECC could not correct (Xid 48, 94, 95, 140, 171, 172, and the volatile counters), rows or pages that
         wait to be taken out of use or could not be (Xid 63, 64; remapping pending or failed), and GPUs that have used
         up their spare rows.
 
@@ -69,7 +69,7 @@ class GpuMemory(NodeCheck[MemoryFaults]):
 
     Evidence it reads
         The kernel log; `ecc_errors`, `remapped_rows` and `retired_pages` of NVML, `nvidia-smi -q`, and the ECC column
-        of nvidia-smi. Of AMD: the block UMC of `amd-smi metric --ecc-blocks`.
+        of nvidia-smi. AMD: the block UMC of `amd-smi metric --ecc-blocks`.
 
     When it stays silent
         Corrected errors at a normal rate; uncorrectable errors of the past that were remapped (aggregate counters
@@ -82,7 +82,7 @@ class GpuMemory(NodeCheck[MemoryFaults]):
 
     How to fix
         Reset the GPU when the node is drained: the reset takes the bad row out of use. A remapping that failed, an
-        SRAM threshold that was exceeded, or rows that keep failing are cases for the maker.
+        SRAM threshold that was exceeded, or rows that keep failing: ask the vendor for a replacement.
 
     References
         NVIDIA, GPU Memory Error Management (row remapping, error containment); NVIDIA, Dynamic Page Retirement; Xid

@@ -111,7 +111,7 @@ class GpuRecovery(NodeCheck[Requests]):
                     (
                         *(() if each.label != MASKED else (WHICH,)),
                         do,
-                        "If the same GPU asks again, run `dcgmi diag -r 3` and ask the maker",
+                        "If the same GPU asks again, run `dcgmi diag -r 3` and ask the vendor",
                     ),
                 ),
                 evidence=[each.origin],

@@ -63,7 +63,7 @@ class GdrModuleMissing(NodeCheck[NoGdr]):
     Evidence it reads
         /sys/module/nvidia_peermem, /sys/kernel/mm/memory_peers, /proc/modules, /proc/driver/nvidia/version, the
         kernel's version; NIC roles and port states. In a log: `GPU Direct RDMA Disabled for HCA 0`; NCCL before 2.13,
-        which knows no DMA-BUF, on a node without the module. Of AMD: /sys/kernel/mm/memory_peers/amdkfd and the
+        which knows no DMA-BUF, on a node without the module. AMD: /sys/kernel/mm/memory_peers/amdkfd and the
         kernel's version; in a log RCCL's lines on CONFIG_PCI_P2PDMA and CONFIG_DMABUF_MOVE_NOTIFY.
 
     When it stays silent

@@ -87,7 +87,7 @@ class RdmaErrors(JobCheck[RdmaFaults]):
 
     When it stays silent
         A GID table that changes before ranks are connected. Flushed work (status 5) where another status was seen: it
-        follows from that one. No line shows that ranks came together, or ranks lost others whose logs are not there:
+        follows from that one. No line shows that ranks connected, or ranks lost others whose logs are not there:
         unknown.
 
     How to confirm
@@ -113,7 +113,7 @@ class RdmaErrors(JobCheck[RdmaFaults]):
         gids = _gids_changed(judged)
         if not completions and not ports and not pairs and not gids:
             if not met(judged):
-                return self.unknown(judged, "no line shows that ranks came together, over RDMA or otherwise")
+                return self.unknown(judged, "no line shows that ranks connected, over RDMA or otherwise")
             if others_fell_first(judged):
                 return self.unknown(judged, f"ranks lost others, whose logs are not there; {ask_for(judged)}")
             return self.clean(judged)

@@ -59,7 +59,7 @@ class NicsDiffer(OneStep[Node], NodeCheck[Never]):
         `active_mtu` of `ibv_devinfo`, the interface's MTU, `link_layer` and `fw_ver` of sysfs, `ibstat`, `ethtool -i`.
 
     When it stays silent
-        Different products, and different boards of one product (board id), rightly have different firmware. MTUs are
+        Different products, and different boards of one product (board id), need different firmware. MTUs are
         compared between active ports of one link layer. A NIC of another link layer beside a GPU that has one of the
         usual kind as well serves storage. A small MTU on all ports alike is the site's choice: a remark, no finding.
         Interface MTUs that give the same RDMA MTU (4200 and 9000) are alike. A single NIC has no peer: not

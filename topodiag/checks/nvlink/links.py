@@ -77,9 +77,9 @@ class FewerNvlinks(NodeCheck[ShortGpus]):
                                               a switch or link that Fabric Manager took out of use
 
     How to fix
-        Stop the jobs on the node, reset all GPUs of the board together (`nvidia-smi --gpu-reset`, the Fabric Manager
-        restarted after it) and look again. If the same links stay down, power-cycle the node (warm resets do not
-        retrain everything). If they stay down after that, take the node out of service and request a new GPU or
+        Stop the jobs on the node, reset all GPUs of the board together (`nvidia-smi --gpu-reset`), restart
+        the Fabric Manager, and look again. If the same links stay down, power-cycle the node: a warm reset does not
+        retrain all links. If they stay down after that, take the node out of service and request a new GPU or
         baseboard. Attach the output of `nvidia-bug-report.sh`.
 
     References
@@ -210,8 +210,8 @@ def _cost(count: LinkCount, active: int, want: int) -> Cost:
         )
     lost = missing_nvlinks(active, want, rate)
     text = (
-        f"{want - active} links x {in_gbs(rate)} = {in_gbs(lost)} per direction; every NCCL channel passes the"
-        " narrowest GPU, so the whole node loses it"
+        f"{plural(want - active, 'link')} x {in_gbs(rate)} = {in_gbs(lost)} per direction; every NCCL channel passes"
+        " the narrowest GPU, so the whole node loses it"
     )
     return Cost(lost, share, text)
 

@@ -72,7 +72,7 @@ class PairWithoutNvlink(NodeCheck[LostPairs]):
     Evidence it reads
         `nvidia-smi topo -m`, `nvidia-smi topo -p2p n` or NVML's P2P status, link counts where there are any, the
         datasheet (which products are joined by NVSwitches). A job's log: `Unable to get RemoteDeviceType for NVLink`
-        (NCCL 2.31 and later), after which NCCL leaves the link out. Of AMD: `amd-smi topology`, `amd-smi xgmi`,
+        (NCCL 2.31 and later), after which NCCL leaves the link out. AMD: `amd-smi topology`, `amd-smi xgmi`,
         `rocm-smi --showtopo`, /sys/class/kfd/kfd/topology.
 
     When it stays silent

@@ -85,7 +85,7 @@ class SlowNvlinks(NodeCheck[SlowLinks]):
     When it stays silent
         The product has no NVLink; MIG is on; only links that are up are judged (NVL001 has the others). A link within
         2 % of its peers, or a whole node within 10 % of the datasheet: drivers round differently. An xGMI rate that
-        is what the product's PCIe link can do: `amd-smi` of 2024 prints that in its place. No rate was read: unknown.
+        equals the product's PCIe rate: `amd-smi` of 2024 prints the PCIe rate there. No rate was read: unknown.
         Rates differ by more than 10 %, the product is not known, and no rate is that of most links: unknown.
 
     How to confirm

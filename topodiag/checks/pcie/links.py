@@ -217,7 +217,7 @@ class SlowPcieLink(NodeCheck[DegradedLinks]):
 
     What it finds
         A GPU under load, or a compute NIC with an active port, whose link runs at a lower PCIe generation than both
-        of its ends can do; and the uplink of a PCIe switch above one of them. Where nothing tells of the ports, as in
+        of its ends can do; and the uplink of a PCIe switch above one of them. Without evidence of the ports, as in
         `lspci` alone, a NIC's link below both ends is a warning.
 
     Why it matters

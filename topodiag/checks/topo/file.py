@@ -56,7 +56,7 @@ class FileRefused(FileCheck[Refusals]):
     What it finds
         A topology file that a version of NCCL does not load: the line, NCCL's own words, the versions. NCCL's reader is
         not an XML reader: an XML declaration, a tab, a line break inside a tag, text between tags, a value of 255
-        characters, more than 256 elements end it. What is well formed can still lack what NCCL needs: a bus id, a
+        characters, more than 256 elements end it. A well-formed file can still lack what NCCL needs: a bus id, a
         class, the speed and width of a link, the reverse of a direct NVLink. In a log: the warning that NCCL gave.
 
     Why it matters
@@ -130,7 +130,7 @@ def _mended(rule: str, name: str, minor: int) -> str:
     if rule == "search":
         return f"`topodiag emit nccl-topo {name} --repair -o repaired.xml` gives it the links that its peers have"
     if rule == "structure":
-        return "write it again on a healthy node of this type (NCCL_TOPO_DUMP_FILE), or mend what the line lacks"
+        return "write it again on a healthy node of this type (NCCL_TOPO_DUMP_FILE), or add what the line lacks"
     return f"`topodiag emit nccl-topo {name} --nccl {spell_version(minor)} -o fixed.xml` writes it by NCCL's rules"
 
 

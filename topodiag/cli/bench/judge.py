@@ -12,12 +12,9 @@ from topodiag.cli.options import (
     Printing,
     env_option,
     explain_option,
-    format_option,
-    html_option,
     nccl_option,
     nics_option,
     nodes_option,
-    redact_option,
     report_options,
     svg_option,
     system_option,
@@ -50,14 +47,11 @@ TABLES = ("rows",)
 )
 @click.option("--by-file", is_flag=True, help="Compare the files as placements of the same job.")
 @explain_option
-@format_option()
-@html_option
-@redact_option
 @click.option(
     "--csv", "csv_", type=click.Choice(TABLES), metavar="TABLE", help="Write a table as CSV: rows (all runs)."
 )
 @svg_option
-@report_options
+@report_options()
 @click.pass_obj
 def judge(  # noqa: PLR0917 - one parameter per option
     reached: Outcome,
@@ -85,7 +79,8 @@ def judge(  # noqa: PLR0917 - one parameter per option
     _refuse(paths, evidence, system, nics, csv_)
     if gate and csv_:
         raise click.UsageError("--gate and --csv exclude each other.")
-    from topodiag.app.bench import BenchOptions, bench  # noqa: PLC0415
+    from topodiag.app.bench import bench  # noqa: PLC0415
+    from topodiag.app.judge.runs import BenchOptions  # noqa: PLC0415
     from topodiag.cli.html import as_shown, check_written, write_result_page  # noqa: PLC0415
     from topodiag.cli.output import opened, verdict, write_result  # noqa: PLC0415 - heavy from here on
     from topodiag.cli.progress import working  # noqa: PLC0415
@@ -146,7 +141,7 @@ def _write_svg(path: str, result: Result) -> None:
 
 def _write_gate(reached: Outcome, result: Result, paths: tuple[str, ...], printing: Printing) -> None:
     """Acceptance asks for a pass of every file, whatever --fail-on says."""
-    from topodiag.app.bench_gate import gates  # noqa: PLC0415
+    from topodiag.app.judge.bench_gate import gates  # noqa: PLC0415
     from topodiag.cli.errors import CLEAN, FOUND  # noqa: PLC0415
     from topodiag.cli.output import write_drawing  # noqa: PLC0415
     from topodiag.model.bench import GateState  # noqa: PLC0415

@@ -8,7 +8,7 @@ import click
 
 from topodiag.cli.command import Command
 from topodiag.cli.errors import FOUND, Outcome
-from topodiag.cli.options import Printing, format_option, html_option, redact_option, report_options, svg_option
+from topodiag.cli.options import Printing, report_options, svg_option
 from topodiag.cli.params import PLACE
 
 if TYPE_CHECKING:
@@ -26,10 +26,7 @@ if TYPE_CHECKING:
     "--ib-write-bw", "write_bw", is_flag=True, help="In that plan, use ib_write_bw to separate NIC from PCIe faults."
 )
 @svg_option
-@format_option()
-@html_option
-@redact_option
-@report_options
+@report_options()
 @click.pass_obj
 def read(  # noqa: PLR0917 - one parameter per option
     reached: Outcome,

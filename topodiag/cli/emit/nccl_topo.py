@@ -75,8 +75,8 @@ def nccl_topo(  # noqa: PLR0917 - one parameter per option
       topodiag emit nccl-topo fixture:dgx-h100-healthy -o topo.xml
       topodiag emit nccl-topo fixture:dgx-h100-gpu3-12of18-nvlink --repair -o topo.xml
     """
-    from topodiag.app.emit_topo import by_affinity, by_evidence, by_host, by_instance, make_topo_file  # noqa: PLC0415
-    from topodiag.app.topo import open_topology  # noqa: PLC0415
+    from topodiag.app.case.topology import open_topology  # noqa: PLC0415
+    from topodiag.app.judge.topo_file import by_affinity, by_evidence, by_host, by_instance, make_topo_file  # noqa: PLC0415
     from topodiag.cli.html import as_shown  # noqa: PLC0415
     from topodiag.cli.output import check_output, opened  # noqa: PLC0415 - heavy from here on
     from topodiag.cli.terminal import style_for  # noqa: PLC0415

@@ -29,7 +29,7 @@ def picture(source: str, output: str | None) -> None:
       topodiag emit picture gpu07.tar.gz -o gpu07.svg
       topodiag emit picture fixture:dgx-h100-healthy -o node.png
     """
-    from topodiag.app.picture import pictured  # noqa: PLC0415 - heavy from here on
+    from topodiag.app.scan import pictured  # noqa: PLC0415 - heavy from here on
     from topodiag.cli.html import as_shown  # noqa: PLC0415
     from topodiag.cli.output import check_output, opened_raw  # noqa: PLC0415
     from topodiag.report.emit.picture import titled_picture  # noqa: PLC0415

@@ -82,8 +82,9 @@ def collect(  # noqa: PLR0917 - one parameter per option
       salloc -N 64 topodiag fleet collect --to monday/
       topodiag fleet compare monday/
     """
-    from topodiag.app.fleet.collect import collect_fleet, request_of, share_command  # noqa: PLC0415 - heavy from here on
+    from topodiag.app.collect import collect_fleet, request_of  # noqa: PLC0415 - heavy from here on
     from topodiag.cli.output import check_output, opened, write_drawing  # noqa: PLC0415
+    from topodiag.fleet.collect.share import command as share_command  # noqa: PLC0415
     from topodiag.report.fleet.collected import draw_collection, write_collection  # noqa: PLC0415
 
     check_output(printing.output)

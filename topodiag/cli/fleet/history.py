@@ -8,7 +8,7 @@ import click
 
 from topodiag.cli.command import Command
 from topodiag.cli.errors import Outcome
-from topodiag.cli.options import Printing, format_option, html_option, nodelist_option, redact_option, report_options
+from topodiag.cli.options import Printing, nodelist_option, report_options
 from topodiag.cli.params import EVIDENCE
 
 if TYPE_CHECKING:
@@ -19,10 +19,7 @@ if TYPE_CHECKING:
 @click.argument("place", metavar="DIR", type=EVIDENCE)
 @click.argument("paths", metavar="[PATH]...", nargs=-1, type=EVIDENCE)
 @nodelist_option("Only these nodes")
-@format_option()
-@html_option
-@redact_option
-@report_options
+@report_options()
 @click.pass_obj
 def history(
     reached: Outcome,
@@ -48,7 +45,7 @@ def history(
       topodiag fleet history /srv/history changes/      add files of `topodiag watch`
       topodiag fleet history gpu07/                     bundles, without a store
     """
-    from topodiag.app.fleet.history import history as ask  # noqa: PLC0415 - heavy from here on
+    from topodiag.app.history import history as ask  # noqa: PLC0415 - heavy from here on
     from topodiag.cli.html import as_shown, check_written, write_answer  # noqa: PLC0415
     from topodiag.cli.output import verdict  # noqa: PLC0415
     from topodiag.cli.progress import working  # noqa: PLC0415

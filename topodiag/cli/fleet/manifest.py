@@ -44,8 +44,8 @@ def manifest(  # noqa: PLR0917 - one parameter per option
       topodiag fleet manifest job --nodelist gpu[001-004] -o job.yaml
       topodiag fleet manifest daemonset | kubectl apply --server-side -f -
     """
-    from topodiag.app.fleet.collect import request_of  # noqa: PLC0415 - heavy from here on
-    from topodiag.app.fleet.manifest import manifest as written  # noqa: PLC0415
+    from topodiag.app.collect import manifest as written  # noqa: PLC0415
+    from topodiag.app.collect import request_of  # noqa: PLC0415 - heavy from here on
     from topodiag.cli.output import check_output, opened  # noqa: PLC0415
 
     check_output(output)

@@ -6,16 +6,7 @@ import click
 
 from topodiag.cli.command import Command
 from topodiag.cli.model.options import MachineOptions, machine_options
-from topodiag.cli.options import (
-    Printing,
-    algo_option,
-    explain_option,
-    format_option,
-    page_options,
-    size_option,
-    sizes_option,
-    svg_option,
-)
+from topodiag.cli.options import Printing, algo_option, plot_options, size_option, sizes_option
 from topodiag.cli.params import Micros, Pair
 
 COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce", "all_to_all", "send_recv")
@@ -40,10 +31,7 @@ _PLACEMENT = Pair("a placement", "1x8 (nodes x ranks per node)", whole=True)
 @click.option("--measured", type=Micros(), metavar="TIME", help="Measured time to compare with both: 150ms.")
 @machine_options()
 @sizes_option("4K:4G")
-@svg_option
-@explain_option
-@format_option()
-@page_options
+@plot_options
 def collective(  # noqa: PLR0917 - one parameter per option
     collective: str,
     size: int,

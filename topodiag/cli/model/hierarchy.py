@@ -6,16 +6,7 @@ import click
 
 from topodiag.cli.command import Command
 from topodiag.cli.model.options import MachineOptions, machine_options
-from topodiag.cli.options import (
-    Printing,
-    explain_option,
-    format_option,
-    nodes_option,
-    page_options,
-    size_option,
-    sizes_option,
-    svg_option,
-)
+from topodiag.cli.options import Printing, nodes_option, plot_options, size_option, sizes_option
 
 
 @click.command(cls=Command)
@@ -23,10 +14,7 @@ from topodiag.cli.options import (
 @size_option("1GiB")
 @sizes_option("256K:1G")
 @machine_options()
-@svg_option
-@explain_option
-@format_option()
-@page_options
+@plot_options
 def hierarchy(  # noqa: PLR0917 - one parameter per option
     nodes: int,
     size: int,

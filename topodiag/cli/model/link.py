@@ -8,16 +8,7 @@ import click
 
 from topodiag.cli.command import Command
 from topodiag.cli.model.options import MachineOptions, machine_options
-from topodiag.cli.options import (
-    Printing,
-    explain_option,
-    format_option,
-    nodes_option,
-    page_options,
-    size_option,
-    sizes_option,
-    svg_option,
-)
+from topodiag.cli.options import Printing, nodes_option, plot_options, size_option, sizes_option
 from topodiag.cli.params import LinkParam
 
 if TYPE_CHECKING:
@@ -33,10 +24,7 @@ if TYPE_CHECKING:
 )  # fmt: skip
 @machine_options(links=False)
 @nodes_option(2)
-@svg_option
-@explain_option
-@format_option()
-@page_options
+@plot_options
 def link(  # noqa: PLR0917 - one parameter per option
     size: int,
     sizes: tuple[int, ...],

@@ -8,17 +8,14 @@ from topodiag.cli.command import Command
 from topodiag.cli.dimensions import job_option
 from topodiag.cli.model.options import MachineOptions, machine_options
 from topodiag.cli.model.step_options import LAYOUT_OPTIONS, MODEL_OPTIONS, TRAINING_OPTIONS, Trained, trained_options
-from topodiag.cli.options import Printing, explain_option, format_option, page_options, svg_option
+from topodiag.cli.options import Printing, plot_options
 from topodiag.words.units import percent
 
 
 @click.command(cls=Command)
 @trained_options((job_option,), MODEL_OPTIONS, LAYOUT_OPTIONS, TRAINING_OPTIONS)
 @machine_options()
-@svg_option
-@explain_option
-@format_option()
-@page_options
+@plot_options
 def step(  # noqa: PLR0917 - one parameter per option
     trained: Trained,
     nodes: int,

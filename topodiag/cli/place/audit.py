@@ -8,13 +8,13 @@ import click
 
 from topodiag.cli.command import Command
 from topodiag.cli.errors import Outcome
-from topodiag.cli.options import Printing, fail_on_option, format_option, html_option, page_options, redact_option
+from topodiag.cli.options import Printing, answer_options, fail_on_option
 from topodiag.cli.place.options import place_options
 from topodiag.cli.place.picture import Pictured, picture_options
 from topodiag.cli.place.work import work_options, work_said
 
 if TYPE_CHECKING:
-    from topodiag.app.place import PlaceOptions
+    from topodiag.app.judge.placing import PlaceOptions
     from topodiag.cli.model.step_options import Trained
     from topodiag.report.documents.from_model import Document
     from topodiag.report.html.interface import Extras
@@ -24,11 +24,8 @@ if TYPE_CHECKING:
 @place_options
 @work_options
 @fail_on_option("warning")
-@format_option()
 @picture_options
-@html_option
-@redact_option
-@page_options
+@answer_options()
 @click.pass_obj
 def audit(
     reached: Outcome,

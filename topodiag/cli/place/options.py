@@ -33,7 +33,7 @@ from topodiag.cli.params import EVIDENCE, Count
 from topodiag.words.text import clean
 
 if TYPE_CHECKING:
-    from topodiag.app.place import PlaceOptions
+    from topodiag.app.judge.placing import PlaceOptions
 
 CLUSTER = (
     topology_option(
@@ -121,7 +121,7 @@ def place_options(command: Callable[..., None]) -> Callable[..., None]:
 
 def _sorted(asked: PlaceOptions) -> PlaceOptions:
     """The paths put where they belong by their content; what is left aside is named on standard error."""
-    from topodiag.app.place import sort_out  # noqa: PLC0415 - heavy from here on
+    from topodiag.app.judge.placing import sort_out  # noqa: PLC0415 - heavy from here on
 
     made, left = sort_out(asked)
     for line in left:
@@ -137,7 +137,9 @@ def _one_of(evidence: str | None, system: str | None) -> str:
 
 def asked_of(given: dict[str, Any]) -> PlaceOptions:
     """The options as values. `given` has every name of the shared options."""
-    from topodiag.app.place import ClusterOptions, LayoutOptions, PlaceOptions  # noqa: PLC0415
+    from topodiag.app.case.cluster import ClusterOptions  # noqa: PLC0415
+    from topodiag.app.case.layout import LayoutOptions  # noqa: PLC0415
+    from topodiag.app.judge.placing import PlaceOptions  # noqa: PLC0415
 
     system = _one_of(given["evidence"], given["system"])
     if given["topology"] and Path(given["topology"]).is_dir():

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 import click
 
 from topodiag.cli.command import Command
-from topodiag.cli.options import Printing, format_option, html_option, page_options, redact_option
+from topodiag.cli.options import Printing, answer_options
 from topodiag.cli.place.options import LAUNCHERS, place_options
 from topodiag.cli.place.picture import Pictured, picture_options
 from topodiag.cli.place.work import work_options, work_said
 
 if TYPE_CHECKING:
-    from topodiag.app.place import PlaceOptions
+    from topodiag.app.judge.placing import PlaceOptions
     from topodiag.cli.model.step_options import Trained
     from topodiag.report.documents.from_model import Document
     from topodiag.report.html.interface import Extras
@@ -28,11 +28,8 @@ if TYPE_CHECKING:
     help="Find only maps that this launcher can take, for `place emit`: hostfile, mpich and torchrun fill node after "
     "node.",
 )  # fmt: skip
-@format_option()
 @picture_options
-@html_option
-@redact_option
-@page_options
+@answer_options()
 def solve(
     *,
     asked: PlaceOptions,
@@ -56,7 +53,7 @@ def solve(
       topodiag place emit slurm-hostfile map.json -o hosts
       topodiag place solve bundles/ --tp 4 --pp 4 --for torchrun
     """
-    from topodiag.app.place import solve_placement  # noqa: PLC0415 - heavy from here on
+    from topodiag.app.judge.placing import solve_placement  # noqa: PLC0415 - heavy from here on
     from topodiag.cli.html import as_shown, check_written, write_answer  # noqa: PLC0415
     from topodiag.model.result import Result  # noqa: PLC0415
     from topodiag.report.place.solve import draw_solution, solution_json  # noqa: PLC0415

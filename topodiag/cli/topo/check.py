@@ -6,7 +6,7 @@ import click
 
 from topodiag.cli.command import Command
 from topodiag.cli.errors import Outcome
-from topodiag.cli.options import Printing, format_option, html_option, nccl_option, redact_option, report_options
+from topodiag.cli.options import Printing, nccl_option, report_options
 from topodiag.cli.params import EVIDENCE
 
 
@@ -17,10 +17,7 @@ from topodiag.cli.params import EVIDENCE
     "--against", metavar="SOURCE", type=EVIDENCE,
     help="Evidence of the machine that the file should fit: a bundle, an NCCL log, a topology file.",
 )  # fmt: skip
-@format_option()
-@html_option
-@redact_option
-@report_options
+@report_options()
 @click.pass_obj
 def check(
     reached: Outcome,

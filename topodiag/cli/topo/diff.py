@@ -6,15 +6,7 @@ import click
 
 from topodiag.cli.command import Command
 from topodiag.cli.errors import FOUND, Outcome
-from topodiag.cli.options import (
-    Printing,
-    format_option,
-    html_option,
-    nccl_option,
-    nodes_option,
-    page_options,
-    redact_option,
-)
+from topodiag.cli.options import Printing, answer_options, nccl_option, nodes_option
 from topodiag.cli.params import EVIDENCE
 
 
@@ -24,10 +16,7 @@ from topodiag.cli.params import EVIDENCE
 @click.option("--buses", is_flag=True, help="Also compare bus ids.")
 @nodes_option(1)
 @nccl_option()
-@format_option()
-@html_option
-@redact_option
-@page_options
+@answer_options()
 @click.pass_obj
 def diff(  # noqa: PLR0917 - one parameter per option
     reached: Outcome,

@@ -8,14 +8,11 @@ from topodiag.cli.command import Command
 from topodiag.cli.errors import FOUND, Outcome
 from topodiag.cli.options import (
     Printing,
+    answer_options,
     env_option,
     explain_option,
-    format_option,
-    html_option,
     nccl_option,
     nodes_option,
-    page_options,
-    redact_option,
     system_option,
 )
 from topodiag.cli.params import EVIDENCE
@@ -28,10 +25,7 @@ from topodiag.cli.params import EVIDENCE
 @env_option()
 @system_option("what the file says; required for a file without GPUs, except Azure's")
 @explain_option
-@format_option()
-@html_option
-@redact_option
-@page_options
+@answer_options()
 @click.pass_obj
 def predict(  # noqa: PLR0917 - one parameter per option
     reached: Outcome,
@@ -49,10 +43,12 @@ def predict(  # noqa: PLR0917 - one parameter per option
     prediction leaves out symmetric kernels, collectives by copy engines (also hierarchical ones), communicators that
     shrink or grow, rails that NCCL 2.32 gives ConnectX-9, and Data Direct functions.
     """
-    from topodiag.app.topo import open_topology, predict_topology, result_of  # noqa: PLC0415
+    from topodiag.app.case.topology import open_topology, predict_topology  # noqa: PLC0415
+    from topodiag.app.topo import result_of  # noqa: PLC0415
     from topodiag.cli.html import as_shown_with, check_written, machines_of, write_answer  # noqa: PLC0415
+    from topodiag.report.terms import draw_assumed  # noqa: PLC0415
     from topodiag.report.text import Page  # noqa: PLC0415
-    from topodiag.report.topo.predict import draw_assumed, draw_prediction, predict_json  # noqa: PLC0415
+    from topodiag.report.topo.predict import draw_prediction, predict_json  # noqa: PLC0415
 
     check_written(printing, [file])
     topology = open_topology(file, env, system)

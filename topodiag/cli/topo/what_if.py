@@ -6,17 +6,7 @@ import click
 
 from topodiag.cli.command import Command
 from topodiag.cli.errors import Outcome
-from topodiag.cli.options import (
-    Printing,
-    env_option,
-    format_option,
-    html_option,
-    nccl_option,
-    nodes_option,
-    page_options,
-    redact_option,
-    size_option,
-)
+from topodiag.cli.options import Printing, answer_options, env_option, nccl_option, nodes_option, size_option
 from topodiag.cli.params import EVIDENCE
 
 
@@ -32,10 +22,7 @@ from topodiag.cli.params import EVIDENCE
 @nodes_option(1)
 @nccl_option()
 @env_option()
-@format_option()
-@html_option
-@redact_option
-@page_options
+@answer_options()
 @click.pass_obj
 def what_if(  # noqa: PLR0917 - one parameter per option
     reached: Outcome,
@@ -62,7 +49,8 @@ def what_if(  # noqa: PLR0917 - one parameter per option
       topodiag topo what-if fixture:dgx-h100-healthy --remove nic:mlx5_4
       topodiag topo what-if fixture:dgx-h100-healthy --lanes GPU5=4 --nodes 2
     """
-    from topodiag.app.topo import ChangeError, changes_of, open_topology, result_of  # noqa: PLC0415
+    from topodiag.app.case.topology import open_topology  # noqa: PLC0415
+    from topodiag.app.topo import ChangeError, changes_of, result_of  # noqa: PLC0415
     from topodiag.app.topo import what_if as ask  # noqa: PLC0415
     from topodiag.cli.html import as_shown_with, check_written, machines_of, write_answer  # noqa: PLC0415
     from topodiag.report.topo.what_if import draw_what_if, what_if_json  # noqa: PLC0415

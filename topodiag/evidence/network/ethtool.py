@@ -131,6 +131,7 @@ def _read(page: Page[NetDevRecord], line: Line, record: NetDevRecord, pair: tupl
 def _count(page: Page[NetDevRecord], line: Line, record: NetDevRecord, pair: tuple[str, str]) -> None:
     name, cell = pair
     if not name or not cell.lstrip("-").isdecimal():
-        page.leave(line, "not a counter of ethtool -S")
+        if line.bare:
+            page.leave(line, "not a counter of ethtool -S")
     elif len(record.counters) < MAX_COUNTERS and (_OF_A_QUEUE.match(name) is None or _OF_A_LOSS.search(name)):
         line.put(record.counters, name, words.count(cell), "below zero or too large")

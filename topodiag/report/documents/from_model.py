@@ -1,5 +1,5 @@
 """Documents read from values of the model by the published schemas, schema/*.schema.json: a key is the attribute of its
-name, or the one that `read_from.py` names.
+name, or the one that read_from.toml names.
 
 Texts, numbers and flags stand as they are, a fact as its value, a member of an enumeration as its word, or as its
 number where the key is one. An empty text and a negative whole number that are no facts mean "not known" in the model:
@@ -18,13 +18,14 @@ from typing import Any
 import msgspec
 
 from topodiag.model.provenance import Fact
-from topodiag.report.documents.read_from import READ_FROM
 from topodiag.version import __version__
+from topodiag.words.own_data import own_data
 
 Document = dict[str, Any]
 """A document, or a part of one: its keys in the order of the schema."""
 Convert = Callable[[Any], Any]
 _LEFT_OUT = object()
+READ_FROM = "report/documents/read_from"
 VERSIONS = {
     "diagnose": "2.0", "result": "1.0", "predict": "1.0", "what-if": "1.0", "diff": "1.0", "model": "1.0",
     "place": "1.0", "fleet": "1.0", "collect": "1.0", "sweep": "1.0", "history": "1.0",
@@ -69,8 +70,7 @@ def from_model(shape: str, value: object, **given: Any) -> Document:
 def _keys_of(shape: str) -> list[tuple[str, Convert, Convert]]:
     """Of each key: its name, how it is read from a value of the model, and how what was read becomes a part."""
     name, _, definition = shape.partition(".")
-    described = schema(name)["$defs"][definition]
-    paths = dict(pair.split("=") for pair in READ_FROM.get(definition, "").split())
+    described, paths = schema(name)["$defs"][definition], own_data(READ_FROM).get(definition, {})
     return [
         (key, reading(paths.get(key, key)), _converting(name, hint, key in described["required"]))
         for key, hint in described["properties"].items()

@@ -11,15 +11,10 @@ from topodiag.cost.tiers import Machine
 from topodiag.report.answer import note_answer
 from topodiag.report.documents.from_model import Document, document_of, from_model
 from topodiag.report.grid import Field, draw_grid
-from topodiag.report.model.words import (
-    draw_assumed,
-    draw_terms,
-    draw_tiers,
-    machine_json,
-    spell_size,
-)
+from topodiag.report.model.words import draw_tiers, machine_json, spell_size, spelt
 from topodiag.report.plot.scale import Series
 from topodiag.report.plot.terminal import draw_plot
+from topodiag.report.terms import draw_assumed, draw_terms
 from topodiag.report.text import Page, Part
 from topodiag.words.fold import plural
 from topodiag.words.units import spell_gbs, spell_time
@@ -70,7 +65,7 @@ def draw_placements(
         page.blank()
         draw_tiers(page, machine)
         for each in made.placed:
-            draw_terms(page, each.priced.terms, f"{spell_spread(each.spread)}, {each.priced.algorithm}")
+            draw_terms(page, spelt(each.priced.terms), f"{spell_spread(each.spread)}, {each.priced.algorithm}")
         draw_assumed(page, machine.assumed)
 
 

@@ -10,9 +10,10 @@ from topodiag.cost.questions import LinkPrice, link_terms
 from topodiag.report.answer import note_answer
 from topodiag.report.documents.from_model import Document, document_of, from_model
 from topodiag.report.grid import Field, draw_grid
-from topodiag.report.model.words import draw_terms, spell_size
+from topodiag.report.model.words import spell_size, spelt
 from topodiag.report.plot.scale import Mark, Series
 from topodiag.report.plot.terminal import draw_plot
+from topodiag.report.terms import draw_terms
 from topodiag.report.text import Page, Part
 from topodiag.words.units import spell_gbs, spell_time
 
@@ -47,7 +48,7 @@ def draw_links(page: Page, made: Sequence[LinkPrice], size: int, sizes: Sequence
     page.blank()
     draw_plot(page, link_series(made, sizes), marks=link_marks(made) if page.style.verbose else ())
     if explain:
-        draw_terms(page, [term for each in made for term in link_terms(each, size)])
+        draw_terms(page, spelt([term for each in made for term in link_terms(each, size)]))
 
 
 def link_series(made: Sequence[LinkPrice], sizes: Sequence[int]) -> list[Series]:

@@ -11,14 +11,9 @@ from topodiag.model.dimensions import BY_NAME, DIMENSIONS
 from topodiag.report.answer import note_answer
 from topodiag.report.documents.from_model import Document, document_of, from_model
 from topodiag.report.grid import Field, draw_grid
-from topodiag.report.model.words import (
-    draw_assumed,
-    draw_terms,
-    draw_tiers,
-    machine_json,
-    spell_size,
-)
+from topodiag.report.model.words import draw_tiers, machine_json, spell_size, spelt
 from topodiag.report.plot.terminal import draw_bars
+from topodiag.report.terms import draw_assumed, draw_terms
 from topodiag.report.text import Page, Part
 from topodiag.words.fold import plural
 from topodiag.words.units import percent, spell_time
@@ -58,9 +53,11 @@ def draw_step(page: Page, made: Step, assumed: tuple[str, ...], *, explain: bool
     if explain:
         page.blank()
         draw_tiers(page, made.machine)
-        draw_terms(page, made.terms)
+        draw_terms(page, spelt(made.terms))
         for piece in made.pieces:
-            draw_terms(page, piece.terms, f"one {piece.traffic.collective} of {piece.dimension}, {piece.algorithm}")
+            draw_terms(
+                page, spelt(piece.terms), f"one {piece.traffic.collective} of {piece.dimension}, {piece.algorithm}"
+            )
     draw_assumed(page, (*assumed, *made.machine.assumed), fold=not explain)
 
 

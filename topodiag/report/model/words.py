@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from topodiag.cost.terms import Term
 from topodiag.cost.tiers import Machine
@@ -27,18 +27,9 @@ def spell_term(term: Term) -> str:
     return f"{term.value:.4g} {term.unit}".rstrip()
 
 
-def draw_terms(page: Page, terms: Sequence[Term], title: str = "how it follows") -> None:
-    """Each term with its value and formula."""
-    if not terms:
-        return
-    page.blank()
-    page.add("  ", (title, "strong"))
-    name_wide = min(max(len(term.name) for term in terms), 28)
-    value_wide = min(max(len(spell_term(term)) for term in terms), 16)
-    for term in terms:
-        value = spell_term(term).rjust(value_wide)
-        head = page.text("  ", (term.name.ljust(name_wide), "name"), "  ", value, "  ")
-        page.add(head, (term.formula, "dim"))
+def spelt(terms: Iterable[Term]) -> list[tuple[str, str, str]]:
+    """Terms as `draw_terms` takes them."""
+    return [(term.name, spell_term(term), term.formula) for term in terms]
 
 
 def draw_tiers(page: Page, machine: Machine) -> None:
@@ -64,19 +55,6 @@ def draw_tiers(page: Page, machine: Machine) -> None:
     wide = max(len(tier.link.name) for tier in machine.tiers)
     for tier in machine.tiers:
         page.add(page.text("  ", (tier.link.name.ljust(wide), "name"), "  "), (tier.source, "dim"))
-
-
-def draw_assumed(page: Page, sentences: Iterable[str], *, fold: bool = False) -> None:
-    """What was assumed; with `fold` as much of it as the screen has room for, and with -v all."""
-    drawn = Page(page.style)
-    for sentence in sentences:
-        drawn.add("  ", ("assumed: ", "doubtful"), sentence)
-    if drawn.lines:
-        page.blank()
-    if fold:
-        page.add_rest(drawn)
-    else:
-        page.lines.extend(drawn.lines)
 
 
 def machine_json(machine: Machine) -> Document:

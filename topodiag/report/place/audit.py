@@ -14,8 +14,9 @@ from topodiag.report.answer import note_answer
 from topodiag.report.documents.from_model import Document, document_of, from_model
 from topodiag.report.findings import draw_findings
 from topodiag.report.grid import Field, draw_grid
-from topodiag.report.model.words import draw_assumed, spell_size
+from topodiag.report.model.words import spell_size
 from topodiag.report.place.map import map_json
+from topodiag.report.terms import draw_assumed
 from topodiag.report.text import Page, Part
 from topodiag.words.fold import fold_hosts, fold_labels, plural
 from topodiag.words.units import percent, spell_time

@@ -17,8 +17,8 @@ from topodiag.placement.solve import Solved
 from topodiag.report.answer import note_answer
 from topodiag.report.documents.from_model import Document, document_of
 from topodiag.report.grid import Field, draw_grid
-from topodiag.report.model.words import draw_assumed
 from topodiag.report.place.map import map_json
+from topodiag.report.terms import draw_assumed
 from topodiag.report.text import Page, Part
 from topodiag.words.fold import fold_hosts, fold_labels, plural
 from topodiag.words.units import percent, spell_time
@@ -52,8 +52,8 @@ def draw_solution(page: Page, solved: Solved) -> None:
         )
         page.add("  ", split.why)
     form = solved.launcher or "slurm-hostfile"
-    page.entry("next", "this command with ", ("--format json -o map.json", "close"), ", then", hue="ok")
-    page.entry("", (f"topodiag place emit {form} map.json -o {form}", "close"))
+    page.entry("next", "for a launcher, this command with", hue="ok")
+    page.entry("", (f"--format json | topodiag place emit {form} - -o hosts", "close"))
     rest = Page(page.style)
     rest.blank()
     _nodes(rest, solved)

@@ -12,17 +12,10 @@ from topodiag.nccl.prediction import NO_NIC, Choice, PredictedGraph, Prediction
 from topodiag.nccl.topo.answers import WhatIf
 from topodiag.report.documents.from_model import Document, document_of
 from topodiag.report.grid import Field, draw_grid
+from topodiag.report.terms import draw_assumed
 from topodiag.report.text import Page, Part
 from topodiag.report.topo.names import Names, base_name, spell
-from topodiag.report.topo.predict import (
-    GRAPHS,
-    draw_assumed,
-    each_gbs,
-    over_network,
-    prediction_json,
-    total_gbs,
-    virtual_names,
-)
+from topodiag.report.topo.predict import GRAPHS, each_gbs, over_network, prediction_json, total_gbs, virtual_names
 from topodiag.words.fold import fold_labels, plural
 from topodiag.words.units import in_gbs, percent, spell_bytes, spell_gbs, spell_us
 

@@ -58,7 +58,7 @@ class FirstError(OneStep[Job], JobCheck[Never]):
     When it stays silent
         Only warnings, and no sign that the job failed. Warnings after which NCCL continues, for example a missing
         libibverbs. For times of two hosts less than a second apart, the finding says that their order depends on the
-        clocks. No error, and no line that shows that ranks came together: unknown.
+        clocks. No error, and no line that shows that ranks connected: unknown.
 
     How to confirm
         topodiag logs LOGS --errors                    the errors in order of time
@@ -84,7 +84,7 @@ class FirstError(OneStep[Job], JobCheck[Never]):
                 return self.unknown(job, "return codes unwind, and the warning before them is not in the log")
             if not job.processes:
                 return self.unknown(job, f"nothing of NCCL's in the log: {ask_for(job)}")
-            return self.clean(job) if met(job) else self.unknown(job, "no line shows that ranks came together")
+            return self.clean(job) if met(job) else self.unknown(job, "no line shows that ranks connected")
         own = _told_elsewhere(errors)
         if own:
             return self.clean(job, f"all that went wrong is one fault, which has a check of its own: {own}")
@@ -166,10 +166,6 @@ def _cascade(first: Event, later: Sequence[Event]) -> str:
     return f"; {plural(count, 'later error')} on {plural(len(places) or 1, 'rank')} {verb}"
 
 
-def _unwound_after(job: Job, first: Event) -> bool:
-    return any(e.level == "UNWIND" and (e.host, e.pid) == (first.host, first.pid) for e in job.events)
-
-
 def _goes_on(job: Job, primary: Sequence[Event]) -> bool:
     """Whether only NVLink SHARP failed, and the job goes without: init is complete, and nobody gave up."""
     world = job.world
@@ -187,7 +183,8 @@ def _weighed(job: Job, first: Event, sure: Confidence, doubt: str) -> tuple[Even
     if first.level == "APP" and first.kind not in NO_CAUSE:
         sure = min(sure, Confidence.MEDIUM)
         doubt += "; as the application repeats it"
-    if first.kind in WARNINGS and not _unwound_after(job, first):
+    unwound = {(event.host, event.pid) for event in job.events if event.level == "UNWIND"}
+    if first.kind in WARNINGS and (first.host, first.pid) not in unwound:
         sure = min(sure, Confidence.MEDIUM)
     return first, sure, doubt
 
@@ -233,4 +230,4 @@ def advice(event: Event) -> str:
     if event.kind == "cuda" and "nvls" in event.place:
         return advice_by_words("NVLink SHARP (NVLS)")
     by_kind: dict[str, str] = own_data("checks/shared/phrases")["by_kind"]
-    return by_kind.get(event.kind, "mend what the message names; the later errors follow from it")
+    return by_kind.get(event.kind, "fix what the message names; the later errors follow from it")

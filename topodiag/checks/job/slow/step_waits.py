@@ -52,7 +52,7 @@ class OddStepWaits(JobCheck[tuple[Odd, ...]]):
     """JOB014: the steps of one rank's transfers wait for something else than those of the others
 
     What it finds
-        A rank whose steps spend two fifths of their waiting in a state in which those of the others hardly wait: its
+        A rank whose steps wait in one state for 40 % of their waiting time, while other ranks hardly wait there: its
         GPU does not take what has arrived, its NIC or network takes data slowly, its flushes are slow, or its receiver
         is not ready.
 
