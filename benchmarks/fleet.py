@@ -30,7 +30,7 @@ TARGET_MS, TARGET_MB = 50.0, 1500
 
 def work(folder: str, workers: int | None, dask: str | None) -> None:
     """Compare in this process; print what it took and whom it named."""
-    from topodiag.app.fleet.compare import compare  # noqa: PLC0415 - what is imported counts too
+    from topodiag.app.compare import compare  # noqa: PLC0415 - what is imported counts too
 
     began = time.perf_counter()
     result = compare([folder], workers=workers, dask=dask)

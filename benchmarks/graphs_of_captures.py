@@ -21,7 +21,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from tests.checks.jobs import connections
-from topodiag.app.case import open_case
+from topodiag.app.case.build import open_case
 from topodiag.checks.network.captured_search import Searched, gap_of, searched_on_captures
 from topodiag.checks.network.channels import explained_by
 from topodiag.checks.shared.job.evidence import multi_node

@@ -20,8 +20,8 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
-from topodiag.app.fleet.history import history
-from topodiag.app.scan import one_node
+from topodiag.app.case.nodes import one_node
+from topodiag.app.history import history
 from topodiag.evidence.live.watch_log import WatchLog
 from topodiag.fleet.facts import facts_of
 from topodiag.fleet.history.adding import Addition

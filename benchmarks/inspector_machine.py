@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.inspector import CHECKS, FIRST_HOUR, Group, Shape, Times, hash_of, lines_of
-from topodiag.app.inspector_model import beside_model
+from topodiag.app.judge.inspector_model import beside_model
 from topodiag.app.logs import logs
 from topodiag.app.scan import scan
 from topodiag.checks.job.slow.below_model import BelowModel

@@ -19,7 +19,7 @@ from pathlib import Path
 import make_log
 from many_files import cpu_s
 
-from topodiag.app.collecting import OBJECTS
+from topodiag.app.case.collecting import OBJECTS
 from topodiag.checks.registry import Subject
 from topodiag.checks.run import run
 from topodiag.evidence.nccl_log.rebuild.rebuild import rebuild

@@ -31,7 +31,7 @@ STEP_S = 0.05
 
 def work(path: str, workers: int, save_to: str | None, *, job: bool) -> None:
     """Read in this process; print what it took and gave."""
-    from topodiag.app.logs import LogOptions  # noqa: PLC0415
+    from topodiag.app.case.jobs import LogOptions  # noqa: PLC0415
     from topodiag.app.logs import logs as diagnose_logs  # noqa: PLC0415
     from topodiag.evidence.nccl_log.tables.saved import save  # noqa: PLC0415 - what is imported counts as memory too
     from topodiag.fleet.ingest import ingest  # noqa: PLC0415

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from functools import cache
 
-from topodiag.app.logs import LogOptions, logs
-from topodiag.app.scan import one_node, scan
+from topodiag.app.case.jobs import LogOptions
+from topodiag.app.case.nodes import one_node
+from topodiag.app.logs import logs
+from topodiag.app.scan import scan
 from topodiag.model.node import Node
 from topodiag.model.result import Result
 

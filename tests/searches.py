@@ -51,7 +51,7 @@ def drop(folder: str) -> None:
 def use() -> None:
     """Let the program, in this process, ask here."""
     setattr(import_module("topodiag.nccl.search.searched"), "search_graphs", search_graphs)  # noqa: B010 - untyped
-    for name in ("topodiag.app.place", "topodiag.placement.audit"):
+    for name in ("topodiag.app.judge.placing", "topodiag.placement.audit"):
         setattr(import_module(name), "solve", solve)  # noqa: B010
 
 

@@ -76,7 +76,7 @@ def test_the_help_loads_no_command_and_nothing_heavy() -> None:
         "app", "cli", "lazy", "model", "version",
     }  # fmt: skip
     assert [name for name in modules if name.startswith(("topodiag.app.", "topodiag.cli."))] == [
-        "topodiag.app.collecting", "topodiag.cli.errors",
+        "topodiag.app.case", "topodiag.app.case.collecting", "topodiag.cli.errors",
     ]  # fmt: skip
     assert not {"numpy", "pandas", "pyarrow", "rich", "msgspec"} & set(modules)
 

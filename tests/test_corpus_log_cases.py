@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from topodiag.app.logs import LogOptions
+from topodiag.app.case.jobs import LogOptions
 from topodiag.app.logs import logs as diagnose_logs
 from topodiag.checks.nic.job_count import nics_of_plugin
 from topodiag.model.errors import InputError

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from topodiag.app.logs import LogOptions
+from topodiag.app.case.jobs import LogOptions
 from topodiag.app.logs import logs as diagnose_logs
 from topodiag.model.finding import Severity
 from topodiag.model.result import Result

@@ -36,4 +36,4 @@ def test_every_option_is_on_the_page(command: click.Command) -> None:
 
 def test_the_examples_for_python_users_work() -> None:
     assert doctest.testfile(str(PAGE), module_relative=False) == (0, 6)
-    assert doctest.testmod(pipeline_model)[:2] == (0, 3)
+    assert doctest.testmod(pipeline_model)[:2] == (0, 4)

@@ -5,7 +5,7 @@ import doctest
 import pytest
 
 from tests.shown import ROOT, assert_printed, shown_on
-from topodiag.app import topo as pipeline_topo
+from topodiag.app.case import topology as pipeline_topo
 from topodiag.cli.topo.check import check
 from topodiag.cli.topo.diff import diff
 from topodiag.cli.topo.predict import predict

@@ -12,7 +12,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "probes")]
 
-from topodiag.app.probe import archive  # noqa: E402 - the checkout's, not an installed one
+from topodiag.fleet.collect.archive import archive  # noqa: E402 - the checkout's, not an installed one
 
 
 def build(target: Path) -> None:

@@ -27,8 +27,7 @@ from topodiag.checks.registry import FAMILIES, FOLDERS, Subject
 ROOT = Path(__file__).resolve().parent.parent
 _ID = re.compile(r"[A-Z0-9]{3}[0-9]{3}")
 _NAME = re.compile(r"[A-Z][A-Za-z0-9]*")
-_LINE = re.compile(r'    "([A-Z0-9]{6})": \{([^}]*)\},\n')
-LINE_LENGTH = 120
+_LINE = re.compile(r"^([A-Z0-9]{6}) = \{ ([^}]*) \}\n", re.MULTILINE)
 
 HELP = {
     "What it finds": "The fault, and each form that it takes.",
@@ -42,12 +41,12 @@ HELP = {
 """What each section of the page is to say."""
 
 OF_SUBJECT = {
-    # Subject: (base class, its import, what is judged, its import, arguments of finding() before the severity)
-    Subject.NODE: ("NodeCheck", "topodiag.checks.interface", "Node", "topodiag.model.node", "judged, "),
-    Subject.TOPO: ("FileCheck", "topodiag.checks.shared.file_check", "Node", "topodiag.model.node", "judged, "),
+    # Subject: (base class, its import, what is judged, its import, where its findings are)
+    Subject.NODE: ("NodeCheck", "topodiag.checks.interface", "Node", "topodiag.model.node", "judged"),
+    Subject.TOPO: ("FileCheck", "topodiag.checks.shared.file_check", "Node", "topodiag.model.node", "judged"),
     Subject.JOB: ("JobCheck", "topodiag.checks.interface", "Job", "topodiag.model.job", ""),
     Subject.LAYOUT: ("PlacementCheck", "topodiag.checks.interface", "Audit", "topodiag.placement.audit", ""),
-    Subject.BENCH: ("BenchCheck", "topodiag.checks.interface", "Benchmark", "topodiag.model.bench", "judged, "),
+    Subject.BENCH: ("BenchCheck", "topodiag.checks.interface", "Benchmark", "topodiag.model.bench", "judged.run.hosts"),
 }
 
 MODULE = Template('''\
@@ -75,14 +74,14 @@ $page
     """
 
     id = "$id"
-    title = "$title"
 
     def $observe -> ${name}Observation | Outcome:
         raise NotImplementedError("$id: decide here; answer clean, not_applicable or unknown with why")
 
     def tell(self, judged: $judged, observed: ${name}Observation) -> Iterable[Finding]:
         yield self.finding(
-            ${where}Severity.WARNING,
+            self.where($where),
+            Advice(Severity.WARNING),
             f"{', '.join(observed.places)}: $title",
             observed=", ".join(observed.places),
             expected="what there should be instead",
@@ -166,8 +165,8 @@ def lay_out(check_id: str, subject: Subject, name: str, title: str, root: Path =
     taken = [path for path in made if path.exists()]
     if taken:
         raise ValueError(f"{taken[0].relative_to(root)} is there already; choose another --name")
-    line = f'"{subject.value}": "{module}:{name}"'
-    catalogue = room.parent / "catalogue.py"
+    line = f'{subject.value} = "{module}:{name}"'
+    catalogue = room.parent / "catalogue.toml"
     made[catalogue] = _registered(catalogue.read_text(encoding="utf-8"), check_id, line)
     for path, text in made.items():
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -192,10 +191,10 @@ def _module(check_id: str, subject: Subject, name: str, title: str) -> str:
     base, base_from, judged, judged_from, where = OF_SUBJECT[subject]
     of_file = subject is Subject.TOPO
     imports = {
-        base_from: base,
+        "topodiag.checks.interface": "Advice" if of_file else f"Advice, {base}",
         judged_from: judged,
         "topodiag.model.finding": "Cost, Finding, Outcome, Severity",
-    } | ({"topodiag.model.nccl_tree": "NcclFile"} if of_file else {})
+    } | ({"topodiag.model.nccl_tree": "NcclFile", base_from: base} if of_file else {})
     page = "\n\n".join(f"    {section}\n        {HELP[section]}" for section in SECTIONS)
     observe = f"observe(self, judged: {judged}, peers: Sequence[{judged}])"
     return MODULE.substitute(
@@ -205,7 +204,7 @@ def _module(check_id: str, subject: Subject, name: str, title: str) -> str:
         title_sentence=f"{title[0].upper()}{title[1:]}.",
         base=base,
         judged=judged,
-        where=f"{where.strip()}\n            ".lstrip("\n ") if where else "",
+        where=where,
         observe=f"observe_file(self, node: {judged}, file: NcclFile)" if of_file else observe,
         sequence="" if of_file else ", Sequence",
         imports="\n".join(f"from {module} import {names}" for module, names in sorted(imports.items())),
@@ -230,15 +229,12 @@ def _registered(text: str, check_id: str, line: str) -> str:
         if found[1] == check_id:
             classes = [part.strip() for part in found[2].split(",") if part.strip()]
             return text[: found.start()] + _line(check_id, [*classes, line]) + text[found.end() :]
-    place = next((found.start() for found in _LINE.finditer(text) if _place(found[1]) > _place(check_id)), -len("}\n"))
+    place = next((found.start() for found in _LINE.finditer(text) if _place(found[1]) > _place(check_id)), len(text))
     return text[:place] + _line(check_id, [line]) + text[place:]
 
 
 def _line(check_id: str, classes: list[str]) -> str:
-    line = f'    "{check_id}": {{{", ".join(classes)}}},\n'
-    if len(line) <= LINE_LENGTH:
-        return line
-    return f'    "{check_id}": {{\n' + "".join(f"        {each},\n" for each in classes) + "    },\n"
+    return f"{check_id} = {{ {', '.join(classes)} }}\n"
 
 
 def _snake(name: str) -> str:

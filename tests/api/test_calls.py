@@ -15,7 +15,8 @@ from click.testing import CliRunner
 
 import topodiag
 from topodiag.api.calls import PLACEMENT, TRAINING
-from topodiag.app.place import ClusterOptions, LayoutOptions
+from topodiag.app.case.cluster import ClusterOptions
+from topodiag.app.case.layout import LayoutOptions
 from topodiag.cli import cli
 from topodiag.cli.errors import Outcome
 from topodiag.cli.model.step_options import MODEL_OPTIONS, TRAINING_OPTIONS

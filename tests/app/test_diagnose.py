@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import topodiag
-from topodiag.app.scan import Options, live
+from topodiag.app.case.live import Options
+from topodiag.app.scan import live
 from topodiag.app.scan import scan as diagnose
 from topodiag.checks.registry import Subject
 from topodiag.checks.run import fold, run

@@ -16,7 +16,8 @@ import zstandard
 
 from tests.evidence.flight.test_flight_recorder import dump
 from tests.fleet.ingested import rank_log
-from topodiag.app.logs import LogOptions, logs
+from topodiag.app.case.jobs import LogOptions
+from topodiag.app.logs import logs
 from topodiag.model.errors import InputError
 from topodiag.model.result import Result
 

@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.tables import examples
-from topodiag.app.place import ClusterOptions, LayoutOptions, open_cluster
-from topodiag.app.place_open import open_placement
+from topodiag.app.case.cluster import ClusterOptions, open_cluster
+from topodiag.app.case.layout import LayoutOptions
+from topodiag.app.case.placement import open_placement
 from topodiag.model.cluster import Cluster
 from topodiag.model.errors import TopodiagError
 

@@ -6,7 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from topodiag.app.place import ClusterOptions, LayoutOptions, PlaceOptions, audit_placement, solve_placement
+from topodiag.app.case.cluster import ClusterOptions
+from topodiag.app.case.layout import LayoutOptions
+from topodiag.app.judge.placing import PlaceOptions, solve_placement
+from topodiag.app.place import audit_placement
 from topodiag.emit.place_formats import write
 from topodiag.emit.place_map import UnwritableMapError
 from topodiag.model.layout import Layout

@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from tests.cli.small_log import log
+from topodiag.app.case.nodes import one_node
 from topodiag.app.diagnose import diagnose
 from topodiag.app.logs import logs
-from topodiag.app.scan import one_node, scan
+from topodiag.app.scan import scan
 from topodiag.app.topo import check_topology
 from topodiag.evidence.intake.collected import fixture_path
 from topodiag.model.errors import InputError

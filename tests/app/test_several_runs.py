@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from topodiag.api import diagnose
-from topodiag.app.bench import BenchOptions, bench
+from topodiag.app.bench import bench
+from topodiag.app.judge.runs import BenchOptions
 
 DIED = "n1: Test NCCL failure common.cu:1185 'unhandled system error (run with NCCL_DEBUG=INFO for details) / '\n"
 LIMIT = "slurmstepd: error: *** STEP 12.1 ON n1 CANCELLED AT 2026-04-07T11:53:05 DUE TO TIME LIMIT ***\n"

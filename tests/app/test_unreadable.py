@@ -14,8 +14,9 @@ from typing import Any
 
 import pytest
 
+from topodiag.app.case.jobs import LogOptions
 from topodiag.app.diagnose import diagnose
-from topodiag.app.logs import LogOptions, logs
+from topodiag.app.logs import logs
 from topodiag.model.errors import InputError
 from topodiag.report.interface import Style
 from topodiag.report.job.table import JobTable

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.evidence.nccl_log.line_by_line import concat, extract_plain
-from topodiag.app.logs import judged
+from topodiag.app.judge.jobs import judged
 from topodiag.evidence.nccl_log.rebuild.rebuild import rebuild
 from topodiag.evidence.nccl_log.tables.facts import SourceFile
 from topodiag.evidence.nccl_log.tables.resolve import resolve

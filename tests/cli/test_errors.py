@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import io
+import sys
+from pathlib import Path
+
 import pytest
 
 from tests import program
+from topodiag.cli.errors import aside
 
 ERRORS = {
     ("dgx-h100-healthy",): "fixture:dgx-h100-healthy",
@@ -18,6 +23,10 @@ ERRORS = {
     ("model", "step", "--efficiency", "nan"): "'nan' is not a number from 0.01 to 1",
     ("diagnose", "no-such-folder/"): "no such file or folder",
     ("logs",): "Missing argument 'PATH...'",
+    ("fixture:demo", "--redacted"): "see topodiag diagnose --help",
+    ("place", "emit", "--nodes", "8"): "--nodes belongs to topodiag place audit and solve; see",
+    ("place", "emit"): "Choose from: slurm-hostfile, slurm-flags",
+    ("ras", str(Path(__file__).parent)): "Answers that were kept: topodiag logs",
 }
 
 
@@ -36,3 +45,16 @@ def test_a_family_of_checks_is_listed() -> None:
     *listed, last = done.stdout.splitlines()
     assert all(line.startswith("GPU0") for line in listed)
     assert last == "topodiag explain GPU001 for one"
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_a_terminal_breaks_an_error_between_words_and_a_file_has_it_whole(monkeypatch, terminal: bool) -> None:
+    stream = io.StringIO()
+    stream.isatty = lambda: terminal  # type: ignore[method-assign]
+    monkeypatch.setattr(sys, "stderr", stream)
+    monkeypatch.setenv("COLUMNS", "40")
+    words = "topodiag: error: No such option '--redacted'. (Did you mean one of: '--recompute', '--redact'?)"
+    aside(words)
+    lines = stream.getvalue().splitlines()
+    assert " ".join(line.strip() for line in lines) == words
+    assert (max(map(len, lines)) <= 40) == terminal

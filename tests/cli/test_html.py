@@ -12,14 +12,14 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 
-from tests.app.fleet.test_since import FIXTURES, capture
+from tests.app.judge.test_since import FIXTURES, capture
 from tests.cli import small_log
 from tests.cli.command_tree import ALL
 from tests.report.html.pages import Element, by_id, data_of, read
 from topodiag.cli import cli
 from topodiag.cli.errors import Outcome, run
 from topodiag.model.sweep import Fabric
-from topodiag.report.documents.types.common import DIAGNOSIS_VERSION, SCHEMA_VERSION
+from topodiag.report.documents.from_model import VERSIONS
 from topodiag.sweep.plan import first_round
 from topodiag.sweep.planfile import plan_text
 from topodiag_probes.tokens import Tokens
@@ -113,7 +113,7 @@ def test_no_name_address_or_serial_is_left_in_page_or_output(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TOPODIAG_REDACT_KEY", KEY)
-    monkeypatch.setattr("topodiag.app.logs.live_answers", lambda *_: ((), (), ()))
+    monkeypatch.setattr("topodiag.app.case.ras.live_answers", lambda *_: ((), (), ()))
     monkeypatch.chdir(tmp_path)
     given, page = tmp_path / "acmecorp", tmp_path / "report.html"
     given.mkdir()
@@ -136,7 +136,7 @@ def test_no_name_address_or_serial_is_left_in_page_or_output(
 def _json(elements: list[Element]) -> str:
     """The JSON of a page as text, once it is seen to be that of a command of ours."""
     held = data_of(elements)
-    assert held["schema_version"] == (DIAGNOSIS_VERSION if "verdict" in held else SCHEMA_VERSION)
+    assert held["schema_version"] == VERSIONS["diagnose" if "verdict" in held else "result"]
     assert held["tool"]["name"] == "topodiag"
     return json.dumps(held, ensure_ascii=False)
 

@@ -66,8 +66,8 @@ def test_what_was_emitted_is_audited_as_the_same_map(place: Run, solved: str, tm
 
 def test_a_solution_says_how_it_is_written(place: Run) -> None:
     lines = [line.strip() for line in place("solve", "--nodes", "2", "--tp", "8").stdout.splitlines()]
-    assert "topodiag place emit slurm-hostfile map.json -o slurm-hostfile" in lines
-    assert "next       this command with --format json -o map.json, then" in lines
+    assert "next       for a launcher, this command with" in lines
+    assert "--format json | topodiag place emit slurm-hostfile - -o hosts" in lines
     assert "place emit" not in place("solve", "--nodes", "2", "--tp", "8", "-q").stdout
 
 

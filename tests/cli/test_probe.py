@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests import program
-from topodiag.app.probe import START, archive
+from topodiag.fleet.collect.archive import START, archive
 
 ROOT = Path(__file__).parents[2]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.draw.shown import texts
-from topodiag.draw.chain import MOST_CAUSES, draw_chain
+from topodiag.draw.chain import INSET, MOST_CAUSES, draw_chain
 from topodiag.model.finding import Finding, Severity
 from topodiag.model.verdict import Cause, CauseStatus, Consequence, Price, Verdict
 
@@ -44,8 +44,8 @@ def test_a_consequence_of_a_consequence_is_one_step_further_in() -> None:
     svg = draw_chain(
         Verdict(causes=(chain(Consequence(finding("NET003"), "a"), Consequence(finding("BEN001"), "b", 2)),))
     )
-    assert 'x="34"' in svg
-    assert 'x="68"' in svg
+    assert f'x="{INSET}"' in svg
+    assert f'x="{2 * INSET}"' in svg
 
 
 def test_many_causes_and_consequences_are_counted() -> None:

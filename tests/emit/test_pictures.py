@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from topodiag.app.picture import pictured
+from topodiag.app.scan import pictured
 from topodiag.draw.node import draw_node
 from topodiag.draw.picture import NVSWITCH, Picture, picture_of
 from topodiag.emit.dot import SICK, to_dot

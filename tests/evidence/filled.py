@@ -17,7 +17,7 @@ def draft_by(source: Source[Any], blob: Blob, sample: int = 0) -> NodeDraft:
     """The draft that a source alone fills from a text."""
     draft = NodeDraft()
     draft.trust, draft.sample = source.trust, sample
-    source.fill(blob, source.parse(blob), draft)
+    source.read(blob, draft)
     return draft
 
 
@@ -34,9 +34,7 @@ def read(kind: str, text: str | bytes, name: str = "evidence.txt") -> tuple[Node
     draft = NodeDraft()
     draft.trust = source.trust
     blob = Blob(name, text.encode("utf-8", "surrogateescape") if isinstance(text, str) else text)
-    parsed = source.parse(blob)
-    source.fill(blob, parsed, draft)
-    return draft, parsed
+    return draft, source.read(blob, draft)
 
 
 def recognises(kind: str, text: str) -> bool:

@@ -12,10 +12,15 @@ from topodiag.evidence import registry
 from topodiag.evidence.heads import possible
 from topodiag.evidence.intake.looks import Looks
 from topodiag.evidence.intake.survey import survey
-from topodiag.evidence.interface import Blob
+from topodiag.evidence.interface import Blob, Source
 from topodiag.evidence.kinds import Kind
 
-WITH_HEADS = {kind for kind, source in registry.SOURCES.items() if "heads" in source}
+WITH_HEADS = {
+    kind
+    for kind, source in registry.SOURCES.items()
+    if "heads" in source and type(registry.source(kind)).recognises is not Source.recognises
+}
+"""Sources that know their texts by themselves, too."""
 FIELD = sorted((ROOT / "fixtures" / "field").glob("*.json"))
 
 

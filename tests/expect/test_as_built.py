@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.expect.measured_runs import run
-from topodiag.app.topo import open_topology
+from topodiag.app.case.topology import open_topology
 from topodiag.expect.as_built import as_built, narrow_links
 from topodiag.expect.expect import Expected, expected
 from topodiag.expect.hypotheses import Evidence, explain

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.expect.measured_runs import run
-from topodiag.app.topo import open_topology
+from topodiag.app.case.topology import open_topology
 from topodiag.expect.expect import Expected, expected
 from topodiag.expect.hypotheses import explain
 from topodiag.expect.verdict import verdict_of

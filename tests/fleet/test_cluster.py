@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from topodiag.app.cluster import ClusterOptions, open_cluster
+from topodiag.app.case.cluster import ClusterOptions, open_cluster
 from topodiag.evidence.intake.collected import fixture_path
 from topodiag.fleet.cluster import find_bundles, read_bundles, seen_of
 from topodiag.model.cluster_facts import ClusterFacts, joined, natural, nested, partition_of, usable

@@ -24,9 +24,9 @@ from zlib import crc32
 
 from tests.evidence.nccl_log.line_by_line import extract_plain
 from tests.fuzz.seeds import SEEDS
+from topodiag.app.case.layout import READERS as LAYOUTS
 from topodiag.app.diagnose import diagnose
-from topodiag.app.layout import READERS as LAYOUTS
-from topodiag.app.redacting import redacted
+from topodiag.app.redact.redacting import redacted
 from topodiag.checks import run as checks
 from topodiag.checks.interface import Check
 from topodiag.checks.registry import Subject

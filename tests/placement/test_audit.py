@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from topodiag.app.place import ClusterOptions, open_cluster
+from topodiag.app.case.cluster import ClusterOptions, open_cluster
 from topodiag.cost.step import Work
 from topodiag.model.cluster import Assignment, Cluster, Demand, Ints, Level
 from topodiag.model.layout import Layout

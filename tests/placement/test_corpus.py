@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from topodiag.app.place import ClusterOptions, LayoutOptions
-from topodiag.app.place_open import open_placement
+from topodiag.app.case.cluster import ClusterOptions
+from topodiag.app.case.layout import LayoutOptions
+from topodiag.app.case.placement import open_placement
 from topodiag.emit.place_formats import write
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.layout.rank_files import read_slurm_hostfile

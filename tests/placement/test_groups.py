@@ -9,7 +9,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from topodiag.app.place import ClusterOptions, open_cluster
+from topodiag.app.case.cluster import ClusterOptions, open_cluster
 from topodiag.cost.questions import ModelError
 from topodiag.cost.step import price_step
 from topodiag.model.cluster import Assignment, Cluster, Demand

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from topodiag.app.place import ClusterOptions, LayoutOptions, open_cluster
-from topodiag.app.place_open import Opened, open_placement
+from topodiag.app.case.cluster import ClusterOptions, open_cluster
+from topodiag.app.case.layout import LayoutOptions
+from topodiag.app.case.placement import Opened, open_placement
 from topodiag.model.cluster import Assignment, Cluster
 from topodiag.model.connections import no_connections
 from topodiag.model.dimensions import Role

@@ -95,4 +95,22 @@ def test_a_command_at_the_end_of_the_screen_is_whole_or_counted(lines_before: in
     page.add_rest(rest)
     shown = "\n".join(line.plain for line in page.lines)
     assert ("NCCL_DEBUG=INFO" in shown) == ("SUBSYS=INIT,ENV" in shown)
-    assert "more (-v)" in shown
+    assert "more lines (-v)" in shown
+
+
+@pytest.mark.parametrize(
+    ("rows", "end"),
+    [
+        (5, ["assumed 1", "assumed 2"]),
+        (21, ["node 20", "  … 2 more lines (-v)"]),
+        (22, ["node 17", "  … 4 more nodes, 2 more lines (-v)"]),
+        (40, ["node 17", "  … 22 more nodes, 2 more lines (-v)"]),
+    ],
+)
+def test_rows_of_a_table_are_all_there_or_counted_below_the_last(rows: int, end: list[str]) -> None:
+    page, rest = Page(Style(width=60)), Page(Style(width=60))
+    rest.add("node  ranks")
+    for line in (*(f"node {at}" for at in range(rows)), "assumed 1", "assumed 2"):
+        rest.add(line)
+    page.add_rest(rest, rows=rows, of="node")
+    assert [line.plain for line in page.lines][-2:] == end

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from topodiag.api.results import AuditedLayout, Diagnosis, PredictedTopology, SolvedLayout
 from topodiag.api.sources import Path, Source, paths_of
-from topodiag.app.trained import TRAINING, trained_of_log
+from topodiag.app.judge.trained import TRAINING, trained_of_log
 from topodiag.model.dimensions import NAMES
 
 if TYPE_CHECKING:
-    from topodiag.app.place import PlaceOptions
+    from topodiag.app.judge.placing import PlaceOptions
     from topodiag.model.layout import Layout
 
 Call = TypeVar("Call", bound=Callable[..., Any])
@@ -82,8 +82,9 @@ def scan(
 ) -> Diagnosis:
     """This machine, or captured nodes. `deadline` and `sample` are seconds; `save` is where the bundle goes."""
     from topodiag.app import scan as use  # noqa: PLC0415 - heavy from here on
+    from topodiag.app.case.live import Options  # noqa: PLC0415
 
-    options = use.Options(deadline, sample, None if save is None else fspath(save), redact)
+    options = Options(deadline, sample, None if save is None else fspath(save), redact)
     if source is None:
         return Diagnosis(use.live(options=options))
     with paths_of(source) as paths:
@@ -104,11 +105,12 @@ def logs(
     """The job of NCCL logs, rebuilt and judged. `sizes` declare its layout: tp=8, pp=4. `workers` are processes, by
     default one per core; `flight` are dumps of torch's flight recorder; `save` is where the facts go (Parquet)."""
     from topodiag.app import logs as use  # noqa: PLC0415 - heavy from here on
-    from topodiag.fleet.workers import one_thread  # noqa: PLC0415
+    from topodiag.app.case.jobs import LogOptions  # noqa: PLC0415
+    from topodiag.fleet.cores import one_thread  # noqa: PLC0415
 
     one_thread()
     with paths_of(flight) as dumps:
-        options = use.LogOptions(
+        options = LogOptions(
             workers=workers,
             dask=dask,
             layout=_layout(sizes, order),
@@ -132,8 +134,8 @@ def bench(
 ) -> Diagnosis:
     """Measured bandwidth of nccl-tests against what the machine should reach. `nics` are NICs of a node and Gb/s of
     one, (8, 400); `by_file`: each file is another placement of the same job."""
-    from topodiag.app.bench import BenchOptions  # noqa: PLC0415 - heavy from here on
     from topodiag.app.bench import bench as use  # noqa: PLC0415
+    from topodiag.app.judge.runs import BenchOptions  # noqa: PLC0415 - heavy from here on
 
     machines = [machine] if isinstance(machine, (str, PathLike)) else machine
     options = BenchOptions(
@@ -153,7 +155,7 @@ def predict(
     source: Source, *, nodes: int = 1, nccl: str = "2.28", env: Mapping[str, str] | None = None
 ) -> PredictedTopology:
     """What NCCL would choose on `nodes` equal nodes of a topology: paths, channels, algorithms."""
-    from topodiag.app.topo import open_topology, predict_topology  # noqa: PLC0415 - heavy from here on
+    from topodiag.app.case.topology import open_topology, predict_topology  # noqa: PLC0415 - heavy from here on
 
     with paths_of(source) as paths:
         if len(paths) != 1:
@@ -190,7 +192,7 @@ def solve(
 ) -> SolvedLayout:
     """A map from ranks to nodes and GPUs that makes a training step wait least. `launcher` is a format of `topodiag
     place emit`: the map is one that it can take. See `audit` for the options."""
-    from topodiag.app.place import solve_placement  # noqa: PLC0415 - heavy from here on
+    from topodiag.app.judge.placing import solve_placement  # noqa: PLC0415 - heavy from here on
 
     options, trained = _with_job(options, training)
     with paths_of(source) as paths:
@@ -246,7 +248,9 @@ def _placement(paths: Sequence[str], options: Mapping[str, Any]) -> PlaceOptions
     """The options of the use case, each in the group that it belongs to. Raises TypeError for an unknown one."""
     from dataclasses import fields  # noqa: PLC0415 - heavy from here on
 
-    from topodiag.app.place import ClusterOptions, LayoutOptions, PlaceOptions  # noqa: PLC0415
+    from topodiag.app.case.cluster import ClusterOptions  # noqa: PLC0415
+    from topodiag.app.case.layout import LayoutOptions  # noqa: PLC0415
+    from topodiag.app.judge.placing import PlaceOptions  # noqa: PLC0415
 
     left = dict(options)
     sizes = {name: left.pop(name) for name in NAMES if name in left}

@@ -8,8 +8,6 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
-from msgspec import Struct
-
 from topodiag.api.tables import registry
 from topodiag.api.tables.interface import Table
 from topodiag.model.bench import Benchmark
@@ -21,6 +19,7 @@ from topodiag.model.provenance import NotObserved
 from topodiag.model.result import Result
 from topodiag.model.timeline import Timeline
 from topodiag.model.verdict import Verdict
+from topodiag.report.documents.from_model import Document
 from topodiag.report.documents.write_json import PAGE_INDENT, RESULT_INDENT, write_json
 from topodiag.report.words import counted, unexplained_words
 from topodiag.words.fold import fold_hosts
@@ -30,12 +29,11 @@ from topodiag.words.units import percent
 if TYPE_CHECKING:
     import pandas as pd
 
+    from topodiag.app.case.topology import Topology
     from topodiag.app.place import Audited
-    from topodiag.app.topo import Topology
     from topodiag.model.job import Job
     from topodiag.nccl.prediction import Prediction
     from topodiag.placement.solve import Solved
-    from topodiag.report.documents.types.place import AuditDocument, SolveDocument
 
 REPR_WIDE = 120
 """Characters of a repr."""
@@ -224,7 +222,7 @@ class AuditedLayout(Answer):
         return self.audited.findings
 
     @cached_property
-    def document(self) -> AuditDocument:
+    def document(self) -> Document:
         """What `topodiag place audit --format json` prints."""
         from topodiag.report.place.audit import audit_json  # noqa: PLC0415 - only where it is asked for
 
@@ -257,7 +255,7 @@ class SolvedLayout(Answer):
         return tuple(split_findings(self.solved))
 
     @cached_property
-    def document(self) -> SolveDocument:
+    def document(self) -> Document:
         """What `topodiag place solve --format json` prints."""
         from topodiag.report.place.solve import solution_json  # noqa: PLC0415 - only where it is asked for
 
@@ -273,7 +271,7 @@ class SolvedLayout(Answer):
         return _text(self.document)
 
 
-def _text(document: Struct, indent: int = PAGE_INDENT) -> str:
+def _text(document: Document, indent: int = PAGE_INDENT) -> str:
     stream = io.StringIO()
     write_json(document, stream, indent)
     return stream.getvalue()

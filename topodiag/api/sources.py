@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
-from topodiag.app.opening import standard_input
+from topodiag.app.case.opening import standard_input
 
 Path = str | os.PathLike[str]
 Source = Path | bytes | Iterable[Path]

@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from topodiag.app.emit_conf import conf_of
-from topodiag.app.emit_topo import by_evidence, make_topo_file
-from topodiag.app.topo import Topology
+from topodiag.app.case.topology import Topology
+from topodiag.app.judge.conf_file import conf_of
+from topodiag.app.judge.topo_file import by_evidence, make_topo_file
 from topodiag.lazy import dataclass
 from topodiag.model.errors import TopodiagError
 from topodiag.model.nccl_versions import DEFAULT_VERSION
@@ -141,7 +141,9 @@ def _conf(cause: Cause, result: Result, paths: Sequence[str]) -> Made:
 
 def _placement(cause: Cause, result: Result, paths: Sequence[str]) -> Made:
     """The solved map, in the words of launchers that take any order of ranks."""
-    from topodiag.app.place import ClusterOptions, LayoutOptions, PlaceOptions, solve_placement  # noqa: PLC0415
+    from topodiag.app.case.cluster import ClusterOptions  # noqa: PLC0415
+    from topodiag.app.case.layout import LayoutOptions  # noqa: PLC0415
+    from topodiag.app.judge.placing import PlaceOptions, solve_placement  # noqa: PLC0415
     from topodiag.emit.place_formats import write  # noqa: PLC0415 - numpy, which only maps need
 
     solved = solve_placement(PlaceOptions(ClusterOptions(), LayoutOptions(), paths=tuple(paths)))

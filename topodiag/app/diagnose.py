@@ -8,30 +8,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
-from itertools import chain
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from topodiag.app.case import Opened, open_case
-from topodiag.app.collecting import few_collections
-from topodiag.app.machine import Machine, lacking
-from topodiag.app.opening import with_given
-from topodiag.app.scan import judged as judged_nodes
-from topodiag.checks.registry import Subject, ids_of
-from topodiag.checks.run import fold
-from topodiag.checks.spoken import told
-from topodiag.model.case import Case
-from topodiag.model.finding import Finding, Outcome
-from topodiag.model.identity import Identity
+from topodiag.app.case.build import open_case
+from topodiag.app.case.collecting import few_collections
+from topodiag.app.case.opening import with_given
+from topodiag.app.judge.whole import judged_case
 from topodiag.model.result import Result
-from topodiag.verdict.judge import judge
-from topodiag.verdict.order import arranged
 
 if TYPE_CHECKING:
-    from topodiag.app.ras import Asking
+    from topodiag.app.case.ras import Asking
     from topodiag.model.layout import Layout
-    from topodiag.placement.job_step import PlacedJobs
 
 
 @few_collections()
@@ -49,90 +37,9 @@ def diagnose(
     where nobody says what is trained, empty where nothing is. Raises InputError where nothing can be judged, and where
     nobody answers, and LayoutError where `layout` does not make the job's ranks."""
     if places:
-        from topodiag.app.logs import asked  # noqa: PLC0415 - numpy and pyarrow, which only jobs need
+        from topodiag.app.case.ras import asked  # noqa: PLC0415 - numpy and pyarrow, which only jobs need
 
         opened = open_case(paths, lambda case: asked(case, places, asking), sizes=layout)
     else:
         opened = open_case(paths, sizes=layout)
-    return with_given(_joined(opened.case, _results(opened), trained), paths)
-
-
-def _results(opened: Opened) -> list[Result]:
-    """The parts of the case, each judged."""
-    case = opened.case
-    nodes = [judged_nodes(replace(case, jobs=()))] if case.nodes else []
-    runs = _runs(opened, nodes)
-    if not case.jobs or (opened.runs is not None and len(case.jobs) == len(opened.runs.jobs)):
-        return [*nodes, *runs]
-    from topodiag.app import logs  # noqa: PLC0415 - numpy and pyarrow, which only logs need
-
-    # A run is a job of its own: what NCCL logged in its output is judged beside the other jobs, which show what the
-    # same nodes can do.
-    of_bench = ids_of(Subject.BENCH)
-    told = [replace(run, jobs=(), outcomes=tuple(o for o in run.outcomes if o.check in of_bench)) for run in runs]
-    return [*nodes, logs.judged(case), *told]
-
-
-def _runs(opened: Opened, nodes: Sequence[Result]) -> list[Result]:
-    """Runs on the machine that the nodes are, which were read and judged already."""
-    if opened.runs is None:
-        return []
-    from topodiag.app import bench  # noqa: PLC0415 - numpy, which only runs need
-
-    machine = Machine(identity=opened.case.identity)
-    for each in nodes:
-        whole = tuple(node for node in each.nodes if not lacking(node))
-        if whole:
-            paths = tuple(item.path for item in each.inputs)
-            machine += Machine(whole, node_outcomes=each.outcomes, paths=paths)
-    return [bench.judged_runs(opened.runs, beside=machine)]
-
-
-def _joined(case: Case, results: Sequence[Result], trained: Mapping[str, Any] | None) -> Result:
-    """The parts of the diagnosis as one result, with what no part read."""
-    placed = _placed(case, trained)
-    seats, gaps, steps = (placed.outcomes, placed.not_observed, placed.steps) if placed is not None else ((), (), ())
-    made = (*(outcome for each in results for outcome in each.outcomes), *seats)
-    outcomes = tuple(_named(outcome, case.identity) for outcome in made)
-    result = Result(
-        inputs=tuple(dict.fromkeys((*case.inputs, *(item for each in results for item in each.inputs)))),
-        nodes=case.nodes,
-        outcomes=outcomes,
-        findings=arranged(fold(outcomes), case),
-        not_observed=tuple(dict.fromkeys(chain(*(each.not_observed for each in results), case.not_observed, gaps))),
-        unread=tuple(dict.fromkeys(chain(*(each.unread for each in results), case.unread))),
-        jobs=case.jobs,
-        progress=case.progress,
-        benchmarks=tuple(run for each in results for run in each.benchmarks),
-        unexplained=tuple(dict.fromkeys(line for each in results for line in each.unexplained)),
-        identity=case.identity,
-        timeline=case.timeline,
-    )
-    return told(replace(result, verdict=judge(result, case, steps)))
-
-
-def _placed(case: Case, trained: Mapping[str, Any] | None) -> PlacedJobs | None:
-    """The jobs on their seats, None where there are none."""
-    if not case.layouts and not any(job.world_size > 1 for job in case.jobs):
-        return None
-    from topodiag.app.place_jobs import place_jobs  # noqa: PLC0415 - the model of a step, which only jobs need
-
-    return place_jobs(case, trained)
-
-
-def _named(outcome: Outcome, identity: Identity) -> Outcome:
-    """The outcome with the hosts of its findings called as the case calls them. Captures of one host that were judged
-    one by one (`n1#2`) keep their numbers."""
-    if not outcome.findings:
-        return outcome
-    findings = tuple(_on_machines(finding, identity) for finding in outcome.findings)
-    return outcome if findings == outcome.findings else replace(outcome, findings=findings)
-
-
-def _on_machines(finding: Finding, identity: Identity) -> Finding:
-    nodes = _machines(finding.where.nodes, identity)
-    return finding if nodes == finding.where.nodes else replace(finding, where=replace(finding.where, nodes=nodes))
-
-
-def _machines(names: Iterable[str], identity: Identity) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(name if "#" in name else identity.name(name) for name in names))
+    return with_given(judged_case(opened, trained), paths)

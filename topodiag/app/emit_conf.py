@@ -4,22 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from topodiag.app.scan import live, scan
-from topodiag.checks.env.conf_advice import advise
-from topodiag.checks.env.conf_file import misread
-from topodiag.emit.nccl_conf import UnwritableError, to_text
-from topodiag.lazy import dataclass
+from topodiag.app.case.live import captured
+from topodiag.app.case.nodes import case_of, node_case
+from topodiag.app.case.opening import stream_for
+from topodiag.app.judge.conf_file import ConfFile, conf_of
+from topodiag.app.judge.nodes import judged
+from topodiag.evidence.intake.gather import gather
 from topodiag.model.errors import InputError
-from topodiag.model.nccl_conf import ConfAdvice
 from topodiag.model.result import Result
-
-
-@dataclass(frozen=True, slots=True)
-class ConfFile:
-    """An nccl.conf ready to be written, and what was decided for it. `text` is "" where nothing follows."""
-
-    text: str
-    advice: ConfAdvice
 
 
 def make_conf_file(sources: Sequence[str] = (), logs: Sequence[str] = ()) -> ConfFile:
@@ -27,13 +19,14 @@ def make_conf_file(sources: Sequence[str] = (), logs: Sequence[str] = ()) -> Con
     machine without either. Raises InputError."""
     results: list[Result] = []
     if sources:
-        results.append(scan(list(sources)))
+        results.append(judged(node_case(gather(sources, stdin=stream_for(sources)))))
     if logs:
-        from topodiag.app.logs import logs as judge_logs  # noqa: PLC0415 - numpy and pyarrow, which only logs need
+        from topodiag.app.case.jobs import job_case  # noqa: PLC0415 - numpy and pyarrow, which only logs need
+        from topodiag.app.judge import jobs as of_jobs  # noqa: PLC0415
 
-        results.append(judge_logs(list(logs)))
+        results.append(of_jobs.judged(job_case(gather(logs, stdin=stream_for(logs), quick=True))))
     if not results:
-        results.append(live())
+        results.append(judged(case_of([captured()])))
     name = next(iter((*sources, *logs)), "this machine")
     nodes = tuple(node for result in results for node in result.nodes)
     jobs = tuple(job for result in results for job in result.jobs)
@@ -41,34 +34,3 @@ def make_conf_file(sources: Sequence[str] = (), logs: Sequence[str] = ()) -> Con
         raise InputError(name, "holds no node and no job")
     findings = tuple(finding for result in results for finding in result.findings)
     return conf_of(Result(nodes=nodes, jobs=jobs, findings=findings), name)
-
-
-def conf_of(result: Result, name: str) -> ConfFile:
-    """The nccl.conf that follows from the findings on these nodes and jobs. `name` is what errors are told of. Raises
-    InputError where no file can hold it."""
-    nodes, jobs = result.nodes, result.jobs
-    hosts = [node.host for node in nodes] or [job.name for job in jobs]
-    subject = ", ".join(hosts[:3]) + (f" and {len(hosts) - 3} more" if len(hosts) > 3 else "")
-    printed = {setting: next(iter(values), "") for job in jobs for setting, values in job.settings().items()}
-    advice = advise(nodes, result.findings, subject, printed)
-    if not advice.follows:
-        return ConfFile("", advice)
-    try:
-        text = to_text(advice.entries, advice.elsewhere, subject)
-    except UnwritableError as error:
-        raise InputError(name, f"cannot be made an nccl.conf: {error}") from None
-    _read_back(text, advice, name)
-    return ConfFile(text, advice)
-
-
-def _read_back(text: str, advice: ConfAdvice, name: str) -> None:
-    """What NCCL would read has to be what was decided: each setting once, to the letter."""
-    read: dict[str, str] = {}
-    for line in text.splitlines():
-        if line and not line.startswith("#"):
-            key, _, value = line.partition("=")
-            if misread(line) is not None or key in read:
-                raise InputError(name, f"makes an nccl.conf that NCCL reads otherwise than meant: {line[:80]}")
-            read[key] = value
-    if read != {entry.name: entry.value for entry in advice.entries if entry.value is not None}:
-        raise InputError(name, "makes an nccl.conf that NCCL reads otherwise than meant")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
-from topodiag.app.opening import stream_for
+from topodiag.app.case.opening import stream_for
 from topodiag.evidence.intake.collected import resolve
 from topodiag.evidence.intake.one_file import open_blob
 from topodiag.evidence.layout.job_file import read_job
@@ -42,7 +42,7 @@ def spelt(settings: JobSettings) -> str:
     if settings.serves:
         more = "; it starts a server: nothing is trained"
     elif not settings.is_sized:
-        more = "; the size of the model is not among them (--params, --layers, --hidden, or --job config.json)"
+        more = "; the size of the model is not among them (params, layers and hidden, or --job config.json)"
     return f"{settings.source}: {', '.join(words)}{more}"
 
 

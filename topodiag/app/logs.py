@@ -2,75 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from topodiag.app.beside import is_alone
-from topodiag.app.inspector import inspected, with_inspection
-from topodiag.app.job_texts import (
-    diagnostics,
-    stack_dumps,
-    step_waits,
-    with_diagnostics,
-    with_stacks,
-    with_step_waits,
-)  # fmt: skip
-from topodiag.app.opening import stream_for, with_given
-from topodiag.app.progress import with_progress
-from topodiag.app.ras import Asking, live_answers, ras_answers, with_ras
-from topodiag.app.step_times import step_times, with_arguments, with_steps
-from topodiag.checks.job.hang.ras import BLIND
-from topodiag.checks.registry import Subject
-from topodiag.checks.run import fold, run
-from topodiag.checks.shared.job.text import wants_operations
-from topodiag.checks.spoken import told
-from topodiag.checks.troubles.job import troubles
-from topodiag.evidence.flight.flight_recorder import read_flight
+from topodiag.app.case.jobs import LogOptions, Read, job_case
+from topodiag.app.case.opening import stream_for, with_given
+from topodiag.app.case.ras import Asking, asked
+from topodiag.app.judge.jobs import with_state
 from topodiag.evidence.intake.gather import gather
-from topodiag.evidence.intake.log_plan import CHUNK_BYTES, is_read
-from topodiag.evidence.intake.pieces import Intake, Piece
-from topodiag.evidence.intake.spool import spooled
-from topodiag.evidence.kinds import Kind
-from topodiag.evidence.nccl_log.rebuild.apart import noted
-from topodiag.evidence.nccl_log.rebuild.rebuild import rebuild
-from topodiag.evidence.nccl_log.rebuild.roles import descriptions
-from topodiag.evidence.nccl_log.tables.saved import save
-from topodiag.fleet.ingest import Ingested, ingest
-from topodiag.lazy import dataclass
 from topodiag.model.case import Case
-from topodiag.model.connections import no_connections
-from topodiag.model.debug_settings import HANG, SUBSYSTEMS, next_time
-from topodiag.model.errors import InputError
-from topodiag.model.job import Job
-from topodiag.model.nccl_versions import assumption, is_newer
-from topodiag.model.provenance import PART, NotObserved
 from topodiag.model.result import Result
-from topodiag.verdict.judge import state_of_jobs
-from topodiag.verdict.order import arranged
-from topodiag.writing import check_apart, check_writable, replacing
-from topodiag_probes.secrets import without_secrets
+from topodiag.writing import check_apart, check_writable
 
 if TYPE_CHECKING:
-    from topodiag.model.job import FlightRecord
-    from topodiag.model.layout import Layout
-
-Read = Callable[[int, int], None]
-"""Called with the bytes of logs that were read so far, and with those there are (0: not known)."""
-
-
-@dataclass(frozen=True, slots=True)
-class LogOptions:
-    """How to read logs. `workers`: processes (None: all cores); `dask`: a scheduler's address, `local` or `slurm`;
-    `chunk`: bytes per shard (None: the usual). `layout` is the declared layout of the job, None where it is not
-    declared. `flight` are dumps of torch's flight recorder; `save` is where the facts go (Parquet)."""
-
-    workers: int | None = None
-    dask: str | None = None
-    chunk: int | None = None
-    layout: Layout | None = None
-    flight: tuple[str, ...] = ()
-    save: str | None = None
+    pass
 
 
 def logs(paths: Sequence[str], *, options: LogOptions | None = None, on_progress: Read | None = None) -> Result:
@@ -80,7 +25,7 @@ def logs(paths: Sequence[str], *, options: LogOptions | None = None, on_progress
         check_writable(options.save)
         check_apart(options.save, (*paths, *options.flight))
     case = job_case(gather(paths, stdin=stream_for(paths), quick=True), options, on_progress)
-    return with_given(_with_state(case), paths)
+    return with_given(with_state(case), paths)
 
 
 def ras(
@@ -93,154 +38,4 @@ def ras(
     """Ask NCCL's RAS of a running job at these places (HOST, HOST:PORT), set the answers beside the logs at `paths`,
     and judge what they say. Raises InputError where nobody answers."""
     case = job_case(gather(paths, stdin=stream_for(paths), quick=True)) if paths else Case()
-    return with_given(_with_state(asked(case, places, asking, tell)), paths)
-
-
-def asked(
-    case: Case, places: Sequence[str], asking: Asking | None = None, tell: Callable[[str], None] = lambda _: None
-) -> Case:
-    """The case with what NCCL's RAS of a running job answers there. Raises InputError where nobody answers."""
-    answers, inputs, silent = live_answers(places, asking or Asking(), tell)
-    if not answers and not case.inputs:
-        words = "".join(f" ({each.why.partition(': ')[2]})" for each in silent if "`" in each.why)
-        raise InputError(places[0], f"answers, and says nothing of a communicator{words}", hint=NOT_YET)
-    return replace(
-        case,
-        jobs=with_ras(case.jobs, answers),
-        inputs=(*case.inputs, *inputs),
-        not_observed=(*case.not_observed, *silent, NotObserved("what RAS cannot see", BLIND)),
-    )
-
-
-def _gaps(found: Ingested, problems: Sequence[str]) -> list[NotObserved]:
-    """What of the logs and of the recorder's dumps was not read."""
-    damaged = (NotObserved(PART, note, unreadable=True) for note in found.damaged)
-    dumps = (NotObserved("part of the flight recorder", problem) for problem in problems)
-    return [*(NotObserved(PART, note) for note in found.notes), *damaged, *dumps]
-
-
-NOT_YET = "before the first communicator is complete RAS has nothing to tell: give the logs, topodiag logs LOGS"
-
-
-def job_case(intake: Intake, options: LogOptions | None = None, on_progress: Read | None = None) -> Case:
-    """The jobs in what was gathered. Raises InputError where there is no log and no dump to read."""
-    chosen = options or LogOptions()
-    answers, asked, silent = ras_answers(intake)
-    dumped = stack_dumps(intake)
-    measured, reported, traced = inspected(intake), diagnostics(intake), step_waits(intake)
-    trained = step_times(intake)
-    stacks, steps = dumped.all, trained.read
-    asked, silent = (*asked, *dumped.inputs, *reported.inputs), (*silent, *dumped.gaps, *reported.gaps)
-    asked, silent = (*asked, *traced.inputs, *measured.inputs), (*silent, *traced.gaps, *measured.gaps)
-    asked, silent = (*asked, *steps.inputs), (*silent, *steps.gaps)
-
-    def with_beside(jobs: tuple[Job, ...]) -> tuple[Job, ...]:
-        jobs = with_diagnostics(with_stacks(with_ras(jobs, answers), stacks), reported.all)
-        jobs = with_inspection(with_step_waits(jobs, traced.all), measured.inspection)
-        return with_arguments(with_steps(jobs, steps.all), trained.arguments)
-
-    own = replace(trained.intake, pieces=tuple(_logs_of(intake, trained.alone)))
-    beside = bool(answers or stacks or measured.inspection or reported.all or traced.all or steps.all)
-    if beside and not any(is_read(piece) for piece in own.pieces) and not chosen.flight:
-        return Case(jobs=with_beside(()), inputs=asked, not_observed=silent)
-    with spooled(own, is_read) as plain:
-        try:
-            found = ingest(
-                plain,
-                workers=chosen.workers,
-                dask=chosen.dask,
-                chunk=chosen.chunk or CHUNK_BYTES,
-                on_progress=on_progress,
-            )
-        except InputError as error:
-            if not beside or chosen.flight or chosen.save is not None:
-                raise
-            return Case(jobs=with_beside(()), inputs=asked, not_observed=(*silent, NotObserved(PART, str(error))))
-        dumps = {record.path: record.name for record in found.flight}
-        records, problems = read_flight(tuple(dict.fromkeys((*dumps, *chosen.flight))), dumps)
-        rebuilt = rebuild(found.facts, found.files, chosen.layout, descriptions(records))
-        rebuilt = with_progress(rebuilt, plain)
-    if chosen.save is not None:
-        with replacing(chosen.save, private=True) as stream:
-            save(stream, found.facts, found.files, without_secrets)
-    gaps = _gaps(found, problems)
-    # The facts are let go with this frame: their memory is better used by the checks.
-    jobs = noted(_with_flight(rebuilt, records))
-    return Case(
-        jobs=with_beside(jobs),
-        flight=records,
-        inputs=(*found.inputs, *asked),
-        not_observed=(*gaps, *silent),
-        unread=found.unread,
-    )
-
-
-_BESIDE = (Kind.RAS, Kind.STACKS, Kind.INSPECTOR, Kind.DIAGNOSTICS, Kind.TRACE)
-"""Kinds of texts that have readers of their own, where no log stands in them."""
-
-
-def _logs_of(intake: Intake, taken: Collection[str]) -> Iterator[Piece]:
-    """The pieces that the reader of logs reads: `taken` are the names of those that another has read whole."""
-    for piece in intake.pieces:
-        if piece.name not in taken and not any(is_alone(piece, kind) for kind in _BESIDE):
-            yield piece
-
-
-def _with_state(case: Case) -> Result:
-    """The jobs of a case, judged, and how the worst of them is."""
-    result = judged(case)
-    return replace(result, state=state_of_jobs(result, case))
-
-
-def judged(case: Case) -> Result:
-    """The jobs of a case, judged."""
-    outcomes = run(Subject.JOB, case.jobs)
-    made = Result(
-        inputs=case.inputs,
-        outcomes=outcomes,
-        findings=arranged(fold(outcomes), case),
-        not_observed=tuple(dict.fromkeys((*case.not_observed, *_not_logged(case.jobs)))),
-        unread=case.unread,
-        jobs=case.jobs,
-        unexplained=troubles(case.jobs, outcomes),
-    )
-    return told(made)
-
-
-def _with_flight(jobs: tuple[Job, ...], records: tuple[FlightRecord, ...]) -> tuple[Job, ...]:
-    """The records at the last job that has such ranks: dumps are of the run that died. Without logs they are a job."""
-    if not records:
-        return jobs
-    most = max(record.rank for record in records)
-    at = next((number for number in reversed(range(len(jobs))) if jobs[number].world_size > most), None)
-    if at is not None:
-        return (*jobs[:at], replace(jobs[at], flight=records), *jobs[at + 1 :])
-    size = max(most + 1, *(len(ranks) for record in records for ranks in record.groups.values()), 0)
-    return (*jobs, Job("flight recorder", size, (), (), (), no_connections(), (), flight=records))
-
-
-ONCE = ("INIT", "ENV", "NET", "GRAPH", "TUNING")
-"""Subsystems that print something in every run that has them on, so that silence says that they were off."""
-
-
-OF_RCCL = (
-    "RCCL takes its rings from its own tables and engines (Rome models, MSCCL): the model of the search"
-    " is not asked of its log"
-)
-
-
-def _not_logged(jobs: Sequence[Job]) -> list[NotObserved]:
-    """What no line tells because its subsystem was off, and what to set next time."""
-    versions = sorted({version for job in jobs for version in job.nccl_versions if is_newer(version)})
-    made = [NotObserved(f"what is new in NCCL {version}", assumption(version)) for version in versions]
-    if any(job.library == "RCCL" for job in jobs):
-        made.append(NotObserved("what RCCL decides by rules of its own", OF_RCCL))
-    for job in jobs:
-        if not job.processes:
-            continue
-        hang = wants_operations(job)
-        why = f"not logged: {next_time(hang=hang)} (topodiag env prints all of it)"
-        made += [NotObserved(f"{name}: {SUBSYSTEMS[name]}", why) for name in ONCE if name not in job.subsystems]
-        if hang:
-            made.append(NotObserved(f"{HANG}: which rank entered which operation", why))
-    return made
+    return with_given(with_state(asked(case, places, asking, tell)), paths)

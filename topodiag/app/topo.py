@@ -1,10 +1,4 @@
-"""The wiring of `topodiag topo`: from a path to a topology, to NCCL's decisions on it, and to what a change would do.
-
->>> from topodiag.app.topo import open_topology, predict_topology
->>> made = predict_topology(open_topology("fixture:dgx-h100-healthy"), nodes=2)
->>> made.graphs[0].channels, made.graphs[0].bw_inter
-(8, 48.0)
-"""
+"""The use cases of `topodiag topo`: what is wrong with a topology, what a change would do, and how two differ."""
 
 from __future__ import annotations
 
@@ -12,20 +6,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from topodiag.app.scan import one_node
+from topodiag.app.case.nodes import one_node
+from topodiag.app.case.topology import Topology, open_topology, predict_topology
 from topodiag.checks.pcie.hops import LANES, trained
 from topodiag.checks.registry import Subject
 from topodiag.checks.run import fold, run
-from topodiag.checks.shared.topo_file import alone
 from topodiag.checks.spoken import told
-from topodiag.evidence.intake.reader import ReadNode
+from topodiag.evidence.intake.gather import gather
 from topodiag.lazy import dataclass
 from topodiag.model.case import Case
 from topodiag.model.devices import Gpu, Nic
 from topodiag.model.errors import InputError
-from topodiag.model.finding import Input, Outcome, Status
-from topodiag.model.nccl_features import Feature, has
-from topodiag.model.nccl_tree import Element, NcclFile
+from topodiag.model.finding import Outcome, Status
+from topodiag.model.nccl_tree import NcclFile
 from topodiag.model.nccl_versions import DEFAULT_VERSION, assumption, minor_of
 from topodiag.model.node import Node
 from topodiag.model.provenance import NotObserved
@@ -33,49 +26,14 @@ from topodiag.model.result import Result
 from topodiag.nccl.prediction import Prediction
 from topodiag.nccl.topo import changes as edits
 from topodiag.nccl.topo.answers import WhatIf
-from topodiag.nccl.topo.changes import Change, ChangeError, apply, by_hca_list
+from topodiag.nccl.topo.changes import Change, ChangeError, apply
 from topodiag.nccl.topo.compare import Difference, compare
-from topodiag.nccl.topo.detect import Detected, LackingError, tree_of
-from topodiag.nccl.topo.devices_added import UnfitSystemError, bare_gpus, with_devices
-from topodiag.nccl.topo.infer_instance import instance_of_file
-from topodiag.nccl.topo.merge import loaded
-from topodiag.nccl.topo.names import device_names
+from topodiag.nccl.topo.detect import LackingError, tree_of
 from topodiag.verdict.order import arranged
-from topodiag.words.fold import fold_labels, plural
+from topodiag.words.fold import fold_labels
 
 if TYPE_CHECKING:
     from topodiag.model.job import Job
-
-
-@dataclass(frozen=True, slots=True)
-class Topology:
-    """A topology as given: the node, the tree that NCCL would work on, and what was assumed for it."""
-
-    name: str
-    node: Node
-    tree: Element
-    assumed: tuple[str, ...] = ()
-    read: ReadNode | None = None
-
-    @property
-    def env(self) -> dict[str, str]:
-        """NCCL settings that the node itself carries."""
-        return {setting.name: setting.value for setting in self.node.settings if setting.name.startswith("NCCL_")}
-
-    @property
-    def inputs(self) -> tuple[Input, ...]:
-        """The pieces of evidence that it was read from."""
-        return tuple(self.read.inputs) if self.read is not None else ()
-
-    @property
-    def not_observed(self) -> tuple[NotObserved, ...]:
-        """What the evidence of the node does not hold."""
-        return self.node.not_observed
-
-    @property
-    def names(self) -> dict[str, str]:
-        """The devices behind NCCL's labels."""
-        return device_names(self.tree)
 
 
 def result_of(*topologies: Topology) -> Result:
@@ -84,55 +42,6 @@ def result_of(*topologies: Topology) -> Result:
         inputs=tuple(dict.fromkeys(piece for topology in topologies for piece in topology.inputs)),
         not_observed=tuple(dict.fromkeys(gap for topology in topologies for gap in topology.not_observed)),
     )
-
-
-def open_topology(
-    path: str, env: Mapping[str, str] | None = None, system: str | None = None, *, complete: bool = True
-) -> Topology:
-    """A topology file, a bundle, `lstopo` XML, pasted tool output, `fixture:NAME`, or `-`. Raises InputError.
-
-    `env` adds to the settings that the node carries; those that choose NICs matter to a node without a file. `system`
-    names the machine of a file that leaves its GPUs to NCCL; without it a file with the layout of an instance type is
-    taken for that, unless not to be made `complete`.
-    """
-    read = one_node(path)
-    node = read.node
-    settings = {setting.name: setting.value for setting in node.settings} | dict(env or {})
-    try:
-        found = _with_machine(node, settings) or tree_of(node, settings)
-    except LackingError as lacking:
-        hint = "it takes a topology file (NCCL_TOPO_DUMP_FILE), or a bundle: topodiag scan --save node.tar.gz"
-        raise InputError(path, f"is not enough for NCCL's topology: {lacking}", hint=hint) from None
-    if system is not None:
-        found = _of_system(path, found, system)
-    elif complete and (instance := instance_of_file(found.tree)) is not None:
-        found = _of_system(path, found, instance.name)
-        found = replace(found, assumed=(*found.assumed, f"the machine by the layout of {instance.source}"))
-    return Topology(path, node, found.tree, found.assumed, read)
-
-
-def _of_system(path: str, found: Detected, name: str) -> Detected:
-    """A file with the GPUs and NICs of a known system in the places that it leaves to NCCL. Raises InputError."""
-    from topodiag.cost.tiers import UnknownSystemError, find_system  # noqa: PLC0415 - for such files only
-
-    if not bare_gpus(found.tree):
-        raise InputError(path, "describes its GPUs itself", hint="leave --system out")
-    try:
-        made = with_devices(found.tree, find_system(name))
-    except (UnknownSystemError, UnfitSystemError) as unfit:
-        raise InputError(path, str(unfit)) from None
-    return Detected(made.tree, (*found.assumed, *made.assumed))
-
-
-def _with_machine(node: Node, env: Mapping[str, str]) -> Detected | None:
-    """For a capture that holds a topology file: the file as NCCL completes it by the machine. None without either."""
-    if node.nccl_file is None or alone(node):
-        return None
-    try:
-        machine = tree_of(replace(node, nccl_file=None), env)
-    except LackingError:
-        return None
-    return Detected(loaded(node.nccl_file.tree, machine.tree), machine.assumed)
 
 
 CHECKED = (
@@ -207,9 +116,9 @@ def machine_of(path: str) -> Node:
     except InputError:
         if path == "-":
             raise
-        from topodiag.app.logs import logs  # noqa: PLC0415 - numpy and pyarrow, which only logs need
+        from topodiag.app.case.jobs import job_case  # noqa: PLC0415 - numpy and pyarrow, which only logs need
 
-        jobs = logs([path]).jobs
+        jobs = job_case(gather([path], quick=True)).jobs
         nodes = [node for job in jobs if (node := node_of_job(job)) is not None]
         if not nodes:
             raise InputError(path, "names no GPU and no NIC", hint="NCCL_DEBUG=INFO prints the bus ids") from None
@@ -226,39 +135,6 @@ def node_of_job(job: Job) -> Node | None:
             nics = tuple(Nic(name, rdma_name=name) for name in hcas)
             return Node(host, gpus=tuple(sorted(gpus.values(), key=lambda gpu: gpu.index)), nics=nics)
     return None
-
-
-def predict_topology(
-    topology: Topology,
-    *,
-    nodes: int = 1,
-    version: str = DEFAULT_VERSION,
-    env: Mapping[str, str] | None = None,
-    explain: bool = False,
-    sizes: Sequence[int] = (),
-) -> Prediction:
-    """NCCL's decisions for so many nodes of this topology. `env` adds to the settings that the node carries; `sizes`
-    are bytes to choose for, by default the sweep of nccl-tests. Raises InputError for more ranks than any job has."""
-    from topodiag.nccl.graph.attach import count_gpus  # noqa: PLC0415 - the searches are asked for here only
-    from topodiag.nccl.predict import MOST_RANKS, SIZES, predict  # noqa: PLC0415
-
-    if places := len(bare_gpus(topology.tree)):
-        what = f"leaves its {plural(places, 'GPU')} (PCI class 0x03) to NCCL, which accepts that and asks the machine"
-        hint = "say which machine it is, --system NAME (an instance type, dgx-h100, ...), or give a bundle of it"
-        raise InputError(topology.name, what, hint=hint)
-    ranks = count_gpus(topology.tree) * nodes
-    if ranks > MOST_RANKS:
-        raise InputError(topology.name, f"on {nodes} nodes makes {ranks} ranks", hint=f"at most {MOST_RANKS} ranks")
-    settings = topology.env | dict(env or {})
-    tree, asked = topology.tree, tuple(sizes) or SIZES
-    ports = settings.get("NCCL_IB_HCA", "")
-    listed = by_hca_list(tree, ports, rails=has(minor_of(version), Feature.RAILS_AND_PLANES)) if ports else tree
-    node = _with_tree(topology.node, listed or tree, topology.name)
-    made = predict(node, nodes=nodes, version=version, env=settings, sizes=asked, explain=explain)
-    if listed is not None:
-        return made
-    sentence = f"NCCL_IB_HCA={ports} is not followed: it takes none of the NICs of {topology.name}"
-    return replace(made, not_followed=(*made.not_followed, sentence))
 
 
 def what_if(
@@ -343,25 +219,4 @@ def changes_of(
     ]
 
 
-def _with_tree(node: Node, tree: Element, name: str) -> Node:
-    """The node with this tree; the refusals of its file hold for the file alone, so they go with another tree."""
-    if node.nccl_file is not None and node.nccl_file.tree is tree:
-        return node
-    if node.nccl_file is not None and not alone(node):
-        # Completed by the machine that it was captured on: what its reader refuses it refuses there, too.
-        return replace(node, nccl_file=replace(node.nccl_file, tree=tree))
-    return replace(node, nccl_file=NcclFile(name, tree))
-
-
-__all__ = [
-    "ChangeError",
-    "Compared",
-    "Topology",
-    "WhatIf",
-    "changes_of",
-    "check_topology",
-    "compare_topologies",
-    "open_topology",
-    "predict_topology",
-    "what_if",
-]
+__all__ = ["ChangeError", "Compared", "WhatIf", "changes_of", "check_topology", "compare_topologies", "what_if"]

@@ -46,19 +46,21 @@ MAX_EVIDENCE = 8
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """What is said of a finding beside what was seen."""
+    """What is said of a finding beside what was seen: an entry of `checks/advice/`."""
 
+    severity: Severity = Severity.WARNING
+    confidence: Confidence = Confidence.HIGH
     expected: str = ""
     fix: tuple[str, ...] = ()
     cost: Cost = Cost()
 
 
 class FindingParts(TypedDict):
-    """The parts of a finding beside its message. `evidence` takes origins or facts; empty ones are dropped. What should
-    be, what to do and what it costs stand here, or in `advice`."""
+    """The parts of a finding beside its message. `evidence` takes origins or facts; empty ones are dropped. How bad and
+    how sure it is, what should be, what to do, what it costs: those of its advice where they do not stand here."""
 
     observed: str
-    advice: NotRequired[Advice]
+    severity: NotRequired[Severity]
     expected: NotRequired[str]
     fix: NotRequired[Sequence[str]]
     cost: NotRequired[Cost | None]
@@ -69,10 +71,15 @@ class FindingParts(TypedDict):
 
 
 class Check(ABC, Generic[J, O]):
-    """One kind of fault. `id` is never reused; `title` is one line in the present tense."""
+    """One kind of fault. `id` is never reused. The docstring of the class that carries the page begins with
+    `ID: title`, one line in the present tense; without docstrings (python -OO) titles are empty."""
 
     id: ClassVar[str]
     title: ClassVar[str]
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        cls.title = (cls.__doc__ or "").partition("\n")[0].partition(": ")[2]
 
     @abstractmethod
     def observe(self, judged: J, peers: Sequence[J]) -> O | Outcome:
@@ -102,14 +109,21 @@ class Check(ABC, Generic[J, O]):
     def found(self, judged: J, findings: Iterable[Finding], coverage: Coverage | None = None) -> Outcome:
         return Outcome(self.id, Status.FINDING, name_of(judged), tuple(findings), coverage=coverage)
 
+    def beside(self, outcome: Outcome, findings: Iterable[Finding]) -> Outcome:
+        """An outcome with findings of another source before its own."""
+        found = tuple(findings)
+        return (
+            replace(outcome, status=Status.FINDING, findings=(*found, *outcome.findings), why="") if found else outcome
+        )
+
     def clean(self, judged: J, why: str = "", coverage: Coverage | None = None) -> Outcome:
         return Outcome(self.id, Status.CLEAN, name_of(judged), why=why, coverage=coverage)
 
     def not_applicable(self, judged: J, why: str) -> Outcome:
         return Outcome(self.id, Status.NOT_APPLICABLE, name_of(judged), why=why)
 
-    def unknown(self, judged: J, why: str) -> Outcome:
-        return Outcome(self.id, Status.UNKNOWN, name_of(judged), why=why)
+    def unknown(self, judged: J, why: str, coverage: Coverage | None = None) -> Outcome:
+        return Outcome(self.id, Status.UNKNOWN, name_of(judged), why=why, coverage=coverage)
 
     def advice(self, name: str, **words: object) -> Advice:
         """The entry of this name in `checks/advice/`, in the file of the family, with these words in its sentences."""
@@ -119,13 +133,34 @@ class Check(ABC, Generic[J, O]):
             return text.format(**words) if words else text
 
         cost = Cost(share=entry.get("share"), text=filled(entry.get("cost", "")))
-        return Advice(filled(entry.get("expected", "")), tuple(map(filled, entry.get("fix", ()))), cost)
+        return Advice(
+            Severity[entry.get("severity", "warning").upper()],
+            Confidence[entry.get("confidence", "high").upper()],
+            filled(entry.get("expected", "")),
+            tuple(map(filled, entry.get("fix", ()))),
+            cost,
+        )
 
-    def _finding_at(self, where: Where, severity: Severity, message: str, **parts: Unpack[FindingParts]) -> Finding:
-        advice = parts.get("advice", Advice())
+    def where(
+        self,
+        nodes: Node | Sequence[str] = (),
+        *,
+        ranks: Sequence[int] = (),
+        gpus: Sequence[str] = (),
+        nics: Sequence[str] = (),
+        links: Sequence[str] = (),
+    ) -> Where:
+        """The place of a finding: a node, or hosts and world ranks. A virtual NIC is named by its ports."""
+        hosts = (nodes.host,) if isinstance(nodes, Node) else tuple(nodes)
+        ports = tuple(port for nic in nics for port in ports_of(nic))
+        return Where(hosts, tuple(gpus), ports, tuple(ranks), tuple(links))
+
+    def finding(self, where: Where, named: str | Advice, message: str, **parts: Unpack[FindingParts]) -> Finding:
+        """A finding with the advice of this name, or with one of its own."""
+        advice = self.advice(named) if isinstance(named, str) else named
         return Finding(
             id=self.id,
-            severity=severity,
+            severity=parts.get("severity", advice.severity),
             message=message,
             observed=parts["observed"],
             expected=parts.get("expected", advice.expected),
@@ -134,7 +169,7 @@ class Check(ABC, Generic[J, O]):
             cost=parts.get("cost") or advice.cost,
             evidence=_origins(parts.get("evidence", ())),
             coverage=parts.get("coverage"),
-            confidence=parts.get("confidence", Confidence.HIGH),
+            confidence=parts.get("confidence", advice.confidence),
             settings=tuple(parts.get("settings", ())),
         )
 
@@ -155,90 +190,35 @@ class OneStep(Check[J, Never]):
 class NodeCheck(Check[Node, O]):
     """A check that judges one node; `peers` are the other nodes in evidence, for comparisons between peers."""
 
-    def finding(
-        self,
-        node: Node,
-        severity: Severity,
-        message: str,
-        *,
-        gpus: Sequence[str] = (),
-        nics: Sequence[str] = (),
-        links: Sequence[str] = (),
-        **parts: Unpack[FindingParts],
-    ) -> Finding:
-        """A finding on this node."""
-        where = Where(nodes=(node.host,), gpus=tuple(gpus), nics=tuple(nics), links=tuple(links))
-        return self._finding_at(where, severity, message, **parts)
 
-
-class RankCheck(Check[J, O]):
-    """What checks of jobs and of layouts share: findings on nodes and world ranks."""
-
-    def finding(
-        self,
-        severity: Severity,
-        message: str,
-        *,
-        nodes: Sequence[str] = (),
-        ranks: Sequence[int] = (),
-        gpus: Sequence[str] = (),
-        nics: Sequence[str] = (),
-        links: Sequence[str] = (),
-        **parts: Unpack[FindingParts],
-    ) -> Finding:
-        """A finding folded over the nodes and world ranks it holds for. A virtual NIC is named by its ports."""
-        ports = tuple(port for nic in nics for port in ports_of(nic))
-        where = Where(tuple(nodes), tuple(gpus), ports, tuple(ranks), tuple(links))
-        return self._finding_at(where, severity, message, **parts)
-
-
-class JobCheck(RankCheck["Job", O]):
+class JobCheck(Check["Job", O]):
     """A check that judges one job by its logs."""
 
     def of_events(
         self,
         events: Sequence[Event],
-        severity: Severity,
+        advice: str | Advice,
         message: str,
         *,
         nics: Sequence[str] = (),
         **parts: Unpack[FindingParts],
     ) -> Finding:
         """A finding on the hosts and ranks that some lines name. These lines are its evidence."""
-        evidence = [event.origin for event in events]
-        parts = {**parts, "evidence": evidence}
-        return self.finding(severity, message, nodes=hosts_in(events), ranks=ranks_in(events), nics=nics, **parts)
+        where = self.where(hosts_in(events), ranks=ranks_in(events), nics=nics)
+        parts = {**parts, "evidence": [event.origin for event in events]}
+        return self.finding(where, advice, message, **parts)
 
 
-class PlacementCheck(RankCheck["Audit", O]):
+class PlacementCheck(Check["Audit", O]):
     """A check that judges a layout of ranks on a cluster, also one that does not run yet. An audit has its prices."""
 
 
 class BenchCheck(Check["Benchmark", O]):
     """A check that judges one measured run of a collective; `peers` are the other runs in evidence."""
 
-    def finding(self, benchmark: Benchmark, severity: Severity, message: str, **parts: Unpack[FindingParts]) -> Finding:
-        """A finding of a run, on the hosts that it ran on."""
-        return self._finding_at(Where(nodes=benchmark.run.hosts), severity, message, **parts)
-
 
 class FleetCheck(Check["Cohort", O]):
     """A check that judges nodes of one kind beside each other."""
-
-    def finding(
-        self,
-        nodes: Sequence[str],
-        severity: Severity,
-        message: str,
-        *,
-        gpus: Sequence[str] = (),
-        nics: Sequence[str] = (),
-        **parts: Unpack[FindingParts],
-    ) -> Finding:
-        """A finding of some nodes of the cohort."""
-        return self._finding_at(
-            Where(nodes=tuple(nodes), gpus=tuple(gpus), nics=tuple(nics)), severity, message, **parts
-        )
 
 
 def name_of(judged: Judged) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 import click
 
-from topodiag.app.collecting import OBJECTS
+from topodiag.app.case.collecting import OBJECTS
 from topodiag.version import __version__
 
 if TYPE_CHECKING:

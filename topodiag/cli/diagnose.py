@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING
 import click
 
 from topodiag.cli.command import Command
-from topodiag.cli.dimensions import layout_of, size_options
+from topodiag.cli.dimensions import layout_of, order_option, size_options
 from topodiag.cli.errors import Outcome
-from topodiag.cli.options import Printing, format_option, html_option, redact_option, report_options
+from topodiag.cli.options import Printing, report_options
 from topodiag.cli.params import EVIDENCE, PLACE
 from topodiag.cli.place.work import work_options
-from topodiag.model.dimensions import ORDER
 
 if TYPE_CHECKING:
     from topodiag.app.artefacts import Artefact, Unmade
@@ -32,12 +31,9 @@ if TYPE_CHECKING:
     help="Also write the files that apply the fixes into this new folder: topology files, nccl.conf, rank maps.",
 )  # fmt: skip
 @size_options()
-@click.option("--order", metavar="DIMS", default="", help=f"Fastest dimension first (default: {ORDER}).")
+@order_option
 @work_options
-@format_option()
-@html_option
-@redact_option
-@report_options
+@report_options()
 @click.pass_obj
 def diagnose(  # noqa: PLR0917 - one parameter per option
     reached: Outcome,
@@ -56,7 +52,7 @@ def diagnose(  # noqa: PLR0917 - one parameter per option
     recorder. Files that nothing reads are listed.
 
     With --job, or --tp, --pp and the other sizes, or where the log names its groups, a cause is also priced as a share
-    of a training step: of the model in --job or --params, else of models of several sizes.
+    of a training step: of the model in --job or --model, else of models of several sizes.
 
     \b
     Examples
@@ -70,6 +66,9 @@ def diagnose(  # noqa: PLR0917 - one parameter per option
     if paths.count("-") > 1:
         raise click.UsageError("Standard input can be read only once.")
     layout = layout_of(sizes, order)
+    from topodiag.fleet.cores import one_thread  # noqa: PLC0415
+
+    one_thread()
     from topodiag.app.diagnose import diagnose as judge_case  # noqa: PLC0415 - heavy from here on
     from topodiag.cli.html import as_shown, check_written, write_result_page  # noqa: PLC0415
     from topodiag.cli.output import verdict, write_result  # noqa: PLC0415

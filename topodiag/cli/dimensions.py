@@ -48,6 +48,11 @@ job_option = click.option(
 )  # fmt: skip
 
 
+order_option = click.option(
+    "--order", metavar="DIMS", default="", help=f"Order of the dimensions over the ranks, fastest first: {ORDER}."
+)
+
+
 def size_options(defaults: Mapping[str, int] | None = None) -> Callable[[Command], Command]:
     """An option per dimension; those that are given, or have a default, reach the command as its argument `sizes`."""
     chosen = defaults or {}

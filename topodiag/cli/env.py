@@ -14,8 +14,8 @@ FORMATS = ("sh", "slurm", "mpirun", "k8s", "json")
 
 @click.command(cls=Command)
 @format_option(FORMATS)
-@click.option("--quick", "level", flag_value="quick", help="Less to read: communicators, settings, network and rings.")
-@click.option("--full", "level", flag_value="full", help="For hangs: every operation too, and a topology dump.")
+@click.option("--quick", "level", flag_value="quick", help="Shorter logs: communicators, settings, network and rings.")
+@click.option("--full", "level", flag_value="full", help="For hangs: also every operation, and a topology dump.")
 @folder_option("for the logs; it must exist on every node")
 def env(format_: str, level: str | None, folder: str) -> None:
     """Print the debug settings for the next run, so that its logs answer every check.

@@ -125,9 +125,9 @@ def _say(code: int, message: str, hint: str = "", *, nagios: bool) -> int:
     if code == INTERRUPTED:
         _complain("topodiag: interrupted")
     else:
-        _complain(f"topodiag: error: {_line(message)}")
+        aside(f"topodiag: error: {_line(message)}")
         if hint:
-            _complain(f"  hint: {_line(hint)}")
+            aside(f"  hint: {_line(hint)}")
     if not nagios:
         return code
     with suppress(OSError):
@@ -142,10 +142,32 @@ def _complain(line: str) -> None:
         click.echo(line, err=True)
 
 
+def aside(line: str) -> None:
+    """One line of words on standard error; a terminal shows it broken between words, a file has it whole."""
+    if sys.stderr.isatty():
+        import shutil  # noqa: PLC0415 - 5 ms
+        import textwrap  # noqa: PLC0415 - 3 ms
+
+        width, below = max(shutil.get_terminal_size().columns, 20), " " * 6
+        line = textwrap.fill(line, width, subsequent_indent=below, break_long_words=False, break_on_hyphens=False)
+    _complain(line)
+
+
 def _usage(error: click.ClickException, nagios: bool) -> int:
-    message = error.format_message()
-    where = error.ctx.command_path.strip() if isinstance(error, click.UsageError) and error.ctx else "topodiag"
-    return _say(FAILED, message, f"see {where} --help", nagios=nagios)
+    message = " ".join(error.format_message().split())
+    ctx = error.ctx if isinstance(error, click.UsageError) else None
+    where = ctx.command_path.strip() if ctx else "topodiag"
+    group = ctx.parent.command if ctx and ctx.parent else None
+    other = ""
+    if ctx and isinstance(group, click.Group):
+        if ctx.info_name is None and ctx.command.name in group.list_commands(ctx):  # `topodiag PATH`
+            where += f" {ctx.command.name}"
+        elif isinstance(error, click.NoSuchOption) and ctx.parent and ctx.parent.parent:
+            named = ((name, group.get_command(ctx, name)) for name in group.list_commands(ctx))
+            owners = [name for name, one in named if one and any(error.option_name in each.opts for each in one.params)]
+            whose = f"{ctx.parent.command_path} {' and '.join(owners)}"
+            other = f"{error.option_name} belongs to {whose}; " if owners else ""
+    return _say(FAILED, message, f"{other}see {where} --help", nagios=nagios)
 
 
 def _os_error(error: OSError, reached: Outcome, args: list[str], nagios: bool) -> int:

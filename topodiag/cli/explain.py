@@ -31,7 +31,7 @@ def _ids(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[st
 @click.command(cls=Command)
 @click.argument("name", metavar="[ID|FAMILY|EVENT|NCCL_VARIABLE]", required=False, shell_complete=_ids)
 @click.option(
-    "--line", metavar="TEXT", help="Say which sentence of the catalogue this line is, and why others are not."
+    "--line", metavar="TEXT", help="Show which sentence of the catalogue this line matches, and why others do not."
 )
 @format_option()
 @color_option

@@ -10,12 +10,11 @@ import click
 from topodiag.cli.output import check_output, write_page
 
 if TYPE_CHECKING:
-    from msgspec import Struct
-
     from topodiag.cli.options import Printing
     from topodiag.model.node import Node
     from topodiag.model.result import Result
     from topodiag.placement.solve import Solved
+    from topodiag.report.documents.from_model import Document
     from topodiag.report.drawn import DrawnReport
     from topodiag.report.html.interface import Extras, Sheet
     from topodiag.report.text import Page
@@ -28,7 +27,7 @@ def as_shown(answer: T, *, redact: bool) -> T:
     """A result, or what else a command answers, as it is to be printed: without secrets, and with `--redact` without
     names, addresses and serials. What stands in one report goes in together, as a tuple: the same thing gets the same
     token."""
-    from topodiag.app.redacting import hidden, redacted  # noqa: PLC0415 - heavy
+    from topodiag.app.redact.redacting import hidden, redacted  # noqa: PLC0415 - heavy
 
     return redacted(answer) if redact else hidden(answer)
 
@@ -37,7 +36,7 @@ def as_shown_with(paths: Sequence[str], answer: T, *, redact: bool) -> tuple[tup
     """The same where the report names the paths that it was made from."""
     if not redact:
         return tuple(paths), as_shown(answer, redact=False)
-    from topodiag.app.redacting import Paths  # noqa: PLC0415
+    from topodiag.app.redact.redacting import Paths  # noqa: PLC0415
 
     named, shown = as_shown((Paths(tuple(paths)), answer), redact=True)
     return named.files, shown
@@ -84,7 +83,7 @@ def write_answer(  # noqa: PLR0917 - what a page is made of
     printing: Printing,
     command: str,
     draw: Callable[[Page], None],
-    dump: Callable[[], Struct],
+    dump: Callable[[], Document],
     result: Callable[[], Result],
     more: Callable[[], Extras],
 ) -> None:

@@ -10,18 +10,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from topodiag.cli.command import Command
-from topodiag.cli.dimensions import job_option, layout_of, size_options
+from topodiag.cli.dimensions import job_option, layout_of, order_option, size_options
 from topodiag.cli.errors import Outcome
-from topodiag.cli.options import Printing, format_option, html_option, redact_option, report_options, was_given
+from topodiag.cli.options import Printing, report_options, was_given
 from topodiag.cli.params import EVIDENCE, PLACE, Count
-from topodiag.model.dimensions import ORDER
 from topodiag.report.job.registry import TABLES, VIEWS
 
 if TYPE_CHECKING:
     from topodiag.model.result import Result
     from topodiag.report.drawn import DrawnReport
-
-FORMATS = ("table", "json")
 
 
 def view_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -43,25 +40,19 @@ def view_options(command: Callable[..., None]) -> Callable[..., None]:
 @view_options
 @job_option
 @size_options()
-@click.option("--order", metavar="DIMS", default="", help=f"Which dimension varies fastest, as {ORDER}.")
+@order_option
 @click.option(
-    "--flight",
-    metavar="FILE",
-    type=EVIDENCE,
-    multiple=True,
+    "--flight", metavar="FILE", type=EVIDENCE, multiple=True,
     help="A dump of torch's flight recorder; may be given several times.",
-)
+)  # fmt: skip
 @click.option("--workers", type=Count(1, 4096), metavar="N", help="Processes that read (default: all cores).")
 @click.option("--dask", metavar="WHERE", help="Read on a dask cluster: its address, local or slurm.")
 @click.option("--save", metavar="FILE", type=PLACE, help="Keep the facts as Parquet; `topodiag logs FILE` reads them.")
-@format_option(FORMATS)
-@html_option
-@redact_option
 @click.option(
     "--csv", "csv_", type=click.Choice(TABLES), metavar="TABLE", help=f"Write a table as CSV: {', '.join(TABLES)}."
 )
 @click.option("--parquet", type=click.Choice(TABLES), metavar="TABLE", help="The same as Parquet, to --output.")
-@report_options
+@report_options()
 @click.pass_obj
 def logs(  # noqa: PLR0917 - one parameter per option
     reached: Outcome,
@@ -84,10 +75,10 @@ def logs(  # noqa: PLR0917 - one parameter per option
     `topodiag env` prints the settings that make a job write such logs.
     """
     _refuse(bool(views), printing.format_ if was_given("format_") else None, csv_, parquet, printing.output, paths)
-    from topodiag.fleet.workers import one_thread  # noqa: PLC0415
+    from topodiag.fleet.cores import one_thread  # noqa: PLC0415
 
     one_thread()
-    from topodiag.app.logs import LogOptions  # noqa: PLC0415
+    from topodiag.app.case.jobs import LogOptions  # noqa: PLC0415
     from topodiag.app.logs import logs as judge_logs  # noqa: PLC0415
     from topodiag.cli.html import as_shown, check_written, write_result_page  # noqa: PLC0415
     from topodiag.cli.output import verdict, write_result  # noqa: PLC0415 - heavy from here on

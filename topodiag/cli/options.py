@@ -53,8 +53,8 @@ ascii_option = click.option("--ascii", "ascii_only", is_flag=True, help="Print o
 width_option = click.option(
     "--width", type=Count(40, 400), metavar="N", help="Columns of the output (default: the terminal's, else 80)."
 )
-quiet_option = click.option("--quiet", "-q", is_flag=True, help="Print only the answer, and no progress.")
-verbose_option = click.option("--verbose", "-v", count=True, help="Leave out nothing; quoted lines are cut at --width.")
+quiet_option = click.option("--quiet", "-q", is_flag=True, help="Print only the verdict or result, and no progress.")
+verbose_option = click.option("--verbose", "-v", count=True, help="Print all details; quoted lines are cut at --width.")
 explain_option = click.option("--explain", is_flag=True, help="Show each term of the derivation.")
 
 
@@ -105,11 +105,6 @@ def was_given(name: str) -> bool:
 
 
 _PAGE = (output_option, color_option, ascii_option, width_option, quiet_option, verbose_option)
-
-
-def report_options(command: Command) -> Command:
-    """For commands that print findings: `printing`, with `fail_on` in it."""
-    return fail_on_option()(page_options(command))
 
 
 def page_options(command: Command) -> Command:
@@ -197,12 +192,14 @@ def system_option(otherwise: str) -> Option:
 
 machine_option = click.option(
     "--machine", "evidence", metavar="PATH", type=EVIDENCE,
-    help="The machine, as evidence: a bundle, a topology file, fixture:NAME.",
+    help="Evidence of the machine: a bundle, a topology file, fixture:NAME.",
 )  # fmt: skip
-gpu_option = click.option("--gpu", metavar="NAME", default="", help="The GPU, where a system is sold with several.")
+gpu_option = click.option(
+    "--gpu", metavar="NAME", default="", help="Model of the GPU, for a system that is sold with several."
+)
 nics_option = click.option(
     "--nics", type=Pair("NICs", "8x400", whole=False), metavar="COUNTxGBPS",
-    help="NICs of a node for the job: 8x400 (default: as found, else as in the datasheet).",
+    help="NICs of a node for the job: 8x400 (default: those found, else the datasheet's).",
 )  # fmt: skip
 leaf_option = click.option(
     "--leaf", type=Count(1, MAX_NODES), metavar="N", help="Nodes under one leaf switch (default: all)."
@@ -228,10 +225,13 @@ def topology_option(what: str) -> Option:
 
 
 inside_option = click.option(
-    "--inside", type=LinkParam("inside"), metavar="US,GBS", help="The link inside a node, in place of --system."
+    "--inside",
+    type=LinkParam("inside"),
+    metavar="US,GBS",
+    help="Link inside a node: latency and bandwidth. Replaces --system.",
 )
 outside_option = click.option(
-    "--outside", type=LinkParam("network"), metavar="US,GBS", help="The link between nodes, for one rank."
+    "--outside", type=LinkParam("network"), metavar="US,GBS", help="Link between nodes for one rank, with --inside."
 )
 
 
@@ -247,7 +247,12 @@ def size_option(default: str) -> Option:
 
 def sizes_option(default: str) -> Option:
     return click.option(
-        "--sizes", type=Sizes(), default=default, show_default=True, metavar="FROM:TO", help="The sizes of the sweep."
+        "--sizes",
+        type=Sizes(),
+        default=default,
+        show_default=True,
+        metavar="FROM:TO",
+        help="Sizes to show, from the smallest to the largest.",
     )
 
 
@@ -286,14 +291,26 @@ def _svg(ctx: click.Context, param: click.Parameter, value: str | None) -> str |
     return value
 
 
-html_option = click.option(
-    "--html", "html", metavar="FILE", type=PLACE, help="Also write the report as one page of HTML, to send on."
-)
+html_option = click.option("--html", "html", metavar="FILE", type=PLACE, help="Also write the report as one HTML file.")
 redact_option = click.option(
-    "--redact", is_flag=True, help="Replace each name, address and serial in the report by a token."
+    "--redact", is_flag=True, help="Replace names, addresses and serials in the report by tokens."
 )
 OTHER_PICTURES = (".png", ".pdf", ".jpg", ".jpeg", ".gif", ".webp", ".eps", ".ps")
 SVG_ONLY = "A browser shows it; for a bitmap: rsvg-convert FILE.svg -o FILE.png"
 svg_option = click.option(
-    "--svg", "svg", metavar="FILE.svg", type=PLACE, callback=_svg, help="Also draw the picture into this file."
+    "--svg", "svg", metavar="FILE.svg", type=PLACE, callback=_svg, help="Also write the picture or plot to this file."
 )
+
+
+def answer_options(formats: Sequence[str] = FORMATS) -> Option:
+    """For commands whose answer is a page in one of these formats, also as HTML: `printing`."""
+    return options((format_option(formats), html_option, redact_option, page_options))
+
+
+def report_options(formats: Sequence[str] = FORMATS) -> Option:
+    """The same for commands that print findings: with `fail_on` in it."""
+    return options((format_option(formats), html_option, redact_option, fail_on_option(), page_options))
+
+
+plot_options = options((svg_option, explain_option, format_option(), page_options))
+"""For commands of the model: a page whose terms can be shown, and its plot as a file."""

@@ -27,9 +27,9 @@ def probe(output: str | None) -> None:
       scp gpu07:gpu07.tar.gz .
       topodiag scan gpu07.tar.gz
     """
-    from topodiag.app.probe import archive  # noqa: PLC0415
     from topodiag.cli.output import check_output  # noqa: PLC0415
     from topodiag.cli.terminal import is_terminal  # noqa: PLC0415
+    from topodiag.fleet.collect.archive import archive  # noqa: PLC0415
     from topodiag.writing import replacing  # noqa: PLC0415
 
     if output in {None, "-"}:

@@ -14,7 +14,7 @@ from topodiag.words.text import clean
 from topodiag.words.units import spell_bytes
 
 if TYPE_CHECKING:
-    from topodiag.app.opening import Watch
+    from topodiag.app.case.opening import Watch
     from topodiag.cli.options import Printing
 
 Tell = Callable[[str, str, float], None]
@@ -103,7 +103,7 @@ def working(printing: Printing) -> Iterator[None]:
     from rich.console import Console  # noqa: PLC0415 - only for someone who watches
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn  # noqa: PLC0415
 
-    from topodiag.app.opening import watched  # noqa: PLC0415
+    from topodiag.app.case.opening import watched  # noqa: PLC0415
 
     style = style_for(sys.stderr, color=printing.color, ascii_only=printing.ascii_only)
     console = Console(stderr=True, no_color=not style.color, highlight=False, markup=False, emoji=False)

@@ -9,7 +9,7 @@ import click
 
 from topodiag.cli.command import Command
 from topodiag.cli.errors import Outcome
-from topodiag.cli.options import Printing, format_option, html_option, report_options
+from topodiag.cli.options import Printing, fail_on_option, format_option, html_option, page_options
 from topodiag.cli.params import EVIDENCE, PLACE, Duration
 from topodiag.report.registry import names
 
@@ -20,14 +20,17 @@ if TYPE_CHECKING:
 
 @click.command(cls=Command)
 @click.argument("sources", metavar="[PATH]...", nargs=-1, type=EVIDENCE)
-@click.option("--since", metavar="BUNDLE", type=EVIDENCE, help="Say what changed since this capture of the same node.")
+@click.option("--since", metavar="BUNDLE", type=EVIDENCE, help="Show what changed since this capture of the same node.")
 @click.option("--save", metavar="FILE", type=PLACE, help="Keep the evidence as a bundle (.tar.gz, else a new folder).")
 @click.option("--redact", is_flag=True, help="Replace names, addresses and serials by tokens, in report and capture.")
-@click.option("--sample", type=Duration(), metavar="TIME", help="Read counters twice, this far apart (5s, 500ms, 1m).")
-@click.option("--deadline", type=Duration(), metavar="TIME", help="Stop probing after this time (default 20s).")
+@click.option(
+    "--sample", type=Duration(), metavar="TIME", help="Read counters twice, with this time between (5s, 500ms, 1m)."
+)
+@click.option("--deadline", type=Duration(), metavar="TIME", help="Stop probing after this time (default: 20s).")
 @format_option(names())
 @html_option
-@report_options
+@fail_on_option()
+@page_options
 @click.pass_obj
 def scan(  # noqa: PLR0917 - one parameter per option
     reached: Outcome,
@@ -38,12 +41,12 @@ def scan(  # noqa: PLR0917 - one parameter per option
     deadline: float | None,
     printing: Printing,
 ) -> None:
-    """Diagnose the communication topology of this node, or of captured nodes.
+    """Check the GPUs, links and NICs of this node, or of captured nodes.
 
     Without PATH this node is probed: nothing is changed, root is not needed, and the report says what root would add.
     PATH is a bundle, a folder or an archive of one or many nodes, a file of tool output, a topology file, a pattern,
-    fixture:NAME, or - for standard input. Several nodes in one folder are several nodes. What belongs to no node is
-    named with the command that reads it.
+    fixture:NAME, or - for standard input. For a file that is not about a node, the report names the command that reads
+    it.
     """
     from topodiag.cli.html import as_shown, check_written, write_result_page  # noqa: PLC0415
     from topodiag.cli.output import write_result  # noqa: PLC0415 - heavy from here on
@@ -84,7 +87,8 @@ def _live(
     deadline: float | None,
     printing: Printing,
 ) -> Result:
-    from topodiag.app.scan import Options, live  # noqa: PLC0415
+    from topodiag.app.case.live import Options  # noqa: PLC0415
+    from topodiag.app.scan import live  # noqa: PLC0415
     from topodiag.cli.progress import spinner  # noqa: PLC0415
 
     options = Options(save=save, redact=printing.redact)

@@ -13,19 +13,23 @@ from topodiag.cli.params import PLACE, Count, Duration, Size
 @click.option(
     "--textfile", metavar="FILE", type=PLACE, help="Prometheus text for node_exporter's textfile collector (.prom)."
 )
-@click.option("--every", type=Duration(), default=10.0, metavar="TIME", help="Time between two samples (default 10s).")
-@click.option("--size", type=Size(), default=4 << 20, metavar="SIZE", help="Size of one file of changes (default 4M).")
-@click.option("--files", type=Count(1, 1000), default=4, metavar="N", help="Files of changes (default 4).")
+@click.option("--every", type=Duration(), default=10.0, metavar="TIME", help="Time between two samples (default: 10s).")
+@click.option(
+    "--size", type=Size(), default=4 << 20, metavar="SIZE", help="Largest size of one file of changes (default: 4M)."
+)
+@click.option(
+    "--files", type=Count(1, 1000), default=4, metavar="N", help="Number of files of changes to keep (default: 4)."
+)
 @click.option("--times", type=Count(1, 10**9), metavar="N", help="End after N samples (default: no end).")
-@click.option("--quiet", "-q", is_flag=True, help="No line at the start.")
+@click.option("--quiet", "-q", is_flag=True, help="Print nothing at the start.")
 def watch(  # noqa: PLR0917 - one parameter per option
     folder: str | None, textfile: str | None, every: float, size: int, files: int, times: int | None, quiet: bool
 ) -> None:
     """Watch this node: states and error counters of its links, sampled every few seconds.
 
-    Only changes are written, to DIR/HOST.watch.jsonl: ports, network interfaces, PCIe lanes, NVLinks and GPUs where
-    NVML is there, Xids where the kernel's log may be read. Memory and disk are bounded. The loop ends on SIGTERM.
-    `topodiag fleet history` reads the files, and says which link comes and goes.
+    Only changes are written, to DIR/HOST.watch.jsonl: ports, network interfaces and PCIe lanes, NVLinks and GPUs if
+    NVML is installed, Xids if the kernel log is readable. Memory and disk use are limited. SIGTERM ends the command.
+    `topodiag fleet history` reads the files and says which link comes and goes.
 
     \b
     Examples

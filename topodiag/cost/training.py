@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from topodiag.cost.questions import ModelError
 from topodiag.cost.step import Step, Work, price_once, price_step
@@ -133,3 +134,16 @@ def work_assumed(made: Step, used: Peak) -> tuple[str, ...]:
     if work.experts:
         sentences.append("all parameters but attention's 4 h^2 per layer are experts")
     return tuple(sentences)
+
+
+def work_of(trained: Mapping[str, Any], dp: int, peak: Peak) -> Work:
+    """The work of a step of `dp` replicas on GPUs of this peak; without a global batch it is 16 micro-batches each."""
+    return Work(
+        parameters=trained["params"], layers=trained["layers"], hidden=trained["hidden"], sequence=trained["seq"],
+        micro_batch=trained["micro_batch"], global_batch=trained["global_batch"] or 16 * trained["micro_batch"] * dp,
+        peak_tflops=peak.tflops, reached=trained["efficiency"], active_parameters=trained["active_params"],
+        experts=trained["experts"], top_k=trained["top_k"], capacity=trained["capacity"], kv_share=trained["kv_share"],
+        chunks=trained["chunks"], zero=3 if trained["shard"] else trained["zero"], shard=trained["shard"] or 0,
+        sequence_parallel=trained["sequence_parallel"], ulysses=trained["ulysses"], recompute=trained["recompute"],
+        overlap=trained["overlap"],
+    )  # fmt: skip

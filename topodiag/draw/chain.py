@@ -11,8 +11,9 @@ from topodiag.model.verdict import Cause, Consequence, Verdict
 from topodiag.words.fold import few, plural
 from topodiag.words.units import in_gbs, percent
 
-WIDE, INSET, PAD, LINE = 720, 34, 10, 16
-"""The picture, the step to the right per level, the room in a box, and from line to line, px."""
+WIDE, INSET, PAD, LINE = 490, 22, 10, 16
+"""The picture, the step to the right per level, the room in a box, and from line to line, px: a
+telephone shows it whole."""
 GAP, BETWEEN = 14, 26
 """From box to box of a chain, and from chain to chain, px."""
 MOST_CAUSES, MOST_BELOW, MOST_DEPTH = 8, 8, 6

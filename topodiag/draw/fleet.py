@@ -15,10 +15,10 @@ from topodiag.words.fold import few, plural, short_hosts
 from topodiag.words.hosts import short_names
 from topodiag.words.units import number
 
-WIDE, LABEL, TOP = 860, 250, 66
-"""The picture, the names of nodes or facts, and what stands above the rows, px."""
-CELL, ROW, CHECKS = 28, 26, 150
-"""A cell of the heat map, a row, and the room of the checks behind it, px."""
+WIDE, LABEL, TOP = 640, 250, 66
+"""The picture, the names of classes or facts, and what stands above the rows, px."""
+NODES, CELL, ROW, CHECKS = 166, 28, 26, 138
+"""The names of nodes before the heat map, its cells, a row, and the room of the checks behind it, px."""
 MOST_ROWS, MOST_PARTS, MOST_STRIPS, MOST_CLASSES = 40, 16, 16, 16
 HOSTS = 24
 """Characters of a set of nodes before its row."""
@@ -52,7 +52,7 @@ def draw_parts(nodes: Sequence[str], findings: Iterable[Finding], *, prefix: str
     canvas.text(0, 38, desc, "quiet")
     top = TOP + max(width_of(part, 10.5) for part in parts)
     for column, part in enumerate(parts):
-        canvas.text(LABEL + column * CELL + CELL / 2 + 4, top - 8, part, "small", turned=True)
+        canvas.text(NODES + column * CELL + CELL / 2 + 4, top - 8, part, "small", turned=True)
     for row, (found, hosts) in enumerate(ordered[:MOST_ROWS]):
         _row(canvas, top + row * ROW, hosts, found, parts)
     y = top + len(ordered[:MOST_ROWS]) * ROW + 22
@@ -61,7 +61,7 @@ def draw_parts(nodes: Sequence[str], findings: Iterable[Finding], *, prefix: str
     words += f"; {plural(unseen, 'more part')} not drawn" if unseen else ""
     left = len(ordered) - MOST_ROWS
     canvas.text(0, y, f"{words}; {plural(left, 'more row')} not drawn" if left > 0 else words, "small")
-    return canvas.document(max(LABEL + len(parts) * CELL + CHECKS, 520), y + 8)
+    return canvas.document(max(NODES + len(parts) * CELL + CHECKS, 520), y + 8)
 
 
 def _cells(nodes: Sequence[str], findings: Iterable[Finding]) -> dict[str, dict[str, tuple[Severity, tuple[str, ...]]]]:
@@ -97,11 +97,11 @@ def _row(
     parts: Sequence[str],
 ) -> None:  # fmt: skip
     count = f"x {len(hosts)}" if len(hosts) > 1 else ""
-    canvas.text(0, y + 17, short_hosts(hosts, HOSTS), "name" if found else "quiet", room=LABEL - 56)
-    canvas.text(LABEL - 10, y + 17, count, "name" if found else "quiet", "end")
+    canvas.text(0, y + 17, short_hosts(hosts, HOSTS), "name" if found else "quiet", room=NODES - (56 if count else 14))
+    canvas.text(NODES - 10, y + 17, count, "name" if found else "quiet", "end")
     by_part = {part: (severity, checks) for part, severity, checks in found}
     for column, part in enumerate(parts):
-        x = LABEL + column * CELL
+        x = NODES + column * CELL
         if part not in by_part:
             canvas.rect(x + 1, y + 1, CELL - 2, ROW - 2, "grid")
             continue
@@ -112,7 +112,7 @@ def _row(
     listed = list(dict.fromkeys(check for _, _, checks in found for check in checks))
     if listed:
         kind = "badtext" if any(severity is Severity.ERROR for _, severity, _ in found) else "name"
-        canvas.text(LABEL + len(parts) * CELL + 8, y + 17, few(listed, 3), kind, room=CHECKS - 8)
+        canvas.text(NODES + len(parts) * CELL + 8, y + 17, few(listed, 3), kind, room=CHECKS - 8)
 
 
 def draw_classes(result: FleetResult, *, prefix: str = "") -> str:

@@ -12,9 +12,9 @@ from topodiag.model.history import PartStates, Spell, Track
 from topodiag.words.fold import few, plural
 from topodiag.words.hosts import short_names
 
-WIDE, LABEL, TOP, LANE = 860, 190, 62, 26
+WIDE, LABEL, TOP, LANE = 640, 160, 62, 26
 """The picture, the names before the lanes, what stands above them, and a lane, px."""
-COUNT, MARK, LEAST = 150, 5, 4
+COUNT, MARK, LEAST = 130, 5, 4
 """The words behind a lane, half the side of a mark, and the width of the shortest bar, px."""
 MOST_NODES, MOST_PARTS, TICKS = 16, 6, 5
 DAYS_S = 3 * 86_400.0

@@ -18,7 +18,7 @@ from topodiag.words.hosts import short_names
 
 BOX, HIGH, HOP, TOP, LINE = 156, 54, 104, 60, 84
 """A host's box, the room of the arrow behind it, what stands above, and from line to line, px."""
-ACROSS, MOST_BOXES = 4, 12
+ACROSS, MOST_BOXES = 2, 12
 """Boxes on a line, and in a ring: of more hosts those alike are folded."""
 MOST_RINGS, MOST_COMMS = 6, 3
 WIDE = ACROSS * (BOX + HOP)

@@ -14,6 +14,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterable
 from html import escape
+from importlib.resources import files
 
 from topodiag.lazy import regex
 from topodiag.words.text import clean
@@ -39,62 +40,15 @@ PALETTE = {
 """By name: the colour on light ground, on dark ground, and the system's colour where the reader forces colours. Text
 colours have 4.5:1 on their ground, lines 3:1 (WCAG 2.2, 1.4.3 and 1.4.11); `faint` is for what may be missed."""
 
-_RULES = """
-.draw text{font-family:system-ui,-apple-system,"Segoe UI",Helvetica,Arial,"DejaVu Sans",sans-serif;
-font-size:12px;fill:$ink}
-.draw .title{font-size:16px;font-weight:600}
-.draw .name{font-weight:600}
-.draw .small{font-size:10.5px;fill:$quiet}
-.draw .quiet{fill:$quiet}
-.draw .badtext,.draw .sicktext{fill:$bad;font-weight:600}
-.draw .goodtext{fill:$good;font-weight:600}
-.draw .halo{stroke:$ground;stroke-width:3;paint-order:stroke}
-.draw .ground{fill:$ground}
-.draw .panel{fill:none;stroke:$line;stroke-dasharray:4 3}
-.draw .plain{fill:$panel;stroke:$line}
-.draw .cpu{fill:$cpu;stroke:$line}
-.draw .switch,.draw .dim{fill:$panel;stroke:$line}
-.draw .gpu,.draw .nvswitch,.draw .good{fill:$goodfill;stroke:$good}
-.draw .nic,.draw .netbox{fill:$netfill;stroke:$net}
-.draw .warn{fill:$warnfill;stroke:$warn;stroke-width:2}
-.draw .bad{fill:$badfill;stroke:$bad;stroke-width:2.5}
-.draw .dashed{stroke-dasharray:6 4}
-.draw .pcie,.draw .arrow{stroke:$line;fill:none;stroke-width:1.5}
-.draw .oddhop{stroke:$bad;stroke-width:3.5;stroke-dasharray:8 3}
-.draw .nvlink{stroke:$good;stroke-width:2;fill:none}
-.draw .c2c{stroke:$warn;stroke-width:2.5;fill:none}
-.draw .smp{stroke:$line;stroke-width:2;stroke-dasharray:6 3;fill:none}
-.draw .intended{stroke:$line;stroke-opacity:.45;stroke-width:13;fill:none}
-.draw .meant{fill:$line;fill-opacity:.45}
-.draw .usedline{stroke:$ink;fill:none}
-.draw .sick{stroke:$bad;stroke-width:3}
-.draw .grid{stroke:$faint;fill:none}
-.draw .axis{stroke:$line;fill:none}
-.draw .mark{stroke:$line;stroke-dasharray:2 4;fill:none}
-.draw .outline{stroke:$bad;stroke-width:3;fill:none}
-.draw .absent{fill:none;stroke:$bad;stroke-width:1.5;stroke-dasharray:3 4}
-.draw .oncolour{fill:#1f2328;font-size:9px}.draw .tiny{font-size:7px}
-.draw .free{fill:none;stroke:$line;stroke-dasharray:2 2}.draw .out{fill:$line}.draw .split{stroke:$bad;stroke-width:2.5}
-.draw .shade0{fill:$faint}.draw .shade1{fill:$good;fill-opacity:.35}.draw .shade2{fill:$bad;fill-opacity:.25}
-.draw .shade3{fill:$bad;fill-opacity:.5}.draw .shade4{fill:$bad;fill-opacity:.75}.draw .shade5{fill:$bad}
-.draw .head{fill:$line}
-.draw .onsolid{fill:$ground;font-weight:600}.draw .strong{fill:$ink;font-weight:600}
-.draw .inkfill{fill:$ink}.draw .goodsolid{fill:$good}.draw .netsolid{fill:$net}.draw .badsolid{fill:$bad}
-.draw .warnsolid{fill:$warn}.draw .linesolid{fill:$line}.draw .faintsolid{fill:$faint}.draw .othersolid{fill:$other}
-.draw .band{fill:$net;fill-opacity:.22}
-.draw .goodline{stroke:$good}.draw .netline{stroke:$net}.draw .badline{stroke:$bad}.draw .warnline{stroke:$warn}
-.draw .linetile,.draw .badtile,.draw .warntile,.draw .nettile,.draw .othertile{fill:none;stroke-width:1.3}
-.draw .linetile{stroke:$line}.draw .badtile{stroke:$bad}.draw .warntile{stroke:$warn}.draw .nettile{stroke:$net}
-.draw .othertile{stroke:$other}.draw .paneltile{fill:$panel}.draw .badfilltile{fill:$badfill}
-.draw .warnfilltile{fill:$warnfill}.draw .netfilltile{fill:$netfill}.draw .groundtile{fill:$ground}
-.draw .inkline{stroke:$ink}.draw .otherline{stroke:$other}.draw .linewide{stroke-width:2;fill:none}
-""".strip()
+_RULES = (files("topodiag.draw") / "draw.css").read_text(encoding="utf-8").strip()
+"""The rules of all drawings, a `$name` for each colour of the palette."""
 
 _SIZE = (
     ".draw{display:block;width:100%;height:auto;max-width:var(--w);min-width:calc(var(--w)*.72)}\n"
-    "@media print{.draw{min-width:0}}"
+    "@media (max-width:40rem){.draw{min-width:calc(var(--w)*.55)}}\n@media print{.draw{min-width:0}}"
 )
-"""In a page a drawing takes the room that there is, and scrolls in its frame below the width at which text is read."""
+"""In a page a drawing takes the room that there is, and scrolls in its frame below the width at which text is read. A
+telephone shows one of 640 pixels whole, and fingers make it larger."""
 
 _HALO = regex(r'<text[^>]* class="[^"]*\bhalo\b[^"]*"[^>]*>[^<]*</text>')
 _VARIABLE = regex(r"\$([a-z]+)")

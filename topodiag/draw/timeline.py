@@ -18,7 +18,7 @@ from topodiag.words.fold import plural
 from topodiag.words.hosts import short_names
 from topodiag.words.units import spell_s
 
-WIDE, LABEL, TOP, LANE = 860, 150, 96, 34
+WIDE, LABEL, TOP, LANE = 640, 130, 96, 34
 """The picture, the room of the hosts' names, what stands above the lanes, and a lane, px."""
 MARK, CUT = 9, 46
 """Radius of a mark, and the room of a stretch that is cut out, px."""

@@ -12,7 +12,7 @@ from topodiag.model.job import Job
 from topodiag.words.fold import fold_numbers, plural
 from topodiag.words.units import spell_s
 
-WIDE, LABEL, TOP, ROW, BAR = 760, 190, 66, 26, 17
+WIDE, LABEL, TOP, ROW, BAR = 640, 160, 66, 26, 17
 """The picture, the names of ranks, what stands above the rows, a row and its bar, px."""
 MOST_MISSING, MOST_WAITING = 8, 12
 """Rows of each kind; of more ranks the rest is one row."""

@@ -15,9 +15,10 @@ from topodiag.model.verdict import Agreement, Cause, Price, State, Verdict
 from topodiag.words.fold import few
 from topodiag.words.units import spell_gbs
 
-WIDE, LABEL, VALUE = 760, 292, 96
-"""The picture, the words before the bars and the figures behind them, px."""
-ROW, BAR, TOP = 50, 20, 62
+WIDE, VALUE, INSET = 490, 96, 14
+"""The picture, which a telephone shows whole, the figures behind the bars, and the step to the right of a loss, px."""
+BAR, LINE, GAP, TOP = 18, 13, 12, 50
+"""A bar, a line of words above it, the room below it, and what stands above the first, px."""
 MOST_STEPS = 12
 LEAST = 0.005
 """Share of the whole below which a step is none: rounding."""
@@ -58,21 +59,22 @@ def draw_waterfall(verdict: Verdict, *, named: Callable[[str], str] = str, prefi
     words = ", ".join(f"{bar.name} {_figure(bar, unit)}".strip() for bar in bars)
     canvas = Canvas("Bandwidth from intended to measured", f"{what}: {words}", prefix)
     whole = max(max(bar.start, bar.end) for bar in bars)
-    left, scale = LABEL + 12, (WIDE - LABEL - VALUE - 24) / whole
+    scale = (WIDE - VALUE - 9) / whole
     canvas.heading(what, WIDE)
-    for number, bar in enumerate(bars):
-        y = TOP + number * ROW
-        _label(canvas, bar, y, named(bar.note))
+    y, ends = float(TOP), None
+    for bar in bars:
+        x, top = ends or (0.0, y)
+        y = _label(canvas, bar, y, named(bar.note))
         if bar.kind == "missing":
-            canvas.text(left, y + 15, bar.note, "quiet", room=WIDE - left)
             continue
+        if ends:
+            canvas.line(x, top, x, y, "mark")
         low, high = sorted((bar.start, bar.end)) if bar.kind != "level" else (0.0, bar.end)
-        _bar(canvas, bar, left + low * scale, y, max((high - low) * scale, 1.5))
-        canvas.text(left + high * scale + 8, y + 15, _figure(bar, unit), "badtext" if bar.check else "name")
-        if number + 1 < len(bars) and bars[number + 1].kind != "missing":
-            x = left + bar.end * scale
-            canvas.line(x, y + BAR, x, y + ROW, "mark")
-    return canvas.document(WIDE, TOP + len(bars) * ROW)
+        _bar(canvas, bar, 1 + low * scale, y, max((high - low) * scale, 1.5))
+        canvas.text(high * scale + 9, y + 14, _figure(bar, unit), "badtext" if bar.check else "name")
+        ends = (1 + bar.end * scale, y + BAR)
+        y += BAR + GAP
+    return canvas.document(WIDE, y)
 
 
 def _figure(bar: Bar, unit: str) -> str:
@@ -83,12 +85,14 @@ def _figure(bar: Bar, unit: str) -> str:
     return f"−{spell_gbs(bar.start - bar.end)} {unit}"
 
 
-def _label(canvas: Canvas, bar: Bar, y: float, note: str) -> None:
-    inset = 0 if bar.kind in ("level", "missing") else 14
-    canvas.text(inset, y + 11, bar.name, "name" if not bar.check else "badtext", room=LABEL - inset)
-    if note and bar.kind != "missing":
-        for number, line in enumerate(wrap(note, LABEL - inset, 10.5, most=2)):
-            canvas.text(inset, y + 25 + number * 13, line, "small")
+def _label(canvas: Canvas, bar: Bar, y: float, note: str) -> float:
+    """The words above a bar; where it begins."""
+    inset = 0 if bar.kind in ("level", "missing") else INSET
+    canvas.text(inset, y + 11, bar.name, "halo name" if not bar.check else "halo badtext", room=WIDE - inset)
+    lines = wrap(note, WIDE - inset, 10.5, most=2) if note else []
+    for number, line in enumerate(lines, 1):
+        canvas.text(inset, y + 11 + number * LINE, line, "halo small")
+    return y + 17 + len(lines) * LINE
 
 
 def _bar(canvas: Canvas, bar: Bar, x: float, y: float, wide: float) -> None:

@@ -140,9 +140,10 @@ class Source(ABC, Generic[R]):
         """What this text speaks of: all that the source can, unless the source or the text is of some things only."""
         return frozenset() if parsed.partial or self.a_piece else self.speaks_of
 
-    @abstractmethod
     def recognises(self, head: str) -> bool:
-        """Whether text without a manifest is of this format. `head` is its first 64 KiB, cleaned like `Blob.text`."""
+        """Whether text without a manifest is of this format: the source finds something in it. `head` is its first 64
+        KiB, cleaned like `Blob.text`, and holds one of the format's literals (`heads` of sources.toml)."""
+        return bool(self.parse(Blob("", head.encode("utf-8", "replace"))).records)
 
     @abstractmethod
     def parse(self, blob: Blob) -> Parsed[R]:
@@ -151,6 +152,26 @@ class Source(ABC, Generic[R]):
     @abstractmethod
     def fill(self, blob: Blob, parsed: Parsed[R], draft: NodeDraft) -> None:
         """Offer what was read to the draft; never raises for content that `parse` let through."""
+
+    def read(self, blob: Blob, draft: NodeDraft) -> Parsed[R]:
+        """Read a text and offer what it says to the draft."""
+        parsed = self.parse(blob)
+        self.fill(blob, parsed, draft)
+        return parsed
+
+
+class Direct(Source[int]):
+    """A source whose lines each say what they are of: it offers them as it reads. Its records are the numbers of the
+    lines that said something, 0 for what has no line."""
+
+    @abstractmethod
+    def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]: ...
+
+    def parse(self, blob: Blob) -> Parsed[int]:
+        return self.read(blob, NodeDraft())
+
+    def fill(self, blob: Blob, parsed: Parsed[int], draft: NodeDraft) -> None:
+        self.read(blob, draft)
 
 
 NO_READING = frozenset(

@@ -11,7 +11,8 @@ from topodiag.evidence.heads import possible
 from topodiag.evidence.interface import Source
 from topodiag.words.own_data import own_data
 
-SOURCES: Mapping[str, Mapping[str, Any]] = own_data("evidence/sources")
+_LISTED: Mapping[str, Mapping[str, Any]] = own_data("evidence/sources")
+SOURCES: Mapping[str, Mapping[str, Any]] = {kind: each for kind, each in _LISTED.items() if "same" not in each}
 """By kind, what `sources.toml` says of each source."""
 ASKED_LAST = "table"
 """Asked of a text that no other reader of anything takes: every tool prints tables."""
@@ -28,6 +29,7 @@ def kinds() -> tuple[str, ...]:
 @cache
 def source(kind: str) -> Source[Any] | None:
     """The source that reads this kind, or None when no source does."""
+    kind = _LISTED.get(kind, {}).get("same", kind)
     if kind not in SOURCES:
         return None
     place = SOURCES[kind]["reads"]

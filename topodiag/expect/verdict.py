@@ -67,15 +67,13 @@ def verdict_of(run: BenchRun, expectation: Expectation | None, why_none: str = "
     own = expectation.own_low_gbs if expectation.own_low_gbs is not None else expectation.low_gbs
     share = at / expectation.busbw_gbs
     bar = expectation.normal_gbs * share
-    sure = "" if expectation.confidence is not Confidence.LOW else " (the machine is a guess)"
-    if expectation.low_gbs * share < bar:
-        low = spell_gbs(expectation.low_gbs * share)
-        sure = f"; from {low} to {spell_gbs(bar)} it cannot be said without the machine"
-    of, normal = f"{in_gbs(gbs)} of {spell_gbs(at)} expected", f"normal from {spell_gbs(bar)}{sure}"
-    if gbs < expectation.low_gbs * share:
-        short = 1 - gbs / at
-        why = f"{of}, {percent(short)} short; {normal}"
-        least = expectation.low_gbs * share if expectation.confidence is Confidence.LOW else at
+    low = expectation.low_gbs * share
+    guess = " (the machine is a guess)" if expectation.confidence is Confidence.LOW or low < bar else ""
+    of = f"{in_gbs(gbs)} of {spell_gbs(at)} expected"
+    if gbs < low:
+        limit_word = "low below" if low < bar else "normal from"
+        why = f"{of}, {percent(1 - gbs / at)} short; {limit_word} {spell_gbs(low)}{guess}"
+        least = low if expectation.confidence is Confidence.LOW else at
         return Verdict(LOW, why, size, gbs, at, gbs < least * SEVERE)
     if gbs < own * share:
         why = (
@@ -89,7 +87,7 @@ def verdict_of(run: BenchRun, expectation: Expectation | None, why_none: str = "
             " machine (fewer or slower NICs); which machine is it? topodiag bench --system (or --machine, --nics)"
         )
         return Verdict(UNKNOWN, why, size, gbs, at)
-    return Verdict(NORMAL, f"{of}, {normal}", size, gbs, at)
+    return Verdict(NORMAL, f"{of}, normal from {spell_gbs(bar)}{guess}", size, gbs, at)
 
 
 _LEAST_BULK = 64 << 20

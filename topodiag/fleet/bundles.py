@@ -10,7 +10,8 @@ from topodiag.checks.run import run
 from topodiag.evidence.intake.bundle import open_evidence
 from topodiag.evidence.intake.reader import read_node
 from topodiag.fleet.cluster import NodeSeen, find_bundles, read_or_why
-from topodiag.fleet.workers import cpus, end_with_parent, pool_of, starting
+from topodiag.fleet.cores import cpus
+from topodiag.fleet.workers import end_with_parent, pool_of, starting
 from topodiag.lazy import dataclass
 from topodiag.model.errors import InputError
 from topodiag.model.finding import Severity

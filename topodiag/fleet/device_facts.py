@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter as Tally
 from collections.abc import Sequence
+from functools import partial
 
-from topodiag.fleet.rows import IDENTITY, MOMENT, Rows, counters, row, source_of, text_of
+from topodiag.fleet.rows import MOMENT, Rows, counters, row, rows_of, source_of, text_of
 from topodiag.hardware.catalog import gpu_by_name
 from topodiag.model.devices import Gpu, NetDev, Nic, NicPort, NicRole, NvLink, PciDevice
 from topodiag.model.fleet import NodeFact
@@ -35,30 +36,7 @@ def gpu_facts(node: Node) -> Rows:
 def _gpu(node: Node, gpu: Gpu, part: str) -> Rows:
     if gpu.bus_id:
         yield NodeFact("gpu", part, "bus id", gpu.bus_id)
-    for key, fact in (
-        ("name", gpu.name),
-        ("board", gpu.board),
-        ("VBIOS", gpu.vbios),
-        ("NUMA node", gpu.numa),
-        ("CPU affinity", gpu.cpu_affinity),
-        ("MIG", gpu.mig),
-        ("compute mode", gpu.compute_mode),
-        ("persistence", gpu.persistence),
-        ("C2C bandwidth", gpu.c2c_gbs),
-        ("highest SM clock", gpu.max_sm_clock_mhz),
-        ("recovery action", gpu.recovery_action),
-        ("lost", gpu.lost),
-    ):
-        yield from row("gpu", part, key, fact)
-    yield from row("gpu", part, "uuid", gpu.uuid, kind=IDENTITY)
-    yield from row("gpu", part, "utilization", gpu.utilization, kind=MOMENT, unit="%")
-    yield from row("gpu", part, "memory utilization", gpu.memory_utilization, kind=MOMENT, unit="%")
-    yield from row("gpu", part, "memory used", gpu.memory_used_mib, kind=MOMENT, unit="MiB")
-    yield from row("gpu", part, "part of its memory used", gpu.memory_used_share, kind=MOMENT)
-    yield from row("gpu", part, "power", gpu.power_w, kind=MOMENT, unit="W")
-    yield from row("gpu", part, "performance state", gpu.pstate, kind=MOMENT)
-    yield from row("gpu", part, "SM clock", gpu.sm_clock_mhz, kind=MOMENT, unit="MHz")
-    yield from row("gpu", part, "clock event reasons", gpu.throttle, kind=MOMENT)
+    yield from rows_of("gpu", part, gpu)
     device = node.pci_of(gpu)
     if device is not None:
         # An idle GPU trains its link down to save power: only the width is of the node.
@@ -83,19 +61,12 @@ def _pci_link(node: Node, device: PciDevice, part: str) -> Rows:
 
 def _fabric(gpu: Gpu, part: str) -> Rows:
     told = gpu.fabric
-    for key, fact in (
-        ("fabric state", told.state),
-        ("fabric status", told.status),
-        ("fabric health", told.health),
-        ("fabric bandwidth", told.bandwidth),
-    ):
-        yield from row("nvlink", part, key, fact)
+    yield from rows_of("fabric", part, told)
     if told.problems.value is not None:
         yield NodeFact(
             "nvlink", part, "fabric problems", told.problems.value or "none", source=source_of(told.problems)
         )
-    yield from row("nvlink", part, "fabric cluster", told.cluster_uuid, kind=IDENTITY)
-    yield from row("nvlink", part, "fabric clique", told.clique_id, kind=IDENTITY)
+    yield from rows_of("place in a fabric", part, told)
 
 
 def _nvlinks(gpu: Gpu, part: str) -> Rows:
@@ -199,18 +170,7 @@ def _nic(node: Node, nic: Nic) -> Rows:
     if nic.bus_id:
         yield NodeFact(own, nic.name, "bus id", nic.bus_id)
     yield NodeFact("nic", nic.name, "role", nic.role.value)
-    for family, key, fact in (
-        (own, "product", nic.part),
-        (own, "type", nic.hca_type),
-        (own, "board", nic.board_id),
-        (own, "driver", nic.driver),
-        (own, "NUMA node", nic.numa),
-        (own, "virtual function", nic.is_vf),
-        (_family(nic, "firmware"), "firmware", nic.firmware),
-    ):
-        yield from row(family, nic.name, key, fact)
-    yield from row(own, nic.name, "node GUID", nic.node_guid, kind=IDENTITY)
-    yield from row(own, nic.name, "image GUID", nic.sys_image_guid, kind=IDENTITY)
+    yield from rows_of("nic", nic.name, nic, partial(_family, nic))
     device = node.pci_of(nic)
     if device is not None:
         yield from row("pci", nic.name, "generation", device.gen)
@@ -220,40 +180,16 @@ def _nic(node: Node, nic: Nic) -> Rows:
 
 def _port(nic: Nic, port: NicPort) -> Rows:
     part, own = f"{nic.name}/{port.number}", _family(nic, "nic")
-    for family, key, fact in (
-        (own, "state", port.state),
-        (own, "physical state", port.phys_state),
-        (own, "link layer", port.link_layer),
-        (_family(nic, "mtu"), "MTU", port.active_mtu),
-        (_family(nic, "mtu"), "highest MTU", port.max_mtu),
-        (own, "traffic class", port.traffic_class),
-        (own, "signal", port.signal),
-    ):
-        yield from row(family, part, key, fact)
+    yield from rows_of("port", part, port, partial(_family, nic))
     if port.state.value != "DOWN":  # what a port that is down tells of its rate is the driver's default
-        yield from row(own, part, "rate", port.rate_gbps, unit="Gb/s")
-        yield from row(own, part, "lanes", port.lanes)
-    for key, told in (("LID", port.lid), ("subnet manager", port.sm_lid), ("GUID", port.guid), ("GIDs", port.gids)):
-        yield from row(own, part, key, told, kind=IDENTITY)
+        yield from rows_of("port that is up", part, port, partial(_family, nic))
+    yield from rows_of("place of a port", part, port, partial(_family, nic))
     yield from counters(own, part, port.counters)
 
 
 def _netdev(device: NetDev, nic: Nic | None) -> Rows:
     own = _family(nic, "interface")
-    for family, key, fact in (
-        (_family(nic, "mtu"), "interface MTU", device.mtu),
-        (own, "state", device.operstate),
-        (own, "speed", device.speed_mbps),
-        (own, "highest speed", device.max_speed_mbps),
-        (own, "master", device.master),
-        (own, "driver", device.driver),
-        (own, "kind", device.kind),
-        (own, "priority trust", device.trust),
-        (own, "lossless priorities", device.lossless),
-        (own, "priorities by DSCP", device.priority_of),
-        (_family(nic, "firmware"), "firmware", device.firmware),
-    ):
-        yield from row(family, device.name, key, fact)
+    yield from rows_of("interface", device.name, device, partial(_family, nic))
     yield from counters(own, device.name, device.counters)
 
 

@@ -15,11 +15,11 @@ from topodiag.fleet.rows import (
     COUNTER,
     IDENTITY,
     MOMENT,
-    NUMBER,
     Rows,
     Wanted,
     made_of,
     row,
+    rows_of,
     source_of,
     text_of,
 )
@@ -63,9 +63,7 @@ def device_rows(node: Node) -> Rows:
 def _system(node: Node) -> Rows:
     yield from row("system", "", "product", node.system)
     yield from row("system", "", "captured", node.time, kind=MOMENT)
-    cpu = node.cpu
-    for key, fact in (("CPU", cpu.name), ("CPUs", cpu.count), ("sockets", cpu.sockets), ("architecture", cpu.arch)):
-        yield from row("system", "", key, fact)
+    yield from rows_of("cpu", "", node.cpu)
     if node.numa:
         yield NodeFact("system", "", "NUMA nodes", str(len(node.numa)))
         for each in node.numa:
@@ -76,32 +74,12 @@ def _system(node: Node) -> Rows:
 
 def _os(node: Node) -> Rows:
     told = node.os
-    for family, key, fact in (
-        ("bios", "BIOS", told.bios),
-        ("os", "kernel", told.kernel),
-        ("os", "distribution", told.distribution),
-        ("os", "virtualization", told.virtualization),
-        ("os", "container", told.container),
-        ("driver", "NVIDIA driver", told.driver_version),
-        ("driver", "open kernel modules", told.driver_open),
-        ("driver", "CUDA", told.cuda_version),
-        ("driver", "NVML error", told.nvml_error),
-        ("driver", "peer memory module", told.peermem),
-        ("limits", "open files", told.open_files),
-        ("host settings", "IOMMU", told.iommu_enabled),
-        ("host settings", "NUMA balancing", told.numa_balancing),
-        ("host settings", "frequency governor", told.governor),
-        ("host settings", "frequency driver", told.frequency_driver),
-        ("host settings", "transparent huge pages", told.huge_pages),
-    ):
-        yield from row(family, "", key, fact)
+    yield from rows_of("os", "", told)
     locked = told.memlock_bytes
     unlimited = locked.value is not None and locked.value < 0
     fact = Fact("unlimited", locked.origin) if unlimited else locked
     yield from row("limits", "", "locked memory", fact, unit="bytes")
-    yield from row("limits", "", "shared memory", told.shm_bytes, kind=NUMBER, unit="bytes")
-    yield from row("limits", "", "shared memory free", told.shm_free_bytes, kind=MOMENT, unit="bytes")
-    yield from row("os", "", "uptime", told.uptime_s, kind=MOMENT, unit="s")
+    yield from rows_of("moments of the os", "", told)
     yield from _command_line(told.cmdline)
     if told.modules.value is not None:
         source = source_of(told.modules)

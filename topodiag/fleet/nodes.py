@@ -15,9 +15,10 @@ from topodiag.evidence.intake.reader import read_node
 from topodiag.evidence.intake.sibling_nodes import Siblings
 from topodiag.evidence.kinds import NODE_KINDS
 from topodiag.fleet.cluster import find_bundles
+from topodiag.fleet.cores import cpus
 from topodiag.fleet.digest import Answers, Digest, Pool, digest_of
 from topodiag.fleet.once import answers_of
-from topodiag.fleet.workers import cpus, end_with_parent, pool_of, starting
+from topodiag.fleet.workers import end_with_parent, pool_of, starting
 from topodiag.lazy import dataclass
 from topodiag.model.cluster_facts import natural
 from topodiag.model.errors import InputError
@@ -68,8 +69,8 @@ def read_fleet(
         if on_read is not None:
             on_read(done, len(places))
     if not nodes:
-        why = f"{left_out[0].what}: {left_out[0].why}" if left_out else "there is nothing to read"
-        raise InputError(paths[0], f"holds no node that can be read: {why}")
+        reasons = [each.why if each.what == paths[0] else f"{each.what}: {each.why}" for each in left_out[:1]]
+        raise InputError(paths[0], f"holds no node that can be read: {(reasons or ['there is nothing to read'])[0]}")
     latest, older = _latest(nodes)
     return Fleet(tuple(sorted(latest, key=lambda node: natural(node.host))), (*left_out, *older))
 

@@ -41,6 +41,24 @@ def row(family: str, part: str, key: str, fact: Fact[Any], *, kind: FactKind = C
     return (Row(family, part, key, fact, kind, unit),)
 
 
+def rows_of(table: str, part: str, thing: object, family_of: Callable[[str], str] = str) -> Iterator[Row]:
+    """The rows that families.toml lists in this table, of a part of a node; `family_of` may put them into families of
+    its own."""
+    for family, key, attribute, kind, unit in _listed(table):
+        yield Row(family_of(family), part, key, getattr(thing, attribute), kind, unit)
+
+
+@cache
+def _listed(table: str) -> tuple[tuple[str, str, str, FactKind, str], ...]:
+    made = []
+    for line in own_data("fleet/families")["rows"][table]:
+        head, attribute, *more = map(str.strip, line.split("|"))
+        family, _, key = head.partition(": ")
+        kind, unit = more if more else ("category", "")
+        made.append((family, key, attribute, FactKind(kind), unit))
+    return tuple(made)
+
+
 def counters(family: str, part: str, counted: dict[str, Counter]) -> Iterator[Row]:
     """The latest reading of each counter. Of errors that a total counts, the total."""
     for name, counter in counted.items():

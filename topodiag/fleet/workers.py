@@ -27,17 +27,6 @@ _FORK_SAFE = frozenset({"jemalloc_bg_thd"})
 pyarrow has."""
 
 
-def cpus() -> int:
-    """CPUs that this process may use, which a batch system often limits."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def one_thread() -> None:
-    """Before numpy is loaded: its threads do not start. They are for products of matrices, of which there are none
-    here; they spin for a tenth of a second each, and a process that has them is not forked (`way_to_start`)."""
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-
-
 def way_to_start() -> BaseContext:
     """Forked where this process has one thread, which takes a hundredth of a second; else spawned, which takes a third
     of one: another thread may hold a lock, and whoever asks for the forked copy of it hangs."""

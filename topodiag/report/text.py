@@ -11,6 +11,7 @@ from rich.text import Text
 
 from topodiag.lazy import dataclass, regex
 from topodiag.report.interface import MIN_WIDTH, Style
+from topodiag.words.fold import plural
 from topodiag.words.text import MAX_CHARS, clean
 
 _HUES = {
@@ -135,25 +136,33 @@ class Page:
         marks = [mark if most == number < len(lines) else "" for number in range(1, most + 1)]
         return [self.text(*parts) for parts in zip(leads, lines[:most], marks, strict=False)]
 
-    def add_rest(self, rest: Page, begin: int = 0, least: int = 0) -> None:
+    def add_rest(self, rest: Page, begin: int = 0, *, rows: int = 0, of: str = "") -> None:
         """Lines that a reader can spare: of a page that began at `begin`, as many as the screen has room for above the
-        last ones. The last of them counts the others, which -v shows. Of `least` lines, such as a table, no one or two
-        are left out alone."""
+        last ones. What is left out is counted, and -v shows it. With `rows`, they begin with a head and so many rows of
+        one thing each, such as a `node`: no one or two are left out alone, and those left out are counted as such."""
         last = max((len(self._last("do", answer.action, "dim")) for answer in self.answers), default=1)
         room = max(SCREEN - LAST - (last - 1) - (len(self.lines) - begin), 1)
-        room = least if room < least <= room + FEW else room
         lines = rest.lines
         if len(lines) > room and not self.style.verbose and self.on_screen:
             lines = [line for line in lines if line.plain]
-            mark = self.text((f"  … {len(lines) - room} more (-v)", "dim"))
             whole = next((at for at in range(room - 1, 0, -1) if not lines[at].plain.startswith(" " * (LABEL + 2))), 0)
-            fits = len(lines) <= room or lines[room - 1].cell_len + mark.cell_len <= self.width
-            if lines[whole].plain.startswith("  next ") and not (fits and whole == room - 1):
-                room = max(whole, 1)  # what is to be typed stands whole or is counted
-                mark = self.text((f"  … {len(lines) - room} more (-v)", "dim"))
-            end = self.cut(lines[room - 1], self.width - mark.cell_len)
-            lines = [*lines[: room - 1], self.text(end, mark) if len(lines) > room else lines[room - 1]]
+            mark = self._left(len(lines) - room)
+            if rows and rows >= room - 2:
+                room = rows + 1 if rows < room + FEW else room - 1
+                lines = [*lines[:room], self._left(len(lines) - room, max(rows + 1 - room, 0), of)]
+            elif len(lines) > room:
+                fits = lines[room - 1].cell_len + mark.cell_len <= self.width
+                if lines[whole].plain.startswith("  next ") and not (fits and whole == room - 1):
+                    room = max(whole, 1)  # what is to be typed stands whole or is counted
+                    mark = self._left(len(lines) - room)
+                lines = [*lines[: room - 1], self.text(self.cut(lines[room - 1], self.width - mark.cell_len), mark)]
         self.lines.extend(lines)
+
+    def _left(self, lines: int, rows: int = 0, of: str = "") -> Text:
+        """How many lines are left out, and how many rows of something among them."""
+        counts = [plural(rows, f"more {of}")] if rows else []
+        counts += [plural(lines - rows, "more line")] if lines > rows else []
+        return self.text((f"  … {', '.join(counts)} (-v)", "dim"))
 
     def add_items(self, prefix: Part, items: Sequence[Part], glue: str = " · ", *, tail: Sequence[Part] = ()) -> None:
         """A line of items, broken between items and not inside one; `tail` are words that follow without glue."""

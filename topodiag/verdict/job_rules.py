@@ -30,6 +30,10 @@ def _takes_the_store(cause: Finding, other: Finding, scene: Scene) -> bool:
     return bool(errors) and all(of_store(event) for event in errors)
 
 
+def _has_the_port(cause: Finding, _: Finding, scene: Scene) -> bool:
+    return comes_from(cause, scene, lambda event: event.details.get("how") == "port taken")
+
+
 def _leaves_a_rank_to_nobody(cause: Finding, other: Finding, scene: Scene) -> bool:
     errors = [event for event in scene.errors(other) if event is not None]
     if not errors or not comes_from(cause, scene, of_number):
@@ -74,6 +78,7 @@ def _lasted_as_long(cause: Finding, other: Finding, scene: Scene) -> bool:
 
 HOLDS: Mapping[str, Condition] = {
     "AbsentAtMeeting": _takes_the_store,
+    "PortTaken": _has_the_port,
     "NumbersDoNotFit": _leaves_a_rank_to_nobody,
     "ErrorKeepsRanksOut": _is_more_than_a_wait,
     "ErrorEndsInit": _keeps_ranks_out,

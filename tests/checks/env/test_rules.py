@@ -16,9 +16,10 @@ from tests.checks.networks import ib_h100
 from tests.checks.nodes import only, read, status
 from tests.checks.nvlink import test_xgmi as amd
 from tests.tables import examples, rows
+from topodiag.checks.env.job_machine import LogMachines
 from topodiag.checks.env.node import CostlySetting
-from topodiag.checks.env.rules import RULES
-from topodiag.checks.shared.setting_rules import level, number
+from topodiag.checks.env.node_machine import NodeMachine
+from topodiag.checks.env.rules import VALUES, level, number, rules
 from topodiag.model.devices import GpuFabric
 from topodiag.model.finding import Confidence, Severity
 from topodiag.model.nccl_enums import PathType
@@ -89,7 +90,14 @@ def test_every_rule_has_an_example_that_fires() -> None:
     costly = rows(__file__, "a_setting_that_costs_something_on_this_node_is_found")
     tested = {pair.partition("=")[0] for _, pair, _ in costly}
     here = {"NCCL_DMABUF_ENABLE", "NCCL_NVB_DISABLE", "NCCL_PXN_DISABLE"}  # below: they need a machine of their own
-    assert {rule.name for rule in RULES} == tested | here
+    assert {rule.name for rule in rules("node")} == tested | here
+
+
+def test_rules_speak_of_values_and_machines_that_the_program_knows() -> None:
+    for subject, machine in (("node", NodeMachine), ("job", LogMachines)):
+        for rule in rules(subject):
+            assert rule.value in VALUES, rule
+            assert all(hasattr(machine, condition.removeprefix("not ")) for condition in rule.conditions), rule
 
 
 def test_dmabuf_off_costs_gpudirect_where_no_module_stands_in() -> None:
@@ -188,7 +196,7 @@ def test_levels_are_words_or_old_numbers(text: str, kind: PathType | None) -> No
     assert level(text) is kind
 
 
-@given(st.sampled_from([rule.name for rule in RULES] + ["NCCL_IB_HCA"]), st.text(max_size=40))
+@given(st.sampled_from([rule.name for rule in rules("node")] + ["NCCL_IB_HCA"]), st.text(max_size=40))
 def test_no_value_makes_it_raise(name: str, value: str) -> None:
     for build in (ib_h100, nodes.l40s_box, network.efa_vm):
         outcome = costs(build(), f"{name}={value}")

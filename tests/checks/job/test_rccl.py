@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 
 from tests.checks.excerpts import jobs_of, result_of
-from topodiag.app.logs import OF_RCCL, LogOptions, logs
+from topodiag.app.case.jobs import LogOptions
+from topodiag.app.judge.jobs import OF_RCCL
+from topodiag.app.logs import logs
 from topodiag.checks.network.channels import SearchCollapsed
 from topodiag.evidence.nccl_log.grammar.grammar import parse
 from topodiag.model.finding import Finding, Status

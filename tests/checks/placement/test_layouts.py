@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.tables import examples
-from topodiag.app.place import ClusterOptions, open_cluster
+from topodiag.app.case.cluster import ClusterOptions, open_cluster
 from topodiag.checks import registry
 from topodiag.checks.interface import PlacementCheck
 from topodiag.checks.placement.layout_order import off_rail

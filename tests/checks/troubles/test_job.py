@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from topodiag.app.logs import LogOptions, logs
+from topodiag.app.case.jobs import LogOptions
+from topodiag.app.logs import logs
 from topodiag.checks.troubles.job import troubles
 from topodiag.model.finding import Severity
 from topodiag.model.result import Result

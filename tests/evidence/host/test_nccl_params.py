@@ -6,22 +6,10 @@ from pathlib import Path
 
 from tests.tables import texts
 from topodiag.app.scan import scan
-from topodiag.evidence.host.lsmod import NcclParams
-from topodiag.evidence.interface import Blob
 from topodiag.evidence.registry import recognise
 
 TEXTS = texts(__file__)
 DUMP = TEXTS["dump"]
-
-
-def test_each_parameter_is_read_with_who_set_it() -> None:
-    records = NcclParams().parse(Blob("params.txt", DUMP.encode())).records
-    assert [(each.name, each.value, each.set_by, each.line) for each in records] == [
-        ("NCCL_P2P_DISABLE", "1", "EnvPlugin", 3),
-        ("NCCL_IB_HCA", "=mlx5_0:1,mlx5_1:1", "EnvPlugin", 6),
-        ("NCCL_BUFFSIZE", "4194304", "Default", 9),
-        ("NCCL_NET", "<unset>", "Default", 12),
-    ]
 
 
 def test_what_is_set_is_a_setting_of_the_node_and_a_default_is_none(tmp_path: Path) -> None:

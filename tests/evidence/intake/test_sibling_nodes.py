@@ -15,7 +15,7 @@ from topodiag.evidence.intake.node_parts import Touched
 from topodiag.evidence.intake.reader import read_node
 from topodiag.evidence.intake.sibling_nodes import MOST_FAILURES, MOST_PATTERNS, Siblings
 from topodiag.evidence.interface import Blob, Item
-from topodiag.evidence.network.ethtool import EthtoolStats
+from topodiag.evidence.network.ethtool import Ethtool
 from topodiag.evidence.network.sys_infiniband import SysInfiniband
 from topodiag.evidence.network.sys_net import SysNet
 from topodiag.evidence.nvidia.nvidia_smi_xml import NvidiaSmiXml
@@ -238,7 +238,7 @@ XML = """<?xml version="1.0" ?>
         (SysNet.kind, "= sys/class/net/eth0/mtu\t1500\n= sys/class/net/eth0/statistics/rx_bytes\t{0}\n", ()),
         (OsState.kind, "= proc/uptime\t{0}.25 {0}.75\n= proc/cmdline\tquiet\n", ()),
         (NvidiaSmiXml.kind, XML, ("nvidia-smi", "-q", "-x")),
-        (EthtoolStats.kind, "NIC statistics:\n  rx_prio1_pause: {0}\n  rx1_bytes: {0}\n", ("ethtool", "-S", "e1")),
+        (Ethtool.kind, "NIC statistics:\n  rx_prio1_pause: {0}\n  rx1_bytes: {0}\n", ("ethtool", "-S", "e1")),
     ],
 )  # fmt: skip
 def test_a_measured_number_is_copied_whatever_it_is(

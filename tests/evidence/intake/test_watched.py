@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from topodiag.app.bench import bench
-from topodiag.app.case import open_case
+from topodiag.app.case.build import open_case
 from topodiag.app.scan import scan
 from topodiag.cli.progress import reading_words
 from topodiag.evidence.intake.watched import FINDING, JUDGING, READING, Watch, watch, watched

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from topodiag.app.trained import trained_of_log
+from topodiag.app.judge.trained import trained_of_log
 from topodiag.evidence.intake.looks import looks
 from topodiag.evidence.kinds import Kind
 from topodiag.evidence.layout.job_settings import read_arguments

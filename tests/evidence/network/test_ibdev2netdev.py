@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.evidence.filled import draft_by
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import Blob
-from topodiag.evidence.network.ibv_devinfo import Ibdev2netdev
+from topodiag.evidence.network.mlnx_ofed import Ibdev2netdev
 
 SHORT = "mlx5_0 port 1 ==> ens1f0np0 (Up)\nmlx5_1 port 1 ==> ens1f1np1 (Down)\n"
 VERBOSE = (

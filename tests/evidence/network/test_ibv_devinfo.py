@@ -14,7 +14,7 @@ from tests.evidence.filled import draft_by
 from tests.tables import examples, texts
 from topodiag.evidence.draft import Entity, NodeDraft
 from topodiag.evidence.interface import Blob
-from topodiag.evidence.network.ibv_devinfo import IbvDevinfo
+from topodiag.evidence.network.rdma_blocks import IbvDevinfo
 
 CORPUS = Path(__file__).parents[4] / "shared" / "corpus"
 
@@ -108,7 +108,7 @@ def test_a_second_device_does_not_inherit_from_the_first() -> None:
 def test_a_fragment_without_a_header_is_read_but_given_to_no_device() -> None:
     text = "\t\t\tphys_state:\t\tLINK_UP (5)\n\t\t\tGID[  0]:\t\tfe80::1, RoCE v1\n"
     parsed = IbvDevinfo().parse(Blob("cut", text.encode()))
-    assert [(record.name, record.ports[0].facts["gids"].value) for record in parsed.records] == [
+    assert [(record.name, record.ports[1].facts["gids"].value) for record in parsed.records] == [
         ("", ("0 fe80::1 RoCE v1",))
     ]
     assert list(filled(text).entities("nic")) == []

@@ -42,13 +42,13 @@ def test_physical_state_no_change_says_nothing_of_the_link() -> None:
     ],
 )
 def test_sysfs_rates(text: str, rate: words.Rate | None) -> None:
-    assert words.sysfs_rate(text) == rate
+    assert words.rate(text) == rate
 
 
 def test_ibstat_names_a_speed_for_fdr10_only() -> None:
-    assert words.ibstat_rate(" 40 (FDR10)") == words.Rate(40.0, None, "FDR10")
-    assert words.ibstat_rate(" 400") == words.Rate(400.0, None, None)
-    assert words.ibstat_rate(" 0") is None
+    assert words.rate(" 40 (FDR10)") == words.Rate(40.0, None, "FDR10")
+    assert words.rate(" 400") == words.Rate(400.0, None, None)
+    assert words.rate(" 0") is None
 
 
 def test_a_speed_newer_than_the_tool_is_known_by_its_number() -> None:
@@ -105,7 +105,7 @@ def test_a_bus_id_is_the_last_function_of_a_path() -> None:
 @given(st.text(max_size=200))
 def test_no_text_breaks_a_vocabulary(text: str) -> None:
     for reader in (
-        words.port_state, words.phys_state, words.sysfs_rate, words.ibstat_rate, words.verbs_speed, words.verbs_width,
+        words.port_state, words.phys_state, words.rate, words.rate, words.verbs_speed, words.verbs_width,
         words.mtu, words.lid, words.guid, words.link_layer, words.transport, words.firmware, words.bus_id_in,
     ):  # fmt: skip
         reader(text)

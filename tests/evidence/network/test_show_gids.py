@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from topodiag.evidence.interface import Blob
-from topodiag.evidence.network.ibv_devinfo import ShowGids
+from topodiag.evidence.network.mlnx_ofed import ShowGids
 
 TEXT = """\
 DEV\tPORT\tINDEX\tGID\t\t\t\t\tIPv4  \t\tVER\tDEV

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from topodiag.app.probe import archive
+from topodiag.fleet.collect.archive import archive
 from topodiag.fleet.collect.boot import COMMAND, argv, standard_input
 
 ARGUMENTS = ("--send", "markmark", "--deadline", "5", "--only", "os-state")

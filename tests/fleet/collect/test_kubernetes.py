@@ -13,9 +13,9 @@ import pytest
 import yaml
 
 from tests.tables import texts
-from topodiag.app.fleet.manifest import manifest
-from topodiag.app.probe import archive
+from topodiag.app.collect import manifest
 from topodiag.fleet.collect import kubectl as module
+from topodiag.fleet.collect.archive import archive
 from topodiag.fleet.collect.interface import Request
 from topodiag.fleet.collect.kubectl import Kubectl
 from topodiag.fleet.collect.run import collect

@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 
 from tests.valid import assert_valid
-from tools.build_schemas import SCHEMAS, generated
 from topodiag.checks.host.hung_probes import ProbeHangs
 from topodiag.evidence.intake.bundle import open_evidence
 from topodiag.evidence.intake.gather import gather
@@ -24,6 +23,7 @@ from topodiag.fleet.collect.run import collect
 from topodiag.model.collect import Collection, NodeAnswer, State
 from topodiag.model.errors import InputError
 from topodiag.model.finding import Severity
+from topodiag.report.documents.from_model import schema
 from topodiag_probes.bundle import Bundle, write_tar
 from topodiag_probes.send import Sender
 
@@ -281,8 +281,7 @@ def test_a_reader_of_the_folder_is_told_which_nodes_left_nothing(tmp_path: Path)
 def test_the_answers_follow_their_schema_and_have_the_sum_of_each_file(tmp_path: Path) -> None:
     collected(tmp_path, {"gpu1": answers, "gpu2": refuses, "gpu4": hangs})
     written = json.loads((tmp_path / "collect.json").read_text())
-    schema = next(each for each in SCHEMAS if each.name == "collect")
-    assert_valid(written, generated(schema))
+    assert_valid(written, schema("collect"))
     there = {each["file"]: each["sha256"] for each in written["answers"] if each["file"]}
     assert there == {each.name: sha256(each.read_bytes()).hexdigest() for each in tmp_path.glob("*.tar.gz")}
     assert [each["what"] for each in written["not_observed"]] == ["gpu2"]

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from topodiag.app.probe import archive
 from topodiag.fleet.collect import share as module
+from topodiag.fleet.collect.archive import archive
 from topodiag.fleet.collect.interface import Request
 from topodiag.fleet.collect.run import collect
 from topodiag.fleet.collect.share import Share, command

@@ -14,8 +14,8 @@ import pytest
 
 from tests import program
 from tests.fleet.collect import slurm_site
-from topodiag.app.probe import archive
 from topodiag.fleet.collect import srun as module
+from topodiag.fleet.collect.archive import archive
 from topodiag.fleet.collect.interface import Request
 from topodiag.fleet.collect.run import collect
 from topodiag.fleet.collect.srun import Srun

@@ -17,8 +17,8 @@ import pytest
 from benchmarks import fleet_ssh
 from benchmarks.fleet_ssh import Node
 from tests.program import environment
-from topodiag.app.probe import archive
 from topodiag.fleet.collect import interface
+from topodiag.fleet.collect.archive import archive
 from topodiag.fleet.collect.interface import Request
 from topodiag.fleet.collect.run import collect
 from topodiag.fleet.collect.ssh import Ssh

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.tables import texts
-from topodiag.app.probe import archive
+from topodiag.fleet.collect.archive import archive
 from topodiag.fleet.collect.interface import Request
 from topodiag.fleet.collect.run import collect
 from topodiag.fleet.collect.ssh import Ssh

@@ -83,9 +83,9 @@ def test_a_low_run_says_how_low_of_what_and_why() -> None:
     assert "8 × NVIDIA H100 80GB HBM3 · NCCL 2.28.9 · nccl-tests 2.17.8" in " ".join(text.split())
     assert "low  at 4 GiB 175 of 470 expected, 63 % short" in text
     assert "for DGX H100, whose links carry up to 480 GB/s [medium confidence]" in " ".join(text.split())
-    assert "  verdict    70 % likely, leaves 360 GB/s: NVL005  NVLS off\n" in text
+    assert "  verdict    70 % likely, predicts 360 GB/s: NVL005  NVLS off\n" in text
     verbose = drawn(low(), verbose=1)
-    assert "70 % likely, leaves 360 GB/s: NVL005  NVLS off" in verbose
+    assert "70 % likely, predicts 360 GB/s: NVL005  NVLS off" in verbose
     assert "check with: NCCL_DEBUG=INFO: NVLS" in verbose
 
 

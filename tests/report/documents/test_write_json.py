@@ -10,19 +10,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from msgspec import UNSET, Struct, UnsetType
 
 from topodiag.report.documents.write_json import plain, write_json
 
 
-class Sample(Struct, frozen=True, kw_only=True):
-    text: str
-    value: Any
-    pair: tuple[float, float] = (0.0, 1.0)
-    left_out: int | UnsetType = UNSET
-
-
-def written(document: Struct) -> str:
+def written(document: dict[str, Any]) -> str:
     stream = io.StringIO()
     write_json(document, stream)
     return stream.getvalue()
@@ -30,7 +22,7 @@ def written(document: Struct) -> str:
 
 @given(st.text(), st.floats())
 def test_any_text_and_number_give_strict_json_in_ascii(text: str, value: float) -> None:
-    made = written(Sample(text=text, value={"deep": [value]}, pair=(value, 1.0)))
+    made = written({"text": text, "value": {"deep": [value]}, "pair": (value, 1.0)})
     assert made.isascii()
 
     def refuse(name: str) -> None:
@@ -41,18 +33,14 @@ def test_any_text_and_number_give_strict_json_in_ascii(text: str, value: float) 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf"), np.float64("nan")])
 def test_what_json_has_no_word_for_is_null(value: float) -> None:
-    assert plain(Sample(text="", value=value, pair=(value, 2.0))) == {"text": "", "value": None, "pair": [None, 2.0]}
+    assert plain({"text": "", "value": value, "pair": (value, 2.0)}) == {"text": "", "value": None, "pair": [None, 2.0]}
 
 
 def test_numbers_of_numpy_are_numbers() -> None:
-    made = plain(Sample(text="", value=[np.int64(3), np.float64(0.5), np.bool_(True)]))
+    made = plain({"text": "", "value": [np.int64(3), np.float64(0.5), np.bool_(True)]})
     assert made["value"] == [3, 0.5, True]
     assert [type(each) for each in made["value"]] == [int, float, bool]
 
 
 def test_numbers_are_spelt_as_python_spells_them() -> None:
-    assert '"value": 1e-05' in written(Sample(text="", value=1e-05))
-
-
-def test_a_key_without_a_value_is_left_out() -> None:
-    assert "left_out" not in written(Sample(text="", value=0))
+    assert '"value": 1e-05' in written({"text": "", "value": 1e-05})

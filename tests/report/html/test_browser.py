@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.report.html.pages import HOSTILE, hostile_page, many_nodes, odd_node, slow_job
+from tests.report.html.pages import HOSTILE, hostile_page, logged_job, many_nodes, measured_run, odd_node, slow_job
 from topodiag.words.text import clean
 
 playwright = pytest.importorskip(
@@ -348,11 +348,25 @@ def test_the_verdict_and_what_to_do_stand_above_the_fold(visit, width: int) -> N
         assert box["y"] + box["height"] < 800
 
 
-def test_a_telephone_shows_the_whole_machine(visit) -> None:
-    made = visit(odd_node(), viewport=(("width", 390), ("height", 844)))
-    box = made.page.locator("#picture svg").first.bounding_box()
-    assert box["x"] >= 0
-    assert box["x"] + box["width"] <= 390
+OUTSIDE = """all => all.filter(each => each.getBoundingClientRect().right > innerWidth).map(each => each.outerHTML)"""
+
+
+@pytest.mark.parametrize("page", [slow_job, odd_node, logged_job, measured_run], ids=lambda page: page.__name__)
+def test_a_telephone_shows_drawings_and_short_tables_whole(visit, page) -> None:
+    made = visit(page(), viewport=(("width", 390), ("height", 844)))
+    seen = made.page.locator(".draw, .cards td")
+    assert seen.count()
+    assert seen.evaluate_all(OUTSIDE) == []
+
+
+def test_a_telephone_names_the_column_before_each_cell_but_a_name(visit) -> None:
+    made = visit(measured_run(), viewport=(("width", 390), ("height", 844)))
+    cells = made.page.locator("#t-runs tbody tr").first.locator("td")
+    label = "each => getComputedStyle(each, '::before').content"
+    heads = made.page.locator("#t-runs thead th").all_text_contents()
+    assert [cells.nth(at).evaluate(label) for at in (0, 1)] == [f'"{heads[0].strip()} "', f'"{heads[1].strip()}"']
+    made = visit(slow_job(), viewport=(("width", 390), ("height", 844)))
+    assert made.page.locator(".cards td:first-child:not(.right)").first.evaluate(label) == "none"
 
 
 def test_a_number_and_its_percent_sign_stay_on_one_line(visit) -> None:

@@ -26,7 +26,7 @@ from tests.report.html.pages import (
 from tests.report.verdict.test_page import LINKS
 from topodiag.model.result import Result
 from topodiag.report.html.interface import Sheet
-from topodiag.report.html.page import pieces
+from topodiag.report.html.page import environment, pieces
 from topodiag.report.html.registry import ORDER
 from topodiag.report.html.sections.todo import section
 from topodiag.report.interface import Style
@@ -238,3 +238,10 @@ def test_the_json_of_hostile_text_cannot_end_its_element() -> None:
 def test_a_node_takes_at_most_a_quarter_of_a_megabyte() -> None:
     assert len(odd_node().encode()) <= 250_000
     assert len(slow_job().encode()) <= 250_000
+
+
+def test_words_of_a_log_have_no_button_that_copies_them() -> None:
+    step = environment().get_template("parts.html").module.step  # type: ignore[attr-defined]
+    shown = str(step("look for `via NET/Socket` or `Using network Socket`, or run `nvidia-smi topo -m`"))
+    assert shown.count('class="copy"') == 1
+    assert 'aria-label="Copy: nvidia-smi topo -m"' in shown

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tests.valid import assert_valid
-from topodiag.app.place import ClusterOptions, open_cluster
+from topodiag.app.case.cluster import ClusterOptions, open_cluster
 from topodiag.checks.registry import Subject
 from topodiag.checks.run import fold, run
 from topodiag.model.cluster import Assignment, Demand, Ints

@@ -8,7 +8,7 @@ import jsonschema
 import pytest
 
 from tests.valid import assert_valid
-from topodiag.app.topo import open_topology, predict_topology
+from topodiag.app.case.topology import open_topology, predict_topology
 from topodiag.report.documents.write_json import plain
 from topodiag.report.topo.predict import predict_json
 

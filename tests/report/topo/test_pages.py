@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from topodiag.app.topo import WhatIf, open_topology, predict_topology, what_if
+from topodiag.app.case.topology import open_topology, predict_topology
+from topodiag.app.topo import WhatIf, what_if
 from topodiag.model.nccl_tree import Element
 from topodiag.nccl.prediction import Choice, PredictedGraph, Prediction
 from topodiag.nccl.topo import changes

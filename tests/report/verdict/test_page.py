@@ -85,7 +85,7 @@ def test_where_says_how_many_of_how_many_it_is() -> None:
 def test_changes_are_numbered_and_say_how_to_check() -> None:
     lines = slow()
     assert "  fix        2. exchange the GPU" in lines  # the first step is what to do
-    assert any(line.strip().startswith("check with: ") for line in lines)
+    assert any(line.strip().startswith("check with ") for line in lines)
 
 
 def test_a_command_has_the_gpu_or_the_process_of_its_finding() -> None:
@@ -93,8 +93,8 @@ def test_a_command_has_the_gpu_or_the_process_of_its_finding() -> None:
         "\n".join(page(result(replace(LINKS, where=Where(("n0",), gpus=gpus)), LOW)))
         for gpus in (("GPU3",), ("GPU3", "GPU4"))
     )
-    assert "check with: nvidia-smi nvlink -s -i 3\n" in one
-    assert "check with: nvidia-smi nvlink -s -i N\n" in several
+    assert "check with nvidia-smi nvlink -s -i 3\n" in one
+    assert "check with nvidia-smi nvlink -s -i N\n" in several
 
 
 def test_a_place_of_proof_is_never_wrapped_and_is_relative_to_what_was_given() -> None:

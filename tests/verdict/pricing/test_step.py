@@ -10,7 +10,7 @@ import pytest
 from tests.checks import jobs
 from tests.verdict.pricing.machines import SIZE, bus_of, case, cause, finding, tree
 from tests.verdict.test_price import LINKS, NIC
-from topodiag.app.place_jobs import place_jobs
+from topodiag.app.judge.placed_jobs import place_jobs
 from topodiag.model.case import Case
 from topodiag.model.finding import Cost
 from topodiag.model.layout import Layout

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, TypeVar
-
-from msgspec import Struct
+from typing import Any
 
 from topodiag.lazy import dataclass
-from topodiag.report.documents.from_model import from_model, plain_value, reading
+from topodiag.report.documents.from_model import plain_value, reading
 
 Value = str | int | float | bool | list[str] | None
 Row = tuple[Value, ...]
-T = TypeVar("T", bound=Struct)
 
 DTYPES = {
     "text": "string", "names": "string", "whole": "Int64", "number": "float64", "truth": "boolean", "list": "object",
@@ -56,7 +53,7 @@ class Part:
         self._read = part
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._read, name)
+        return reading(name)(self._read)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,11 +83,6 @@ def columns(text: str) -> tuple[Column, ...]:
             raise ValueError(f"{line!r}: a column is {', '.join(DTYPES)}")
         made.append(Column(name, kind, about, " ".join(unit), path or name))
     return tuple(made)
-
-
-def parts(shape: type[T], values: Iterable[object]) -> list[T]:
-    """Values of the model as the parts that a document has of them."""
-    return [from_model(shape, value) for value in values]
 
 
 def _joined(values: Iterable[object], kind: str) -> str:

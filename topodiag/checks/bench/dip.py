@@ -9,7 +9,7 @@ from topodiag.checks.interface import BenchCheck, OneStep
 from topodiag.checks.shared.bench_text import measured, place, size_text, title
 from topodiag.lazy import dataclass
 from topodiag.model.bench import Benchmark, BenchRow, Expectation
-from topodiag.model.finding import Confidence, Cost, Outcome, Severity
+from topodiag.model.finding import Cost, Outcome, Severity
 from topodiag.words.units import in_gbs, spell_gbs
 
 DEEP = 0.75
@@ -76,7 +76,6 @@ class SweepDips(OneStep[Benchmark], BenchCheck[Never]):
     """
 
     id = "BEN003"
-    title = "bandwidth falls with the size inside a sweep"
 
     def judge(self, benchmark: Benchmark, others: Sequence[Benchmark] = ()) -> Outcome:
         run = benchmark.run
@@ -99,16 +98,16 @@ class SweepDips(OneStep[Benchmark], BenchCheck[Never]):
             benchmark,
             (
                 self.finding(
-                    benchmark,
-                    _severity(dip),
+                    self.where(benchmark.run.hosts),
+                    "dip",
                     f"{title(run)} falls from {in_gbs(dip.peak)} at {size_text(dip.before)} to {spell_gbs(dip.low)} at "
                     f"{size_text(dip.size)}{why}, {what}",
+                    severity=_severity(dip),
                     observed=f"{in_gbs(dip.low)} at {size_text(dip.size)} ({place(benchmark)})",
                     expected=f"at least {in_gbs(dip.peak * DEEP)}: {size_text(dip.before)} has {spell_gbs(dip.peak)}",
                     fix=_steps(dip, switch),
                     cost=Cost(dip.peak - dip.low, share, f"at sizes around {size_text(dip.size)}"),
                     evidence=tuple(row.origin for row in run.rows if row.size == dip.size) or (run.origin,),
-                    confidence=Confidence.MEDIUM,
                 ),
             ),
         )

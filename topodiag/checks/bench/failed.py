@@ -9,7 +9,7 @@ from topodiag.checks.shared.bench_text import place, title
 from topodiag.checks.shared.phrases import advice_by_words, phrase_in
 from topodiag.lazy import dataclass, regex
 from topodiag.model.bench import Benchmark, BenchRun
-from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
+from topodiag.model.finding import Finding, Outcome
 from topodiag.model.provenance import Origin
 
 _QUOTED = regex(r"failure [^']{0,300}'([^']{1,300})'")
@@ -62,7 +62,6 @@ class RunFailed(BenchCheck[Failed]):
     """
 
     id = "BEN006"
-    title = "the benchmark ended with an error"
 
     def observe(self, judged: Benchmark, peers: Sequence[Benchmark]) -> Failed | Outcome:
         run = judged.run
@@ -76,15 +75,12 @@ class RunFailed(BenchCheck[Failed]):
         run = judged.run
         done = f"after {len(run.rows)} rows" if run.rows else "before its first row"
         yield self.finding(
-            judged,
-            Severity.ERROR,
+            self.where(judged.run.hosts),
+            "failed",
             f"{title(run)} failed {done}: {observed.cause}",
             observed=f"{run.errors[0][:200]} ({place(judged)})",
-            expected="a table that ends with its averages",
             fix=observed.fix,
-            cost=Cost(text="the run has no result: what its rows measured is not a verdict on the machine"),
             evidence=observed.lines,
-            confidence=Confidence.HIGH,
         )
 
 

@@ -8,7 +8,7 @@ from topodiag.checks.interface import BenchCheck
 from topodiag.checks.shared.bench_text import size_text, title
 from topodiag.lazy import dataclass
 from topodiag.model.bench import Benchmark, BenchRow, Timing
-from topodiag.model.finding import Confidence, Finding, Outcome, Severity
+from topodiag.model.finding import Finding, Outcome
 from topodiag.words.units import spell_us
 
 LEAST_BYTES = 64 << 10
@@ -59,7 +59,6 @@ class IterationsJitter(BenchCheck[Jitter]):
     """
 
     id = "BEN007"
-    title = "single iterations take several times as long as the others"
 
     def observe(self, judged: Benchmark, peers: Sequence[Benchmark]) -> Jitter | Outcome:
         known = [row for row in judged.run.rows if row.size >= LEAST_BYTES and _ratio(row) is not None]
@@ -76,14 +75,12 @@ class IterationsJitter(BenchCheck[Jitter]):
     def tell(self, judged: Benchmark, observed: Jitter) -> Iterator[Finding]:
         timing = observed.worst.best
         yield self.finding(
-            judged,
-            Severity.WARNING,
+            self.where(judged.run.hosts),
+            self.advice("jitter", TIMES=TIMES),
             f"{title(judged.run)}: the slowest hundredth of the iterations takes {observed.times:.1f} times as long as"
             f" usual at {size_text(observed.worst.size)}, and at {len(observed.rows)} of {observed.judged} sizes",
             observed=f"99th percentile {spell_us(timing.p99_us or 0)}, usually {spell_us(_usual(timing))}",
-            advice=self.advice("jitter", TIMES=TIMES),
             evidence=[row.origin for row in observed.rows],
-            confidence=Confidence.MEDIUM,
         )
 
 

@@ -8,7 +8,7 @@ from typing import Never
 from topodiag.checks.interface import BenchCheck, OneStep
 from topodiag.checks.shared.bench_text import place, title
 from topodiag.model.bench import Benchmark
-from topodiag.model.finding import Confidence, Cost, Outcome, Severity
+from topodiag.model.finding import Confidence, Cost, Outcome
 from topodiag.words.units import spell_us
 
 SMALL = 4096
@@ -54,7 +54,6 @@ class LatencyFloorHigh(OneStep[Benchmark], BenchCheck[Never]):
     """
 
     id = "BEN002"
-    title = "small operations take many times what the links need"
 
     def judge(self, benchmark: Benchmark, others: Sequence[Benchmark] = ()) -> Outcome:
         run, expected = benchmark.run, benchmark.expected
@@ -77,12 +76,11 @@ class LatencyFloorHigh(OneStep[Benchmark], BenchCheck[Never]):
             benchmark,
             (
                 self.finding(
-                    benchmark,
-                    Severity.WARNING,
+                    self.where(benchmark.run.hosts),
+                    self.advice("latency", latency_us=spell_us(expected.latency_us), most=most),
                     f"{title(run)} takes {spell_us(floor)} for the smallest sizes,"
                     f" {times:.0f} times what the links need",
                     observed=f"{spell_us(floor)} up to {SMALL} B ({place(benchmark)})",
-                    advice=self.advice("latency", latency_us=spell_us(expected.latency_us), most=most),
                     cost=Cost(text=f"{spell_us(floor - expected.latency_us)} per small operation"),
                     evidence=(small[0].origin or run.origin,),
                     confidence=sure,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Never
 
-from topodiag.checks.interface import BenchCheck, OneStep
+from topodiag.checks.interface import Advice, BenchCheck, OneStep
 from topodiag.checks.shared.bench_text import measured, place, size_text, title
 from topodiag.model.bench import Benchmark, Expectation, Hypothesis
 from topodiag.model.finding import Cost, Finding, Outcome, Severity
@@ -58,7 +58,6 @@ class BandwidthLow(OneStep[Benchmark], BenchCheck[Never]):
     """
 
     id = "BEN001"
-    title = "measured bus bandwidth is below what the machine should reach"
 
     def judge(self, benchmark: Benchmark, others: Sequence[Benchmark] = ()) -> Outcome:
         expected = benchmark.expected
@@ -79,13 +78,14 @@ class BandwidthLow(OneStep[Benchmark], BenchCheck[Never]):
         size, gbs, wanted = at
         short = 1 - gbs / wanted
         cause = benchmark.hypotheses[0] if benchmark.hypotheses else None
-        named = f"; {cause.cause} would explain it" if cause is not None and cause.likelihood >= LIKELY else ""
+        named = f"; likely cause: {cause.cause}" if cause is not None and cause.likelihood >= LIKELY else ""
         sure = expected.confidence
         return self.finding(
-            benchmark,
-            Severity.ERROR if benchmark.severe else Severity.WARNING,
+            self.where(benchmark.run.hosts),
+            Advice(),
             f"{title(benchmark.run)} reaches {in_gbs(gbs)} at {size_text(size)}, {percent(short)} below what "
             f"{expected.machine} should{named}",
+            severity=Severity.ERROR if benchmark.severe else Severity.WARNING,
             observed=f"{in_gbs(gbs)} bus bandwidth at {size_text(size)} ({place(benchmark)})",
             expected=f"{in_gbs(wanted)}, normal from {spell_gbs(wanted * expected.normal_gbs / expected.busbw_gbs)}",
             fix=_steps(benchmark.hypotheses),
@@ -99,7 +99,7 @@ def _steps(hypotheses: Sequence[Hypothesis]) -> list[str]:
     """What to look at, likeliest first."""
     steps = []
     for each in hypotheses[:3]:
-        page = f" (topodiag explain {each.check})" if each.check else ""
+        page = f"; topodiag explain {each.check}" if each.check else ""
         look = f": {each.confirm[0]}" if each.confirm else ""
-        steps.append(f"{percent(each.likelihood)} {each.cause}{page}{look}")
+        steps.append(f"check for {each.cause} ({percent(each.likelihood)} likely{page}){look}")
     return steps or ["measure pairs of nodes: topodiag bench plan --nodelist NODES..."]

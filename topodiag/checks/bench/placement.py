@@ -12,7 +12,7 @@ from topodiag.checks.peers import of_everyone
 from topodiag.checks.shared.bench_text import measured, size_text, title
 from topodiag.lazy import dataclass
 from topodiag.model.bench import SLOW_PLACEMENT, Benchmark
-from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
+from topodiag.model.finding import Cost, Finding, Outcome
 from topodiag.model.provenance import Origin
 from topodiag.words.units import in_gbs, percent
 
@@ -55,7 +55,6 @@ class PlacementsApart(OneStep[Benchmark], BenchCheck[Never]):
     """
 
     id = "BEN005"
-    title = "one placement is more than 30 % slower than another"
 
     def judge(self, benchmark: Benchmark, others: Sequence[Benchmark] = ()) -> Outcome:
         mine = _name(benchmark)
@@ -82,14 +81,12 @@ class PlacementsApart(OneStep[Benchmark], BenchCheck[Never]):
             benchmark,
             (
                 self.finding(
-                    benchmark,
-                    Severity.WARNING,
+                    self.where(benchmark.run.hosts),
+                    self.advice("placement", best=in_gbs(best), named=fastest.name),
                     f"{title(benchmark.run)}: {mine} is {percent(share)} slower than {fastest.name}",
                     observed=f"{in_gbs(gbs)} at {size_text(size)} on {mine}",
-                    advice=self.advice("placement", best=in_gbs(best), named=fastest.name),
                     cost=Cost(best - gbs, share, "bus bandwidth against the faster placement"),
                     evidence=(benchmark.run.origin, fastest.benchmark.run.origin),
-                    confidence=Confidence.MEDIUM,
                 ),
             ),
         )
@@ -101,15 +98,13 @@ class PlacementsApart(OneStep[Benchmark], BenchCheck[Never]):
         gbs = max(counted.gbs)
         share = 1 - gbs / best
         found = self.finding(
-            benchmark,
-            Severity.WARNING,
-            f"{counted.node}: all {slow} runs{of} with it are {percent(share)} or more slower"
-            f" than the best, and none of {fast} without it",
+            self.where(benchmark.run.hosts),
+            self.advice("slow with more nodes", best=in_gbs(best), node=counted.node),
+            f"{counted.node}: all {slow} runs{of} with this node are at least {percent(share)} slower"
+            f" than the best run; none of the {fast} runs without it is",
             observed=f"{in_gbs(min(counted.gbs))} to {in_gbs(gbs)} at {size_text(size)} with {counted.node}",
-            advice=self.advice("slow with more nodes", best=in_gbs(best), node=counted.node),
             cost=Cost(best - gbs, share, "bus bandwidth against the runs without it"),
             evidence=(*counted.origins, fastest.run.origin),
-            confidence=Confidence.HIGH,
         )
         return replace(found, where=replace(found.where, nodes=(counted.node,)))
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from topodiag.checks.interface import NodeCheck
 from topodiag.lazy import dataclass, regex
 from topodiag.model.devices import Nic, NicPort
-from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
+from topodiag.model.finding import Cost, Coverage, Finding, Outcome
 from topodiag.model.node import Node
 from topodiag.model.provenance import Fact
 from topodiag.words.units import in_gbps, percent
@@ -33,7 +33,6 @@ class RdmaTestLow(NodeCheck[tuple[LowTest, ...]]):
     """BEN001 by a test of RDMA: it carried less than half of what the port's rate allows."""
 
     id = "BEN001"
-    title = "a test of RDMA is far below the rate of its port"
 
     def observe(self, judged: Node, peers: Sequence[Node]) -> tuple[LowTest, ...] | Outcome:
         tested = [(nic, port) for nic in judged.nics for port in nic.ports if port.tested_gbps.value]
@@ -53,17 +52,14 @@ class RdmaTestLow(NodeCheck[tuple[LowTest, ...]]):
         for each in observed:
             tested = each.port.tested_gbps.get(0.0)
             yield self.finding(
-                judged,
-                Severity.WARNING,
+                self.where(judged, nics=[each.nic.name]),
+                self.advice("rdma test", rate=in_gbps(each.rate)),
                 f"{each.nic.name}: a test of RDMA carried {in_gbps(tested)} of {in_gbps(each.rate)}",
                 observed=in_gbps(tested),
-                advice=self.advice("rdma test", rate=in_gbps(each.rate)),
-                nics=[each.nic.name],
                 cost=Cost(
                     share=1 - tested / each.rate, text=f"{percent(1 - tested / each.rate)} of the port's bandwidth"
                 ),
                 evidence=[each.port.tested_gbps, each.said],
-                confidence=Confidence.MEDIUM,
             )
 
 

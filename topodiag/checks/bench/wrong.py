@@ -8,7 +8,7 @@ from topodiag.checks.interface import BenchCheck
 from topodiag.checks.shared.bench_text import place, size_text, title
 from topodiag.lazy import dataclass
 from topodiag.model.bench import Benchmark, BenchRow
-from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
+from topodiag.model.finding import Cost, Finding, Outcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,6 @@ class WrongResults(BenchCheck[WrongValues]):
     """
 
     id = "BEN004"
-    title = "a collective returned wrong results"
 
     def observe(self, judged: Benchmark, peers: Sequence[Benchmark]) -> WrongValues | Outcome:
         run = judged.run
@@ -73,13 +72,11 @@ class WrongResults(BenchCheck[WrongValues]):
         sizes = ", ".join(dict.fromkeys(size_text(row.size) for row in wrong[:3]))
         where = f" at {sizes}{' and more' if len(wrong) > 3 else ''}" if wrong else ""
         yield self.finding(
-            judged,
-            Severity.ERROR,
+            self.where(judged.run.hosts),
+            "wrong",
             f"{title(run)} returned {observed.total:.0f} wrong values{where}",
             observed=f"{len(wrong)} of {observed.checked} rows wrong, {run.out_of_bounds or 0} out of bounds "
             f"({place(judged)})",
             cost=Cost(text="no result of these ranks can be trusted"),
-            advice=self.advice("wrong"),
             evidence=tuple(row.origin for row in wrong) or (run.origin,),
-            confidence=Confidence.HIGH,
         )

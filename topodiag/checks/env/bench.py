@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from topodiag.checks.interface import BenchCheck
 from topodiag.checks.shared.bench_text import place, title
 from topodiag.model.bench import Benchmark, SettingPrice
-from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
+from topodiag.model.finding import Cost, Finding, Outcome, Severity
 from topodiag.words.units import in_gbs
 
 
@@ -15,7 +15,6 @@ class CostlySettingOfRun(BenchCheck[tuple[SettingPrice, ...]]):
     """ENV001 by the command that started a measured run: `mpirun -x`, `srun --export`, `export`, `docker run -e`."""
 
     id = "ENV001"
-    title = "a setting that costs bandwidth or disables a feature"
 
     def observe(self, judged: Benchmark, peers: Sequence[Benchmark]) -> tuple[SettingPrice, ...] | Outcome:
         given = tuple(setting for setting in judged.settings if setting.origin is not None)
@@ -34,14 +33,14 @@ class CostlySettingOfRun(BenchCheck[tuple[SettingPrice, ...]]):
             )
             lost = each.without_gbs - (each.with_gbs if each.with_gbs is not None else judged.fit.plateau_gbs or 0.0)
             yield self.finding(
-                judged,
-                Severity.ERROR if judged.severe else Severity.WARNING,
+                self.where(judged.run.hosts),
+                "setting of a run",
                 f"{each.name}={each.value[:60]} slows {title(judged.run)}: the model gives {reach}",
+                severity=Severity.ERROR if judged.severe else Severity.WARNING,
                 observed=f"{each.name}={each.value[:80]} in the command ({place(judged)})",
                 expected=f"{each.name} not set",
                 fix=(f"unset {each.name} and run again",),
                 cost=Cost(lost, lost / each.without_gbs, "bus bandwidth, by the model with and without the setting"),
                 evidence=(each.origin, judged.run.origin),
-                confidence=Confidence.MEDIUM,
                 settings=((each.name, None),),
             )

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from topodiag.checks.interface import NodeCheck
 from topodiag.lazy import dataclass, regex
-from topodiag.model.finding import Cost, Finding, Outcome, Severity
+from topodiag.model.finding import Finding, Outcome
 from topodiag.model.node import Node
 from topodiag.model.system import ConfLine
 from topodiag.model.topics import Topic
@@ -66,7 +66,6 @@ class ConfLineNotRead(NodeCheck[tuple[MisreadLine, ...]]):
     """
 
     id = "ENV002"
-    title = "an nccl.conf line that NCCL does not read as meant"
 
     def observe(self, judged: Node, peers: Sequence[Node]) -> tuple[MisreadLine, ...] | Outcome:
         if not judged.conf_lines:
@@ -81,13 +80,12 @@ class ConfLineNotRead(NodeCheck[tuple[MisreadLine, ...]]):
         for each in observed:
             line, meant = each.line, each.meant
             yield self.finding(
-                judged,
-                Severity.WARNING,
+                self.where(judged),
+                "misread line",
                 f"{line.path} line {line.number}: {each.what}",
                 observed=line.text.strip()[:120] or "(blanks)",
                 expected=meant or "NAME=value",
                 fix=(f"Write it as: {meant}" if meant else "Remove the line, or write it as NAME=value",),
-                cost=Cost(text="the setting that was meant is not in force, and NCCL does not say so"),
                 evidence=[line.origin],
             )
 

@@ -8,12 +8,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Never
 
-from topodiag.checks.env.job_rules import JOB_RULES, OF_RCCL, LogMachines
-from topodiag.checks.interface import MAX_EVIDENCE, JobCheck, OneStep
+from topodiag.checks.env.job_machine import LogMachines
+from topodiag.checks.env.rules import Rule, broken
+from topodiag.checks.interface import MAX_EVIDENCE, Advice, JobCheck, OneStep
 from topodiag.checks.shared import nccl_variables
 from topodiag.checks.shared.job.evidence import prints_settings
 from topodiag.checks.shared.job.text import ask_for, failed
-from topodiag.checks.shared.setting_rules import Rule
+from topodiag.checks.shared.phrases import phrases
 from topodiag.checks.words import quoted
 from topodiag.lazy import dataclass, regex
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
@@ -62,13 +63,13 @@ class SettingsInLog(OneStep[Job], JobCheck[Never]):
         message, expected, fix, cost = words
         hosts, ranks = each.where(job)
         return self.finding(
-            severity,
+            self.where(hosts, ranks=ranks),
+            Advice(),
             f"{message} ({each.place(job)})",
+            severity=severity,
             observed=f"{each.name}={each.value[:80]}",
             expected=expected,
             fix=(fix,),
-            nodes=hosts,
-            ranks=ranks,
             cost=Cost(text=cost),
             evidence=[each.given.origin],
             coverage=Coverage(len(each.processes), len(job.processes), "processes"),
@@ -88,15 +89,13 @@ class CostlySettingInLog(SettingsInLog):
     """ENV001 by what a job's log prints of its settings and of its machines."""
 
     id = "ENV001"
-    title = "a setting that costs bandwidth or disables a feature"
 
     def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
         shown = LogMachines(job)
         found = [
             self._costs(job, each, rule)
             for each in in_force(job, "environment", "command")
-            for rule in JOB_RULES
-            if rule.name == each.name and rule.applies(each.value, shown)
+            for rule in broken("job", shown, each.name, each.value)
         ]
         ended = [self._failed(job, each) for each in failed_settings(job)]
         return self.answer(job, [*ended, *found, *self._by_rccl(job)])
@@ -111,24 +110,22 @@ class CostlySettingInLog(SettingsInLog):
     def _by_rccl(self, job: Job) -> list[Finding]:
         """What RCCL itself finds amiss in the settings of a node, of which NCCL's logs say nothing."""
         made = []
-        for pattern, setting, fix in OF_RCCL:
-            told = [event for event in job.events if pattern.search(event.text)]
+        for phrase in phrases("advised_by_rccl"):
+            told = [event for event in job.events if phrase.words.search(event.text)]
             if told:
                 made.append(
                     self.of_events(
                         told,
-                        Severity.INFO,
-                        f"RCCL advises {setting}",
+                        "advised by rccl",
+                        f"RCCL advises {phrase.says}",
                         observed=quoted(told[0].text),
-                        expected=setting,
-                        fix=(fix,),
-                        cost=Cost(text="by RCCL: less performance, its variation, or a hang"),
-                        confidence=Confidence.MEDIUM,
+                        expected=phrase.says,
+                        fix=(phrase.fix,),
                     )
                 )
         return made
 
-    def _costs(self, job: Job, each: SettingInForce, rule: Rule[LogMachines]) -> Finding:
+    def _costs(self, job: Job, each: SettingInForce, rule: Rule) -> Finding:
         words = (f"{each.name}={each.value[:60]}: {rule.what}", f"{each.name} not set", rule.fix, rule.what)
         sure = min(rule.confidence, Confidence.MEDIUM) if each.given.how == "command" else rule.confidence
         return self.report(job, each, rule.severity, words, sure)
@@ -138,7 +135,6 @@ class MisreadSettingInLog(SettingsInLog):
     """ENV002 by values that show how NCCL read them: blanks or quotes that became part of them, values it refused."""
 
     id = "ENV002"
-    title = "an nccl.conf line that NCCL does not read as meant"
 
     def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
         found = []
@@ -167,17 +163,16 @@ class MisreadSettingInLog(SettingsInLog):
 
     def _refused(self, job: Job) -> Iterator[Finding]:
         """Values that NCCL refuses in a warning of its own."""
-        for refusal in REFUSALS:
+        for refusal in phrases("refused_value"):
             told = [event for event in job.events if event.level == "WARN" and refusal.words.search(event.text)]
             if told:
                 yield self.of_events(
                     told,
-                    Severity.WARNING,
-                    f"{refusal.name}: {refusal.what}",
+                    "refused value",
+                    refusal.says,
                     observed=quoted(told[0].text),
                     expected=refusal.expected,
                     fix=(refusal.fix,),
-                    cost=Cost(text="NCCL does not start, or goes on without what was meant"),
                 )
 
 
@@ -186,7 +181,6 @@ class UnknownSettingInLog(SettingsInLog):
     name in a log is one that this library knows, a newer NCCL or a fork."""
 
     id = "ENV003"
-    title = "an unknown, deprecated or misspelt NCCL variable"
 
     def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
         found = []
@@ -271,33 +265,8 @@ _FAILURES = (
              "unset it, or allow a second one: NCCL_ALGO=Ring,Tree", _event(_NO_ALGORITHM)),
     _Failure(("NCCL_NET",), "asks for a network that does not come up",
              "a network whose plugin loads, or NCCL's own: IB, Socket",
-             "unset NCCL_NET, or mend the plugin: `grep NET/Plugin` in the log says why", _event(_NO_NETWORK)),
+             "unset NCCL_NET, or fix the plugin: `grep NET/Plugin` in the log says why", _event(_NO_NETWORK)),
 )  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """A warning by which NCCL refuses a value, whether or not the log shows the setting itself."""
-
-    words: re.Pattern[str]
-    name: str
-    what: str
-    expected: str
-    fix: str
-
-
-REFUSALS = (
-    Refusal(regex(r"NCCL_IB_PKEY_VALUE=\S{1,20} not found in PKey table"), "NCCL_IB_PKEY_VALUE",
-            "a port of a NIC has no such partition key", "a key that all ports of the job have",
-            "`grep . /sys/class/infiniband/*/ports/*/pkeys/*` lists the keys; the subnet manager gives them"),
-    Refusal(regex(r"NCCL cannot use (?:more than \d{1,5} (?:rails|[a-z-]{0,20} ?plane IDs)|a plane ID that is)"),
-            "NCCL_IB_HCA", "it names more rails or planes than NCCL takes", "at most 8 rails and 13 planes, from 0 on",
-            "count rails and planes in NCCL_IB_HCA (`name:port:rail:plane`) from 0 on, or leave them out"),
-    Refusal(regex(r"Inconsistent rail/plane for net "), "NCCL_IB_HCA",
-            "rail or plane of a NIC are not those of the topology file", "the same rails and planes in both",
-            "write them in one place only: NCCL_IB_HCA, or NCCL_TOPO_FILE"),
-)  # fmt: skip
-"""SOURCE: NCCL src/transport/net_ib/init.cc, src/graph/search.cc, topo.cc v2.30 and later."""
 
 
 def failed_settings(job: Job) -> Iterator[FailedSetting]:

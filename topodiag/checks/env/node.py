@@ -7,14 +7,14 @@ from collections.abc import Iterator, Sequence
 from math import fsum
 from typing import Never
 
-from topodiag.checks.env.rules import RULES, internal_ib_nics
-from topodiag.checks.interface import NodeCheck, OneStep
+from topodiag.checks.env.node_machine import NodeMachine, internal_ib_nics
+from topodiag.checks.env.rules import Rule, broken
+from topodiag.checks.interface import Advice, NodeCheck, OneStep
 from topodiag.checks.shared import nccl_variables
 from topodiag.checks.shared.devices import is_up
-from topodiag.checks.shared.setting_rules import Rule
 from topodiag.lazy import dataclass
 from topodiag.model.devices import Nic
-from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
+from topodiag.model.finding import Cost, Finding, Outcome, Severity
 from topodiag.model.nccl_versions import VARIABLES_SINCE, spell_range
 from topodiag.model.node import Node
 from topodiag.model.provenance import Origin
@@ -117,16 +117,15 @@ class CostlySetting(OneStep[Node], NodeCheck[Never]):
     """
 
     id = "ENV001"
-    title = "a setting that costs bandwidth or disables a feature"
 
     def judge(self, node: Node, peers: Sequence[Node] = ()) -> Outcome:
         if not settings_seen(node):
             return self.unknown(node, "NCCL settings are not in the evidence")
+        machine = NodeMachine(node)
         found = [
             self._report(node, each, rule)
             for each in given(node)
-            for rule in RULES
-            if rule.name == each.name and rule.applies(each.value, node)
+            for rule in broken("node", machine, each.name, each.value)
         ]
         for each in given(node):
             left = _nics_left(node, each)
@@ -134,11 +133,12 @@ class CostlySetting(OneStep[Node], NodeCheck[Never]):
                 found.append(self._few_nics(node, each, left))
         return self.found(node, found) if found else self.clean(node)
 
-    def _report(self, node: Node, each: NodeSetting, rule: Rule[Node]) -> Finding:
+    def _report(self, node: Node, each: NodeSetting, rule: Rule) -> Finding:
         return self.finding(
-            node,
-            rule.severity,
+            self.where(node),
+            Advice(),
             f"{each.name}={each.value[:60]} ({each.place}): {rule.what}",
+            severity=rule.severity,
             observed=f"{each.name}={each.value[:80]} in {', '.join(each.scopes[:3])}",
             expected=f"{each.name} not set",
             fix=(rule.fix,),
@@ -152,16 +152,13 @@ class CostlySetting(OneStep[Node], NodeCheck[Never]):
         lost = [nic.name for nic in all_nics if nic.name not in left]
         rate = fsum(p.rate_gbps.get(0.0) for nic in all_nics if nic.name in lost for p in nic.ports) / 8
         return self.finding(
-            node,
-            Severity.WARNING if left else Severity.ERROR,
+            self.where(node, nics=lost),
+            "few nics",
             f"NCCL_IB_HCA={each.value[:60]} ({each.place}) uses {len(left)} of {plural(len(all_nics), 'compute NIC')}",
+            severity=Severity.WARNING if left else Severity.ERROR,
             observed=f"left: {', '.join(left) or 'none'}; not used: {', '.join(lost)}",
-            expected="every compute NIC, as NCCL finds them by itself",
-            fix=("unset NCCL_IB_HCA, or name all compute NICs",),
-            nics=lost,
             cost=Cost(rate or None, len(lost) / len(all_nics), f"{len(lost)} NICs carry nothing"),
             evidence=each.origins,
-            confidence=Confidence.MEDIUM,
             settings=((each.name, None),),
         )
 
@@ -218,7 +215,6 @@ class UnknownSetting(OneStep[Node], NodeCheck[Never]):
     """
 
     id = "ENV003"
-    title = "an unknown, deprecated or misspelt NCCL variable"
 
     def judge(self, node: Node, peers: Sequence[Node] = ()) -> Outcome:
         if not settings_seen(node):
@@ -257,13 +253,13 @@ class UnknownSetting(OneStep[Node], NodeCheck[Never]):
         message, expected, fix = words
         meant = ((instead, each.value),) if instead else ()
         return self.finding(
-            node,
-            severity,
+            self.where(node),
+            "unknown name",
             f"{message} ({each.place})",
+            severity=severity,
             observed=f"{each.name}={each.value[:80]} in {', '.join(each.scopes[:3])}",
             expected=expected,
             fix=(fix,),
-            cost=Cost(text="a setting that NCCL does not read is not in force"),
             evidence=each.origins,
             settings=((each.name, None), *meant),
         )

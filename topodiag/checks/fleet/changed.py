@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from topodiag.checks.fleet.changes import Changes, FactChange, changes_between
 from topodiag.checks.fleet.places import labels
-from topodiag.checks.interface import Check
+from topodiag.checks.interface import Advice, Check
 from topodiag.lazy import dataclass, regex
 from topodiag.model.finding import Cost, Finding, Outcome, Severity, Where
 from topodiag.model.history import Capture, NodeHistory
@@ -74,7 +74,6 @@ class ChangedSinceGood(Check[NodeHistory, Changed]):
     """
 
     id = "FLT003"
-    title = "changed since the last good capture of this node"
 
     def observe(self, judged: NodeHistory, peers: Sequence[NodeHistory]) -> Changed | Outcome:
         if judged.now is None:
@@ -119,9 +118,9 @@ class ChangedSinceGood(Check[NodeHistory, Changed]):
     def _change(self, judged: NodeHistory, observed: Changed, change: FactChange, severity: Severity) -> Finding:
         before, after = _short(change.before, change.unit), _short(change.after, change.unit)
         where = Where(nodes=(judged.host,), **labels(change.parts))
-        return self._finding_at(
+        return self.finding(
             where,
-            severity,
+            Advice(severity),
             f"{_named(change)} changed from {before} to {after}",
             observed=after,
             expected=f"{before}, as in the {observed.basis}",
@@ -136,13 +135,12 @@ class ChangedSinceGood(Check[NodeHistory, Changed]):
     def _note(
         self, judged: NodeHistory, observed: Changed, message: str, seen: str, parts: Sequence[str] = ()
     ) -> Finding:
-        return self._finding_at(
+        return self.finding(
             Where(nodes=(judged.host,), **labels(parts)),
-            Severity.INFO,
+            Advice(Severity.INFO),
             message,
             observed=seen,
             expected=f"the parts of the {observed.basis}",
-            fix=(),
             evidence=[Origin(observed.before.source, None, observed.before.day)],
         )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from topodiag.checks.fleet.weights import MANY_ENOUGH, Weight, weigh
-from topodiag.checks.interface import FleetCheck
+from topodiag.checks.interface import Advice, FleetCheck
 from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
 from topodiag.model.fleet import Cohort, How, Outlier
 from topodiag.model.fleet_words import fact_words, spelled
@@ -63,7 +63,6 @@ class DiffersFromSiblings(FleetCheck[OutliersByNodes]):
     """
 
     id = "FLT001"
-    title = "a node differs from its peers in a fact that can cost bandwidth or stability"
 
     def observe(self, judged: Cohort, peers: Sequence[Cohort]) -> OutliersByNodes | Outcome:
         if len(judged.nodes) < FEWEST:
@@ -84,15 +83,14 @@ class DiffersFromSiblings(FleetCheck[OutliersByNodes]):
             told = "; ".join(fact_words(outlier) for outlier in outliers[:_SHOWN])
             more = f"; {plural(len(outliers) - _SHOWN, 'more fact')}" if len(outliers) > _SHOWN else ""
             yield self.finding(
-                nodes,
-                _severity(outliers[0], weight),
+                self.where(nodes, gpus=_labels(outliers, "gpu"), nics=_labels(outliers, "nic")),
+                Advice(),
                 fact_words(outliers[0]) + (f", and {plural(rest, 'more fact')}" if rest else ""),
+                severity=_severity(outliers[0], weight),
                 observed=told + more,
                 expected="; ".join(_usual(outlier) for outlier in outliers[:_SHOWN]),
                 cost=_cost(outliers, weight),
                 fix=tuple(dict.fromkeys(weigh(outlier).fix for outlier in outliers))[:2],
-                gpus=_labels(outliers, "gpu"),
-                nics=_labels(outliers, "nic"),
                 evidence=[Origin(outlier.source) for outlier in outliers if outlier.source],
                 confidence=_confidence(outliers[0]),
             )

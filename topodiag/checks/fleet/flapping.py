@@ -9,18 +9,13 @@ from topodiag.checks.fleet.flaps import DROP_S, FLAP_RETURNS, FLAP_S, WINDOW_S, 
 from topodiag.checks.fleet.places import label_of, labels
 from topodiag.checks.interface import Check
 from topodiag.lazy import dataclass
-from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity, Where
+from topodiag.model.finding import Finding, Outcome, Where
 from topodiag.model.history import FALLS, Growth, NodeHistory, spell_time
 from topodiag.model.provenance import Origin
 from topodiag.words.units import spell_s
 
 MIN_FALLS = 3
 """Falls between two captures that are more than a cable that somebody moved."""
-_COST = Cost(text="a job that uses it stops, or waits for its time-outs")
-_FIX = (
-    "reseat or replace the cable or transceiver, then look at the other end of the link",
-    "until then keep the node out: scontrol update nodename=NODE state=drain reason=FLT004",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +62,6 @@ class ComesAndGoes(Check[NodeHistory, Unsteady]):
     """
 
     id = "FLT004"
-    title = "a link, port or GPU keeps coming and going"
 
     def observe(self, judged: NodeHistory, peers: Sequence[NodeHistory]) -> Unsteady | Outcome:
         if judged.end_s is None and not judged.grown:
@@ -91,42 +85,35 @@ class ComesAndGoes(Check[NodeHistory, Unsteady]):
             first, last = flap.returns[0], flap.returns[-1]
             lengths = sorted(spell.length_s for spell in flap.returns)
             lasted = " to ".join(dict.fromkeys((spell_s(lengths[0]), spell_s(lengths[-1]))))
-            yield self._finding_at(
+            yield self.finding(
                 Where(nodes=(judged.host,), **labels((flap.part,))),
-                Severity.ERROR,
+                "keeps falling",
                 f"{label_of(flap.part)} keeps coming and going",
                 observed=f"down for {spell_s(FLAP_S)} and more, then up again, {times} times, for {lasted},"
                 f" the last time at {spell_time(last.end_s)}",
                 expected=f"fewer than {FLAP_RETURNS} times in {spell_s(WINDOW_S)}",
-                cost=_COST,
-                fix=_FIX,
                 evidence=[_origin(judged, spell.time_s, f"{flap.part} {spell.state}") for spell in (first, last)],
             )
         for drop in observed.drops:
             ended = f", back since {spell_time(drop.spell.end_s)}" if drop.back else ""
-            yield self._finding_at(
+            yield self.finding(
                 Where(nodes=(judged.host,), **labels((drop.part,))),
-                Severity.ERROR,
+                "keeps falling",
                 f"{label_of(drop.part)} was up and has dropped"
                 if not drop.back
                 else f"{label_of(drop.part)} had dropped",
                 observed=f"{drop.spell.state} since {spell_time(drop.spell.time_s)}, seen so for"
                 f" {spell_s(drop.spell.length_s)}{ended}",
                 expected=f"not down for {DROP_S / 60:.0f} minutes",
-                cost=_COST,
-                fix=_FIX,
                 evidence=[_origin(judged, drop.spell.time_s, f"{drop.part} {drop.spell.state}")],
             )
         for each in observed.fallen:
-            yield self._finding_at(
+            yield self.finding(
                 Where(nodes=(judged.host,), **labels((each.part,))),
-                Severity.WARNING,
+                "fell between captures",
                 f"{label_of(each.part)} fell again and again between captures",
                 observed=f"{each.key} rose by {each.count} in {each.hours:.0f} hours",
                 expected=f"fewer than {MIN_FALLS}, as on the links beside it",
-                cost=_COST,
-                fix=("watch it, to see for how long: topodiag watch DIR", *_FIX[:1]),
-                confidence=Confidence.MEDIUM,
                 evidence=[Origin(judged.now.source, None, f"{each.part} {each.key} {each.now}")] if judged.now else [],
             )
 

@@ -48,7 +48,6 @@ class TwoPopulations(FleetCheck[tuple[Populations, ...]]):
     """
 
     id = "FLT002"
-    title = "nodes of one kind fall into two populations"
 
     def observe(self, judged: Cohort, peers: Sequence[Cohort]) -> tuple[Populations, ...] | Outcome:
         if len(judged.nodes) < FEWEST:
@@ -63,15 +62,14 @@ class TwoPopulations(FleetCheck[tuple[Populations, ...]]):
             sizes = " and ".join(str(len(group.nodes)) for group in split.groups[:_SHOWN])
             with_ = _with(split)
             yield self.finding(
-                [host for group in split.groups[1:] for host in group.nodes],
-                _severity(split),
+                self.where([host for group in split.groups[1:] for host in group.nodes]),
+                "two populations",
                 f"{few(names, 2)}: populations of {sizes} nodes{with_}",
+                severity=_severity(split),
                 observed="; ".join(
                     f"{plural(len(group.nodes), 'node')}: {few(group.values, _SHOWN)}" for group in split.groups
                 ),
-                expected="one value on all nodes of one kind, or a roll-out that is known to be in progress",
                 cost=Cost(text=weight_of(*split.facts[0][:2]).why),
-                fix=("finish the roll-out, or keep jobs within one population until then",),
                 confidence=Confidence.HIGH if split.known >= 10 else Confidence.MEDIUM,
             )
 

@@ -11,7 +11,7 @@ from topodiag.checks.shared.comparisons import majority
 from topodiag.checks.shared.node.kernel_events import no_gpu
 from topodiag.lazy import dataclass
 from topodiag.model.devices import Gpu
-from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
+from topodiag.model.finding import Confidence, Coverage, Finding, Outcome, Severity
 from topodiag.model.node import Node
 from topodiag.model.provenance import Fact
 from topodiag.words.fold import fold_runs
@@ -99,7 +99,6 @@ class ClocksHeldDown(NodeCheck[HeldClocks]):
     """
 
     id = "GPU004"
-    title = "a GPU's clocks are held down"
 
     def observe(self, judged: Node, peers: Sequence[Node]) -> HeldClocks | Outcome:
         if why := no_gpu(judged):
@@ -124,14 +123,12 @@ class ClocksHeldDown(NodeCheck[HeldClocks]):
         for each in observed.held:
             names = fold_runs(list(each.gpus))
             yield self.finding(
-                judged,
-                each.severity,
+                self.where(judged, gpus=each.gpus),
+                "clocks",
                 f"{names}: clocks are held down, {each.what}",
+                severity=each.severity,
                 observed=each.clocks,
-                expected="no hardware slowdown, and clocks near the highest while busy",
                 fix=own_data("checks/shared/node/fixes")["clocks"][each.kind],
-                gpus=each.gpus,
-                cost=Cost(text="every rank of the job waits for the slowest GPU in each collective"),
                 evidence=each.evidence,
                 confidence=Confidence.MEDIUM
                 if each.kind in ("stuck", "apart", "capped", "limited")

@@ -9,18 +9,15 @@ class GpuLostInLog(FaultInLog):
     """GPU001 by a job's output: NVML no longer reaches a GPU."""
 
     id = "GPU001"
-    title = "a GPU of a job's node is lost"
 
 
 class GpuMemoryInLog(FaultInLog):
     """GPU002 by a job's output: CUDA met an uncorrectable memory error."""
 
     id = "GPU002"
-    title = "a GPU of a job has an uncorrectable memory error"
 
 
 class NvlinkErrorInLog(FaultInLog):
     """GPU003 by a job's output: CUDA met an uncorrectable NVLink error."""
 
     id = "GPU003"
-    title = "a GPU of a job has an uncorrectable NVLink error"

@@ -118,7 +118,6 @@ class GpuLost(NodeCheck[Losses]):
     """
 
     id = "GPU001"
-    title = "a GPU is lost, or the node has fewer GPUs than it should have"
 
     def observe(self, judged: Node, peers: Sequence[Node]) -> Losses | Outcome:
         if why := no_gpu(judged):
@@ -141,11 +140,11 @@ class GpuLost(NodeCheck[Losses]):
             name = named(judged, loss.label)
             words = "was lost and answers again" if loss.again else "is lost"
             yield self.finding(
-                judged,
-                Severity.WARNING if loss.again else Severity.ERROR,
+                self.where(judged, gpus=where_gpus([loss.label])),
+                "lost",
                 f"{capital(name)} {words}: {loss.signs[0]}",
+                severity=Severity.WARNING if loss.again else Severity.ERROR,
                 observed="; ".join(loss.signs),
-                expected="a GPU that answers",
                 fix=(
                     "Drain the node and power-cycle it; a reset of the GPU does not reach it",
                     "If this GPU is lost again, swap it with a neighbour: the fault moves with the GPU, or stays with"
@@ -158,7 +157,6 @@ class GpuLost(NodeCheck[Losses]):
                     "If this GPU is lost again, swap it with a neighbour: the fault moves with the GPU, or stays with"
                     " slot or power",
                 ),
-                gpus=where_gpus([loss.label]),
                 cost=Cost(text="the rank on this GPU is dead, and every rank of its job waits for it")
                 if not loss.again
                 else Cost(text="the job of that time ended when the GPU was lost"),
@@ -171,11 +169,10 @@ class GpuLost(NodeCheck[Losses]):
     def _tell_short(self, node: Node, short: Short) -> Finding:
         missing = short.expected - short.seen
         return self.finding(
-            node,
-            Severity.ERROR,
+            self.where(node),
+            self.advice("fewer gpus", expected=plural(short.expected, "GPU"), why=short.why),
             f"{plural(missing, 'GPU')} of {short.expected} {'is' if missing == 1 else 'are'} missing",
             observed=plural(short.seen, "GPU"),
-            advice=self.advice("fewer gpus", expected=plural(short.expected, "GPU"), why=short.why),
             evidence=short.evidence,
             confidence=short.confidence,
         )

@@ -22,10 +22,11 @@ from topodiag.checks.shared.node.kernel_events import (
 from topodiag.hardware.xids import recovery_of
 from topodiag.lazy import dataclass
 from topodiag.model.devices import Gpu
-from topodiag.model.finding import Cost, Coverage, Finding, Outcome, Severity
+from topodiag.model.finding import Coverage, Finding, Outcome
 from topodiag.model.node import Node
 from topodiag.model.provenance import Origin
 from topodiag.model.system import KernelEvent
+from topodiag.words.own_data import own_data
 
 WHICH = (
     "Find the GPU, which the line does not name: `nvidia-smi -q | grep -iE 'bus id|recovery action|reset required'`, or"
@@ -33,16 +34,7 @@ WHICH = (
 )
 NOTHING = frozenset({"none", "no action", "not needed"})
 
-ACTIONS = {
-    "reboot": "Drain the node and reboot it",
-    "bus": "Drain the node and reset the GPU's bus (a power cycle does it, too)",
-    "imex": "Restart the IMEX domain of the rack: nvidia-imex on every node of it",
-    "p2p": "Stop all programs that use peer-to-peer with this GPU; the driver recovers it then",
-    "drain": "Let no new program onto this GPU, wait for those that run, then reset it:"
-    " `sudo nvidia-smi --gpu-reset -i BUS_ID`",
-    "reset": "Stop all programs on this GPU and reset it: `sudo nvidia-smi --gpu-reset -i BUS_ID` (with NVSwitches all"
-    " GPUs of the node at once)",
-}
+ACTIONS: dict[str, str] = own_data("checks/shared/node/fixes")["recovery"]
 """What to do by a word of the action, the most far-reaching first."""
 
 
@@ -92,7 +84,6 @@ class GpuRecovery(NodeCheck[Requests]):
     """
 
     id = "GPU005"
-    title = "a GPU asks for a reset or a reboot"
 
     def observe(self, judged: Node, peers: Sequence[Node]) -> Requests | Outcome:
         if why := no_gpu(judged):
@@ -110,22 +101,19 @@ class GpuRecovery(NodeCheck[Requests]):
         for each in observed.asked:
             do = next((words for key, words in ACTIONS.items() if key in each.action), ACTIONS["reset"])
             yield self.finding(
-                judged,
-                Severity.ERROR,
+                self.where(judged, gpus=where_gpus([each.label])),
+                "recovery",
                 f"{capital(named(judged, each.label))} asks for recovery: {each.action}",
                 observed=f"{each.source}: {each.action}",
-                expected="recovery action none",
                 fix=with_bus(
                     judged,
                     each.label,
                     (
                         *(() if each.label != MASKED else (WHICH,)),
                         do,
-                        "If the same GPU asks again, run `dcgmi diag -r 3` and ask the maker",
+                        "If the same GPU asks again, run `dcgmi diag -r 3` and ask the vendor",
                     ),
                 ),
-                gpus=where_gpus([each.label]),
-                cost=Cost(text="programs on this GPU fail or hang until then"),
                 evidence=[each.origin],
             )
 

@@ -9,7 +9,7 @@ from topodiag.checks.interface import NodeCheck
 from topodiag.checks.shared.comparisons import far
 from topodiag.lazy import dataclass
 from topodiag.model.devices import Gpu
-from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity, Status
+from topodiag.model.finding import Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.node import Node
 from topodiag.model.provenance import Fact
 from topodiag.words.fold import fold_runs
@@ -80,7 +80,6 @@ class SlowGpuInTest(NodeCheck[tuple[ShortGpu, ...]]):
     """
 
     id = "GPU006"
-    title = "a test on the node finds a GPU far below its peers"
 
     def observe(self, judged: Node, peers: Sequence[Node]) -> tuple[ShortGpu, ...] | Outcome:
         found = (*_failed(judged), *_slow_pairs(judged), *_slow_host_copies(judged))
@@ -101,7 +100,7 @@ class SlowGpuInTest(NodeCheck[tuple[ShortGpu, ...]]):
                 " the board explain it is not in the evidence"
             )
         measured = Coverage(max(len(_measured(judged)), len(hosts)), len(judged.gpus), "GPUs")
-        return Outcome(self.id, Status.UNKNOWN, judged.host, why=why, coverage=measured)
+        return self.unknown(judged, why, measured)
 
     def tell(self, judged: Node, observed: tuple[ShortGpu, ...]) -> Iterable[Finding]:
         for words in dict.fromkeys(each.words for each in observed):
@@ -109,19 +108,17 @@ class SlowGpuInTest(NodeCheck[tuple[ShortGpu, ...]]):
             labels = [each.gpu.label for each in alike]
             share = alike[0].share
             yield self.finding(
-                judged,
-                Severity.ERROR if share is not None and share < HALF else Severity.WARNING,
+                self.where(judged, gpus=labels),
+                "slow in test",
                 f"{fold_runs(labels)}: {words}",
+                severity=Severity.ERROR if share is not None and share < HALF else Severity.WARNING,
                 observed=words,
                 expected="the pace of its peers" if share is not None else "the test passes",
-                advice=self.advice("slow in test"),
-                gpus=labels,
                 cost=Cost(
                     share=None if share is None else 1 - share,
                     text="every ring of NCCL passes this GPU, so that the whole node goes at its pace",
                 ),
                 evidence=[fact for each in alike for fact in each.evidence],
-                confidence=Confidence.MEDIUM,
             )
 
 

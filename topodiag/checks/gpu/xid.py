@@ -9,7 +9,7 @@ from functools import cache
 
 import msgspec
 
-from topodiag.checks.interface import NodeCheck
+from topodiag.checks.interface import Advice, NodeCheck
 from topodiag.checks.shared.node.kernel_events import (
     Trouble,
     XidGroup,
@@ -92,7 +92,6 @@ class XidInLog(NodeCheck[tuple[Trouble, ...]]):
     """
 
     id = "GPU003"
-    title = "the kernel log holds an Xid or SXid error"
 
     def observe(self, judged: Node, peers: Sequence[Node]) -> tuple[Trouble, ...] | Outcome:
         if why := no_gpu(judged):
@@ -114,14 +113,13 @@ class XidInLog(NodeCheck[tuple[Trouble, ...]]):
     def tell(self, judged: Node, observed: tuple[Trouble, ...]) -> Iterator[Finding]:
         for each in observed:
             yield self.finding(
-                judged,
-                each.severity,
+                self.where(judged, gpus=each.gpus, links=each.links),
+                Advice(),
                 each.message,
+                severity=each.severity,
                 observed=each.observed,
                 expected=f"no such error: its cause is {each.side}" if each.side else "no such error",
                 fix=with_bus(judged, each.gpus[0] if each.gpus else "", each.fix),
-                gpus=each.gpus,
-                links=each.links,
                 cost=Cost(text=each.cost) if each.cost else None,
                 evidence=each.evidence,
                 confidence=each.confidence,

@@ -100,7 +100,6 @@ class GdrOffInLog(OneStep[Job], JobCheck[Never]):
     """GDR001 by a job's log: NCCL lists RDMA devices for which GPUDirect RDMA is off."""
 
     id = "GDR001"
-    title = "GPUDirect RDMA is off for the devices of a job"
 
     def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
         if not multi_node(job) and not piece(job):
@@ -148,17 +147,14 @@ class GdrOffInLog(OneStep[Job], JobCheck[Never]):
             return []
         return [
             self.finding(
-                Severity.WARNING,
+                self.where(hosts, ranks=ranks_on(job, hosts)),
+                "no module in the log",
                 f"no peer memory module on {hosts_word(hosts)}, and NCCL {job.nccl_versions[0]} has no other way to"
                 " GPUDirect RDMA",
                 observed="neither nvidia_peermem nor nv_peer_mem is loaded",
-                expected="nvidia-peermem loaded, or NCCL 2.13 with DMA-BUF",
                 fix=_of_nvidia(job),
-                nodes=hosts,
-                ranks=ranks_on(job, hosts),
                 cost=self._cost(job, None, False),
                 evidence=[origin for host in hosts for origin in asked[host][1] if origin is not None],
-                confidence=Confidence.MEDIUM,
             )
         ]
 
@@ -171,16 +167,14 @@ class GdrOffInLog(OneStep[Job], JobCheck[Never]):
         useless = bool(near) and not any(near)
         fast = any(any(nvlink_gbs(view[host]).values()) for host in hosts if host in view)
         return self.finding(
-            Severity.INFO if useless else Severity.ERROR if fast or some else Severity.WARNING,
+            self.where(hosts, ranks=ranks_on(job, hosts), nics=[hca.name for hca in first]),
+            "no gdr",
             f"GPUDirect RDMA is off on {hosts_word(hosts)} ({plural(len(first), 'NIC')})"
             + (f" and on on {hosts_word(some)}" if some else "")
             + (" (all too far from the GPUs to use it)" if useless else ""),
+            severity=Severity.INFO if useless else Severity.ERROR if fast or some else Severity.WARNING,
             observed=f"GPU Direct RDMA Disabled for {fold_runs([hca.name for hca in first])}",
-            expected="GPU Direct RDMA Enabled, and /GDRDMA behind `via NET/IB/..`",
             fix=OF_AMD if job.library == "RCCL" else _of_nvidia(job),
-            nodes=hosts,
-            ranks=ranks_on(job, hosts),
-            nics=[hca.name for hca in first],
             cost=self._cost(job, view.get(hosts[0]), useless),
             evidence=[
                 *(hca.gdr_origin or hca.origin for hcas in off.values() for hca in hcas[:2]),
@@ -198,16 +192,13 @@ class GdrOffInLog(OneStep[Job], JobCheck[Never]):
         hosts = list(dict.fromkeys(event.host for event, _ in told if event.host))
         return [
             self.finding(
-                Severity.WARNING,
+                self.where(hosts, ranks=sorted({event.rank for event, _ in told if event.rank >= 0})),
+                "plugin",
                 f"the OFI plugin goes without GPUDirect RDMA on {hosts_word(hosts)}, though {told[0][1][1]} has it",
                 observed=quoted(told[0][0].text),
-                advice=self.advice("plugin"),
-                nodes=hosts,
-                ranks=sorted({event.rank for event, _ in told if event.rank >= 0}),
                 cost=self._cost(job, None, False),
                 evidence=[event.origin for event, _ in told],
                 coverage=Coverage(len(hosts), len(job.hosts), "nodes"),
-                confidence=Confidence.MEDIUM,
             )
         ]
 
@@ -222,17 +213,13 @@ class GdrOffInLog(OneStep[Job], JobCheck[Never]):
             return None
         places = [job.connections.origin(off[host].first) for host in without]
         return self.finding(
-            Severity.ERROR,
+            self.where(without, ranks=ranks_on(job, without)),
+            "gdr on some nodes",
             f"{hosts_word(without)} receive without GPUDirect RDMA, {hosts_word(others)} with it",
             observed=f"via {job.connections.label(off[without[0]].first)} on {hosts_word(without)}",
-            expected="/GDRDMA on every node, as on the others",
-            fix=("`lsmod | grep -E 'nvidia_peermem|nv_peer_mem'` on both: load it where it is missing",),
-            nodes=without,
-            ranks=ranks_on(job, without),
             cost=self._cost(job, next((each.system for each in prints(job) if each.host in without), None), False),
             evidence=places,
             coverage=Coverage(len(without), len(seen), "nodes"),
-            confidence=Confidence.MEDIUM,
         )
 
     def _cost(self, job: Job, system: NcclSystem | None, useless: bool) -> Cost:

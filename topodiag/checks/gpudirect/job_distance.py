@@ -20,7 +20,7 @@ from topodiag.checks.shared.job.evidence import (
 from topodiag.checks.shared.job.text import NET, ask_for, unconnected
 from topodiag.checks.words import hosts_word
 from topodiag.lazy import dataclass, regex
-from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
+from topodiag.model.finding import Coverage, Finding, Outcome
 from topodiag.model.job import Hca, Job
 from topodiag.model.provenance import Origin
 from topodiag.words.fold import plural
@@ -38,7 +38,6 @@ class GdrTooFarInLog(OneStep[Job], JobCheck[Never]):
     """GDR002 by a job's log: connections without /GDRDMA where NCCL said that GPU and NIC are too far apart."""
 
     id = "GDR002"
-    title = "GPUDirect RDMA is not used for distance, by a job's log"
 
     def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
         if not multi_node(job) and not (piece(job) and _pairs_of_gpus(job)):
@@ -85,17 +84,14 @@ class GdrTooFarInLog(OneStep[Job], JobCheck[Never]):
         hosts = list(dict.fromkeys(host for host, _ in far))
         first = next(iter(far.values()))[0]
         finding = self.finding(
-            Severity.WARNING,
+            self.where([host for host in hosts if host]),
+            "too far by its lines",
             f"{hosts_word(hosts)}: no GPUDirect RDMA for {plural(len(far), 'GPU')}: each NIC that NCCL weighed is too"
             " far away",
             observed=f"distance {first.distance} where NCCL goes up to {first.limit}",
-            expected="a NIC behind the GPU's own PCIe switch, and GPU Direct RDMA Enabled for it",
             fix=DISTANCE_ADVICE,
-            nodes=[host for host in hosts if host],
-            cost=Cost(text="each byte is copied to host memory first: one more pass over PCIe and the memory bus"),
             evidence=[each.origin for told in far.values() for each in told[:1]],
             coverage=coverage,
-            confidence=Confidence.MEDIUM,
         )
         return self.found(job, [finding], coverage)
 
@@ -105,13 +101,11 @@ class GdrTooFarInLog(OneStep[Job], JobCheck[Never]):
         conns = job.connections
         distance, limit, _ = said[0]
         return self.finding(
-            Severity.WARNING,
+            self.where((host,)),
+            "too far by connections",
             f"{host}: {plural(off.entries, 'connection')} over RDMA without GPUDirect: GPU and NIC are too far apart",
             observed=f"via {conns.label(off.first)}; distance {distance} where NCCL goes up to {limit}",
-            expected="/GDRDMA: a NIC behind the GPU's own PCIe switch",
             fix=DISTANCE_ADVICE,
-            nodes=(host,),
-            cost=Cost(text="each byte is copied to host memory first: one more pass over PCIe and the memory bus"),
             evidence=[conns.origin(off.first), *(where for _, _, where in said[:3])],
             coverage=Coverage(off.entries, seen, "connections of the node"),
         )

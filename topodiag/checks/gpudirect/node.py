@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
-from topodiag.checks.interface import NodeCheck
+from topodiag.checks.interface import Advice, NodeCheck
 from topodiag.checks.shared.devices import (
     compute_nics,
     distance,
@@ -19,7 +19,7 @@ from topodiag.checks.shared.devices import (
 from topodiag.checks.shared.node.flat_tree import is_flat
 from topodiag.lazy import dataclass
 from topodiag.model.devices import Gpu, Nic, PciKind
-from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity, Status
+from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.gpudirect import dmabuf, peermem
 from topodiag.model.nccl_enums import PathType
 from topodiag.model.node import Node
@@ -63,7 +63,7 @@ class GdrModuleMissing(NodeCheck[NoGdr]):
     Evidence it reads
         /sys/module/nvidia_peermem, /sys/kernel/mm/memory_peers, /proc/modules, /proc/driver/nvidia/version, the
         kernel's version; NIC roles and port states. In a log: `GPU Direct RDMA Disabled for HCA 0`; NCCL before 2.13,
-        which knows no DMA-BUF, on a node without the module. Of AMD: /sys/kernel/mm/memory_peers/amdkfd and the
+        which knows no DMA-BUF, on a node without the module. AMD: /sys/kernel/mm/memory_peers/amdkfd and the
         kernel's version; in a log RCCL's lines on CONFIG_PCI_P2PDMA and CONFIG_DMABUF_MOVE_NOTIFY.
 
     When it stays silent
@@ -87,7 +87,6 @@ class GdrModuleMissing(NodeCheck[NoGdr]):
     """
 
     id = "GDR001"
-    title = "GPUDirect RDMA is not possible: neither peer memory module nor DMA-BUF"
 
     def observe(self, judged: Node, peers: Sequence[Node]) -> NoGdr | Outcome:
         gpus, nics, why = _parties(judged)
@@ -117,14 +116,12 @@ class GdrModuleMissing(NodeCheck[NoGdr]):
     def tell(self, judged: Node, observed: NoGdr) -> Iterator[Finding]:
         useless, nics, os = observed.useless, observed.nics, judged.os
         yield self.finding(
-            judged,
-            Severity.INFO if useless else Severity.ERROR,
+            self.where(judged, gpus=[gpu.label for gpu in observed.gpus], nics=[nic.name for nic in nics]),
+            "no module",
             f"GPUDirect RDMA is off: no peer memory module and no DMA-BUF for {plural(len(nics), 'RDMA NIC')}"
             + (" (all too far from the GPUs to use it)" if useless else ""),
+            severity=Severity.INFO if useless else Severity.ERROR,
             observed=f"no nvidia-peermem; no DMA-BUF: {observed.lacking}",
-            advice=self.advice("no module"),
-            gpus=[gpu.label for gpu in observed.gpus],
-            nics=[nic.name for nic in nics],
             cost=Cost(text="none by NCCL's default: no GPU is within PXB of a NIC")
             if useless
             else _host_cost(judged, nics),
@@ -190,7 +187,6 @@ class GdrTooFar(NodeCheck[FarGpus]):
     """
 
     id = "GDR002"
-    title = "GPUDirect RDMA is off for distance: a GPU has no NIC behind its own PCIe switch"
 
     def observe(self, judged: Node, peers: Sequence[Node]) -> FarGpus | Outcome:
         gpus, nics, why = _parties(judged)
@@ -211,7 +207,7 @@ class GdrTooFar(NodeCheck[FarGpus]):
         near, far = _apart(judged, known, level)
         if not far:
             if len(known) < len(gpus):
-                return Outcome(self.id, Status.UNKNOWN, judged.host, why=str(coverage), coverage=coverage)
+                return self.unknown(judged, str(coverage), coverage)
             return self.clean(judged, _why_near(nearest, level), coverage)
         named = [at for at in far if near or gpu_spec(at.gpu) is not None]
         if not named:
@@ -233,18 +229,17 @@ class GdrTooFar(NodeCheck[FarGpus]):
         if rate:
             text += f" for each byte of a {in_gbs(rate / 8)} NIC"
         return self.finding(
-            node,
-            Severity.INFO if built_so else Severity.WARNING,
+            self.where(node, gpus=labels, nics=nics),
+            Advice(),
             f"{fold_runs(labels)} {verb} no RDMA NIC within {GDR_LEVEL.name}: the nearest is {'/'.join(words)} away"
             + (", as this machine is built" if built_so else ""),
+            severity=Severity.INFO if built_so else Severity.WARNING,
             observed=f"nearest NIC {', '.join(nics[:4])} at {'/'.join(words)}",
             expected=f"a NIC at PIX or PXB; NCCL uses GPUDirect RDMA up to {GDR_LEVEL.name} (src/graph/paths.cc v2.30)",
             fix=(
                 "give the job the NIC behind the GPU's own PCIe switch, or move the NIC there: `nvidia-smi topo -m`",
                 f"else try NCCL_NET_GDR_LEVEL={kind.name} and measure: through the root complex it may not pay",
             ),
-            gpus=labels,
-            nics=nics,
             cost=Cost(text=text),
             evidence=[at.said.origin for at in group],
             confidence=Confidence.HIGH if all(gpu_spec(at.gpu) for at in group) else Confidence.MEDIUM,

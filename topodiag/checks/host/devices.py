@@ -60,7 +60,6 @@ class DevicesNotGiven(HostCheck):
     """
 
     id = "HST002"
-    title = "the container or job sees fewer devices than the host has"
 
     def observe(self, judged: Node, peers: Sequence[Node]) -> tuple[HostFault, ...] | Outcome:
         if why := no_gpu(judged):

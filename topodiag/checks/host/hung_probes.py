@@ -56,7 +56,6 @@ class ProbeHangs(HostCheck):
     """
 
     id = "HST005"
-    title = "a probe of the node hangs"
 
     def observe(self, judged: Node, peers: Sequence[Node]) -> tuple[HostFault, ...] | Outcome:
         late = [each for each in judged.not_observed if each.timed_out_s is not None]

@@ -19,7 +19,6 @@ class LimitInLog(FaultInLog):
     """HST001 by a job's output: a limit of the host or the container is reached."""
 
     id = "HST001"
-    title = "a limit of a job's node or container is reached"
 
     def observe(self, judged: Job, peers: Sequence[Job]) -> FaultLines | Outcome:
         observed = super().observe(judged, peers)
@@ -36,7 +35,6 @@ class DevicesUnseenInLog(FaultInLog):
     cannot open a peer's GPU memory."""
 
     id = "HST002"
-    title = "a job's processes do not see the devices that they need"
 
     def observe(self, judged: Job, peers: Sequence[Job]) -> FaultLines | Outcome:
         observed = super().observe(judged, peers)
@@ -50,14 +48,12 @@ class DriverMismatchInLog(FaultInLog):
     driver is older than what a program was built for."""
 
     id = "HST004"
-    title = "the NVIDIA driver does not go with the libraries of a program"
 
 
 class StorageInLog(FaultInLog):
     """HST006 by a job's output: a file system is full, over its quota, read-only, or its server is gone."""
 
     id = "HST006"
-    title = "the storage of a job refuses its writes or does not answer"
 
     def observe(self, judged: Job, peers: Sequence[Job]) -> FaultLines | Outcome:
         observed = super().observe(judged, peers)

@@ -21,7 +21,7 @@ from topodiag.checks.shared.job.nic_uses import NicUse, nic_uses
 from topodiag.checks.shared.job.text import NET, ask_for
 from topodiag.lazy import regex
 from topodiag.model.cpulist import parse_cpulist
-from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
+from topodiag.model.finding import Confidence, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Job
 from topodiag.model.nccl_features import Feature
 from topodiag.model.nccl_versions import text_has
@@ -47,7 +47,6 @@ class NicOnOtherSocket(OneStep[Job], JobCheck[Never]):
     """NUM001 by a job's log: GPU and the NIC it uses hang below different CPUs of the system print."""
 
     id = "NUM001"
-    title = "GPU and the NIC it uses are on different sockets, by a job's log"
 
     def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
         if not multi_node(job) and not piece(job):
@@ -75,14 +74,15 @@ class NicOnOtherSocket(OneStep[Job], JobCheck[Never]):
         ranks = sorted({nic_world(conns, use.entry) for use in entries.values()} - {-1})
         first = next(iter(entries.values()))
         return self.finding(
-            Severity.INFO,
+            self.where(
+                (host,),
+                ranks=ranks,
+                gpus=list(entries),
+                nics=sorted({port for use in entries.values() for port in use.ports}),
+            ),
+            "job numa",
             f"{host}: {fold_runs(list(entries))} send through a NIC of the other socket: theirs has none",
             observed=f"{'+'.join(first.ports) or conns.label(first.entry)} below another CPU than the GPU",
-            advice=self.advice("job numa"),
-            nodes=(host,),
-            ranks=ranks,
-            gpus=list(entries),
-            nics=sorted({port for use in entries.values() for port in use.ports}),
             evidence=[conns.origin(use.entry) for use in entries.values()],
         )
 
@@ -91,7 +91,6 @@ class AwayFromGpuInLog(OneStep[Job], JobCheck[Never]):
     """NUM002 by a job's log: the cores of a process have none in common with those near its GPU."""
 
     id = "NUM002"
-    title = "a process may run only on cores away from its GPU, by a job's log"
 
     def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
         cores: dict[int, tuple[str, frozenset[int], frozenset[int], Origin | None]] = {}
@@ -126,21 +125,18 @@ class AwayFromGpuInLog(OneStep[Job], JobCheck[Never]):
         first = cores[numbers[0]]
         labels = list(dict.fromkeys(f"GPU{cores[number][0]}" for number in numbers))
         return self.finding(
-            Severity.WARNING if pinned else Severity.INFO,
+            self.where((host,), ranks=world_ranks(job, numbers), gpus=labels),
+            "process away",
             f"{host}: the processes of {fold_runs(labels)} may run only on cores away from their GPUs"
             + ("" if pinned else ": all processes of the node share one set of cores"),
+            severity=Severity.WARNING if pinned else Severity.INFO,
             observed=f"{len(first[2])} cores, none of the {len(first[1])} near the GPU",
-            expected="cores of the GPU's own NUMA node",
             fix=(
                 "bind by GPU: `srun --cpu-bind`, `numactl --cpunodebind`, or the launcher's own binding off, so that"
                 " NCCL sets it",
             )
             if pinned
             else ("give the container or job cores of both sockets",),
-            nodes=(host,),
-            ranks=world_ranks(job, numbers),
-            gpus=labels,
-            cost=Cost(text="proxy threads and staging buffers cross the sockets' link for each message"),
             evidence=[cores[number][3] for number in numbers],
             coverage=Coverage(len(numbers), len(on_host), "processes of these nodes"),
             confidence=Confidence.HIGH if pinned else Confidence.MEDIUM,
@@ -150,17 +146,13 @@ class AwayFromGpuInLog(OneStep[Job], JobCheck[Never]):
         ranks = world_ranks(job, numbers)
         labels = list(dict.fromkeys(label for rank in ranks if (label := gpu_word(job, rank))))
         return self.finding(
-            Severity.INFO,
+            self.where((host,), ranks=ranks, gpus=labels),
+            "process not bound",
             f"{host}: the processes of {fold_runs(labels) if labels else 'some GPUs'} may run only on cores away from"
             " their GPUs: NCCL bound those of the other GPUs, and not these",
             observed=f"no `Setting affinity` from {len(numbers)} processes that completed init",
-            advice=self.advice("process not bound"),
-            nodes=(host,),
-            ranks=ranks,
-            gpus=labels,
             evidence=[where for number, where in bound.items() if job.processes[number].host == host],
             coverage=Coverage(len(numbers), sum(process.host == host for process in job.processes), "processes"),
-            confidence=Confidence.MEDIUM,
         )
 
 

@@ -9,7 +9,7 @@ from topodiag.checks.shared.job.first_error import first_error
 from topodiag.checks.shared.job.text import failed
 from topodiag.checks.words import hosts_in, hosts_word, quoted
 from topodiag.lazy import regex
-from topodiag.model.finding import Confidence, Finding, Outcome, Severity
+from topodiag.model.finding import Finding, Outcome
 from topodiag.model.job import Event, Job
 
 BALANCED = regex(r"NUMA auto balancing enabled")
@@ -21,7 +21,6 @@ class HostSettingWarned(JobCheck[tuple[Event, ...]]):
     under a job that fails of it."""
 
     id = "HST003"
-    title = "RCCL warns of a setting of the host"
 
     def observe(self, judged: Job, peers: Sequence[Job]) -> tuple[Event, ...] | Outcome:
         told = removed(judged) or [event for event in judged.events if BALANCED.search(event.text)]
@@ -35,25 +34,21 @@ class HostSettingWarned(JobCheck[tuple[Event, ...]]):
             yield self._removed(observed)
             return
         yield self.finding(
-            Severity.INFO,
+            self.where(hosts),
+            "job settings",
             f"automatic NUMA balancing is on{f' on {hosts_word(hosts)}' if hosts else ''}",
             observed=quoted(observed[0].text),
-            advice=self.advice("job settings"),
-            nodes=hosts,
             evidence=[event.origin for event in observed],
-            confidence=Confidence.MEDIUM,
         )
 
     def _removed(self, observed: tuple[Event, ...]) -> Finding:
         hosts = hosts_in(observed)
         return self.finding(
-            Severity.ERROR,
+            self.where(hosts),
+            "shared memory removed",
             f"{hosts_word(hosts) or 'a node'}: a file of NCCL's shared memory was removed while the job began",
             observed=quoted(observed[0].text),
-            advice=self.advice("shared memory removed"),
-            nodes=hosts,
             evidence=[event.origin for event in observed],
-            confidence=Confidence.MEDIUM,
         )
 
 

@@ -61,7 +61,6 @@ class HostLimits(HostCheck):
     """
 
     id = "HST001"
-    title = "a limit of the host or the container breaks NCCL"
 
     def observe(self, judged: Node, peers: Sequence[Node]) -> tuple[HostFault, ...] | Outcome:
         if why := no_gpu(judged):

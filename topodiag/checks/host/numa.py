@@ -10,7 +10,7 @@ from topodiag.checks.shared.node.flat_tree import is_flat
 from topodiag.hardware.catalog import smp_gbs
 from topodiag.lazy import dataclass
 from topodiag.model.devices import Gpu, Nic
-from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity, Status
+from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.nccl_enums import PathType
 from topodiag.model.node import Node
 from topodiag.words.fold import fold_runs, plural
@@ -71,7 +71,6 @@ class GpuNicOnDifferentSockets(NodeCheck[Strays]):
     """
 
     id = "NUM001"
-    title = "a GPU and its NIC are on different sockets, or their NUMA node is unknown"
 
     def observe(self, judged: Node, peers: Sequence[Node]) -> Strays | Outcome:
         nics = tuple(nic for nic in compute_nics(judged) if is_up(nic) is not False)
@@ -95,8 +94,7 @@ class GpuNicOnDifferentSockets(NodeCheck[Strays]):
         if away or gpus or cards:
             return Strays(tuple(away), nics, homes, gpus, cards, coverage)
         if known < len(judged.gpus):
-            why = f"the sockets of GPUs and NICs are not known ({coverage})"
-            return Outcome(self.id, Status.UNKNOWN, judged.host, why=why, coverage=coverage)
+            return self.unknown(judged, f"the sockets of GPUs and NICs are not known ({coverage})", coverage)
         return self.clean(judged, coverage=coverage)
 
     def tell(self, judged: Node, observed: Strays) -> Iterator[Finding]:
@@ -130,17 +128,14 @@ class GpuNicOnDifferentSockets(NodeCheck[Strays]):
         there = _spell_sockets(node, nics, homes)
         verb = "has no RDMA NIC on its own socket" if len(away) == 1 else "have no RDMA NIC on their own socket"
         return self.finding(
-            node,
-            Severity.INFO if scarce else Severity.WARNING,
+            self.where(node, gpus=labels, nics=[nic.name for nic in nics]),
+            "nic on another socket",
             f"{fold_runs(labels)} {verb}",
+            severity=Severity.INFO if scarce else Severity.WARNING,
             observed=f"{fold_runs(labels)} on {here}; {', '.join(nic.name for nic in nics[:4])} on {there}",
             expected="a NIC on the GPU's socket" + (", but there are fewer NICs than sockets" if scarce else ""),
-            advice=self.advice("nic on another socket"),
-            gpus=labels,
-            nics=[nic.name for nic in nics],
             cost=_smp_cost(node, rate, len(away)),
             evidence=[*(numa_of(node, device) for device in devices), *words],
-            coverage=observed.coverage,
             confidence=Confidence.HIGH if by_numa and node.numa else Confidence.MEDIUM,
         )
 
@@ -149,13 +144,11 @@ class GpuNicOnDifferentSockets(NodeCheck[Strays]):
         sure = node.is_vm is False
         devices: list[Gpu | Nic] = [*gpus, *cards]
         return self.finding(
-            node,
-            Severity.WARNING if sure else Severity.INFO,
+            self.where(node, gpus=[gpu.label for gpu in gpus], nics=[nic.name for nic in cards]),
+            "homeless",
             f"{fold_runs(names)}: NUMA node unknown (-1)",
+            severity=Severity.WARNING if sure else Severity.INFO,
             observed=f"numa_node -1 on {plural(len(names), 'device')}; the machine has {len(node.numa)} NUMA nodes",
-            advice=self.advice("homeless"),
-            gpus=[gpu.label for gpu in gpus],
-            nics=[nic.name for nic in cards],
             evidence=[numa_of(node, device) for device in devices],
             confidence=Confidence.HIGH if sure else Confidence.MEDIUM,
         )

@@ -62,7 +62,6 @@ class HostSettings(HostCheck):
     """
 
     id = "HST003"
-    title = "a setting of the host costs time or bandwidth"
 
     def observe(self, judged: Node, peers: Sequence[Node]) -> tuple[HostFault, ...] | Outcome:
         if why := no_gpu(judged):

@@ -10,7 +10,7 @@ from topodiag.checks.interface import NodeCheck
 from topodiag.checks.shared.comparisons import majority
 from topodiag.lazy import dataclass, regex
 from topodiag.model.devices import Gpu
-from topodiag.model.finding import Confidence, Coverage, Finding, Outcome, Severity
+from topodiag.model.finding import Coverage, Finding, Outcome
 from topodiag.model.node import Node
 from topodiag.model.system import Process
 from topodiag.model.topics import Topic
@@ -56,7 +56,6 @@ class SecondProgram(NodeCheck[SecondProgramSeen | HeldByNobody]):
     idle GPUs by no process that is shown."""
 
     id = "JOB004"
-    title = "another program runs on a GPU of the job"
 
     def observe(self, judged: Node, peers: Sequence[Node]) -> SecondProgramSeen | HeldByNobody | Outcome:
         seen = self._second(judged)
@@ -92,14 +91,11 @@ class SecondProgram(NodeCheck[SecondProgramSeen | HeldByNobody]):
             label = gpu.label if gpu is not None else f"GPU{index}"
             names = ", ".join(f"{each.name.value} (pid {each.pid})" for each in group[:3])
             yield self.finding(
-                judged,
-                Severity.WARNING,
+                self.where(judged, gpus=[label]),
+                self.advice("second program", pid=group[0].pid),
                 f"{label} runs a second program: {names}, next to {observed.usual}",
                 observed=f"{names} on {label}; {observed.usual} alone on its peers",
-                advice=self.advice("second program", pid=group[0].pid),
-                gpus=[label],
                 evidence=[each.name.origin for each in group],
-                confidence=Confidence.MEDIUM,  # that it runs there is seen, what it takes is not
             )
 
     def _of_nobody(self, judged: Node, observed: HeldByNobody) -> Finding:
@@ -108,16 +104,12 @@ class SecondProgram(NodeCheck[SecondProgramSeen | HeldByNobody]):
         most, which = percent(shares[-1]), fold_labels(labels)
         hold = "holds" if len(labels) == 1 else "hold"
         return self.finding(
-            judged,
-            Severity.INFO,
+            self.where(judged, gpus=labels),
+            "memory held by nobody",
             f"{which} {hold} up to {most} of the memory at a load of 0 %, and no process is shown: it is open whose"
             " it is",
             observed=f"{percent(shares[0])} to {most} of the memory in use at a load of 0 % on {which}",
-            advice=self.advice("memory held by nobody"),
-            gpus=labels,
             evidence=[gpu.memory_used_share.origin for gpu in observed.gpus],
-            coverage=observed.coverage,
-            confidence=Confidence.LOW,
         )
 
 

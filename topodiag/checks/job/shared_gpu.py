@@ -12,7 +12,7 @@ from topodiag.checks.shared.comparisons import majority
 from topodiag.checks.shared.job.text import ask_for
 from topodiag.checks.words import hosts_in, hosts_with, hosts_word, quoted, rank_word, ranks_in, spell_ranks
 from topodiag.lazy import dataclass, regex
-from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
+from topodiag.model.finding import Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Event, Job
 from topodiag.model.nccl_features import Feature
 from topodiag.model.nccl_versions import text_has
@@ -85,7 +85,7 @@ class SharedGpu(JobCheck[GpuUse]):
         GPUs that no rank's node shows, as NCCL prints only those in use. Out of memory, where torch does not tell its
         own process from others (in containers it does not know its own number), or others have little, or the memory
         is the process's own. At the start less than a tenth, as a desktop takes. Programs that
-        watch GPUs, processes of the job itself, and what runs beside the job on most of its GPUs. Memory of idle GPUs
+        watch GPUs, processes of the job itself, and programs that run on most GPUs of the job. Memory of idle GPUs
         where a process is shown, a screen hangs on the GPU, or less than half is in use: an engine that waits holds
         its memory, so that it is never a warning by this alone.
 
@@ -102,7 +102,6 @@ class SharedGpu(JobCheck[GpuUse]):
     """
 
     id = "JOB004"
-    title = "two ranks on one GPU; a GPU nobody used"
 
     def observe(self, judged: Job, peers: Sequence[Job]) -> GpuUse | Outcome:
         warnings = tuple(event for event in judged.events if event.kind == "duplicate gpu")
@@ -151,13 +150,10 @@ class SharedGpu(JobCheck[GpuUse]):
         gpus = "one GPU" if len(bus_ids) < 2 else plural(len(bus_ids), "GPU")
         words = f"{rank_word(sorted(ranks))} share {gpus}" if len(ranks) > 1 else "two ranks share one GPU"
         return self.finding(
-            Severity.ERROR,
+            self.where(hosts, ranks=sorted(ranks), gpus=bus_ids),
+            "gpu refused",
             words + (f" on {hosts_word(hosts)}" if hosts else "") + (f" ({', '.join(bus_ids[:3])})" if bus_ids else ""),
             observed=quoted(told[0].text) or "NCCL says so",
-            advice=self.advice("gpu refused"),
-            nodes=hosts,
-            ranks=sorted(ranks),
-            gpus=bus_ids,
             evidence=[event.origin for event in told],
         )
 
@@ -166,22 +162,20 @@ class SharedGpu(JobCheck[GpuUse]):
         shared, came_up = observed.shared, observed.came_up
         ranks = sorted({rank for _, group in shared for rank in group})
         return self.finding(
-            Severity.INFO if came_up else Severity.WARNING,
+            self.where(
+                list(dict.fromkeys(host for (host, _), _ in shared)), ranks=ranks, gpus=[bus for (_, bus), _ in shared]
+            ),
+            "shared gpu",
             f"{rank_word(ranks)} share {plural(len(shared), 'GPU')}, and NCCL "
             + ("allows it" if came_up else "before 2.30 refuses that"),
+            severity=Severity.INFO if came_up else Severity.WARNING,
             observed="; ".join(f"{host} {bus}: ranks {spell_ranks(group)}" for (host, bus), group in shared[:3]),
-            expected="one rank per GPU, unless they are MIG instances or NCCL_MULTI_RANK_GPU_ENABLE is meant",
             fix=(
                 "check that the ranks are meant to share the GPU"
                 if came_up
                 else "one rank for each GPU: does the launcher run twice, or with twice the processes?",
             ),
-            nodes=list(dict.fromkeys(host for (host, _), _ in shared)),
-            ranks=ranks,
-            gpus=[bus for (_, bus), _ in shared],
-            cost=Cost(text="the ranks share one GPU's compute and links"),
             evidence=[job.by_rank[rank].origin for rank in ranks[:4]],
-            confidence=Confidence.MEDIUM,
         )
 
     def _held(self, job: Job, told: Sequence[Event]) -> Finding:
@@ -190,14 +184,11 @@ class SharedGpu(JobCheck[GpuUse]):
         ranks = ranks_in(told)
         hosts = hosts_with(job, ranks)
         return self.finding(
-            Severity.ERROR,
+            self.where(hosts, ranks=ranks),
+            "gpu held by another",
             f"{_who(ranks)} was given a GPU that another process holds, or that waits for a reset",
             observed=quoted(told[0].text),
-            advice=self.advice("gpu held by another"),
-            nodes=hosts,
-            ranks=ranks,
             evidence=[event.origin for event in told],
-            confidence=Confidence.MEDIUM,
         )
 
     def _full(self, job: Job, told: Sequence[Event]) -> Finding:
@@ -210,10 +201,10 @@ class SharedGpu(JobCheck[GpuUse]):
         verb = "holds" if len(held) == 1 else "hold"
         size = spell_bytes(round(fsum(gib for _, gib in held) * (1 << 30)))
         return self.finding(
-            Severity.ERROR,
+            self.where(hosts_with(job, ranks), ranks=ranks),
+            "full gpu",
             f"{who} {verb} {size} of the GPU on which {_who(ranks)} ran out of memory",
             observed=quoted(told[0].text, 400),
-            expected="one process on each GPU",
             fix=(
                 f"`ps -o pid,user,lstart,args -p {','.join(str(pid) for pid, _ in held[:8])}` on the node: end what a"
                 " run before left behind"
@@ -222,24 +213,18 @@ class SharedGpu(JobCheck[GpuUse]):
                 " run before left behind",
                 "if it is a worker of this job: set the device from the local rank, or CUDA_VISIBLE_DEVICES per worker",
             ),
-            nodes=hosts_with(job, ranks),
-            ranks=ranks,
-            cost=Cost(text="the process ends without memory, and with it the job"),
             evidence=[event.origin for event in told],
-            confidence=Confidence.MEDIUM,
         )
 
     def _idle(self, job: Job, short: Mapping[str, int], usual: int) -> Finding:
         return self.finding(
-            Severity.INFO,
+            self.where(list(short)),
+            "idle gpu",
             f"{hosts_word(list(short))} {'runs' if len(short) == 1 else 'run'} fewer ranks than the other nodes",
             observed=", ".join(f"{host}: {ranks}" for host, ranks in list(short.items())[:6]),
             expected=f"{plural(usual, 'rank')}, as on most nodes",
-            fix=("check whether a GPU of the node is missing or was left out on purpose",),
-            nodes=list(short),
             cost=Cost(text=f"{sum(usual - ranks for ranks in short.values())} GPUs may be idle"),
             evidence=[rank.origin for rank in job.ranks if rank.host in short][:2],
-            confidence=Confidence.LOW,
         )
 
 

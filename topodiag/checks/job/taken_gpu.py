@@ -11,7 +11,7 @@ from topodiag.checks.interface import JobCheck
 from topodiag.checks.words import hosts_word, quoted
 from topodiag.lazy import dataclass, regex
 from topodiag.model.devices import Gpu
-from topodiag.model.finding import Confidence, Finding, Severity
+from topodiag.model.finding import Finding
 from topodiag.model.job import Event, Job
 from topodiag.words.fold import plural
 from topodiag.words.units import spell_bytes
@@ -72,15 +72,12 @@ def by_taken(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
     mib = sum(gpu.memory_used_mib.get(0) for gpu in taken.gpus)
     size = spell_bytes(mib << 20)
     yield check.finding(
-        Severity.WARNING,
+        check.where([taken.host] if taken.host else [], gpus=labels),
+        "gpu taken before",
         f"{', '.join(labels[:4])} of {hosts_word([taken.host]) if taken.host else 'the node'}"
         f" {'holds' if len(labels) == 1 else 'hold'} {size} beside {others}, and a program found no memory",
         observed=f"{size} in use on {', '.join(labels[:4])}; {quoted(taken.error.text)}",
-        advice=check.advice("gpu taken before"),
-        nodes=[taken.host] if taken.host else [],
-        gpus=labels,
         evidence=[*(gpu.memory_used_mib.origin for gpu in taken.gpus), taken.error.origin],
-        confidence=Confidence.MEDIUM,
     )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.words import quoted, rank_word
 from topodiag.lazy import regex
-from topodiag.model.finding import Cost, Finding, Severity
+from topodiag.model.finding import Finding
 from topodiag.model.job import Event, Job
 from topodiag.words.fold import plural
 
@@ -29,7 +29,8 @@ def wrong_numbers(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
     """A number that two processes have, and one that no rank of the world can have."""
     for event, rank, world in _numbers(job, TWICE, _TWICE):
         yield check.finding(
-            Severity.ERROR,
+            check.where(ranks=[rank] if _of_world(job, world) else []),
+            "number of two processes",
             f"two processes take themselves for rank {rank} of {world}{_never_came(job, {0, rank}, world)}",
             observed=quoted(event.text, 200),
             expected=f"each of ranks 0 to {world - 1} once",
@@ -38,15 +39,14 @@ def wrong_numbers(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
                 " ran twice, or the scheduler starts more tasks than it was told of",
                 _BY_LAUNCHER,
             ),
-            ranks=[rank] if _of_world(job, world) else [],
-            cost=Cost(text="all ranks wait in init for the one that nobody is"),
             evidence=[event.origin],
         )
         return
     for event, rank, world in _numbers(job, BEYOND, _BEYOND):
         root = {0} if "Invalid rank" in event.text else set()  # NCCL's id is there; gloo's ranks may begin at 1
         yield check.finding(
-            Severity.ERROR,
+            check.where([event.host] if event.host else []),
+            "number beyond the world",
             f"a process takes itself for rank {rank} of {world}, and the last one is rank {world - 1}"
             f"{_never_came(job, root, world)}",
             observed=quoted(event.text, 200),
@@ -56,8 +56,6 @@ def wrong_numbers(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
                 " number of the node",
                 _BY_LAUNCHER,
             ),
-            nodes=[event.host] if event.host else [],
-            cost=Cost(text="this process ends, and all ranks wait in init for the one that nobody is"),
             evidence=[event.origin],
         )
         return
@@ -68,13 +66,12 @@ def unlike_sizes(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
     for event, own, other in _numbers(job, WORLDS, _WORLDS):
         at = f" ({event.host})" if event.host else ""
         yield check.finding(
-            Severity.ERROR,
+            check.where(),
+            "unlike sizes",
             f"the world's size differs between ranks: {own} and {other}",
             observed=f"the process of rank 0{at} counts {plural(own, 'rank')}, one that came to it {other}:"
             f" {quoted(event.text, 160)}",
-            expected="one WORLD_SIZE in all processes of the job",
             fix=("`echo $RANK $WORLD_SIZE` in each process: who has which?", _BY_LAUNCHER),
-            cost=Cost(text="init does not end: the root refuses the rank, and all wait"),
             evidence=[event.origin],
         )
         return

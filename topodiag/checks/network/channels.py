@@ -23,7 +23,7 @@ from topodiag.checks.shared.job.text import NET, ask_for
 from topodiag.checks.words import hosts_word
 from topodiag.hardware.catalog import pcie_nccl_gbs
 from topodiag.lazy import dataclass
-from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
+from topodiag.model.finding import Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Job
 from topodiag.model.nccl_enums import Pattern
 from topodiag.model.nccl_view import Graph, NcclSystem
@@ -95,7 +95,6 @@ class SearchCollapsed(OneStep[Job], JobCheck[Never]):
     """
 
     id = "NET006"
-    title = "channels bring far less bandwidth than the machine that NCCL found, or than its capture shows"
 
     def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
         if job.library == "RCCL":
@@ -142,16 +141,14 @@ class SearchCollapsed(OneStep[Job], JobCheck[Never]):
         if isinstance(beside, str) or (gap := gap_of(job, beside, across=across)) is None:
             return
         yield self.finding(
-            Severity.ERROR if gap.reached < FAR_BELOW / 2 else Severity.WARNING,
+            self.where(gap.hosts, ranks=ranks_on(job, gap.hosts)),
+            self.advice("graphs unlike predict", hidden=gap.hidden),
             f"{hosts_word(gap.hosts)}: {gap.logged} in NCCL's log, {gap.predicted} by predict of the capture",
+            severity=Severity.ERROR if gap.reached < FAR_BELOW / 2 else Severity.WARNING,
             observed=f"NCCL's log: {gap.logged}",
             expected=f"{beside.source}: {gap.predicted}",
-            advice=self.advice("graphs unlike predict", hidden=gap.hidden),
-            nodes=gap.hosts,
-            ranks=ranks_on(job, gap.hosts),
             cost=gap.cost,
             evidence=gap.evidence,
-            confidence=Confidence.MEDIUM,
         )
 
     def _short(self, job: Job, search: Search, bound: float, what: str) -> Finding | None:
@@ -163,26 +160,23 @@ class SearchCollapsed(OneStep[Job], JobCheck[Never]):
             return None
         collapsed = ring.bw_intra <= NO_BANDWIDTH
         return self.finding(
-            Severity.ERROR if collapsed or reached < FAR_BELOW * bound / 2 else Severity.WARNING,
+            self.where((host,), ranks=ranks_on(job, [host])),
+            self.advice("collapsed search", bound=in_gbs(bound)),
             f"{host}: NCCL found rings of {ring.channels} x {in_gbs(bw)} where {what}"
             f" {'have' if 's' in what else 'has'} {in_gbs(bound)}",
+            severity=Severity.ERROR if collapsed or reached < FAR_BELOW * bound / 2 else Severity.WARNING,
             observed=f"nChannels {ring.channels}, bw {ring.bw_intra:g}/{ring.bw_inter:g}, type "
             f"{ring.type_intra}/{ring.type_inter}",
-            advice=self.advice("collapsed search", bound=in_gbs(bound)),
-            nodes=(host,),
-            ranks=ranks_on(job, [host]),
             cost=Cost(bound - reached, 1 - reached / bound, f"{spell_gbs(reached)} of {in_gbs(bound)}"),
             evidence=[ring.origin, system.origin],
-            confidence=Confidence.MEDIUM,
         )
 
     def _simple(self, job: Job, said: Sequence[tuple[str, Origin | None]]) -> Finding:
         return self.finding(
-            Severity.WARNING,
+            self.where(job.hosts[:8]),
+            self.advice("no channels found", NO_BANDWIDTH=in_gbs(NO_BANDWIDTH)),
             f"{hosts_word(job.hosts)}: NCCL found no path and fell back to the simple order",
             observed=said[0][0].strip(),
-            advice=self.advice("no channels found", NO_BANDWIDTH=in_gbs(NO_BANDWIDTH)),
-            nodes=job.hosts[:8],
             evidence=[where for _, where in said],
         )
 
@@ -287,15 +281,12 @@ def judge_narrow(check: JobCheck[Any], job: Job, host: str, system: NcclSystem, 
         return
     reached, share = ring.channels * ring.bw_inter, 1 - narrow.told_gbs / narrow.built_gbs
     yield check.finding(
-        Severity.WARNING,
+        check.where((host,), ranks=ranks_on(job, [host])),
+        check.advice("narrow file", built_gbs=narrow.built_gbs, file=narrow.file),
         f"{host}: {narrow.file} gives NCCL {in_gbs(narrow.told_gbs)} for the GPUs' PCIe links, which are built for"
         f" {narrow.built_gbs:g}",
         observed=f"PCI[{narrow.told_gbs:.1f}] at every GPU; rings of {ring.channels} x {in_gbs(ring.bw_inter)}",
-        advice=check.advice("narrow file", built_gbs=narrow.built_gbs, file=narrow.file),
-        nodes=(host,),
-        ranks=ranks_on(job, [host]),
         cost=Cost(reached / (1 - share) - reached, share, f"{in_gbs(reached)} between nodes, as the file has it"),
         evidence=[narrow.origin, ring.origin, system.origin],
-        confidence=Confidence.MEDIUM,
         settings=(("NCCL_TOPO_FILE", None),),
     )

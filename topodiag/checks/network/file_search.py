@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from topodiag.checks.interface import Advice
 from topodiag.checks.shared.file_check import FileCheck
 from topodiag.checks.shared.topo_evidence import ask, cost_by_model
 from topodiag.lazy import dataclass
@@ -40,7 +41,6 @@ class TreesLostInFile(FileCheck[LostTrees]):
     """NET006 by a topology file or dump: what the rings of a job of several nodes lose to a tree that is not found."""
 
     id = "NET006"
-    title = "NCCL finds no tree between such nodes, and its one channel bounds the rings too"
 
     def observe_file(self, node: Node, file: NcclFile) -> LostTrees | Outcome:
         if not _older_gpus(file.tree) or len([each for each in file.tree.walk() if each.tag == "net"]) < 2:
@@ -61,11 +61,12 @@ class TreesLostInFile(FileCheck[LostTrees]):
         rings = observed.prediction.graph(0)
         helps = observed.around is not None
         yield self.finding(
-            judged,
-            # Which version a job will use, and whether it has several nodes, a file by itself does not say.
-            Severity.WARNING if observed.certain else Severity.INFO,
+            self.where(judged),
+            Advice(),
             f"NCCL {spell_versions(observed.minors)}: no tree is found between such nodes, and the one channel of its"
             " stand-in bounds the rings too",
+            # Which version a job will use, and whether it has several nodes, a file by itself does not say.
+            severity=Severity.WARNING if observed.certain else Severity.INFO,
             observed=f"{rings.channels if rings else 0} ring channels, 1 tree channel of 0.1 GB/s",
             expected=EXPECTED,
             fix=(NEWER, MEANWHILE) if helps else (NEWER,),

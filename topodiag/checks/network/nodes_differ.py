@@ -62,7 +62,6 @@ class NodesDiffer(OneStep[Job], JobCheck[Never]):
     """
 
     id = "NET007"
-    title = "nodes of one job bring different networks, NICs or channel counts"
 
     def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
         met = self._met_other(job)
@@ -124,13 +123,17 @@ class NodesDiffer(OneStep[Job], JobCheck[Never]):
         listed = hcas_by_host(job)
         return [
             self.finding(
-                severity,
+                self.where(
+                    odd,
+                    ranks=ranks_on(job, odd),
+                    nics=sorted({hca.name for hca in listed.get(odd[0], {}).values()})[:16]
+                    if what != "network"
+                    else (),
+                ),
+                self.advice("nodes differ", what=what, odd=hosts_word(odd), usual=word(usual)),
                 f"{what} differs between nodes: {hosts_word(odd)} {word(values[odd[0]])}, elsewhere {word(usual)}",
+                severity=severity,
                 observed="; ".join(f"{word(value)} on {hosts_word(hosts)}" for value, hosts in shown.items()),
-                advice=self.advice("nodes differ", what=what, odd=hosts_word(odd), usual=word(usual)),
-                nodes=odd,
-                ranks=ranks_on(job, odd),
-                nics=sorted({hca.name for hca in listed.get(odd[0], {}).values()})[:16] if what != "network" else (),
                 cost=_cost(usual, [values[host] for host in odd]),
                 evidence=_shown(job, what, listed, [*odd[:2], *shown[usual][:1]]),
                 coverage=Coverage(len(odd), len(values), "nodes"),
@@ -147,13 +150,11 @@ class NodesDiffer(OneStep[Job], JobCheck[Never]):
         hosts = list(dict.fromkeys(event.host for event, _ in events if event.host))
         return [
             self.finding(
-                Severity.ERROR,
+                self.where(hosts, ranks=sorted({event.rank for event, _ in events if event.rank >= 0})),
+                "another network",
                 f"{hosts_word(hosts) or 'a node'}: a peer came by {there} where {here} listens: nodes of the job use"
                 " different networks",
                 observed=quoted(first.text),
-                advice=self.advice("another network"),
-                nodes=hosts,
-                ranks=sorted({event.rank for event, _ in events if event.rank >= 0}),
                 evidence=[event.origin for event, _ in events],
             )
         ]
@@ -170,13 +171,10 @@ class NodesDiffer(OneStep[Job], JobCheck[Never]):
                 continue  # as it may be meant for a device that no job is to use
             made.append(
                 self.finding(
-                    Severity.WARNING,
+                    self.where(hosts, ranks=ranks_on(job, hosts), nics=[device]),
+                    "device not opened",
                     f"{hosts_word(hosts)}: RDMA device {device} cannot be opened there, and NCCL goes without it",
                     observed=quoted(told[0].text),
-                    advice=self.advice("device not opened"),
-                    nodes=hosts,
-                    ranks=ranks_on(job, hosts),
-                    nics=[device],
                     evidence=[event.origin for event in told],
                     coverage=Coverage(len(hosts), len(job.hosts), "nodes"),
                 )
@@ -197,12 +195,11 @@ class NodesDiffer(OneStep[Job], JobCheck[Never]):
         counts = Counter(channels.coll for channels in odd.values())
         ranks = sorted(int(world.ranks[rank]) for rank in odd if 0 <= rank < len(world.ranks))
         yield self.finding(
-            Severity.ERROR,
+            self.where(ranks=[rank for rank in ranks if rank >= 0]),
+            "channels",
             f"{plural(len(odd), 'rank')} use {', '.join(map(str, sorted(counts)))} channels, the others"
             f" {world.channels.coll}",
             observed=f"{world.channels.coll} coll channels, and {dict(counts)}",
-            advice=self.advice("channels"),
-            ranks=[rank for rank in ranks if rank >= 0],
             evidence=[world.origin],
             coverage=Coverage(len(odd), world.nranks, "ranks"),
         )

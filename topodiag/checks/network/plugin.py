@@ -87,7 +87,6 @@ class PluginNotLoaded(JobCheck[PluginFailure]):
     """
 
     id = "NET005"
-    title = "the network plugin did not load, and NCCL went on without it"
 
     def observe(self, judged: Job, peers: Sequence[Job]) -> PluginFailure | Outcome:
         if not multi_node(judged) and not piece(judged):
@@ -117,10 +116,10 @@ class PluginNotLoaded(JobCheck[PluginFailure]):
 
     def _ended(self, observed: PluginFailure) -> Finding:
         return self.finding(
-            Severity.ERROR,
+            self.where(),
+            "ended without plugin",
             f"{observed.what}, and the job ends with it",
             observed=quoted(observed.lines[0][1], 200),
-            expected="the plugin loaded, or none asked for",
             fix=(
                 "`fi_info -p efa` in the job's container: are the devices passed in, is it the plugin's libfabric?"
                 if _NO_PROVIDER.search(observed.lines[0][1])
@@ -128,22 +127,18 @@ class PluginNotLoaded(JobCheck[PluginFailure]):
                 "a build of the plugin for the libc and the libfabric of this image; or NCCL_NET and NCCL_NET_PLUGIN"
                 " unset where NCCL's own IB is meant",
             ),
-            cost=Cost(share=1.0, text="NCCL does not start without the network that is asked for by name"),
             evidence=[where for _, _, where in observed.lines],
-            confidence=Confidence.MEDIUM,
         )
 
     def _sharp(self, job: Job, observed: PluginFailure) -> Finding:
         hosts = list(dict.fromkeys(job.processes[n].host for n, _, _ in observed.lines if n >= 0))
         asked = settings_of(job, "NCCL_COLLNET_ENABLE").get("NCCL_COLLNET_ENABLE", [])
         return self.finding(
-            Severity.WARNING,
+            self.where(hosts),
+            "no sharp",
             f"{hosts_word(hosts) or 'the job'}: SHARP does not come up; NCCL goes on without its reductions",
             observed=quoted(observed.lines[0][1]),
-            advice=self.advice("no sharp"),
-            nodes=hosts,
             evidence=[*(where for _, _, where in observed.lines), *(given.origin for _, given in asked[:1])],
-            confidence=Confidence.MEDIUM,
         )
 
     def _report(
@@ -152,13 +147,14 @@ class PluginNotLoaded(JobCheck[PluginFailure]):
         networks = sorted({job.processes[number].network or "its own networks" for number in numbers})
         sockets = any(network.lower() == "socket" for network in networks)
         return self.finding(
-            Severity.ERROR if sockets else Severity.WARNING,
+            self.where(
+                list(dict.fromkeys(job.processes[number].host for number in numbers)), ranks=world_ranks(job, numbers)
+            ),
+            "plugin not loaded",
             f"{what}; it goes on with {'/'.join(networks)}",
+            severity=Severity.ERROR if sockets else Severity.WARNING,
             observed=lines[0][1].strip(),
-            expected="the plugin loaded, or none asked for",
             fix=_steps(lines[0][1]),
-            nodes=list(dict.fromkeys(job.processes[number].host for number in numbers)),
-            ranks=world_ranks(job, numbers),
             cost=Cost(
                 text="sockets between nodes: 1 to 3 GB/s for each interface" if sockets else "the plugin's fabric"
             ),

@@ -79,7 +79,6 @@ class FarNic(OneStep[Job], JobCheck[Never]):
     """
 
     id = "NET004"
-    title = "traffic leaves by a NIC that is not the GPU's closest, or crosses rails"
 
     def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
         if not multi_node(job):
@@ -125,14 +124,12 @@ class FarNic(OneStep[Job], JobCheck[Never]):
         asked = "0" in values
         return [
             self.finding(
-                Severity.WARNING if asked else Severity.INFO,
-                f"{count} of {total} channels of connections between nodes cross rails, as from {out} to {into}"
+                self.where(hosts, ranks=sorted(ends.ranks), nics=[out, into]),
+                "crossed rails",
+                f"{count} of {total} channels between nodes cross rails, for example from {out} to {into}"
                 + (", although NCCL_CROSS_NIC=0" if asked else ""),
+                severity=Severity.WARNING if asked else Severity.INFO,
                 observed=f"sent via {conns.label(first.sender)}, received via {conns.label(first.receiver)}",
-                advice=self.advice("crossed rails"),
-                nodes=hosts,
-                ranks=sorted(ends.ranks),
-                nics=[out, into],
                 evidence=[conns.origin(entry) for each in ends.first for entry in (each.sender, each.receiver)],
                 coverage=Coverage(count, total, "channels seen from both ends"),
                 confidence=Confidence.HIGH if asked else Confidence.MEDIUM,
@@ -146,14 +143,15 @@ class FarNic(OneStep[Job], JobCheck[Never]):
         nic = "+".join(first.ports) or conns.label(first.entry)
         ranks = sorted({nic_world(conns, entry.entry) for entry in entries})
         return self.finding(
-            Severity.WARNING,
+            self.where(
+                (host,),
+                ranks=[rank for rank in ranks if rank >= 0],
+                gpus=labels,
+                nics=sorted({port for entry in entries for port in entry.ports}),
+            ),
+            self.advice("far nic", near=first.near),
             f"{host}: {fold_runs(labels)} send by a far NIC ({first.gpu} over {nic} at {first.kind})",
             observed=f"{plural(len(entries), 'pair')} of GPU and NIC at {first.kind}, without PXN",
-            advice=self.advice("far nic", near=first.near),
-            nodes=(host,),
-            ranks=[rank for rank in ranks if rank >= 0],
-            gpus=labels,
-            nics=sorted({port for entry in entries for port in entry.ports}),
             evidence=[conns.origin(entry.entry) for entry in entries],
             coverage=coverage,
         )

@@ -12,6 +12,7 @@ from topodiag.checks.shared.job.evidence import said_by
 from topodiag.checks.shared.job.excerpts import met, others_fell_first
 from topodiag.checks.shared.job.first_error import refused_over_iwarp
 from topodiag.checks.shared.job.text import ask_for
+from topodiag.checks.shared.phrases import phrase_in
 from topodiag.checks.words import hosts_in, hosts_word, quoted, rank_word, ranks_in
 from topodiag.lazy import dataclass, regex
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
@@ -42,23 +43,6 @@ GID_CHANGED = regex(r"GID table changed on ([\w.\-]{1,40}):\d")
 """At level INFO since 2.31; before, a warning of the other form, which says nothing of the device's use."""
 
 GID_ADVICE = "`show_gids` on both nodes: NCCL_IB_GID_INDEX must name RoCE v2 with an address that the peer can route to"
-ERRNOS = (
-    ("address handle", LIBFABRIC[1],
-     "the fabric's interfaces of both nodes in one subnet, and `fi_pingpong` over them"),
-    ("timed out", "the peer's address does not answer: VLAN, switch, or a fabric on which only NICs of one rail reach"
-     " each other (then NCCL_CROSS_NIC=0)", GID_ADVICE),
-    ("unreachable", "no route leads to the peer's GID: `ip route get` its address from the interface of this NIC",
-     GID_ADVICE),
-    ("no route", "no route leads to the peer's GID: `ip route get` its address from the interface of this NIC",
-     GID_ADVICE),
-    ("invalid argument", "the GID index is empty or of another kind than the peer's, or the path MTU differs",
-     GID_ADVICE),
-    ("no data available", "the GID index names an entry of this node's own table that is empty: its interface is down"
-     " or lost its address", GID_ADVICE),
-    ("no such device", "the interface behind the GID index is gone or down: `ip -brief addr` on the node", GID_ADVICE),
-)  # fmt: skip
-"""By the words of strerror, what ibv_modify_qp means by it when it brings a queue pair to RTR."""
-
 FATAL_EVENT = regex(r"(?<!non-)\bfatal\b|catastrophic|\bdevice removed\b|\berr(?:or)?\b", re.I)
 """In the driver's words for what happened, not in NCCL's for all events that are not fatal (`Got async error event: SM
 change`, 2.23 to 2.27)."""
@@ -103,7 +87,7 @@ class RdmaErrors(JobCheck[RdmaFaults]):
 
     When it stays silent
         A GID table that changes before ranks are connected. Flushed work (status 5) where another status was seen: it
-        follows from that one. No line shows that ranks came together, or ranks lost others whose logs are not there:
+        follows from that one. No line shows that ranks connected, or ranks lost others whose logs are not there:
         unknown.
 
     How to confirm
@@ -120,7 +104,6 @@ class RdmaErrors(JobCheck[RdmaFaults]):
     """
 
     id = "NET008"
-    title = "RDMA devices report errors"
 
     def observe(self, judged: Job, peers: Sequence[Job]) -> RdmaFaults | Outcome:
         completions = _own([event for event in judged.events if event.kind == "ib completion"])
@@ -130,7 +113,7 @@ class RdmaErrors(JobCheck[RdmaFaults]):
         gids = _gids_changed(judged)
         if not completions and not ports and not pairs and not gids:
             if not met(judged):
-                return self.unknown(judged, "no line shows that ranks came together, over RDMA or otherwise")
+                return self.unknown(judged, "no line shows that ranks connected, over RDMA or otherwise")
             if others_fell_first(judged):
                 return self.unknown(judged, f"ranks lost others, whose logs are not there; {ask_for(judged)}")
             return self.clean(judged)
@@ -152,14 +135,11 @@ class RdmaErrors(JobCheck[RdmaFaults]):
 
     def _gids(self, host: str, devices: Mapping[str, Origin | None]) -> Finding:
         return self.finding(
-            Severity.WARNING,
+            self.where([host] if host else [], nics=list(devices)),
+            "gids changed",
             f"{host or 'a node'}: the GID table of {fold_runs(list(devices))} changed while ranks were connected",
             observed=quoted(next((where.text for where in devices.values() if where is not None), "")),
-            advice=self.advice("gids changed"),
-            nodes=[host] if host else [],
-            nics=list(devices),
             evidence=list(devices.values()),
-            confidence=Confidence.MEDIUM,
         )
 
     def _pair(self, errno: str, events: Sequence[Event]) -> Finding:
@@ -169,26 +149,20 @@ class RdmaErrors(JobCheck[RdmaFaults]):
         hcas = _named(events, "hca", HCA)
         gids = _named(events, "remote_gid", REMOTE)
         hosts = hosts_in(events)
-        first, second = next(
-            (words for pattern, *words in ERRNOS if pattern in errno.lower()),
-            ["`dmesg | grep mlx5` on the node names what the driver refused", GID_ADVICE],
-        )
+        known = phrase_in("errno", errno.lower())
+        first = known.says if known is not None else "`dmesg | grep mlx5` on the node names what the driver refused"
+        second = known.fix if known is not None else GID_ADVICE
         device = fold_runs(hcas[:4]) if hcas else "an RDMA device"
         what = f"{device} cannot connect to {', '.join(gids[:2]) or 'its peer'}: {errno or 'refused'}"
         if any(event.details.get("fault") == "gid" for event in events):
             what = f"no GID can be read of {device} at the index that is asked for: {errno}"
         return self.finding(
-            Severity.ERROR,
+            self.where(hosts, ranks=ranks_in(events), nics=hcas, links=gids[:16]),
+            "pair of hosts",
             f"{_who(events)}: {what}",
             observed=quoted(events[0].text)
             + (f"; {plural(unanswered, 'completion')} without an answer on the same path" if unanswered else ""),
-            expected="a queue pair between the two devices",
             fix=(first, second),
-            nodes=hosts,
-            ranks=ranks_in(events),
-            nics=hcas,
-            links=gids[:16],
-            cost=Cost(share=1.0, text="the communicator fails, and the other ranks wait for it"),
             evidence=[event.origin for event in events],
             # libfabric's line does not say over which provider it went.
             confidence=Confidence.MEDIUM if all("provider" in e.details for e in events) else Confidence.HIGH,
@@ -210,25 +184,20 @@ class RdmaErrors(JobCheck[RdmaFaults]):
         towards = f" towards {', '.join(peers[:3])}" if peers else ""
         vendor = sorted({event.details["vendor_err"] for event in events if event.details.get("vendor_err")})
         return self.finding(
-            Severity.ERROR,
+            self.where(hosts, ranks=ranks_in(events), nics=hcas, links=peers[:16]),
+            "completion error",
             f"{_who(events)}: {name}"
             + ("" if libfabric else f" (status {status if status >= 0 else 'unknown'})")
             + f"{place}{towards}",
             observed=f"{plural(count, 'completion')} with an error"
             + (f", vendor error {', '.join(vendor[:3])}" if vendor else "")
             + (f", peer GID {', '.join(gids[:2])}" if gids else ""),
-            expected="every transfer completes without an error",
             fix=(
                 advice,
                 "the logs of the other nodes at that second: which rank ended first"
                 if libfabric
                 else "`ibstat`, `mlxlink -c` and the switch's counters for the port that is named",
             ),
-            nodes=hosts,
-            ranks=ranks_in(events),
-            nics=hcas,
-            links=peers[:16],
-            cost=Cost(share=1.0, text="the communicator fails, and the other ranks wait for it"),
             evidence=[event.origin for event in events],
             coverage=Coverage(len({(e.host, e.pid) for e in events}), len(job.processes), "processes"),
         )
@@ -239,10 +208,10 @@ class RdmaErrors(JobCheck[RdmaFaults]):
         passing = not fatal and PASSING.match(what)
         return self.of_events(
             events,
-            Severity.ERROR if fatal else Severity.INFO if passing else Severity.WARNING,
+            "event of a device",
             f"{_who(events)}: {what}" + (f" on {fold_runs(hcas[:4])}" if hcas else ""),
+            severity=Severity.ERROR if fatal else Severity.INFO if passing else Severity.WARNING,
             observed=events[0].text.strip(),
-            advice=self.advice("event of a device"),
             nics=hcas,
             cost=Cost(
                 text="none by itself; with errors of connections it shows when the fabric changed"

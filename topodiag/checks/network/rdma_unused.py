@@ -78,7 +78,6 @@ class RdmaUnused(NodeCheck[Unmoved]):
     """
 
     id = "NET010"
-    title = "RDMA is configured and its counters do not move"
 
     def observe(self, judged: Node, peers: Sequence[Node]) -> Unmoved | Outcome:
         nics = compute_nics(judged)
@@ -105,13 +104,12 @@ class RdmaUnused(NodeCheck[Unmoved]):
         names = fold_runs(list(observed.nics))
         sure = observed.is_set
         yield self.finding(
-            judged,
-            Severity.WARNING if sure else Severity.INFO,
+            self.where(judged, nics=observed.nics),
+            "rdma unused",
             f"{names}: no RDMA traffic {when}"
             + (f", {observed.instead}" if observed.instead else ": if a job communicated, it went another way"),
+            severity=Severity.WARNING if sure else Severity.INFO,
             observed=", ".join(f"{counter.name} +0" for counter in observed.counters[:4]),
-            advice=self.advice("rdma unused"),
-            nics=observed.nics,
             evidence=[*observed.shown, *(counter.later for counter in observed.counters[:2])],
             confidence=Confidence.MEDIUM if sure else Confidence.LOW,
         )

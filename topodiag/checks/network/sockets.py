@@ -115,7 +115,6 @@ class SocketsInsteadOfRdma(JobCheck[SocketUse]):
     """
 
     id = "NET001"
-    title = "NCCL uses sockets between nodes"
 
     def observe(self, judged: Job, peers: Sequence[Job]) -> SocketUse | Outcome:
         alone = piece(judged) and (_without_rdma(judged) or _over_sockets(judged) or bool(_tcp_providers(judged)))
@@ -138,19 +137,18 @@ class SocketsInsteadOfRdma(JobCheck[SocketUse]):
         sockets, settings, cause = observed.sockets, observed.settings, observed.cause
         numbers = [number for host in sockets for number, _ in by_host(judged).get(host, [])]
         yield self.finding(
-            cause.severity,
+            self.where(sockets, ranks=world_ranks(judged, numbers)),
+            "sockets",
             cause.message,
+            severity=cause.severity,
             observed=f"{_used(observed)} on {hosts_word(sockets)}"
             + "".join(f"; {s.name}={s.value}" for s in settings[:2]),
-            expected="NET/IB, or the plugin of the site's fabric, on every node",
             fix=(
                 *(f"unset {name}" for name in dict.fromkeys(s.name for s in settings)),
                 *_given_to_pods(judged, sockets),
                 "`ibv_devinfo` in the job's container: pass /dev/infiniband in, and rdma-core with the NIC's provider",
                 "on cloud instances with their own fabric: load its NCCL plugin, and pass its devices in (`fi_info`)",
             ),
-            nodes=sockets,
-            ranks=world_ranks(judged, numbers),
             cost=_cost(judged, sockets),
             evidence=[
                 *_tcp_providers(judged)[:2],

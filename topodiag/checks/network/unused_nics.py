@@ -30,7 +30,7 @@ from topodiag.checks.shared.job.nic_uses import (
 from topodiag.checks.shared.job.text import NET, ask_for, unconnected
 from topodiag.checks.words import hosts_word
 from topodiag.model.connections import distinct
-from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
+from topodiag.model.finding import Cost, Coverage, Finding, Outcome
 from topodiag.model.job import Hca, Job
 from topodiag.words.fold import fold_runs
 from topodiag.words.units import in_gbs
@@ -77,7 +77,6 @@ class FewerNicsUsed(OneStep[Job], JobCheck[Never]):
     """
 
     id = "NET003"
-    title = "NCCL uses fewer NICs than the node has"
 
     def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
         others = fewer_than_others(job, peers)
@@ -130,17 +129,13 @@ class FewerNicsUsed(OneStep[Job], JobCheck[Never]):
         lost = (want - have) * speed
         cost = Cost(lost, 1 - have / want, f"{want - have} x {in_gbs(speed)} of each node") if speed else Cost()
         return self.finding(
-            Severity.WARNING,
+            self.where(hosts, ranks=ranks_on(job, hosts), nics=idle),
+            self.advice("nics left out", want=want),
             f"{hosts_word(hosts)}: traffic leaves by {have} of {want} NICs that the ranks could use",
             observed=f"no connection over {fold_runs(idle)}",
-            advice=self.advice("nics left out", want=want),
-            nodes=hosts,
-            ranks=ranks_on(job, hosts),
-            nics=idle,
             cost=cost,
             evidence=[hca.origin for hca in first.values() if hca.name in idle],
             coverage=Coverage(len(hosts), len(fast), "nodes"),
-            confidence=Confidence.MEDIUM,
         )
 
     def _left_to_others(self, job: Job, found: FewerThanOthers) -> Finding:
@@ -150,15 +145,12 @@ class FewerNicsUsed(OneStep[Job], JobCheck[Never]):
         speed = max((hca.speed_mbps or 0 for hca in found.more), default=0) / 8000
         lost, text = (want - have) * speed, f"{want - have} x {in_gbs(speed)} of each node"
         return self.finding(
-            Severity.WARNING,
+            self.where(list(found.hosts), ranks=ranks_on(job, list(found.hosts)), nics=idle),
+            "nics left to others",
             f"{hosts_word(found.hosts)}: NCCL_IB_HCA={setting.value} leaves this job {have} of the {want} NICs that"
             + (" are up there" if found.captured else " another job uses there"),
             observed=f"{fold_runs([hca.name for hca in found.kept])} in use; without {fold_runs(idle)}",
             expected=f"{want} NICs, as {'the capture shows' if found.captured else 'in the other job'}",
-            fix=("unset NCCL_IB_HCA in the environment of this job, or name all compute NICs",),
-            nodes=list(found.hosts),
-            ranks=ranks_on(job, list(found.hosts)),
-            nics=idle,
             cost=Cost(lost, 1 - have / want, text) if speed else Cost(share=1 - have / want),
             evidence=[setting.origin, *(hca.origin for hca in (*found.kept[:1], *found.more[:1]))],
             settings=(("NCCL_IB_HCA", None),),
@@ -184,18 +176,14 @@ class FewerNicsUsed(OneStep[Job], JobCheck[Never]):
         )
         return [
             self.finding(
-                Severity.WARNING,
+                self.where(hosts, ranks=ranks_on(job, hosts), nics=[hca.name]),
+                "one nic for many",
                 f"{hosts_word(hosts)}: one NIC, {hca.name}, serves {gpus} NVSwitch GPUs"
                 + (f" (NCCL_IB_HCA={filtered[0][1].value})" if filtered else ""),
                 observed=f"NCCL lists {hca.name} only",
-                advice=self.advice("one nic for many"),
-                nodes=hosts,
-                ranks=ranks_on(job, hosts),
-                nics=[hca.name],
                 cost=Cost(text=text),
                 evidence=[hca.origin, *(given.origin for _, given in filtered[:1])],
                 coverage=Coverage(len(hosts), len(job.hosts), "nodes"),
-                confidence=Confidence.MEDIUM,
             )
         ]
 

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import Never
 
-from topodiag.checks.interface import NodeCheck, OneStep
+from topodiag.checks.interface import Advice, NodeCheck, OneStep
 from topodiag.checks.nic.ports import is_near, lists_no_nics, ports_of, product
 from topodiag.checks.peers import of_everyone
 from topodiag.checks.shared.comparisons import majority
@@ -92,7 +92,6 @@ class MissingComputeNic(OneStep[Node], NodeCheck[Never]):
     """
 
     id = "NIC005"
-    title = "a node has fewer compute NICs than its peers, or a rail is missing"
 
     def judge(self, node: Node, peers: Sequence[Node] = ()) -> Outcome:
         if not node.gpus:
@@ -135,14 +134,13 @@ class MissingComputeNic(OneStep[Node], NodeCheck[Never]):
         lost, full = slow_ports(0, gbps, gap.missing), slow_ports(0, gbps, total)
         words = f"{spell_gbs(lost)} of {in_gbs(full)}" if lost else "its share"
         return self.finding(
-            node,
-            (Severity.WARNING if present else Severity.INFO) if gap.virtual else Severity.ERROR,
+            self.where(node, gpus=sides, nics=[nic.name for nic in idle[: gap.missing]]),
+            Advice(),
             f"{len(present)} of {plural(total, 'compute NIC')} present{rail}{seen}",
+            severity=(Severity.WARNING if present else Severity.INFO) if gap.virtual else Severity.ERROR,
             observed=f"{plural(len(present), 'compute NIC')}{rail}{seen}",
             expected=gap.expected,
             fix=(*_misplaced(node, sides), *_fix(gap, idle)),
-            gpus=sides,
-            nics=[nic.name for nic in idle[: gap.missing]],
             cost=Cost(
                 round(lost, 3) or None,
                 round(gap.missing / total, 4),
@@ -150,7 +148,7 @@ class MissingComputeNic(OneStep[Node], NodeCheck[Never]):
             ),
             evidence=[gap.shown, *_words(node, sides), *(nic.driver for nic in idle)],
             confidence=gap.confidence,
-        )  # fmt: skip
+        )
 
 
 def _present(node: Node) -> tuple[Nic, ...]:

@@ -6,8 +6,8 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Never
 
-from topodiag.checks.interface import NodeCheck, OneStep
-from topodiag.checks.nic.events import Event, troubles
+from topodiag.checks.interface import Advice, NodeCheck, OneStep
+from topodiag.checks.nic.events import of_log, troubles
 from topodiag.checks.nic.ports import Port, ports_of
 from topodiag.checks.nic.state import NO_COMPUTE
 from topodiag.checks.nic.totals import (
@@ -24,12 +24,11 @@ from topodiag.checks.nic.totals import (
 from topodiag.checks.shared.devices import compute_nics
 from topodiag.checks.shared.node.nic_counters import LIMITS, Limit, limit_name
 from topodiag.model.devices import Counters, Nic
-from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity, Status
+from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.node import Node
 from topodiag.model.provenance import Counter
 from topodiag.model.topics import Topic
 from topodiag.words.fold import fold_runs, plural
-from topodiag.words.own_data import own_data
 from topodiag.words.units import in_s, spell_s
 
 SYMBOL_GROWTH = 10
@@ -107,26 +106,10 @@ class NicPortErrors(OneStep[Node], NodeCheck[Never]):
     """
 
     id = "NIC003"
-    title = "symbol, CRC, FEC, link_downed, discard counters above threshold, or a flap between samples"
 
     def judge(self, node: Node, peers: Sequence[Node] = ()) -> Outcome:
         outcome = self._judge_counters(node)
-        found = [self._of_log(node, event) for event in troubles(node)]
-        return self.found(node, [*found, *outcome.findings], outcome.coverage) if found else outcome
-
-    def _of_log(self, node: Node, event: Event) -> Finding:
-        return self.finding(
-            node,
-            event.severity,
-            f"{event.name}: {event.words}",
-            observed=event.words,
-            expected="no such message of the adapter's driver",
-            fix=own_data("checks/shared/node/fixes")["adapter"][event.kind],
-            nics=[event.name],
-            cost=Cost(text="traffic over this adapter stops or is slow, and every rank of the job waits for it"),
-            evidence=event.evidence,
-            confidence=event.confidence,
-        )
+        return self.beside(outcome, of_log(self, node, troubles(node)))
 
     def _judge_counters(self, node: Node) -> Outcome:
         compute = compute_nics(node)
@@ -157,7 +140,7 @@ class NicPortErrors(OneStep[Node], NodeCheck[Never]):
     def _without_errors(self, node: Node, judged: Mapping[str, Sequence[Judged]], coverage: Coverage) -> Outcome:
         if high := high_totals(judged):
             why = f"{high} since boot: only a second reading shows whether it goes on (`--sample 60s` under load)"
-            return Outcome(self.id, Status.UNKNOWN, node.host, why=why, coverage=coverage)
+            return self.unknown(node, why, coverage)
         sampled = any(counter.later.known for counters in judged.values() for _, counter, _ in counters)
         return self.clean(
             node, "" if sampled else "one sample: totals since boot only, --sample shows growth", coverage
@@ -173,14 +156,14 @@ class NicPortErrors(OneStep[Node], NodeCheck[Never]):
         shown = ", ".join(f"{name} {sign}{amount}" for name, amount in list(totals.items())[:6])
         more = f" and {plural(len(totals) - 6, 'other counter')}" if len(totals) > 6 else ""
         return self.finding(
-            node,
-            worst.severity,
+            self.where(node, nics=names),
+            Advice(),
             f"{fold_runs(names)}: {worst.meaning} {_when(node, worst)} ({shown}{more})",
+            severity=worst.severity,
             observed=f"{shown}{more} {_when(node, worst)}"
             + (f", {plural(len(names), 'NIC')} together" if names[1:] else ""),
             expected=_expected(worst),
             fix=_fix(worst),
-            nics=names,
             cost=Cost(text=LIMITS[limit_name(worst.counter.name)].cost),
             evidence=[count.counter.later if count.grown else count.counter.latest for count in counts],
             coverage=coverage,

@@ -26,7 +26,7 @@ from topodiag.checks.shared.job.nic_uses import (
 from topodiag.checks.shared.job.text import NET, ask_for
 from topodiag.checks.words import hosts_word
 from topodiag.lazy import regex
-from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
+from topodiag.model.finding import Cost, Coverage, Finding, Outcome
 from topodiag.model.job import Hca, Job
 from topodiag.model.provenance import Origin
 from topodiag.words.fold import fold_runs, plural
@@ -43,7 +43,6 @@ class FewerNicsThanSiblings(OneStep[Job], JobCheck[Never]):
     """NIC005 by a job's log: a node lists fewer RDMA devices than the other nodes of the job, or than its capture."""
 
     id = "NIC005"
-    title = "a node lists fewer RDMA devices than the other nodes of its job"
 
     def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
         # Lines about single devices (GPUDirect RDMA off for HCA 0) are no list: they name a link layer for none.
@@ -65,7 +64,7 @@ class FewerNicsThanSiblings(OneStep[Job], JobCheck[Never]):
             whole = ", to the end of the line" if cut else ""
             return self.unknown(job, f"fewer than two nodes list their RDMA devices{whole}; {ask_for(job, *NET)}")
         if not any(listed.values()):
-            return self.unknown(job, "NCCL found an RDMA device on no node: whether one is missing is open")
+            return self.unknown(job, "NCCL found no RDMA device on any node, so a missing one does not show")
         coverage = Coverage(len(listed), len(job.hosts), "nodes")
         found = self._unlike_others(job, listed) or short
         return self.found(job, found, coverage) if found else self.clean(job, "", coverage)
@@ -87,18 +86,14 @@ class FewerNicsThanSiblings(OneStep[Job], JobCheck[Never]):
         lost = math.fsum(hca.speed_mbps or 0 for hca in lacking) / 8000
         text = f"{in_gbs(lost)} of each node"
         return self.finding(
-            Severity.WARNING,
+            self.where(hosts, ranks=ranks_on(job, hosts), nics=[hca.name for hca in lacking]),
+            self.advice("short of capture", up=up),
             f"{hosts_word(hosts)}: NCCL lists {plural(up - len(lacking), 'RDMA device')},"
             f" and the capture of the machine shows {up} up",
             observed=f"not in NCCL's list: {fold_runs([hca.name for hca in lacking])}",
-            advice=self.advice("short of capture", up=up),
-            nodes=hosts,
-            ranks=ranks_on(job, hosts),
-            nics=[hca.name for hca in lacking],
             cost=Cost(lost, len(lacking) / up, text) if multi_node(job) else Cost(text=f"{text}, for jobs on several"),
             evidence=[hca.origin for hca in (*found.kept[:1], *lacking[:3])],
             coverage=Coverage(len(hosts), len(job.machines), "nodes with a capture"),
-            confidence=Confidence.MEDIUM,
         )
 
     def _by_plugin(self, job: Job, counts: dict[str, tuple[int, Origin | None]]) -> Outcome:
@@ -113,13 +108,11 @@ class FewerNicsThanSiblings(OneStep[Job], JobCheck[Never]):
         other = model or ANOTHER
         found = [
             self.finding(
-                Severity.WARNING,
+                self.where(hosts, ranks=ranks_on(job, hosts)),
+                "fewer by the plugin",
                 f"{hosts_word(hosts)}: the network plugin finds {plural(count, 'NIC')}, where {other} has {usual}",
                 observed=f"found {count} nics",
                 expected=f"{usual}, as on {plural(sum(n == usual for n, _ in counts.values()), 'other node')}",
-                advice=self.advice("fewer by the plugin"),
-                nodes=hosts,
-                ranks=ranks_on(job, hosts),
                 cost=Cost(share=1 - count / usual, text="of the node's network bandwidth; the other nodes wait for it"),
                 evidence=[counts[host][1] for host in (*hosts[:3], model)],
                 coverage=Coverage(len(hosts), len(counts), "nodes"),
@@ -136,15 +129,12 @@ class FewerNicsThanSiblings(OneStep[Job], JobCheck[Never]):
         filtered = settings_of(job, "NCCL_IB_HCA").get("NCCL_IB_HCA", [])
         differs = len({given.value for _, given in filtered}) > 1
         return self.finding(
-            Severity.WARNING,
+            self.where(hosts, ranks=ranks_on(job, hosts), nics=[hca.name for hca in lacking]),
+            "job count",
             f"{hosts_word(hosts)}: {plural(count, 'RDMA device')}, where {model or ANOTHER} has {usual}"
             + (" (NCCL_IB_HCA differs between nodes)" if differs else ""),
             observed=f"{count} listed; not there: {fold_runs([hca.name for hca in lacking]) if lacking else 'unnamed'}",
             expected=f"{usual}, as on {plural(sum(len(h) == usual for h in listed.values()), 'other node')}",
-            advice=self.advice("job count"),
-            nodes=hosts,
-            ranks=ranks_on(job, hosts),
-            nics=[hca.name for hca in lacking],
             cost=Cost((usual - count) * speed, 1 - count / usual, f"{usual - count} x {in_gbs(speed)} of the node")
             if speed
             else Cost(share=1 - count / usual),

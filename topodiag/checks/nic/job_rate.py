@@ -9,7 +9,7 @@ from topodiag.checks.interface import JobCheck
 from topodiag.checks.shared.job.evidence import said_by
 from topodiag.checks.words import quoted
 from topodiag.lazy import dataclass, regex
-from topodiag.model.finding import Cost, Finding, Outcome, Severity
+from topodiag.model.finding import Cost, Finding, Outcome
 from topodiag.model.job import Job
 from topodiag.model.provenance import Origin
 from topodiag.words.units import in_gbps, percent
@@ -32,7 +32,6 @@ class PortFellInLog(JobCheck[tuple[Fallen, ...]]):
     """NIC002 by a job's log: NCCL saw the rate of a port change, and it did not come back."""
 
     id = "NIC002"
-    title = "the rate of a port fell while the job ran"
 
     def observe(self, judged: Job, peers: Sequence[Job]) -> tuple[Fallen, ...] | Outcome:
         told: dict[tuple[str, str], list[tuple[int, int, Origin | None]]] = defaultdict(list)
@@ -54,14 +53,12 @@ class PortFellInLog(JobCheck[tuple[Fallen, ...]]):
         for port in observed:
             lost = 1 - port.after / port.before
             yield self.finding(
-                Severity.ERROR,
+                self.where([port.host] if port.host else [], nics=[port.nic]),
+                self.advice("rate fell", nic=port.nic),
                 f"{port.host or 'a node'}: {port.nic} fell from {in_gbps(port.before / 1000)} to"
                 f" {in_gbps(port.after / 1000)} while the job ran",
                 observed=quoted(next((where.text for where in port.origins if where is not None), "")),
                 expected=f"{in_gbps(port.before / 1000)}, as when the job started",
-                advice=self.advice("rate fell", nic=port.nic),
-                nodes=[port.host] if port.host else [],
-                nics=[port.nic],
                 cost=Cost(share=lost, text=f"traffic over this NIC has {percent(lost)} less bandwidth"),
                 evidence=port.origins,
             )

@@ -45,8 +45,8 @@ class NicPortSlow(OneStep[Node], NodeCheck[Never]):
         Ports that are down: their rate is a meaningless default. All ports of the product are alike, even below the
         product's ability: the fabric is built this way (ConnectX-7 on a 200 Gb/s fabric). A single port at half of
         its product's ability: many products are sold at several rates. Elastic Fabric Adapters have no rated speed
-        here; they are compared only with each other. No rate was read: unknown. One port by a tool that may have been
-        asked for it: unknown.
+        here; they are compared only with each other. No rate was read: unknown. Output that shows one port only,
+        from a tool that can be asked for one port: unknown.
 
     How to confirm
         ibstat | grep -E "^CA|Rate"
@@ -64,7 +64,6 @@ class NicPortSlow(OneStep[Node], NodeCheck[Never]):
     """
 
     id = "NIC002"
-    title = "a port rate below its capability or its peer ports"
 
     def judge(self, node: Node, peers: Sequence[Node] = ()) -> Outcome:
         nics = compute_nics(node)
@@ -106,13 +105,12 @@ class NicPortSlow(OneStep[Node], NodeCheck[Never]):
         where, lanes = fold_runs([port.label for port in bad]), bad[0].port.lanes.value
         width = f" on {plural(lanes, 'lane')}" if lanes and lanes != FULL_LANES else ""
         return self.finding(
-            node,
-            Severity.ERROR if sure else Severity.WARNING,
+            self.where(node, nics=names),
+            "slow port",
             f"{where} {'runs' if len(bad) == 1 else 'run'} at {in_gbps(now)}{width} instead of {in_gbps(rate)}",
+            severity=Severity.ERROR if sure else Severity.WARNING,
             observed=f"{in_gbps(now)}{width} ({in_gbs(now / GBPS_PER_GBS)})",
             expected=f"{in_gbps(rate)} ({in_gbs(rate / GBPS_PER_GBS)}), {why}" + _ability(node, bad[0], rate),
-            advice=self.advice("slow port"),
-            nics=names,
             cost=Cost(
                 round(lost, 3),
                 round(1 - now / rate, 4) if rate else None,
@@ -122,7 +120,7 @@ class NicPortSlow(OneStep[Node], NodeCheck[Never]):
             evidence=[fact for port in bad for fact in (port.port.rate_gbps, port.port.lanes)],
             coverage=coverage,
             confidence=Confidence.HIGH if sure else Confidence.MEDIUM,
-        )  # fmt: skip
+        )
 
 
 def _rates_by_family(nodes: Sequence[Node]) -> dict[Family, Tally[float]]:
@@ -223,14 +221,12 @@ def odd_links(check: NodeCheck[Any], node: Node, links: Sequence[FabricPort]) ->
         ends = few([f"{port.label} to {port.peer.value}" for port in bad], LINKS_NAMED, "; ")
         found.append(
             check.finding(
-                node,
-                Severity.WARNING,
-                f"{ends}: {'runs' if len(bad) == 1 else 'run'} at {runs}, {len(ports) - len(bad)} others to {adapter}"
-                f" at {usual}",
+                check.where(node),
+                check.advice("slower than other links", usual=usual),
+                f"{ends}: {'runs' if len(bad) == 1 else 'run'} at {runs}, {plural(len(ports) - len(bad), 'other link')}"
+                f" to {adapter} at {usual}",
                 observed=f"{runs} on {plural(len(bad), 'link')}",
-                advice=check.advice("slower than other links", usual=usual),
                 evidence=[port.runs for port in bad[:LINKS_NAMED]],
-                confidence=Confidence.MEDIUM,
             )
         )
     return found
@@ -240,10 +236,9 @@ def _finding(check: NodeCheck[Any], node: Node, runs: str, able: str, bad: Seque
     ends = [f"{port.label} to {port.peer.value}" for port in bad[:LINKS_NAMED]]
     more = f", and {len(bad) - LINKS_NAMED} more" if len(bad) > LINKS_NAMED else ""
     return check.finding(
-        node,
-        Severity.ERROR,
+        check.where(node),
+        check.advice("fabric link", able=able),
         f"{'; '.join(ends)}{more}: {'runs' if len(bad) == 1 else 'run'} at {runs}, both ends can do {able}",
         observed=f"{runs} on {plural(len(bad), 'link')}",
-        advice=check.advice("fabric link", able=able),
         evidence=[port.able for port in bad[:LINKS_NAMED]],
     )

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from topodiag.checks.interface import NodeCheck
+from topodiag.checks.interface import Advice, NodeCheck
 from topodiag.checks.nvlink.evidence import count_links
 from topodiag.checks.nvlink.fabric_machine import (
     ABSENT_ALONE,
@@ -25,7 +25,7 @@ from topodiag.checks.shared.devices import gpu_spec, just_booted
 from topodiag.checks.shared.node.fabric_state import Fault, cluster, faults_of, registers
 from topodiag.lazy import dataclass, regex
 from topodiag.model.devices import Gpu
-from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity, Status
+from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.node import Node
 from topodiag.model.provenance import Fact, Origin
 from topodiag.model.system import KernelEvent
@@ -100,7 +100,6 @@ class FabricNotReady(NodeCheck[FabricFaults]):
     """
 
     id = "NVL005"
-    title = "the NVSwitch fabric is not ready"
 
     def observe(self, judged: Node, peers: Sequence[Node]) -> FabricFaults | Outcome:
         gpus = [gpu for gpu in judged.gpus if not gpu.mig.value and not gpu.lost.value]
@@ -142,19 +141,19 @@ class FabricNotReady(NodeCheck[FabricFaults]):
         if not told and service.value is not None and links_up(node):
             return self.clean(node, f"all links are up ({FABRIC_MANAGER}: {service.value})", coverage)
         why = "the driver says nothing of the fabric or the links of any GPU" if not told else f"{coverage}"
-        return Outcome(self.id, Status.UNKNOWN, node.host, why=why, coverage=coverage)
+        return self.unknown(node, why, coverage)
 
     def _report(self, node: Node, fault: Fault, members: Sequence[Gpu]) -> Finding:
         labels = [gpu.label for gpu in members]
         everyone = len(members) == len(node.gpus) > 1
         return self.finding(
-            node,
-            fault.severity,
+            self.where(node, gpus=labels),
+            Advice(),
             f"{'all ' + str(len(members)) + ' GPUs' if everyone else fold_runs(labels)}: {fault.text}",
+            severity=fault.severity,
             observed=fault.text,
             expected=fault.expected,
             fix=_fix_registration(node, fault),
-            gpus=labels,
             cost=_cost(members[0], fault),
             evidence=[origin for gpu in members for origin in _origins(gpu)],
             confidence=fault.confidence,
@@ -163,13 +162,12 @@ class FabricNotReady(NodeCheck[FabricFaults]):
     def _driver_waits(self, node: Node, error: str) -> Finding:
         young = just_booted(node)
         return self.finding(
-            node,
-            Severity.INFO if young else Severity.ERROR,
+            self.where(node),
+            "driver waits",
             f"the driver is not ready ({error})" + (", minutes after boot: transient" if young else ""),
+            severity=Severity.INFO if young else Severity.ERROR,
             observed=f"NVML says {error}",
-            expected="an initialised driver; on NVSwitch machines it waits for the Fabric Manager (CUDA error 802)",
             fix=_fix_service(node.os.driver_version.value, "unknown"),
-            cost=Cost(text="no CUDA program starts on this node"),
             evidence=(node.os.nvml_error.origin,),
         )
 
@@ -177,11 +175,10 @@ class FabricNotReady(NodeCheck[FabricFaults]):
         versions = _DIFFERS.search(event.text)
         kernel, user = (versions[1], versions[2]) if versions else ("", "")
         return self.finding(
-            node,
-            Severity.ERROR,
+            self.where(node),
+            "versions differ",
             f"the NVSwitch driver is {kernel}, the Fabric Manager that asked it {user}: the switches are not set up",
             observed=f"kernel {kernel}, program {user}",
-            expected="one version: the driver refuses any other",
             fix=_fix_service(kernel, "unknown"),
             cost=_cost_without_manager(node, (), Severity.ERROR),
             evidence=(event.origin,),
@@ -191,13 +188,13 @@ class FabricNotReady(NodeCheck[FabricFaults]):
         service = node.os.services.get(FABRIC_MANAGER, Fact())
         wait = f"; {fold_runs([gpu.label for gpu in waiting])} wait" if waiting else ""
         return self.finding(
-            node,
-            manager.severity,
+            self.where(node, gpus=[gpu.label for gpu in waiting]),
+            Advice(),
             manager.text,
+            severity=manager.severity,
             observed=f"{FABRIC_MANAGER} is {service.value}{wait}",
             expected=f"{FABRIC_MANAGER} active: it sets up the NVSwitches of this board",
             fix=_fix_service(node.os.driver_version.value, service.value or ""),
-            gpus=[gpu.label for gpu in waiting],
             cost=_cost_without_manager(node, waiting, manager.severity),
             evidence=[service.origin, *(gpu.fabric.state.origin for gpu in waiting)],
             confidence=manager.confidence,
@@ -205,13 +202,11 @@ class FabricNotReady(NodeCheck[FabricFaults]):
 
     def _imex(self, node: Node) -> Finding:
         return self.finding(
-            node,
-            Severity.WARNING,
+            self.where(node),
+            "imex",
             "nvidia-imex has failed: memory cannot be shared over NVLink with other nodes",
             observed="nvidia-imex is failed",
-            advice=self.advice("imex"),
             evidence=(node.os.services.get(IMEX, Fact()).origin,),
-            confidence=Confidence.MEDIUM,
         )
 
 

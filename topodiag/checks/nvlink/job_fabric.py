@@ -12,7 +12,7 @@ from topodiag.checks.shared.job.evidence import ranks_on, said_by
 from topodiag.checks.words import hosts_in, hosts_word, quoted
 from topodiag.lazy import dataclass, regex
 from topodiag.model.fabric_health import fabric_bandwidth, fabric_problems
-from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
+from topodiag.model.finding import Confidence, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Event, Job
 from topodiag.model.provenance import Origin
 from topodiag.words.fold import plural
@@ -57,7 +57,6 @@ class FabricInLog(OneStep[Job], JobCheck[Never]):
     """NVL005 by a job's log: what NVML told NCCL of each GPU's fabric, and NVLink between trays that does not work."""
 
     id = "NVL005"
-    title = "the NVLink fabric of a job's nodes is not ready"
 
     def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
         told: dict[str, set[str]] = defaultdict(set)
@@ -94,14 +93,12 @@ class FabricInLog(OneStep[Job], JobCheck[Never]):
         hosts = list(by_host)
         count = sum(len({bus for bus, _ in told}) for told in by_host.values())
         return self.finding(
-            severity,
+            self.where(hosts, ranks=ranks_on(job, hosts)),
+            "unhealthy fabric",
             f"{hosts_word(hosts)}: {words} on {plural(count, 'GPU')}",
+            severity=severity,
             observed=quoted(next(where.text for told in by_host.values() for _, where in told if where is not None)),
-            advice=self.advice("unhealthy fabric"),
-            nodes=hosts,
-            ranks=ranks_on(job, hosts),
             evidence=[where for told in by_host.values() for _, where in told],
-            confidence=Confidence.HIGH,
         )
 
     def _not_up(self, job: Job) -> list[Finding]:
@@ -113,10 +110,9 @@ class FabricInLog(OneStep[Job], JobCheck[Never]):
         return [
             self.of_events(
                 events,
-                Severity.ERROR,
+                "fabric not up",
                 f"{hosts_word(hosts) or 'a node'}: CUDA does not start: the NVSwitch fabric of the node is not up",
                 observed=quoted(events[0].text),
-                advice=self.advice("fabric not up"),
             )
         ]
 
@@ -134,20 +130,16 @@ class FabricInLog(OneStep[Job], JobCheck[Never]):
         memory = any("out of memory" in text for _, _, text, _ in told)
         return [
             self.finding(
-                Severity.WARNING,
+                self.where(hosts, ranks=sorted({rank for _, rank, _, _ in told if rank >= 0})),
+                "no multicast",
                 f"{hosts_word(hosts) or 'a node'}: NVLink SHARP cannot be set up: multicast memory is not bound",
                 observed=quoted(told[0][2]),
-                expected="multicast objects on all GPUs of the NVLink domain",
                 fix=(
                     "`systemctl status nvidia-fabricmanager` and its log, `nvidia-smi -q | grep -A4 Fabric`",
                     *(("the error is `out of memory`: is GPU memory left for NCCL's buffers?",) if memory else ()),
                     "NCCL_NVLS_ENABLE=0 as a control: does all else work?",
                 ),
-                nodes=hosts,
-                ranks=sorted({rank for _, rank, _, _ in told if rank >= 0}),
-                cost=Cost(text="the communicator fails, or goes on without NVLink SHARP"),
                 evidence=[where for *_, where in told],
-                confidence=Confidence.MEDIUM,
             )
         ]
 
@@ -160,10 +152,9 @@ class FabricInLog(OneStep[Job], JobCheck[Never]):
         return [
             self.of_events(
                 events,
-                Severity.ERROR,
+                "no imex",
                 f"{hosts_word(hosts)}: NVLink between nodes is there and does not work: IMEX",
                 observed=quoted(events[0].text),
-                advice=self.advice("no imex"),
             )
         ]
 
@@ -256,14 +247,11 @@ def _outside(
 ) -> Finding:
     others = [host for host in by_host if host]
     return check.finding(
-        Severity.WARNING,
+        check.where(lone, ranks=ranks_on(job, lone)),
+        "tray outside",
         f"{hosts_word(lone)} {'is' if len(lone) == 1 else 'are'} in no NVLink domain, unlike {hosts_word(others)}",
         observed=f"no fabric UUID on {hosts_word(lone)}",
-        advice=check.advice("tray outside"),
-        nodes=lone,
-        ranks=ranks_on(job, lone),
         evidence=[each.origin for host in others for each in by_host[host].values()],
-        confidence=Confidence.MEDIUM,
     )
 
 
@@ -271,14 +259,12 @@ def _inside(check: JobCheck[Any], job: Job, torn: Mapping[str, Mapping[Domain, M
     hosts = list(torn)
     first = torn[hosts[0]]
     return check.finding(
-        Severity.ERROR,
+        check.where(hosts, ranks=ranks_on(job, hosts)),
+        "tray in two domains",
         f"{hosts_word(hosts)}: the GPUs of one tray are in {len(first)} NVLink domains",
         observed="; ".join(
             f"GPU {each.bus}: cluster {domain[0]}, clique {domain[1]}" for domain, each in first.items()
         ),
-        advice=check.advice("tray in two domains"),
-        nodes=hosts,
-        ranks=ranks_on(job, hosts),
         evidence=[each.origin for domains in torn.values() for each in domains.values()],
     )
 
@@ -297,18 +283,16 @@ def _between(
     if uneven:
         message = f"{hosts_word(lone)} is in another NVLink domain than the trays beside it: different {what}"
     return check.finding(
-        Severity.ERROR if failed else Severity.WARNING if uneven or len(clusters) == 1 else Severity.INFO,
+        check.where(lone if uneven else list(whole), ranks=ranks_on(job, lone if uneven else list(whole))),
+        "trays in several domains",
         message,
+        severity=Severity.ERROR if failed else Severity.WARNING if uneven or len(clusters) == 1 else Severity.INFO,
         observed="; ".join(f"cluster {uuid}, clique {clique}: {hosts_word(h)}" for (uuid, clique), h in shared.items()),
-        expected="one cluster UUID and one clique on all trays that are to share NVLink",
         fix=(
             *((_PARTITION,) if len(clusters) == 1 else ()),
             "count by cluster and clique together: cliques of different racks have equal numbers",
             "groups that need NVLink belong inside one domain: `topodiag place audit`; or give the job one rack",
         ),
-        nodes=lone if uneven else list(whole),
-        ranks=ranks_on(job, lone if uneven else list(whole)),
-        cost=Cost(text="traffic between domains goes over the NICs"),
         evidence=[whole[hosts[0]].origin for hosts in shared.values()],
         confidence=Confidence.HIGH if not uneven else Confidence.MEDIUM,
     )

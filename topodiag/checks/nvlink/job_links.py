@@ -9,7 +9,7 @@ from topodiag.checks.interface import JobCheck
 from topodiag.checks.shared.job.evidence import gpu_word, said_by
 from topodiag.checks.words import hosts_word, quoted
 from topodiag.lazy import dataclass, regex
-from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
+from topodiag.model.finding import Cost, Finding, Outcome, Severity
 from topodiag.model.job import Job
 from topodiag.model.provenance import Origin
 from topodiag.words.fold import fold_runs, plural
@@ -31,7 +31,6 @@ class NvlinksLeftOutInLog(JobCheck[LeftOut]):
     """NVL004 by a job's log: NVML does not tell NCCL what is at the other end of NVLinks, which it then leaves out."""
 
     id = "NVL004"
-    title = "NCCL leaves out NVLinks whose other end it cannot read"
 
     def observe(self, judged: Job, peers: Sequence[Job]) -> LeftOut | Outcome:
         links: dict[str, dict[str, set[int]]] = defaultdict(lambda: defaultdict(set))
@@ -54,20 +53,18 @@ class NvlinksLeftOutInLog(JobCheck[LeftOut]):
         gpus = sorted({gpu for link in observed.links.values() for gpu in link})
         count = max(len(links) for link in observed.links.values() for links in link.values())
         yield self.finding(
-            Severity.WARNING if observed.remain else Severity.ERROR,
+            self.where(hosts, gpus=gpus),
+            "links left out",
             f"{hosts_word(hosts) or 'a node'}: NCCL leaves out {plural(count, 'NVLink')} of {fold_runs(gpus)}: NVML"
             " does not say what is at the other end",
+            severity=Severity.WARNING if observed.remain else Severity.ERROR,
             observed=quoted(next((where.text for where in observed.origins if where is not None), "")),
-            advice=self.advice("links left out"),
-            nodes=hosts,
-            gpus=gpus,
             cost=Cost(
                 text="channels have less bandwidth than the links allow"
                 if observed.remain
                 else "GPUs of a node talk over PCIe, shared memory or the network instead of NVLink"
             ),
             evidence=observed.origins,
-            confidence=Confidence.HIGH,
         )
 
 

@@ -6,13 +6,13 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 
-from topodiag.checks.interface import NodeCheck
+from topodiag.checks.interface import Advice, NodeCheck
 from topodiag.checks.nvlink import evidence
 from topodiag.checks.nvlink.evidence import Expectation, LinkCount
 from topodiag.checks.shared.comparisons import majority
 from topodiag.checks.shared.prices import missing_nvlinks
 from topodiag.lazy import dataclass
-from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity, Status
+from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.node import Node
 from topodiag.words.fold import fold_runs, plural
 from topodiag.words.units import in_gbs, percent
@@ -77,9 +77,9 @@ class FewerNvlinks(NodeCheck[ShortGpus]):
                                               a switch or link that Fabric Manager took out of use
 
     How to fix
-        Stop the jobs on the node, reset all GPUs of the board together (`nvidia-smi --gpu-reset`, the Fabric Manager
-        restarted after it) and look again. If the same links stay down, power-cycle the node (warm resets do not
-        retrain everything). If they stay down after that, take the node out of service and request a new GPU or
+        Stop the jobs on the node, reset all GPUs of the board together (`nvidia-smi --gpu-reset`), restart
+        the Fabric Manager, and look again. If the same links stay down, power-cycle the node: a warm reset does not
+        retrain all links. If they stay down after that, take the node out of service and request a new GPU or
         baseboard. Attach the output of `nvidia-bug-report.sh`.
 
     References
@@ -88,7 +88,6 @@ class FewerNvlinks(NodeCheck[ShortGpus]):
     """
 
     id = "NVL001"
-    title = "a GPU has fewer active NVLinks than its product or its peers"
 
     def observe(self, judged: Node, peers: Sequence[Node]) -> ShortGpus | Outcome:
         if (joined := evidence.all_joined_by_xgmi(judged)) is not None:
@@ -110,7 +109,7 @@ class FewerNvlinks(NodeCheck[ShortGpus]):
             return ShortGpus(tuple(_group(judged, group, wanted) for (_, wanted), group in groups.items()), coverage)
         if unseen:
             why = "; ".join(f"{fold_runs(labels)}: {reason}" for reason, labels in unseen.items())
-            return Outcome(self.id, Status.UNKNOWN, judged.host, why=why, coverage=coverage)
+            return self.unknown(judged, why, coverage)
         return self.clean(judged, _why_clean(asked), coverage)
 
     def tell(self, judged: Node, observed: ShortGpus) -> Iterator[Finding]:
@@ -127,14 +126,13 @@ class FewerNvlinks(NodeCheck[ShortGpus]):
         # One line of each GPU before the second of any: the first lines show the most.
         ranked = zip_longest(*(count.evidence for count in counts))
         return self.finding(
-            node,
-            group.severity,
+            self.where(node, gpus=labels, links=down),
+            Advice(),
             f"{fold_runs(labels)} {verb} {have}{hint}",
+            severity=group.severity,
             observed=f"{plural(active, 'link')} up" + (f"; down: {_spell_links(counts, want)}" if down else ""),
             expected=_expected(counts[0], group.wanted),
             fix=_fix(counts[0], active, group.all_alike),
-            gpus=labels,
-            links=down,
             cost=_cost(counts[0], active, want),
             evidence=[fact for facts in ranked for fact in facts if fact is not None],
             confidence=group.confidence,
@@ -212,8 +210,8 @@ def _cost(count: LinkCount, active: int, want: int) -> Cost:
         )
     lost = missing_nvlinks(active, want, rate)
     text = (
-        f"{want - active} links x {in_gbs(rate)} = {in_gbs(lost)} per direction; every NCCL channel passes the"
-        " narrowest GPU, so the whole node loses it"
+        f"{plural(want - active, 'link')} x {in_gbs(rate)} = {in_gbs(lost)} per direction; every NCCL channel passes"
+        " the narrowest GPU, so the whole node loses it"
     )
     return Cost(lost, share, text)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import combinations
 
-from topodiag.checks.interface import NodeCheck
+from topodiag.checks.interface import Advice, NodeCheck
 from topodiag.checks.nvlink import evidence
 from topodiag.checks.nvlink.evidence import MESH_GPUS, LinkCount
 from topodiag.checks.shared.devices import SMI_TO_PATH, by_xgmi, gpu_spec, nvlink_count, pcie_gbs, word
@@ -13,7 +13,7 @@ from topodiag.hardware.amd import PCIE_LANES, AmdGpu, amd_gpu_by_name
 from topodiag.hardware.specs import GpuSpec
 from topodiag.lazy import dataclass
 from topodiag.model.devices import Gpu
-from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity, Status
+from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.node import Node
 from topodiag.model.provenance import Fact
 from topodiag.words.fold import fold_runs
@@ -72,7 +72,7 @@ class PairWithoutNvlink(NodeCheck[LostPairs]):
     Evidence it reads
         `nvidia-smi topo -m`, `nvidia-smi topo -p2p n` or NVML's P2P status, link counts where there are any, the
         datasheet (which products are joined by NVSwitches). A job's log: `Unable to get RemoteDeviceType for NVLink`
-        (NCCL 2.31 and later), after which NCCL leaves the link out. Of AMD: `amd-smi topology`, `amd-smi xgmi`,
+        (NCCL 2.31 and later), after which NCCL leaves the link out. AMD: `amd-smi topology`, `amd-smi xgmi`,
         `rocm-smi --showtopo`, /sys/class/kfd/kfd/topology.
 
     When it stays silent
@@ -99,7 +99,6 @@ class PairWithoutNvlink(NodeCheck[LostPairs]):
     """
 
     id = "NVL004"
-    title = "two GPUs that NVLink should join talk over PCIe"
 
     def observe(self, judged: Node, peers: Sequence[Node]) -> LostPairs | Outcome:
         asked = [gpu for gpu in judged.gpus if not evidence.no_question(gpu)]
@@ -124,8 +123,7 @@ class PairWithoutNvlink(NodeCheck[LostPairs]):
         if told:
             return self.clean(judged, f"{len(told)} pairs without NVLink, explained by {told[0]}", coverage)
         if len(seen) < len(pairs):
-            why = f"{len(pairs) - len(seen)} of {len(pairs)} pairs were not seen"
-            return Outcome(self.id, Status.UNKNOWN, judged.host, why=why, coverage=coverage)
+            return self.unknown(judged, f"{len(pairs) - len(seen)} of {len(pairs)} pairs were not seen", coverage)
         return self.clean(judged, inferred or "", coverage)
 
     def tell(self, judged: Node, observed: LostPairs) -> Iterator[Finding]:
@@ -138,14 +136,17 @@ class PairWithoutNvlink(NodeCheck[LostPairs]):
         says = ", ".join(sorted({pair.says for pair in lost})[:6])
         spec = gpu_spec(lost[0].a)
         yield self.finding(
-            node,
-            severity,
+            self.where(
+                node,
+                gpus=[gpu.label for gpu in culprits or _ends(asked, lost)],
+                links=[f"{pair.a.label} to {pair.b.label}" for pair in lost[:64]],
+            ),
+            Advice(),
             _message(asked, lost, culprits),
+            severity=severity,
             observed=f"{says} between the pairs {_spell_pairs(lost)}",
             expected=inferred or _expected(spec),
             fix=_fix(node, lost),
-            gpus=[gpu.label for gpu in culprits or _ends(asked, lost)],
-            links=[f"{pair.a.label} to {pair.b.label}" for pair in lost[:64]],
             cost=_cost(spec, amd_gpu_by_name(lost[0].a.name.get(""))),
             evidence=[fact.origin for pair in lost for fact in pair.words],
             confidence=sure,

@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from topodiag.checks.interface import JobCheck
+from topodiag.checks.interface import Advice, JobCheck
 from topodiag.checks.shared.job.evidence import (
     NEAR,
     gpu_of,
@@ -156,7 +156,6 @@ class ShmInsteadOfP2p(JobCheck[WithoutP2p]):
     """
 
     id = "P2P001"
-    title = "GPUs of one node talk through host memory where peer-to-peer is possible"
 
     def observe(self, judged: Job, peers: Sequence[Job]) -> WithoutP2p | Outcome:
         refused = _refused_pairs(judged)
@@ -196,21 +195,13 @@ class ShmInsteadOfP2p(JobCheck[WithoutP2p]):
         hosts = list(dict.fromkeys(host for host, _ in refused))
         labels = sorted({label for _, pair in refused for label in pair})
         return self.finding(
-            Severity.WARNING,
+            self.where(hosts, gpus=labels),
+            "refused by the driver",
             f"{hosts_word(hosts)}: the driver refuses {plural(len(refused), 'pair')} of {fold_runs(labels)}"
             " peer-to-peer",
             observed=f"P2P is disabled between connected GPUs, {plural(len(refused), 'pair')}",
-            expected="peer-to-peer between GPUs that NVLink or PCIe switches join",
-            fix=(
-                "`nvidia-smi topo -p2p r`: what the driver says of each pair",
-                "ACS off on the bridges (PCI004); GeForce cards since RTX 40 have no peer-to-peer: nothing to change"
-                " there",
-            ),
-            nodes=hosts,
-            gpus=labels,
             cost=Cost(text=DETOUR),
             evidence=list(refused.values()),
-            confidence=Confidence.MEDIUM,
         )
 
     def _by_connections(
@@ -254,17 +245,15 @@ class ShmInsteadOfP2p(JobCheck[WithoutP2p]):
             joined = joined_by(job, next(iter(hosts)), first)
             evidence += [joined.origin if joined is not None else None, *(observed.refused.values() if refused else ())]
         return self.finding(
-            severity,
+            self.where([host for host in hosts if host], ranks=_worlds(hosts), gpus=labels),
+            Advice(),
             f"{named}: {message}",
+            severity=severity,
             observed=f"{_entries(hosts)} via {conns.label(first.first)}",
             expected=expected,
             fix=fix,
-            nodes=[host for host in hosts if host],
-            ranks=_worlds(hosts),
-            gpus=labels,
             cost=cost,
             evidence=evidence,
-            coverage=observed.coverage,
             confidence=confidence,
         )
 

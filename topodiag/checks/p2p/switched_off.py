@@ -58,7 +58,6 @@ class P2pSwitchedOff(OneStep[Job], JobCheck[Never]):
     """
 
     id = "P2P002"
-    title = "peer-to-peer between GPUs is switched off"
 
     def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
         found = [*self._refused(job)]
@@ -82,15 +81,10 @@ class P2pSwitchedOff(OneStep[Job], JobCheck[Never]):
         if not bad:
             return
         yield self.finding(
-            Severity.ERROR,
+            self.where(ranks=sorted({rank for _, _, rank in bad if rank >= 0})),
+            "refused by nccl",
             f"the driver refuses peer-to-peer between GPUs that NVLink joins ({plural(len(bad), 'line')})",
             observed=bad[0][0].strip(),
-            expected="peer-to-peer between all GPUs that NVLink joins",
-            fix=(
-                "`nvidia-smi topo -p2p n` and `nvidia-smi nvlink -s`; `systemctl status nvidia-fabricmanager`",
-                "reset the GPUs; if it stays, drain the node: NCCL takes it for a fault of the hardware",
-            ),
-            ranks=sorted({rank for _, _, rank in bad if rank >= 0}),
             cost=cost_of_detour(job, list(job.hosts)),
             evidence=[where for _, where, _ in bad],
         )
@@ -111,14 +105,13 @@ class P2pSwitchedOff(OneStep[Job], JobCheck[Never]):
         severity = Severity.ERROR if nvlink else Severity.WARNING if near or not view else Severity.INFO
         used = ", ".join(sorted(kinds))
         return self.finding(
-            severity,
+            self.where(hosts, ranks=world_ranks(job, [number for number, _ in off]) or ranks_on(job, hosts)),
+            "switched off",
             f"{given.name}={given.value} switches peer-to-peer off"
             + (": NVLink is not used" if nvlink else "" if severity > Severity.INFO else ", which no pair could use"),
+            severity=severity,
             observed=f"{given.name}={given.value}" + (f"; inside the nodes: {used}" if used else ""),
-            expected="not set: NCCL takes NVLink and PCIe peer-to-peer where they work",
             fix=(f"unset {given.name}", "if the job hangs without it, look for ACS or an IOMMU in the way (PCI004)"),
-            nodes=hosts,
-            ranks=world_ranks(job, [number for number, _ in off]) or ranks_on(job, hosts),
             cost=cost_of_detour(job, hosts),
             evidence=[given.origin, *(conns.origin(at) for at in places)],
             coverage=Coverage(len(off), len(job.processes), "processes"),

@@ -46,7 +46,7 @@ class Detours:
 
 
 class AcsBetweenPeers(NodeCheck[Detours]):
-    """PCI004: ACS redirect between peers, or the IOMMU translating, blocks or slows P2P and GPUDirect RDMA
+    """PCI004: ACS redirect between peers, or the IOMMU translating, which blocks or slows P2P and GPUDirect RDMA
 
     What it finds
         PCIe switch ports between two GPUs, or between a GPU and its NIC, with ACS redirection on; and GPUs or NICs in
@@ -89,7 +89,6 @@ class AcsBetweenPeers(NodeCheck[Detours]):
     """
 
     id = "PCI004"
-    title = "ACS redirect between peers, or the IOMMU translating, which blocks or slows P2P and GPUDirect RDMA"
 
     def observe(self, judged: Node, peers: Sequence[Node]) -> Detours | Outcome:
         devices = _devices(judged)
@@ -150,35 +149,28 @@ class AcsBetweenPeers(NodeCheck[Detours]):
         places = [bus_id for bus_id, port in node.pci.items() if any(port.acs is fact for fact in hints)]
         where = f" at {', '.join(places[:4])}{' ...' if len(places) > 4 else ''}" if places else ""
         return self.finding(
-            node,
-            Severity.WARNING,
+            self.where(node, links=places),
+            "acs of some port",
             f"ACS redirect is on at {plural(len(hints), 'port')}{where}: on bare metal peer traffic goes by the CPU",
             observed=f"ReqRedir, CmpltRedir or UpstreamFwd set at {len(hints)} of {coverage.total} ports",
-            advice=self.advice("acs of some port"),
-            links=places,
             evidence=hints,
-            coverage=coverage,
-            confidence=Confidence.MEDIUM,
         )
 
     def _acs(self, node: Node, ports: Sequence[PciDevice]) -> Finding:
         gpus, nics = _below(node, {port.bus_id for port in ports})
         names = ", ".join(port.bus_id for port in ports[:4]) + (" ..." if len(ports) > 4 else "")
         return self.finding(
-            node,
-            Severity.ERROR if _is_x86(node) else Severity.WARNING,
+            self.where(node, gpus=gpus, nics=nics, links=[port.bus_id for port in ports]),
+            "acs",
             f"ACS redirect is on at {plural(len(ports), 'switch port')}: "
             f"peer traffic of {fold_runs([*gpus, *nics])} goes through the CPU",
+            severity=Severity.ERROR if _is_x86(node) else Severity.WARNING,
             observed=f"ReqRedir, CmpltRedir or UpstreamFwd set at {names}",
-            advice=self.advice("acs"),
             fix=(
                 "Disable ACS in the BIOS; if it has no such setting, clear it with setpci after each boot",
                 *(f"`sudo setpci -s {port.bus_id} ECAP_ACS+0x6.w=0000`" for port in ports[:3]),
                 "Repeat for the other ports named, unless this host passes devices to virtual machines",
             ),
-            gpus=gpus,
-            nics=nics,
-            links=[port.bus_id for port in ports],
             evidence=[port.acs for port in ports],
             confidence=Confidence.HIGH if _is_x86(node) else Confidence.MEDIUM,
         )
@@ -191,16 +183,13 @@ class AcsBetweenPeers(NodeCheck[Detours]):
         named = {owner.bus_id for owner in owners}
         names = [*gpus, *nics, *(bus_id for bus_id in buses if bus_id not in named)]
         return self.finding(
-            node,
-            Severity.ERROR if len(faults) > 1 and not by_address else Severity.WARNING,
+            self.where(node, gpus=gpus, nics=nics, links=[bus_id for bus_id in buses if bus_id not in named]),
+            "iommu fault",
             f"the IOMMU refused {plural(len(faults), 'access', 'accesses')} of {', '.join(names[:4])}"
             f"{' ...' if len(names) > 4 else ''}: "
             + (_BY_ADDRESS if by_address else "peer-to-peer transfers are lost, and jobs hang"),
+            severity=Severity.ERROR if len(faults) > 1 and not by_address else Severity.WARNING,
             observed=faults[0].text[:200],
-            advice=self.advice("iommu fault"),
-            gpus=gpus,
-            nics=nics,
-            links=[bus_id for bus_id in buses if bus_id not in named],
             evidence=[event.origin for event in faults],
             confidence=Confidence.LOW if by_address else Confidence.MEDIUM,
         )
@@ -211,16 +200,12 @@ class AcsBetweenPeers(NodeCheck[Detours]):
         nics = [nic.name for nic in compute_nics(node) if nic.bus_id in buses]
         kinds = ", ".join(sorted({device.iommu_type.get("") for device in devices}))
         return self.finding(
-            node,
-            Severity.WARNING,
+            self.where(node, gpus=gpus, nics=nics),
+            "iommu",
             f"the IOMMU translates DMA of {fold_runs([*gpus, *nics])}: P2P and GPUDirect RDMA may be slow, hang or"
             " corrupt",
             observed=f"IOMMU domain type {kinds}",
-            advice=self.advice("iommu"),
-            gpus=gpus,
-            nics=nics,
             evidence=[*(device.iommu_type for device in devices), node.os.cmdline],
-            confidence=Confidence.MEDIUM,
         )
 
 

@@ -67,13 +67,12 @@ def _finding(check: NodeCheck[Any], node: Node, line: Limited, had: int) -> Find
     lost = had > line.lanes
     words = f", x{had} at an earlier boot" if lost else ""
     return check.finding(
-        node,
-        Severity.ERROR if lost else Severity.WARNING,
+        check.where(node, links=[line.bus_id]),
+        "narrow at boot",
         f"{line.bus_id}: the kernel found a link of x{line.lanes} above a device of x{line.able}{words}",
+        severity=Severity.ERROR if lost else Severity.WARNING,
         observed=f"{in_gbs(line.gbps / 8)} at {line.place}",
         expected=f"x{had if lost else line.able}: {in_gbs(line.able_gbps / 8)}",
-        advice=check.advice("narrow at boot"),
-        links=[line.bus_id],
         cost=Cost(text=f"the device is held to {in_gbs(line.gbps / 8)} in each direction"),
         evidence=[line.event.origin],
         confidence=Confidence.HIGH if lost else Confidence.LOW,

@@ -13,7 +13,7 @@ from topodiag.checks.pcie.hops import Hop, hops, nothing_to_judge
 from topodiag.checks.shared.node.kernel_events import times
 from topodiag.lazy import dataclass, regex
 from topodiag.model.devices import PciDevice
-from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
+from topodiag.model.finding import Confidence, Coverage, Finding, Outcome, Severity
 from topodiag.model.node import Node
 from topodiag.model.provenance import Counter, Fact
 from topodiag.model.system import KernelEvent
@@ -110,23 +110,19 @@ class PcieErrors(OneStep[Node], NodeCheck[Never]):
     """
 
     id = "PCI003"
-    title = "AER errors or replay counters"
 
     def judge(self, node: Node, peers: Sequence[Node] = ()) -> Outcome:
         outcome = self._judge_counters(node)
-        found = [self._of_log(node, place, events) for place, events in _logged(node)]
-        return self.found(node, [*found, *outcome.findings], outcome.coverage) if found else outcome
+        return self.beside(outcome, [self._of_log(node, place, events) for place, events in _logged(node)])
 
     def _of_log(self, node: Node, place: str, events: Sequence[KernelEvent]) -> Finding:
         hard = [event for event in events if _UNCORRECTED.search(event.text)]
         kind = "uncorrectable" if hard else "corrected"
         return self.finding(
-            node,
-            Severity.WARNING,
+            self.where(node, links=[place] if ":" in place else ()),
+            "errors in the log",
             f"{place} has {kind} PCIe errors in the kernel log{times(hard or events)}",
             observed=plural(len(hard or events), f"{kind} error"),
-            advice=self.advice("errors in the log"),
-            links=[place] if ":" in place else (),
             evidence=[event.origin for event in hard or events],
             confidence=Confidence.HIGH if hard else Confidence.MEDIUM,
         )
@@ -158,25 +154,23 @@ class PcieErrors(OneStep[Node], NodeCheck[Never]):
         places = list(dict.fromkeys(count.device.bus_id for count in counts))
         worst = max(counts, key=lambda count: (count.fatal, count.growing, count.amount))
         return self.finding(
-            node,
-            Severity.ERROR if growing and fatal else Severity.WARNING,
+            self.where(node, gpus=[gpu.label for gpu in hop.gpus], nics=[nic.name for nic in hop.nics], links=places),
+            "errors",
             f"{hop.name} has PCIe errors {'now' if growing else 'since boot'}: {words}",
+            severity=Severity.ERROR if growing and fatal else Severity.WARNING,
             observed=f"{words} {period} at {', '.join(places)}",
             expected="no uncorrectable errors" if worst.fatal else _allowance(hop, worst, period),
             fix=(
-                "Run `topodiag scan --sample 60s` under load to see whether they grow" if not growing else
-                "Drain the node: the errors are happening now",
+                "Run `topodiag scan --sample 60s` under load to see whether they grow"
+                if not growing
+                else "Drain the node: the errors are happening now",
                 "Reseat the card, riser, cable or retimer of this slot and update its firmware",
                 "If they come back with another card in the slot, the board or retimer is at fault",
             ),
-            gpus=[gpu.label for gpu in hop.gpus],
-            nics=[nic.name for nic in hop.nics],
-            links=places,
-            cost=Cost(text="every corrected error is a packet sent twice; many of them make the link retrain slower"),
             evidence=[_reading(count) for count in counts],
             coverage=coverage,
             confidence=Confidence.HIGH if growing else Confidence.MEDIUM,
-        )  # fmt: skip
+        )
 
 
 def _plain(name: str) -> str:

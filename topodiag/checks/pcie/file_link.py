@@ -47,7 +47,6 @@ class NarrowLinkInFile(FileCheck[NarrowInFile]):
     """PCI001 by a topology file or dump: GPUs, NICs and switches above GPUs among those of their kind."""
 
     id = "PCI001"
-    title = "a GPU or NIC has fewer PCIe lanes than its peers, in a topology file"
 
     def observe_file(self, node: Node, file: NcclFile) -> NarrowInFile | Outcome:
         narrow, seen = narrow_functions(file.tree)
@@ -67,15 +66,17 @@ class NarrowLinkInFile(FileCheck[NarrowInFile]):
             now, full = _gbs(each.pci, each.lanes), _gbs(each.pci, each.usual)
             rates = f", {in_gbs(now)} to NCCL" if now else ""
             yield self.finding(
-                judged,
-                Severity.ERROR if sure else Severity.WARNING,
+                self.where(
+                    judged,
+                    gpus=[each.label] if each.is_gpu else [],
+                    nics=[] if each.is_gpu or not each.pci.having("nic") else [each.label],
+                    links=[each.pci.get("busid") or ""],
+                ),
+                "fewer lanes in a file",
                 f"{each.label} has x{each.lanes} of PCIe in {name.rpartition('/')[2]}, its peers x{each.usual}",
+                severity=Severity.ERROR if sure else Severity.WARNING,
                 observed=f"x{each.lanes} at {each.pci.get('busid')}{rates}",
                 expected=f"x{each.usual}, as its peers have" + (f": {in_gbs(full)}" if full else ""),
-                advice=self.advice("fewer lanes in a file"),
-                gpus=[each.label] if each.is_gpu else [],
-                nics=[] if each.is_gpu or not each.pci.having("nic") else [each.label],
-                links=[each.pci.get("busid") or ""],
                 cost=_cost(now, full),
                 evidence=[Origin(name, each.pci.line or None, _quoted(each.pci))],
                 confidence=Confidence.HIGH if sure else Confidence.MEDIUM,
@@ -84,16 +85,13 @@ class NarrowLinkInFile(FileCheck[NarrowInFile]):
     def _throttled(self, judged: Node, name: str, bridge: SlowBridge) -> Finding:
         busid = bridge.pci.get("busid") or "?"
         return self.finding(
-            judged,
-            Severity.ERROR,
+            self.where(judged, links=[busid]),
+            self.advice("slow bridge", below_gbs=in_gbs(bridge.below_gbs)),
             f"bridge {busid} passes {in_gbs(bridge.gbs)} in {name.rpartition('/')[2]}, and a device below it takes"
             f" {bridge.below_gbs:g}",
             observed=f"{bridge.pci.get('link_speed')} x{bridge.pci.get('link_width')} at {busid}",
-            advice=self.advice("slow bridge", below_gbs=in_gbs(bridge.below_gbs)),
-            links=[busid],
             cost=_cost(bridge.gbs, bridge.below_gbs),
             evidence=[Origin(name, bridge.pci.line or None, _quoted(bridge.pci))],
-            confidence=Confidence.HIGH,
         )
 
 

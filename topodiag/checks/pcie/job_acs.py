@@ -30,7 +30,6 @@ class AcsHinted(JobCheck[Hints]):
     """PCI004 by a job's log: NCCL or RCCL names ACS or the IOMMU."""
 
     id = "PCI004"
-    title = "NCCL supposes that ACS or the IOMMU is in the way"
 
     def observe(self, judged: Job, peers: Sequence[Job]) -> Hints | Outcome:
         told = [
@@ -51,11 +50,11 @@ class AcsHinted(JobCheck[Hints]):
     def tell(self, judged: Job, observed: Hints) -> Iterator[Finding]:
         first = observed.lines[0][0]
         yield self.finding(
-            Severity.INFO if observed.harmless else Severity.WARNING,
+            self.where(observed.hosts),
+            "job acs",
             f"{hosts_word(observed.hosts) or 'a node'}: ACS or the IOMMU may send GPU traffic through the host bridge",
+            severity=Severity.INFO if observed.harmless else Severity.WARNING,
             observed=quoted(first),
-            advice=self.advice("job acs"),
-            nodes=observed.hosts,
             evidence=[where for _, where in observed.lines],
             confidence=Confidence.MEDIUM if observed.harmless else Confidence.LOW,
         )

@@ -8,7 +8,7 @@ from dataclasses import replace
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.shared.job.evidence import SystemPrint, gpu_word, most, prints, said_by, settings_of
 from topodiag.lazy import dataclass
-from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
+from topodiag.model.finding import Cost, Coverage, Finding, Outcome
 from topodiag.model.job import Job
 from topodiag.model.nccl_view import NcclSystem
 from topodiag.model.provenance import Origin
@@ -39,7 +39,6 @@ class NarrowLinkInLog(JobCheck[NarrowLinks]):
     """PCI001 by a job's log: NCCL's print gives a GPU less PCIe bandwidth than its peers."""
 
     id = "PCI001"
-    title = "NCCL takes a GPU's PCIe link for narrower than its peers'"
 
     def observe(self, judged: Job, peers: Sequence[Job]) -> NarrowLinks | Outcome:
         seen = list(prints(judged))
@@ -57,25 +56,27 @@ class NarrowLinkInLog(JobCheck[NarrowLinks]):
             lowest = min(short.values())
             host = each.host or "a node"
             yield self.finding(
-                Severity.ERROR,
-                f"{_words(labels)} of {host}: {in_gbs(lowest)} of PCIe in NCCL's print,"
-                f" its peers have {in_gbs(usual)}",
+                self.where(
+                    [each.host] if each.host else [],
+                    ranks=[world for world in worlds.values() if world >= 0],
+                    gpus=labels,
+                ),
+                "narrow in the log",
+                f"{_words(labels)} of {host}: {in_gbs(lowest)} of PCIe in NCCL's print, its peers have {in_gbs(usual)}",
                 observed=", ".join(f"PCI[{gbs:.1f}] - {name}" for name, gbs in short.items()),
                 expected=f"PCI[{usual:.1f}], as the other GPUs of the node",
                 fix=(
-                    *((f"`topodiag topo check {file}`: the link_width and link_speed that the file gives this GPU",)
-                      if file else ()),
+                    *(
+                        (f"`topodiag topo check {file}`: the link_width and link_speed that the file gives this GPU",)
+                        if file
+                        else ()
+                    ),
                     "`nvidia-smi -q -d PCIE` on the node while the GPU is busy: is the link narrow, or only the file?",
                     "reseat the GPU or its riser, swap with a peer; then write the topology file again",
                 ),
-                nodes=[each.host] if each.host else [],
-                ranks=[world for world in worlds.values() if world >= 0],
-                gpus=labels,
                 cost=Cost(usual - lowest, 1 - lowest / usual, f"what passes this GPU's PCIe link: {in_gbs(lowest)}"),
                 evidence=[*(_row(each.system.origin, name, gbs) for name, gbs in short.items()), where],
-
-                confidence=Confidence.MEDIUM,
-            )  # fmt: skip
+            )
 
 
 def _narrow(system: NcclSystem) -> tuple[Mapping[str, float], float] | None:

@@ -78,7 +78,6 @@ class NarrowPcieLink(NodeCheck[DegradedLinks]):
     """
 
     id = "PCI001"
-    title = "a GPU or NIC trained at fewer PCIe lanes than it and its slot can do"
 
     def judge(self, judged: Node, peers: Sequence[Node] = ()) -> Outcome:
         outcome = super().judge(judged, peers)
@@ -106,12 +105,12 @@ class NarrowPcieLink(NodeCheck[DegradedLinks]):
         else:
             why = _unlike(seen)
         if why:
-            return Outcome(self.id, Status.UNKNOWN, judged.host, why=why, coverage=coverage)
+            return self.unknown(judged, why, coverage)
         return self.clean(judged, _uniform(seen), coverage)
 
     def tell(self, judged: Node, observed: DegradedLinks) -> Iterator[Finding]:
         for hop in observed.degraded:
-            yield _narrow(self, judged, hop, observed.links, observed.coverage)
+            yield _narrow(self, judged, hop, observed.links)
 
 
 def _is_narrow(hop: Hop, seen: Sequence[Hop]) -> bool:
@@ -175,24 +174,25 @@ def _uniform(seen: Sequence[Hop]) -> str:
     return f"all {short[0].family} links are x{short[0].lower.width.value}: built so" if short else ""
 
 
-def _narrow(check: NodeCheck[Any], node: Node, hop: Hop, links: Sequence[Hop], coverage: Coverage) -> Finding:
+def _narrow(check: NodeCheck[Any], node: Node, hop: Hop, links: Sequence[Hop]) -> Finding:
     width, able = hop.lower.width.value or 0, _able(hop, [link for link in links if link.lower.width.known]) or 0
     alone = _is_alone(hop, links)
     gen = hop.able_gen
     now, full = hop.gbs(gen, width), hop.gbs(gen, able)
     return check.finding(
-        node,
-        Severity.WARNING if alone else Severity.ERROR,
+        check.where(
+            node,
+            gpus=[gpu.label for gpu in hop.gpus],
+            nics=[nic.name for nic in hop.nics],
+            links=[hop.place] if hop.place else [],
+        ),
+        "fewer lanes",
         f"{hop.name} trained at x{width} instead of x{able}",
+        severity=Severity.WARNING if alone else Severity.ERROR,
         observed=f"x{width}" + (f" at {hop.place}" if hop.place else "") + (f", {in_gbs(now)}" if now else ""),
         expected=_wanted(hop, able, gen, full),
-        advice=check.advice("fewer lanes"),
-        gpus=[gpu.label for gpu in hop.gpus],
-        nics=[nic.name for nic in hop.nics],
-        links=[hop.place] if hop.place else [],
         cost=_loss(hop, now, full),
         evidence=[hop.lower.width, hop.lower.max_width, hop.upper.max_width if hop.upper else None],
-        coverage=coverage,
         confidence=Confidence.MEDIUM if alone else Confidence.HIGH,
     )
 
@@ -217,7 +217,7 @@ class SlowPcieLink(NodeCheck[DegradedLinks]):
 
     What it finds
         A GPU under load, or a compute NIC with an active port, whose link runs at a lower PCIe generation than both
-        of its ends can do; and the uplink of a PCIe switch above one of them. Where nothing tells of the ports, as in
+        of its ends can do; and the uplink of a PCIe switch above one of them. Without evidence of the ports, as in
         `lspci` alone, a NIC's link below both ends is a warning.
 
     Why it matters
@@ -250,7 +250,6 @@ class SlowPcieLink(NodeCheck[DegradedLinks]):
     """
 
     id = "PCI002"
-    title = "PCIe speed below capability while the device is busy"
 
     def observe(self, judged: Node, peers: Sequence[Node]) -> DegradedLinks | Outcome:
         every = hops(judged)
@@ -269,7 +268,7 @@ class SlowPcieLink(NodeCheck[DegradedLinks]):
             return DegradedLinks(at_fault, tuple(links), coverage)
         why = _why_unknown(load)
         if why:
-            return Outcome(self.id, Status.UNKNOWN, judged.host, why=why, coverage=coverage)
+            return self.unknown(judged, why, coverage)
         return self.clean(judged, _resting(low), coverage)
 
     def tell(self, judged: Node, observed: DegradedLinks) -> Iterator[Finding]:
@@ -284,20 +283,21 @@ class SlowPcieLink(NodeCheck[DegradedLinks]):
         ends = "both ends can do it" if hop.able_gen is not None else "as its peers run"
         load = f" while {percent(use.value / 100)} busy" if use is not None and use.value else ""
         return self.finding(
-            node,
-            Severity.ERROR if sure else Severity.WARNING,
+            self.where(
+                node,
+                gpus=[gpu.label for gpu in hop.gpus],
+                nics=[nic.name for nic in hop.nics],
+                links=[hop.place] if hop.place else [],
+            ),
+            "slow link",
             f"{hop.name} runs at PCIe Gen{gen}{load} instead of Gen{able}",
+            severity=Severity.ERROR if sure else Severity.WARNING,
             observed=f"Gen{gen} x{width or '?'}"
             + (f" at {hop.place}" if hop.place else "")
             + (f", {in_gbs(now)}" if now else ""),
             expected=f"Gen{able} ({ends})" + (f": {in_gbs(full)} to NCCL" if full else ""),
-            advice=self.advice("slow link"),
-            gpus=[gpu.label for gpu in hop.gpus],
-            nics=[nic.name for nic in hop.nics],
-            links=[hop.place] if hop.place else [],
             cost=_loss(hop, now, full),
             evidence=[hop.lower.gen, hop.lower.max_gen, hop.upper.max_gen if hop.upper else None, use],
-            coverage=observed.coverage,
             confidence=Confidence.HIGH if sure else Confidence.MEDIUM,
         )
 

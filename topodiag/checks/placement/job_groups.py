@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Never
 
-from topodiag.checks.interface import JobCheck, OneStep
+from topodiag.checks.interface import Advice, JobCheck, OneStep
 from topodiag.checks.shared.job.text import ask_for, domains, hosts_of, members
 from topodiag.checks.words import hosts_word, spell_ranks
 from topodiag.lazy import dataclass
@@ -135,8 +135,10 @@ class SplitGroups(OneStep[Job], JobCheck[Never]):
         message += "" if fits else f": a domain has {plural(room, 'GPU')}"
         why = f" (role: {first.role_why})" if first.role_why else ""
         return self.finding(
-            severity,
+            self.where(hosts, ranks=ranks),
+            Advice(),
             message,
+            severity=severity,
             observed=f"ranks {few(groups, 3)}{why}",
             expected=f"each group on one node: {nranks} of its {plural(room, 'GPU')}"
             if fits
@@ -147,8 +149,6 @@ class SplitGroups(OneStep[Job], JobCheck[Never]):
             )
             if fits
             else (f"lower {role} to {room} and use more pipeline or data parallelism, then measure",),
-            nodes=hosts,
-            ranks=ranks,
             cost=split_cost(job, split[0]),
             evidence=[each.communicator.origin for each in split],
             coverage=Coverage(sum(len(each.ranks) for each in split), len(split) * nranks, "members seen"),
@@ -188,7 +188,6 @@ class TensorGroupSplit(SplitGroups):
     """
 
     id = "PLC001"
-    title = "a tensor-parallel or context-parallel group spans NVLink domains"
     roles = judged_by("PLC001")
 
 
@@ -222,7 +221,6 @@ class ExpertGroupSplit(SplitGroups):
     """
 
     id = "PLC002"
-    title = "an expert-parallel group spans domains while it would fit in one"
     roles = judged_by("PLC002")
     worst = Severity.WARNING
     tell_large = False
@@ -268,7 +266,6 @@ class PeersOnOtherRails(JobCheck[CrossedRails]):
     """
 
     id = "PLC004"
-    title = "data-parallel peers sit on different rails"
 
     def observe(self, judged: Job, peers: Sequence[Job]) -> CrossedRails | Outcome:
         known, total = placed(judged, (Role.DP,))
@@ -296,13 +293,14 @@ class PeersOnOtherRails(JobCheck[CrossedRails]):
         first, rails = observed.groups[0]
         told = [f"{host}: GPU {', '.join(map(str, indices))}" for host, indices in list(rails.items())[:4]]
         yield self.finding(
-            Severity.WARNING,
+            self.where(
+                list(dict.fromkeys(host for each in groups for host in each.hosts)),
+                ranks=sorted({rank for each in groups for rank in each.ranks}),
+            ),
+            "job groups",
             f"{len(groups)} of {plural(observed.several, 'DP group')} use different GPU positions, and so rails,"
             " per node",
             observed=f"ranks {spell_ranks(first.ranks)}: {'; '.join(told)}",
-            advice=self.advice("job groups"),
-            nodes=list(dict.fromkeys(host for each in groups for host in each.hosts)),
-            ranks=sorted({rank for each in groups for rank in each.ranks}),
             evidence=[each.communicator.origin for each in groups],
             confidence=min(Confidence.MEDIUM, *(each.communicator.role_sure for each in groups)),
         )

@@ -62,7 +62,6 @@ class RankOrder(JobCheck[RankOrderReturns]):
     """
 
     id = "PLC006"
-    title = "rank order ignores the topology"
 
     def observe(self, judged: Job, peers: Sequence[Job]) -> RankOrderReturns | Outcome:
         host_of, size = hosts_of(judged), judged.world_size
@@ -92,20 +91,24 @@ class RankOrder(JobCheck[RankOrderReturns]):
         dealt = observed.runs == judged.world_size
         way = "alternate between" if dealt else f"change the node {observed.runs - 1} times over"
         yield self.finding(
-            Severity.WARNING if hurt and not observed.told_elsewhere else Severity.INFO,
+            self.where(list(judged.hosts), ranks=sorted(host_of)),
+            "rank order",
             f"consecutive world ranks {way} {plural(len(room), 'node')} of {max(room.values())} GPUs"
-            + (f": {plural(len(hurt), 'group')} of consecutive ranks {'span' if len(hurt) > 1 else 'spans'} nodes"
-               if hurt else ""),
+            + (
+                f": {plural(len(hurt), 'group')} of consecutive ranks {'span' if len(hurt) > 1 else 'spans'} nodes"
+                if hurt
+                else ""
+            ),
+            severity=Severity.WARNING if hurt and not observed.told_elsewhere else Severity.INFO,
             observed=f"ranks 0-{len(start) - 1} on {', '.join(start)}",
             expected=f"ranks 0-{room[order[0]] - 1} on {host_of[0]}, the next ones on the next node",
-            fix=("start the ranks in blocks: `srun --distribution=block`, `mpirun --map-by ppr:8:node`",),
-            nodes=list(judged.hosts),
-            ranks=sorted(host_of),
-            cost=Cost(text="groups of consecutive ranks talk over the network instead of NVLink"
-                      if hurt else "none for communicators of all ranks: NCCL orders its rings by node itself"),
+            cost=Cost(
+                text="groups of consecutive ranks talk over the network instead of NVLink"
+                if hurt
+                else "none for communicators of all ranks: NCCL orders its rings by node itself"
+            ),
             evidence=[judged.by_rank[rank].origin for rank in range(min(4, len(order)))],
-
-        )  # fmt: skip
+        )
 
 
 def _split(communicator: Communicator, order: Sequence[str], room: int) -> bool:
@@ -154,7 +157,6 @@ class RingReturns(JobCheck[tuple[ReturningRings, ...]]):
     """
 
     id = "PLC007"
-    title = "a communicator's ring enters and leaves a node more often than once"
 
     def observe(self, judged: Job, peers: Sequence[Job]) -> tuple[ReturningRings, ...] | Outcome:
         host_of, domain_of = hosts_of(judged), domains(judged)
@@ -183,18 +185,14 @@ class RingReturns(JobCheck[tuple[ReturningRings, ...]]):
             most = max(max(counts.values()) for counts in back.values())
             where = sorted({node for counts in back.values() for node, count in counts.items() if count > 1})
             yield self.finding(
-                Severity.WARNING,
+                self.where(where, ranks=members(communicator)),
+                "ring returns",
                 f"{len(back)} of {plural(rings.closed, 'ring')} of {communicator.label} enter a node"
                 f" up to {most} times",
                 observed=f"channels {spell_ranks(back)} return to {few(where)}",
-                expected="each ring enters and leaves a node once",
-                fix=("find what keeps GPUs of the node apart: P2P settings, NCCL_HOSTID, NCCL_GRAPH_FILE",),
-                nodes=where,
-                ranks=members(communicator),
                 cost=Cost(None, 1 - 1 / most, f"the NICs carry each byte of such a ring {most} times"),
                 evidence=[communicator.origin],
                 coverage=Coverage(rings.closed, len(communicator.rings), "rings closed"),
-                confidence=Confidence.MEDIUM,
             )
 
 

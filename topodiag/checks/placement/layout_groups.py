@@ -8,7 +8,7 @@ from typing import Never
 
 import numpy as np
 
-from topodiag.checks.interface import OneStep, PlacementCheck
+from topodiag.checks.interface import Advice, OneStep, PlacementCheck
 from topodiag.checks.words import hosts_word, spell_ranks
 from topodiag.model.cluster import Ints
 from topodiag.model.dimensions import of_label
@@ -110,13 +110,12 @@ class SplitInLayout(OneStep[Audit], PlacementCheck[Never]):
         instead = audit.instead_of(each)
         paid = f", at the price of {' and '.join(instead)} groups, which cost less" if instead else ""
         return self.finding(
-            self.worst if size <= room and not instead else Severity.WARNING,
+            self.where(nodes, ranks=ranks),
+            self.advice("split", least=plural(least, "domain"), paid=paid, dimension=each.dimension),
             f"{groups.size} of {plural(len(each.groups), f'{each.dimension} group')} of {size} ranks {verb}"
             f" {spans} NVLink domains",
+            severity=self.worst if size <= room and not instead else Severity.WARNING,
             observed=named(audit, each, groups),
-            advice=self.advice("split", least=plural(least, "domain"), paid=paid, dimension=each.dimension),
-            nodes=nodes,
-            ranks=ranks,
             cost=lost(audit, each),
         )
 
@@ -124,13 +123,12 @@ class SplitInLayout(OneStep[Audit], PlacementCheck[Never]):
         size = each.demand.size
         nodes, ranks = where(audit, each, np.arange(len(each.groups)))
         return self.finding(
-            Severity.INFO,
+            self.where(nodes, ranks=ranks),
+            "larger than a domain",
             f"{each.dimension} groups of {size} ranks fit into no NVLink domain: it has {plural(room, 'GPU')}",
             observed=f"each {each.dimension} group spans {int(each.domains.max())} domains",
             expected=f"at most {plural(room, 'rank')} in a group, or NVLink domains of {size}",
             fix=(f"lower {each.dimension} to {room} and use more pipeline or data parallelism, then measure",),
-            nodes=nodes,
-            ranks=ranks,
             cost=Cost(text=f"its collectives run over the {audit.level_name(int(each.levels.max()))}, in every layer"),
         )
 
@@ -145,14 +143,12 @@ class TensorGroupSplitInLayout(SplitInLayout):
     """PLC001 on a layout: see job_placement.TensorGroupSplit."""
 
     id = "PLC001"
-    title = "a tensor-parallel or context-parallel group spans NVLink domains"
 
 
 class ExpertGroupSplitInLayout(SplitInLayout):
     """PLC002 on a layout: see job_placement.ExpertGroupSplit."""
 
     id = "PLC002"
-    title = "an expert-parallel group spans domains while it would fit in one"
     experts = True
     worst = Severity.WARNING
     tell_large = False
@@ -192,7 +188,6 @@ class Fragmented(OneStep[Audit], PlacementCheck[Never]):
     """
 
     id = "PLC005"
-    title = "the allocation is fragmented: a group cannot be packed although the job's GPU count would allow it"
 
     def judge(self, audit: Audit, peers: Sequence[Audit] = ()) -> Outcome:
         mine = [dimension for dimension in audit.dimensions if dimension.demand.keep_together]
@@ -229,14 +224,13 @@ class Fragmented(OneStep[Audit], PlacementCheck[Never]):
         if elsewhere >= wanted:
             fix = (f"free GPUs elsewhere have room for {elsewhere} groups: `topodiag place solve` names nodes", *fix)
         return self.finding(
-            Severity.WARNING,
+            self.where(nodes, ranks=ranks),
+            Advice(),
             f"{plural(wanted - room, f'{each.dimension} group')} of {size} cannot be packed: the GPUs leave room"
             f" for {room} of {wanted}",
             observed=f"{int(own.sum())} GPUs; beyond whole groups, {spelt or 'none'}; {named(audit, each, wide)}",
             expected=f"{plural(wanted, 'part')} of {size} GPUs, each in one NVLink domain",
             fix=fix,
-            nodes=nodes,
-            ranks=ranks,
             cost=Cost(None, None, _split_words(audit, each)),
         )
 
@@ -244,4 +238,4 @@ class Fragmented(OneStep[Audit], PlacementCheck[Never]):
 def _split_words(audit: Audit, each: DimensionAudit) -> str:
     """What the split groups cost beside whole ones."""
     whole = fsum(whole_us(audit.cluster, cost.demand) for cost in each.now)
-    return f"{in_ms(each.step_us)} in a {audit.talk.unit} where groups in one domain would take {in_ms(whole)}"
+    return f"{in_ms(each.step_us)} per {audit.talk.unit}; with each group in one domain {in_ms(whole)}"

@@ -14,7 +14,7 @@ from topodiag.checks.placement.layout_ranks import NOTHING, WORTH
 from topodiag.checks.words import spell_ranks
 from topodiag.model.cluster import Assignment, Bools, Cluster, Ints
 from topodiag.model.dimensions import Pattern, of_label
-from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
+from topodiag.model.finding import Cost, Coverage, Finding, Outcome, Severity
 from topodiag.placement.audit import MATTERS, Audit, DimensionAudit
 from topodiag.placement.price import off_rail_us, pairs_of
 from topodiag.words.fold import plural
@@ -54,7 +54,6 @@ class StagesApart(OneStep[Audit], PlacementCheck[Never]):
     """
 
     id = "PLC003"
-    title = "pipeline neighbours are further apart than they need to be (spine instead of leaf)"
 
     def judge(self, audit: Audit, peers: Sequence[Audit] = ()) -> Outcome:
         mine = [
@@ -78,14 +77,12 @@ class StagesApart(OneStep[Audit], PlacementCheck[Never]):
         nodes, ranks = where(audit, each, groups)
         cost = lost(audit, each)
         return self.finding(
-            Severity.WARNING if (cost.share or 0.0) >= WORTH else Severity.INFO,
+            self.where(nodes, ranks=ranks),
+            "stages apart",
             f"{now} of {plural(each.groups.shape[0] * (each.demand.size - 1), 'pair')} of neighbouring stages meet at"
             f" the {name}, {best} would be enough",
+            severity=Severity.WARNING if (cost.share or 0.0) >= WORTH else Severity.INFO,
             observed=named(audit, each, groups),
-            expected="stages in physical order, each replica in as few leaves as hold it",
-            fix=("take the map of `topodiag place solve` for these nodes",),
-            nodes=nodes,
-            ranks=ranks,
             cost=cost,
         )
 
@@ -120,7 +117,6 @@ class PeersOnOtherRailsInLayout(OneStep[Audit], PlacementCheck[Never]):
     """PLC004 on a layout: see job_placement.PeersOnOtherRails."""
 
     id = "PLC004"
-    title = "data-parallel peers sit on different rails"
 
     def judge(self, audit: Audit, peers: Sequence[Audit] = ()) -> Outcome:
         if audit.cluster.rails < 2:
@@ -151,16 +147,13 @@ class PeersOnOtherRailsInLayout(OneStep[Audit], PlacementCheck[Never]):
         told = [f"{host}: GPU {gpu}" for host, gpu in list(zip(hosts, gpus, strict=True))[:4]]
         cost = _off_rail_cost(audit, each)
         return self.finding(
-            Severity.WARNING if (cost.share or 0.0) >= WORTH else Severity.INFO,
+            self.where(nodes, ranks=ranks),
+            "peers on other rails",
             f"{wrong.size} of {plural(len(each.groups), f'{each.dimension} group')} use different GPU positions, and"
             " so rails, per node",
+            severity=Severity.WARNING if (cost.share or 0.0) >= WORTH else Severity.INFO,
             observed=f"ranks {spell_ranks(each.groups[wrong[0]].tolist())}: {'; '.join(told)}",
-            expected="the same GPU positions on every node, so that peers share a leaf switch",
-            fix=("give peers the same local rank on every node, as `topodiag place solve` does",),
-            nodes=nodes,
-            ranks=ranks,
             cost=cost,
-            confidence=Confidence.MEDIUM,
         )
 
 
@@ -198,7 +191,6 @@ class RingReturnsInLayout(OneStep[Audit], PlacementCheck[Never]):
     rings of send and receive (ring attention) go by rank."""
 
     id = "PLC007"
-    title = "a communicator's ring enters and leaves a node more often than once"
 
     def judge(self, audit: Audit, peers: Sequence[Audit] = ()) -> Outcome:
         rings = [
@@ -222,14 +214,11 @@ class RingReturnsInLayout(OneStep[Audit], PlacementCheck[Never]):
     def _report(self, audit: Audit, each: DimensionAudit, back: Ints, times: float) -> Finding:
         nodes, ranks = where(audit, each, back)
         return self.finding(
-            Severity.WARNING if audit.gain >= MATTERS else Severity.INFO,
+            self.where(nodes, ranks=ranks),
+            "ring returns in layout",
             f"{back.size} of {plural(len(each.groups), f'{each.dimension} ring')}"
             f" {'enters' if back.size == 1 else 'enter'} a node up to {times:.2g} times",
+            severity=Severity.WARNING if audit.gain >= MATTERS else Severity.INFO,
             observed=named(audit, each, back),
-            expected="each ring enters and leaves a node once: ranks of a node side by side in their group",
-            fix=("order the ranks of each group node by node, as `topodiag place solve` does",),
-            nodes=nodes,
-            ranks=ranks,
             cost=Cost(None, 1 - 1 / times, f"the NICs carry each byte of such a ring {times:.2g} times"),
-            confidence=Confidence.MEDIUM,
         )

@@ -7,12 +7,12 @@ from typing import Never
 
 import numpy as np
 
-from topodiag.checks.interface import OneStep, PlacementCheck
+from topodiag.checks.interface import Advice, OneStep, PlacementCheck
 from topodiag.checks.placement.layout_groups import cost_of, lost, of_what, used
 from topodiag.checks.words import spell_ranks
 from topodiag.lazy import dataclass
 from topodiag.model.cluster import Ints, Level
-from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
+from topodiag.model.finding import Cost, Finding, Outcome, Severity
 from topodiag.placement.audit import Audit, DimensionAudit, names_of
 from topodiag.placement.declared import Elsewhere
 from topodiag.placement.exchange import exchanges, nodes_by_first_rank, with_nodes_exchanged
@@ -107,7 +107,6 @@ class RankOrderInLayout(OneStep[Audit], PlacementCheck[Never]):
     launcher's file declares (the file and the job's log are given)."""
 
     id = "PLC006"
-    title = "rank order ignores the topology"
 
     def judge(self, audit: Audit, peers: Sequence[Audit] = ()) -> Outcome:
         elsewhere = self._elsewhere(audit)
@@ -137,7 +136,11 @@ class RankOrderInLayout(OneStep[Audit], PlacementCheck[Never]):
         ]
         swaps = [f"{one} with {other}" for one, other in pairs]
         return self.finding(
-            Severity.WARNING,
+            self.where(
+                list(names_of(audit.cluster, audit.assignment, ranks)) if pairs else list(dict.fromkeys(start)),
+                ranks=ranks.tolist(),
+            ),
+            Advice(),
             f"consecutive ranks {way} {plural(audit.nodes, 'node')} of {room} GPUs, which splits"
             f" {plural(groups, 'group')}",
             observed=few(seen, _TOLD) if pairs else f"ranks 0-{len(start) - 1} on {', '.join(start)}",
@@ -146,8 +149,6 @@ class RankOrderInLayout(OneStep[Audit], PlacementCheck[Never]):
                 *((f"exchange {plural(len(pairs), 'pair')} of ranks: {few(swaps, _TOLD)}",) if pairs else ()),
                 "start the ranks in blocks: `srun --distribution=block`, `mpirun --map-by ppr:8:node`",
             ),
-            nodes=list(names_of(audit.cluster, audit.assignment, ranks)) if pairs else list(dict.fromkeys(start)),
-            ranks=ranks.tolist(),
             cost=lost(audit, *hurt),
         )
 
@@ -165,9 +166,14 @@ class RankOrderInLayout(OneStep[Audit], PlacementCheck[Never]):
         seen = [f"{audit.cluster.names[node]} ({_group_name(levels[0], node)})" for node in astray]
         swaps = [" and ".join(audit.cluster.names[node] for node in pair) for pair in moved]
         return self.finding(
-            Severity.WARNING if narrower else Severity.INFO,
+            self.where(
+                [audit.cluster.names[node] for node in astray] if moved else list(names[:6]),
+                ranks=_ranks_on(audit, astray),
+            ),
+            "leaves",
             f"rings through the nodes in rank order cross between {_MANY.get(kind, kind + 's')} {hurt.crossings} times,"
             f" {hurt.enough} would be enough",
+            severity=Severity.WARNING if narrower else Severity.INFO,
             observed=f"among nodes of another {kind}: {few(seen)}"
             if moved
             else f"nodes by first rank: {_begin(names)}",
@@ -176,13 +182,10 @@ class RankOrderInLayout(OneStep[Audit], PlacementCheck[Never]):
                 *((f"exchange the ranks of {few(swaps, _TOLD)}: that mends it",) if moved else ()),
                 "order the hosts by their place in the fabric, not by name: `topodiag place solve`, `srun --switches`",
             ),
-            nodes=[audit.cluster.names[node] for node in astray] if moved else list(names[:6]),
-            ranks=_ranks_on(audit, astray),
             cost=Cost(
                 text=f"the ways up carry {hurt.crossings / hurt.enough:.3g} times the traffic of {hurt.dimension} that"
                 " they need to"
             ),
-            confidence=Confidence.MEDIUM,
         )
 
     def _elsewhere(self, audit: Audit) -> Finding | None:
@@ -203,12 +206,14 @@ class RankOrderInLayout(OneStep[Audit], PlacementCheck[Never]):
         else:
             cost = Cost(text=f"the layout declared would make {of} no shorter")
         return self.finding(
-            Severity.WARNING if foreign or (share or 0.0) >= WORTH else Severity.INFO,
+            self.where(
+                list(dict.fromkeys(each.ran for each in declared.elsewhere)),
+                ranks=[each.rank for each in declared.elsewhere],
+            ),
+            self.advice("elsewhere", named=declared.name),
             declared.said,
+            severity=Severity.WARNING if foreign or (share or 0.0) >= WORTH else Severity.INFO,
             observed=told or f"{declared.undeclared} ranks more than declared",
-            advice=self.advice("elsewhere", named=declared.name),
-            nodes=list(dict.fromkeys(each.ran for each in declared.elsewhere)),
-            ranks=[each.rank for each in declared.elsewhere],
             cost=cost,
         )
 

@@ -99,7 +99,6 @@ class FileOfAnotherMachine(FileCheck[Mismatch]):
     """
 
     id = "TOP002"
-    title = "the topology file is not of this machine, or makes it slower than no file would"
 
     def observe_file(self, node: Node, file: NcclFile) -> Mismatch | Outcome:
         other = machine_of(node)
@@ -123,30 +122,25 @@ class FileOfAnotherMachine(FileCheck[Mismatch]):
         headline = f"none of its GPUs is on {other.host}" if found.strange else words[0]
         more = f", and {plural(len(words) - 1, 'more difference')}" if len(words) > 1 and not found.strange else ""
         return self.finding(
-            node,
-            Severity.ERROR if found.gpus else Severity.WARNING,
+            self.where(node),
+            "devices of another machine",
             f"{base_name(file.name)} is not of {other.host}: {headline}{more}",
+            severity=Severity.ERROR if found.gpus else Severity.WARNING,
             observed=few(words, SHOWN, "; "),
             expected=f"the GPUs and NICs of {other.host}, by bus id and name",
-            fix=(
-                "write the file on this machine: NCCL_TOPO_DUMP_FILE, or `topodiag emit nccl-topo BUNDLE -o topo.xml`",
-                "or unset NCCL_TOPO_FILE",
-            ),
-            cost=Cost(text="NCCL trims what is not there and places the rest itself: the file is of no use"),
             evidence=[Origin(file.name), *(gpu.sm.origin for gpu in found.machine_gpus)][:4],
         )
 
     def _slower(self, node: Node, file: NcclFile, other: Node, rings: Slowdown) -> Finding:
         with_file, without = ring_gbs(rings.with_file, across=True), ring_gbs(rings.without, across=True)
         return self.finding(
-            node,
-            Severity.ERROR,
+            self.where(node),
+            "slower than the machine",
             f"{base_name(file.name)} makes NCCL slower than no file would: rings of {in_gbs(with_file)}"
             f" instead of {without:g}",
             observed=spell_ring(rings.with_file, across=True),
             expected=f"{spell_ring(rings.without, across=True)}, which NCCL {spell_version(rings.minor)} finds on"
             f" {other.host} by itself",
-            fix=("unset NCCL_TOPO_FILE", "or write the file anew: `topodiag emit nccl-topo BUNDLE -o topo.xml`"),
             cost=Cost(
                 without - with_file, 1 - with_file / without, f"by NCCL's own search over {plural(rings.nodes, 'node')}"
             ),

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from topodiag.checks.shared.file_check import FileCheck
 from topodiag.checks.shared.topo_evidence import ASKED, ask, cost_by_model, spell_ring
 from topodiag.lazy import dataclass
-from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
+from topodiag.model.finding import Finding, Outcome
 from topodiag.model.nccl_tree import Element, NcclFile
 from topodiag.model.nccl_versions import spell_version
 from topodiag.model.node import Node
@@ -40,7 +40,6 @@ class GpuShortInFile(FileCheck[ShortGpus]):
     """TOP004 by a topology file or dump: with what the loss is by NCCL's own search, and the file that repairs it."""
 
     id = "TOP004"
-    title = "a GPU lacks NVLinks that its peers have, in a topology file"
 
     def observe_file(self, node: Node, file: NcclFile) -> ShortGpus | Outcome:
         gpus = gpus_of(file.tree)
@@ -67,18 +66,17 @@ class GpuShortInFile(FileCheck[ShortGpus]):
         verb = "has" if len(labels) == 1 else "have"
         collapsed = cost.share is not None and cost.share > COLLAPSED
         yield self.finding(
-            judged,
-            Severity.ERROR,
+            self.where(judged, gpus=labels),
+            "short in a file",
             f"{fold_runs(labels)} {verb} {have} NVLinks to the NVSwitches where the peers have {best}"
             + (": NCCL's search collapses, without a warning" if collapsed else ""),
             observed=f"{have} of {best} NVLinks" + (f"; NCCL {spell_version(minor)} finds {_ring(now)}" if now else ""),
             expected=f"{best} NVLinks" + (f"; NCCL {spell_version(minor)} would find {_ring(then)}" if then else ""),
             fix=(
-                f"until the hardware is mended: `topodiag emit nccl-topo {file.name} --repair -o repaired.xml`",
+                f"until the hardware is repaired: `topodiag emit nccl-topo {file.name} --repair -o repaired.xml`",
                 "`nvidia-smi nvlink -s` and `dmesg | grep -i nvlink` on the node: which links are down, and why",
                 "reset all GPUs of the node and restart the fabric manager; if it stays, drain the node",
             ),
-            gpus=labels,
             cost=cost,
             evidence=[
                 Origin(file.name, pci.line or None, f'<pci busid="{pci.get("busid")}">')
@@ -112,7 +110,6 @@ class DeviceTwiceInFile(FileCheck[RepeatedDevices]):
     """TOP005 by a topology file or dump: one bus id, one NIC's name, or one GUID and port, at two places."""
 
     id = "TOP005"
-    title = "the same device is in a topology file twice"
 
     def observe_file(self, node: Node, file: NcclFile) -> RepeatedDevices | Outcome:
         twice = _twice(file.tree)
@@ -122,18 +119,11 @@ class DeviceTwiceInFile(FileCheck[RepeatedDevices]):
         name = observed.file.name
         words = [what for what, _ in observed.devices]
         yield self.finding(
-            judged,
-            Severity.WARNING,
+            self.where(judged),
+            "device twice in a file",
             f"{name.rpartition('/')[2]} holds {plural(len(words), 'device')} twice: {words[0]}",
             observed="; ".join(words[:4]),
-            expected="each function of the PCI bus and each port of a NIC once",
-            fix=(
-                "start the containers of a node alike: the same /sys, one NCCL_HOSTID or none",
-                "then write the dump again; in a file written by hand, take the second one out",
-            ),
-            cost=Cost(text="NCCL finds the first one only: a GPU is lost, or a NIC's bandwidth counts twice"),
             evidence=[Origin(name, element.line or None) for _, elements in observed.devices for element in elements],
-            confidence=Confidence.MEDIUM,
         )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.shared.job.evidence import said_by
 from topodiag.lazy import dataclass
-from topodiag.model.finding import Cost, Coverage, Finding, Outcome, Severity
+from topodiag.model.finding import Coverage, Finding, Outcome
 from topodiag.model.job import Event, Job
 from topodiag.model.provenance import Origin
 
@@ -58,7 +58,6 @@ class TopologyFileRefused(JobCheck[RefusedFile]):
     """
 
     id = "TOP001"
-    title = "NCCL refuses the topology file that it was given"
 
     def observe(self, judged: Job, peers: Sequence[Job]) -> RefusedFile | Outcome:
         refused = tuple(filter(_refuses, judged.events))
@@ -85,31 +84,19 @@ class TopologyFileRefused(JobCheck[RefusedFile]):
         processes = {(event.host, event.pid) for event in refused}
         yield self.of_events(
             refused,
-            Severity.ERROR,
+            "refused in the log",
             f"NCCL refuses {observed.name}: {words}",
             observed=words,
-            expected='a file that starts with <system version="1">, as NCCL_TOPO_DUMP_FILE writes it',
-            fix=(
-                "write it again: NCCL_TOPO_DUMP_FILE=/tmp/topo.xml on a healthy node of this type",
-                "or unset NCCL_TOPO_FILE, so that NCCL looks at the machine itself",
-            ),
-            cost=Cost(share=1.0, text="no communicator is made: the job does not start"),
             coverage=Coverage(len(processes), len(judged.processes), "processes"),
         )
 
     def _not_there(self, judged: Job, observed: RefusedFile) -> Finding:
         hosts = list(dict.fromkeys(host for host, _ in observed.missing if host))
         return self.finding(
-            Severity.WARNING,
+            self.where(hosts),
+            "file not there",
             f"NCCL_TOPO_FILE={observed.name} is not there: NCCL goes on with the topology that it sees itself",
             observed=f"Could not open XML topology file {observed.name}",
-            expected="the file on every node, and inside the job's container",
-            fix=(
-                "put the file there: the image or the mount of the job's container lacks it",
-                "or unset NCCL_TOPO_FILE where the machine itself shows how it is built",
-            ),
-            nodes=hosts,
-            cost=Cost(text="in a virtual machine NCCL takes GPUs and NICs for equally far, and finds fewer channels"),
             evidence=[line for _, line in observed.missing],
             coverage=Coverage(len(observed.missing), len(judged.processes), "processes"),
         )

@@ -12,7 +12,7 @@ from topodiag.checks.shared.job.evidence import SystemPrint, gpu_word, nvlink_gb
 from topodiag.checks.shared.job.text import NET, ask_for
 from topodiag.checks.words import hosts_word
 from topodiag.lazy import dataclass
-from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
+from topodiag.model.finding import Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Job
 from topodiag.model.nccl_view import GPU_LINKS, XGMI_LINK, NcclSystem
 from topodiag.model.provenance import Origin
@@ -44,7 +44,6 @@ class GuessedTopology(JobCheck[GuessedTrees]):
     """TOP003 by a job's log: NCCL's own notes that it guesses, and a print without PCI switches or NUMA nodes."""
 
     id = "TOP003"
-    title = "NCCL's view of the PCI tree is guesswork, by its log"
 
     def observe(self, judged: Job, peers: Sequence[Job]) -> GuessedTrees | Outcome:
         notes = _notes(judged)
@@ -64,40 +63,24 @@ class GuessedTopology(JobCheck[GuessedTrees]):
             return
         hosts = [host for host, _ in flat]
         yield self.finding(
-            Severity.WARNING,
+            self.where(hosts),
+            "guessed in the log",
             f"NCCL guesses the PCI tree of {hosts_word(hosts)}: no PCI switch and no NUMA node is known",
             observed="GPUs and NICs directly below a CPU of NUMA node -1"
             + (f"; {plural(len(notes), 'note')}: {notes[0][1]}" if notes else ""),
-            expected="PCI switches and NUMA nodes as the machine has them, or a topology file",
-            fix=(
-                "give the job the topology of the real machine: NCCL_TOPO_FILE, as the cloud publishes it per type",
-                "without such a file make one: topodiag emit nccl-topo, from a bundle or a dump of the guest",
-                "or pass the PCI tree and NUMA nodes through to the guest",
-            ),
-            nodes=hosts,
-            cost=Cost(text="NCCL cannot tell near NICs from far ones: wrong NIC, no GPUDirect RDMA, fewer channels"),
             evidence=[system.origin for _, system in flat] + [where for _, _, where in notes],
             coverage=Coverage(len(hosts), observed.printed, "printed nodes"),
-            confidence=Confidence.MEDIUM,
         )
 
     def _unread(self, job: Job, notes: Sequence[tuple[int, str, Origin | None]]) -> Finding:
         """By the notes, where no print shows a PCI tree that came of it."""
         hosts = list(dict.fromkeys(job.processes[number].host for number, _, _ in notes if number >= 0))
         return self.finding(
-            Severity.INFO,
+            self.where(hosts),
+            "unread link",
             f"NCCL could not read a part of the PCI tree of {hosts_word(hosts) or 'a node'}, and guesses it",
             observed=f"{plural(len(notes), 'note')}: {notes[0][1]}",
-            expected="/sys with the link speeds, widths and paths of all devices",
-            fix=(
-                "in a virtual machine or container: compare `lspci -tv` with the host's, and give the job a topology"
-                " file that has this guest's own bus ids",
-                "the subsystem GRAPH prints the tree that NCCL made of it",
-            ),
-            nodes=hosts,
-            cost=Cost(text="where the tree is wrong: far NICs, no GPUDirect RDMA, fewer channels"),
             evidence=[where for _, _, where in notes],
-            confidence=Confidence.MEDIUM,
         )
 
 
@@ -179,7 +162,6 @@ class GpuShortOfNvlinks(OneStep[Job], JobCheck[Never]):
     """
 
     id = "TOP004"
-    title = "a GPU lacks NVLinks that its peers have, in NCCL's print"
 
     def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
         seen = list(prints(job))
@@ -212,21 +194,15 @@ class GpuShortOfNvlinks(OneStep[Job], JobCheck[Never]):
         less = told.get((b, a), 0.0)
         ranks, labels = _named(job, printed, (a, b))
         return self.finding(
-            Severity.ERROR if less else Severity.WARNING,  # a row of the print may be lost, a figure is not
+            self.where([host] if host else [], ranks=ranks, gpus=labels),
+            "one-sided link",
             f"{labels[0]} and {labels[1]} of {host or 'a node'}: {in_gbs(more)} of NVLink one way, {in_gbs(less)} back",
+            # A row of the print may be lost, a figure is not.
+            severity=Severity.ERROR if less else Severity.WARNING,
             observed=f"{a} to {b} NVL[{more:.1f}], {b} to {a} {f'NVL[{less:.1f}]' if less else 'none'}"
             + (f"; {plural(len(uneven) - 1, 'more pair')}" if len(uneven) > 1 else ""),
-            expected="the same number of NVLinks in both directions",
-            fix=(
-                "`nvidia-smi nvlink -s` of both GPUs: which link is up at one end only? `dmesg | grep -i nvlink`",
-                "with a topology file: `topodiag topo check` says which nvlink element lacks its counterpart",
-            ),
-            nodes=[host] if host else [],
-            ranks=ranks,
-            gpus=labels,
             cost=Cost(more - less, 1 - less / more, "what goes back has the bandwidth of the lesser direction"),
             evidence=[system.origin],
-            confidence=Confidence.MEDIUM,
         )
 
     def _pair_apart(self, job: Job, printed: SystemPrint) -> Finding | None:
@@ -238,16 +214,11 @@ class GpuShortOfNvlinks(OneStep[Job], JobCheck[Never]):
         (a, b), more = apart[0], len(apart) - 1
         ranks, labels = _named(job, printed, (a, b))
         return self.finding(
-            Severity.ERROR,
+            self.where([host] if host else [], ranks=ranks, gpus=labels),
+            "pair apart",
             f"{labels[0]} and {labels[1]} of {host or 'a node'} have no NVLink"
             + (f", nor have {plural(more, 'more pair')}" if more else ""),
             observed=f"no XGMI between {a} and {b}; {among} GPUs have a link to each of the others",
-            expected="a link between each pair of GPUs",
-            fix=("`nvidia-smi nvlink -s` on the node: is the link of this pair up? `dmesg | grep -i nvlink`",),
-            nodes=[host] if host else [],
-            ranks=ranks,
-            gpus=labels,
-            cost=Cost(text="the pair talks over PCIe, and the known rings of the board do not fit it"),
             evidence=[system.origin],
         )
 
@@ -265,17 +236,11 @@ class GpuShortOfNvlinks(OneStep[Job], JobCheck[Never]):
         rings = f"; NCCL found rings of {graphs[0].channels} x {in_gbs(graphs[0].bw_intra)}" if graphs else ""
         verb = "has" if len(labels) == 1 else "have"
         return self.finding(
-            Severity.ERROR,
+            self.where((host,), ranks=ranks, gpus=labels),
+            "short of nvlinks",
             f"{fold_runs(labels)} of {host} {verb} {in_gbs(lowest)} of NVLink where the peers have {in_gbs(best)}",
             observed=", ".join(f"{name} {in_gbs(gbs)}" for name, gbs in short.items()) + rings,
             expected=f"{in_gbs(best)}, as {plural(len(totals) - len(short), 'other GPU')} of the node",
-            fix=(
-                "`nvidia-smi nvlink -s` and `dmesg | grep -i nvlink` on the node: which links are down, and why",
-                "reset all GPUs of the node and restart the fabric manager; if it stays, drain the node",
-            ),
-            nodes=(host,),
-            ranks=ranks,
-            gpus=labels,
             cost=Cost(best - lowest, 1 - lowest / best, f"every ring of the node passes this GPU: {in_gbs(lowest)}"),
             evidence=[system.origin, *(graph.origin for graph in graphs[:1])],
         )
@@ -312,7 +277,6 @@ class DeviceTwice(OneStep[Job], JobCheck[Never]):
     """
 
     id = "TOP005"
-    title = "the same device is in NCCL's topology twice"
 
     def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
         seen = list(prints(job))
@@ -334,19 +298,11 @@ class DeviceTwice(OneStep[Job], JobCheck[Never]):
         if not twice:
             return None
         return self.finding(
-            Severity.WARNING,
+            self.where((host,), ranks=ranks_on(job, [host])[:64]),
+            "device twice",
             f"NCCL's topology of {host} holds {plural(len(twice), 'device')} twice: {twice[0]}",
             observed="; ".join(twice[:4]),
-            expected="each GPU and each port of a NIC once",
-            fix=(
-                "start the containers of a node alike: the same /sys, one NCCL_HOSTID or none",
-                "compare `NCCL_TOPO_DUMP_FILE` of two of them",
-            ),
-            nodes=(host,),
-            ranks=ranks_on(job, [host])[:64],
-            cost=Cost(text="NICs counted twice, and NVLinks between the containers not seen"),
             evidence=[system.origin],
-            confidence=Confidence.MEDIUM,
         )
 
 

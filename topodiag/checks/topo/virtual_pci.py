@@ -68,26 +68,21 @@ def observe_guesses(check: NodeCheck[Any], node: Node, file: NcclFile) -> Guesse
 def tell_guesses(check: NodeCheck[Any], node: Node, observed: GuessedTree) -> Finding:
     name, first = observed.file.name, observed.first
     return check.finding(
-        node,
-        Severity.WARNING if node.nics else Severity.INFO,
+        check.where(node, gpus=[gpu.label for gpu in node.gpus], nics=[nic.name for nic in node.nics]),
+        "guessed",
         "the PCI tree in the file is " + ("flattened" if observed.flat else "without link speeds") + ": NCCL guesses",
+        severity=Severity.WARNING if node.nics else Severity.INFO,
         observed="; ".join(observed.signs),
-        expected="switches, link_speed and link_width as on the machine, and the NUMA node of each processor",
         fix=(
             f"`topodiag emit nccl-topo {name} -o topo.xml` with --instance NAME, --host-capture FILE or"
             " --affinity FILE completes it",
             "or take the provider's file for exactly this instance type",
         ),
-        gpus=[gpu.label for gpu in node.gpus],
-        nics=[nic.name for nic in node.nics],
-        cost=Cost(
-            text=f"NCCL assumes {in_gbs(pcie_nccl_gbs(*ASSUMED) or 0.0)} (Gen3 x16) for each link that is not told"
-        )
+        cost=Cost(text=f"NCCL assumes {in_gbs(pcie_nccl_gbs(*ASSUMED) or 0.0)} (Gen3 x16) for links of unknown speed")
         if observed.dark
         else Cost(text="NCCL takes every NIC for equally far"),
         evidence=[Origin(name, first.line or None, f'<pci busid="{first.get("busid")}">')],
         coverage=Coverage(observed.devices, observed.devices, "GPUs and NICs in the file"),
-        confidence=Confidence.MEDIUM,
     )
 
 
@@ -156,7 +151,7 @@ class VirtualPciTree(NodeCheck[FlatTree | GuessedTree]):
         Set NCCL_TOPO_FILE (in /etc/nccl.conf, so that no job forgets it) to the file that the cloud ships for exactly
         this instance type: Azure's images keep theirs in /opt/microsoft. A file of another machine is worse than none
         (431 to 15 GB/s in Azure's azurehpc-health-checks, issue 142): compare its bus ids with `lspci -D`. Where there
-        is no such file, `topodiag emit nccl-topo` makes one of this guest, and shows what NCCL makes of it: with
+        is no such file, `topodiag emit nccl-topo` makes one of this guest, and shows what NCCL chooses with it: with
         --instance NAME for the types whose layout is published, with --host-capture from a capture of the host, with
         --affinity from what was measured between GPUs and NICs. Who runs the hypervisor can give the guest the real
         switches, widths and NUMA nodes instead.
@@ -167,7 +162,6 @@ class VirtualPciTree(NodeCheck[FlatTree | GuessedTree]):
     """
 
     id = "TOP003"
-    title = "the PCI tree is virtual, and NCCL's model of the node is guesswork"
 
     def observe(self, judged: Node, peers: Sequence[Node]) -> FlatTree | GuessedTree | Outcome:
         if not judged.gpus:
@@ -216,25 +210,16 @@ class VirtualPciTree(NodeCheck[FlatTree | GuessedTree]):
     def _flattened(self, node: Node, observed: FlatTree) -> Finding:
         nics, signs = observed.nics, observed.signs
         return self.finding(
-            node,
-            Severity.WARNING if nics else Severity.INFO,
+            self.where(node, gpus=[gpu.label for gpu in node.gpus], nics=[nic.name for nic in nics]),
+            "flattened",
             "the PCI tree is flattened"
             + (f" by virtualisation ({node.os.virtualization.value})" if node.is_vm else ", as in a virtual machine")
             + ": NCCL guesses",
+            severity=Severity.WARNING if nics else Severity.INFO,
             observed="; ".join(signs),
             expected=_expected(node),
-            fix=(
-                "set NCCL_TOPO_FILE in /etc/nccl.conf to the provider's file for exactly this instance type",
-                "compare the file's bus ids with `lspci -D` first: a file of another machine is worse than none",
-                "without such a file make one: topodiag emit nccl-topo BUNDLE with --instance NAME, --host-capture FILE"
-                " or --affinity FILE",
-                "or have the hypervisor show the guest the real switches, link widths and NUMA nodes",
-            ),
-            gpus=[gpu.label for gpu in node.gpus],
-            nics=[nic.name for nic in nics],
             cost=_cost(node),
             evidence=[*(fact.origin for fact in signs.values()), node.os.virtualization.origin],
-            coverage=observed.coverage,
             confidence=Confidence.HIGH if node.is_vm else Confidence.MEDIUM,
         )
 

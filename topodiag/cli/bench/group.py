@@ -13,7 +13,7 @@ from topodiag.cli import LazyGroup
 class _Bench(LazyGroup):
     places: ClassVar[Mapping[str, tuple[str, str]]] = {
         "plan": ("bench.plan:plan", "Plan few runs that find bad links and nodes."),
-        "run": ("bench.run:run", "Run a plan, or go on with it."),
+        "run": ("bench.run:run", "Run a plan, or continue it."),
         "read": ("bench.read:read", "Show which nodes, NICs and rails the runs of a plan found slow."),
     }
     of_paths: ClassVar[str] = "bench.judge:judge"
@@ -21,7 +21,7 @@ class _Bench(LazyGroup):
 
 @click.group(cls=_Bench, subcommand_metavar="PATH... | COMMAND [ARGS]...")
 def bench() -> None:
-    """Is this bandwidth normal? Compare measured collectives with what this machine should reach.
+    """Check whether a measured bandwidth is normal: compare collectives with what this machine should reach.
 
     PATH is output of nccl-tests (text or JSON, of any version), a folder of it, or - for standard input.
 

@@ -12,12 +12,9 @@ from topodiag.cli.options import (
     Printing,
     env_option,
     explain_option,
-    format_option,
-    html_option,
     nccl_option,
     nics_option,
     nodes_option,
-    redact_option,
     report_options,
     svg_option,
     system_option,
@@ -48,16 +45,13 @@ TABLES = ("rows",)
 @click.option(
     "--gate", is_flag=True, help="One line for each file: pass, fail or unknown. Exit code 1 unless all pass."
 )
-@click.option("--by-file", is_flag=True, help="Treat each file as another placement of the same job.")
+@click.option("--by-file", is_flag=True, help="Compare the files as placements of the same job.")
 @explain_option
-@format_option()
-@html_option
-@redact_option
 @click.option(
-    "--csv", "csv_", type=click.Choice(TABLES), metavar="TABLE", help="Write a table as CSV: rows, of all runs."
+    "--csv", "csv_", type=click.Choice(TABLES), metavar="TABLE", help="Write a table as CSV: rows (all runs)."
 )
 @svg_option
-@report_options
+@report_options()
 @click.pass_obj
 def judge(  # noqa: PLR0917 - one parameter per option
     reached: Outcome,
@@ -75,17 +69,18 @@ def judge(  # noqa: PLR0917 - one parameter per option
     svg: str | None,
     printing: Printing,
 ) -> None:
-    """Judge measured bandwidth: is it normal, and if not, what would explain it?
+    """Check whether a measured bandwidth is normal, and what explains it if not.
 
     PATH is output of nccl-tests (what *_perf printed, or its -J FILE), a folder, a pattern, or -; .gz and .zst are
-    unpacked. Bundles, topology files and NCCL logs among the paths are the machine: its nodes count as one kind, and
-    the weakest speaks where they differ. Without them the machine is --system, NCCL's log in the same file, or what the
-    output itself tells; with --nics alone, what leaves a node is judged.
+    unpacked. Bundles, topology files and NCCL logs among the paths describe the machine; where its nodes differ, the
+    slowest node counts. Without them the machine is --system, the NCCL log in the same file, or what the output names.
+    With --nics alone, only traffic between nodes is checked.
     """
     _refuse(paths, evidence, system, nics, csv_)
     if gate and csv_:
         raise click.UsageError("--gate and --csv exclude each other.")
-    from topodiag.app.bench import BenchOptions, bench  # noqa: PLC0415
+    from topodiag.app.bench import bench  # noqa: PLC0415
+    from topodiag.app.judge.runs import BenchOptions  # noqa: PLC0415
     from topodiag.cli.html import as_shown, check_written, write_result_page  # noqa: PLC0415
     from topodiag.cli.output import opened, verdict, write_result  # noqa: PLC0415 - heavy from here on
     from topodiag.cli.progress import working  # noqa: PLC0415
@@ -146,7 +141,7 @@ def _write_svg(path: str, result: Result) -> None:
 
 def _write_gate(reached: Outcome, result: Result, paths: tuple[str, ...], printing: Printing) -> None:
     """Acceptance asks for a pass of every file, whatever --fail-on says."""
-    from topodiag.app.bench_gate import gates  # noqa: PLC0415
+    from topodiag.app.judge.bench_gate import gates  # noqa: PLC0415
     from topodiag.cli.errors import CLEAN, FOUND  # noqa: PLC0415
     from topodiag.cli.output import write_drawing  # noqa: PLC0415
     from topodiag.model.bench import GateState  # noqa: PLC0415

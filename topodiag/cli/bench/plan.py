@@ -28,61 +28,45 @@ COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter", "alltoall", "broadc
 @nodelist_option("Nodes to measure (default: the Slurm job's)")
 @gpus_per_node_option
 @click.option(
-    "--rail-nics",
-    "nics",
-    metavar="NICS",
-    default="",
+    "--rail-nics", "nics", metavar="NICS", default="",
     help="NICs in the order of their rails: mlx5_[0-7] (default: NCCL's choice).",
-)
+)  # fmt: skip
 @click.option(
     "--rails", type=Count(1, 256), metavar="N", help="Number of rails (default: as many as NICs, else as GPUs)."
 )
 @topology_option("CSV of NODE,RACK, or Slurm's topology.conf")
 @click.option(
     "--leaf-per", type=click.Choice(("rail", "rack")), default="rail", show_default=True,
-    help="A leaf switch for each rail of a rack, or one for the rack.",
+    help="One leaf switch per rail of a rack, or one per rack.",
 )  # fmt: skip
 @click.option(
-    "--kind",
-    "kinds",
-    multiple=True,
-    type=click.Choice(KINDS),
+    "--kind", "kinds", multiple=True, type=click.Choice(KINDS),
     help="Plan only runs of this kind; may be given several times.",
-)
+)  # fmt: skip
 @algo_option(ALGO_WORDS, "Also compare this algorithm; may be given several times.")
 @click.option(
-    "--proto",
-    "protocols",
-    multiple=True,
-    type=click.Choice(PROTO_WORDS, case_sensitive=False),
+    "--proto", "protocols", multiple=True, type=click.Choice(PROTO_WORDS, case_sensitive=False),
     help="Also compare this protocol; may be given several times.",
-)
+)  # fmt: skip
 @click.option(
-    "--collective",
-    "collectives",
-    multiple=True,
-    type=click.Choice(COLLECTIVES),
+    "--collective", "collectives", multiple=True, type=click.Choice(COLLECTIVES),
     help="Also compare this collective; may be given several times.",
-)
+)  # fmt: skip
 @click.option(
-    "--launcher",
-    type=click.Choice(("srun", "mpirun", "none")),
-    default="srun",
-    show_default=True,
-    help="Program that starts the runs; none: this machine alone.",
-)
+    "--launcher", type=click.Choice(("srun", "mpirun", "none")), default="srun", show_default=True,
+    help="Program that starts the runs; none: only this machine.",
+)  # fmt: skip
 @click.option(
-    "--launcher-arg",
-    "arguments",
-    multiple=True,
-    metavar="ARG",
+    "--launcher-arg", "arguments", multiple=True, metavar="ARG",
     help="Argument for the launcher: --launcher-arg=--mpi=pmix; may be given several times.",
-)
+)  # fmt: skip
 @env_option("")
 @click.option(
     "--timeout", type=Duration(), metavar="TIME", default="180s", show_default=True, help="Time limit of each run."
 )
-@click.option("--ib-write-bw", "write_bw", is_flag=True, help="In later rounds, tell NICs from PCIe with ib_write_bw.")
+@click.option(
+    "--ib-write-bw", "write_bw", is_flag=True, help="In later rounds, use ib_write_bw to separate NIC from PCIe faults."
+)
 @output_option
 @quiet_option
 def plan(  # noqa: PLR0917 - one parameter per option
@@ -104,9 +88,11 @@ def plan(  # noqa: PLR0917 - one parameter per option
     output: str | None,
     quiet: bool,
 ) -> None:
-    """Plan few benchmark runs that find bad links and nodes: every node in two pairs, its inside, racks against racks.
+    """Plan a few benchmark runs that find bad links and nodes: inside each node, in two pairs of each node, and
+    between racks.
 
     \b
+    Examples
       topodiag bench plan --nodelist gpu[001-064] --rail-nics mlx5_[0-7] --topology racks.csv -o plan.json
       topodiag bench run plan.json
       topodiag bench read plan.sweep

@@ -8,24 +8,25 @@ import click
 
 from topodiag.cli.command import Command
 from topodiag.cli.errors import FOUND, Outcome
-from topodiag.cli.options import Printing, format_option, html_option, redact_option, report_options, svg_option
+from topodiag.cli.options import Printing, report_options, svg_option
 from topodiag.cli.params import PLACE
 
 if TYPE_CHECKING:
     from topodiag.model.sweep import SweepJudgement
-    from topodiag.report.documents.types.sweep import SweepDocument
+    from topodiag.report.documents.from_model import Document
     from topodiag.report.html.interface import Extras
 
 
 @click.command(cls=Command)
 @click.argument("folder", metavar="DIR", type=PLACE)
-@click.option("--next", "next_plan", metavar="FILE", type=PLACE, help="Write the next round's plan, for the suspects.")
-@click.option("--ib-write-bw", "write_bw", is_flag=True, help="In that plan, tell NICs from PCIe with ib_write_bw.")
+@click.option(
+    "--next", "next_plan", metavar="FILE", type=PLACE, help="Write the next round's plan, which tests the suspects."
+)
+@click.option(
+    "--ib-write-bw", "write_bw", is_flag=True, help="In that plan, use ib_write_bw to separate NIC from PCIe faults."
+)
 @svg_option
-@format_option()
-@html_option
-@redact_option
-@report_options
+@report_options()
 @click.pass_obj
 def read(  # noqa: PLR0917 - one parameter per option
     reached: Outcome,
@@ -35,9 +36,15 @@ def read(  # noqa: PLR0917 - one parameter per option
     svg: str | None,
     printing: Printing,
 ) -> None:
-    """Show what a sweep found: the pair matrix, the nodes, NICs and rails at fault, and the causes that need more runs.
+    """Show what the runs of a plan found: pair matrix, nodes, NICs and rails at fault, and what needs more runs.
 
-    Exit code 1: a fault is confirmed. With --fail-on warning also: a suspect, or placements that are 30 % apart.
+    DIR is the folder of `bench run`. Exit code 1: a fault is confirmed. With --fail-on warning, a suspect or two
+    placements that differ by 30 % also exit 1.
+
+    \b
+    Examples
+      topodiag bench read plan.sweep
+      topodiag bench read plan.sweep --next plan2.json
     """
     from topodiag.cli.html import as_shown_with, check_written, write_answer  # noqa: PLC0415
     from topodiag.cli.output import check_output  # noqa: PLC0415 - heavy from here on
@@ -66,7 +73,7 @@ def read(  # noqa: PLR0917 - one parameter per option
     def draw(page: Page) -> None:
         draw_sweep(page, shown, plans, after)
 
-    def dump() -> SweepDocument:
+    def dump() -> Document:
         return sweep_json(shown, plans, after, inputs)
 
     def found() -> Result:

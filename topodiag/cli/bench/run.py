@@ -25,26 +25,21 @@ DEFAULT_PARALLEL = 64
 
 @click.command(cls=Command)
 @click.argument("plan", metavar="PLAN|DIR", type=PLACE)
-@folder_option("of the sweep's results (default: the plan's name with .sweep)")
+@folder_option("for the results (default: plan.sweep for plan.json)")
 @click.option(
-    "--bin-dir",
-    metavar="DIR",
-    type=PLACE,
-    help="Where the *_perf programs are (default: PATH, then /opt/nccl-tests/build).",
-)
+    "--bin-dir", metavar="DIR", type=PLACE,
+    help="Folder of the *_perf programs (default: PATH, then /opt/nccl-tests/build).",
+)  # fmt: skip
 @click.option(
-    "--parallel",
-    type=Count(1, 4096),
-    default=DEFAULT_PARALLEL,
-    show_default=True,
-    metavar="N",
-    help="Runs at a time; those of a wave share no node.",
-)
-@click.option("--retry", is_flag=True, help="Repeat runs that failed or took too long.")
-@click.option("--keep-going", is_flag=True, help="Go on even if all runs so far failed.")
+    "--parallel", type=Count(1, 4096), default=DEFAULT_PARALLEL, show_default=True, metavar="N",
+    help="Number of runs at the same time; they never share a node.",
+)  # fmt: skip
+@click.option("--retry", is_flag=True, help="Repeat runs that failed or timed out.")
+@click.option("--keep-going", is_flag=True, help="Continue even if all runs so far failed.")
 @click.option(
-    "--ib-write-bw", "write_bw", is_flag=True, help="In the next round, tell NICs from PCIe with ib_write_bw."
-)
+    "--ib-write-bw", "write_bw", is_flag=True,
+    help="In the next round, use ib_write_bw to separate NIC from PCIe faults.",
+)  # fmt: skip
 @click.option("--dry-run", is_flag=True, help="Print the commands and run none.")
 @quiet_option
 @click.pass_obj
@@ -60,9 +55,15 @@ def run(  # noqa: PLR0917 - one parameter per option
     dry_run: bool,
     quiet: bool,
 ) -> None:
-    """Run a plan, or the next round of a sweep's folder. After an interruption the same command goes on.
+    """Run the benchmarks of a plan, or the next round in the folder of earlier results.
 
-    Every result is on the disk before the next run starts. A plan starts programs: run only your own.
+    The same command continues after an interruption: each result is saved before the next run starts. A plan holds
+    commands, so run only a plan that you trust.
+
+    \b
+    Examples
+      topodiag bench run plan.json
+      topodiag bench run plan.sweep
     """
     from topodiag.model.errors import TopodiagError  # noqa: PLC0415
     from topodiag.sweep.run import find_programs, run_plan  # noqa: PLC0415 - heavy from here on
@@ -143,7 +144,9 @@ def _end(done: Summary, folder: str, quiet: bool) -> int:
         click.echo(f"{plural(done.done, 'run')}{before}" + (f": {counts}" if counts else ""), err=True)
     if done.gave_up:
         click.echo(f"topodiag: error: no run has worked: {done.gave_up}", err=True)
-        click.echo(f"  hint: see {folder}/output; mend it and run again with --retry (or --keep-going)", err=True)
+        click.echo(
+            f"  hint: read {folder}/output, remove the cause, and run again with --retry (or --keep-going)", err=True
+        )
         return FAILED
     if not quiet:
         click.echo(f"next: topodiag bench read {folder}", err=True)

@@ -12,12 +12,15 @@ from topodiag.cli import LazyGroup
 
 class _Emit(LazyGroup):
     places: ClassVar[Mapping[str, tuple[str, str]]] = {
-        "nccl-topo": ("emit.nccl_topo:nccl_topo", "An NCCL_TOPO_FILE: clean, for a virtual machine, or as a repair."),
-        "nccl-conf": ("emit.nccl_conf:nccl_conf", "An nccl.conf with the settings that follow from findings."),
-        "picture": ("emit.picture:picture", "A picture of the node, as SVG, PNG, PDF or for Graphviz."),
+        "nccl-topo": (
+            "emit.nccl_topo:nccl_topo",
+            "Write an NCCL_TOPO_FILE: of a node, of a virtual machine, or repaired.",
+        ),
+        "nccl-conf": ("emit.nccl_conf:nccl_conf", "Write an nccl.conf that fixes findings."),
+        "picture": ("emit.picture:picture", "Draw a node as SVG, PNG, PDF or for Graphviz."),
     }
 
 
 @click.group(cls=_Emit)
 def emit() -> None:
-    """Write files that apply a fix. Each file is read back and checked before it is written."""
+    """Write files that apply a fix. topodiag reads each file back and checks it before it writes it."""

@@ -16,11 +16,17 @@ from topodiag.cli.params import EVIDENCE
 @log_option
 @output_option
 def nccl_conf(sources: tuple[str, ...], logs: tuple[str, ...], output: str | None) -> None:
-    """Write the nccl.conf that follows from findings: of bundles or fixture:NAME, of a job's logs, or of this node.
+    """Write an nccl.conf that fixes the findings of this node, of bundles or of a job's logs.
 
-    The file names the compute NICs where NCCL would use others too, and the interface of the default route. It corrects
-    lines that NCCL does not read as meant, and takes out harmful settings, each with its reason. A file cannot undo a
-    variable of the environment: a note names it. Without findings that lead to a line, no file is written.
+    The file names the compute NICs if NCCL would also use others, and the interface of the default route. It corrects
+    lines that NCCL misreads and removes harmful settings; a comment gives the reason for each. A file cannot override
+    an environment variable: a note names the variable to unset. If no finding needs a line, no file is written.
+
+    SOURCE is a bundle or fixture:NAME; without SOURCE and --log, this node.
+
+    \b
+    Example
+      topodiag emit nccl-conf fixture:dgx-h100-gpu5-x4 -o nccl.conf
     """
     from topodiag.app.emit_conf import make_conf_file  # noqa: PLC0415
     from topodiag.cli.html import as_shown  # noqa: PLC0415

@@ -18,33 +18,28 @@ from topodiag.cli.params import EVIDENCE
 @output_option
 @click.option("--repair", is_flag=True, help="Restore missing NVLinks, low link widths and misplaced NICs.")
 @click.option(
-    "--bare",
-    is_flag=True,
-    help="Only processors and PCI functions, as clouds ship theirs: NCCL looks up GPUs, NVLinks and"
-    " NICs itself. For a file that many nodes share.",
-)
+    "--bare", is_flag=True,
+    help="Write only CPUs and PCI devices, as cloud providers do: NCCL detects GPUs, NVLinks and NICs itself. "
+    "For a file that many nodes share.",
+)  # fmt: skip
 @click.option(
-    "--host-capture",
-    metavar="FILE",
-    type=EVIDENCE,
-    help="For a guest: put its devices where this capture of the host has them (a bundle, a topology dump).",
-)
+    "--host-capture", metavar="FILE", type=EVIDENCE,
+    help="For a guest: place its devices as in this capture of the host (a bundle or a topology dump).",
+)  # fmt: skip
 @click.option(
-    "--pairs",
-    metavar="PAIRS",
-    help="With --host-capture: guest=host,... or a CSV or JSON file of pairs (default: by UUIDs and GUIDs).",
-)
-@click.option("--instance", metavar="NAME", help="For a guest: put its devices where this instance type has them.")
+    "--pairs", metavar="PAIRS",
+    help="Which guest device is which host device, for --host-capture: GUEST=HOST,... or a file, CSV or JSON "
+    "(default: by UUID and GUID).",
+)  # fmt: skip
+@click.option("--instance", metavar="NAME", help="For a guest: place its devices as in this instance type.")
 @click.option(
-    "--affinity",
-    metavar="FILE",
-    type=EVIDENCE,
-    help="For a guest: group its devices by a CSV matrix of measurements, GPU by NIC (GB/s, or us).",
-)
+    "--affinity", metavar="FILE", type=EVIDENCE,
+    help="For a guest: group its devices by measurements, a CSV matrix of GPU by NIC (in GB/s or us).",
+)  # fmt: skip
 @click.option(
-    "--host", metavar="HASH", help="Of a dump of several hosts, the one with this host_hash (default: first)."
+    "--host", metavar="HASH", help="Use the host with this host_hash from a dump of several hosts (default: the first)."
 )
-@nodes_option(when="in the job that the file is compared for (default: 1, and 2 where there are NICs)")
+@nodes_option(when="of the job, for the comparison (default: 1 and 2; only 1 without NICs)")
 @nccl_option()
 @env_option()
 @click.option("--force", is_flag=True, help="Write the file even if it makes communication slower.")
@@ -67,15 +62,21 @@ def nccl_topo(  # noqa: PLR0917 - one parameter per option
 ) -> None:
     """Write the NCCL_TOPO_FILE of a node: from its dump, its bundle, or fixture:NAME.
 
-    The file is made for one NCCL version, read back by that version's rules, and what NCCL makes of it is shown beside
-    today's on standard error. A file that would make communication slower is not written; the exit code is then 1.
+    The file is for one NCCL version and is checked by the rules of that version. Standard error compares what NCCL
+    chooses with and without this file. A file that would make communication slower is not written, and the exit code
+    is 1.
 
-    A virtual machine does not see the PCIe switches of its host. --host-capture, --instance or --affinity puts them in,
-    with bus ids that the guest does not have. Without these options, the instance type is the one that the provider,
-    the GPUs and the NICs of the guest show, where exactly one fits.
+    A virtual machine does not see the PCIe switches of its host. --host-capture, --instance or --affinity adds them,
+    with bus ids that the guest does not use. Without these options topodiag uses the instance type that fits the
+    provider, the GPUs and the NICs of the guest, if exactly one type fits.
+
+    \b
+    Examples
+      topodiag emit nccl-topo fixture:dgx-h100-healthy -o topo.xml
+      topodiag emit nccl-topo fixture:dgx-h100-gpu3-12of18-nvlink --repair -o topo.xml
     """
-    from topodiag.app.emit_topo import by_affinity, by_evidence, by_host, by_instance, make_topo_file  # noqa: PLC0415
-    from topodiag.app.topo import open_topology  # noqa: PLC0415
+    from topodiag.app.case.topology import open_topology  # noqa: PLC0415
+    from topodiag.app.judge.topo_file import by_affinity, by_evidence, by_host, by_instance, make_topo_file  # noqa: PLC0415
     from topodiag.cli.html import as_shown  # noqa: PLC0415
     from topodiag.cli.output import check_output, opened  # noqa: PLC0415 - heavy from here on
     from topodiag.cli.terminal import style_for  # noqa: PLC0415

@@ -20,16 +20,16 @@ FORMATS = ("svg", "png", "pdf", "dot")
 def picture(source: str, output: str | None) -> None:
     """Draw the node: sockets, switches, GPUs, NICs, NVLinks. Faults are red.
 
-    SOURCE is what `topodiag scan` takes: a bundle, a topology file, lstopo XML, pasted output, fixture:NAME. The suffix
-    of the file is the format: .svg (also on standard output), .dot for Graphviz, .png and .pdf with the extra
-    `pip install 'topodiag[pictures]'`.
+    SOURCE is what `topodiag scan` reads: a bundle, a topology file, lstopo XML, pasted output, fixture:NAME. The suffix
+    of FILE chooses the format: .svg, .dot for Graphviz, or .png and .pdf after `pip install 'topodiag[pictures]'`.
+    Without FILE, standard output gets SVG.
 
     \b
     Examples
       topodiag emit picture gpu07.tar.gz -o gpu07.svg
       topodiag emit picture fixture:dgx-h100-healthy -o node.png
     """
-    from topodiag.app.picture import pictured  # noqa: PLC0415 - heavy from here on
+    from topodiag.app.scan import pictured  # noqa: PLC0415 - heavy from here on
     from topodiag.cli.html import as_shown  # noqa: PLC0415
     from topodiag.cli.output import check_output, opened_raw  # noqa: PLC0415
     from topodiag.report.emit.picture import titled_picture  # noqa: PLC0415

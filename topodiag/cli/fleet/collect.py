@@ -24,26 +24,30 @@ WHOLE_S = 300.0
 
 @click.command(cls=Command)
 @nodelist_option("Nodes, or @group (default: those of the Slurm allocation)")
-@click.option("--to", "to", type=PLACE, metavar="DIR", required=True, help="Folder of the bundles; made if not there.")
 @click.option(
-    "--via",
-    type=click.Choice(VIA),
-    default="auto",
-    show_default=True,
-    help="How to reach the nodes; auto is srun inside an allocation, else ssh.",
+    "--to", "to", type=PLACE, metavar="DIR", required=True, help="Folder for the bundles; created if missing."
 )
-@click.option("--fanout", type=Count(1, 4096), default=64, show_default=True, metavar="N", help="Nodes at one time.")
-@click.option("--deadline", type=Duration(), metavar="TIME", help="Stop probing a node after this time (default 20s).")
+@click.option(
+    "--via", type=click.Choice(VIA), default="auto", show_default=True,
+    help="How to reach the nodes; auto: srun inside a Slurm allocation, else ssh.",
+)  # fmt: skip
+@click.option(
+    "--fanout", type=Count(1, 4096), default=64, show_default=True, metavar="N",
+    help="Number of nodes at the same time.",
+)  # fmt: skip
+@click.option("--deadline", type=Duration(), metavar="TIME", help="Stop probing a node after this time (default: 20s).")
 @click.option(
     "--within", type=Duration(), metavar="TIME",
-    help="Give up on all nodes after this time; what came is kept (default 5m).",
+    help="Stop waiting for all nodes after this time; bundles that arrived are kept (default: 5m).",
 )  # fmt: skip
-@click.option("--sample", type=Duration(), metavar="TIME", help="Read counters twice, this far apart (5s, 500ms, 1m).")
+@click.option(
+    "--sample", type=Duration(), metavar="TIME", help="Read counters twice, with this time between (5s, 500ms, 1m)."
+)
 @click.option("--user", metavar="NAME", help="User on the nodes, for ssh.")
 @click.option("--ssh-options", metavar="TEXT", help="More options for ssh, as one text: '-i key -J gateway'.")
 @click.option("--image", metavar="IMAGE", help="Image of the pods, for kubectl (default: python:3.12-slim).")
 @click.option("--namespace", metavar="NAME", help="Namespace of the pods, for kubectl (default: the context's).")
-@click.option("--again", is_flag=True, help="Ask also the nodes that have a good bundle in the folder.")
+@click.option("--again", is_flag=True, help="Also ask the nodes that have a good bundle in the folder.")
 @format_option()
 @page_options
 @click.pass_obj
@@ -65,12 +69,12 @@ def collect(  # noqa: PLR0917 - one parameter per option
 ) -> None:
     """Run the collector on many nodes, and bring one bundle of each into a folder.
 
-    Nothing is installed on a node, and no disk is written there: a node needs Python 3.6, and root is not needed. What
-    came is kept whatever happens; the same command asks only the nodes that have no good bundle yet. A node that was
-    not reached is asked once more, a node that hung is not: what it waited for is kept as evidence.
+    A node needs Python 3.6. Nothing is installed there, no disk is written, and root is not needed. Each bundle is
+    saved when it arrives; the same command, run again, asks only the nodes without a good bundle. A node that was not
+    reached is asked once more. A node that hung is not asked again: its bundle says what it waited for.
 
-    Exit code 0 says that every node answered, not that all are healthy: that is the exit code of fleet compare. 1
-    says that at least one did not answer.
+    Exit code 0: every node answered. 1: at least one node did not answer. Whether the nodes are healthy, `topodiag
+    fleet compare` says.
 
     \b
     Examples
@@ -78,8 +82,9 @@ def collect(  # noqa: PLR0917 - one parameter per option
       salloc -N 64 topodiag fleet collect --to monday/
       topodiag fleet compare monday/
     """
-    from topodiag.app.fleet.collect import collect_fleet, request_of, share_command  # noqa: PLC0415 - heavy from here on
+    from topodiag.app.collect import collect_fleet, request_of  # noqa: PLC0415 - heavy from here on
     from topodiag.cli.output import check_output, opened, write_drawing  # noqa: PLC0415
+    from topodiag.fleet.collect.share import command as share_command  # noqa: PLC0415
     from topodiag.report.fleet.collected import draw_collection, write_collection  # noqa: PLC0415
 
     check_output(printing.output)

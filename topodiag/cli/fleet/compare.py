@@ -8,7 +8,7 @@ import click
 
 from topodiag.cli.command import Command
 from topodiag.cli.errors import Outcome
-from topodiag.cli.options import Printing, format_option, html_option, redact_option, report_options
+from topodiag.cli.options import Printing, report_options
 from topodiag.cli.params import EVIDENCE, PLACE, Count
 
 if TYPE_CHECKING:
@@ -23,10 +23,7 @@ FORMATS = ("table", "json", "jsonl", "csv", "parquet", "drain", "conditions")
 @click.option("--fail-list", metavar="FILE", type=PLACE, help="Write the nodes to exclude, as one node set.")
 @click.option("--workers", type=Count(1, 4096), metavar="N", help="Processes that read (default: all cores).")
 @click.option("--dask", metavar="WHERE", help="Read on a dask cluster: its address, local or slurm.")
-@format_option(FORMATS)
-@html_option
-@redact_option
-@report_options
+@report_options(FORMATS)
 @click.pass_obj
 def compare(  # noqa: PLR0917 - one parameter per option
     reached: Outcome,
@@ -40,11 +37,12 @@ def compare(  # noqa: PLR0917 - one parameter per option
     """Compare the nodes of a fleet with their peers, and say which to exclude now and why.
 
     PATH is a folder of captures, or whatever `topodiag scan` reads; the latest capture of a host counts. Nodes are
-    compared with nodes of the same kind by their evidence: product, GPU, role. The page shows the findings of all
-    nodes folded, what is equal on all nodes, the odd ones against the majority, and populations.
+    compared with nodes of the same kind: the same product, GPU and role. The report shows equal findings of many nodes
+    once, the values that all nodes share, the nodes that differ from the majority, and groups of equal nodes.
 
-    --format jsonl has a line for each node, csv and parquet a row for each finding of a node, drain the commands for
-    Slurm, conditions those of node-problem-detector. The fail list is ready for srun --exclude=$(cat FILE).
+    --format jsonl writes a line per node, csv and parquet a row per finding of a node, drain the commands for Slurm,
+    conditions those of node-problem-detector. The fail list fits srun --exclude=$(cat FILE). Exit code 1: a node is to
+    be excluded, or a finding reaches --fail-on.
 
     \b
     Examples
@@ -54,12 +52,12 @@ def compare(  # noqa: PLR0917 - one parameter per option
     """
     if printing.format_ == "parquet" and printing.output in {None, "-"}:
         raise click.UsageError("--format parquet needs --output FILE.")
-    from topodiag.fleet.workers import one_thread  # noqa: PLC0415
+    from topodiag.fleet.cores import one_thread  # noqa: PLC0415
 
     one_thread()
-    from topodiag.app.fleet.compare import compare as compared  # noqa: PLC0415 - heavy from here on
+    from topodiag.app.compare import compare as compared  # noqa: PLC0415 - heavy from here on
     from topodiag.cli.html import as_shown, check_written  # noqa: PLC0415
-    from topodiag.cli.output import check_output, verdict_of  # noqa: PLC0415
+    from topodiag.cli.output import check_output, fleet_verdict  # noqa: PLC0415
     from topodiag.cli.progress import reading_captures  # noqa: PLC0415
 
     for path in (printing.output, pass_list, fail_list):
@@ -67,7 +65,7 @@ def compare(  # noqa: PLR0917 - one parameter per option
     check_written(printing, paths)
     with reading_captures(printing) as tell:
         result = compared(paths, workers=workers, dask=dask, on_read=tell)
-    reached.code = verdict_of(result.worst, printing.fail_on)
+    reached.code = fleet_verdict(result, printing.fail_on)
     result = as_shown(result, redact=printing.redact)
     _write_lists(result, pass_list, fail_list)
     _write_answer(result, printing)

@@ -14,17 +14,17 @@ class _Fleet(LazyGroup):
     places: ClassVar[Mapping[str, tuple[str, str]]] = {
         "collect": ("fleet.collect:collect", "Run the collector on many nodes and bring their bundles back."),
         "manifest": ("fleet.manifest:manifest", "Write the Kubernetes Job or DaemonSet that runs the collector."),
-        "compare": ("fleet.compare:compare", "Which nodes differ from their peers, and which to exclude now."),
+        "compare": ("fleet.compare:compare", "Find the nodes that differ from their peers, and those to exclude now."),
         "history": (
             "fleet.history:history",
-            "Captures over time: what changed, what comes and goes, who keeps failing.",
+            "Show what changed over time, which links come and go, which nodes keep failing.",
         ),
     }
 
 
 @click.group(cls=_Fleet)
 def fleet() -> None:
-    """Many nodes as one: collect their evidence, compare each with its peers, and remember it.
+    """Collect the evidence of many nodes, compare each node with its peers, and keep the history.
 
     \b
     First steps

@@ -8,7 +8,7 @@ import click
 
 from topodiag.cli.command import Command
 from topodiag.cli.errors import Outcome
-from topodiag.cli.options import Printing, format_option, html_option, nodelist_option, redact_option, report_options
+from topodiag.cli.options import Printing, nodelist_option, report_options
 from topodiag.cli.params import EVIDENCE
 
 if TYPE_CHECKING:
@@ -19,10 +19,7 @@ if TYPE_CHECKING:
 @click.argument("place", metavar="DIR", type=EVIDENCE)
 @click.argument("paths", metavar="[PATH]...", nargs=-1, type=EVIDENCE)
 @nodelist_option("Only these nodes")
-@format_option()
-@html_option
-@redact_option
-@report_options
+@report_options()
 @click.pass_obj
 def history(
     reached: Outcome,
@@ -31,23 +28,24 @@ def history(
     nodelist: tuple[str, ...],
     printing: Printing,
 ) -> None:
-    """Remember captures over time: what changed, which links come and go, which nodes keep failing.
+    """Show what changed over time, which links come and go, and which nodes keep failing.
 
-    DIR is a store: a folder of Parquet files. What is at PATH is added to it first: bundles, folders of them, files
-    that `topodiag watch` wrote. A new folder becomes a store. Adding the same capture again adds nothing. A DIR that
-    holds bundles and is no store is asked by itself, and nothing is kept.
+    DIR is a store: a folder of Parquet files, created if missing. The captures at PATH are added to it first: bundles,
+    folders of bundles, files of `topodiag watch`. Adding a capture twice changes nothing. If DIR holds bundles and no
+    store, topodiag reads the bundles and keeps nothing.
 
-    Each node's last capture is compared with its last good one: the last before it without an error. Serial numbers,
-    addresses, clocks and counters are no change. A counter that went back was reset, and starts anew.
+    The last capture of a node is compared with its last good capture before that, one without an error. Differences in
+    serial numbers, addresses, clocks and counters do not count. A counter that is lower than before was reset, and
+    counting starts again from there.
 
     \b
     Examples
-      topodiag fleet history /srv/history monday/       add, and ask
-      topodiag fleet history /srv/history               ask
-      topodiag fleet history /srv/history changes/      what watch wrote
+      topodiag fleet history /srv/history monday/       add captures, then report
+      topodiag fleet history /srv/history               report only
+      topodiag fleet history /srv/history changes/      add files of `topodiag watch`
       topodiag fleet history gpu07/                     bundles, without a store
     """
-    from topodiag.app.fleet.history import history as ask  # noqa: PLC0415 - heavy from here on
+    from topodiag.app.history import history as ask  # noqa: PLC0415 - heavy from here on
     from topodiag.cli.html import as_shown, check_written, write_answer  # noqa: PLC0415
     from topodiag.cli.output import verdict  # noqa: PLC0415
     from topodiag.cli.progress import working  # noqa: PLC0415

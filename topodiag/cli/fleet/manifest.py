@@ -14,12 +14,14 @@ KEEP = "/var/lib/topodiag"
 
 @click.command(cls=Command)
 @click.argument("kind", type=click.Choice(KINDS))
-@nodelist_option("Nodes by kubernetes.io/hostname (a daemonset without: all with GPUs)")
+@nodelist_option("Nodes by kubernetes.io/hostname (default of a daemonset: all with GPUs)")
 @click.option("--image", metavar="IMAGE", help="Image of the pods (default: python:3.12-slim).")
 @click.option("--namespace", metavar="NAME", help="Namespace of the pods (default: the context's).")
-@click.option("--every", type=Duration(), default=3600.0, metavar="TIME", help="Between two captures (default: 1h).")
-@folder_option("of the nodes in which a daemonset keeps bundles (default: /var/lib/topodiag)")
-@click.option("--deadline", type=Duration(), metavar="TIME", help="Stop probing a node after this time (default 20s).")
+@click.option(
+    "--every", type=Duration(), default=3600.0, metavar="TIME", help="Time between two captures (default: 1h)."
+)
+@folder_option("on the nodes where a daemonset saves bundles (default: /var/lib/topodiag)")
+@click.option("--deadline", type=Duration(), metavar="TIME", help="Stop probing a node after this time (default: 20s).")
 @output_option
 def manifest(  # noqa: PLR0917 - one parameter per option
     kind: str,
@@ -33,17 +35,17 @@ def manifest(  # noqa: PLR0917 - one parameter per option
 ) -> None:
     """Write the Kubernetes manifest that runs the collector: a Job with one pod a node, or a DaemonSet.
 
-    The collector is in the manifest, and any image with Python fits: a pod uses the host's tools. A pod is privileged,
-    reads the host's files and writes none but bundles, and asks for no GPU. `fleet collect --via kubectl` creates the
-    Job by itself and reads the logs; a DaemonSet keeps a bundle on each node every hour.
+    The manifest contains the collector, so any image with Python works; a pod runs the host's tools. A pod is
+    privileged. It reads the host's files, writes only bundles, and requests no GPU. `fleet collect --via kubectl`
+    creates the Job and reads its logs without this command. A DaemonSet saves a bundle on each node every hour.
 
     \b
     Examples
       topodiag fleet manifest job --nodelist gpu[001-004] -o job.yaml
       topodiag fleet manifest daemonset | kubectl apply --server-side -f -
     """
-    from topodiag.app.fleet.collect import request_of  # noqa: PLC0415 - heavy from here on
-    from topodiag.app.fleet.manifest import manifest as written  # noqa: PLC0415
+    from topodiag.app.collect import manifest as written  # noqa: PLC0415
+    from topodiag.app.collect import request_of  # noqa: PLC0415 - heavy from here on
     from topodiag.cli.output import check_output, opened  # noqa: PLC0415
 
     check_output(output)

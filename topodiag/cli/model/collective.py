@@ -6,16 +6,7 @@ import click
 
 from topodiag.cli.command import Command
 from topodiag.cli.model.options import MachineOptions, machine_options
-from topodiag.cli.options import (
-    Printing,
-    algo_option,
-    explain_option,
-    format_option,
-    page_options,
-    size_option,
-    sizes_option,
-    svg_option,
-)
+from topodiag.cli.options import Printing, algo_option, plot_options, size_option, sizes_option
 from topodiag.cli.params import Micros, Pair
 
 COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce", "all_to_all", "send_recv")
@@ -29,26 +20,18 @@ _PLACEMENT = Pair("a placement", "1x8 (nodes x ranks per node)", whole=True)
 @click.argument("collective", type=click.Choice(COLLECTIVES), default="all_reduce", metavar="COLLECTIVE")
 @size_option("1GiB")
 @click.option(
-    "--placement",
-    type=_PLACEMENT,
-    metavar="NODESxRANKS",
-    help="Number of nodes, and of ranks on each (default: one full node).",
-)
+    "--placement", type=_PLACEMENT, metavar="NODESxRANKS",
+    help="Number of nodes, and of ranks on each: 2x8 (default: one full node).",
+)  # fmt: skip
 @click.option(
-    "--versus",
-    "against",
-    type=_PLACEMENT,
-    metavar="NODESxRANKS",
-    help="The placement to compare it with (default: one rank per node).",
-)
-@algo_option(ALGORITHMS, "Algorithm to price; auto: the fastest that NCCL has.", default="auto")
-@click.option("--measured", type=Micros(), metavar="TIME", help="A measured time (150ms) to compare with both.")
+    "--versus", "against", type=_PLACEMENT, metavar="NODESxRANKS",
+    help="Placement to compare with (default: one rank per node).",
+)  # fmt: skip
+@algo_option(ALGORITHMS, "Algorithm to assume; auto: the fastest that NCCL has.", default="auto")
+@click.option("--measured", type=Micros(), metavar="TIME", help="Measured time to compare with both: 150ms.")
 @machine_options()
 @sizes_option("4K:4G")
-@svg_option
-@explain_option
-@format_option()
-@page_options
+@plot_options
 def collective(  # noqa: PLR0917 - one parameter per option
     collective: str,
     size: int,
@@ -62,9 +45,14 @@ def collective(  # noqa: PLR0917 - one parameter per option
     explain: bool,
     printing: Printing,
 ) -> None:
-    """A collective under two placements: its time, bandwidths and bound under each, and what the better one gains.
+    """Compare a collective under two placements: time, bandwidth and limit of each, and what the better one gains.
 
-    With --measured the report says which placement explains the measured time.
+    COLLECTIVE is all_reduce (the default), all_gather, reduce_scatter, broadcast, reduce, all_to_all or send_recv. With
+    --measured the report says which placement explains the measured time.
+
+    \b
+    Example
+      topodiag model collective all_reduce --placement 2x8 --versus 16x1
     """
     from topodiag.app.model import ask_collective  # noqa: PLC0415
     from topodiag.cli.model.output import draw_or_dump  # noqa: PLC0415 - heavy from here on

@@ -12,16 +12,16 @@ from topodiag.cli import LazyGroup
 
 class _Model(LazyGroup):
     places: ClassVar[Mapping[str, tuple[str, str]]] = {
-        "link": ("model.link:link", "One buffer over all tiers, and where each turns bandwidth-bound."),
-        "collective": ("model.collective:collective", "A collective under two placements."),
-        "hierarchy": ("model.hierarchy:hierarchy", "Flat against hierarchical all-reduce, by size."),
-        "step": ("model.step:step", "A whole training step: what each dimension costs, and over which tier."),
+        "link": ("model.link:link", "Estimate the time of one buffer on each kind of link."),
+        "collective": ("model.collective:collective", "Compare a collective under two placements."),
+        "hierarchy": ("model.hierarchy:hierarchy", "Compare flat and hierarchical all-reduce by size."),
+        "step": ("model.step:step", "Estimate a training step: what each parallel dimension costs."),
     }
 
 
 @click.group(cls=_Model)
 def model() -> None:
-    """Price what the links allow: links, collectives and training steps, by the alpha-beta model.
+    """Estimate the best time of a message, a collective or a training step, by the alpha-beta model of the links.
 
     T = alpha + bytes / beta: alpha in us per message, beta in GB/s (1e9 bytes per second) of one GPU in one direction.
     """

@@ -6,16 +6,7 @@ import click
 
 from topodiag.cli.command import Command
 from topodiag.cli.model.options import MachineOptions, machine_options
-from topodiag.cli.options import (
-    Printing,
-    explain_option,
-    format_option,
-    nodes_option,
-    page_options,
-    size_option,
-    sizes_option,
-    svg_option,
-)
+from topodiag.cli.options import Printing, nodes_option, plot_options, size_option, sizes_option
 
 
 @click.command(cls=Command)
@@ -23,10 +14,7 @@ from topodiag.cli.options import (
 @size_option("1GiB")
 @sizes_option("256K:1G")
 @machine_options()
-@svg_option
-@explain_option
-@format_option()
-@page_options
+@plot_options
 def hierarchy(  # noqa: PLR0917 - one parameter per option
     nodes: int,
     size: int,
@@ -36,7 +24,12 @@ def hierarchy(  # noqa: PLR0917 - one parameter per option
     explain: bool,
     printing: Printing,
 ) -> None:
-    """Flat against hierarchical all-reduce by size: what each gains, and where latency or bandwidth binds."""
+    """Compare flat and hierarchical all-reduce by size: what each gains, and what limits it, latency or bandwidth.
+
+    \b
+    Example
+      topodiag model hierarchy --system dgx-h100 --nodes 8
+    """
     from topodiag.app.model import ask_hierarchy  # noqa: PLC0415
     from topodiag.cli.model.output import draw_or_dump  # noqa: PLC0415 - heavy from here on
     from topodiag.report.model.hierarchy import (  # noqa: PLC0415

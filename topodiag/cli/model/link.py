@@ -8,16 +8,7 @@ import click
 
 from topodiag.cli.command import Command
 from topodiag.cli.model.options import MachineOptions, machine_options
-from topodiag.cli.options import (
-    Printing,
-    explain_option,
-    format_option,
-    nodes_option,
-    page_options,
-    size_option,
-    sizes_option,
-    svg_option,
-)
+from topodiag.cli.options import Printing, nodes_option, plot_options, size_option, sizes_option
 from topodiag.cli.params import LinkParam
 
 if TYPE_CHECKING:
@@ -28,19 +19,12 @@ if TYPE_CHECKING:
 @size_option("256MiB")
 @sizes_option("4K:1G")
 @click.option(
-    "--link",
-    "links",
-    type=LinkParam("link"),
-    multiple=True,
-    metavar="NAME=US,GBS",
-    help="A tier by its latency and bandwidth, in place of --system: NVLink=1.0,300; may be given several times.",
-)
+    "--link", "links", type=LinkParam("link"), multiple=True, metavar="NAME=US,GBS",
+    help="A link by its latency and bandwidth, instead of --system: NVLink=1.0,300; may be given several times.",
+)  # fmt: skip
 @machine_options(links=False)
 @nodes_option(2)
-@svg_option
-@explain_option
-@format_option()
-@page_options
+@plot_options
 def link(  # noqa: PLR0917 - one parameter per option
     size: int,
     sizes: tuple[int, ...],
@@ -51,17 +35,22 @@ def link(  # noqa: PLR0917 - one parameter per option
     explain: bool,
     printing: Printing,
 ) -> None:
-    """One buffer over all tiers: its time on each, against the fastest, and where each turns bandwidth-bound."""
+    """Estimate the time of one buffer on each kind of link, and the size from which bandwidth sets the time.
+
+    \b
+    Examples
+      topodiag model link --system dgx-h100
+      topodiag model link --link NVLink=1.0,300 --link IB=5.0,50
+    """
     from topodiag.app.model import ask_links  # noqa: PLC0415
     from topodiag.cli.model.output import draw_or_dump  # noqa: PLC0415 - heavy from here on
     from topodiag.report.documents.from_model import from_model  # noqa: PLC0415
-    from topodiag.report.documents.types.model import Link as LinkPart  # noqa: PLC0415
     from topodiag.report.model.link import draw_links, link_marks, link_series, links_json  # noqa: PLC0415
     from topodiag.report.model.words import machine_json  # noqa: PLC0415
 
     if links:
         made = ask_links(size, links=links)
-        given: dict[str, object] = {"links": [from_model(LinkPart, each) for each in links]}
+        given: dict[str, object] = {"links": [from_model("model.Link", each) for each in links]}
         name = "links as given"
     else:
         machine = asked.of_nodes(nodes)

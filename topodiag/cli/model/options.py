@@ -51,7 +51,8 @@ class MachineOptions:
 
     def of_nodes(self, nodes: int) -> Machine:
         """The machine with this number of nodes. Raises ModelError, InputError, UsageError."""
-        from topodiag.app.model import machine_of, machine_of_links  # noqa: PLC0415 - heavy from here on
+        from topodiag.app.case.system import machine_of  # noqa: PLC0415 - heavy from here on
+        from topodiag.app.model import machine_of_links  # noqa: PLC0415
 
         if self.inside is not None:
             return machine_of_links(self.inside, self.outside, self.gpus_per_node, nodes)

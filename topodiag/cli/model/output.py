@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from msgspec import Struct
-
 from topodiag.cli.options import Printing
 from topodiag.cli.output import check_output, write_page
 from topodiag.cli.plotting import write_svg
+from topodiag.report.documents.from_model import Document
 from topodiag.report.plot.scale import SIZE, TIME, Mark, Series
 from topodiag.report.plot.svg import plot_svg
 from topodiag.report.text import Page
@@ -20,7 +19,7 @@ def no_marks() -> Sequence[Mark]:
 
 def draw_or_dump(
     draw: Callable[[Page], None],
-    dump: Callable[[], Struct],
+    dump: Callable[[], Document],
     *,
     printing: Printing,
     svg: str | None,

@@ -8,17 +8,14 @@ from topodiag.cli.command import Command
 from topodiag.cli.dimensions import job_option
 from topodiag.cli.model.options import MachineOptions, machine_options
 from topodiag.cli.model.step_options import LAYOUT_OPTIONS, MODEL_OPTIONS, TRAINING_OPTIONS, Trained, trained_options
-from topodiag.cli.options import Printing, explain_option, format_option, page_options, svg_option
+from topodiag.cli.options import Printing, plot_options
 from topodiag.words.units import percent
 
 
 @click.command(cls=Command)
 @trained_options((job_option,), MODEL_OPTIONS, LAYOUT_OPTIONS, TRAINING_OPTIONS)
 @machine_options()
-@svg_option
-@explain_option
-@format_option()
-@page_options
+@plot_options
 def step(  # noqa: PLR0917 - one parameter per option
     trained: Trained,
     nodes: int,
@@ -29,9 +26,14 @@ def step(  # noqa: PLR0917 - one parameter per option
     explain: bool,
     printing: Printing,
 ) -> None:
-    """A whole training step: what each dimension costs, which tier carries it, and the worst misplacement.
+    """Estimate a training step: what each parallel dimension costs, which link carries it, and the worst placement.
 
-    Prices a transformer of equal layers. The sizes of the dimensions multiply to the GPUs of the job.
+    The model is a transformer of equal layers. The job has tp x cp x dp x pp GPUs.
+
+    \b
+    Examples
+      topodiag model step --params 70B --tp 8 --pp 4 --nodes 16
+      topodiag model step --job train.sh --system gb200-nvl72
     """
     from topodiag.app.model import ask_step  # noqa: PLC0415
     from topodiag.cli.model.output import draw_or_dump  # noqa: PLC0415 - heavy from here on

@@ -50,11 +50,7 @@ def _order(ctx: click.Context, param: click.Parameter, value: str) -> tuple[str,
 _SIZE = Count(1, 1 << 20)
 MODEL_OPTIONS = (
     click.option(
-        "--params",
-        type=Number(),
-        default="70e9",
-        show_default=True,
-        metavar="N",
+        "--params", type=Number(), default="70e9", show_default=True, metavar="N",
         help="Number of parameters: 70e9 or 70B.",
     ),
     click.option(
@@ -71,32 +67,27 @@ MODEL_OPTIONS = (
         "--global-batch", type=Count(1, 1 << 24), metavar="N", help="Sequences per step (default: 16 per replica)."
     ),
     click.option(
-        "--precision",
-        type=click.Choice(("bf16", "fp16", "fp8")),
-        default="bf16",
-        show_default=True,
-        help="Precision of the arithmetic; activations and gradients travel at 16 bit.",
+        "--precision", type=click.Choice(("bf16", "fp16", "fp8")), default="bf16", show_default=True,
+        help="Precision of the arithmetic; activations and gradients are sent as 16 bit.",
     ),
     click.option(
         "--experts", type=Count(0, 1 << 16), default=0, metavar="N", help="Experts per layer (0: a dense model)."
     ),
     click.option("--top-k", type=Count(1, 1024), default=2, show_default=True, metavar="N", help="Experts per token."),
-    click.option("--capacity", type=Ratio(0.1, 100), default=1.0, metavar="X", help="Capacity factor of experts."),
-    click.option("--active-params", type=Number(), metavar="N", help="Parameters that one token passes."),
-    click.option("--kv-share", type=Ratio(0.001, 1), default=1.0, metavar="X", help="Key-value heads over heads."),
-)
+    click.option("--capacity", type=Ratio(0.1, 100), default=1.0, metavar="X", help="Capacity factor of the experts."),
+    click.option("--active-params", type=Number(), metavar="N", help="Parameters that one token uses."),
+    click.option(
+        "--kv-share", type=Ratio(0.001, 1), default=1.0, metavar="X", help="Key-value heads divided by attention heads."
+    ),
+)  # fmt: skip
 LAYOUT_OPTIONS = (
     nodes_option(8),
     size_options({name: 1 for name in NAMES if name != "dp"} | {"tp": 8}),
     click.option(
-        "--order",
-        default="-".join(RANKED),
-        show_default=True,
-        callback=_order,
-        metavar="DIMS",
-        help="Which dimension varies fastest over the ranks.",
+        "--order", default="-".join(RANKED), show_default=True, callback=_order, metavar="DIMS",
+        help="Order of the dimensions over the ranks, fastest first.",
     ),
-)
+)  # fmt: skip
 TRAINING_OPTIONS = (
     click.option(
         "--chunks", type=Count(1, 1024), default=1, metavar="N", help="Model chunks per GPU (interleaved pipeline)."
@@ -104,45 +95,30 @@ TRAINING_OPTIONS = (
     click.option(
         "--zero", type=Count(0, 3), default=1, show_default=True, metavar="STAGE", help="ZeRO stage 0 to 3; 3 is FSDP."
     ),
-    click.option("--shard", type=_SIZE, metavar="N", help="HSDP: FSDP within N ranks, replicas across."),
-    click.option("--sequence-parallel", is_flag=True, help="Sequence parallelism with tp."),
-    click.option("--ulysses", is_flag=True, help="Context parallelism by all-to-all in place of a ring."),
+    click.option("--shard", type=_SIZE, metavar="N", help="HSDP: FSDP within N ranks, replicas between."),
+    click.option("--sequence-parallel", is_flag=True, help="Use sequence parallelism with tp."),
+    click.option("--ulysses", is_flag=True, help="Context parallelism by all-to-all instead of a ring."),
     click.option(
-        "--recompute",
-        type=click.Choice(("none", "selective", "full")),
-        default="selective",
-        show_default=True,
-        help="Activations computed again in the backward pass.",
+        "--recompute", type=click.Choice(("none", "selective", "full")), default="selective", show_default=True,
+        help="Which activations the backward pass computes again.",
     ),
     click.option(
-        "--overlap",
-        multiple=True,
-        metavar="DIM=SHARE",
-        callback=_overlap,
-        help=f"Share of a dimension's traffic that runs beside compute (default {_HIDDEN_WORDS}); "
+        "--overlap", multiple=True, metavar="DIM=SHARE", callback=_overlap,
+        help=f"Share of a dimension's traffic that overlaps with compute (default: {_HIDDEN_WORDS}); "
         "may be given several times.",
     ),
     click.option(
-        "--efficiency",
-        type=Ratio(0.01, 1),
-        default=0.5,
-        show_default=True,
-        metavar="X",
-        help="Share of the peak that computation reaches between communications.",
+        "--efficiency", type=Ratio(0.01, 1), default=0.5, show_default=True, metavar="X",
+        help="Share of the peak that compute reaches between communication.",
     ),
     click.option(
-        "--peak-tflops",
-        type=Ratio(0.001, 1e6),
-        metavar="X",
-        help="Dense peak of one GPU, in place of the datasheet's.",
+        "--peak-tflops", type=Ratio(0.001, 1e6), metavar="X",
+        help="Dense peak of one GPU, instead of the datasheet's.",
     ),
-)
-"""How it is trained, whatever the layout."""
-_TRAINED = (
-    "params", "layers", "hidden", "seq", "micro_batch", "global_batch", "precision", "experts", "top_k", "capacity",
-    "active_params", "kv_share", "chunks", "zero", "shard", "sequence_parallel", "ulysses", "recompute", "overlap",
-    "efficiency", "peak_tflops",
 )  # fmt: skip
+"""How it is trained, whatever the layout."""
+TRAINED: list[click.Parameter] = click.command()(options(MODEL_OPTIONS, TRAINING_OPTIONS)(lambda: None)).params
+"""Both, as parameters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +135,13 @@ class Trained:
         return {} if self.serves else self.given if self.said else None
 
 
+def trained_by(ctx: click.Context, given: Mapping[str, Any], *, said: bool) -> Trained:
+    """What the options say, with what --job read; `said`: whether one was given."""
+    settings: JobSettings | None = ctx.meta.get(JOB)
+    sized, serves = (settings.is_sized, settings.serves) if settings is not None else (False, False)
+    return Trained(given, said or sized, serves and not said)
+
+
 def trained_options(*groups: tuple[Callable[[Command], Command], ...]) -> Callable[[Command], Command]:
     """These options; of them what is trained reaches the command as its argument `trained`."""
 
@@ -167,10 +150,9 @@ def trained_options(*groups: tuple[Callable[[Command], Command], ...]) -> Callab
         @click.pass_context
         @wraps(command)
         def wrapped(ctx: click.Context, *args: Any, **given: Any) -> None:
-            said = any(ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE for name in _TRAINED)
-            settings: JobSettings | None = ctx.meta.get(JOB)
-            sized, serves = (settings.is_sized, settings.serves) if settings is not None else (False, False)
-            trained = Trained({name: given.pop(name) for name in _TRAINED}, said or sized, serves and not said)
+            names = [str(param.name) for param in TRAINED]
+            said = any(ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE for name in names)
+            trained = trained_by(ctx, {name: given.pop(name) for name in names}, said=said)
             ctx.invoke(command, *args, trained=trained, **given)
 
         return wrapped

@@ -8,15 +8,15 @@ import click
 
 from topodiag.cli.command import Command
 from topodiag.cli.errors import Outcome
-from topodiag.cli.options import Printing, fail_on_option, format_option, html_option, page_options, redact_option
+from topodiag.cli.options import Printing, answer_options, fail_on_option
 from topodiag.cli.place.options import place_options
 from topodiag.cli.place.picture import Pictured, picture_options
 from topodiag.cli.place.work import work_options, work_said
 
 if TYPE_CHECKING:
-    from topodiag.app.place import PlaceOptions
+    from topodiag.app.judge.placing import PlaceOptions
     from topodiag.cli.model.step_options import Trained
-    from topodiag.report.documents.types.place import AuditDocument
+    from topodiag.report.documents.from_model import Document
     from topodiag.report.html.interface import Extras
 
 
@@ -24,11 +24,8 @@ if TYPE_CHECKING:
 @place_options
 @work_options
 @fail_on_option("warning")
-@format_option()
 @picture_options
-@html_option
-@redact_option
-@page_options
+@answer_options()
 @click.pass_obj
 def audit(
     reached: Outcome,
@@ -38,15 +35,15 @@ def audit(
     pictured: Pictured,
     printing: Printing,
 ) -> None:
-    """What a layout costs, dimension by dimension, and what the same GPUs could give.
+    """Price a layout by dimension, and compare it with the best layout on the same GPUs.
 
-    For every dimension the report shows the level that its groups use, the time that a step waits for it, that time
-    with the same ranks packed on the same GPUs, and the groups that are badly placed. Without a layout (--hostfile,
-    --log, --rule, ...) ranks are numbered node by node. -v lists groups.
+    For each dimension the report shows the links that its groups use, the time that a step waits for it, that time with
+    the ranks packed on the same GPUs, and the badly placed groups. Without a layout (--hostfile, --log, --rule, ...)
+    ranks are numbered node by node. -v lists the groups.
 
-    PATH is any of the files that the options take, known by content: hostfile, rankfile, map, NCCL logs, description
-    of the cluster, bundles, or the sizes of the job's dimensions (`tp: 8`). With a hostfile and logs, ranks that ran on
-    another host than declared are named.
+    PATH is any file that the options take, recognised by its content: hostfile, rankfile, map, NCCL logs, description
+    of the cluster, bundles, or the sizes of the job's dimensions (`tp: 8`). Given a hostfile and logs, the report names
+    ranks that ran on another host than declared.
 
     \b
     Examples
@@ -72,7 +69,7 @@ def audit(
         draw_audit(page, made.audit, made.findings, made.outcomes)
         pictured.draw(page, look)
 
-    def dump() -> AuditDocument:
+    def dump() -> Document:
         return audit_json(made.audit, made.findings, inputs)
 
     def more() -> Extras:

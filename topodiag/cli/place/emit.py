@@ -34,8 +34,8 @@ def emit(format_: str, map_: str, output: str | None) -> None:
       new-group       lists for torch.distributed.new_group, and a DeviceMesh
       json            the map alone
 
-    What is written is read back first and must be the same map; a format that cannot hold the map is refused. The
-    command that uses the file is shown on standard error.
+    topodiag reads the file back before it writes it, and refuses a format that cannot hold the map. Standard error
+    shows the command that uses the file.
 
     \b
     Example
@@ -43,6 +43,7 @@ def emit(format_: str, map_: str, output: str | None) -> None:
       topodiag place emit slurm-hostfile map.json -o hosts
     """
     from topodiag.app.place import read_map  # noqa: PLC0415
+    from topodiag.cli.errors import aside  # noqa: PLC0415
     from topodiag.cli.html import as_shown  # noqa: PLC0415
     from topodiag.cli.output import check_output, opened  # noqa: PLC0415 - heavy from here on
     from topodiag.emit.place_formats import write  # noqa: PLC0415
@@ -70,4 +71,4 @@ def emit(format_: str, map_: str, output: str | None) -> None:
     if made.command:
         click.echo(f"use it: {told(made.command)}", file=sys.stderr)
     for note in made.notes:
-        click.echo(f"note: {told(note)}", file=sys.stderr)
+        aside(f"note: {told(note)}")

@@ -16,7 +16,7 @@ class _Place(LazyGroup):
             "place.audit:audit",
             "Price a layout by dimension, and compare it with the best possible.",
         ),
-        "solve": ("place.solve:solve", "Find a map from ranks to nodes and GPUs that makes a step shortest."),
+        "solve": ("place.solve:solve", "Find the map from ranks to nodes and GPUs with the shortest step."),
         "emit": ("place.emit:emit", "Write a map as hostfile, rankfile, SLURM_HOSTFILE and others."),
     }
 

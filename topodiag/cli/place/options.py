@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from topodiag.cli.command import JOB
-from topodiag.cli.dimensions import layout_of, size_options
+from topodiag.cli.dimensions import layout_of, order_option, size_options
+from topodiag.cli.errors import aside
 from topodiag.cli.options import (
     MAX_NODES,
     gpu_option,
@@ -29,11 +30,10 @@ from topodiag.cli.options import (
     topology_option,
 )
 from topodiag.cli.params import EVIDENCE, Count
-from topodiag.model.dimensions import ORDER
 from topodiag.words.text import clean
 
 if TYPE_CHECKING:
-    from topodiag.app.place import PlaceOptions
+    from topodiag.app.judge.placing import PlaceOptions
 
 CLUSTER = (
     topology_option(
@@ -84,12 +84,12 @@ LAYOUT = (
     log_option,
     click.option(
         "--rule", type=click.Choice(("block", "cyclic", "alphabetical")), default=None,
-        help="How the launcher numbers ranks, where no file says it.",
+        help="How the launcher numbers ranks, if no file says it.",
     ),
 )  # fmt: skip
 DIMENSIONS = (
     size_options(),
-    click.option("--order", metavar="DIMS", default="", help=f"Fastest dimension first (default: {ORDER})."),
+    order_option,
     click.option(
         "--groups", type=EVIDENCE, metavar="FILE", default="",
         help="Groups as JSON or YAML: together: [0-7, 8-15], may_span: [...].",
@@ -121,11 +121,11 @@ def place_options(command: Callable[..., None]) -> Callable[..., None]:
 
 def _sorted(asked: PlaceOptions) -> PlaceOptions:
     """The paths put where they belong by their content; what is left aside is named on standard error."""
-    from topodiag.app.place import sort_out  # noqa: PLC0415 - heavy from here on
+    from topodiag.app.judge.placing import sort_out  # noqa: PLC0415 - heavy from here on
 
     made, left = sort_out(asked)
     for line in left:
-        click.echo(f"note: {clean(line)}", err=True)
+        aside(f"note: {clean(line)}")
     return made
 
 
@@ -137,7 +137,9 @@ def _one_of(evidence: str | None, system: str | None) -> str:
 
 def asked_of(given: dict[str, Any]) -> PlaceOptions:
     """The options as values. `given` has every name of the shared options."""
-    from topodiag.app.place import ClusterOptions, LayoutOptions, PlaceOptions  # noqa: PLC0415
+    from topodiag.app.case.cluster import ClusterOptions  # noqa: PLC0415
+    from topodiag.app.case.layout import LayoutOptions  # noqa: PLC0415
+    from topodiag.app.judge.placing import PlaceOptions  # noqa: PLC0415
 
     system = _one_of(given["evidence"], given["system"])
     if given["topology"] and Path(given["topology"]).is_dir():

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 import click
 
 from topodiag.cli.command import Command
-from topodiag.cli.options import Printing, format_option, html_option, page_options, redact_option
+from topodiag.cli.options import Printing, answer_options
 from topodiag.cli.place.options import LAUNCHERS, place_options
 from topodiag.cli.place.picture import Pictured, picture_options
 from topodiag.cli.place.work import work_options, work_said
 
 if TYPE_CHECKING:
-    from topodiag.app.place import PlaceOptions
+    from topodiag.app.judge.placing import PlaceOptions
     from topodiag.cli.model.step_options import Trained
-    from topodiag.report.documents.types.place import SolveDocument
+    from topodiag.report.documents.from_model import Document
     from topodiag.report.html.interface import Extras
     from topodiag.report.text import Page
 
@@ -24,17 +24,12 @@ if TYPE_CHECKING:
 @place_options
 @work_options
 @click.option(
-    "--for",
-    "launcher",
-    type=click.Choice(LAUNCHERS),
-    default=None,
-    help="A map that this launcher can take, for `place emit`: hostfile, mpich and torchrun fill node after node.",
-)
-@format_option()
+    "--for", "launcher", type=click.Choice(LAUNCHERS), default=None,
+    help="Find only maps that this launcher can take, for `place emit`: hostfile, mpich and torchrun fill node after "
+    "node.",
+)  # fmt: skip
 @picture_options
-@html_option
-@redact_option
-@page_options
+@answer_options()
 def solve(
     *,
     asked: PlaceOptions,
@@ -43,12 +38,13 @@ def solve(
     launcher: str | None,
     printing: Printing,
 ) -> None:
-    """A map from ranks to nodes and GPUs that makes a training step wait least.
+    """Find the map from ranks to nodes and GPUs with which a training step waits least.
 
-    Takes the free GPUs of the cluster, also uneven ones, and says which nodes to ask for. Groups are packed innermost
-    first, pipelines in physical order, then a local search on the cost model exchanges ranks. The map is compared with
-    the layout that is given (--hostfile, --log, --rule, ...; else node by node) and with a lower bound; every group
-    that stays split is explained. --format json is the map that `place emit` writes for launchers.
+    topodiag uses the free GPUs of the cluster, also where nodes have different numbers, and says which nodes to
+    request. It packs groups innermost first and pipelines in physical order, then exchanges ranks while the cost model
+    predicts a gain. The report compares the map with the given layout (--hostfile, --log, --rule, ...; else node by
+    node) and with a lower bound, and explains each group that stays split. --format json writes the map for `place
+    emit`.
 
     \b
     Examples
@@ -57,7 +53,7 @@ def solve(
       topodiag place emit slurm-hostfile map.json -o hosts
       topodiag place solve bundles/ --tp 4 --pp 4 --for torchrun
     """
-    from topodiag.app.place import solve_placement  # noqa: PLC0415 - heavy from here on
+    from topodiag.app.judge.placing import solve_placement  # noqa: PLC0415 - heavy from here on
     from topodiag.cli.html import as_shown, check_written, write_answer  # noqa: PLC0415
     from topodiag.model.result import Result  # noqa: PLC0415
     from topodiag.report.place.solve import draw_solution, solution_json  # noqa: PLC0415
@@ -77,7 +73,7 @@ def solve(
         draw_solution(page, solved)
         pictured.draw(page, look)
 
-    def dump() -> SolveDocument:
+    def dump() -> Document:
         return solution_json(solved, inputs)
 
     def more() -> Extras:

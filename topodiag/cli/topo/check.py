@@ -6,7 +6,7 @@ import click
 
 from topodiag.cli.command import Command
 from topodiag.cli.errors import Outcome
-from topodiag.cli.options import Printing, format_option, html_option, nccl_option, redact_option, report_options
+from topodiag.cli.options import Printing, nccl_option, report_options
 from topodiag.cli.params import EVIDENCE
 
 
@@ -14,15 +14,10 @@ from topodiag.cli.params import EVIDENCE
 @click.argument("file", type=EVIDENCE)
 @nccl_option(otherwise="all of them")
 @click.option(
-    "--against",
-    metavar="SOURCE",
-    type=EVIDENCE,
-    help="Evidence of the machine to compare the file with: a bundle, an NCCL log, a file.",
-)
-@format_option()
-@html_option
-@redact_option
-@report_options
+    "--against", metavar="SOURCE", type=EVIDENCE,
+    help="Evidence of the machine that the file should fit: a bundle, an NCCL log, a topology file.",
+)  # fmt: skip
+@report_options()
 @click.pass_obj
 def check(
     reached: Outcome,
@@ -31,9 +26,10 @@ def check(
     against: str | None,
     printing: Printing,
 ) -> None:
-    """Would NCCL load this topology file, is it whole, and is it this machine?
+    """Check whether NCCL loads this topology file, whether the file is complete, and whether it fits the machine.
 
-    A refusal is shown with its line and in NCCL's own words. Without --nccl the file is checked for all known versions.
+    Where NCCL refuses the file, the report shows the line and NCCL's message. Without --nccl the file is checked for
+    all known versions.
     """
     from topodiag.app.topo import check_topology  # noqa: PLC0415
     from topodiag.cli.html import as_shown, check_written, write_result_page  # noqa: PLC0415

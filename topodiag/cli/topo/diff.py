@@ -6,28 +6,17 @@ import click
 
 from topodiag.cli.command import Command
 from topodiag.cli.errors import FOUND, Outcome
-from topodiag.cli.options import (
-    Printing,
-    format_option,
-    html_option,
-    nccl_option,
-    nodes_option,
-    page_options,
-    redact_option,
-)
+from topodiag.cli.options import Printing, answer_options, nccl_option, nodes_option
 from topodiag.cli.params import EVIDENCE
 
 
 @click.command(cls=Command)
 @click.argument("left", type=EVIDENCE)
 @click.argument("right", type=EVIDENCE)
-@click.option("--buses", is_flag=True, help="Compare bus ids too.")
+@click.option("--buses", is_flag=True, help="Also compare bus ids.")
 @nodes_option(1)
 @nccl_option()
-@format_option()
-@html_option
-@redact_option
-@page_options
+@answer_options()
 @click.pass_obj
 def diff(  # noqa: PLR0917 - one parameter per option
     reached: Outcome,
@@ -38,9 +27,13 @@ def diff(  # noqa: PLR0917 - one parameter per option
     version: str,
     printing: Printing,
 ) -> None:
-    """Compare two machines, or a machine with its healthy peer, and what NCCL finds on either.
+    """Compare two machines, for example a node with a healthy peer, and what NCCL chooses on each.
 
-    Host hashes, GUIDs, ranks and PCI domains differ by nature and are ignored. Exit code 1: the machines differ.
+    Host hashes, GUIDs, ranks and PCI domains always differ and are ignored. Exit code 1: the machines differ.
+
+    \b
+    Example
+      topodiag topo diff fixture:dgx-h100-healthy fixture:dgx-h100-gpu5-x4
     """
     from topodiag.app.topo import compare_topologies, result_of  # noqa: PLC0415
     from topodiag.cli.html import as_shown_with, check_written, machines_of, write_answer  # noqa: PLC0415

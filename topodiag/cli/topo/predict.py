@@ -8,14 +8,11 @@ from topodiag.cli.command import Command
 from topodiag.cli.errors import FOUND, Outcome
 from topodiag.cli.options import (
     Printing,
+    answer_options,
     env_option,
     explain_option,
-    format_option,
-    html_option,
     nccl_option,
     nodes_option,
-    page_options,
-    redact_option,
     system_option,
 )
 from topodiag.cli.params import EVIDENCE
@@ -26,12 +23,9 @@ from topodiag.cli.params import EVIDENCE
 @nodes_option(1)
 @nccl_option()
 @env_option()
-@system_option("as the file says; needed where it leaves its GPUs to NCCL, but for Azure's files")
+@system_option("what the file says; required for a file without GPUs, except Azure's")
 @explain_option
-@format_option()
-@html_option
-@redact_option
-@page_options
+@answer_options()
 @click.pass_obj
 def predict(  # noqa: PLR0917 - one parameter per option
     reached: Outcome,
@@ -43,16 +37,18 @@ def predict(  # noqa: PLR0917 - one parameter per option
     explain: bool,
     printing: Printing,
 ) -> None:
-    """What NCCL would choose on a topology: paths, channels, algorithms, and the bandwidth to expect.
+    """Predict what NCCL chooses on a topology: paths, channels, algorithms, and the bandwidth to expect.
 
-    Exit code 1: this version of NCCL refuses the topology. -v shows all collectives and the whole tuning table. Not
-    followed: symmetric kernels, collectives by copy engines (hierarchical ones too), communicators that shrink or grow,
-    rails that NCCL 2.32 gives ConnectX-9, and Data Direct functions.
+    Exit code 1: this version of NCCL refuses the topology. -v shows all collectives and the whole tuning table. The
+    prediction leaves out symmetric kernels, collectives by copy engines (also hierarchical ones), communicators that
+    shrink or grow, rails that NCCL 2.32 gives ConnectX-9, and Data Direct functions.
     """
-    from topodiag.app.topo import open_topology, predict_topology, result_of  # noqa: PLC0415
+    from topodiag.app.case.topology import open_topology, predict_topology  # noqa: PLC0415
+    from topodiag.app.topo import result_of  # noqa: PLC0415
     from topodiag.cli.html import as_shown_with, check_written, machines_of, write_answer  # noqa: PLC0415
+    from topodiag.report.terms import draw_assumed  # noqa: PLC0415
     from topodiag.report.text import Page  # noqa: PLC0415
-    from topodiag.report.topo.predict import draw_assumed, draw_prediction, predict_json  # noqa: PLC0415
+    from topodiag.report.topo.predict import draw_prediction, predict_json  # noqa: PLC0415
 
     check_written(printing, [file])
     topology = open_topology(file, env, system)

@@ -7,18 +7,20 @@ from dataclasses import replace
 import click
 
 from topodiag.cli.command import Command
-from topodiag.cli.options import Printing, format_option, html_option, page_options, redact_option
+from topodiag.cli.options import Printing, answer_options
 from topodiag.cli.params import EVIDENCE
 
 
 @click.command(cls=Command)
 @click.argument("file", type=EVIDENCE)
-@format_option()
-@html_option
-@redact_option
-@page_options
+@answer_options()
 def show(file: str, printing: Printing) -> None:
-    """Draw the tree of a topology: NUMA nodes, switches, GPUs, NICs, and the path between every two of them."""
+    """Draw the tree of a topology: NUMA nodes, switches, GPUs, NICs, and the path between each pair.
+
+    \b
+    Example
+      topodiag topo show fixture:dgx-h100-healthy
+    """
     from topodiag.app.scan import scan  # noqa: PLC0415
     from topodiag.cli.html import as_shown, check_written, machines_of, write_answer  # noqa: PLC0415
     from topodiag.report.formats.json_report import document  # noqa: PLC0415

@@ -6,17 +6,7 @@ import click
 
 from topodiag.cli.command import Command
 from topodiag.cli.errors import Outcome
-from topodiag.cli.options import (
-    Printing,
-    env_option,
-    format_option,
-    html_option,
-    nccl_option,
-    nodes_option,
-    page_options,
-    redact_option,
-    size_option,
-)
+from topodiag.cli.options import Printing, answer_options, env_option, nccl_option, nodes_option, size_option
 from topodiag.cli.params import EVIDENCE
 
 
@@ -32,10 +22,7 @@ from topodiag.cli.params import EVIDENCE
 @nodes_option(1)
 @nccl_option()
 @env_option()
-@format_option()
-@html_option
-@redact_option
-@page_options
+@answer_options()
 @click.pass_obj
 def what_if(  # noqa: PLR0917 - one parameter per option
     reached: Outcome,
@@ -52,11 +39,18 @@ def what_if(  # noqa: PLR0917 - one parameter per option
     env: dict[str, str],
     printing: Printing,
 ) -> None:
-    """What a fault, a repair or a setting would change: channels, bandwidth, algorithm, and the time of an all-reduce.
+    """Predict what a fault, a repair or a setting changes: channels, bandwidth, algorithm, and the time of an
+    all-reduce.
 
-    Settings given with --env hold after the change, not before. Changes are applied in the order of the options above.
+    Changes are made in the order of the options below. --env sets the environment after the change only.
+
+    \b
+    Examples
+      topodiag topo what-if fixture:dgx-h100-healthy --remove nic:mlx5_4
+      topodiag topo what-if fixture:dgx-h100-healthy --lanes GPU5=4 --nodes 2
     """
-    from topodiag.app.topo import ChangeError, changes_of, open_topology, result_of  # noqa: PLC0415
+    from topodiag.app.case.topology import open_topology  # noqa: PLC0415
+    from topodiag.app.topo import ChangeError, changes_of, result_of  # noqa: PLC0415
     from topodiag.app.topo import what_if as ask  # noqa: PLC0415
     from topodiag.cli.html import as_shown_with, check_written, machines_of, write_answer  # noqa: PLC0415
     from topodiag.report.topo.what_if import draw_what_if, what_if_json  # noqa: PLC0415

@@ -22,18 +22,16 @@ from collections.abc import Iterator
 
 from topodiag.evidence.amd.links import PCIE
 from topodiag.evidence.draft import NodeDraft
-from topodiag.evidence.interface import Blob, Parsed, Source
-from topodiag.lazy import dataclass, regex
+from topodiag.evidence.interface import Blob, Direct, Parsed
+from topodiag.lazy import regex
 from topodiag.model.maker import XGMI
 from topodiag.model.topics import Topic
 from topodiag.words.dialect import Maker
 
 MAX_LINE = 4000
 MAX_GPUS = 256
-MAX_RECORDS = 20_000
 XGMI_DISTANCE = 15
 """The NUMA distance of a pair that xGMI joins directly."""
-_MARK = regex(r"^[ \t>|]{0,20}(?:TransferBench v\d|RocmBandwidthTest Version: \d)", re.MULTILINE)
 _TITLE = regex(r"(Unidirectional|Bidirectional) copy (?:peak )?bandwidth GB/s", re.IGNORECASE)
 _DISTANCE = regex(r"Inter-Device Numa Distance")
 _OTHER = regex(r"Inter-Device|Device:|Averages|Aggregate")
@@ -46,21 +44,7 @@ _DD_HEAD = regex(r"D/D\s{1,20}\d{1,3}(?:\s{1,40}\d{1,3}){0,255}\s*\Z")
 _DD_ROW = regex(r"(\d{1,3})\s{1,40}(\S{1,12}(?:\s{1,40}\S{1,12}){0,255})\s*\Z")
 
 
-@dataclass(frozen=True, slots=True)
-class CopyRecord:
-    """What a copy from a GPU to another reached in GB/s, what joins the two, or the name and bus id of one."""
-
-    gpu: int
-    line: int
-    text: str
-    peer: int = -1
-    gbs: float = 0.0
-    word: str = ""
-    name: str = ""
-    bus_id: str = ""
-
-
-class AmdCopyTests(Source[CopyRecord]):
+class AmdCopyTests(Direct):
     """Bandwidths between GPUs."""
 
     kind = "amd-copy-test"
@@ -69,73 +53,51 @@ class AmdCopyTests(Source[CopyRecord]):
     trust = 55
     a_piece = "ROCR_VISIBLE_DEVICES may hide others"
 
-    def recognises(self, head: str) -> bool:
-        return _MARK.search(head) is not None
-
-    def parse(self, blob: Blob) -> Parsed[CopyRecord]:
-        parsed: Parsed[CopyRecord] = Parsed(partial=True)
-        for record in _records(blob):
-            if len(parsed.records) < MAX_RECORDS and max(record.gpu, record.peer) < MAX_GPUS:
-                parsed.records.append(record)
+    def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
+        parsed: Parsed[int] = Parsed(partial=True)
+        devices: dict[int, int] = {}
+        table, taken, columns = "", False, list[str]()
+        for number, whole in blob.lines():
+            line = whole[:MAX_LINE].strip(" \t>|")
+            if device := _DEVICE.match(line):
+                if device[3] and len(devices) < MAX_GPUS:
+                    gpu = devices[int(device[1])] = len(devices)
+                    bus, slot, function = (int(part, 16) for part in re.split("[:.]", device[3]))
+                    place = f"0000:{bus:02x}:{slot:02x}.{function}"
+                    draft.gpu(index=gpu, bus_id=place).offer("name", device[2], blob.origin(number, line))
+                    parsed.records.append(number)
+            elif _DISTANCE.search(line):
+                table = "distance"
+            elif title := _TITLE.search(line):
+                table, taken = ("copies" if title[1].lower() == "unidirectional" and not taken else ""), True
+            elif head := _HEAD.match(line):
+                columns = re.findall(r"[CG]PU \d{1,3}", head[1])
+                table, taken = "copies" if table == "copies" or not taken else table, True
+            elif _OTHER.match(line):
+                table = ""
+            elif table and not _DD_HEAD.match(line):
+                for a, b, value in _cells(table, columns, devices, line):
+                    word = f"{value:g}" if table == "copies" else XGMI if value == XGMI_DISTANCE else PCIE
+                    where = "copies" if table == "copies" else "smi"
+                    draft.pair(where, draft.gpu(index=a), draft.gpu(index=b), word, blob.origin(number, line))
+                    parsed.records.append(number)
         return parsed
 
-    def fill(self, blob: Blob, parsed: Parsed[CopyRecord], draft: NodeDraft) -> None:
-        for record in parsed.records:
-            origin = blob.origin(record.line, record.text)
-            here = draft.gpu(index=record.gpu, bus_id=record.bus_id or None)
-            here.offer("name", record.name or None, origin)
-            if record.peer >= 0:
-                there = draft.gpu(index=record.peer)
-                if record.word:
-                    draft.pair("smi", here, there, record.word, origin)
-                else:
-                    draft.pair("copies", here, there, f"{record.gbs:g}", origin)
 
-
-# Complexity 24: one line after the other, and each kind of line is met once.
-def _records(blob: Blob) -> Iterator[CopyRecord]:
-    devices: dict[int, int] = {}
-    table, taken, columns = "", False, list[str]()
-    for number, whole in blob.lines():
-        line = whole[:MAX_LINE].strip(" \t>|")
-        if device := _DEVICE.match(line):
-            if device[3]:
-                gpu = devices[int(device[1])] = len(devices)
-                bus, rest = device[3].split(":")
-                slot, function = rest.split(".")
-                place = f"0000:{int(bus, 16):02x}:{int(slot, 16):02x}.{function}"
-                yield CopyRecord(gpu, number, line, name=device[2], bus_id=place)
-        elif _DISTANCE.search(line):
-            table = "distance"
-        elif title := _TITLE.search(line):
-            table, taken = ("copies" if title[1].lower() == "unidirectional" and not taken else ""), True
-        elif head := _HEAD.match(line):
-            columns = re.findall(r"[CG]PU \d{1,3}", head[1])
-            table, taken = "copies" if table == "copies" or not taken else table, True
-        elif _OTHER.match(line):
-            table = ""
-        elif table == "copies" and columns and (row := _ROW.match(line)):
-            if row[1] == "G":
-                for column, cell in zip(columns, row[3].split(), strict=False):
-                    peer, gbs = int(column[4:]), _number(cell)
-                    if column.startswith("G") and peer != int(row[2]) and gbs:
-                        yield CopyRecord(int(row[2]), number, line, peer, gbs)
-        elif devices and table and not _DD_HEAD.match(line) and (row := _DD_ROW.match(line)):
-            yield from _of_devices(table, devices, int(row[1]), row[2].split(), (number, line))
-
-
-def _of_devices(
-    table: str, devices: dict[int, int], row: int, cells: list[str], at: tuple[int, str]
-) -> Iterator[CopyRecord]:
-    for column, cell in enumerate(cells):
-        value = _number(cell)
-        if row not in devices or column not in devices or row == column or not value:
-            continue
-        if table == "copies":
-            yield CopyRecord(devices[row], *at, devices[column], value)
-        else:
-            word = XGMI if value == XGMI_DISTANCE else PCIE
-            yield CopyRecord(devices[row], *at, devices[column], word=word)
+def _cells(table: str, columns: list[str], devices: dict[int, int], line: str) -> Iterator[tuple[int, int, float]]:
+    """Two GPUs and what a row says of them: TransferBench numbers GPUs apart, rocm-bandwidth-test with the CPUs."""
+    if (row := _ROW.match(line)) is not None:
+        peers = [int(name[4:]) if name[0] == "G" else -1 for name in columns]
+        own = int(row[2]) if row[1] == "G" and table == "copies" else -1
+        cells = row[3]
+    elif (row := _DD_ROW.match(line)) is not None:
+        peers = [devices.get(column, -1) for column in range(MAX_GPUS)]
+        own, cells = devices.get(int(row[1]), -1), row[2]
+    else:
+        return
+    for peer, cell in zip(peers, cells.split(), strict=False):
+        if own >= 0 and 0 <= peer < MAX_GPUS and own != peer and (value := _number(cell)):
+            yield own, peer, value
 
 
 def _number(cell: str) -> float:

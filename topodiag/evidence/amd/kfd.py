@@ -15,11 +15,11 @@ from collections.abc import Iterator
 from itertools import combinations
 
 from topodiag.evidence.amd.links import HOP, PCIE
-from topodiag.evidence.draft import NodeDraft
-from topodiag.evidence.interface import Blob, Parsed, Source, to_int
+from topodiag.evidence.draft import Entity, NodeDraft
+from topodiag.evidence.interface import Blob, Direct, Parsed, to_int
 from topodiag.evidence.pasted_files import shows
-from topodiag.evidence.readings import Notes, Reading, read_readings
-from topodiag.evidence.tree import Tree, TreeFile
+from topodiag.evidence.readings import quote
+from topodiag.evidence.tree import Tree, TreeFile, read_tree
 from topodiag.lazy import regex
 from topodiag.model.devices import AMD as AMD_ID
 from topodiag.model.maker import XGMI
@@ -32,7 +32,7 @@ _XGMI, _PCIE = 11, 2
 _LINK = regex(rf"{NODES}/(\d{{1,4}})/(io_links|p2p_links)/\d{{1,4}}/properties")
 
 
-class Kfd(Source[Reading]):
+class Kfd(Direct):
     """GPUs with bus ids, and what joins them."""
 
     kind = "sys-kfd"
@@ -43,41 +43,33 @@ class Kfd(Source[Reading]):
     def recognises(self, head: str) -> bool:
         return shows(head, f"{NODES}/")
 
-    def parse(self, blob: Blob) -> Parsed[Reading]:
-        tree, parsed = read_readings(blob)
-        notes = Notes(blob, parsed)
+    def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
+        files: Parsed[TreeFile] = Parsed()
+        tree = read_tree(blob, files)
+        parsed: Parsed[int] = Parsed([], files.unread, files.unread_count, files.partial)
         gpus = _gpus(tree)
-        for number, file in gpus.items():
-            said = _properties(file)
-            notes.take(str(number), "bus_id", _bus_id(said), file)
+        entities: dict[int, Entity] = {}
+        for index, (number, file) in enumerate(gpus.items()):
+            bus_id = _bus_id(_properties(file))
+            entities[number] = draft.gpu(index=index, bus_id=bus_id)
+            if bus_id is not None:
+                draft.pci(bus_id).offer("vendor", AMD_ID, blob.origin(file.at, quote(file)))
+            parsed.records.append(file.at)
         told: set[tuple[int, int]] = set()
         linked: set[int] = set()
         for path, file in tree.files.items():
             found = _LINK.fullmatch(path)
-            if found is not None:
-                said = _properties(file)
-                start, end = said.get("node_from", int(found[1])), said.get("node_to", -1)
-                if start in gpus and end in gpus:
-                    notes.take(f"{start} {end}", "word", _word(said), file)
-                    told |= {(start, end), (end, start)}
-                    linked |= {start} if said.get("type") == _XGMI else set()
+            said = _properties(file) if found is not None else {}
+            start, end = said.get("node_from", int(found[1]) if found is not None else -1), said.get("node_to", -1)
+            if start in gpus and end in gpus:
+                if (word := _word(said)) is not None:
+                    draft.pair("smi", entities[start], entities[end], word, blob.origin(file.at, quote(file)))
+                told |= {(start, end), (end, start)}
+                linked |= {start} if said.get("type") == _XGMI else set()
         for start, end in combinations(sorted(linked), 2):
             if (start, end) not in told:
-                notes.take(f"{start} {end}", "word", PCIE, gpus[start])
+                draft.pair("smi", entities[start], entities[end], PCIE, blob.origin(gpus[start].at, quote(gpus[start])))
         return parsed
-
-    def fill(self, blob: Blob, parsed: Parsed[Reading], draft: NodeDraft) -> None:
-        numbers = sorted({int(record.subject) for record in parsed.records if record.name == "bus_id"})
-        places = {number: place for place, number in enumerate(numbers)}
-        buses = {int(record.subject): record.value for record in parsed.records if record.name == "bus_id"}
-        entities = {n: draft.gpu(index=places[n], bus_id=str(buses[n]) if buses[n] else None) for n in numbers}
-        for reading in parsed.records:
-            origin = blob.origin(reading.line, reading.text)
-            if reading.name == "bus_id" and reading.value:
-                draft.pci(str(reading.value)).offer("vendor", AMD_ID, origin)
-            elif reading.name == "word" and reading.value:
-                start, end = (entities[int(number)] for number in reading.subject.split())
-                draft.pair("smi", start, end, str(reading.value), origin)
 
 
 def _gpus(tree: Tree) -> dict[int, TreeFile]:

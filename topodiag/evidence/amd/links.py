@@ -40,9 +40,9 @@ from collections.abc import Iterator
 
 from topodiag.evidence import json_values as values
 from topodiag.evidence.draft import NodeDraft
-from topodiag.evidence.interface import Blob, Parsed, Source
+from topodiag.evidence.interface import Blob, Direct, Parsed
 from topodiag.hardware.amd import XGMI_LANES
-from topodiag.lazy import dataclass, regex
+from topodiag.lazy import regex
 from topodiag.model.maker import XGMI
 from topodiag.model.topics import Topic
 from topodiag.words.dialect import Maker
@@ -63,19 +63,6 @@ _KEY = regex(r"\(Topology\) (Link type|Hops|Weight) between DRM devices (\d{1,3}
 _JSON = regex(r"\(Topology\) Link type between DRM devices \d|\"links\"\s{0,40}:[\s\S]{0,2000}?\"link_type\"")
 
 
-@dataclass(frozen=True, slots=True)
-class LinkRecord:
-    """A pair of GPUs with its word, or one GPU with its bus id or NUMA node."""
-
-    gpu: int
-    line: int | None
-    text: str
-    peer: int = -1
-    word: str = ""
-    bus_id: str = ""
-    numa: int | None = None
-
-
 def pair_word(kind: str, hops: int) -> str:
     """A pair's word, with 0 for hops that nobody told; "" for a kind that is neither xGMI nor PCIe."""
     kind = kind.strip().upper()
@@ -84,7 +71,7 @@ def pair_word(kind: str, hops: int) -> str:
     return PCIE if kind in ("PCIE", "PCI") else ""
 
 
-class AmdLinks(Source[LinkRecord]):
+class AmdLinks(Direct):
     """Pairs of GPUs, their NUMA nodes and bus ids."""
 
     kind = "amd-links"
@@ -95,75 +82,72 @@ class AmdLinks(Source[LinkRecord]):
     def recognises(self, head: str) -> bool:
         return _MARK.search(head) is not None or (_JSON.search(head) is not None and '"link_metrics"' not in head)
 
-    def parse(self, blob: Blob) -> Parsed[LinkRecord]:
-        parsed: Parsed[LinkRecord] = Parsed()
+    def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
+        parsed: Parsed[int] = Parsed()
         if _MARK.search(blob.text) is not None:
-            found = _of_tables(blob)
-        else:
-            document, why = values.load(blob)
-            if why:
-                parsed.leave(blob, None, "", why)
-            found = _of_keys(document) if isinstance(document, dict) else _of_list(document)
-        for record in found:
-            if len(parsed.records) < MAX_PAIRS and max(record.gpu, record.peer) < MAX_GPUS:
-                parsed.records.append(record)
+            _read_tables(blob, parsed, draft)
+            return parsed
+        document, why = values.load(blob)
+        if why:
+            parsed.leave(blob, None, "", why)
+        for gpu, peer, word, quote in _of_keys(document) if isinstance(document, dict) else _of_list(document, draft):
+            if len(parsed.records) < MAX_PAIRS and max(gpu, peer) < MAX_GPUS and word:
+                draft.pair("smi", draft.gpu(index=gpu), draft.gpu(index=peer), word, blob.origin(text=quote))
+                parsed.records.append(0)
         return parsed
 
-    def fill(self, blob: Blob, parsed: Parsed[LinkRecord], draft: NodeDraft) -> None:
-        for record in parsed.records:
-            origin = blob.origin(record.line, record.text)
-            entity = draft.gpu(index=record.gpu, bus_id=record.bus_id or None)
-            entity.offer("numa", record.numa, origin)
-            if record.word:
-                draft.pair("smi", entity, draft.gpu(index=record.peer), record.word, origin)
 
-
-def _of_tables(blob: Blob) -> Iterator[LinkRecord]:
+def _read_tables(blob: Blob, parsed: Parsed[int], draft: NodeDraft) -> None:
     hops: dict[tuple[int, int], int] = {}
     table, columns, unit = "", dict[str, int](), {"hops": 1, "weight": HOP}
     for number, whole in blob.lines():
         line = whole[:MAX_LINE].strip(" \t>|")
+        origin = blob.origin(number, line)
         if title := _TITLE.match(line):
             table, columns = (title[1] or title[2]).lower(), {}
         elif numa := _NUMA.match(line):
-            yield LinkRecord(int(numa[1]), number, line, numa=int(numa[2]))
+            draft.gpu(index=min(int(numa[1]), MAX_GPUS)).offer("numa", int(numa[2]), origin)
+            parsed.records.append(number)
         elif _HEAD.match(line):
             columns = {name: int(name[3:]) if name[0] == "G" else at for at, name in enumerate(line.split())}
-        elif (row := _ROW.match(line)) and (gpu := columns.get(row[1])) is not None:
-            if table == "link type" and row[1][0] != "G":
-                yield LinkRecord(gpu, number, line, bus_id=row[1])
+        elif (row := _ROW.match(line)) and (gpu := columns.get(row[1])) is not None and len(parsed.records) < MAX_PAIRS:
+            entity = draft.gpu(index=gpu, bus_id=row[1] if table == "link type" and row[1][0] != "G" else None)
             for peer, cell in zip(columns.values(), row[2].split(), strict=False):
                 far = int(cell) if table in unit and cell.isdecimal() else 0
                 hops[gpu, peer] = max(far // unit.get(table, 1), hops.get((gpu, peer), 0))
                 if table == "link type" and peer != gpu and (word := pair_word(cell, hops[gpu, peer])):
-                    yield LinkRecord(gpu, number, line, peer, word)
+                    draft.pair("smi", entity, draft.gpu(index=peer), word, origin)
+            parsed.records.append(number)
 
 
-def _of_keys(document: dict[str, object]) -> Iterator[LinkRecord]:
+_Pair = tuple[int, int, str, str]
+"""Two GPUs, their word, and the quote."""
+
+
+def _of_keys(document: dict[str, object]) -> Iterator[_Pair]:
     parts = [part for part in document.values() if isinstance(part, dict)]
     told = {key: str(text) for part in parts for key, text in list(part.items())[:MAX_PAIRS]}
     keys = {found.groups(): (key, text) for key, text in told.items() if (found := _KEY.fullmatch(key))}
     for (what, a, b), (key, text) in keys.items():
         far = [keys.get((name, a, b), ("", ""))[1].strip()[:9] for name in ("Hops", "Weight")]
         hops, weight = (int(cell) if cell.isdecimal() else 0 for cell in far)
-        if what == "Link type" and (word := pair_word(text, max(hops, weight // HOP))):
-            yield LinkRecord(int(a), None, f"{key}: {text}", int(b), word)
+        if what == "Link type":
+            yield int(a), int(b), pair_word(text, max(hops, weight // HOP)), f"{key}: {text}"
 
 
-def _of_list(document: object) -> Iterator[LinkRecord]:
+def _of_list(document: object, draft: NodeDraft) -> Iterator[_Pair]:
     for _, gpu in values.objects(document, MAX_GPUS):
         number = values.integer(gpu.get("gpu"), high=MAX_GPUS - 1)
         if number is None:
             continue
-        yield LinkRecord(number, None, f"gpu {number}", bus_id=values.text(gpu.get("bdf")) or "")
+        draft.gpu(index=number, bus_id=values.text(gpu.get("bdf")))
         for _, link in values.objects(gpu.get("links"), MAX_GPUS):
             peer = values.integer(link.get("gpu"), high=MAX_GPUS - 1)
             kind = values.text(link.get("link_type")) or ""
             hops, weight = (values.integer(link.get(key), high=MAX_PAIRS) or 0 for key in ("num_hops", "weight"))
-            word = pair_word(kind, max(hops, weight // HOP))
-            if peer is not None and peer != number and word:
+            if peer is not None and peer != number:
                 quote = f"gpu {number} to gpu {peer}: {kind}, weight {values.shown(link.get('weight'))}"
-                yield LinkRecord(number, None, quote, peer, word)
+                yield number, peer, pair_word(kind, max(hops, weight // HOP)), quote
 
 
 _XGMI_TITLE = regex(r"^[ \t>|]{0,20}(XGMI LINK STATUS|LINK METRIC TABLE):\s*$", re.MULTILINE)
@@ -176,19 +160,7 @@ _UNIT = " Gb/s"
 _WORDS = {"U": XGMI, "D": f"{XGMI} down", "X": f"{XGMI} disabled"}
 
 
-@dataclass(frozen=True, slots=True)
-class StatusRecord:
-    """One row of the table of links, what stands between a GPU and each other; or the rate of its links, GB/s."""
-
-    gpu: int
-    bus_id: str | None
-    words: tuple[tuple[int, str], ...]
-    line: int | None
-    text: str
-    gbs: float | None = None
-
-
-class XgmiStatus(Source[StatusRecord]):
+class XgmiStatus(Direct):
     """The state of the link of every pair, and the rate of the links."""
 
     kind = "amd-smi-xgmi"
@@ -199,58 +171,59 @@ class XgmiStatus(Source[StatusRecord]):
     def recognises(self, head: str) -> bool:
         return _XGMI_TITLE.search(head) is not None or _XGMI_JSON in head
 
-    def parse(self, blob: Blob) -> Parsed[StatusRecord]:
-        parsed: Parsed[StatusRecord] = Parsed()
+    def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
+        parsed: Parsed[int] = Parsed()
         if blob.data.lstrip()[:1] in (b"{", b"["):
             document, why = values.load(blob)
             if why:
                 parsed.leave(blob, None, "", why)
-            parsed.records.extend(_xgmi_of_json(document))
+            for number, bus_id, gbs, quote in _xgmi_rates(document):
+                draft.gpu(index=number, bus_id=bus_id).offer("xgmi_gbs", gbs, blob.origin(text=quote))
+                parsed.records.append(0)
         else:
-            parsed.records.extend(_xgmi_of_tables(blob))
+            _read_xgmi(blob, parsed, draft)
         return parsed
 
-    def fill(self, blob: Blob, parsed: Parsed[StatusRecord], draft: NodeDraft) -> None:
-        for record in parsed.records:
-            gpu, origin = draft.gpu(index=record.gpu, bus_id=record.bus_id), blob.origin(record.line, record.text)
-            if record.gbs is not None:
-                gpu.offer("xgmi_gbs", record.gbs, origin)
-                continue
-            gpu.offer("nvlink_note", None if record.words else "not supported", origin)
-            for peer, word in record.words:
-                draft.pair("smi", gpu, draft.gpu(index=peer), word, origin)
 
-
-def _xgmi_of_tables(blob: Blob) -> Iterator[StatusRecord]:
+def _read_xgmi(blob: Blob, parsed: Parsed[int], draft: NodeDraft) -> None:
     table, columns = "", list[int]()
     for number, whole in blob.lines():
         line = whole[:MAX_LINE].strip(" \t>|")
+        row = _XGMI_ROW.match(line)
         if line.endswith(":"):
             title = _XGMI_TITLE.match(line)
             table, columns = title[1] if title else "", []
-        elif table == "LINK METRIC TABLE" and (row := _XGMI_ROW.match(line)) and int(row[1]) < MAX_GPUS:
-            rates, _, kind = row[3].rpartition(XGMI)
-            lane, _, link = rates.partition(_UNIT)
-            if rates and not kind and (gbs := link_gbs(lane + _UNIT, link.strip())) is not None:
-                yield StatusRecord(int(row[1]), row[2], (), number, line, gbs)
         elif table == "XGMI LINK STATUS" and (head := _XGMI_HEAD.match(line)):
             columns = [int(word[3:]) for word in head[1].split()]
-        elif table == "XGMI LINK STATUS" and (row := _XGMI_ROW.match(line)) and int(row[1]) < MAX_GPUS:
-            cells = zip(columns, row[3].split(), strict=False)
-            words = tuple((peer, _WORDS[cell]) for peer, cell in cells if cell in _WORDS and peer != int(row[1]))
-            yield StatusRecord(int(row[1]), row[2], words, number, line)
+        elif table and row is not None and int(row[1]) < MAX_GPUS:
+            rates, _, kind = row[3].rpartition(XGMI)
+            lane, _, link = rates.partition(_UNIT)
+            gbs = link_gbs(lane + _UNIT, link.strip()) if rates and not kind else None
+            if table == "LINK METRIC TABLE" and gbs is None:
+                continue
+            gpu, origin = draft.gpu(index=int(row[1]), bus_id=row[2]), blob.origin(number, line)
+            if table == "LINK METRIC TABLE":
+                gpu.offer("xgmi_gbs", gbs, origin)
+            else:
+                cells = zip(columns, row[3].split(), strict=False)
+                words = {peer: _WORDS[cell] for peer, cell in cells if cell in _WORDS and peer != int(row[1])}
+                gpu.offer("nvlink_note", None if words else "not supported", origin)
+                for peer, word in words.items():
+                    draft.pair("smi", gpu, draft.gpu(index=peer), word, origin)
+            parsed.records.append(number)
 
 
-def _xgmi_of_json(document: object) -> Iterator[StatusRecord]:
+def _xgmi_rates(document: object) -> Iterator[tuple[int, str | None, float, str]]:
+    """Number, bus id, GB/s and quote of each GPU."""
     lists = list(document.values())[:MAX_GPUS] if isinstance(document, dict) else [document]
     for gpus in lists:
         for _, gpu in values.objects(gpus, MAX_GPUS):
             number, metrics = values.integer(gpu.get("gpu"), high=MAX_GPUS - 1), gpu.get("link_metrics")
-            lane, link = (values.shown(values.member(metrics, key)) for key in ("bit_rate", "max_bandwidth"))
-            gbs = link_gbs(values.member(metrics, "bit_rate"), values.member(metrics, "max_bandwidth"))
+            lane, link = (values.member(metrics, key) for key in ("bit_rate", "max_bandwidth"))
+            gbs = link_gbs(lane, link)
             if number is not None and gbs is not None and values.member(metrics, "link_type") == XGMI:
-                text = f"gpu {number}: bit_rate {lane}, max_bandwidth {link}"
-                yield StatusRecord(number, values.text(gpu.get("bdf")), (), None, text, gbs)
+                quote = f"gpu {number}: bit_rate {values.shown(lane)}, max_bandwidth {values.shown(link)}"
+                yield number, values.text(gpu.get("bdf")), gbs, quote
 
 
 def link_gbs(lane: object, link: object) -> float | None:

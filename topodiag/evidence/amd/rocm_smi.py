@@ -14,10 +14,11 @@ from __future__ import annotations
 import re
 
 from topodiag.evidence import json_values as values
-from topodiag.evidence.draft import NodeDraft
-from topodiag.evidence.interface import Blob, Parsed, Source
-from topodiag.lazy import dataclass, regex
+from topodiag.evidence.draft import Entity, NodeDraft
+from topodiag.evidence.interface import Blob, Direct, Parsed, reading, to_int
+from topodiag.lazy import regex
 from topodiag.model.devices import AMD as AMD_ID
+from topodiag.model.provenance import Origin
 from topodiag.model.topics import Topic
 from topodiag.words.dialect import Maker
 
@@ -37,27 +38,11 @@ _ROW = regex(
 
 _JSON = regex(r"\A\s*\{[\s\S]{0,4000}?\"card\d{1,3}\"\s{0,9}:\s{0,9}\{\s{0,40}\"")
 _CARD = regex(r"card(\d{1,3})")
-_CLOCK = regex(r"\(?(\d{1,5})Mhz\)?", re.IGNORECASE)
 _NAMES = ("Device Name", "Card Series", "Card series", "Card SKU")
 """Keys that hold the product, the plainest first; the last tells it on cards that name no series."""
 
 
-@dataclass(frozen=True, slots=True)
-class RocmRow:
-    """One GPU: its number, its shader clock, its load and what is used of its memory in percent; of the JSON its
-    product and its place."""
-
-    index: int
-    clock_mhz: int | None
-    load: int | None
-    used: int | None
-    line: int | None
-    text: str
-    name: str = ""
-    bus_id: str = ""
-
-
-class RocmSmi(Source[RocmRow]):
+class RocmSmi(Direct):
     """Clock and load of AMD GPUs."""
 
     kind = "rocm-smi"
@@ -65,41 +50,32 @@ class RocmSmi(Source[RocmRow]):
     speaks_of = frozenset({Topic.GPUS})
     trust = 65
 
-    def recognises(self, head: str) -> bool:
-        return _HEADER.search(head) is not None or _JSON.match(head) is not None
-
-    def parse(self, blob: Blob) -> Parsed[RocmRow]:
-        parsed: Parsed[RocmRow] = Parsed(partial=True)
+    def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
+        parsed: Parsed[int] = Parsed(partial=True)
         if _JSON.match(blob.text[:_HEAD]) is not None:
-            return _of_json(blob, parsed)
+            _read_json(blob, parsed, draft)
+            return parsed
         in_table = False
         for number, whole in blob.lines():
             line = whole[:MAX_LINE].strip(" \t>|")
-            if _HEADER.match(line):
-                in_table = True
+            in_table = in_table or _HEADER.match(line) is not None
             match = _ROW.match(line) if in_table else None
-            if match is not None and len(parsed.records) < MAX_GPUS:
-                parsed.records.append(
-                    RocmRow(int(match[1]), int(match[2]), int(match[4]), _percent(match[3]), number, line)
-                )
+            if match is not None and int(match[1]) < MAX_GPUS:
+                _offer(draft.gpu(index=int(match[1])), (match[2], match[4], match[3]), blob.origin(number, line))
+                parsed.records.append(number)
         return parsed
 
-    def fill(self, blob: Blob, parsed: Parsed[RocmRow], draft: NodeDraft) -> None:
-        for row in parsed.records:
-            entity = draft.gpu(index=row.index, bus_id=row.bus_id or None)
-            origin = blob.origin(row.line, row.text)
-            entity.offer("name", row.name or None, origin)
-            if row.bus_id:
-                draft.pci(row.bus_id).offer("vendor", AMD_ID, origin)
-            if row.clock_mhz is not None and 0 < row.clock_mhz <= MAX_MHZ:
-                entity.offer("sm_clock_mhz", row.clock_mhz, origin)
-            if row.load is not None and row.load <= MOST:
-                entity.offer("utilization", row.load, origin)
-            if row.used is not None:
-                entity.offer("memory_used_share", row.used / MOST, origin)
+
+def _offer(gpu: Entity, cells: tuple[str | None, ...], origin: Origin) -> None:
+    """The shader clock in MHz, the load, and what is used of the memory in percent."""
+    clock, load, used = cells
+    gpu.offer("sm_clock_mhz", to_int(clock, low=1, high=MAX_MHZ), origin)
+    gpu.offer("utilization", to_int(load, low=0, high=MOST), origin)
+    share = to_int(used, low=0, high=MOST)
+    gpu.offer("memory_used_share", None if share is None else share / MOST, origin)
 
 
-def _of_json(blob: Blob, parsed: Parsed[RocmRow]) -> Parsed[RocmRow]:
+def _read_json(blob: Blob, parsed: Parsed[int], draft: NodeDraft) -> None:
     document, why = values.load(blob)
     if why:
         parsed.leave(blob, None, "", why)
@@ -107,17 +83,14 @@ def _of_json(blob: Blob, parsed: Parsed[RocmRow]) -> Parsed[RocmRow]:
         number = _CARD.fullmatch(str(key))
         if number is None or not isinstance(card, dict) or int(number[1]) >= MAX_GPUS:
             continue
-        clock = next((found for name, text in card.items() if name.startswith("sclk clock speed")
-                      and (found := _CLOCK.fullmatch(str(text).strip()))), None)  # fmt: skip
-        load, used = (_percent(str(card.get(name, ""))) for name in ("GPU use (%)", "GPU Memory Allocated (VRAM%)"))
-        product = next((text for name in _NAMES if (text := values.text(card.get(name))) and text != "N/A"), "")
-        place = values.text(card.get("PCI Bus")) or ""
-        mhz = int(clock[1]) if clock is not None else None
-        said = ", ".join(f"{name}: {card[name]}" for name in list(card)[:4])
-        parsed.records.append(RocmRow(int(number[1]), mhz, load, used, None, f"{key}: {said}"[:400], product, place))
-    return parsed
-
-
-def _percent(cell: str | None) -> int | None:
-    known = cell is not None and cell.isdecimal() and cell.isascii() and len(cell) < 4
-    return int(cell) if known and cell is not None and int(cell) <= MOST else None
+        told = {name: values.text(str(value)) for name, value in card.items()}
+        clock = next((text for name, text in told.items() if name.startswith("sclk clock speed")), None)
+        origin = blob.origin(text=f"{key}: {', '.join(f'{name}: {card[name]}' for name in list(card)[:4])}"[:400])
+        place = told.get("PCI Bus")
+        gpu = draft.gpu(index=int(number[1]), bus_id=place)
+        gpu.offer("name", next(filter(None, (reading(told.get(name)) for name in _NAMES)), None), origin)
+        if place is not None:
+            draft.pci(place).offer("vendor", AMD_ID, origin)
+        used = told.get("GPU Memory Allocated (VRAM%)")
+        _offer(gpu, ((clock or "").lstrip("("), told.get("GPU use (%)"), used), origin)
+        parsed.records.append(0)

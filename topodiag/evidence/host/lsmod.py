@@ -22,9 +22,10 @@ import re
 
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.host.settings import ENVIRONMENT
-from topodiag.evidence.interface import Blob, Parsed, Source
-from topodiag.lazy import dataclass, regex
+from topodiag.evidence.interface import Blob, Direct, Parsed
+from topodiag.lazy import regex
 from topodiag.model.gpudirect import PEERMEM_MODULES
+from topodiag.model.provenance import Origin
 from topodiag.model.system import Setting
 from topodiag.model.topics import Topic
 
@@ -40,18 +41,7 @@ _NEEDED = PEERMEM_MODULES | {
 }  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Loaded:
-    """A module that is loaded, or, with an empty name, that peer memory was asked for and is not. `whole`: in a list of
-    all modules."""
-
-    name: str
-    line: int
-    text: str
-    whole: bool = False
-
-
-class Lsmod(Source[Loaded]):
+class Lsmod(Direct):
     """Loaded modules, and whether the peer memory module is among them."""
 
     kind = "lsmod"
@@ -65,83 +55,60 @@ class Lsmod(Source[Loaded]):
         names = [row[1] for line in head.split("\n")[:400] if (row := _ROW.match(line[:MAX_LINE]))]
         return len(_NEEDED.intersection(names)) > 0
 
-    def parse(self, blob: Blob) -> Parsed[Loaded]:
-        parsed: Parsed[Loaded] = Parsed()
-        whole = False
-        asked: tuple[int, str] | None = None
+    def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
+        parsed: Parsed[int] = Parsed()
+        system, names = draft.single("os"), set[str]()
+        head: Origin | None = None
+        asked: Origin | None = None
         for number, text in blob.lines():
             line = text[:MAX_LINE]
+            origin = blob.origin(number, line)
             if _HEADER.match(line):
-                whole = True
-                parsed.records.append(Loaded("", number, line, whole=True))
+                head = head or origin
             elif found := _ASKED.search(line):
-                asked = (number, line) if "peer" in found[1] else asked
+                asked = origin if "peer" in found[1] else asked
             elif row := _ROW.match(line):
-                parsed.records.append(Loaded(row[1], number, line, whole))
-        if asked is not None and not whole:
-            parsed.records.append(Loaded("", *asked))
+                if row[1] in PEERMEM_MODULES and names.isdisjoint(PEERMEM_MODULES):
+                    system.offer("peermem", True, origin)
+                names.add(row[1])
+            else:
+                continue
+            parsed.records.append(number)
+        if head is not None and names:
+            system.offer("modules", frozenset(names), head)
+            asked = head
+        if asked is not None and names.isdisjoint(PEERMEM_MODULES) and (head is None or names):
+            system.offer("peermem", False, asked)
         return parsed
-
-    def fill(self, blob: Blob, parsed: Parsed[Loaded], draft: NodeDraft) -> None:
-        system = draft.single("os")
-        peers = next((record for record in parsed.records if record.name in PEERMEM_MODULES), None)
-        absent = next((record for record in parsed.records if not record.name), None)
-        names = frozenset(record.name for record in parsed.records if record.name)
-        if peers is not None:
-            system.offer("peermem", True, blob.origin(peers.line, peers.text))
-        elif absent is not None and (names or not absent.whole):
-            system.offer("peermem", False, blob.origin(absent.line, absent.text))
-        if names and absent is not None and absent.whole:
-            system.offer("modules", names, blob.origin(absent.line, absent.text))
 
 
 MAX_PARAMETERS = 10_000
 _VALUE = regex(r"\s{1,16}Current value=(.{0,1024}?) set_by=(\S{1,60}) default=(.{0,1024})\s*\Z")
-_LOOKS = regex(r"^[ \t]{1,16}Current value=[^\n]{0,1024} set_by=\S{1,60} default=", re.MULTILINE)
 _KEY = regex(r"(?:NCCL_|RCCL_)?[A-Z][A-Z0-9_]{1,100} \([^()\n]{1,80}\) \[")
 _DEFAULT = "default"
 _UNSET = "<unset>"
 
 
-@dataclass(frozen=True, slots=True)
-class Parameter:
-    """One parameter: its name as a variable, the value in force, and who set it."""
-
-    name: str
-    value: str
-    set_by: str
-    line: int
-    text: str
-
-
-class NcclParams(Source[Parameter]):
+class NcclParams(Direct):
     """Settings in force by NCCL's own registry: better evidence than the environment of a shell."""
 
     kind = "nccl-params"
     speaks_of = frozenset({Topic.SETTINGS})
     trust = 80
 
-    def recognises(self, head: str) -> bool:
-        return _LOOKS.search(head) is not None
-
-    def parse(self, blob: Blob) -> Parsed[Parameter]:
-        parsed: Parsed[Parameter] = Parsed()
+    def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
+        parsed: Parsed[int] = Parsed()
         name = ""
-        lines = blob.text.split("\n")
-        for number, text in enumerate(lines, 1):
-            key = _KEY.match(text)
-            if key is not None:
+        for number, text in enumerate(blob.text.split("\n"), 1):
+            if _KEY.match(text) is not None:
                 word = text.split(" ", 1)[0]
                 name = word if word.startswith(("NCCL_", "RCCL_")) else f"NCCL_{word}"
                 continue
             match = _VALUE.match(text[:4096])
             if match is not None and name and len(parsed.records) < MAX_PARAMETERS:
-                parsed.records.append(Parameter(name, match[1], match[2], number, text.strip()))
+                if match[2].lower() != _DEFAULT and match[1] != _UNSET:
+                    origin = blob.origin(number, f"{name}: {text.strip()}")
+                    draft.settings.append(Setting(name, match[1], ENVIRONMENT, origin))
+                parsed.records.append(number)
                 name = ""
         return parsed
-
-    def fill(self, blob: Blob, parsed: Parsed[Parameter], draft: NodeDraft) -> None:
-        for record in parsed.records:
-            if record.set_by.lower() != _DEFAULT and record.value != _UNSET:
-                origin = blob.origin(record.line, f"{record.name}: {record.text}")
-                draft.settings.append(Setting(record.name, record.value, ENVIRONMENT, origin))

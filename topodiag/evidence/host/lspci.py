@@ -9,6 +9,7 @@ from dataclasses import field
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.host.pcie import ALL_ONES, MAX_WIDTH, NEEDS_ROOT, NO_ACS, gen_of_speed
 from topodiag.evidence.interface import Blob, Parsed, Source, to_int
+from topodiag.evidence.readings import Reading
 from topodiag.evidence.sentences import report
 from topodiag.lazy import dataclass, regex
 from topodiag.model.busid import normalise_bus_id
@@ -57,18 +58,6 @@ _RECOGNISED = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Detail:
-    """One value of one function, or why there is none. `bus_id` is empty in a fragment without the function's line."""
-
-    bus_id: str
-    name: str
-    value: int | str | bool | None
-    line: int
-    text: str
-    why: str = ""
-
-
 @dataclass(slots=True)
 class _Function:
     """The function whose lines are being read."""
@@ -76,7 +65,7 @@ class _Function:
     bus_id: str
     line: int
     text: str
-    details: list[Detail] = field(default_factory=list)
+    details: list[Reading] = field(default_factory=list)
     express: bool = False
     extended: bool = False
     listed: bool = False
@@ -86,10 +75,10 @@ class _Function:
     """False when the text ended inside the function: what was not seen may have been cut off."""
 
     def take(self, name: str, value: int | str | bool | None, line: int, text: str, why: str = "") -> None:
-        self.details.append(Detail(self.bus_id, name, value, line, text.strip(), why))
+        self.details.append(Reading(self.bus_id, name, value, line, text.strip(), why))
 
 
-class Lspci(Source[Detail]):
+class Lspci(Source[Reading]):
     """Reads what each function is, its link, its place, its driver and its ACS control register."""
 
     kind = "lspci"
@@ -99,8 +88,8 @@ class Lspci(Source[Detail]):
     def recognises(self, head: str) -> bool:
         return any(pattern.search(head) for pattern in _RECOGNISED)
 
-    def parse(self, blob: Blob) -> Parsed[Detail]:
-        parsed: Parsed[Detail] = Parsed()
+    def parse(self, blob: Blob) -> Parsed[Reading]:
+        parsed: Parsed[Reading] = Parsed()
         function = _Function("", 1, "")
         bridges: dict[str, str] = {}
         lines = list(blob.lines())
@@ -123,20 +112,15 @@ class Lspci(Source[Detail]):
         _place(parsed, bridges)
         return parsed
 
-    def fill(self, blob: Blob, parsed: Parsed[Detail], draft: NodeDraft) -> None:
+    def fill(self, blob: Blob, parsed: Parsed[Reading], draft: NodeDraft) -> None:
         for short in _short(parsed.records):
             trust = Trust.PROGRAM if short.name == "narrower" else Trust.PERSON
             draft.reports.append(report("pcie.degraded", str(short.value), blob, short.line, short.text, trust=trust))
         for detail in parsed.records:
-            origin = blob.origin(detail.line, detail.text)
-            if not detail.bus_id:
-                if detail.name == "acs" and isinstance(detail.value, int):
-                    draft.acs_lines.append(Fact(detail.value, origin))
-                continue
-            if detail.value is None:
-                draft.pci(detail.bus_id).unread(detail.name, detail.why, origin)
-            else:
-                draft.pci(detail.bus_id).offer(detail.name, detail.value, origin)
+            if detail.subject:
+                detail.offer_to(draft.pci(detail.subject), blob)
+            elif detail.name == "acs" and isinstance(detail.value, int):
+                draft.acs_lines.append(Fact(detail.value, blob.origin(detail.line, detail.text)))
             if detail.name == "description" and _NO_FIRMWARE.search(str(detail.value)) is not None:
                 draft.reports.append(report("nic.firmware", detail.text[:200], blob, detail.line, detail.text))
 
@@ -256,7 +240,7 @@ def _read_capability(function: _Function, line: int, text: str) -> None:
         function.take("port_type", _PORT_TYPES.get(express[1], bridge), line, text)
 
 
-def _finish(function: _Function, parsed: Parsed[Detail]) -> None:
+def _finish(function: _Function, parsed: Parsed[Reading]) -> None:
     """Close a function: where its capabilities were listed without ACS, say whether it has none or none was shown."""
     if function.bus_id and function.listed and not function.acs:
         if function.acs_named:
@@ -271,16 +255,16 @@ def _finish(function: _Function, parsed: Parsed[Detail]) -> None:
     parsed.records.extend(function.details)
 
 
-def _short(records: list[Detail]) -> list[Detail]:
+def _short(records: list[Reading]) -> list[Reading]:
     """Of a text that names no function's kind, the links that are short. Of one function alone: fewer lanes and a lower
     generation than it can do; fewer lanes alone may be the slot's, a lower generation alone may be rest, and the first
     generation always may. Of several that can do the same: those with fewer lanes than others of them."""
     if any(record.name == "class_code" for record in records):
         return []
-    links: dict[str, dict[str, Detail]] = {}
+    links: dict[str, dict[str, Reading]] = {}
     for record in records:
         if record.name in _OF_LINK:
-            links.setdefault(record.bus_id, {}).setdefault(record.name, record)
+            links.setdefault(record.subject, {}).setdefault(record.name, record)
     whole = {
         bus_id: told for bus_id, told in links.items()
         if len(told) == len(_OF_LINK) and all(isinstance(each.value, int) for each in told.values())
@@ -296,38 +280,38 @@ def _short(records: list[Detail]) -> list[Detail]:
     return [_said_short(told, "short") for told in whole.values() if _short_of(told)]
 
 
-def _values(told: dict[str, Detail]) -> tuple[int, int, int, int]:
-    width, able, gen, best = (int(told[name].value or 0) for name in _OF_LINK)
+def _values(told: dict[str, Reading]) -> tuple[int, int, int, int]:
+    width, able, gen, best = (int(str(told[name].value)) for name in _OF_LINK)
     return width, able, gen, best
 
 
-def _short_of(told: dict[str, Detail]) -> bool:
+def _short_of(told: dict[str, Reading]) -> bool:
     width, able, gen, best = _values(told)
     return 0 < width < able and RESTING < gen < best
 
 
-def _narrower(told: dict[str, Detail], every: Iterable[dict[str, Detail]]) -> bool:
+def _narrower(told: dict[str, Reading], every: Iterable[dict[str, Reading]]) -> bool:
     """Whether another function that can do the same has all its lanes, and this one has not."""
     width, able, _, best = _values(told)
     alike = [each for each in map(_values, every) if (each[1], each[3]) == (able, best)]
     return 0 < width < able and any(each[0] == able for each in alike)
 
 
-def _said_short(told: dict[str, Detail], name: str) -> Detail:
+def _said_short(told: dict[str, Reading], name: str) -> Reading:
     width, able, gen, best = _values(told)
-    place = told["width"].bus_id or "a device without its name"
+    place = told["width"].subject or "a device without its name"
     slower = f" and generation {gen} of {best}" if gen < best else ""
     at = told["width"]
-    return Detail(at.bus_id, name, f"x{width} of x{able}{slower} on {place}", at.line, at.text)
+    return Reading(at.subject, name, f"x{width} of x{able}{slower} on {place}", at.line, at.text)
 
 
-def _place(parsed: Parsed[Detail], bridges: dict[str, str]) -> None:
+def _place(parsed: Parsed[Reading], bridges: dict[str, str]) -> None:
     """The bridge above each function: the one whose secondary bus is the function's bus."""
     seen: set[str] = set()
     for detail in list(parsed.records):
-        bus_id = detail.bus_id
+        bus_id = detail.subject
         if bus_id and bus_id not in seen:
             seen.add(bus_id)
             parent = bridges.get(bus_id.rpartition(":")[0])
             if parent is not None and parent != bus_id:
-                parsed.records.append(Detail(bus_id, "parent", parent, detail.line, detail.text))
+                parsed.records.append(Reading(bus_id, "parent", parent, detail.line, detail.text))

@@ -19,7 +19,7 @@ from __future__ import annotations
 import re
 
 from topodiag.evidence.draft import NodeDraft
-from topodiag.evidence.interface import Blob, Parsed, Source, to_int
+from topodiag.evidence.interface import Blob, Direct, Parsed, Source, to_int
 from topodiag.evidence.pasted_files import shows
 from topodiag.evidence.readings import Notes, Reading, read_readings, value_line
 from topodiag.evidence.sentences import report
@@ -33,23 +33,11 @@ from topodiag.words.own_data import own_data
 
 MAX_NODES = 1024
 MAX_LINE = 16384
-_MARK = regex(r"^[ \t>|]{0,20}node \d{1,4} (?:cpus|size):", re.MULTILINE)
-_FIELD = regex(r"[ \t>|]{0,20}node (\d{1,4}) (cpus|size|free):\s{0,8}(.{0,16000})")
+_FIELD = regex(r"[ \t>|]{0,20}node (\d{1,4}) (cpus|size):\s{0,8}(.{0,16000})")
 _ROW = regex(r"[ \t>|]{0,20}(\d{1,4}):((?:\s{1,8}\d{1,4}){1,1024})\s*\Z")
 
 
-@dataclass(frozen=True, slots=True)
-class Told:
-    """One line of a NUMA node: `cpus`, `size` or `distances` with its numbers."""
-
-    node: int
-    what: str
-    numbers: tuple[int, ...]
-    line: int
-    text: str
-
-
-class Numactl(Source[Told]):
+class Numactl(Direct):
     """NUMA nodes from `numactl -H`."""
 
     kind = "numactl"
@@ -57,34 +45,25 @@ class Numactl(Source[Told]):
     trust = 65
     a_piece = "it names no processor"
 
-    def recognises(self, head: str) -> bool:
-        return _MARK.search(head) is not None
-
-    def parse(self, blob: Blob) -> Parsed[Told]:
-        parsed: Parsed[Told] = Parsed()
+    def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
+        parsed: Parsed[int] = Parsed()
+        busy = set[int]()
         for number, text in blob.lines():
-            field, row = _FIELD.match(text[:MAX_LINE]), _ROW.match(text[:MAX_LINE])
-            if field is not None and field[2] != "free":
-                numbers = tuple(int(each) for each in re.findall(r"\d{1,12}", field[3]))
-                parsed.records.append(Told(int(field[1]), field[2], numbers, number, text))
-            elif row is not None and parsed.records:
-                numbers = tuple(int(each) for each in row[2].split())
-                parsed.records.append(Told(int(row[1]), "distances", numbers, number, text))
-        return parsed
-
-    def fill(self, blob: Blob, parsed: Parsed[Told], draft: NodeDraft) -> None:
-        busy = {record.node for record in parsed.records if record.what == "cpus" and record.numbers}
-        for record in parsed.records:
-            origin = blob.origin(record.line, record.text)
-            if record.node >= MAX_NODES:
+            field, row = _FIELD.match(text[:MAX_LINE]), _ROW.match(text[:MAX_LINE]) if parsed.records else None
+            found = field or row
+            if found is None or int(found[1]) >= MAX_NODES:
                 continue
-            if record.what == "cpus":
-                draft.numa(record.node).offer("cpus", fold_numbers(set(record.numbers)), origin)
-            elif record.what == "distances":
-                draft.numa(record.node).offer("distances", record.numbers, origin)
-            elif record.numbers[:1] == (0,) and record.node in busy:
-                text = f"NUMA node {record.node} has processors and no memory"
-                draft.reports.append(report(REMARK, text, blob, record.line, record.text))
+            node, numbers = int(found[1]), [int(digits) for digits in re.findall(r"\d{1,12}", found[found.re.groups])]
+            if field is None:
+                draft.numa(node).offer("distances", tuple(numbers), blob.origin(number, text))
+            elif field[2] == "cpus":
+                draft.numa(node).offer("cpus", fold_numbers(set(numbers)), blob.origin(number, text))
+                busy |= {node} if numbers else set()
+            elif numbers[:1] == [0] and node in busy:
+                said = f"NUMA node {node} has processors and no memory"
+                draft.reports.append(report(REMARK, said, blob, number, text))
+            parsed.records.append(number)
+        return parsed
 
 
 _SHOWN = ("proc/cpuinfo", "sys/devices/system/node/", "sys/devices/system/cpu/")

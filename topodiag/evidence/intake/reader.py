@@ -22,7 +22,7 @@ from topodiag.evidence.assemble import assemble
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.intake.bundle import Evidence
 from topodiag.evidence.interface import Blob, Item, Source
-from topodiag.evidence.kinds import NODE_EVIDENCE, Kind
+from topodiag.evidence.kinds import NODE_EVIDENCE
 from topodiag.evidence.signatures.literals import finder
 from topodiag.evidence.signatures.wrappers import of_one_host
 from topodiag.lazy import dataclass, regex
@@ -182,18 +182,16 @@ def _sources_in(blob: Blob, found: tuple[str, ...]) -> tuple[str, ...]:
     report holds that of many tools."""
     if len(blob.text) <= registry.HEAD_CHARS:
         return found
-    from topodiag.evidence.intake.looks import Looks  # noqa: PLC0415 - not for bundles: it knows every text there is
-    from topodiag.evidence.intake.survey import survey  # noqa: PLC0415
+    from topodiag.evidence.intake.survey import sources_in  # noqa: PLC0415 - not for bundles: it knows every text
 
-    return survey((blob.data,), blob.name, Looks((Kind.NODE_TEXT,), sources=found)).sources
+    return sources_in(blob, found)
 
 
 def _read_with(source: Source[Any], blob: Blob, draft: NodeDraft, digest: str) -> tuple[Input, tuple[UnreadLine, ...]]:
     """Offer what a source reads in a text to the draft; the account of it."""
     draft.trust, draft.sample = source.trust, blob.sample
     try:
-        parsed = source.parse(blob)
-        source.fill(blob, parsed, draft)
+        parsed = source.read(blob, draft)
     except InputError:
         # Hostile beyond reading: too large, too deep.
         raise

@@ -33,22 +33,22 @@ rdma-core, infiniband-diags/ibnetdiscover.c (dump_topology, dump_ports_report).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
-from dataclasses import field
+from collections.abc import Mapping
 
 from topodiag.evidence.draft import NodeDraft
-from topodiag.evidence.iblinkinfo import link_row
-from topodiag.evidence.interface import Blob, Parsed, Source
-from topodiag.evidence.network.network_records import Cells, Page, offer_counters
-from topodiag.lazy import dataclass, regex
+from topodiag.evidence.iblinkinfo import LINK_ROW
+from topodiag.evidence.interface import Blob, Direct, Parsed
+from topodiag.evidence.network.network_records import MARGIN, MAX_LINE
+from topodiag.lazy import regex
+from topodiag.model.provenance import Origin
 from topodiag.model.topics import Topic
 from topodiag.words.own_data import own_data
 
 _NAMES = "evidence/network/counters"
 MAX_PORTS = 100_000
 MAX_NUMBER = 1024
+UNNAMED_PORT = "the port"
 
-_MARGIN = " \t>|"
 _NODE = regex(r'Errors for (?:0x[0-9a-fA-F]{1,16} )?"([^"\n]{1,160})"')
 _PORT = regex(r"GUID (0x[0-9a-fA-F]{1,16}) port (ALL|[0-9]{1,4}): ?(\[.{0,3000})")
 _COUNT = regex(r"\[([A-Za-z0-9]{3,40}) == ([0-9]{1,20})\b")
@@ -56,136 +56,85 @@ _ONE = regex(
     r"# (?:Port|Port extended) counters: (?:Lid ([0-9]{1,6}|0x[0-9a-fA-F]{1,6})|DR path [^ ]{1,80}) port ([0-9]{1,4})"
 )
 _FIELD = regex(r"([A-Za-z0-9]{3,40}):\.{2,60}([0-9]{1,20}|0x[0-9a-fA-F]{1,16})\s*\Z")
-_MARK = regex(
-    r"^[ \t>|]{0,20}(?:Errors for (?:0x[0-9a-fA-F]{1,16} )?\"|GUID 0x[0-9a-fA-F]{1,16} port (?:ALL|[0-9]{1,4}): ?\["
-    r"|# (?:Port|Port extended) counters: |(?:SymbolErrorCounter|LinkDownedCounter|PortXmitData):\.{2,60}[0-9])",
-    re.MULTILINE,
-)
 
 
-@dataclass(frozen=True, slots=True)
-class FabricRecord:
-    """One port: the node that it belongs to as the tool names it, its GUID where it is told, its counters."""
-
-    name: str
-    guid: str
-    number: int
-    line: int
-    counters: Cells = field(default_factory=dict)
-
-
-class FabricCounters(Source[FabricRecord]):
+class FabricCounters(Direct):
     """Counters of ports from `ibqueryerrors` and `perfquery`."""
 
     kind = "ib-counters"
     speaks_of = frozenset({Topic.FABRIC})
     trust = 60
 
-    def recognises(self, head: str) -> bool:
-        return _MARK.search(head) is not None
-
-    def parse(self, blob: Blob) -> Parsed[FabricRecord]:
-        parsed: Parsed[FabricRecord] = Parsed()
-        page = Page(blob, parsed)
-        names = own_data(_NAMES)["infiniband-diags"]
+    def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
+        parsed: Parsed[int] = Parsed()
+        names: Mapping[str, str] = own_data(_NAMES)["infiniband-diags"]
         name, single = "", None
-        for line in page.lines():
-            text = line.text.strip(_MARGIN)
+        for number, whole in blob.lines():
+            text, counts = whole[:MAX_LINE].strip(MARGIN), list[tuple[str, str]]()
+            port_of = None
             if len(parsed.records) >= MAX_PORTS:
                 break
             if (node := _NODE.search(text)) is not None:
                 name, single = node[1].strip(), None
             elif (port := _PORT.search(text)) is not None:
-                number = 0 if port[2] == "ALL" else int(port[2])
-                record = FabricRecord(name or port[1], port[1].lower(), number, line.number)
-                for count in _COUNT.finditer(port[3]):
-                    if count[1] in names:
-                        line.put(record.counters, names[count[1]], int(count[2]))
-                parsed.records.append(record)
+                place = 0 if port[2] == "ALL" else int(port[2])
+                port_of, counts = (name or port[1], port[1].lower(), place), _COUNT.findall(port[3])
             elif (one := _ONE.search(text)) is not None:
-                single = FabricRecord(f"LID {one[1]}" if one[1] else "", "", int(one[2]), line.number)
-                parsed.records.append(single)
+                single = (f"LID {one[1]}" if one[1] else UNNAMED_PORT, "", int(one[2]))
+                port_of = single
             elif (cell := _FIELD.match(text)) is not None:
-                if single is None:
-                    single = FabricRecord("", "", 0, line.number)
-                    parsed.records.append(single)
-                if cell[1] in names and not cell[2].startswith("0x"):
-                    line.put(single.counters, names[cell[1]], int(cell[2]))
+                single = single or (UNNAMED_PORT, "", 0)
+                port_of, counts = single, [(cell[1], cell[2])]
             elif text and not text.startswith(("#", "$", "Link info")):
-                page.leave(line, "not a line of ibqueryerrors or perfquery")
+                parsed.leave(blob, number, text, "not a line of ibqueryerrors or perfquery")
+            if port_of is not None and port_of[2] <= MAX_NUMBER:
+                entity = draft.fabric_port(*port_of)
+                for counter, count in counts:
+                    if counter in names and count.isdecimal():
+                        entity.count(names[counter], int(count), blob.origin(number, text))
+                parsed.records.append(number)
         return parsed
-
-    def fill(self, blob: Blob, parsed: Parsed[FabricRecord], draft: NodeDraft) -> None:
-        for record in parsed.records:
-            if record.number <= MAX_NUMBER:
-                entity = draft.fabric_port(record.name or "the port", record.guid, record.number)
-                offer_counters(blob, entity, record.counters, f"{record.name} port {record.number}", draft)
 
 
 MAX_LINKS = 100_000
 
 _SECTION = regex(r"(?:Switch|CA|Rt):? {1,4}(?:0x[0-9a-f]{1,16} )?\s{0,20}(.{1,200}?):\s{0,9}\Z", re.ASCII)
 _COULD = regex(r"Could be ([^,;()]{1,40}?)\s{0,20}(?:\Z|[,;)]|Could)")
-_LINKS_MARK = regex(
-    r"\] ==\(\s{0,10}[0-9]{1,2}X\s{1,20}[0-9.]{1,12} Gbps[^)/]{0,20} Active/\s{0,4}LinkUp\)==>", re.ASCII
-)
 
 
-@dataclass(frozen=True, slots=True)
-class LinkRecord:
-    """One active link from one end: the names and numbers of both ends, what it runs at, and what it could be."""
-
-    name: str
-    number: int
-    peer: str
-    runs: str
-    able: str | None
-    """None where the text does not say; "" where neither end could be more."""
-    line: int
-    text: str
+def _offer_link(draft: NodeDraft, origin: Origin, port: tuple[str, int], said: tuple[str, str, str | None]) -> None:
+    """What an active link says from one end, by the name and number of its port: what it runs at, the other end, and
+    what both could be: "" where neither could be more, None where the text does not say."""
+    runs, peer, able = said
+    if port[1] <= MAX_NUMBER:
+        entity = draft.fabric_port(port[0], "", port[1])
+        for name, value in (("runs", runs), ("able", able), ("peer", peer)):
+            entity.offer(name, value, origin)
 
 
-def offer_links(blob: Blob, records: Iterable[LinkRecord], draft: NodeDraft) -> None:
-    """Give the links to the draft, each at its port."""
-    for record in records:
-        if record.number <= MAX_NUMBER:
-            entity = draft.fabric_port(record.name, "", record.number)
-            origin = blob.origin(record.line, record.text)
-            entity.offer("runs", record.runs, origin)
-            if record.able is not None:
-                entity.offer("able", record.able, origin)
-            entity.offer("peer", record.peer, origin)
-
-
-class FabricLinks(Source[LinkRecord]):
+class FabricLinks(Direct):
     """Links of a fabric that run below what both ends can do."""
 
     kind = "ib-links"
     speaks_of = frozenset({Topic.FABRIC})
     trust = 60
 
-    def recognises(self, head: str) -> bool:
-        return _LINKS_MARK.search(head) is not None
-
-    def parse(self, blob: Blob) -> Parsed[LinkRecord]:
-        parsed: Parsed[LinkRecord] = Parsed()
-        page = Page(blob, parsed)
+    def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
+        parsed: Parsed[int] = Parsed()
         here = ""
-        for line in page.lines():
-            text = line.text.strip(" \t>|")
-            section, row = _SECTION.match(text), link_row(text)
+        for number, whole in blob.lines():
+            text = whole[:MAX_LINE].strip(MARGIN)
+            section, row = _SECTION.match(text), LINK_ROW.match(text)
             if section is not None:
                 here = section[1].strip(' "')
-            elif row is not None and row.could is not None and len(parsed.records) < MAX_LINKS:
-                name = row.name or here or f"LID {row.lid}"
-                peer = f"{row.peer or 'an unnamed end'} port {row.peer_port}"
-                able = ", ".join(each.strip() for each in _COULD.findall(row.could))
-                runs = f"{row.lanes}X {row.speed} Gbps"
-                parsed.records.append(LinkRecord(name, row.port, peer, runs, able, line.number, text))
+            elif row is not None and row["could"] is not None and len(parsed.records) < MAX_LINKS:
+                able = ", ".join(words.strip() for words in _COULD.findall(row["could"]))
+                peer = f"{row['peer'].strip() or 'an unnamed end'} port {row['peer_port']}"
+                said = f"{row['lanes']}X {row['speed']} Gbps", peer, able
+                name = (row["name"] or "").strip() or here or f"LID {row['lid']}"
+                _offer_link(draft, blob.origin(number, text), (name, int(row["port"])), said)
+                parsed.records.append(number)
         return parsed
-
-    def fill(self, blob: Blob, parsed: Parsed[LinkRecord], draft: NodeDraft) -> None:
-        offer_links(blob, parsed.records, draft)
 
 
 _SWITCH = regex(r'Switch\s{1,20}\d{1,4}\s{1,20}"S-[0-9a-f]{1,16}"\s{0,40}#\s{1,20}"([^"]{1,200})"', re.ASCII)
@@ -199,11 +148,10 @@ _IB_NET_PORT = regex(
     r"\s{1,8}\d{1,6}\s{1,4}(\d{1,4}) 0x[0-9a-f]{1,16} \( '([^']{1,200})' - '([^']{1,200})' \)",
     re.ASCII,
 )
-_IB_NET_MARK = regex(r'^[ \t>|]{0,20}Switch\s{1,20}\d{1,4}\s{1,20}"S-[0-9a-f]{1,16}"', re.MULTILINE)
 _ENDS = regex(r"^[ \t>|]{0,20}(?:Ca|Rt|vendid=)")
 
 
-class IbNet(Source[LinkRecord]):
+class IbNet(Direct):
     """Links between switches and hosts as `ibnetdiscover` lists them."""
 
     kind = "ib-net"
@@ -211,39 +159,32 @@ class IbNet(Source[LinkRecord]):
     trust = 55
     a_piece = "what the ends of a link could do is not in it"
 
-    def recognises(self, head: str) -> bool:
-        if "0x" in head and any(_IB_NET_PORT.match(line.strip(" \t>|")) for line in head.split("\n")):
-            return True
-        return _IB_NET_MARK.search(head) is not None and any(
-            _HOST.match(line.strip(" \t>|")) for line in head.split("\n")
-        )
-
-    def parse(self, blob: Blob) -> Parsed[LinkRecord]:
-        parsed: Parsed[LinkRecord] = Parsed()
-        page = Page(blob, parsed)
+    def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
+        parsed: Parsed[int] = Parsed()
         here = ""
-        for line in page.lines():
-            text = line.text.strip(" \t>|")
-            if (port := _IB_NET_PORT.match(text)) and len(parsed.records) < MAX_LINKS:
-                parsed.records.extend(_switch_end(port, line.number, text))
+        for number, whole in blob.lines():
+            text = whole[:MAX_LINE].strip(MARGIN)
+            link = None
+            if (port := _IB_NET_PORT.match(text)) is not None:
+                link = _switch_end(port)
             elif switch := _SWITCH.match(text):
                 here = switch[1].strip()
-            elif _ENDS.match(line.text):
+            elif _ENDS.match(whole):
                 here = ""
-            elif here and (host := _HOST.match(text)) and len(parsed.records) < MAX_LINKS:
-                peer = f"{host[3].strip()} port {host[2]}"
-                parsed.records.append(LinkRecord(here, int(host[1]), peer, host[4], None, line.number, text))
+            elif here and (host := _HOST.match(text)):
+                link = (here, int(host[1])), (host[4], f"{host[3].strip()} port {host[2]}", None)
+            if link is not None and len(parsed.records) < MAX_LINKS:
+                _offer_link(draft, blob.origin(number, text), *link)
+                parsed.records.append(number)
         return parsed
 
-    def fill(self, blob: Blob, parsed: Parsed[LinkRecord], draft: NodeDraft) -> None:
-        offer_links(blob, parsed.records, draft)
 
-
-def _switch_end(row: re.Match[str], number: int, text: str) -> Iterator[LinkRecord]:
+def _switch_end(row: re.Match[str]) -> tuple[tuple[str, int], tuple[str, str, None]] | None:
     """The link between a switch and a host from the switch's end, whichever end the row is of."""
     ends = [(row[1], int(row[2]), row[7].strip()), (row[5], int(row[6]), row[8].strip())]
     if ends[0][0] == "CA":
         ends.reverse()
     (kind, port, name), (other, peer_port, peer) = ends
-    if (kind, other) == ("SW", "CA"):
-        yield LinkRecord(name, port, f"{peer} port {peer_port}", f"{row[3]}x{row[4]}", None, number, text)
+    if (kind, other) != ("SW", "CA"):
+        return None
+    return (name, port), (f"{row[3]}x{row[4]}", f"{peer} port {peer_port}", None)

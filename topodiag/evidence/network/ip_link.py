@@ -11,7 +11,6 @@ Formats: iproute2 4.15 to 6.9 (ip/ipaddress.c, print_linkinfo, print_link_stats6
 
 from __future__ import annotations
 
-import re
 from collections.abc import Set
 from typing import Any
 
@@ -20,11 +19,10 @@ from topodiag.evidence.json_values import integer, line_of, load, objects, opens
 from topodiag.evidence.json_values import text as word_of
 from topodiag.evidence.network import local_addresses
 from topodiag.evidence.network import rdma_words as words
-from topodiag.evidence.network.network_records import Line, NetDevRecord, NetDevSource, Page
+from topodiag.evidence.network.network_records import MARGIN, MOST_OF_A_LIST, Line, NetDevRecord, NetDevSource, Page
 from topodiag.lazy import regex
 from topodiag.words.hosts import address_of
 
-_MARGIN = " \t>|"
 _HEAD = regex(r"\d{1,6}: ([^\s:@]{1,15})(?:@[^\s:]{1,20})?: <([A-Z0-9_,-]{0,200})> mtu (\d{1,9})\b(.{0,400})")
 _BRIEF = regex(
     r"([^\s:@]{1,15})(?:@\S{1,20})?\s{1,20}(UP|DOWN|UNKNOWN|LOWERLAYERDOWN|DORMANT|NOTPRESENT)\s{1,20}"
@@ -36,17 +34,6 @@ _MASTER = regex(r"\bmaster (\S{1,15})")
 _KIND = regex(r"link/(ether|infiniband|loopback)\b")
 _STATS = regex(r"(RX|TX):? {1,8}(?:bytes|errors)? {0,8}.{0,120}")
 _NUMBERS = regex(r"\d{1,20}(?:\s{1,40}\d{1,20}){3,8}\s*\Z")
-_MARK = regex(
-    r"^[ \t>|]{0,20}(?:\d{1,6}: [^\s:]{1,40}: <[A-Z0-9_,-]{0,200}> mtu \d"
-    r"|[^\s:]{1,15}: flags=\d{1,6}<[A-Z0-9_,]{0,200}>"
-    r"\s{1,8}mtu \d)",
-    re.MULTILINE,
-)
-_BRIEF_MARK = regex(
-    r"^[ \t>|]{0,20}[^\s:@]{1,15}(?:@\S{1,20})?[ \t]{1,20}(?:UP|DOWN|UNKNOWN|LOWERLAYERDOWN|DORMANT|NOTPRESENT)"
-    r"[ \t]{1,20}(?:[0-9a-f]{2}:[0-9a-f:]{10,60})?[ \t]{0,4}<[A-Z0-9_,-]{1,200}>[ \t]*$",
-    re.MULTILINE,
-)
 _MAX_INTERFACES = 65_536
 _COUNTED = ("bytes", "packets", "errors", "dropped")
 
@@ -57,10 +44,6 @@ class IpLink(NetDevSource):
     kind = "ip-link"
     trust = 60
     a_piece = "it is often asked for some interfaces"
-
-    def recognises(self, head: str) -> bool:
-        marks = (_MARK, _BRIEF_MARK, local_addresses.MARK)
-        return local_addresses.is_json(head) or any(mark.search(head) is not None for mark in marks)
 
     def parse(self, blob: Blob) -> Parsed[NetDevRecord]:
         parsed: Parsed[NetDevRecord] = Parsed()
@@ -74,17 +57,18 @@ class IpLink(NetDevSource):
         record: NetDevRecord | None = None
         columns: tuple[str, list[str]] | None = None
         for line in page.lines():
-            text = line.text.lstrip(_MARGIN).rstrip()
+            text = line.text.lstrip(MARGIN).rstrip()
             begun = _begun(line, text, found)
             if begun is not None:
                 record, columns = begun, None
             elif (listed := local_addresses.listed(text)) is not None and words.device_name(listed[0]) is not None:
-                local_addresses.add(line, found.setdefault(listed[0], NetDevRecord(listed[0], line.number)), listed[1])
+                named = found.setdefault(listed[0], NetDevRecord(listed[0], line.number))
+                line.add(named.facts, "addresses", *listed[1])
                 record = None
             elif record is None:
                 continue
             elif own := local_addresses.addresses_in(text):
-                local_addresses.add(line, record, own)
+                line.add(record.facts, "addresses", *own)
             elif kind := _KIND.match(text):
                 line.put(record.facts, "kind", kind[1])
             elif columns is not None and _NUMBERS.match(text):
@@ -112,9 +96,9 @@ def _read_entry(blob: Blob, parsed: Parsed[NetDevRecord], entry: dict[str, Any])
     )  # fmt: skip
     if told.get("link_type") in ("ether", "infiniband"):
         line.put(record.facts, "kind", told["link_type"])
-    locals_ = [word_of(each.get("local")) for _, each in objects(entry.get("addr_info"), local_addresses.MOST)]
+    locals_ = [word_of(each.get("local")) for _, each in objects(entry.get("addr_info"), MOST_OF_A_LIST)]
     if own := tuple(found for each in locals_ if each and (found := address_of(each))):
-        local_addresses.add(line, record, own)
+        line.add(record.facts, "addresses", *own)
 
 
 def _begun(line: Line, text: str, found: dict[str, NetDevRecord]) -> NetDevRecord | None:

@@ -19,13 +19,11 @@ Formats: iproute2 4.15 to 6.9 (ip/ipaddress.c, print_addrinfo); net-tools 1.60 a
 from __future__ import annotations
 
 import ipaddress
-import re
 from collections.abc import Iterator, Mapping
 
-from topodiag.evidence.network.network_records import Cell, Line, NetDevRecord
+from topodiag.evidence.network.network_records import Line, NetDevRecord
 from topodiag.evidence.tree import Tree
 from topodiag.lazy import dataclass, regex
-from topodiag.model.provenance import MAX_QUOTE
 from topodiag.words.hosts import address_of
 
 TABLE, TABLE6, ROUTES = "proc/net/fib_trie", "proc/net/if_inet6", "proc/net/route"
@@ -48,7 +46,7 @@ def read_addresses(tree: Tree, found: Mapping[str, NetDevRecord]) -> None:
     """Give the interfaces their addresses."""
     for line, name, address in (*_four(tree), *_six(tree)):
         if name in found:
-            add(line, found[name], (address,))
+            line.add(found[name].facts, "addresses", address)
 
 
 def _four(tree: Tree) -> Iterator[tuple[Line, str, str]]:
@@ -88,18 +86,11 @@ def _six(tree: Tree) -> Iterator[tuple[Line, str, str]]:
             yield Line(number, f"= {TABLE6}\t{text}"), match[3], address
 
 
-MOST = 256
-"""Addresses kept of an interface: a load balancer gives some thousands."""
 _INET = regex(r"inet6?(?: addr:)? ?([0-9a-fA-F:.]{2,45})(?![\w:.])")
 _ONE_LINE = regex(r"\d{1,6}: ([^\s:@]{1,15})\s{1,20}(inet6? [0-9a-fA-F:.]{2,45}/\d{1,3} .{0,400})")
 _BRIEF = regex(
     r"([^\s:@]{1,15})(?:@\S{1,20})?\s{1,20}(?:UP|DOWN|UNKNOWN|LOWERLAYERDOWN|DORMANT|NOTPRESENT)\s{1,20}"
     r"([0-9a-fA-F].{1,16000})\Z"
-)
-MARK = regex(
-    r"^[ \t>|]{0,20}(?:\d{1,6}: [^\s:@]{1,15}[ \t]{1,20}inet6? [0-9a-fA-F:.]{2,45}/\d{1,3} "
-    r"|[^\s:@]{1,15}(?:@\S{1,20})?[ \t]{1,20}(?:UP|DOWN|UNKNOWN)[ \t]{1,20}(?:\d{1,3}\.){3}\d{1,3}/\d{1,2}(?:[ \t]|$))",
-    re.MULTILINE,
 )
 
 
@@ -118,15 +109,3 @@ def listed(text: str) -> tuple[str, tuple[str, ...]] | None:
         words = tuple(address_of(word.partition("/")[0]) for word in match[2].split())
         return (match[1], words) if all(words) else None
     return None
-
-
-def add(line: Line, record: NetDevRecord, found: tuple[str, ...]) -> None:
-    """Addresses of an interface beside those that it has."""
-    kept = record.facts.get("addresses") or Cell((), line.number, line.text.strip()[:MAX_QUOTE])
-    before = [str(each) for each in kept.value] if isinstance(kept.value, tuple) else []
-    record.facts["addresses"] = Cell(tuple(dict.fromkeys((*before, *found)))[:MOST], kept.line, kept.text)
-
-
-def is_json(head: str) -> bool:
-    """`ip -j link` and `ip -j addr`, by their first 64 KiB."""
-    return head[:64].lstrip().startswith(("[{", "[ {", "[\n")) and '"ifindex"' in head and '"ifname"' in head

@@ -18,14 +18,12 @@ import re
 from dataclasses import replace
 
 from topodiag.evidence.draft import UNNAMED_NIC, NodeDraft
-from topodiag.evidence.interface import Blob, Parsed, Source, to_int
+from topodiag.evidence.interface import Blob, Parsed, to_int
 from topodiag.evidence.network import rdma_words as words
-from topodiag.evidence.network.network_records import Line, Page, RdmaRecord, Target, fill_rdma
+from topodiag.evidence.network.network_records import Line, Page, RdmaRecord, RdmaSource
 from topodiag.lazy import dataclass, regex
-from topodiag.model.topics import Topic
 from topodiag.words.own_data import own_data
 
-_MARGIN = " \t>|"
 _SECTION = r"(?:Operational|Troubleshooting|Module) Info|Physical Counters and BER Info"
 _MARK = regex(rf"^[ \t>|]{{0,20}}(?:{_SECTION})\s{{1,4}}^[ \t>|]{{0,20}}-{{6,40}}\s*$", re.MULTILINE)
 _PICKED = regex(r"^[ \t>|]{0,20}(?:Effective Physical BER|Symbol BER|Raw Physical BER)\s{1,40}: ", re.MULTILINE)
@@ -49,10 +47,6 @@ _RATE_AFTER_CORRECTION = regex(r"(?:Effective Physical|Symbol) BER\Z")
 _BER = regex(r"([0-9]{1,6}(?:\.[0-9]{1,6})?)E([+-]?[0-9]{1,3})\Z", re.IGNORECASE)
 MOST_BER = 1e-12
 """Bit errors that remain after correction, of a link that is well (IBTA's limit; MFT user manual, mlxlink)."""
-_PORT: dict[str, Target] = {
-    "State": ("state", words.port_state),
-    "Physical state": ("phys_state", words.phys_state),
-}
 
 
 @dataclass(slots=True)
@@ -63,11 +57,10 @@ class _Link:
     speed: str = ""
 
 
-class Mlxlink(Source[RdmaRecord]):
+class Mlxlink(RdmaSource):
     """State, rate and counters of a port from `mlxlink`."""
 
     kind = "mlxlink"
-    speaks_of = frozenset({Topic.RDMA_DEVICES})
     trust = 60
     a_piece = "it is asked for one port"
 
@@ -81,7 +74,7 @@ class Mlxlink(Source[RdmaRecord]):
         link: _Link | None = None
         picked = _MARK.search(blob.text) is None
         for line in page.lines():
-            text = line.text.strip(_MARGIN)
+            text = line.bare
             command = _COMMAND.search(text)
             if command is not None:
                 device = words.device_name(command[1].rpartition("/")[2]) or ""
@@ -95,9 +88,9 @@ class Mlxlink(Source[RdmaRecord]):
         return parsed
 
     def fill(self, blob: Blob, parsed: Parsed[RdmaRecord], draft: NodeDraft) -> None:
-        for record in parsed.records:
-            named = replace(record, name=UNNAMED_NIC) if len(parsed.records) == 1 and not record.name else record
-            fill_rdma(blob, named, draft)
+        if len(parsed.records) == 1 and not parsed.records[0].name:
+            parsed.records[0] = replace(parsed.records[0], name=UNNAMED_NIC)
+        super().fill(blob, parsed, draft)
 
 
 def _read(page: Page[RdmaRecord], line: Line, link: _Link, name: str, value: str) -> None:
@@ -105,10 +98,12 @@ def _read(page: Page[RdmaRecord], line: Line, link: _Link, name: str, value: str
     if name == "State" and (said := _STATES.get(value.lower())) is not None:
         line.put(port.facts, "state", said[0])
         line.put(port.facts, "phys_state", said[1])
-    elif name in _PORT:
-        # The physical state of an Ethernet port is that of its negotiation (ETH_AN_FSM_ENABLE), no word of the kernel.
-        if name == "State" or words.phys_state(value) is not None:
-            page.read(line, value, port.facts, _PORT[name])
+    elif name == "State":
+        page.read(line, value, port.facts, "state")
+    elif name == "Physical state":
+        # Of an Ethernet port it is that of its negotiation (ETH_AN_FSM_ENABLE), no word of the kernel.
+        if words.phys_state(value) is not None:
+            page.read(line, value, port.facts, "phys_state")
     elif name == "Speed":
         link.speed = value
         found = _INFINIBAND.match(value)

@@ -6,12 +6,14 @@ line, so that all formats share one way into the draft.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import field
+from collections.abc import Iterator, Mapping
+from dataclasses import field, replace
 from typing import Generic, TypeVar
 
 from topodiag.evidence.draft import Entity, NodeDraft
 from topodiag.evidence.interface import NO_READING, Blob, Parsed, Source
+from topodiag.evidence.network import rdma_words as words
+from topodiag.evidence.network.rdma_words import Convert, Value
 from topodiag.evidence.readings import quote
 from topodiag.evidence.tree import Tree, TreeFile
 from topodiag.lazy import dataclass
@@ -19,17 +21,16 @@ from topodiag.model.provenance import MAX_QUOTE, NotObserved
 from topodiag.model.result import UnreadLine
 from topodiag.model.topics import Topic
 
-Value = str | int | float | bool | tuple[str, ...] | tuple[int, ...]
-Convert = Callable[[str], Value | None]
-Target = tuple[str, Convert]
-"""A field of the model's class, and how its cell becomes a value."""
-
 R = TypeVar("R")
 
 MAX_LINE = 4096
 """Characters of the longest line worth reading: none of these formats comes near it."""
 
 MAX_PORT = 255
+MOST_OF_A_LIST = 256
+"""GIDs of a port, and addresses of an interface, that are kept: a load balancer gives an interface some thousands."""
+MARGIN = " \t>|"
+"""What a quotation or a table puts before a line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +90,10 @@ class Line:
     number: int
     text: str
 
+    @property
+    def bare(self) -> str:
+        return self.text.strip(MARGIN)
+
     def cell(self, value: Value | None, why: str = "") -> Cell:
         """A value that this line says, or why it says none."""
         return Cell(value, self.number, self.text.strip()[:MAX_QUOTE], why if value is None else "")
@@ -98,6 +103,12 @@ class Line:
         kept = facts.get(name)
         if kept is None or (kept.value is None and value is not None):
             facts[name] = self.cell(value, why)
+
+    def add(self, facts: Cells, name: str, *values: str) -> None:
+        """Keep values beside those that a list has; it knows the line of its first one."""
+        kept = facts.get(name) or self.cell(())
+        before = [str(each) for each in kept.value] if isinstance(kept.value, tuple) else []
+        facts[name] = replace(kept, value=tuple(dict.fromkeys((*before, *values)))[:MOST_OF_A_LIST])
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,14 +129,29 @@ class Page(Generic[R]):
     def leave(self, line: Line, why: str) -> None:
         self.parsed.leave(self.blob, line.number, line.text, why)
 
-    def read(self, line: Line, cell: str, facts: Cells, target: Target) -> None:
+    def read(self, line: Line, cell: str, facts: Cells, name: str) -> None:
         """Convert one cell and keep it; one that is no value loses itself only, and is reported unless empty."""
-        name, convert = target
-        value = convert(cell)
+        value = words.CONVERT[name](cell)
         why = f"no {name.replace('_', ' ')} in {cell.strip()[:40]!r}"
         line.put(facts, name, value, why)
         if value is None and not _says_nothing(cell):
             self.leave(line, why)
+
+    def rate(self, line: Line, cell: str, facts: Cells) -> None:
+        """Keep the rate of a port, and the lanes and the generation that stand with it."""
+        rate = words.rate(cell)
+        why = f"no rate in {cell.strip()[:40]!r}"
+        line.put(facts, "rate_gbps", rate.gbps if rate is not None else None, why)
+        if rate is None:
+            self.leave(line, why)
+        else:
+            put_generation(line, facts, rate)
+
+
+def put_generation(line: Line, facts: Cells, rate: words.Rate) -> None:
+    for name, value in (("lanes", rate.lanes), ("speed_name", rate.name)):
+        if value is not None:
+            line.put(facts, name, value)
 
 
 def _says_nothing(text: str) -> bool:

@@ -12,7 +12,8 @@ Counters of several ports, each line with the port's name before the counter's, 
     rdma2      link_down_events_phy: 41
     host7 mlx5_3/1: symbol_error = 8123
 
-Only names of counters that are known, and ports that call themselves so. Format: none, `for d in ..; do ..; done`.
+Only names of counters that are known, and two ports at least that call themselves so. Format: none,
+`for d in ..; do ..; done`.
 """
 
 from __future__ import annotations
@@ -113,11 +114,6 @@ class CounterLines(RdmaSource):
     trust = 50
     a_piece = "the counters that somebody asked for"
 
-    def recognises(self, head: str) -> bool:
-        if not re.search(_LINE_COUNTERS, head):
-            return False
-        return len({found[1] for line in head.split("\n") if (found := _LINE.match(line[:MAX_LINE]))}) > 1
-
     def parse(self, blob: Blob) -> Parsed[RdmaRecord]:
         parsed: Parsed[RdmaRecord] = Parsed(partial=True)
         page = Page(blob, parsed)
@@ -128,5 +124,5 @@ class CounterLines(RdmaSource):
                 record = devices.setdefault(found[1], RdmaRecord(found[1], line.number))
                 name = _OTHERWISE.get(found[2], found[2])
                 line.put(record.port(1, line.number).counters, name, to_int(found[3], low=0))
-        parsed.records.extend(devices.values())
+        parsed.records.extend(devices.values() if len(devices) > 1 else ())
         return parsed

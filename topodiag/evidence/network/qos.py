@@ -28,7 +28,6 @@ UNNAMED = "the interface"
 PRIORITIES = 8
 CODE_POINTS = 64
 
-_MARGIN = " \t>|"
 _COMMAND = regex(
     r"(?:\bmlnx_qos\b.{0,80}?\s(?:-i|--interface)[ =]?|\bdcb\s.{0,20}?pfc\s.{0,20}?dev\s{1,4})"
     r"([A-Za-z0-9_][A-Za-z0-9_.:@+-]{0,63})"
@@ -37,10 +36,6 @@ _TRUST = regex(r"Priority trust state: *(pcp|dscp|both)\b", re.IGNORECASE)
 _ENABLED = regex(r"enabled((?:\s{1,8}[01]){8})\s*\Z")
 _DCB = regex(r"prio-pfc((?: {1,8}[0-7]:(?:on|off)){1,8})\s*\Z")
 _MAPPED = regex(r"prio: ?([0-7])\s{1,8}dscp: ?([0-9]{1,2}(?: ?,[0-9]{1,2}){0,63}),?\s*\Z")
-_MARK = regex(
-    r"^[ \t>|]*(?:Priority trust state:|PFC configuration:|enabled(?:[ \t]{1,8}[01]){8}[ \t]*$|prio-pfc 0:)",
-    re.MULTILINE,
-)
 
 
 class Qos(NetDevSource):
@@ -50,9 +45,6 @@ class Qos(NetDevSource):
     trust = 70
     a_piece = "it speaks of one interface"
 
-    def recognises(self, head: str) -> bool:
-        return _MARK.search(head) is not None
-
     def parse(self, blob: Blob) -> Parsed[NetDevRecord]:
         parsed: Parsed[NetDevRecord] = Parsed()
         page = Page(blob, parsed)
@@ -60,7 +52,7 @@ class Qos(NetDevSource):
         record: NetDevRecord | None = None
         mapped: dict[int, int] = {}
         for line in page.lines():
-            text = line.text.strip(_MARGIN)
+            text = line.bare
             asked = _COMMAND.search(text)
             if asked is not None:
                 name, record, mapped = words.device_name(asked[1]) or UNNAMED, None, {}

@@ -9,31 +9,15 @@ of InfiniBand ports only (drivers/infiniband/core/nldev.c, fill_port_info), whic
 
 from __future__ import annotations
 
-import re
-
 from topodiag.evidence.interface import Blob, Parsed, to_int
 from topodiag.evidence.json_values import line_of, load, objects, opens_list
 from topodiag.evidence.network import rdma_words as words
-from topodiag.evidence.network.network_records import MAX_PORT, Line, Page, RdmaRecord, RdmaSource, Target
+from topodiag.evidence.network.network_records import MAX_PORT, Line, Page, RdmaRecord, RdmaSource
 from topodiag.lazy import regex
 from topodiag.model.topics import Topic
 
-_MARGIN = " \t>|"
 _LINK = regex(r"(?:link|[0-9]{1,5}/[0-9]{1,5}:)\s+([^\s/]{1,64})/([0-9]{1,3}):?\s+(.*)\Z")
-_MARK = regex(
-    r"^[ \t>|]*(?:link|[0-9]{1,5}/[0-9]{1,5}:)[ \t]+[^\s/]{1,64}/[0-9]{1,3}:?[ \t]+"
-    r"(?:(?:(?:subnet_prefix|lid|sm_lid|lmc) \S{1,40} )*state [A-Z_]{2,20} physical_state "
-    r"|(?:rx_|out_of_|local_ack_)[a-z0-9_]{1,50} [0-9])",
-    re.MULTILINE,
-)
-_FIELDS: dict[str, Target] = {
-    "state": ("state", words.port_state),
-    "physical_state": ("phys_state", words.phys_state),
-    "lid": ("lid", words.lid),
-    "sm_lid": ("sm_lid", words.lid),
-    "netdev": ("netdev", words.device_name),
-}
-_NO_COUNTERS = {*_FIELDS, "ifindex", "port", "lmc", "subnet_prefix", "netdev_index"}
+_NO_COUNTERS = {"ifindex", "port", "lmc", "subnet_prefix", "netdev_index"}
 _MAX_PORTS = 4096
 
 
@@ -42,10 +26,6 @@ class RdmaLink(RdmaSource):
 
     kind = "rdma-link"
     trust = 65
-
-    def recognises(self, head: str) -> bool:
-        as_json = opens_list(head) and '"ifname"' in head and '"physical_state"' in head
-        return as_json or _MARK.search(head) is not None
 
     def told(self, parsed: Parsed[RdmaRecord]) -> frozenset[Topic]:
         """Counters alone do not say which devices there are."""
@@ -66,7 +46,7 @@ class RdmaLink(RdmaSource):
                 _port(page, Line(line_of(blob.text, name), quote), name, pairs.get("port", ""), pairs)
             return parsed
         for line in page.lines():
-            text = line.text.strip(_MARGIN)
+            text = line.bare
             match = _LINK.match(text)
             if match:
                 pieces = match[3].split()
@@ -82,14 +62,15 @@ def _port(page: Page[RdmaRecord], line: Line, device: str, place: str, pairs: di
         page.leave(line, "not a device and its port")
         return
     record = RdmaRecord(name, line.number)
-    page.parsed.records.append(record)
     port = record.port(number, line.number)
     for key, cell in pairs.items():
-        if key in _FIELDS:
-            page.read(line, cell, port.facts, _FIELDS[key])
+        if key in words.PORT_KEYS:
+            page.read(line, cell, port.facts, words.PORT_KEYS[key])
         elif key not in _NO_COUNTERS and (count := to_int(cell, low=0)) is not None:
             line.put(port.counters, key, count)
     if "subnet_prefix" in pairs or "lid" in pairs:
         line.put(port.facts, "link_layer", "InfiniBand")
     elif "netdev" in pairs:
         line.put(port.facts, "link_layer", "Ethernet")
+    if port.facts or port.counters:
+        page.parsed.records.append(record)

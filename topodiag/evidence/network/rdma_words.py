@@ -8,11 +8,15 @@ from __future__ import annotations
 
 import ipaddress
 import re
+from collections.abc import Callable, Mapping
 
 from topodiag.evidence.interface import reading, to_float, to_int
 from topodiag.lazy import dataclass, regex
 from topodiag.model.busid import normalise_bus_id
 from topodiag.words.own_data import own_data
+
+Value = str | int | float | bool | tuple[str, ...] | tuple[int, ...]
+Convert = Callable[[str], Value | None]
 
 _STATES = {0: "NOP", 1: "DOWN", 2: "INIT", 3: "ARMED", 4: "ACTIVE", 5: "ACTIVE_DEFER"}
 # Physical state 0 stands for "no change": it says nothing of the link, so it is no value here.
@@ -22,11 +26,18 @@ _PHYS_STATES = {
 }  # fmt: skip
 _WORDS = own_data("evidence/network/words")
 _SPEEDS: dict[int, tuple[float, str]] = {int(number): tuple(speed) for number, speed in _WORDS["speeds"].items()}
+_KINDS = {1: "ether", 32: "infiniband", 772: "loopback"}
+"""ARPHRD types of include/uapi/linux/if_arp.h that matter here."""
+_OPERSTATES = frozenset({"unknown", "notpresent", "down", "lowerlayerdown", "testing", "dormant", "up"})
+_MAX_SPEED_MBPS = 100_000_000
+"""Above any interface there is: the kernel's 2^32 - 1 and 65535 (checked apart) stand for unknown."""
 _WIDTHS = {1: 1, 2: 4, 4: 8, 8: 12, 16: 2}
 """enum ib_port_width to lanes."""
 
 _NUMBERED = regex(r"(?:(?P<first>[0-9]{1,3})\s*:)?(?P<word>[^()]{0,80})(?:\((?P<last>[0-9]{1,3})\))?\s*\Z")
-_RATE = regex(r"([0-9]{1,6}(?:\.[0-9]{1,3})?)\s*Gb/sec(?:\s*\(([0-9]{1,3})X\s*([A-Za-z0-9]{0,8})\))?")
+_RATE = regex(
+    r"([0-9]{1,6}(?:\.[0-9]{1,3})?)(?![0-9.])(?:\s*Gb/sec)?(?:\s*\((?:([0-9]{1,3})X)?\s*([A-Za-z0-9]{0,8})\))?"
+)
 _HEX64 = regex(r"(?:0x)?([0-9a-fA-F]{16})\Z")
 _GUID = regex(r"[0-9a-fA-F]{4}(?::[0-9a-fA-F]{4}){3}\Z")
 _FUNCTION = regex(r"[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]\Z")
@@ -80,22 +91,13 @@ def transport(text: str) -> str | None:
     return None if match is None else _WORDS["transports"].get(re.sub(r"[^a-z]", "", match["word"].lower()))
 
 
-def sysfs_rate(text: str) -> Rate | None:
-    """`400 Gb/sec (4X NDR)`; old kernels leave out the name of SDR."""
+def rate(text: str) -> Rate | None:
+    """sysfs' `400 Gb/sec (4X NDR)`, where old kernels leave out the name of SDR, and ibstat's `40 (FDR10)`."""
     match = _RATE.match(text.strip())
-    if match is None or float(match[1]) <= 0:
+    if match is None or not 0.1 <= float(match[1]) <= 1e6:
         return None
-    gbps, lanes = float(match[1]), int(match[2]) if match[2] else None
-    name = match[3] or ("SDR" if lanes and gbps == 2.5 * lanes else None)
-    return Rate(gbps, lanes or None, name)
-
-
-def ibstat_rate(text: str) -> Rate | None:
-    """`400`, `2.5`, or `40 (FDR10)`: Gb/s over all lanes."""
-    gbps = to_float(text, low=0.1, high=1e6)
-    if gbps is None:
-        return None
-    return Rate(gbps, name="FDR10" if "(FDR10)" in text else None)
+    gbps, lanes = float(match[1]), int(match[2] or 0) or None
+    return Rate(gbps, lanes, match[3] or ("SDR" if lanes and gbps == 2.5 * lanes else None))
 
 
 def verbs_width(text: str) -> int | None:
@@ -178,3 +180,47 @@ def bus_id_in(link: str) -> str | None:
         if _FUNCTION.match(part):
             return normalise_bus_id(part)
     return None
+
+
+def interface_speed(text: str) -> int | None:
+    """Mb/s; -1 and the unsigned spellings of it, and 0, stand for unknown."""
+    value = to_int(text, low=1, high=_MAX_SPEED_MBPS)
+    return None if value == 0xFFFF else value
+
+
+def carrier(text: str) -> bool | None:
+    """The kernel's `1`, and ethtool's `yes` or `no (No cable)`."""
+    return {"1": True, "yes": True, "0": False, "no": False}.get(text.partition("(")[0].strip())
+
+
+def driver(text: str) -> str | None:
+    """`mlx5_core[ib_ipoib]` is mlx5_core with IP over InfiniBand on top."""
+    cleaned = value_text(text)
+    return cleaned.partition("[")[0].strip() or None if cleaned else None
+
+
+def operstate(text: str) -> str | None:
+    return text.strip().lower() if text.strip().lower() in _OPERSTATES else None
+
+
+def kind(text: str) -> str | None:
+    number = to_int(text, low=0, high=65535)
+    return None if number is None else _KINDS.get(number, str(number))
+
+
+def count(text: str) -> int | None:
+    """A counter's reading, or None."""
+    return to_int(text, low=0)
+
+
+CONVERT: Mapping[str, Convert] = {
+    "state": port_state, "phys_state": phys_state, "link_layer": link_layer, "transport": transport, "lid": lid,
+    "sm_lid": lid, "guid": guid, "node_guid": guid, "sys_image_guid": guid, "max_mtu": mtu, "active_mtu": mtu,
+    "lanes": verbs_width, "netdev": device_name, "hca_type": value_text, "board_id": value_text, "firmware": firmware,
+    "driver": driver, "bus_id": bus_id_in, "speed_mbps": interface_speed, "carrier": carrier, "operstate": operstate,
+    "kind": kind,
+}  # fmt: skip
+"""How a tool's words become the value of a field of the model."""
+DEVICE_KEYS: Mapping[str, str] = _WORDS["device-keys"]
+PORT_KEYS: Mapping[str, str] = _WORDS["port-keys"]
+"""Names that tools and the kernel give to these fields."""

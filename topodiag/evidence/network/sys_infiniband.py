@@ -11,14 +11,15 @@ from topodiag.evidence.network import rdma_words as words
 from topodiag.evidence.network.network_records import (
     MAX_PORT,
     Cell,
+    Line,
     PortRecord,
     RdmaRecord,
     RdmaSource,
-    Target,
     by_device,
     carry_over,
     leave_bad,
     presence,
+    put_generation,
     read_file,
 )
 from topodiag.evidence.pasted_files import shows
@@ -43,32 +44,9 @@ def _numa(text: str) -> int | None:
     return to_int(text, low=-1, high=65535)
 
 
-def _count(text: str) -> int | None:
-    return to_int(text, low=0)
-
-
 def _traffic_class(text: str) -> int | None:
     match = _GLOBAL.match(text)
     return to_int(match[1], low=0, high=255) if match else None
-
-
-_DEVICE_FILES: dict[str, Target] = {
-    "hca_type": ("hca_type", words.value_text),
-    "fw_ver": ("firmware", words.firmware),
-    "board_id": ("board_id", words.value_text),
-    "node_guid": ("node_guid", words.guid),
-    "sys_image_guid": ("sys_image_guid", words.guid),
-    "node_type": ("transport", words.transport),
-    "device/numa_node": ("numa", _numa),
-}
-_PORT_FILES: dict[str, Target] = {
-    "state": ("state", words.port_state),
-    "phys_state": ("phys_state", words.phys_state),
-    "link_layer": ("link_layer", words.link_layer),
-    "lid": ("lid", words.lid),
-    "sm_lid": ("sm_lid", words.lid),
-    "traffic_class": ("traffic_class", _traffic_class),
-}
 
 
 class SysInfiniband(RdmaSource):
@@ -107,7 +85,7 @@ def _device(blob: Blob, parsed: Parsed[RdmaRecord], name: str, files: Files) -> 
         if port and int(port[1]) <= MAX_PORT:
             port_files.setdefault(int(port[1]), {})[port[2]] = file
         elif counter and counter[1] != _NOT_A_COUNTER:
-            record.counters[counter[1]] = read_file(file, _count, "count")
+            record.counters[counter[1]] = read_file(file, words.count, "count")
         elif (tclass := _CLASS.match(path)) is not None and int(tclass[1]) <= MAX_PORT:
             port_files.setdefault(int(tclass[1]), {})["traffic_class"] = file
         elif netdev and words.device_name(netdev[1]):
@@ -115,9 +93,11 @@ def _device(blob: Blob, parsed: Parsed[RdmaRecord], name: str, files: Files) -> 
             number = to_int(file.text, low=0, high=MAX_PORT) if netdev[2] else None
             if number is not None:
                 dev_ports[netdev[1]] = number + 1  # dev_port counts from 0, ports of a device from 1
-        elif path in _DEVICE_FILES:
-            field, convert = _DEVICE_FILES[path]
-            record.facts[field] = read_file(file, convert, field)
+        elif path == "device/numa_node":
+            record.facts["numa"] = read_file(file, _numa, "numa")
+        elif path in words.DEVICE_KEYS:
+            field = words.DEVICE_KEYS[path]
+            record.facts[field] = read_file(file, words.CONVERT[field], field)
             leave_bad(blob, parsed, file, record.facts[field])
     _links(record, files)
     for number, below in sorted(port_files.items()):
@@ -152,26 +132,26 @@ def _links(record: RdmaRecord, files: Files) -> None:
 def _read_port(blob: Blob, parsed: Parsed[RdmaRecord], port: PortRecord, files: Files) -> None:
     for path, file in files.items():
         counter = _COUNTER.match(path)
-        if path in _PORT_FILES:
-            field, convert = _PORT_FILES[path]
-            port.facts[field] = read_file(file, convert, field)
+        if path in words.PORT_KEYS:
+            field = words.PORT_KEYS[path]
+            port.facts[field] = read_file(file, words.CONVERT[field], field)
             leave_bad(blob, parsed, file, port.facts[field])
+        elif path == "traffic_class":
+            port.facts[path] = read_file(file, _traffic_class, path)
         elif path == "rate":
             _read_rate(blob, parsed, port, file)
         elif counter and counter[1] != _NOT_A_COUNTER:
-            port.counters[counter[1]] = read_file(file, _count, "count")
+            port.counters[counter[1]] = read_file(file, words.count, "count")
     _read_gids(port, files)
 
 
 def _read_rate(blob: Blob, parsed: Parsed[RdmaRecord], port: PortRecord, file: TreeFile) -> None:
-    rate = words.sysfs_rate(file.text or "")
+    rate = words.rate(file.text or "")
     read = read_file(file, lambda _: rate.gbps if rate else None, "rate")
     port.facts["rate_gbps"] = read
     leave_bad(blob, parsed, file, read)
     if rate is not None:
-        for field, value in (("lanes", rate.lanes), ("speed_name", rate.name)):
-            if value is not None:
-                port.facts[field] = Cell(value, read.line, read.text)
+        put_generation(Line(read.line, read.text), port.facts, rate)
 
 
 def _indexed(files: Files) -> dict[str, dict[int, TreeFile]]:

@@ -12,7 +12,6 @@ from topodiag.evidence.network.network_records import (
     Cell,
     NetDevRecord,
     NetDevSource,
-    Target,
     by_device,
     carry_over,
     leave_bad,
@@ -33,51 +32,14 @@ _COUNTER = regex(r"(?:statistics/([A-Za-z0-9_.-]{1,80})|(carrier_changes|carrier
 _RTF_UP = 0x0001
 _RTF_REJECT = 0x0200
 
-_KINDS = {1: "ether", 32: "infiniband", 772: "loopback"}
-"""ARPHRD types of include/uapi/linux/if_arp.h that matter here."""
-
-_OPERSTATES = frozenset({"unknown", "notpresent", "down", "lowerlayerdown", "testing", "dormant", "up"})
-
-_MAX_SPEED_MBPS = 100_000_000
-"""Above any interface there is: the kernel's 2^32 - 1 and 65535 (checked apart) stand for unknown."""
-
 Files = dict[str, TreeFile]
-
-
-def speed_mbps(text: str) -> int | None:
-    """Mb/s; -1 and the unsigned spellings of it, and 0, stand for unknown."""
-    value = to_int(text, low=1, high=_MAX_SPEED_MBPS)
-    return None if value == 0xFFFF else value
-
-
-def _operstate(text: str) -> str | None:
-    return text.lower() if text.lower() in _OPERSTATES else None
-
-
-def _carrier(text: str) -> bool | None:
-    return {"0": False, "1": True}.get(text)
 
 
 def _mtu(text: str) -> int | None:
     return to_int(text, low=1, high=2**31)
 
 
-def _kind(text: str) -> str | None:
-    number = to_int(text, low=0, high=65535)
-    return None if number is None else _KINDS.get(number, str(number))
-
-
-def _count(text: str) -> int | None:
-    return to_int(text, low=0)
-
-
-_FILES: dict[str, Target] = {
-    "operstate": ("operstate", _operstate),
-    "carrier": ("carrier", _carrier),
-    "speed": ("speed_mbps", speed_mbps),
-    "mtu": ("mtu", _mtu),
-    "type": ("kind", _kind),
-}
+_FILES = {"operstate": "operstate", "carrier": "carrier", "speed": "speed_mbps", "type": "kind"}
 _LINKS = {"master": "master", "device/driver": "driver"}
 
 
@@ -117,10 +79,10 @@ def _read_interface(blob: Blob, parsed: Parsed[NetDevRecord], record: NetDevReco
     for path, file in files.items():
         counter = _COUNTER.match(path)
         if counter:
-            record.counters[counter[1] or counter[2]] = read_file(file, _count, "count")
-        elif path in _FILES:
-            field, convert = _FILES[path]
-            record.facts[field] = read_file(file, convert, field.replace("_", " "))
+            record.counters[counter[1] or counter[2]] = read_file(file, words.count, "count")
+        elif path in _FILES or path == "mtu":
+            field = _FILES.get(path, path)
+            record.facts[field] = read_file(file, words.CONVERT.get(field, _mtu), field.replace("_", " "))
             leave_bad(blob, parsed, file, record.facts[field])
         elif path in _LINKS and file.link is not None:
             target = words.device_name(file.link.rstrip("/").rpartition("/")[2])

@@ -28,30 +28,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 from statistics import median
 
 from topodiag.evidence.draft import Entity, NodeDraft
-from topodiag.evidence.interface import Blob, Parsed, Source
+from topodiag.evidence.interface import Blob, Direct, Parsed
 from topodiag.evidence.nvidia.dcgm import FAILED
-from topodiag.lazy import dataclass, regex
+from topodiag.lazy import regex
 from topodiag.model.busid import normalise_bus_id
+from topodiag.model.provenance import Origin
 from topodiag.model.topics import Topic
 
 MAX_LINE = 400
-MAX_RECORDS = 20_000
+MAX_GPUS = 256
 _HEX = r"([0-9a-fA-F]{1,4})"
 _SAMPLE = regex(
     rf"^Device: ([0-9]{{1,3}}), (\S.{{0,80}}?), pciBusID: {_HEX}, pciDeviceID: {_HEX}, pciDomainID: ?{_HEX}\s*$"
 )
 _NVBANDWIDTH = regex(r"^Device ([0-9]{1,3}): (\S.{0,80}?) \(([0-9a-fA-F]{8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2})\)\s*$")
 _ACCESS = regex(r"^Device=([0-9]{1,3}) (CAN|CANNOT) Access Peer Device=([0-9]{1,3})\s*$")
-_MARK = regex(
-    r"^[ \t>|]{0,20}(?:\[P2P \(Peer-to-Peer\) GPU Bandwidth Latency Test\]|nvbandwidth Version: v[0-9]"
-    r"|Device: [0-9]{1,3}, [^\n]{1,80}, pciBusID: |memcpy (?:CE|SM) [CG]PU\(row\) (?:->|<-) GPU\(column\) bandwidth"
-    r"|(?:Unid|Bid)irectional P2P=(?:Enabled|Disabled) Bandwidth|P2P Connectivity Matrix)",
-    re.MULTILINE,
-)
 _NUMBERS = r"(?:\s{1,16}(?:N/A|[0-9]{1,6}(?:\.[0-9]{1,4})?)){1,64}"
 _HEAD = regex(r"(?:D\\D\s{0,8})?[0-9]{1,3}(?:\s{1,16}[0-9]{1,3}){0,63}\s*$")
 _ROW = regex(rf"([0-9]{{1,3}})({_NUMBERS})\s*$")
@@ -69,23 +63,7 @@ _REACHES = "OK"
 several words there, and none here."""
 
 
-@dataclass(frozen=True, slots=True)
-class CopyRecord:
-    """A device with name and bus id, or (`peer` from 0) whether it may reach a peer."""
-
-    device: int
-    line: int
-    text: str
-    name: str = ""
-    bus_id: str = ""
-    peer: int = -1
-    access: str = ""
-    copied: str = ""
-    """`gpus` or `host` where `gbs` was measured, from the device to the peer or from the host."""
-    gbs: float = 0.0
-
-
-class CopyTests(Source[CopyRecord]):
+class CopyTests(Direct):
     """GPUs, and access between them, from tests of copies."""
 
     kind = "cuda-copy-test"
@@ -93,58 +71,66 @@ class CopyTests(Source[CopyRecord]):
     trust = 55
     a_piece = "CUDA_VISIBLE_DEVICES may hide others"
 
-    def recognises(self, head: str) -> bool:
-        return _MARK.search(head) is not None
-
-    def parse(self, blob: Blob) -> Parsed[CopyRecord]:
-        parsed: Parsed[CopyRecord] = Parsed(partial=True)
-        for record in _records(blob):
-            if len(parsed.records) < MAX_RECORDS:
-                parsed.records.append(record)
+    def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
+        parsed: Parsed[int] = Parsed(partial=True)
+        devices = _Devices(draft)
+        table, seen = "", set[str]()
+        both = _ONE_WAY not in blob.text and _BOTH_WAYS.search(blob.text) is not None
+        for number, whole in blob.lines():
+            text = whole[:MAX_LINE].strip(" \t>|")
+            origin = blob.origin(number, text)
+            if (found := _SAMPLE.match(text) or _NVBANDWIDTH.match(text)) is not None:
+                devices.name(found, origin)
+            elif (found := _ACCESS.match(text)) is not None:
+                if found[2] == "CAN":
+                    devices.pair("p2p:read", (found[1], found[3]), _REACHES, origin)
+            elif (title := _title(text, both=both)) is not None:
+                table = "" if title in seen else title
+                seen.add(title)
+                continue
+            elif table and not _HEAD.match(text) and (found := _ROW.match(text)) is not None:
+                for column, gbs in _copies(table, found):
+                    if table == "host":
+                        devices.offer_host_copy(column, gbs, origin)
+                    else:
+                        devices.pair("copies", (found[1], column), f"{gbs / 2 if both else gbs:g}", origin)
+            else:
+                continue
+            parsed.records.append(number)
         return parsed
 
-    def fill(self, blob: Blob, parsed: Parsed[CopyRecord], draft: NodeDraft) -> None:
-        named = {record.device: record.bus_id for record in parsed.records if record.bus_id}
 
-        def gpu(device: int) -> Entity | None:
-            bus_id = named.get(device)
-            return draft.gpu(bus_id=bus_id) if bus_id else None if named else draft.gpu(index=device)
+class _Devices:
+    """The devices of a text: those that it names by their bus id alone, where it names any, else nvidia-smi's."""
 
-        for record in parsed.records:
-            here, origin = gpu(record.device), blob.origin(record.line, record.text)
-            if here is None:
-                continue
-            there = gpu(record.peer) if record.peer >= 0 else None
-            if record.copied == "host":
-                here.offer("host_copy_gbs", record.gbs, origin)
-            elif record.copied and there is not None:
-                draft.pair("copies", here, there, f"{record.gbs:g}", origin)
-            elif record.name:
-                here.offer("name", record.name, origin)
-            elif record.access and there is not None:
-                draft.pair("p2p:read", here, there, record.access, origin)
+    def __init__(self, draft: NodeDraft) -> None:
+        self._draft = draft
+        self._named: dict[int, Entity] = {}
+
+    def name(self, found: re.Match[str], origin: Origin) -> None:
+        bus_id = normalise_bus_id(_place(found))
+        if bus_id is not None and len(self._named) < MAX_GPUS:
+            self._named[int(found[1])] = self._draft.gpu(bus_id=bus_id)
+            self._named[int(found[1])].offer("name", found[2], origin)
+
+    def _gpu(self, device: str) -> Entity | None:
+        return self._named.get(int(device)) if self._named else self._draft.gpu(index=int(device))
+
+    def pair(self, table: str, devices: tuple[str, str], word: str, origin: Origin) -> None:
+        here, there = map(self._gpu, devices)
+        if here is not None and there is not None:
+            self._draft.pair(table, here, there, word, origin)
+
+    def offer_host_copy(self, device: str, gbs: float, origin: Origin) -> None:
+        gpu = self._gpu(device)
+        if gpu is not None:
+            gpu.offer("host_copy_gbs", gbs, origin)
 
 
-def _records(blob: Blob) -> Iterator[CopyRecord]:
-    table, seen = "", set[str]()
-    both = _ONE_WAY not in blob.text and _BOTH_WAYS.search(blob.text) is not None
-    for number, whole in blob.lines():
-        text = whole[:MAX_LINE].strip(" \t>|")
-        if (found := _SAMPLE.match(text)) is not None:
-            place = f"{int(found[5], 16):04x}:{int(found[3], 16):02x}:{int(found[4], 16):02x}.0"
-            yield CopyRecord(int(found[1]), number, text, found[2], normalise_bus_id(place) or "")
-        elif (found := _NVBANDWIDTH.match(text)) is not None:
-            yield CopyRecord(int(found[1]), number, text, found[2], normalise_bus_id(f"{found[3]}.0") or "")
-        elif (found := _ACCESS.match(text)) is not None:
-            yield CopyRecord(
-                int(found[1]), number, text, peer=int(found[3]), access=_REACHES if found[2] == "CAN" else ""
-            )
-        elif (title := _title(text, both=both)) is not None:
-            table = "" if title in seen else title
-            seen.add(title)
-        elif table and not _HEAD.match(text) and (found := _ROW.match(text)) is not None:
-            cells = _row(table, int(found[1]), found[2].split(), number, text)
-            yield from (replace(each, gbs=each.gbs / 2) for each in cells) if both and table == "gpus" else cells
+def _place(found: re.Match[str]) -> str:
+    if found.re.groups == 3:
+        return f"{found[3]}.0"
+    return f"{int(found[5], 16):04x}:{int(found[3], 16):02x}:{int(found[4], 16):02x}.0"
 
 
 def _title(text: str, *, both: bool) -> str | None:
@@ -155,16 +141,14 @@ def _title(text: str, *, both: bool) -> str | None:
     return "" if known is None and _OTHER_TITLE.search(text) else known
 
 
-def _row(table: str, row: int, cells: list[str], number: int, text: str) -> Iterator[CopyRecord]:
-    for column, cell in enumerate(cells):
+def _copies(table: str, row: re.Match[str]) -> Iterator[tuple[str, float]]:
+    """The columns of a row in which something was copied, and GB/s; of the host the first row counts."""
+    for column, cell in enumerate(row[2].split()):
         gbs = 0.0 if cell == "N/A" else float(cell)
-        if table == "host" and row == 0 and gbs > 0:
-            yield CopyRecord(column, number, text, copied=table, gbs=gbs)
-        elif table == "gpus" and column != row and gbs > 0:
-            yield CopyRecord(row, number, text, peer=column, copied=table, gbs=gbs)
+        if gbs > 0 and (int(row[1]) == 0 if table == "host" else column != int(row[1])):
+            yield str(column), gbs
 
 
-MAX_GPUS = 256
 GPU_BURN_MAX_LINE = 20_000
 FEWEST = 3
 """GPUs that show what one of them would reach."""
@@ -176,17 +160,7 @@ _ERRORS = regex(r"errors: (\d{1,12}(?: {1,3}(?:\(WARNING!\))? ?- \d{1,12}){0,255
 _FAULTY = regex(r"\s{0,8}GPU (\d{1,3}): FAULTY\s*\Z")
 
 
-@dataclass(frozen=True, slots=True)
-class BurnedGpu:
-    """A GPU that fell short, and in what."""
-
-    index: int
-    words: str
-    line: int
-    text: str
-
-
-class GpuBurn(Source[BurnedGpu]):
+class GpuBurn(Direct):
     """GPUs that are slow or wrong under gpu_burn."""
 
     kind = "gpu-burn"
@@ -197,23 +171,23 @@ class GpuBurn(Source[BurnedGpu]):
     def recognises(self, head: str) -> bool:
         return _PROGRESS.search(head) is not None
 
-    def parse(self, blob: Blob) -> Parsed[BurnedGpu]:
-        parsed: Parsed[BurnedGpu] = Parsed(partial=True)
+    def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
+        parsed: Parsed[int] = Parsed(partial=True)
+        failed: list[tuple[int, str, int, str]] = []
         last: tuple[int, str] | None = None
         for number, whole in blob.lines():
             line = whole[:GPU_BURN_MAX_LINE]
             faulty = _FAULTY.match(line)
             if faulty is not None and int(faulty[1]) < MAX_GPUS:
-                parsed.records.append(BurnedGpu(int(faulty[1]), "gpu_burn calls it faulty", number, line))
+                failed.append((int(faulty[1]), "gpu_burn calls it faulty", number, line))
             elif (at := _last_of(line)) is not None:
                 last = number, at
         if last is not None:
-            parsed.records += _of_progress(*last)
+            failed += [(index, words, *last) for index, words in _of_progress(last[1])]
+        for index, words, number, line in failed:
+            draft.gpu(index=index).offer(FAILED, (words,), blob.origin(number, line))
+            parsed.records.append(number)
         return parsed
-
-    def fill(self, blob: Blob, parsed: Parsed[BurnedGpu], draft: NodeDraft) -> None:
-        for record in parsed.records:
-            draft.gpu(index=record.index).offer(FAILED, (record.words,), blob.origin(record.line, record.text))
 
 
 def _last_of(line: str) -> str | None:
@@ -222,19 +196,15 @@ def _last_of(line: str) -> str | None:
     return line[begins[-1] :] if begins else None
 
 
-def _of_progress(number: int, text: str) -> list[BurnedGpu]:
-    paces = [int(each) for each in _PACE.findall(text)][:MAX_GPUS]
+def _of_progress(text: str) -> Iterator[tuple[int, str]]:
+    """The GPUs that fell short, and in what."""
+    paces = [int(pace) for pace in _PACE.findall(text)][:MAX_GPUS]
     errors = _ERRORS.search(text)
-    wrong = [int(each) for each in re.findall(r"\d{1,12}", errors[1])] if errors is not None else []
-    made = [
-        BurnedGpu(at, f"gpu_burn: {count} wrong results", number, text)
-        for at, count in enumerate(wrong[:MAX_GPUS])
-        if count
-    ]
-    if len(paces) >= FEWEST and (usual := median(paces)) > 0:
-        made += [
-            BurnedGpu(at, f"gpu_burn: {pace} Gflop/s, {usual:.0f} on its siblings", number, text)
-            for at, pace in enumerate(paces)
-            if pace < SHARE * usual
-        ]
-    return made
+    wrong = re.findall(r"\d{1,12}", errors[1])[:MAX_GPUS] if errors is not None else []
+    for index, count in enumerate(map(int, wrong)):
+        if count:
+            yield index, f"gpu_burn: {count} wrong results"
+    usual = median(paces) if len(paces) >= FEWEST else 0
+    for index, pace in enumerate(paces):
+        if pace < SHARE * usual:
+            yield index, f"gpu_burn: {pace} Gflop/s, {usual:.0f} on its siblings"

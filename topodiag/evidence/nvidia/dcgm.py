@@ -27,8 +27,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from topodiag.evidence.draft import NodeDraft
-from topodiag.evidence.interface import Blob, Parsed, Source
+from topodiag.evidence.draft import Entity, NodeDraft
+from topodiag.evidence.interface import Blob, Direct, Parsed, Source
 from topodiag.lazy import dataclass, regex
 from topodiag.model.topics import Topic
 
@@ -161,11 +161,6 @@ def _said(text: str, number: int) -> Iterator[HealthLine]:
 
 
 NVLINK_MAX_LINE = 400
-_MARK = regex(
-    r"^[ \t>|]{0,20}\| {1,10}NvLink Link Status {1,10}\|\s*$|^[ \t>|]{0,20}gpuId [0-9]{1,3}:\s*$"
-    r"|^[ \t>]{0,20}\| {1,10}NVLINK Error Counts {1,80}\|\s*$",
-    re.MULTILINE,
-)
 _NVLINK_GPU = regex(r"gpuId ([0-9]{1,3}):\Z")
 _ERRORS_OF = regex(r"GPU ([0-9]{1,3})\Z")
 _ERRORS = regex(
@@ -177,54 +172,30 @@ _STATES = {"U": "active", "D": "inactive"}
 """In the model's words. Disabled, and not supported, are no state of a link that should be up."""
 
 
-@dataclass(frozen=True, slots=True)
-class GpuLinks:
-    """A GPU by DCGM's number, and the letters of its links in their order, or a link with one of its counters."""
-
-    index: int
-    letters: tuple[str, ...]
-    line: int
-    text: str
-    count: tuple[int, str, int] | None = None
-
-
-class DcgmNvlink(Source[GpuLinks]):
+class DcgmNvlink(Direct):
     """States of NVLinks by `dcgmi nvlink`."""
 
     kind = "dcgm-nvlink"
     speaks_of = frozenset({Topic.NVLINKS})
     trust = 60
 
-    def recognises(self, head: str) -> bool:
-        return _MARK.search(head) is not None
-
-    def parse(self, blob: Blob) -> Parsed[GpuLinks]:
-        parsed: Parsed[GpuLinks] = Parsed()
-        index = -1
+    def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
+        parsed: Parsed[int] = Parsed()
+        gpu: Entity | None = None
         for number, whole in blob.lines():
             text = whole[:NVLINK_MAX_LINE].strip(" \t>|")
-            found = _NVLINK_GPU.match(text) or _ERRORS_OF.match(text)
-            errors = _ERRORS.match(text) if index >= 0 else None
-            if errors is not None:
-                count = int(errors[1]), _COUNTERS[errors[2]], int(errors[3])
-                if len(parsed.records) < MAX_RECORDS:
-                    parsed.records.append(GpuLinks(index, (), number, text, count))
-            elif found is not None:
-                index = int(found[1]) if int(found[1]) <= MAX_INDEX else -1
-            elif index >= 0 and _LETTERS.match(text) and len(parsed.records) < MAX_RECORDS:
-                parsed.records.append(GpuLinks(index, tuple(text.split()), number, text))
-                index = -1
+            origin = blob.origin(number, text)
+            if gpu is not None and (errors := _ERRORS.match(text)) is not None:
+                gpu.child("nvlink", int(errors[1])).count(_COUNTERS[errors[2]], int(errors[3]), origin)
+                parsed.records.append(number)
+            elif (found := _NVLINK_GPU.match(text) or _ERRORS_OF.match(text)) is not None:
+                gpu = draft.gpu(index=int(found[1])) if int(found[1]) <= MAX_INDEX else None
+            elif gpu is not None and _LETTERS.match(text):
+                for link, letter in enumerate(text.split()):
+                    if letter in _STATES:
+                        gpu.child("nvlink", link).offer("state", _STATES[letter], origin)
+                parsed.records.append(number)
+                gpu = None
             elif text.strip("+-= |"):
-                index = -1
+                gpu = None
         return parsed
-
-    def fill(self, blob: Blob, parsed: Parsed[GpuLinks], draft: NodeDraft) -> None:
-        for record in parsed.records:
-            gpu = draft.gpu(index=record.index)
-            origin = blob.origin(record.line, record.text)
-            if record.count is not None:
-                link, name, value = record.count
-                gpu.child("nvlink", link).count(name, value, origin)
-            for link, letter in enumerate(record.letters):
-                if letter in _STATES:
-                    gpu.child("nvlink", link).offer("state", _STATES[letter], origin)

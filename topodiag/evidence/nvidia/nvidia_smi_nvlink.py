@@ -12,11 +12,11 @@ from itertools import pairwise
 from typing import Any
 
 from topodiag.evidence.draft import NodeDraft
-from topodiag.evidence.interface import Blob, Parsed, Source, reading, to_float, to_int
+from topodiag.evidence.interface import Blob, Direct, Parsed, reading, to_float, to_int
 from topodiag.evidence.nvidia.nvidia_words import distinct_uuids, fill_lost
-from topodiag.lazy import dataclass, regex
+from topodiag.lazy import regex
 from topodiag.model.busid import NVSWITCH_BUS_ID, normalise_bus_id
-from topodiag.model.provenance import NotObserved
+from topodiag.model.provenance import NotObserved, Origin
 from topodiag.model.topics import Topic
 from topodiag.words.own_data import own_data
 
@@ -44,130 +44,70 @@ _SENTENCE = regex(
 )
 _ELISION = regex(r"\[?\s?(?:\.{3,6}|…)\s?\]?$")
 _PASTE_NOISE = regex(r"[.\[\]…`~=\-_*+\s]*$")
+NAMELESS = "no GPU header stands above this link"
 _DECORATION = " \t#>`*\"'|"
 
 
-@dataclass(frozen=True, slots=True)
-class GpuHeader:
-    """`GPU 0: NVIDIA H100 80GB HBM3 (UUID: GPU-...)`."""
-
-    index: int
-    name: str
-    uuid: str
-    line: int
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class LinkReading:
-    """One line about one link; `gpu` is None where neither the text nor the command says whose it is. `facts` and
-    `counters` by the model's names; both are empty where a line says nothing that the model has."""
-
-    gpu: int | None
-    link: int
-    facts: Mapping[str, Any]
-    counters: Mapping[str, int]
-    line: int
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class NvlinkNote:
-    """A sentence instead of links, such as that all links are inactive."""
-
-    gpu: int
-    note: str
-    line: int
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Elision:
-    """`[...]` between the links of a GPU: whoever published the text left some out."""
-
-    gpu: int
-    line: int
-
-
-NvlinkRecord = GpuHeader | LinkReading | NvlinkNote | Elision
-
-
-class NvidiaSmiNvlink(Source[NvlinkRecord]):
+class NvidiaSmiNvlink(Direct):
     """Every option of `nvidia-smi nvlink`. Offers NVLink children of GPUs, and a note where there are none to show."""
 
     kind = "nvidia-smi-nvlink"
     speaks_of = frozenset({Topic.GPUS, Topic.NVLINKS})
     trust = 70
 
-    def recognises(self, head: str) -> bool:
-        if "GPU" not in head and "Link " not in head:
-            return False
-        records = self.parse(Blob("", head.encode(errors="replace"))).records
-        return any(isinstance(record, LinkReading | NvlinkNote) for record in records)
-
-    def parse(self, blob: Blob) -> Parsed[NvlinkRecord]:
+    def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
         """Empty output is what a node without NVLink hardware gives (exit status 0): no records."""
-        parsed: Parsed[NvlinkRecord] = Parsed()
+        parsed: Parsed[int] = Parsed()
+        fill_lost(blob, draft)
         gpu = _asked_gpu(blob)
         inside = gpu is not None
+        headers: list[tuple[int, str, Origin]] = []
         for number, line in blob.lines():
             if len(parsed.records) >= MAX_RECORDS:
                 parsed.leave(blob, number, "", "more lines than any node has: the rest is left out")
                 break
             text = line[:MAX_LINE].lstrip(_DECORATION).rstrip(" \t`\"'|,")
             if gpu is not None and _ELISION.match(text):
-                parsed.records.append(Elision(gpu, number))
+                why = f"{blob.name} line {number} leaves lines out"
+                draft.missing.append(NotObserved(f"some NVLinks of GPU{gpu}", why))
             elif not text or _PASTE_NOISE.match(text) or "nvidia-smi" in text:
                 continue
             elif (header := _GPU.match(text)) is not None:
                 gpu, inside = int(header[1]), True
-                parsed.records.append(GpuHeader(gpu, header[2].strip(), header[3] or "", number, text))
+                headers.append((gpu, header[3] or "", blob.origin(number, text)))
+                draft.gpu(index=gpu).offer("name", reading(header[2].strip()), headers[-1][2])
             elif (link := _LINK.match(text)) is not None:
-                self._link(blob, parsed, gpu, link, number)
+                why = _offer_link(draft, gpu, link, blob.origin(number, text))
+                if why:
+                    parsed.leave(blob, number, text, why)
+                if why in ("", NAMELESS):
+                    parsed.records.append(number)
             elif gpu is not None and (note := _SENTENCE.match(text)) is not None:
-                parsed.records.append(NvlinkNote(gpu, _plain_note(note[1]), number, text))
+                draft.gpu(index=gpu).offer("nvlink_note", _plain_note(note[1]), blob.origin(number, text))
+                parsed.records.append(number)
             elif inside:
                 parsed.leave(blob, number, text, "not a line of nvidia-smi nvlink")
+        uuids = distinct_uuids((index, uuid) for index, uuid, _ in headers)
+        for index, _, origin in headers:
+            draft.gpu(index=index, uuid=uuids.get(index)).offer("uuid", uuids.get(index), origin)
         return parsed
 
-    def _link(
-        self, blob: Blob, parsed: Parsed[NvlinkRecord], gpu: int | None, match: re.Match[str], number: int
-    ) -> None:
-        link, rest, text = int(match[1]), match[2].strip(), match.string
-        if link >= MAX_LINKS:
-            parsed.leave(blob, number, text, "no GPU has that many NVLinks")
-            return
-        said = _said(rest)
-        if said is None:
-            parsed.leave(blob, number, text, "nothing known is said of this link")
-        else:
-            if gpu is None:
-                parsed.leave(blob, number, text, "no GPU header stands above this link")
-            parsed.records.append(LinkReading(gpu, link, *said, number, text))
 
-    def fill(self, blob: Blob, parsed: Parsed[NvlinkRecord], draft: NodeDraft) -> None:
-        fill_lost(blob, draft)
-        headers = [record for record in parsed.records if isinstance(record, GpuHeader)]
-        uuids = distinct_uuids((header.index, header.uuid) for header in headers)
-        for header in headers:
-            gpu = draft.gpu(index=header.index, uuid=uuids.get(header.index))
-            origin = blob.origin(header.line, header.text)
-            gpu.offer("name", reading(header.name), origin)
-            gpu.offer("uuid", uuids.get(header.index), origin)
-        for record in parsed.records:
-            if isinstance(record, NvlinkNote):
-                origin = blob.origin(record.line, record.text)
-                draft.gpu(index=record.gpu).offer("nvlink_note", record.note, origin)
-            elif isinstance(record, Elision):
-                why = f"{blob.name} line {record.line} leaves lines out"
-                draft.missing.append(NotObserved(f"some NVLinks of GPU{record.gpu}", why))
-            elif isinstance(record, LinkReading) and record.gpu is not None:
-                link = draft.gpu(index=record.gpu).child("nvlink", record.link)
-                origin = blob.origin(record.line, record.text)
-                for name, value in record.facts.items():
-                    link.offer(name, value, origin)
-                for name, count in record.counters.items():
-                    link.count(name, count, origin)
+def _offer_link(draft: NodeDraft, gpu: int | None, match: re.Match[str], origin: Origin) -> str:
+    """Offer what a line says of a link; why it says nothing, "" where it does."""
+    number, said = int(match[1]), _said(match[2].strip())
+    if number >= MAX_LINKS:
+        return "no GPU has that many NVLinks"
+    if said is None:
+        return "nothing known is said of this link"
+    if gpu is None:
+        return NAMELESS
+    link = draft.gpu(index=gpu).child("nvlink", number)
+    for name, value in said[0].items():
+        link.offer(name, value, origin)
+    for name, count in said[1].items():
+        link.count(name, count, origin)
+    return ""
 
 
 def _asked_gpu(blob: Blob) -> int | None:

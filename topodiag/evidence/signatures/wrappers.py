@@ -167,8 +167,7 @@ def without_clock(text: str) -> tuple[str, float]:
         return text, nan
     begin, end = match.span()
     # Most clocks end with their seconds: no dictionary for each step of a training.
-    plain = end - begin == 19 and text[begin + 17] < "6"
-    time_s = _minute(text[begin : begin + 16]) + int(text[begin + 17 : end]) if plain else seconds_of(match.groupdict())
+    time_s = epoch(match[0]) if end - begin == 19 else seconds_of(match.groupdict())
     return text[:begin] + text[end:], time_s
 
 
@@ -196,17 +195,17 @@ def seconds_of(groups: Mapping[str, str | None]) -> float:
     """The clock of a match as seconds since the epoch; NaN without a year, and for a date that is none."""
     if not groups.get("year"):
         return nan
-    whole = epoch([groups[name] or "0" for name in _PARTS])
+    whole = epoch(" ".join(groups[name] or "0" for name in _PARTS))
     zone = (groups.get("zone") or "").strip()
     if zone[:1] in ("+", "-"):
         whole -= (3600 * int(zone[1:3]) + 60 * int(zone[-2:])) * (1 if zone[0] == "+" else -1)
     return whole + (float(f"0.{groups['part']}") if groups.get("part") else 0.0)
 
 
-def epoch(digits: Sequence[str]) -> float:
-    """Seconds since the epoch of year, month, day, hour, minute and second of UTC; NaN for a time that is none."""
-    second = int(digits[5])
-    return _minute(" ".join(digits[:5])) + second if second <= 59 else nan
+def epoch(clock: str) -> float:
+    """Seconds since the epoch of the first 19 characters, `2026-03-01 11:00:59` with any marks between the numbers, as
+    UTC; NaN for a time that is none."""
+    return _minute(clock[:16]) + int(clock[17:19]) if clock[17] < "6" else nan
 
 
 @lru_cache(64)

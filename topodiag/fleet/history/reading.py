@@ -13,8 +13,9 @@ from topodiag.evidence.intake.captures import evidence_of
 from topodiag.evidence.intake.collected import changed
 from topodiag.evidence.intake.pieces import STDIN, Intake
 from topodiag.evidence.intake.reader import read_node
+from topodiag.fleet.cores import cpus
 from topodiag.fleet.history.capture import capture_of
-from topodiag.fleet.workers import cpus, end_with_parent, pool_of, starting
+from topodiag.fleet.workers import end_with_parent, pool_of, starting
 from topodiag.model.errors import InputError
 from topodiag.model.history import Capture
 

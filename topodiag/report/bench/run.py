@@ -30,6 +30,7 @@ from topodiag.report.bench.words import (
 from topodiag.report.findings import cost_words
 from topodiag.report.grid import Field, draw_grid
 from topodiag.report.node.marks import more
+from topodiag.report.terms import draw_terms
 from topodiag.report.text import Page, Part
 from topodiag.words.units import in_gbs, percent, spell_bytes, spell_gbs, spell_us
 
@@ -62,7 +63,8 @@ def draw_run(
         _draw_fit(page, benchmark)
     _draw_hypotheses(page, benchmark)
     if explain or page.style.verbose:
-        _draw_terms(page, benchmark)
+        terms = benchmark.expected.terms if benchmark.expected is not None else ()
+        draw_terms(page, terms, "how the expectation follows")
     for note in benchmark.run.notes:
         page.add("  ", ("note: ", "doubtful"), note)
 
@@ -221,7 +223,7 @@ def _draw_hypotheses(page: Page, benchmark: Benchmark) -> None:
     verbose = page.style.verbose
     shown = benchmark.hypotheses if verbose else benchmark.hypotheses[:HYPOTHESES_SHOWN]
     for number, each in enumerate(shown):
-        likely = f"{percent(each.likelihood)} likely, leaves {in_gbs(each.predicted_gbs)}: "
+        likely = f"{percent(each.likelihood)} likely, predicts {in_gbs(each.predicted_gbs)}: "
         page.entry("verdict" if number == 0 else "", likely, (f"{each.check}  " if each.check else "", "close"),
               (each.cause, "strong"), most=1)  # fmt: skip
         for words in (*each.evidence, *(f"check with: {word}" for word in each.confirm)) if verbose else ():
@@ -230,18 +232,6 @@ def _draw_hypotheses(page: Page, benchmark: Benchmark) -> None:
         page.entry("", (more(len(benchmark.hypotheses) - len(shown), "cause"), "dim"))
     if benchmark.ruled_out:
         page.entry("ruled out", "; ".join(benchmark.ruled_out), most=2)
-
-
-def _draw_terms(page: Page, benchmark: Benchmark) -> None:
-    expected = benchmark.expected
-    if expected is None or not expected.terms:
-        return
-    page.blank()
-    page.add("  ", ("how the expectation follows", "strong"))
-    wide = min(max(len(name) for name, _, _ in expected.terms), 28)
-    least = min(max(len(value) for _, value, _ in expected.terms), 16)
-    for name, value, formula in expected.terms:
-        page.add(page.text("  ", (name.ljust(wide), "name"), "  ", value.rjust(least), "  "), (formula, "dim"))
 
 
 def draw_overview(page: Page, benchmarks: Sequence[Benchmark]) -> None:

@@ -1,1 +1,1 @@
-"""The documents of `--format json`: their types, how they are read from the model, and their writing."""
+"""The documents of `--format json`: values of the model in the keys of the published schemas, and their writing."""

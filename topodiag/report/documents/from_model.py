@@ -1,4 +1,5 @@
-"""Documents read from values of the model: a key is the attribute of its name, or the one that its type names by `Of`.
+"""Documents read from values of the model by the published schemas, schema/*.schema.json: a key is the attribute of its
+name, or the one that read_from.toml names.
 
 Texts, numbers and flags stand as they are, a fact as its value, a member of an enumeration as its word, or as its
 number where the key is one. An empty text and a negative whole number that are no facts mean "not known" in the model:
@@ -7,63 +8,87 @@ where a key may be null they are null, and where it may be left out it is.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from enum import Enum
 from functools import cache
+from importlib.resources import files
 from numbers import Integral
-from operator import attrgetter
-from types import NoneType
-from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any
 
-from msgspec import UNSET, Struct, UnsetType
+import msgspec
 
-from topodiag.lazy import dataclass
 from topodiag.model.provenance import Fact
+from topodiag.version import __version__
+from topodiag.words.own_data import own_data
 
-T = TypeVar("T", bound=Struct)
+Document = dict[str, Any]
+"""A document, or a part of one: its keys in the order of the schema."""
 Convert = Callable[[Any], Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Of:
-    """In the annotation of a key: the attribute that it is read from, such as `run.id`."""
-
-    path: str
-
-
-def from_model(shape: type[T], value: object, **given: Any) -> T:
-    """The document, or part of one, that `shape` describes. `given` are the keys that the value has no attribute for; a
-    plain tuple has its items in the order of the keys."""
-    if type(value) is tuple:
-        given |= zip(shape.__struct_fields__, value, strict=True)
-    keys = {name: convert(given.pop(name) if name in given else read(value)) for name, read, convert in _keys_of(shape)}
-    if given:
-        raise TypeError(f"{shape.__name__} has no key {', '.join(given)}")
-    return shape(**keys)
+_LEFT_OUT = object()
+READ_FROM = "report/documents/read_from"
+VERSIONS = {
+    "diagnose": "2.0", "result": "1.0", "predict": "1.0", "what-if": "1.0", "diff": "1.0", "model": "1.0",
+    "place": "1.0", "fleet": "1.0", "collect": "1.0", "sweep": "1.0", "history": "1.0",
+}  # fmt: skip
+"""major.minor of each schema: a minor adds keys, a major may change or remove them. Major 2 of a diagnosis has no
+`verdict.leads`."""
 
 
 @cache
-def _keys_of(shape: type[Struct]) -> list[tuple[str, Convert, Convert]]:
+def schema(name: str) -> Document:
+    """A published schema by its name, such as `result`."""
+    text = (files("topodiag.report") / "schema" / f"{name}-{VERSIONS[name]}.schema.json").read_bytes()
+    read: Document = msgspec.json.decode(text)
+    return read
+
+
+def document_of(shape: str, value: object, **given: Any) -> Document:
+    """A whole document, as `from_model` reads a part. It has the version of its schema and the program, and no input,
+    finding or gap but those that are given."""
+    shared = {
+        "schema_version": VERSIONS[shape.partition(".")[0]],
+        "tool": {"name": "topodiag", "version": __version__},
+        **dict.fromkeys(("inputs", "findings", "not_observed"), ()),
+    }
+    return from_model(shape, value, **shared | given)
+
+
+def from_model(shape: str, value: object, **given: Any) -> Document:
+    """The part of a document that `shape` describes, a schema and its definition: `result.Node`. `given` are the keys
+    that the value has no attribute for, or values of the model themselves; a plain tuple has its items in the order of
+    the keys. Raises TypeError for a key that the schema has not."""
+    keys = _keys_of(shape)
+    if type(value) is tuple:
+        given |= zip((name for name, _, _ in keys), value, strict=True)
+    made = {name: convert(given.pop(name) if name in given else read(value)) for name, read, convert in keys}
+    if given:
+        raise TypeError(f"{shape} has no key {', '.join(given)}")
+    return {name: part for name, part in made.items() if part is not _LEFT_OUT}
+
+
+@cache
+def _keys_of(shape: str) -> list[tuple[str, Convert, Convert]]:
     """Of each key: its name, how it is read from a value of the model, and how what was read becomes a part."""
-    hints = get_type_hints(shape, include_extras=True)
-    return [(name, _reading(name, hints[name]), _converting(hints[name])) for name in shape.__struct_fields__]
-
-
-def _reading(name: str, hint: Any) -> Convert:
-    return reading(next((extra.path for extra in getattr(hint, "__metadata__", ()) if isinstance(extra, Of)), name))
+    name, _, definition = shape.partition(".")
+    described, paths = schema(name)["$defs"][definition], own_data(READ_FROM).get(definition, {})
+    return [
+        (key, reading(paths.get(key, key)), _converting(name, hint, key in described["required"]))
+        for key, hint in described["properties"].items()
+    ]
 
 
 def reading(path: str) -> Convert:
-    """What reads the attribute at a path, such as `evidence.0.line`: None behind one that is None, or is not there in a
-    list."""
-    first, *steps = path.split(".")
-    if not steps:
-        return attrgetter(first)
+    """What reads the attribute or the key at a path, such as `evidence.0.line`: None behind one that is None, or is not
+    there in a list."""
+    steps = path.split(".")
+    if len(steps) == 1:
+        return lambda value: value[path] if isinstance(value, dict) else getattr(value, path)
 
     def read(value: Any) -> Any:
-        value = getattr(value, first)
         for step in steps:
-            if step.isdecimal():
+            if isinstance(value, Mapping):
+                value = value[step]
+            elif step.isdecimal():
                 value = value[int(step)] if value and int(step) < len(value) else None
             elif value is not None:
                 value = getattr(value, step)
@@ -72,23 +97,24 @@ def reading(path: str) -> Convert:
     return read
 
 
-def _converting(hint: Any) -> Convert:
-    """How a value becomes one of this type."""
-    kind, inner = get_origin(hint), get_args(hint)
-    if kind is Annotated:
-        return _converting(inner[0])
-    if NoneType in inner or UnsetType in inner:
-        convert = _converting(next(each for each in inner if each not in {NoneType, UnsetType}))
-        return lambda value: _known(convert, value, None if NoneType in inner else UNSET)
-    if kind is list:
-        convert = _converting(inner[0])
+def _converting(name: str, hint: Document, required: bool = True) -> Convert:
+    """How a value becomes what a property of the schema of this name describes."""
+    if not required:
+        convert = _converting(name, hint)
+        return lambda value: _known(convert, value, _LEFT_OUT)
+    if "anyOf" in hint:
+        convert = _converting(name, next(each for each in hint["anyOf"] if each != {"type": "null"}))
+        return lambda value: _known(convert, value, None)
+    if "$ref" in hint:
+        shape = f"{name}.{hint['$ref'].rpartition('/')[2]}"
+        return lambda value: value if isinstance(value, dict) else from_model(shape, value)
+    if hint.get("type") == "array" and isinstance(hint.get("items"), dict):
+        convert = _converting(name, hint["items"])
         return lambda values: [convert(value) for value in values]
-    if kind is dict:
-        convert = _converting(inner[1])
+    if isinstance(hint.get("additionalProperties"), dict):
+        convert = _converting(name, hint["additionalProperties"])
         return lambda values: {key: convert(value) for key, value in dict(values).items()}
-    if isinstance(hint, type) and issubclass(hint, Struct):
-        return lambda value: value if isinstance(value, hint) else from_model(hint, value)
-    return _number if hint is int else plain_value
+    return _number if hint.get("type") == "integer" else plain_value
 
 
 def _known(convert: Convert, value: Any, unknown: Any) -> Any:

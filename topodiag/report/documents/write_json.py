@@ -8,20 +8,22 @@ from typing import Any, TextIO
 
 import msgspec
 
+from topodiag.report.documents.from_model import Document
+
 RESULT_INDENT = 2
 PAGE_INDENT = 1
 """Of documents that stand beside a page: a map or a tuning table has many short lines."""
 
 
-def write_json(document: msgspec.Struct, stream: TextIO, indent: int = PAGE_INDENT) -> None:
+def write_json(document: Document, stream: TextIO, indent: int = PAGE_INDENT) -> None:
     """The document as one object, with a line end."""
     json.dump(plain(document), stream, indent=indent, ensure_ascii=True, allow_nan=False)
     stream.write("\n")
 
 
-def plain(document: msgspec.Struct) -> dict[str, Any]:
+def plain(document: Document) -> Document:
     """The document as dictionaries, lists and numbers that JSON has words for."""
-    made: dict[str, Any] = _finite(msgspec.to_builtins(document, str_keys=True, enc_hook=_number))
+    made: Document = _finite(msgspec.to_builtins(document, str_keys=True, enc_hook=_number))
     return made
 
 

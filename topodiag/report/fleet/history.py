@@ -9,8 +9,7 @@ from topodiag.model.finding import Severity
 from topodiag.model.history import FleetHistory, spell_time
 from topodiag.model.provenance import NotObserved
 from topodiag.report.answer import note_answer
-from topodiag.report.documents.parts import document_of
-from topodiag.report.documents.types import history as shape
+from topodiag.report.documents.from_model import Document, document_of
 from topodiag.report.findings import draw_findings
 from topodiag.report.text import Page
 from topodiag.words.fold import fold_hosts, plural
@@ -106,10 +105,10 @@ def _draw_more(page: Page, count: int, what: str) -> None:
         page.add("  ", (f"{plural(count, f'more {what}')}: -v", "dim"))
 
 
-def document(answers: FleetHistory) -> shape.HistoryDocument:
+def document(answers: FleetHistory) -> Document:
     """The whole answer as one object."""
     return document_of(
-        shape.HistoryDocument,
+        "history.HistoryDocument",
         answers,
         inputs=answers.inputs,
         findings=answers.findings,

@@ -8,9 +8,7 @@ from typing import TextIO
 
 from topodiag.model import fleet as model
 from topodiag.model.finding import Finding
-from topodiag.report.documents.from_model import from_model
-from topodiag.report.documents.parts import document_of
-from topodiag.report.documents.types import fleet as shape
+from topodiag.report.documents.from_model import Document, document_of, from_model
 from topodiag.report.documents.write_json import plain
 from topodiag.report.table_files import Row
 
@@ -21,9 +19,9 @@ COLUMNS: Mapping[str, type | str] = {
 """Of the table of nodes and findings, each with its type."""
 
 
-def fleet_json(result: model.FleetResult) -> shape.FleetDocument:
+def fleet_json(result: model.FleetResult) -> Document:
     return document_of(
-        shape.FleetDocument,
+        "fleet.FleetDocument",
         result,
         nodes=_nodes(result),
         findings=result.findings,
@@ -32,12 +30,12 @@ def fleet_json(result: model.FleetResult) -> shape.FleetDocument:
     )
 
 
-def _nodes(result: model.FleetResult) -> Iterator[shape.FleetNode]:
+def _nodes(result: model.FleetResult) -> Iterator[Document]:
     why = {host: each for each in result.exclusions for host in each.nodes}
     for node in result.nodes:
         found = why.get(node.host)
         yield from_model(
-            shape.FleetNode, node, verdict="fail" if found else "pass", reasons=found.reasons if found else ()
+            "fleet.FleetNode", node, verdict="fail" if found else "pass", reasons=found.reasons if found else ()
         )
 
 

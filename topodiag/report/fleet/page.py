@@ -82,10 +82,14 @@ def _draw_answer(page: Page, result: FleetResult) -> None:
 
 
 def _action(result: FleetResult) -> str:
-    """The first step of the fix of the worst reason to exclude a node; "" where none is to be excluded."""
-    reasons = [(check, set(each.nodes)) for each in result.exclusions for check, _ in each.reasons]
+    """The first step of the fix of the worst reason to exclude a node, with the node where there are others; "" where
+    none is to be excluded."""
+    reasons = [(check, each.nodes) for each in result.exclusions for check, _ in each.reasons]
     of_reason = ((found, check, nodes) for check, nodes in reasons for found in result.findings)
-    return next((f.fix[0] for f, check, nodes in of_reason if f.id == check and f.fix and nodes & {*f.where.nodes}), "")
+    for found, check, nodes in of_reason:
+        if found.id == check and found.fix and {*nodes} & {*found.where.nodes}:
+            return found.fix[0] if {*nodes} == {*result.failed} else f"{short_hosts(nodes, _NAMES)}: {found.fix[0]}"
+    return ""
 
 
 def _draw_exclusions(page: Page, exclusions: Sequence[Exclusion]) -> None:

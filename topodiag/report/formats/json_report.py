@@ -11,11 +11,7 @@ from typing import Any, TextIO
 
 from topodiag.model.result import Result
 from topodiag.report.bench.json import benchmark_facts
-from topodiag.report.documents.from_model import from_model
-from topodiag.report.documents.parts import document_of
-from topodiag.report.documents.types import result as shape
-from topodiag.report.documents.types.common import DIAGNOSIS_VERSION
-from topodiag.report.documents.types.job import Job
+from topodiag.report.documents.from_model import Document, document_of, from_model
 from topodiag.report.documents.write_json import RESULT_INDENT, write_json
 from topodiag.report.gaps import gaps_of, unread_count
 from topodiag.report.interface import Report, Style
@@ -34,32 +30,33 @@ class JsonReport(Report):
         write_json(document(result), stream, RESULT_INDENT)
 
 
-def document(result: Result) -> shape.ResultDocument:
+def document(result: Result) -> Document:
     """The whole object; that of a diagnosis where there is a verdict."""
-    facts = shape.Facts(
-        nodes=[node_facts(node) for node in result.nodes],
-        jobs=_jobs(result),
-        benchmarks=[benchmark_facts(benchmark) for benchmark in result.benchmarks],
-    )
+    facts = {
+        "nodes": [node_facts(node) for node in result.nodes],
+        "jobs": _jobs(result),
+        "benchmarks": [benchmark_facts(benchmark) for benchmark in result.benchmarks],
+    }
     parts: dict[str, Any] = {
         "inputs": result.inputs,
         "facts": facts,
         "findings": result.findings,
-        "outcomes": [from_model(shape.Outcome, outcome, findings=len(outcome.findings)) for outcome in result.outcomes],
+        "outcomes": [
+            from_model("result.Outcome", outcome, findings=len(outcome.findings)) for outcome in result.outcomes
+        ],
         "not_observed": gaps_of(result),
         "unexplained": result.unexplained[:MAX_UNREAD],
         "unread_count": unread_count(result),
         "unread": result.unread[:MAX_UNREAD],
     }
     if result.verdict is None:
-        return document_of(shape.ResultDocument, result, **parts)
-    from topodiag.report.documents.types.verdict import DiagnosisDocument  # noqa: PLC0415 - only a diagnosis has one
+        return document_of("result.ResultDocument", result, **parts)
 
     parts |= {"timeline": result.timeline.moments, "clocks": result.timeline.clocks}
-    return document_of(DiagnosisDocument, result, schema_version=DIAGNOSIS_VERSION, **parts)
+    return document_of("diagnose.DiagnosisDocument", result, **parts)
 
 
-def _jobs(result: Result) -> list[Job]:
+def _jobs(result: Result) -> list[Document]:
     runs = [benchmark.run for benchmark in result.benchmarks]
     if not (result.jobs or runs):
         return []

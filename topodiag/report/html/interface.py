@@ -16,8 +16,7 @@ from topodiag.lazy import dataclass
 from topodiag.model.result import Result
 
 if TYPE_CHECKING:
-    from msgspec import Struct
-
+    from topodiag.report.documents.from_model import Document
     from topodiag.report.text import Page
 
 
@@ -86,7 +85,7 @@ class Sheet:
     command: str
     result: Result
     page: Page
-    document: Struct | None
+    document: Document | None
     drawings: tuple[Drawing, ...] = ()
     grids: Mapping[str, tuple[Grid, ...]] = field(default_factory=dict)
     lacks: str = ""

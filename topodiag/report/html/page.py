@@ -79,12 +79,8 @@ def environment() -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    made.filters["anchor"] = _anchor
-    made.filters["names"] = _names
-    made.filters["own"] = markup
-    made.filters["base64"] = _base64
-    made.filters["pieces"] = pieces
-    made.tests["name"] = _is_name
+    made.filters.update(anchor=_anchor, names=_names, own=markup, base64=_base64, pieces=pieces, typed=_typed)
+    made.tests.update(command=_is_command, name=_is_name)
     return made
 
 
@@ -106,8 +102,19 @@ def _names(text: str) -> Markup:
     return markup(_DIGEST.sub(r"\1<wbr>\2", str(escape(visible(text))).replace(",", ",<wbr>")))
 
 
+def _typed(text: str) -> Markup:
+    """Words to be typed, which may break a line between them and not at the hyphens of a name or an option."""
+    words = str(escape(visible(text))).split(" ")
+    return markup(" ".join(f'<span class="word">{word}</span>' if _is_name(word) else word for word in words))
+
+
+def _is_command(text: str) -> bool:
+    """Whether words between back quotes are a command with its arguments, and not the words of a log."""
+    return " " in text and text[0].islower() and not text.startswith("via ")
+
+
 def pieces(text: str) -> list[tuple[str, bool]]:
-    """The prose of a step and the words between back quotes in it, which are to be typed: (text, whether code)."""
+    """The prose of a step and the words between back quotes in it: (text, whether code)."""
     parts = text.split("`")
     if len(parts) % 2 == 0:  # a back quote without its other one
         return [(text, False)]

@@ -18,7 +18,7 @@ from topodiag.report.places import Places
 from topodiag.report.text import Page
 
 if TYPE_CHECKING:
-    from msgspec import Struct
+    from topodiag.report.documents.from_model import Document
 
 WIDE = 110
 """Columns of the terminal's text on the page."""
@@ -42,7 +42,7 @@ def result_sheet(command: str, result: Result, report: DrawnReport, extras: Extr
 
 
 def drawn_sheet(
-    command: str, draw: Callable[[Page], None], dumped: Struct | None, result: Result, extras: Extras | None = None
+    command: str, draw: Callable[[Page], None], dumped: Document | None, result: Result, extras: Extras | None = None
 ) -> Sheet:
     """The sheet of a command that draws its answer; `result` holds its findings, nodes and inputs."""
     page = Page(Style(width=WIDE), on_screen=False)

@@ -7,17 +7,16 @@ import numpy as np
 from topodiag.model.job import Communicator, Job
 from topodiag.model.nccl_versions import number_of
 from topodiag.model.step_pace import Pace, value_of
-from topodiag.report.documents.from_model import from_model
-from topodiag.report.documents.types import job as shape
+from topodiag.report.documents.from_model import Document, from_model
 from topodiag.report.job.words import algorithms_of, gdr_of, median, name_of, transports_by
 
 MAX_EVENTS = 1000
 
 
-def job_facts(job: Job) -> shape.Job:
+def job_facts(job: Job) -> Document:
     """One job. A communicator's `parent` is an index into `communicators`, its `ranks` are those of the world."""
     return from_model(
-        shape.Job,
+        "result.Job",
         job,
         nccl_version=number_of(job.nccl_versions[0]) if job.nccl_versions else None,
         world_size=(job.world_size if job.size_told and job.world_size > 0 else None) or job.stated.size,
@@ -35,9 +34,9 @@ def job_facts(job: Job) -> shape.Job:
     )
 
 
-def _communicator(comm: Communicator) -> shape.Communicator:
+def _communicator(comm: Communicator) -> Document:
     return from_model(
-        shape.Communicator,
+        "result.Communicator",
         comm,
         name=name_of(comm),
         ranks=[int(rank) for rank in comm.ranks],
@@ -45,22 +44,22 @@ def _communicator(comm: Communicator) -> shape.Communicator:
         transports=transports_by(comm.transports),
         gdr=gdr_of(comm),
         algorithms=algorithms_of(comm),
-        init_s=shape.InitSeconds(
-            median=median(comm.init_s),
-            max=float(np.nanmax(comm.init_s)) if np.isfinite(comm.init_s).any() else None,
-        ),
+        init_s={
+            "median": median(comm.init_s),
+            "max": float(np.nanmax(comm.init_s)) if np.isfinite(comm.init_s).any() else None,
+        },
     )
 
 
-def _pace(pace: Pace) -> shape.StepPace:
+def _pace(pace: Pace) -> Document:
     steps, unit = pace.series.steps, pace.series.unit
     return from_model(
-        shape.StepPace,
+        "result.StepPace",
         pace,
         lines=len(steps),
         first=steps[0].number,
         last=steps[-1].number,
-        levels=[from_model(shape.StepLevel, level, typical=value_of(level.cost, unit)) for level in pace.levels],
+        levels=[from_model("result.StepLevel", level, typical=value_of(level.cost, unit)) for level in pace.levels],
         slow=pace.slow[:MAX_EVENTS],
         every=pace.every or None,
     )

@@ -9,16 +9,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from msgspec.structs import replace
-
 from topodiag.model.bench import BenchRun
 from topodiag.model.job import Job, Rank
-from topodiag.report.documents.from_model import from_model
-from topodiag.report.documents.types import job as shape
+from topodiag.report.documents.from_model import Document, from_model
 from topodiag.report.job.json import job_facts
 
 
-def jobs_facts(jobs: Sequence[Job], runs: Sequence[BenchRun]) -> list[shape.Job]:
+def jobs_facts(jobs: Sequence[Job], runs: Sequence[BenchRun]) -> list[Document]:
     """The jobs of the logs, then the runs that no log stands with."""
     made = [_completed(job_facts(job), job.stated.ranks) for job in jobs]
     alone: list[BenchRun] = []
@@ -52,50 +49,37 @@ def _place(run: BenchRun, jobs: Sequence[Job], *, lone: bool) -> int | None:
     return of_file[0] if not hosts or hosts & set(run.hosts) else None
 
 
-def _with_run(job: shape.Job, run: BenchRun) -> shape.Job:
+def _with_run(job: Document, run: BenchRun) -> Document:
     listed = [
         Rank(device.rank, device.host, device.pid or -1, cuda_dev=device.device, bus_id=device.bus_id)
         for device in run.devices
     ]
     # What the bandwidths tell of the number of ranks stands with the run: no line states it.
     size = run.nranks if run.nranks == len(run.devices) else None
-    return replace(
-        _completed(job, listed),
-        world_size=job.world_size or size,
-        nccl_version=job.nccl_version or run.nccl or None,
-        nccl_versions=job.nccl_versions or ([run.nccl] if run.nccl else []),
-    )
+    return _completed(job, listed) | {
+        "world_size": job["world_size"] or size,
+        "nccl_version": job["nccl_version"] or run.nccl or None,
+        "nccl_versions": job["nccl_versions"] or ([run.nccl] if run.nccl else []),
+    }
 
 
-def _completed(job: shape.Job, listed: Sequence[Rank]) -> shape.Job:
+def _completed(job: Document, listed: Sequence[Rank]) -> Document:
     """The job with the ranks of a list of devices, and what this says more of those that the job has."""
     if not listed:
         return job
-    ranks = {rank.rank: rank for rank in job.ranks}
-    for each in (from_model(shape.Rank, rank) for rank in listed):
-        known = ranks.setdefault(each.rank, each)
-        if known.host == each.host and known.pid in {None, each.pid} and known.cuda_dev in {None, each.cuda_dev}:
-            ranks[each.rank] = replace(
-                known, pid=each.pid, cuda_dev=each.cuda_dev, bus_id=known.bus_id or each.bus_id
-            )  # fmt: skip
-    hosts = sorted({*job.hosts, *(rank.host for rank in listed)})
-    return replace(job, hosts=hosts, ranks=[ranks[rank] for rank in sorted(ranks)])
+    ranks = {rank["rank"]: rank for rank in job["ranks"]}
+    for rank in (from_model("result.Rank", rank) for rank in listed):
+        known = ranks.setdefault(rank["rank"], rank)
+        if known["host"] == rank["host"] and all(known[key] in {None, rank[key]} for key in ("pid", "cuda_dev")):
+            ranks[rank["rank"]] = known | {
+                "pid": rank["pid"], "cuda_dev": rank["cuda_dev"], "bus_id": known["bus_id"] or rank["bus_id"]
+            }  # fmt: skip
+    hosts = sorted({*job["hosts"], *(rank.host for rank in listed)})
+    return job | {"hosts": hosts, "ranks": [ranks[rank] for rank in sorted(ranks)]}
 
 
-def _nothing(name: str) -> shape.Job:
+def _nothing(name: str) -> Document:
     """A job of which no log tells."""
-    return shape.Job(
-        name=name,
-        nccl_version=None,
-        nccl_versions=[],
-        world_size=None,
-        hosts=[],
-        ranks=[],
-        communicators=[],
-        networks=[],
-        settings={},
-        subsystems=[],
-        notes=[],
-        events=[],
-        steps=[],
-    )
+    keys = ("nccl_versions", "hosts", "ranks", "communicators", "networks", "subsystems", "notes", "events", "steps")
+    nothing = dict.fromkeys(keys, ())
+    return from_model("result.Job", None, name=name, nccl_version=None, world_size=None, settings={}, **nothing)

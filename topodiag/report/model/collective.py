@@ -9,19 +9,12 @@ from topodiag.cost.questions import Placed, Placements, Reading
 from topodiag.cost.spread import Spread, available, time_us
 from topodiag.cost.tiers import Machine
 from topodiag.report.answer import note_answer
-from topodiag.report.documents.from_model import from_model
-from topodiag.report.documents.parts import document_of
-from topodiag.report.documents.types import model as shape
+from topodiag.report.documents.from_model import Document, document_of, from_model
 from topodiag.report.grid import Field, draw_grid
-from topodiag.report.model.words import (
-    draw_assumed,
-    draw_terms,
-    draw_tiers,
-    machine_json,
-    spell_size,
-)
+from topodiag.report.model.words import draw_tiers, machine_json, spell_size, spelt
 from topodiag.report.plot.scale import Series
 from topodiag.report.plot.terminal import draw_plot
+from topodiag.report.terms import draw_assumed, draw_terms
 from topodiag.report.text import Page, Part
 from topodiag.words.fold import plural
 from topodiag.words.units import spell_gbs, spell_time
@@ -72,7 +65,7 @@ def draw_placements(
         page.blank()
         draw_tiers(page, machine)
         for each in made.placed:
-            draw_terms(page, each.priced.terms, f"{spell_spread(each.spread)}, {each.priced.algorithm}")
+            draw_terms(page, spelt(each.priced.terms), f"{spell_spread(each.spread)}, {each.priced.algorithm}")
         draw_assumed(page, machine.assumed)
 
 
@@ -110,19 +103,17 @@ def _points(made: Placements, each: Placed, sizes: Sequence[int]) -> list[tuple[
     return [(float(at), min(time_us(made.collective, name, each.spread, float(at)) for name in names)) for at in sizes]
 
 
-def placements_json(
-    made: Placements, machine: Machine, reading: Reading | None, inputs: dict[str, Any]
-) -> shape.CollectiveDocument:
+def placements_json(made: Placements, machine: Machine, reading: Reading | None, inputs: dict[str, Any]) -> Document:
     """The published shape (schema/model-1.0.schema.json); time and bandwidths at the top are the first placement's."""
     first = made.placed[0]
     fits = made.placed.index(reading.fits) if reading is not None and reading.fits is not None else None
     return document_of(
-        shape.CollectiveDocument,
+        "model.CollectiveDocument",
         first,
         inputs={**inputs, "system": machine_json(machine)},
         terms=first.priced.terms,
         time_us=first.priced.time_us,
         gain=made.gain if first.priced.time_us > 0 else None,
         placements=made.placed,
-        reading=from_model(shape.Reading, reading, fits=fits) if reading is not None else None,
+        reading=from_model("model.Reading", reading, fits=fits) if reading is not None else None,
     )

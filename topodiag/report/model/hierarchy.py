@@ -10,26 +10,19 @@ from topodiag.cost.questions import Hierarchy, Way
 from topodiag.cost.terms import Term
 from topodiag.cost.tiers import Machine
 from topodiag.report.answer import note_answer
-from topodiag.report.documents.from_model import from_model
-from topodiag.report.documents.parts import document_of
-from topodiag.report.documents.types import model as shape
+from topodiag.report.documents.from_model import Document, document_of, from_model
 from topodiag.report.grid import Field, draw_grid
-from topodiag.report.model.words import (
-    draw_assumed,
-    draw_terms,
-    draw_tiers,
-    machine_json,
-    spell_size,
-)
+from topodiag.report.model.words import draw_tiers, machine_json, spell_size, spelt
 from topodiag.report.plot.scale import Mark, Series
 from topodiag.report.plot.terminal import draw_plot
+from topodiag.report.terms import draw_assumed, draw_terms
 from topodiag.report.text import Page, Part
 from topodiag.words.fold import plural
 from topodiag.words.units import spell_time
 
 EXPLAINED = {
-    "flat ring": "one ring, every hop on one rank's way to the network",
-    "ring by node": "one ring that enters each node once, over the ways of all its ranks, as NCCL's channels do",
+    "flat ring": "one ring; one rank's NIC carries each hop between nodes",
+    "ring by node": "one ring that enters each node once, over the NICs of all its ranks, as NCCL's channels do",
     "leaders": "a ring in every node, a ring of one leader per node, a broadcast in the node",
     "shares": "reduce-scatter in the node, all-reduce of each share on its rail, all-gather in the node",
 }
@@ -64,7 +57,7 @@ def draw_hierarchy(
     if explain:
         page.blank()
         draw_tiers(page, machine)
-        draw_terms(page, way_terms(made.ways, size))
+        draw_terms(page, spelt(way_terms(made.ways, size)))
         draw_assumed(page, machine.assumed)
 
 
@@ -106,7 +99,7 @@ def _regimes(page: Page, way: Way, wide: int) -> None:
         return
     low, high = spell_size(found.latency_to), spell_size(found.bandwidth_from)
     small, large = f"{found.gain_small:.2f}×", f"{found.gain_large:.2f}×"
-    words = f"gains up to {small} below {low}, where latency binds, and {large} above {high}, where bandwidth binds"
+    words = f"gains up to {small} below {low}, where latency limits, and {large} above {high}, where bandwidth limits"
     page.add(" " * (wide + 4), (words, "dim"))
 
 
@@ -121,8 +114,8 @@ def hierarchy_marks(made: Hierarchy) -> list[Mark]:
         return []
     low, high = min(each.latency_to for each in found), max(each.bandwidth_from for each in found)
     return [
-        Mark(low, f"below {spell_size(low)} latency binds every way"),
-        Mark(high, f"above {spell_size(high)} bandwidth binds every way"),
+        Mark(low, f"below {spell_size(low)} latency limits every way"),
+        Mark(high, f"above {spell_size(high)} bandwidth limits every way"),
     ]
 
 
@@ -142,14 +135,14 @@ def way_terms(ways: Sequence[Way], size: float) -> list[Term]:
 
 def hierarchy_json(
     made: Hierarchy, machine: Machine, size: int, sizes: Sequence[int], inputs: dict[str, Any]
-) -> shape.HierarchyDocument:
+) -> Document:
     """The published shape (schema/model-1.0.schema.json).
 
     Time and bandwidths at the top are those of the fastest way at `size`.
     """
     took = made.best(size).time_us(size)
     return document_of(
-        shape.HierarchyDocument,
+        "model.HierarchyDocument",
         made,
         inputs={**inputs, "system": machine_json(machine)},
         terms=way_terms(made.ways, size),
@@ -159,10 +152,10 @@ def hierarchy_json(
         best=made.best(size).name,
         ways=[
             from_model(
-                shape.Way,
+                "model.Way",
                 way,
                 time_us=way.time_us(size),
-                sizes=[shape.SizePoint(bytes=at, time_us=way.time_us(at)) for at in sizes],
+                sizes=[{"bytes": at, "time_us": way.time_us(at)} for at in sizes],
             )
             for way in made.ways
         ],

@@ -8,13 +8,12 @@ from typing import Any
 from topodiag.cost.collectives import algbw_gbs
 from topodiag.cost.questions import LinkPrice, link_terms
 from topodiag.report.answer import note_answer
-from topodiag.report.documents.from_model import from_model
-from topodiag.report.documents.parts import document_of
-from topodiag.report.documents.types import model as shape
+from topodiag.report.documents.from_model import Document, document_of, from_model
 from topodiag.report.grid import Field, draw_grid
-from topodiag.report.model.words import draw_terms, spell_size
+from topodiag.report.model.words import spell_size, spelt
 from topodiag.report.plot.scale import Mark, Series
 from topodiag.report.plot.terminal import draw_plot
+from topodiag.report.terms import draw_terms
 from topodiag.report.text import Page, Part
 from topodiag.words.units import spell_gbs, spell_time
 
@@ -49,7 +48,7 @@ def draw_links(page: Page, made: Sequence[LinkPrice], size: int, sizes: Sequence
     page.blank()
     draw_plot(page, link_series(made, sizes), marks=link_marks(made) if page.style.verbose else ())
     if explain:
-        draw_terms(page, [term for each in made for term in link_terms(each, size)])
+        draw_terms(page, spelt([term for each in made for term in link_terms(each, size)]))
 
 
 def link_series(made: Sequence[LinkPrice], sizes: Sequence[int]) -> list[Series]:
@@ -64,16 +63,14 @@ def link_marks(made: Sequence[LinkPrice]) -> list[Mark]:
     ]
 
 
-def links_json(
-    made: Sequence[LinkPrice], size: int, sizes: Sequence[int], inputs: dict[str, Any]
-) -> shape.LinkDocument:
+def links_json(made: Sequence[LinkPrice], size: int, sizes: Sequence[int], inputs: dict[str, Any]) -> Document:
     """The published shape (schema/model-1.0.schema.json).
 
     The times at the top are the first tier's, all tiers stand in `tiers`.
     """
     first = made[0].time_us
     return document_of(
-        shape.LinkDocument,
+        "model.LinkDocument",
         made[0],
         inputs=inputs,
         terms=[term for each in made for term in link_terms(each, size)],
@@ -82,11 +79,10 @@ def links_json(
         busbw_gbs=algbw_gbs(size, first),
         tiers=[
             from_model(
-                shape.PricedTier,
+                "model.PricedTier",
                 each,
                 sizes=[
-                    shape.BoundPoint(bytes=at, time_us=each.link.time_us(float(at)), bound=each.link.bound(at))
-                    for at in sizes
+                    {"bytes": at, "time_us": each.link.time_us(float(at)), "bound": each.link.bound(at)} for at in sizes
                 ],
             )
             for each in made

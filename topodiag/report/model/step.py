@@ -9,18 +9,11 @@ from topodiag.cost.step import FEW_NODES, MATTERS, Piece, Step
 from topodiag.cost.training import weak_scaling
 from topodiag.model.dimensions import BY_NAME, DIMENSIONS
 from topodiag.report.answer import note_answer
-from topodiag.report.documents.from_model import from_model
-from topodiag.report.documents.parts import document_of
-from topodiag.report.documents.types import model as shape
+from topodiag.report.documents.from_model import Document, document_of, from_model
 from topodiag.report.grid import Field, draw_grid
-from topodiag.report.model.words import (
-    draw_assumed,
-    draw_terms,
-    draw_tiers,
-    machine_json,
-    spell_size,
-)
+from topodiag.report.model.words import draw_tiers, machine_json, spell_size, spelt
 from topodiag.report.plot.terminal import draw_bars
+from topodiag.report.terms import draw_assumed, draw_terms
 from topodiag.report.text import Page, Part
 from topodiag.words.fold import plural
 from topodiag.words.units import percent, spell_time
@@ -60,9 +53,11 @@ def draw_step(page: Page, made: Step, assumed: tuple[str, ...], *, explain: bool
     if explain:
         page.blank()
         draw_tiers(page, made.machine)
-        draw_terms(page, made.terms)
+        draw_terms(page, spelt(made.terms))
         for piece in made.pieces:
-            draw_terms(page, piece.terms, f"one {piece.traffic.collective} of {piece.dimension}, {piece.algorithm}")
+            draw_terms(
+                page, spelt(piece.terms), f"one {piece.traffic.collective} of {piece.dimension}, {piece.algorithm}"
+            )
     draw_assumed(page, (*assumed, *made.machine.assumed), fold=not explain)
 
 
@@ -173,7 +168,7 @@ def draw_misplaced(page: Page, made: Step) -> None:
         page.add("  ", (f"{NAMES[other.dimension]}: {other.words}: {percent(cost, signed=True)}", "dim"))
 
 
-def step_json(made: Step, assumed: tuple[str, ...], inputs: dict[str, Any]) -> shape.StepDocument:
+def step_json(made: Step, assumed: tuple[str, ...], inputs: dict[str, Any]) -> Document:
     """The published shape (schema/model-1.0.schema.json).
 
     The bandwidths at the top are those of the collective that is waited for longest.
@@ -186,24 +181,24 @@ def step_json(made: Step, assumed: tuple[str, ...], inputs: dict[str, Any]) -> s
         busbw = busbw_gbs(longest.traffic.collective, longest.spread.ranks, size, longest.each_us)
     better = made.better
     return document_of(
-        shape.StepDocument,
+        "model.StepDocument",
         made,
         inputs={**inputs, "system": machine_json(made.machine), "assumed": list(assumed)},
         algbw_gbs=algbw,
         busbw_gbs=busbw,
         dimensions=[
             from_model(
-                shape.StepCollective,
+                "model.StepCollective",
                 piece,
                 share=piece.exposed_us / made.time_us,
                 busbw_gbs=busbw_gbs(piece.traffic.collective, piece.spread.ranks, piece.traffic.size, piece.each_us),
             )
             for piece in made.pieces
         ],
-        memory_gb=from_model(shape.MemoryGb, made.memory, activations=made.activations_gb),
+        memory_gb=from_model("model.MemoryGb", made.memory, activations=made.activations_gb),
         misplacements=[
-            from_model(shape.Misplacement, each, cost=each.step_us / made.time_us - 1) for each in made.misplaced
+            from_model("model.Misplacement", each, cost=each.step_us / made.time_us - 1) for each in made.misplaced
         ],
-        better=from_model(shape.BetterOrder, better, order="-".join(better.order)) if better is not None else None,
+        better=from_model("model.BetterOrder", better, order="-".join(better.order)) if better is not None else None,
         scaling=weak_scaling(made),
     )

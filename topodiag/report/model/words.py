@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from topodiag.cost.terms import Term
 from topodiag.cost.tiers import Machine
-from topodiag.report.documents.from_model import from_model
-from topodiag.report.documents.types import model as shape
+from topodiag.report.documents.from_model import Document
 from topodiag.report.grid import Field, draw_grid
 from topodiag.report.text import Page, Part
 from topodiag.words.units import in_gbs, spell_bytes, spell_gbs, spell_time
@@ -28,18 +27,9 @@ def spell_term(term: Term) -> str:
     return f"{term.value:.4g} {term.unit}".rstrip()
 
 
-def draw_terms(page: Page, terms: Sequence[Term], title: str = "how it follows") -> None:
-    """Each term with its value and formula."""
-    if not terms:
-        return
-    page.blank()
-    page.add("  ", (title, "strong"))
-    name_wide = min(max(len(term.name) for term in terms), 28)
-    value_wide = min(max(len(spell_term(term)) for term in terms), 16)
-    for term in terms:
-        value = spell_term(term).rjust(value_wide)
-        head = page.text("  ", (term.name.ljust(name_wide), "name"), "  ", value, "  ")
-        page.add(head, (term.formula, "dim"))
+def spelt(terms: Iterable[Term]) -> list[tuple[str, str, str]]:
+    """Terms as `draw_terms` takes them."""
+    return [(term.name, spell_term(term), term.formula) for term in terms]
 
 
 def draw_tiers(page: Page, machine: Machine) -> None:
@@ -67,19 +57,24 @@ def draw_tiers(page: Page, machine: Machine) -> None:
         page.add(page.text("  ", (tier.link.name.ljust(wide), "name"), "  "), (tier.source, "dim"))
 
 
-def draw_assumed(page: Page, sentences: Iterable[str], *, fold: bool = False) -> None:
-    """What was assumed; with `fold` as much of it as the screen has room for, and with -v all."""
-    drawn = Page(page.style)
-    for sentence in sentences:
-        drawn.add("  ", ("assumed: ", "doubtful"), sentence)
-    if drawn.lines:
-        page.blank()
-    if fold:
-        page.add_rest(drawn)
-    else:
-        page.lines.extend(drawn.lines)
-
-
-def machine_json(machine: Machine) -> shape.Machine:
-    tiers = [from_model(shape.Tier, tier, line_gbs=tier.line_gbs or None) for tier in machine.tiers]
-    return from_model(shape.Machine, machine, tiers=tiers)
+def machine_json(machine: Machine) -> Document:
+    return {
+        "name": machine.name,
+        "nodes": machine.nodes,
+        "gpus_per_node": machine.gpus_per_node,
+        "domain": machine.domain,
+        "gpu": machine.gpu.name if machine.gpu is not None else None,
+        "tiers": [
+            {
+                "name": tier.link.name,
+                "alpha_us": tier.link.alpha_us,
+                "gbs": tier.link.gbs,
+                "kind": tier.kind,
+                "gpus": tier.gpus,
+                "line_gbs": tier.line_gbs or None,
+                "source": tier.source,
+            }
+            for tier in machine.tiers
+        ],
+        "assumed": list(machine.assumed),
+    }

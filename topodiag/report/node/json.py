@@ -8,54 +8,56 @@ from topodiag.model.events import SCHEDULED
 from topodiag.model.gpu_sight import gpu_sight
 from topodiag.model.node import Node
 from topodiag.model.provenance import Fact
-from topodiag.report.documents.from_model import from_model
-from topodiag.report.documents.types import node as shape
+from topodiag.report.documents.from_model import Document, from_model
 from topodiag.report.node.matrix import nic_labels, path_word
 
 
-def node_facts(node: Node) -> shape.Node:
+def node_facts(node: Node) -> Document:
     return from_model(
-        shape.Node,
+        "result.Node",
         node,
         gpus_seen=gpu_sight(node),
         gpus=[_gpu(node, gpu) for gpu in node.gpus],
         nics=[_nic(node, nic) for nic in node.nics],
         matrix=_matrix(node),
         scheduled=[
-            from_model(shape.Scheduled, event, nodes=event.host, **event.fields)
+            from_model("result.Scheduled", event, nodes=event.host, **event.fields)
             for event in node.reports
             if event.kind == SCHEDULED
         ],
-        paths=[from_model(shape.Path, path, from_=a, to=b, type=path.type.name) for (a, b), path in node.paths.items()],
+        paths=[
+            from_model("result.Path", path, **{"from": a}, to=b, type=path.type.name)
+            for (a, b), path in node.paths.items()
+        ],
     )
 
 
-def _pcie(node: Node, device: Gpu | Nic) -> shape.Pcie:
+def _pcie(node: Node, device: Gpu | Nic) -> Document:
     pci = node.pci_of(device)
     if pci is None:
-        return shape.Pcie(width=None, max_width=None, gen=None, max_gen=None)
-    return shape.Pcie(
-        width=pci.width.value,
-        max_width=_first(pci.slot_max_width, pci.max_width),
-        gen=pci.gen.value,
-        max_gen=_first(pci.slot_max_gen, pci.max_gen),
-    )
+        return {"width": None, "max_width": None, "gen": None, "max_gen": None}
+    return {
+        "width": pci.width.value,
+        "max_width": _first(pci.slot_max_width, pci.max_width),
+        "gen": pci.gen.value,
+        "max_gen": _first(pci.slot_max_gen, pci.max_gen),
+    }
 
 
 def _first(*facts: Fact[int]) -> int | None:
     return next((fact.value for fact in facts if fact.value is not None), None)
 
 
-def _gpu(node: Node, gpu: Gpu) -> shape.Gpu:
+def _gpu(node: Node, gpu: Gpu) -> Document:
     spec = gpu_by_name(gpu.name.value) if gpu.name.value else None
-    links = shape.NvLinks(active=gpu.active_links, expected=spec.nvlinks if spec else None, gbps_each=gpu.nvlink_rate)
-    return from_model(shape.Gpu, gpu, nvlinks=links, pcie=_pcie(node, gpu))
+    links = {"active": gpu.active_links, "expected": spec.nvlinks if spec else None, "gbps_each": gpu.nvlink_rate}
+    return from_model("result.Gpu", gpu, nvlinks=links, pcie=_pcie(node, gpu))
 
 
-def _nic(node: Node, nic: Nic) -> shape.Nic:
+def _nic(node: Node, nic: Nic) -> Document:
     first = nic.ports[0] if nic.ports else None
     return from_model(
-        shape.Nic,
+        "result.Nic",
         nic,
         rate_gbps=first and first.rate_gbps,
         state=first and first.state,

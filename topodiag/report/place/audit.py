@@ -11,13 +11,12 @@ from topodiag.model.place_map import map_of
 from topodiag.placement.audit import Audit, DimensionAudit, names_of
 from topodiag.placement.groups import ids_by_rank
 from topodiag.report.answer import note_answer
-from topodiag.report.documents.from_model import from_model
-from topodiag.report.documents.parts import document_of
-from topodiag.report.documents.types import place as shape
+from topodiag.report.documents.from_model import Document, document_of, from_model
 from topodiag.report.findings import draw_findings
 from topodiag.report.grid import Field, draw_grid
-from topodiag.report.model.words import draw_assumed, spell_size
+from topodiag.report.model.words import spell_size
 from topodiag.report.place.map import map_json
+from topodiag.report.terms import draw_assumed
 from topodiag.report.text import Page, Part
 from topodiag.words.fold import fold_hosts, fold_labels, plural
 from topodiag.words.units import percent, spell_time
@@ -205,27 +204,27 @@ def _silent(page: Page, outcomes: Sequence[Outcome]) -> None:
             )
 
 
-def audit_json(audit: Audit, findings: Sequence[Finding], inputs: Iterable[Input] = ()) -> shape.AuditDocument:
+def audit_json(audit: Audit, findings: Sequence[Finding], inputs: Iterable[Input] = ()) -> Document:
     """The published shape (schema/place-1.0.schema.json). Times in ms; a level is `node` or the kind of a level of the
     cluster; `levels` are the groups of each that the job's nodes lie in."""
     return document_of(
-        shape.AuditDocument,
+        "place.AuditDocument",
         audit,
         inputs=inputs,
         map=map_json(audit.cluster, audit.assignment, ids_by_rank(audit.talk)),
         levels=map_of(audit.cluster, audit.assignment).levels,
         cost={
-            dimension.dimension: shape.AuditCost(
-                ms_per_step=dimension.step_us / 1000,
-                level=audit.level_name(int(dimension.levels[dimension.slowest])),
-                bound_ms=dimension.bound_us / 1000,
-                best_ms=dimension.best_us / 1000,
-                lost_percent=100 * audit.lost(dimension),
-                groups=len(dimension.groups),
-                size=dimension.demand.size,
-                split=dimension.split.tolist(),
-                demands=[from_model(shape.Demand, cost) for cost in dimension.now],
-            )
+            dimension.dimension: {
+                "ms_per_step": dimension.step_us / 1000,
+                "level": audit.level_name(int(dimension.levels[dimension.slowest])),
+                "bound_ms": dimension.bound_us / 1000,
+                "best_ms": dimension.best_us / 1000,
+                "lost_percent": 100 * audit.lost(dimension),
+                "groups": len(dimension.groups),
+                "size": dimension.demand.size,
+                "split": dimension.split.tolist(),
+                "demands": [from_model("place.Demand", cost) for cost in dimension.now],
+            }
             for dimension in audit.dimensions
         },
         findings=findings,
@@ -241,46 +240,46 @@ def audit_json(audit: Audit, findings: Sequence[Finding], inputs: Iterable[Input
     )
 
 
-def _group_rows(audit: Audit, each: DimensionAudit) -> list[shape.AuditGroup]:
+def _group_rows(audit: Audit, each: DimensionAudit) -> list[Document]:
     levels, now = each.levels.tolist(), each.group_us.tolist()
     step = audit.step_us or 1.0
     return [
-        shape.AuditGroup(
-            dimension=each.dimension,
-            id=number,
-            level=audit.level_name(levels[number]),
-            domains=domains,
-            ms_per_step=now[number] / 1000,
-            best_ms=each.best_us / 1000,
-            lost_percent=max(100 * (now[number] - each.best_us) / step, 0.0),
-        )
+        {
+            "dimension": each.dimension,
+            "id": number,
+            "level": audit.level_name(levels[number]),
+            "domains": domains,
+            "ms_per_step": now[number] / 1000,
+            "best_ms": each.best_us / 1000,
+            "lost_percent": max(100 * (now[number] - each.best_us) / step, 0.0),
+        }
         for number, domains in enumerate(each.domains.tolist())
     ]
 
 
-def _worst_json(audit: Audit) -> shape.WorstGroup | None:
+def _worst_json(audit: Audit) -> Document | None:
     worst = audit.worst
     if worst is None:
         return None
-    return shape.WorstGroup(
-        dimension=worst.dimension,
-        id=worst.group,
-        ranks=list(worst.ranks),
-        nodes=list(worst.nodes),
-        level=worst.level,
-        ms_per_step=worst.now_us / 1000,
-        best_ms=worst.best_us / 1000,
-    )
+    return {
+        "dimension": worst.dimension,
+        "id": worst.group,
+        "ranks": list(worst.ranks),
+        "nodes": list(worst.nodes),
+        "level": worst.level,
+        "ms_per_step": worst.now_us / 1000,
+        "best_ms": worst.best_us / 1000,
+    }
 
 
-def _could_json(audit: Audit) -> shape.WorstExchange | None:
+def _could_json(audit: Audit) -> Document | None:
     could = audit.could
     if could is None:
         return None
-    return shape.WorstExchange(
-        ranks=list(could.ranks),
-        dimension=could.dimension,
-        id=could.group,
-        lost_ms=could.lost_us / 1000,
-        dimension_ms=[us / 1000 for us in could.dimension_us],
-    )
+    return {
+        "ranks": list(could.ranks),
+        "dimension": could.dimension,
+        "id": could.group,
+        "lost_ms": could.lost_us / 1000,
+        "dimension_ms": [us / 1000 for us in could.dimension_us],
+    }

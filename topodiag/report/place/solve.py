@@ -15,11 +15,10 @@ from topodiag.placement.audit import level_name
 from topodiag.placement.price import DemandCost, PlacementCost
 from topodiag.placement.solve import Solved
 from topodiag.report.answer import note_answer
-from topodiag.report.documents.parts import document_of
-from topodiag.report.documents.types import place as shape
+from topodiag.report.documents.from_model import Document, document_of
 from topodiag.report.grid import Field, draw_grid
-from topodiag.report.model.words import draw_assumed
 from topodiag.report.place.map import map_json
+from topodiag.report.terms import draw_assumed
 from topodiag.report.text import Page, Part
 from topodiag.words.fold import fold_hosts, fold_labels, plural
 from topodiag.words.units import percent, spell_time
@@ -52,15 +51,14 @@ def draw_solution(page: Page, solved: Solved) -> None:
             f" on {fold_hosts(split.nodes)}",
         )
         page.add("  ", split.why)
-    page.blank()
     form = solved.launcher or "slurm-hostfile"
-    page.entry("next", "this command with ", ("--format json -o map.json", "close"), ", then", hue="ok")
-    page.entry("", (f"topodiag place emit {form} map.json -o {form}", "close"))
+    page.entry("next", "for a launcher, this command with", hue="ok")
+    page.entry("", (f"--format json | topodiag place emit {form} - -o hosts", "close"))
     rest = Page(page.style)
     rest.blank()
     _nodes(rest, solved)
     draw_assumed(rest, (*solved.talk.assumed, *solved.cluster.notes))
-    page.add_rest(rest, least=len(solved.place.hosts) + 1)
+    page.add_rest(rest, rows=len(solved.place.hosts), of="node")
 
 
 def _compared(page: Page, solved: Solved) -> Text:
@@ -157,24 +155,24 @@ def _check_of(dimension: str) -> str:
     return (known.split_check if known is not None else "") or "PLC001"
 
 
-def solution_json(solved: Solved, inputs: Iterable[Input] = ()) -> shape.SolveDocument:
+def solution_json(solved: Solved, inputs: Iterable[Input] = ()) -> Document:
     """The published shape (schema/place-1.0.schema.json). Times in ms; `splits` are the groups that stay split."""
     solution = solved.solution
     return document_of(
-        shape.SolveDocument,
+        "place.SolveDocument",
         solution,
         inputs=inputs,
         map=map_json(solved.cluster, solution.assignment, solved.groups),
         levels=solved.place.levels,
         cost={
-            name: shape.SolveCost(
-                ms_per_step=fsum(each.step_us for each in now) / 1000,
-                level=_level(solved.cluster, now[0]),
-                bound_ms=fsum(each.bound_us for each in now) / 1000,
-                before_ms_per_step=fsum(each.step_us for each in before) / 1000,
-                groups=len(now[0].demand.groups),
-                size=now[0].demand.size,
-            )
+            name: {
+                "ms_per_step": fsum(each.step_us for each in now) / 1000,
+                "level": _level(solved.cluster, now[0]),
+                "bound_ms": fsum(each.bound_us for each in now) / 1000,
+                "before_ms_per_step": fsum(each.step_us for each in before) / 1000,
+                "groups": len(now[0].demand.groups),
+                "size": now[0].demand.size,
+            }
             for name, (now, before) in by_dimension(solution.cost, solved.before_cost).items()
         },
         findings=split_findings(solved),
@@ -183,7 +181,7 @@ def solution_json(solved: Solved, inputs: Iterable[Input] = ()) -> shape.SolveDo
         ms_per_step=solution.cost.step_us / 1000,
         bound_ms=solution.bound_us / 1000,
         gap_percent=100 * solution.gap,
-        before=shape.Before(name=solved.before_name, ms_per_step=solved.before_cost.step_us / 1000),
+        before={"name": solved.before_name, "ms_per_step": solved.before_cost.step_us / 1000},
         nodes=solved.place.hosts,
         assumed=[*solved.talk.assumed, *solved.cluster.notes],
     )

@@ -14,8 +14,8 @@ SIGNS = (
     "m-4.5-3.5h9l-4.5 8z", "m-1-4h2v3h3v2h-3v3h-2v-3h-3v-2h3z",
 )  # fmt: skip
 """A point of each series, round its middle: circle, square, triangle, diamond, triangle downwards, cross."""
-WIDE, HIGH = 900, 520
-_LEFT, _RIGHT, _TOP, _BOTTOM = 84, 24, 56, 64
+WIDE, HIGH = 640, 400
+_LEFT, _RIGHT, _TOP, _BOTTOM = 72, 24, 56, 64
 _LINE = 20
 """Height of a line of the legend, pixels."""
 
@@ -24,7 +24,7 @@ def plot_svg(
     series: Sequence[Series], *, x: Axis = SIZE, y: Axis = TIME, title: str = "", marks: Sequence[Mark] = (),
     prefix: str = "",
 ) -> str:  # fmt: skip
-    """The plot, 900 pixels wide: a document, or with a `prefix` an element for a page. Without a point to show it says
+    """The plot, 640 pixels wide: a document, or with a `prefix` an element for a page. Without a point to show it says
     so."""
     high = HIGH + _LINE * (len(series) + len(marks))
     desc = "; ".join([*(one_series.name for one_series in series), *(mark.label for mark in marks)])

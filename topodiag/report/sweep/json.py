@@ -6,9 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from topodiag.model.finding import Confidence, Cost, Finding, Input, Severity, Where
 from topodiag.model.sweep import Fabric, Fault, Gap, JudgedRun, SweepJudgement, SweepPlan
-from topodiag.report.documents.from_model import from_model
-from topodiag.report.documents.parts import document_of
-from topodiag.report.documents.types import sweep as shape
+from topodiag.report.documents.from_model import Document, document_of, from_model
 from topodiag.report.sweep.words import GAP_ID, fault_words, look_at, severe, untold
 from topodiag.words.fold import fold_hosts
 from topodiag.words.units import in_gbs, percent
@@ -19,11 +17,11 @@ LOW_ID = "BEN001"
 
 def sweep_json(
     judged: SweepJudgement, plans: Sequence[SweepPlan], further: SweepPlan | None, inputs: Iterable[Input] = ()
-) -> shape.SweepDocument:
+) -> Document:
     """Everything on the page, and every run."""
     fabric = plans[-1].fabric
     return document_of(
-        shape.SweepDocument,
+        "sweep.SweepDocument",
         judged,
         inputs=inputs,
         format="topodiag-sweep-verdict",
@@ -31,15 +29,15 @@ def sweep_json(
         nodes=fold_hosts(fabric.nodes),
         rounds=len(plans),
         faults=[_fault(fault, fabric) for fault in (*judged.confirmed, *judged.suspects)],
-        placements=[from_model(shape.Gap, gap, check=GAP_ID) for gap in judged.gaps],
-        next=None if further is None else shape.NextRound(round=further.round, runs=len(further.runs)),
+        placements=[from_model("sweep.Gap", gap, check=GAP_ID) for gap in judged.gaps],
+        next=None if further is None else {"round": further.round, "runs": len(further.runs)},
         findings=sweep_findings(judged, fabric),
     )
 
 
-def _fault(fault: Fault, fabric: Fabric) -> shape.Fault:
+def _fault(fault: Fault, fabric: Fabric) -> Document:
     return from_model(
-        shape.Fault,
+        "sweep.Fault",
         fault,
         check=GAP_ID if severe(fault) else None,
         where=fault_words(fault, fabric),

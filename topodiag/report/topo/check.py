@@ -12,9 +12,9 @@ from topodiag.report.drawn import DrawnReport
 from topodiag.report.findings import draw_findings
 from topodiag.report.node.header import draw_machine_line, draw_verdict
 from topodiag.report.node.marks import more
+from topodiag.report.terms import draw_assumed
 from topodiag.report.text import Page
 from topodiag.report.topo.names import base_name
-from topodiag.report.topo.predict import draw_assumed
 from topodiag.report.words import findings_of, judged
 
 NOTES_SHOWN = 8

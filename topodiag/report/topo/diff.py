@@ -9,11 +9,11 @@ from topodiag.model.provenance import NotObserved
 from topodiag.nccl.prediction import Prediction
 from topodiag.nccl.topo.compare import Difference
 from topodiag.report.answer import note_answer
-from topodiag.report.documents.parts import document_of
-from topodiag.report.documents.types import topo as shape
+from topodiag.report.documents.from_model import Document, document_of
 from topodiag.report.grid import Field, draw_grid
+from topodiag.report.terms import draw_assumed
 from topodiag.report.text import Page, Part
-from topodiag.report.topo.predict import GRAPHS, draw_assumed
+from topodiag.report.topo.predict import GRAPHS
 from topodiag.report.topo.what_if import NOT_FOUND, spell_graph
 from topodiag.words.fold import fold_labels, plural
 
@@ -54,7 +54,9 @@ def draw_diff(
             page.add("  ", (f"{each.by} refuses {name}: ", "doubtful"), each.why)
     draw_assumed(page, made[0].assumed)
     if any(each.what.startswith("trained") for each in found):
-        page.add("  ", ("NCCL plans with what links can do: what they trained to changes none of its graphs", "dim"))
+        page.add(
+            "  ", ("NCCL plans with the full speed of each link, so a link that trained lower changes no graph", "dim")
+        )
     if rows:
         draw_grid(page, (Field(made[0].by), Field("left", least=12), Field("right", least=12)), rows)
 
@@ -81,10 +83,10 @@ def diff_json(
     made: tuple[Prediction, Prediction],
     inputs: Iterable[Input] = (),
     not_observed: Iterable[NotObserved] = (),
-) -> shape.DiffDocument:
+) -> Document:
     """`differences` one by one, and the graphs of either side as spelt in the table."""
     return document_of(
-        shape.DiffDocument,
+        "diff.DiffDocument",
         None,
         inputs=inputs,
         left=names[0],

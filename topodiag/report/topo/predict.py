@@ -14,11 +14,9 @@ from topodiag.model.nccl_versions import minor_of, spell_version
 from topodiag.model.provenance import NotObserved
 from topodiag.nccl.prediction import NO_NIC, Choice, PredictedGraph, Prediction
 from topodiag.report.answer import note_answer
-from topodiag.report.documents.from_model import from_model
-from topodiag.report.documents.parts import document_of
-from topodiag.report.documents.types import topo as shape
-from topodiag.report.documents.types.common import SCHEMA_VERSION
+from topodiag.report.documents.from_model import VERSIONS, Document, document_of, from_model
 from topodiag.report.grid import Field, draw_grid
+from topodiag.report.terms import draw_terms
 from topodiag.report.text import Page, Part
 from topodiag.report.topo.names import Names, base_name, spell_order
 from topodiag.words.fold import plural
@@ -49,7 +47,7 @@ def draw_prediction(
     if page.style.verbose:
         draw_tuning(page, made)
     if explain:
-        draw_terms(page, made)
+        draw_terms(page, [(term.name, term.value, term.formula) for term in made.terms], room=FORMULA)
 
 
 def virtual_names(*predictions: Prediction) -> dict[str, str]:
@@ -88,8 +86,6 @@ def draw_verdict(page: Page, made: Prediction, name: str) -> None:
         page.add("  ", f"its rings come from {made.decided_by}")
 
 
-MAX_TERM, MAX_VALUE = 34, 16
-"""Columns of a term's name and value that the derivation is aligned to."""
 FORMULA = 44
 """Columns that the formula must have beside them; with less it has a line of its own."""
 
@@ -228,43 +224,14 @@ def draw_tuning(page: Page, made: Prediction) -> None:
                          Field("GB/s", right=True)), rows)  # fmt: skip
 
 
-def draw_terms(page: Page, made: Prediction) -> None:
-    """Each term of the derivation with the sentence or formula that gives it."""
-    if not made.terms:
-        return
-    page.blank()
-    page.add("  ", ("how it follows", "strong"))
-    wide = min(max(len(term.name) for term in made.terms), MAX_TERM, page.width // 2)
-    least = max((len(term.value) for term in made.terms if len(term.value) <= MAX_VALUE), default=0)
-    for term in made.terms:
-        # A name or value beyond its column takes room from the other.
-        value = term.value.rjust(least - max(len(term.name) - wide, 0))
-        head = page.text("  ", (term.name.ljust(wide), "name"), "  ", value, "  ")
-        if page.width - head.cell_len >= FORMULA:
-            page.add(head, (term.formula, "dim"))
-            continue
-        page.add("  ", (term.name, "name"), f"  {term.value}")
-        page.add("      ", (term.formula, "dim"))
-
-
-def draw_assumed(page: Page, assumed: Iterable[str]) -> None:
-    """What the evidence did not hold and was taken as built."""
-    for number, sentence in enumerate(assumed):
-        if not number:
-            page.blank()
-        page.add("  ", ("assumed: ", "doubtful"), sentence)
-
-
-def predict_json(
-    made: Prediction, inputs: Iterable[Input] = (), not_observed: Iterable[NotObserved] = ()
-) -> shape.PredictDocument:
+def predict_json(made: Prediction, inputs: Iterable[Input] = (), not_observed: Iterable[NotObserved] = ()) -> Document:
     """The published shape of `topo predict --format json`: schema/predict-1.0.schema.json."""
-    return document_of(shape.PredictDocument, made, inputs=inputs, not_observed=not_observed, **_decisions(made))
+    return document_of("predict.PredictDocument", made, inputs=inputs, not_observed=not_observed, **_decisions(made))
 
 
-def prediction_json(made: Prediction) -> shape.Prediction:
+def prediction_json(made: Prediction) -> Document:
     """The decisions alone, as `topo what-if` prints them twice."""
-    return from_model(shape.Prediction, made, schema_version=SCHEMA_VERSION, **_decisions(made))
+    return from_model("what-if.Prediction", made, schema_version=VERSIONS["what-if"], **_decisions(made))
 
 
 def _decisions(made: Prediction) -> dict[str, Any]:

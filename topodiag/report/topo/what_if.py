@@ -10,20 +10,12 @@ from topodiag.model.nccl_enums import GRAPH_OF
 from topodiag.model.provenance import NotObserved
 from topodiag.nccl.prediction import NO_NIC, Choice, PredictedGraph, Prediction
 from topodiag.nccl.topo.answers import WhatIf
-from topodiag.report.documents.parts import document_of
-from topodiag.report.documents.types import topo as shape
+from topodiag.report.documents.from_model import Document, document_of
 from topodiag.report.grid import Field, draw_grid
+from topodiag.report.terms import draw_assumed
 from topodiag.report.text import Page, Part
 from topodiag.report.topo.names import Names, base_name, spell
-from topodiag.report.topo.predict import (
-    GRAPHS,
-    draw_assumed,
-    each_gbs,
-    over_network,
-    prediction_json,
-    total_gbs,
-    virtual_names,
-)
+from topodiag.report.topo.predict import GRAPHS, each_gbs, over_network, prediction_json, total_gbs, virtual_names
 from topodiag.words.fold import fold_labels, plural
 from topodiag.words.units import in_gbs, percent, spell_bytes, spell_gbs, spell_us
 
@@ -222,12 +214,10 @@ def _figures(made: Prediction, graph: PredictedGraph) -> tuple[int, float]:
     return graph.channels, each_gbs(made, graph) if graph.channels else 0.0
 
 
-def what_if_json(
-    answer: WhatIf, inputs: Iterable[Input] = (), not_observed: Iterable[NotObserved] = ()
-) -> shape.WhatIfDocument:
+def what_if_json(answer: WhatIf, inputs: Iterable[Input] = (), not_observed: Iterable[NotObserved] = ()) -> Document:
     """Both predictions, and what an engineer would write."""
     return document_of(
-        shape.WhatIfDocument,
+        "what-if.WhatIfDocument",
         answer,
         inputs=inputs,
         changes=[change.words for change in answer.changes],

@@ -109,7 +109,7 @@ def draw_where(page: Page, cause: Cause, result: Result) -> None:
 
 
 def draw_fix(page: Page, cause: Cause, *, first: int = 0) -> None:
-    """The steps from the number `first` on, numbered where there are several, and the command that shows whether it
+    """The steps from the number `first` on, numbered where there are several, and the commands that show whether it
     worked."""
     steps = list(enumerate(cause.finding.fix, start=1))[first:]
     shown = steps if page.style.verbose else steps[: STEPS_SHOWN - first]
@@ -118,9 +118,8 @@ def draw_fix(page: Page, cause: Cause, *, first: int = 0) -> None:
         words = f"{number}. {step}" if len(cause.finding.fix) > 1 else step
         page.entry("" if at else "fix", words, (rest, "dim"), hue="ok")
     for at, command in enumerate(cause.confirm if page.style.verbose else cause.confirm[:1]):
-        alone = LABEL + len("  check with: ") + len(command) > page.width  # a line of its own can be copied whole
-        parts = ("check with: ", "dim"), ("" if alone else command, "close")
-        page.entry("" if at or shown else "fix", *parts, hue="ok")
+        alone = LABEL + 2 + len(command) > page.width  # a line of its own can be copied whole
+        page.entry("" if at else "check with", ("" if alone else command, "close"), hue="ok")
         if alone:
             page.add("    ", (command, "close"))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from topodiag.model.case import Case
-from topodiag.model.finding import Finding, Severity
+from topodiag.model.finding import Severity
 from topodiag.model.job import Job
 from topodiag.model.verdict import Agreement, Cause, Price
 
@@ -17,19 +17,12 @@ def ended(cause: Cause, case: Case) -> Price | None:
     """The price of a cause that a job died or hangs of; None where none did."""
     findings = [cause.finding, *(each.finding for each in cause.consequences)]
     # What ends after wrong results took no time from the run.
-    if cause.finding.id == "BEN004" or not any(_stops(finding) for finding in findings):
+    stops = any(each.id in _STOPS and each.severity is Severity.ERROR for each in findings)
+    if cause.finding.id == "BEN004" or not stops:
         return None
-    jobs = _jobs(findings, case)
-    return Price(None, 1.0, text=f"100 %: {_since(jobs)}", agreement=Agreement.NOT_PREDICTED, job_share=1.0)
-
-
-def _stops(finding: Finding) -> bool:
-    return finding.id in _STOPS and finding.severity is Severity.ERROR
-
-
-def _jobs(findings: list[Finding], case: Case) -> list[Job]:
     named = {name for finding in findings for name in finding.where.jobs}
-    return [job for job in case.jobs if not named or job.name in named]
+    jobs = [job for job in case.jobs if not named or job.name in named]
+    return Price(None, 1.0, text=f"100 %: {_since(jobs)}", agreement=Agreement.NOT_PREDICTED, job_share=1.0)
 
 
 def _since(jobs: list[Job]) -> str:
@@ -39,6 +32,8 @@ def _since(jobs: list[Job]) -> str:
     if worlds and not begun:
         return "no step ran"
     first = min((event.ts for job in jobs for event in job.events if event.ts is not None), default=None)
-    if first is None:
+    # Several runs may stand in one log: what is dated later refutes it, and where no step was seen, none is missed.
+    seen = begun or any(job.progress or job.steps for job in jobs)
+    if first is None or not seen or any(each.last_s > first for job in jobs for each in job.progress):
         return "the job stopped"
     return f"no step ran after {datetime.fromtimestamp(first, UTC):%Y-%m-%d %H:%M:%S} (the log's own clock)"

@@ -10,8 +10,8 @@ import pytest
 
 from benchmarks import inspector_machine
 from tests.checks import jobs
-from topodiag.app.case import _related as related
-from topodiag.app.inspector_model import beside_model
+from topodiag.app.case.build import _related as related
+from topodiag.app.judge.inspector_model import beside_model
 from topodiag.app.scan import scan
 from topodiag.checks.job.slow.below_model import BelowModel
 from topodiag.model.case import Case

@@ -39,8 +39,8 @@ NO_FAULT = frozenset({"preempted", "limit", "stopped"})
 SEVERITIES = {**dict.fromkeys(NO_FAULT, Severity.WARNING), "cancelled": Severity.INFO}
 """Of endings that are no errors. Who cancels a job mostly knows."""
 
-_OF_JOBS = {"no room", *NO_FAULT, "node failure", "evicted", "announced", "cancelled", "hung up"}
-"""Endings of a whole job or step."""
+_BY_HAND = ("cancelled", "stopped", "hung up")
+"""Endings that somebody asked for, or whose session went away."""
 
 VAGUE = frozenset({"killed", "exit", "died", "cancelled", "stopped"})
 """Endings that another line of the text explains better, wherever it stands."""
@@ -80,7 +80,7 @@ class Died:
     @property
     def stands_for_job(self) -> bool:
         """Whether a scheduler ended the whole job or step, not one of its processes."""
-        return self.how in _OF_JOBS
+        return self.how in NO_FAULT | {"no room", "node failure", "evicted", "announced", *_BY_HAND}
 
 
 class ProcessDied(JobCheck[Died | Gone]):
@@ -126,7 +126,6 @@ class ProcessDied(JobCheck[Died | Gone]):
     """
 
     id = "JOB009"
-    title = "a process died of its own before any communication error"
 
     def observe(self, judged: Job, peers: Sequence[Job]) -> Died | Gone | Outcome:
         told = [event for event in judged.events if event.kind == ENDED]
@@ -162,13 +161,12 @@ class ProcessDied(JobCheck[Died | Gone]):
         if observed.how == "exception" and not event.details.get("uncaught"):
             sure = Confidence.MEDIUM
         yield self.finding(
-            SEVERITIES.get(observed.how, Severity.ERROR),
+            self.where([observed.host] if observed.host else [], ranks=[observed.rank] if observed.rank >= 0 else []),
+            "died",
             f"{who}{where} {ending['says']}{named}",
+            severity=SEVERITIES.get(observed.how, Severity.ERROR),
             observed=quoted(event.text, 300),
-            expected="all processes run until the job is done",
             fix=(ending["fix"],),
-            nodes=[observed.host] if observed.host else [],
-            ranks=[observed.rank] if observed.rank >= 0 else [],
             cost=Cost(
                 text="the job ends"
                 + (f"; {plural(observed.later, 'later end')} follow from it" if observed.later > 1 else "")

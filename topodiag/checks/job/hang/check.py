@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Never
 
-from topodiag.checks.interface import JobCheck, OneStep
+from topodiag.checks.interface import Advice, JobCheck, OneStep
 from topodiag.checks.job.hang.dumps import (
     Front,
     by_missing_dumps,
@@ -92,7 +92,6 @@ class RankBehind(OneStep[Job], JobCheck[Never]):
     """
 
     id = "JOB006"
-    title = "a collective some ranks did not enter: who is behind"
 
     def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
         hung = any(event.kind in HANG_KINDS for event in job.events)
@@ -146,15 +145,15 @@ class RankBehind(OneStep[Job], JobCheck[Never]):
         ranks = _world(communicator, worst)
         next_op = _call(communicator.operations[ahead[0]], lowest)
         return self.finding(
-            Severity.ERROR if hung else Severity.INFO,
+            self.where(hosts_with(job, ranks), ranks=ranks),
+            Advice(),
             f"{rank_word(ranks)} stopped {plural(front - lowest, 'operation')} behind the others in"
             f" {communicator.label}",
+            severity=Severity.ERROR if hung else Severity.INFO,
             observed=f"{plural(lowest, 'operation')} on {rank_word(ranks)},"
             f" {front} on {rank_word(_world(communicator, ahead))}" + (f"; not entered: {next_op}" if next_op else ""),
             expected=f"{front} operations on all members",
             fix=look_at(job, ranks),
-            nodes=hosts_with(job, ranks),
-            ranks=ranks,
             cost=Cost(text="the others wait in that collective" if hung else "the log may have been cut here"),
             evidence=_evidence(communicator, worst),
             coverage=Coverage(len(counts), communicator.nranks, "members with operations"),
@@ -181,13 +180,12 @@ class RankBehind(OneStep[Job], JobCheck[Never]):
             ranks = _world(communicator, odd)
             told = [f"{call} on {rank_word(_world(communicator, members))}" for call, members in ordered[:3]]
             return self.finding(
-                Severity.ERROR if hung else Severity.WARNING,
+                self.where(hosts_with(job, ranks), ranks=ranks),
+                "mismatch",
                 f"{rank_word(ranks)} of {communicator.label} called another operation than the others,"
                 f" call {number + 1} of {total}",
+                severity=Severity.ERROR if hung else Severity.WARNING,
                 observed="; ".join(told),
-                advice=self.advice("mismatch"),
-                nodes=hosts_with(job, ranks),
-                ranks=ranks,
                 evidence=_evidence(communicator, [ordered[0][1][0], *odd]),
                 coverage=Coverage(len(same), communicator.nranks, "members with equally many operations"),
                 confidence=Confidence.HIGH if hung else Confidence.MEDIUM,
@@ -211,14 +209,14 @@ class RankBehind(OneStep[Job], JobCheck[Never]):
         waiting, operation, state = at.entries[0]
         sure = hung or front - lowest > 1
         return self.finding(
-            Severity.ERROR if sure else Severity.WARNING,
+            self.where(hosts_with(job, worst), ranks=worst),
+            Advice(),
             f"{rank_word(worst)} did not enter {operation} number {front} of process group {at.words}",
+            severity=Severity.ERROR if sure else Severity.WARNING,
             observed=f"last sequence number {lowest} on {rank_word(worst)};"
             f" {front} on {rank_word(sorted(rank for rank, _, _ in at.entries))}, state {state}",
             expected=f"sequence number {front} on all {at.size} ranks of group {at.group}",
             fix=look_at(job, worst),
-            nodes=hosts_with(job, worst),
-            ranks=worst,
             cost=Cost(
                 text=f"{plural(len(at.entries), 'rank')} wait in that collective"
                 + (f", {plural(len(at.follow), 'rank')} in other groups for some of these" if at.follow else "")
@@ -244,13 +242,11 @@ class RankBehind(OneStep[Job], JobCheck[Never]):
             ordered = sorted(by_seq[seq].items(), key=lambda item: (-len(item[1]), item[0]))
             odd = sorted(rank for _, ranks in ordered[1:] for rank in ranks)
             yield self.finding(
-                Severity.ERROR,
+                self.where(hosts_with(job, odd), ranks=odd),
+                "differs in flight",
                 f"{rank_word(odd)} called {ordered[1][0]} where the others called {ordered[0][0]}, number {seq} of"
                 f" process group {words}",
                 observed="; ".join(f"{operation} on {rank_word(sorted(ranks))}" for operation, ranks in ordered[:3]),
-                advice=self.advice("differs in flight"),
-                nodes=hosts_with(job, odd),
-                ranks=odd,
                 evidence=[records[rank].origin for rank in odd if rank in records],
             )
             return

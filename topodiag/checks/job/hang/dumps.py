@@ -11,7 +11,7 @@ from typing import Any
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.words import hosts_with, rank_word
 from topodiag.lazy import dataclass
-from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Severity
+from topodiag.model.finding import Cost, Coverage, Finding
 from topodiag.model.job import FlightRecord, Job
 from topodiag.words.fold import plural
 
@@ -153,17 +153,14 @@ def by_missing_dumps(
     _, number, operation, state = last[0]
     ended = [event for event in job.events if event.rank in missing and event.kind == "ended"]
     yield check.finding(
-        Severity.ERROR,
+        check.where(hosts_with(job, missing), ranks=missing),
+        check.advice("missing dumps", missing=rank_word(missing)),
         f"{rank_word(missing)} left no flight recorder dump, and all others of process group {words} wait in"
         f" {operation} number {number}",
         observed=f"{plural(len(last), 'rank')} at number {number}, state {state}; no dump of {rank_word(missing)}",
-        advice=check.advice("missing dumps", missing=rank_word(missing)),
-        nodes=hosts_with(job, missing),
-        ranks=missing,
         cost=Cost(text=f"{plural(len(last), 'rank')} wait in that collective"),
         evidence=[*(event.origin for event in ended), *(records[rank].origin for rank, *_ in last[:2])],
         coverage=Coverage(len(last), size, "flight recorder dumps"),
-        confidence=Confidence.MEDIUM,
     )
 
 

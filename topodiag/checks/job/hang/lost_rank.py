@@ -17,7 +17,7 @@ from topodiag.checks.shared.job.first_error import first_error, peer_of
 from topodiag.checks.shared.job.text import failed
 from topodiag.checks.words import hosts_with, hosts_word, quoted, rank_word
 from topodiag.lazy import dataclass, regex
-from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Severity
+from topodiag.model.finding import Confidence, Coverage, Finding
 from topodiag.model.job import Event, Job
 from topodiag.words.fold import plural
 
@@ -144,19 +144,16 @@ def tell_gone(check: JobCheck[Any], job: Job, lost: Gone) -> Finding:
     told = f"; {quoted(lost.told.text)}" if lost.told is not None else ""
     sure = lost.unanswered or lost.told is not None or lost.tellers > 1
     return check.finding(
-        Severity.ERROR,
+        check.where(hosts, ranks=lost.ranks),
+        "lost rank",
         f"{who}{f' on {hosts_word(hosts)}' if hosts else ''} {verb}: the others saw {its} connections close",
         observed=f"{quoted(lost.closed[0].text)} on {plural(lost.tellers, 'rank')}, {silent} of {who}{told}",
-        expected="all processes run until the job is done",
         fix=(
             "its launcher's output has its exit code: 137 or -9 is a kill, 139 or -11 a crash, 0 a program that came to"
             " its end before the others",
             f"on {hosts_word(hosts) or 'its node'}: `dmesg -T | grep -iE 'killed process|segfault|general protection'`,"
             " `coredumpctl list`; its own log ends with what it did last",
         ),
-        nodes=hosts,
-        ranks=lost.ranks,
-        cost=Cost(text="the job ends: the other ranks only lost a peer"),
         evidence=[*([lost.told.origin] if lost.told is not None else []), *(event.origin for event in lost.closed)],
         coverage=lost.coverage,
         confidence=Confidence.MEDIUM if sure else Confidence.LOW,
@@ -170,20 +167,17 @@ def by_leaving(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
         return
     who, hosts = rank_word(lost.ranks), hosts_with(job, lost.ranks)
     yield check.finding(
-        Severity.ERROR,
+        check.where(hosts, ranks=lost.ranks),
+        check.advice("left early", who=who),
         f"{who}{f' on {hosts_word(hosts)}' if hosts else ''} came to the end of"
         f" {'its program' if len(lost.ranks) == 1 else 'their programs'} while the others went on",
         observed=f"the end of a program, or of its communicator, on {who}; {quoted(lost.closed[0].text)} on"
         f" {plural(lost.tellers, 'other rank')}",
-        advice=check.advice("left early", who=who),
-        nodes=hosts,
-        ranks=lost.ranks,
         evidence=[
             *(e.origin for e in job.events if e.rank in lost.ranks and _ENDED_WELL.search(e.text)),
             *(event.origin for event in lost.closed),
         ],
         coverage=lost.coverage,
-        confidence=Confidence.HIGH,
     )
 
 

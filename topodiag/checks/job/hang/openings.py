@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from topodiag.checks.interface import JobCheck
+from topodiag.checks.interface import Advice, JobCheck
 from topodiag.checks.shared.job.text import failed
 from topodiag.checks.words import hosts_with, look_at, rank_word
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Severity
@@ -25,15 +25,15 @@ def by_openings(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
     hung = failed(job)
     name = max(sorted(set(named)), key=named.count)
     yield check.finding(
-        Severity.ERROR if hung else Severity.WARNING,
+        check.where(hosts_with(job, late), ranks=late),
+        Advice(),
         f"{rank_word(late)} did not enter the split of {parent.label} into {name}, in which the others wait",
+        severity=Severity.ERROR if hung else Severity.WARNING,
         observed=f"{plural(len(entered), 'rank')} named the new communicator {name} and none began it;"
         f" nothing of it from {rank_word(late)}",
         expected=f"ncclCommSplit is called by all {parent.nranks} ranks of {parent.label},"
         " also by those that take no part (NCCL_SPLIT_NOCOLOR)",
         fix=look_at(job, late),
-        nodes=hosts_with(job, late),
-        ranks=late,
         cost=Cost(text=f"{plural(len(entered), 'rank')} wait" if hung else "the log may have been cut here"),
         evidence=[said.origin for _, said in sorted(entered.items())][:2],
         coverage=Coverage(len(entered), parent.nranks, "ranks that entered"),

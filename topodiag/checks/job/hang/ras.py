@@ -50,18 +50,17 @@ def by_ras_in_init(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
         return
     count = len(standing.status)
     yield check.finding(
-        Severity.ERROR if count > 1 else Severity.WARNING,
+        check.where(),
+        "in init by ras",
         f"RAS lists no communicator in {plural(count, 'answer')}: init waits for ranks that did not come",
+        severity=Severity.ERROR if count > 1 else Severity.WARNING,
         observed="No communicator data collected!",
-        expected="the communicator of all ranks, once init is done",
         fix=(
             *([] if count > 1 else [ASK_AGAIN]),
             "compare the processes that run on each node with the ranks that were to start: RAS does not know those"
             " that never came; the log names them (NCCL_DEBUG=INFO, then topodiag logs)",
         ),
-        cost=Cost(text="all ranks that came wait"),
         evidence=[answer.origin for answer in standing.status[-2:]],
-        confidence=Confidence.MEDIUM,
     )
 
 
@@ -79,15 +78,14 @@ def _behind(check: JobCheck[Any], each: Behind, standing: Standing) -> Finding:
         missed = each.at + 1
         message = f"{who} did not launch {operation} number {missed} of {each.communicator}, which {others} launched"
     return check.finding(
-        Severity.ERROR if stays else Severity.WARNING,
+        check.where(_hosts(each.who), ranks=_known(each.who)),
+        "behind by ras",
         message + ("" if stays else ", in the one answer there is"),
+        severity=Severity.ERROR if stays else Severity.WARNING,
         observed=f"{own} on {who}, {theirs} on {others}"
         + (f", the same in {plural(len(standing.status), 'answer')}" if stays else "")
         + (f"; its peers are late in {plural(each.holds_up, 'other communicator')}" if each.holds_up else ""),
-        expected="the same number of launches on all members, or numbers that move from answer to answer",
         fix=(*([] if stays else [ASK_AGAIN]), *(_look(each.who) if each.who else [WHO])),
-        nodes=_hosts(each.who),
-        ranks=_known(each.who),
         cost=Cost(text="the others wait in that collective" if stays else "the job may simply run"),
         evidence=_origins(each.origins),
         confidence=Confidence.HIGH if stays else Confidence.LOW,
@@ -98,19 +96,17 @@ def _left(check: JobCheck[Any], each: Left) -> Finding:
     stays = each.lasting is Lasting.STAYS
     who = _ranks(each.who, each.communicator)
     return check.finding(
-        Severity.ERROR if stays else Severity.WARNING,
+        check.where(_hosts(each.who), ranks=_known(each.who)),
+        "left by ras",
         f"{who} left {each.communicator} ({', then '.join(each.states)}), and {plural(each.others, 'other rank')}"
         f" {'goes' if each.others == 1 else 'go'} on with it",
+        severity=Severity.ERROR if stays else Severity.WARNING,
         observed=f"state {', then '.join(each.states)}; RUNNING on {plural(each.others, 'rank')}",
-        expected="all members finalize a communicator together, at the end",
         fix=(
             *([] if stays else [ASK_AGAIN]),
             f"find out why {who} ended early: its exit code and its last lines; fewer batches than the others, or an"
             " exception that was caught",
         ),
-        nodes=_hosts(each.who),
-        ranks=_known(each.who),
-        cost=Cost(text="the next collective of the others never ends"),
         evidence=_origins(each.origins),
         confidence=Confidence.HIGH if stays else Confidence.MEDIUM,
     )
@@ -131,22 +127,18 @@ def _silent(check: JobCheck[Any], silent: Silent) -> Finding:
         f"; {plural(silent.answering, 'other process', 'other processes')} there answer" if silent.answering else ""
     )
     return check.finding(
-        Severity.ERROR if silent.lasting is Lasting.STAYS else Severity.WARNING,
+        check.where(hosts, ranks=_known(silent.who)),
+        "silent to ras",
         message,
+        severity=Severity.ERROR if silent.lasting is Lasting.STAYS else Severity.WARNING,
         observed=f"{places}: {'given up by RAS after 60 s' if silent.dead else 'no data'}{others}",
-        expected="an answer from every process of the job",
-        fix=(
-            ("the path between the two sides: ask RAS on a node of each side, then links, routes and firewall",)
-            if silent.both_ways
-            else (
-                *([] if silent.lasting is Lasting.STAYS else [ASK_AGAIN]),
-                *_look(silent.who),
-                *([ASK_THERE] if whole else []),
-            )
+        fix=("the path between the two sides: ask RAS on a node of each side, then links, routes and firewall",)
+        if silent.both_ways
+        else (
+            *([] if silent.lasting is Lasting.STAYS else [ASK_AGAIN]),
+            *_look(silent.who),
+            *([ASK_THERE] if whole else []),
         ),
-        nodes=hosts,
-        ranks=_known(silent.who),
-        cost=Cost(text="all other ranks wait for it"),
         evidence=_origins(silent.origins),
         confidence=Confidence.HIGH if silent.dead or silent.lasting is Lasting.STAYS else Confidence.MEDIUM,
     )
@@ -171,7 +163,7 @@ def _ranks(who: Sequence[Who], communicator: str) -> str:
         return rank_word(known)
     local = sorted(member.local for member in who if member.local >= 0)
     if communicator and len(local) == len(who):
-        return f"{rank_word(local)} (of its communicator)"
+        return f"{rank_word(local)} of the communicator"
     pids = [member.process.pid for member in who if member.process is not None]
     return f"process {pids[0]}" if len(pids) == 1 else plural(len(who), "process", "processes")
 
@@ -251,18 +243,14 @@ def by_dead_peers(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
     hosts = list(dict.fromkeys(each.host for each in known))
     places = [f"process {each.pid} on {each.host}" for each in known] + list(seen.unknown)
     yield check.finding(
-        Severity.WARNING,
+        check.where(hosts, ranks=ranks),
+        "dead peers",
         f"RAS of {plural(seen.tellers, 'process', 'processes')} gave up {', '.join(who[:4])}"
         f"{f' ({hosts_word(hosts)})' if hosts else ''}: it reached them no more while they ran",
         observed=f"{'; '.join(places[:4])}: `as DEAD` in the others' logs, after 60 s (times NCCL_RAS_TIMEOUT_FACTOR)",
-        expected="all processes of the job answer RAS until their communicators are torn down",
         fix=(_look_at(known[0] if known else None),),
-        nodes=hosts,
-        ranks=ranks,
-        cost=Cost(text="the others wait in their next collective with it"),
         evidence=seen.origins[:8],
         coverage=Coverage(seen.tellers, seen.size, "processes that say so"),
-        confidence=Confidence.MEDIUM,
     )
 
 

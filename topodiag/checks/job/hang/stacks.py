@@ -68,12 +68,12 @@ def _told(
     first = others[0]
     who, wait = _names(others), _names(waiting)
     return check.finding(
-        Severity.ERROR if hung else Severity.WARNING if sure is Confidence.MEDIUM else Severity.INFO,
+        check.where(ranks=ranks_in(others)),
+        check.advice("stacks", who=who),
         f"{who} {'is' if len(others) == 1 else 'are'} in {_place(first)}, while {wait}"
         f" {'waits' if len(waiting) == 1 else 'wait'} in {collective_of(waiting[0])}",
+        severity=Severity.ERROR if hung else Severity.WARNING if sure is Confidence.MEDIUM else Severity.INFO,
         observed=f"{_chain(first.frames)}; {plural(len(waiting), 'stack')} in {collective_of(waiting[0])}",
-        advice=check.advice("stacks", who=who),
-        ranks=ranks_in(others),
         evidence=[stack.origin for stack in (*others[:3], *waiting[:2])],
         confidence=sure,
     )

@@ -11,7 +11,7 @@ from topodiag.checks.shared.job.evidence import most
 from topodiag.checks.shared.job.text import ask_for
 from topodiag.checks.words import hosts_word
 from topodiag.lazy import dataclass, regex
-from topodiag.model.finding import Confidence, Coverage, Finding, Outcome, Severity
+from topodiag.model.finding import Coverage, Finding, Outcome
 from topodiag.model.job import Communicator, Job
 from topodiag.model.provenance import Origin
 from topodiag.words.fold import plural
@@ -60,7 +60,6 @@ class RanksUneven(JobCheck[UnevenRanks]):
     """
 
     id = "JOB010"
-    title = "ranks per node differ where NCCL or the layout needs them equal"
 
     def observe(self, judged: Job, peers: Sequence[Job]) -> UnevenRanks | Outcome:
         world = judged.world
@@ -85,15 +84,12 @@ class RanksUneven(JobCheck[UnevenRanks]):
         odd = [host for host, count in observed.by_host.items() if count != usual]
         told = ", ".join(f"{count} on {host}" for host, count in list(observed.by_host.items())[:6])
         yield self.finding(
-            Severity.ERROR,
+            self.where(list(observed.by_host), ranks=observed.ranks[:4096]),
+            "uneven",
             f"ranks per node differ ({told}), and init does not end while NVLink SHARP is set up",
             observed=f"{hosts_word(odd)} {'has' if len(odd) == 1 else 'have'} another number of ranks than"
             f" {plural(usual, 'rank')}",
-            advice=self.advice("uneven"),
-            nodes=list(observed.by_host),
-            ranks=observed.ranks[:4096],
             evidence=[observed.multicast],
-            confidence=Confidence.MEDIUM,
             settings=(("NCCL_NVLS_ENABLE", "0"),),
         )
 

@@ -10,7 +10,7 @@ from topodiag.checks.interface import JobCheck
 from topodiag.checks.job.hang.lost_rank import lost_a_peer, size_of
 from topodiag.checks.words import hosts_with, hosts_word, quoted, rank_word, ranks_in
 from topodiag.lazy import dataclass, regex
-from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Severity
+from topodiag.model.finding import Confidence, Coverage, Finding
 from topodiag.model.job import Event, Job
 from topodiag.words.fold import plural
 from topodiag.words.units import in_s
@@ -109,12 +109,12 @@ def _behind(check: JobCheck[Any], job: Job, ranks: Mapping[int, RankProgress], l
     done = len(ranks) - len(worst)
     lost = set(worst) <= lost_a_peer(job)
     return check.finding(
-        Severity.ERROR,
+        check.where(hosts, ranks=worst),
+        "behind by watchdog",
         f"{rank_word(worst)} {'lost a peer in' if lost else 'stopped at'} work {low + 1}"
         f"{f' of process group {words}' if words else ''}, which {plural(done, 'other rank')} completed",
         observed=f"last completed work {low} on {rank_word(worst)}, up to {high} elsewhere"
         + (f"; {rank_word(worst)} saw connections close, and waited for no timeout" if lost else ""),
-        expected="the same work on all ranks of the group",
         fix=(
             _find_the_lost(job, ranks)
             if lost
@@ -124,15 +124,11 @@ def _behind(check: JobCheck[Any], job: Job, ranks: Mapping[int, RankProgress], l
             else f"find out what {rank_word(worst)} was doing instead: its own log, `py-spy dump`, dmesg",
             "TORCH_NCCL_TRACE_BUFFER_SIZE=2000 and TORCH_NCCL_DUMP_ON_TIMEOUT=1 next time: --flight reads the dumps",
         ),
-        nodes=hosts,
-        ranks=worst,
-        cost=Cost(text="the others wait in a later operation until a watchdog ends the job"),
         evidence=[
             *(ranks[rank].event.origin for rank in worst),
             *(standing.event.origin for standing in ranks.values() if standing.completed == high),
         ],
         coverage=Coverage(len(ranks), max(job.world_size, len(ranks)), "ranks reported"),
-        confidence=Confidence.MEDIUM,
     )
 
 
@@ -158,16 +154,13 @@ def _silent(check: JobCheck[Any], job: Job, ranks: Mapping[int, RankProgress], l
         operation = next((e.details["op"] for e in job.events if e.kind == "watchdog" and e.details.get("op")), "")
     words = f"{operation} number {low + 1}" if operation else f"work {low + 1}"
     yield check.finding(
-        Severity.ERROR,
+        check.where(list(dict.fromkeys(by_rank[rank].host for rank in silent if rank in by_rank)), ranks=silent[:4096]),
+        "silent",
         f"{plural(len(ranks), 'rank')} waited in {words} until their watchdog; {rank_word(silent)} reported no timeout:"
         " look there first",
         observed=f"last completed work {low} on all ranks that reported{_wait_words(job)}",
-        advice=check.advice("silent"),
-        nodes=list(dict.fromkeys(by_rank[rank].host for rank in silent if rank in by_rank)),
-        ranks=silent[:4096],
         evidence=[standing.event.origin for standing in ranks.values()],
         coverage=Coverage(len(ranks), size, "ranks reported"),
-        confidence=Confidence.LOW,
     )
 
 
@@ -184,16 +177,13 @@ def _waits(check: JobCheck[Any], job: Job) -> Iterable[Finding]:
     size = f" of {job.world_size}" if job.world_size > len(ranks) else ""
     who = f"{rank_word(ranks)}{size}" if ranks else "a rank"
     yield check.finding(
-        Severity.ERROR,
+        check.where(hosts_with(job, ranks), ranks=ranks[:4096]),
+        "waits",
         f"{who} waited in {_operation_words(first, told)} until the watchdog: no line says who did not come",
         observed=f"{plural(len(alike), 'timeout')} in the same operation"
         + (f", {elsewhere} in others" if elsewhere else "")
         + _wait_words(job),
-        advice=check.advice("waits"),
-        nodes=hosts_with(job, ranks),
-        ranks=ranks[:4096],
         evidence=[event.origin for event in told],
-        confidence=Confidence.LOW,
     )
 
 
@@ -206,13 +196,11 @@ def _hung(check: JobCheck[Any], job: Job) -> Iterable[Finding]:
     if not told:
         return
     yield check.finding(
-        Severity.ERROR,
+        check.where(ranks=ranks_in(told)[:4096]),
+        "hung without an operation",
         f"ranks waited in an operation until the watchdog ended them: {quoted(told[0].text)}",
         observed=quoted(told[0].text, 300),
-        advice=check.advice("hung without an operation"),
-        ranks=ranks_in(told)[:4096],
         evidence=[event.origin for event in told],
-        confidence=Confidence.LOW,
     )
 
 
@@ -257,15 +245,12 @@ def by_calls(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
         ordered = sorted(calls.items(), key=lambda held: (-len(held[1]), held[1]))
         odd = sorted(rank for _, ranks in ordered[1:] for rank in ranks)
         yield check.finding(
-            Severity.ERROR,
+            check.where(hosts_with(job, odd), ranks=odd[:4096]),
+            "calls differ",
             f"{rank_word(odd)} {'waits' if len(odd) == 1 else 'wait'} in {ordered[1][0]} number {seq}, where"
             f" {rank_word(ordered[0][1])} {'waits' if len(ordered[0][1]) == 1 else 'wait'} in {ordered[0][0]}",
             observed="; ".join(f"{operation} on {rank_word(ranks)}" for operation, ranks in ordered[:3]),
-            expected="the same operation on all ranks of the group",
             fix=_FIX,
-            nodes=hosts_with(job, odd),
-            ranks=odd[:4096],
-            cost=Cost(text="neither operation ever ends: the watchdog ends the job"),
             evidence=[waits[ranks[0]].origin for _, ranks in ordered],
             confidence=Confidence.MEDIUM if group else Confidence.LOW,
         )

@@ -8,7 +8,7 @@ from typing import Any
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.words import hosts_with, quoted, rank_word, ranks_in
 from topodiag.lazy import regex
-from topodiag.model.finding import Confidence, Cost, Finding, Severity
+from topodiag.model.finding import Finding
 from topodiag.model.job import Event, Job
 from topodiag.words.fold import plural
 from topodiag.words.units import in_s
@@ -56,18 +56,15 @@ def _stalled(check: JobCheck[Any], job: Job, events: Sequence[Event]) -> Finding
     who = rank_word(ranks) if ranks else "some ranks"
     waited = events[0].details.get("waited_ms", "")
     return check.finding(
-        Severity.ERROR,
+        check.where(hosts_with(job, ranks), ranks=ranks),
+        "stalled",
         f"{who} did not enter {operation or 'an operation'} that the others wait in",
         observed=f"{plural(len(events), 'report')} of ranks that are missing"
         + (f", after {in_s(int(waited) / 1000)}" if waited else ""),
-        expected="all ranks enter each operation",
         fix=(
             f"find out what {who if ranks else 'the ranks that the log names below'} was doing instead: a branch, an"
             " evaluation or a checkpoint that only some ranks do, or an exception; `py-spy dump`",
         ),
-        nodes=hosts_with(job, ranks),
-        ranks=ranks,
-        cost=Cost(text="all other ranks wait"),
         evidence=[event.origin for event in events],
     )
 
@@ -95,14 +92,11 @@ def _through(check: JobCheck[Any], job: Job, events: Sequence[Event]) -> Finding
     ranks = ranks_in(events)
     who = rank_word(ranks) if ranks else "a rank"
     return check.finding(
-        Severity.ERROR,
+        check.where(hosts_with(job, ranks), ranks=ranks),
+        "another rank was through",
         f"{who} waited in an operation that another rank did not enter: that one was through, or ended",
         observed=quoted(events[0].text),
-        advice=check.advice("another rank was through"),
-        nodes=hosts_with(job, ranks),
-        ranks=ranks,
         evidence=[event.origin for event in events],
-        confidence=Confidence.LOW,
     )
 
 
@@ -114,21 +108,17 @@ def _told(check: JobCheck[Any], job: Job, events: Sequence[Event]) -> Finding:
     ranks = _ranks_of([event for event in events if event.kind == first.kind])
     who = rank_word(ranks) if ranks else "some ranks"
     return check.finding(
-        Severity.WARNING,
+        check.where(hosts_with(job, ranks), ranks=ranks),
+        "behind by words",
         f"{who}: {'calls of ranks differ' if differ else 'not where the others wait'}, in the text's own words:"
         f" {quoted(first.text)}",
         observed=quoted(first.text, 300),
-        expected="all ranks enter each operation, with the same arguments",
         fix=(
             "compare the calls of these ranks: shapes of uneven batches, a branch or an order that only some take"
             if differ
             else f"find out what {who} was doing instead: `py-spy dump`, its log, the kernel log of its node",
         ),
-        nodes=hosts_with(job, ranks),
-        ranks=ranks,
-        cost=Cost(text="all other ranks wait"),
         evidence=[event.origin for event in events],
-        confidence=Confidence.LOW,
     )
 
 
@@ -146,14 +136,12 @@ def _differ(check: JobCheck[Any], job: Job, events: Sequence[Event]) -> Finding:
     apart = f"; sequence numbers {numbers[0]} and {numbers[1]}" if all(numbers) and numbers[0] != numbers[1] else ""
     told = f"{one} on rank {ranks[0]}; {other} on rank {ranks[1]}" if len(ranks) > 1 else one
     return check.finding(
-        Severity.ERROR,
+        check.where(hosts_with(job, ranks), ranks=sorted(ranks)),
+        "different calls",
         f"{rank_word(sorted(ranks))} call different operations{at}: {one or 'one'} and {other or 'another'}{apart}"
         if len(ranks) > 1
         else f"{rank_word(ranks)} calls {one or 'an operation'}, and other ranks call another one",
         observed=told,
-        advice=check.advice("different calls"),
-        nodes=hosts_with(job, ranks),
-        ranks=sorted(ranks),
         evidence=[event.origin for event in events],
     )
 
@@ -163,10 +151,5 @@ def _truncated(check: JobCheck[Any], events: Sequence[Event]) -> Finding:
     match = TRUNCATED.search(first.text)
     sizes = f": {match[1]} bytes came where {match[2]} were expected" if match is not None and match[1] else ""
     return check.of_events(
-        events,
-        Severity.ERROR,
-        f"ranks do not agree on an operation{sizes}",
-        observed=first.text[:300],
-        advice=check.advice("truncated message"),
-        confidence=Confidence.MEDIUM,
+        events, "truncated message", f"ranks do not agree on an operation{sizes}", observed=first.text[:300]
     )

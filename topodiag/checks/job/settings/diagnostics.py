@@ -137,7 +137,6 @@ class NcclReports(JobCheck[tuple[Reported | Differing | NicPosts, ...]]):
     """
 
     id = "JOB013"
-    title = "NCCL's own diagnostics report a difference or a fault"
 
     def observe(self, judged: Job, peers: Sequence[Job]) -> tuple[Reported | Differing | NicPosts, ...] | Outcome:
         slow = slow_nics(judged)
@@ -173,26 +172,23 @@ class NcclReports(JobCheck[tuple[Reported | Differing | NicPosts, ...]]):
             named = list(dict.fromkeys(a or b for line in each.lines for a, b in _HOST.findall(line.text)))
             words = words or ", ".join(named)
             yield self.finding(
-                each.kind.severity,
+                self.where(named or hosts_with(judged, ranks), ranks=ranks),
+                "reported by nccl",
                 f"{each.kind.says}: {words}" if words else each.kind.says,
+                severity=each.kind.severity,
                 observed=quoted(f"{each.lines[0].subject}: {each.lines[0].text}", 200),
-                expected="NCCL's diagnostics report [OK]",
                 fix=(each.kind.fix,),
-                nodes=named or hosts_with(judged, ranks),
-                ranks=ranks,
                 cost=Cost(text=each.kind.cost),
                 evidence=[line.origin for line in each.lines],
             )
 
     def _slow(self, nic: NicPosts) -> Finding:
         return self.finding(
-            Severity.WARNING,
+            self.where([nic.host] if nic.host else [], nics=[nic.nic]),
+            self.advice("slow posts", nic=nic.nic),
             f"{nic.host or 'a node'}: {percent(nic.share)} of the posts to {nic.nic} take longer than"
             f" {spell_us(nic.threshold_ns / 1000)}, far more than to the other NICs",
             observed=f"{nic.slow} of {nic.posts} posts, 99 % within {spell_us(nic.p99_ns / 1000)}",
-            advice=self.advice("slow posts", nic=nic.nic),
-            nodes=[nic.host] if nic.host else [],
-            nics=[nic.nic],
             evidence=[nic.origin],
         )
 
@@ -201,14 +197,12 @@ class NcclReports(JobCheck[tuple[Reported | Differing | NicPosts, ...]]):
         odd = min((line for _, line in differing.values), key=lambda line: len(line.ranks))
         ranks, _ = _world(job, [odd])
         return self.finding(
-            Severity.WARNING if must else Severity.INFO,
+            self.where(hosts_with(job, ranks), ranks=ranks),
+            "settings differ",
             f"{differing.name} differs between ranks: "
             + ", ".join(f"{value} on {rank_word(line.ranks)}" for value, line in differing.values[:4]),
+            severity=Severity.WARNING if must else Severity.INFO,
             observed=quoted(odd.text),
-            expected="one value on all ranks",
-            fix=("export settings once, in the job script, and remove nccl.conf lines of single nodes",),
-            nodes=hosts_with(job, ranks),
-            ranks=ranks,
             cost=Cost(text="the first collective fails or hangs" if must else "ranks may choose by different rules"),
             evidence=[line.origin for _, line in differing.values],
             confidence=Confidence.HIGH if must else Confidence.MEDIUM,

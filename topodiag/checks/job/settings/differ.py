@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Never
 
-from topodiag.checks.interface import JobCheck, OneStep
+from topodiag.checks.interface import Advice, JobCheck, OneStep
 from topodiag.checks.job.wrong_numbers import unlike_sizes
 from topodiag.checks.shared import nccl_variables
 from topodiag.checks.shared.job.evidence import local_ranks, prints_settings
@@ -104,7 +104,6 @@ class SettingsDiffer(OneStep[Job], JobCheck[Never]):
     """
 
     id = "JOB003"
-    title = "NCCL settings differ between ranks"
 
     def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
         talking = [number for number, process in enumerate(job.processes) if prints_settings(process)]
@@ -165,20 +164,22 @@ class SettingsDiffer(OneStep[Job], JobCheck[Never]):
         values = few([value[:40] or "(empty)" for value, _ in ordered], 4)
         firsts = [job.processes[number].settings.get(name) for _, numbers in ordered for number in numbers[:1]]
         return self.finding(
-            severity,
+            self.where(hosts, ranks=sorted({rank_of[number] for number in odd if number in rank_of})),
+            Advice(),
             f"{name} differs between ranks: {values}",
-            observed="; ".join(f"{value[:60] or '(empty)'} on {processes_word(job, numbers, rank_of)}"
-                               for value, numbers in ordered[:4]),
+            severity=severity,
+            observed="; ".join(
+                f"{value[:60] or '(empty)'} on {processes_word(job, numbers, rank_of)}"
+                for value, numbers in ordered[:4]
+            ),
             expected=f"one value of {name} on all {plural(len(job.processes), 'rank')}",
             fix=(f"set {name} for the whole job, or for no rank: see nccl.conf and shells of {hosts_word(hosts)}",),
-            nodes=hosts,
-            ranks=sorted({rank_of[number] for number in odd if number in rank_of}),
             cost=Cost(text=text),
             evidence=[given.origin for given in firsts if given is not None],
             coverage=Coverage(sum(map(len, groups.values())), len(job.processes), "processes"),
             confidence=_sure(job, told, groups),
             settings=((name, None),),
-        )  # fmt: skip
+        )
 
 
 def _sure(job: Job, told: bool, groups: Mapping[str, Sequence[int]]) -> Confidence:
@@ -313,12 +314,14 @@ def choice_findings(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
     told = "; ".join(f"{choice} on {processes_word(job, processes, ranks)}" for choice, processes in ordered[:4])
     sizes = len(job.choices_apart)
     yield check.finding(
-        Severity.ERROR if failed(job) else Severity.WARNING,
+        check.where(
+            list(dict.fromkeys(job.processes[at].host for at in odd)),
+            ranks=sorted({ranks[at] for at in odd if at in ranks}),
+        ),
+        "different choices",
         f"ranks choose differently for {_operation(first)}: {few([choice for choice, _ in ordered], 4)}",
+        severity=Severity.ERROR if failed(job) else Severity.WARNING,
         observed=told + (f"; and so for {plural(sizes - 1, 'other size')}" if sizes > 1 else ""),
-        advice=check.advice("different choices"),
-        nodes=list(dict.fromkeys(job.processes[at].host for at in odd)),
-        ranks=sorted({ranks[at] for at in odd if at in ranks}),
         evidence=first.origins,
         confidence=Confidence.HIGH if job.communicators else Confidence.MEDIUM,
     )

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.job.slow.inspector_names import Names
 from topodiag.checks.words import hosts_word
-from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
+from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome
 from topodiag.model.inspector import BesideModel
 from topodiag.model.job import Job
 from topodiag.words.fold import plural
@@ -53,7 +53,6 @@ class BelowModel(JobCheck[tuple[BesideModel, ...]]):
     """
 
     id = "JOB015"
-    title = "collectives in production are far below what the machine should reach"
 
     def observe(self, judged: Job, peers: Sequence[Job]) -> tuple[BesideModel, ...] | Outcome:
         if judged.inspection is None:
@@ -79,18 +78,17 @@ class BelowModel(JobCheck[tuple[BesideModel, ...]]):
             hosts = list(dict.fromkeys(member.host for member in each.comm.members.values()))
             shared = f", shared by {each.sharing} communicators" if each.sharing > 1 else ""
             yield self.finding(
-                Severity.WARNING,
-                f"{what} reaches {percent(each.gbs / part)} of what {each.machine} should: {who} has"
-                f" {in_gbs(each.gbs)} in its best calls",
-                observed=f"{in_gbs(each.gbs)} bus bandwidth in the best tenth of {each.size.calls} calls",
-                advice=self.advice(
+                self.where(hosts if len(hosts) <= MOST_NAMED else ()),
+                self.advice(
                     "below model",
                     part=in_gbs(part),
                     expected_gbs=in_gbs(each.expected_gbs),
                     shared=shared,
                     hosts=hosts_word(hosts),
                 ),
-                nodes=hosts if len(hosts) <= MOST_NAMED else (),
+                f"{what} reaches {percent(each.gbs / part)} of what {each.machine} should: {who} has"
+                f" {in_gbs(each.gbs)} in its best calls",
+                observed=f"{in_gbs(each.gbs)} bus bandwidth in the best tenth of {each.size.calls} calls",
                 cost=Cost(
                     gbs_lost=part - each.gbs,
                     share=1 - each.gbs / part,

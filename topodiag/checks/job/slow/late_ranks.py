@@ -13,7 +13,7 @@ from topodiag.checks.job.slow.late_kernels import LateKernels, judged_communicat
 from topodiag.checks.words import hosts_in, hosts_with, rank_word
 from topodiag.lazy import dataclass
 from topodiag.model.data_waits import DataWaits, data_waits
-from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity, Status
+from topodiag.model.finding import Cost, Coverage, Finding, Outcome, Status
 from topodiag.model.inspector import MadeOf
 from topodiag.model.job import Job
 from topodiag.model.late_part import LatePart, late_parts
@@ -103,7 +103,6 @@ class LateArriver(JobCheck[tuple[Late, ...]]):
     """
 
     id = "JOB008"
-    title = "a late arriver: a rank, or all of them, starts its collectives late"
 
     def observe(self, judged: Job, peers: Sequence[Job]) -> tuple[Late, ...] | Outcome:
         ranks = self._late_ranks(judged)
@@ -159,17 +158,14 @@ class LateArriver(JobCheck[tuple[Late, ...]]):
             each = f"{percent(late.times / late.comm.calls)} of {late.comm.calls} {calls}"
             more = f", and in {plural(late.also, 'communicator')} more" if late.also else ""
             yield self.finding(
-                Severity.WARNING,
+                self.where(hosts_in(late.who), ranks=sorted(place.rank for place in late.who if place.rank >= 0)),
+                self.advice("last to arrive", who=who),
                 f"{who} {'comes' if len(late.who) == 1 else 'come'} last to the collectives of {late.group}{more}: the"
                 f" others wait {percent(late.share)} of the time in them",
                 observed=f"the shortest kernel in {each}, where the others take {spell_s(late.wait_us / 1e6)} longer",
-                advice=self.advice("last to arrive", who=who),
-                nodes=hosts_in(late.who),
-                ranks=sorted(place.rank for place in late.who if place.rank >= 0),
                 cost=Cost(share=late.share, text=f"the others wait {spell_s(late.wait_us / 1e6)} each time"),
                 evidence=[place.origin for place in late.who],
                 coverage=Coverage(len(late.comm.members), late.comm.nranks, "ranks with records"),
-                confidence=Confidence.MEDIUM,
             )
 
     def _tell_recorded(self, judged: Job, observed: Sequence[LateRank]) -> Iterator[Finding]:
@@ -183,16 +179,13 @@ class LateArriver(JobCheck[tuple[Late, ...]]):
                 else f"each collective of process group {late.group}"
             )
             yield self.finding(
-                Severity.WARNING,
+                self.where(hosts, ranks=late.ranks),
+                self.advice("late to a collective", ranks=rank_word(late.ranks)),
                 f"{rank_word(late.ranks)} {verb} {where} {spell_s(late.late_s)} after the others",
                 observed=f"enqueued {spell_s(late.late_s)} later than by the median of the other ranks",
-                advice=self.advice("late to a collective", ranks=rank_word(late.ranks)),
-                nodes=hosts,
-                ranks=late.ranks,
                 cost=Cost(text=f"the other ranks wait {spell_s(late.late_s)}" + ("" if late.seq else " each time")),
                 evidence=[records[rank].origin for rank in late.ranks if rank in records],
                 coverage=late.coverage,
-                confidence=Confidence.MEDIUM,
             )
 
 
@@ -303,20 +296,17 @@ def _finding(check: JobCheck[Any], job: Job, several: Sequence[LatePart]) -> Fin
     share = min(worst.late_s / worst.step_s, 1.0)
     hosts = hosts_with(job, ranks) or list(dict.fromkeys(each.series.host for each in several if each.series.host))
     return check.finding(
-        Severity.WARNING,
+        check.where(hosts, ranks=ranks),
+        "late rank",
         f"{who} {'is' if one else 'are'} late in each step: {'its' if one else 'their'} {worst.part} takes"
         f" {'' if one else 'up to '}{spell_s(worst.own_s)}, that of the others {spell_s(worst.usual_s)}, and they wait"
         f" for {'it' if one else 'them'} in {waits}",
         observed=f"{worst.part} {spell_s(worst.own_s)} on {worst.who}, in {waits} {spell_s(worst.waited_s)} less than"
         f" the others, by the median of {worst.steps} steps of {spell_s(worst.step_s)}",
-        expected="all ranks take the same time for each part of a step",
         fix=(_FIXES.get(worst.of, _COMPUTES).format(who=who), NO_WIRE),
-        nodes=hosts,
-        ranks=ranks,
         cost=Cost(share=share, text=f"the others wait {spell_s(worst.late_s)} of each step, {percent(share)}"),
         evidence=[each.step.origin for each in several],
         coverage=Coverage(worst.ranks, max(job.world_size, worst.ranks), "ranks that time the parts of their steps"),
-        confidence=Confidence.MEDIUM,
     )
 
 
@@ -346,15 +336,12 @@ def tell_waits(check: JobCheck[Any], job: Job, observed: Sequence[DataWaits]) ->
                 " of all time goes to waiting for input"
             )
         yield check.finding(
-            Severity.WARNING,
+            check.where([waits.series.host] if waits.series.host else [], ranks=[rank] if rank >= 0 else []),
+            "waits for data",
             message,
             observed=f"of {spell_s(waits.step_s)} a step, {spell_s(waits.waited_s)} are waiting for data in the mean of"
             f" {waits.lines} lines after the warm-up; without it a step takes {spell_s(waits.usual_s)}",
             expected=KEPT_UP,
-            advice=check.advice("waits for data"),
-            nodes=[waits.series.host] if waits.series.host else [],
-            ranks=[rank] if rank >= 0 else [],
             cost=Cost(share=waits.share, text=f"{spell_s(waits.waited_s)} of a step are spent waiting for data"),
             evidence=list(waits.evidence),
-            confidence=Confidence.MEDIUM,
         )

@@ -11,7 +11,7 @@ from statistics import median
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.job.slow.inspector_names import Names
 from topodiag.lazy import dataclass
-from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
+from topodiag.model.finding import Cost, Coverage, Finding, Outcome
 from topodiag.model.inspector import InspectorCommunicator
 from topodiag.model.job import Job
 from topodiag.words.fold import few
@@ -76,7 +76,6 @@ class SlowHoursOfJob(JobCheck[tuple[SlowHours, ...]]):
     """
 
     id = "JOB012"
-    title = "all communication was slow for some hours"
 
     def observe(self, judged: Job, peers: Sequence[Job]) -> tuple[SlowHours, ...] | Outcome:
         if judged.inspection is None:
@@ -107,7 +106,8 @@ class SlowHoursOfJob(JobCheck[tuple[SlowHours, ...]]):
                 else "look at clocks, power and temperature of the GPUs then: inside a node there is no network"
             )
             yield self.finding(
-                Severity.WARNING,
+                self.where(),
+                "slow hours",
                 f"from {when} {what} took {hours.times:.1f} times as long as in other hours{other}",
                 observed=f"{len(hours.slow)} of {hours.judged} communicators slow in the same hours:"
                 f" {few([names.label(comm) for comm in hours.slow], 3)}",
@@ -116,7 +116,6 @@ class SlowHoursOfJob(JobCheck[tuple[SlowHours, ...]]):
                 cost=Cost(share=1 - 1 / hours.times, text=f"in these hours {percent(1 - 1 / hours.times)} of the rate"),
                 evidence=[next(iter(comm.members.values())).origin for comm in hours.slow[:3]],
                 coverage=hours.coverage,
-                confidence=Confidence.MEDIUM,
             )
 
 

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence, Set
 from math import fsum, log
 from statistics import median
 
-from topodiag.checks.interface import JobCheck
+from topodiag.checks.interface import Advice, JobCheck
 from topodiag.checks.job.slow.inspector_names import Names, Place
 from topodiag.checks.words import hosts_in, hosts_word
 from topodiag.lazy import dataclass
-from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
+from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome
 from topodiag.model.inspector import CallsOfOneSize, InspectorCommunicator
 from topodiag.model.job import Job
 from topodiag.words.fold import few, plural
@@ -135,7 +135,6 @@ class SlowPartOfJob(JobCheck[tuple[SlowPart, ...]]):
     """
 
     id = "JOB011"
-    title = "a communicator is slower than its peers of the same size"
 
     def observe(self, judged: Job, peers: Sequence[Job]) -> tuple[SlowPart, ...] | Outcome:
         if judged.inspection is None:
@@ -164,15 +163,17 @@ class SlowPartOfJob(JobCheck[tuple[SlowPart, ...]]):
             exact = len(part.who) == 1 or len(hosts) == 1
             look = "the NIC, its cable and switch port" if part.between_nodes else "NVLink and PCIe of the GPUs"
             yield self.finding(
-                Severity.WARNING,
+                self.where(
+                    hosts if len(hosts) <= MOST_NAMED else (),
+                    ranks=sorted(p.rank for p in part.who if p.rank >= 0) if len(part.who) <= MOST_NAMED else (),
+                    nics=part.nics,
+                ),
+                Advice(),
                 message,
                 observed=f"{part.collective} of {spell_bytes(part.bytes)}: {in_gbs(part.gbs)} bus bandwidth without"
                 " waiting",
                 expected=f"{in_gbs(part.usual_gbs)}, the median of communicators of as many ranks and nodes",
                 fix=(f"look at {look}: topodiag scan on {hosts_word(hosts) if exact else 'those nodes'}",),
-                nodes=hosts if len(hosts) <= MOST_NAMED else (),
-                ranks=sorted(p.rank for p in part.who if p.rank >= 0) if len(part.who) <= MOST_NAMED else (),
-                nics=part.nics,
                 cost=Cost(
                     gbs_lost=part.usual_gbs - part.gbs,
                     share=1 - 1 / part.times,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, Never
 
-from topodiag.checks.interface import JobCheck, OneStep
+from topodiag.checks.interface import Advice, JobCheck, OneStep
 from topodiag.checks.job.hang.ras import by_ras_in_init
 from topodiag.checks.job.wrong_numbers import wrong_numbers
 from topodiag.checks.shared.job.excerpts import went_on
@@ -70,12 +70,12 @@ class OpenInit:
     def words(self) -> str:
         if self.went_on is not None:
             number, what = self.went_on.number, PROGRESS_WORDS.get(self.went_on.kind, "lines of progress")
-            return f" left no Init COMPLETE in the log, and the job went on: {number} {what}"
-        words = " left no Init COMPLETE in the log"
+            return f" have no Init COMPLETE in the log, and the job went on: {number} {what}"
+        words = " have no Init COMPLETE in the log"
         if self.torn:
-            words = " left no Init COMPLETE, though others of their host did: torn lines"
+            words = " have no Init COMPLETE, but other ranks of their host do: lines are torn"
         if self.absent:
-            words += f"; {self.who} left no line at all"
+            words += f"; {self.who} has no line at all"
         return words + (", or the log was cut" if self.cut else "")
 
 
@@ -124,7 +124,6 @@ class InitNotFinished(OneStep[Job], JobCheck[Never]):
     """
 
     id = "JOB001"
-    title = "ranks that never finished init, or are missing from the evidence"
 
     def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
         found = []
@@ -163,16 +162,19 @@ class InitNotFinished(OneStep[Job], JobCheck[Never]):
         ranks = sorted(int(communicator.ranks[at]) for at in open_at if communicator.ranks[at] >= 0)
         hosts = list(dict.fromkeys(by_rank[rank].host for rank in ranks if rank in by_rank))
         init = _init_of(job, communicator, open_at, hosts)
-        first = f"look first at {init.who}, which left no line" if init.absent else _first(job, communicator, ranks)
+        first = (
+            f"look first at {init.who}, which has no line in the log"
+            if init.absent
+            else _first(job, communicator, ranks)
+        )
         silent = _silent(job, communicator) if init.severity is not Severity.INFO else []
         places = [f"{rank_word(ranks)} on {hosts_word(hosts)}"] if ranks else []
         return self.finding(
-            init.severity,
+            self.where([host] if silent and (host := silent_host(job)) else hosts, ranks=silent or ranks),
+            self.advice("init not finished", nranks=communicator.nranks, first=first),
             f"{len(open_at)} of {plural(communicator.nranks, 'rank')} of {communicator.label}{init.words}",
+            severity=init.severity,
             observed="; ".join([*places, f"stopped after: {_phase(job, communicator, hosts)}"]),
-            advice=self.advice("init not finished", nranks=communicator.nranks, first=first),
-            nodes=[host] if silent and (host := silent_host(job)) else hosts,
-            ranks=silent or ranks,
             cost=Cost(text="the first collective waits" if init.done else "all ranks of the communicator wait"),
             evidence=[by_rank[rank].origin for rank in ranks if rank in by_rank] or [communicator.origin],
             coverage=Coverage(communicator.nranks - init.absent, communicator.nranks, "members seen"),
@@ -190,12 +192,11 @@ class InitNotFinished(OneStep[Job], JobCheck[Never]):
         origins = [origin for _, origin in failed]
         count = len(failed)
         return self.finding(
-            Severity.ERROR,
+            self.where(hosts),
+            "without rank",
             f"{count} {'process' if count == 1 else 'processes'} on {hosts_word(hosts)} failed in init, and no line"
             f" names {'its rank' if count == 1 else 'their ranks'}",
             observed=quoted(origins[0].text) or "a warning of NCCL",
-            advice=self.advice("without rank"),
-            nodes=hosts,
             evidence=origins,
         )
 
@@ -206,14 +207,15 @@ class InitNotFinished(OneStep[Job], JobCheck[Never]):
             return None
         message = f"{plural(len(missing), 'rank')} of {job.world_size} left no line in the logs"
         return self.finding(
-            Severity.ERROR if stuck else Severity.INFO,
+            self.where(ranks=missing[:4096]),
+            Advice(),
             message + (", and the others never finished init" if stuck else ": the evidence is incomplete"),
+            severity=Severity.ERROR if stuck else Severity.INFO,
             observed=f"no line of {rank_word(missing)}",
             expected=f"lines of all {job.world_size} ranks",
             fix=("look at the launcher's log for these ranks: not started, or died before NCCL",)
             if stuck
             else ("give topodiag the logs of all ranks, and set NCCL_DEBUG=INFO on all of them",),
-            ranks=missing[:4096],
             cost=Cost(text="all others wait for them" if stuck else "these ranks are not judged"),
             evidence=[job.world.origin if job.world else None],
             coverage=Coverage(len(seen), job.world_size, "ranks"),
@@ -319,13 +321,13 @@ def judge_alone(check: JobCheck[Any], job: Job, peers: Sequence[Job]) -> Iterato
     hosts = sorted({host for each in (job, *others) for host in each.hosts})
     count = 1 + len(others)
     yield check.finding(
-        Severity.WARNING if others else Severity.INFO,
+        check.where(hosts),
+        "only rank of a job",
         f"{count} processes on {hosts_word(hosts) or 'a node'} came up as the only rank of a job each"
         if others
         else f"a communicator of one rank on {hosts_word(hosts) or 'a node'}: it talks to nobody",
+        severity=Severity.WARNING if others else Severity.INFO,
         observed="Channel 00 : 0" if job.world is None or job.world.inferred else "nranks 1",
-        advice=check.advice("only rank of a job"),
-        nodes=hosts,
         evidence=[each.world.origin for each in (job, *others) if each.world is not None],
         confidence=Confidence.MEDIUM if others else Confidence.LOW,
     )

@@ -8,7 +8,7 @@ from functools import cache
 
 import msgspec
 
-from topodiag.checks.interface import JobCheck
+from topodiag.checks.interface import Advice, JobCheck
 from topodiag.checks.shared.job.evidence import said_by
 from topodiag.checks.shared.job.text import ask_for
 from topodiag.checks.words import hosts_in, hosts_word, quoted
@@ -99,7 +99,6 @@ class KnownLibraryFault(JobCheck[tuple[FaultMet, ...]]):
     """
 
     id = "JOB007"
-    title = "a known fault of this NCCL version matches the signature"
 
     def observe(self, judged: Job, peers: Sequence[Job]) -> tuple[FaultMet, ...] | Outcome:
         versions = _versions(judged)
@@ -123,8 +122,9 @@ class KnownLibraryFault(JobCheck[tuple[FaultMet, ...]]):
             sure = Confidence.HIGH if fault.sure == "high" else Confidence.MEDIUM
             yield self.of_events(
                 met.events,
-                Severity.INFO if fault.setting else Severity.ERROR,
+                Advice(),
                 f"a known fault of {release}: {fault.what}",
+                severity=Severity.INFO if fault.setting else Severity.ERROR,
                 observed=quoted(first.text, 300),
                 expected=f"a release without this fault ({fault.name}: from {fault.since}{until})",
                 fix=(

@@ -6,12 +6,12 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Any, Never
 
-from topodiag.checks.interface import JobCheck, OneStep
+from topodiag.checks.interface import Advice, JobCheck, OneStep
 from topodiag.checks.shared.job.evidence import said_by
 from topodiag.checks.shared.job.text import ask_for
 from topodiag.checks.words import hosts_in, processes_word, quoted, rank_word
 from topodiag.lazy import regex
-from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
+from topodiag.model.finding import Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Job, Process
 from topodiag.model.provenance import Origin
 from topodiag.words.fold import few
@@ -88,7 +88,6 @@ class VersionsDiffer(OneStep[Job], JobCheck[Never]):
     """
 
     id = "JOB002"
-    title = "NCCL, CUDA driver or plugin version differs between ranks"
 
     def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
         told = {key: _by_version(job, key) for key in COMPONENTS}
@@ -122,10 +121,9 @@ class VersionsDiffer(OneStep[Job], JobCheck[Never]):
             return
         yield self.of_events(
             told,
-            Severity.ERROR,
+            "nccl versions",
             f"NCCL itself found different versions: {quoted(told[0].text, 120)}",
             observed=quoted(told[0].text) or "NCCL says so",
-            advice=self.advice("nccl versions"),
         )
 
     def _by_notice(self, job: Job) -> list[Finding]:
@@ -136,11 +134,11 @@ class VersionsDiffer(OneStep[Job], JobCheck[Never]):
             return []
         return [
             self.finding(
-                Severity.WARNING,
+                self.where(),
+                "another build",
                 f"NCCL itself found different builds of one version: {rank_word(others)} of a communicator beside its"
                 " rank 0",
                 observed=quoted(told[0][1]),
-                advice=self.advice("another build"),
                 evidence=[origin for _, _, origin in told],
             )
         ]
@@ -157,16 +155,16 @@ class VersionsDiffer(OneStep[Job], JobCheck[Never]):
         ranks = {rank.process: rank.rank for rank in job.ranks}
         odd = min((old, new), key=len)  # the first, where they are equally many
         yield self.finding(
-            Severity.WARNING,
+            self.where(
+                list(dict.fromkeys(job.processes[number].host for number in odd)),
+                ranks=sorted({ranks[number] for number in odd if number in ranks}),
+            ),
+            "nccl by its words",
             f"NCCL differs between ranks by its own words: {_spell(oldest)} or earlier on"
             f" {processes_word(job, old, ranks)}, {_spell(newest)} or later on {processes_word(job, new, ranks)}",
             observed="lines that no one release prints in both wordings",
-            advice=self.advice("nccl by its words"),
-            nodes=list(dict.fromkeys(job.processes[number].host for number in odd)),
-            ranks=sorted({ranks[number] for number in odd if number in ranks}),
             evidence=[_wording(job.processes[number]) for number in (old[0], new[0])],
             coverage=Coverage(len(new) + len(old), len(job.processes), "processes"),
-            confidence=Confidence.MEDIUM,
         )
 
     def _report(self, job: Job, word: str, by_value: dict[str, list[int]], severity: Severity) -> Finding:
@@ -175,8 +173,13 @@ class VersionsDiffer(OneStep[Job], JobCheck[Never]):
         ranks = {rank.process: rank.rank for rank in job.ranks}
         told = [f"{value} on {processes_word(job, numbers, ranks)}" for value, numbers in groups]
         return self.finding(
-            severity,
+            self.where(
+                list(dict.fromkeys(job.processes[number].host for number in odd)),
+                ranks=sorted({ranks[number] for number in odd if number in ranks}),
+            ),
+            Advice(),
             f"{word} differs between ranks: {few([value for value, _ in groups], 4)}",
+            severity=severity,
             observed="; ".join(told[:4]),
             expected=f"one version of {word} on all ranks (most have {groups[0][0]})",
             fix=(
@@ -185,13 +188,14 @@ class VersionsDiffer(OneStep[Job], JobCheck[Never]):
                 if word == "CUDA driver"
                 else f"start the same image on all nodes, with {word} {groups[0][0]}",
             ),
-            nodes=list(dict.fromkeys(job.processes[number].host for number in odd)),
-            ranks=sorted({ranks[number] for number in odd if number in ranks}),
-            cost=Cost(text="ranks disagree on messages or choices: init fails, or a collective hangs"
-                      if severity is Severity.ERROR else "features and choices differ between ranks"),
+            cost=Cost(
+                text="ranks disagree on messages or choices: init fails, or a collective hangs"
+                if severity is Severity.ERROR
+                else "features and choices differ between ranks"
+            ),
             evidence=[_said_version(job.processes[numbers[0]], value) for value, numbers in groups],
             coverage=Coverage(sum(map(len, by_value.values())), len(job.processes), "processes"),
-        )  # fmt: skip
+        )
 
 
 def _said_version(process: Process, value: str) -> Origin | None:
@@ -273,11 +277,10 @@ def not_as_built(check: JobCheck[Any], job: Job) -> list[Finding]:
         return _driver_behind(check, job)
     return [
         check.finding(
-            Severity.ERROR,
+            check.where(hosts_in(told)),
+            "not as built",
             f"a library by which ranks talk is of another version than what was built with it: {quoted(told[0].text)}",
             observed=quoted(told[0].text, 300),
-            advice=check.advice("not as built"),
-            nodes=hosts_in(told),
             evidence=[event.origin for event in told],
         )
     ]
@@ -297,14 +300,12 @@ def _driver_behind(check: JobCheck[Any], job: Job) -> list[Finding]:
         cuda = f"{needs[0]}.{needs[1]}"
         return [
             check.finding(
-                Severity.ERROR,
+                check.where([event.host] if event.host else []),
+                check.advice("driver behind", cuda=cuda),
                 f"NCCL was built for CUDA {cuda}, and the driver is of CUDA {own[0]}.{own[1]}: it lacks a call that"
                 " NCCL makes",
                 observed=quoted(event.text, 300),
-                advice=check.advice("driver behind", cuda=cuda),
-                nodes=[event.host] if event.host else [],
                 evidence=[each.origin for each in told],
-                confidence=Confidence.MEDIUM,
             )
         ]
     return []

@@ -81,7 +81,6 @@ class WrongInterface(OneStep[Job], JobCheck[Never]):
     """
 
     id = "NET002"
-    title = "the wrong interface is used for bootstrap or data"
 
     def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
         found = [*self._none(job), *self._of_gloo(job)]
@@ -103,7 +102,7 @@ class WrongInterface(OneStep[Job], JobCheck[Never]):
         if not told:
             return self.unknown(job, f"no line names the interface of the bootstrap; {ask_for(job, *NET)}")
         if not met(job):
-            return self.unknown(job, "an interface is named, and no line shows that ranks met over it")
+            return self.unknown(job, "no line shows that ranks connected over the named interface")
         return self.clean(job, "", Coverage(told, len(job.processes), "processes"))
 
     def _none(self, job: Job) -> list[Finding]:
@@ -115,12 +114,10 @@ class WrongInterface(OneStep[Job], JobCheck[Never]):
         hosts = hosts_in(events)
         return [
             self.finding(
-                Severity.ERROR,
+                self.where(hosts, ranks=ranks_in(events)),
+                "no interface",
                 f"NCCL found no interface{value}{f' on {hosts_word(hosts)}' if hosts else ''}",
                 observed=events[0].text.strip(),
-                advice=self.advice("no interface"),
-                nodes=hosts,
-                ranks=ranks_in(events),
                 evidence=[*(event.origin for event in events), *(given.origin for _, given in wanted[:2])],
                 coverage=Coverage(len({(e.host, e.pid) for e in events}), len(job.processes), "processes"),
                 settings=(("NCCL_SOCKET_IFNAME", None),) if wanted else (),
@@ -131,12 +128,10 @@ class WrongInterface(OneStep[Job], JobCheck[Never]):
         return [
             self.of_events(
                 fault.events,
-                Severity.ERROR,
+                "gloo",
                 fault.message,
                 observed=fault.observed,
-                expected="an interface with an address that the other nodes reach",
                 fix=fault.fix,
-                cost=Cost(share=1.0, text="the job does not start"),
                 confidence=fault.sure,
                 settings=(("GLOO_SOCKET_IFNAME", None),) if fault.setting else (),
             )
@@ -152,17 +147,17 @@ class WrongInterface(OneStep[Job], JobCheck[Never]):
             return
         other = next(process for _, process in told if not LINK_LOCAL.search(process.bootstrap))
         yield self.finding(
-            Severity.ERROR,
+            self.where(
+                list(dict.fromkeys(process.host for _, process in local)),
+                ranks=world_ranks(job, [number for number, _ in local]),
+            ),
+            "link local",
             f"{hosts_word(list(dict.fromkeys(process.host for _, process in local)))}: bootstrap over an IPv6"
             f" link-local address of {local[0][1].bootstrap.partition(':')[0]}, others use"
             f" {other.bootstrap.partition(':')[0]}",
             observed=f"{local[0][1].bootstrap} and {other.bootstrap}",
-            advice=self.advice("link local"),
-            nodes=list(dict.fromkeys(process.host for _, process in local)),
-            ranks=world_ranks(job, [number for number, _ in local]),
             evidence=[place_of(local[0][1]), place_of(other)],
             coverage=Coverage(len(local), len(told), "processes"),
-            confidence=Confidence.MEDIUM,
         )
 
     def _of_one_node(self, job: Job) -> list[Finding]:
@@ -180,13 +175,10 @@ class WrongInterface(OneStep[Job], JobCheck[Never]):
             ranks = world_ranks(job, [number for number, _ in group])
             made.append(
                 self.finding(
-                    Severity.ERROR,
+                    self.where(hosts, ranks=ranks, nics=[name]),
+                    "address of one node",
                     f"{hosts_word(hosts)}: {name} has {address}, which leads to no other node",
                     observed=f"{name}:{address} on {hosts_word(hosts)}",
-                    advice=self.advice("address of one node"),
-                    nodes=hosts,
-                    ranks=ranks,
-                    nics=[name],
                     evidence=[place_of(process) for _, process in group],
                     coverage=Coverage(len(group), len(job.processes), "processes"),
                 )
@@ -207,14 +199,12 @@ class WrongInterface(OneStep[Job], JobCheck[Never]):
             hosts = list(dict.fromkeys(process.host for _, process in group))
             made.append(
                 self.finding(
-                    Severity.WARNING if started else Severity.ERROR,
+                    self.where(hosts, ranks=world_ranks(job, [number for number, _ in group]), nics=[name]),
+                    self.advice("interface of one node", named=name),
                     f"{name} is used between nodes by {len(group)} {'process' if len(group) == 1 else 'processes'} on"
                     f" {hosts_word(hosts)}",
+                    severity=Severity.WARNING if started else Severity.ERROR,
                     observed=f"{group[0][1].bootstrap or name}",
-                    advice=self.advice("interface of one node", named=name),
-                    nodes=hosts,
-                    ranks=world_ranks(job, [number for number, _ in group]),
-                    nics=[name],
                     cost=Cost(text="data over it passes a bridge or overlay of the kernel")
                     if started
                     else Cost(text="ranks of other nodes cannot be reached over it: init hangs or fails"),
@@ -237,17 +227,14 @@ class WrongInterface(OneStep[Job], JobCheck[Never]):
             why = f" ({against.name}={against.value})" if against is not None else ""
             return [
                 self.finding(
-                    Severity.INFO if against is None else Severity.WARNING,
+                    self.where([process.host] if process.host else [], nics=[name]),
+                    "address of this node",
                     f"{hosts_word([process.host])} meets its peers over {name}, which other nodes do not reach, though"
                     f" {others[0]} is there{why}",
+                    severity=Severity.INFO if against is None else Severity.WARNING,
                     observed=process.bootstrap,
-                    expected="with ranks on other nodes: the interface that leads to them",
                     fix=(f"NCCL_SOCKET_IFNAME={others[0]}, or {_all_but([name])}, on every node",),
-                    nodes=[process.host] if process.host else [],
-                    nics=[name],
-                    cost=Cost(text="with ranks on other nodes init hangs or fails; on this node alone nothing"),
                     evidence=[place_of(process), *([against.origin] if against is not None else [])],
-                    confidence=Confidence.MEDIUM,
                 )
             ]
         return []

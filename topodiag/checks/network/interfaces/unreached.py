@@ -12,7 +12,7 @@ from topodiag.checks.shared.job.evidence import said_by
 from topodiag.checks.shared.job.missing_ranks import MET
 from topodiag.checks.words import hosts_word, quoted, ranks_in
 from topodiag.lazy import dataclass, regex
-from topodiag.model.finding import Confidence, Cost, Finding, Severity
+from topodiag.model.finding import Finding, Severity
 from topodiag.model.job import Event, Job, Process
 from topodiag.model.provenance import Origin
 from topodiag.words.hosts import ADDRESS
@@ -161,17 +161,14 @@ def by_connects(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
     if why in _OTHER_WORDS:
         what = _OTHER_WORDS[why].format(who=who, whom=whom)
     yield check.finding(
-        Severity.ERROR if failed else Severity.WARNING,
+        check.where(hosts, ranks=ranks_in(unreached), nics=used[:3]),
+        "unreached",
         what,
+        severity=Severity.ERROR if failed else Severity.WARNING,
         observed=quoted(unreached[0].text),
         expected=wanted,
         fix=fix,
-        nodes=hosts,
-        ranks=ranks_in(unreached),
-        nics=used[:3],
-        cost=Cost(share=1.0, text="init waits for the connection and fails"),
         evidence=[connect.origin for connect in unreached],
-        confidence=Confidence.MEDIUM,
     )
 
 
@@ -236,10 +233,10 @@ def by_own_bridge(check: JobCheck[Any], job: Job) -> list[Finding]:
         why = "each host gives it to its own name" if tried == OWN_NAME else "each host numbers that bridge by itself"
         made.append(
             check.finding(
-                Severity.ERROR,
+                check.where([event.host] if event.host else []),
+                "own bridge",
                 f"{event.host or 'a node'} looks for a peer at {tried}: {why}",
                 observed=quoted(event.text),
-                expected="an address of a network that all nodes share",
                 fix=(
                     *(
                         ("in /etc/hosts of each node its name beside its address in the network, not 127.0.1.1",)
@@ -250,10 +247,7 @@ def by_own_bridge(check: JobCheck[Any], job: Job) -> list[Finding]:
                     "name the interface between the nodes: NCCL_SOCKET_IFNAME, GLOO_SOCKET_IFNAME, Open MPI's"
                     " `--mca btl_tcp_if_include` and `--mca oob_tcp_if_include`",
                 ),
-                nodes=[event.host] if event.host else [],
-                cost=Cost(share=1.0, text="ranks of other nodes cannot be reached at it: init hangs or fails"),
                 evidence=[event.origin, *(place_of(p) for p in job.processes if p.host == event.host)],
-                confidence=Confidence.MEDIUM,
             )
         )
     return made[:1]

@@ -9,8 +9,9 @@ from typing import Literal
 
 import msgspec
 
-from topodiag.checks.interface import JobCheck
+from topodiag.checks.interface import Advice, JobCheck
 from topodiag.checks.shared.job.launcher import launched_on
+from topodiag.checks.shared.job.text import survived
 from topodiag.checks.words import hosts_word, quoted, rank_word, ranks_in
 from topodiag.lazy import dataclass
 from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
@@ -65,17 +66,17 @@ class FaultInLog(JobCheck[FaultLines]):
         ranks = ranks_in(events)
         hosts = _hosts(judged, events)
         at = hosts_word(hosts) or (rank_word(ranks) if ranks else "a node")
+        lived = all(survived(judged, event) for event in events)
+        severity = Severity.WARNING if lived else Severity[words.severity.upper()]
         yield self.finding(
-            Severity[words.severity.upper()],
+            self.where(hosts, ranks=ranks),
+            Advice(severity, Confidence[words.confidence.upper()]),
             f"{at}: {words.message}",
             observed=quoted(events[0].text, 200) + (f"; {plural(len(events), 'line')}" if events[1:] else ""),
             expected=words.expected,
             fix=words.fix,
-            nodes=hosts,
-            ranks=ranks,
-            cost=Cost(text=words.cost),
+            cost=Cost(text="NCCL's init goes on without what it reads there" if lived else words.cost),
             evidence=[event.origin for event in events],
-            confidence=Confidence[words.confidence.upper()],
         )
 
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from topodiag.checks.shared.devices import addresses_of_node
 from topodiag.checks.shared.job.clocks import Clocks, clocks_of
-from topodiag.checks.shared.job.text import LIVED_WITH, NO_ERRORS, failed
+from topodiag.checks.shared.job.text import LIVED_WITH, NO_ERRORS, failed, survived
 from topodiag.lazy import regex
 from topodiag.model.finding import Confidence
 from topodiag.model.job import Event, Job
@@ -48,6 +48,7 @@ def errors_of(job: Job) -> list[Event]:
         for event in job.events
         if event.level != "UNWIND"
         and event.kind not in NO_ERRORS
+        and not survived(job, event)
         and not (event.kind == "mismatch" and event.details.keys() & {"one", "told"})  # whole verdicts: JOB006
         and not (event.level == "APP" and (LIVED_WITH.search(event.text) or refused_over_iwarp(job, event)))
     ]

@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from topodiag.checks.interface import JobCheck
+from topodiag.checks.interface import Advice, JobCheck
 from topodiag.checks.words import quoted, rank_word
 from topodiag.lazy import dataclass, regex
 from topodiag.model.finding import Confidence, Cost, Finding, Severity
@@ -53,12 +53,12 @@ def absent_at_meeting(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
     count = _count(told[0])
     missing = list(meeting.missing) if meeting is not None else []
     yield check.finding(
-        Severity.ERROR,
+        check.where(ranks=missing),
+        Advice(Severity.ERROR),
         f"not all processes came to where the job meets{count}" + (f"; {_never(missing)}" if missing else ""),
         observed=quoted(told[0].text, 200),
         expected="as many processes as the world size says, within the time that the first one waits",
         fix=_FIX,
-        ranks=missing,
         cost=Cost(text="the job does not begin"),
         evidence=[event.origin for event in told],
         confidence=Confidence.HIGH if _CAME.search(told[0].text) or "all" in told[0].details else Confidence.MEDIUM,
@@ -76,12 +76,12 @@ def _still_waiting(check: JobCheck[Any], meeting: Meeting) -> Finding:
     if meeting.ahead:
         what += " when the log ends, ten seconds or more after the first one"
     return check.finding(
-        Severity.INFO if meeting.ahead else Severity.WARNING,
+        check.where(ranks=missing),
+        Advice(Severity.INFO if meeting.ahead else Severity.WARNING),
         what + (f"; {_never(missing)}" if missing else ""),
         observed=quoted(meeting.told[0].text, 200),
         expected=f"{world} ranks, each once, and torch's `Completed store-based barrier` behind these lines",
         fix=(f"look first at the log of {rank_word(missing)}", *_FIX) if missing else _FIX,
-        ranks=missing,
         cost=Cost(text="the others wait, and give up when the time of the barrier is over"),
         evidence=[event.origin for event in meeting.told],
         confidence=Confidence.LOW if meeting.ahead else Confidence.MEDIUM,

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from topodiag.lazy import regex
 from topodiag.model.debug_settings import HANG, next_time
-from topodiag.model.job import Communicator, Job
+from topodiag.model.job import Communicator, Event, Job
 from topodiag.model.job_domains import domains as domains  # noqa: PLC0414 - checks find all words on a job here
 from topodiag.model.nccl_features import Feature
 from topodiag.model.nccl_versions import text_has
@@ -28,6 +28,15 @@ LIVED_WITH = regex(
 )
 """Warnings after which NCCL (src/misc/*wrap.cc, src/graph/*.cc, src/init.cc, src/transport/*.cc), RCCL,
 the SHARP plugin or FastSocket goes on: jobs that work print them too, so that none is what made another one fail."""
+
+
+_OF_INIT = ("graph/", "nvmlwrap")
+"""Parts of NCCL's files that only its init runs: they read NVML and the topology."""
+
+
+def survived(job: Job, event: Event) -> bool:
+    """Whether NCCL warned while it read the topology, and all ranks completed the init that reads it."""
+    return job.world is not None and job.world.init_complete and any(part in event.place for part in _OF_INIT)
 
 
 def hosts_of(job: Job) -> Mapping[int, str]:

@@ -40,12 +40,11 @@ class HostCheck(NodeCheck[tuple[HostFault, ...]]):
     def tell(self, judged: Node, observed: tuple[HostFault, ...]) -> Iterator[Finding]:
         for each in observed:
             yield self.finding(
-                judged,
-                each.severity,
+                self.where(judged, nics=each.nics),
+                self.advice(each.advice, **each.words),
                 each.message,
+                severity=each.severity,
                 observed=each.observed,
-                advice=self.advice(each.advice, **each.words),
-                nics=each.nics,
                 evidence=each.evidence,
                 confidence=each.confidence,
             )

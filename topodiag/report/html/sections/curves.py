@@ -30,7 +30,7 @@ def section(sheet: Sheet) -> Section | None:
     )  # fmt: skip
     guesses = [row for number_, each in enumerate(runs, start=1) for row in _hypotheses(number_, each)]
     causes = Grid(
-        "hypotheses", "What would explain it", ("Run", "Cause", "Leaves, GB/s", "Likely", "Evidence", "Check with"),
+        "hypotheses", "What would explain it", ("Run", "Cause", "Predicts, GB/s", "Likely", "Evidence", "Check with"),
         guesses[:HYPOTHESES_SHOWN], right=frozenset({0, 2, 3}),
     )  # fmt: skip
     grids = [each for each in (table, causes) if each.rows]
@@ -56,7 +56,7 @@ def _row(place: int, benchmark: Benchmark) -> list[Cell]:
     return [
         Cell(str(place), place), Cell(collective_words(run)), Cell(ranks_words(run), run.nranks),
         _gbs(run.top[1] if run.top is not None else None), _gbs(expected.busbw_gbs if expected is not None else None),
-        _gbs(expected.low_gbs if expected is not None else None),
+        _gbs(expected.normal_gbs if expected is not None else None),
         Cell(f"{sign} {verdict_word(benchmark)}", mark=hue if hue in {"error", "warning", "ok"} else ""),
         Cell(benchmark.why or (expected.machine if expected is not None else "")),
     ]  # fmt: skip

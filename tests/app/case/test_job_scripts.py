@@ -1,0 +1,44 @@
+"""What scripts and launchers' output beside the log of a job set for it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from fixtures.whole.case import nccl_start
+from tests.tables import examples
+from topodiag.app.case.build import open_case
+
+LOG = "\n".join(
+    line.replace("network IB", "network Socket").replace("NET/IB/", "NET/Socket/").replace("/GDRDMA", "")
+    for line in nccl_start(["a1", "a2"], 2)
+    if "NET/IB : Using" not in line
+)
+SCRIPT = "#!/bin/bash\n#SBATCH -N 2\nexport NCCL_IB_DISABLE={value}\nsrun python train.py\n"
+
+
+def given(folder: Path, **files: str) -> set[tuple[str, str, str]]:
+    """Name, value and file of the settings that a job has beside files."""
+    (folder / "nccl.log").write_text(f"{LOG}\n")
+    for name, text in files.items():
+        (folder / name.replace("_", ".")).write_text(text)
+    [job] = open_case([str(folder)]).case.jobs
+    settings = [each for process in job.processes for each in process.settings.values()]
+    return {(each.name, each.value, Path(each.origin.source).name) for each in settings if each.origin is not None}
+
+
+@examples("name", "text")
+def test_what_a_launchers_file_sets_is_a_setting_of_the_job_whose_log_is_another_file(
+    tmp_path: Path, name: str, text: str
+) -> None:
+    assert given(tmp_path, **{name: text}) == {("NCCL_IB_DISABLE", "1", name.replace("_", "."))}
+
+
+@examples("files")
+def test_files_that_disagree_advise_or_unset_say_nothing(tmp_path: Path, files: dict[str, str]) -> None:
+    assert given(tmp_path, **files) == set()
+
+
+def test_what_the_log_of_the_job_shows_itself_comes_first(tmp_path: Path) -> None:
+    first = "a1:41000:41900 [0] NCCL INFO NCCL_IB_DISABLE set by environment to 0.\n"
+    made = given(tmp_path, more_log=first, job_sh=SCRIPT.format(value=1))
+    assert ("NCCL_IB_DISABLE", "0", "more.log") in made

@@ -1,0 +1,64 @@
+"""What still ran while a job's output was written: counted over the whole file, and part of the JSON."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from tests import program
+from topodiag.cli import cli
+from topodiag.cli.errors import Outcome
+
+STEP = "[2026-03-01 11:00:{:02d}] iteration {:8d}/  500000 | consumed samples: {:12d} | lm loss: 2.3E+00 |"
+ENDED = "[rank0]: torch.OutOfMemoryError: CUDA out of memory."
+SERVED = 'INFO:     10.0.0.1:1234 - "POST /v1/completions HTTP/1.1" {} OK'
+
+
+def _progress(tmp_path: Path, lines: list[str]) -> list[dict[str, object]]:
+    path = tmp_path / "job.out"
+    path.write_text("\n".join([*lines, ENDED, ""]), encoding="utf-8")
+    done = CliRunner().invoke(cli, ["diagnose", str(path), "--format", "json"], obj=Outcome())
+    found: list[dict[str, object]] = json.loads(done.stdout)["progress"]
+    return found
+
+
+def test_steps_are_counted_with_their_first_and_last_line_and_the_longest_gap(tmp_path: Path) -> None:
+    lines = [STEP.format(at, number, number * 256) for number, at in ((1, 1), (2, 4), (3, 30), (4, 33))]
+    (steps,) = _progress(tmp_path, lines)
+    assert (steps["kind"], steps["number"]) == ("progress.step", 4)
+    assert (steps["first_line"], steps["last_line"], steps["longest_gap_s"]) == (1, 4, 26.0)
+
+
+def test_requests_that_failed_are_no_progress(tmp_path: Path) -> None:
+    lines = [STEP.format(1, 1, 1), STEP.format(2, 2, 2), STEP.format(3, 3, 3), SERVED.format(200), SERVED.format(503)]
+    found = {str(each["kind"]): each["number"] for each in _progress(tmp_path, lines)}
+    assert found == {"progress.step": 3, "progress.request": 1}
+
+
+def test_each_rank_has_its_own_count(tmp_path: Path) -> None:
+    line = "[rank{}]: {{'loss': 1.2, 'grad_norm': 0.3, 'learning_rate': 1e-05, 'epoch': 0.{}}}"
+    ranks = [(0, 1), (0, 2), (1, 1), (0, 3)]
+    found = _progress(tmp_path, [line.format(*each) for each in ranks] + [STEP.format(at, at, at) for at in (1, 2, 3)])
+    assert {each["rank"]: each["number"] for each in found} == {0: 3, 1: 1, None: 3}
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "says"),
+    [
+        ("step {n}00 loss 2.31", 0, "4 lines of progress and no line of NCCL, a GPU or a link"),
+        ("[1,  {n}000] loss: 2.186", 0, "4 lines of progress and no line of NCCL, a GPU or a link"),
+        ("step {n}0 \t total loss = 2.312, sub4 = 0.400 (1.503 sec/step)", 0, "steps at 1.5 s a step"),
+        ("packet {n} lost, 2.5 % loss at step 3", 2, "unknown file type"),
+    ],
+)
+def test_a_training_without_a_line_of_nccl_is_unknown_and_no_error(
+    line: str, code: int, says: str, tmp_path: Path
+) -> None:
+    (tmp_path / "train.log").write_text("".join(f"{line.format(n=n)}\n" for n in range(1, 5)), encoding="utf-8")
+    done = program.run("diagnose", "train.log", "--width", "200", cwd=tmp_path)
+    assert done.returncode == code
+    assert says in (done.stderr if code else done.stdout)
+    assert done.stdout.startswith("? UNKNOWN" if code == 0 else "")

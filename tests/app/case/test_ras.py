@@ -1,0 +1,295 @@
+"""`topodiag ras` against a server that speaks NCCL's protocol, with its documented traps."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+import time
+import tracemalloc
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.evidence.live.test_ras import HEAD, WARNINGS, status
+from tests.tables import examples
+from topodiag.app.case.ras import Asking, with_ras
+from topodiag.app.diagnose import diagnose
+from topodiag.app.logs import logs, ras
+from topodiag.evidence.live.ras_client import ask, place_of, read_ras
+from topodiag.model.errors import InputError
+from topodiag.model.finding import Severity
+from topodiag.model.ras import RasAnswer
+from topodiag.model.result import Result
+
+Answer = Callable[[socket.socket, int], None]
+"""Answers one connection; the number counts connections from 0."""
+
+OLD = b"SERVER PROTOCOL 2\nERROR: Unknown command SET FORMAT json\n"
+
+
+@contextmanager
+def server(answer: Answer) -> Iterator[str]:
+    """HOST:PORT of a RAS that answers so, on loopback."""
+    listening = socket.create_server(("127.0.0.1", 0))
+    listening.settimeout(10)
+
+    def serve() -> None:
+        number = 0
+        while True:
+            try:
+                connection, _ = listening.accept()
+            except OSError:
+                return
+            with connection:
+                try:
+                    connection.settimeout(5)
+                    heard = b""
+                    while not heard.endswith(b"VERBOSE STATUS\n"):
+                        heard += connection.recv(4096)
+                    answer(connection, number)
+                except OSError:
+                    pass
+            number += 1
+
+    thread = threading.Thread(target=serve, daemon=True)
+    thread.start()
+    try:
+        yield f"127.0.0.1:{listening.getsockname()[1]}"
+    finally:
+        listening.shutdown(socket.SHUT_RDWR)
+        listening.close()
+        thread.join(10)
+
+
+def as_json(behind: int = 5, stamp: str = "2026-11-22 08:19:50", key: str = "0x3d9f2208e70d8f94") -> bytes:
+    told = status(8, behind, stamp=stamp)
+    told["communicators"][0]["hash"] = key  # type: ignore[index]
+    return b"SERVER PROTOCOL 2\nOK\n" + json.dumps(told, indent=2).encode() + b"\n"
+
+
+def stamped(number: int) -> str:
+    return f"2026-11-22 08:19:{10 + number * 10}"
+
+
+def asked(answer: Answer, *, times: int = 2, save: str | None = None) -> Result:
+    with server(answer) as place:
+        return ras([place], asking=Asking(times, 0.0, save))
+
+
+def test_a_rank_that_stays_behind_in_two_answers_is_named(tmp_path: Path) -> None:
+    result = asked(lambda to, n: to.sendall(as_json(stamp=stamped(n))), save=str(tmp_path / "answers"))
+    (found,) = result.findings
+    assert (found.id, found.severity, found.where.ranks) == ("JOB006", Severity.ERROR, (5,))
+    kept = sorted((tmp_path / "answers").iterdir())
+    assert len(kept) == 2
+    assert [each.id for each in logs([str(tmp_path / "answers")]).findings] == ["JOB006"]
+
+
+def test_what_ras_cannot_see_is_said_and_never_taken_for_health() -> None:
+    result = asked(lambda to, n: to.sendall(as_json(-1, stamped(n))))
+    assert result.findings == ()
+    assert "ncclCommSplit" in " ".join(each.why for each in result.not_observed)
+    assert {each.status.value for each in result.outcomes if each.check == "JOB006"} == {"unknown"}
+
+
+def test_an_old_server_that_knows_no_json_is_understood() -> None:
+    text = HEAD + WARNINGS + (
+        "#0-0 (1f) MISMATCH\n  Communicator ranks have different collective operation counts\n"
+        "  31 ranks have launched up to operation 384\n"
+        "  Rank 9 has launched up to operation 383 -- GPU 1 managed by process 12 on node 10.0.0.2\n\n"
+    )  # fmt: skip
+    (found,) = asked(lambda to, _: to.sendall(OLD + text.encode())).findings
+    assert found.where.ranks == (9,)
+
+
+def test_torn_and_slow_lines_are_put_together() -> None:
+    def torn(to: socket.socket, number: int) -> None:
+        data = as_json(stamp=stamped(number))
+        for at in range(0, len(data), 997):
+            to.sendall(data[at : at + 997])
+            time.sleep(0.001)
+
+    assert [each.where.ranks for each in asked(torn).findings] == [(5,)]
+
+
+def test_an_empty_answer_is_asked_for_again() -> None:
+    def first_closes(to: socket.socket, number: int) -> None:
+        if number:
+            to.sendall(as_json(stamp=stamped(number)))
+
+    assert [each.severity for each in asked(first_closes).findings] == [Severity.ERROR]
+
+
+def test_an_answer_is_judged_though_a_text_without_a_record_lies_beside_it(tmp_path: Path) -> None:
+    """A folder of all that was asked holds answers of other commands, and notes."""
+    for number in range(2):
+        (tmp_path / f"{number}.json").write_bytes(as_json(stamp=stamped(number)))
+    (tmp_path / "timeout.txt").write_text("OK\n")
+    result = logs([str(tmp_path)])
+    assert [(each.id, each.where.ranks) for each in result.findings] == [("JOB006", (5,))]
+    assert "timeout.txt: holds no NCCL record" in " ".join(each.why for each in result.not_observed)
+
+
+def test_a_text_without_a_record_alone_is_refused_as_before(tmp_path: Path) -> None:
+    (tmp_path / "timeout.txt").write_text("OK\n")
+    with pytest.raises(InputError, match="holds no NCCL record"):
+        logs([str(tmp_path)])
+
+
+BUSY = b"SERVER PROTOCOL 2\nOK\nBUSY: diagnostics already in progress\n"
+"""What 2.31 answers while it runs its diagnostics for somebody else."""
+
+
+def test_a_busy_server_is_asked_again() -> None:
+    def busy_first(to: socket.socket, number: int) -> None:
+        to.sendall(as_json(stamp=stamped(number)) if number > 1 else BUSY)
+
+    result = asked(busy_first)
+    assert [(each.id, each.where.ranks) for each in result.findings] == [("JOB006", (5,))]
+    assert "BUSY: diagnostics already in progress" in " ".join(each.why for each in result.not_observed)
+
+
+def test_a_server_that_stays_busy_is_no_healthy_job_and_no_young_one() -> None:
+    with pytest.raises(InputError, match="BUSY: diagnostics already in progress"):
+        asked(lambda to, _: to.sendall(BUSY))
+
+
+def test_a_server_that_stays_busy_leaves_the_logs_beside_it(tmp_path: Path) -> None:
+    (tmp_path / "log").write_text("n0:1:1 [0] NCCL INFO NCCL version 2.31.2+cuda13.0\n")
+    with server(lambda to, _: to.sendall(BUSY)) as place:
+        result = ras([place], [str(tmp_path)], asking=Asking(1, 0.0))
+    assert not result.findings
+    assert "ask again once that is done" in " ".join(each.why for each in result.not_observed)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        b"ERROR: Invalid format json\n",
+        b"HTTP/1.1 400 Bad Request\r\n\r\n",
+        b"\x16\x03\x01\x00\xff" * 40,
+        b'{"status": 1}\n',
+    ],
+    ids=["refused format", "a web server", "no text", "another JSON"],
+)
+def test_an_answer_of_the_wrong_format_is_no_healthy_job(words: bytes) -> None:
+    with pytest.raises(InputError, match="says nothing of a communicator"):
+        asked(lambda to, _: to.sendall(words))
+
+
+def test_an_answer_that_ends_within_a_line_is_known_as_cut_and_judges_nobody() -> None:
+    def torn(to: socket.socket, number: int) -> None:
+        data = as_json(stamp=stamped(number))
+        to.sendall(data[: len(data) // 2])
+
+    with server(torn) as place, pytest.raises(InputError, match="says nothing of a communicator"):
+        ras([place], asking=Asking(2, 0.0))
+
+
+def test_a_server_slower_than_a_line_a_tenth_of_a_second_is_waited_for() -> None:
+    def slow(to: socket.socket, number: int) -> None:
+        data = as_json(stamp=stamped(number))
+        third = len(data) // 3
+        for at in range(0, len(data), third):
+            to.sendall(data[at : at + third])
+            time.sleep(0.1)
+
+    assert [each.where.ranks for each in asked(slow).findings] == [(5,)]
+
+
+def test_an_error_that_a_rank_reports_is_the_first_error_of_the_job() -> None:
+    def failing(to: socket.socket, number: int) -> None:
+        told = status(4, stamp=stamped(number))
+        told["communicators"][0]["ranks"][2]["status"]["async_error"] = 2  # type: ignore[index]
+        to.sendall(json.dumps(told, indent=2).encode())
+
+    found = [each for each in asked(failing).findings if each.id == "JOB005"]
+    assert [each.where.nodes for each in found] == [("10.0.0.1",)]
+    assert "unhandled system error" in found[0].message
+
+
+def test_two_jobs_on_one_port_are_judged_apart() -> None:
+    def in_turn(to: socket.socket, number: int) -> None:
+        to.sendall(as_json(5 if number % 2 else -1, stamped(number % 5), "0xaa" if number % 2 else "0xbb"))
+
+    found = asked(in_turn).findings
+    assert [each.where.ranks for each in found] == [(5,)]
+
+
+def test_a_diagnosis_asks_a_running_job_as_well() -> None:
+    with server(lambda to, n: to.sendall(as_json(stamp=stamped(n)))) as place:
+        result = diagnose([], places=[place], asking=Asking(2, 0.0))
+    assert [(each.id, each.where.ranks) for each in result.findings] == [("JOB006", (5,))]
+    assert result.verdict is not None
+    assert result.verdict.state.value == "hung"
+    assert any("cannot see" in gap.what for gap in result.not_observed)
+
+
+def test_a_server_that_closes_at_once_is_no_healthy_job() -> None:
+    with pytest.raises(InputError, match="nothing of a communicator"):
+        asked(lambda *_: None)
+
+
+def test_a_server_that_says_nothing_is_given_up() -> None:
+    with server(lambda *_: time.sleep(0.6)) as place:
+        host, port = place_of(place)
+        with pytest.raises(InputError, match="says nothing for"):
+            ask(host, port, answer_s=0.2)
+
+
+def test_where_nothing_listens_the_remedy_is_named() -> None:
+    free = socket.create_server(("127.0.0.1", 0))
+    port = free.getsockname()[1]
+    free.close()
+    with pytest.raises(InputError, match="NCCL_RAS_ADDR"):
+        ras([f"127.0.0.1:{port}"], asking=Asking(1, 0.0))
+
+
+@examples("given", "place")
+def test_a_place_is_a_host_with_or_without_its_port(given: str, place: tuple[str, int]) -> None:
+    assert place_of(given) == place
+
+
+@pytest.mark.parametrize("given", [":28028", "gpu07:x", "gpu07:99999", ""])
+def test_what_is_no_place_is_refused(given: str) -> None:
+    with pytest.raises(InputError, match="host and port"):
+        place_of(given)
+
+
+def test_a_job_of_answers_alone_has_the_version_that_they_name() -> None:
+    answer = RasAnswer("ras.txt", version="2.26.2", processes=256)
+    assert with_ras((), (answer,))[0].nccl_versions == ("2.26.2",)
+
+
+def test_all_answers_together_have_one_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
+    def drips(to: socket.socket, number: int) -> None:
+        while True:
+            to.sendall(b"x")
+            time.sleep(0.05)
+
+    monkeypatch.setattr("topodiag.app.case.ras.TALK_S", 1.2)
+    began = time.monotonic()
+    with server(drips) as place, pytest.raises(InputError):
+        ras([place], asking=Asking(times=5, pause_s=0.0))
+    assert time.monotonic() - began < 5
+
+
+def test_small_lines_without_an_answer_cost_no_object_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    tracemalloc.start()
+    text = '{"a":1}\nx\n' * 200_000
+    assert read_ras(text, "answer") == ()
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 3 * len(text)
+
+
+def test_a_file_that_is_no_answer_is_not_written_over_by_one(tmp_path: Path) -> None:
+    with server(lambda to, number: to.sendall(as_json())) as place:
+        name = f"{place.replace(':', '_')}-1.txt"
+        (tmp_path / name).write_text("notes of mine")
+        with pytest.raises(InputError, match="would be written over"):
+            ras([place], asking=Asking(times=1, pause_s=0.0, save=str(tmp_path)))
+    assert (tmp_path / name).read_text() == "notes of mine"

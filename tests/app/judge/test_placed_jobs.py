@@ -1,0 +1,117 @@
+"""A launcher's file in a diagnosis: judged as `topodiag place audit` does, at the same price."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.checks import jobs
+from tests.placement.test_job_layout import comms
+from topodiag.app.case.cluster import ClusterOptions
+from topodiag.app.case.layout import LayoutOptions
+from topodiag.app.judge.placed_jobs import NO_TALK, NOT_PLACED, place_jobs
+from topodiag.app.judge.placing import PlaceOptions
+from topodiag.app.place import audit_placement
+from topodiag.evidence.intake.one_file import open_blob
+from topodiag.evidence.layout.rank_files import read_slurm_hostfile
+from topodiag.model.case import Case
+from topodiag.model.finding import Cost
+from topodiag.model.job import Job
+from topodiag.model.layout import Layout
+from topodiag.model.rank_hosts import RankHosts
+from topodiag.placement.job_step import PlacedJobs
+
+SIZES = Layout(tp=8)
+CYCLIC = tuple(f"n{rank % 2}" for rank in range(16))
+BLOCK = tuple(f"n{rank // 8}" for rank in range(16))
+
+
+def written(folder: Path, hosts: Sequence[str]) -> tuple[str, RankHosts]:
+    """A hostfile of Slurm, and what it says."""
+    path = folder / "hosts"
+    path.write_text("".join(f"{host}\n" for host in hosts))
+    return str(path), read_slurm_hostfile(open_blob(str(path)))
+
+
+def costs(made: PlacedJobs) -> dict[str, Cost]:
+    return {each.id: each.cost for outcome in made.outcomes for each in outcome.findings}
+
+
+def job(hosts: Sequence[str] = BLOCK) -> Job:
+    """A job that names its groups and whose ranks ran on these hosts."""
+    made = jobs.job(2, communicators=comms(SIZES, 16, ("tp", "dp")))
+    seen: dict[str, int] = {}
+    ranks = []
+    for rank, host in zip(made.ranks, hosts, strict=True):
+        gpu = seen.setdefault(host, 0)
+        seen[host] += 1
+        ranks.append(replace(rank, host=host, nvml_dev=gpu, cuda_dev=gpu, bus_id=jobs.bus_id(gpu)))
+    return replace(made, ranks=tuple(ranks))
+
+
+def test_a_hostfile_costs_in_a_diagnosis_what_it_costs_in_place_audit(tmp_path: Path) -> None:
+    path, layout = written(tmp_path, CYCLIC)
+    made = place_jobs(Case(layouts=(layout,), sizes=SIZES))
+    options = PlaceOptions(ClusterOptions(), LayoutOptions(slurm_hostfile=path), SIZES)
+    audited = {each.id: each.cost for each in audit_placement(options).findings}
+    assert "PLC001" in audited
+    assert costs(made) == audited
+
+
+def test_a_hostfile_that_the_job_followed_is_silent(tmp_path: Path) -> None:
+    _, layout = written(tmp_path, BLOCK)
+    made = place_jobs(Case(layouts=(layout,), jobs=(job(),)))
+    assert made.outcomes
+    assert costs(made) == {}
+
+
+def test_ranks_that_ran_elsewhere_than_declared_are_named(tmp_path: Path) -> None:
+    _, layout = written(tmp_path, BLOCK)
+    made = place_jobs(Case(layouts=(layout,), jobs=(job(CYCLIC),)))
+    found = next(each for outcome in made.outcomes for each in outcome.findings if "declares" in each.message)
+    assert found.id == "PLC006"
+    assert found.where.jobs == ("job",)
+
+
+def test_a_hostfile_of_other_hosts_is_not_of_the_job(tmp_path: Path) -> None:
+    _, layout = written(tmp_path, ("m0", "m1"))
+    made = place_jobs(Case(layouts=(layout,), jobs=(job(),)))
+    assert made.outcomes == place_jobs(Case(jobs=(job(),))).outcomes
+    assert [(each.what, NO_TALK in each.why) for each in made.not_observed] == [(NOT_PLACED, True)]
+
+
+def test_where_nobody_says_who_talks_to_whom_a_hostfile_is_not_judged(tmp_path: Path) -> None:
+    _, layout = written(tmp_path, CYCLIC)
+    made = place_jobs(Case(layouts=(layout,), jobs=(jobs.job(2),)))
+    assert made.outcomes == ()
+
+
+def test_of_two_hostfiles_nobody_knows_which_was_used(tmp_path: Path) -> None:
+    _, layout = written(tmp_path, CYCLIC)
+    alone = place_jobs(Case(jobs=(job(),))).outcomes
+    assert place_jobs(Case(layouts=(layout, layout), jobs=(job(),))).outcomes == alone
+
+
+def test_a_log_alone_is_judged_by_where_it_shows_the_ranks() -> None:
+    """What `place audit` says of the log, with the lines that place the ranks; nothing where nobody says who talks."""
+    logged = job(CYCLIC)
+    made = place_jobs(Case(jobs=(logged,)))
+    findings = [each for outcome in made.outcomes for each in outcome.findings]
+    assert {"PLC001"} <= {each.id for each in findings}
+    assert all(each.where.jobs == (logged.name,) and each.evidence for each in findings)
+    assert all(each.cost.step_share is None for each in findings)
+    assert place_jobs(Case(jobs=(jobs.job(16),))).outcomes == ()
+    assert not place_jobs(Case(jobs=(jobs.job(16),))).not_observed
+
+
+@pytest.mark.parametrize("hosts", [BLOCK, CYCLIC])
+def test_the_step_is_that_of_place_audit(hosts: Sequence[str], tmp_path: Path) -> None:
+    """One model of the traffic: what a step waits for is the same number in both."""
+    path, _ = written(tmp_path, hosts)
+    (step,) = place_jobs(Case(jobs=(job(hosts),), sizes=SIZES)).steps
+    audited = audit_placement(PlaceOptions(ClusterOptions(), LayoutOptions(slurm_hostfile=path), SIZES)).audit
+    assert np.isclose(step.models[0].step_us, audited.step_us)

@@ -1,0 +1,47 @@
+"""What a cause that ended a job costs, and since when, as far as the log shows it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import nan
+
+import pytest
+
+from tests.checks import jobs
+from tests.verdict.pricing.machines import cause, finding
+from topodiag.model.case import Case
+from topodiag.model.job import Event
+from topodiag.model.progress import Progress
+from topodiag.model.provenance import Origin
+from topodiag.verdict.pricing.ended import ended
+
+ENDED_S = 1_766_280_682.0
+"""When the first line about the end stands: 2025-12-21 01:31:22."""
+MISSING = "100 %: no step ran after 2025-12-21 01:31:22 (the log's own clock)"
+STOPPED = "100 %: the job stopped"
+
+
+@pytest.mark.parametrize(
+    ("world", "steps_until", "said"),
+    [
+        pytest.param(True, None, MISSING, id="the ranks had met"),
+        pytest.param(True, ENDED_S - 60, MISSING, id="its last step stands before the end"),
+        pytest.param(True, nan, MISSING, id="its steps have no clock"),
+        pytest.param(True, ENDED_S + 60, STOPPED, id="a later run of the same log went on"),
+        pytest.param(False, ENDED_S - 60, MISSING, id="steps, and nothing of NCCL's"),
+        pytest.param(False, None, STOPPED, id="no step was seen that could be missed"),
+    ],
+)
+def test_steps_are_missed_only_where_some_were_seen_and_none_came_later(
+    *, world: bool, steps_until: float | None, said: str
+) -> None:
+    end = Event("ended", "out of memory", "", ts=ENDED_S, level="APP")
+    made = jobs.job(1, events=(end,))
+    if not world:
+        made = replace(made, communicators=(), ranks=(), processes=())
+    if steps_until is not None:
+        lines = Origin("job.log", 1), Origin("job.log", 9)
+        made = replace(made, progress=(Progress("progress.step", 9, *lines, last_s=steps_until),))
+    price = ended(cause(finding("JOB009")), Case(jobs=(made,)))
+    assert price is not None
+    assert (price.share, price.text) == (1.0, said)

@@ -1,0 +1,303 @@
+"""The one case of a diagnosis: everything that intake finds, read once, with its hosts and times joined.
+
+What no reader takes is left aside by name, with the command that reads it: nothing handed over is ignored in silence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from topodiag.app.case.machine import only
+from topodiag.app.case.nodes import left_out, node_case
+from topodiag.app.case.opening import stream_for
+from topodiag.app.case.progress import progress_of
+from topodiag.app.case.scheduled import of_the_jobs
+from topodiag.evidence.intake.captures import captures
+from topodiag.evidence.intake.gather import gather
+from topodiag.evidence.intake.pieces import STDIN, Intake, Piece, refusal
+from topodiag.evidence.intake.reading import read_piece
+from topodiag.evidence.intake.spool import spooled
+from topodiag.evidence.intake.watched import watch
+from topodiag.evidence.kinds import NODE_KINDS, Kind
+from topodiag.lazy import dataclass
+from topodiag.model.case import Case
+from topodiag.model.errors import InputError, TopodiagError
+from topodiag.model.finding import Input
+from topodiag.model.layout import LayoutError
+from topodiag.model.provenance import PART, NotObserved
+from topodiag.verdict.contradictions import contradictions, with_ages
+from topodiag.verdict.identity import identify
+from topodiag.verdict.one_node import is_part, merged
+from topodiag.verdict.timeline import timeline
+from topodiag.words.fold import plural
+
+if TYPE_CHECKING:
+    from topodiag.app.case.runs import Given
+    from topodiag.evidence.interface import Blob
+    from topodiag.model.cluster import Cluster
+    from topodiag.model.job import Job
+    from topodiag.model.layout import Layout
+    from topodiag.model.rank_hosts import RankHosts
+
+LOGGED = frozenset({
+    Kind.NCCL_LOG, Kind.JOB_OUTPUT, Kind.FLIGHT, Kind.PARQUET, Kind.SAVED_FACTS, Kind.RAS, Kind.STACKS, Kind.INSPECTOR,
+    Kind.DIAGNOSTICS, Kind.TRACE, Kind.STEPS,
+})  # fmt: skip
+"""Kinds from which jobs are rebuilt."""
+JUDGED = frozenset({*NODE_KINDS, *LOGGED, Kind.NCCL_TESTS})
+"""Kinds that can be judged by themselves."""
+JOINED = frozenset({Kind.PODS, Kind.HOSTFILE, Kind.RANKFILE, Kind.RANK_MAP, Kind.CLUSTER, Kind.KUBERNETES, Kind.SIZES})
+"""Kinds that say more of what the others show: who is who, what was meant to run where, how nodes are connected."""
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A case, and its measured runs with the files that they were read from (None without one)."""
+
+    case: Case
+    runs: Given | None = None
+
+
+def _as_it_is(case: Case) -> Case:
+    return case
+
+
+def open_case(paths: Sequence[str], live: Callable[[Case], Case] = _as_it_is, *, sizes: Layout | None = None) -> Opened:
+    """All evidence at these paths, with what `live` adds to it before all is joined: answers of a job that runs.
+    `sizes` are the parallel dimensions of the job; None for those that a file among the evidence declares. Raises
+    InputError where nothing of the paths can be judged, and LayoutError where `sizes` do not make the job's ranks."""
+    if not paths:
+        return Opened(_related(live(Case())))
+    intake = gather(paths, stdin=stream_for(paths))
+    watch().planned(intake.of(*JUDGED, *JOINED))
+    if not intake.of(*JUDGED):
+        return Opened(_related(live(_alive(intake))))
+    tables = [piece for piece in intake.pieces if _holds_table(piece)]
+    logged = [piece for piece in intake.of(*LOGGED) if piece not in tables]
+    case = _nodes(intake, bool(tables or logged))
+    runs, case = _runs(intake, tables, case, needed=not (case.nodes or logged))
+    declared, case = (sizes, case) if sizes is not None else _declared(intake, case)
+    case = replace(case, sizes=declared)
+    if logged:
+        try:
+            case = _with(case, _jobs(intake, logged, declared, must_fit=sizes is not None))
+        except InputError as error:  # a text that only began like a log costs itself, where there is more to judge
+            if not case.nodes and runs is None:
+                raise
+            case = _without(case, error)
+        case = _with_scripts(replace(case, progress=progress_of(intake, logged)), intake)
+    case = _with_joined(case, intake)
+    if runs is not None:
+        case = replace(case, runs=runs.runs, jobs=(*case.jobs, *runs.jobs))
+    taken = {item.path for item in case.inputs} | (runs.paths if runs is not None else set())
+    aside = [each for each in intake.beside(*JUDGED, *JOINED) if each.path not in taken]
+    case = _with(case, Case(not_observed=tuple(left_out(aside))))
+    watch().judged()
+    return Opened(_related(live(_with_one_node_each(case))), runs)
+
+
+def _holds_table(piece: Piece) -> bool:
+    pairs = "rdma-perftest" in piece.sources and not piece.is_any(LOGGED)
+    return piece.path != STDIN and (pairs or piece.is_any((Kind.NCCL_TESTS,)))
+
+
+def _alive(intake: Intake) -> Case:
+    """Texts of which nothing can be judged, where they show that a program worked: nobody waits there. Raises
+    InputError where they do not."""
+    texts = [piece for piece in intake.of(Kind.TEXT) if piece.path != STDIN]
+    progress = progress_of(intake, texts)
+    if not progress:
+        raise refusal(intake, JUDGED, "evidence that can be judged")
+    done = sum(each.number for each in progress)
+    why = f"{plural(done, 'line')} of progress and no line of NCCL, a GPU or a link"
+    inputs = tuple(Input(piece.name, piece.kind.value) for piece in texts)
+    return Case(progress=progress, inputs=inputs, not_observed=(NotObserved(PART, why),))
+
+
+def _with_one_node_each(case: Case) -> Case:
+    """The case with the parts of a machine in its capture: a kernel log may know its host by an address."""
+    case = replace(case, nodes=merged(case.nodes))
+    if len(case.nodes) > 1 and any(is_part(node) for node in case.nodes):
+        case = replace(case, nodes=merged(case.nodes, identify(case).name))
+    return case
+
+
+def _related(case: Case) -> Case:
+    """The case with its hosts, its jobs on their machines, what speaks against what, and when it all happened."""
+    identity = with_ages(case, identify(case))
+    case = replace(of_the_jobs(case, identity.name), identity=identity, timeline=timeline(case, identity))
+    case = replace(case, jobs=tuple(_on_machines(job, case) for job in case.jobs))
+    told = (*identity.conflicts, *contradictions(case))
+    return replace(case, identity=replace(identity, conflicts=told)) if told != identity.conflicts else case
+
+
+def _nodes(intake: Intake, others: bool) -> Case:
+    """The nodes, without a word about what other readers take."""
+    if not captures(intake).captures:
+        return Case()
+    own = replace(intake, pieces=tuple(p for p in intake.pieces if p.is_any(NODE_KINDS) or p.kinds == (Kind.TEXT,)))
+    try:
+        return node_case(replace(own, aside=()))
+    except InputError as error:  # one text that only looked like a tool's output costs itself, not the diagnosis
+        if not others:
+            raise
+        return _without(Case(), error)
+
+
+def _runs(intake: Intake, tables: Sequence[Piece], case: Case, *, needed: bool) -> tuple[Given | None, Case]:
+    """The runs of the tables. Tables that cannot be read cost themselves, unless they are `needed`: then InputError."""
+    if not tables:
+        return None, case
+    from topodiag.app.case.runs import SCRIPTS, read_runs  # noqa: PLC0415 - numpy, which only runs need
+
+    try:
+        scripts = [each for each in intake.of(*SCRIPTS) if each.path != STDIN and each not in tables]
+        return read_runs(only(intake, [*tables, *scripts])), case
+    except InputError as error:
+        if needed:
+            raise
+        return None, _without(case, error)
+
+
+def _declared(intake: Intake, case: Case) -> tuple[Layout | None, Case]:
+    """The sizes that a file declares of the job, where one file does and they can be read."""
+    pieces = intake.of(Kind.SIZES)
+    if len(pieces) != 1:
+        why = "several files declare sizes, and none says of which job: none is used"
+        return None, _with(case, Case(not_observed=(NotObserved(PART, why),))) if pieces else case
+    from topodiag.evidence.layout.job_file import layout_of, read_job  # noqa: PLC0415 - only where there is one
+
+    try:
+        return layout_of(read_job(read_piece(intake, pieces[0]))), case
+    except InputError as error:
+        return None, _without(case, error)
+
+
+def _jobs(intake: Intake, logged: Sequence[Piece], layout: Layout | None, *, must_fit: bool = False) -> Case:
+    """The jobs of the logs. Sizes that do not make as many ranks as a job has are said, and not used, unless they
+    `must_fit`: then LayoutError is raised."""
+    from topodiag.app.case.jobs import LogOptions, job_case  # noqa: PLC0415 - numpy and pyarrow, for logs only
+
+    watch().opened(*(piece.name for piece in logged))
+    own = replace(intake, pieces=tuple(logged), aside=(), paths=tuple(p for p in intake.paths if p != STDIN))
+    if any(piece.path == STDIN for piece in logged):
+        own = replace(own, paths=intake.paths)
+    if layout is None:
+        return job_case(own)
+    try:
+        return job_case(own, LogOptions(layout=layout))
+    except LayoutError as error:
+        if must_fit:
+            raise
+        return _without(job_case(own), error)
+
+
+def _on_machines(job: Job, case: Case) -> Job:
+    """The job with the captures of its hosts. A capture that shows another time than the job's is none of them."""
+    stale = {host.name for host in case.identity.hosts if host.stale}
+    # Of several captures of a host the one that tells most counts: the last one here.
+    captures = sorted(case.nodes, key=lambda each: (len(each.gpus), len(each.nics)))
+    by_name = {case.identity.name(node.host): node for node in captures}
+    machines = {
+        host: by_name[name] for host in job.hosts if (name := case.identity.name(host)) in by_name and name not in stale
+    }
+    if not machines and len(job.hosts) <= 1 == len(captures) and captures[0].nameless:
+        # One host or none, and outputs that name none: as far as is said, they are its.
+        machines = {next(iter(job.hosts), ""): captures[0]}
+    if not machines:
+        return job
+    return replace(job, machines=machines)
+
+
+def _with_scripts(case: Case, intake: Intake) -> Case:
+    from topodiag.app.case.job_scripts import with_scripts  # noqa: PLC0415 - numpy, which only jobs need
+
+    return with_scripts(case, intake)
+
+
+# --- what says more of the rest -------------------------------------------------------------------------------------
+
+
+def _with_joined(case: Case, intake: Intake) -> Case:
+    """The case with pods, hostfiles, maps and descriptions of the cluster. One that cannot be read costs itself."""
+    system = next((node.system.value for node in case.nodes if node.system.value), "")
+    with _plain(intake) as plain:
+        for piece in plain.of(*JOINED):
+            try:
+                case = _with(case, _more(plain, piece, system))
+            except TopodiagError as error:
+                case = _without(case, error)
+    return case
+
+
+def _plain(intake: Intake) -> AbstractContextManager[Intake]:
+    return spooled(intake, lambda piece: piece.is_any(JOINED))
+
+
+def _more(intake: Intake, piece: Piece, system: str) -> Case:
+    blob = read_piece(intake, piece)
+    made = Case()
+    if piece.is_any((Kind.PODS,)):
+        from topodiag.evidence.cluster.kubernetes import read_pods  # noqa: PLC0415 - only where there are pods
+
+        made = replace(made, ties=read_pods(blob))
+    if piece.is_any((Kind.CLUSTER, Kind.KUBERNETES)):
+        made = replace(made, clusters=(_cluster(blob, system),))
+    layout = next((kind for kind in (Kind.HOSTFILE, Kind.RANKFILE, Kind.RANK_MAP) if piece.is_any((kind,))), None)
+    if layout is not None:
+        made = replace(made, layouts=(_layout(blob, layout),))
+    sizes = piece.is_any((Kind.SIZES,))
+    lines = blob.data.count(b"\n") + 1
+    found = len(made.ties) + len(made.layouts) + len(made.clusters) + sizes
+    return replace(made, inputs=(Input(piece.name, piece.kind.value, lines=lines, records=found),))
+
+
+def _cluster(blob: Blob, system: str) -> Cluster:
+    from topodiag.app.case.cluster import ClusterOptions, Seen, cluster_of_facts  # noqa: PLC0415 - numpy
+    from topodiag.cost.tiers import UnknownSystemError, find_system  # noqa: PLC0415
+    from topodiag.evidence.cluster.files import read_cluster  # noqa: PLC0415
+
+    seen = Seen()
+    if system:
+        with suppress(UnknownSystemError):  # the cost model knows fewer systems than the readers of nodes
+            seen = Seen(system=find_system(system).name)
+    return cluster_of_facts(read_cluster(blob), ClusterOptions(), seen)
+
+
+def _layout(blob: Blob, kind: Kind) -> RankHosts:
+    from topodiag.evidence.layout import rank_files  # noqa: PLC0415 - numpy
+
+    readers: dict[Kind, Callable[[Blob], RankHosts]] = {
+        Kind.HOSTFILE: rank_files.read_hostfile,
+        Kind.RANKFILE: rank_files.read_rankfile,
+        Kind.RANK_MAP: rank_files.read_map,
+    }
+    return readers[kind](blob)
+
+
+# --- parts ----------------------------------------------------------------------------------------------------------
+
+
+def _with(case: Case, more: Case) -> Case:
+    """Both, in this order; identity and timeline are made anew of the whole."""
+    return Case(
+        nodes=(*case.nodes, *more.nodes),
+        jobs=(*case.jobs, *more.jobs),
+        flight=(*case.flight, *more.flight),
+        runs=(*case.runs, *more.runs),
+        layouts=(*case.layouts, *more.layouts),
+        clusters=(*case.clusters, *more.clusters),
+        ties=(*case.ties, *more.ties),
+        sizes=case.sizes or more.sizes,
+        inputs=(*case.inputs, *more.inputs),
+        not_observed=tuple(dict.fromkeys((*case.not_observed, *more.not_observed))),
+        unread=tuple(dict.fromkeys((*case.unread, *more.unread))),
+        progress=(*case.progress, *more.progress),
+    )
+
+
+def _without(case: Case, error: TopodiagError) -> Case:
+    return _with(case, Case(not_observed=(NotObserved(PART, str(error)),)))

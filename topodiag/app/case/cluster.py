@@ -1,0 +1,196 @@
+"""The wiring of `topodiag place`, its cluster: from a system's name, files of the site, or bundles of its nodes.
+
+>>> from topodiag.app.case.cluster import ClusterOptions, open_cluster
+>>> made = open_cluster(ClusterOptions(system="dgx-h100", nodes=32, leaf=8, oversubscription=2.0))
+>>> made.nodes, made.free, [(level.kind, level.groups, level.gbs) for level in made.levels]
+(32, 256, [('leaf', 4, 48.0), ('spine', 1, 24.0)])
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import BinaryIO
+
+import numpy as np
+
+from topodiag.app.case.opening import stdin
+from topodiag.app.case.system import machine_of
+from topodiag.cost.questions import ModelError
+from topodiag.cost.tiers import Machine, UnknownSystemError, find_system
+from topodiag.evidence.cluster.files import read_cluster
+from topodiag.evidence.cluster.slurm import keep_free, read_free, take_out
+from topodiag.evidence.intake.collected import resolve
+from topodiag.evidence.intake.one_file import open_blob
+from topodiag.lazy import dataclass
+from topodiag.model.cluster import Bools, Cluster
+from topodiag.model.cluster_facts import ClusterFacts, Partition, joined, partition_of, some_of
+from topodiag.model.errors import InputError, TopodiagError
+from topodiag.placement.levels import cluster_of, equal_groups, rails_of
+from topodiag.words.node_sets import MAX_NODES, NodeSetError, expand
+
+DEFAULT_SYSTEM = "dgx-h100"
+BUILT_IN = "built-in system"
+
+
+class PlaceError(TopodiagError):
+    """Options that make no cluster or no layout."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterOptions:
+    """`topology` is a file, `bundles` are captures of the nodes; without both, `nodes` systems in leaves of `leaf`
+    nodes or in `racks` equal racks. `nodelist` keeps only these nodes, `exclude` takes out `gpu[01-04]` or `gpu07:0,3`,
+    `free` is a file of what is free. `oversubscription` None is 1, or what the file tells."""
+
+    system: str = ""
+    nodes: int = 0
+    gpu: str = ""
+    nics: tuple[int, float] | None = None
+    leaf: int = 0
+    racks: int = 0
+    oversubscription: float | None = None
+    topology: str = ""
+    bundles: tuple[str, ...] = ()
+    nodelist: str = ""
+    exclude: tuple[str, ...] = ()
+    free: str = ""
+    ranks: int = 0
+    """Ranks of the job: where nothing names or counts the nodes, there are as many as it needs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What ranks show of their nodes: `hosts` in the order of their first ranks, the `system` that they are taken for
+    where nobody says it, `domain[host]`, the NVLink domains of a job's log (() where it shows none), and `nics`, what
+    carried a node's traffic (count, Gb/s each) as a log shows it, which `nics_said` puts into words."""
+
+    hosts: tuple[str, ...] = ()
+    system: str = DEFAULT_SYSTEM
+    domain: tuple[str, ...] = ()
+    nics: tuple[int, float] | None = None
+    nics_said: str = ""
+
+
+def open_cluster(options: ClusterOptions, seen: Seen = Seen()) -> Cluster:
+    """The cluster that the options describe; its nodes are those that were seen where nothing else names them. Raises
+    InputError, PlaceError and ModelError."""
+    if options.topology or options.bundles:
+        word = "nodes" if options.nodes else "leaf" if options.leaf else "racks" if options.racks else ""
+        if word:
+            by = "topology" if options.topology else "bundles"
+            raise PlaceError(f"--{word} describes a built-in system: --{by} names the nodes (--nodelist chooses)")
+        facts = _found(options)
+    else:
+        facts = _built_in(options, seen)
+    return cluster_of_facts(facts, options, seen)
+
+
+def cluster_of_facts(facts: ClusterFacts, options: ClusterOptions, seen: Seen = Seen()) -> Cluster:
+    """The cluster of a description that was read. Raises InputError, PlaceError and ModelError."""
+    if options.nodelist:
+        try:
+            wanted = expand(options.nodelist)
+            if facts.format == BUILT_IN and facts.nodes != seen.hosts and len(wanted) == len(facts.nodes):
+                facts = replace(facts, nodes=tuple(wanted))  # names for nodes that only --nodes counts
+            facts = facts.subset(wanted)
+        except NodeSetError as error:
+            raise PlaceError(f"--nodelist: {error}") from None
+        except InputError as error:
+            fits = f"for names of your own list as many as --nodes counts ({len(facts.nodes)}); {error.hint}"
+            hint = fits if facts.format == BUILT_IN and facts.nodes != seen.hosts else error.hint
+            raise PlaceError(f"--nodelist: {error.message}", hint=hint) from None
+    if options.nics is None and seen.nics is not None:
+        options, facts = replace(options, nics=seen.nics), replace(facts, rails=0)
+    machine, said = _machine(options, facts, seen.system)
+    if options.nics == seen.nics and seen.nics_said:
+        said = (*said, seen.nics_said)
+    if facts.format == BUILT_IN and machine.domain == machine.gpus_per_node:
+        facts = replace(facts, domain=None)  # what a log shows joins the nodes of any system: joined_by_nvlink
+    rails = facts.rails or rails_of(options.system or facts.system or DEFAULT_SYSTEM, options.nics)
+    made = cluster_of(facts, machine, rails=rails, oversubscription=options.oversubscription, said=said)
+    return replace(made, usable=_free(made, options))
+
+
+def stdin_of(path: str) -> BinaryIO | None:
+    """Standard input where the path is `-`."""
+    return stdin() if path == "-" else None
+
+
+def _found(options: ClusterOptions) -> ClusterFacts:
+    """What files say: machines from their bundles, the network from its file."""
+    machines = None
+    if options.bundles:
+        from topodiag.fleet.bundles import read_many  # noqa: PLC0415
+        from topodiag.fleet.cluster import read_bundles  # noqa: PLC0415 - all readers of nodes
+
+        machines = read_bundles([resolve(path) for path in options.bundles], read_many)
+    if not options.topology:
+        assert machines is not None  # noqa: S101 - one of them is given
+        return machines
+    network = read_cluster(open_blob(resolve(options.topology), stdin_of(options.topology)))
+    return network if machines is None else joined(network, machines)
+
+
+def _nodes_for(options: ClusterOptions) -> int:
+    """Nodes that hold the ranks of the job; 1 where nothing counts them."""
+    gpus = machine_of(options.system, 1, gpu=options.gpu).gpus_per_node if options.system else 8
+    return -(-options.ranks // gpus) or 1
+
+
+def _built_in(options: ClusterOptions, seen: Seen) -> ClusterFacts:
+    hosts = seen.hosts
+    count = options.nodes or len(hosts) or _nodes_for(options)
+    if count > MAX_NODES:
+        raise PlaceError(f"--nodes {count}: more than {MAX_NODES}")
+    width = max(3, len(str(count)))
+    names = tuple(hosts) if hosts and not options.nodes else tuple(f"node{n:0{width}d}" for n in range(1, count + 1))
+    named = options.system or seen.system
+    domain = partition_of("nvlink", seen.domain) if names == hosts and seen.domain else None
+    return ClusterFacts(named, BUILT_IN, names, tuple(_racks_and_leaves(options, count)), domain, system=named)
+
+
+def _racks_and_leaves(options: ClusterOptions, count: int) -> Iterator[Partition]:
+    """The groups that the options name, of so many nodes. Raises PlaceError where they do not fit."""
+    numbers = np.arange(count)
+    per_rack = -(-count // options.racks) if options.racks else 0
+    if options.racks > count:
+        raise PlaceError(f"--racks {options.racks} of {count} nodes: more racks than nodes")
+    if options.leaf and per_rack and per_rack % options.leaf:
+        raise PlaceError(f"--leaf {options.leaf} does not divide the {per_rack} nodes of a rack")
+    if options.leaf:
+        yield equal_groups("leaf", numbers // options.leaf)
+    if per_rack and per_rack != options.leaf:
+        yield equal_groups("rack", numbers // per_rack)
+
+
+def _machine(options: ClusterOptions, facts: ClusterFacts, usual: str) -> tuple[Machine, tuple[str, ...]]:
+    """The system that the nodes are: as asked, as the file names it, or a DGX H100, said so."""
+    count, nics = len(facts.nodes), options.nics or facts.nics
+    if options.system or facts.format == BUILT_IN:
+        made = machine_of(options.system or usual, count, gpu=options.gpu, nics=nics)
+        return made, () if options.system else (f"the nodes are taken for {made.name} (--system NAME)",)
+    if facts.system:
+        try:
+            spec = find_system(facts.system)
+            gpu = facts.gpu if facts.gpu in (spec.gpu, *spec.other_gpus) else ""
+            return machine_of(facts.system, count, gpu=options.gpu or gpu, nics=nics), ()
+        except (UnknownSystemError, ModelError):
+            pass
+    if facts.sample:
+        made = machine_of(facts.sample, count, gpu=options.gpu, nics=nics)
+        said = f"links are NCCL's model of {facts.sample}, taken for all nodes (--system NAME)"
+        return replace(made, name=facts.system or "the nodes found", assumed=()), (said,)
+    said = f"{facts.name} names no system that topodiag knows: links are those of {DEFAULT_SYSTEM} (--system NAME)"
+    return machine_of(DEFAULT_SYSTEM, count, gpu=options.gpu, nics=nics), (said,)
+
+
+def _free(cluster: Cluster, options: ClusterOptions) -> Bools:
+    index = {name: number for number, name in enumerate(cluster.names)}
+    slots = cluster.usable
+    if options.free:
+        slots = keep_free(options.free, slots, index, read_free(open_blob(options.free, stdin_of(options.free))))
+    try:
+        return take_out(slots, index, options.exclude)
+    except NodeSetError as error:
+        raise PlaceError(f"--exclude: {error}", hint=f"its nodes are {some_of(cluster.names)}") from None

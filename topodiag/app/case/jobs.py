@@ -1,0 +1,143 @@
+"""The jobs of a case: rebuilt from NCCL's logs, with all that other texts say of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from topodiag.app.case.beside import is_alone
+from topodiag.app.case.inspector import inspected, with_inspection
+from topodiag.app.case.job_texts import (  # fmt: skip
+    diagnostics,
+    stack_dumps,
+    step_waits,
+    with_diagnostics,
+    with_stacks,
+    with_step_waits,
+)
+from topodiag.app.case.progress import with_progress
+from topodiag.app.case.ras import ras_answers, with_ras
+from topodiag.app.case.step_times import step_times, with_arguments, with_steps
+from topodiag.evidence.flight.flight_recorder import read_flight
+from topodiag.evidence.intake.log_plan import CHUNK_BYTES, is_read
+from topodiag.evidence.intake.pieces import Intake, Piece
+from topodiag.evidence.intake.spool import spooled
+from topodiag.evidence.kinds import Kind
+from topodiag.evidence.nccl_log.rebuild.apart import noted
+from topodiag.evidence.nccl_log.rebuild.rebuild import rebuild
+from topodiag.evidence.nccl_log.rebuild.roles import descriptions
+from topodiag.evidence.nccl_log.tables.saved import save
+from topodiag.fleet.ingest import Ingested, ingest
+from topodiag.lazy import dataclass
+from topodiag.model.case import Case
+from topodiag.model.connections import no_connections
+from topodiag.model.errors import InputError
+from topodiag.model.job import Job
+from topodiag.model.provenance import PART, NotObserved
+from topodiag.writing import replacing
+from topodiag_probes.secrets import without_secrets
+
+if TYPE_CHECKING:
+    from topodiag.model.job import FlightRecord
+    from topodiag.model.layout import Layout
+
+Read = Callable[[int, int], None]
+"""Called with the bytes of logs that were read so far, and with those there are (0: not known)."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogOptions:
+    """How to read logs. `workers`: processes (None: all cores); `dask`: a scheduler's address, `local` or `slurm`;
+    `chunk`: bytes per shard (None: the usual). `layout` is the declared layout of the job, None where it is not
+    declared. `flight` are dumps of torch's flight recorder; `save` is where the facts go (Parquet)."""
+
+    workers: int | None = None
+    dask: str | None = None
+    chunk: int | None = None
+    layout: Layout | None = None
+    flight: tuple[str, ...] = ()
+    save: str | None = None
+
+
+def _gaps(found: Ingested, problems: Sequence[str]) -> list[NotObserved]:
+    """What of the logs and of the recorder's dumps was not read."""
+    damaged = (NotObserved(PART, note, unreadable=True) for note in found.damaged)
+    dumps = (NotObserved("part of the flight recorder", problem) for problem in problems)
+    return [*(NotObserved(PART, note) for note in found.notes), *damaged, *dumps]
+
+
+def job_case(intake: Intake, options: LogOptions | None = None, on_progress: Read | None = None) -> Case:
+    """The jobs in what was gathered. Raises InputError where there is no log and no dump to read."""
+    chosen = options or LogOptions()
+    answers, asked, silent = ras_answers(intake)
+    dumped = stack_dumps(intake)
+    measured, reported, traced = inspected(intake), diagnostics(intake), step_waits(intake)
+    trained = step_times(intake)
+    stacks, steps = dumped.all, trained.read
+    asked, silent = (*asked, *dumped.inputs, *reported.inputs), (*silent, *dumped.gaps, *reported.gaps)
+    asked, silent = (*asked, *traced.inputs, *measured.inputs), (*silent, *traced.gaps, *measured.gaps)
+    asked, silent = (*asked, *steps.inputs), (*silent, *steps.gaps)
+
+    def with_beside(jobs: tuple[Job, ...]) -> tuple[Job, ...]:
+        jobs = with_diagnostics(with_stacks(with_ras(jobs, answers), stacks), reported.all)
+        jobs = with_inspection(with_step_waits(jobs, traced.all), measured.inspection)
+        return with_arguments(with_steps(jobs, steps.all), trained.arguments)
+
+    own = replace(trained.intake, pieces=tuple(_logs_of(intake, trained.alone)))
+    beside = bool(answers or stacks or measured.inspection or reported.all or traced.all or steps.all)
+    if beside and not any(is_read(piece) for piece in own.pieces) and not chosen.flight:
+        return Case(jobs=with_beside(()), inputs=asked, not_observed=silent)
+    with spooled(own, is_read) as plain:
+        try:
+            found = ingest(
+                plain,
+                workers=chosen.workers,
+                dask=chosen.dask,
+                chunk=chosen.chunk or CHUNK_BYTES,
+                on_progress=on_progress,
+            )
+        except InputError as error:
+            if not beside or chosen.flight or chosen.save is not None:
+                raise
+            return Case(jobs=with_beside(()), inputs=asked, not_observed=(*silent, NotObserved(PART, str(error))))
+        dumps = {record.path: record.name for record in found.flight}
+        records, problems = read_flight(tuple(dict.fromkeys((*dumps, *chosen.flight))), dumps)
+        rebuilt = rebuild(found.facts, found.files, chosen.layout, descriptions(records))
+        rebuilt = with_progress(rebuilt, plain)
+    if chosen.save is not None:
+        with replacing(chosen.save, private=True) as stream:
+            save(stream, found.facts, found.files, without_secrets)
+    gaps = _gaps(found, problems)
+    # The facts are let go with this frame: their memory is better used by the checks.
+    jobs = noted(_with_flight(rebuilt, records))
+    return Case(
+        jobs=with_beside(jobs),
+        flight=records,
+        inputs=(*found.inputs, *asked),
+        not_observed=(*gaps, *silent),
+        unread=found.unread,
+    )
+
+
+_BESIDE = (Kind.RAS, Kind.STACKS, Kind.INSPECTOR, Kind.DIAGNOSTICS, Kind.TRACE)
+"""Kinds of texts that have readers of their own, where no log stands in them."""
+
+
+def _logs_of(intake: Intake, taken: Collection[str]) -> Iterator[Piece]:
+    """The pieces that the reader of logs reads: `taken` are the names of those that another has read whole."""
+    for piece in intake.pieces:
+        if piece.name not in taken and not any(is_alone(piece, kind) for kind in _BESIDE):
+            yield piece
+
+
+def _with_flight(jobs: tuple[Job, ...], records: tuple[FlightRecord, ...]) -> tuple[Job, ...]:
+    """The records at the last job that has such ranks: dumps are of the run that died. Without logs they are a job."""
+    if not records:
+        return jobs
+    most = max(record.rank for record in records)
+    at = next((number for number in reversed(range(len(jobs))) if jobs[number].world_size > most), None)
+    if at is not None:
+        return (*jobs[:at], replace(jobs[at], flight=records), *jobs[at + 1 :])
+    size = max(most + 1, *(len(ranks) for record in records for ranks in record.groups.values()), 0)
+    return (*jobs, Job("flight recorder", size, (), (), (), no_connections(), (), flight=records))

@@ -1,0 +1,231 @@
+"""The machine of measured runs, as bundles, topology files and NCCL logs show it: nodes of one kind, or a job."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import field, replace
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from topodiag.app.case.opening import stream_for
+from topodiag.checks.registry import Subject
+from topodiag.checks.run import run
+from topodiag.evidence.intake.captures import captures, evidence_of
+from topodiag.evidence.intake.gather import gather
+from topodiag.evidence.intake.pieces import STDIN, Aside, Intake, Piece
+from topodiag.evidence.intake.reader import read_node
+from topodiag.evidence.kinds import NODE_KINDS, Kind
+from topodiag.hardware.catalog import gpu_by_name, systems
+from topodiag.lazy import dataclass
+from topodiag.model.errors import InputError
+from topodiag.model.finding import Outcome
+from topodiag.model.identity import Identity
+from topodiag.model.maker import makers_of, run_maker
+from topodiag.model.nccl_tree import Element
+from topodiag.model.node import Node
+from topodiag.words.hosts import short_name
+
+if TYPE_CHECKING:
+    from topodiag.expect.shared import Same
+    from topodiag.model.bench import BenchRun
+    from topodiag.model.job import Job
+
+HINT = "it takes a bundle (topodiag scan --save node.tar.gz), a topology file, or NCCL's log; or --system"
+MOST_SORTS = 8
+"""Nodes that differ from each other of which a run's expectation is reckoned, each a replay of NCCL's search."""
+_KEPT = 16
+"""Sets of nodes whose sorts are remembered."""
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """What is given of the nodes besides the runs: captured `nodes`, `jobs` of NCCL's logs, and what the checks say of
+    either. `paths` are where it comes from; `identity` says which names are of one host."""
+
+    nodes: tuple[Node, ...] = ()
+    jobs: tuple[Job, ...] = ()
+    node_outcomes: tuple[Outcome, ...] = ()
+    job_outcomes: tuple[Outcome, ...] = ()
+    paths: tuple[str, ...] = ()
+    identity: Identity = field(default_factory=Identity)
+
+    def __add__(self, other: Machine) -> Machine:
+        return Machine(
+            (*self.nodes, *other.nodes),
+            (*self.jobs, *other.jobs),
+            (*self.node_outcomes, *other.node_outcomes),
+            (*self.job_outcomes, *other.job_outcomes),
+            (*self.paths, *other.paths),
+            self.identity if self.identity.hosts else other.identity,
+        )
+
+    def hosts(self, names: Iterable[str]) -> set[str]:
+        """The machines of these names."""
+        return {short_name(self.identity.name(name)) for name in names}
+
+    def for_run(self, run: BenchRun) -> Machine:
+        """Of nodes and jobs those that name a host of the run, where both name their hosts; all where none does. What
+        the checks say of other nodes and jobs is no evidence of the run, and a node of another maker's GPUs is none of
+        its machine."""
+        hosts = self.hosts(run.hosts)
+        known = tuple(node for node in self.nodes if not _of_another_maker(node, run))
+        nodes = tuple(node for node in known if self.hosts((node.host,)) <= hosts) or known
+        jobs = tuple(job for job in self.jobs if not hosts or not job.hosts or hosts & self.hosts(job.hosts))
+        names, logs = {node.host for node in nodes}, {job.name for job in jobs}
+        return replace(
+            self,
+            nodes=nodes,
+            jobs=jobs,
+            node_outcomes=tuple(each for each in self.node_outcomes if each.node in names),
+            job_outcomes=tuple(each for each in self.job_outcomes if each.node in logs),
+        )
+
+
+def _of_another_maker(node: Node, run: BenchRun) -> bool:
+    makers, of_run = makers_of(node), run_maker(run)
+    return of_run is not None and bool(makers) and of_run not in makers
+
+
+def named_machine(paths: Sequence[str]) -> Machine:
+    """What `--machine` names: bundles, topology files, NCCL logs. Raises InputError where a path is none of them."""
+    made = Machine()
+    for path in paths:
+        made += _named(path)
+    return made
+
+
+def _named(path: str) -> Machine:
+    intake = gather([path], stdin=stream_for([path]))
+    logs = [piece for piece in intake.of(Kind.NCCL_LOG) if piece.path != STDIN]
+    machine, aside = machine_of(intake, intake.of(*NODE_KINDS), logs)
+    if machine.nodes or machine.jobs:
+        return replace(machine, paths=(path,))
+    for each in (*aside, *intake.beside(*NODE_KINDS)):
+        reads = f"; {each.command} reads it" if each.command else ""
+        raise InputError(each.path, f"{each.why}{reads}", hint=HINT)
+    raise InputError(path, "holds no machine", hint=HINT)
+
+
+def machine_of(intake: Intake, pieces: Sequence[Piece], logs: Sequence[Piece]) -> tuple[Machine, list[Aside]]:
+    """The nodes of these pieces and the jobs of these logs, whether they were named or lie beside runs, and what is not
+    enough of a machine."""
+    nodes, aside = nodes_of(intake, pieces)
+    machine = of_nodes(nodes, [piece.name for piece in pieces]) if nodes else Machine()
+    if logs:
+        try:
+            machine += of_logs(intake, logs)
+        except InputError as error:
+            why = error.message.removeprefix(f"{error.path}: ")
+            aside.append(Aside(error.path, why, hint=error.hint))
+    return machine, aside
+
+
+def of_nodes(nodes: Sequence[Node], paths: Sequence[str]) -> Machine:
+    """Captured nodes with what the checks of nodes say."""
+    return Machine(tuple(nodes), (), run(Subject.NODE, nodes), (), tuple(paths))
+
+
+def of_logs(intake: Intake, pieces: Sequence[Piece]) -> Machine:
+    """The jobs of these logs of what was gathered with what the checks of jobs say. Raises InputError."""
+    from topodiag.app.case.jobs import job_case  # noqa: PLC0415 - numpy and pyarrow, which only a log needs
+
+    jobs = job_case(only(intake, pieces)).jobs
+    return Machine((), jobs, (), run(Subject.JOB, jobs), tuple(piece.name for piece in pieces))
+
+
+def only(intake: Intake, pieces: Sequence[Piece]) -> Intake:
+    """These files of what was gathered, and nothing else."""
+    return replace(intake, paths=tuple(piece.path for piece in pieces), pieces=tuple(pieces), aside=(), notes=())
+
+
+def nodes_of(intake: Intake, pieces: Iterable[Piece]) -> tuple[list[Node], list[Aside]]:
+    """The nodes of these pieces of what was gathered from which NCCL's topology can be told, and what is not enough for
+    that."""
+    part = replace(intake, pieces=tuple(pieces), aside=(), notes=())
+    found = captures(part)
+    nodes: list[Node] = []
+    aside = [*found.aside, *(Aside("part of the input", note) for note in found.notes)]
+    for capture in found.captures:
+        try:
+            node = read_node(evidence_of(capture, part)).node
+        except InputError as error:
+            aside.append(Aside(error.path, error.message.removeprefix(f"{error.path}: "), hint=error.hint))
+            continue
+        why = lacking(node)
+        if why:
+            aside.append(Aside(capture.name, f"does not describe a machine: {why}"))
+        else:
+            nodes.append(node)
+    return nodes, aside
+
+
+def is_machine(piece: Piece) -> bool:
+    """Whether a node is read from it, and nothing else can be."""
+    return piece.kind in NODE_KINDS and not piece.is_any((Kind.NCCL_TESTS, Kind.NCCL_LOG))
+
+
+def lacking(node: Node) -> str:
+    """What keeps NCCL's topology of a node from being told; "" where nothing does."""
+    from topodiag.nccl.topo.detect import LackingError, tree_of  # noqa: PLC0415 - where a machine is asked for
+
+    try:
+        tree_of(node, _settings(node))
+    except LackingError as error:
+        return str(error)
+    return ""
+
+
+def contradicts(node: Node, run: BenchRun) -> bool:
+    """Whether the GPUs of a node are another product than those that the run names; False where either is silent."""
+    names = {device.name for device in run.devices if device.name}
+    wanted = {spec.name for name in names if (spec := gpu_by_name(name)) is not None}
+    values = {str(gpu.name.value) for gpu in node.gpus if gpu.name.value}
+    found = {spec.name for name in values if (spec := gpu_by_name(name)) is not None}
+    return bool(wanted and found) and wanted.isdisjoint(found)
+
+
+def another_system(run: BenchRun, system: str) -> str:
+    """Why a system of the catalogue is not that of a run whose output names other GPUs; "" where it may be."""
+    spec = next((each for each in systems() if each.name == system), None)
+    names = {device.name for device in run.devices if device.name}
+    told = {_family(gpu.name) for name in names if (gpu := gpu_by_name(name)) is not None}
+    if spec is None or not told or not told.isdisjoint(map(_family, (spec.gpu, *spec.other_gpus))):
+        return ""
+    return f"the table names {', '.join(sorted(told))}, {spec.name} has {_family(spec.gpu)}: wrong --system?"
+
+
+def _family(gpu: str) -> str:
+    """`A100` of `A100-SXM4-40GB`: outputs and systems may differ in the memory of one product."""
+    return gpu.replace("-", " ").split()[0]
+
+
+# --- nodes of one kind ----------------------------------------------------------------------------------------
+
+
+def sorts_of(nodes: Sequence[Node]) -> list[list[Node]]:
+    """The nodes by what matters to communication: each list holds those that NCCL sees alike, the largest list first.
+    Bus ids, host names and numbers of PCI domains do not count."""
+    from topodiag.expect.shared import Same  # noqa: PLC0415 - as above
+
+    return [list(alike) for alike in _sorts(tuple(Same(node) for node in nodes))]
+
+
+@lru_cache(maxsize=_KEPT)
+def _sorts(nodes: tuple[Same[Node], ...]) -> tuple[tuple[Node, ...], ...]:
+    """Kept, as a hundred runs of one placement ask for the same."""
+    from topodiag.nccl.topo.compare import compare  # noqa: PLC0415 - as above
+    from topodiag.nccl.topo.detect import tree_of  # noqa: PLC0415
+
+    made: list[tuple[Element, list[Node]]] = []
+    for node in (each.it for each in nodes):
+        tree = tree_of(node, _settings(node)).tree
+        alike = next((each for first, each in made if not compare(first, tree)), None)
+        if alike is None:
+            made.append((tree, [node]))
+        else:
+            alike.append(node)
+    return tuple(tuple(each) for _, each in sorted(made, key=lambda each: len(each[1]), reverse=True))
+
+
+def _settings(node: Node) -> dict[str, str]:
+    return {setting.name: setting.value for setting in node.settings}

@@ -1,0 +1,86 @@
+"""The nodes of a case: one for each capture in what was gathered."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from topodiag.app.case.opening import stream_for
+from topodiag.evidence.intake.captures import Capture, captures, evidence_of
+from topodiag.evidence.intake.gather import gather
+from topodiag.evidence.intake.pieces import Aside, Intake, folded, refusal
+from topodiag.evidence.intake.reader import ReadNode, read_node
+from topodiag.evidence.kinds import NODE_KINDS
+from topodiag.lazy import regex
+from topodiag.model.case import Case
+from topodiag.model.errors import InputError
+from topodiag.model.finding import Input
+from topodiag.model.provenance import PART, NotObserved
+
+if TYPE_CHECKING:
+    pass
+
+_BUNDLED = regex(r"(?:json|trees|commands|files|text)/[^/]{1,200}\Z")
+"""A file of a bundle by its name inside."""
+
+
+def node_case(intake: Intake) -> Case:
+    """The nodes in what was gathered, one for each capture. A capture that cannot be read is left aside where there are
+    others. Raises InputError where there is none."""
+    found = captures(intake)
+    aside = list(found.aside)
+    read: list[ReadNode] = []
+    broken: list[InputError] = []
+    for capture in found.captures:
+        try:
+            read.append(read_node(evidence_of(capture, intake)))
+        except InputError as error:
+            broken.append(error)
+            why = error.message.removeprefix(f"{capture.name}: ")
+            aside.append(Aside(capture.name, why, hint=error.hint, unreadable=True))
+    if not read:
+        raise broken[0] if broken else refusal(intake, NODE_KINDS, "evidence of a node", found.aside)
+    made = case_of(read)
+    gaps = [*(NotObserved(PART, note) for note in found.notes), *left_out(aside)]
+    return replace(made, not_observed=tuple(dict.fromkeys((*gaps, *made.not_observed))))
+
+
+def left_out(aside: Iterable[Aside]) -> list[NotObserved]:
+    """What of the input was not read, in a line for each reason."""
+    by_kind = {broken: [each for each in aside if each.unreadable is broken] for broken in (False, True)}
+    return [NotObserved(PART, note, unreadable=broken) for broken, own in by_kind.items() for note in folded(own)]
+
+
+def one_node(path: str) -> ReadNode:
+    """The only node at a path. Raises InputError where there is none, or more than one."""
+    intake = gather([path], stdin=stream_for([path]))
+    found = captures(intake)
+    if not found.captures:
+        raise refusal(intake, NODE_KINDS, "evidence of a node", found.aside)
+    if len(found.captures) > 1:
+        names = ", ".join(_label(each) for each in found.captures[:4]) + (", ..." if len(found.captures) > 4 else "")
+        first = found.captures[0].name
+        raise InputError(path, f"holds {len(found.captures)} nodes: {names}", hint=f"give one of them, as {first}")
+    return read_node(evidence_of(found.captures[0], intake))
+
+
+def _label(capture: Capture) -> str:
+    return capture.label or capture.host or capture.name
+
+
+def case_of(read: Sequence[ReadNode]) -> Case:
+    """Nodes that were read, as a case."""
+    nodes = tuple(each.node for each in read)
+    several = len(nodes) > 1
+    return Case(
+        nodes=nodes,
+        inputs=tuple(_of_node(item, each.node.host) if several else item for each in read for item in each.inputs),
+        not_observed=tuple(dict.fromkeys(item for node in nodes for item in node.not_observed)),
+        unread=tuple(line for each in read for line in each.unread),
+    )
+
+
+def _of_node(item: Input, host: str) -> Input:
+    """An input of one of several nodes: a file of a bundle has the node before it, as every bundle has such a file."""
+    return replace(item, path=f"{host}/{item.path}") if host and _BUNDLED.match(item.path) else item

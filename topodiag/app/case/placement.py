@@ -1,0 +1,118 @@
+"""A layout on its cluster: what files, a rule or a job's logs say of both, brought together.
+
+>>> from topodiag.app.case.cluster import ClusterOptions, open_cluster
+>>> from topodiag.app.case.layout import LayoutOptions
+>>> made = open_cluster(ClusterOptions(system="dgx-h100", nodes=32, leaf=8))
+>>> assignment, world = open_layout(made, LayoutOptions(rule="cyclic"), world=64)
+>>> world, assignment.slot[:3].tolist()
+(64, [0, 8, 16])
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from topodiag.app.case.cluster import ClusterOptions, Seen, open_cluster
+from topodiag.app.case.layout import LayoutOptions, LayoutRead, read_layout
+from topodiag.lazy import dataclass
+from topodiag.model.cluster import Assignment, Cluster
+from topodiag.model.job_domains import domains
+from topodiag.model.job_wires import interface_gbps, wires_of
+from topodiag.model.rank_hosts import RankHosts
+from topodiag.placement.job_groups import joined_by_nvlink
+from topodiag.placement.seats import assign, by_rule, check_room
+from topodiag.words.fold import plural
+from topodiag.words.units import in_gbps
+
+if TYPE_CHECKING:
+    from topodiag.model.job import Job
+
+RACK_SYSTEM, RACK_GPUS = "gb200-nvl72", 4
+"""What nodes are taken for whose log shows NVLink between them, and the most GPUs that such a node has."""
+
+NO_LAYOUT = LayoutRead()
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A cluster with the layout on it; `assignment` is None where none was asked for, `job` the one of the logs.
+    `read` is the layout as files and logs say it."""
+
+    cluster: Cluster
+    assignment: Assignment | None
+    world: int
+    job: Job | None = None
+    read: LayoutRead = NO_LAYOUT
+
+
+def open_placement(cluster: ClusterOptions, layout: LayoutOptions, world: int = 0) -> Opened:
+    """Cluster and layout in one: without a topology file and a number of nodes, the nodes are those of the layout.
+    `world` 0 is as many ranks as the layout has. Raises TopodiagError with one line for the reader."""
+    return opened_on(cluster, read_layout(layout), layout.rule, world)
+
+
+def opened_on(
+    options: ClusterOptions, read: LayoutRead, rule: str = "", world: int = 0, *, cluster: Cluster | None = None
+) -> Opened:
+    """A layout that was read, on the cluster that the options describe, or on this `cluster`. Raises TopodiagError."""
+    ranks, job = read.ranks, read.job
+    made = cluster or open_cluster(options, seen=seen_of(ranks, job))
+    if job is not None:
+        made = joined_by_nvlink(made, job)
+    if ranks is not None:
+        said = options.system or options.topology or options.bundles or options.nodes or options.free
+        if cluster is None and not (said or ranks.whole):
+            made = _only_used(made, ranks)
+        made = replace(made, notes=(*made.notes, *ranks.notes))
+        assignment = assign(made, ranks, world)
+    elif rule:
+        assignment = by_rule(made, rule, world)
+    else:
+        check_room(made, world)
+        return Opened(made, None, world or made.free, job)
+    return Opened(made, assignment, assignment.ranks, job, read)
+
+
+def _only_used(cluster: Cluster, ranks: RankHosts) -> Cluster:
+    """The cluster with no GPUs but those that the ranks sit on: where nobody says what the nodes are, the others of
+    the system that they are taken for may not be there."""
+    used = np.zeros_like(cluster.usable)
+    used.ravel()[assign(cluster, ranks).slot] = True
+    width = int(np.flatnonzero(used.any(axis=0)).max(initial=0)) + 1
+    note = "the GPUs at hand are those of the ranks (--system NAME for all that the nodes have)"
+    notes = cluster.notes if used.all() else (*cluster.notes, note)
+    return replace(cluster, usable=used[:, :width], notes=notes)
+
+
+def seen_of(ranks: RankHosts | None, job: Job | None) -> Seen:
+    """What the ranks and the log of their job show of the nodes: names, NVLink domains, the wires in use."""
+    if ranks is None:
+        return Seen()
+    seen = Seen(ranks.hosts)
+    if job is None:
+        return seen
+    seen = replace(seen, **_wires(job))
+    small = int(np.bincount(ranks.host).max(initial=0)) <= RACK_GPUS
+    if not small or not any(communicator.mnnvl for communicator in job.communicators):
+        return seen
+    of = domains(job)
+    return replace(seen, system=RACK_SYSTEM, domain=tuple(of.get(host, host) for host in ranks.hosts))
+
+
+def _wires(job: Job) -> dict[str, Any]:
+    """The NICs that carried the job, as fields of Seen; none where the log does not say, or says no rate."""
+    wires = wires_of([job])
+    if wires.kind == "sockets":
+        gbps = interface_gbps(job)
+        said = f"the log shows TCP sockets between nodes: {in_gbps(gbps)} of a node, as NCCL models its interfaces"
+        return {"nics": (1, gbps), "nics_said": said}
+    if wires.nics is None:
+        return {}
+    count, gbps = wires.nics
+    return {
+        "nics": wires.nics,
+        "nics_said": f"the log shows {plural(count, 'NIC')} of {in_gbps(gbps)} for a node in use",
+    }

@@ -1,0 +1,249 @@
+"""NCCL's RAS: its answers among the evidence, set beside the jobs that they are of; and a running job that is asked."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from topodiag.app.case.beside import read_beside
+from topodiag.checks.job.hang.ras import BLIND
+from topodiag.evidence.intake.pieces import Intake
+from topodiag.evidence.kinds import Kind
+from topodiag.evidence.live.ras_client import ANSWER_S, MAX_BYTES, ask, in_order, place_of, read_ras
+from topodiag.lazy import dataclass, regex
+from topodiag.model.case import Case
+from topodiag.model.connections import no_connections
+from topodiag.model.errors import InputError
+from topodiag.model.finding import Input
+from topodiag.model.job import Event, Job
+from topodiag.model.provenance import NotObserved
+from topodiag.model.ras import RasAnswer
+from topodiag.words.fold import plural
+from topodiag.writing import replacing
+
+ALONE = "RAS"
+"""The name of a job of which there is nothing but answers of RAS."""
+PART = "part of what NCCL's RAS answered"
+
+
+def ras_answers(intake: Intake) -> tuple[tuple[RasAnswer, ...], tuple[Input, ...], tuple[NotObserved, ...]]:
+    """All answers in order, the files they came from, and what could not be read."""
+    beside = read_beside(intake, Kind.RAS, lambda blob: read_ras(blob.text, blob.name), most=MAX_BYTES, part=PART)
+    gaps = list(beside.gaps)
+    for name, found in beside.found:
+        if cut := sum(not answer.whole for answer in found):
+            gaps.append(NotObserved(PART, f"{name}: {plural(cut, 'answer')} cut before its end"))
+        if not found:
+            gaps.append(NotObserved(PART, f"{name}: holds no answer: the server closed the connection, ask again"))
+    return in_order(beside.all), beside.inputs, tuple(gaps)
+
+
+def with_ras(jobs: Sequence[Job], answers: Sequence[RasAnswer]) -> tuple[Job, ...]:
+    """The answers at the jobs whose communicators or processes they name, at the only job there is, or as a job of
+    their own. Two jobs of one user on a node share a port, so that each answer is placed by itself."""
+    placed: dict[int, list[RasAnswer]] = {}
+    for answer in answers:
+        placed.setdefault(_job_of(jobs, answer), []).append(answer)
+    made = [
+        replace(job, ras=tuple(placed[at]), events=(*job.events, *_errors(placed[at]))) if at in placed else job
+        for at, job in enumerate(jobs)
+    ]
+    for number, own in enumerate(_apart(placed.get(-1, ()))):
+        size = max(_world_size(each) for each in own)
+        name = ALONE if not number else f"{ALONE} {number + 1}"
+        versions = tuple(dict.fromkeys(each.version for each in own if each.version))
+        events = _errors(own)
+        made.append(Job(name, size, (), (), (), no_connections(), (), nccl_versions=versions, events=events, ras=own))
+    return tuple(made)
+
+
+def _errors(answers: Sequence[RasAnswer]) -> tuple[Event, ...]:
+    """What ranks would return to their callers, the first answer that says so of each process."""
+    made: dict[tuple[str, int], Event] = {}
+    for answer in answers:
+        for member in (each for comm in answer.communicators for each in comm.members):
+            if not member.error or member.process is None:
+                continue
+            host, pid = member.process.key
+            text = f"RAS: rank {member.rank} of its communicator reports {member.error}"
+            gone = member.error.lower().startswith("remote process")
+            made.setdefault(
+                (host, pid),
+                Event("peer closed" if gone else "other", text, host, pid, ts=answer.time, level="APP", secondary=gone,
+                      origin=member.origin),
+            )  # fmt: skip
+    return tuple(made.values())
+
+
+def _job_of(jobs: Sequence[Job], answer: RasAnswer) -> int:
+    hashes = {communicator.hash for communicator in answer.communicators if communicator.hash}
+    pids = {name[1] for name in _names(answer) if isinstance(name, tuple)}
+    for at in reversed(range(len(jobs))):
+        if hashes & {communicator.comm_id for communicator in jobs[at].communicators if communicator.comm_id}:
+            return at
+    for at in reversed(range(len(jobs))):
+        if pids and pids <= {process.pid for process in jobs[at].processes}:
+            return at
+    with_logs = [at for at, job in enumerate(jobs) if job.processes]
+    if len(with_logs) == 1 and (not pids or not {p.pid for p in jobs[with_logs[0]].processes}.isdisjoint(pids)):
+        return with_logs[0]
+    return -1
+
+
+def _apart(answers: Sequence[RasAnswer]) -> list[tuple[RasAnswer, ...]]:
+    """The answers by job: those that share a communicator or a process. One that names none is of the first job of its
+    size."""
+    groups: list[tuple[set[object], list[int]]] = []
+    for at in sorted(range(len(answers)), key=lambda at: not _names(answers[at])):
+        names = _names(answers[at])
+        own = next((g for g in groups if g[0] & names or (not names and _alike(answers[g[1][0]], answers[at]))), None)
+        if own is None:
+            groups.append((names, [at]))
+        else:
+            own[0].update(names)
+            own[1].append(at)
+    return [in_order(answers[at] for at in sorted(group)) for _, group in groups]
+
+
+def _names(answer: RasAnswer) -> set[object]:
+    """Communicators and processes that an answer names."""
+    made: set[object] = {communicator.hash for communicator in answer.communicators if communicator.hash}
+    members = [member.process for communicator in answer.communicators for member in communicator.members]
+    named = [*members, *answer.silent, *answer.dead, *(event.process for event in answer.events)]
+    return made | {each.key for each in named if each is not None}
+
+
+def _alike(one: RasAnswer, other: RasAnswer) -> bool:
+    return not one.processes or not other.processes or one.processes == other.processes
+
+
+def _world_size(answer: RasAnswer) -> int:
+    return max([answer.processes, *(communicator.size for communicator in answer.communicators)])
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """How to ask: `times` answers of each place, `pause_s` seconds apart; `save` is a folder that keeps them."""
+
+    times: int = 2
+    pause_s: float = 10.0
+    save: str | None = None
+
+
+_REFUSAL = regex(rb"^(?:BUSY: |ERROR: (?!Unknown command SET FORMAT))[ -~]{1,200}", re.M)
+"""src/ras/client_support.cc. A server before 2.28.7 refuses the format alone, and goes on with text."""
+TALK_S = 2 * ANSWER_S
+"""Seconds for all answers together, beyond the pauses between them: a server that sends a byte a second ends."""
+MORE = 4
+"""Answers asked for beyond those wanted, where one was empty or of another job on the same port."""
+
+
+# Complexity 22: each place may refuse, end or answer in its own way.
+def live_answers(
+    places: Sequence[str], asking: Asking, tell: Callable[[str], None] = lambda _: None
+) -> tuple[tuple[RasAnswer, ...], tuple[Input, ...], tuple[NotObserved, ...]]:
+    """The answers of a running job, asked at each place in turn: two of them tell a hang from a job that runs. Raises
+    InputError where no place answers."""
+    known = [(given, *place_of(given)) for given in places]
+    answers: list[RasAnswer] = []
+    inputs: list[Input] = []
+    gaps: dict[str, NotObserved] = {}
+    failures: dict[str, InputError] = {}
+    wanted, asked = asking.times, 0
+    own = {given: f"{given}:{port}" for given, _, port in known if str(port) not in given}
+    if asking.save is not None:
+        _check_kept(asking.save, [_kept_name(given, n) for given in places for n in range(1, wanted + MORE + 1)])
+    end = time.monotonic() + TALK_S + asking.times * asking.pause_s
+    while asked < wanted:
+        if asked:
+            time.sleep(asking.pause_s)
+        for given, host, port in known:
+            left = end - time.monotonic()
+            if left <= 0 and (inputs or failures):
+                gaps.setdefault(given, NotObserved(PART, f"{given}: not asked again, the time of the whole was over"))
+                continue
+            tell(f"asking {given}, {asked + 1} of {wanted}")
+            try:
+                data = ask(host, port, answer_s=max(1.0, min(ANSWER_S, left)))
+            except InputError as error:
+                failures[given] = error
+                continue
+            name = f"{own.get(given, given)}, answer {asked + 1}"
+            found = read_ras(data.decode("utf-8", "replace"), name)
+            answers += found
+            inputs.append(Input(name, Kind.RAS.value, hashlib.sha256(data).hexdigest(), data.count(b"\n"), len(found)))
+            if asking.save is not None:
+                _keep(asking.save, _kept_name(given, asked + 1), data)
+            if not found:
+                gaps[given] = NotObserved(PART, f"{given}: {_why_nothing(data)}")
+        if failures and not inputs:
+            raise next(iter(failures.values()))
+        asked += 1
+        if time.monotonic() >= end:
+            break
+        if asked == wanted < asking.times + MORE and not _enough(answers, asking.times):
+            wanted += 1
+    silent = [NotObserved(PART, str(error)) for error in failures.values()]
+    return in_order(answers), tuple(inputs), (*silent, *gaps.values())
+
+
+def _why_nothing(data: bytes) -> str:
+    """Why an answer tells of no communicator: the server's own words, where it refuses."""
+    refusal = _REFUSAL.search(data)
+    if refusal is None:
+        return "answers nothing: no communicator is complete yet"
+    words = refusal[0].decode("ascii", "replace")
+    return f"answers `{words}`" + (": ask again once that is done" if words.startswith("BUSY") else "")
+
+
+def _enough(answers: Sequence[RasAnswer], times: int) -> bool:
+    """Whether each job that answered did so as often as wanted: jobs of one user on a node share the port."""
+    apart = _apart(answers)
+    return bool(apart) and all(len(group) >= times for group in apart)
+
+
+def _kept_name(given: str, number: int) -> str:
+    safe = "".join(letter if letter.isalnum() or letter in "-._" else "_" for letter in given)
+    return f"{safe}-{number}.txt"
+
+
+def _check_kept(folder: str, names: Sequence[str]) -> None:
+    """Raise InputError where a file with the name of an answer is none."""
+    for name in names:
+        path = os.path.join(folder, name)
+        if os.path.isfile(path) and os.path.getsize(path):
+            with open(path, encoding="utf-8", errors="replace") as stream:
+                if not read_ras(stream.read(MAX_BYTES), name):
+                    raise InputError(path, "is no answer of RAS, and would be written over", hint="name another folder")
+
+
+def _keep(folder: str, name: str, data: bytes) -> None:
+    try:
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+    except OSError as error:
+        raise InputError(folder, f"cannot be made: {error.strerror or error}") from None
+    with replacing(os.path.join(folder, name), private=True) as stream:
+        stream.write(data)
+
+
+def asked(
+    case: Case, places: Sequence[str], asking: Asking | None = None, tell: Callable[[str], None] = lambda _: None
+) -> Case:
+    """The case with what NCCL's RAS of a running job answers there. Raises InputError where nobody answers."""
+    answers, inputs, silent = live_answers(places, asking or Asking(), tell)
+    if not answers and not case.inputs:
+        words = "".join(f" ({each.why.partition(': ')[2]})" for each in silent if "`" in each.why)
+        raise InputError(places[0], f"answers, and says nothing of a communicator{words}", hint=NOT_YET)
+    return replace(
+        case,
+        jobs=with_ras(case.jobs, answers),
+        inputs=(*case.inputs, *inputs),
+        not_observed=(*case.not_observed, *silent, NotObserved("what RAS cannot see", BLIND)),
+    )
+
+
+NOT_YET = "before the first communicator is complete RAS has nothing to tell: give the logs, topodiag logs LOGS"

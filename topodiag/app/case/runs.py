@@ -1,0 +1,214 @@
+"""Which files hold runs of nccl-tests, and which say what machine they ran on."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+from collections.abc import Mapping, Sequence
+from dataclasses import field, replace
+from typing import TYPE_CHECKING, BinaryIO, NoReturn, TypeAlias
+
+from topodiag.app.case.machine import Machine, is_machine, machine_of, only
+from topodiag.checks.registry import Subject
+from topodiag.checks.run import run
+from topodiag.evidence.intake.pieces import STDIN, Aside, Intake, Piece, left_aside
+from topodiag.evidence.intake.spool import spooled
+from topodiag.evidence.intake.watched import watch
+from topodiag.evidence.kinds import NODE_KINDS, Kind, command_for
+from topodiag.evidence.nccl_log.input.streams import Reading, text_of
+from topodiag.evidence.nccl_tests import Read, read_file
+from topodiag.lazy import dataclass
+from topodiag.model.bench import BenchRun
+from topodiag.model.errors import InputError
+from topodiag.model.finding import Outcome
+from topodiag.model.provenance import NotObserved, Origin
+from topodiag.words.units import spell_bytes
+
+if TYPE_CHECKING:
+    from topodiag.model.job import Job
+
+Settings: TypeAlias = Mapping[str, tuple[str, Origin]]
+"""Value by name, and the line that gives it."""
+
+MAX_BYTES = 512 << 20
+"""Text of one file that is read, unpacked: a table has kilobytes, and NCCL's log of a large job beside it far less."""
+MIN_RECORDS = 1
+"""Records of NCCL in the same file from which a job is rebuilt from them: one line can be the verdict."""
+LOG_RECORDS = 3
+"""Records from which a file without a table is taken for a log of the run beside it."""
+HINT = "it takes what *_perf of nccl-tests printed, or its -J FILE"
+
+SCRIPTS = (Kind.TEXT, Kind.PROGRAM)
+"""Kinds of which a job script is one, or the description of a pod: what they set holds for the runs beside them."""
+_TABLES = (Kind.NCCL_TESTS, Kind.NCCL_LOG, Kind.JOB_OUTPUT, Kind.NODE_TEXT, Kind.TEXT, Kind.JSON)
+"""Kinds of text in which a table may stand further down than the bytes by which a file is recognised."""
+READ = (*_TABLES, *SCRIPTS, *NODE_KINDS)
+"""Kinds of all that is read for runs: their output, what sets their environment, and their machine."""
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """A file with runs, the jobs of NCCL's log in it, and what their checks say. `sha256` is of its text."""
+
+    path: str
+    read: Read
+    sha256: str
+    notes: tuple[str, ...]
+    jobs: tuple[Job, ...] = ()
+    outcomes: tuple[Outcome, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What the paths hold: files with runs, the machine that lies beside them, and what was left aside or unread."""
+
+    files: list[File] = field(default_factory=list)
+    gaps: list[NotObserved] = field(default_factory=list)
+    machine: Machine = field(default_factory=Machine)
+    scripts: list[tuple[str, Settings]] = field(default_factory=list)
+    """Files whose commands set something, with what they set."""
+
+    @property
+    def runs(self) -> tuple[BenchRun, ...]:
+        return tuple(run for file in self.files for run in file.read.runs)
+
+    @property
+    def paths(self) -> set[str]:
+        """The files that were read."""
+        return {file.path for file in self.files} | {name for name, _ in self.scripts}
+
+    @property
+    def jobs(self) -> tuple[Job, ...]:
+        """The jobs of NCCL's logs in the files of the runs."""
+        return tuple(job for file in self.files for job in file.jobs)
+
+
+def read_runs(packed: Intake) -> Given:
+    """The runs in what was gathered and the machine beside them. Raises InputError where nothing holds a run."""
+    with spooled(packed, lambda piece: piece.is_any(_TABLES)) as intake:
+        return _read_plain(intake)
+
+
+def _read_plain(intake: Intake) -> Given:
+    given = Given()
+    given.gaps.extend(NotObserved("part of the input", note) for note in intake.notes)
+    rest: list[tuple[Piece, NotObserved]] = []
+    logs: list[Piece] = []
+    for piece in intake.pieces:
+        if not piece.is_any((*_TABLES, *SCRIPTS)):
+            continue
+        try:
+            text, notes = _text(piece, intake)
+        except OSError as error:
+            given.gaps.append(NotObserved(piece.name, f"cannot be read: {error.strerror or error}", unreadable=True))
+            continue
+        read = read_file(text, piece.name)
+        if read.runs:
+            speaks = read.records >= MIN_RECORDS or piece.is_any((Kind.JOB_OUTPUT,))
+            jobs, outcomes = _log(intake, piece, text) if speaks else ((), ())
+            digest = hashlib.sha256(text).hexdigest()
+            given.files.append(File(piece.name, read, digest, notes, jobs, outcomes))
+        elif read.settings and piece.is_any(SCRIPTS):
+            given.scripts.append((piece.name, read.settings))
+        elif piece.is_any(_TABLES):
+            if read.records >= LOG_RECORDS and piece.path != STDIN:
+                logs.append(piece)
+            rest.append((piece, NotObserved(piece.name, _no_run(piece, text, read))))
+    if not given.files:
+        _refuse(intake, given.gaps, [gap for _, gap in sorted(rest, key=lambda each: not each[0].command)])
+    return _with_machine(_with_scripts(given), intake, rest, logs)
+
+
+def _with_scripts(given: Given) -> Given:
+    """The runs with what job scripts beside them set and their own output does not say. Scripts that disagree about a
+    variable say nothing of it."""
+    values: dict[str, set[str]] = {}
+    for _, settings in given.scripts:
+        for name, (value, _) in settings.items():
+            values.setdefault(name, set()).add(value)
+    agreed = {name: each for _, settings in given.scripts for name, each in settings.items() if len(values[name]) == 1}
+    if not agreed:
+        return given
+    env = {name: value for name, (value, _) in agreed.items()}
+    commands = {name: line for name, (_, line) in agreed.items()}
+
+    def beside(run: BenchRun) -> BenchRun:
+        own = {name: line for name, line in commands.items() if name not in run.env}
+        return replace(run, env={**env, **run.env}, commands={**own, **run.commands})
+
+    files = [replace(file, read=replace(file.read, runs=tuple(map(beside, file.read.runs)))) for file in given.files]
+    return replace(given, files=files)
+
+
+def _refuse(intake: Intake, gaps: Sequence[NotObserved], rest: Sequence[NotObserved]) -> NoReturn:
+    """Nothing holds a run: the first file that was given says why."""
+    left = [NotObserved(each.path, each.why) for each in intake.aside]
+    others = [each for piece in intake.pieces if not piece.is_any(_TABLES) for each in [_aside(left_aside(piece))]]
+    for first in (*rest, *left, *others, *gaps):
+        raise InputError(first.what, first.why, hint=HINT)
+    raise InputError(intake.paths[0], "holds no file to read", hint=HINT)
+
+
+def _with_machine(
+    given: Given, intake: Intake, rest: Sequence[tuple[Piece, NotObserved]], logs: Sequence[Piece]
+) -> Given:
+    """The nodes and logs that lie beside the runs; what is neither is left aside with the command that reads it."""
+    tried = {piece.name for piece, _ in rest}
+    read = given.paths
+    pieces = [each for each in intake.pieces if is_machine(each) and each.name not in read and each.path != STDIN]
+    machine, aside = machine_of(intake, pieces, logs)
+    used = {piece.name for piece in pieces} | ({piece.name for piece in logs} if machine.jobs else set())
+    given.gaps.extend(gap for piece, gap in rest if piece.name not in used)
+    others = [piece for piece in intake.pieces if piece.name not in used | read | tried]
+    given.gaps.extend(_aside(each) for each in (*aside, *map(left_aside, others), *intake.aside))
+    return replace(given, machine=machine)
+
+
+def _aside(each: Aside) -> NotObserved:
+    return NotObserved(each.path, each.why + (f"; {each.command} reads it" if each.command else ""))
+
+
+def _text(piece: Piece, intake: Intake) -> tuple[bytes, tuple[str, ...]]:
+    """The text of a piece, unpacked, and what there is to say about that. Raises OSError."""
+    watch().opened(piece.name)
+    if piece.path == STDIN:
+        assert intake.stdin is not None  # noqa: S101 - a piece of standard input has its stream
+        return _content(intake.stdin, piece.coding)
+    with open(piece.file, "rb") as stream:
+        return _content(stream, piece.coding)
+
+
+def _content(stream: BinaryIO, coding: tuple[str, ...]) -> tuple[bytes, tuple[str, ...]]:
+    reading = Reading()
+    text = bytearray()
+    for block in text_of(stream, coding, reading):
+        text += block
+        if len(text) > MAX_BYTES:
+            del text[MAX_BYTES:]
+            reading.notes.append(f"only the first {spell_bytes(MAX_BYTES)} of text were read")
+            break
+    return bytes(text), tuple(reading.notes)
+
+
+def _no_run(piece: Piece, text: bytes, read: Read) -> str:
+    """Why a file holds no run, and what else it may be."""
+    if read.records:
+        command = command_for(Kind.NCCL_LOG, piece.path)
+        return f"holds no table of nccl-tests, only NCCL's log ({command} reads it)"
+    if piece.command and piece.kind is not Kind.NCCL_TESTS:
+        return f"holds no table of nccl-tests: it looks like {piece.words} ({piece.command} reads it)"
+    return "holds no table of nccl-tests" if text.strip() else "is empty"
+
+
+def _log(intake: Intake, piece: Piece, data: bytes) -> tuple[tuple[Job, ...], tuple[Outcome, ...]]:
+    """The job that NCCL's log in the same file tells of, with what its checks say."""
+    from topodiag.evidence.nccl_log.rebuild.rebuild import rebuild  # noqa: PLC0415 - numpy and pyarrow from here on
+    from topodiag.fleet.ingest import ingest  # noqa: PLC0415
+
+    try:
+        is_read = piece.path == STDIN  # and can be read only once
+        found = ingest([STDIN], stdin=io.BytesIO(data)) if is_read else ingest(only(intake, [piece]))
+    except InputError:
+        return (), ()
+    jobs = rebuild(found.facts, found.files)
+    return jobs, run(Subject.JOB, jobs)

@@ -1,0 +1,142 @@
+"""Step times of trainings among the evidence, set beside the job that they are of."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from dataclasses import replace
+
+from topodiag.app.case.beside import Beside, read_beside
+from topodiag.evidence.intake.bundle import HEAD_BYTES
+from topodiag.evidence.intake.looks import speaking_kinds
+from topodiag.evidence.intake.pieces import STDIN, STDIN_NAME, Intake, Piece
+from topodiag.evidence.intake.reading import read_piece
+from topodiag.evidence.interface import Blob
+from topodiag.evidence.kinds import Kind
+from topodiag.evidence.layout.job_settings import read_arguments
+from topodiag.evidence.live.step_times import MAX_BYTES, holds_steps, read_steps
+from topodiag.lazy import dataclass
+from topodiag.model.connections import no_connections
+from topodiag.model.errors import InputError
+from topodiag.model.job import Job
+from topodiag.model.provenance import NotObserved
+from topodiag.model.steps import StepSeries
+from topodiag.model.training import JobSettings
+
+ALONE = "training log"
+"""The name of a job of which there is nothing but its steps."""
+PART = "part of the step times"
+MOST_LOOKED = 32 << 20
+"""Bytes of logs that are looked through for steps that their ends do not show: a part of a second."""
+
+
+@dataclass(frozen=True, slots=True)
+class StepTimes:
+    """What was read; `alone` are the names of texts in which nothing else stands, which no other reader needs. `intake`
+    is the evidence for those that read the rest: standard input can be read once, and is put back."""
+
+    read: Beside[StepSeries]
+    intake: Intake
+    arguments: tuple[JobSettings, ...] = ()
+    alone: frozenset[str] = frozenset()
+
+
+def step_times(intake: Intake) -> StepTimes:
+    """The steps of all texts among the evidence. A text that is known by its steps may hold an error of its job
+    anywhere: it is looked through."""
+    intake = _looked_through(intake)
+    others = (Kind.NCCL_LOG, Kind.JOB_OUTPUT, Kind.NODE_TEXT)
+    only = {piece.name for piece in intake.of(Kind.STEPS) if not piece.is_any(others)}
+    alone: set[str] = set()
+    arguments: list[JobSettings] = []
+    back: list[bytes] = []
+
+    def read(blob: Blob) -> tuple[StepSeries, ...]:
+        data, name = blob.plain, blob.name
+        if name in only and not {Kind.NCCL_LOG, Kind.JOB_OUTPUT} & set(speaking_kinds(data)):
+            alone.add(name)
+        elif name == STDIN_NAME:
+            back.append(data)
+        if (found := read_arguments(data, name)) is not None:
+            arguments.append(found)
+        return read_steps(data, name)
+
+    found = read_beside(intake, Kind.STEPS, read, most=MAX_BYTES, part=PART)
+    inputs = tuple(each for each in found.inputs if each.path in alone)
+    if back:
+        intake = replace(intake, stdin=io.BytesIO(back[0]))
+    gaps = tuple(
+        NotObserved(PART, f"{each.name} holds NCCL's lines and steps: save it to a file, and the steps are read")
+        for each in intake.of(Kind.STEPS)
+        if each.path == STDIN and each.name not in only
+    )
+    read_all = replace(found, inputs=inputs, gaps=(*found.gaps, *gaps))
+    return StepTimes(read_all, intake, tuple(arguments), frozenset(alone))
+
+
+def _looked_through(intake: Intake) -> Intake:
+    """The evidence with the logs whose ends do not show the steps that they hold: packed ones have no last bytes, and
+    others end with errors. Mostly the first or the last rank prints steps, so these files come first."""
+    hidden = [each for each in intake.of(Kind.NCCL_LOG, Kind.JOB_OUTPUT) if _may_hide(each)]
+    left, found = MOST_LOOKED, set()
+    for piece in (*hidden[:1], *reversed(hidden[1:])):
+        if left <= 0:
+            break
+        try:
+            data = read_piece(intake, piece, left).data
+        except InputError:  # larger than what is left, or damaged: the reader of logs says so
+            continue
+        left -= len(data)
+        if holds_steps(data):
+            found.add(piece.name)
+    pieces = (replace(p, kinds=(*p.kinds, Kind.STEPS)) if p.name in found else p for p in intake.pieces)
+    return replace(intake, pieces=tuple(pieces)) if found else intake
+
+
+def _may_hide(piece: Piece) -> bool:
+    return Kind.STEPS not in piece.kinds and piece.size >= 0 and (bool(piece.coding) or piece.size > 2 * HEAD_BYTES)
+
+
+def with_steps(jobs: Sequence[Job], steps: Sequence[StepSeries]) -> tuple[Job, ...]:
+    """The steps at the jobs whose logs they stand in; those of another file at the only job, or as a job of their
+    own, since nothing says of which job they are. The starts of a log of several jobs are theirs in order."""
+    made = list(jobs)
+    rest: list[StepSeries] = []
+    for source in dict.fromkeys(step.source for step in steps):
+        own = tuple(step for step in steps if step.source == source)
+        places = [number for number, job in enumerate(made) if source in job.files]
+        places = places or ([0] if len(made) == 1 else [])
+        if not places:
+            rest += own
+            continue
+        for number, place in enumerate(places):
+            part = _of_start(own, number, len(places))
+            made[place] = replace(made[place], steps=(*made[place].steps, *part))
+    if rest:
+        made.append(Job(ALONE, -1, (), (), (), no_connections(), (), steps=tuple(rest)))
+    return tuple(made)
+
+
+def with_arguments(jobs: Sequence[Job], arguments: Sequence[JobSettings]) -> tuple[Job, ...]:
+    """The arguments of trainings at the jobs in whose logs they stand; those of another file at the only job."""
+    made = list(jobs)
+    for each in arguments:
+        places = [number for number, job in enumerate(made) if each.source in job.files]
+        places = places or ([0] if len(made) == 1 and len(arguments) == 1 else [])
+        for place in places:
+            if made[place].training is None:
+                made[place] = replace(made[place], training=each)
+    return tuple(made)
+
+
+def _of_start(series: tuple[StepSeries, ...], number: int, jobs: int) -> tuple[StepSeries, ...]:
+    """The series of one of the jobs of a file: of each rank's starts the one of that number, where there are as many as
+    jobs; else all are the last job's."""
+    if jobs == 1:
+        return series
+    by_who: dict[tuple[int, str], list[StepSeries]] = {}
+    for one_series in series:
+        by_who.setdefault((one_series.rank, one_series.host), []).append(one_series)
+    if all(len(starts) == jobs for starts in by_who.values()):
+        return tuple(starts[number] for starts in by_who.values())
+    return series if number == jobs - 1 else ()

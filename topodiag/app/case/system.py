@@ -1,0 +1,113 @@
+"""The machine that is priced: a system by its name, or what a bundle or a topology file shows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from topodiag.cost.alpha_beta import Link
+from topodiag.cost.questions import (
+    ModelError,
+)
+from topodiag.cost.tiers import (
+    LackingError,
+    Machine,
+    Tier,
+    UnknownSystemError,
+    find_system,
+    machine,
+    rack_domain,
+    with_spine,
+)
+from topodiag.hardware import catalog
+from topodiag.words.units import in_gbs
+
+if TYPE_CHECKING:
+    from topodiag.app.case.topology import Topology
+
+GIVEN = "as given"
+
+
+def machine_of(
+    system: str,
+    nodes: int = 1,
+    *,
+    gpu: str = "",
+    nics: tuple[int, float] | None = None,
+    nodes_per_leaf: int = 0,
+    oversubscription: float = 1.0,
+) -> Machine:
+    """So many nodes of a known system, or of what a bundle, a topology file or `fixture:NAME` shows. Raises ModelError
+    for a name that is neither, with near names, and InputError for a path that cannot be read."""
+    try:
+        if _is_path(system):
+            return with_spine(_found(system, nodes, nics), nodes_per_leaf, oversubscription)
+        return with_spine(machine(find_system(system), nodes, gpu=gpu, nics=nics), nodes_per_leaf, oversubscription)
+    except UnknownSystemError as unknown:
+        near = f"did you mean {' or '.join(unknown.near)}?" if unknown.near else ""
+        hint = near or "a name like dgx-h100 or p5, a bundle, a topology file, or --inside and --outside"
+        raise ModelError(f"{unknown}", hint=hint) from None
+    except LackingError as lacking:
+        raise ModelError(str(lacking)) from None
+
+
+def _is_path(text: str) -> bool:
+    return text == "-" or text.startswith("fixture:") or "/" in text or Path(text).exists()
+
+
+def _found(path: str, nodes: int, nics: tuple[int, float] | None) -> Machine:
+    """What NCCL would drive on the machine that was found: its reckoning of NVLink and of the ring between nodes."""
+    from topodiag.app.case.topology import open_topology, predict_topology  # noqa: PLC0415 - the searches, for this only
+
+    topology = open_topology(path)
+    alone = predict_topology(topology, nodes=1)
+    if not alone.accepted:
+        raise ModelError(f"{path}: NCCL {alone.version} refuses it: {alone.why}")
+    gpus = alone.ranks
+    ring = alone.graph(0)
+    names = [gpu.name.value for gpu in topology.node.gpus if gpu.name.value]
+    product = catalog.gpu_by_name(str(names[0])) if names else None
+    linked = any(way[2].startswith("NV") for row in alone.paths.values() for way in row.values())
+    rate = alone.total_bw if linked else (ring.channels * ring.bw_intra if ring else 0.0)
+    if gpus < 1 or rate <= 0:
+        raise ModelError(f"{path}: NCCL finds no GPUs to join on it")
+    kind = "nvlink" if linked else "pcie"
+    near = Link(catalog.latency_us(kind) or 0.0, rate, "NVLink" if linked else "PCIe")
+    domain = rack_domain(product, gpus) if linked else gpus
+    inside = Tier(kind, near, domain, 0.0, f"NCCL {alone.version}'s model of {path}")
+    network = _network_of(topology, nodes, gpus, nics, alone=domain == gpus)
+    return Machine(
+        name=path,
+        nodes=nodes,
+        gpus_per_node=gpus,
+        domain=domain,
+        inside=inside,
+        network=network,
+        switch=linked and alone.graph(3) is not None,
+        gpu=product,
+        tiers=(inside,) if network is None else (inside, network),
+        assumed=(*topology.assumed, "all nodes are like this one"),
+    )
+
+
+def _network_of(
+    topology: Topology, nodes: int, gpus: int, nics: tuple[int, float] | None, *, alone: bool
+) -> Tier | None:
+    """The network of a GPU: by the NICs that are given, else by NCCL's ring over two such nodes where each is `alone`
+    an NVLink domain. None where nothing says what it is."""
+    from topodiag.app.case.topology import predict_topology  # noqa: PLC0415 - the searches, for this only
+
+    latency_us = catalog.latency_us("network") or 0.0
+    if nics is not None:
+        far = nics[0] * nics[1] / 8 / gpus
+        return Tier("network", Link(latency_us, far, "network"), nodes * gpus, far, GIVEN)
+    several = predict_topology(topology, nodes=2)
+    between = several.graph(0) if several.accepted else None
+    if between is None or not between.channels or between.bw_inter <= 0 or not alone:
+        return None
+    far = between.channels * between.bw_inter / gpus
+    words = f"{between.channels} channels x {in_gbs(between.bw_inter)} over {gpus} GPUs, NCCL {several.version}"
+    return Tier("network", Link(latency_us, far, "network"), nodes * gpus, 0.0, words)
+
+
+# --- links ----------------------------------------------------------------------------------------------------

@@ -1,1 +1,0 @@
-"""Use cases about many nodes: collect their bundles, compare them, remember them."""

@@ -1,0 +1,119 @@
+"""The use case of `topodiag fleet history`: add captures and watches to a store, and ask it."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Mapping, Sequence
+
+from topodiag.app.case.opening import stream_for
+from topodiag.app.redact.redacting import hidden
+from topodiag.checks.registry import Subject
+from topodiag.checks.run import fold, run
+from topodiag.evidence.intake.captures import captures
+from topodiag.evidence.intake.gather import gather
+from topodiag.evidence.intake.pieces import Intake, refusal
+from topodiag.evidence.intake.reading import read_piece
+from topodiag.evidence.kinds import NODE_KINDS, Kind
+from topodiag.evidence.live.watch_log import read_watch
+from topodiag.fleet.collect.targets import nodes_of
+from topodiag.fleet.history.adding import Addition
+from topodiag.fleet.history.questions import Row, failing, histories, rising, rows_by_host, tracks, worst_hosts
+from topodiag.fleet.history.reading import read_captures
+from topodiag.fleet.history.store import Store, is_store, open_store, writing_to
+from topodiag.model.errors import InputError
+from topodiag.model.finding import Input
+from topodiag.model.history import FleetHistory
+from topodiag.writing import scratch_folder
+
+MAX_WATCH = 64 << 20
+"""Bytes of one file of a watch."""
+ASIDE_TOLD = 20
+
+
+def history(place: str, paths: Sequence[str], nodelist: Sequence[str] = ()) -> FleetHistory:
+    """The answers of the store at `place`, after what is at `paths` was added to it. A `place` that is no store but
+    evidence (bundles, files of a watch) is asked by itself, and nothing is kept. `nodelist` are node sets: the nodes
+    asked about, () for all. Raises InputError."""
+    hosts = nodes_of(nodelist) if nodelist else ()
+    if is_store(place) and not paths:
+        return _asked(open_store(place), hosts)
+    if paths:
+        with writing_to(place) as store:
+            return _added(store, paths, hosts)
+    with scratch_folder() as folder, writing_to(os.path.join(folder, "store")) as store:
+        return _added(store, (place,), hosts)
+
+
+def _added(store: Store, paths: Sequence[str], hosts: Sequence[str]) -> FleetHistory:
+    intake = gather(paths, stdin=stream_for(paths))
+    addition = Addition(store)
+    aside = _take(intake, addition)
+    if not addition.added and not addition.known_before:
+        raise refusal(intake, {*NODE_KINDS, Kind.WATCH}, "capture of a node, and no file of a watch", ())
+    made = _asked(addition.commit(), hosts)
+    return FleetHistory(
+        **{name: getattr(made, name) for name in made.__slots__}
+        | {"added": addition.added, "known_before": addition.known_before, "aside": tuple(aside[:ASIDE_TOLD])}
+    )
+
+
+def _take(intake: Intake, addition: Addition) -> list[str]:
+    """Add each capture and each watch; what could not be read, in words. A few are in memory at a time."""
+    found = captures(intake)
+    watches = intake.of(Kind.WATCH)
+    aside = [str(each) for each in found.aside if each.path not in {piece.name for piece in watches}]
+    for read in read_captures(found.captures, intake):
+        if isinstance(read, str):
+            aside.append(read)
+        else:
+            addition.capture(hidden(read))
+    for piece in watches:
+        try:
+            data = read_piece(intake, piece, MAX_WATCH).data
+        except InputError as error:
+            aside.append(str(error))
+            continue
+        log = read_watch(data)
+        if log is not None:
+            addition.watch(hidden(log), hashlib.sha256(data).hexdigest())
+    return aside
+
+
+def _asked(store: Store, hosts: Sequence[str]) -> FleetHistory:
+    wanted = frozenset(hosts)
+
+    def told(host: str) -> bool:
+        return not wanted or host in wanted
+
+    rows = rows_by_host(store, told)
+    found = histories(store, rows, told)
+    if not found:
+        hint = "leave --nodelist out to see them all" if wanted else "add bundles: topodiag fleet history DIR BUNDLES"
+        raise InputError(store.folder, "has no capture of these nodes" if wanted else "is empty", hint=hint)
+    outcomes = run(Subject.HISTORY, found)
+    times = [row.capture.time_s for of_host in rows.values() for row in of_host if row.capture.time_s is not None]
+    few, common = rising(found)
+    findings, failed = fold(outcomes), failing(rows)
+    return FleetHistory(
+        hosts=len(found),
+        captures=sum(map(len, rows.values())),
+        first_s=min(times, default=None),
+        last_s=max(times, default=None),
+        watched=sum(each.end_s is not None for each in found),
+        compared=sum(each.before is not None for each in found),
+        findings=findings,
+        outcomes=outcomes,
+        failing=failed,
+        rising=few,
+        common=common,
+        inputs=_inputs(store, rows),
+        tracks=tracks([*(each.host for each in failed), *worst_hosts(findings)], rows, found),
+    )
+
+
+def _inputs(store: Store, rows: Mapping[str, Sequence[Row]]) -> tuple[Input, ...]:
+    """What the store was made of: each capture by the checksum of what it holds, each file of a watch by its own."""
+    held = [row.capture for of_host in rows.values() for row in of_host]
+    captured = [Input(each.source or f"{each.host} {each.day}", "capture", each.id) for each in held]
+    return (*captured, *(Input("file of a watch", Kind.WATCH.value, digest) for digest in store.manifest.watched))

@@ -1,0 +1,50 @@
+"""The nccl.conf that follows from findings, read back before it is handed over."""
+
+from __future__ import annotations
+
+from topodiag.checks.env.conf_advice import advise
+from topodiag.checks.env.conf_file import misread
+from topodiag.emit.nccl_conf import UnwritableError, to_text
+from topodiag.lazy import dataclass
+from topodiag.model.errors import InputError
+from topodiag.model.nccl_conf import ConfAdvice
+from topodiag.model.result import Result
+
+
+@dataclass(frozen=True, slots=True)
+class ConfFile:
+    """An nccl.conf ready to be written, and what was decided for it. `text` is "" where nothing follows."""
+
+    text: str
+    advice: ConfAdvice
+
+
+def conf_of(result: Result, name: str) -> ConfFile:
+    """The nccl.conf that follows from the findings on these nodes and jobs. `name` is what errors are told of. Raises
+    InputError where no file can hold it."""
+    nodes, jobs = result.nodes, result.jobs
+    hosts = [node.host for node in nodes] or [job.name for job in jobs]
+    subject = ", ".join(hosts[:3]) + (f" and {len(hosts) - 3} more" if len(hosts) > 3 else "")
+    printed = {setting: next(iter(values), "") for job in jobs for setting, values in job.settings().items()}
+    advice = advise(nodes, result.findings, subject, printed)
+    if not advice.follows:
+        return ConfFile("", advice)
+    try:
+        text = to_text(advice.entries, advice.elsewhere, subject)
+    except UnwritableError as error:
+        raise InputError(name, f"cannot be made an nccl.conf: {error}") from None
+    _read_back(text, advice, name)
+    return ConfFile(text, advice)
+
+
+def _read_back(text: str, advice: ConfAdvice, name: str) -> None:
+    """What NCCL would read has to be what was decided: each setting once, to the letter."""
+    read: dict[str, str] = {}
+    for line in text.splitlines():
+        if line and not line.startswith("#"):
+            key, _, value = line.partition("=")
+            if misread(line) is not None or key in read:
+                raise InputError(name, f"makes an nccl.conf that NCCL reads otherwise than meant: {line[:80]}")
+            read[key] = value
+    if read != {entry.name: entry.value for entry in advice.entries if entry.value is not None}:
+        raise InputError(name, "makes an nccl.conf that NCCL reads otherwise than meant")

@@ -1,0 +1,70 @@
+"""The jobs of a case, judged."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from topodiag.checks.registry import Subject
+from topodiag.checks.run import fold, run
+from topodiag.checks.shared.job.text import wants_operations
+from topodiag.checks.spoken import told
+from topodiag.checks.troubles.job import troubles
+from topodiag.model.case import Case
+from topodiag.model.debug_settings import HANG, SUBSYSTEMS, next_time
+from topodiag.model.job import Job
+from topodiag.model.nccl_versions import assumption, is_newer
+from topodiag.model.provenance import NotObserved
+from topodiag.model.result import Result
+from topodiag.verdict.judge import state_of_jobs
+from topodiag.verdict.order import arranged
+
+if TYPE_CHECKING:
+    pass
+
+
+def with_state(case: Case) -> Result:
+    """The jobs of a case, judged, and how the worst of them is."""
+    result = judged(case)
+    return replace(result, state=state_of_jobs(result, case))
+
+
+def judged(case: Case) -> Result:
+    """The jobs of a case, judged."""
+    outcomes = run(Subject.JOB, case.jobs)
+    made = Result(
+        inputs=case.inputs,
+        outcomes=outcomes,
+        findings=arranged(fold(outcomes), case),
+        not_observed=tuple(dict.fromkeys((*case.not_observed, *_not_logged(case.jobs)))),
+        unread=case.unread,
+        jobs=case.jobs,
+        unexplained=troubles(case.jobs, outcomes),
+    )
+    return told(made)
+
+
+ONCE = ("INIT", "ENV", "NET", "GRAPH", "TUNING")
+"""Subsystems that print something in every run that has them on, so that silence says that they were off."""
+OF_RCCL = (
+    "RCCL takes its rings from its own tables and engines (Rome models, MSCCL), so its log is not"
+    " compared with the model of the search"
+)
+
+
+def _not_logged(jobs: Sequence[Job]) -> list[NotObserved]:
+    """What no line tells because its subsystem was off, and what to set next time."""
+    versions = sorted({version for job in jobs for version in job.nccl_versions if is_newer(version)})
+    made = [NotObserved(f"what is new in NCCL {version}", assumption(version)) for version in versions]
+    if any(job.library == "RCCL" for job in jobs):
+        made.append(NotObserved("what RCCL decides by rules of its own", OF_RCCL))
+    for job in jobs:
+        if not job.processes:
+            continue
+        hang = wants_operations(job)
+        why = f"not logged: {next_time(hang=hang)} (topodiag env prints all of it)"
+        made += [NotObserved(f"{name}: {SUBSYSTEMS[name]}", why) for name in ONCE if name not in job.subsystems]
+        if hang:
+            made.append(NotObserved(f"{HANG}: which rank entered which operation", why))
+    return made

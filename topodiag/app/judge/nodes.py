@@ -1,0 +1,37 @@
+"""The nodes of a case, judged; against an earlier capture of one of them, too."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from topodiag.checks.registry import Subject
+from topodiag.checks.run import fold, run
+from topodiag.checks.spoken import told
+from topodiag.checks.troubles.node import troubles
+from topodiag.evidence.intake.reader import ReadNode
+from topodiag.model.case import Case
+from topodiag.model.result import Result
+from topodiag.verdict.order import arranged
+
+if TYPE_CHECKING:
+    pass
+
+
+def judged(case: Case, earlier: ReadNode | None = None, path: str = "") -> Result:
+    """The nodes of a case, judged; against an `earlier` capture of one of them, read from `path`, where there is one.
+    Raises InputError where that is of another node."""
+    outcomes = run(Subject.NODE, case.nodes)
+    if earlier is not None:
+        from topodiag.app.judge.since import judged_since  # noqa: PLC0415 - facts of a node, which few scans need
+
+        outcomes += judged_since(case.nodes, earlier, path)
+    made = Result(
+        inputs=case.inputs,
+        nodes=case.nodes,
+        outcomes=outcomes,
+        findings=arranged(fold(outcomes), case),
+        not_observed=case.not_observed,
+        unread=case.unread,
+        unexplained=troubles(case.nodes, outcomes),
+    )
+    return told(made)

@@ -1,0 +1,235 @@
+"""The jobs of a diagnosis on their seats: their training steps, as far as the layout is known, and the checks of
+layouts where a launcher's file or the network of the cluster lies beside the logs.
+
+Both are those of `topodiag place`: one cluster, one model of the traffic, one price.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+from topodiag.app.case.cluster import ClusterOptions, open_cluster
+from topodiag.app.case.layout import LayoutRead
+from topodiag.app.case.placement import Opened, opened_on, seen_of
+from topodiag.app.judge.placing import Ready, audited, talk_for
+from topodiag.app.judge.trained import trained_of_log
+from topodiag.cost.questions import ModelError
+from topodiag.cost.tiers import UnknownSystemError, find_system
+from topodiag.evidence.layout.group_file import ranks_of
+from topodiag.hardware import catalog
+from topodiag.model.case import Case
+from topodiag.model.dimensions import NAMES, ORDER
+from topodiag.model.errors import TopodiagError
+from topodiag.model.finding import Finding, Outcome
+from topodiag.model.job import Job
+from topodiag.model.job_wires import wires_of
+from topodiag.model.layout import Layout
+from topodiag.model.provenance import NotObserved
+from topodiag.model.rank_hosts import RankHosts
+from topodiag.placement.groups import USUAL, Talk, gpu_of, other_talks
+from topodiag.placement.job_groups import NO_ROLES
+from topodiag.placement.job_layout import layout_of_job
+from topodiag.placement.job_step import JobStep, PlacedJobs, model_step
+
+SHOWN = 4
+"""Lines that place ranks, of a finding about where they sit."""
+NOT_PLACED = "where ranks are meant to sit"
+NOT_PRICED = "what a cause takes of a training step"
+
+
+class TrainingError(TopodiagError):
+    """What is trained does not fit the layout of the job."""
+
+
+def place_jobs(case: Case, trained: Mapping[str, Any] | None = None) -> PlacedJobs:
+    """What the seats of the case's ranks say. `trained` are the options of `topodiag model step` by name, None where
+    nobody says what is trained, empty where nothing is: an engine that serves has no training step. Raises
+    TrainingError where these do not fit the layout."""
+    serves, trained = trained is not None and not trained, trained or None
+    steps: list[JobStep] = []
+    outcomes: list[Outcome] = []
+    missing: list[NotObserved] = []
+    for job in () if serves else _jobs(case):
+        try:
+            steps += _step(job, case, trained)
+        except TrainingError:
+            raise
+        except TopodiagError as error:
+            if case.sizes is not None:
+                missing.append(NotObserved(NOT_PRICED, str(error)))
+    met = False
+    for read, talked in _layouts(case):
+        of_file = read.declared is not None or talked is None
+        met = met or of_file
+        try:
+            judged = _audited(read, talked, case, trained)
+            outcomes += map(_without_step, judged) if serves else judged
+        except TopodiagError as error:
+            if of_file or case.clusters:  # else nobody asked about the layout
+                missing.append(NotObserved(NOT_PLACED, str(error)))
+    if case.layouts and not (met and outcomes) and not missing:
+        missing.append(NotObserved(NOT_PLACED, f"{case.layouts[0].name}: {NO_TALK}"))
+    return PlacedJobs(tuple(steps), tuple(outcomes), tuple(dict.fromkeys(missing)))
+
+
+NO_TALK = "which ranks form groups is not known: give the parallel sizes (--tp, --pp, ...), or the log of the job"
+
+
+def _jobs(case: Case) -> Iterator[Job]:
+    """Those that train: not what NCCL logged in the output of a benchmark."""
+    measured = {run.source for run in case.runs}
+    for job in case.jobs:
+        if job.world_size > 1 and not (job.files and set(job.files) <= measured):
+            yield job
+
+
+# --- the step ----------------------------------------------------------------------------------------------------
+
+
+def _step(job: Job, case: Case, trained: Mapping[str, Any] | None) -> tuple[JobStep, ...]:
+    """The training step of a job; none where its layout or its GPUs are not known. Raises TopodiagError."""
+    layout, source = _layout_of(job, case)
+    if layout is None:
+        return ()
+    layout = layout.for_world(job.world_size)
+    opened = _opened(LayoutRead(ranks_of(job, job.name), job), case, healthy=True)
+    ready = Ready(opened, layout, (), opened.world)
+    model = "given"
+    if trained is None and (logged := _logged_talk(job, ready)) is not None:
+        first, model, given = logged, "from the log", True
+    else:
+        given = trained is not None
+        try:
+            first = talk_for(ready, trained)
+        except ModelError as error:
+            raise (TrainingError(error.message, hint=error.hint) if given else error) from None
+    others = () if given else other_talks(opened.cluster, layout, opened.world)
+    gpu = gpu_of(opened.cluster)
+    if opened.assignment is None or gpu is None:
+        return ()
+    named = (("", first),) if given else ((USUAL.name, first), *others)
+    made = (model_step(name, opened.cluster, talk, opened.assignment) for name, talk in named)
+    sizes = " x ".join(f"{name} {size}" for name, size in layout.all_sizes.items() if size > 1)
+    models = tuple(each for each in made if each is not None)
+    return (JobStep(job.name, models, sizes, source, given=given, model=model, sm=gpu.sm),)
+
+
+def _layout_of(job: Job, case: Case) -> tuple[Layout | None, str]:
+    """The layout of a job and where it is from: declared, of its communicators, or of the arguments in its log."""
+    if case.sizes is not None:
+        return case.sizes, "as declared"
+    seen = layout_of_job(job)
+    if seen is not None or job.training is None or not job.training.sizes:
+        return seen, "by its log"
+    if job.training.world not in (0, job.world_size):
+        return None, ""  # arguments of another job
+    sizes = job.training.sizes
+    return Layout(**{name: sizes[name] for name in NAMES if name in sizes}, order=ORDER), "by the arguments in its log"
+
+
+def _logged_talk(job: Job, ready: Ready) -> Talk | None:
+    """Who says how much in the model that the log describes; None where it does not, or does not fit the layout."""
+    if job.training is None or not job.training.options or job.training.world not in (0, job.world_size):
+        return None
+    try:
+        return talk_for(ready, trained_of_log(job.training))
+    except TopodiagError:
+        return None
+
+
+# --- the checks of layouts ---------------------------------------------------------------------------------------
+
+
+def _layouts(case: Case) -> Iterator[tuple[LayoutRead, Job | None]]:
+    """What is to be judged: each job where it ran, beside a launcher's file of its hosts, and a file alone whose sizes
+    are declared. Of several launcher's files nobody knows which one was used."""
+    declared = _named(case.layouts[0], case) if len(case.layouts) == 1 else None
+    met = False
+    for job in _jobs(case):
+        try:
+            ranks = ranks_of(job, job.name)
+        except TopodiagError:
+            continue
+        own = declared if declared is not None and _is_of(declared, ranks, case) else None
+        met = met or own is not None
+        yield LayoutRead(_named(ranks, case) or ranks, job, own), job
+    if declared is not None and not met and case.sizes is not None:
+        yield LayoutRead(declared), None
+
+
+def _named(ranks: RankHosts, case: Case) -> RankHosts | None:
+    """The ranks with their hosts called as the case calls them; None where two of these are one machine."""
+    hosts = tuple(case.identity.name(host) for host in ranks.hosts)
+    return replace(ranks, hosts=hosts) if len(set(hosts)) == len(hosts) else None
+
+
+def _is_of(declared: RankHosts, ranks: RankHosts, case: Case) -> bool:
+    """Whether a launcher's file is of the job that these ranks are of: it has all its hosts."""
+    return {case.identity.name(host) for host in ranks.hosts} <= set(declared.hosts)
+
+
+def _audited(read: LayoutRead, job: Job | None, case: Case, trained: Mapping[str, Any] | None) -> tuple[Outcome, ...]:
+    """The checks of layouts, as `topodiag place audit` runs them. Nothing where nobody says who talks to whom."""
+    opened = _opened(read, case)
+    layout = case.sizes.for_world(opened.world) if case.sizes is not None else None
+    talk = talk_for(Ready(opened, layout, (), opened.world), trained if layout is not None else None)
+    if opened.assignment is None or not _is_known(talk):
+        return ()
+    _, outcomes = audited(opened.cluster, talk, opened.assignment, opened.read)
+    return outcomes if job is None else tuple(_of(outcome, job) for outcome in outcomes)
+
+
+def _without_step(outcome: Outcome) -> Outcome:
+    """The outcome of a job that has no training step, whose share a finding could cost."""
+    priced = (replace(finding.cost, step_share=None, communication_share=None) for finding in outcome.findings)
+    return replace(
+        outcome, findings=tuple(replace(each, cost=cost) for each, cost in zip(outcome.findings, priced, strict=True))
+    )
+
+
+def _is_known(talk: Talk) -> bool:
+    return bool(talk.demands) and NO_ROLES not in talk.assumed
+
+
+def _of(outcome: Outcome, job: Job) -> Outcome:
+    """The outcome with its findings at the job that they are of, and the lines of its log that place their ranks."""
+    return replace(outcome, findings=tuple(_shown(finding, job) for finding in outcome.findings))
+
+
+def _shown(finding: Finding, job: Job) -> Finding:
+    ranks = [rank for rank in finding.where.ranks or sorted(job.by_rank) if rank in job.by_rank]
+    placed = [line for rank in ranks if (line := job.by_rank[rank].origin) is not None]
+    where = replace(finding.where, jobs=(job.name,))
+    return replace(finding, where=where, evidence=finding.evidence or tuple(placed[:SHOWN]))
+
+
+# --- the cluster -------------------------------------------------------------------------------------------------
+
+
+def _opened(read: LayoutRead, case: Case, *, healthy: bool = False) -> Opened:
+    """Ranks on the cluster that the evidence describes, else on nodes of the system that captures show. A `healthy` one
+    is not made of sockets because the job fell back to them."""
+    assert read.ranks is not None  # noqa: S101 - the callers have them
+    for cluster in case.clusters:
+        if set(read.ranks.hosts) <= set(cluster.names):
+            return opened_on(ClusterOptions(), read, cluster=cluster)
+    seen = seen_of(read.ranks, read.job)
+    if healthy and read.job is not None and wires_of([read.job]).kind == "sockets":
+        seen = replace(seen, nics=None, nics_said="")
+    system = _system(case)
+    made = open_cluster(ClusterOptions(), replace(seen, system=system) if system else seen)
+    return opened_on(ClusterOptions(), read, cluster=made)
+
+
+def _system(case: Case) -> str:
+    """The system that captures show: by its name, else one that has these GPUs; "" where nothing tells it."""
+    for node in case.nodes:
+        with suppress(UnknownSystemError):
+            if node.system.value:
+                return find_system(str(node.system.value)).name
+    names = {str(gpu.name.value) for node in case.nodes for gpu in node.gpus if gpu.name.value}
+    found = catalog.gpu_by_name(names.pop()) if len(names) == 1 else None
+    return next((spec.name for spec in catalog.systems() if found is not None and spec.gpu == found.name), "")

@@ -1,0 +1,246 @@
+"""A layout on its cluster: what it costs, and where its ranks should sit."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from topodiag.app.case.cluster import ClusterOptions, PlaceError, stdin_of
+from topodiag.app.case.layout import READERS, LayoutOptions, LayoutRead
+from topodiag.app.case.place_paths import sort_paths
+from topodiag.app.case.placement import Opened, open_placement
+from topodiag.app.judge.place_faults import faults_of, is_usable, prefer_healthy
+from topodiag.checks.registry import Subject
+from topodiag.checks.run import run
+from topodiag.evidence.intake.one_file import open_blob
+from topodiag.lazy import dataclass
+from topodiag.model.cluster import Assignment, Cluster, Demand
+from topodiag.model.finding import Input, Outcome
+from topodiag.model.place_map import map_of
+from topodiag.placement.audit import Audit, audit
+from topodiag.placement.declared import Declared, compare_layouts, price_declared
+from topodiag.placement.groups import Talk, ids_by_rank, machine_of, talk_of_groups, talk_of_layout, talk_of_server
+from topodiag.placement.job_groups import talk_of_job
+from topodiag.placement.price import price_placement
+from topodiag.placement.seats import by_rule
+from topodiag.placement.solve import Solution, Solved, node_after_node, solve
+from topodiag.words.units import in_ms, percent
+
+if TYPE_CHECKING:
+    from topodiag.model.layout import Layout
+
+_ALIKE = 1e-3
+"""Share by which the times of two maps differ that are the same."""
+MOST_BYTES = 64 << 20
+"""Bytes of a file whose checksum is taken: a table of ranks has less."""
+
+
+def _input(path: str, kind: str) -> Input:
+    """A file with its checksum; of a folder, a stream or a file that is no table of ranks the name alone."""
+    try:
+        if not os.path.isfile(path) or os.path.getsize(path) > MOST_BYTES:
+            return Input(path, kind)
+        with open(path, "rb") as stream:
+            data = stream.read()
+    except OSError:
+        return Input(path, kind)
+    return Input(path, kind, hashlib.sha256(data).hexdigest(), data.count(b"\n"))
+
+
+@dataclass(frozen=True, slots=True)
+class PlaceOptions:
+    """A cluster, the layout on it, and who talks to whom: by parallel sizes (`layout`) or by a file of `groups`.
+    `ranks` 0: as many as fit. `paths` are files of any of these kinds, and bundles and logs, told by their content."""
+
+    cluster: ClusterOptions
+    places: LayoutOptions
+    layout: Layout | None = None
+    groups: str = ""
+    ranks: int = 0
+    paths: tuple[str, ...] = ()
+
+    @property
+    def inputs(self) -> tuple[Input, ...]:
+        """The files and folders that the options name, each with the option as its kind."""
+        cluster, places = self.cluster, self.places
+        named: dict[str, tuple[str, ...]] = {
+            "topology": (cluster.topology,), "bundles": tuple(cluster.bundles), "free": (cluster.free,),
+            **{name: (getattr(places, name),) for name in READERS}, "logs": tuple(places.logs),
+            "groups": (self.groups,), "path": self.paths,
+        }  # fmt: skip
+        return tuple(_input(path, kind) for kind, paths in named.items() for path in paths if path)
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """All of it opened: cluster, ranks on it (`opened.assignment`, None where nothing says where they sit), who talks
+    to whom (`layout` of parallel sizes, or `groups`; neither: a job's communicators, if at all), the ranks, and the
+    bundles of nodes that were given."""
+
+    opened: Opened
+    layout: Layout | None
+    groups: tuple[Demand, ...]
+    world: int
+    bundles: tuple[str, ...] = ()
+
+
+def sort_out(options: PlaceOptions) -> tuple[PlaceOptions, tuple[str, ...]]:
+    """The options with their paths put where they belong, and a line for each file that is left aside. Raises
+    InputError where no path is of use, and PlaceError where two say the same."""
+    if not options.paths:
+        return options, ()
+    made = sort_paths(options.paths, options.cluster, options.places, options.groups)
+    if made.sizes and options.layout is not None:
+        raise PlaceError(f"{made.sizes} and the options both say how the job is laid out: give one")
+    layout = _sizes(made.sizes) if made.sizes else options.layout
+    if made.groups and layout is not None:
+        raise PlaceError("a file of groups and parallel sizes both say which ranks form groups: give one")
+    sorted_out = replace(options, cluster=made.cluster, places=made.places, layout=layout, groups=made.groups, paths=())
+    return sorted_out, made.left
+
+
+def open_place(options: PlaceOptions) -> Ready:
+    """Cluster, layout and groups, checked against each other. Raises TopodiagError."""
+    options, left = sort_out(options)
+    groups = _groups(options.groups) if options.groups else ()
+    asked = _asked_ranks(options, groups)
+    opened = open_placement(options.cluster, options.places, asked)
+    opened = replace(opened, cluster=replace(opened.cluster, notes=(*opened.cluster.notes, *left)))
+    world = opened.world
+    if not opened.cluster.free:
+        raise PlaceError("no GPU of the cluster is usable", hint="see --free, --exclude and the nodes of --topology")
+    layout = options.layout
+    if layout is None:
+        return Ready(opened, None, groups, world, options.cluster.bundles)
+    if not _asked_ranks(options, ()) and (opened.assignment is None or options.places.rule):
+        # Nobody says how many: as many whole replicas as the free GPUs hold.
+        least = layout.least_world
+        world -= world % least
+        if not world:
+            why = f"{least} ranks of one replica do not fit on {opened.cluster.free} usable GPUs"
+            raise PlaceError(why, hint="take in more nodes, or give smaller sizes")
+        taken = None if opened.assignment is None else Assignment(opened.assignment.slot[:world])
+        opened = replace(opened, cluster=_left_over(opened, world), assignment=taken, world=world)
+    return Ready(opened, layout.for_world(world), (), world, options.cluster.bundles)
+
+
+def _groups(path: str) -> tuple[Demand, ...]:
+    from topodiag.evidence.layout.group_file import read_groups  # noqa: PLC0415 - YAML, for this file only
+
+    return read_groups(open_blob(path, stdin_of(path)))
+
+
+def _sizes(path: str) -> Layout | None:
+    from topodiag.evidence.layout.job_file import layout_of, read_job  # noqa: PLC0415 - YAML, for this file only
+
+    return layout_of(read_job(open_blob(path, stdin_of(path))))
+
+
+def _asked_ranks(options: PlaceOptions, groups: tuple[Demand, ...]) -> int:
+    """The ranks that the options ask for, 0 where they leave it open."""
+    if options.ranks:
+        return options.ranks
+    if options.layout is not None and options.layout.dp:
+        return options.layout.world
+    return max(int(group.groups.max()) for group in groups) + 1 if groups else 0
+
+
+def _left_over(opened: Opened, world: int) -> Cluster:
+    """The cluster, with a word about GPUs that make no whole replica."""
+    left = opened.world - world
+    note = f"{world} ranks: as many whole replicas as fit; {left} of {opened.world} GPUs are left over (--world-size)"
+    return replace(opened.cluster, notes=(*opened.cluster.notes, note)) if left else opened.cluster
+
+
+def talk_for(ready: Ready, trained: Mapping[str, Any] | None = None) -> Talk:
+    """Who talks to whom, and how much: by parallel sizes, by groups, or by the communicators of a job's logs. `trained`
+    are the options of `topodiag model step` by name, None where nothing is said, empty for a server. Raises
+    TopodiagError."""
+    cluster, job = ready.opened.cluster, ready.opened.job
+    if ready.layout is not None:
+        if not trained:
+            talk = talk_of_layout if trained is None else talk_of_server
+            return talk(cluster, ready.layout, ready.world)
+        return _trained(ready, ready.layout, trained)
+    if ready.groups:
+        return talk_of_groups(cluster, ready.groups, ready.world)
+    if job is not None:
+        return talk_of_job(cluster, job)
+    raise PlaceError("Which ranks form groups? Give parallel sizes (--tp 8 --pp 4), --groups FILE, or --log FILE.")
+
+
+def _trained(ready: Ready, layout: Layout, trained: Mapping[str, Any]) -> Talk:
+    from topodiag.cost.training import peak_of, work_of  # noqa: PLC0415 - the step model, for this question only
+
+    machine = machine_of(ready.opened.cluster, ready.world)
+    peak = peak_of(machine, trained["precision"], trained["peak_tflops"])
+    made = work_of(trained, layout.for_world(ready.world).dp, peak)
+    talk = talk_of_layout(ready.opened.cluster, layout, ready.world, made)
+    said = f"computation reaches {percent(made.reached)} of {peak.tflops:g} TFLOPS ({peak.source})"
+    return replace(talk, assumed=(*talk.assumed, said))
+
+
+# --- the answers ----------------------------------------------------------------------------------------------
+
+
+def audited(
+    cluster: Cluster, talk: Talk, assignment: Assignment, read: LayoutRead
+) -> tuple[Audit, tuple[Outcome, ...]]:
+    """A layout judged, beside the one that was declared where both were read. Raises AuditError."""
+    judged = audit(cluster, talk, assignment)
+    judged = replace(judged, declared=_declared(read, cluster, talk))
+    return judged, run(Subject.LAYOUT, [judged])
+
+
+BLOCKS = ("hostfile", "mpich", "torchrun")
+"""Launchers that fill one node after the other: their ranks are consecutive on each."""
+
+
+def solve_placement(options: PlaceOptions, trained: Mapping[str, Any] | None = None, *, launcher: str = "") -> Solved:
+    """A map from ranks to nodes and GPUs that makes a step wait least, beside the layout given. `launcher` is a format
+    of `place emit`: the map is one that this launcher can take. Raises TopodiagError."""
+    ready = open_place(options)
+    talk = talk_for(ready, trained)
+    cluster, before, given = _before(ready, talk)
+    cluster = prefer_healthy(cluster, talk.world, faults_of(ready.bundles, ready.opened.job))
+    made = solve(cluster, talk.demands, talk.world, at_most=before if is_usable(cluster, before) else None)
+    groups = ids_by_rank(talk)
+    place = map_of(cluster, made.assignment, groups)
+    if launcher in BLOCKS and not place.consecutive:
+        free, made = made, node_after_node(cluster, talk.demands, made)
+        cluster = replace(cluster, notes=(*cluster.notes, *_dearer(launcher, free, made)))
+        place = map_of(cluster, made.assignment, groups)
+    cost = price_placement(cluster, talk.demands, before)
+    return Solved(
+        cluster, talk, made, place, groups, before, cost, "the layout given" if given else "node by node", launcher
+    )
+
+
+def _dearer(launcher: str, free: Solution, made: Solution) -> list[str]:
+    """What it costs that the launcher numbers ranks node after node; nothing where it costs nothing."""
+    now, best = made.cost.step_us / 1000, free.cost.step_us / 1000
+    if now <= best * (1 + _ALIKE):
+        return []
+    told = f"{launcher} numbers ranks node after node: a step waits {in_ms(now * 1000)}, and {in_ms(best * 1000)} with"
+    return [f"{told} slurm-hostfile or rankfile, which take any order"]
+
+
+def _before(ready: Ready, talk: Talk) -> tuple[Cluster, Assignment, bool]:
+    """The cluster, the layout to start from, and whether it was given; else ranks are numbered node by node."""
+    cluster, given = ready.opened.cluster, ready.opened.assignment
+    declared = _declared(ready.opened.read, cluster, talk)
+    if declared is not None and declared.differs:
+        note = f"the layout given is where ranks ran: {declared.said} (topodiag place audit names them)"
+        cluster = replace(cluster, notes=(*cluster.notes, note))
+    return cluster, given if given is not None else by_rule(cluster, "block", talk.world), given is not None
+
+
+def _declared(read: LayoutRead, cluster: Cluster, talk: Talk) -> Declared | None:
+    """The launcher's file beside the log of the job, None where not both are given."""
+    if read.ranks is None or read.declared is None:
+        return None
+    made = compare_layouts(read.declared, read.ranks)
+    return replace(made, step_us=price_declared(made, read.declared, cluster, talk))

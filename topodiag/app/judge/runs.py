@@ -1,0 +1,263 @@
+"""Measured runs, judged: their fits, what was to be expected of their machine, and the verdict on each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import field, replace
+from pathlib import PurePath
+from typing import TYPE_CHECKING
+
+from topodiag.app.case.machine import MOST_SORTS, Machine, another_system, contradicts, named_machine, sorts_of
+from topodiag.app.case.runs import File, Given
+from topodiag.app.judge.bench_gate import gate_of
+from topodiag.app.judge.bench_log import known_of, network_of, node_of_print
+from topodiag.checks.registry import Subject
+from topodiag.checks.run import fold, run
+from topodiag.checks.spoken import told
+from topodiag.cost.tiers import UnknownSystemError, find_system
+from topodiag.evidence.nccl_tests.read import WITHOUT_MPI
+from topodiag.expect.expect import Expected, expected
+from topodiag.expect.fit import fit_run
+from topodiag.expect.hypotheses import Evidence, explain
+from topodiag.expect.other_runs import Judged, on_same_nodes
+from topodiag.expect.setting_prices import setting_prices
+from topodiag.expect.verdict import LOW, is_severe, verdict_of
+from topodiag.hardware.amd import amd_system_by_name
+from topodiag.lazy import dataclass
+from topodiag.model.bench import Benchmark, BenchRun, Fit
+from topodiag.model.case import Case
+from topodiag.model.errors import InputError
+from topodiag.model.finding import Confidence, Input, Outcome, Severity
+from topodiag.model.job_wires import seen_kind
+from topodiag.model.node import Node
+from topodiag.model.provenance import NotObserved
+from topodiag.model.result import Result
+from topodiag.nccl.topo.changes import nets_of
+from topodiag.verdict.order import arranged
+from topodiag.words.units import in_gbs
+
+if TYPE_CHECKING:
+    from topodiag.model.job import Job
+
+LEAST_RDMA = (1, 25.0)
+"""NICs of a node (count, Gb/s of each) that RDMA has at least: the slowest ports of ConnectX-4 Lx and of the clouds.
+A run over RDMA that stays below it is slow on any machine."""
+ALIKE = 0.005
+"""Share by which expectations of nodes differ that are the same."""
+
+
+@dataclass(frozen=True, slots=True)
+class BenchOptions:
+    """What is known besides the output. `machine` are bundles, topology files and NCCL logs of the nodes, `system` a
+    system's name, `nics` those of a node (count, Gb/s) where neither tells; `nccl` and `env` add to what the output
+    says. `by_file`: each file is another placement of the same job."""
+
+    machine: tuple[str, ...] = ()
+    system: str | None = None
+    nics: tuple[int, float] | None = None
+    nodes: int | None = None
+    nccl: str | None = None
+    env: Mapping[str, str] = field(default_factory=dict)
+    by_file: bool = False
+
+
+def judged_runs(given: Given, options: BenchOptions | None = None, beside: Machine | None = None) -> Result:
+    """The same of what was read. Raises InputError for options that do not fit."""
+    chosen = options or BenchOptions()
+    if chosen.system is not None:
+        chosen = replace(chosen, system=_system(chosen.system))
+    named = named_machine(chosen.machine)
+    if beside is not None:
+        given = replace(given, machine=given.machine + beside)
+    gaps = given.gaps
+    fitted = [_fitted(run, file, named, given.machine, chosen, gaps) for file in given.files for run in file.read.runs]
+    judged = [each.judged for each in fitted]
+    made = [_explained(each, on_same_nodes(each.judged.run, judged)) for each in fitted]
+    logged = (outcome for file in given.files for outcome in file.outcomes if _is_sick(outcome))
+    of_runs = run(Subject.BENCH, made)
+    made = [replace(each, gate=gate_of(each, of_runs)) for each in made]
+    outcomes = (*of_runs, *logged)
+    result = Result(
+        inputs=(
+            *(_input(file) for file in given.files),
+            *(Input(name, "job script", records=len(settings)) for name, settings in given.scripts),
+        ),
+        nodes=(),
+        outcomes=outcomes,
+        findings=arranged(fold(outcomes), Case(jobs=tuple(job for file in given.files for job in file.jobs))),
+        not_observed=tuple(dict.fromkeys((*gaps, *_gaps(given, named, made)))),
+        unread=tuple(line for file in given.files for line in file.read.unread),
+        jobs=tuple(job for file in given.files for job in file.jobs),
+        benchmarks=tuple(made),
+    )
+    return told(result)
+
+
+@dataclass(frozen=True, slots=True)
+class _Fitted:
+    """A run with its fit, its expectation and the verdict, and what else is known of its machine."""
+
+    judged: Judged
+    fit: Fit
+    known: Evidence
+
+
+def _fitted(  # noqa: PLR0917 - a run, and all that is known beside it
+    run: BenchRun, file: File, named: Machine, beside: Machine, chosen: BenchOptions, gaps: list[NotObserved]
+) -> _Fitted:
+    """What the user says beats what the output says."""
+    if chosen.by_file:
+        run = replace(run, placement=PurePath(file.path).stem)
+    fit = fit_run(run)
+    machine = _machine_of(run, file, named, beside, chosen)
+    made = expected_of(run, machine, chosen, gaps)
+    found = verdict_of(run, made.expectation, made.why)
+    return _Fitted(Judged(run, made, found), fit, known_of(run, machine, file.jobs, file.outcomes))
+
+
+def _explained(fitted: _Fitted, others: Sequence[Judged]) -> Benchmark:
+    """The run with what would explain its verdict."""
+    run, made, found = fitted.judged.run, fitted.judged.made, fitted.judged.verdict
+    fit, known = fitted.fit, fitted.known
+    explained = explain(run, made, found, fit=fit, known=known, others=others)
+    # A build without MPI looks like runs of one rank, and is told as what it is.
+    why = next((note for note in run.notes if WITHOUT_MPI in note), "")
+    return Benchmark(
+        run=run,
+        fit=fit,
+        expected=made.expectation,
+        verdict=found.word,
+        why=why or found.why,
+        action=made.action if made.expectation is None and not why else "",
+        hypotheses=explained.causes,
+        severe=is_severe(found, shown=bool(explained.causes) and explained.causes[0].shown),
+        found=known.findings if run.errors else (),
+        ruled_out=explained.ruled_out,
+        settings=setting_prices(run, made, explained.causes) if found.word == LOW else (),
+    )
+
+
+def _machine_of(run: BenchRun, file: File, named: Machine, beside: Machine, chosen: BenchOptions) -> Machine:
+    """The machine of a run: what --machine names, else the nodes beside it, else NCCL's log in its own file, else the
+    logs beside it that name its hosts. With --system or --nics nodes are no machine, but what checks say of them
+    counts."""
+    if named.paths:
+        near = named.for_run(run)
+        return replace(near, jobs=() if near.nodes else near.jobs or named.jobs)
+    near = beside.for_run(run)
+    jobs = file.jobs or near.jobs
+    nodes = () if chosen.system is not None or chosen.nics is not None else near.nodes
+    return replace(near, nodes=nodes, jobs=() if nodes else jobs)
+
+
+def expected_of(run: BenchRun, machine: Machine, chosen: BenchOptions, gaps: list[NotObserved]) -> Expected:
+    """The expectation of the machine as it should be. Of nodes that differ it is the one of which the least is to be
+    expected: a collective is as fast as its slowest node."""
+    if chosen.system is not None and (why := another_system(run, chosen.system)):
+        return Expected(why=why)
+    if not machine.nodes:
+        return _reckoned(run, node_of_print(machine.jobs, run) if chosen.nics is None else None, machine.jobs, chosen)
+    foreign = [node for node in machine.nodes if contradicts(node, run)]
+    nodes_of_run = [node for node in machine.nodes if node not in foreign]
+    if foreign and nodes_of_run:
+        why = f"{_hosts(foreign)} left out: its GPUs are another product than those of the run"
+        gaps.append(NotObserved("one machine for all nodes", why))
+    if foreign and not nodes_of_run:
+        return Expected(why=f"{_hosts(foreign)} has other GPUs than the table names: wrong --machine?")
+    sorts = sorts_of(nodes_of_run)
+    made = [(_reckoned(run, each[0], machine.jobs, chosen), each) for each in sorts[:MOST_SORTS]]
+    told = [(each.expectation.busbw_gbs, each, nodes) for each, nodes in made if each.expectation is not None]
+    if len(sorts) == 1 or not told:
+        return made[0][0]
+    why = _kinds(told) + (f"; {len(sorts) - MOST_SORTS} further kinds were not modelled" if sorts[MOST_SORTS:] else "")
+    gaps.append(NotObserved("one machine for all nodes", f"{why} (topodiag topo diff compares two)"))
+    return min(told, key=lambda each: each[0])[1]
+
+
+def _kinds(told: Sequence[tuple[float, Expected, list[Node]]]) -> str:
+    """The kinds of nodes, and of which the least is expected (GB/s)."""
+    least, _, nodes = min(told, key=lambda each: each[0])
+    most = max(gbs for gbs, _, _ in told)
+    kinds = f"the nodes are of {len(told)} kinds: {'; '.join(_hosts(each) for _, _, each in told)}"
+    if most - least < ALIKE * most:
+        return f"{kinds}; all should reach the same bandwidth"
+    others = "; ".join(f"{in_gbs(gbs)} of {_hosts(others)}" for gbs, _, others in told if others is not nodes)
+    return f"{kinds}; the least is expected of {_hosts(nodes)}, {in_gbs(least)}, and so of all ({others})"
+
+
+def _hosts(nodes: Sequence[Node]) -> str:
+    """The first hosts of nodes that are alike."""
+    names = [node.host or "a node without a name" for node in nodes]
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+
+
+def _reckoned(run: BenchRun, node: Node | None, jobs: Sequence[Job], chosen: BenchOptions) -> Expected:
+    """The expectation of one node. The NICs of a log stand in where the machine is only guessed, but fewer of them than
+    it is built with are no reason to expect less."""
+    logged, network = network_of(jobs)
+
+    def with_nics(nics: tuple[int, float] | None) -> Expected:
+        return expected(
+            run,
+            node,
+            system=chosen.system,
+            nics=nics,
+            nodes=chosen.nodes,
+            version=chosen.nccl or run.nccl or None,
+            env={**run.env, **chosen.env},
+            network=network,
+        )
+
+    made = with_nics(chosen.nics)
+    if chosen.nics is not None:
+        return made
+    if made.expectation is None and logged is None and "rdma" in (network, seen_kind(jobs)):
+        return with_nics(LEAST_RDMA)
+    guessed = made.expectation is None or made.expectation.confidence is Confidence.LOW
+    if logged is None or not guessed:
+        return made
+    built = len(nets_of(made.setup.tree)) if made.setup is not None else 0
+    if logged[0] < built:
+        return made
+    other = with_nics(logged)
+    return made if other.expectation is None else other
+
+
+# -- inputs --
+
+
+def _system(name: str) -> str:
+    """The full name of a system. Raises InputError with near names."""
+    other = amd_system_by_name(name)
+    if other is not None:
+        return other.name
+    try:
+        return find_system(name).name
+    except UnknownSystemError as unknown:
+        hint = f"did you mean {' or '.join(unknown.near)}?" if unknown.near else "a name like dgx-h100"
+        raise InputError("--system", str(unknown), hint=hint) from None
+
+
+def _is_sick(outcome: Outcome) -> bool:
+    """Whether a check of the log in the same file found more than a remark; its silences do not matter here."""
+    return any(finding.severity > Severity.INFO for finding in outcome.findings)
+
+
+def _input(file: File) -> Input:
+    rows = sum(len(run.rows) for run in file.read.runs)
+    return Input(file.path, "nccl-tests", file.sha256, file.read.lines, rows, file.read.left)
+
+
+def _gaps(given: Given, named: Machine, made: Sequence[Benchmark]) -> Iterator[NotObserved]:
+    for file in given.files:
+        for note in file.notes:
+            yield NotObserved(file.path, note)
+    paths = named.paths or given.machine.paths
+    if paths and not any(benchmark.expected is not None for benchmark in made):
+        yield NotObserved(paths[0], "the machine of these runs could not be told from it")
+    elif any(each.expected is None and each.run.rows and (each.run.nranks or 0) > 1 for each in made):
+        yield NotObserved(
+            "what some runs should reach",
+            "no machine is known for them: give a bundle, a topology file or NCCL's log beside them (or as --machine),"
+            " --system or --nics",
+        )

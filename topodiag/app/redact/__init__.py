@@ -1,0 +1,1 @@
+"""Results as others may read them: without names, addresses, serials and secrets."""

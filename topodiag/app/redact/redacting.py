@@ -1,0 +1,252 @@
+"""`--redact` on a report: names, addresses and serials replaced by the tokens that the collector gives them.
+
+The same key gives the same token for the same thing, in bundles and in reports. Quotes of evidence and paths are
+redacted as the collector redacts its files: each word that is not known to be harmless is replaced. A sentence of ours
+may quote evidence anywhere: it keeps the words that topodiag's own texts are made of, and nothing else.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from abc import ABC, abstractmethod
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import fields, is_dataclass, replace
+from enum import Enum
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from topodiag.lazy import dataclass, regex
+from topodiag.model.result import Result
+from topodiag.words.places import FileNames
+from topodiag_probes.secrets import without_secrets
+
+if TYPE_CHECKING:
+    from topodiag_probes.redact import Redactor
+
+T = TypeVar("T")
+
+_QUOTED = frozenset({"text", "command", "source", "path", "file", "files", "given"})
+"""Fields that hold what stood in the evidence, or where it stood; `text` of a price or a cost is a sentence of ours."""
+_OURS = frozenset({"Price", "Cost", "Conflict", "Level"})
+_QUOTED_OF = frozenset({("Declared", "name"), ("Topology", "name")})
+_KEPT = frozenset({"sha256", "check"})
+_PLAIN = frozenset({int, float, bool, bytes, type(None)})
+"""Types in which no text stands."""
+_HOSTS = frozenset({"host", "hosts", "node", "nodes", "aliases", "racks"})
+"""Fields that hold names of machines, in whatever class."""
+_HOSTS_OF = frozenset({("Host", "name"), ("Cluster", "names"), ("Level", "names"), ("Part", "place")})
+"""Fields of one class that hold names of machines, switches and racks."""
+_GUIDS = frozenset({"guid", "node_guid", "sys_image_guid"})
+"""Fields whose hexadecimal digits are no mask and no size."""
+_OF_BUNDLE = regex(r"(?:json|trees|commands|files|text)/[a-z0-9-]{1,60}\.(?:json|tree|txt)\Z")
+_WORD = regex(r"[^\s\"'(),;]+")
+_PLACE = regex(r"(.*?)((?::[0-9]{1,9})?[.:]{0,2})\Z", re.DOTALL)
+"""A word of a sentence, and what may follow a path in it."""
+_RUN_ID = regex(r"(?P<head>[0-9]{1,9}-(?P<kind>[a-z]{1,20})-)(?P<rest>.*)\Z")
+_RUN_IDS = frozenset({("SweepRun", "id"), ("Fault", "runs"), ("SweepResult", "run")})
+_NODE_SET = regex(r"[A-Za-z0-9._-]{1,200}\[[0-9,-]{1,2000}\][A-Za-z0-9._-]{0,200}")
+
+
+@dataclass(frozen=True, slots=True)
+class Paths:
+    """What a command was given to read, as its report names it."""
+
+    files: tuple[str, ...]
+
+
+def redacted(value: T, key: bytes | None = None) -> T:
+    """A result, or any other value of dataclasses, as others may read it; of a tuple the same thing has the same token
+    in each part. `key` None: the one of TOPODIAG_REDACT_KEY, else one that is forgotten."""
+    from topodiag.app.redact.redactor import OfReport  # noqa: PLC0415 - where names are hidden
+    from topodiag_probes.redact import read_key  # noqa: PLC0415
+
+    value = _OfSecrets(_names_of(value)).value(value, "", "")
+    redactor = OfReport(key if key is not None else read_key(None, os.environ))
+    strings: dict[str, None] = {}
+    hosts: set[str] = set()
+    paths: set[str] = set()
+    for owner, name, text in _texts(value, "", ""):
+        strings[f"guid {text}" if name in _GUIDS else text] = None
+        if name in _HOSTS or (owner, name) in _HOSTS_OF:
+            hosts.add(text)
+        if "/" in text and _is_quoted(owner, name) and not _OF_BUNDLE.match(text):
+            paths.update((text, text.rpartition("/")[2]))
+    lists = dict.fromkeys(found[0] for text in strings for found in _NODE_SET.finditer(text[:10_000]))
+    known = sorted(hosts)
+    redactor.learn(known, [each for each in lists if _stem(each, known)], strings)
+    return _OfNames(redactor, frozenset(each for each in paths if "/" in each or "." in each)).value(value, "", "")
+
+
+def hidden(value: T) -> T:
+    """The value without secrets: tokens of known services, logins in addresses, keys. Names and addresses stay."""
+    return _OfSecrets().value(value, "", "")
+
+
+def _names_of(value: object) -> Callable[[str], str]:
+    """How the files of the result in a value are named: the folders of this machine are nobody's to read."""
+    parts = value if isinstance(value, tuple) else (value,)
+    result = next((part for part in parts if isinstance(part, Result) and part.given), None)
+    return str if result is None else FileNames(result.given, result.files).sent
+
+
+def _is_quoted(owner: str, name: str) -> bool:
+    return (name in _QUOTED and owner not in _OURS) or (owner, name) in _QUOTED_OF
+
+
+def _stem(expression: str, hosts: list[str]) -> bool:
+    """Whether a node set is of hosts that are known."""
+    head = expression.partition("[")[0]
+    at = bisect_left(hosts, head)
+    return at < len(hosts) and hosts[at].startswith(head)
+
+
+def _fields_of(value: object) -> tuple[str, ...]:
+    """The fields of a value, () for what is no dataclass."""
+    kind = type(value)
+    if kind not in _FIELDS:
+        _FIELDS[kind] = tuple(field.name for field in fields(kind)) if is_dataclass(kind) else ()
+    return _FIELDS[kind]
+
+
+_FIELDS: dict[type, tuple[str, ...]] = {}
+
+
+def _texts(value: Any, owner: str, name: str) -> Iterator[tuple[str, str, str]]:
+    """Every text in a value, with the class and the field that it stands in."""
+    if isinstance(value, str):
+        yield owner, name, value
+    elif isinstance(value, Enum):
+        return
+    elif names := _fields_of(value):
+        kind = type(value).__name__
+        for each in names:
+            held = getattr(value, each)
+            if held is not None and not isinstance(held, (int, float)):
+                # What a fact says belongs to the field that holds the fact.
+                inner = (owner, name) if kind == "Fact" and each == "value" else (kind, each)
+                yield from _texts(held, *inner)
+    elif isinstance(value, Mapping):
+        for key, each in value.items():
+            yield from _texts(key, owner, name)
+            yield from _texts(each, owner, name)
+    elif isinstance(value, (tuple, list, frozenset, set)):
+        kind = type(value).__name__ if hasattr(value, "_fields") else owner
+        for at, each in enumerate(value):
+            yield from _texts(each, kind, value._fields[at] if hasattr(value, "_fields") else name)
+
+
+class _Walk(ABC):
+    """Makes a copy of a value with its texts replaced; what has none stays the very object."""
+
+    skipped: Mapping[str, frozenset[str]] = {}
+    """By class the fields that stay as they are, beside those of any class."""
+
+    def __init__(self) -> None:
+        self._made: dict[int, tuple[Any, Any]] = {}
+        """By identity what was replaced, kept alive, and what by: a line of evidence stands in many facts."""
+
+    def value(self, value: T, owner: str, name: str) -> T:
+        """`owner` and `name` say in which field of which class the value stands."""
+        kind, made = type(value), value
+        if kind in _PLAIN:
+            return value
+        if kind is str:
+            return self._text(value, owner, name)  # type: ignore[return-value, arg-type]
+        if names := _fields_of(value):
+            kept = self._made.get(id(value))
+            if kept is None:
+                kept = self._made[id(value)] = value, self._fields(value, names)
+            made = kept[1]
+        elif isinstance(value, str):
+            return value if isinstance(value, Enum) else self._text(value, owner, name)  # type: ignore[return-value]
+        elif isinstance(value, Mapping):
+            made = {self.value(key, owner, "key"): self.value(each, owner, name) for key, each in value.items()}  # type: ignore[assignment]
+        elif isinstance(value, tuple) and hasattr(value, "_fields"):
+            made = kind(*(self.value(each, kind.__name__, "") for each in value))
+        elif isinstance(value, (tuple, list, frozenset)):
+            made = kind(self.value(each, owner, name) for each in value)  # type: ignore[call-arg]
+        return made
+
+    def _fields(self, value: Any, names: tuple[str, ...]) -> Any:
+        kind = type(value).__name__
+        kept = self.skipped.get(kind, _KEPT)
+        changed = {}
+        for name in names:
+            old = getattr(value, name)
+            if type(old) in _PLAIN or name in kept:
+                continue
+            new = self.value(old, kind, name)
+            if new is not old and new != old:
+                changed[name] = new
+        return replace(value, **changed) if changed else value
+
+    @abstractmethod
+    def _text(self, text: str, owner: str, name: str) -> str:
+        """What stands for a text."""
+
+
+class _OfSecrets(_Walk):
+    """Hides secrets, and lets all else stand. The lines of steps, of which there may be a million, are not read: they
+    are printed as evidence of findings only, which are read for themselves."""
+
+    skipped: Mapping[str, frozenset[str]] = {"StepSeries": _KEPT | {"steps"}}
+
+    def __init__(self, named: Callable[[str], str] = str) -> None:
+        super().__init__()
+        self._named = named
+        self._known: dict[str, str] = {}
+
+    def _text(self, text: str, owner: str, name: str) -> str:
+        known = self._known.get(text)
+        if known is None:
+            known = self._known[text] = self._named(without_secrets(text))
+        return known
+
+
+class _OfNames(_Walk):
+    """Replaces names, addresses and serials, by what a redactor knows of them."""
+
+    def __init__(self, redactor: Redactor, paths: frozenset[str]) -> None:
+        super().__init__()
+        self._redactor = redactor
+        self._paths = paths
+        self._known: dict[tuple[Callable[[str], str], str], str] = {}
+
+    def _text(self, text: str, owner: str, name: str) -> str:
+        if not text:
+            return text
+        spelt = (
+            self._run_id if (owner, name) in _RUN_IDS else self._quoted if _is_quoted(owner, name) else self._sentence
+        )
+        known = self._known.get((spelt, text))
+        if known is None:
+            known = self._known[spelt, text] = spelt(text)
+        return known
+
+    def _run_id(self, text: str) -> str:
+        """The id of a sweep's run, `1-pairs-gpu07+gpu08-rail3`: the names of nodes stand between its signs."""
+        match = _RUN_ID.match(text)
+        if match is None:
+            return self._redactor.text(text)
+        spelt = self._redactor.text if match["kind"] == "racks" else self._redactor.prose
+        return match["head"] + "+".join(spelt(each) for each in match["rest"].split("+"))
+
+    def _sentence(self, text: str) -> str:
+        """Our own words; a path among them is redacted as it is where it stands alone."""
+        parts, last = [], 0
+        for match in _WORD.finditer(text) if self._paths else ():
+            place = _PLACE.match(match[0])
+            if place is not None and place[1] in self._paths:
+                parts += [self._redactor.prose(text[last : match.start()]), self._quoted(place[1])]
+                last = match.start() + len(place[1])
+        return "".join([*parts, self._redactor.prose(text[last:])])
+
+    def _quoted(self, text: str) -> str:
+        # The collector named the files of a bundle, and redacted those names itself where they hold one.
+        if _OF_BUNDLE.match(text):
+            return self._redactor.prose(text)
+        node, _, inner = text.partition("/")
+        if _OF_BUNDLE.match(inner):
+            return f"{self._redactor.text(node)}/{self._redactor.prose(inner)}"
+        return self._redactor.text(text)

@@ -1,0 +1,60 @@
+"""The collector's redactor for reports: it knows sentences of ours, and where in a line a host stands."""
+
+from __future__ import annotations
+
+import builtins
+import re
+
+from topodiag.app.redact.own_words import is_own
+from topodiag.lazy import regex
+from topodiag_probes.harmless import is_harmless
+from topodiag_probes.redact import Redactor
+
+_HOST = r"[A-Za-z0-9][A-Za-z0-9._-]{0,252}"
+_AT_HOST = regex(
+    rf"(?<![\w.-]){_HOST}(?=:[0-9]{{1,9}}(?::[0-9]{{1,9}})? \[)"  # the head of NCCL's lines
+    rf"|(?<=[0-9]{{2}}:[0-9]{{2}}:[0-9]{{2}} ){_HOST}(?= [\w.-]{{1,60}}(?:\[[0-9]+\])?:)"  # that of syslog
+    rf"|\A{_HOST}(?=[:,] |\Z)|(?<=\bon ){_HOST}|(?<=\bnode ){_HOST}"  # sentences of ours
+)
+# Python's own exceptions, such as KeyError.
+_RAISED = frozenset(
+    name for name, each in vars(builtins).items() if isinstance(each, type) and issubclass(each, BaseException)
+)
+# The folders of a bundle, in which the collector names the files.
+_FOLDERS = ("json/", "trees/", "commands/", "files/", "text/")
+# No domain ends so. A file that is called by harmless words is nobody's; by one with digits only where it is a rank's:
+# gpu07.log may be called by its host.
+_ENDINGS = frozenset({"csv", "err", "json", "log", "out", "tree", "txt", "xml"})
+
+
+class OfReport(Redactor):
+    """The collector's redactor, which also knows sentences of ours."""
+
+    _ours = False
+
+    def prose(self, text: str) -> str:
+        """A sentence: as a quote, but for the words of our own texts."""
+        if text in self._names.hosts:
+            return self.tokens.host(text)
+        self._ours = True
+        try:
+            return self.text(text)
+        finally:
+            self._ours = False
+
+    def text(self, text: str) -> str:
+        return super().text(_AT_HOST.sub(self._known_host, text))
+
+    def _known_host(self, match: re.Match[str]) -> str:
+        """A host whose name is a word as well (`gpu1`), where only a host can stand."""
+        return self.tokens.host(match[0]) if match[0] in self._names.hosts else match[0]
+
+    def _run(self, match: re.Match[str]) -> str:
+        run = match[0]
+        stem, _, ending = run.rpartition(".")
+        kept = run in _RAISED or (self._ours and is_own(run))
+        if ending in _ENDINGS:
+            bundled = match.string.endswith(_FOLDERS, 0, match.start()) and is_own(stem)
+            plain = (stem.replace("_", "").isalpha() or "rank" in stem) and is_harmless(stem)
+            kept |= bundled or (plain and not self._names.hosts & {stem, *stem.split("_")})
+        return run if kept and run not in self._bare else super()._run(match)

@@ -1,0 +1,109 @@
+"""What rules on settings ask of the machines that a job's log shows (the conditions of rules.toml under `job`)."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+
+from topodiag.checks.env.node_machine import BOARD
+from topodiag.checks.shared.job.evidence import SystemPrint, multi_node, prints, ranks_per_node, said_by
+from topodiag.lazy import dataclass
+from topodiag.model.job import Job
+from topodiag.model.nccl_view import GPU_LINKS
+
+HOPPER_NVLINK_GBS = 300.0
+"""NVLink path of a GPU, GB/s in NCCL's print, above which it is Hopper or later, which have NVLink SHARP: 18 links of
+20.6 make 370 there, 12 of 20 make 240 on A100 (src/graph/topo.h v2.28)."""
+
+
+@dataclass(frozen=True)
+class LogMachines:
+    """What a job's log shows of its machines, as far as the rules ask."""
+
+    job: Job
+
+    @cached_property
+    def _hosts(self) -> int:
+        world = self.job.world
+        return max(len(self.job.hosts), world.nodes if world is not None and multi_node(self.job) else 0)
+
+    @cached_property
+    def several_nodes(self) -> bool:
+        return self._hosts > 1
+
+    @cached_property
+    def _ranks_per_host(self) -> int:
+        return ranks_per_node(self.job)
+
+    @cached_property
+    def unknown_ranks(self) -> bool:
+        return not self._ranks_per_host
+
+    @cached_property
+    def several_gpus(self) -> bool:
+        return self._ranks_per_host > 1
+
+    @cached_property
+    def whole_board(self) -> bool:
+        return self._ranks_per_host >= BOARD
+
+    @cached_property
+    def _nvlink_gbs(self) -> float:
+        """The best path between two GPUs over NVLink, GB/s, or the widest NVLink; 0 if none was printed."""
+        links = [link for each in self._prints for link in each.system.links]
+        return max((link.gbs for link in links if link.kind in GPU_LINKS and "CPU" not in link.b), default=0.0)
+
+    @cached_property
+    def nvlink(self) -> bool:
+        return self._nvlink_gbs > 0
+
+    @cached_property
+    def nvls(self) -> bool:
+        return self.nvswitch and self._nvlink_gbs > HOPPER_NVLINK_GBS
+
+    @cached_property
+    def _prints(self) -> tuple[SystemPrint, ...]:
+        return tuple(prints(self.job))
+
+    @cached_property
+    def nvswitch(self) -> bool:
+        switches = any(each.system.of_kind("NVS") for each in self._prints)
+        return self.nvlink and self._ranks_per_host > 2 and switches
+
+    @cached_property
+    def unseen(self) -> bool:
+        """Whether nothing tells what the machines are: no rank, no print, no connection."""
+        return not self.job.ranks and not self._vias and not self._prints
+
+    @cached_property
+    def sockets(self) -> bool:
+        """Whether processes that have others on further nodes to talk to do it over sockets."""
+        return self.several_nodes and any(process.network.lower() == "socket" for process in self.job.processes)
+
+    @cached_property
+    def rdma(self) -> bool:
+        """Whether some process lists an RDMA device."""
+        listed = any(process.hcas for process in self.job.processes)
+        return listed or any(net.guid.strip("0x") for each in self._prints for net in each.system.of_kind("NET"))
+
+    @cached_property
+    def _vias(self) -> frozenset[str]:
+        made = self.job.connections
+        return frozenset(made.vias[at] for at in np.unique(made.flows.via).tolist())
+
+    @cached_property
+    def no_gdr(self) -> bool:
+        """Whether data between nodes goes over RDMA NICs, and never by GPUDirect."""
+        net = [via for via in self._vias if via.startswith("NET/") and not via.startswith("NET/Socket")]
+        return bool(net) and not any("GDRDMA" in via for via in net)
+
+    @cached_property
+    def network_inside(self) -> bool:
+        """Whether GPUs of one node talk over the network."""
+        refused = not self.several_nodes and any(True for _ in said_by(self.job, "p2p off"))
+        if refused and any(via.startswith("NET/") for via in self._vias):
+            return True
+        net = [at for at, via in enumerate(self.job.connections.vias) if via.startswith("NET/")]
+        made = self.job.connections.flows
+        return bool(((made.host >= 0) & (made.host == made.peer_host) & np.isin(made.via, net)).any())

@@ -1,0 +1,140 @@
+"""What rules on settings ask of a node (the conditions of rules.toml under `node`)."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from topodiag.checks.env.rules import level
+from topodiag.checks.shared.devices import compute_nics, distance, gpu_spec
+from topodiag.lazy import dataclass
+from topodiag.model.devices import Nic
+from topodiag.model.links import Path
+from topodiag.model.maker import makers_of
+from topodiag.model.nccl_enums import PathType
+from topodiag.model.node import Node
+from topodiag.model.topics import Topic
+from topodiag.words.dialect import Maker
+
+BOARD = 8
+"""GPUs of the boards for which RCCL has known sets of rings (src/graph/rome_models.cc)."""
+NVLS_SM = 90
+"""First compute capability with NVLink SHARP."""
+
+
+def internal_ib_nics(node: Node) -> tuple[Nic, ...]:
+    """The compute NICs that NCCL's own InfiniBand transport serves: not EFA, which has a plug-in of its own."""
+    return tuple(nic for nic in compute_nics(node) if (nic.driver.value or "").lower() != "efa")
+
+
+def uses_internal_ib(node: Node) -> bool:
+    """Whether NCCL's own InfiniBand transport would serve the job: the NICs are there, and no plug-in is chosen."""
+    for setting in node.settings:
+        value = setting.value.strip().lower()
+        if setting.name == "NCCL_NET_PLUGIN" and value not in ("", "none"):
+            return False
+        if setting.name == "NCCL_NET" and value not in ("", "ib", "socket"):
+            return False
+    return bool(internal_ib_nics(node))
+
+
+@dataclass(frozen=True)
+class NodeMachine:
+    """The node that settings hold on."""
+
+    node: Node
+
+    @cached_property
+    def gpus(self) -> bool:
+        return bool(self.node.gpus)
+
+    @cached_property
+    def several_gpus(self) -> bool:
+        return len(self.node.gpus) > 1
+
+    @cached_property
+    def whole_board(self) -> bool:
+        return len(self.node.gpus) >= BOARD
+
+    @cached_property
+    def amd(self) -> bool:
+        return makers_of(self.node) == {Maker.AMD}
+
+    @cached_property
+    def several_sockets(self) -> bool:
+        return sum(numa.has_cpus for numa in self.node.numa) > 1
+
+    @cached_property
+    def runs_kernels(self) -> bool:
+        """Whether the node has GPUs, or may have some that nobody looked for."""
+        return self.gpus or Topic.GPUS not in self.node.told
+
+    @cached_property
+    def _pairs(self) -> list[Path]:
+        labels = [gpu.label for gpu in self.node.gpus]
+        return [path for a in labels for b in labels if a < b and (path := self.node.paths.get((a, b))) is not None]
+
+    @cached_property
+    def nvlink(self) -> bool:
+        return any(path.type in (PathType.NVL, PathType.NVB) for path in self._pairs)
+
+    @cached_property
+    def pcie_pairs(self) -> bool:
+        """Whether some GPUs reach each other over PCIe alone, and their driver offers peer-to-peer there."""
+        able = all(spec is None or spec.p2p_pcie for spec in map(gpu_spec, self.node.gpus))
+        return able and any(path.type >= PathType.PIX for path in self._pairs)
+
+    @cached_property
+    def through_peers(self) -> bool:
+        """Whether pairs without a direct NVLink go through a peer."""
+        return any(path.type is PathType.NVB for path in self.node.paths.values())
+
+    @cached_property
+    def nic_of_another_gpu(self) -> bool:
+        return any(path.type is PathType.PXN for path in self.node.paths.values())
+
+    @cached_property
+    def nvswitch(self) -> bool:
+        """Whether all GPUs are of a product that is joined by NVSwitches, and more than two of them are."""
+        specs = [gpu_spec(gpu) for gpu in self.node.gpus]
+        return len(specs) > 2 and self.nvlink and all(spec is not None and spec.nvswitch for spec in specs)
+
+    @cached_property
+    def nvls(self) -> bool:
+        """Whether NVLink SHARP is there to be lost: Hopper or later behind NVSwitches, more than two GPUs."""
+        specs = [gpu_spec(gpu) for gpu in self.node.gpus]
+        return self.nvswitch and all(spec is not None and spec.sm >= NVLS_SM for spec in specs)
+
+    @cached_property
+    def nvlink_domain(self) -> bool:
+        """Whether a GPU is in a multi-node NVLink domain: its cluster id is there and not all zeros."""
+        return any((gpu.fabric.cluster_uuid.value or "").strip("0-") for gpu in self.node.gpus)
+
+    @cached_property
+    def rdma(self) -> bool:
+        return bool(compute_nics(self.node))
+
+    @cached_property
+    def own_ib(self) -> bool:
+        return uses_internal_ib(self.node)
+
+    @cached_property
+    def only_efa(self) -> bool:
+        return self.rdma and not internal_ib_nics(self.node)
+
+    @cached_property
+    def no_peermem(self) -> bool:
+        return self.node.os.peermem.value is False
+
+    def gdr_cut_by(self, value: str) -> bool:
+        """Whether a level keeps every GPU from GPUDirect RDMA with its nearest NIC, which NCCL's own choice allows."""
+        said = level(value)
+        if said is None or said >= PathType.PXB or not self.rdma:
+            return False
+        nearest = []
+        for gpu in self.node.gpus:
+            kinds = [distance(self.node, gpu.label, nic.name)[0] for nic in compute_nics(self.node)]
+            nearest.append(min((kind for kind in kinds if kind is not None), default=None))
+        if not nearest or any(kind is None for kind in nearest):
+            return said < PathType.PIX
+        within = [kind for kind in nearest if kind is not None and kind <= PathType.PXB]
+        return bool(within) and all(kind > said for kind in within)
