@@ -96,7 +96,7 @@ def test_a_bundle_that_has_changed_since_it_was_collected_is_named_and_not_read(
 class Pool:
     """Workers that are this process: what goes to them and comes back is pickled."""
 
-    def map(self, work, tasks):  # type: ignore[no-untyped-def]
+    def map(self, work, tasks, chunksize=1):  # type: ignore[no-untyped-def]
         return (pickle.loads(pickle.dumps(work(pickle.loads(pickle.dumps(task))))) for task in tasks)
 
 
@@ -104,7 +104,9 @@ def test_processes_say_what_one_process_says(captures: Path, fleet: Fleet, monke
     started: list[int] = []
     monkeypatch.setattr(module, "FEW", 0)
     monkeypatch.setattr(module, "CHUNK", 2)
-    monkeypatch.setattr(module, "pool_of", lambda workers, *_: started.append(workers) or nullcontext(Pool()))
+    monkeypatch.setattr(
+        "topodiag.fleet.workers.pool_of", lambda workers, *_: started.append(workers) or nullcontext(Pool())
+    )
     assert read_fleet([str(captures)], workers=2) == fleet
     assert started == [2]
 

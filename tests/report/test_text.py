@@ -98,6 +98,15 @@ def test_a_command_at_the_end_of_the_screen_is_whole_or_counted(lines_before: in
     assert "more lines (-v)" in shown
 
 
+def test_a_command_for_which_no_line_is_left_is_counted() -> None:
+    page, rest = Page(Style(width=40)), Page(Style(width=40))
+    for _ in range(19):
+        page.add("seen")
+    rest.entry("next", "set NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,ENV")
+    page.add_rest(rest)
+    assert [line.plain for line in page.lines][-2:] == ["seen", "  … 2 more lines (-v)"]
+
+
 @pytest.mark.parametrize(
     ("rows", "end"),
     [

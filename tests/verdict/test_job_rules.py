@@ -45,3 +45,38 @@ def test_what_an_error_follows_from_and_what_init_lives_through(
     told = diagnose(str(tmp_path)).verdict
     assert told is not None
     assert (told.state, [cause.finding.id for cause in told.causes]) == (state, causes)
+
+
+RAY = "(raylet) A worker died or was killed while executing a task. Worker exit detail: {0}\n"
+FATAL = "(EngineCore_DP0 pid=42) ERROR 07-31 16:03:52 [core.py:710] EngineCore encountered a fatal error.\n"
+WHY = (
+    "(EngineCore_DP0 pid=42) ERROR 07-31 16:03:52 [core.py:710] torch._inductor.exc.InductorError: PassManager failed\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        pytest.param(
+            RAY.format("Some common causes include: (1) the process was killed by the OOM killer, (2) ray stop."),
+            "a process died",
+            id="a list of common causes names none",
+        ),
+        pytest.param(
+            RAY.format("the process was killed by the OOM killer."),
+            "a process was killed for using more host memory than allowed",
+            id="one cause is named",
+        ),
+        pytest.param(
+            WHY + FATAL,
+            "a process ended with an exception that nobody caught (InductorError)",
+            id="an exception with which an engine died",
+        ),
+        pytest.param(WHY, "", id="an exception that may have been caught"),
+    ],
+)
+def test_a_process_that_died_is_told_by_the_line_that_says_why(tmp_path: Path, text: str, says: str) -> None:
+    (tmp_path / "job.log").write_text("{'loss': 2.5, 'epoch': 0.1}\n" * 3 + text + "the log goes on\n")
+    told = diagnose(str(tmp_path)).verdict
+    assert told is not None
+    assert [cause.finding.message for cause in told.causes] == ([says] if says else [])

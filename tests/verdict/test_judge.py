@@ -40,7 +40,9 @@ def test_healthy_is_said_where_something_was_judged_and_nothing_speaks_against_i
 def test_gpus_and_drivers_alone_do_not_show_how_they_communicate(clean: str, state: State) -> None:
     told = verdict(clean=clean, case=Case(nodes=(replace(nodes.hgx_h100(), told=frozenset({Topic.GPUS})),)))
     assert told.state is state
-    assert ("no link and no network port was read" in told.headline) == (clean == "GPU001 GPU002 HST004 JOB004")
+    assert ("nothing shows that a link or a network port is well" in told.headline) == (
+        clean == "GPU001 GPU002 HST004 JOB004"
+    )
 
 
 def test_lines_of_init_alone_clear_no_job_and_progress_does() -> None:

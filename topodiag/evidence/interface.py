@@ -67,6 +67,8 @@ class Blob:
     item: Item | None = None
     later: bool = False
     """Whether a pasted text is the second reading of its counters."""
+    sources: tuple[str, ...] = ()
+    """The sources that read it, where all of a large text was looked at before."""
 
     @property
     def sample(self) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import cache
 from importlib import import_module
 from typing import Any
@@ -52,6 +52,10 @@ def recognise(text: str) -> tuple[str, ...]:
         and (made := source(kind)) is not None
         and made.recognises(text if kind in BY_LINE else head)
     )
+
+
+def in_order(sources: Collection[str]) -> tuple[str, ...]:
+    return tuple(kind for kind in SOURCES if kind in sources)
 
 
 def as_table(text: str) -> tuple[str, ...]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from topodiag.lazy import regex
 from topodiag.model import tables
+from topodiag.words.own_data import own_data
 from topodiag.words.text import words_of_name
 
 MAX_NAME = 60
@@ -19,42 +19,14 @@ _OWN = regex(
 _WAITS = regex(r"\b(?:wait\w*|comm\w*|reduce|gather|scatter|sync\w*|barrier|nccl|idle|bubble|step|total)\b")
 """Columns of waiting, and of sums in which it hides."""
 _UNIT = regex(r"\b(ms|s|sec|seconds)$")
-_PARTS = (
-    ("nvlink", regex(r"\bnv ?links?\b|\bgpu\b.*\blinks?\b|^links\b")),
-    ("port", regex(r"\b(?:ports?|ca|hcas?|nics?|phys\w*|physical|link layer|rdma|adapters?|ib devices?)\b")),
-    ("gpu", regex(r"\bgpus?\b")),
-)
-"""What a table is of, by the names of its columns."""
 _STATE = regex(r"\b(?:link )?(?:state|status)\b")
 _HAVE = regex(r"\b(?:active|up|found|seen|actual|detected|present|have|got|current|online|visible)\b")
 _WANT = regex(r"\b(?:expected|expect|want|wanted|should|desired|required|configured)\b|links? (?:total|max)\b")
-_NAMED: tuple[tuple[str, re.Pattern[str]], ...] = (
-    (tables.RANK, regex(r"^(?:global )?rank$")),
-    (tables.HOST, regex(r"^(?:host|hostname|node|node name|server|instance)$")),
-    (tables.GPU, regex(r"^(?:gpu|gpu id|gpu index|index|device)$")),
-    (tables.PID, regex(r"^pid$")),
-    (tables.STARTED, regex(rf"^{tables.STARTED}$")),
-    (tables.COMPONENT, regex(r"^component$")),
-    (tables.VERDICT, regex(r"^(?:(?:overall )?health|health (?:status|state)|status|verdict|(?:check )?result)$")),
-    (tables.ILL, regex(r"^(?:is )?(?:fatal|unhealthy|failed)$")),
-    (tables.WELL, regex(r"^(?:is )?(?:healthy|ok|passed|pass)$")),
-    (tables.SAYS, regex(r"^(?:reason|message|msg|detail|details|description|summary)$")),
-    (tables.PROCESS_STATE, regex(r"^stat$")),
-    (tables.WAITS_IN, regex(r"^wchan$")),
-    (tables.COMMAND, regex(r"^(?:command|cmd|args)$")),
-    (tables.CAN, regex(r"^lnk ?cap$")),
-    (tables.RUNS, regex(r"^lnk ?sta$")),
-    (tables.VERSION, regex(r"^version$")),
-    *((name, regex(rf"^{name}$")) for name in tables.SETUP),
-    (tables.CLOCK, regex(r"^(?:sm|clk|gfx clk)$|^(?!.*\b(?:max|min|limit|base|boost|target|mem|memory)\b).*"
-                              r"(?:\b(?:sm|gr|graphics|gpu|core|shader) (?:clo?c?k|mhz)\b"
-                              r"|\bclocks? (?:current )?(?:sm|gr|graphics)\b)")),
-    (tables.LOAD, regex(r"^gfx$|^(?!.*\bmem).*\b(?:util\w{0,8}|busy|load|gpu use)\b")),
-    (tables.UNCORRECTED, regex(r"\bdbe\b.*\bvol"
-                                    r"|^(?!.*\b(?:remap\w*|rows?|retired|pcie|dimm|edac|aggregate|lifetime|disk)\b).*"
-                                    r"(?:\b(?:ecc|dram|sram|hbm|volatile|vram)\b.*\b(?:uncorrect\w*|dbe|double bit)\b"
-                                    r"|\buncorrect\w*\b.*\b(?:ecc|dram|sram|hbm|volatile|vram)\b)")),
-)  # fmt: skip
+_NAMED, _PARTS = (
+    tuple((listed["name"], regex(listed["pattern"])) for listed in own_data("evidence/columns")[kind])
+    for kind in ("column", "part")
+)
+"""Columns by their names, and what a table is of by those of its columns."""
 _SUBJECTS = frozenset({tables.RANK, tables.HOST, tables.GPU, tables.PID, tables.COMPONENT, tables.SAYS, tables.COMMAND})
 """Columns that say whose a row is: alone they say nothing."""
 

@@ -15,18 +15,15 @@ from topodiag.evidence.intake.reader import read_node
 from topodiag.evidence.intake.sibling_nodes import Siblings
 from topodiag.evidence.kinds import NODE_KINDS
 from topodiag.fleet.cluster import find_bundles
-from topodiag.fleet.cores import cpus
 from topodiag.fleet.digest import Answers, Digest, Pool, digest_of
 from topodiag.fleet.once import answers_of
-from topodiag.fleet.workers import end_with_parent, pool_of, starting
+from topodiag.fleet.workers import FEW, by_all_cores
 from topodiag.lazy import dataclass
 from topodiag.model.cluster_facts import natural
 from topodiag.model.errors import InputError
 from topodiag.model.finding import Input
 from topodiag.model.provenance import NotObserved
 
-FEW = 24
-"""Captures that one process has read before others would have started."""
 CHUNK = 32
 """Captures that a worker takes at once: their equal facts travel once."""
 _DASK_CHUNK = 200
@@ -89,14 +86,7 @@ def _by_all(tasks: Sequence[list[str]], workers: int | None, dask: str | None) -
 
         yield from map_dask(read_some, tasks, dask, workers)
         return
-    wanted = min(workers or cpus(), len(tasks))
-    if wanted < 2 or sum(map(len, tasks)) <= FEW:
-        yield from map(read_some, tasks)
-        return
-    with pool_of(wanted, end_with_parent) as pool:
-        with starting():
-            made = pool.map(read_some, tasks)
-        yield from made
+    yield from by_all_cores(read_some, tasks, worth=sum(map(len, tasks)) > FEW, chunk=1, workers=workers)
 
 
 def read_some(places: Iterable[str]) -> Read:

@@ -8,7 +8,7 @@ import shutil
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
@@ -16,15 +16,43 @@ from multiprocessing import connection
 from multiprocessing.context import BaseContext
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, TypeVar
 
+from topodiag.fleet.cores import cpus
 from topodiag.model.errors import TopodiagError
 
+_Item = TypeVar("_Item")
+_Made = TypeVar("_Made")
+FEW = 24
+"""Captures that one process has read before others would have started."""
+CHUNK = 8
+"""Captures that a worker takes at once."""
 _END_S = 2.0
 """For the thread of a pool whose workers have ended; it takes milliseconds."""
 _FORK_SAFE = frozenset({"jemalloc_bg_thd"})
 """Threads that end before a fork and start again behind it: those of jemalloc (its src/background_thread.c), which
 pyarrow has."""
+
+
+def by_all_cores(
+    work: Callable[[_Item], _Made],
+    items: Sequence[_Item],
+    *,
+    worth: bool,
+    chunk: int = 0,
+    workers: int | None = None,
+) -> Iterator[_Made]:
+    """What comes of each item, in their order, by so many processes (None: all cores), each taking `chunk` items
+    (0: CHUNK) at once; in this one where others are not `worth` it. Raises TopodiagError when a worker dies."""
+    chunk = chunk or CHUNK
+    wanted = min(workers or cpus(), -(-len(items) // chunk))
+    if wanted < 2 or not worth:
+        yield from map(work, items)
+        return
+    with pool_of(wanted, end_with_parent) as pool:
+        with starting():
+            made = pool.map(work, items, chunksize=chunk)
+        yield from made
 
 
 def way_to_start() -> BaseContext:

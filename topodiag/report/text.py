@@ -153,9 +153,10 @@ class Page:
             elif len(lines) > room:
                 fits = lines[room - 1].cell_len + mark.cell_len <= self.width
                 if lines[whole].plain.startswith("  next ") and not (fits and whole == room - 1):
-                    room = max(whole, 1)  # what is to be typed stands whole or is counted
+                    room = whole  # what is to be typed stands whole or is counted
                     mark = self._left(len(lines) - room)
-                lines = [*lines[: room - 1], self.text(self.cut(lines[room - 1], self.width - mark.cell_len), mark)]
+                end = [self.text(self.cut(line, self.width - mark.cell_len), mark) for line in lines[:room][-1:]]
+                lines = [*lines[:room][:-1], *(end or [mark])]
         self.lines.extend(lines)
 
     def _left(self, lines: int, rows: int = 0, of: str = "") -> Text:

@@ -285,7 +285,7 @@ def _jobs(causes: Sequence[Cause], result: Result, scene: Scene) -> list[JobStat
 def _worked(case: Case, result: Result) -> str:
     """Why nothing is judged of texts that show a program at work and nothing else, or GPUs and no link."""
     if case.nodes and not states.links_judged(result):
-        return "not judged: no link and no network port was read"
+        return "not judged: nothing shows that a link or a network port is well"
     alone = case.progress and not case.jobs and case.not_observed
     return f"not judged: {case.not_observed[0].why}" if alone else states.NO_WORD
 

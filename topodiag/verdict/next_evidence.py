@@ -12,21 +12,12 @@ from topodiag.verdict.scene import Scene
 from topodiag.verdict.status import names_a_cause
 from topodiag.words.fold import fold_hosts
 from topodiag.words.hosts import short_name
+from topodiag.words.own_data import own_data
 
 MAX_STEPS = 3
 """More would be a list of chores, not the observation that settles it."""
 
-_OPENS = {
-    "NIC005": "shows whether the port is down, the device is off the bus, or the job cannot see it",
-    "NET003": "shows whether the NICs that NCCL leaves out are up, or hidden by a setting",
-    "NET007": "shows what differs on this node",
-    "TOP004": "shows whether these NVLinks are down, or only missing in what NCCL read",
-    "NET001": "shows whether its RDMA devices are there and up",
-    "NET008": "shows whether one of its ports went down, and when",
-    "JOB005": "shows its kernel log and its devices at that time",
-    "JOB001": "shows its kernel log and its devices at that time",
-    "BEN001": "shows which of its parts are below their peers",
-}
+_OPENS: dict[str, str] = own_data("verdict/next_evidence")
 """By check, what a capture of the node shows."""
 
 

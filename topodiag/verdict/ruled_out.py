@@ -12,6 +12,7 @@ from topodiag.model.verdict import RuledOut
 from topodiag.verdict import clearing
 from topodiag.verdict.scene import Scene
 from topodiag.words.fold import fold_hosts, plural
+from topodiag.words.own_data import own_data
 
 _OF_HARDWARE = frozenset({"GPU", "NVL", "NIC"})
 Proof = Callable[[Scene, Sequence[str]], tuple[Origin, ...]]
@@ -34,24 +35,16 @@ class Part:
         return frozenset(check[:3] for check in self.checks) & _OF_HARDWARE
 
 
-PARTS = (
-    Part("lost or failing GPUs", ("GPU001", "GPU002", "GPU003", "GPU005"), "no GPU is lost, no Xid that ends a job",
-         needs=("GPU001", "GPU003")),
-    Part("NVLink", ("NVL001", "NVL002", "NVL005", "TOP004", "P2P001", "P2P002"),
-         "all NVLinks of every GPU are active at their rate", clearing.whole_nvlinks, needs=("NVL001",)),
-    Part("PCIe links", ("PCI001", "PCI002"), "trained at full width and speed", needs=("PCI001",)),
-    Part("ACS and IOMMU", ("PCI004",), "no redirect on bridges between peers", needs=("PCI004",)),
-    Part("ports and cables", ("NIC001", "NIC002", "NIC003"), "every compute port is up at its rate",
-         clearing.active_ports, needs=("NIC001", "NIC002")),
-    Part("missing NICs", ("NIC005", "NET003"), "NCCL uses all NICs", needs=("NIC005",)),
-    Part("sockets instead of RDMA", ("NET001",), "every rank uses RDMA", clearing.rdma_in_use, needs=("NET001",)),
-    Part("GPUDirect RDMA", ("GDR001",), "in use", clearing.gpudirect_in_use, needs=("GDR001",)),
-    Part("settings", ("ENV001", "ENV002", "JOB003"), "none costs bandwidth, all ranks have the same",
-         needs=("ENV001",)),
-    Part("versions", ("JOB002",), "the same on all ranks", needs=("JOB002",)),
-    Part("placement", ("PLC001", "PLC002", "PLC006", "PLC007"), "groups are packed", needs=("PLC001",)),
-    Part("limits", ("HST001",), "enough locked memory and /dev/shm", needs=("HST001",)),
-)  # fmt: skip
+PARTS = tuple(
+    Part(
+        entry["what"],
+        tuple(entry["checks"]),
+        entry["words"],
+        getattr(clearing, entry["proof"]) if "proof" in entry else None,
+        tuple(entry["needs"]),
+    )
+    for entry in own_data("verdict/ruled_out")["part"]
+)
 """In the order in which a reader would ask."""
 
 

@@ -7,6 +7,7 @@ import gzip
 import io
 import lzma
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,8 +15,11 @@ import zstandard
 
 from tests.tables import examples
 from topodiag.evidence.intake import survey
+from topodiag.evidence.intake.captures import captures, evidence_of
 from topodiag.evidence.intake.gather import gather
 from topodiag.evidence.intake.looks import Looks
+from topodiag.evidence.intake.reader import as_samples, read_node
+from topodiag.evidence.interface import Blob
 from topodiag.evidence.kinds import Kind
 
 FILLER = b"srun: job 7703 queued and waiting for resources\n" * 6000
@@ -71,3 +75,21 @@ def test_no_reader_is_asked_about_a_hole(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(survey, "_readers", lambda _, block, *__: asked.append(len(block)) or ())
     survey.survey([bytes(1 << 20), XID, bytes(1 << 20)], "text", Looks((Kind.TEXT,)))
     assert len(asked) == 1
+
+
+def test_a_large_text_of_a_node_is_looked_through_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "report.txt"
+    file.write_bytes(XID + FILLER + IBSTAT + FILLER)
+    intake = gather([str(file)])
+    evidence = evidence_of(captures(intake).captures[0], intake)
+    again = read_node(replace(evidence, blobs=[replace(blob, sources=()) for blob in evidence.blobs]))
+    monkeypatch.setattr(survey, "sources_in", None)
+    once = read_node(evidence)
+    assert [each.kind for each in once.inputs] == ["ibstat", "kernel-log"]
+    assert (once.node, once.inputs) == (again.node, again.inputs)
+
+
+def test_a_part_of_a_text_has_not_the_sources_of_the_whole() -> None:
+    pair = b"$ ethtool -S eth0\nNIC statistics:\n rx_discards_phy: 1\n"
+    parts = as_samples([Blob("t", pair + pair, sources=("ethtool",))])
+    assert [part.sources for part in parts] == [(), ()]

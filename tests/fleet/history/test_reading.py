@@ -9,6 +9,7 @@ import pytest
 from tests.app.judge.test_since import capture
 from topodiag.evidence.intake.captures import captures
 from topodiag.evidence.intake.gather import gather
+from topodiag.fleet import workers
 from topodiag.fleet.history import reading
 
 
@@ -19,7 +20,8 @@ def test_the_captures_are_the_same_for_any_number_of_workers(tmp_path: Path, mon
     places = captures(intake).captures
     alone = list(reading.read_captures(places, intake))
     monkeypatch.setattr(reading, "FEW", 1)
-    monkeypatch.setattr(reading, "cpus", lambda: 2)
+    monkeypatch.setattr(workers, "CHUNK", 1)
+    monkeypatch.setattr(workers, "cpus", lambda: 2)
     assert list(reading.read_captures(places, intake)) == alone
     assert [each.host for each in alone if not isinstance(each, str)] == ["gpu07"] * 3
 

@@ -26,7 +26,7 @@ from topodiag.hardware.amd import amd_gpu_by_name
 from topodiag.hardware.catalog import system_by_product
 from topodiag.lazy import dataclass, regex
 from topodiag.model.devices import NVIDIA, Gpu, PciDevice, PciKind
-from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
+from topodiag.model.finding import Confidence, Coverage, Finding, Outcome, Severity
 from topodiag.model.maker import dialect_of
 from topodiag.model.node import Node
 from topodiag.model.provenance import Origin
@@ -141,25 +141,10 @@ class GpuLost(NodeCheck[Losses]):
             words = "was lost and answers again" if loss.again else "is lost"
             yield self.finding(
                 self.where(judged, gpus=where_gpus([loss.label])),
-                "lost",
+                "lost and back" if loss.again else "lost",
                 f"{capital(name)} {words}: {loss.signs[0]}",
                 severity=Severity.WARNING if loss.again else Severity.ERROR,
                 observed="; ".join(loss.signs),
-                fix=(
-                    "Drain the node and power-cycle it; a reset of the GPU does not reach it",
-                    "If this GPU is lost again, swap it with a neighbour: the fault moves with the GPU, or stays with"
-                    " slot or power",
-                    "Match GPUs by bus id or UUID afterwards: without this GPU the indices above it move down by one",
-                )
-                if not loss.again
-                else (
-                    "Run `dcgmi diag -r 3` on this GPU before jobs come back",
-                    "If this GPU is lost again, swap it with a neighbour: the fault moves with the GPU, or stays with"
-                    " slot or power",
-                ),
-                cost=Cost(text="the rank on this GPU is dead, and every rank of its job waits for it")
-                if not loss.again
-                else Cost(text="the job of that time ended when the GPU was lost"),
                 evidence=loss.evidence,
                 confidence=loss.confidence,
             )

@@ -19,7 +19,7 @@ from topodiag.checks.shared.node.kernel_events import (
 )
 from topodiag.lazy import dataclass
 from topodiag.model.devices import Gpu
-from topodiag.model.finding import Cost, Coverage, Finding, Outcome, Severity
+from topodiag.model.finding import Coverage, Finding, Outcome, Severity
 from topodiag.model.node import Node
 from topodiag.model.provenance import Origin
 from topodiag.words.fold import plural
@@ -119,14 +119,11 @@ class GpuMemory(NodeCheck[MemoryFaults]):
             broken = fault.severity is Severity.ERROR
             yield self.finding(
                 self.where(judged, gpus=where_gpus([fault.label])),
-                "memory",
+                "lost memory" if broken else "bad memory",
                 f"{capital(named(judged, fault.label))}: {fault.signs[0]}",
                 severity=fault.severity,
                 observed="; ".join(fault.signs),
                 fix=with_bus(judged, fault.label, fault.fix),
-                cost=Cost(text="the program that used this memory died, and its job with it")
-                if broken
-                else Cost(text="the next job may meet the same bad memory"),
                 evidence=fault.evidence,
             )
 

@@ -126,17 +126,11 @@ class AwayFromGpuInLog(OneStep[Job], JobCheck[Never]):
         labels = list(dict.fromkeys(f"GPU{cores[number][0]}" for number in numbers))
         return self.finding(
             self.where((host,), ranks=world_ranks(job, numbers), gpus=labels),
-            "process away",
+            "process bound away" if pinned else "process away",
             f"{host}: the processes of {fold_runs(labels)} may run only on cores away from their GPUs"
             + ("" if pinned else ": all processes of the node share one set of cores"),
             severity=Severity.WARNING if pinned else Severity.INFO,
             observed=f"{len(first[2])} cores, none of the {len(first[1])} near the GPU",
-            fix=(
-                "bind by GPU: `srun --cpu-bind`, `numactl --cpunodebind`, or the launcher's own binding off, so that"
-                " NCCL sets it",
-            )
-            if pinned
-            else ("give the container or job cores of both sockets",),
             evidence=[cores[number][3] for number in numbers],
             coverage=Coverage(len(numbers), len(on_host), "processes of these nodes"),
             confidence=Confidence.HIGH if pinned else Confidence.MEDIUM,

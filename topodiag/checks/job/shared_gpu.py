@@ -165,16 +165,11 @@ class SharedGpu(JobCheck[GpuUse]):
             self.where(
                 list(dict.fromkeys(host for (host, _), _ in shared)), ranks=ranks, gpus=[bus for (_, bus), _ in shared]
             ),
-            "shared gpu",
+            "shared gpu that came up" if came_up else "shared gpu",
             f"{rank_word(ranks)} share {plural(len(shared), 'GPU')}, and NCCL "
             + ("allows it" if came_up else "before 2.30 refuses that"),
             severity=Severity.INFO if came_up else Severity.WARNING,
             observed="; ".join(f"{host} {bus}: ranks {spell_ranks(group)}" for (host, bus), group in shared[:3]),
-            fix=(
-                "check that the ranks are meant to share the GPU"
-                if came_up
-                else "one rank for each GPU: does the launcher run twice, or with twice the processes?",
-            ),
             evidence=[job.by_rank[rank].origin for rank in ranks[:4]],
         )
 

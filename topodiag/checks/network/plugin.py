@@ -9,7 +9,7 @@ from topodiag.checks.shared.job.evidence import multi_node, piece, said_by, sett
 from topodiag.checks.shared.job.text import NET, ask_for
 from topodiag.checks.words import hosts_word, quoted
 from topodiag.lazy import dataclass, regex
-from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
+from topodiag.model.finding import Confidence, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Event, Job, Process
 from topodiag.model.provenance import Origin
 
@@ -150,14 +150,11 @@ class PluginNotLoaded(JobCheck[PluginFailure]):
             self.where(
                 list(dict.fromkeys(job.processes[number].host for number in numbers)), ranks=world_ranks(job, numbers)
             ),
-            "plugin not loaded",
+            "sockets without the plugin" if sockets else "plugin not loaded",
             f"{what}; it goes on with {'/'.join(networks)}",
             severity=Severity.ERROR if sockets else Severity.WARNING,
             observed=lines[0][1].strip(),
             fix=_steps(lines[0][1]),
-            cost=Cost(
-                text="sockets between nodes: 1 to 3 GB/s for each interface" if sockets else "the plugin's fabric"
-            ),
             evidence=[where for _, _, where in lines],
             coverage=Coverage(len(numbers), len(job.processes), "processes"),
             # What NCCL took instead stands below the line, which may be all that there is of the log.

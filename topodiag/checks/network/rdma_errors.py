@@ -15,7 +15,7 @@ from topodiag.checks.shared.job.text import ask_for
 from topodiag.checks.shared.phrases import phrase_in
 from topodiag.checks.words import hosts_in, hosts_word, quoted, rank_word, ranks_in
 from topodiag.lazy import dataclass, regex
-from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
+from topodiag.model.finding import Confidence, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Event, Job
 from topodiag.model.provenance import Origin
 from topodiag.words.fold import fold_runs, plural
@@ -208,16 +208,11 @@ class RdmaErrors(JobCheck[RdmaFaults]):
         passing = not fatal and PASSING.match(what)
         return self.of_events(
             events,
-            "event of a device",
+            "passing event of a device" if passing else "event of a device",
             f"{_who(events)}: {what}" + (f" on {fold_runs(hcas[:4])}" if hcas else ""),
             severity=Severity.ERROR if fatal else Severity.INFO if passing else Severity.WARNING,
             observed=events[0].text.strip(),
             nics=hcas,
-            cost=Cost(
-                text="none by itself; with errors of connections it shows when the fabric changed"
-                if passing
-                else "traffic over the device stops; queue pairs in use fail with status 12 or 5"
-            ),
             confidence=Confidence.HIGH if hcas else Confidence.MEDIUM,
         )
 

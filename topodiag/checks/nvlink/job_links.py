@@ -9,7 +9,7 @@ from topodiag.checks.interface import JobCheck
 from topodiag.checks.shared.job.evidence import gpu_word, said_by
 from topodiag.checks.words import hosts_word, quoted
 from topodiag.lazy import dataclass, regex
-from topodiag.model.finding import Cost, Finding, Outcome, Severity
+from topodiag.model.finding import Finding, Outcome, Severity
 from topodiag.model.job import Job
 from topodiag.model.provenance import Origin
 from topodiag.words.fold import fold_runs, plural
@@ -54,16 +54,11 @@ class NvlinksLeftOutInLog(JobCheck[LeftOut]):
         count = max(len(links) for link in observed.links.values() for links in link.values())
         yield self.finding(
             self.where(hosts, gpus=gpus),
-            "links left out",
+            "some links left out" if observed.remain else "links left out",
             f"{hosts_word(hosts) or 'a node'}: NCCL leaves out {plural(count, 'NVLink')} of {fold_runs(gpus)}: NVML"
             " does not say what is at the other end",
             severity=Severity.WARNING if observed.remain else Severity.ERROR,
             observed=quoted(next((where.text for where in observed.origins if where is not None), "")),
-            cost=Cost(
-                text="channels have less bandwidth than the links allow"
-                if observed.remain
-                else "GPUs of a node talk over PCIe, shared memory or the network instead of NVLink"
-            ),
             evidence=observed.origins,
         )
 

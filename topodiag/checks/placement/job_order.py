@@ -92,7 +92,7 @@ class RankOrder(JobCheck[RankOrderReturns]):
         way = "alternate between" if dealt else f"change the node {observed.runs - 1} times over"
         yield self.finding(
             self.where(list(judged.hosts), ranks=sorted(host_of)),
-            "rank order",
+            "rank order that hurts" if hurt else "rank order",
             f"consecutive world ranks {way} {plural(len(room), 'node')} of {max(room.values())} GPUs"
             + (
                 f": {plural(len(hurt), 'group')} of consecutive ranks {'span' if len(hurt) > 1 else 'spans'} nodes"
@@ -102,11 +102,6 @@ class RankOrder(JobCheck[RankOrderReturns]):
             severity=Severity.WARNING if hurt and not observed.told_elsewhere else Severity.INFO,
             observed=f"ranks 0-{len(start) - 1} on {', '.join(start)}",
             expected=f"ranks 0-{room[order[0]] - 1} on {host_of[0]}, the next ones on the next node",
-            cost=Cost(
-                text="groups of consecutive ranks talk over the network instead of NVLink"
-                if hurt
-                else "none for communicators of all ranks: NCCL orders its rings by node itself"
-            ),
             evidence=[judged.by_rank[rank].origin for rank in range(min(4, len(order)))],
         )
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -15,6 +14,7 @@ from topodiag.evidence.interface import Blob
 from topodiag.lazy import regex
 from topodiag.model.cluster_facts import ClusterFacts
 from topodiag.model.errors import InputError
+from topodiag.words.own_data import own_data
 
 
 class Format(NamedTuple):
@@ -33,15 +33,7 @@ FORMATS: tuple[Format, ...] = (
     Format("Slurm topology.conf", looks.is_slurm_conf, cluster_slurm.read_conf),
     Format("CSV", looks.is_csv, cluster_csv.read),
 )
-_OTHERS: tuple[tuple[re.Pattern[str], str], ...] = (
-    (regex(r"<system\b"), "an NCCL topology file is one node: --machine FILE"),
-    (regex(r"\bNCCL INFO\b"), "a job's log goes in as --log"),
-    (regex(r'"map"\s{0,9}:\s{0,9}\['), "a map goes in as --map"),
-    (regex(r"^(?:NodeName|PartitionName|ClusterName)=", re.MULTILINE),
-     "slurm.conf names no switches: topology.conf does, or scontrol show topology"),
-    (regex(r"^PARTITION\s"), "nodes that sinfo lists go in as --nodelist"),
-    (regex(r"^\S{1,200}(?:\sslots=\d|:\d{1,4}$)", re.MULTILINE), "a hostfile goes in as --hostfile"),
-)  # fmt: skip
+_OTHERS = tuple((regex(other["pattern"]), other["hint"]) for other in own_data("evidence/cluster/others")["other"])
 """What people give in place of a cluster, and where it belongs."""
 _HEAD = 1 << 16
 

@@ -15,8 +15,9 @@ import re
 from topodiag.evidence.interface import Blob, Parsed
 from topodiag.evidence.sentences import MAX_LINE, Reporting, report
 from topodiag.lazy import regex
-from topodiag.model.events import REMARK, Event, Trust
+from topodiag.model.events import Event, Trust
 from topodiag.model.topics import Topic
+from topodiag.words.own_data import own_data
 
 MAX_EVENTS = 100
 _ROW = regex(
@@ -26,23 +27,9 @@ _ROW = regex(
     r" {0,4}([^|\n]{2,80}?) {0,20}\| {0,4}([^|\n]{2,100}?) {0,20}"
     r"(?:\| {0,4}([^|\n]{0,40}?) {0,20})?(?:\|([^\n]{0,200}))?$"
 )
-_GPU = regex(r"(?<![A-Za-z])(?:GPU|SXM|HGX|OAM|UBB)(?![A-Za-z])|GPU")
-_KINDS: tuple[tuple[str, re.Pattern[str], re.Pattern[str]], ...] = (
-    ("gpu.lost", _GPU,
-     regex(r"Device Removed|Removed/|Absent|Communication lost|not (?:responding|detected|present)", re.I)),
-    ("gpu.clocks", _GPU,
-     regex(r"Upper (?:Critical|Non-recoverable)|Over ?-?temp|Thermal ?(?:Trip|Throttl)|PROCHOT", re.I)),
-    ("gpu.memory", _GPU, regex(r"Uncorrectable (?:ECC|memory)|Uncorrectable ECC", re.I)),
-    ("nic.missing", regex(r"\bConnectX|\bNIC\b|\bHCA\b|\bnetwork adapter", re.I),
-     regex(r"not (?:detected|present)|device (?:absent|removed|missing)|Removed/|Absent", re.I)),
-    ("pcie.errors", regex(r"\bPCI|\bslot\b|\briser\b|Critical Interrupt", re.I),
-     regex(r"Bus (?:Fatal|Uncorrectable)|\bfatal\b|PERR|SERR|Uncorrect|\bfault\b|\bfail(?:ed|ure)\b|link down"
-                r"|degraded|not (?:detected|present)", re.I)),
-)  # fmt: skip
-_BAD = regex(
-    r"Upper (?:Critical|Non-recoverable)|Lower (?:Critical|Non-recoverable)|Failure detected|Power Supply AC lost"
-    r"|Redundancy Lost|Uncorrectable|Fatal|IERR|Thermal Trip|Predictive Failure",
-    re.IGNORECASE,
+_FAULTS = tuple(
+    (fault["says"], regex(fault["sensor"]), regex(fault["event"]))
+    for fault in own_data("evidence/host/bmc_events")["fault"]
 )
 _OVER = regex(r"Deassert|^(?:OK|Normal|Informational)\b", re.IGNORECASE)
 
@@ -84,5 +71,4 @@ class BmcEvents(Reporting):
 
 def _kind(sensor: str, said: str) -> str:
     """The kind of event; "" for one that says no fault."""
-    fault = next((fault for fault, where, what in _KINDS if where.search(sensor) and what.search(said)), "")
-    return fault or (REMARK if _BAD.search(said) else "")
+    return next((says for says, where, what in _FAULTS if where.search(sensor) and what.search(said)), "")

@@ -134,7 +134,7 @@ def _split(line: str) -> tuple[float | None, str]:
     else:
         match = _SYSLOG.match(line)
     message = line[match.end() :] if match else line
-    sender = _SENDER.match(message)
+    sender = _SENDER.match(message) if "kernel:" in message else None
     return when, message[sender.end() :] if sender else message
 
 

@@ -13,31 +13,21 @@ Each line counts by itself, with a prompt before it or without.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 from topodiag.evidence.draft import NodeDraft
-from topodiag.evidence.interface import Blob, Parsed, Source
+from topodiag.evidence.interface import Blob, Parsed, Source, to_int
 from topodiag.evidence.readings import Reading
 from topodiag.lazy import regex
 from topodiag.model.system import IOMMU_UNITS, KernelEvent
 from topodiag.model.topics import Topic
+from topodiag.words.own_data import own_data
 
 MAX_LINE = 4096
 UNLIMITED = -1
 KIB = 1024
 
 _PROMPT = r"(?:[^\n$#>]{0,80}[$#>] ?)?"
-_ULIMIT_LOCKED = regex(
-    r"max locked memory {1,40}\(?(?:kbytes|KiB)[^)]{0,12}\)? {1,20}(unlimited|[0-9]{1,18})\s*$", re.I
-)
-_PROC_LOCKED = regex(r"Max locked memory {1,20}(unlimited|[0-9]{1,18}) {1,20}(?:unlimited|[0-9]{1,18})", re.I)
-_PRLIMIT = regex(
-    r"\s{0,8}MEMLOCK {1,8}max locked-in-memory address space {1,40}(unlimited|[0-9]{1,18}) {1,40}(?:unlimited"
-    r"|[0-9]{1,18})",
-    re.I,
-)
-"""The row of `prlimit` (util-linux), in bytes."""
 _ASKED = regex(rf"{_PROMPT}(?:sudo )?ulimit -([HS]?[ln][HS]?)\s*$")
 _LAUNCHED = regex(
     rf"{_PROMPT}(?:sudo )?(?:srun|mpirun|mpiexec|prun|flux run|docker|podman|kubectl|oc|apptainer|singularity|enroot"
@@ -45,20 +35,6 @@ _LAUNCHED = regex(
 )
 """The same where a job or a container starts its processes: that limit counts, whatever a login shell has."""
 _ANSWER = regex(r"\s{0,8}(?:[\w.-]{1,64}: )?(unlimited|[0-9]{1,18})\s*$")
-_SHM = regex(
-    r"\s{0,20}\S{1,80}\s{1,40}([0-9]{1,15}(?:\.[0-9])?[KMGTP]?i?)\s{1,40}\S{1,16}\s{1,40}"
-    r"([0-9]{1,15}(?:\.[0-9])?[KMGTP]?i?)\s{1,40}[0-9]{1,3}%\s{1,40}/dev/shm\s*$"
-)
-_CMDLINE = regex(r"\s{0,8}((?:BOOT_IMAGE|root)=\S{1,400}(?: [^\n]{1,3000})?)$")
-_NO_DEVICE = regex(r"ls: (?:cannot access )?['\"]?/dev/([A-Za-z0-9_/-]{1,80}?)/?['\"]?: No such file or directory")
-_UPTIME = regex(
-    r"\b[0-9]{1,2}:[0-9]{2}:[0-9]{2} up {1,3}(?:([0-9]{1,6}) days?, {1,3})?"
-    r"(?:([0-9]{1,2}):([0-9]{2})|([0-9]{1,2}) min),"
-    r" {1,4}(?:[0-9]{1,6} users?, {1,3})?load average: "
-)
-"""The line of `uptime`, `w` and `top` (procps): `up 6 days,  3:11`, `up 12 min`."""
-_IOMMU_UNITS = regex(r"\s{0,8}((?:ivhd|dmar)[0-9]{1,3}(?:\s{1,8}(?:ivhd|dmar)[0-9]{1,3}){0,63})\s*$")
-"""`ls /sys/class/iommu`: units that AMD's and Intel's drivers have switched on (drivers/iommu of Linux)."""
 LAUNCHED = "of launched processes, "
 _UNITS = {"": KIB, "K": KIB, "M": KIB**2, "G": KIB**3, "T": KIB**4, "P": KIB**5}
 
@@ -113,22 +89,13 @@ def _readings(lines: Iterator[tuple[int, str]]) -> Iterator[Reading]:
 
 
 def _of_line(number: int, line: str) -> Iterator[Reading]:
-    if match := _ULIMIT_LOCKED.search(line):
-        yield Reading("os", "memlock_bytes", _bytes(match[1]), number, line)
-    elif match := _PROC_LOCKED.search(line) or _PRLIMIT.match(line):
-        yield Reading("os", "memlock_bytes", _count(match[1]), number, line)
-    elif match := _SHM.match(line):
-        yield Reading("os", "shm_bytes", _size(match[1]), number, line)
-        yield Reading("os", "shm_free_bytes", _size(match[2]), number, line)
-    elif match := _CMDLINE.match(line):
-        yield Reading("os", "cmdline", match[1], number, line)
-    elif match := _IOMMU_UNITS.match(line):
-        yield Reading("os", IOMMU_UNITS, " ".join(match[1].split()), number, line)
-    elif match := _UPTIME.search(line):
-        days, hours, minutes = (int(part or 0) for part in (match[1], match[2], match[3] or match[4]))
-        yield Reading("os", "uptime_s", float((days * 24 + hours) * 3600 + minutes * 60), number, line)
-    elif match := _NO_DEVICE.search(line):
-        yield Reading("os", "absent_devices", match[1], number, line)
+    for fields, convert, pattern in _FACTS:
+        if (match := pattern.search(line)) is not None:
+            yield from (
+                Reading("os", name, convert(text), number, line)
+                for name, text in zip(fields, match.groups(), strict=True)
+            )
+            return
 
 
 def _count(text: str) -> int:
@@ -144,3 +111,22 @@ def _size(text: str) -> int:
     """A size of df: KiB without a unit, else with one (`64M`, `1.0G`)."""
     digits = text.rstrip("KMGTPi")
     return int(float(digits) * _UNITS[text[len(digits) :].rstrip("i")])
+
+
+def _uptime(text: str) -> float:
+    """Seconds of `6 days,  3:11`, `3:11` or `12 min`."""
+    days, _, rest = text.rpartition(",")
+    hours, _, minutes = rest.removesuffix(" min").rpartition(":")
+    return float((to_int(days) or 0) * 86_400 + (to_int(hours) or 0) * 3600 + int(minutes) * 60)
+
+
+def _words(text: str) -> str:
+    return " ".join(text.split())
+
+
+_CONVERT: Mapping[str, Callable[[str], object]] = {
+    "kib": _bytes, "count": _count, "size": _size, "text": str, "words": _words, "uptime": _uptime,
+}  # fmt: skip
+_FACTS = tuple(
+    (fact["fields"], _CONVERT[fact["is"]], regex(fact["pattern"])) for fact in own_data("evidence/host/shell")["fact"]
+)

@@ -87,6 +87,8 @@ def evidence_of(capture: Capture, intake: Intake) -> Evidence:
     watch().opened(*(piece.name for piece in capture.pieces))
     first = capture.pieces[0]
     if not capture.is_bundle:
+        from topodiag.evidence.intake.survey import OF_LINES  # noqa: PLC0415 - not for bundles: it knows every text
+
         made = Evidence(capture.name, host=capture.label or capture.host)
         total = 0
         for piece in capture.pieces:
@@ -95,7 +97,8 @@ def evidence_of(capture: Capture, intake: Intake) -> Evidence:
             if total > MAX_TOTAL_BYTES:
                 hint = "give the folder of one capture, without others beside it"
                 raise InputError(capture.name, f"holds more than {spell_bytes(MAX_TOTAL_BYTES)} of one node", hint=hint)
-            made.blobs.append(blob)
+            known = not piece.member and set(piece.kinds) <= OF_LINES
+            made.blobs.append(replace(blob, sources=piece.sources) if known else blob)
         return made
     if first.path == STDIN:
         assert intake.stdin is not None  # noqa: S101 - the piece came from there

@@ -76,8 +76,9 @@ def _parted(blob: Blob) -> Iterator[Blob]:
         run = (host[1] if host else "", match[2])
         if run in runs:
             head = text[: match.start()]
-            yield replace(blob, data=head.encode())
-            yield replace(blob, data=("\n" * head.count("\n") + text[match.start() :]).encode(), later=True)
+            yield replace(blob, data=head.encode(), sources=())
+            below = "\n" * head.count("\n") + text[match.start() :]
+            yield replace(blob, data=below.encode(), later=True, sources=())
             return
         runs.add(run)
     yield blob
@@ -182,6 +183,8 @@ def _sources_in(blob: Blob, found: tuple[str, ...]) -> tuple[str, ...]:
     report holds that of many tools."""
     if len(blob.text) <= registry.HEAD_CHARS:
         return found
+    if found and blob.sources and len(blob.text) > 2 * registry.HEAD_CHARS:
+        return registry.in_order({*found, *blob.sources})
     from topodiag.evidence.intake.survey import sources_in  # noqa: PLC0415 - not for bundles: it knows every text
 
     return sources_in(blob, found)

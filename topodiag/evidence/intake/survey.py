@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import BinaryIO
 
@@ -30,8 +30,7 @@ from topodiag.evidence.kinds import Kind
 from topodiag.evidence.live.step_forms import Forms
 from topodiag.evidence.nccl_log.input.streams import Reading, text_of
 from topodiag.evidence.nccl_log.input.wrapped_lines import COLOURS
-from topodiag.evidence.registry import kinds as all_sources
-from topodiag.evidence.registry import source
+from topodiag.evidence.registry import in_order, source
 from topodiag.evidence.sentence_source import speaks
 from topodiag.words.colours import without_colours
 
@@ -95,7 +94,7 @@ def survey(blocks: Iterable[bytes], name: str, seen: Looks) -> Looks:
             kinds += step_kinds(block, forms=forms)
     kinds += kinds_of_sources(sources)
     kinds = [kind for kind in dict.fromkeys(kinds) if kind is not Kind.TEXT] or [Kind.TEXT]
-    return replace(seen, kinds=tuple(kinds), coding=coding, sources=_in_order(sources))
+    return replace(seen, kinds=tuple(kinds), coding=coding, sources=in_order(sources))
 
 
 def sources_in(blob: Blob, known: Sequence[str]) -> tuple[str, ...]:
@@ -103,11 +102,7 @@ def sources_in(blob: Blob, known: Sequence[str]) -> tuple[str, ...]:
     sources, tries = list(known), Counter[str]()
     for block in _of_lines((blob.data,)):
         sources += _readers(blob.name, without_colours(block), sources, tries)
-    return _in_order(sources)
-
-
-def _in_order(sources: Collection[str]) -> tuple[str, ...]:
-    return tuple(kind for kind in all_sources() if kind in sources)
+    return in_order(sources)
 
 
 def _readers(name: str, block: bytes, known: list[str], tries: Counter[str]) -> Iterator[str]:

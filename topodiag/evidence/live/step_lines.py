@@ -19,25 +19,6 @@ MAX_LINE = 4000
 _NUM = r"(?:[0-9]{1,3}(?:,[0-9]{3}){1,5}|[0-9]{1,12})(?:\.[0-9]{1,20})?(?:[eE][-+]?[0-9]{1,2})?"
 WORDS = ("step", "iter", "it/s", "s/it", "batch", "poch", "num_updates", "runningavg", "train")
 """A line without one of these, in whatever case, tells of no step."""
-_OLD = "stop] "
-_STEPS = (
-    (
-        "global",
-        regex(r"(?<![A-Za-z_])global[_ ]step\s{0,4}[:=]?\s{0,8}([0-9]{1,9})(?:\.0{1,4})?(?![\d.])()", re.IGNORECASE),
-    ),
-    ("num_updates", regex(r"(?<![A-Za-z_])num_updates\s{0,4}[:=]?\s{0,8}([0-9]{1,9})(?![\d.])()")),
-    (
-        "",
-        regex(
-            r"(?<![A-Za-z_-])(?:iteration|iter|steps?|update|batch)(?![A-Za-z_-])"
-            r"\s{0,4}[:=#\[(]?\s{0,12}([0-9]{1,9})(?![\d.])(?:\s{0,4}(?:/|of)\s{0,12}([0-9]{1,9})(?![\d.]))?",
-            re.IGNORECASE,
-        ),
-    ),
-    (_OLD, regex(r"\bstop\] ([0-9]{1,9})/([0-9]{1,9}), RunningAvg")),
-)
-"""How a step is numbered, the most telling name first, with a word without which a line has none. In the last, of
-DeepSpeed before 0.8, the second number is the step."""
 _IN_EPOCH = regex(
     r"(?:Epoch|Train)\s{0,4}(?:\(train\))?:?\s{0,8}\[?([0-9]{1,6})(?:/[0-9]{1,6})?\]?:?\s{0,8}"
     r"\[\s{0,8}([0-9]{1,9})\s{0,4}/\s{0,8}([0-9]{1,9})[\s\](]", re.IGNORECASE
@@ -66,6 +47,7 @@ _WAITED = regex(
     r"(?! ?(?:[KMGTkmg]i?[Bb]\b|(?:bytes|samples|tokens|rows|files)\b(?![/_]| ?[:=])|it/|%))"
 )
 _WORDS = own_data("evidence/live/steps")
+_STEPS = tuple((number["word"], regex(number["pattern"])) for number in _WORDS["number"])
 _DATA, _INPUT, _WAITING, _BESIDE_DATA = (
     frozenset(_WORDS["waits"][name]) for name in ("data", "input", "waiting", "beside")
 )
@@ -148,13 +130,12 @@ def _step_of(line: str) -> tuple[int, int, int, int] | None:
     """Number, total, and where the words that say them begin and end."""
     low = line.lower()
     if ("poch" in low or "train" in low) and (found := _IN_EPOCH.search(line)) is not None:
-        total = int(found[3])
-        return int(found[1]) * total + int(found[2]), 0, found.start(), found.end()
+        steps = int(found[3])
+        return int(found[1]) * steps + int(found[2]), 0, found.start(), found.end()
     for word, pattern in _STEPS:
         if word in low and (found := pattern.search(line)) is not None:
-            if word == _OLD:
-                return int(found[2]), 0, found.start(), found.end()
-            return int(found[1]), int(found[2] or 0), found.start(), found.end()
+            total = found.groupdict().get("total")
+            return int(found["step"]), int(total or 0), found.start(), found.end()
     return None
 
 

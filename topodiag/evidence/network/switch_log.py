@@ -18,32 +18,14 @@ from topodiag.evidence.sentences import MAX_LINE, Reporting, report
 from topodiag.lazy import regex
 from topodiag.model.events import Event
 from topodiag.model.topics import Topic
+from topodiag.words.own_data import own_data
 
 MAX_PORTS = 4096
-_PORT = (
-    r"(?P<{}>(?:(?:Ten-|Twenty-?Five|Forty|Hundred|FourHundred|M-|X)?(?:Gigabit|Gig)?[Ee]th(?:ernet)?|swp|[efgx][te]-"
-    r"|[A-Z][A-Za-z]{{2,20}}E|\d{{2,3}}GE|IB|NVL)[\d/:.-]{{1,20}}(?:s\d{{1,3}})?)"
+_WORDS = own_data("evidence/network/switch_log")
+_CHANGES = tuple(
+    regex(pattern.replace("{switch}", _WORDS["ports"]["switch"]).replace("{host}", _WORDS["ports"]["host"]))
+    for pattern in (*_WORDS["changes"], *_WORDS["on_host"])
 )
-_CHANGES = (
-    regex(rf"\b[Ii]nterface {_PORT.format('a')}\b.{{0,80}}?\bchanged (?:its )?state to (?P<to_a>up|down)\b"),
-    regex(rf"\b[Ii]nterface {_PORT.format('b')} is (?P<to_b>up|down)\b(?! \(Admin)"),
-    regex(
-        rf"\bPort {_PORT.format('c')} oper(?:ational)? (?:state|status) (?:set |changed )?from \w{{2,8}} to"
-        rf" (?P<to_c>up|down)\b"
-    ),
-    regex(rf"\bSNMP_TRAP_LINK_(?P<to_d>UP|DOWN): .{{0,120}}?\bifName {_PORT.format('d')}"),
-    regex(
-        rf"\b(?:state|protocol|protocol IP) on (?:the )?interface {_PORT.format('e')} (?:changed|has entered|turned)"
-        rf"(?: to| into)?(?: the)? (?P<to_e>up|down|UP|DOWN)\b"
-    ),
-)
-_HOST_PORT = r"(?P<{}>(?:mlx[45]_|ib|rdma|hsn|eth|swp|Ethernet)\d{{1,3}}(?:s\d)?|en[opsx]\w{{1,12}})"
-_ON_HOST = (
-    regex(rf"\b{_HOST_PORT.format('a')}: (?P<to_a>Lost|Gained) carrier\b"),
-    regex(rf"\b{_HOST_PORT.format('b')}\b:? .{{0,40}}\b[Ll]ink (?:is |became |went )?(?P<to_b>(?i:up|down))\b"),
-    regex(rf"\b\({_HOST_PORT.format('c')}\): carrier: link (?P<to_c>connected|disconnected)\b"),
-)
-"""systemd-networkd, drivers and agents, NetworkManager."""
 _UP = frozenset({"up", "gained", "connected"})
 _OF_KERNEL = regex(r"\b(?:mlx[45]_(?:core|en)|bnxt_en|ionic|ice|hns3) [0-9a-f:.]{7,16}[: ]|\bNIC Link is (?:Up|Down)\b")
 """Lines of drivers with the device's address, and of Intel's: the reader of kernel logs takes them."""
@@ -92,9 +74,5 @@ def _change(line: str) -> tuple[str, str] | None:
     """The port that a line speaks of, and `up` or `down`."""
     if _ON_PURPOSE.search(line) is not None or _OF_KERNEL.search(line) is not None:
         return None
-    for patterns in (_CHANGES, _ON_HOST):
-        for name, pattern in zip("abcde", patterns, strict=False):
-            found = pattern.search(line)
-            if found is not None:
-                return found[name], "up" if found[f"to_{name}"].lower() in _UP else "down"
-    return None
+    found = next((found for pattern in _CHANGES if (found := pattern.search(line)) is not None), None)
+    return (found["port"], "up" if found["to"].lower() in _UP else "down") if found is not None else None

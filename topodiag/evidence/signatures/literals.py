@@ -19,9 +19,6 @@ PAYS = 1 << 16
 """Bytes from which on a database pays: it takes as long to compile as so many bytes to search without one."""
 LEAST = 1 << 12
 """Bytes for which a shorter text counts: each literal costs a call, however short the text is."""
-SHORT = 2
-"""Bytes of literals that stand nearly everywhere: where the first one counts, it is found before a database is asked,
-which would meet them all."""
 Hit = tuple[int, int]
 """Where a literal begins in the block, and its number."""
 
@@ -55,9 +52,8 @@ class OnePass(Finder):
     def __init__(self, literals: Sequence[bytes], once: bool = False, lines: bool = False, pays: int = PAYS) -> None:
         super().__init__(literals, once, lines)
         self._lengths = [1] if lines else [len(literal) for literal in self.literals]
-        self._short = [at for at, length in enumerate(self._lengths) if length <= SHORT] if once else []
         self._plain = OneByOne(literals, once, lines)
-        self._left = pays if len(self._short) < len(self.literals) else sys.maxsize
+        self._left = pays if literals else sys.maxsize
         self._database: Any = None
         self._compiling = threading.Lock()
         self._of_thread = threading.local()
@@ -73,17 +69,17 @@ class OnePass(Finder):
                 import hyperscan  # noqa: PLC0415 - where it pays
 
                 flag = hyperscan.HS_FLAG_SINGLEMATCH if self.once else hyperscan.HS_FLAG_CASELESS if self.lines else 0
-                ids = [0] if self.lines else [at for at in range(len(self.literals)) if at not in self._short]
-                wanted = [_line_of(self.literals)] if self.lines else [self.literals[at] for at in ids]
+                wanted = [_line_of(self.literals)] if self.lines else list(self.literals)
+                count = len(wanted)
                 database = hyperscan.Database()
-                database.compile(wanted, ids, len(ids), [flag] * len(ids), literal=not self.lines)
+                database.compile(wanted, list(range(count)), count, [flag] * count, literal=not self.lines)
                 self._database = database
         return self._database is None
 
     def hits(self, block: bytes) -> list[Hit]:
         if self._is_plain(block):
             return self._plain.hits(block)
-        found = [(place, at) for at in self._short if (place := block.find(self.literals[at])) >= 0]
+        found: list[Hit] = []
         lengths, add = self._lengths, found.append
 
         def on_match(number: int, _start: int, end: int, _flags: int, _context: object) -> None:
@@ -96,8 +92,6 @@ class OnePass(Finder):
     def any(self, block: bytes) -> bool:
         if self._is_plain(block):
             return self._plain.any(block)
-        if any(self.literals[at] in block for at in self._short):
-            return True
         import hyperscan  # noqa: PLC0415 - as above
 
         try:

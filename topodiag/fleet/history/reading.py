@@ -13,30 +13,19 @@ from topodiag.evidence.intake.captures import evidence_of
 from topodiag.evidence.intake.collected import changed
 from topodiag.evidence.intake.pieces import STDIN, Intake
 from topodiag.evidence.intake.reader import read_node
-from topodiag.fleet.cores import cpus
 from topodiag.fleet.history.capture import capture_of
-from topodiag.fleet.workers import end_with_parent, pool_of, starting
+from topodiag.fleet.workers import FEW, by_all_cores
 from topodiag.model.errors import InputError
 from topodiag.model.history import Capture
-
-FEW = 24
-"""Captures that one process has read before others would have started."""
-_CHUNK = 8
 
 
 def read_captures(places: Sequence[Place], intake: Intake) -> Iterator[Capture | str]:
     """Each capture with its facts and its errors, or why it cannot be read, in the order of the places. Raises
     TopodiagError when a worker dies."""
-    cores = cpus()
     # Standard input can be read here alone; all else is opened where it is read.
-    closed = Intake(intake.paths)
-    if len(places) <= FEW or cores < 2 or any(piece.path == STDIN for place in places for piece in place.pieces):
-        yield from map(partial(read_capture, intake=intake), places)
-        return
-    with pool_of(min(cores, -(-len(places) // _CHUNK)), end_with_parent) as pool:
-        with starting():
-            read = pool.map(partial(read_capture, intake=closed), places, chunksize=_CHUNK)
-        yield from read
+    here = len(places) <= FEW or any(piece.path == STDIN for place in places for piece in place.pieces)
+    read = partial(read_capture, intake=intake if here else Intake(intake.paths))
+    return by_all_cores(read, places, worth=not here)
 
 
 def read_capture(place: Place, intake: Intake) -> Capture | str:

@@ -26,7 +26,7 @@ from topodiag.checks.shared.job.text import ask_for
 from topodiag.checks.shared.phrases import advice_by_words
 from topodiag.checks.words import hosts_in, quoted
 from topodiag.lazy import regex
-from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
+from topodiag.model.finding import Confidence, Finding, Outcome, Severity
 from topodiag.model.job import Event, Job
 from topodiag.words.fold import few, plural
 from topodiag.words.own_data import own_data
@@ -110,18 +110,13 @@ class FirstError(OneStep[Job], JobCheck[Never]):
             self.where(
                 [host] if host else [], ranks=[first.rank] if first.rank >= 0 else [], nics=[device] if device else []
             ),
-            "first error",
+            "first error of a job that goes on" if goes_on else "first error",
             f"{'NVLink SHARP' if goes_on else 'first error'}: {what}",
             severity=Severity.WARNING if goes_on else Severity.ERROR,
             observed=f"{_when(first)}{first.kind} in {first.place or 'the log'}"
             + (f", peer {peer}" if peer else "")
             + doubt,
             fix=(advice(first),),
-            cost=Cost(
-                text="buffers that could not be registered go without NVLink SHARP"
-                if goes_on
-                else "the job ends, or hangs until a watchdog ends it"
-            ),
             evidence=[first.origin, *(event.origin for event in later)],
             confidence=min(sure, Confidence.MEDIUM) if goes_on else sure,
         )

@@ -16,46 +16,17 @@ from topodiag.lazy import regex
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import ChoiceApart, Job, Process
 from topodiag.words.fold import few, plural
+from topodiag.words.own_data import own_data
 from topodiag.words.units import number
 
-
-def _names(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
-MEANT_TO_DIFFER = _names(
-    """
-    NCCL_HOSTID NCCL_DEBUG NCCL_DEBUG_FILE NCCL_DEBUG_SUBSYS NCCL_DEBUG_TIMESTAMP_FORMAT
-    NCCL_DEBUG_TIMESTAMP_LEVELS NCCL_WARN_ENABLE_DEBUG_INFO NCCL_COMM_ID NCCL_CONF_FILE NCCL_TOPO_FILE
-    NCCL_TOPO_DUMP_FILE NCCL_GRAPH_FILE NCCL_GRAPH_DUMP_FILE NCCL_TOPO_DUMP_FILE_RANK NCCL_GRAPH_DUMP_FILE_RANK
-    NCCL_RAS_ADDR NCCL_RAS_ENABLE NCCL_PROXY_CPUSET NCCL_CUDA_PATH NCCL_PROFILER_PLUGIN NCCL_IGNORE_CPU_AFFINITY
-    """
-)
-"""Names, files and addresses of one node or rank, and what only says how much to log."""
+_NAMES = own_data("checks/job/settings/differ")
+MEANT_TO_DIFFER = frozenset(_NAMES["meant_to_differ"])
+MUST_AGREE = frozenset(_NAMES["must_agree"])
+READ_BY_ALL = frozenset(_NAMES["read_by_all"])
+"""Names by what is expected of them: differ.toml says which."""
 
 NAMES_DEVICES = frozenset({"NCCL_SOCKET_IFNAME", "NCCL_OOB_NET_IFNAME", "NCCL_IB_HCA"})
 """Nodes rightly name different devices, where they call them differently."""
-
-MUST_AGREE = _names(
-    """
-    NCCL_ALGO NCCL_PROTO NCCL_MAX_NCHANNELS NCCL_MIN_NCHANNELS NCCL_MAX_CTAS NCCL_MIN_CTAS NCCL_BUFFSIZE
-    NCCL_LL_BUFFSIZE NCCL_LL128_BUFFSIZE NCCL_NTHREADS NCCL_LL128_NTHREADS NCCL_P2P_NET_CHUNKSIZE NCCL_NET
-    NCCL_IB_DISABLE NCCL_CTA_POLICY
-    """
-)
-"""What ranks take part in a choice or in a message's size with: different values fail or hang the first collective.
-Observed with 2.28.9: NCCL_MAX_NCHANNELS (message truncated), NCCL_ALGO (hang), IB here and sockets there (wrong type).
-"""
-
-READ_BY_ALL = _names(
-    """
-    NCCL_MAX_NCHANNELS NCCL_MIN_NCHANNELS NCCL_MAX_CTAS NCCL_MIN_CTAS NCCL_BUFFSIZE NCCL_LL_BUFFSIZE
-    NCCL_LL128_BUFFSIZE NCCL_NTHREADS NCCL_CROSS_NIC NCCL_PXN_DISABLE NCCL_CUMEM_ENABLE NCCL_ALGO NCCL_PROTO
-    """
-)
-"""Parameters that each rank reads, and so prints if set, between Init START and COMPLETE (src/init.cc,
-src/graph/{connect,search,tuning,paths}.cc). Others are printed by the rank, or at the moment, that
-first needs them: that a rank did not print those says nothing."""
 
 READ_BEFORE_INIT = frozenset({"NCCL_IB_DISABLE", "NCCL_NET"})
 """Read when the network is chosen, by each process that has NCCL's own networks to choose from."""

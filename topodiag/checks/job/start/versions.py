@@ -15,32 +15,19 @@ from topodiag.model.finding import Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Job, Process
 from topodiag.model.provenance import Origin
 from topodiag.words.fold import few
+from topodiag.words.own_data import own_data
 
-COMPONENTS = {
-    "nccl": ("NCCL", Severity.ERROR),
-    "rccl": ("RCCL", Severity.ERROR),
-    "ofi": ("aws-ofi-nccl", Severity.WARNING),
-    "git": ("NCCL's build", Severity.WARNING),
-    "driver": ("CUDA driver", Severity.WARNING),
-    "net plugin": ("network plug-in", Severity.WARNING),
-    "tuner plugin": ("tuner plug-in", Severity.WARNING),
-}
+_DATA = own_data("checks/job/start/versions")
+COMPONENTS = {key: (each["name"], Severity[each["severity"].upper()]) for key, each in _DATA["component"].items()}
 """What each key of Process.versions is called, and how bad a difference is."""
 OF_NCCL = ("nccl", "rccl", "git")
 
 Release = tuple[int, int]
 _FIRST, _LAST = (2, 0), (2, 99)
 
-WORDINGS: tuple[tuple[str, str, Release, Release], ...] = (
-    ("bootstrap", "Bootstrap : Using", _FIRST, (2, 23)),
-    ("bootstrap", "Bootstrap: Using", (2, 24), _LAST),
-    ("affinity", "Setting affinity for GPU", _FIRST, (2, 27)),
-    ("affinity", "ncclTopoGetCpuAffinity: Affinity for GPU", (2, 28), _LAST),
-    ("net plugin missing", "using internal implementation", _FIRST, (2, 20)),
-    ("net plugin missing", "Using internal network plugin.", (2, 21), (2, 25)),
-    ("net plugin missing", "Using internal net plugin.", (2, 26), (2, 26)),
-    ("net plugin", "Initialized NET plugin", (2, 27), _LAST),
-    ("assigned", "Assigned NET plugin", (2, 27), _LAST),
+WORDINGS: tuple[tuple[str, str, Release, Release], ...] = tuple(
+    (each["kind"], each["words"], tuple(each.get("first", _FIRST)), tuple(each.get("last", _LAST)))
+    for each in _DATA["wording"]
 )
 """Words by kind of line, and the first and last release whose source has them (src/bootstrap.cc, src/graph/topo.cc,
 src/net.cc, src/plugin/)."""

@@ -22,7 +22,7 @@ from topodiag.checks.shared.job.excerpts import met
 from topodiag.checks.shared.job.text import NET, ask_for
 from topodiag.checks.words import hosts_in, hosts_word, quoted, ranks_in
 from topodiag.lazy import dataclass, regex
-from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
+from topodiag.model.finding import Confidence, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Event, Given, Job, Process
 
 LINK_LOCAL = regex(r":\[?fe[89ab][0-9a-f]:", re.I)
@@ -200,14 +200,11 @@ class WrongInterface(OneStep[Job], JobCheck[Never]):
             made.append(
                 self.finding(
                     self.where(hosts, ranks=world_ranks(job, [number for number, _ in group]), nics=[name]),
-                    self.advice("interface of one node", named=name),
+                    self.advice("interface of one node that works" if started else "interface of one node", named=name),
                     f"{name} is used between nodes by {len(group)} {'process' if len(group) == 1 else 'processes'} on"
                     f" {hosts_word(hosts)}",
                     severity=Severity.WARNING if started else Severity.ERROR,
                     observed=f"{group[0][1].bootstrap or name}",
-                    cost=Cost(text="data over it passes a bridge or overlay of the kernel")
-                    if started
-                    else Cost(text="ranks of other nodes cannot be reached over it: init hangs or fails"),
                     evidence=[place_of(process) for _, process in group],
                     coverage=Coverage(len(group), len(job.processes), "processes"),
                     settings=(("NCCL_SOCKET_IFNAME", _all_but(used)),),

@@ -16,6 +16,7 @@ from topodiag.model.finding import Finding, Severity
 from topodiag.model.job import Event, Job, Process
 from topodiag.model.provenance import Origin
 from topodiag.words.hosts import ADDRESS
+from topodiag.words.own_data import own_data
 
 INTERFACE = regex(r"(?:\[\d{1,4}\]|OOB |\bUsing )\s*([A-Za-z][\w.\-]{0,30}):")
 
@@ -85,46 +86,11 @@ TRIED = regex(
 )
 """socketStartConnect and socketPollConnect, src/misc/socket.cc: what is tried again. `refused` is tried while a peer
 starts, in jobs that are well; but at a link-local address it is the node itself that refuses."""
-_NAMES = (
-    "`getent hosts NAME` on each node, in the container: MASTER_ADDR, or what the launcher hands out, must be an"
-    " address or a name that all of them resolve",
-    "in Kubernetes the headless service has no name before its pod is ready; a node that announces a name of its own:"
-    " torchrun `--local-addr`",
-)
-_WAYS = (
-    "`ip route get` the address: which interface leads there, if any",
-    "open the ephemeral ports between the nodes in the firewall, or name another interface in NCCL_SOCKET_IFNAME",
-)
-_MASTER = (
-    "MASTER_ADDR (`--master_addr`, `--rdzv-endpoint`) must be an address of the node of rank 0: `ip -brief addr` there",
-    *_WAYS,
-)
-_NUMBER = (
-    "a host name with a letter in it, or MASTER_ADDR (`--rdzv-endpoint`, `--local-addr`) with the node's address",
-    "`hostname` and `getent hosts $(hostname)` on the node show both",
-)
-_SHARED = (
-    "`ip -brief addr` on each node, in the container: the address in the network between the nodes; docker0 has one"
-    " address everywhere",
-    "name it to the launcher on each node: VLLM_HOST_IP, `ray start --node-ip-address`, torchrun `--local-addr`",
-)
 _NO_WAY = frozenset({"name", "number", "shared", "route", "aborted", "silent"})
 """Why others than NCCL reached nobody. Of grammar/reach.py: `refused` comes from a peer that was reached, `own` from
 the host itself."""
 TRIED_AGAIN = "tried"
 """Kind of a connect of others than NCCL that is tried again (evidence/nccl_log/grammar/reach.py)."""
-_ADVICE: dict[str, tuple[str, tuple[str, ...]]] = {
-    TRIED_AGAIN: ("an answer from the first process, which listens there before the others ask", _MASTER),
-    "name": ("a name that every node resolves", _NAMES),
-    "shared": ("an address of its own for each node", _SHARED),
-    "number": ("a name that is no number", _NUMBER),
-}
-_OTHER_WORDS = {
-    "name": "{who} finds no address for the name {whom}",
-    "shared": "several nodes give the same address for themselves: {whom}",
-    "number": "{who} takes a host name that is a number for an address, which no host has: {whom}",
-}
-"""By why nobody was reached: what should be and what to do, and what is said where it is no `cannot reach`."""
 LOOPBACK = regex(r"127\.\d{1,3}\.\d{1,3}\.\d{1,3}|localhost|::1")
 OWN_NAME = "127.0.1.1"
 """What Debian's /etc/hosts has for the host's own name."""
@@ -157,17 +123,18 @@ def by_connects(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
     who, whom = hosts_word(hosts) or "a node", ", ".join(peers[:3]) or "another node"
     what = f"{who} cannot reach {whom}" + (f" over {'/'.join(used[:3])}" if used else "")
     why = unreached[0].why
-    wanted, fix = _ADVICE.get(why, ("an interface whose network leads to all nodes, with its ports open", _WAYS))
-    if why in _OTHER_WORDS:
-        what = _OTHER_WORDS[why].format(who=who, whom=whom)
+    by_reason = own_data("checks/network/interfaces/unreached")
+    words = by_reason.get(why, by_reason["other"])
+    if "what" in words:
+        what = words["what"].format(who=who, whom=whom)
     yield check.finding(
         check.where(hosts, ranks=ranks_in(unreached), nics=used[:3]),
         "unreached",
         what,
         severity=Severity.ERROR if failed else Severity.WARNING,
         observed=quoted(unreached[0].text),
-        expected=wanted,
-        fix=fix,
+        expected=words["expected"],
+        fix=words["fix"],
         evidence=[connect.origin for connect in unreached],
     )
 
