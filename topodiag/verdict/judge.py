@@ -121,8 +121,7 @@ def state_of_jobs(result: Result, case: Case) -> State | None:
 
 def _parted(found: Sequence[Tree], result: Result, scene: Scene) -> tuple[list[Tree], list[Tree]]:
     """Trees that bear on what happened, and those beside it. Where nothing bears on it, every fault is a candidate."""
-    last = [tree for tree in found if not (of := tree.root.where.jobs) or not scene.earlier.issuperset(of)]
-    faults = [tree for tree in last if tree.root.severity > Severity.INFO]
+    faults = [tree for tree in found if tree.root.severity > Severity.INFO and not scene.is_past(tree.root)]
     notes = [tree for tree in found if tree.root.severity is Severity.INFO]
     happened = bool(scene.case.jobs) or bool(result.benchmarks)
     bearing = [

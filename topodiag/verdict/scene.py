@@ -122,6 +122,10 @@ class Scene:
         begun = {job.files: min(_lines(job)) for job in jobs if any(each.completed.any() for each in job.communicators)}
         return frozenset(job.name for job in jobs if max(_lines(job), default=0) < begun.get(job.files, 0))
 
+    def is_past(self, finding: Finding) -> bool:
+        """Whether a finding is of earlier runs alone."""
+        return bool(finding.where.jobs) and self.earlier.issuperset(finding.where.jobs)
+
     def is_recorder(self, job: Job) -> bool:
         """Whether a job is dumps of the flight recorder alone, whose ranks are those of the one log beside it."""
         return len(self.case.jobs) == 2 and bool(job.flight) and not job.files

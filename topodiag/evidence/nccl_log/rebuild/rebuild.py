@@ -20,7 +20,7 @@ from topodiag.evidence.nccl_log.rebuild.events_order import ends_of, few, in_tim
 from topodiag.evidence.nccl_log.rebuild.frame import BATCH_ROWS, Frame, Rows, groups, in_pieces, once, open_frame
 from topodiag.evidence.nccl_log.rebuild.groups import Comm, find_comms, find_jobs, world_is_known
 from topodiag.evidence.nccl_log.rebuild.inferred import InferredPlaces, inferred_comm, inferred_members, untold
-from topodiag.evidence.nccl_log.rebuild.members import Member, Processes, find_members, find_processes
+from topodiag.evidence.nccl_log.rebuild.members import Member, Processes, find_members, find_processes, torn_down
 from topodiag.evidence.nccl_log.rebuild.openings import choices_apart, find_openings
 from topodiag.evidence.nccl_log.rebuild.places import Places
 from topodiag.evidence.nccl_log.rebuild.printed import library, stated, subsystems, versions
@@ -89,7 +89,6 @@ class _Builder:
     def jobs(self) -> tuple[Job, ...]:
         spans = self._spans()
         order = [number for *_, number in spans]
-        # A line of no process stands in the run that began last, where one ran after the other.
         apart = all(one[1] < two[0] for one, two in pairwise(spans))
         events = self._events([(first, number) for first, _, number in spans] if apart else [])
         drafts = {number: self._draft(number, events.get(number, [])) for number in order}
@@ -325,7 +324,7 @@ class _Builder:
             completed_ts=finished_ts,
             local_ranks={self.processes.host[m.process]: m.local_ranks for m in own if m.local_ranks > 0},
             destroyed=sum(member.destroyed for member in own),
-            torn_down=_torn_down(world.tolist(), own),
+            torn_down=torn_down(world.tolist(), own),
             init_s=said.timing.get("total", np.full(size, np.nan)),
             phases_s={name: said.timing[name] for name in PHASES if name in said.timing},
             network=said.network,
@@ -380,8 +379,7 @@ class _Builder:
             if mark := is_last(event, last, ends.get(file, 0)):
                 event = replace(event, details={**event.details, mark: "1"})
             begun = (number for first, number in reversed(runs) if first[0] == file and first <= (file, last))
-            number = self.job_of_process[owner] if owner >= 0 else next(begun, 0)
-            made.setdefault(number, []).append((event, row))
+            made.setdefault(self.job_of_process[owner] if owner >= 0 else next(begun, 0), []).append((event, row))
         return {number: in_time(with_last([event for event, _ in own], self.frame)) for number, own in made.items()}
 
     def _event(self, rows: Rows, row: int, owner: int, member: int) -> Event:
@@ -400,8 +398,3 @@ class _Builder:
             count=int(rows["count"][row]), level=level, secondary=secondary, details=dict(details),
             origin=self.frame.origin(rows, row, text[:MAX_QUOTE]),
         )  # fmt: skip
-
-
-def _torn_down(world: Sequence[int], own: Sequence[Member]) -> tuple[int, ...]:
-    """World ranks of the members that were torn down."""
-    return tuple(rank for rank, member in zip(world, own, strict=True) if member.destroyed and rank >= 0)
