@@ -29,8 +29,8 @@ MODULES = sorted(path for room in ("topodiag", "probes") for path in (ROOT / roo
 
 
 MOST_CODE_LINES = 98_410
-MOST_PATTERNS = 1_203
-MOST_FILES_OF_EVIDENCE = 219
+MOST_PATTERNS = 1_152
+MOST_FILES_OF_EVIDENCE = 218
 MOST_FILES_OF_CHECKS = 15
 """Budgets of the package: what it has today, to the next round number. A change may lower them and raise none; the aim
 is 62,000 lines, 700 patterns and 220 files."""

@@ -134,8 +134,8 @@ def _step_of(line: str) -> tuple[int, int, int, int] | None:
         return int(found[1]) * steps + int(found[2]), 0, found.start(), found.end()
     for word, pattern in _STEPS:
         if word in low and (found := pattern.search(line)) is not None:
-            total = found.groupdict().get("total")
-            return int(found["step"]), int(total or 0), found.start(), found.end()
+            last = found.groupdict().get("total")
+            return int(found["step"]), int(last or 0), found.start(), found.end()
     return None
 
 
