@@ -70,7 +70,7 @@ def ingested(path: Path, workers: int) -> Found:
 def work(way: str, path: Path, size: int) -> None:
     """Run one way in this process; print what it found and cost, start and imports aside."""
     if way != "loop":  # whose memory is printed, too
-        importlib.import_module("topodiag.fleet.workers").one_thread()  # as the program does
+        importlib.import_module("topodiag.fleet.cores").one_thread()  # as the program does
         for module in ("topodiag.fleet.ingest", "pyarrow.compute"):
             importlib.import_module(module)
     before = time.perf_counter(), _cpu()

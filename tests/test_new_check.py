@@ -66,7 +66,7 @@ def test_a_node_check_is_one_file_one_line_one_fixture_and_its_test(tree: Path) 
     cases = "fixtures/checks/HST009/cases.json"
     test = "tests/checks/host/test_numa_balancing.py"
     assert set(after) - set(before) == {module, cases, test}
-    assert [path for path in before if after[path] != before[path]] == ["topodiag/checks/catalogue.py"]
+    assert [path for path in before if after[path] != before[path]] == ["topodiag/checks/catalogue.toml"]
     assert started(tree, "-m", "ruff", "check", "topodiag/checks", test).returncode == 0
     assert started(tree, "-m", "ruff", "format", "--check", module, test).returncode == 0
 

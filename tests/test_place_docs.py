@@ -7,6 +7,7 @@ import doctest
 import pytest
 
 from tests.shown import ROOT, assert_printed, shown_on
+from topodiag.cli.model.step_options import TRAINED
 from topodiag.cli.place.audit import audit
 
 PAGE = ROOT / "docs" / "place.md"
@@ -16,15 +17,7 @@ _OF_ALL_REPORTS = {
 }  # fmt: skip
 
 
-def _priced() -> set[str]:
-    """The options that say what is trained: docs/model.md has them."""
-    from topodiag.cli.model.step_options import MODEL_OPTIONS, TRAINING_OPTIONS  # noqa: PLC0415
-
-    def bare() -> None: ...
-
-    for option in (*MODEL_OPTIONS, *TRAINING_OPTIONS):
-        bare = option(bare)
-    return {name for param in bare.__click_params__ for name in param.opts}  # type: ignore[attr-defined]
+PRICED = {name for param in TRAINED for name in param.opts}
 
 
 def test_the_page_shows_a_bad_layout_and_a_good_one_a_drawing_and_a_solution() -> None:
@@ -37,14 +30,14 @@ def test_what_the_page_shows_is_what_the_program_prints(command: str, output: st
 
 
 def test_every_option_is_on_the_page_or_that_of_the_model() -> None:
-    text, elsewhere = PAGE.read_text(), _priced() | _OF_ALL_REPORTS
+    text, elsewhere = PAGE.read_text(), _OF_ALL_REPORTS
     names = {each.opts[0] for each in audit.params if each.opts[0].startswith("--")} - elsewhere
     assert sorted(name for name in names if f"`{name}" not in text) == []
 
 
 def test_options_of_training_are_those_of_model_step() -> None:
-    assert {"--params", "--layers", "--chunks", "--zero", "--overlap", "--peak-tflops"} <= _priced()
-    assert not _priced() & {"--nodes", "--tp", "--cp", "--ep", "--pp", "--dp", "--order"}
+    assert {"--params", "--layers", "--chunks", "--zero", "--overlap", "--peak-tflops"} <= PRICED
+    assert not PRICED & {"--nodes", "--tp", "--cp", "--ep", "--pp", "--dp", "--order"}
 
 
 def test_the_example_for_python_users_works() -> None:

@@ -28,8 +28,8 @@ _REASON = re.compile(r"\s*# Complexity (\d{1,3}): \S")
 MODULES = sorted(path for room in ("topodiag", "probes") for path in (ROOT / room).rglob("*.py"))
 
 
-MOST_CODE_LINES = 99_129
-MOST_PATTERNS = 1_232
+MOST_CODE_LINES = 98_540
+MOST_PATTERNS = 1_207
 MOST_FILES_OF_EVIDENCE = 219
 MOST_FILES_OF_CHECKS = 15
 """Budgets of the package: what it has today, to the next round number. A change may lower them and raise none; the aim

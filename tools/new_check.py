@@ -27,8 +27,7 @@ from topodiag.checks.registry import FAMILIES, FOLDERS, Subject
 ROOT = Path(__file__).resolve().parent.parent
 _ID = re.compile(r"[A-Z0-9]{3}[0-9]{3}")
 _NAME = re.compile(r"[A-Z][A-Za-z0-9]*")
-_LINE = re.compile(r'    "([A-Z0-9]{6})": \{([^}]*)\},\n')
-LINE_LENGTH = 120
+_LINE = re.compile(r"^([A-Z0-9]{6}) = \{ ([^}]*) \}\n", re.MULTILINE)
 
 HELP = {
     "What it finds": "The fault, and each form that it takes.",
@@ -166,8 +165,8 @@ def lay_out(check_id: str, subject: Subject, name: str, title: str, root: Path =
     taken = [path for path in made if path.exists()]
     if taken:
         raise ValueError(f"{taken[0].relative_to(root)} is there already; choose another --name")
-    line = f'"{subject.value}": "{module}:{name}"'
-    catalogue = room.parent / "catalogue.py"
+    line = f'{subject.value} = "{module}:{name}"'
+    catalogue = room.parent / "catalogue.toml"
     made[catalogue] = _registered(catalogue.read_text(encoding="utf-8"), check_id, line)
     for path, text in made.items():
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -230,15 +229,12 @@ def _registered(text: str, check_id: str, line: str) -> str:
         if found[1] == check_id:
             classes = [part.strip() for part in found[2].split(",") if part.strip()]
             return text[: found.start()] + _line(check_id, [*classes, line]) + text[found.end() :]
-    place = next((found.start() for found in _LINE.finditer(text) if _place(found[1]) > _place(check_id)), -len("}\n"))
+    place = next((found.start() for found in _LINE.finditer(text) if _place(found[1]) > _place(check_id)), len(text))
     return text[:place] + _line(check_id, [line]) + text[place:]
 
 
 def _line(check_id: str, classes: list[str]) -> str:
-    line = f'    "{check_id}": {{{", ".join(classes)}}},\n'
-    if len(line) <= LINE_LENGTH:
-        return line
-    return f'    "{check_id}": {{\n' + "".join(f"        {each},\n" for each in classes) + "    },\n"
+    return f"{check_id} = {{ {', '.join(classes)} }}\n"
 
 
 def _snake(name: str) -> str:

@@ -276,7 +276,7 @@ class TestWithALogInTheSameFile:
         result = judged(tmp_path, self.text("b_h100_2node", 180))
         (made,) = result.benchmarks
         assert made.expected is not None
-        assert made.expected.machine == "node00, as NCCL printed it"
+        assert made.expected.machine == "node00 (from NCCL's log)"
         assert made.expected.confidence is Confidence.HIGH
         assert len(result.jobs) == 1
 
@@ -292,22 +292,22 @@ class TestWithALogInTheSameFile:
         with standard_input(io.BytesIO(text)):
             (made,) = bench(["-"]).benchmarks
         assert made.expected is not None
-        assert made.expected.machine == "node00, as NCCL printed it"
+        assert made.expected.machine == "node00 (from NCCL's log)"
 
     def test_a_log_can_be_given_beside_the_table(self, tmp_path: Path) -> None:
         logs = str(CORPUS / "jobs" / "b_h100_2node" / "logs")
         (made,) = judged(tmp_path, table(180, ranks=16, hosts=2), BenchOptions(machine=(logs,))).benchmarks
         assert made.expected is not None
-        assert made.expected.machine == "node00, as NCCL printed it"
+        assert made.expected.machine == "node00 (from NCCL's log)"
 
     def test_a_log_among_the_paths_is_the_machine_too(self, tmp_path: Path) -> None:
         (tmp_path / "out.log").write_text(table(180, ranks=16, hosts=2))
         (made,) = bench([str(tmp_path), str(CORPUS / "jobs" / "b_h100_2node" / "logs")]).benchmarks
         assert made.expected is not None
-        assert made.expected.machine == "node00, as NCCL printed it"
+        assert made.expected.machine == "node00 (from NCCL's log)"
 
     def test_a_log_of_other_hosts_is_not_the_machine(self, tmp_path: Path) -> None:
         (tmp_path / "out.log").write_text(table(180, ranks=16, hosts=2).replace("node0", "gpu0"))
         (made,) = bench([str(tmp_path), str(CORPUS / "jobs" / "b_h100_2node" / "logs")]).benchmarks
         assert made.expected is not None
-        assert made.expected.machine != "node00, as NCCL printed it"
+        assert made.expected.machine != "node00 (from NCCL's log)"

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 import pytest
 
 from topodiag.checks import registry
-from topodiag.checks.catalogue import CHECKS
 from topodiag.checks.interface import Advice, JobCheck, NodeCheck
 from topodiag.checks.registry import Subject
 from topodiag.checks.run import fold, run
@@ -15,6 +14,7 @@ from topodiag.model.connections import no_connections
 from topodiag.model.finding import Cost, Finding, Outcome, Severity, Status, Where
 from topodiag.model.job import Job
 from topodiag.model.node import Node
+from topodiag.words.own_data import own_data
 
 
 def finding(check: str, severity: Severity, node: str, lost: float | None = None, gpu: str = "GPU3") -> Finding:
@@ -117,8 +117,9 @@ def test_the_catalogue_has_each_id_once_and_its_families_in_order() -> None:
 
 
 def test_the_catalogue_names_folders_and_subjects_that_there_are() -> None:
-    assert {check_id[:3] for check_id in CHECKS} == set(registry.FAMILIES) == set(registry.FOLDERS)
-    assert {subject for classes in CHECKS.values() for subject in classes} == {each.value for each in Subject}
+    checks = own_data("checks/catalogue")["checks"]
+    assert {check_id[:3] for check_id in checks} == set(registry.FAMILIES) == set(registry.FOLDERS)
+    assert {subject for classes in checks.values() for subject in classes} == {each.value for each in Subject}
 
 
 def modules_of(*subjects: Subject) -> set[str]:

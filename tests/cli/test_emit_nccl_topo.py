@@ -95,7 +95,7 @@ def test_a_repair_is_told_with_its_gain_and_what_still_wants_attention(topodiag,
     assert run.returncode == 0
     assert "GPU3: 0 NVLinks to NVSwitches restored to 18" in run.stderr
     assert "times as fast)" in run.stderr
-    assert "the hardware still wants attention: NVLinks of GPU3 are down" in run.stderr
+    assert "the hardware fault remains: NVLinks of GPU3 are down" in run.stderr
     assert run.stdout.count("<nvlink ") == 8
     assert topodiag("emit", "nccl-topo", sick).stdout.count("<nvlink ") == 7, "without --repair nothing is mended"
 

@@ -63,10 +63,19 @@ def test_exit_codes_are_those_of_scan() -> None:
     assert asked("--fail-on", "never")[1] == 0
 
 
-def test_a_difference_is_a_warning_of_the_gate(monkeypatch: pytest.MonkeyPatch) -> None:
-    odd = fleet(20, {7: with_fact("driver", "NVIDIA driver", "550.54.15")})
-    monkeypatch.setattr(use_case, "read_fleet", lambda paths, **_: Fleet(tuple(odd)))
-    assert (asked()[1], asked("--fail-on", "warning")[1]) == (0, 1)
+@pytest.mark.parametrize(
+    ("driver_of", "excluded", "codes"),
+    [((7,), True, (1, 1, 0)), (tuple(range(10)), False, (0, 0, 0)), ((), False, (0, 0, 0))],
+    ids=["one node differs", "half of the nodes differ: two populations", "no node differs"],
+)
+def test_a_node_to_exclude_is_exit_1_whatever_its_severity(
+    driver_of: tuple[int, ...], excluded: bool, codes: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nodes = fleet(20, {at: with_fact("driver", "NVIDIA driver", "550.54.15") for at in driver_of})
+    monkeypatch.setattr(use_case, "read_fleet", lambda paths, **_: Fleet(tuple(nodes)))
+    done, code = asked()
+    assert ("to exclude now  n" in done.stdout) is excluded
+    assert (code, asked("--fail-on", "warning")[1], asked("--fail-on", "never")[1]) == codes
 
 
 def test_parquet_needs_a_file() -> None:

@@ -106,7 +106,7 @@ def test_a_name_cannot_paint_the_terminal(tmp_path):
 def test_mistakes_of_the_command_line_are_told_before_the_work(tmp_path):
     (tmp_path / "job.log").write_text(log())
     assert "not a whole number from 1 to 4096" in refusal("job.log", "--workers", "0", cwd=tmp_path)
-    assert "does not divide the ranks, and the job has 2" in refusal("job.log", "--tp", "3", cwd=tmp_path)
+    assert "needs a multiple of 3 ranks; the job has 2" in refusal("job.log", "--tp", "3", cwd=tmp_path)
     assert "job.log/x: cannot be written" in refusal("job.log", "--output", "job.log/x", cwd=tmp_path)
     assert "/proc/x: cannot be written" in refusal("absent.log", "--output", "/proc/x", cwd=tmp_path)
     assert "absent: no such file" in refusal("job.log", "--flight", "absent", cwd=tmp_path)

@@ -72,8 +72,8 @@ def test_flat_against_hierarchical_and_where_each_regime_ends(model: Run) -> Non
     assert done.returncode == 0, done.stderr
     assert row(done.stdout, "flat ring")[:2] == ["flat ring", "166.74 ms"]
     assert row(done.stdout, "leaders")[:3] == ["leaders", "138.74 ms", "1.20×"]
-    assert "where latency binds" in done.stdout
-    assert "where bandwidth binds" in done.stdout
+    assert "where latency limits" in done.stdout
+    assert "where bandwidth limits" in done.stdout
     made = loaded(model("hierarchy", *LINKS, "--nodes", "4", "--format", "json"))
     assert [each["bytes"] for each in made["ways"][0]["sizes"]] == [4 << power for power in range(16, 29)]
 

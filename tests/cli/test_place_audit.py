@@ -110,7 +110,7 @@ def test_a_map_in_json_goes_in_again(capsys: pytest.CaptureFixture[str], tmp_pat
 
 
 def test_the_model_trained_changes_the_price_and_is_no_rule_of_thumb(capsys: pytest.CaptureFixture[str]) -> None:
-    small = ("--params", "7B", "--layers", "32", "--hidden", "4096")
+    small = ("--model", "params=7B,layers=32", "--model", "hidden=4096")
     thumb, made = document(capsys, *CLUSTER, *SIZES), document(capsys, *CLUSTER, *SIZES, *small)
     assert made["step_ms"] < thumb["step_ms"] / 5
     assert not any("rule of thumb" in each for each in made["assumed"])
@@ -126,12 +126,18 @@ def test_groups_of_a_file_are_judged(capsys: pytest.CaptureFixture[str], tmp_pat
 @pytest.mark.parametrize(
     ("args", "words"),
     [
-        (("--tp", "3", "--dp", "4", "--world-size", "16"), "does not|makes 12 ranks"),
+        (("--tp", "3", "--dp", "4", "--world-size", "16"), "needs 12 ranks; the job has 16"),
         (("--tp", "8", "--dp", "8"), "64 ranks do not fit on 32 usable GPUs"),
         ((), "Which ranks form groups"),
         (("--tp", "8", "--order", "tp-xp"), "does not name each dimension"),
-        (("--params", "7B"), "go with --tp"),
-        (("--tp", "8", "--params", "7B", "--layers", "31", "--pp", "2"), "no multiple of pp x chunks"),
+        (("--model", "params=7B"), "--model goes with --tp"),
+        (("--tp", "8", "--model", "params=7B,layers=31", "--pp", "2"), "no multiple of pp x chunks"),
+        (
+            ("--tp", "8", "--model", "layer=31"),
+            "'--ulysses', '--zero'?); write it like",
+        ),
+        (("--tp", "8", "--model", "layers=few"), "'few' is not a whole number from 1 to 10000; write it like"),
+        (("--tp", "8", "--model", "layers"), "requires an argument; write it like params=7B"),
     ],
 )
 def test_bad_input_is_one_clear_line(capsys: pytest.CaptureFixture[str], args: tuple[str, ...], words: str) -> None:

@@ -88,8 +88,8 @@ def test_a_hostfile_names_nodes_and_ranks_at_once(tmp_path: Path) -> None:
     [
         (("--nodes", "2", "--tp", "8", "--pp", "4", "--dp", "8"), "256 ranks do not fit on 16 usable GPUs of 2 nodes"),
         (("--nodes", "2", "--tp", "8", "--pp", "4"), "32 ranks of one replica do not fit on 16 usable GPUs"),
-        (("--nodes", "4", "--tp", "5", "--world-size", "32"), "does not divide the ranks, and the job has 32"),
-        (("--nodes", "4", "--tp", "8", "--dp", "3", "--world-size", "32"), "makes 24 ranks, and the job has 32"),
+        (("--nodes", "4", "--tp", "5", "--world-size", "32"), "needs a multiple of 5 ranks; the job has 32"),
+        (("--nodes", "4", "--tp", "8", "--dp", "3", "--world-size", "32"), "needs 24 ranks; the job has 32"),
         (("--nodes", "4", "--tp", "8", "--order", "tp-xx"), "the order tp-xx does not name each dimension"),
         (("--nodes", "4", "--order", "tp-dp"), "--order goes with"),
         (("--nodes", "4", "--tp", "8", "--groups", "x"), "--groups and parallel sizes both say"),

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from topodiag.fleet.workers import one_thread
+from topodiag.fleet.cores import one_thread
 
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere workers are always spawned")
 
@@ -26,7 +26,7 @@ def test_a_process_of_one_thread_is_forked() -> None:
 
 @LINUX
 def test_what_reading_loads_leaves_one_thread() -> None:
-    start = "from topodiag.fleet.workers import one_thread\none_thread()"
+    start = "from topodiag.fleet.cores import one_thread\none_thread()"
     loaded = f"{start}\nimport topodiag.fleet.ingest, pyarrow.compute"
     assert way(loaded) == "fork"
 

@@ -18,7 +18,7 @@ CASES = 150
 DEAR = {
     **dict.fromkeys(("file any", "kind archive", "kind bundle", "kind hwloc-xml", "kind nccl-topology", "kind parquet",
                      "kind node-text", "source hwloc-xml", "source ibv-devinfo", "source nvidia-smi-nvlink",
-                     "source nvidia-smi-p2p", "source nvidia-smi-topo", "source settings", "source sys-pci"), 50),
+                     "source nvidia-smi-topo", "source settings", "source sys-pci"), 50),
     **dict.fromkeys(("file diagnosed", "file joined", "kind job-output", "kind json", "kind manifest", "kind nccl-log",
                      "kind nccl-ras", "kind stack-dump",
                      "source nccl-xml"), 15),

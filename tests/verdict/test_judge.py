@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.checks import jobs
+from tests.checks import jobs, nodes
 from tests.tables import examples
 from tests.verdict.judged import LOG, measured, running, seen, verdict
 from tests.verdict.test_order import I, W
@@ -19,6 +19,7 @@ from topodiag.model.node import Node
 from topodiag.model.progress import Progress
 from topodiag.model.provenance import Origin
 from topodiag.model.result import Result, Trouble
+from topodiag.model.topics import Topic
 from topodiag.model.verdict import CauseStatus, State
 from topodiag.verdict.judge import judge
 
@@ -33,6 +34,13 @@ def test_nothing_judged_is_unknown_and_not_healthy() -> None:
 def test_healthy_is_said_where_something_was_judged_and_nothing_speaks_against_it() -> None:
     assert verdict(case=running(), clean="NET001").state is State.HEALTHY
     assert verdict(clean="NVL001").state is State.HEALTHY
+
+
+@examples("clean", "state")
+def test_gpus_and_drivers_alone_do_not_show_how_they_communicate(clean: str, state: State) -> None:
+    told = verdict(clean=clean, case=Case(nodes=(replace(nodes.hgx_h100(), told=frozenset({Topic.GPUS})),)))
+    assert told.state is state
+    assert ("no link and no network port was read" in told.headline) == (clean == "GPU001 GPU002 HST004 JOB004")
 
 
 def test_lines_of_init_alone_clear_no_job_and_progress_does() -> None:
@@ -264,7 +272,7 @@ def test_the_next_evidence_is_a_capture_of_the_odd_node_whose_siblings_are_known
     odd = seen("NIC005", W, nodes=("n1",), line=LOG, cost=Cost(50.0, 0.125))
     [step] = verdict(odd, case=case).next_evidence
     assert (step.where, step.command) == ("n1", "topodiag scan --save n1.tar.gz")
-    assert step.why.endswith("its peers n0 are known")
+    assert step.why.endswith("its peers n0 have captures")
 
 
 def test_a_rank_that_is_behind_is_asked_for_its_stack() -> None:

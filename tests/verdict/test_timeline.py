@@ -98,7 +98,7 @@ def test_a_time_with_its_zone_needs_none_guessed() -> None:
 def test_what_nothing_ties_is_said_so() -> None:
     event = jobs.event("other", "x", "n0", ts=NOON)
     found = clock(made(jobs=(jobs.job(events=[event]),)), "NCCL log", "n0")
-    assert (found.zone, found.skew_s, found.how) == ("", None, "nothing ties it to the others")
+    assert (found.zone, found.skew_s, found.how) == ("", None, "no event links it to other clocks")
 
 
 def test_the_flight_recorder_tells_when_a_rank_enqueued_what_did_not_complete() -> None:

@@ -106,7 +106,7 @@ def logs(
     default one per core; `flight` are dumps of torch's flight recorder; `save` is where the facts go (Parquet)."""
     from topodiag.app import logs as use  # noqa: PLC0415 - heavy from here on
     from topodiag.app.case.jobs import LogOptions  # noqa: PLC0415
-    from topodiag.fleet.workers import one_thread  # noqa: PLC0415
+    from topodiag.fleet.cores import one_thread  # noqa: PLC0415
 
     one_thread()
     with paths_of(flight) as dumps:

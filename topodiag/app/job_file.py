@@ -42,7 +42,7 @@ def spelt(settings: JobSettings) -> str:
     if settings.serves:
         more = "; it starts a server: nothing is trained"
     elif not settings.is_sized:
-        more = "; the size of the model is not among them (--params, --layers, --hidden, or --job config.json)"
+        more = "; the size of the model is not among them (params, layers and hidden, or --job config.json)"
     return f"{settings.source}: {', '.join(words)}{more}"
 
 

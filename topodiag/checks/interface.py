@@ -109,14 +109,21 @@ class Check(ABC, Generic[J, O]):
     def found(self, judged: J, findings: Iterable[Finding], coverage: Coverage | None = None) -> Outcome:
         return Outcome(self.id, Status.FINDING, name_of(judged), tuple(findings), coverage=coverage)
 
+    def beside(self, outcome: Outcome, findings: Iterable[Finding]) -> Outcome:
+        """An outcome with findings of another source before its own."""
+        found = tuple(findings)
+        return (
+            replace(outcome, status=Status.FINDING, findings=(*found, *outcome.findings), why="") if found else outcome
+        )
+
     def clean(self, judged: J, why: str = "", coverage: Coverage | None = None) -> Outcome:
         return Outcome(self.id, Status.CLEAN, name_of(judged), why=why, coverage=coverage)
 
     def not_applicable(self, judged: J, why: str) -> Outcome:
         return Outcome(self.id, Status.NOT_APPLICABLE, name_of(judged), why=why)
 
-    def unknown(self, judged: J, why: str) -> Outcome:
-        return Outcome(self.id, Status.UNKNOWN, name_of(judged), why=why)
+    def unknown(self, judged: J, why: str, coverage: Coverage | None = None) -> Outcome:
+        return Outcome(self.id, Status.UNKNOWN, name_of(judged), why=why, coverage=coverage)
 
     def advice(self, name: str, **words: object) -> Advice:
         """The entry of this name in `checks/advice/`, in the file of the family, with these words in its sentences."""

@@ -1,7 +1,7 @@
 """The catalogue: every check of every family, in the order of the families.
 
-`catalogue.py` has one line for an id, with the class for each subject that can show the fault. A class is imported when
-it is asked for, so that a scan of nodes imports no check of jobs.
+`catalogue.toml` has one line for an id, with the class for each subject that can show the fault. A class is imported
+when it is asked for, so that a scan of nodes imports no check of jobs.
 """
 
 from __future__ import annotations
@@ -12,35 +12,15 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
-from topodiag.checks.catalogue import CHECKS
 from topodiag.checks.interface import Check
 from topodiag.checks.shared.topo_file import nothing_to_judge
 from topodiag.model.finding import Status
+from topodiag.words.own_data import own_data
 
-FAMILIES = {
-    "GPU": "GPUs",
-    "HST": "Limits and settings of the host",
-    "NVL": "NVLink and NVSwitch",
-    "PCI": "PCIe",
-    "NIC": "Network cards and ports",
-    "NET": "The network as NCCL uses it",
-    "GDR": "GPUDirect RDMA",
-    "P2P": "Peer-to-peer between the GPUs of a node",
-    "NUM": "NUMA",
-    "TOP": "Topology files",
-    "PLC": "Placement of ranks",
-    "JOB": "Jobs",
-    "ENV": "NCCL's settings",
-    "BEN": "Benchmarks",
-    "FLT": "A node among its peers",
-}
+FAMILIES: dict[str, str] = {name: family["about"] for name, family in own_data("checks/catalogue")["families"].items()}
 """What ids begin with, in the order of the catalogue, and what each family is about."""
 
-FOLDERS = {
-    "GPU": "gpu", "HST": "host", "NVL": "nvlink", "PCI": "pcie", "NIC": "nic", "NET": "network", "GDR": "gpudirect",
-    "P2P": "p2p", "NUM": "host", "TOP": "topo", "PLC": "placement", "JOB": "job", "ENV": "env", "BEN": "bench",
-    "FLT": "fleet",
-}  # fmt: skip
+FOLDERS: dict[str, str] = {name: family["folder"] for name, family in own_data("checks/catalogue")["families"].items()}
 """The folder of each family. NUMA is a part of the host."""
 
 
@@ -81,7 +61,7 @@ def check_of(subject: Subject, check_id: str) -> type[Check[Any, Any]]:
     folder = FOLDERS[check_id[:3]]
     loaded = getattr(import_module(f"topodiag.checks.{folder}.{module}"), name)
     if not (isinstance(loaded, type) and issubclass(loaded, Check) and loaded.id == check_id):
-        raise TypeError(f"catalogue.py: {module}:{name} is registered as {check_id} and is another check")
+        raise TypeError(f"catalogue.toml: {module}:{name} is registered as {check_id} and is another check")
     return loaded
 
 
@@ -100,7 +80,7 @@ def check_class(check_id: str) -> type[Check[Any, Any]] | None:
 @cache
 def _lines() -> dict[str, Mapping[str, str]]:
     """`module:Class` by id and subject, in the order of the catalogue. Raises ValueError for an id of no family."""
-    return dict(sorted(CHECKS.items(), key=lambda line: _place(line[0])))
+    return dict(sorted(own_data("checks/catalogue")["checks"].items(), key=lambda line: _place(line[0])))
 
 
 def idle_answer(subject: Subject) -> Callable[[Any], tuple[Status, str] | None] | None:

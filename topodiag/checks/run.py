@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from topodiag.checks.interface import MAX_EVIDENCE, Check, Judged, name_of
 from topodiag.checks.peers import peers_of
@@ -17,39 +17,12 @@ from topodiag.model.finding import Finding, Outcome, Status
 from topodiag.model.maker import dialect_of
 
 if TYPE_CHECKING:
-    from topodiag.model.bench import Benchmark
-    from topodiag.model.fleet import Cohort
-    from topodiag.model.history import NodeHistory
-    from topodiag.model.job import Job
     from topodiag.model.node import Node
-    from topodiag.placement.audit import Audit
 
 J = TypeVar("J", bound=Judged)
 
 _WITH = {Subject.NODE: (Subject.NODE, Subject.TOPO)}
 """A topology file is judged with the node that it describes."""
-
-
-@overload
-def run(subject: Literal[Subject.NODE], judged: Sequence[Node], only: Collection[str] = ()) -> tuple[Outcome, ...]: ...
-@overload
-def run(subject: Literal[Subject.JOB], judged: Sequence[Job], only: Collection[str] = ()) -> tuple[Outcome, ...]: ...
-@overload
-def run(
-    subject: Literal[Subject.LAYOUT], judged: Sequence[Audit], only: Collection[str] = ()
-) -> tuple[Outcome, ...]: ...
-@overload
-def run(
-    subject: Literal[Subject.BENCH], judged: Sequence[Benchmark], only: Collection[str] = ()
-) -> tuple[Outcome, ...]: ...
-@overload
-def run(
-    subject: Literal[Subject.FLEET], judged: Sequence[Cohort], only: Collection[str] = ()
-) -> tuple[Outcome, ...]: ...
-@overload
-def run(
-    subject: Literal[Subject.HISTORY], judged: Sequence[NodeHistory], only: Collection[str] = ()
-) -> tuple[Outcome, ...]: ...
 
 
 def run(subject: Subject, judged: Sequence[Any], only: Collection[str] = ()) -> tuple[Outcome, ...]:

@@ -28,9 +28,9 @@ _SECTIONS: Mapping[str, Sequence[str]] = {
         "world_size",
     ),
     "The model and its training": (
-        "params", "layers", "hidden", "seq", "micro_batch", "global_batch", "precision", "experts", "top_k", "capacity",
-        "active_params", "kv_share", "chunks", "zero", "shard", "sequence_parallel", "ulysses", "recompute", "overlap",
-        "efficiency", "peak_tflops",
+        "trained", "params", "layers", "hidden", "seq", "micro_batch", "global_batch", "precision", "experts", "top_k",
+        "capacity", "active_params", "kv_share", "chunks", "zero", "shard", "sequence_parallel", "ulysses", "recompute",
+        "overlap", "efficiency", "peak_tflops",
     ),
     "Reading": ("flight", "workers", "dask"),
     "Output": (
@@ -65,6 +65,13 @@ class Command(click.Command):
             if rows := [records[name] for name in names if name in records]:
                 with formatter.section(title):
                     formatter.write_dl(rows)
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except click.UsageError as error:
+            error.ctx = error.ctx or ctx  # click leaves it out where the parser refuses; the hint names the command
+            raise
 
     def invoke(self, ctx: click.Context) -> Any:
         if (settings := ctx.meta.get(JOB)) is not None and not ctx.params.get("quiet", False):

@@ -52,7 +52,7 @@ def diagnose(  # noqa: PLR0917 - one parameter per option
     recorder. Files that nothing reads are listed.
 
     With --job, or --tp, --pp and the other sizes, or where the log names its groups, a cause is also priced as a share
-    of a training step: of the model in --job or --params, else of models of several sizes.
+    of a training step: of the model in --job or --model, else of models of several sizes.
 
     \b
     Examples
@@ -66,6 +66,9 @@ def diagnose(  # noqa: PLR0917 - one parameter per option
     if paths.count("-") > 1:
         raise click.UsageError("Standard input can be read only once.")
     layout = layout_of(sizes, order)
+    from topodiag.fleet.cores import one_thread  # noqa: PLC0415
+
+    one_thread()
     from topodiag.app.diagnose import diagnose as judge_case  # noqa: PLC0415 - heavy from here on
     from topodiag.cli.html import as_shown, check_written, write_result_page  # noqa: PLC0415
     from topodiag.cli.output import verdict, write_result  # noqa: PLC0415

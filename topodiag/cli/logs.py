@@ -75,7 +75,7 @@ def logs(  # noqa: PLR0917 - one parameter per option
     `topodiag env` prints the settings that make a job write such logs.
     """
     _refuse(bool(views), printing.format_ if was_given("format_") else None, csv_, parquet, printing.output, paths)
-    from topodiag.fleet.workers import one_thread  # noqa: PLC0415
+    from topodiag.fleet.cores import one_thread  # noqa: PLC0415
 
     one_thread()
     from topodiag.app.case.jobs import LogOptions  # noqa: PLC0415

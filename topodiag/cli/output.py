@@ -16,6 +16,7 @@ from topodiag.writing import check_writable, replacing
 
 if TYPE_CHECKING:
     from topodiag.cli.options import Printing
+    from topodiag.model.fleet import FleetResult
     from topodiag.report.documents.from_model import Document
     from topodiag.report.interface import Report
     from topodiag.report.text import Page
@@ -93,6 +94,13 @@ def verdict(result: Result, fail_on: str) -> int:
     state = result.verdict.state if result.verdict is not None else result.state
     low = any(benchmark.verdict in LOW for benchmark in result.benchmarks)
     if fail_on != "never" and (state in STOPPED or low):
+        return FOUND
+    return verdict_of(result.worst, fail_on)
+
+
+def fleet_verdict(result: FleetResult, fail_on: str) -> int:
+    """FOUND for a node to exclude, which is the verdict of a fleet, and for a finding at or above this severity."""
+    if fail_on != "never" and result.failed:
         return FOUND
     return verdict_of(result.worst, fail_on)
 

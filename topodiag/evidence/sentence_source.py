@@ -20,8 +20,7 @@ class SentenceSource(Source[Event]):
     a_piece = "sentences that speak for themselves"
 
     def recognises(self, head: str) -> bool:
-        found = engine.reports([head.encode("utf-8", "replace")])
-        return any(event.scope in OF_A_NODE for event in found)
+        return speaks(head.encode("utf-8", "replace"))
 
     def parse(self, blob: Blob) -> Parsed[Event]:
         command = blob.item.command if blob.item is not None else ""
@@ -31,5 +30,10 @@ class SentenceSource(Source[Event]):
         draft.reports.extend(parsed.records)
 
 
-def _events(data: bytes, name: str, command: str = "") -> list[Event]:
+def speaks(data: bytes) -> bool:
+    """Whether a text reports anything of a node."""
+    return bool(_events(data))
+
+
+def _events(data: bytes, name: str = "", command: str = "") -> list[Event]:
     return [event for event in engine.reports([data], name, command) if event.scope in OF_A_NODE]

@@ -297,7 +297,7 @@ def _weigh(case: _Case, cause: Cause, predicted: float) -> _Weighed:
     evidence = [_prediction(case, predicted, high if low < high else None)]
     in_part = shown and off > 3 * SPREAD
     if in_part:
-        evidence.append("explains a part: something else costs the rest")
+        evidence.append("explains part of the loss; the rest has another cause")
     telling = [each for each in speaking if not (shown and each.needless)]
     weight *= prod(each.weight for each in telling)
     evidence += [each.words for each in telling]

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
 from topodiag.evidence.nccl_log.input.streams import Span
+from topodiag.fleet.cores import cpus
 from topodiag.fleet.work import Part, merge, run_task
-from topodiag.fleet.workers import cpus
 from topodiag.model.errors import TopodiagError
 
 _T = TypeVar("_T")

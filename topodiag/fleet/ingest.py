@@ -35,9 +35,8 @@ from topodiag.evidence.nccl_log.tables.facts import (
 )
 from topodiag.evidence.nccl_log.tables.resolve import merge_facts, resolve
 from topodiag.evidence.nccl_log.tables.saved import MOST_BYTES, Store, load, on_disk
-from topodiag.fleet.pool import Task, run_pool
-from topodiag.fleet.work import GONE, Digest, Measure, Part, Tree, extract_piece, parts_of, told_by_applications
-from topodiag.fleet.workers import cpus
+from topodiag.fleet.cores import cpus
+from topodiag.fleet.work import GONE, Digest, Measure, Part, Task, Tree, extract_piece, parts_of, told_by_applications
 from topodiag.lazy import dataclass
 from topodiag.model.errors import InputError
 from topodiag.model.finding import Input
@@ -175,6 +174,8 @@ def _read(
         early = _first(streamed, LITTLE_BYTES)  # a short stream is not worth a pool
     much = _can_be_shared(tasks) and (workers is not None or plan.size >= LITTLE_BYTES)
     if count > 1 and (much or sum(len(piece.data) for piece in early) >= LITTLE_BYTES):
+        from topodiag.fleet.pool import run_pool  # noqa: PLC0415 - processes, of which a short log needs none
+
         tree = run_pool(tasks, count, chunk, on_bytes, _both(early, streamed) if source is not None else None)
     else:
         _read_here(tree, tasks, _both(early, streamed), chunk, on_bytes)

@@ -14,8 +14,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from topodiag.evidence.nccl_log.input.streams import Piece, Span
-from topodiag.fleet.work import Part, Read, Tree, extract_pieces, parts_of, reads_of, run_task
+from topodiag.evidence.nccl_log.input.streams import Piece
+from topodiag.fleet.work import Part, Read, Task, Tree, extract_pieces, parts_of, reads_of, run_task
 from topodiag.fleet.workers import end_with_parent, pool_of, starting, way_to_start
 from topodiag.writing import scratch_folder
 
@@ -27,7 +27,6 @@ _FINE = 4
 _LEAST_BYTES = 1 << 20
 """A span that is not cut."""
 _POLL_S = 0.2
-Task = tuple[Span, ...]
 STDIN_FILE = 0
 """Standard input is the first of all files: its text is there before the others are looked at."""
 

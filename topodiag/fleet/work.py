@@ -32,6 +32,7 @@ SHARED = 0.4
 """Facts are joined before the end where this share of one of them stands in the next one too."""
 TOGETHER_BYTES = 4 << 20
 """Text of pieces that are extracted together: to begin and end takes as long as some 500 KB of records."""
+Task = tuple[Span, ...]
 _ASK = 4
 """How many times it is not tried again after it was not worth it."""
 

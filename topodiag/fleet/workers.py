@@ -18,6 +18,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, TypeVar
 
+from topodiag.fleet.cores import cpus
 from topodiag.model.errors import TopodiagError
 
 _Item = TypeVar("_Item")
@@ -31,11 +32,6 @@ _END_S = 2.0
 _FORK_SAFE = frozenset({"jemalloc_bg_thd"})
 """Threads that end before a fork and start again behind it: those of jemalloc (its src/background_thread.c), which
 pyarrow has."""
-
-
-def cpus() -> int:
-    """CPUs that this process may use, which a batch system often limits."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def by_all_cores(
@@ -57,12 +53,6 @@ def by_all_cores(
         with starting():
             made = pool.map(work, items, chunksize=chunk)
         yield from made
-
-
-def one_thread() -> None:
-    """Before numpy is loaded: its threads do not start. They are for products of matrices, of which there are none
-    here; they spin for a tenth of a second each, and a process that has them is not forked (`way_to_start`)."""
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
 def way_to_start() -> BaseContext:

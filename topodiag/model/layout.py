@@ -55,8 +55,8 @@ class Layout(Sizes):
         dp = self.dp or world_size // model
         if dp < 1 or model * dp != world_size:
             made = self.replica_words + (f" x dp {self.dp}" if self.dp else "")
-            says = f"makes {model * dp} ranks" if self.dp else "does not divide the ranks"
-            raise LayoutError(f"the layout {made} {says}, and the job has {world_size}", hint="correct the layout")
+            says = f"needs {model * dp} ranks" if self.dp else f"needs a multiple of {model} ranks"
+            raise LayoutError(f"the layout {made} {says}; the job has {world_size}", hint="correct the layout")
         whole = replace(self, dp=dp)
         if whole.copies % self.ep:
             words = " x ".join(f"{each.name} {getattr(whole, each.name)}" for each in reversed(COPIES))

@@ -114,7 +114,7 @@ def talk_of_layout(cluster: Cluster, layout: Layout, world: int, work: Work | No
 
 THUMB_WORDS = (
     "the traffic of each dimension is the rule of thumb: a transformer of 70e9 parameters (80 layers, hidden 8192, "
-    "sequence 4096, 16 micro-batches of one sequence, computing at half of the peak); give --params for another"
+    "sequence 4096, 16 micro-batches of one sequence, computing at half of the peak); give --model or --job for another"
 )
 
 

@@ -49,7 +49,8 @@ def read_store(folder: str) -> Stored:
     try:
         names = sorted(entry.name for entry in place.iterdir())
     except OSError as error:
-        raise InputError(folder, f"cannot be read: {error.strerror or error}") from None
+        what = f"cannot be read: {error.strerror or error}"
+        raise InputError(folder, what, hint="give the folder of `topodiag bench run`") from None
     rounds = sorted((int(match[1]), name) for name in names if (match := _PLAN.fullmatch(name)))
     if not rounds:
         raise InputError(folder, "holds no sweep (no plan-1.json)", hint="topodiag bench run PLAN makes such a folder")

@@ -115,7 +115,7 @@ def healthy_words(benchmarks: Sequence[Benchmark], scene: Scene) -> str:
     if normal:
         best = max(normal, key=lambda each: (each.run.top or (0, 0.0))[1])
         measured = f"{best.run.collective} reaches {in_gbs((best.run.top or (0, 0.0))[1])}, normal for this machine; "
-    return f"{measured}nothing is wrong in what was seen of {seen_words(scene)}"
+    return f"{measured}no fault in what was seen of {seen_words(scene)}"
 
 
 def seen_words(scene: Scene) -> str:

@@ -75,7 +75,7 @@ def judge(result: Result, case: Case, steps: Sequence[JobStep] = ()) -> Verdict:
             scene,
             left_open=() if jobs else states.left_open(result),
             unseen="" if jobs else states.unseen(result),
-            why=next(filter(None, why), _worked(case)),
+            why=next(filter(None, why), _worked(case, result)),
         ),
         confidence=_confidence(state, causes),
         first=(*_mixed(case), *_first(state, causes, result)),
@@ -212,7 +212,7 @@ def _in_part(cause: Cause, result: Result, scene: Scene) -> Cause:
     )
     if run is None:
         return cause
-    says = f"explains a part of what {run.run.collective} lacks: something else costs the rest"
+    says = f"explains part of the loss of {run.run.collective}; the rest has another cause"
     return replace(cause, price=replace(cause.price, agreement=Agreement.PART, says=says))
 
 
@@ -282,8 +282,10 @@ def _jobs(causes: Sequence[Cause], result: Result, scene: Scene) -> list[JobStat
     return made
 
 
-def _worked(case: Case) -> str:
-    """Why nothing is judged of texts that show a program at work, and nothing else."""
+def _worked(case: Case, result: Result) -> str:
+    """Why nothing is judged of texts that show a program at work and nothing else, or GPUs and no link."""
+    if case.nodes and not states.links_judged(result):
+        return "not judged: no link and no network port was read"
     alone = case.progress and not case.jobs and case.not_observed
     return f"not judged: {case.not_observed[0].why}" if alone else states.NO_WORD
 

@@ -17,17 +17,17 @@ MAX_STEPS = 3
 """More would be a list of chores, not the observation that settles it."""
 
 _OPENS = {
-    "NIC005": "is the port down, is the device off the bus, or is it hidden from the job",
-    "NET003": "are the NICs that NCCL leaves out up, and does a setting hide them",
-    "NET007": "what differs on this node",
-    "TOP004": "does the hardware lack these NVLinks, or only what NCCL was given",
-    "NET001": "are its RDMA devices there and up",
-    "NET008": "whether one of its ports went down, and when",
-    "JOB005": "what its kernel log and its devices say of that time",
-    "JOB001": "what its kernel log and its devices say of that time",
-    "BEN001": "which of its parts are below their peers",
+    "NIC005": "shows whether the port is down, the device is off the bus, or the job cannot see it",
+    "NET003": "shows whether the NICs that NCCL leaves out are up, or hidden by a setting",
+    "NET007": "shows what differs on this node",
+    "TOP004": "shows whether these NVLinks are down, or only missing in what NCCL read",
+    "NET001": "shows whether its RDMA devices are there and up",
+    "NET008": "shows whether one of its ports went down, and when",
+    "JOB005": "shows its kernel log and its devices at that time",
+    "JOB001": "shows its kernel log and its devices at that time",
+    "BEN001": "shows which of its parts are below their peers",
 }
-"""By check, the question that a capture of the node answers."""
+"""By check, what a capture of the node shows."""
 
 
 def next_evidence(causes: Sequence[Cause], state: State, result: Result, scene: Scene) -> tuple[NextEvidence, ...]:
@@ -68,7 +68,7 @@ def _stack(finding: Finding, scene: Scene) -> Iterator[NextEvidence]:
             if rank is not None:
                 yield NextEvidence(
                     f"the stack of rank {number}", rank.host, f"py-spy dump --pid {rank.pid}",
-                    "only its stack says why it is not where the others are",
+                    "only its stack shows why it is behind the other ranks",
                 )  # fmt: skip
                 return
 
@@ -78,7 +78,7 @@ def _inside(finding: Finding, scene: Scene) -> Iterator[NextEvidence]:
     hosts = finding.where.nodes[:1]
     for host in hosts:
         healthy = bool(active_ports(scene, (host,)))
-        why = "the machine has its NICs up: what lies between is the container or its libraries" if healthy else ""
+        why = "the NICs of the machine are up: the container or its libraries hide them" if healthy else ""
         pods = [name for job in scene.jobs_of(finding) for name in job.hosts if scene.host(name) == scene.host(host)]
         inside = next((name for name in pods if name != host), host)
         yield NextEvidence(
@@ -95,11 +95,11 @@ def _captures(finding: Finding, scene: Scene) -> Iterator[NextEvidence]:
         return
     hosts = {host for job in scene.jobs_of(finding) for host in job.hosts}
     siblings = sorted(host for host in hosts if scene.host(host) in captured)
-    known = f"; its peers {fold_hosts(siblings)} are known" if siblings else ""
+    known = f"; its peers {fold_hosts(siblings)} have captures" if siblings else ""
     host = missing[0]
     yield NextEvidence(
         f"a capture of {fold_hosts(missing)}", host, f"topodiag scan --save {short_name(host)}.tar.gz",
-        f"{question or 'nothing was read on this node'}{known}",
+        f"{question or 'this node has no capture yet'}{known}",
     )  # fmt: skip
 
 
@@ -111,10 +111,13 @@ def _where_nothing_was_found(result: Result, scene: Scene) -> Iterator[NextEvide
         if missing:
             yield NextEvidence(
                 f"a capture of {fold_hosts(missing)}", missing[0],
-                f"topodiag scan --save {short_name(missing[0])}.tar.gz", "nothing was read on this node",
+                f"topodiag scan --save {short_name(missing[0])}.tar.gz", "this node has no capture yet",
             )  # fmt: skip
     unlogged = bool(scene.case.jobs) and all(job.steps and not job.processes for job in scene.case.jobs)
     if unlogged or (not scene.case.jobs and result.nodes):
         yield NextEvidence(
-            "NCCL's log of the job", "", "export $(topodiag env --plain)", "without it nobody knows what NCCL used"
+            "NCCL's log of the job",
+            "",
+            'eval "$(topodiag env)"',
+            "then run the job again: its log shows what NCCL uses",
         )

@@ -151,10 +151,14 @@ def of_machines(findings: Sequence[Finding], result: Result) -> State:
     """The state of nodes of which no job is known: a fault that no job met is a risk."""
     if any(finding.severity > Severity.INFO for finding in findings):
         return State.AT_RISK
-    judged = any(o.status is Status.CLEAN for o in result.outcomes)
-    if left_open(result) or unseen(result):
+    if left_open(result) or unseen(result) or result.troubles() or result.undecided():
         return State.UNKNOWN
-    return State.HEALTHY if judged and not result.troubles() and not result.undecided() else State.UNKNOWN
+    return State.HEALTHY if links_judged(result) else State.UNKNOWN
+
+
+def links_judged(result: Result) -> bool:
+    """Whether anything that carries data was found well: GPUs and drivers alone do not show how they communicate."""
+    return any(o.status is Status.CLEAN and o.check.startswith((*_SLOWS, "NIC")) for o in result.outcomes)
 
 
 def unseen(result: Result) -> str:

@@ -80,14 +80,14 @@ def _clocks(said: Sequence[Said], skews: Mapping[str, _Skew]) -> list[Clock]:
         if skew is not None:
             how.append(skew.how)
         elif each.utc:
-            how.append("it says its zone")
+            how.append("its times carry a time zone")
         made[key] = Clock(
             each.source,
             each.host,
             zone,
             skew.ahead_s if skew is not None else None,
             skew.within_s if skew is not None else None,
-            "; ".join(how) or "nothing ties it to the others",
+            "; ".join(how) or "no event links it to other clocks",
         )
     return sorted(made.values(), key=lambda each: (each.source, each.host))
 

@@ -15,7 +15,7 @@ def test_a_low_run_is_a_finding_with_its_cause_and_cost() -> None:
     assert outcome.status is Status.FINDING
     (finding,) = outcome.findings
     assert finding.severity is Severity.WARNING
-    assert "1 of 8 NICs not used would explain it" in finding.message
+    assert "likely cause: 1 of 8 NICs not used" in finding.message
     assert finding.where.nodes == ("n0", "n1")
     assert finding.cost.gbs_lost is not None
     assert abs(finding.cost.gbs_lost - (388 - 390 * 0.87)) < 0.1

@@ -92,7 +92,7 @@ def told(runs: list[Benchmark]) -> dict[str, tuple[str, ...]]:
 def test_a_node_that_all_slow_pairs_share_is_one_fault_of_that_node() -> None:
     found = told(pairs({frozenset(("c", other)) for other in "abde"}))
     assert list(found.values()) == [("c",)]
-    assert "c: all 4 runs of all_reduce with it are 40 % or more slower" in next(iter(found))
+    assert "c: all 4 runs of all_reduce with this node are at least 40 % slower" in next(iter(found))
 
 
 @pytest.mark.parametrize(

@@ -49,7 +49,7 @@ def test_a_gpu_that_fell_off_the_bus_is_an_error_in_every_form_of_the_kernel_log
 def test_a_masked_bus_id_costs_the_name_and_not_the_finding() -> None:
     severity, message = only(GpuLost().judge(node_of("NVRM: Xid (PCI:xxxx:xx:xx): 79, GPU has fallen off the bus.\n")))
     assert severity is Severity.ERROR
-    assert "not told" in message
+    assert "not reported" in message
 
 
 @examples("text")
@@ -73,7 +73,7 @@ REFUSES = (
 def test_a_gpu_at_which_the_driver_refuses_work_waits_for_a_reset_named_or_not() -> None:
     (unnamed,) = GpuRecovery().judge(node_of(f"[412207.118834] NVRM: nvAssertOkFailedNoLog: {REFUSES}\n")).findings
     assert unnamed.severity is Severity.ERROR
-    assert "bus id is not told" in unnamed.message
+    assert "bus id not reported" in unnamed.message
     assert unnamed.fix[0].startswith("Find the GPU")
     (named,) = GpuRecovery().judge(node_of(f"[412207.118834] NVRM: GPU 0000:1b:00.0: {REFUSES}\n")).findings
     assert "0000:1b:00.0" in named.message

@@ -73,7 +73,7 @@ def test_without_the_class_of_the_traffic_an_interface_with_flow_control_is_not_
 
 def test_loss_without_a_pause_frame_is_reported_with_the_priority_of_the_traffic() -> None:
     (finding,) = sampled(counters(), counters(lost=900)).findings
-    assert "the traffic rides priority 0" in finding.message
+    assert "the traffic uses priority 0" in finding.message
 
 
 def test_loss_with_pause_frames_is_another_fault() -> None:

@@ -129,7 +129,7 @@ def test_nodes_without_any_device_do_not_clear_each_other() -> None:
 
     outcome = FewerNicsThanSiblings().judge(jobs.job(process=hook))
     assert outcome.status is Status.UNKNOWN
-    assert "on no node" in outcome.why
+    assert "no RDMA device on any node" in outcome.why
 
 
 def test_nodes_are_compared_by_the_plugins_own_count_where_it_names_no_device() -> None:

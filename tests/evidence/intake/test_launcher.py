@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 
 from tests.tables import examples
 from topodiag.evidence.intake.bundle import Evidence
-from topodiag.evidence.intake.hosts import host_of_text, without_prefix
+from topodiag.evidence.intake.hosts import host_of_text
 from topodiag.evidence.intake.reader import read_node
 from topodiag.evidence.interface import Blob
+from topodiag.evidence.signatures.wrappers import of_one_host
 
 MATRIX = "\tGPU0\tGPU1\tCPU Affinity\tNUMA Affinity\nGPU0\t X \tNV18\t0-55\t0\nGPU1\tNV18\t X \t56-111\t1\n"
 
@@ -21,14 +22,12 @@ def prefixed(prefix: str, text: str = MATRIX) -> str:
 
 @pytest.mark.parametrize("prefix", ["gpu-001: ", "gpu-001.example.org: ", "0: ", " 3: ", "c1_n2:"])
 def test_a_prefix_that_all_lines_share_is_taken_off(prefix: str) -> None:
-    bare = without_prefix(Blob("t", prefixed(prefix).encode()))
-    assert bare is not None
-    assert bare.data.decode() == MATRIX
+    assert of_one_host(prefixed(prefix)) == (prefix.strip(" :"), MATRIX)
 
 
 @examples("text")
 def test_text_without_one_shared_prefix_is_left_alone(text: str) -> None:
-    assert without_prefix(Blob("t", text.encode())) is None
+    assert of_one_host(text) == ("", text)
 
 
 def test_a_prefixed_file_is_read_as_the_file_that_it_was_and_its_lines_keep_their_numbers() -> None:
@@ -39,13 +38,13 @@ def test_a_prefixed_file_is_read_as_the_file_that_it_was_and_its_lines_keep_thei
     assert (numa.value, numa.origin.line) == (1, 3)
 
 
-@given(st.binary(max_size=400))
-def test_any_bytes_are_survived(data: bytes) -> None:
-    without_prefix(Blob("t", data))
+@given(st.text(max_size=400))
+def test_any_text_is_survived(text: str) -> None:
+    of_one_host(text)
 
 
 @pytest.mark.parametrize("clock", ["2026-03-02T07:02:{:02d}+0000 n1", "07:02:{:02d} n1", "2026-03-02_07:02:{:02d} n1"])
 def test_a_clock_before_each_line_is_no_label(clock: str) -> None:
     text = "".join(clock.format(at) + " kernel: NVRM: Xid (PCI:0000:61:00): 119, pid=1\n" for at in range(5))
-    assert without_prefix(Blob("kernel.txt", text.encode())) is None
+    assert of_one_host(text)[0] == ""
     assert host_of_text(Blob("kernel.txt", text.encode())) in ("", "n1")

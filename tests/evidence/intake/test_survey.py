@@ -68,6 +68,6 @@ def test_a_text_of_no_known_kind_stays_one(tmp_path: Path) -> None:
 
 def test_no_reader_is_asked_about_a_hole(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[int] = []
-    monkeypatch.setattr(survey, "_readers", lambda blob, *_: asked.append(len(blob.data)) or ())
+    monkeypatch.setattr(survey, "_readers", lambda _, block, *__: asked.append(len(block)) or ())
     survey.survey([bytes(1 << 20), XID, bytes(1 << 20)], "text", Looks((Kind.TEXT,)))
     assert len(asked) == 1

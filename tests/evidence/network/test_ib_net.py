@@ -34,7 +34,7 @@ NDR = [("g1 mlx5_0", "4xNDR"), ("g2 mlx5_0", "4xNDR")]
 def test_a_link_below_those_to_adapters_of_its_name_is_found(tmp_path: Path) -> None:
     [(check, message)] = found(tmp_path, fabric(*NDR, ("g3 mlx5_0", "4xHDR")))
     assert check == "NIC002"
-    assert message.endswith("port 3 to g3 mlx5_0 port 1: runs at 4xHDR, 2 others to mlx5_0 at 4xNDR")
+    assert message.endswith("port 3 to g3 mlx5_0 port 1: runs at 4xHDR, 2 other links to mlx5_0 at 4xNDR")
 
 
 @examples("links")

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.evidence.filled import draft_by
 from topodiag.evidence.interface import Blob, Item
-from topodiag.evidence.nvidia.nvidia_smi_topo import NvidiaSmiP2p, NvidiaSmiTopo, capabilities
+from topodiag.evidence.nvidia.nvidia_smi_topo import NvidiaSmiTopo, capabilities
 
 CORPUS = Path(__file__).resolve().parents[4] / "shared" / "corpus"
 TEXT = (
@@ -20,7 +20,7 @@ TEXT = (
 
 def offered(text: str, argv: str = "") -> dict[tuple[str, int, int], str]:
     item = Item("p", "nvidia-smi-p2p", "p2p.txt", argv=tuple(argv.split())) if argv else None
-    draft = draft_by(NvidiaSmiP2p(), Blob("p2p.txt", text.encode(), item))
+    draft = draft_by(NvidiaSmiTopo(), Blob("p2p.txt", text.encode(), item))
     return {
         (pair.table, int(pair.a.keys["index"]), int(pair.b.keys["index"])): pair.offer.value for pair in draft.pairs
     }
@@ -74,10 +74,8 @@ def test_a_paste_of_both_commands_gives_both_tables() -> None:
     assert table["p2p:read", 0, 1] == "OK"
 
 
-def test_it_recognises_its_own_and_not_the_path_matrix() -> None:
-    assert NvidiaSmiP2p().recognises(TEXT)
-    assert not NvidiaSmiTopo().recognises(TEXT)
-    assert not NvidiaSmiP2p().recognises("\tGPU0\tGPU1\nGPU0\t X \tPIX\nGPU1\tPIX\t X \n")
+def test_it_recognises_its_own() -> None:
+    assert NvidiaSmiTopo().recognises(TEXT)
 
 
 @given(st.integers(0, len(TEXT)))
@@ -93,4 +91,4 @@ def test_the_published_case_is_recovered() -> None:
     case = json.loads((CORPUS / "cases" / "247.json").read_text())
     text = next(given["text"] for given in case["inputs"] if given["kind"] == "topo_p2p")
     assert set(offered(text).values()) == {case["facts"]["p2p"]}
-    assert NvidiaSmiP2p().recognises((CORPUS / "topo_m" / "020.txt").read_text())
+    assert NvidiaSmiTopo().recognises((CORPUS / "topo_m" / "020.txt").read_text())

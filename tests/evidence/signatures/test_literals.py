@@ -24,9 +24,10 @@ TEXT = b"[0] NCCL WARN Call to ibv_reg_mr failed aaaa\nNVRM: Xid\n"
     st.text("ab =\n", max_size=200).map(str.encode),
 )
 def test_one_pass_finds_what_one_search_after_the_other_finds(literals: list[bytes], block: bytes) -> None:
-    one_pass, one_by_one = OnePass(literals, pays=0), OneByOne(literals)
-    assert one_pass.hits(block) == one_by_one.hits(block)
-    assert one_pass.any(block) == one_by_one.any(block)
+    for once in (False, True):
+        one_pass, one_by_one = OnePass(literals, once, pays=0), OneByOne(literals, once)
+        assert one_pass.hits(block) == one_by_one.hits(block)
+        assert one_pass.any(block) == one_by_one.any(block)
 
 
 @pytest.mark.parametrize("kind", [OnePass, OneByOne])
@@ -60,12 +61,21 @@ def test_threads_share_a_finder() -> None:
 
 @given(st.lists(PIECES, max_size=30).map(b"".join), st.integers(1, 9))
 def test_lines_with_a_literal_are_those_that_a_plain_loop_finds(data: bytes, block: int) -> None:
-    finder = OnePass([literal.lower() for literal in LITERALS], pays=literals.LEAST)
+    finder = OnePass(LITERALS, pays=literals.LEAST)
+    small = [literal.lower() for literal in LITERALS]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(literals, "BLOCK", block)
         found = list(literals.lines_with(finder, data))
+        in_any_case = [
+            [place[:3] for place in literals.lines_with(each, data)]
+            for each in (OneByOne(small, lines=True), OnePass(small, lines=True, pays=0))
+        ]
     lines = data.split(b"\n")
-    searched = [line[:block].lower() if len(line) >= block else line.lower() for line in lines]
+    searched = [line[:block] if len(line) >= block else line for line in lines]
+    assert [[number for number, _, _ in places] for places in in_any_case] == 2 * [
+        [number for number, line in enumerate(searched, start=1) if any(word in line.lower() for word in small)]
+    ]
+    assert in_any_case[0] == in_any_case[1]
     held = [frozenset(at for at, literal in enumerate(finder.literals) if literal in line) for line in searched]
     assert [(number, numbers) for number, _, _, numbers in found] == [
         (number, numbers) for number, numbers in enumerate(held, start=1) if numbers
@@ -75,5 +85,5 @@ def test_lines_with_a_literal_are_those_that_a_plain_loop_finds(data: bytes, blo
 
 def test_a_long_line_of_hits_is_searched_in_its_first_bytes() -> None:
     data = b"aa" * literals.BLOCK + b"\nNVRM: Xid\n"
-    finder = OnePass([b"aa", b"nvrm: xid"], pays=0)
+    finder = OnePass([b"aa", b"NVRM: Xid"], pays=0)
     assert [(number, numbers) for number, _, _, numbers in literals.lines_with(finder, data)] == [(1, {0}), (2, {1})]

@@ -153,7 +153,7 @@ def nodes_of(intake: Intake, pieces: Iterable[Piece]) -> tuple[list[Node], list[
             continue
         why = lacking(node)
         if why:
-            aside.append(Aside(capture.name, f"is not enough of a machine: {why}"))
+            aside.append(Aside(capture.name, f"does not describe a machine: {why}"))
         else:
             nodes.append(node)
     return nodes, aside

@@ -45,7 +45,7 @@ def node_of_print(jobs: Sequence[Job], run: BenchRun) -> Node | None:
         for number, device in enumerate(sorted(system.of_kind("GPU"), key=lambda device: bus_of(device.id)))
     )
     place = str(system.origin) if system.origin is not None else "NCCL's log"
-    return Node(f"{host}, as NCCL printed it", gpus=gpus, nccl_file=NcclFile(place, tree, origin=system.origin))
+    return Node(f"{host} (from NCCL's log)", gpus=gpus, nccl_file=NcclFile(place, tree, origin=system.origin))
 
 
 def _largest_print(jobs: Sequence[Job]) -> tuple[str, NcclSystem] | None:

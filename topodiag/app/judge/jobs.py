@@ -48,8 +48,8 @@ def judged(case: Case) -> Result:
 ONCE = ("INIT", "ENV", "NET", "GRAPH", "TUNING")
 """Subsystems that print something in every run that has them on, so that silence says that they were off."""
 OF_RCCL = (
-    "RCCL takes its rings from its own tables and engines (Rome models, MSCCL): the model of the search"
-    " is not asked of its log"
+    "RCCL takes its rings from its own tables and engines (Rome models, MSCCL), so its log is not"
+    " compared with the model of the search"
 )
 
 

@@ -180,7 +180,7 @@ def _kinds(told: Sequence[tuple[float, Expected, list[Node]]]) -> str:
     most = max(gbs for gbs, _, _ in told)
     kinds = f"the nodes are of {len(told)} kinds: {'; '.join(_hosts(each) for _, _, each in told)}"
     if most - least < ALIKE * most:
-        return f"{kinds}; the same is expected of all"
+        return f"{kinds}; all should reach the same bandwidth"
     others = "; ".join(f"{in_gbs(gbs)} of {_hosts(others)}" for gbs, _, others in told if others is not nodes)
     return f"{kinds}; the least is expected of {_hosts(nodes)}, {in_gbs(least)}, and so of all ({others})"
 

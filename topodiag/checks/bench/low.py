@@ -78,7 +78,7 @@ class BandwidthLow(OneStep[Benchmark], BenchCheck[Never]):
         size, gbs, wanted = at
         short = 1 - gbs / wanted
         cause = benchmark.hypotheses[0] if benchmark.hypotheses else None
-        named = f"; {cause.cause} would explain it" if cause is not None and cause.likelihood >= LIKELY else ""
+        named = f"; likely cause: {cause.cause}" if cause is not None and cause.likelihood >= LIKELY else ""
         sure = expected.confidence
         return self.finding(
             self.where(benchmark.run.hosts),
@@ -99,7 +99,7 @@ def _steps(hypotheses: Sequence[Hypothesis]) -> list[str]:
     """What to look at, likeliest first."""
     steps = []
     for each in hypotheses[:3]:
-        page = f" (topodiag explain {each.check})" if each.check else ""
+        page = f"; topodiag explain {each.check}" if each.check else ""
         look = f": {each.confirm[0]}" if each.confirm else ""
-        steps.append(f"{percent(each.likelihood)} {each.cause}{page}{look}")
+        steps.append(f"check for {each.cause} ({percent(each.likelihood)} likely{page}){look}")
     return steps or ["measure pairs of nodes: topodiag bench plan --nodelist NODES..."]

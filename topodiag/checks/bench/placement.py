@@ -100,8 +100,8 @@ class PlacementsApart(OneStep[Benchmark], BenchCheck[Never]):
         found = self.finding(
             self.where(benchmark.run.hosts),
             self.advice("slow with more nodes", best=in_gbs(best), node=counted.node),
-            f"{counted.node}: all {slow} runs{of} with it are {percent(share)} or more slower"
-            f" than the best, and none of {fast} without it",
+            f"{counted.node}: all {slow} runs{of} with this node are at least {percent(share)} slower"
+            f" than the best run; none of the {fast} runs without it is",
             observed=f"{in_gbs(min(counted.gbs))} to {in_gbs(gbs)} at {size_text(size)} with {counted.node}",
             cost=Cost(best - gbs, share, "bus bandwidth against the runs without it"),
             evidence=(*counted.origins, fastest.run.origin),

@@ -14,6 +14,7 @@ from topodiag.checks.interface import MAX_EVIDENCE, Advice, JobCheck, OneStep
 from topodiag.checks.shared import nccl_variables
 from topodiag.checks.shared.job.evidence import prints_settings
 from topodiag.checks.shared.job.text import ask_for, failed
+from topodiag.checks.shared.phrases import phrases
 from topodiag.checks.words import quoted
 from topodiag.lazy import dataclass, regex
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
@@ -109,17 +110,17 @@ class CostlySettingInLog(SettingsInLog):
     def _by_rccl(self, job: Job) -> list[Finding]:
         """What RCCL itself finds amiss in the settings of a node, of which NCCL's logs say nothing."""
         made = []
-        for pattern, setting, fix in OF_RCCL:
-            told = [event for event in job.events if pattern.search(event.text)]
+        for phrase in phrases("advised_by_rccl"):
+            told = [event for event in job.events if phrase.words.search(event.text)]
             if told:
                 made.append(
                     self.of_events(
                         told,
                         "advised by rccl",
-                        f"RCCL advises {setting}",
+                        f"RCCL advises {phrase.says}",
                         observed=quoted(told[0].text),
-                        expected=setting,
-                        fix=(fix,),
+                        expected=phrase.says,
+                        fix=(phrase.fix,),
                     )
                 )
         return made
@@ -162,13 +163,13 @@ class MisreadSettingInLog(SettingsInLog):
 
     def _refused(self, job: Job) -> Iterator[Finding]:
         """Values that NCCL refuses in a warning of its own."""
-        for refusal in REFUSALS:
+        for refusal in phrases("refused_value"):
             told = [event for event in job.events if event.level == "WARN" and refusal.words.search(event.text)]
             if told:
                 yield self.of_events(
                     told,
                     "refused value",
-                    f"{refusal.name}: {refusal.what}",
+                    refusal.says,
                     observed=quoted(told[0].text),
                     expected=refusal.expected,
                     fix=(refusal.fix,),
@@ -193,17 +194,6 @@ class UnknownSettingInLog(SettingsInLog):
                 words = (f"{name} is {old.what}", old.now or "no such setting", fix, "none while this NCCL reads it")
                 found.append(self.report(job, each, Severity.INFO, words))
         return self.answer(job, found)
-
-
-OF_RCCL = (
-    (regex(r'Missing "iommu=pt" from kernel command line'), "iommu=pt on the kernel's command line",
-     "add iommu=pt to GRUB_CMDLINE_LINUX and start the node again; `cat /proc/cmdline` shows it"),
-    (regex(r'Missing "amd_iommu=on" from kernel command line'), "amd_iommu=on on the kernel's command line",
-     "add amd_iommu=on to GRUB_CMDLINE_LINUX and start the node again; `cat /proc/cmdline` shows it"),
-    (regex(r'Missing "HSA_FORCE_FINE_GRAIN_PCIE=1" from environment'), "HSA_FORCE_FINE_GRAIN_PCIE=1",
-     "export HSA_FORCE_FINE_GRAIN_PCIE=1 where GPUs talk over PCIe"),
-)  # fmt: skip
-"""RCCL src/init.cc (commAlloc and rcclInit), ROCm 4 to 6."""
 
 
 # Settings that made a job fail, each with the line by which NCCL says so.
@@ -275,33 +265,8 @@ _FAILURES = (
              "unset it, or allow a second one: NCCL_ALGO=Ring,Tree", _event(_NO_ALGORITHM)),
     _Failure(("NCCL_NET",), "asks for a network that does not come up",
              "a network whose plugin loads, or NCCL's own: IB, Socket",
-             "unset NCCL_NET, or mend the plugin: `grep NET/Plugin` in the log says why", _event(_NO_NETWORK)),
+             "unset NCCL_NET, or fix the plugin: `grep NET/Plugin` in the log says why", _event(_NO_NETWORK)),
 )  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """A warning by which NCCL refuses a value, whether or not the log shows the setting itself."""
-
-    words: re.Pattern[str]
-    name: str
-    what: str
-    expected: str
-    fix: str
-
-
-REFUSALS = (
-    Refusal(regex(r"NCCL_IB_PKEY_VALUE=\S{1,20} not found in PKey table"), "NCCL_IB_PKEY_VALUE",
-            "a port of a NIC has no such partition key", "a key that all ports of the job have",
-            "`grep . /sys/class/infiniband/*/ports/*/pkeys/*` lists the keys; the subnet manager gives them"),
-    Refusal(regex(r"NCCL cannot use (?:more than \d{1,5} (?:rails|[a-z-]{0,20} ?plane IDs)|a plane ID that is)"),
-            "NCCL_IB_HCA", "it names more rails or planes than NCCL takes", "at most 8 rails and 13 planes, from 0 on",
-            "count rails and planes in NCCL_IB_HCA (`name:port:rail:plane`) from 0 on, or leave them out"),
-    Refusal(regex(r"Inconsistent rail/plane for net "), "NCCL_IB_HCA",
-            "rail or plane of a NIC are not those of the topology file", "the same rails and planes in both",
-            "write them in one place only: NCCL_IB_HCA, or NCCL_TOPO_FILE"),
-)  # fmt: skip
-"""SOURCE: NCCL src/transport/net_ib/init.cc, src/graph/search.cc, topo.cc v2.30 and later."""
 
 
 def failed_settings(job: Job) -> Iterator[FailedSetting]:

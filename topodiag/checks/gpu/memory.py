@@ -23,17 +23,12 @@ from topodiag.model.finding import Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.node import Node
 from topodiag.model.provenance import Origin
 from topodiag.words.fold import plural
-
-MAX_REMAPPED_ROWS = 512
-"""Rows remapped for uncorrectable errors from which DCGM fails a GPU (DCGM_LIMIT_MAX_REMAPPED_ROWS)."""
-
-MAX_RETIRED_PAGES = 63
-"""Retired pages from which a GPU before Ampere is to be replaced (NVIDIA, Dynamic Page Retirement; RMA policy)."""
+from topodiag.words.own_data import own_data
 
 RESET = (
     "Drain the node and reset the GPU: `sudo nvidia-smi --gpu-reset -i BUS_ID` (with NVSwitches all at once), or reboot"
 )
-REPLACE = "If it comes again after the reset, run `dcgmi diag -r 3` and ask the maker for a replacement"
+REPLACE = "If it comes again after the reset, run `dcgmi diag -r 3` and ask the vendor for a replacement"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +59,7 @@ class GpuMemory(NodeCheck[MemoryFaults]):
     """GPU002: GPU memory has uncorrectable errors, or waits for a repair
 
     What it finds
-        Errors that ECC could not mend (Xid 48, 94, 95, 140, 171, 172, and the volatile counters), rows or pages that
+        Errors that ECC could not correct (Xid 48, 94, 95, 140, 171, 172, and the volatile counters), rows or pages that
         wait to be taken out of use or could not be (Xid 63, 64; remapping pending or failed), and GPUs that have used
         up their spare rows.
 
@@ -74,7 +69,7 @@ class GpuMemory(NodeCheck[MemoryFaults]):
 
     Evidence it reads
         The kernel log; `ecc_errors`, `remapped_rows` and `retired_pages` of NVML, `nvidia-smi -q`, and the ECC column
-        of nvidia-smi. Of AMD: the block UMC of `amd-smi metric --ecc-blocks`.
+        of nvidia-smi. AMD: the block UMC of `amd-smi metric --ecc-blocks`.
 
     When it stays silent
         Corrected errors at a normal rate; uncorrectable errors of the past that were remapped (aggregate counters
@@ -87,7 +82,7 @@ class GpuMemory(NodeCheck[MemoryFaults]):
 
     How to fix
         Reset the GPU when the node is drained: the reset takes the bad row out of use. A remapping that failed, an
-        SRAM threshold that was exceeded, or rows that keep failing are cases for the maker.
+        SRAM threshold that was exceeded, or rows that keep failing: ask the vendor for a replacement.
 
     References
         NVIDIA, GPU Memory Error Management (row remapping, error containment); NVIDIA, Dynamic Page Retirement; Xid
@@ -153,40 +148,14 @@ def _of_xid(group: XidGroup) -> Sign:
 
 
 def _of_counters(gpu: Gpu) -> Iterator[Sign]:
-    def count(name: str) -> tuple[int, Origin | None]:
-        counter = gpu.counters.get(name)
-        latest = counter.latest if counter is not None else None
-        return (latest.get(0), latest.origin) if latest is not None else (0, None)
-
-    failed, at = count("remapped_failure")
-    if failed:
-        yield Severity.ERROR, "a row of memory could not be remapped", at, "Ask the maker for a replacement (RMA)"
-    lost, at = count("ecc_volatile_uncorrected")
-    if lost:
-        words = f"{plural(lost, 'uncorrectable ECC error')} since the driver was loaded"
-        yield Severity.ERROR, words, at, RESET
-    other, at = count("ras_uncorrected")
-    if other:
-        words = f"{plural(other, 'uncorrectable error')} in blocks of the chip other than its memory and links"
-        yield Severity.ERROR, words, at, RESET
-    exceeded, at = count("sram_threshold_exceeded")
-    if exceeded:
-        yield Severity.ERROR, "more SRAM errors than the GPU may have", at, "Ask the maker for a replacement (RMA)"
-    rows, at = count("remapped_uncorrectable")
-    if rows >= MAX_REMAPPED_ROWS:
-        yield Severity.ERROR, f"{rows} rows remapped for uncorrectable errors", at, "Ask the maker for a replacement"
-    pages = count("retired_double_bit")[0] + count("retired_single_bit")[0]
-    if pages >= MAX_RETIRED_PAGES:
-        yield (
-            Severity.ERROR,
-            f"{pages} retired pages of memory",
-            count("retired_double_bit")[1],
-            "Ask for a replacement",
-        )
-    for name, what in (("remapped_pending", "row remapping"), ("retired_pending", "page retirement")):
-        pending, at = count(name)
-        if pending:
-            yield Severity.WARNING, f"{what} is pending: the bad memory stays in use until a reset", at, RESET
+    """What the counters of memory say, by memory.toml."""
+    for entry in own_data("checks/gpu/memory")["sign"]:
+        counters = [gpu.counters[name].latest for name in entry["counters"] if name in gpu.counters]
+        amount = sum(counter.get(0) for counter in counters)
+        if amount >= entry.get("least", 1):
+            words = entry["words"].format(errors=plural(amount, entry.get("counts", "error")), amount=amount)
+            fix = RESET if entry["fix"] == "reset" else entry["fix"]
+            yield Severity[entry.get("severity", "error").upper()], words, counters[0].origin, fix
 
 
 def _fault(label: str, signs: Sequence[Sign]) -> BadMemory:

@@ -26,6 +26,7 @@ from topodiag.model.finding import Coverage, Finding, Outcome
 from topodiag.model.node import Node
 from topodiag.model.provenance import Origin
 from topodiag.model.system import KernelEvent
+from topodiag.words.own_data import own_data
 
 WHICH = (
     "Find the GPU, which the line does not name: `nvidia-smi -q | grep -iE 'bus id|recovery action|reset required'`, or"
@@ -33,16 +34,7 @@ WHICH = (
 )
 NOTHING = frozenset({"none", "no action", "not needed"})
 
-ACTIONS = {
-    "reboot": "Drain the node and reboot it",
-    "bus": "Drain the node and reset the GPU's bus (a power cycle does it, too)",
-    "imex": "Restart the IMEX domain of the rack: nvidia-imex on every node of it",
-    "p2p": "Stop all programs that use peer-to-peer with this GPU; the driver recovers it then",
-    "drain": "Let no new program onto this GPU, wait for those that run, then reset it:"
-    " `sudo nvidia-smi --gpu-reset -i BUS_ID`",
-    "reset": "Stop all programs on this GPU and reset it: `sudo nvidia-smi --gpu-reset -i BUS_ID` (with NVSwitches all"
-    " GPUs of the node at once)",
-}
+ACTIONS: dict[str, str] = own_data("checks/shared/node/fixes")["recovery"]
 """What to do by a word of the action, the most far-reaching first."""
 
 
@@ -119,7 +111,7 @@ class GpuRecovery(NodeCheck[Requests]):
                     (
                         *(() if each.label != MASKED else (WHICH,)),
                         do,
-                        "If the same GPU asks again, run `dcgmi diag -r 3` and ask the maker",
+                        "If the same GPU asks again, run `dcgmi diag -r 3` and ask the vendor",
                     ),
                 ),
                 evidence=[each.origin],

@@ -9,7 +9,7 @@ from topodiag.checks.interface import NodeCheck
 from topodiag.checks.shared.comparisons import far
 from topodiag.lazy import dataclass
 from topodiag.model.devices import Gpu
-from topodiag.model.finding import Cost, Coverage, Finding, Outcome, Severity, Status
+from topodiag.model.finding import Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.node import Node
 from topodiag.model.provenance import Fact
 from topodiag.words.fold import fold_runs
@@ -100,7 +100,7 @@ class SlowGpuInTest(NodeCheck[tuple[ShortGpu, ...]]):
                 " the board explain it is not in the evidence"
             )
         measured = Coverage(max(len(_measured(judged)), len(hosts)), len(judged.gpus), "GPUs")
-        return Outcome(self.id, Status.UNKNOWN, judged.host, why=why, coverage=measured)
+        return self.unknown(judged, why, measured)
 
     def tell(self, judged: Node, observed: tuple[ShortGpu, ...]) -> Iterable[Finding]:
         for words in dict.fromkeys(each.words for each in observed):

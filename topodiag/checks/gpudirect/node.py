@@ -19,7 +19,7 @@ from topodiag.checks.shared.devices import (
 from topodiag.checks.shared.node.flat_tree import is_flat
 from topodiag.lazy import dataclass
 from topodiag.model.devices import Gpu, Nic, PciKind
-from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity, Status
+from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.gpudirect import dmabuf, peermem
 from topodiag.model.nccl_enums import PathType
 from topodiag.model.node import Node
@@ -63,7 +63,7 @@ class GdrModuleMissing(NodeCheck[NoGdr]):
     Evidence it reads
         /sys/module/nvidia_peermem, /sys/kernel/mm/memory_peers, /proc/modules, /proc/driver/nvidia/version, the
         kernel's version; NIC roles and port states. In a log: `GPU Direct RDMA Disabled for HCA 0`; NCCL before 2.13,
-        which knows no DMA-BUF, on a node without the module. Of AMD: /sys/kernel/mm/memory_peers/amdkfd and the
+        which knows no DMA-BUF, on a node without the module. AMD: /sys/kernel/mm/memory_peers/amdkfd and the
         kernel's version; in a log RCCL's lines on CONFIG_PCI_P2PDMA and CONFIG_DMABUF_MOVE_NOTIFY.
 
     When it stays silent
@@ -207,7 +207,7 @@ class GdrTooFar(NodeCheck[FarGpus]):
         near, far = _apart(judged, known, level)
         if not far:
             if len(known) < len(gpus):
-                return Outcome(self.id, Status.UNKNOWN, judged.host, why=str(coverage), coverage=coverage)
+                return self.unknown(judged, str(coverage), coverage)
             return self.clean(judged, _why_near(nearest, level), coverage)
         named = [at for at in far if near or gpu_spec(at.gpu) is not None]
         if not named:

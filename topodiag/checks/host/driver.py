@@ -37,8 +37,9 @@ class DriverMismatch(HostCheck):
 
     When it stays silent
         The module that is loaded now has the version that the library had: it was loaded anew since. Where NVML
-        answers on the host, only that process has other libraries: a warning. No kernel log and no word of NVML:
-        unknown. A few lines of a kernel log: unknown.
+        answers on the host, only that process has other libraries: a warning. Where NCCL's init completes all the
+        same, only NVML is refused, and NCCL sees no NVLink: a warning. No kernel log and no word of NVML: unknown. A
+        few lines of a kernel log: unknown.
 
     How to confirm
         cat /proc/driver/nvidia/version                 the version of the module that is loaded

@@ -10,7 +10,7 @@ from topodiag.checks.shared.node.flat_tree import is_flat
 from topodiag.hardware.catalog import smp_gbs
 from topodiag.lazy import dataclass
 from topodiag.model.devices import Gpu, Nic
-from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity, Status
+from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.nccl_enums import PathType
 from topodiag.model.node import Node
 from topodiag.words.fold import fold_runs, plural
@@ -94,8 +94,7 @@ class GpuNicOnDifferentSockets(NodeCheck[Strays]):
         if away or gpus or cards:
             return Strays(tuple(away), nics, homes, gpus, cards, coverage)
         if known < len(judged.gpus):
-            why = f"the sockets of GPUs and NICs are not known ({coverage})"
-            return Outcome(self.id, Status.UNKNOWN, judged.host, why=why, coverage=coverage)
+            return self.unknown(judged, f"the sockets of GPUs and NICs are not known ({coverage})", coverage)
         return self.clean(judged, coverage=coverage)
 
     def tell(self, judged: Node, observed: Strays) -> Iterator[Finding]:
@@ -137,7 +136,6 @@ class GpuNicOnDifferentSockets(NodeCheck[Strays]):
             expected="a NIC on the GPU's socket" + (", but there are fewer NICs than sockets" if scarce else ""),
             cost=_smp_cost(node, rate, len(away)),
             evidence=[*(numa_of(node, device) for device in devices), *words],
-            coverage=observed.coverage,
             confidence=Confidence.HIGH if by_numa and node.numa else Confidence.MEDIUM,
         )
 

@@ -11,7 +11,7 @@ from topodiag.hardware.catalog import smp_gbs
 from topodiag.lazy import dataclass
 from topodiag.model.cpulist import parse_cpulist
 from topodiag.model.devices import Gpu
-from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Status
+from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome
 from topodiag.model.node import Node
 from topodiag.model.provenance import Fact
 from topodiag.model.system import Process
@@ -65,7 +65,7 @@ class ProcessAwayFromGpu(NodeCheck[AwayProcesses]):
     When it stays silent
         A process that may run on all cores of the GPU's NUMA node, bound or not: the scheduler can place it well.
         Cores of another NUMA node on the same socket. Processes with several GPUs. One NUMA node. The GPU's affinity is
-        unknown or empty (containers): unknown. Nobody looked for processes: unknown; no process with one GPU: not
+        unknown or empty (containers): unknown. Processes were not read: unknown; no process with one GPU: not
         applicable.
 
     How to confirm
@@ -75,8 +75,8 @@ class ProcessAwayFromGpu(NodeCheck[AwayProcesses]):
 
     How to fix
         Slurm: `--gpu-bind=closest` or `--cpu-bind` with the right masks, gres.conf with Cores=. Kubernetes: CPU manager
-        `static` with topology manager `single-numa-node`. By hand: `numactl --cpunodebind=N --membind=N`. NCCL keeps
-        to the mask it is given unless NCCL_IGNORE_CPU_AFFINITY=1, which lets it take the GPU's cores.
+        `static` with topology manager `single-numa-node`. By hand: `numactl --cpunodebind=N --membind=N`. NCCL stays
+        inside this mask unless NCCL_IGNORE_CPU_AFFINITY=1, which lets it use the GPU's cores.
 
     References
         NCCL src/graph/topo.cc (ncclTopoGetCpuAffinity) v2.30; taskset(1), numactl(8); AWS awsome-distributed-training.
@@ -102,7 +102,7 @@ class ProcessAwayFromGpu(NodeCheck[AwayProcesses]):
         if away:
             return AwayProcesses(_grouped(away), coverage)
         if len(bound) < len(single):
-            return Outcome(self.id, Status.UNKNOWN, judged.host, why=str(coverage), coverage=coverage)
+            return self.unknown(judged, str(coverage), coverage)
         return self.clean(judged, coverage=coverage)
 
     def tell(self, judged: Node, observed: AwayProcesses) -> Iterator[Finding]:

@@ -12,29 +12,10 @@ from topodiag.model.finding import Confidence, Outcome, Severity
 from topodiag.model.node import Node
 from topodiag.model.system import KernelEvent
 from topodiag.words.fold import few, plural
+from topodiag.words.own_data import own_data
 from topodiag.words.units import in_s
 
 _BLOCKED = regex(r"task (\S{1,64}):[0-9]{1,10} blocked for more than ([0-9]{1,9}) seconds")
-_RESTORED = regex(r"Connection restored to (\S{1,255})")
-_SERVER = (
-    (regex(r"nfs: server (\S{1,255}) not responding"), regex(r"nfs: server (\S{1,255}) OK"), "NFS server"),
-    (
-        regex(r"Connection to (\S{1,255}) .{0,120}was lost"),
-        _RESTORED,
-        "Lustre target",
-    ),
-    (
-        regex(
-            r"client was evicted by (\S{1,255}?);|LustreError: (?=.{0,200}failed: rc = -)\S{1,20} (\S{1,255}?):"
-        ),
-        _RESTORED,
-        "Lustre target",
-    ),
-    (regex(r"ceph: (mds[0-9]{1,6}) (?:hung|caps stale)"), regex(r"ceph: (mds[0-9]{1,6}) (?:came back|recovery completed)"), "Ceph"),  # noqa: E501
-    (regex(r"CIFS: .{0,40}?(\\\\\S{1,255}) has not responded"), regex(r"(?!)"), "CIFS server"),
-)  # fmt: skip
-"""What says that a server does not answer, what says that it does again, and what it is: Linux net/sunrpc/clnt.c
-(`call_timeout`, `rpc_check_timeout`), Lustre ptlrpc/import.c, fs/ceph/mds_client.c, fs/smb/client/connect.c."""
 _DISK = regex(
     r"I/O error, dev (\w{1,40})|(?:EXT4|BTRFS|F2FS)[ -]\S{0,4}(?:error|critical).{0,20}?\(?device (\w{1,40})"
     r"|XFS \((\S{1,60})\): .{0,80}(?:[Ss]hut(?:ting)? down|I/O [Ee]rror)"
@@ -96,7 +77,8 @@ class StorageStalls(HostCheck):
 
 def _servers(events: Sequence[KernelEvent], whole: bool) -> Iterator[HostFault]:
     """Of some lines of a log nobody knows whether the server answered after the last one."""
-    for silent, again, what in _SERVER:
+    for server in own_data("checks/host/storage")["server"]:
+        silent, again, what = regex(server["silent"]), regex(server.get("again", "(?!)")), server["what"]
         outages: dict[str, list[list[KernelEvent]]] = defaultdict(list)
         answering: set[str] = set()
         for event in events:

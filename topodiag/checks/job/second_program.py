@@ -110,7 +110,6 @@ class SecondProgram(NodeCheck[SecondProgramSeen | HeldByNobody]):
             " it is",
             observed=f"{percent(shares[0])} to {most} of the memory in use at a load of 0 % on {which}",
             evidence=[gpu.memory_used_share.origin for gpu in observed.gpus],
-            coverage=observed.coverage,
         )
 
 

@@ -159,7 +159,7 @@ def _rides(
 ) -> HostFault:
     return HostFault(
         Severity.WARNING,
-        f"{device.name}: traffic class {tclass} rides priority {priority}, and {wanted}",
+        f"{device.name}: traffic class {tclass} uses priority {priority}; {wanted}",
         f"traffic class {tclass} (DSCP {tclass >> 2}), priority {priority}",
         "lossy",
         evidence,
@@ -214,7 +214,7 @@ def _by_counters(node: Node, nic: Nic) -> HostFault | None:
         if (match := _BYTES.fullmatch(name)) and counter.delta
     }
     busiest = max(carried.items(), key=lambda each: each[1].delta or 0, default=None)
-    rides = f"; the traffic rides priority {busiest[0]}" if busiest is not None else ""
+    rides = f"; the traffic uses priority {busiest[0]}" if busiest is not None else ""
     shown = ", ".join(f"{counter.name} +{counter.delta}" for counter in grown[:4])
     return HostFault(
         Severity.WARNING,

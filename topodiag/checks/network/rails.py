@@ -126,7 +126,7 @@ class FarNic(OneStep[Job], JobCheck[Never]):
             self.finding(
                 self.where(hosts, ranks=sorted(ends.ranks), nics=[out, into]),
                 "crossed rails",
-                f"{count} of {total} channels of connections between nodes cross rails, as from {out} to {into}"
+                f"{count} of {total} channels between nodes cross rails, for example from {out} to {into}"
                 + (", although NCCL_CROSS_NIC=0" if asked else ""),
                 severity=Severity.WARNING if asked else Severity.INFO,
                 observed=f"sent via {conns.label(first.sender)}, received via {conns.label(first.receiver)}",

@@ -12,6 +12,7 @@ from topodiag.checks.shared.job.evidence import said_by
 from topodiag.checks.shared.job.excerpts import met, others_fell_first
 from topodiag.checks.shared.job.first_error import refused_over_iwarp
 from topodiag.checks.shared.job.text import ask_for
+from topodiag.checks.shared.phrases import phrase_in
 from topodiag.checks.words import hosts_in, hosts_word, quoted, rank_word, ranks_in
 from topodiag.lazy import dataclass, regex
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
@@ -42,23 +43,6 @@ GID_CHANGED = regex(r"GID table changed on ([\w.\-]{1,40}):\d")
 """At level INFO since 2.31; before, a warning of the other form, which says nothing of the device's use."""
 
 GID_ADVICE = "`show_gids` on both nodes: NCCL_IB_GID_INDEX must name RoCE v2 with an address that the peer can route to"
-ERRNOS = (
-    ("address handle", LIBFABRIC[1],
-     "the fabric's interfaces of both nodes in one subnet, and `fi_pingpong` over them"),
-    ("timed out", "the peer's address does not answer: VLAN, switch, or a fabric on which only NICs of one rail reach"
-     " each other (then NCCL_CROSS_NIC=0)", GID_ADVICE),
-    ("unreachable", "no route leads to the peer's GID: `ip route get` its address from the interface of this NIC",
-     GID_ADVICE),
-    ("no route", "no route leads to the peer's GID: `ip route get` its address from the interface of this NIC",
-     GID_ADVICE),
-    ("invalid argument", "the GID index is empty or of another kind than the peer's, or the path MTU differs",
-     GID_ADVICE),
-    ("no data available", "the GID index names an entry of this node's own table that is empty: its interface is down"
-     " or lost its address", GID_ADVICE),
-    ("no such device", "the interface behind the GID index is gone or down: `ip -brief addr` on the node", GID_ADVICE),
-)  # fmt: skip
-"""By the words of strerror, what ibv_modify_qp means by it when it brings a queue pair to RTR."""
-
 FATAL_EVENT = regex(r"(?<!non-)\bfatal\b|catastrophic|\bdevice removed\b|\berr(?:or)?\b", re.I)
 """In the driver's words for what happened, not in NCCL's for all events that are not fatal (`Got async error event: SM
 change`, 2.23 to 2.27)."""
@@ -103,7 +87,7 @@ class RdmaErrors(JobCheck[RdmaFaults]):
 
     When it stays silent
         A GID table that changes before ranks are connected. Flushed work (status 5) where another status was seen: it
-        follows from that one. No line shows that ranks came together, or ranks lost others whose logs are not there:
+        follows from that one. No line shows that ranks connected, or ranks lost others whose logs are not there:
         unknown.
 
     How to confirm
@@ -129,7 +113,7 @@ class RdmaErrors(JobCheck[RdmaFaults]):
         gids = _gids_changed(judged)
         if not completions and not ports and not pairs and not gids:
             if not met(judged):
-                return self.unknown(judged, "no line shows that ranks came together, over RDMA or otherwise")
+                return self.unknown(judged, "no line shows that ranks connected, over RDMA or otherwise")
             if others_fell_first(judged):
                 return self.unknown(judged, f"ranks lost others, whose logs are not there; {ask_for(judged)}")
             return self.clean(judged)
@@ -165,10 +149,9 @@ class RdmaErrors(JobCheck[RdmaFaults]):
         hcas = _named(events, "hca", HCA)
         gids = _named(events, "remote_gid", REMOTE)
         hosts = hosts_in(events)
-        first, second = next(
-            (words for pattern, *words in ERRNOS if pattern in errno.lower()),
-            ["`dmesg | grep mlx5` on the node names what the driver refused", GID_ADVICE],
-        )
+        known = phrase_in("errno", errno.lower())
+        first = known.says if known is not None else "`dmesg | grep mlx5` on the node names what the driver refused"
+        second = known.fix if known is not None else GID_ADVICE
         device = fold_runs(hcas[:4]) if hcas else "an RDMA device"
         what = f"{device} cannot connect to {', '.join(gids[:2]) or 'its peer'}: {errno or 'refused'}"
         if any(event.details.get("fault") == "gid" for event in events):

@@ -7,14 +7,14 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Never
 
-from topodiag.checks.interface import Advice, NodeCheck, OneStep
+from topodiag.checks.interface import NodeCheck, OneStep
 from topodiag.checks.nic.ports import Port, is_near, netdev_of, ports_of, product
 from topodiag.checks.nic.state import NO_COMPUTE
 from topodiag.checks.peers import of_everyone
 from topodiag.checks.shared.devices import compute_nics, distance
 from topodiag.lazy import dataclass, regex
 from topodiag.model.devices import Nic
-from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome
+from topodiag.model.finding import Coverage, Finding, Outcome
 from topodiag.model.node import Node
 from topodiag.model.provenance import Fact
 from topodiag.words.fold import fold_runs, plural
@@ -42,21 +42,6 @@ class Trait:
 TraitKey = tuple[str, tuple[str, ...]]
 """What is compared, and with which family."""
 
-_COSTS = {
-    "MTU": "a 1024-byte MTU needs four times the packets of a 4096-byte one: some percent of bandwidth, more of CPU and"
-    " switch work; where the two ends of a path differ, the smaller is used, or large packets are lost",
-    "link layer": "an Ethernet port does not reach the InfiniBand fabric of its peers, and the other way round",
-    "firmware": "no bandwidth by itself; behaviour and faults then differ from NIC to NIC, which is hard to find",
-}
-
-_FIXES = {
-    "MTU": "Set the same MTU everywhere: the subnet manager's partition (mtu=5) on InfiniBand, 9000 on the interface,"
-    " the switch ports and all peers on Ethernet",
-    "link layer": "Set the port's type: `mlxconfig -d DEVICE set LINK_TYPE_P1=1` (InfiniBand) or 2 (Ethernet), then"
-    " reset it",
-    "firmware": "Bring all NICs of this product to one firmware, in a maintenance window (`mlxfwmanager`, `flint`)",
-}
-
 
 class NicsDiffer(OneStep[Node], NodeCheck[Never]):
     """NIC004: MTU, link layer or firmware differs from peer NICs or nodes
@@ -74,7 +59,7 @@ class NicsDiffer(OneStep[Node], NodeCheck[Never]):
         `active_mtu` of `ibv_devinfo`, the interface's MTU, `link_layer` and `fw_ver` of sysfs, `ibstat`, `ethtool -i`.
 
     When it stays silent
-        Different products, and different boards of one product (board id), rightly have different firmware. MTUs are
+        Different products, and different boards of one product (board id), need different firmware. MTUs are
         compared between active ports of one link layer. A NIC of another link layer beside a GPU that has one of the
         usual kind as well serves storage. A small MTU on all ports alike is the site's choice: a remark, no finding.
         Interface MTUs that give the same RDMA MTU (4200 and 9000) are alike. A single NIC has no peer: not
@@ -159,15 +144,12 @@ class NicsDiffer(OneStep[Node], NodeCheck[Never]):
         what = named[0].what
         return self.finding(
             self.where(node, nics=list(dict.fromkeys(trait.nic.name for trait in named))),
-            Advice(),
+            what,
             message,
             observed=observed,
             expected=expected,
-            fix=(_FIXES[what],),
-            cost=Cost(text=_COSTS[what]),
             evidence=[trait.fact for trait in named],
             coverage=coverage,
-            confidence=Confidence.HIGH if what != "link layer" else Confidence.MEDIUM,
         )
 
 

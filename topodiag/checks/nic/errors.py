@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Never
 
 from topodiag.checks.interface import Advice, NodeCheck, OneStep
-from topodiag.checks.nic.events import Event, troubles
+from topodiag.checks.nic.events import of_log, troubles
 from topodiag.checks.nic.ports import Port, ports_of
 from topodiag.checks.nic.state import NO_COMPUTE
 from topodiag.checks.nic.totals import (
@@ -24,12 +24,11 @@ from topodiag.checks.nic.totals import (
 from topodiag.checks.shared.devices import compute_nics
 from topodiag.checks.shared.node.nic_counters import LIMITS, Limit, limit_name
 from topodiag.model.devices import Counters, Nic
-from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity, Status
+from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.node import Node
 from topodiag.model.provenance import Counter
 from topodiag.model.topics import Topic
 from topodiag.words.fold import fold_runs, plural
-from topodiag.words.own_data import own_data
 from topodiag.words.units import in_s, spell_s
 
 SYMBOL_GROWTH = 10
@@ -110,20 +109,7 @@ class NicPortErrors(OneStep[Node], NodeCheck[Never]):
 
     def judge(self, node: Node, peers: Sequence[Node] = ()) -> Outcome:
         outcome = self._judge_counters(node)
-        found = [self._of_log(node, event) for event in troubles(node)]
-        return self.found(node, [*found, *outcome.findings], outcome.coverage) if found else outcome
-
-    def _of_log(self, node: Node, event: Event) -> Finding:
-        return self.finding(
-            self.where(node, nics=[event.name]),
-            "errors in the log",
-            f"{event.name}: {event.words}",
-            severity=event.severity,
-            observed=event.words,
-            fix=own_data("checks/shared/node/fixes")["adapter"][event.kind],
-            evidence=event.evidence,
-            confidence=event.confidence,
-        )
+        return self.beside(outcome, of_log(self, node, troubles(node)))
 
     def _judge_counters(self, node: Node) -> Outcome:
         compute = compute_nics(node)
@@ -154,7 +140,7 @@ class NicPortErrors(OneStep[Node], NodeCheck[Never]):
     def _without_errors(self, node: Node, judged: Mapping[str, Sequence[Judged]], coverage: Coverage) -> Outcome:
         if high := high_totals(judged):
             why = f"{high} since boot: only a second reading shows whether it goes on (`--sample 60s` under load)"
-            return Outcome(self.id, Status.UNKNOWN, node.host, why=why, coverage=coverage)
+            return self.unknown(node, why, coverage)
         sampled = any(counter.later.known for counters in judged.values() for _, counter, _ in counters)
         return self.clean(
             node, "" if sampled else "one sample: totals since boot only, --sample shows growth", coverage

@@ -5,13 +5,14 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any
 
 from topodiag.checks.interface import NodeCheck
 from topodiag.checks.shared.devices import BOOT_S
 from topodiag.checks.shared.node.kernel_events import times
+from topodiag.checks.shared.phrases import Phrase, phrase_in
 from topodiag.lazy import dataclass, regex
 from topodiag.model.devices import Nic, NicRole, PciKind
 from topodiag.model.finding import Confidence, Finding, Severity
@@ -51,33 +52,6 @@ _NOT_STARTED = regex(
 )
 """A driver that gives an adapter up while it loads (drivers/base/dd.c, before and since Linux 6.7; mlx5 main.c; ice).
 -517 is no failure: the driver is asked again."""
-
-_STUCK = regex(
-    r"health compromised|health poll failed|unrecoverable (?:hardware )?error|assert_(?:var|exit)"
-    r"|\bsynd 0x0{0,7}[1-9a-f][0-9a-f]{0,7}: (?![Hh]igh temp|unrecognized)"
-    r"|[Hh]ealth issue observed, (?![Hh]igh temp).{1,80}severity\([0-3]\)|health recovery (?:flow )?(?:failed|aborted)"
-    r"|[Ff]atal (?:error|device)|timeout\. Will cause a leak|wait vital counter"
-    r"|device'?s health|poll_health|mlx5_cmd_\S{1,40}[^\n]{0,60}time-?out|reached threshold|enter error state"
-    r"|handling bad device|[Ff]irmware (?:is )?not responding|[Ff]irmware (?:fatal|reset aborted)|\bF[Ww] is"
-    r" stopped|DEVCMD timed out|admin ?q\w{0,6}"
-    r" .{0,40}time"
-    r"|\bHMC [Ee]rror\b|: Requesting a reset\b"
-    r"|Error \(timeout: \d{1,9}\) msg|\bCQP timeout|(?:PF|FLR|VF) reset failed|Rebuild failed|completion"
-    r" \(polling\) timeout|[Mm]ailbox .{0,40}time-?d? ?out|hwrm .{0,60}\btime-?d? ?out",
-)
-_KINDS = (
-    (_STUCK, "stuck", Severity.ERROR, "the firmware of the adapter does not answer or reports a fatal error"),
-    (regex(
-        r"TX timeout|\btx_timeout\b|transmit queue \d{1,4} timed out|(?:Tx|Hardware) Unit Hang|transmit timed out"
-     ), "tx",
-     Severity.ERROR, "the adapter does not send: transmit queues time out"),
-    (regex(r"insufficient power on the PCIe slot", re.I), "power", Severity.WARNING,
-     "the PCIe slot announces too little power for the adapter (it may run slower)"),
-    (regex(r"[Hh]igh [Tt]emperature|over-?temperature"), "heat", Severity.WARNING,
-     "the adapter or its module is hot"),
-    (regex(r"Port module event\[error\]|Cable error|Bus stuck|Bad or unsupported|Unsupported cable"), "module",
-     Severity.WARNING, "the cable or transceiver reports an error"),
-)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,16 +100,16 @@ def of_start(check: NodeCheck[Any], node: Node) -> Iterator[Finding]:
         )
 
 
-def of_log(check: NodeCheck[Any], node: Node) -> Iterator[Finding]:
-    """A finding for each adapter whose link is down by the last word of the kernel log."""
-    for event in links_down(node):
+def of_log(check: NodeCheck[Any], node: Node, events: Iterable[Event]) -> Iterator[Finding]:
+    """A finding for each trouble of an adapter by the kernel log."""
+    for event in events:
         yield check.finding(
             check.where(node, nics=[event.name]),
-            "event in the log",
+            "event in the log" if event.kind == "down" else "errors in the log",
             f"{event.name}: {event.words}",
             severity=event.severity,
             observed=event.words,
-            fix=own_data("checks/shared/node/fixes")["adapter"]["down"],
+            fix=own_data("checks/shared/node/fixes")["adapter"][event.kind],
             evidence=event.evidence,
             confidence=event.confidence,
         )
@@ -217,15 +191,15 @@ def _lost_once(events: Sequence[KernelEvent]) -> list[KernelEvent]:
 
 
 def _told_by_driver(node: Node) -> Iterator[Event]:
-    found: dict[tuple[str, str], list[KernelEvent]] = defaultdict(list)
+    found: dict[tuple[str, Phrase], list[KernelEvent]] = defaultdict(list)
     for event in node.events:
         if event.kind in ("mlx5", "link"):
-            kind = next((kind for pattern, kind, _, _ in _KINDS if pattern.search(event.text)), None)
-            if kind is not None and not is_foreign(nic_of(node, event.bus_id)):
+            phrase = phrase_in("adapter", event.text)
+            if phrase is not None and not is_foreign(nic_of(node, event.bus_id)):
                 alone = [event] if event.bus_id is None else None
-                found[name_of(node, event.bus_id, alone), kind].append(event)
-    for (name, kind), events in found.items():
-        severity, words = next((severity, words) for _, own, severity, words in _KINDS if own == kind)
+                found[name_of(node, event.bus_id, alone), phrase].append(event)
+    for (name, phrase), events in found.items():
+        kind, severity, words = phrase.kind, phrase.severity, phrase.says
         shown = tuple(event.origin for event in events)
         if kind != "power":
             yield Event(name, kind, severity, f"{words}{times(events)}", shown)

@@ -64,7 +64,7 @@ class FewerNicsThanSiblings(OneStep[Job], JobCheck[Never]):
             whole = ", to the end of the line" if cut else ""
             return self.unknown(job, f"fewer than two nodes list their RDMA devices{whole}; {ask_for(job, *NET)}")
         if not any(listed.values()):
-            return self.unknown(job, "NCCL found an RDMA device on no node: whether one is missing is open")
+            return self.unknown(job, "NCCL found no RDMA device on any node, so a missing one does not show")
         coverage = Coverage(len(listed), len(job.hosts), "nodes")
         found = self._unlike_others(job, listed) or short
         return self.found(job, found, coverage) if found else self.clean(job, "", coverage)

@@ -45,8 +45,8 @@ class NicPortSlow(OneStep[Node], NodeCheck[Never]):
         Ports that are down: their rate is a meaningless default. All ports of the product are alike, even below the
         product's ability: the fabric is built this way (ConnectX-7 on a 200 Gb/s fabric). A single port at half of
         its product's ability: many products are sold at several rates. Elastic Fabric Adapters have no rated speed
-        here; they are compared only with each other. No rate was read: unknown. One port by a tool that may have been
-        asked for it: unknown.
+        here; they are compared only with each other. No rate was read: unknown. Output that shows one port only,
+        from a tool that can be asked for one port: unknown.
 
     How to confirm
         ibstat | grep -E "^CA|Rate"
@@ -223,8 +223,8 @@ def odd_links(check: NodeCheck[Any], node: Node, links: Sequence[FabricPort]) ->
             check.finding(
                 check.where(node),
                 check.advice("slower than other links", usual=usual),
-                f"{ends}: {'runs' if len(bad) == 1 else 'run'} at {runs}, {len(ports) - len(bad)} others to {adapter}"
-                f" at {usual}",
+                f"{ends}: {'runs' if len(bad) == 1 else 'run'} at {runs}, {plural(len(ports) - len(bad), 'other link')}"
+                f" to {adapter} at {usual}",
                 observed=f"{runs} on {plural(len(bad), 'link')}",
                 evidence=[port.runs for port in bad[:LINKS_NAMED]],
             )

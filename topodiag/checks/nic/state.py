@@ -8,7 +8,7 @@ from math import fsum
 from typing import Any, Never
 
 from topodiag.checks.interface import Advice, NodeCheck, OneStep
-from topodiag.checks.nic.events import of_bus, of_log, of_start
+from topodiag.checks.nic.events import links_down, of_bus, of_log, of_start
 from topodiag.checks.nic.ports import (
     ONE_OF_MORE,
     Port,
@@ -22,7 +22,7 @@ from topodiag.checks.nic.ports import (
 )
 from topodiag.checks.shared.devices import compute_nics, just_booted, word
 from topodiag.checks.shared.prices import slow_ports
-from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity, Status
+from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.node import Node
 from topodiag.model.provenance import Fact
 from topodiag.words.fold import fold_runs, plural
@@ -49,9 +49,9 @@ class NicPortDown(OneStep[Node], NodeCheck[Never]):
         yet activated (ARMED), or in link error recovery.
 
     Why it matters
-        The GPU beside that NIC loses its way out of the node: 50 GB/s at 400 Gb/s. NCCL leaves the port out without a
-        warning; as every ring of the job has the same number of channels through each node, all nodes then run with
-        what the worst one has left. With no port left the job falls back to TCP sockets.
+        The GPU next to that NIC loses its path out of the node: 50 GB/s at 400 Gb/s. NCCL leaves the port out without a
+        warning; as every ring of the job has the same number of channels through each node, all nodes then run at
+        the speed of the worst node. With no port left the job falls back to TCP sockets.
 
     Evidence it reads
         `state`, `phys_state` and `sm_lid` of each port in /sys/class/infiniband, `ibstat`, `ibv_devinfo`, `rdma link`;
@@ -64,8 +64,8 @@ class NicPortDown(OneStep[Node], NodeCheck[Never]):
         down on all cards of the kind, while the other port of the card is up: it is not cabled by design (unknown
         where no bus id shows which ports share a card). A port that a subnet manager gave an address is none of these.
         A port within ten minutes of boot, which may still be training: info. All ports of an Ethernet machine are
-        down: a warning, because the machine may work alone on purpose. No source shows the states: unknown. One port by
-        a tool that may have been asked for it: unknown.
+        down: a warning, because the machine may work alone on purpose. No source shows the states: unknown. Output
+        that shows one port only, from a tool that can be asked for one port: unknown.
 
     How to confirm
         ibstat                      State must be Active, Physical state LinkUp
@@ -75,7 +75,7 @@ class NicPortDown(OneStep[Node], NodeCheck[Never]):
 
     How to fix
         Polling: nothing answers at the other end; reseat or swap the cable, look at the switch port. Disabled: switch
-        the port on (`ip link set dev IF up`). Initializing: no subnet manager has seen the port; start opensm or mend
+        the port on (`ip link set dev IF up`). Initializing: no subnet manager has seen the port; start opensm or repair
         it. Armed: the subnet manager did not finish; see its log.
 
     References
@@ -87,8 +87,8 @@ class NicPortDown(OneStep[Node], NodeCheck[Never]):
 
     def judge(self, node: Node, peers: Sequence[Node] = ()) -> Outcome:
         outcome = self._judge_ports(node)
-        found = [*of_bus(self, node), *of_start(self, node), *of_log(self, node)]
-        return self.found(node, [*found, *outcome.findings], outcome.coverage) if found else outcome
+        down = of_log(self, node, links_down(node))
+        return self.beside(outcome, [*of_bus(self, node), *of_start(self, node), *down])
 
     def _judge_ports(self, node: Node) -> Outcome:
         nics = compute_nics(node)
@@ -118,7 +118,7 @@ class NicPortDown(OneStep[Node], NodeCheck[Never]):
     def _without_fault(self, node: Node, spare: Sequence[str], unsure: Sequence[str], coverage: Coverage) -> Outcome:
         if unsure:
             why = f"without bus ids {fold_runs(unsure)} may be second ports without a cable"
-            return Outcome(self.id, Status.UNKNOWN, node.host, why=why, coverage=coverage)
+            return self.unknown(node, why, coverage)
         nics = compute_nics(node)
         if lists_no_nics(node, nics):
             return self.unknown(node, ONE_OF_MORE.format(fold_runs([nic.name for nic in nics])))

@@ -12,24 +12,15 @@ from topodiag.checks.shared.devices import gpu_spec
 from topodiag.checks.shared.node.kernel_events import named
 from topodiag.lazy import dataclass
 from topodiag.model.devices import Gpu, NvLink
-from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity, Status
+from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.node import Node
 from topodiag.model.provenance import Counter
 from topodiag.words.fold import fold_runs, plural
+from topodiag.words.own_data import own_data
 from topodiag.words.units import in_s
 
-
-@dataclass(frozen=True, slots=True)
-class Limit:
-    """What one counter may do. `total` is judged only without a second sample, and only hints."""
-
-    growth: int
-    """Growth between two samples from which it is a finding, events per link."""
-    severity: Severity
-    total: int
-    """Total since boot or driver load from which a single reading is worth a hint, events per link."""
-    meaning: str
-
+LIMITS = own_data("checks/nvlink/limits")
+"""By counter, its limits; the head of that file explains each key."""
 
 CRC_FAIL_PER_S = 100.0
 """Growth of a CRC counter, events per second and link, from which DCGM fails the GPU instead of warning
@@ -37,35 +28,6 @@ CRC_FAIL_PER_S = 100.0
 
 EFFECTIVE_BER_LIMIT = 1e-12
 """Effective bit error rate from which DCGM fails an NVLink 5 link (IsEffectiveBerThresholdExceeded)."""
-
-_REPLAY = "packets were sent again"
-_PACKETS = "packets arrived broken or were dropped"
-_RECOVERY = "the link went down and was retrained"
-
-LIMITS = {
-    # Up to NVLink 4. Growth: DCGM's health watch fails at one replay or recovery a minute and warns at one CRC error
-    # (DCGM_LIMIT_MAX_NVLINK_ERROR 1). Totals: our own, far above what training at boot leaves behind.
-    "replay": Limit(1, Severity.ERROR, 100, _REPLAY),
-    "recovery": Limit(1, Severity.ERROR, 10, _RECOVERY),
-    "crc": Limit(1, Severity.WARNING, 10_000, _REPLAY),
-    "crc_flit": Limit(1, Severity.WARNING, 10_000, _REPLAY),
-    "crc_data": Limit(1, Severity.WARNING, 10_000, _REPLAY),
-    # NVLink 5: DCGM fails at any growth of these (MonitorNVLink5Fields). Totals: a failed recovery means that the link
-    # was declared down once; the packet counters get the benefit of the doubt of a few events at boot.
-    "malformed_packet": Limit(1, Severity.ERROR, 10, _PACKETS),
-    "buffer_overrun": Limit(1, Severity.ERROR, 10, _PACKETS),
-    "rx_errors": Limit(1, Severity.ERROR, 100, _PACKETS),
-    "rx_remote": Limit(1, Severity.ERROR, 100, _PACKETS),
-    "rx_general": Limit(1, Severity.ERROR, 100, _PACKETS),
-    "local_integrity": Limit(1, Severity.ERROR, 10, "local errors passed the link's own threshold"),
-    "tx_discards": Limit(1, Severity.WARNING, 100, "packets were dropped before sending"),
-    "link_recovery_failed": Limit(1, Severity.ERROR, 1, "the link could not be recovered and was declared down"),
-    "link_recovery_successful": Limit(1, Severity.WARNING, 10, _RECOVERY),
-    "effective_errors": Limit(1, Severity.ERROR, 100, "errors remained after the link's own correction"),
-    # Symbol errors after FEC are corrected by replay: DCGM fails on them, we warn, because they cost little alone.
-    "symbol_errors": Limit(1, Severity.WARNING, 10_000, "symbols remained wrong after error correction"),
-}  # fmt: skip
-"""By the names that the sources give counters. Others (traffic, BER histograms) are not errors."""
 
 CRC = frozenset({"crc", "crc_flit", "crc_data"})
 
@@ -171,7 +133,7 @@ class NvlinkErrors(NodeCheck[LinkErrors]):
             return LinkErrors(growing, large, bit_errors, coverage)
         if len(readable) < len(counted):
             why = f"{len(counted) - len(readable)} of {len(counted)} counters went back between the samples (reset)"
-            return Outcome(self.id, Status.UNKNOWN, judged.host, why=why, coverage=coverage)
+            return self.unknown(judged, why, coverage)
         sampled = any(counter.delta is not None for _, _, counter in readable)
         why = "" if sampled else "one sample: only totals could be judged, `--sample` would show growth"
         return self.clean(judged, why, coverage)
@@ -208,7 +170,7 @@ class NvlinkErrors(NodeCheck[LinkErrors]):
         places = list(dict.fromkeys(reading.place for reading in readings))
         worst = {name: max(group, key=lambda each: each.amount) for name, group in growing.items()}
         crc = any((each.rate_per_s or 0.0) >= CRC_FAIL_PER_S for name in CRC for each in growing.get(name, ()))
-        severity = max(LIMITS[name].severity for name in growing)
+        severity = max(Severity[LIMITS[name]["severity"].upper()] for name in growing)
         seconds = readings[0].counter.interval_s
         during = f" in {in_s(seconds)}" if seconds > 0 else " between two samples"
         names = ", ".join(_words(name) for name in growing)
@@ -220,11 +182,11 @@ class NvlinkErrors(NodeCheck[LinkErrors]):
             observed="; ".join(f"{_words(name)} +{each.amount} on {each.place}" for name, each in worst.items())
             + during,
             expected="no growth; "
-            + ", ".join(f"{LIMITS[name].growth} or more {_words(name)}" for name in growing)
+            + ", ".join(f"1 or more {_words(name)}" for name in growing)
             + " per link is a fault (NVIDIA DCGM's health watch)",
             fix=_FIX,
             cost=Cost(
-                text="; ".join(dict.fromkeys(LIMITS[name].meaning for name in growing))
+                text="; ".join(dict.fromkeys(LIMITS[name]["meaning"] for name in growing))
                 + "; every ring over such a link waits for it"
             ),
             evidence=[origin for each in readings for origin in (each.counter.later.origin, each.counter.first.origin)],
@@ -244,9 +206,9 @@ class NvlinkErrors(NodeCheck[LinkErrors]):
             f"{_who(readings)}: many NVLink {_words(name)} errors since boot on {plural(len(readings), 'link')}",
             severity=Severity.WARNING if serious else Severity.INFO,
             observed=f"{worst.amount} on {worst.place}" + (" (the most)" if len(readings) > 1 else ""),
-            expected=f"fewer than {limit.total} per link since boot; one sample cannot say whether it grows",
+            expected=f"fewer than {limit['total']} per link since boot; one sample cannot say whether it grows",
             fix=("take two samples under load: `topodiag scan --sample 60`", *_FIX),
-            cost=Cost(text=f"{limit.meaning}, at some time since boot"),
+            cost=Cost(text=f"{limit['meaning']}, at some time since boot"),
             evidence=[
                 reading.counter.latest.origin for reading in sorted(readings, key=lambda reading: -reading.amount)
             ],
@@ -279,12 +241,11 @@ def _above_limits(
     growing: dict[str, list[Reading]] = defaultdict(list)
     large: dict[str, list[Reading]] = defaultdict(list)
     for gpu, link, counter in readable:
-        limit = LIMITS[counter.name]
         if counter.delta is not None:
-            if counter.delta >= limit.growth:
+            if counter.delta > 0:
                 rate = counter.delta / counter.interval_s if counter.interval_s > 0 else None
                 growing[counter.name].append(Reading(gpu, link, counter, counter.delta, rate))
-        elif (total := counter.latest.get(0)) >= limit.total:
+        elif (total := counter.latest.get(0)) >= LIMITS[counter.name]["total"]:
             large[counter.name].append(Reading(gpu, link, counter, total, None))
     return growing, large
 

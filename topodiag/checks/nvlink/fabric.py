@@ -25,7 +25,7 @@ from topodiag.checks.shared.devices import gpu_spec, just_booted
 from topodiag.checks.shared.node.fabric_state import Fault, cluster, faults_of, registers
 from topodiag.lazy import dataclass, regex
 from topodiag.model.devices import Gpu
-from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity, Status
+from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.node import Node
 from topodiag.model.provenance import Fact, Origin
 from topodiag.model.system import KernelEvent
@@ -141,7 +141,7 @@ class FabricNotReady(NodeCheck[FabricFaults]):
         if not told and service.value is not None and links_up(node):
             return self.clean(node, f"all links are up ({FABRIC_MANAGER}: {service.value})", coverage)
         why = "the driver says nothing of the fabric or the links of any GPU" if not told else f"{coverage}"
-        return Outcome(self.id, Status.UNKNOWN, node.host, why=why, coverage=coverage)
+        return self.unknown(node, why, coverage)
 
     def _report(self, node: Node, fault: Fault, members: Sequence[Gpu]) -> Finding:
         labels = [gpu.label for gpu in members]

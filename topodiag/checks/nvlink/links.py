@@ -12,7 +12,7 @@ from topodiag.checks.nvlink.evidence import Expectation, LinkCount
 from topodiag.checks.shared.comparisons import majority
 from topodiag.checks.shared.prices import missing_nvlinks
 from topodiag.lazy import dataclass
-from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity, Status
+from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.node import Node
 from topodiag.words.fold import fold_runs, plural
 from topodiag.words.units import in_gbs, percent
@@ -77,9 +77,9 @@ class FewerNvlinks(NodeCheck[ShortGpus]):
                                               a switch or link that Fabric Manager took out of use
 
     How to fix
-        Stop the jobs on the node, reset all GPUs of the board together (`nvidia-smi --gpu-reset`, the Fabric Manager
-        restarted after it) and look again. If the same links stay down, power-cycle the node (warm resets do not
-        retrain everything). If they stay down after that, take the node out of service and request a new GPU or
+        Stop the jobs on the node, reset all GPUs of the board together (`nvidia-smi --gpu-reset`), restart
+        the Fabric Manager, and look again. If the same links stay down, power-cycle the node: a warm reset does not
+        retrain all links. If they stay down after that, take the node out of service and request a new GPU or
         baseboard. Attach the output of `nvidia-bug-report.sh`.
 
     References
@@ -109,7 +109,7 @@ class FewerNvlinks(NodeCheck[ShortGpus]):
             return ShortGpus(tuple(_group(judged, group, wanted) for (_, wanted), group in groups.items()), coverage)
         if unseen:
             why = "; ".join(f"{fold_runs(labels)}: {reason}" for reason, labels in unseen.items())
-            return Outcome(self.id, Status.UNKNOWN, judged.host, why=why, coverage=coverage)
+            return self.unknown(judged, why, coverage)
         return self.clean(judged, _why_clean(asked), coverage)
 
     def tell(self, judged: Node, observed: ShortGpus) -> Iterator[Finding]:
@@ -210,8 +210,8 @@ def _cost(count: LinkCount, active: int, want: int) -> Cost:
         )
     lost = missing_nvlinks(active, want, rate)
     text = (
-        f"{want - active} links x {in_gbs(rate)} = {in_gbs(lost)} per direction; every NCCL channel passes the"
-        " narrowest GPU, so the whole node loses it"
+        f"{plural(want - active, 'link')} x {in_gbs(rate)} = {in_gbs(lost)} per direction; every NCCL channel passes"
+        " the narrowest GPU, so the whole node loses it"
     )
     return Cost(lost, share, text)
 

@@ -13,7 +13,7 @@ from topodiag.hardware.amd import PCIE_LANES, AmdGpu, amd_gpu_by_name
 from topodiag.hardware.specs import GpuSpec
 from topodiag.lazy import dataclass
 from topodiag.model.devices import Gpu
-from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity, Status
+from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.node import Node
 from topodiag.model.provenance import Fact
 from topodiag.words.fold import fold_runs
@@ -72,7 +72,7 @@ class PairWithoutNvlink(NodeCheck[LostPairs]):
     Evidence it reads
         `nvidia-smi topo -m`, `nvidia-smi topo -p2p n` or NVML's P2P status, link counts where there are any, the
         datasheet (which products are joined by NVSwitches). A job's log: `Unable to get RemoteDeviceType for NVLink`
-        (NCCL 2.31 and later), after which NCCL leaves the link out. Of AMD: `amd-smi topology`, `amd-smi xgmi`,
+        (NCCL 2.31 and later), after which NCCL leaves the link out. AMD: `amd-smi topology`, `amd-smi xgmi`,
         `rocm-smi --showtopo`, /sys/class/kfd/kfd/topology.
 
     When it stays silent
@@ -123,8 +123,7 @@ class PairWithoutNvlink(NodeCheck[LostPairs]):
         if told:
             return self.clean(judged, f"{len(told)} pairs without NVLink, explained by {told[0]}", coverage)
         if len(seen) < len(pairs):
-            why = f"{len(pairs) - len(seen)} of {len(pairs)} pairs were not seen"
-            return Outcome(self.id, Status.UNKNOWN, judged.host, why=why, coverage=coverage)
+            return self.unknown(judged, f"{len(pairs) - len(seen)} of {len(pairs)} pairs were not seen", coverage)
         return self.clean(judged, inferred or "", coverage)
 
     def tell(self, judged: Node, observed: LostPairs) -> Iterator[Finding]:

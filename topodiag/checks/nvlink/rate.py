@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections import Counter as Tally
 from collections.abc import Iterator, Sequence
-from statistics import median
 
 from topodiag.checks.interface import NodeCheck
 from topodiag.checks.nvlink import evidence
+from topodiag.checks.shared.comparisons import Far, far
 from topodiag.checks.shared.devices import by_xgmi, gpu_spec, word
 from topodiag.checks.shared.prices import slow_nvlinks
 from topodiag.hardware.amd import PCIE_LANES, amd_gpu_by_name
@@ -62,7 +62,7 @@ class SlowLinks:
 
     groups: tuple[SlowGroup, ...]
     coverage: Coverage
-    pairs: tuple[SlowPair, ...] = ()
+    pairs: Far[tuple[str, str]] | None = None
 
 
 class SlowNvlinks(NodeCheck[SlowLinks]):
@@ -85,7 +85,7 @@ class SlowNvlinks(NodeCheck[SlowLinks]):
     When it stays silent
         The product has no NVLink; MIG is on; only links that are up are judged (NVL001 has the others). A link within
         2 % of its peers, or a whole node within 10 % of the datasheet: drivers round differently. An xGMI rate that
-        is what the product's PCIe link can do: `amd-smi` of 2024 prints that in its place. No rate was read: unknown.
+        equals the product's PCIe rate: `amd-smi` of 2024 prints the PCIe rate there. No rate was read: unknown.
         Rates differ by more than 10 %, the product is not known, and no rate is that of most links: unknown.
 
     How to confirm
@@ -105,7 +105,7 @@ class SlowNvlinks(NodeCheck[SlowLinks]):
     id = "NVL002"
 
     def observe(self, judged: Node, peers: Sequence[Node]) -> SlowLinks | Outcome:
-        if pairs := slow_pairs(judged):
+        if (pairs := slow_pairs(judged)) is not None:
             return SlowLinks((), Coverage(len(judged.copies), len(judged.copies), "pairs of GPUs copied"), pairs)
         return self._of_links(judged, [gpu for gpu in judged.gpus if not evidence.no_question(gpu)])
 
@@ -136,19 +136,21 @@ class SlowNvlinks(NodeCheck[SlowLinks]):
     def tell(self, judged: Node, observed: SlowLinks) -> Iterator[Finding]:
         for group in observed.groups:
             yield self._report(judged, group)
-        for pair in observed.pairs:
-            yield self._slow_pair(judged, pair)
+        if observed.pairs is not None:
+            yield from self._slow_pairs(judged, observed.pairs)
 
-    def _slow_pair(self, node: Node, pair: SlowPair) -> Finding:
-        share = 1 - pair.gbs / pair.usual_gbs
-        return self.finding(
-            self.where(node, gpus=(pair.start, pair.end), links=(f"{pair.start} to {pair.end}",)),
-            self.advice("slow pair", usual_gbs=in_gbs(pair.usual_gbs), others=pair.others),
-            f"{pair.start} to {pair.end} copies at {in_gbs(pair.gbs)}, the other pairs at {in_gbs(pair.usual_gbs)}",
-            observed=f"{in_gbs(pair.gbs)} from {pair.start} to {pair.end}",
-            cost=Cost(pair.usual_gbs - pair.gbs, share, "rings and all-to-all over this pair go at its pace"),
-            evidence=[pair.fact],
-        )
+    def _slow_pairs(self, node: Node, slow: Far[tuple[str, str]]) -> Iterator[Finding]:
+        for pair in slow.odd:
+            fact, way = node.copies[pair], " to ".join(pair)
+            gbs = fact.get(0.0)
+            yield self.finding(
+                self.where(node, gpus=pair, links=(way,)),
+                self.advice("slow pair", usual_gbs=in_gbs(slow.usual), others=slow.of - len(slow.odd)),
+                f"{way} copies at {in_gbs(gbs)}, the other pairs at {in_gbs(slow.usual)}",
+                observed=f"{in_gbs(gbs)} from {way}",
+                cost=Cost(slow.usual - gbs, 1 - gbs / slow.usual, "rings and all-to-all over this pair go at its pace"),
+                evidence=[fact],
+            )
 
     def _report(self, node: Node, group: SlowGroup) -> Finding:
         rate, want, source, members = group.rate_gbs, group.want_gbs, group.source, group.links
@@ -224,26 +226,11 @@ MOST_OF_ONE = 2
 """Slow pairs that one GPU may have: more are the GPU's (GPU006), not a link's."""
 
 
-@dataclass(frozen=True, slots=True)
-class SlowPair:
-    """A direction between two GPUs, what it reached and what is usual, GB/s."""
-
-    start: str
-    end: str
-    gbs: float
-    usual_gbs: float
-    others: int
-    fact: Fact[float]
-
-
-def slow_pairs(node: Node) -> tuple[SlowPair, ...]:
+def slow_pairs(node: Node) -> Far[tuple[str, str]] | None:
     """The pairs that stand out, where all others are even."""
-    if dialect_of(node) is not AMD or len(node.copies) < FEWEST:
-        return ()
-    usual = median(fact.get(0.0) for fact in node.copies.values())
-    slow = {pair: fact for pair, fact in node.copies.items() if fact.get(0.0) < SLOW_SHARE * usual}
-    rest = [fact.get(0.0) for pair, fact in node.copies.items() if pair not in slow]
-    of_gpu = Counter(label for pair in slow for label in pair)
-    if not slow or min(rest) < EVEN_SHARE * usual or max(of_gpu.values()) > MOST_OF_ONE:
-        return ()
-    return tuple(SlowPair(*pair, fact.get(0.0), usual, len(rest), fact) for pair, fact in slow.items())
+    if dialect_of(node) is not AMD:
+        return None
+    copies = {pair: fact.get(0.0) for pair, fact in node.copies.items()}
+    slow = far(copies, factor=SLOW_SHARE, least=FEWEST, close=1 / EVEN_SHARE)
+    of_gpu = Counter(label for pair in slow.odd for label in pair) if slow is not None else Counter()
+    return slow if of_gpu and max(of_gpu.values()) <= MOST_OF_ONE else None

@@ -254,7 +254,6 @@ class ShmInsteadOfP2p(JobCheck[WithoutP2p]):
             fix=fix,
             cost=cost,
             evidence=evidence,
-            coverage=observed.coverage,
             confidence=confidence,
         )
 

@@ -154,7 +154,6 @@ class AcsBetweenPeers(NodeCheck[Detours]):
             f"ACS redirect is on at {plural(len(hints), 'port')}{where}: on bare metal peer traffic goes by the CPU",
             observed=f"ReqRedir, CmpltRedir or UpstreamFwd set at {len(hints)} of {coverage.total} ports",
             evidence=hints,
-            coverage=coverage,
         )
 
     def _acs(self, node: Node, ports: Sequence[PciDevice]) -> Finding:

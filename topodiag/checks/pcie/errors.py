@@ -113,8 +113,7 @@ class PcieErrors(OneStep[Node], NodeCheck[Never]):
 
     def judge(self, node: Node, peers: Sequence[Node] = ()) -> Outcome:
         outcome = self._judge_counters(node)
-        found = [self._of_log(node, place, events) for place, events in _logged(node)]
-        return self.found(node, [*found, *outcome.findings], outcome.coverage) if found else outcome
+        return self.beside(outcome, [self._of_log(node, place, events) for place, events in _logged(node)])
 
     def _of_log(self, node: Node, place: str, events: Sequence[KernelEvent]) -> Finding:
         hard = [event for event in events if _UNCORRECTED.search(event.text)]

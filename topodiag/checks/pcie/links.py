@@ -105,12 +105,12 @@ class NarrowPcieLink(NodeCheck[DegradedLinks]):
         else:
             why = _unlike(seen)
         if why:
-            return Outcome(self.id, Status.UNKNOWN, judged.host, why=why, coverage=coverage)
+            return self.unknown(judged, why, coverage)
         return self.clean(judged, _uniform(seen), coverage)
 
     def tell(self, judged: Node, observed: DegradedLinks) -> Iterator[Finding]:
         for hop in observed.degraded:
-            yield _narrow(self, judged, hop, observed.links, observed.coverage)
+            yield _narrow(self, judged, hop, observed.links)
 
 
 def _is_narrow(hop: Hop, seen: Sequence[Hop]) -> bool:
@@ -174,7 +174,7 @@ def _uniform(seen: Sequence[Hop]) -> str:
     return f"all {short[0].family} links are x{short[0].lower.width.value}: built so" if short else ""
 
 
-def _narrow(check: NodeCheck[Any], node: Node, hop: Hop, links: Sequence[Hop], coverage: Coverage) -> Finding:
+def _narrow(check: NodeCheck[Any], node: Node, hop: Hop, links: Sequence[Hop]) -> Finding:
     width, able = hop.lower.width.value or 0, _able(hop, [link for link in links if link.lower.width.known]) or 0
     alone = _is_alone(hop, links)
     gen = hop.able_gen
@@ -193,7 +193,6 @@ def _narrow(check: NodeCheck[Any], node: Node, hop: Hop, links: Sequence[Hop], c
         expected=_wanted(hop, able, gen, full),
         cost=_loss(hop, now, full),
         evidence=[hop.lower.width, hop.lower.max_width, hop.upper.max_width if hop.upper else None],
-        coverage=coverage,
         confidence=Confidence.MEDIUM if alone else Confidence.HIGH,
     )
 
@@ -218,7 +217,7 @@ class SlowPcieLink(NodeCheck[DegradedLinks]):
 
     What it finds
         A GPU under load, or a compute NIC with an active port, whose link runs at a lower PCIe generation than both
-        of its ends can do; and the uplink of a PCIe switch above one of them. Where nothing tells of the ports, as in
+        of its ends can do; and the uplink of a PCIe switch above one of them. Without evidence of the ports, as in
         `lspci` alone, a NIC's link below both ends is a warning.
 
     Why it matters
@@ -269,7 +268,7 @@ class SlowPcieLink(NodeCheck[DegradedLinks]):
             return DegradedLinks(at_fault, tuple(links), coverage)
         why = _why_unknown(load)
         if why:
-            return Outcome(self.id, Status.UNKNOWN, judged.host, why=why, coverage=coverage)
+            return self.unknown(judged, why, coverage)
         return self.clean(judged, _resting(low), coverage)
 
     def tell(self, judged: Node, observed: DegradedLinks) -> Iterator[Finding]:
@@ -299,7 +298,6 @@ class SlowPcieLink(NodeCheck[DegradedLinks]):
             expected=f"Gen{able} ({ends})" + (f": {in_gbs(full)} to NCCL" if full else ""),
             cost=_loss(hop, now, full),
             evidence=[hop.lower.gen, hop.lower.max_gen, hop.upper.max_gen if hop.upper else None, use],
-            coverage=observed.coverage,
             confidence=Confidence.HIGH if sure else Confidence.MEDIUM,
         )
 

@@ -238,4 +238,4 @@ class Fragmented(OneStep[Audit], PlacementCheck[Never]):
 def _split_words(audit: Audit, each: DimensionAudit) -> str:
     """What the split groups cost beside whole ones."""
     whole = fsum(whole_us(audit.cluster, cost.demand) for cost in each.now)
-    return f"{in_ms(each.step_us)} in a {audit.talk.unit} where groups in one domain would take {in_ms(whole)}"
+    return f"{in_ms(each.step_us)} per {audit.talk.unit}; with each group in one domain {in_ms(whole)}"

@@ -19,6 +19,8 @@ class Phrase:
     fix: str = ""
     cost: str = ""
     severity: Severity = Severity.WARNING
+    expected: str = ""
+    kind: str = ""
 
 
 @cache
@@ -31,6 +33,8 @@ def phrases(group: str) -> tuple[Phrase, ...]:
             entry.get("fix", ""),
             entry.get("cost", ""),
             Severity[entry.get("severity", "warning").upper()],
+            entry.get("expected", ""),
+            entry.get("kind", ""),
         )
         for entry in own_data("checks/shared/phrases")[group]
     )

@@ -73,7 +73,7 @@ class GpuShortInFile(FileCheck[ShortGpus]):
             observed=f"{have} of {best} NVLinks" + (f"; NCCL {spell_version(minor)} finds {_ring(now)}" if now else ""),
             expected=f"{best} NVLinks" + (f"; NCCL {spell_version(minor)} would find {_ring(then)}" if then else ""),
             fix=(
-                f"until the hardware is mended: `topodiag emit nccl-topo {file.name} --repair -o repaired.xml`",
+                f"until the hardware is repaired: `topodiag emit nccl-topo {file.name} --repair -o repaired.xml`",
                 "`nvidia-smi nvlink -s` and `dmesg | grep -i nvlink` on the node: which links are down, and why",
                 "reset all GPUs of the node and restart the fabric manager; if it stays, drain the node",
             ),

@@ -32,6 +32,7 @@ from topodiag.model.provenance import Origin
 from topodiag.nccl.topo.clean import hosts_of
 from topodiag.nccl.topo.detect import LackingError, tree_of
 from topodiag.nccl.topo.merge import loaded
+from topodiag.words.own_data import own_data
 
 MAX_WORDS = 120
 """Characters of NCCL's complaint that are repeated."""
@@ -55,7 +56,7 @@ class FileRefused(FileCheck[Refusals]):
     What it finds
         A topology file that a version of NCCL does not load: the line, NCCL's own words, the versions. NCCL's reader is
         not an XML reader: an XML declaration, a tab, a line break inside a tag, text between tags, a value of 255
-        characters, more than 256 elements end it. What is well formed can still lack what NCCL needs: a bus id, a
+        characters, more than 256 elements end it. A well-formed file can still lack what NCCL needs: a bus id, a
         class, the speed and width of a link, the reverse of a direct NVLink. In a log: the warning that NCCL gave.
 
     Why it matters
@@ -116,7 +117,7 @@ class FileRefused(FileCheck[Refusals]):
             f" {words}",
             severity=Severity.ERROR if every or ASKED in refusing else Severity.WARNING,
             observed="; ".join(_complaints(refusals)),
-            expected=_RULES.get(refusal.rule, "what NCCL's reader takes (src/graph/xml.cc)"),
+            expected=_rule(refusal.rule),
             fix=(
                 _mended(refusal.rule, file.name, refusing[-1]),
                 "or unset NCCL_TOPO_FILE, so that NCCL looks at the machine itself",
@@ -129,7 +130,7 @@ def _mended(rule: str, name: str, minor: int) -> str:
     if rule == "search":
         return f"`topodiag emit nccl-topo {name} --repair -o repaired.xml` gives it the links that its peers have"
     if rule == "structure":
-        return "write it again on a healthy node of this type (NCCL_TOPO_DUMP_FILE), or mend what the line lacks"
+        return "write it again on a healthy node of this type (NCCL_TOPO_DUMP_FILE), or add what the line lacks"
     return f"`topodiag emit nccl-topo {name} --nccl {spell_version(minor)} -o fixed.xml` writes it by NCCL's rules"
 
 
@@ -170,24 +171,16 @@ def _complaints(refusals: Mapping[int, Refusal]) -> Iterator[str]:
         yield words if len(versions) == 1 else f"{words} ({spell_versions(minors)})"
 
 
-_OLD = f"up to NCCL {spell_version(OLD_SEARCH)}"
-_CHILDREN = MAX_CHILDREN[OLD_SEARCH + 1]
-_RULES = {
-    "prolog": "no XML declaration: NCCL's reader knows none",
-    "byte-order-mark": "plain text from the first byte on",
-    "tab": "blanks and line breaks only",
-    "newline-in-tag": "each tag on one line, its attributes one blank apart",
-    "closing-tag": "a closing tag for each opening one",
-    "value-without-name": 'attributes as name="value", one blank apart',
-    "text": "elements and comments only",
-    "too-long": "names and values of at most 254 characters",
-    "too-many-elements": f"at most {MAX_ELEMENTS[NEWEST]} elements ({MAX_ELEMENTS[OLDEST]} {_OLD})",
-    "too-many-children": f"at most {_CHILDREN} children of one element ({MAX_CHILDREN[OLDEST]} {_OLD})",
-    "version": '<system version="1">',
-    "no-system": "a <system> element",
-    "structure": "every attribute that NCCL needs to build its system graph",
-    "search": "links over which NCCL's search finds its channels",
-}
+def _rule(name: str) -> str:
+    """What NCCL's reader takes, by the rule that a file breaks."""
+    words: str = own_data("checks/topo/rules").get(name, "what NCCL's reader takes (src/graph/xml.cc)")
+    return words.format(
+        old=f"up to NCCL {spell_version(OLD_SEARCH)}",
+        elements=MAX_ELEMENTS[NEWEST],
+        old_elements=MAX_ELEMENTS[OLDEST],
+        children=MAX_CHILDREN[OLD_SEARCH + 1],
+        old_children=MAX_CHILDREN[OLDEST],
+    )
 
 
 def _short(words: str) -> str:

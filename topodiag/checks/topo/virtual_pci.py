@@ -78,9 +78,7 @@ def tell_guesses(check: NodeCheck[Any], node: Node, observed: GuessedTree) -> Fi
             " --affinity FILE completes it",
             "or take the provider's file for exactly this instance type",
         ),
-        cost=Cost(
-            text=f"NCCL assumes {in_gbs(pcie_nccl_gbs(*ASSUMED) or 0.0)} (Gen3 x16) for each link that is not told"
-        )
+        cost=Cost(text=f"NCCL assumes {in_gbs(pcie_nccl_gbs(*ASSUMED) or 0.0)} (Gen3 x16) for links of unknown speed")
         if observed.dark
         else Cost(text="NCCL takes every NIC for equally far"),
         evidence=[Origin(name, first.line or None, f'<pci busid="{first.get("busid")}">')],
@@ -153,7 +151,7 @@ class VirtualPciTree(NodeCheck[FlatTree | GuessedTree]):
         Set NCCL_TOPO_FILE (in /etc/nccl.conf, so that no job forgets it) to the file that the cloud ships for exactly
         this instance type: Azure's images keep theirs in /opt/microsoft. A file of another machine is worse than none
         (431 to 15 GB/s in Azure's azurehpc-health-checks, issue 142): compare its bus ids with `lspci -D`. Where there
-        is no such file, `topodiag emit nccl-topo` makes one of this guest, and shows what NCCL makes of it: with
+        is no such file, `topodiag emit nccl-topo` makes one of this guest, and shows what NCCL chooses with it: with
         --instance NAME for the types whose layout is published, with --host-capture from a capture of the host, with
         --affinity from what was measured between GPUs and NICs. Who runs the hypervisor can give the guest the real
         switches, widths and NUMA nodes instead.
@@ -222,7 +220,6 @@ class VirtualPciTree(NodeCheck[FlatTree | GuessedTree]):
             expected=_expected(node),
             cost=_cost(node),
             evidence=[*(fact.origin for fact in signs.values()), node.os.virtualization.origin],
-            coverage=observed.coverage,
             confidence=Confidence.HIGH if node.is_vm else Confidence.MEDIUM,
         )
 

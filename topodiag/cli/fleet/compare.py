@@ -41,7 +41,8 @@ def compare(  # noqa: PLR0917 - one parameter per option
     once, the values that all nodes share, the nodes that differ from the majority, and groups of equal nodes.
 
     --format jsonl writes a line per node, csv and parquet a row per finding of a node, drain the commands for Slurm,
-    conditions those of node-problem-detector. The fail list fits srun --exclude=$(cat FILE).
+    conditions those of node-problem-detector. The fail list fits srun --exclude=$(cat FILE). Exit code 1: a node is to
+    be excluded, or a finding reaches --fail-on.
 
     \b
     Examples
@@ -51,12 +52,12 @@ def compare(  # noqa: PLR0917 - one parameter per option
     """
     if printing.format_ == "parquet" and printing.output in {None, "-"}:
         raise click.UsageError("--format parquet needs --output FILE.")
-    from topodiag.fleet.workers import one_thread  # noqa: PLC0415
+    from topodiag.fleet.cores import one_thread  # noqa: PLC0415
 
     one_thread()
     from topodiag.app.compare import compare as compared  # noqa: PLC0415 - heavy from here on
     from topodiag.cli.html import as_shown, check_written  # noqa: PLC0415
-    from topodiag.cli.output import check_output, verdict_of  # noqa: PLC0415
+    from topodiag.cli.output import check_output, fleet_verdict  # noqa: PLC0415
     from topodiag.cli.progress import reading_captures  # noqa: PLC0415
 
     for path in (printing.output, pass_list, fail_list):
@@ -64,7 +65,7 @@ def compare(  # noqa: PLR0917 - one parameter per option
     check_written(printing, paths)
     with reading_captures(printing) as tell:
         result = compared(paths, workers=workers, dask=dask, on_read=tell)
-    reached.code = verdict_of(result.worst, printing.fail_on)
+    reached.code = fleet_verdict(result, printing.fail_on)
     result = as_shown(result, redact=printing.redact)
     _write_lists(result, pass_list, fail_list)
     _write_answer(result, printing)

@@ -117,11 +117,8 @@ TRAINING_OPTIONS = (
     ),
 )  # fmt: skip
 """How it is trained, whatever the layout."""
-_TRAINED = (
-    "params", "layers", "hidden", "seq", "micro_batch", "global_batch", "precision", "experts", "top_k", "capacity",
-    "active_params", "kv_share", "chunks", "zero", "shard", "sequence_parallel", "ulysses", "recompute", "overlap",
-    "efficiency", "peak_tflops",
-)  # fmt: skip
+TRAINED: list[click.Parameter] = click.command()(options(MODEL_OPTIONS, TRAINING_OPTIONS)(lambda: None)).params
+"""Both, as parameters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +135,13 @@ class Trained:
         return {} if self.serves else self.given if self.said else None
 
 
+def trained_by(ctx: click.Context, given: Mapping[str, Any], *, said: bool) -> Trained:
+    """What the options say, with what --job read; `said`: whether one was given."""
+    settings: JobSettings | None = ctx.meta.get(JOB)
+    sized, serves = (settings.is_sized, settings.serves) if settings is not None else (False, False)
+    return Trained(given, said or sized, serves and not said)
+
+
 def trained_options(*groups: tuple[Callable[[Command], Command], ...]) -> Callable[[Command], Command]:
     """These options; of them what is trained reaches the command as its argument `trained`."""
 
@@ -146,10 +150,9 @@ def trained_options(*groups: tuple[Callable[[Command], Command], ...]) -> Callab
         @click.pass_context
         @wraps(command)
         def wrapped(ctx: click.Context, *args: Any, **given: Any) -> None:
-            said = any(ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE for name in _TRAINED)
-            settings: JobSettings | None = ctx.meta.get(JOB)
-            sized, serves = (settings.is_sized, settings.serves) if settings is not None else (False, False)
-            trained = Trained({name: given.pop(name) for name in _TRAINED}, said or sized, serves and not said)
+            names = [str(param.name) for param in TRAINED]
+            said = any(ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE for name in names)
+            trained = trained_by(ctx, {name: given.pop(name) for name in names}, said=said)
             ctx.invoke(command, *args, trained=trained, **given)
 
         return wrapped

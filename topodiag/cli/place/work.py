@@ -1,24 +1,46 @@
-"""The options that say what is trained, for `topodiag place`: how much the dimensions of a layout say in a step."""
+"""What is trained, for `topodiag place` and `topodiag diagnose`: how much the dimensions of a layout send in a step."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from topodiag.cli.dimensions import job_option
-from topodiag.cli.model.step_options import MODEL_OPTIONS, TRAINING_OPTIONS, Trained, trained_options
+from topodiag.cli.model.step_options import TRAINED, Trained, trained_by
+from topodiag.cli.options import options
 from topodiag.model.dimensions import flags
 
 if TYPE_CHECKING:
     from topodiag.app.judge.placing import PlaceOptions
 
-work_options = trained_options((job_option,), MODEL_OPTIONS, TRAINING_OPTIONS)
+_SETTINGS = click.Command("model", params=TRAINED)
+"""The options of `topodiag model step` that say what is trained, as one option takes them."""
+
+
+def _trained(ctx: click.Context, param: click.Parameter, values: Sequence[str]) -> Trained:
+    words = tuple(f"--{word.strip()}" for value in values for word in value.split(",") if word.strip())
+    try:
+        given = _SETTINGS.make_context("model", list(words), default_map=ctx.default_map).params
+    except click.UsageError as error:
+        more = "write it like params=7B,layers=32; topodiag model step --help lists all"
+        raise click.BadParameter(f"{error.format_message().rstrip('.')}; {more}.", ctx, param) from None
+    return trained_by(ctx, given, said=bool(words))
+
+
+work_options = options((
+    job_option,
+    click.option(
+        "--model", "trained", metavar="NAME=VALUE", multiple=True, callback=_trained,
+        help="The model and its training, by the options of `topodiag model step`: params=7B,layers=32,zero=3; may be "
+        "given several times.",
+    ),
+))  # fmt: skip
 
 
 def work_said(asked: PlaceOptions, trained: Trained) -> Mapping[str, Any] | None:
     """What is trained, None where no option says it. Raises UsageError where nothing says how it is laid out."""
     if trained.said and asked.layout is None:
-        raise click.UsageError(f"--params and its like go with {flags()}.")
+        raise click.UsageError(f"--model goes with {flags()}.")
     return trained.asked

@@ -24,7 +24,7 @@ from typing import Any
 
 from topodiag.evidence import json_values as values
 from topodiag.evidence.draft import NodeDraft
-from topodiag.evidence.host.pcie import MAX_WIDTH
+from topodiag.evidence.host.pcie import GENERATIONS, MAX_WIDTH
 from topodiag.evidence.interface import Blob, Direct, Parsed
 from topodiag.lazy import dataclass, regex
 from topodiag.model.busid import unplaced
@@ -35,8 +35,6 @@ from topodiag.words.units import in_mhz
 
 MAX_GPUS = 256
 MAX_COUNT = 2**63
-_GENS = {2.5: 1, 5.0: 2, 8.0: 3, 16.0: 4, 32.0: 5, 64.0: 6}
-"""PCIe generations by transfers a second of a lane, in 10^9 (PCI Express Base Specification 6.0)."""
 MEMORY, LINKS = "UMC", "XGMI_WAFL"
 """The blocks of the memory controllers, and of xGMI (amdgpu_ras.h of Linux)."""
 _MARK = regex(
@@ -106,34 +104,35 @@ class AmdSmiJson(Direct):
             if number is not None:
                 bus_id = values.text(values.member(gpu.get("bus"), "bdf")) or values.text(gpu.get("bdf"))
                 entity = draft.gpu(index=number, bus_id=bus_id)
-                for said in _of_gpu(number, gpu, bus_id):
+                for said in _of_gpu(gpu, bus_id):
                     owner = draft.pci(bus_id or unplaced(number)) if said.pci else entity
-                    (owner.count if said.counter else owner.offer)(said.name, said.value, blob.origin(text=said.text))
+                    origin = blob.origin(text=f"gpu {number}: {said.text}")
+                    (owner.count if said.counter else owner.offer)(said.name, said.value, origin)
                     parsed.records.append(0)
         return parsed
 
 
-def _of_gpu(number: int, gpu: dict[str, Any], bus_id: str | None) -> Iterator[_Value]:
+def _of_gpu(gpu: dict[str, Any], bus_id: str | None) -> Iterator[_Value]:
     if bus_id is not None:
-        yield _Value("vendor", AMD_ID, f"gpu {number}: bdf {bus_id}", pci=True)
+        yield _Value("vendor", AMD_ID, f"bdf {bus_id}", pci=True)
         for key, field in (("max_pcie_width", "max_width"), ("max_pcie_speed", "max_gen")):
             held = values.member(gpu.get("bus"), key)
             made = _width(held) if field == "max_width" else _gen(held)
             if made is not None:
-                yield _Value(field, made, f"gpu {number}: {key} {values.shown(held)}", pci=True)
+                yield _Value(field, made, f"{key} {values.shown(held)}", pci=True)
     numa = values.integer(values.member(gpu.get("numa"), "node"), low=0, high=4095)
     if numa is not None:
-        yield _Value("numa", numa, f"gpu {number}: numa node {numa}")
+        yield _Value("numa", numa, f"numa node {numa}")
     name = values.text(values.member(gpu.get("asic"), "market_name"))
     if name is not None and name.upper() != "N/A":
-        yield _Value("name", name, f"gpu {number}: market_name {name}")
-    yield from _errors(number, gpu)
-    yield from _pcie(number, gpu.get("pcie"))
-    yield from _load(number, gpu)
-    yield from _clocks(number, gpu)
+        yield _Value("name", name, f"market_name {name}")
+    yield from _errors(gpu)
+    yield from _pcie(gpu.get("pcie"))
+    yield from _load(gpu)
+    yield from _clocks(gpu)
 
 
-def _errors(number: int, gpu: dict[str, Any]) -> Iterator[_Value]:
+def _errors(gpu: dict[str, Any]) -> Iterator[_Value]:
     blocks = gpu.get("ecc_blocks")
     if isinstance(blocks, dict) and isinstance(blocks.get(MEMORY), dict):
         sums = {"uncorrectable_count": 0, "correctable_count": 0}
@@ -142,24 +141,24 @@ def _errors(number: int, gpu: dict[str, Any]) -> Iterator[_Value]:
                 count = values.integer(values.member(counts, kind), high=MAX_COUNT)
                 if count is None:
                     continue
-                text = f"gpu {number}: {block} {kind} {count}"
+                text = f"{block} {kind} {count}"
                 if block in (MEMORY, LINKS):
                     family = "ecc_volatile" if block == MEMORY else "xgmi"
                     yield _Value(f"{family}_{short}", count, text, counter=True)
                 else:
                     sums[kind] += count
         lost = sums["uncorrectable_count"]
-        text = f"gpu {number}: uncorrectable_count {lost} in other blocks"
+        text = f"uncorrectable_count {lost} in other blocks"
         yield _Value("ras_uncorrected", lost, text, counter=True)
         return
     totals = gpu.get("ecc")
     for kind, short in (("total_uncorrectable_count", "uncorrected"), ("total_correctable_count", "corrected")):
         count = values.integer(values.member(totals, kind), high=MAX_COUNT)
         if count is not None:
-            yield _Value(f"ecc_volatile_{short}", count, f"gpu {number}: {kind} {count}", counter=True)
+            yield _Value(f"ecc_volatile_{short}", count, f"{kind} {count}", counter=True)
 
 
-def _load(number: int, gpu: dict[str, Any]) -> Iterator[_Value]:
+def _load(gpu: dict[str, Any]) -> Iterator[_Value]:
     limits = [gpu.get("limit")]
     limits += [held for key, held in _lower(gpu.get("limit")) if key in ("ppt", "ppt0")]
     for name, kind, held in (
@@ -170,26 +169,26 @@ def _load(number: int, gpu: dict[str, Any]) -> Iterator[_Value]:
     ):
         value = _measured(held, MAX_PERCENT if kind is int else MAX_W)
         if value is not None:
-            yield _Value(name, kind(value), f"gpu {number}: {name} {value:g}")
+            yield _Value(name, kind(value), f"{name} {value:g}")
 
 
-def _clocks(number: int, gpu: dict[str, Any]) -> Iterator[_Value]:
+def _clocks(gpu: dict[str, Any]) -> Iterator[_Value]:
     engines = [held for key, held in _lower(gpu.get("clock")) if key.partition("_")[0] == "gfx"]
     clocks, tops = (
         [_measured(values.member(each, key), MAX_MHZ) or 0 for each in engines] for key in ("clk", "max_clk")
     )
     clock, top = max(clocks, default=0), max(tops, default=0)
     if clock:
-        yield _Value("sm_clock_mhz", int(clock), f"gpu {number}: gfx clk {in_mhz(int(clock))}")
+        yield _Value("sm_clock_mhz", int(clock), f"gfx clk {in_mhz(int(clock))}")
     states = {key: values.member(gpu.get("throttle"), f"{key}_violation_status") for key in _HELD_BY}
     if not {"ACTIVE", "NOT ACTIVE"} & set(map(str, states.values())):
         return
     active = [key for key, state in states.items() if state == "ACTIVE"]
     reasons = tuple(dict.fromkeys(_HELD_BY[key] for key in active))
-    yield _Value("throttle", reasons, f"gpu {number}: violations active: {', '.join(active) or 'none'}")
+    yield _Value("throttle", reasons, f"violations active: {', '.join(active) or 'none'}")
     if top:
         # Without the reasons a power limit would look like a clock that is stuck: then its peers say what is usual.
-        yield _Value("max_sm_clock_mhz", int(top), f"gpu {number}: gfx max_clk {in_mhz(int(top))}")
+        yield _Value("max_sm_clock_mhz", int(top), f"gfx max_clk {in_mhz(int(top))}")
 
 
 def _lower(held: object) -> list[tuple[str, Any]]:
@@ -204,16 +203,16 @@ def _measured(held: object, most: int) -> float | None:
     return float(value) if known and isinstance(value, int | float) and 0 <= value <= most else None
 
 
-def _pcie(number: int, pcie: object) -> Iterator[_Value]:
+def _pcie(pcie: object) -> Iterator[_Value]:
     width, gen = _width(values.member(pcie, "width")), _gen(values.member(pcie, "speed"))
     replays = values.integer(values.member(pcie, "replay_count"), high=MAX_COUNT)
     if width is not None:
-        yield _Value("width", width, f"gpu {number}: pcie width {width}", pci=True)
+        yield _Value("width", width, f"pcie width {width}", pci=True)
     if gen is not None:
         said = values.shown(values.member(pcie, "speed"))
-        yield _Value("gen", gen, f"gpu {number}: pcie speed {said}", pci=True)
+        yield _Value("gen", gen, f"pcie speed {said}", pci=True)
     if replays is not None:
-        yield _Value("pcie_replay", replays, f"gpu {number}: replay_count {replays}", counter=True)
+        yield _Value("pcie_replay", replays, f"replay_count {replays}", counter=True)
 
 
 def _width(held: object) -> int | None:
@@ -222,7 +221,7 @@ def _width(held: object) -> int | None:
 
 def _gen(held: object) -> int | None:
     speed = values.member(held, "value") if isinstance(held, dict) else held
-    return _GENS.get(float(speed)) if isinstance(speed, int | float) else None
+    return GENERATIONS.get(float(speed)) if isinstance(speed, int | float) else None
 
 
 def _of_text(blob: Blob) -> list[dict[str, Any]]:

@@ -98,7 +98,8 @@ def gpus(draft: NodeDraft, apart: Apart) -> tuple[tuple[Gpu, ...], dict[int, str
         links = []
         for (kind, number), child in sorted(entity.children.items(), key=lambda item: str(item[0][1]).zfill(6)):
             if kind == "nvlink" and isinstance(number, int):
-                links.append(_nvlink(child, apart, number, label, draft.sample_interval_s))
+                told = facts(NvLink, child, f"{label} link {number}", apart)
+                links.append(NvLink(number, counters=counters(child, draft.sample_interval_s), **told))
         fabric = entity.children.get(("fabric", 0))
         bus_id = entity.keys.get("bus_id")
         made.append(
@@ -112,11 +113,6 @@ def gpus(draft: NodeDraft, apart: Apart) -> tuple[tuple[Gpu, ...], dict[int, str
             )
         )
     return tuple(made), labels
-
-
-def _nvlink(entity: Entity, apart: Apart, number: int, label: str, interval_s: float) -> NvLink:
-    wires = counters(entity, interval_s)
-    return NvLink(number, counters=wires, **facts(NvLink, entity, f"{label} link {number}", apart))
 
 
 def named_by_pci(gpu: Gpu, pci: dict[str, PciDevice]) -> Gpu:
@@ -136,46 +132,37 @@ def pci_devices(draft: NodeDraft, apart: Apart) -> dict[str, PciDevice]:
     made: dict[str, PciDevice] = {}
     for entity in draft.entities("pci"):
         bus_id = str(entity.keys["bus_id"])
-        made[bus_id] = _pci_device(entity, apart, bus_id, draft.sample_interval_s)
+        parent = pick(entity.offers.get("parent", ()), str).value
+        made[bus_id] = PciDevice(
+            bus_id=bus_id,
+            parent=normalise_bus_id(parent) if parent else None,
+            root=pick(entity.offers.get("root", ()), str).get(""),
+            counters=counters(entity, draft.sample_interval_s),
+            **facts(PciDevice, entity, bus_id, apart),
+        )
     return dict(sorted(made.items()))
 
 
-def _pci_device(entity: Entity, apart: Apart, bus_id: str, interval_s: float) -> PciDevice:
-    parent = pick(entity.offers.get("parent", ()), str).value
-    return PciDevice(
-        bus_id=bus_id,
-        parent=normalise_bus_id(parent) if parent else None,
-        root=pick(entity.offers.get("root", ()), str).get(""),
-        counters=counters(entity, interval_s),
-        **facts(PciDevice, entity, bus_id, apart),
-    )
-
-
 def numa_nodes(draft: NodeDraft, apart: Apart) -> tuple[NumaNode, ...]:
-    made = [_numa_node(entity, apart) for entity in draft.entities("numa")]
-    return tuple(sorted(made, key=lambda node: node.id))
-
-
-def _numa_node(entity: Entity, apart: Apart) -> NumaNode:
-    number = int(entity.keys["id"])
-    return NumaNode(number, **facts(NumaNode, entity, f"NUMA node {number}", apart))
+    named = {int(entity.keys["id"]): entity for entity in draft.entities("numa")}
+    return tuple(
+        NumaNode(number, **facts(NumaNode, named[number], f"NUMA node {number}", apart)) for number in sorted(named)
+    )
 
 
 def netdevs(draft: NodeDraft, apart: Apart) -> tuple[NetDev, ...]:
-    made = [
-        _netdev(entity, apart, str(entity.keys["name"]), draft.sample_interval_s) for entity in draft.entities("netdev")
-    ]
+    made = []
+    for entity in draft.entities("netdev"):
+        name, bus_id = str(entity.keys["name"]), pick(entity.offers.get("bus_id", ()), str).value
+        made.append(
+            NetDev(
+                name=name,
+                bus_id=normalise_bus_id(bus_id) if bus_id else None,
+                counters=counters(entity, draft.sample_interval_s),
+                **facts(NetDev, entity, name, apart),
+            )
+        )
     return tuple(sorted(made, key=lambda device: natural(device.name)))
-
-
-def _netdev(entity: Entity, apart: Apart, name: str, interval_s: float) -> NetDev:
-    bus_id = pick(entity.offers.get("bus_id", ()), str).value
-    return NetDev(
-        name=name,
-        bus_id=normalise_bus_id(bus_id) if bus_id else None,
-        counters=counters(entity, interval_s),
-        **facts(NetDev, entity, name, apart),
-    )
 
 
 def fabric_ports(draft: NodeDraft, apart: Apart) -> tuple[FabricPort, ...]:
@@ -225,7 +212,8 @@ def _rdma_nic(
     ports = []
     for (kind, number), child in sorted(entity.children.items(), key=lambda item: str(item[0][1]).zfill(6)):
         if kind == "port" and isinstance(number, int):
-            ports.append(_port(child, apart, number, name, draft.sample_interval_s))
+            told = facts(NicPort, child, f"{name} port {number}", apart)
+            ports.append(NicPort(number, counters=counters(child, draft.sample_interval_s), **told))
     own: dict[str, Any] = facts(Nic, entity, name, apart)
     function = pci.get(bus_id) if bus_id else None
     for shared in ("driver", "numa", "is_vf"):
@@ -243,11 +231,6 @@ def _rdma_nic(
         counters=counters(entity, draft.sample_interval_s),
         **own,
     )
-
-
-def _port(entity: Entity, apart: Apart, number: int, nic: str, interval_s: float) -> NicPort:
-    wires = counters(entity, interval_s)
-    return NicPort(number, counters=wires, **facts(NicPort, entity, f"{nic} port {number}", apart))
 
 
 def _ethernet_nic(device: NetDev, pci: dict[str, PciDevice]) -> Nic:

@@ -14,7 +14,7 @@ from statistics import median
 
 import numpy as np
 
-from topodiag.evidence.iblinkinfo import link_row
+from topodiag.evidence.iblinkinfo import LINK_ROW
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.marks import SWITCH
 from topodiag.lazy import dataclass, regex
@@ -107,16 +107,17 @@ def read_linkinfo(blob: Blob) -> ClusterFacts:
         if section:
             switch, described = section[1] == "Switch", section[3]
             continue
-        row = link_row(line)
+        row = LINK_ROW.match(line)
         if row is None:
             continue
         # With --line a row names its own end, and a host's own rows repeat those of its switch.
-        if row.name is not None:
-            described = row.name
+        if row["name"] is not None:
+            described = row["name"].strip()
             switch = not _is_host(described)
         if switch:
-            fabric.switch(row.lid, described)
-            rows.append((row.lid, row.peer_lid, row.lanes * _number(row.speed), row.peer))
+            fabric.switch(row["lid"], described)
+            gbps = int(row["lanes"]) * _number(row["speed"])
+            rows.append((row["lid"], row["peer_lid"], gbps, row["peer"].strip()))
     for here, peer, gbps, description in rows:
         if peer in fabric.names:
             fabric.joins_switch(here, peer, gbps)

@@ -24,8 +24,7 @@ _ROW = regex(
     r"(?:[\d/-]{8,10}|Pre-Init) {0,12}\| {0,4}[\d:]{5,10}[ \w]{0,8}\|"
     r"|\d{4}-\d\d-\d\d[T ][\d:.+Z-]{5,24} {0,4}\|)"
     r" {0,4}([^|\n]{2,80}?) {0,20}\| {0,4}([^|\n]{2,100}?) {0,20}"
-    r"(?:\| {0,4}([^|\n]{0,40}?) {0,20})?(?:\|([^\n]{0,200}))?$",
-    re.MULTILINE,
+    r"(?:\| {0,4}([^|\n]{0,40}?) {0,20})?(?:\|([^\n]{0,200}))?$"
 )
 _GPU = regex(r"(?<![A-Za-z])(?:GPU|SXM|HGX|OAM|UBB)(?![A-Za-z])|GPU")
 _KINDS: tuple[tuple[str, re.Pattern[str], re.Pattern[str]], ...] = (
@@ -58,7 +57,7 @@ class BmcEvents(Reporting):
     a_piece = "a controller's sensors, as somebody cut them out"
 
     def recognises(self, head: str) -> bool:
-        return " | " in head and _ROW.search(head) is not None
+        return any(" | " in line and _ROW.match(line) is not None for line in head.split("\n"))
 
     def parse(self, blob: Blob) -> Parsed[Event]:
         parsed: Parsed[Event] = Parsed()

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import deque
-from functools import cache
+from collections.abc import Iterator
 
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.host import systemctl
 from topodiag.evidence.interface import Blob, Parsed, Source
+from topodiag.evidence.signatures.engine import Place, Taken
 from topodiag.evidence.signatures.entry import Signature
 from topodiag.evidence.signatures.lines import first_of, lines_of
-from topodiag.evidence.signatures.literals import Finder, finder
 from topodiag.lazy import regex
 from topodiag.model.busid import normalise_bus_id
 from topodiag.model.clock_text import seconds
@@ -18,7 +18,6 @@ from topodiag.model.events import Scope, Trust
 from topodiag.model.system import KernelEvent
 from topodiag.model.topics import Topic
 from topodiag.words.dialect import Maker
-from topodiag.words.own_data import own_data
 
 HEAD_CHARS = 1 << 16
 MAX_EVENTS = 2000
@@ -26,6 +25,8 @@ MAX_EVENTS = 2000
 LEAST_WHOLE = 200
 """Lines from which on a text that somebody gave is called a log, and not lines that were chosen from one: Linux writes
 more while it boots."""
+MAX_HEAD = 160
+"""Characters of a line in which the kernel's stamp and name stand."""
 MAX_TEXT = 500
 """Characters kept of one message."""
 MAX_LINE = 4096
@@ -47,40 +48,8 @@ _SENDER = regex(r"(?:[A-Za-z0-9_.-]{1,255} )?kernel: ?(?:\[ {0,10}[0-9]{1,10}\.[
 _BUS = r"[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}(?:\.[0-7])?"
 _ANY_BUS = regex(rf"(?<![0-9a-fA-F:]){_BUS}(?![0-9a-fA-F])")
 FAMILY = "kernel"
-_WRITES = regex(
-    r"\bS?Xid ?\([^()\s]{1,40}\)[^:]{0,60}: ?[0-9]|XidCriticalError(?:: Xid=[0-9]|\s{1,60}True\s)"
-    r"|isFatal[\\\"]{1,8}:true.{1,400}?\(XID [0-9]"
-    r"|NVRM: (?:GPU|The NVIDIA (?:GPU|probe)|A GPU|API mismatch|This PCI I/O|loading|[a-z_]|R[mM])"
-    r"|\bNVRM _?k?[a-z]{2,12}[A-Z]\w{2,60}: "
-    r"|\(config space inaccessible\)|EDAC \w{2,12}: \d{1,9} UE|mce: \[Hardware Error\]|BUG: (?:soft|hard) lockup"
-    r"|rcu: INFO: rcu_|Kernel panic - "
-    r"|available PCIe bandwidth, limited by|PCIe Bus Error: severity=|has fallen off the bus"
-    r"|iommu: Default domain type: |DMAR: IOMMU enabled"
-    r"|AMD-Vi: Event logged \[|DMAR: \[(?:DMA|INTR)[ -]"
-    r"|task \S{1,64}:[0-9]{1,10} blocked for more than [0-9]|nfs: server \S{1,255} not responding, "
-    r"|LustreError: .{0,200}client was evicted by"
-    r"|Lustre: .{0,200}Connection to .{1,200}was lost; in progress|I/O error, dev \w{1,40}, sector"
-    rf"|\bamdgpu {_BUS}: "
-    r"|detected NVSwitch (?:non-)?fatal error [0-9]|detected GPU NVLink fatal error on GPU"
-    rf"|\[drm:amdgpu_\w{{1,60}} \[amdgpu\]\] \*ERROR\*"
-    rf"|\b(?:mlx[45]_core|bnxt_(?:en|re)|ionic|irdma|ice|hns3|efa) {_BUS}[ :]|\bpcieport {_BUS}: "
-    r"|\binfiniband [a-z]\w{1,20}: "
-    r"|NETDEV WATCHDOG: \S{1,32} \(\w{1,20}\): transmit queue|\btx_timeout recovery level"
-    r"|\bDetected (?:Tx|Hardware) Unit Hang\b|: NETDEV WATCHDOG: CPU: \d|: transmit timed out, resetting\b"
-    r"|: TX timeout detected\b"
-    r"|Detected insufficient power on the PCIe slot|\bbond\w{1,12}: .{0,60}link status definitely (?:up|down)\b"
-    r"|\bNIC Link is (?:Up|Down)\b"
-    r"|\bgeneral protection fault ip:[0-9a-f]{4,16} .{0,80} in lib|\binvoked oom-killer: "
-)
-_WRITTEN = tuple(word for word in own_data("evidence/sources")["kernel-log"]["heads"] if word not in ("[ ", "] "))
-"""One of these stands wherever one of _WRITES is found, and is found in a hundredth of the time."""
 _STAMPED = regex(r"(?:<[0-9]{1,3}>)?\[ {0,10}[0-9]{1,10}\.[0-9]{6}\] (?!\[[^\]\s:]{1,80}:[0-9]{1,9}:[0-9]{1,9}\])\S")
 """UCX puts seconds in brackets, too, and then `[host:process:thread]`."""
-
-
-@cache
-def _written() -> Finder:
-    return finder([word.encode() for word in _WRITTEN])
 
 
 class KernelLog(Source[KernelEvent]):
@@ -97,25 +66,23 @@ class KernelLog(Source[KernelEvent]):
     trust = 60
 
     def recognises(self, head: str) -> bool:
-        if _written().any(head.encode("utf-8", "replace")) and _WRITES.search(head) is not None:
+        """By an event of interest, or by the kernel's stamp or name on half of the lines."""
+        if any(True for _ in _matches(head.encode("utf-8", "replace"))):
             return True
-        lines = [line for line in head[:HEAD_CHARS].split("\n") if line.strip()][:400]
-        stamped = sum(_STAMPED.match(line[:64]) is not None for line in lines)
-        foreign = any(" NCCL " in line for line in lines)
-        return not foreign and stamped >= 1 and stamped * 2 >= len(lines)
+        lines = [line[:MAX_HEAD] for line in head[:HEAD_CHARS].split("\n") if line.strip()][:400]
+        own = sum("kernel: " in line or _STAMPED.match(line) is not None for line in lines)
+        return own >= 1 and own * 2 >= len(lines) and not any(" NCCL " in line for line in lines)
 
     def parse(self, blob: Blob) -> Parsed[KernelEvent]:
         parsed: Parsed[KernelEvent] = Parsed()
-        newest: deque[KernelEvent] = deque(maxlen=MAX_EVENTS)
+        newest: deque[tuple[Place, float | None, str, Taken]] = deque(maxlen=MAX_EVENTS)
         found = 0
-        data = blob.plain
-        for number, line, entries in lines_of(FAMILY, data):
-            event = _read_event(blob, number, line.decode("utf-8", "replace")[:MAX_LINE], entries)
-            if event is not None:
-                found += 1
-                newest.append(event)
-        parsed.records.extend(newest)
+        for match in _matches(blob.plain):
+            found += 1
+            newest.append(match)
+        parsed.records.extend(_event(blob, *each) for each in newest)
         # A last line without its end is that of a text that was cut.
+        data = blob.plain
         parsed.partial = blob.item is None and (data.count(b"\n") + 1 < LEAST_WHOLE or not data.endswith(b"\n"))
         if found > MAX_EVENTS:
             parsed.leave(blob, None, "", f"{found - MAX_EVENTS} older events were counted and not kept")
@@ -130,17 +97,23 @@ class KernelLog(Source[KernelEvent]):
             services.offer(state.name, state.word, blob.origin(state.line, state.text))
 
 
-def _read_event(blob: Blob, number: int, line: str, entries: tuple[Signature, ...]) -> KernelEvent | None:
-    when, message = _split(line.strip())
-    taken = first_of(entries, message)
-    if taken is None:
-        return None
+def _matches(data: bytes) -> Iterator[tuple[Place, float | None, str, Taken]]:
+    """The lines that an entry of the kernel's takes: place, time, message, and what it reads there."""
+    for number, raw, entries in lines_of(FAMILY, data):
+        line = raw.decode("utf-8", "replace")[:MAX_LINE]
+        when, message = _split(line.strip())
+        taken = first_of(entries, message)
+        if taken is not None:
+            yield (number, line), when, message, taken
+
+
+def _event(blob: Blob, place: Place, when: float | None, message: str, taken: Taken) -> KernelEvent:
     kind, code = taken.entry.says.removeprefix(f"{FAMILY}."), taken.fields.get("code")
     bus_id = taken.fields.get("bus_id") or _bus_of(taken.entry, message)
     return KernelEvent(
         kind,
         message[:MAX_TEXT],
-        blob.origin(number, line),
+        blob.origin(*place),
         when,
         str(bus_id) if bus_id else None,
         int(code) if code is not None else None,

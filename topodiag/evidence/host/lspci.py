@@ -281,7 +281,7 @@ def _short(records: list[Reading]) -> list[Reading]:
 
 
 def _values(told: dict[str, Reading]) -> tuple[int, int, int, int]:
-    width, able, gen, best = (int(told[name].value or 0) for name in _OF_LINK)
+    width, able, gen, best = (int(str(told[name].value)) for name in _OF_LINK)
     return width, able, gen, best
 
 

@@ -6,9 +6,10 @@ Judges nothing: a line that NCCL will not take as it was meant is kept as it sta
 from __future__ import annotations
 
 import re
+from dataclasses import field
 
 from topodiag.evidence.draft import NodeDraft
-from topodiag.evidence.interface import Blob, Parsed, Source
+from topodiag.evidence.interface import Blob, Direct, Parsed
 from topodiag.evidence.tree import TreeFile, read_tree
 from topodiag.lazy import dataclass, regex
 from topodiag.model.system import ConfLine, Setting
@@ -36,33 +37,45 @@ _SHELL = regex(r"^#!|^[ \t]{0,40}(?:export|setenv)[ \t]|^#SBATCH", re.MULTILINE)
 _LOGIN = regex(r"^(?:PATH|HOME|PWD|SHLVL|SHELL|USER|SLURM_\w{1,80}|KUBERNETES_\w{1,80})=", re.MULTILINE)
 
 
-@dataclass(frozen=True, slots=True)
-class EnvLine:
-    """One variable of an environment; an empty name says that the environment was looked at."""
+@dataclass(slots=True)
+class _Into:
+    """The draft that is filled, and what is known while it is."""
 
-    name: str
-    value: str
-    line: int
-    text: str
+    blob: Blob
+    draft: NodeDraft
+    parsed: Parsed[int]
+    effective: set[tuple[str, str]] = field(default_factory=set)
+
+    def variable(self, number: int, assigned: str, quote: str) -> str | None:
+        """Keep a variable of the environment that says something of communication or of the scheduler, never a secret;
+        its value, None where it is none of these."""
+        name, equals, value = assigned.partition("=")
+        schedulers = tuple(own_data(_NAMES)["schedulers"])
+        if not equals or not _NAME.fullmatch(name) or not name.startswith((*own_data(_NAMES)["ours"], *schedulers)):
+            return None
+        if _SECRET.search(name) and not name.startswith("NCCL_"):  # NCCL_IB_PKEY is a partition, no secret
+            return None
+        origin = self.blob.origin(number, quote)
+        if name.startswith(schedulers):
+            self.draft.single("scheduler").offer(name, value[:4096], origin)
+        else:
+            self.draft.settings.append(Setting(name, value[:4096], ENVIRONMENT, origin))
+        self.parsed.records.append(number)
+        return value
+
+    def conf(self, path: str, place: tuple[int, int], raw: str, quote: str) -> None:
+        """Keep a line of a conf file by its number in the file and in the evidence."""
+        origin = self.blob.origin(place[1], quote)
+        self.draft.conf_lines.append(ConfLine(path, place[0], raw, origin))
+        self.parsed.records.append(place[1])
+        name, value = as_nccl_reads(raw) or ("", "")
+        # setenv without overwriting: of two lines of one file the first counts.
+        if _NAME.fullmatch(name) and (path, name) not in self.effective:
+            self.effective.add((path, name))
+            self.draft.settings.append(Setting(name, value, path, origin))
 
 
-@dataclass(frozen=True, slots=True)
-class ConfText:
-    """One line of a conf file: `number` counts in that file and `raw` is its text; `line` and `text` in the evidence.
-
-    `name` and `value` are what NCCL sets; `name` is empty for a line that sets nothing or no usable name.
-    """
-
-    path: str
-    number: int
-    line: int
-    raw: str
-    text: str
-    name: str = ""
-    value: str = ""
-
-
-class Settings(Source[EnvLine | ConfText]):
+class Settings(Direct):
     """Reads the collector's settings tree, a bare nccl.conf, and bare output of `env`."""
 
     kind = "settings"
@@ -83,30 +96,14 @@ class Settings(Source[EnvLine | ConfText]):
         assigned = sum(_ASSIGNMENT.match(line) is not None for line in lines)
         return len(lines) >= 3 and assigned * 10 >= len(lines) * 8 and _LOGIN.search(head) is not None
 
-    def parse(self, blob: Blob) -> Parsed[EnvLine | ConfText]:
+    def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
+        into = _Into(blob, draft, Parsed())
         head = blob.text[:65536]
         if blob.item is not None or _TREE.search(head):
-            return _parse_tree(blob)
-        return _parse_bare(blob, _is_conf(blob.name, head))
-
-    def fill(self, blob: Blob, parsed: Parsed[EnvLine | ConfText], draft: NodeDraft) -> None:
-        scheduler = draft.single("scheduler")
-        effective: set[tuple[str, str]] = set()
-        for record in parsed.records:
-            origin = blob.origin(record.line, record.text)
-            if isinstance(record, EnvLine):
-                if not record.name:
-                    continue
-                if record.name.startswith(tuple(own_data(_NAMES)["schedulers"])):
-                    scheduler.offer(record.name, record.value, origin)
-                else:
-                    draft.settings.append(Setting(record.name, record.value, ENVIRONMENT, origin))
-                continue
-            draft.conf_lines.append(ConfLine(record.path, record.number, record.raw, origin))
-            # setenv without overwriting: of two lines of one file the first counts.
-            if record.name and (record.path, record.name) not in effective:
-                effective.add((record.path, record.name))
-                draft.settings.append(Setting(record.name, record.value, record.path, origin))
+            _read_tree(into)
+        else:
+            _read_bare(into, _is_conf(blob.name, head))
+        return into.parsed
 
 
 def as_nccl_reads(line: str) -> tuple[str, str] | None:
@@ -126,35 +123,32 @@ def _cut(text: str) -> str:
     return text if len(raw) <= MAX_VALUE else raw[:MAX_VALUE].decode("utf-8", errors="ignore")
 
 
-def _parse_tree(blob: Blob) -> Parsed[EnvLine | ConfText]:
+def _read_tree(into: _Into) -> None:
     files: Parsed[TreeFile] = Parsed()
+    blob, parsed = into.blob, into.parsed
     tree = read_tree(blob, files)
-    parsed: Parsed[EnvLine | ConfText] = Parsed([], files.unread, files.unread_count)
+    parsed.unread, parsed.unread_count = files.unread, files.unread_count
     environ = tree.files.get("environ")
     named = ""
     if environ is not None and environ.is_dir:
-        parsed.records.append(EnvLine("", "", environ.at, "d environ"))
+        parsed.records.append(environ.at)  # it was looked at, and is empty
     for number, text in environ.lines if environ is not None else ():
         if REPLACED.search(text):
             parsed.leave(blob, number, text, NOT_KEPT)
-            continue
-        record = _env_line(number, text, f"= environ\t{text}")
-        if record is not None:
-            parsed.records.append(record)
-            named = record.value if record.name == "NCCL_CONF_FILE" else named
+        elif (value := into.variable(number, text, f"= environ\t{text}")) is not None:
+            named = value if text.startswith("NCCL_CONF_FILE=") else named
         elif "=" not in text and text.strip():
             parsed.leave(blob, number, text, "not a variable")
     for path, file in tree.files.items():
         if path.endswith(_NAMESPACE) and file.text:
-            parsed.records.append(EnvLine("POD_NAMESPACE", file.text[:253], file.at, f"= {path}\t{file.text}"))
+            origin = blob.origin(file.at, f"= {path}\t{file.text}")
+            into.draft.single("scheduler").offer("POD_NAMESPACE", file.text[:253], origin)
         if path != "environ" and (_CONF_NAME.fullmatch(path.rpartition("/")[2]) or _same_file(path, named)):
-            shown = _conf_path(path)
             for count, (number, text) in enumerate(file.lines, start=1):
                 if REPLACED.search(text):
                     parsed.leave(blob, number, text, NOT_KEPT)
-                    continue
-                parsed.records.append(_conf_line(shown, count, number, text, f"= {path}\t{text}"))
-    return parsed
+                else:
+                    into.conf(_conf_path(path), (count, number), text, f"= {path}\t{text}")
 
 
 def _same_file(path: str, named: str) -> bool:
@@ -164,24 +158,6 @@ def _same_file(path: str, named: str) -> bool:
 def _conf_path(path: str) -> str:
     """The path as users write it; the collector writes the user's home as HOME."""
     return "~/" + path[5:] if path.startswith("HOME/") else "/" + path
-
-
-def _env_line(number: int, text: str, quote: str) -> EnvLine | None:
-    """A variable of the environment that says something of communication or of the scheduler, never a secret."""
-    name, equals, value = text.partition("=")
-    kept = (*own_data(_NAMES)["ours"], *own_data(_NAMES)["schedulers"])
-    if not equals or not _NAME.fullmatch(name) or not name.startswith(kept):
-        return None
-    if _SECRET.search(name) and not name.startswith("NCCL_"):  # NCCL_IB_PKEY is a partition, no secret
-        return None
-    return EnvLine(name, value[:4096], number, quote)
-
-
-def _conf_line(path: str, number: int, line: int, text: str, quote: str) -> ConfText:
-    read = as_nccl_reads(text)
-    if read is None or not _NAME.fullmatch(read[0]):
-        return ConfText(path, number, line, text, quote)
-    return ConfText(path, number, line, text, quote, *read)
 
 
 def _is_conf(name: str, head: str) -> bool:
@@ -196,24 +172,20 @@ def _is_conf(name: str, head: str) -> bool:
     return "env" not in base and not _SHELL.search(head) and any(map(_SPACED.match, head.split("\n")))
 
 
-def _parse_bare(blob: Blob, conf: bool) -> Parsed[EnvLine | ConfText]:
-    parsed: Parsed[EnvLine | ConfText] = Parsed()
-    lines = list(blob.lines())
+def _read_bare(into: _Into, conf: bool) -> None:
+    lines = list(into.blob.lines())
     if lines and not lines[-1][1]:
         lines.pop()  # the end of the last line begins none
     for number, text in lines:
-        if conf:
-            parsed.records.append(_conf_line(blob.name, number, number, text, text))
-            continue
         assigned = text.strip()
         if assigned.startswith("export "):
             assigned = _unquoted(assigned[len("export ") :].lstrip())
-        record = _env_line(number, assigned, text)
-        if record is not None:
-            parsed.records.append(record)
-        elif assigned and not assigned.startswith("#") and not _ASSIGNMENT.match(assigned):
-            parsed.leave(blob, number, text, "not a variable")
-    return parsed
+        if conf:
+            into.conf(into.blob.name, (number, number), text, text)
+        elif into.variable(number, assigned, text) is None and not (
+            not assigned or assigned.startswith("#") or _ASSIGNMENT.match(assigned)
+        ):
+            into.parsed.leave(into.blob, number, text, "not a variable")
 
 
 def _unquoted(assignment: str) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.host.pcie import ALL_ONES, ALL_ONES_WIDTH, MAX_WIDTH, NEEDS_ROOT, gen_of_speed, read_config
 from topodiag.evidence.interface import Blob, Parsed, Source, to_int
@@ -13,29 +15,37 @@ from topodiag.model.busid import NVSWITCH_BUS_ID, normalise_bus_id
 from topodiag.model.cpulist import parse_cpulist
 from topodiag.model.topics import Topic
 
+Convert = Callable[[str], object]
 _DEVICES = "sys/bus/pci/devices/"
 _GROUPS = "sys/kernel/iommu_groups/"
 _ROOT = regex(r"pci[0-9a-f]{4,8}:[0-9a-f]{2}")
 _AER_LINE = regex(r"([A-Za-z_]{1,40})\s+([0-9]{1,20})")
 _AER = {"aer_dev_correctable": "correctable", "aer_dev_nonfatal": "nonfatal", "aer_dev_fatal": "fatal"}
-_NUMBERS = {
-    "class": ("class_code", 0, 0xFFFFFF),
-    "vendor": ("vendor", 0, 0xFFFF),
-    "device": ("device", 0, 0xFFFF),
-    "subsystem_vendor": ("subsystem_vendor", 0, 0xFFFF),
-    "subsystem_device": ("subsystem_device", 0, 0xFFFF),
-    "numa_node": ("numa", -1, 4095),
+
+
+def _whole(low: int, high: int) -> Convert:
+    return lambda text: to_int(text, low=low, high=high)
+
+
+def _cpus(text: str) -> str | None:
+    return None if parse_cpulist(text) is None else text
+
+
+_VALUES: Mapping[str, tuple[str, Convert]] = {
+    "class": ("class_code", _whole(0, 0xFFFFFF)),
+    "vendor": ("vendor", _whole(0, 0xFFFF)),
+    "device": ("device", _whole(0, 0xFFFF)),
+    "subsystem_vendor": ("subsystem_vendor", _whole(0, 0xFFFF)),
+    "subsystem_device": ("subsystem_device", _whole(0, 0xFFFF)),
+    "numa_node": ("numa", _whole(-1, 4095)),
+    "local_cpulist": ("local_cpus", _cpus),
+    "current_link_speed": ("gen", gen_of_speed),
+    "max_link_speed": ("max_gen", gen_of_speed),
 }
-_SPEEDS = {"current_link_speed": "gen", "max_link_speed": "max_gen"}
 _WIDTHS = {"current_link_width": "width", "max_link_width": "max_width"}
 _LINKS = {"driver": "driver", "iommu_group": "iommu_group", "physfn": "is_vf"}
-_FIELDS = (
-    {name: field for name, (field, _, _) in _NUMBERS.items()}
-    | _SPEEDS
-    | _WIDTHS
-    | _LINKS
-    | {"local_cpulist": "local_cpus"}
-)
+_FIELDS = {name: field for name, (field, _) in _VALUES.items()} | _WIDTHS | _LINKS
+_OF_CONFIG = {"current_link_speed": "gen", "max_link_speed": "max_gen"} | _WIDTHS
 
 
 class SysPci(Source[Reading]):
@@ -83,14 +93,10 @@ def _read_device(bus_id: str, files: dict[str, TreeFile], tree: Tree, notes: Not
             _read_config(bus_id, files, notes)
         elif name in _FIELDS and file.error is not None and not file.lines:
             _read_error(bus_id, name, file, notes)
-        elif name in _NUMBERS:
-            _read_number(bus_id, name, file, notes)
-        elif name in _SPEEDS:
-            _read_speed(bus_id, _SPEEDS[name], file, notes)
+        elif name in _VALUES:
+            _read_value(bus_id, name, file, notes)
         elif name in _WIDTHS:
             _read_width(bus_id, _WIDTHS[name], file, notes)
-        elif name == "local_cpulist":
-            _read_cpus(bus_id, file, notes)
         elif name in _LINKS and file.link is not None:
             _read_link(bus_id, name, file, tree, notes)
         elif name == "" and file.link is not None:
@@ -110,18 +116,13 @@ def _read_error(bus_id: str, name: str, file: TreeFile, notes: Notes) -> None:
         notes.miss(bus_id, _FIELDS[name], file.error or "", file)
 
 
-def _read_number(bus_id: str, name: str, file: TreeFile, notes: Notes) -> None:
-    field, low, high = _NUMBERS[name]
-    value = to_int(value_line(file)[1], low=low, high=high)
-    notes.read(bus_id, field, value, f"not a value of {name}", file)
-
-
-def _read_speed(bus_id: str, field: str, file: TreeFile, notes: Notes) -> None:
+def _read_value(bus_id: str, name: str, file: TreeFile, notes: Notes) -> None:
+    field, convert = _VALUES[name]
     text = value_line(file)[1]
     if text.lower().startswith("unknown"):
         notes.miss(bus_id, field, f"the kernel says {text!r}"[:80], file)
     else:
-        notes.read(bus_id, field, gen_of_speed(text), "not a PCIe link speed", file)
+        notes.read(bus_id, field, convert(text), f"not a value of {name}", file)
 
 
 def _read_width(bus_id: str, field: str, file: TreeFile, notes: Notes) -> None:
@@ -135,11 +136,6 @@ def _read_width(bus_id: str, field: str, file: TreeFile, notes: Notes) -> None:
         notes.take(bus_id, "lost", "its link width reads all ones", file)
     else:
         notes.reject(bus_id, field, "not a PCIe link width", file)
-
-
-def _read_cpus(bus_id: str, file: TreeFile, notes: Notes) -> None:
-    text = value_line(file)[1]
-    notes.read(bus_id, "local_cpus", None if parse_cpulist(text) is None else text, "not a cpu list", file)
 
 
 def _read_link(bus_id: str, name: str, file: TreeFile, tree: Tree, notes: Notes) -> None:
@@ -212,7 +208,7 @@ def _read_config(bus_id: str, files: dict[str, TreeFile], notes: Notes) -> None:
         else:
             notes.miss(bus_id, name, why, file)
     # The kernel's own words on the link win; the registers stand in where it has no such files (before 4.13).
-    for attribute, field in (_SPEEDS | _WIDTHS).items():
+    for attribute, field in _OF_CONFIG.items():
         value = getattr(config, field)
         if attribute not in files and value is not None:
             notes.take(bus_id, field, value, file)

@@ -37,7 +37,7 @@ _WORDS = {"Started": "active", "Failed to start": "failed", "Stopped": "inactive
 
 @dataclass(frozen=True, slots=True)
 class UnitState:
-    """The last state of a unit that a journal tells of: systemd's word, and the line that says it."""
+    """The last state of a unit: systemd's word, or that it is not installed, and the line that says it."""
 
     name: str
     word: str
@@ -95,9 +95,10 @@ def _state(text: str) -> tuple[str, str] | None:
 
 _UNIT = r"[A-Za-z0-9:_.\\@-]{1,120}"
 _PROPERTY = regex(r"(Id|LoadState|ActiveState|SubState|Result)=(.{0,200})")
+NOT_FOUND = "not-found"
 _STATUS_HEAD = regex(rf"(?:[●○×↻*] ?)({_UNIT}\.service)(?: - .*)?")
 _STATUS_LOADED = regex(r"\s+Loaded: ([a-z-]+)\b")
-_STATUS_ACTIVE = regex(r"\s+Active: ([a-z-]+)\b(?: \(([a-z-]+)\))?")
+_STATUS_ACTIVE = regex(r"\s+Active: ([a-z-]+)\b")
 _NOT_FOUND = regex(
     rf"(?:Failed to [a-z -]{{2,24}}(?: {_UNIT})?: )?Unit (?:file )?({_UNIT}) (?:could not be found|not found"
     r"|does not exist)\.?"
@@ -117,24 +118,6 @@ _STATES = frozenset(
 """Unit states of org.freedesktop.systemd1; `is-active` says `unknown` or `inactive` of a unit that it does not know."""
 
 
-@dataclass(frozen=True, slots=True)
-class Unit:
-    """One unit as systemd describes it; empty words were not in the text."""
-
-    name: str
-    line: int
-    text: str
-    load: str = ""
-    active: str = ""
-    sub: str = ""
-    result: str = ""
-
-    @property
-    def word(self) -> str:
-        """The one word that matters: `not-found` for a unit that is not installed, otherwise its active state."""
-        return "not-found" if self.load == "not-found" else self.active
-
-
 @dataclass(slots=True)
 class _Block:
     """The unit that the lines just read describe."""
@@ -144,20 +127,20 @@ class _Block:
     values: dict[str, str]
 
 
-class Systemctl(Source[Unit]):
+class Systemctl(Source[UnitState]):
     """Reads units from any of systemctl's outputs, and from a journal."""
 
     kind = "systemctl"
     speaks_of = frozenset({Topic.SERVICES})
     trust = 70
 
-    def parse(self, blob: Blob) -> Parsed[Unit]:
-        parsed: Parsed[Unit] = Parsed()
+    def parse(self, blob: Blob) -> Parsed[UnitState]:
+        parsed: Parsed[UnitState] = Parsed()
         block: _Block | None = None
         asked: str | None = None
         for number, text in blob.lines():
             if asked is not None and text.strip() in _STATES:
-                parsed.records.append(Unit(asked, number, text, active=text.strip()))
+                parsed.records.append(UnitState(asked, text.strip(), number, text))
                 asked = None
                 continue
             given = _PROPERTY.fullmatch(text.rstrip())
@@ -177,20 +160,17 @@ class Systemctl(Source[Unit]):
                     _close(blob, parsed, block)
                     block = None
             elif gone := _missing(text.strip()):
-                parsed.records.append(Unit(gone, number, text, load="not-found", active="inactive"))
+                parsed.records.append(UnitState(gone, NOT_FOUND, number, text))
             elif listed := _LISTED.match(text):
-                parsed.records.append(Unit(listed[1], number, text, listed[2], listed[3], listed[4]))
+                word = NOT_FOUND if listed[2] == NOT_FOUND else listed[3]
+                parsed.records.append(UnitState(listed[1], word, number, text))
             elif question := _ASKED.fullmatch(text):
                 asked = question[1]
         _close(blob, parsed, block)
-        said = {unit.name.removesuffix(".service") for unit in parsed.records}
-        for state in units(blob):
-            # `systemctl status` shows lines of the journal below the state that they led to.
-            if state.name not in said:
-                parsed.records.append(Unit(state.name, state.line, state.text, active=state.word))
+        parsed.records += _of_journal(blob, {unit.name.removesuffix(".service") for unit in parsed.records})
         return parsed
 
-    def fill(self, blob: Blob, parsed: Parsed[Unit], draft: NodeDraft) -> None:
+    def fill(self, blob: Blob, parsed: Parsed[UnitState], draft: NodeDraft) -> None:
         services = draft.single("services")
         for unit in parsed.records:
             origin = blob.origin(unit.line, unit.text)
@@ -199,6 +179,11 @@ class Systemctl(Source[Unit]):
                 services.unread(name, "systemd does not know its state", origin)
             else:
                 services.offer(name, unit.word, origin)
+
+
+def _of_journal(blob: Blob, said: set[str]) -> list[UnitState]:
+    """`systemctl status` shows lines of the journal below the state that they led to."""
+    return [state for state in units(blob) if state.name not in said]
 
 
 def _missing(line: str) -> str:
@@ -216,23 +201,22 @@ def _read_status(block: _Block, number: int, text: str) -> bool:
         return True
     if active := _STATUS_ACTIVE.match(text):
         if "ActiveState" not in block.values:
-            block.values |= {"ActiveState": active[1], "SubState": active[2] or ""}
+            block.values["ActiveState"] = active[1]
             block.line, block.text = number, text
         return True
     return False
 
 
-def _close(blob: Blob, parsed: Parsed[Unit], block: _Block | None) -> None:
+def _close(blob: Blob, parsed: Parsed[UnitState], block: _Block | None) -> None:
     if block is None:
         return
     values = block.values
     name, load, active = values.get("Id", ""), values.get("LoadState", ""), values.get("ActiveState", "")
     if not re.fullmatch(_UNIT, name):
         parsed.leave(blob, block.line, block.text, "a unit without a name")
-    elif active not in _STATES and load != "not-found":
+    elif active not in _STATES and load != NOT_FOUND:
         parsed.leave(blob, block.line, block.text, "a unit without a known state")
     else:
-        sub, result = values.get("SubState", ""), values.get("Result", "")
         # Id may come anywhere in the block: the line of record is the block's first, quoted as what it says.
         text = block.text if active in block.text else f"Id={name} LoadState={load} ActiveState={active}"
-        parsed.records.append(Unit(name, block.line, text, load, active, sub, result))
+        parsed.records.append(UnitState(name, NOT_FOUND if load == NOT_FOUND else active, block.line, text))

@@ -75,7 +75,10 @@ def fixture_path(name: str) -> Path:
 def missing(path: str) -> InputError:
     """The error for a path that is not there: a fixture's name lacks its scheme."""
     known = path in {fixture.name for fixture in shipped()}
-    return InputError(path, "no such file or folder", hint=f"it ships with topodiag: {PREFIX}{path}" if known else "")
+    remote = "topodiag reads local files: download it first" if "://" in path else ""
+    return InputError(
+        path, "no such file or folder", hint=f"it ships with topodiag: {PREFIX}{path}" if known else remote
+    )
 
 
 def resolve(path: str) -> str:

@@ -20,6 +20,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 
 from topodiag.evidence.intake.hosts import ids_of_text, serials_of_text
+from topodiag.evidence.signatures.wrappers import LABELS
 from topodiag.lazy import regex
 from topodiag.words.node_sets import NodeSetError, expand
 
@@ -30,7 +31,6 @@ MOST_BLANK = 1 << 24
 LEAST_EACH = 2
 """Lines of a host on the average: one line of each is a table, whose readers compare the hosts by themselves."""
 _NAME = r"[A-Za-z][A-Za-z0-9.-]{0,62}"
-_LABELLED = regex(rf" {{0,6}}({_NAME}): ?(.*)")
 _RULE = regex(r"-{8,80}\s*\Z")
 _SET = regex(r"([A-Za-z][A-Za-z0-9.,\[\]-]{0,400})(?: \(\d{1,5}\))?\s*\Z")
 _ANSIBLE = regex(rf"({_NAME}) \| (?:CHANGED|SUCCESS|FAILED|UNREACHABLE)!?(?: \| rc=-?\d{{1,3}})? (?:>>|=>)")
@@ -90,7 +90,7 @@ def _is_host(name: str) -> bool:
     word = numbered[1].lower() if numbered is not None else ""
     if word in _NO_HOSTS or (word in _DEVICES and _COUNTED.match(name) is not None):
         return False
-    return any(each.isdigit() for each in name) and _FILE.match(name) is None
+    return name[0].isalpha() and "_" not in name and any(each.isdigit() for each in name) and _FILE.match(name) is None
 
 
 def _one_line_each(lines: Sequence[str]) -> Chunks:
@@ -105,12 +105,12 @@ def _labelled(lines: Sequence[str]) -> Chunks:
     """By a label before each line. pdsh and clush say themselves whom they did not reach."""
     own: Chunks = {}
     for number, line in enumerate(lines):
-        met = _LABELLED.match(line)
-        if met is None or not _is_host(met[1]):
+        met = LABELS["host"].match(line)
+        if met is None or not _is_host(met["host"]):
             if line.strip() and not line.startswith(("pdsh@", "clush: ", "srun: ")):
                 return {}
             continue
-        own.setdefault(met[1], []).append((number, (met[2],)))
+        own.setdefault(met["host"], []).append((number, (line[met.end() :],)))
         if len(own) > MOST_HOSTS:
             return {}
     if len(own) < LEAST_HOSTS or sum(map(len, own.values())) < LEAST_EACH * len(own):

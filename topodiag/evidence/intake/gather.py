@@ -281,7 +281,7 @@ def _take_hosts(made: Piece, seen: Looks, whole: Callable[[], bytes], met: _Met)
         if piece.is_any(NODE_KINDS):
             met.take(replace(_with_identity(piece, text.lstrip(b"\n")), host=host))
         else:
-            met.leave(piece.name, "what this host printed has an unknown file type")
+            met.leave(piece.name, "unknown file type")
     return True
 
 

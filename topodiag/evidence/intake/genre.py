@@ -95,10 +95,10 @@ _RELEASES, _REACH = 3, 0.5
 """Heads that a list of changes has at least, and the share of the text that lies above the last one."""
 _ITEM = regex(r"^(?:[ \t]{0,12}[-*+o] \S|<li>|(?:Commit)?Date: |Released: \d)", re.MULTILINE)
 _HEADING = regex(r"^(?:#{1,4} \S|(\S[^\n]{1,79})\n([=\-~^]{4,80})$)", re.MULTILINE)
-_SENTENCE = regex(r"(?:[-*+] |\d{1,3}\. )?[A-Z`\[*][^|{}<>=;]{40,2000}[.:,)`]?$")
+_SENTENCE = regex(r"(?:[-*+] |\d{1,3}\. )?[A-Z`\[*][^|{}<>=;]{39,1999}[^|{}<>=;\d][.:,)`]?$")
 _CHAPTERS, _LONG, _PROSE, _UNEVEN = 8, 100, 0.2, 3
 """A handbook has so many headings, so many lines, and sentences for such a share of them: what somebody writes of one
-incident is shorter, or mostly output."""
+incident is shorter, or mostly output. Lines that end in a figure are measurements, no sentences."""
 _MOST_LINES = 2000
 
 

@@ -1,47 +1,12 @@
-"""Of which host a text of a node's tools is: by what it says itself, never by guessing.
-
-Takes off what a parallel shell puts before each line: `gpu-001: ` of pdsh and clush, `0: ` of `srun -l`.
-"""
+"""Of which host a text of a node's tools is: by what it says itself, never by guessing."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 
 from topodiag.evidence.interface import Blob
+from topodiag.evidence.signatures.wrappers import of_one_host
 from topodiag.lazy import regex
-
-_PREFIX = regex(r" {0,6}(?!\d{4}-\d\d-\d\d[T_]\d\d:\d\d|\d\d:\d\d:\d\d)([A-Za-z0-9][A-Za-z0-9._-]{0,62}): ?")
-"""A clock before each line is no label: `2026-03-02T07:02:11` or `07:02:11`."""
-MIN_LINES = 3
-"""Lines that must agree: fewer prove nothing."""
-
-
-def prefix_of(blob: Blob) -> str:
-    """The prefix that all lines of a text share, "" where they share none.
-
-    An empty line counts as agreeing, since pasting loses it. Two hosts in one text are no one node: "".
-    """
-    label = ""
-    agreed = 0
-    for line in blob.text.split("\n"):
-        if not line.strip():
-            continue
-        match = _PREFIX.match(line)
-        if match is None or (label and match[1] != label):
-            return ""
-        label = match[1]
-        agreed += 1
-    return label if agreed >= MIN_LINES else ""
-
-
-def without_prefix(blob: Blob) -> Blob | None:
-    """The text without the prefix that all its lines share, line for line; None where they share none."""
-    if not prefix_of(blob):
-        return None
-    bare = "\n".join(_PREFIX.sub("", line, count=1) for line in blob.text.split("\n"))
-    return replace(blob, data=bare.encode())
-
 
 _NAME = r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,62}[A-Za-z0-9])?(?:\.[A-Za-z0-9][A-Za-z0-9-]{0,62}){0,6}"
 _SAYS = (
@@ -88,10 +53,10 @@ _NCCL = regex(r"(?:^|[\s\]])([A-Za-z0-9][A-Za-z0-9._-]{0,62}):\d{1,9}:\d{1,9} (?
 
 def host_of_text(blob: Blob) -> str:
     """The host that a text names as its own, "" where it names none or several."""
-    label = prefix_of(blob)
+    text = blob.text
+    label, _ = of_one_host(text)
     if label and not label.isdecimal():
         return label
-    text = blob.text
     found = {match[1] for pattern in _SAYS for match in pattern.finditer(text)}
     if "DCGM_" in text or "node_uname_info{" in text:
         found |= {match[1] for match in _METRICS.finditer(text) if not _OF_POD.match(match[1])}

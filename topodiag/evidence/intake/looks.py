@@ -14,7 +14,6 @@ from functools import cache, lru_cache
 
 from topodiag.evidence.intake.bundle import HEAD_BYTES
 from topodiag.evidence.intake.genre import is_json, program_text, strings_of_binary
-from topodiag.evidence.intake.hosts import without_prefix
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.kinds import DAMAGED, KINDS, Kind, source_words
 from topodiag.evidence.live.diagnostics import LOOKS as DIAGNOSTICS
@@ -27,14 +26,10 @@ from topodiag.evidence.marks import PICKLED, TABLE, cluster_format, is_pods, lay
 from topodiag.evidence.nccl_log.grammar.spoken import holds_job_lines
 from topodiag.evidence.nccl_log.input.json_lines import looks_wrapped
 from topodiag.evidence.nccl_log.input.streams import JSON_LINES, WRAPPED_LINES, Reading, packer_of, text_of
-from topodiag.evidence.nccl_log.input.wrapped_lines import (
-    OF_CONTAINERS,
-    dress_of,
-    label_of,
-    looks_broken,
-)
+from topodiag.evidence.nccl_log.input.wrapped_lines import OF_CONTAINERS, dress_of, label_of, looks_broken
 from topodiag.evidence.registry import as_table, recognise
 from topodiag.evidence.signatures.literals import Finder, finder
+from topodiag.evidence.signatures.wrappers import of_one_host
 from topodiag.lazy import dataclass, regex
 
 _TEXT_CONTROL = bytes(range(9)) + b"\x0b" + bytes(range(0x0E, 0x1B)) + bytes(range(0x1C, 0x20)) + b"\x7f"
@@ -250,8 +245,8 @@ def _begins_as(head: bytes, tail: bytes) -> list[Kind]:
 def _readers(blob: Blob) -> tuple[str, ...]:
     """The sources of a node's evidence that read a text, be it that a launcher put a prefix before its lines."""
     sources = recognise(blob.text)
-    bare = without_prefix(blob) if not sources else None
-    return sources if bare is None else recognise(bare.text)
+    label, bare = of_one_host(blob.text) if not sources else ("", "")
+    return recognise(bare) if label else sources
 
 
 def step_kinds(head: bytes, tail: bytes = b"", forms: Forms | None = None) -> tuple[Kind, ...]:

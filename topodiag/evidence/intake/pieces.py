@@ -157,7 +157,8 @@ def refusal(intake: Intake, kinds: Iterable[Kind], what: str, aside: Sequence[As
     left = list(aside if aside is not None else intake.beside(*kinds))
     given = ", ".join(intake.paths[:3]) + (", ..." if len(intake.paths) > 3 else "")
     if not left:
-        return InputError(given, "is a folder without files", hint="give a bundle, or a folder of captured text")
+        what = "is a folder without files" if os.path.isdir(intake.paths[0]) else f"holds no {what}"
+        return InputError(given, what, hint="give a bundle, or a folder of captured text")
     if len(left) > 1:
         return InputError(given, f"holds no {what}: {'; '.join(folded(left)[:4])}")
     only = left[0]

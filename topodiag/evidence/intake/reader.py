@@ -21,10 +21,10 @@ from topodiag.evidence import registry
 from topodiag.evidence.assemble import assemble
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.intake.bundle import Evidence
-from topodiag.evidence.intake.hosts import without_prefix
 from topodiag.evidence.interface import Blob, Item, Source
-from topodiag.evidence.kinds import NODE_EVIDENCE, Kind
+from topodiag.evidence.kinds import NODE_EVIDENCE
 from topodiag.evidence.signatures.literals import finder
+from topodiag.evidence.signatures.wrappers import of_one_host
 from topodiag.lazy import dataclass, regex
 from topodiag.model.errors import InputError
 from topodiag.model.finding import Input
@@ -154,11 +154,12 @@ def _read(blob: Blob, draft: NodeDraft, unread: list[UnreadLine]) -> list[Input]
     if blob.item is not None:
         kinds: tuple[str, ...] = (blob.item.kind,)
     else:
-        kinds = _sources_in(blob)
-        bare = None if kinds else without_prefix(blob)
-        if bare is not None:
-            blob, kinds = bare, _sources_in(bare)
-        kinds = kinds or registry.as_table(blob.text)
+        found = registry.recognise(blob.text)
+        label, bare = of_one_host(blob.text) if not found else ("", "")
+        if label:
+            blob = replace(blob, data=bare.encode())
+            found = registry.recognise(bare)
+        kinds = _sources_in(blob, found) or registry.as_table(blob.text)
     sources = [source for kind in kinds if (source := registry.source(kind)) is not None]
     if not sources:
         lines = blob.data.count(b"\n") + 1
@@ -176,15 +177,14 @@ def _read(blob: Blob, draft: NodeDraft, unread: list[UnreadLine]) -> list[Input]
     return [item for item, _ in made]
 
 
-def _sources_in(blob: Blob) -> tuple[str, ...]:
-    """The sources that read a text, wherever in it their output stands: a bug report holds that of many tools."""
-    found = registry.recognise(blob.text)
+def _sources_in(blob: Blob, found: tuple[str, ...]) -> tuple[str, ...]:
+    """The sources that read a text, of which `found` are those of its head, wherever in it their output stands: a bug
+    report holds that of many tools."""
     if len(blob.text) <= registry.HEAD_CHARS:
         return found
-    from topodiag.evidence.intake.looks import Looks  # noqa: PLC0415 - not for bundles: it knows every text there is
-    from topodiag.evidence.intake.survey import survey  # noqa: PLC0415
+    from topodiag.evidence.intake.survey import sources_in  # noqa: PLC0415 - not for bundles: it knows every text
 
-    return survey((blob.data,), blob.name, Looks((Kind.NODE_TEXT,), sources=found)).sources
+    return sources_in(blob, found)
 
 
 def _read_with(source: Source[Any], blob: Blob, draft: NodeDraft, digest: str) -> tuple[Input, tuple[UnreadLine, ...]]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import BinaryIO
 
@@ -32,6 +32,7 @@ from topodiag.evidence.nccl_log.input.streams import Reading, text_of
 from topodiag.evidence.nccl_log.input.wrapped_lines import COLOURS
 from topodiag.evidence.registry import kinds as all_sources
 from topodiag.evidence.registry import source
+from topodiag.evidence.sentence_source import speaks
 from topodiag.words.colours import without_colours
 
 BLOCK = 1 << 16
@@ -85,8 +86,7 @@ def survey(blocks: Iterable[bytes], name: str, seen: Looks) -> Looks:
         if b"\x1b[" in block:
             block = without_colours(block)
             coding = coding if COLOURS in coding else (*coding, COLOURS)
-        bare = between_records(block) if b" NCCL " in block else block
-        sources += _readers(Blob(name, bare), sources, tries)
+        sources += _readers(name, block, sources, tries)
         kinds += line_kinds(block)
         if not {Kind.NCCL_LOG, Kind.JOB_OUTPUT} & set(kinds):
             kinds += speaking_kinds(block)
@@ -95,26 +95,33 @@ def survey(blocks: Iterable[bytes], name: str, seen: Looks) -> Looks:
             kinds += step_kinds(block, forms=forms)
     kinds += kinds_of_sources(sources)
     kinds = [kind for kind in dict.fromkeys(kinds) if kind is not Kind.TEXT] or [Kind.TEXT]
-    order = {kind: place for place, kind in enumerate(all_sources())}
-    sources = sorted(set(sources), key=lambda kind: order[kind])
-    return replace(seen, kinds=tuple(kinds), coding=coding, sources=tuple(sources))
+    return replace(seen, kinds=tuple(kinds), coding=coding, sources=_in_order(sources))
 
 
-def _readers(blob: Blob, known: list[str], tries: Counter[str]) -> Iterator[str]:
-    """The sources that read this block, of those that are not known yet."""
-    text = blob.text
-    waiting = [
-        kind
-        for kind in possible(text.encode("utf-8", "replace")) - IN_FRONT
-        if kind not in known and tries[kind] < MOST_TRIES
-    ]
-    if SENTENCES not in known:
-        waiting.append(SENTENCES)
+def sources_in(blob: Blob, known: Sequence[str]) -> tuple[str, ...]:
+    """The sources that read a text, wherever in it: those that are known, and what `survey` finds of others."""
+    sources, tries = list(known), Counter[str]()
+    for block in _of_lines((blob.data,)):
+        sources += _readers(blob.name, without_colours(block), sources, tries)
+    return _in_order(sources)
+
+
+def _in_order(sources: Collection[str]) -> tuple[str, ...]:
+    return tuple(kind for kind in all_sources() if kind in sources)
+
+
+def _readers(name: str, block: bytes, known: list[str], tries: Counter[str]) -> Iterator[str]:
+    """The sources that read this block, of those that are not known yet. NCCL's own lines are none of theirs."""
+    data = Blob(name, between_records(block) if b" NCCL " in block else block).plain
+    waiting = [kind for kind in possible(data) - IN_FRONT if kind not in known and tries[kind] < MOST_TRIES]
+    text = data.decode("utf-8", "replace") if waiting else ""
     for kind in sorted(waiting):
         tries[kind] += 1
         reader = source(kind)
         if reader is not None and reader.recognises(text):
             yield kind
+    if SENTENCES not in known and speaks(data):
+        yield SENTENCES
 
 
 def _of_lines(blocks: Iterable[bytes]) -> Iterator[bytes]:

@@ -34,6 +34,7 @@ from topodiag.model.errors import InputError
 from topodiag.model.layout import Layout, LayoutError
 from topodiag.model.provenance import MAX_QUOTE, Origin
 from topodiag.model.training import JobSettings
+from topodiag.words.own_data import own_data
 from topodiag.words.units import spell_bytes
 
 _MOST = 1 << 20
@@ -42,52 +43,13 @@ _SCRIPT = 4 << 20
 _HINT = "give a launch script, a dump of arguments, DeepSpeed's JSON, torchtitan's TOML, YAML, or write tp: 8"
 _TP, _PP, _CP, _EP, _DP = SIZES
 _LONG = {short: name for name, short in SIZES.items()}
-_NAMES = {
+_LISTED = own_data("evidence/layout/names")
+_NAMES: Mapping[str, str] = {
     **{name: _LONG.get(short, short) for name, short in SIZE_NAMES.items()},
-    # torchtitan: [parallelism], [training], [activation_checkpoint]
-    "tensor_parallel_degree": _TP, "pipeline_parallel_degree": _PP, "context_parallel_degree": _CP,
-    "expert_parallel_degree": _EP, "data_parallel_replicate_degree": "replicate",
-    "data_parallel_shard_degree": "shard", "training.seq_len": "seq_length",
-    "training.batch_size": "micro_batch_size", "local_batch_size": "micro_batch_size",
-    "activation_checkpoint.mode": "recompute_granularity", "mixed_precision_param": "precision",
-    # Hugging Face accelerate: megatron_lm_config, parallelism_config, fsdp_config; config.json of a model
-    "megatron_lm_tp_degree": _TP, "megatron_lm_pp_degree": _PP, "megatron_lm_sequence_parallelism": "sequence_parallel",
-    "megatron_lm_use_distributed_optimizer": "use_distributed_optimizer", "parallelism_config_tp_size": _TP,
-    "parallelism_config_cp_size": _CP, "parallelism_config_dp_replicate_size": "replicate",
-    "parallelism_config_dp_shard_size": "shard", "mixed_precision": "precision", "fsdp_sharding_strategy": "zero_stage",
-    "fsdp_reshard_after_forward": "zero_stage", "num_hidden_layers": "num_layers",
-    "num_key_value_heads": "num_query_groups", "intermediate_size": "ffn_hidden_size", "head_dim": "kv_channels",
-    "hidden_act": "activation", "num_local_experts": "num_experts", "n_routed_experts": "num_experts",
-    "num_experts_per_tok": "moe_router_topk", "moe_intermediate_size": "moe_ffn_hidden_size",
-    "megatron_lm_recompute_activations": "recompute_activations", "tie_word_embeddings": "tied",
-    # DeepSpeed
-    "zero_optimization.stage": "zero_stage", "train_micro_batch_size_per_gpu": "micro_batch_size",
-    "train_batch_size": "global_batch_size", "bf16.enabled": "bf16", "fp16.enabled": "fp16", "autotp_size": _TP,
-    # NeMo
-    "encoder_seq_length": "seq_length", "activations_checkpoint_granularity": "recompute_granularity",
-    "num_moe_experts": "num_experts", "share_embeddings_and_output_weights": "tied",
-    # command lines of vLLM and SGLang
-    "tp_size": _TP, "pp_size": _PP, "enable_expert_parallel": "all_experts", "prefill_context_parallel_size": _CP,
-    "pcp": _CP,
-    # ranks: accelerate, NeMo's trainer, torchrun
-    "num_processes": "world", "trainer.devices": "per_node", "trainer.num_nodes": "hosts", "nproc_per_node": "per_node",
-    "nnodes": "hosts",
-    **{name: name for name in (
-        *SIZES, "num_layers", "hidden_size", "seq_length", "num_attention_heads", "num_query_groups",
-        "group_query_attention", "kv_channels", "ffn_hidden_size", "moe_ffn_hidden_size", "swiglu", "activation",
-        "vocab_size", "padded_vocab_size", "untie_embeddings_and_output_weights", "num_experts", "moe_router_topk",
-        "moe_layer_freq", "micro_batch_size", "global_batch_size", "virtual_pipeline_model_parallel_size",
-        "sequence_parallel", "use_distributed_optimizer", "overlap_grad_reduce", "recompute_granularity", "zero_stage",
-        "recompute_activations",
-        "bf16", "fp16", "precision", "use_tp_pp_dp_mapping", "num_layers_per_virtual_pipeline_stage",
-    )},
-}  # fmt: skip
-"""What the formats call a setting, by its last name or its last two, in Megatron's words and a few of ours.
-
-SOURCE: megatron/training/arguments.py; torchtitan/config (job_config.py); accelerate/utils/dataclasses.py;
-deepspeed/runtime/config.py; NeMo's examples/nlp/language_modeling/conf; vllm/engine/arg_utils.py;
-sglang/srt/server_args.py; configuration_llama.py of transformers.
-"""
+    **_LISTED["names"],
+    **{name: name for name in _LISTED["megatron"]},
+}
+"""What the formats call a setting, by its last name or its last two."""
 _OWN = frozenset({"tp", "pp", "dp", "cp", "ep", "order", "world_size", "num_processes", "tp_size", "pp_size", "pcp"})
 """Names so short that in a document they count at the top alone."""
 _OF_SCRIPTS = frozenset({"order", "world"})

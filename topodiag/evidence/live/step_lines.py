@@ -7,11 +7,13 @@ program's line. Seen in Megatron-LM, NeMo, DeepSpeed, torchtitan, MaxText, Compo
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import field
 
 from topodiag.evidence.live.step_parts import TimedParts, in_seconds, sum_of, timed_parts, without
 from topodiag.lazy import dataclass, regex
 from topodiag.model.steps import PartOf, StepPart
+from topodiag.words.own_data import own_data
 
 MAX_LINE = 4000
 _NUM = r"(?:[0-9]{1,3}(?:,[0-9]{3}){1,5}|[0-9]{1,12})(?:\.[0-9]{1,20})?(?:[eE][-+]?[0-9]{1,2})?"
@@ -63,16 +65,15 @@ _WAITED = regex(
     r"([0-9]{1,9}(?:\.[0-9]{1,12})?(?:[eE][-+]?[0-9]{1,2})?)\s?(ms|us|s|sec|secs|seconds)?(?![\w%/.:])"
     r"(?! ?(?:[KMGTkmg]i?[Bb]\b|(?:bytes|samples|tokens|rows|files)\b(?![/_]| ?[:=])|it/|%))"
 )
-_DATA = frozenset({"data", "dataloader", "dataload", "dataloading"})
-_INPUT = frozenset({"input", "batch", "loader"})
-_WAITING = frozenset({
-    "load", "loading", "wait", "waiting", "waited", "fetch", "fetching", "generator", "stall",
-})  # fmt: skip
-_BESIDE_DATA = frozenset({
-    "time", "timing", "timer", "perf", "step", "iter", "train", "next", "get", "for", "on", "the", "t", "in",
-    "pipeline", "latency", "seconds", "sec", "s", "ms", "metrics", "last",
-})  # fmt: skip
-"""Words of a name for the time that a step waits for its data: `data_time`, `load_data_time`, `batch-generator`."""
+_WORDS = own_data("evidence/live/steps")
+_DATA, _INPUT, _WAITING, _BESIDE_DATA = (
+    frozenset(_WORDS["waits"][name]) for name in ("data", "input", "waiting", "beside")
+)
+_PARTS, _DURATIONS, _COUNTED, _BARE, _BATCH, _LENGTH = (
+    frozenset(_WORDS["step"][name]) for name in ("parts", "durations", "counted", "bare", "batch", "length")
+)
+_RATES: Mapping[str, frozenset[str]] = {unit: frozenset(names) for unit, names in _WORDS["rates"].items()}
+_SECONDS: Mapping[str, float] = _WORDS["seconds"]
 _FEWEST_COLUMNS, _MOST_COLUMNS = 3, 40
 _HEAD_OF_STEPS = regex(r"(?:global_?)?(?:step|iter|iteration)s?$", re.IGNORECASE)
 _HEAD_ROOM = 80
@@ -86,7 +87,7 @@ _TIMERS = regex(
 """megatron/core/timers.py, in milliseconds: the least and the most of the ranks, or one rank's."""
 _LOOSE = regex(
     r"(?:(?<=[|,(\s])|^)(dt|time|took|in)?\s{0,4}(?<![\w.:])"
-    rf"({_NUM})\s{{0,2}}(it/s|s/it|iters?/s|steps?/s(?:ec)?|tok(?:ens)?/s(?:ec)?|samples?/s(?:ec)?|ms|s|sec|seconds)"
+    rf"({_NUM})\s{{0,2}}(it/s|(?:m?s|sec)/(?:it|iter|step|batch)|iters?/s|steps?/s(?:ec)?|tok(?:ens)?/s(?:ec)?|samples?/s(?:ec)?|ms|s|sec|seconds)"
     # A unit before a number with none is the name of that number: `loss 8.99 tokens/s 81230`.
     rf"(?![\w/]|\s{{0,4}}[:=]|\s{{1,4}}{_NUM}(?![\w/%.]|\s(?:it/s|s/it|m?s\b|sec|samples?/s|tok)))"
     r"\s{0,4}([|,);.]|$|per )?"
@@ -98,28 +99,6 @@ _NOT_STEPS = regex(
 """Before the number of a step: it is counted in something that is no training."""
 _NOT_TRAINED = regex(r"eval|valid|\bval\b|test|infer|predict|prefill|decod|request|warm|bench", re.IGNORECASE)
 """In a line without the number of a step: it is of something that is no training."""
-_PARTS = frozenset({
-    "data", "load", "loading", "forward", "backward", "fwd", "bwd", "optimizer", "eval", "val", "valid", "test", "avg",
-    "average", "mean", "running", "total", "remaining", "eta", "save", "checkpoint", "ckpt", "comm", "allreduce",
-    "sync", "max", "min", "compile", "inner", "microstep", "micro", "since", "last",
-})  # fmt: skip
-"""Words of a name that make it another thing than the time of a step."""
-_DURATIONS = frozenset({"time", "timing", "elapsed", "duration", "seconds", "sec", "took", "dt", "wall"})
-_COUNTED = frozenset({"step", "iteration", "iter", "batch", "update"})
-_BARE = frozenset({"time", "elapsed", "seconds", "dt", "duration", "step time", "took"})
-_RATES = (
-    ("steps/s", frozenset({"it/s", "steps/s", "step/s", "iter/s", "iters/s", "steps/sec", "steps per second", "ups",
-                           "batches per sec", "steps per sec", "iterations per second", "train steps per second"})),
-    ("tokens/s", frozenset({"tps", "tgs", "wps", "tokens/s", "tokens/sec", "tok/s", "tok/sec", "tokens per sec",
-                            "tokens per second", "tokens/s/device", "tokens/s/gpu", "tokens per second per gpu",
-                            "tokens per gpu per second", "throughput tokens"})),
-    ("samples/s", frozenset({"currsamplespersec", "samples/sec", "samples/s", "samples per second", "samples per sec",
-                             "images/s", "img/s", "sample/s"})),
-    ("TFLOP/s", frozenset({"tflops", "tflop/s/device", "tflop/s/gpu", "tflop/s", "tflops/s", "throughput per gpu"})),
-)  # fmt: skip
-_SECONDS = {"ms": 1e-3, "us": 1e-6, "s": 1.0, "sec": 1.0, "secs": 1.0, "seconds": 1.0, "": 1.0, "t": 1.0}
-_BATCH = frozenset({"global batch size", "batch size", "gbs", "bs", "bsz"})
-_LENGTH = frozenset({"seqlen", "seq len", "seq length", "sequence length", "actual seqlen", "curriculum seqlen"})
 _UNIT = regex(r"\((ms|us|s|sec|secs|seconds)\)|(?: in|_in) (ms|us|s)$|_(ms)$")
 _INSIDE = regex(r"\([^)]{0,40}\)")
 _UNDER_HEAD = regex(r"\s{0,8}Train ")
@@ -276,8 +255,8 @@ def _loose_values(line: str, made: dict[str, float]) -> None:
         if unit in _SECONDS:
             if loose[1] or loose[4]:
                 made.setdefault("s", value * _SECONDS[unit])
-        elif unit == "s/it":
-            made.setdefault("s", value)
+        elif (of := unit.partition("/")[0]) in _SECONDS:
+            made.setdefault("s", value * _SECONDS[of])
         elif (rate := _rate(unit, unit)) is not None:
             made.setdefault("s" if rate == "steps/s" else rate, 1 / value if rate == "steps/s" else value)
     if (meter := _METER.search(line)) is not None and number_of(meter[1]):
@@ -305,7 +284,7 @@ def _seconds(name: str, value: float, unit: str, key: str) -> float | None:
 def _rate(name: str, key: str) -> str | None:
     if set(name.split()) & _PARTS or "runningavg" in name:
         return None
-    for unit, names in _RATES:
+    for unit, names in _RATES.items():
         if name in names or (name == "throughput" and unit == "TFLOP/s" and "TFLOP" in key):
             return unit
     return None

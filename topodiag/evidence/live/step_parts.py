@@ -13,6 +13,7 @@ from math import fsum
 
 from topodiag.lazy import dataclass, regex
 from topodiag.model.steps import PartOf, StepPart
+from topodiag.words.own_data import own_data
 
 _SECONDS: Mapping[str, float] = {
     "us": 1e-6, "ms": 1e-3, "msec": 1e-3, "s": 1.0, "sec": 1.0, "secs": 1.0, "seconds": 1.0,
@@ -25,28 +26,10 @@ _TIMED = regex(
     r"(?!\s?(?:[KMGTkmg]i?[Bb]\b|[KMGTPkmg]?FLOP|it/|%|(?:tokens|samples|bytes|rows|files|workers|batches)\b(?!\s?[:=])))"
 )
 """A name of up to six words, its unit where it stands in brackets, and a number: no share, count or rate."""
-_FORWARD = frozenset({"forward", "fwd", "fw"})
-_BACKWARD = frozenset({"backward", "backwards", "bwd", "bw", "backprop"})
-_DATA = frozenset({"data", "dataloader", "dataload", "dataloading", "loader", "load", "loading", "fetch", "input"})
-_COMMUNICATION = frozenset({
-    "comm", "comms", "communication", "communicate", "allreduce", "reduce", "allgather", "gather", "reducescatter",
-    "scatter", "sync", "synchronize", "synchronization", "nccl", "collective", "collectives", "barrier",
-})  # fmt: skip
-_OPTIMIZER = frozenset({"optim", "optimizer", "optimiser", "opt"})
-_COMPUTE = frozenset({"compute", "computation", "calc"})
-_KINDS = (
-    (PartOf.COMMUNICATION, _COMMUNICATION), (PartOf.BACKWARD, _BACKWARD), (PartOf.FORWARD, _FORWARD),
-    (PartOf.OPTIMIZER, _OPTIMIZER), (PartOf.DATA, _DATA), (PartOf.COMPUTE, _COMPUTE),
-)  # fmt: skip
-"""A part that holds communication is that, whatever else its name says: `backward+allreduce`."""
-_BESIDE = frozenset({
-    "time", "timing", "t", "s", "ms", "sec", "seconds", "step", "pass", "wait", "waiting", "all", "grad", "grads",
-    "gradient", "gradients", "batch", "and", "next", "get", "model", "train", "perf", "timer", "dur", "duration",
-    "generator", "gen", "for", "h2d", "took",
-})  # fmt: skip
-_COUNTED = frozenset({"step", "iteration", "iter", "batch", "update"})
-_DURATIONS = frozenset({"time", "timing", "duration", "dur", "took", "seconds", "sec", "elapsed"})
-_OF_STEP = _COUNTED | _DURATIONS | frozenset({"total", "train", "per", "s", "ms"})
+_WORDS = own_data("evidence/live/steps")
+_KINDS = tuple((PartOf[name], frozenset(words)) for name, words in _WORDS["part"].items())
+_BESIDE, _COUNTED, _DURATIONS = (frozenset(_WORDS["of-parts"][name]) for name in ("beside", "counted", "durations"))
+_OF_STEP = _COUNTED | _DURATIONS | frozenset(_WORDS["of-parts"]["step"])
 _BEYOND = 20.0
 """Times the step beyond which its parts are not in seconds; they may overlap, and take a little more than all of it."""
 

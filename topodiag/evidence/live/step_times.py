@@ -114,7 +114,7 @@ def read_steps(text: str | bytes, source: str) -> tuple[StepSeries, ...]:
     named = _RANK_FILE.search(os.path.basename(source))
     of_file = int(named[1]) if named is not None else -1
     starts: dict[tuple[int, str, str], list[_Start]] = {}
-    data = _bytes_of(text)
+    data = text if isinstance(text, bytes) else text.encode("utf-8", "replace")
     trains = cache(lambda: _TRAINS.search(data) is not None)
     taken = 0
     for number, line, found in _lines(data):
@@ -144,10 +144,6 @@ def read_steps(text: str | bytes, source: str) -> tuple[StepSeries, ...]:
         if (chosen := _unit(start)) is not None and len(start.steps[chosen]) >= MIN_STEPS
     ]
     return _without_others(made)
-
-
-def _bytes_of(text: str | bytes) -> bytes:
-    return text if isinstance(text, bytes) else text.encode("utf-8", "replace")
 
 
 def _lines(data: bytes, most: int = MAX_STEPS * 100, forms: Forms | None = None) -> Iterator[tuple[int, str, StepLine]]:
@@ -204,7 +200,7 @@ def _rows(data: bytes, above: int, names: tuple[str, ...]) -> Iterator[tuple[int
 
 @cache
 def _words() -> Finder:
-    return finder([word.encode() for word in WORDS])
+    return finder([word.encode() for word in WORDS], lines=True)
 
 
 def _who(before: str, line: str, of_file: int) -> tuple[int, str]:

@@ -36,7 +36,7 @@ import re
 from collections.abc import Mapping
 
 from topodiag.evidence.draft import NodeDraft
-from topodiag.evidence.iblinkinfo import link_row
+from topodiag.evidence.iblinkinfo import LINK_ROW
 from topodiag.evidence.interface import Blob, Direct, Parsed
 from topodiag.evidence.network.network_records import MARGIN, MAX_LINE
 from topodiag.lazy import regex
@@ -124,14 +124,15 @@ class FabricLinks(Direct):
         here = ""
         for number, whole in blob.lines():
             text = whole[:MAX_LINE].strip(MARGIN)
-            section, row = _SECTION.match(text), link_row(text)
+            section, row = _SECTION.match(text), LINK_ROW.match(text)
             if section is not None:
                 here = section[1].strip(' "')
-            elif row is not None and row.could is not None and len(parsed.records) < MAX_LINKS:
-                able = ", ".join(words.strip() for words in _COULD.findall(row.could))
-                peer = f"{row.peer or 'an unnamed end'} port {row.peer_port}"
-                said = f"{row.lanes}X {row.speed} Gbps", peer, able
-                _offer_link(draft, blob.origin(number, text), (row.name or here or f"LID {row.lid}", row.port), said)
+            elif row is not None and row["could"] is not None and len(parsed.records) < MAX_LINKS:
+                able = ", ".join(words.strip() for words in _COULD.findall(row["could"]))
+                peer = f"{row['peer'].strip() or 'an unnamed end'} port {row['peer_port']}"
+                said = f"{row['lanes']}X {row['speed']} Gbps", peer, able
+                name = (row["name"] or "").strip() or here or f"LID {row['lid']}"
+                _offer_link(draft, blob.origin(number, text), (name, int(row["port"])), said)
                 parsed.records.append(number)
         return parsed
 

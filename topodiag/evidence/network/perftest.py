@@ -17,14 +17,14 @@ pair (`### g01 -> g09: ib_write_bw`), or the name of the file (`g01-g09.txt`).
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Sequence
+from dataclasses import field
 
 from topodiag.evidence.interface import Blob, Parsed
 from topodiag.evidence.network import rdma_words as words
-from topodiag.evidence.network.network_records import Cells, Line, Page, RdmaRecord, RdmaSource
+from topodiag.evidence.network.network_records import Line, Page, RdmaRecord, RdmaSource
 from topodiag.evidence.sentences import MAX_LINE
-from topodiag.lazy import regex
+from topodiag.lazy import dataclass, regex
 from topodiag.model.bench import BenchDevice, BenchRow, BenchRun, Timing
 from topodiag.model.provenance import MAX_QUOTE, Origin
 
@@ -41,6 +41,45 @@ _GBPS = {"Gb": 1.0, "MB": 8 * 2**20 / 1e9, "MiB": 8 * 2**20 / 1e9}
 _LAYER = regex(r"\bLink type {1,20}: (IB|Ethernet)\b")
 
 
+@dataclass(slots=True)
+class _Test:
+    """One test: the two hosts of a title right above it, what its head says, and its rows: the line, bytes and Gb/s."""
+
+    line: Line
+    one_way: bool
+    hosts: tuple[str, ...]
+    device: str = ""
+    layer: str = ""
+    gbps: float = 0.0
+    """What one of the unit of its table is; 0 where the table has not begun."""
+    rows: list[tuple[Line, int, float]] = field(default_factory=list)
+
+
+def _tests(lines: Iterable[Line]) -> list[_Test]:
+    made: list[_Test] = []
+    titled, hosts = -TITLE_ABOVE, tuple[str, ...]()
+    for line in lines:
+        title = _TITLE.match(line.text) if len(line.text) < MAX_LINE else None
+        if title is not None and title["a"] != title["b"]:
+            titled, hosts = line.number, title.group("a", "b")
+        if _MARK.match(line.text) is not None:
+            near = line.number - titled <= TITLE_ABOVE
+            made.append(_Test(line, _ONE_WAY.search(line.text) is not None, hosts if near else ()))
+            titled = -TITLE_ABOVE
+        if not made:
+            continue
+        test = made[-1]
+        if (device := _DEVICE.search(line.text)) is not None:
+            test.device = words.device_name(device[1]) or ""
+        if (layer := _LAYER.search(line.text)) is not None:
+            test.layer = layer[1]
+        if (head := _HEAD.search(line.text)) is not None:
+            test.gbps = _GBPS[head[1]]
+        elif test.gbps and (row := _ROW.match(line.text)) is not None:
+            test.rows.append((line, int(row[1]), float(row[2]) * test.gbps))
+    return made
+
+
 class Perftest(RdmaSource):
     """Devices that a test of perftest used."""
 
@@ -50,62 +89,43 @@ class Perftest(RdmaSource):
 
     def parse(self, blob: Blob) -> Parsed[RdmaRecord]:
         parsed: Parsed[RdmaRecord] = Parsed()
-        page = Page(blob, parsed)
-        record: RdmaRecord | None = None
-        tested, one_way, unit = False, False, ""
-        for line in page.lines():
-            device, layer = _DEVICE.search(line.text), _LAYER.search(line.text)
-            if tested and device is not None and (name := words.device_name(device[1])) is not None:
-                record = RdmaRecord(name, line.number)
-                record.port(1, line.number)
-                parsed.records.append(record)
-            if _MARK.match(line.text) is not None:
-                tested, one_way, unit = True, _ONE_WAY.search(line.text) is not None, ""
-            elif (head := _HEAD.search(line.text)) is not None:
-                unit = head[1] if one_way else ""
-            elif unit and record is not None and (row := _ROW.match(line.text)) is not None:
-                _keep_best(line, record.port(1, line.number).facts, int(row[1]), float(row[2]) * _GBPS[unit])
-            if layer is not None and record is not None:
-                line.put(record.port(1, line.number).facts, "link_layer", words.link_layer(layer[1]))
+        for test in _tests(Page(blob, parsed).lines()):
+            if not test.device:
+                continue
+            record = RdmaRecord(test.device, test.line.number)
+            facts = record.port(1, test.line.number).facts
+            test.line.put(facts, "link_layer", words.link_layer(test.layer))
+            # Of the rows with whole messages the fastest is what the test reached.
+            whole = [row for row in test.rows if row[1] >= WHOLE and row[2] > 0] if test.one_way else []
+            for line, _, gbps in sorted(whole, key=lambda row: -row[2])[:1]:
+                line.put(facts, "tested_gbps", gbps)
+            parsed.records.append(record)
         return parsed
-
-
-def _keep_best(line: Line, facts: Cells, size: int, gbps: float) -> None:
-    """Of the rows with whole messages the fastest is what the test reached."""
-    kept = facts.get("tested_gbps")
-    if kept is not None and isinstance(kept.value, float) and kept.value < gbps:
-        del facts["tested_gbps"]
-    if size >= WHOLE and gbps > 0:
-        line.put(facts, "tested_gbps", gbps)
 
 
 def pair_runs(text: str, source: str, hosts: Sequence[str] = ()) -> tuple[BenchRun, ...]:
     """The tests of bandwidth in a text as runs of two hosts: those that a line above a test names, else `hosts`, else
     those of the file's name; a test without is left. Sizes in bytes, GB/s."""
-    made: list[tuple[BenchRun, list[BenchRow]]] = []
     named = _PAIR_FILE.search(source.rpartition("/")[2])
     known = tuple(hosts) or (named.group("a", "b") if named is not None else ())
-    titled, pair, gbps = -TITLE_ABOVE, known, 0.0
-    for number, line in enumerate(text.split("\n"), 1):
-        title = _TITLE.match(line) if len(line) < MAX_LINE else None
-        origin = Origin(source, number, line.strip()[:MAX_QUOTE])
-        if title is not None and title["a"] != title["b"]:
-            titled, pair = number, title.group("a", "b")
-        elif (mark := _MARK.match(line)) is not None:
-            ends = pair if number - titled <= TITLE_ABOVE else known
-            pair, gbps, rows = known, 0.0, list[BenchRow]()
-            if len(ends) == 2:
-                devices = tuple(BenchDevice(rank, host, -1) for rank, host in enumerate(ends))
-                test = BenchRun(
-                    " ".join(mark[0].split()), (), devices, 2, program="perftest", source=source, origin=origin
-                )
-                made.append((test, rows))
-        elif (head := _HEAD.search(line)) is not None:
-            gbps = _GBPS[head[1]]
-        elif gbps and made and (row := _ROW.match(line)) is not None:
-            timing = Timing(algbw_gbs=float(row[2]) * gbps / 8, busbw_gbs=float(row[2]) * gbps / 8)
-            made[-1][1].append(BenchRow(int(row[1]), out_of_place=timing, origin=origin))
-    return tuple(replace(test, rows=tuple(rows)) for test, rows in made if rows)
+    made = []
+    for test in _tests(Line(number, line) for number, line in enumerate(text.split("\n"), 1)):
+        ends = test.hosts or known
+        if len(ends) == 2 and test.rows:
+            rows = tuple(
+                BenchRow(size, out_of_place=Timing(algbw_gbs=gbps / 8, busbw_gbs=gbps / 8), origin=_at(source, line))
+                for line, size, gbps in test.rows
+            )
+            devices = tuple(BenchDevice(rank, host, -1) for rank, host in enumerate(ends))
+            title = " ".join(test.line.text.split())
+            made.append(
+                BenchRun(title, rows, devices, 2, program="perftest", source=source, origin=_at(source, test.line))
+            )
+    return tuple(made)
+
+
+def _at(source: str, line: Line) -> Origin:
+    return Origin(source, line.number, line.text.strip()[:MAX_QUOTE])
 
 
 _NAME = r"(?=[A-Za-z0-9._-]{0,40}\d)[A-Za-z](?:[A-Za-z0-9._]|-(?!-|>)){1,62}"

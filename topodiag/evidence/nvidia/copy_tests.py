@@ -35,6 +35,7 @@ from topodiag.evidence.interface import Blob, Direct, Parsed
 from topodiag.evidence.nvidia.dcgm import FAILED
 from topodiag.lazy import regex
 from topodiag.model.busid import normalise_bus_id
+from topodiag.model.provenance import Origin
 from topodiag.model.topics import Topic
 
 MAX_LINE = 400
@@ -72,40 +73,58 @@ class CopyTests(Direct):
 
     def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
         parsed: Parsed[int] = Parsed(partial=True)
-        gpus: dict[int, Entity] = {}
+        devices = _Devices(draft)
         table, seen = "", set[str]()
         both = _ONE_WAY not in blob.text and _BOTH_WAYS.search(blob.text) is not None
-
-        def gpu(device: str) -> Entity | None:
-            return gpus.get(int(device)) if gpus else draft.gpu(index=int(device))
-
         for number, whole in blob.lines():
             text = whole[:MAX_LINE].strip(" \t>|")
             origin = blob.origin(number, text)
             if (found := _SAMPLE.match(text) or _NVBANDWIDTH.match(text)) is not None:
-                bus_id = normalise_bus_id(_place(found))
-                if bus_id is not None and len(gpus) < MAX_GPUS:
-                    gpus[int(found[1])] = draft.gpu(bus_id=bus_id)
-                    gpus[int(found[1])].offer("name", found[2], origin)
+                devices.name(found, origin)
             elif (found := _ACCESS.match(text)) is not None:
-                here, there = gpu(found[1]), gpu(found[3])
-                if found[2] == "CAN" and here is not None and there is not None:
-                    draft.pair("p2p:read", here, there, _REACHES, origin)
+                if found[2] == "CAN":
+                    devices.pair("p2p:read", (found[1], found[3]), _REACHES, origin)
             elif (title := _title(text, both=both)) is not None:
                 table = "" if title in seen else title
                 seen.add(title)
                 continue
             elif table and not _HEAD.match(text) and (found := _ROW.match(text)) is not None:
                 for column, gbs in _copies(table, found):
-                    here, there = gpu(found[1]), gpu(column)
-                    if table == "host" and there is not None:
-                        there.offer("host_copy_gbs", gbs, origin)
-                    elif table == "gpus" and here is not None and there is not None:
-                        draft.pair("copies", here, there, f"{gbs / 2 if both else gbs:g}", origin)
+                    if table == "host":
+                        devices.offer_host_copy(column, gbs, origin)
+                    else:
+                        devices.pair("copies", (found[1], column), f"{gbs / 2 if both else gbs:g}", origin)
             else:
                 continue
             parsed.records.append(number)
         return parsed
+
+
+class _Devices:
+    """The devices of a text: those that it names by their bus id alone, where it names any, else nvidia-smi's."""
+
+    def __init__(self, draft: NodeDraft) -> None:
+        self._draft = draft
+        self._named: dict[int, Entity] = {}
+
+    def name(self, found: re.Match[str], origin: Origin) -> None:
+        bus_id = normalise_bus_id(_place(found))
+        if bus_id is not None and len(self._named) < MAX_GPUS:
+            self._named[int(found[1])] = self._draft.gpu(bus_id=bus_id)
+            self._named[int(found[1])].offer("name", found[2], origin)
+
+    def _gpu(self, device: str) -> Entity | None:
+        return self._named.get(int(device)) if self._named else self._draft.gpu(index=int(device))
+
+    def pair(self, table: str, devices: tuple[str, str], word: str, origin: Origin) -> None:
+        here, there = map(self._gpu, devices)
+        if here is not None and there is not None:
+            self._draft.pair(table, here, there, word, origin)
+
+    def offer_host_copy(self, device: str, gbs: float, origin: Origin) -> None:
+        gpu = self._gpu(device)
+        if gpu is not None:
+            gpu.offer("host_copy_gbs", gbs, origin)
 
 
 def _place(found: re.Match[str]) -> str:

@@ -16,12 +16,11 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from typing import Any
 
 from topodiag.evidence.draft import Entity, NodeDraft
 from topodiag.evidence.interface import Blob, Parsed, Source, reading, to_float, to_int
 from topodiag.evidence.metrics_text import samples_of, whole
-from topodiag.evidence.nvidia.nvidia_words import FABRIC_STATES, NVML_ERRORS, event_reasons
+from topodiag.evidence.nvidia.nvidia_words import FABRIC_STATES, NVML_ERRORS, bounded, event_reasons
 from topodiag.evidence.sentences import report
 from topodiag.lazy import dataclass, regex
 from topodiag.model.busid import normalise_bus_id
@@ -47,12 +46,6 @@ _MOST = {"CRC_FLIT": 10_000, "CRC_DATA": 10_000, "REPLAY": 100, "RECOVERY": 10}
 _XID, _XID_COUNT = "XID_ERRORS", "DCGM_EXP_XID_ERRORS_COUNT"
 _PARTS = ("nvswitch", "nvlink", "cpu", "GPU_I_ID")
 """Labels of samples that are not of a whole GPU."""
-_BOUNDS = {
-    "sm_clock_mhz": (1, 20_000), "max_sm_clock_mhz": (1, 20_000), "utilization": (0, 100),
-    "memory_utilization": (0, 100), "memory_used_mib": (0, 1 << 30), "power_w": (0.001, 20_000),
-    "power_limit_w": (0.001, 20_000), "pstate": (0, 15), "gen": (1, 8), "width": (1, 32), "slot_max_gen": (1, 8),
-    "max_width": (1, 32),
-}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,11 +136,11 @@ def _offer(blob: Blob, record: GpuField, draft: NodeDraft) -> None:
     elif (name := _NAMES["dcgm-gpu"].get(field)) == "throttle":
         gpu.offer(name, None if count is None else event_reasons(count), origin)
     elif name is not None:
-        gpu.offer(name, _bounded(name, record.value), origin)
+        gpu.offer(name, bounded(name, record.value), origin)
     elif (name := _NAMES["dcgm-counters"].get(field)) is not None:
         gpu.count(name, count, origin)
     elif pci is not None and (name := _NAMES["dcgm-pci"].get(field)) is not None:
-        pci.offer(name, _bounded(name, record.value), origin)
+        pci.offer(name, bounded(name, record.value), origin)
     elif pci is not None and field == "PCIE_REPLAY_COUNTER":
         pci.count("replay", count, origin)
     else:
@@ -165,13 +158,6 @@ def _offer_nvlink(gpu: Entity, record: GpuField, origin: Origin) -> None:
         gpu.child("fabric", 0).offer("status", NVML_ERRORS.get(count, f"error {count}"), origin)
     elif (link := _LINK.fullmatch(field)) is not None and link[2] and int(link[2]) < MAX_LINKS:
         gpu.child("nvlink", int(link[2])).count(link[1].lower(), count, origin)
-
-
-def _bounded(name: str, value: float) -> Any:
-    """A value that can be: power as it stands, all else as a whole number."""
-    low, high = _BOUNDS[name]
-    given = value if name.endswith("_w") else whole(value)
-    return given if given is not None and low <= given <= high else None
 
 
 def _xid(blob: Blob, record: GpuField, draft: NodeDraft) -> None:

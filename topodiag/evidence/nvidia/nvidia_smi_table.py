@@ -36,7 +36,7 @@ from dataclasses import field
 from statistics import mode
 
 from topodiag.evidence.draft import NodeDraft
-from topodiag.evidence.interface import Blob, Direct, Parsed, Source
+from topodiag.evidence.interface import Blob, Direct, Parsed
 from topodiag.evidence.nvidia.nvidia_words import LOST, distinct_bus_ids, distinct_uuids, fill_lost
 from topodiag.evidence.sentences import report
 from topodiag.lazy import dataclass, regex
@@ -56,40 +56,6 @@ HOT_C = 90
 _NO_READING = regex(r"ERR!|\bUnknown Error\b")
 _CELLS = regex(r"(?:^|\s)([0-9]{1,3})C\s[^|]{0,80}\|[^|/]{1,30}/ {0,12}([0-9]{1,8})MiB")
 _CLOSED = regex(r"\bProhibited\b")
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """The second row of a GPU of the table."""
-
-    index: int
-    name: str
-    line: int
-    text: str
-
-
-def odd_rows(rows: Sequence[Row]) -> Iterator[tuple[str, Row]]:
-    """What is odd, in words, and the row that shows it."""
-    groups: dict[str, list[tuple[Row, int]]] = defaultdict(list)
-    for row in rows:
-        if _NO_READING.search(row.text) is not None:
-            yield f"GPU{row.index}: a reading of it is an error", row
-        if _CLOSED.search(row.text) is not None:
-            yield f"GPU{row.index}: its compute mode lets no program use it", row
-        cells = _CELLS.search(row.text)
-        if cells is None:
-            continue
-        if int(cells[1]) >= HOT_C:
-            yield f"GPU{row.index}: {cells[1]} C", row
-        if row.name:
-            groups[row.name].append((row, int(cells[2])))
-    for group in groups.values():
-        sizes = [size for _, size in group]
-        usual = mode(sizes) if len(sizes) > PAIR else max(sizes)
-        for row, size in group:
-            if 0 < size < LEAST_SHARE * usual:
-                own, others = spell_bytes(size << 20), spell_bytes(usual << 20)
-                yield f"GPU{row.index}: its memory is {own}, and others of its kind have {others}", row
 
 
 MAX_GPUS = 256
@@ -144,20 +110,7 @@ class TableGpu:
     values: dict[str, tuple[object, int, str]] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class TableLine:
-    """A fact that belongs to no row: the driver's versions, or that a GPU does not answer."""
-
-    name: str
-    value: str
-    line: int
-    text: str
-
-
-Record = TableGpu | TableLine
-
-
-class NvidiaSmiTable(Source[Record]):
+class NvidiaSmiTable(Direct):
     """GPUs with name, bus id, MIG, persistence, load, performance state, uncorrected errors; the driver's versions."""
 
     kind = "nvidia-smi"
@@ -170,71 +123,84 @@ class NvidiaSmiTable(Source[Record]):
             return True
         return _IN_LIST.search(head) is not None and _HAS_LINKS.search(head) is None
 
-    def parse(self, blob: Blob) -> Parsed[Record]:
-        parsed: Parsed[Record] = Parsed()
+    def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
+        parsed: Parsed[int] = Parsed()
+        fill_lost(blob, draft)
         gpus: dict[int, TableGpu] = {}
         row: TableGpu | None = None
         for number, whole in blob.lines():
             line = whole[:MAX_LINE].rstrip().lstrip("> \t")
             if _TITLE.match(line):
                 row = None
-                _versions(parsed, number, line)
-            elif match := LOST.search(line):
-                parsed.records.append(TableLine("lost", match[3], number, line))
+                for name, pattern in (("driver_version", _DRIVER), ("cuda_version", _CUDA)):
+                    if match := pattern.search(line):
+                        draft.single("os").offer(name, match[1], blob.origin(number, line))
+                        parsed.records.append(number)
+            elif LOST.search(line):
+                parsed.records.append(number)
             elif match := _LISTED.match(line):
-                gpu = _gpu(gpus, parsed, int(match[1]), number, line)
+                gpu = _gpu(gpus, int(match[1]), number, line)
                 if gpu is not None:
                     gpu.uuid, gpu.name = gpu.uuid or match[3], gpu.name or match[2]
             else:
-                row = _row(gpus, parsed, row, number, line)
+                row = _row(gpus, row, number, line)
+        _offer(blob, list(gpus.values()), draft)
+        parsed.records += [gpu.line for gpu in gpus.values()]
         return parsed
 
-    def fill(self, blob: Blob, parsed: Parsed[Record], draft: NodeDraft) -> None:
-        gpus = [record for record in parsed.records if isinstance(record, TableGpu)]
-        uuids = distinct_uuids((gpu.index, gpu.uuid) for gpu in gpus)
-        bus_ids = distinct_bus_ids((gpu.index, normalise_bus_id(gpu.bus_id) or "") for gpu in gpus)
-        for gpu in gpus:
-            entity = draft.gpu(index=gpu.index, bus_id=bus_ids.get(gpu.index), uuid=uuids.get(gpu.index))
-            entity.offer("name", gpu.name, blob.origin(gpu.line, gpu.text))
-            for name, (value, number, text) in gpu.values.items():
-                if name == "ecc_volatile_uncorrected" and isinstance(value, int):
-                    entity.count(name, value, blob.origin(number, text))
-                else:
-                    entity.offer(name, value, blob.origin(number, text))
-        rows = [
-            Row(gpu.index, gpu.name or "", *gpu.second) for gpu in gpus if gpu.second[0] and "lost" not in gpu.values
-        ]
-        for said, odd in odd_rows(rows):
-            draft.reports.append(report(REMARK, said, blob, odd.line, odd.text))
-        fill_lost(blob, draft)
-        for record in parsed.records:
-            if isinstance(record, TableLine) and record.name != "lost":
-                draft.single("os").offer(record.name, record.value, blob.origin(record.line, record.text))
+
+def _offer(blob: Blob, gpus: Sequence[TableGpu], draft: NodeDraft) -> None:
+    uuids = distinct_uuids((gpu.index, gpu.uuid) for gpu in gpus)
+    bus_ids = distinct_bus_ids((gpu.index, normalise_bus_id(gpu.bus_id) or "") for gpu in gpus)
+    for gpu in gpus:
+        entity = draft.gpu(index=gpu.index, bus_id=bus_ids.get(gpu.index), uuid=uuids.get(gpu.index))
+        entity.offer("name", gpu.name, blob.origin(gpu.line, gpu.text))
+        for name, (value, number, text) in gpu.values.items():
+            if name == "ecc_volatile_uncorrected" and isinstance(value, int):
+                entity.count(name, value, blob.origin(number, text))
+            else:
+                entity.offer(name, value, blob.origin(number, text))
+    for said, odd in _odd_rows([gpu for gpu in gpus if gpu.second[0] and "lost" not in gpu.values]):
+        draft.reports.append(report(REMARK, said, blob, *odd.second))
 
 
-def _versions(parsed: Parsed[Record], number: int, line: str) -> None:
-    for name, pattern in (("driver_version", _DRIVER), ("cuda_version", _CUDA)):
-        if match := pattern.search(line):
-            parsed.records.append(TableLine(name, match[1], number, line))
+def _odd_rows(gpus: Sequence[TableGpu]) -> Iterator[tuple[str, TableGpu]]:
+    """What is odd in the second row of a GPU, in words, and the GPU."""
+    groups: dict[str, list[tuple[TableGpu, int]]] = defaultdict(list)
+    for gpu in gpus:
+        text = gpu.second[1]
+        if _NO_READING.search(text) is not None:
+            yield f"GPU{gpu.index}: a reading of it is an error", gpu
+        if _CLOSED.search(text) is not None:
+            yield f"GPU{gpu.index}: its compute mode lets no program use it", gpu
+        cells = _CELLS.search(text)
+        if cells is not None and int(cells[1]) >= HOT_C:
+            yield f"GPU{gpu.index}: {cells[1]} C", gpu
+        if cells is not None and gpu.name:
+            groups[gpu.name].append((gpu, int(cells[2])))
+    for group in groups.values():
+        sizes = [size for _, size in group]
+        usual = mode(sizes) if len(sizes) > PAIR else max(sizes)
+        for gpu, size in group:
+            if 0 < size < LEAST_SHARE * usual:
+                own, others = spell_bytes(size << 20), spell_bytes(usual << 20)
+                yield f"GPU{gpu.index}: its memory is {own}, and others of its kind have {others}", gpu
 
 
-def _gpu(gpus: dict[int, TableGpu], parsed: Parsed[Record], index: int, number: int, line: str) -> TableGpu | None:
+def _gpu(gpus: dict[int, TableGpu], index: int, number: int, line: str) -> TableGpu | None:
     if index not in gpus and len(gpus) < MAX_GPUS:
         gpus[index] = TableGpu(index, number, line)
-        parsed.records.append(gpus[index])
     return gpus.get(index)
 
 
-def _row(
-    gpus: dict[int, TableGpu], parsed: Parsed[Record], row: TableGpu | None, number: int, line: str
-) -> TableGpu | None:
+def _row(gpus: dict[int, TableGpu], row: TableGpu | None, number: int, line: str) -> TableGpu | None:
     """The GPU whose rows these are, after this line: the first row begins it, a rule of dashes ends it."""
     cells = line.split("|")
     if len(cells) != 5 or cells[0]:
         return None
     named, function = _NAMED.match(cells[1]), _FUNCTION.match(cells[2])
     if named is not None and function is not None:
-        gpu = _gpu(gpus, parsed, int(named[1]), number, line)
+        gpu = _gpu(gpus, int(named[1]), number, line)
         if gpu is None or gpu.in_table:
             return None  # the same table once more: the first reading stays
         gpu.bus_id = function[1]

@@ -1,9 +1,4 @@
-"""`nvidia-smi topo -m` (and `-mp`): the words between devices, the NICs' names, and each GPU's affinity.
-
-Offers the tables of `nvidia-smi topo -p2p` to the draft, one per capability.
-
-Apart from the source, because a pasted text often holds `topo -m` and `topo -p2p` together.
-
+"""`nvidia-smi topo -m` (and `-mp`): the words between devices, the NICs' names, and each GPU's affinity; and
 `nvidia-smi topo -p2p CAP`: whether the driver allows peer-to-peer between two GPUs, and why not.
 """
 
@@ -44,19 +39,15 @@ def capabilities(arguments: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(CAPABILITIES[letter] for letter in (match[1] or match[2])))
 
 
-def offer_p2p(blob: Blob, matrix: Matrix, draft: NodeDraft) -> None:
+def _offer_p2p(blob: Blob, matrix: Matrix, draft: NodeDraft, asked: tuple[str, ...]) -> None:
     """Offer each cell under the capability that was asked for, or under `p2p:unknown`.
 
     A table for several capabilities at once says `OK` when all are there; its other words do not say which one is
     missing, so those stay under `p2p:unknown`.
     """
-    argv = " ".join(blob.item.argv) if blob.item else ""
-    asked = capabilities(argv) or capabilities(matrix.command)
     for row in matrix.rows:
-        if not row.label.startswith("GPU"):
-            continue
         origin = blob.origin(row.line, row.text)
-        for column, word in row.cells:
+        for column, word in row.cells if row.label.startswith("GPU") else ():
             if word not in P2P_WORDS or not column.startswith("GPU"):
                 continue
             known = asked if len(asked) == 1 or word == "OK" else ()
@@ -66,7 +57,8 @@ def offer_p2p(blob: Blob, matrix: Matrix, draft: NodeDraft) -> None:
 
 
 class NvidiaSmiTopo(Source[MatrixRecord]):
-    """The GPU and NIC matrix. Offers `smi` pairs (`pcie` for `-mp`), NIC identities, affinities and NUMA nodes."""
+    """The matrices. Offers `smi` pairs (`pcie` for `-mp`), NIC identities, affinities and NUMA nodes, and pairs in
+    `p2p:read`, `p2p:nvlink`, ..., or `p2p:unknown` without a command."""
 
     kind = "nvidia-smi-topo"
     speaks_of = frozenset({Topic.GPUS, Topic.GPU_PAIRS})
@@ -75,10 +67,12 @@ class NvidiaSmiTopo(Source[MatrixRecord]):
     def recognises(self, head: str) -> bool:
         if "GPU" not in head and "topology matrix" not in head:
             return False
-        parsed = self.parse(Blob("", head.encode(errors="replace")))
-        if any(isinstance(record, Matrix) and _is_topo(record) for record in parsed.records):
-            return True
-        return any(isinstance(record, MatrixNote) and "fail" in record.text.lower() for record in parsed.records)
+        return any(
+            _is_topo(record) or _is_p2p(record)
+            if isinstance(record, Matrix)
+            else isinstance(record, MatrixNote) and "fail" in record.text.lower()
+            for record in self.parse(Blob("", head.encode(errors="replace"))).records
+        )
 
     def parse(self, blob: Blob) -> Parsed[MatrixRecord]:
         parsed: Parsed[MatrixRecord] = Parsed()
@@ -86,7 +80,22 @@ class NvidiaSmiTopo(Source[MatrixRecord]):
         return parsed
 
     def fill(self, blob: Blob, parsed: Parsed[MatrixRecord], draft: NodeDraft) -> None:
-        fill_matrices(blob, parsed, draft)
+        """Offer everything that the text's matrices say, whichever command printed them."""
+        fill_lost(blob, draft)
+        named = {record.label: record.rdma for record in reversed(parsed.records) if isinstance(record, NicName)}
+        owners = Counter(named.values())
+        names = {label: name for label, name in named.items() if owners[name] == 1}
+        argv = " ".join(blob.item.argv) if blob.item else ""
+        for record in parsed.records:
+            if isinstance(record, MatrixNote):
+                what = "the matrix of nvidia-smi topo"
+                draft.missing.append(NotObserved(what, record.text, of=frozenset({Topic.GPUS})))
+            elif isinstance(record, Matrix) and record.vocabulary is Vocabulary.P2P:
+                _offer_p2p(blob, record, draft, capabilities(argv) or capabilities(record.command))
+            elif isinstance(record, Matrix) and _is_topo(record):
+                table = "pcie" if _pcie_alone(argv or record.command) else "smi"
+                for row in record.rows:
+                    _fill_row(blob, row, table, names, draft)
 
 
 def _is_topo(matrix: Matrix) -> bool:
@@ -96,25 +105,10 @@ def _is_topo(matrix: Matrix) -> bool:
     return any(row.cells or row.cpu_affinity is not None for row in matrix.rows)
 
 
-def fill_matrices(blob: Blob, parsed: Parsed[MatrixRecord], draft: NodeDraft) -> None:
-    """Offer everything that the text's matrices say, whichever command printed them."""
-    fill_lost(blob, draft)
-    names: dict[str, str] = {}
-    for record in parsed.records:
-        if isinstance(record, NicName):
-            names.setdefault(record.label, record.rdma)
-    owners = Counter(names.values())
-    names = {label: name for label, name in names.items() if owners[name] == 1}
-    argv = " ".join(blob.item.argv) if blob.item else ""
-    for record in parsed.records:
-        if isinstance(record, MatrixNote):
-            draft.missing.append(NotObserved("the matrix of nvidia-smi topo", record.text, of=frozenset({Topic.GPUS})))
-        elif isinstance(record, Matrix) and record.vocabulary is Vocabulary.P2P:
-            offer_p2p(blob, record, draft)
-        elif isinstance(record, Matrix) and _is_topo(record):
-            table = "pcie" if _pcie_alone(argv or record.command) else "smi"
-            for row in record.rows:
-                _fill_row(blob, row, table, names, draft)
+def _is_p2p(matrix: Matrix) -> bool:
+    return matrix.vocabulary is Vocabulary.P2P and any(
+        row.has_self and row.label.startswith("GPU") for row in matrix.rows
+    )
 
 
 def _pcie_alone(arguments: str) -> bool:
@@ -174,34 +168,3 @@ def single_node(text: str) -> int | None:
     """A cell that is one NUMA node number, or None."""
     cleaned = text.strip()
     return int(cleaned) if cleaned.isascii() and cleaned.isdigit() and len(cleaned) <= 5 else None
-
-
-_SELF = regex(r"(?<![A-Za-z0-9])X(?![A-Za-z0-9])")
-"""The cell of a device with itself, cheap to look for."""
-
-
-class NvidiaSmiP2p(Source[MatrixRecord]):
-    """The peer-to-peer tables. Offers pairs in `p2p:read`, `p2p:nvlink`, ..., or `p2p:unknown` without a command."""
-
-    kind = "nvidia-smi-p2p"
-    speaks_of = frozenset({Topic.GPUS, Topic.GPU_PAIRS})
-    trust = 70
-
-    def recognises(self, head: str) -> bool:
-        if "GPU" not in head or _SELF.search(head) is None:
-            return False
-        return any(
-            isinstance(record, Matrix)
-            and record.vocabulary is Vocabulary.P2P
-            and any(row.has_self and row.label.startswith("GPU") for row in record.rows)
-            for record in self.parse(Blob("", head.encode(errors="replace"))).records
-        )
-
-    def parse(self, blob: Blob) -> Parsed[MatrixRecord]:
-        parsed: Parsed[MatrixRecord] = Parsed()
-        read_matrices(blob, parsed)
-        return parsed
-
-    def fill(self, blob: Blob, parsed: Parsed[MatrixRecord], draft: NodeDraft) -> None:
-        """A text may hold `topo -m` beside the peer-to-peer tables; what it says is offered as well."""
-        fill_matrices(blob, parsed, draft)

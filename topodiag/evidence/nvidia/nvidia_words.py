@@ -18,7 +18,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from topodiag.evidence.draft import NodeDraft
-from topodiag.evidence.interface import Blob
+from topodiag.evidence.interface import Blob, reading, to_float, to_int
 from topodiag.lazy import dataclass, regex
 from topodiag.model.busid import normalise_bus_id
 from topodiag.words.own_data import own_data
@@ -60,6 +60,28 @@ FABRIC_SUMMARIES = {1: "healthy", 2: "unhealthy", 3: "limited"}
 
 LOST_WORDS = {"GpuIsLost": "GPU is lost", "ResetRequired": "GPU requires reset"}
 """NVML errors that mean that the GPU itself does not answer, in nvidia-smi's words."""
+
+
+_FLAGS = {"mig", "persistence", "c2c"}
+_SWITCHED = {"enabled": True, "disabled": False}
+
+
+def bounded(name: str, value: float | None) -> float | None:
+    """A value of a field that it can have: power as it stands, all else as a whole number."""
+    low, high = _NAMES["bounds"][name]
+    if value is None or not low <= value <= high:
+        return None
+    return value if name.endswith("_w") else int(value) if value == int(value) else None
+
+
+def field_value(name: str, text: str) -> object:
+    """The value of a field of a GPU or of its function by nvidia-smi's words; None for none that it can have."""
+    if name in _FLAGS:
+        return _SWITCHED.get(text.strip().lower())
+    if name in _NAMES["bounds"]:
+        number = to_float if name.endswith("_w") else to_int
+        return bounded(name, number(text.strip().removeprefix("P")))
+    return reading(text)
 
 
 def event_reasons(mask: int) -> tuple[str, ...]:

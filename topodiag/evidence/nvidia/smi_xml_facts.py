@@ -9,8 +9,8 @@ import re
 from collections.abc import Sequence
 
 from topodiag.evidence.draft import Entity, NodeDraft
-from topodiag.evidence.interface import Blob, reading, to_float, to_int
-from topodiag.evidence.nvidia.nvidia_words import EVENT_REASONS, distinct_bus_ids, distinct_uuids
+from topodiag.evidence.interface import Blob, reading, to_int
+from topodiag.evidence.nvidia.nvidia_words import EVENT_REASONS, distinct_bus_ids, distinct_uuids, field_value
 from topodiag.lazy import dataclass, regex
 from topodiag.model.busid import normalise_bus_id, unplaced
 from topodiag.words.own_data import own_data
@@ -57,10 +57,6 @@ class XmlGpu:
 XmlRecord = XmlDriver | XmlGpu
 
 
-MAX_PCIE_GEN = 8
-MAX_LANES = 32
-MAX_MHZ = 20_000
-MAX_WATTS = 20_000
 MAX_MIB = 1 << 30
 MAX_COUNT = 2**63 - 1
 
@@ -70,15 +66,7 @@ _REASON_SPELLINGS = {"display_clock_setting": "display_clocks_setting", "user_de
 _FABRIC_STATES = {"not started": "not_started", "in progress": "in_progress", "completed": "completed"}
 _HEALTH = {"healthy": "healthy", "unhealthy": "unhealthy", "limited capacity": "limited", "limited": "limited"}
 _GUESTS = {"pass-through": "GPU pass-through", "vgpu": "vGPU"}
-_POWER = (
-    "gpu_power_readings/instant_power_draw", "gpu_power_readings/power_draw", "power_readings/power_draw",
-)  # fmt: skip
-_POWER_LIMIT = (
-    "gpu_power_readings/current_power_limit", "power_readings/enforced_power_limit", "power_readings/power_limit",
-)  # fmt: skip
-"""The latest driver's element first: R565, R530, and before."""
 _NAMES = "evidence/nvidia/names"
-_FLAGS = {"enabled": True, "disabled": False}
 
 _CORRECTED = ("sram_correctable", "dram_correctable")
 _UNCORRECTED = ("sram_uncorrectable", "sram_uncorrectable_parity", "sram_uncorrectable_secded", "dram_uncorrectable")
@@ -100,8 +88,7 @@ def fill_report(blob: Blob, records: Sequence[XmlRecord], draft: NodeDraft, *, o
             continue
         entity = draft.gpu(index=gpu.order if numbered else None, bus_id=bus_id, uuid=uuid)
         made = _Gpu(blob, gpu, entity)
-        made.identity(uuid)
-        made.state()
+        made.state(uuid)
         made.guest(draft)
         made.fabric()
         made.memory_errors()
@@ -151,41 +138,20 @@ class _Gpu:
         else:
             entity.offer(name, value, origin)
 
-    def _number(self, entity: Entity, name: str, path: str, low: int, high: int) -> None:
-        if (field := self.fields.get(path)) is not None:
-            self._offer(entity, name, field, to_int(field.text, low=low, high=high))
+    def _offer_all(self, entity: Entity, table: str) -> None:
+        """Offer the fields that one element says by itself."""
+        met = set[str]()
+        for path, name in own_data(_NAMES)[table].items():
+            field = self.fields.get(path)
+            if field is not None and name not in met:
+                met.add(name)
+                self._offer(entity, name, field, field_value(name, field.text))
 
-    def _word(self, name: str, path: str) -> None:
-        if (field := self.fields.get(path)) is not None:
-            self._offer(self.entity, name, field, reading(field.text))
-
-    def _flag(self, name: str, path: str) -> None:
-        if (field := self.fields.get(path)) is not None:
-            self._offer(self.entity, name, field, _FLAGS.get(field.text.strip().lower()))
-
-    def identity(self, uuid: str | None) -> None:
-        self._word("name", "product_name")
+    def state(self, uuid: str | None) -> None:
+        self._offer_all(self.entity, "report-gpu")
         if (field := self.fields.get("uuid")) is not None and uuid is not None:
             self._offer(self.entity, "uuid", field, uuid)
-        self._number(self.entity, "minor", "minor_number", 0, 4095)
-        self._word("board", "board_part_number" if "board_part_number" in self.fields else "gpu_part_number")
-        self._word("vbios", "vbios_version")
-
-    def state(self) -> None:
-        self._flag("mig", "mig_mode/current_mig")
-        self._word("compute_mode", "compute_mode")
-        self._flag("persistence", "persistence_mode")
-        self._flag("c2c", "c2c_mode")
-        self._number(self.entity, "utilization", "utilization/gpu_util", 0, 100)
-        self._number(self.entity, "memory_utilization", "utilization/memory_util", 0, 100)
-        self._number(self.entity, "memory_used_mib", "fb_memory_usage/used", 0, MAX_MIB)
         self._memory_share()
-        self._watts("power_w", _POWER)
-        self._watts("power_limit_w", _POWER_LIMIT)
-        if (field := self.fields.get("performance_state")) is not None:
-            self._offer(self.entity, "pstate", field, to_int(field.text.strip().removeprefix("P"), low=0, high=15))
-        self._number(self.entity, "sm_clock_mhz", "clocks/sm_clock", 1, MAX_MHZ)
-        self._number(self.entity, "max_sm_clock_mhz", "max_clocks/sm_clock", 1, MAX_MHZ)
         self._throttle()
         self._recovery()
         lost = next((match[0] for field in self.fields.values() if (match := _LOST.search(field.text))), None)
@@ -201,11 +167,6 @@ class _Gpu:
         has, of = to_int(used.text, low=0, high=MAX_MIB), to_int(total.text, low=1, high=MAX_MIB)
         if has is not None and of is not None:
             self._offer(self.entity, "memory_used_share", used, min(1.0, has / of))
-
-    def _watts(self, name: str, paths: Sequence[str]) -> None:
-        field = next((self.fields[path] for path in paths if path in self.fields), None)
-        if field is not None:
-            self._offer(self.entity, name, field, to_float(field.text, low=0, high=MAX_WATTS))
 
     def guest(self, draft: NodeDraft) -> None:
         """A GPU that is passed through says that this is a guest. `None` proves no bare metal: it is not offered."""
@@ -317,12 +278,7 @@ class _Gpu:
         return any(path.startswith("pci/pci_gpu_link_info/") for path in self.fields)
 
     def pcie(self, pci: Entity) -> None:
-        gen, widths = "pci/pci_gpu_link_info/pcie_gen", "pci/pci_gpu_link_info/link_widths"
-        self._number(pci, "gen", f"{gen}/current_link_gen", 1, MAX_PCIE_GEN)
-        self._number(pci, "max_gen", f"{gen}/max_device_link_gen", 1, MAX_PCIE_GEN)
-        self._number(pci, "slot_max_gen", f"{gen}/max_link_gen", 1, MAX_PCIE_GEN)
-        self._number(pci, "width", f"{widths}/current_link_width", 1, MAX_LANES)
-        self._number(pci, "max_width", f"{widths}/max_link_width", 1, MAX_LANES)
+        self._offer_all(pci, "report-pci")
         if (field := self.fields.get("pci/replay_counter")) is not None:
             value = to_int(field.text, low=0, high=MAX_COUNT)
             pci.count("replay", value, self.blob.origin(field.line, field.quote))

@@ -5,6 +5,7 @@ Both give the same answers, which a test holds. hyperscan (Vectorscan inside) ha
 
 from __future__ import annotations
 
+import re
 import sys
 import threading
 from abc import ABC, abstractmethod
@@ -18,17 +19,22 @@ PAYS = 1 << 16
 """Bytes from which on a database pays: it takes as long to compile as so many bytes to search without one."""
 LEAST = 1 << 12
 """Bytes for which a shorter text counts: each literal costs a call, however short the text is."""
+SHORT = 2
+"""Bytes of literals that stand nearly everywhere: where the first one counts, it is found before a database is asked,
+which would meet them all."""
 Hit = tuple[int, int]
 """Where a literal begins in the block, and its number."""
 
 
 class Finder(ABC):
     """Finds each occurrence of each of its literals, overlapping ones too; of each the first one found where `once`
-    is wanted."""
+    is wanted. With `lines`, for `lines_with` alone, it finds some place in each line that holds one of its literals, of
+    lower case, in whatever case."""
 
-    def __init__(self, literals: Sequence[bytes], once: bool = False) -> None:
+    def __init__(self, literals: Sequence[bytes], once: bool = False, lines: bool = False) -> None:
         self.literals = tuple(literals)
         self.once = once
+        self.lines = lines
 
     @abstractmethod
     def hits(self, block: bytes) -> list[Hit]:
@@ -46,11 +52,12 @@ class OnePass(Finder):
     A database may be read by several threads at once, its scratch space by one: each thread has its own.
     """
 
-    def __init__(self, literals: Sequence[bytes], once: bool = False, pays: int = PAYS) -> None:
-        super().__init__(literals, once)
-        self._lengths = [len(literal) for literal in self.literals]
-        self._plain = OneByOne(literals, once)
-        self._left = pays if literals else sys.maxsize
+    def __init__(self, literals: Sequence[bytes], once: bool = False, lines: bool = False, pays: int = PAYS) -> None:
+        super().__init__(literals, once, lines)
+        self._lengths = [1] if lines else [len(literal) for literal in self.literals]
+        self._short = [at for at, length in enumerate(self._lengths) if length <= SHORT] if once else []
+        self._plain = OneByOne(literals, once, lines)
+        self._left = pays if len(self._short) < len(self.literals) else sys.maxsize
         self._database: Any = None
         self._compiling = threading.Lock()
         self._of_thread = threading.local()
@@ -65,22 +72,18 @@ class OnePass(Finder):
             if self._database is None and block:
                 import hyperscan  # noqa: PLC0415 - where it pays
 
-                count = len(self.literals)
+                flag = hyperscan.HS_FLAG_SINGLEMATCH if self.once else hyperscan.HS_FLAG_CASELESS if self.lines else 0
+                ids = [0] if self.lines else [at for at in range(len(self.literals)) if at not in self._short]
+                wanted = [_line_of(self.literals)] if self.lines else [self.literals[at] for at in ids]
                 database = hyperscan.Database()
-                database.compile(
-                    expressions=list(self.literals),
-                    ids=list(range(count)),
-                    elements=count,
-                    flags=[hyperscan.HS_FLAG_SINGLEMATCH if self.once else 0] * count,
-                    literal=True,
-                )
+                database.compile(wanted, ids, len(ids), [flag] * len(ids), literal=not self.lines)
                 self._database = database
         return self._database is None
 
     def hits(self, block: bytes) -> list[Hit]:
         if self._is_plain(block):
             return self._plain.hits(block)
-        found: list[Hit] = []
+        found = [(place, at) for at in self._short if (place := block.find(self.literals[at])) >= 0]
         lengths, add = self._lengths, found.append
 
         def on_match(number: int, _start: int, end: int, _flags: int, _context: object) -> None:
@@ -93,6 +96,8 @@ class OnePass(Finder):
     def any(self, block: bytes) -> bool:
         if self._is_plain(block):
             return self._plain.any(block)
+        if any(self.literals[at] in block for at in self._short):
+            return True
         import hyperscan  # noqa: PLC0415 - as above
 
         try:
@@ -115,6 +120,7 @@ class OneByOne(Finder):
     """By `bytes.find`, a literal at a time."""
 
     def hits(self, block: bytes) -> list[Hit]:
+        block = block.lower() if self.lines else block
         found: list[Hit] = []
         for number, literal in enumerate(self.literals):
             at = block.find(literal)
@@ -128,21 +134,25 @@ class OneByOne(Finder):
         return any(literal in block for literal in self.literals)
 
 
-def finder(literals: Sequence[bytes], once: bool = False) -> Finder:
+def _line_of(literals: Sequence[bytes]) -> bytes:
+    """The pattern of a line from one of these to its end: one match for a line costs less than one for each literal."""
+    return b"(?:" + b"|".join(map(re.escape, literals)) + rb")[^\n]*(?:\n|\z)"
+
+
+def finder(literals: Sequence[bytes], once: bool = False, lines: bool = False) -> Finder:
     """The faster of the two that this machine has."""
-    return OnePass(literals, once) if find_spec("hyperscan") is not None else OneByOne(literals, once)
+    return (OnePass if find_spec("hyperscan") is not None else OneByOne)(literals, once, lines)
 
 
-def lines_with(finder: Finder, data: bytes, *, fold: bool = True) -> Iterator[tuple[int, int, int, frozenset[int]]]:
-    """The lines that hold one of the literals, with `fold` in whatever case, where the literals are in lower case: the
-    line's number from 1, where it begins and ends, and the numbers of its literals. Of a line longer than BLOCK the
-    first bytes are searched."""
+def lines_with(finder: Finder, data: bytes) -> Iterator[tuple[int, int, int, frozenset[int]]]:
+    """The lines that hold one of the literals: the line's number from 1, where it begins and ends, and the numbers of
+    its literals, unless the finder is one of `lines`. Of a line longer than BLOCK the first bytes are searched."""
     number, at = 1, 0
     while at < len(data):
         stop = data.rfind(b"\n", at, at + BLOCK) + 1 or min(at + BLOCK, len(data))
         block, counted, begin, end = data[at:stop], 0, 0, -1
         found: set[int] = set()
-        for place, literal in finder.hits(block.lower() if fold else block):
+        for place, literal in finder.hits(block):
             if place >= end:
                 if found:
                     yield number, at + begin, at + end, frozenset(found)

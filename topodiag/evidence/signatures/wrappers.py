@@ -33,8 +33,8 @@ from topodiag.words.colours import without_colours
 MAX_LAYERS = 5
 MOST_MEMBERS = 32
 """Texts of one object that are looked through for a sentence."""
-LEAST_LABELLED = 2
-"""Lines that must share a label: fewer prove nothing."""
+LEAST_LABELLED, LEAST_OF_HOST = 2, 3
+"""Lines that must share a label, and a name before a colon: fewer prove nothing."""
 MAX_DEPTH = 4
 """Objects inside objects that are looked through for a message."""
 
@@ -57,9 +57,13 @@ LABELS = {
         "syslog": r"[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d "
         rf"(?P<host>{_HOST}) [\w./()@-]{{1,64}}(?:\[(?P<pid>\d{{1,10}})\])?: ",
         "compose": r"(?P<name>[\w.-]{1,80}-\d{1,6}) {1,40}\| ",
+        # pdsh, clush: a clock before each line is no name.
+        "host": r" {0,6}(?!\d{4}-\d\d-\d\d[T_]\d\d:\d\d|\d\d:\d\d:\d\d)(?P<host>[A-Za-z0-9][\w.-]{0,62}): ?",
     }.items()
 }
 """What puts a label before every line that a program prints, by name."""
+_OF_JOBS = tuple(name for name in LABELS if name != "host")
+"""Labels that say of a text what it is by themselves; a name before a colon stands before anything."""
 _LAYERS = (
     LABELS["mpirun"],
     regex(r"\[rank ?(?P<rank>\d{1,7})\]: ?"),
@@ -113,10 +117,11 @@ def unwrap(line: str) -> Unwrapped:
     return result
 
 
-def shared_label(lines: Sequence[str]) -> str:
+def shared_label(lines: Sequence[str], names: Sequence[str] = _OF_JOBS) -> str:
     """The name of the label that stands before all of these lines, of the same host, rank and process each time; ""
     where they share none, and for the kernel's own messages."""
-    for name, pattern in LABELS.items() if len(lines) >= LEAST_LABELLED else ():
+    for name in names if len(lines) >= LEAST_LABELLED else ():
+        pattern = LABELS[name]
         first = pattern.match(lines[0])
         if first is not None and not first[0].endswith(" kernel: "):
             owner = _owner(first)
@@ -139,6 +144,17 @@ def without_label(name: str) -> Callable[[str], str]:
     return bare
 
 
+def of_one_host(text: str) -> tuple[str, str]:
+    """The host, or the task of `srun -l`, whose name a parallel shell puts before all lines of a text, and the text
+    without it, line for line; "" and the text where they share none. Pasting loses what stands before an empty line."""
+    lines = text.split("\n")
+    filled = [line for line in lines if line.strip()]
+    if len(filled) < LEAST_OF_HOST or not shared_label(filled, ("host",)):
+        return "", text
+    first = LABELS["host"].match(filled[0])
+    return first["host"] if first is not None else "", "\n".join(map(without_label("host"), lines))
+
+
 def _owner(match: re.Match[str] | None) -> tuple[str | None, ...] | None:
     """Whom a label names: host, rank, process, container."""
     return tuple(match.groupdict().get(name) for name in ("host", "rank", "pid", "name")) if match is not None else None
@@ -151,8 +167,7 @@ def without_clock(text: str) -> tuple[str, float]:
         return text, nan
     begin, end = match.span()
     # Most clocks end with their seconds: no dictionary for each step of a training.
-    plain = end - begin == 19 and text[begin + 17] < "6"
-    time_s = _minute(text[begin : begin + 16]) + int(text[begin + 17 : end]) if plain else seconds_of(match.groupdict())
+    time_s = epoch(match[0]) if end - begin == 19 else seconds_of(match.groupdict())
     return text[:begin] + text[end:], time_s
 
 
@@ -180,17 +195,17 @@ def seconds_of(groups: Mapping[str, str | None]) -> float:
     """The clock of a match as seconds since the epoch; NaN without a year, and for a date that is none."""
     if not groups.get("year"):
         return nan
-    whole = epoch([groups[name] or "0" for name in _PARTS])
+    whole = epoch(" ".join(groups[name] or "0" for name in _PARTS))
     zone = (groups.get("zone") or "").strip()
     if zone[:1] in ("+", "-"):
         whole -= (3600 * int(zone[1:3]) + 60 * int(zone[-2:])) * (1 if zone[0] == "+" else -1)
     return whole + (float(f"0.{groups['part']}") if groups.get("part") else 0.0)
 
 
-def epoch(digits: Sequence[str]) -> float:
-    """Seconds since the epoch of year, month, day, hour, minute and second of UTC; NaN for a time that is none."""
-    second = int(digits[5])
-    return _minute(" ".join(digits[:5])) + second if second <= 59 else nan
+def epoch(clock: str) -> float:
+    """Seconds since the epoch of the first 19 characters, `2026-03-01 11:00:59` with any marks between the numbers, as
+    UTC; NaN for a time that is none."""
+    return _minute(clock[:16]) + int(clock[17:19]) if clock[17] < "6" else nan
 
 
 @lru_cache(64)

@@ -111,7 +111,7 @@ def bare(tree: Element, minor: int, host: str | None = None) -> Cleaned:
     lost = sorted(_dropped(tree, made))
     if lost:
         shown = ", ".join(lost[:8]) + (f" and {len(lost) - 8} more" if len(lost) > 8 else "")
-        done.append(f"left out what belongs to one run, another version or nobody: {shown}")
+        done.append(f"left out attributes that NCCL does not read from a file: {shown}")
     made = _numbered(made, done)
     return Cleaned(made, tuple(done))
 

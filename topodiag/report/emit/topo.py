@@ -57,7 +57,7 @@ def draw_topo_file(page: Page, made: TopoFile, output: str | None, *, refused: b
     if refused:
         page.add("  ", ("--force writes it all the same", "dim"))
     for each in made.repairs:
-        page.add("  ", ("the hardware still wants attention: ", "doubtful"), each.attention)
+        page.add("  ", ("the hardware fault remains: ", "doubtful"), each.attention)
 
 
 def _draw_comparison(page: Page, compared: Comparison) -> None:

@@ -21,8 +21,8 @@ from topodiag.words.fold import plural
 from topodiag.words.units import spell_time
 
 EXPLAINED = {
-    "flat ring": "one ring, every hop on one rank's way to the network",
-    "ring by node": "one ring that enters each node once, over the ways of all its ranks, as NCCL's channels do",
+    "flat ring": "one ring; one rank's NIC carries each hop between nodes",
+    "ring by node": "one ring that enters each node once, over the NICs of all its ranks, as NCCL's channels do",
     "leaders": "a ring in every node, a ring of one leader per node, a broadcast in the node",
     "shares": "reduce-scatter in the node, all-reduce of each share on its rail, all-gather in the node",
 }
@@ -99,7 +99,7 @@ def _regimes(page: Page, way: Way, wide: int) -> None:
         return
     low, high = spell_size(found.latency_to), spell_size(found.bandwidth_from)
     small, large = f"{found.gain_small:.2f}×", f"{found.gain_large:.2f}×"
-    words = f"gains up to {small} below {low}, where latency binds, and {large} above {high}, where bandwidth binds"
+    words = f"gains up to {small} below {low}, where latency limits, and {large} above {high}, where bandwidth limits"
     page.add(" " * (wide + 4), (words, "dim"))
 
 
@@ -114,8 +114,8 @@ def hierarchy_marks(made: Hierarchy) -> list[Mark]:
         return []
     low, high = min(each.latency_to for each in found), max(each.bandwidth_from for each in found)
     return [
-        Mark(low, f"below {spell_size(low)} latency binds every way"),
-        Mark(high, f"above {spell_size(high)} bandwidth binds every way"),
+        Mark(low, f"below {spell_size(low)} latency limits every way"),
+        Mark(high, f"above {spell_size(high)} bandwidth limits every way"),
     ]
 
 

@@ -54,7 +54,9 @@ def draw_diff(
             page.add("  ", (f"{each.by} refuses {name}: ", "doubtful"), each.why)
     draw_assumed(page, made[0].assumed)
     if any(each.what.startswith("trained") for each in found):
-        page.add("  ", ("NCCL plans with what links can do: what they trained to changes none of its graphs", "dim"))
+        page.add(
+            "  ", ("NCCL plans with the full speed of each link, so a link that trained lower changes no graph", "dim")
+        )
     if rows:
         draw_grid(page, (Field(made[0].by), Field("left", least=12), Field("right", least=12)), rows)
 

@@ -26,7 +26,7 @@ def draw_when(page: Page, result: Result) -> None:
     if page.style.verbose:
         _draw(page, result.timeline.moments[:MOST], len(result.timeline.moments))
         for clock in result.timeline.clocks:
-            skew = signed_s(clock.skew_s) if clock.skew_s is not None else "skew not known"
+            skew = signed_s(clock.skew_s) if clock.skew_s is not None else "offset unknown"
             within = f" within {spell_s(clock.within_s)}" if clock.within_s is not None else ""
             page.add(" " * (LABEL + 2), (f"clock of {clock.source} on {clock.host or 'no host'}: {skew}{within}: "
                                           f"{clock.how}", "dim"))  # fmt: skip

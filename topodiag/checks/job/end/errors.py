@@ -58,7 +58,7 @@ class FirstError(OneStep[Job], JobCheck[Never]):
     When it stays silent
         Only warnings, and no sign that the job failed. Warnings after which NCCL continues, for example a missing
         libibverbs. For times of two hosts less than a second apart, the finding says that their order depends on the
-        clocks. No error, and no line that shows that ranks came together: unknown.
+        clocks. No error, and no line that shows that ranks connected: unknown.
 
     How to confirm
         topodiag logs LOGS --errors                    the errors in order of time
@@ -84,7 +84,7 @@ class FirstError(OneStep[Job], JobCheck[Never]):
                 return self.unknown(job, "return codes unwind, and the warning before them is not in the log")
             if not job.processes:
                 return self.unknown(job, f"nothing of NCCL's in the log: {ask_for(job)}")
-            return self.clean(job) if met(job) else self.unknown(job, "no line shows that ranks came together")
+            return self.clean(job) if met(job) else self.unknown(job, "no line shows that ranks connected")
         own = _told_elsewhere(errors)
         if own:
             return self.clean(job, f"all that went wrong is one fault, which has a check of its own: {own}")
@@ -171,10 +171,6 @@ def _cascade(first: Event, later: Sequence[Event]) -> str:
     return f"; {plural(count, 'later error')} on {plural(len(places) or 1, 'rank')} {verb}"
 
 
-def _unwound_after(job: Job, first: Event) -> bool:
-    return any(e.level == "UNWIND" and (e.host, e.pid) == (first.host, first.pid) for e in job.events)
-
-
 def _goes_on(job: Job, primary: Sequence[Event]) -> bool:
     """Whether only NVLink SHARP failed, and the job goes without: init is complete, and nobody gave up."""
     world = job.world
@@ -192,7 +188,8 @@ def _weighed(job: Job, first: Event, sure: Confidence, doubt: str) -> tuple[Even
     if first.level == "APP" and first.kind not in NO_CAUSE:
         sure = min(sure, Confidence.MEDIUM)
         doubt += "; as the application repeats it"
-    if first.kind in WARNINGS and not _unwound_after(job, first):
+    unwound = {(event.host, event.pid) for event in job.events if event.level == "UNWIND"}
+    if first.kind in WARNINGS and (first.host, first.pid) not in unwound:
         sure = min(sure, Confidence.MEDIUM)
     return first, sure, doubt
 
@@ -221,22 +218,6 @@ def _when(event: Event) -> str:
 # What to do about an error of NCCL, by its words and its place, else by its kind.
 
 
-BY_KIND = {
-    "ib completion": "check the port, cable and switch port of the NIC named, and the peer: ibstat, perfquery, dmesg",
-    "port": "check cable and switch port of the NIC named: ibstat, mlxlink, dmesg",
-    "ib async": "check cable and switch port of the NIC named: ibstat, mlxlink, dmesg",
-    "cuda": "look for Xid lines in dmesg of this node, and at the rank's own traceback",
-    "memory": "free memory for NCCL's buffers: a larger /dev/shm, fewer channels, less reserved by the framework",
-    "bootstrap": "name the interface that all nodes share: NCCL_SOCKET_IFNAME",
-    "version": "start the same libnccl on all ranks",
-    "duplicate gpu": "set the CUDA device from the local rank before init",
-    "connect": "check routes and firewall between the two nodes, and NCCL_SOCKET_IFNAME",
-    "mismatch": "compare `env | grep NCCL` and the NCCL version of all ranks",
-    "watchdog": "see who is behind: JOB006; py-spy on the ranks that wait",
-    "timeout": "see who is behind: JOB006; py-spy on the ranks that wait",
-}
-
-
 def advice(event: Event) -> str:
     """The first thing to do about this error."""
     words = advice_by_words(event.text)
@@ -253,4 +234,5 @@ def advice(event: Event) -> str:
     # Multicast objects need the fabric's routes: creating or binding one fails first where they are missing.
     if event.kind == "cuda" and "nvls" in event.place:
         return advice_by_words("NVLink SHARP (NVLS)")
-    return BY_KIND.get(event.kind, "mend what the message names; the later errors follow from it")
+    by_kind: dict[str, str] = own_data("checks/shared/phrases")["by_kind"]
+    return by_kind.get(event.kind, "fix what the message names; the later errors follow from it")

@@ -163,7 +163,7 @@ def _ranks(who: Sequence[Who], communicator: str) -> str:
         return rank_word(known)
     local = sorted(member.local for member in who if member.local >= 0)
     if communicator and len(local) == len(who):
-        return f"{rank_word(local)} (of its communicator)"
+        return f"{rank_word(local)} of the communicator"
     pids = [member.process.pid for member in who if member.process is not None]
     return f"process {pids[0]}" if len(pids) == 1 else plural(len(who), "process", "processes")
 

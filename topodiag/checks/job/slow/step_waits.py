@@ -12,6 +12,7 @@ from topodiag.lazy import dataclass
 from topodiag.model.finding import Coverage, Finding, Outcome
 from topodiag.model.job import Job
 from topodiag.model.step_waits import StepWaits
+from topodiag.words.own_data import own_data
 from topodiag.words.units import percent
 
 FEWEST_RANKS = 3
@@ -33,26 +34,7 @@ class State:
     peer: bool = False
 
 
-STATES = (
-    State(
-        "RecvGpuWait",
-        "data have arrived, and the GPU does not take them: it is late",
-        "look at what the rank does before its collectives: data loader, logging, clocks of the GPU (GPU004)",
-    ),
-    State(
-        "SendWait",
-        "its NIC and network take data slowly",
-        "look at the NIC, its PCIe link, cable and switch port: topodiag scan on its node",
-    ),
-    State(
-        "RecvFlushWait",
-        "flushing received data from the NIC to the GPU is slow",
-        "look at PCIe between NIC and GPU, ACS and relaxed ordering: topodiag scan on its node",
-    ),
-    State(
-        "SendPeerWait", "it waits for the receiver to be ready", "look at the receiver: it is the late one", peer=True
-    ),
-)
+STATES = tuple(State(**entry) for entry in own_data("checks/job/slow/step_waits")["state"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +52,7 @@ class OddStepWaits(JobCheck[tuple[Odd, ...]]):
     """JOB014: the steps of one rank's transfers wait for something else than those of the others
 
     What it finds
-        A rank whose steps spend two fifths of their waiting in a state in which those of the others hardly wait: its
+        A rank whose steps wait in one state for 40 % of their waiting time, while other ranks hardly wait there: its
         GPU does not take what has arrived, its NIC or network takes data slowly, its flushes are slow, or its receiver
         is not ready.
 

@@ -70,12 +70,12 @@ class OpenInit:
     def words(self) -> str:
         if self.went_on is not None:
             number, what = self.went_on.number, PROGRESS_WORDS.get(self.went_on.kind, "lines of progress")
-            return f" left no Init COMPLETE in the log, and the job went on: {number} {what}"
-        words = " left no Init COMPLETE in the log"
+            return f" have no Init COMPLETE in the log, and the job went on: {number} {what}"
+        words = " have no Init COMPLETE in the log"
         if self.torn:
-            words = " left no Init COMPLETE, though others of their host did: torn lines"
+            words = " have no Init COMPLETE, but other ranks of their host do: lines are torn"
         if self.absent:
-            words += f"; {self.who} left no line at all"
+            words += f"; {self.who} has no line at all"
         return words + (", or the log was cut" if self.cut else "")
 
 
@@ -162,7 +162,11 @@ class InitNotFinished(OneStep[Job], JobCheck[Never]):
         ranks = sorted(int(communicator.ranks[at]) for at in open_at if communicator.ranks[at] >= 0)
         hosts = list(dict.fromkeys(by_rank[rank].host for rank in ranks if rank in by_rank))
         init = _init_of(job, communicator, open_at, hosts)
-        first = f"look first at {init.who}, which left no line" if init.absent else _first(job, communicator, ranks)
+        first = (
+            f"look first at {init.who}, which has no line in the log"
+            if init.absent
+            else _first(job, communicator, ranks)
+        )
         silent = _silent(job, communicator) if init.severity is not Severity.INFO else []
         places = [f"{rank_word(ranks)} on {hosts_word(hosts)}"] if ranks else []
         return self.finding(

@@ -102,7 +102,7 @@ class WrongInterface(OneStep[Job], JobCheck[Never]):
         if not told:
             return self.unknown(job, f"no line names the interface of the bootstrap; {ask_for(job, *NET)}")
         if not met(job):
-            return self.unknown(job, "an interface is named, and no line shows that ranks met over it")
+            return self.unknown(job, "no line shows that ranks connected over the named interface")
         return self.clean(job, "", Coverage(told, len(job.processes), "processes"))
 
     def _none(self, job: Job) -> list[Finding]:

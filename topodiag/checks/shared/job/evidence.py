@@ -154,7 +154,7 @@ def meets_inside(job: Job) -> bool:
     GPUs to which NCCL refuses peer-to-peer are all of its own node."""
     made = job.connections
     shared = [at for at, via in enumerate(made.vias) if transport_kind(via) == "SHM"]
-    return bool(np.isin(made.flows.via, shared).any()) or any(True for _ in said_by(job, "p2p off"))
+    return bool(shared and np.isin(made.flows.via, shared).any()) or any(True for _ in said_by(job, "p2p off"))
 
 
 def transport_kind(via: str) -> str:

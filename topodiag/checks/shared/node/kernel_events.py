@@ -25,7 +25,7 @@ NO_LOG = "a whole kernel log is not in the evidence"
 EXCERPT = "of the kernel log some lines are in the evidence, and the rest may hold what they do not"
 OF_GPUS = frozenset({"xid", "sxid", "gpu-lost", "gpu-init", "gpu-reset", "gsp", "amdgpu"})
 """Kinds of events that show that there is a GPU."""
-MASKED = "a GPU whose bus id is not told"
+MASKED = "a GPU (bus id not reported)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,5 +158,5 @@ def times(events: Collection[KernelEvent]) -> str:
     often = f" {plural(len(events), 'time')}" if len(events) > 1 else ""
     at = (", first at " if often else " at ") + first if first else ""
     if events and not any(event.of_log for event in events):
-        at = ", at a time that is not told"
+        at = ", time not reported"
     return often + at

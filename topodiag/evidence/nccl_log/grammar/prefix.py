@@ -55,7 +55,7 @@ _MASKED_REACH = 600
 _BRACKETS = "[]<>(){}\"'`"
 
 _PLACE = compiled(r"^(.{1,300}?:\d{1,7})(?: \([^)]{0,200}\))?$")
-_TIME = compiled(r"(\d{4})[-/](\d\d)[-/](\d\d)[ T_](\d\d):(\d\d):(\d\d)(?:[.,](\d{1,9}))?[^\s\]]{0,6}")
+_TIME = compiled(r"\d{4}[-/]\d\d[-/]\d\d[ T_]\d\d:\d\d:\d\d(?:[.,](\d{1,9}))?[^\s\]]{0,6}")
 _STAMP_END = compiled(r"\[[^\[\]]{8,40}\] ?$")
 _TAGGED_END = compiled(r"\s*\[\d{1,6},\d{1,6}\]<std(?:out|err)>:\s*$")
 _RANKS = (
@@ -209,14 +209,8 @@ def front(label: str) -> tuple[str, float]:
 
 def stamp_of(label: str) -> float:
     """The last time in what stands before a head; NaN where there is none."""
-    ts = nan
-    for stamp in _TIME.finditer(label):
-        ts = seconds(stamp)
-    return ts
-
-
-def seconds(stamp: re.Match[str]) -> float:
-    return epoch(stamp.groups()[:6]) + (float("0." + stamp[7]) if stamp[7] else 0.0)
+    *_, stamp = None, *_TIME.finditer(label)
+    return nan if stamp is None else epoch(stamp[0]) + float(f"0.{stamp[1] or 0}")
 
 
 def number(digits: str) -> int:

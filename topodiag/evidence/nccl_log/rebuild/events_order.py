@@ -28,6 +28,10 @@ _LAST_BYTES = 4096
 traceback of who stopped the job by hand."""
 
 
+_MOST_OF_TRACEBACK = 60
+"""Lines of a traceback, where other processes write between them."""
+
+
 def in_time(events: list[Event]) -> list[Event]:
     """Events of level INFO carry no time by default: each takes the place of the event before it in its file."""
     timed = [event for event in events if event.level != "UNWIND"]
@@ -36,7 +40,7 @@ def in_time(events: list[Event]) -> list[Event]:
     keys: list[float] = []
     before: dict[str, float] = {}
     for event in events:
-        source = event.origin.source if event.origin is not None else ""
+        source, _ = _place(event)
         before[source] = event.ts if event.ts is not None else before.get(source, math.inf)
         keys.append(before[source])
     return [events[i] for i in sorted(range(len(events)), key=lambda i: keys[i])]
@@ -52,6 +56,7 @@ def ranked(event: Event, by_process: Mapping[tuple[str, int], Sequence[int]]) ->
 
 def with_last(events: list[Event], frame: Frame) -> list[Event]:
     """The events, those of exceptions with which a text ends marked as `last`: nothing of the program follows."""
+    events = _without_caught(events)
     if not any(event.details.get("how") == "exception" for event in events):
         return events
     lines: dict[str, int] = {}
@@ -62,11 +67,28 @@ def with_last(events: list[Event], frame: Frame) -> list[Event]:
     return [_marked(event, lines) for event in events]
 
 
+def _without_caught(events: list[Event]) -> list[Event]:
+    """The events without the exceptions of which Python itself says that the program goes on: the first one below each
+    such sentence."""
+    caught, below = (
+        set[int](),
+        [(*_place(each), at) for at, each in enumerate(events) if each.details.get("how") == "exception"],
+    )
+    for at, event in enumerate(events):
+        if event.details.get("how") == "lived on":
+            source, line = _place(event)
+            near = [each for each in below if each[0] == source and 0 < each[1] - line <= _MOST_OF_TRACEBACK]
+            caught |= {at, *(each[2] for each in sorted(near)[:1])}
+    return [event for at, event in enumerate(events) if at not in caught]
+
+
+def _place(event: Event) -> tuple[str, int]:
+    return (event.origin.source, event.origin.line or 0) if event.origin is not None else ("", 0)
+
+
 def _marked(event: Event, lines: Mapping[str, int]) -> Event:
-    at = event.origin
-    if event.details.get("how") != "exception" or at is None or at.line is None:
-        return event
-    ends = at.line > lines.get(at.source, 1 << 62) - _LAST_LINES
+    source, line = _place(event)
+    ends = event.details.get("how") == "exception" and line > lines.get(source, 1 << 62) - _LAST_LINES
     return replace(event, details={**event.details, "last": "1"}) if ends else event
 
 
