@@ -253,11 +253,13 @@ class _Reading:
             self._add(answer, place)
 
     def _advance(self, candidates: Sequence[Signature], raw: str, number: int) -> None:
-        """A line that counts, and says nothing else. What stands before the sentence is unwrapped once for all lines
-        that differ in their clock only: there is one for each step."""
+        """A line that counts, once for each kind, and says nothing else. What stands before the sentence is unwrapped
+        once for all lines that differ in their clock only: there is one for each step."""
+        counted: set[str] = set()
         for entry in candidates:
-            match = entry.pattern.search(raw)
+            match = entry.pattern.search(raw) if entry.says not in counted else None
             if match is not None:
+                counted.add(entry.says)
                 before, time_s = without_clock(raw[: match.start()])
                 front = _front(before[:MAX_TEXT])
                 self._count(entry, front.host, front.rank, (number, raw), time_s)
