@@ -88,8 +88,8 @@ def test_ranks_without_a_line_are_named_with_the_only_host_that_has_room(silent,
     completed = np.zeros(16, bool)
     world = replace(job.communicators[0], ranks=ranks, completed=completed)
     [first, *_] = InitNotFinished().judge(replace(job, communicators=(world,))).findings
-    assert first.message.endswith(f"; {says} has no line at all")
-    assert first.fix[0] == f"look first at {says}, which has no line in the log"
+    assert first.message.endswith(f"; {says} printed no line at all")
+    assert first.fix[0] == f"look first at {says}, which printed no line"
     assert (first.where.nodes, first.where.ranks) == (nodes, silent)
 
 

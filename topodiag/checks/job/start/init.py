@@ -70,12 +70,12 @@ class OpenInit:
     def words(self) -> str:
         if self.went_on is not None:
             number, what = self.went_on.number, PROGRESS_WORDS.get(self.went_on.kind, "lines of progress")
-            return f" have no Init COMPLETE in the log, and the job went on: {number} {what}"
-        words = " have no Init COMPLETE in the log"
+            return f" printed no Init COMPLETE, and the job went on: {number} {what}"
+        words = " printed no Init COMPLETE"
         if self.torn:
-            words = " have no Init COMPLETE, but other ranks of their host do: lines are torn"
+            words = " printed no Init COMPLETE, but other ranks of their host did: lines are torn"
         if self.absent:
-            words += f"; {self.who} has no line at all"
+            words += f"; {self.who} printed no line at all"
         return words + (", or the log was cut" if self.cut else "")
 
 
@@ -163,7 +163,7 @@ class InitNotFinished(OneStep[Job], JobCheck[Never]):
         hosts = list(dict.fromkeys(by_rank[rank].host for rank in ranks if rank in by_rank))
         init = _init_of(job, communicator, open_at, hosts)
         first = (
-            f"look first at {init.who}, which has no line in the log"
+            f"look first at {init.who}, which printed no line"
             if init.absent
             else _first(job, communicator, ranks)
         )
