@@ -12,7 +12,7 @@ import pytest
 from topodiag.api import diagnose
 
 TID = "[Mar 21 2025 20:45:38] [{}] [tid 39] {}\n"
-AMD = "[ 1200.5] amdgpu 0000:0c:00.0: {}\n"
+AMD = "[ 1200.500000] amdgpu 0000:0c:00.0: {}\n"
 
 SHOWN = [
     ("a heap that glibc finds broken", "malloc(): invalid size (unsorted)\n", "JOB009"),

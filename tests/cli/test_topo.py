@@ -179,7 +179,7 @@ def test_diff_shows_a_link_that_trained_narrow_though_nccl_plans_alike():
     done = topo("diff", "fixture:dgx-h100-healthy", "fixture:dgx-h100-gpu5-x4")
     assert done.returncode == 1
     assert "GPU5    trained lanes  x16   x4" in done.stdout
-    assert "changes none of its" in done.stdout
+    assert "a link that trained lower changes no graph" in " ".join(done.stdout.split())
 
 
 @pytest.mark.parametrize(

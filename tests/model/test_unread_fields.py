@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 from tests.shown import ROOT
 
 PACKAGE = ROOT / "topodiag"
+COMPARED = "a fact that `topodiag fleet` compares, read by its name in fleet/families.toml"
 IDENTITY = "identity: joins one device or communicator of several sources"
 NODE_STATE = "state of the node: for checks of limits, of lost or held-down GPUs, and of a node among its peers"
 PRINTED = "NCCL's own figure or word, kept beside what is predicted: a case quotes it"
 KEPT = {
     "attempts": "how often a node was asked, in the file of a collection",
+    "bios": COMPARED,
     "board": "the model of the board: told in a table of GPUs",
     "busbw_low_gbs": "what calls reached with their waiting: for a table of NCCL's Inspector",
     "busbw_mid_gbs": "what calls reached with their waiting: for a table of NCCL's Inspector",
@@ -32,12 +35,14 @@ KEPT = {
     "max_mtu": NODE_STATE,
     "max_speed_mbps": NODE_STATE,
     "memlock_bytes": NODE_STATE,
+    "memory_utilization": COMPARED,
     "numa_balancing": NODE_STATE,
     "p2p_supported": "an ability of an NVLink that the driver denies",
     "pci_ids": IDENTITY,
     "pci_path": IDENTITY,
     "per_peer": PRINTED,
     "persistence": NODE_STATE,
+    "power_w": COMPARED,
     "recovery_action": NODE_STATE,
     "registry": "settings of the NVIDIA driver by name, which a case quotes",
     "remote_link": IDENTITY,
@@ -49,6 +54,7 @@ KEPT = {
     "speed_name": "the port's word for its rate (NDR, HDR)",
     "time_s": "when the kernel said it, for the axis of time",
     "total_gbs": PRINTED,
+    "vbios": COMPARED,
 }
 
 
@@ -73,14 +79,9 @@ def fields() -> set[str]:
 
 def read() -> set[str]:
     """Names of all attributes that anything but the readers of evidence asks for. The keys of JSON documents are read
-    by their names (report/documents/from_model.py)."""
-    keys = {
-        item.target.id
-        for _, tree in trees(PACKAGE / "report" / "documents" / "types")
-        for item in ast.walk(tree)
-        if isinstance(item, ast.AnnAssign) and isinstance(item.target, ast.Name)
-    }
-    return keys | {
+    by their names in the published schemas (report/documents/from_model.py)."""
+    schemas = (path.read_text(encoding="utf-8") for path in (PACKAGE / "report" / "schema").glob("*.json"))
+    return {key for schema in schemas for key in re.findall(r'"(\w+)":', schema)} | {
         each.attr
         for path, tree in trees(PACKAGE)
         if PACKAGE / "evidence" not in path.parents

@@ -14,9 +14,9 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterable
 from html import escape
-from importlib.resources import files
 
 from topodiag.lazy import regex
+from topodiag.words.own_data import own_text
 from topodiag.words.text import clean
 
 PALETTE = {
@@ -40,7 +40,7 @@ PALETTE = {
 """By name: the colour on light ground, on dark ground, and the system's colour where the reader forces colours. Text
 colours have 4.5:1 on their ground, lines 3:1 (WCAG 2.2, 1.4.3 and 1.4.11); `faint` is for what may be missed."""
 
-_RULES = (files("topodiag.draw") / "draw.css").read_text(encoding="utf-8").strip()
+_RULES = own_text("draw/draw.css").strip()
 """The rules of all drawings, a `$name` for each colour of the palette."""
 
 _SIZE = (

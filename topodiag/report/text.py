@@ -145,7 +145,8 @@ class Page:
         lines = rest.lines
         if len(lines) > room and not self.style.verbose and self.on_screen:
             lines = [line for line in lines if line.plain]
-            whole = next((at for at in range(room - 1, 0, -1) if not lines[at].plain.startswith(" " * (LABEL + 2))), 0)
+            heads = [at for at, line in enumerate(lines[:room]) if not line.plain.startswith(" " * (LABEL + 2))]
+            whole = max(heads, default=0)
             mark = self._left(len(lines) - room)
             if rows and rows >= room - 2:
                 room = rows + 1 if rows < room + FEW else room - 1

@@ -1,4 +1,4 @@
-"""What topodiag knows and says that is no code: the TOML files of the package."""
+"""What topodiag knows and says that is no code: the data files of the package."""
 
 from __future__ import annotations
 
@@ -13,4 +13,9 @@ _PACKAGE = Path(__file__).parents[1]
 @cache
 def own_data(name: str) -> dict[str, Any]:
     """The tables of `topodiag/NAME.toml`, such as `verdict/rules`; the head of the file says what its keys mean."""
-    return tomllib.loads((_PACKAGE / f"{name}.toml").read_text(encoding="utf-8"))
+    return tomllib.loads(own_text(f"{name}.toml"))
+
+
+def own_text(name: str) -> str:
+    """The text of the package's file `topodiag/NAME`, such as `draw/draw.css`."""
+    return (_PACKAGE / name).read_text(encoding="utf-8")

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 from base64 import b64encode
 from functools import cache
-from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup, escape
@@ -22,6 +21,7 @@ from topodiag.report.html.registry import sections_of
 from topodiag.report.html.sections.verdict import title_of
 from topodiag.report.places import Places
 from topodiag.version import __version__
+from topodiag.words.own_data import own_text
 from topodiag.words.text import clean
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def html_of(sheet: Sheet) -> str:
 
 @cache
 def _own(name: str) -> str:
-    return (files("topodiag.report.html") / "templates" / name).read_text(encoding="utf-8")
+    return own_text(f"report/html/templates/{name}")
 
 
 @cache

@@ -209,7 +209,7 @@ def test_short_calls_that_are_fast_are_clean() -> None:
 def test_a_case_sets_the_records_beside_the_captures_of_the_jobs_hosts() -> None:
     job = replace(logged_job(), inspection=Inspection((comm(EXPECTED / 3),), records=1000))
     (made,) = related(Case(nodes=tuple(captured().values()), jobs=(job,))).jobs
-    assert BelowModel().judge(made).status is Status.FINDING
+    assert BelowModel().judge(replace(made, inspection=beside_model(made))).status is Status.FINDING
 
 
 @pytest.mark.parametrize("seed", range(2))
