@@ -162,11 +162,7 @@ class InitNotFinished(OneStep[Job], JobCheck[Never]):
         ranks = sorted(int(communicator.ranks[at]) for at in open_at if communicator.ranks[at] >= 0)
         hosts = list(dict.fromkeys(by_rank[rank].host for rank in ranks if rank in by_rank))
         init = _init_of(job, communicator, open_at, hosts)
-        first = (
-            f"look first at {init.who}, which printed no line"
-            if init.absent
-            else _first(job, communicator, ranks)
-        )
+        first = f"look first at {init.who}, which printed no line" if init.absent else _first(job, communicator, ranks)
         silent = _silent(job, communicator) if init.severity is not Severity.INFO else []
         places = [f"{rank_word(ranks)} on {hosts_word(hosts)}"] if ranks else []
         return self.finding(
