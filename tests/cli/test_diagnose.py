@@ -124,19 +124,19 @@ DIED = "n0:1001:1010 [1] misc/ibvwrap.cc:94 NCCL WARN Call to ibv_reg_mr failed 
 
 
 @pytest.mark.parametrize(
-    ("first", "last", "options", "words", "code"),
+    ("ends", "options", "words", "code"),
     [
-        ([DIED], [], [], "HEALTHY  the last of 2 runs: no fault in what was seen of 1 job of 2 ranks; an earlier", 0),
-        ([DIED], [], ["--fail-on", "info"], "an earlier run failed (unrelated)", 1),
-        ([], [], [], "HEALTHY  no fault in what was seen of 2 jobs of 4 ranks", 0),
-        ([], [DIED.replace("100", "300").replace("1010", "3010")], [], "FAILED", 1),
+        (([DIED], []), [], "HEALTHY  the last of 2 runs: no fault in what was seen of 1 job of 2 ranks; an earlier", 0),
+        (([DIED], []), ["--fail-on", "info"], "an earlier run failed (unrelated)", 1),
+        (([], []), [], "HEALTHY  no fault in what was seen of 2 jobs of 4 ranks", 0),
+        (([], [DIED.replace("100", "300").replace("1010", "3010")]), [], "FAILED", 1),
     ],
 )
 def test_a_last_run_that_is_well_says_how_an_earlier_run_ended(
-    tmp_path: Path, first: list[str], last: list[str], options: list[str], words: str, code: int
+    tmp_path: Path, ends: tuple[list[str], list[str]], options: list[str], words: str, code: int
 ) -> None:
     log = tmp_path / "job.log"
-    log.write_text(run_of(1000, *first) + run_of(3000, *last), encoding="utf-8")
+    log.write_text(run_of(1000, *ends[0]) + run_of(3000, *ends[1]), encoding="utf-8")
     done, reached = run("--width", "200", *options, str(log))
     assert words in done.stdout
     assert reached == code
