@@ -104,3 +104,39 @@ def test_a_short_text_on_standard_input_is_judged_as_from_a_file(tmp_path: Path)
         answers.append((done.exception, done.output.replace(name, "TEXT")))
     assert answers[0] == answers[1]
     assert answers[1][0] is None
+
+
+def run_of(pid: int, *after: str) -> str:
+    """A job of two ranks on one node that comes up and takes ten steps, and what it prints last."""
+    lines = [f"n0:{pid}:{pid} [0] NCCL INFO NCCL version 2.27.7+cuda12.8"]
+    for rank in range(2):
+        head = f"n0:{pid + rank}:{pid + 9 + rank} [{rank}] NCCL INFO "
+        lines += [
+            f"{head}Channel 00/0 : {rank}[{rank}] -> {1 - rank}[{1 - rank}] via P2P/CUMEM",
+            f"{head}ncclCommInitRankConfig comm 0x{pid} rank {rank} nranks 2 cudaDev {rank} nvmlDev {rank}"
+            f" busId {rank + 1}000 commId 0xab{pid} - Init COMPLETE",
+        ]
+    steps = [f"iteration {at}/ 100 | elapsed time per iteration (ms): 512.{at} | loss: 2.1" for at in range(10)]
+    return "\n".join((*lines, *steps, *after, ""))
+
+
+DIED = "n0:1001:1010 [1] misc/ibvwrap.cc:94 NCCL WARN Call to ibv_reg_mr failed with error Cannot allocate memory"
+
+
+@pytest.mark.parametrize(
+    ("ends", "options", "words", "code"),
+    [
+        (([DIED], []), [], "HEALTHY  the last of 2 runs: no fault in what was seen of 1 job of 2 ranks; an earlier", 0),
+        (([DIED], []), ["--fail-on", "info"], "an earlier run failed (unrelated)", 1),
+        (([], []), [], "HEALTHY  no fault in what was seen of 2 jobs of 4 ranks", 0),
+        (([], [DIED.replace("100", "300").replace("1010", "3010")]), [], "FAILED", 1),
+    ],
+)
+def test_a_last_run_that_is_well_says_how_an_earlier_run_ended(
+    tmp_path: Path, ends: tuple[list[str], list[str]], options: list[str], words: str, code: int
+) -> None:
+    log = tmp_path / "job.log"
+    log.write_text(run_of(1000, *ends[0]) + run_of(3000, *ends[1]), encoding="utf-8")
+    done, reached = run("--width", "200", *options, str(log))
+    assert words in done.stdout
+    assert reached == code

@@ -90,12 +90,23 @@ def write_result(result: Result, printing: Printing, table: Callable[[], Report]
 
 def verdict(result: Result, fail_on: str) -> int:
     """FOUND for a slow, failed or hung job, a run below what its machine should reach, and a finding at or above this
-    severity; else CLEAN. `never` makes all clean."""
+    severity; else CLEAN. `never` makes all clean. Where the last run of a log is healthy, faults that only its earlier
+    runs met count as notes."""
     state = result.verdict.state if result.verdict is not None else result.state
     low = any(benchmark.verdict in LOW for benchmark in result.benchmarks)
     if fail_on != "never" and (state in STOPPED or low):
         return FOUND
-    return verdict_of(result.worst, fail_on)
+    worst = result.worst
+    if result.verdict is not None and state is State.HEALTHY:
+        past = {job.name for job in result.verdict.jobs if job.state is not State.HEALTHY}
+        worst = max(
+            (
+                Severity.INFO if each.where.jobs and past.issuperset(each.where.jobs) else each.severity
+                for each in result.findings
+            ),
+            default=None,
+        )
+    return verdict_of(worst, fail_on)
 
 
 def fleet_verdict(result: FleetResult, fail_on: str) -> int:

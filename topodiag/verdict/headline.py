@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from topodiag.model.bench import Benchmark
 from topodiag.model.finding import Finding, Severity
+from topodiag.model.job import Job
 from topodiag.model.ras import says_answers
 from topodiag.model.verdict import Cause, CauseStatus, State
 from topodiag.verdict.scene import Scene
@@ -45,13 +46,15 @@ def headline(
     left_open: Sequence[Finding] = (),
     unseen: str = "",
     why: str = NO_WORD,
+    past: State = State.HEALTHY,
 ) -> str:
-    """One sentence without its full stop. `unseen` says why no machine of the case was judged, `why` why no job was."""
+    """One sentence without its full stop. `unseen` says why no machine of the case was judged, `why` why no job was,
+    `past` how the worst of the earlier runs was."""
     if causes:
         lead, effect = _lead(causes[0]), loss_words(benchmarks) if state is State.SLOW else ""
         return f"{lead}; {effect}" if effect and effect.split(" ")[0] not in lead else lead
     if state is State.HEALTHY:
-        return healthy_words(benchmarks, scene)
+        return healthy_words(benchmarks, scene, past)
     if left_open and state is State.UNKNOWN and not benchmarks:
         return cause_words(left_open[0])
     if unseen and not benchmarks:
@@ -59,7 +62,7 @@ def headline(
     steps = _step_words(scene)
     why = "" if steps.endswith(_NO_WIRE) else f"{why}; "
     asked = "" if steps else _unknown_words(benchmarks) if benchmarks else _ras_words(scene)
-    seen = f"{steps}{why}{seen_words(scene)}".removesuffix("; what was given")
+    seen = f"{steps}{why}{seen_words(scene, scene.case.jobs)}".removesuffix("; what was given")
     return loss_words(benchmarks) or asked or seen
 
 
@@ -109,17 +112,23 @@ def _step_words(scene: Scene) -> str:
     return f"steps at {spell_pace(pace.typical, pace.series.unit)}{'' if unsure else ' without a change'}; "
 
 
-def healthy_words(benchmarks: Sequence[Benchmark], scene: Scene) -> str:
+def healthy_words(benchmarks: Sequence[Benchmark], scene: Scene, past: State = State.HEALTHY) -> str:
+    """Healthy is said of the last run alone where an earlier one of the same log was `past`."""
     normal = [benchmark for benchmark in benchmarks if benchmark.verdict == "normal" and benchmark.run.top is not None]
     measured = ""
     if normal:
         best = max(normal, key=lambda each: (each.run.top or (0, 0.0))[1])
         measured = f"{best.run.collective} reaches {in_gbs((best.run.top or (0, 0.0))[1])}, normal for this machine; "
-    return f"{measured}no fault in what was seen of {seen_words(scene)}"
+    if past is State.HEALTHY:
+        return f"{measured}no fault in what was seen of {seen_words(scene, scene.case.jobs)}"
+    last = [job for job in scene.case.jobs if job.name not in scene.earlier]
+    runs = f"the last of {len(last) + len(scene.earlier)} runs" if len(last) == 1 else "the last runs"
+    how = {State.UNKNOWN: "is not judged", State.SLOW: "was slow", State.AT_RISK: "was at risk"}.get(past, WORDS[past])
+    seen = f"{runs}: {measured}no fault in what was seen of {seen_words(scene, last)}"
+    return f"{seen}; an earlier run {how} (unrelated)"
 
 
-def seen_words(scene: Scene) -> str:
-    jobs = scene.case.jobs
+def seen_words(scene: Scene, jobs: Sequence[Job]) -> str:
     words = []
     if jobs:
         ranks = sum(len(job.ranks) for job in jobs)

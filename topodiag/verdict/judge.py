@@ -58,7 +58,8 @@ def judge(result: Result, case: Case, steps: Sequence[JobStep] = ()) -> Verdict:
     bearing, beside = _parted(found, result, scene)
     found_causes = [_cause(tree, result, scene) for tree in bearing]
     causes = _ordered(_measured(_priced(found_causes, result, scene, steps), scene))
-    jobs = _jobs(causes, result, scene)
+    jobs = _jobs(causes, beside, result, scene)
+    past = states.worst([State.HEALTHY, *(each.state for each in jobs if each.name in scene.earlier)])
     # What a log alone lacks is no risk of a machine.
     machines = states.of_machines([cause.finding for cause in causes if cause.finding.id != "JOB001"], result)
     state = states.worst([each.state for each in jobs if each.name not in scene.earlier]) if jobs else machines
@@ -76,6 +77,7 @@ def judge(result: Result, case: Case, steps: Sequence[JobStep] = ()) -> Verdict:
             left_open=() if jobs else states.left_open(result),
             unseen="" if jobs else states.unseen(result),
             why=next(filter(None, why), _worked(case, result)),
+            past=past,
         ),
         confidence=_confidence(state, causes),
         first=(*_mixed(case), *_first(state, causes, result)),
@@ -261,9 +263,11 @@ def _all(cause: Cause) -> list[Finding]:
     return [cause.finding, *(each.finding for each in cause.consequences)]
 
 
-def _jobs(causes: Sequence[Cause], result: Result, scene: Scene) -> list[JobState]:
-    """One state for each job and each measured run. A log inside a run's own output is that run."""
+def _jobs(causes: Sequence[Cause], beside: Sequence[Tree], result: Result, scene: Scene) -> list[JobState]:
+    """One state for each job and each measured run. A log inside a run's own output is that run. What earlier runs met
+    says how those were."""
     findings = [finding for cause in causes for finding in _all(cause)]
+    findings += [tree.root for tree in beside if scene.is_past(tree.root)]
     made: list[JobState] = []
     outputs = {benchmark.run.source for benchmark in result.benchmarks}
     for job in scene.case.jobs:

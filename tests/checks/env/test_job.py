@@ -247,3 +247,21 @@ def test_shared_memory_that_was_removed_is_told_where_the_job_fails_of_it() -> N
 )
 def test_shared_memory_that_is_gone_when_a_job_clears_up_is_nobodys_fault(lines: tuple[str, ...]) -> None:
     assert not found("HST003", *lines)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "network", "expected"),
+    [
+        ("NCCL_IB_DISABLE", "1", "", Status.UNKNOWN),
+        ("NCCL_IB_DISABLE", "1", "IB", Status.CLEAN),
+        ("NCCL_IB_DISABLE", "0", "", Status.CLEAN),
+        ("NCCL_NVLS_ENABLE", "0", "IB", Status.UNKNOWN),
+        ("NCCL_NVLS_ENABLE", "1", "IB", Status.CLEAN),
+    ],
+)
+def test_a_setting_is_cleared_only_where_the_log_shows_what_it_would_switch_off(
+    name: str, value: str, network: str, expected: Status
+) -> None:
+    job = settings(lambda rank, host: {name: value}, systems=lambda *_: None)
+    job = replace(job, processes=tuple(replace(each, network=network) for each in job.processes))
+    assert CostlySettingInLog().judge(job).status is expected

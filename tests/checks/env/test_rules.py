@@ -31,13 +31,16 @@ from topodiag.model.topics import Topic
 E, W, I = Severity.ERROR, Severity.WARNING, Severity.INFO  # noqa: E741
 
 
-def given_on(node: Node, *pairs: str, scope: str = "environment") -> Node:
-    """The node with settings `NAME=VALUE` added."""
+SEEN = frozenset({Topic.SETTINGS, Topic.GPUS, Topic.RDMA_DEVICES})
+
+
+def given_on(node: Node, *pairs: str, scope: str = "environment", told: frozenset[Topic] = SEEN) -> Node:
+    """The node with settings `NAME=VALUE` added, and what its evidence speaks of."""
     made = tuple(
         Setting(pair.partition("=")[0], pair.partition("=")[2], scope, Origin("settings.tree", at + 1, pair))
         for at, pair in enumerate(pairs)
     )
-    return replace(node, settings=node.settings + made, told=frozenset({Topic.SETTINGS}))
+    return replace(node, settings=node.settings + made, told=told)
 
 
 def costs(node: Node, *pairs: str, scope: str = "environment") -> Any:
@@ -84,6 +87,29 @@ def test_a_setting_that_costs_something_on_this_node_is_found(machine: str, pair
 @examples("machine", "pair")
 def test_a_setting_that_costs_nothing_here_is_silent(machine: str, pair: str) -> None:
     assert status(costs(MACHINES[machine](), pair)) == "clean"
+
+
+@pytest.mark.parametrize(
+    ("pair", "topics", "expected"),
+    [
+        ("NCCL_IB_DISABLE=1", set(), "unknown"),
+        ("NCCL_IB_DISABLE=1", {Topic.GPUS}, "unknown"),
+        ("NCCL_IB_DISABLE=1", {Topic.RDMA_DEVICES}, "clean"),
+        ("NCCL_IB_DISABLE=1", {Topic.PCI}, "clean"),
+        ("NCCL_P2P_DISABLE=1", {Topic.RDMA_DEVICES}, "unknown"),
+        ("NCCL_P2P_DISABLE=1", {Topic.GPUS}, "clean"),
+        ("NCCL_NVLS_ENABLE=0", set(), "unknown"),
+        ("NCCL_IB_DISABLE=0", set(), "clean"),
+        ("NCCL_DEBUG=INFO", set(), "clean"),
+    ],
+)
+def test_a_setting_of_a_machine_that_nobody_saw_is_not_judged(pair: str, topics: set[Topic], expected: str) -> None:
+    node = given_on(Node("n0"), pair, told=frozenset({Topic.SETTINGS, *topics}))
+    assert status(CostlySetting().judge(node, ())) == expected
+
+
+def test_gpus_of_which_no_way_between_them_was_read_do_not_clear_a_setting_of_peers() -> None:
+    assert status(costs(replace(ib_h100(), paths={}), "NCCL_P2P_DISABLE=1")) == "unknown"
 
 
 def test_every_rule_has_an_example_that_fires() -> None:

@@ -14,6 +14,7 @@ from topodiag.checks.network.rdma_errors import RdmaErrors
 from topodiag.evidence.nccl_log.rebuild.events import classify
 from topodiag.model.finding import Severity, Status
 from topodiag.model.job import Process
+from topodiag.words.own_data import own_data
 
 USUAL = "NET/Plugin: Could not find: libnccl-net.so"
 COMPLETION = (
@@ -157,3 +158,8 @@ def test_an_event_of_a_device_is_as_grave_as_what_the_driver_names(text: str, se
     (finding,) = RdmaErrors().judge(jobs.job(events=[jobs.event(kind, text, details=dict(details))])).findings
     assert finding.severity is severity
     assert finding.message == f"n0: {what} on mlx5_0"
+
+
+def test_the_advice_on_a_failed_completion_begins_with_what_to_do() -> None:
+    told = own_data("checks/shared/phrases")["completion"]
+    assert {each["fix"].split()[0] for each in told.values()} <= {"check", "compare", "install", "look", "read"}

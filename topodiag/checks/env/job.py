@@ -9,7 +9,8 @@ from dataclasses import replace
 from typing import Never
 
 from topodiag.checks.env.job_machine import LogMachines
-from topodiag.checks.env.rules import Rule, broken
+from topodiag.checks.env.node import NOT_JUDGED
+from topodiag.checks.env.rules import Rule, broken, undecided
 from topodiag.checks.interface import MAX_EVIDENCE, Advice, JobCheck, OneStep
 from topodiag.checks.shared import nccl_variables
 from topodiag.checks.shared.job.evidence import prints_settings
@@ -20,6 +21,7 @@ from topodiag.lazy import dataclass, regex
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Given, Job, Process
 from topodiag.model.provenance import Origin
+from topodiag.words.fold import few
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +100,15 @@ class CostlySettingInLog(SettingsInLog):
             for rule in broken("job", shown, each.name, each.value)
         ]
         ended = [self._failed(job, each) for each in failed_settings(job)]
-        return self.answer(job, [*ended, *found, *self._by_rccl(job)])
+        found = [*ended, *found, *self._by_rccl(job)]
+        unsure = [
+            each.name
+            for each in in_force(job, "environment", "command")
+            if undecided("job", shown, each.name, each.value)
+        ]
+        if unsure and not found:
+            return self.unknown(job, NOT_JUDGED.format(few(unsure, 4)))
+        return self.answer(job, found)
 
     def _failed(self, job: Job, each: FailedSetting) -> Finding:
         """A setting that NCCL's own lines show to have failed."""

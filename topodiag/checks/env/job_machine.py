@@ -23,6 +23,17 @@ class LogMachines:
 
     job: Job
 
+    def lacks(self, condition: str) -> bool:
+        """Whether the log does not show what a condition is about: machines, networks, connections, or NVLinks."""
+        name = condition.removeprefix("not ")
+        if name == "sockets" and self.several_nodes:
+            return not any(process.network for process in self.job.processes)
+        if name in ("no_gdr", "network_inside"):
+            return not self._vias
+        if name in ("nvlink", "nvswitch", "nvls"):
+            return not self._prints and self._ranks_per_host != 1
+        return self.unseen
+
     @cached_property
     def _hosts(self) -> int:
         world = self.job.world

@@ -8,7 +8,7 @@ from math import fsum
 from typing import Never
 
 from topodiag.checks.env.node_machine import NodeMachine, internal_ib_nics
-from topodiag.checks.env.rules import Rule, broken
+from topodiag.checks.env.rules import Rule, broken, undecided
 from topodiag.checks.interface import Advice, NodeCheck, OneStep
 from topodiag.checks.shared import nccl_variables
 from topodiag.checks.shared.devices import is_up
@@ -19,9 +19,10 @@ from topodiag.model.nccl_versions import VARIABLES_SINCE, spell_range
 from topodiag.model.node import Node
 from topodiag.model.provenance import Origin
 from topodiag.model.topics import Topic
-from topodiag.words.fold import plural
+from topodiag.words.fold import few, plural
 
 ENVIRONMENT = "environment"
+NOT_JUDGED = "{} may cost bandwidth: the evidence does not show enough of the machine"
 SYSTEM_CONF = "etc/nccl.conf"
 """The file that yields to the user's own and to the environment (initEnvFunc, src/misc/param.cc v2.30)."""
 
@@ -102,7 +103,7 @@ class CostlySetting(OneStep[Node], NodeCheck[Never]):
         The feature is not on this node: NCCL_IB_DISABLE=1 without RDMA NICs, with Elastic Fabric Adapters or with a
         network plug-in is no loss, NCCL_P2P_DISABLE=1 neither on GeForce cards, which have no peer-to-peer over PCIe.
         Limits that leave enough. A conf file's line that the environment overrides. Nothing could be read of the
-        settings: unknown.
+        settings, or of what they would switch off: unknown.
 
     How to confirm
         export NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,ENV      then run: NCCL prints each setting in force
@@ -131,7 +132,10 @@ class CostlySetting(OneStep[Node], NodeCheck[Never]):
             left = _nics_left(node, each)
             if left is not None:
                 found.append(self._few_nics(node, each, left))
-        return self.found(node, found) if found else self.clean(node)
+        if found:
+            return self.found(node, found)
+        unsure = [each.name for each in given(node) if undecided("node", machine, each.name, each.value)]
+        return self.unknown(node, NOT_JUDGED.format(few(unsure, 4))) if unsure else self.clean(node)
 
     def _report(self, node: Node, each: NodeSetting, rule: Rule) -> Finding:
         return self.finding(

@@ -17,6 +17,10 @@ from topodiag.words.dialect import Maker
 
 BOARD = 8
 """GPUs of the boards for which RCCL has known sets of rings (src/graph/rome_models.cc)."""
+_OF_NICS = frozenset({"rdma", "own_ib", "only_efa", "gdr_cut_by"})
+_OF_PAIRS = frozenset({"nvlink", "pcie_pairs", "through_peers", "nic_of_another_gpu", "nvswitch", "nvls"})
+_OF_NO_GPU = frozenset({"rdma", "own_ib", "only_efa", "no_peermem", "runs_kernels", "several_sockets"})
+"""Conditions on NICs, on ways between GPUs, and those that ask about no GPU."""
 NVLS_SM = 90
 """First compute capability with NVLink SHARP."""
 
@@ -42,6 +46,15 @@ class NodeMachine:
     """The node that settings hold on."""
 
     node: Node
+
+    def lacks(self, condition: str) -> bool:
+        """Whether the evidence does not show what a condition is about: NICs, ways between GPUs, or GPUs."""
+        name = condition.removeprefix("not ")
+        if name in _OF_NICS and not self.rdma and self.node.told.isdisjoint((Topic.RDMA_DEVICES, Topic.PCI)):
+            return True
+        if name in _OF_PAIRS and self.several_gpus and not self.node.paths:
+            return True
+        return name not in _OF_NO_GPU and not self.gpus and Topic.GPUS not in self.node.told
 
     @cached_property
     def gpus(self) -> bool:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import cache
-from typing import Literal
+from typing import Literal, Protocol
 
 from topodiag.lazy import dataclass
 from topodiag.model.finding import Confidence, Severity
@@ -19,6 +19,13 @@ FEW_CHANNELS = 8
 
 DEFAULT_BUFFSIZE = 4 << 20
 """NCCL_BUFFSIZE of the Simple protocol, bytes (DEFAULT_BUFFSIZE, src/init.cc v2.30)."""
+
+
+class Machine(Protocol):
+    """What rules ask: a property or method for each condition."""
+
+    def lacks(self, condition: str) -> bool:
+        """Whether the evidence does not show what a condition is about."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,15 +59,28 @@ def rules(subject: Literal["node", "job"]) -> tuple[Rule, ...]:
     )
 
 
-def broken(subject: Literal["node", "job"], machine: object, name: str, value: str) -> Iterator[Rule]:
+def broken(subject: Literal["node", "job"], machine: Machine, name: str, value: str) -> Iterator[Rule]:
     """The rules by which a value costs something on a machine."""
-    for rule in rules(subject):
-        meant = rule.name == name and VALUES[rule.value](value)
-        if meant and all(_holds(machine, condition, value) for condition in rule.conditions):
+    for rule in _meant(subject, name, value):
+        if all(_holds(machine, condition, value) for condition in rule.conditions):
             yield rule
 
 
-def _holds(machine: object, condition: str, value: str) -> bool:
+def undecided(subject: Literal["node", "job"], machine: Machine, name: str, value: str) -> bool:
+    """Whether a value may cost more than a note, and the evidence does not show enough of the machine to judge it."""
+    return any(
+        rule.severity > Severity.INFO
+        and any(map(machine.lacks, rule.conditions))
+        and all(machine.lacks(condition) or _holds(machine, condition, value) for condition in rule.conditions)
+        for rule in _meant(subject, name, value)
+    )
+
+
+def _meant(subject: Literal["node", "job"], name: str, value: str) -> Iterator[Rule]:
+    return (rule for rule in rules(subject) if rule.name == name and VALUES[rule.value](value))
+
+
+def _holds(machine: Machine, condition: str, value: str) -> bool:
     held = getattr(machine, condition.removeprefix("not "))
     return bool(held(value) if callable(held) else held) != condition.startswith("not ")
 

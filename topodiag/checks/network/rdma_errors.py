@@ -34,8 +34,8 @@ REMOTE = regex(r"remote GID ([0-9A-Fa-f:.]{2,60})")
 
 LIBFABRIC = (
     "work over libfabric ended with an error",
-    "a peer that does not answer: on EFA the security group must allow all traffic to and from itself, in and out, and"
-    " the instances stand in one subnet; else the peer's process ended first",
+    "check on EFA that the security group allows all traffic to and from itself, in and out, and that hosts stand"
+    " in one subnet: the peer does not answer; else its process ended first",
 )
 """EFA's provider gives these reasons (libfabric prov/efa/src/efa_strerror.c)."""
 
@@ -171,7 +171,7 @@ class RdmaErrors(JobCheck[RdmaFaults]):
     def _completion(self, job: Job, status: int, events: Sequence[Event]) -> Finding:
         known = own_data("checks/shared/phrases")["completion"].get(str(status), {})
         name = known.get("says", "completion error")
-        advice = known.get("fix", "the device's own log: dmesg, and the peer's log")
+        advice = known.get("fix", "read the device's own log: dmesg, and the peer's log")
         libfabric = status < 0 and any("provider" in event.details for event in events)
         if libfabric:
             name, advice = LIBFABRIC

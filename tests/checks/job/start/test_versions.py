@@ -87,6 +87,10 @@ def test_nccls_notice_of_other_builds_is_a_warning() -> None:
     assert "rank 8 of a communicator" in finding.message
 
 
+def test_one_process_has_nothing_to_compare_with() -> None:
+    assert VersionsDiffer().judge(jobs.job(1, 1)).status is Status.NOT_APPLICABLE
+
+
 def test_a_version_from_rank_0_alone_leaves_it_unknown() -> None:
     def hook(number: int, host: int, made: Process) -> Process:
         return made if number == 0 else replace(made, versions={})

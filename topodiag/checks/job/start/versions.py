@@ -60,7 +60,7 @@ class VersionsDiffer(OneStep[Job], JobCheck[Never]):
 
     When it stays silent
         Only one process printed its version, as NCCL does by default on rank 0 before 2.29: unknown where there are
-        several nodes. The same NCCL built for another CUDA: info.
+        several processes; of a job of one process nothing can differ. The same NCCL built for another CUDA: info.
 
     How to confirm
         Run this on each node and inside each container:
@@ -97,7 +97,9 @@ class VersionsDiffer(OneStep[Job], JobCheck[Never]):
         coverage = Coverage(said, len(job.processes), "processes with a version")
         if found:
             return self.found(job, found, coverage)
-        if said < 2 and max(len(job.processes), job.world_size) > 1:
+        if max(len(job.processes), job.world_size) < 2:
+            return self.not_applicable(job, "one process: nothing to compare")
+        if said < 2:
             return self.unknown(job, f"fewer than two processes told a version: {ask_for(job)} on all ranks")
         return self.clean(job, coverage=coverage) if said else self.unknown(job, f"no version: {ask_for(job)}")
 
