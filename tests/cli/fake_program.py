@@ -6,6 +6,7 @@ import types
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from topodiag.app import scan as app_scan
 from topodiag.cli import main
 from topodiag.model.errors import InputError
 from topodiag.model.finding import Severity
@@ -59,6 +60,7 @@ def live(*, options=None, on_progress=None, since=None):
 
 fake = types.ModuleType("topodiag.app.scan")
 fake.Options, fake.scan, fake.live = Options, scan, live
+fake.pictured = app_scan.pictured  # draws what it reads, and knows no result from elsewhere
 fake.fixture_path = lambda name: Path("/nonexistent") / name
 if "FAKE" in os.environ:
     sys.modules["topodiag.app.scan"] = fake
