@@ -9,7 +9,7 @@ import pytest
 
 from tests.checks import nodes
 from tests.verdict.judged import seen
-from topodiag.app.artefacts import CHECKS, Artefact, Unmade, artefacts, checks_text, write_artefacts
+from topodiag.app.artefacts import CHECKS, Artefact, UnwrittenArtefact, artefacts, checks_text, write_artefacts
 from topodiag.model.errors import InputError
 from topodiag.model.finding import Finding
 from topodiag.model.result import Result
@@ -35,13 +35,13 @@ def test_a_stale_topology_file_is_replaced_by_that_of_the_machine_as_it_is() -> 
 
 def test_a_host_without_a_capture_has_no_file_and_says_what_to_collect() -> None:
     [made] = artefacts(diagnosed(seen("TOP002", nodes=("n7",))), ())
-    assert isinstance(made, Unmade)
+    assert isinstance(made, UnwrittenArtefact)
     assert "topodiag scan --save" in made.why
 
 
 def test_a_layout_that_cannot_be_solved_says_why() -> None:
     [made] = artefacts(diagnosed(seen("PLC001")), ("no-such-layout",))
-    assert isinstance(made, Unmade)
+    assert isinstance(made, UnwrittenArtefact)
 
 
 def test_a_cause_that_no_file_mends_is_in_the_checks_alone() -> None:

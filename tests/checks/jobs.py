@@ -12,7 +12,7 @@ import numpy as np
 from topodiag.model.connections import Connections
 from topodiag.model.dimensions import Role
 from topodiag.model.finding import Confidence
-from topodiag.model.job import Channels, Communicator, Event, Given, Hca, Job, Message, Process, Rank
+from topodiag.model.job import Channels, Communicator, Event, GivenSetting, Hca, Job, Message, Process, Rank
 from topodiag.model.nccl_enums import PathType
 from topodiag.model.nccl_view import Graph, NcclSystem, SystemDevice, SystemLink, SystemPath
 from topodiag.model.provenance import Origin
@@ -41,8 +41,8 @@ def hca(index: int, **changes: Any) -> Hca:
     return replace(_hca(index), **changes) if changes else _hca(index)
 
 
-def given(name: str, value: str, how: str = "environment") -> Given:
-    return Given(name, value, how, origin(f"{name} set by {how} to {value}.", 20))
+def given(name: str, value: str, how: str = "environment") -> GivenSetting:
+    return GivenSetting(name, value, how, origin(f"{name} set by {how} to {value}.", 20))
 
 
 def message(kind: str, text: str, count: int = 1) -> Message:

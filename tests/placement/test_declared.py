@@ -7,7 +7,7 @@ import pytest
 
 from topodiag.evidence.layout.rank_files import ranks_on
 from topodiag.model.rank_hosts import RankHosts
-from topodiag.placement.declared import Elsewhere, compare_layouts
+from topodiag.placement.declared import MovedRank, compare_layouts
 
 
 def on(*hosts: str, gpus: list[int] | None = None, whole: bool = False) -> RankHosts:
@@ -21,7 +21,7 @@ def test_the_same_hosts_in_the_same_order_are_no_difference() -> None:
 
 def test_a_rank_on_another_host_is_named_with_both() -> None:
     made = compare_layouts(on("a", "a", "b", "b"), on("a", "b", "a", "b"))
-    assert made.elsewhere == (Elsewhere(1, "a", "b"), Elsewhere(2, "b", "a"))
+    assert made.elsewhere == (MovedRank(1, "a", "b"), MovedRank(2, "b", "a"))
     assert made.said == "2 of 4 ranks ran on another host than hosts declares"
     assert made.hosts == ()
 
@@ -37,7 +37,7 @@ def test_a_short_name_is_the_same_host() -> None:
 def test_hosts_without_numbers_declare_as_many_ranks_as_ran() -> None:
     whole = on("b", "a", whole=True)
     assert compare_layouts(whole, on("b", "b", "b", "a")).said == ""
-    assert compare_layouts(whole, on("a", "b", "b", "b")).elsewhere == (Elsewhere(0, "b", "a"), Elsewhere(3, "a", "b"))
+    assert compare_layouts(whole, on("a", "b", "b", "b")).elsewhere == (MovedRank(0, "b", "a"), MovedRank(3, "a", "b"))
 
 
 def test_room_that_was_not_used_is_no_difference() -> None:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from topodiag.app.case.topology import Topology
-    from topodiag.app.place import Audited
+    from topodiag.app.place import JudgedLayout
     from topodiag.model.job import Job
     from topodiag.nccl.prediction import Prediction
     from topodiag.placement.solve import Solved
@@ -213,7 +213,7 @@ class AuditedLayout(Answer):
 
     known = registry.AUDIT
 
-    def __init__(self, audited: Audited, inputs: tuple[Input, ...] = ()) -> None:
+    def __init__(self, audited: JudgedLayout, inputs: tuple[Input, ...] = ()) -> None:
         self.audited = audited
         self.inputs = inputs
 

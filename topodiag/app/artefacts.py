@@ -40,21 +40,21 @@ class Artefact:
 
 
 @dataclass(frozen=True, slots=True)
-class Unmade:
+class UnwrittenArtefact:
     """A cause whose file could not be made, and why."""
 
     cause: Cause
     why: str
 
 
-Made = Iterator[Artefact | Unmade]
+Made = Iterator[Artefact | UnwrittenArtefact]
 
 
-def artefacts(result: Result, paths: Sequence[str]) -> list[Artefact | Unmade]:
+def artefacts(result: Result, paths: Sequence[str]) -> list[Artefact | UnwrittenArtefact]:
     """The files of a verdict's causes, in the order of the causes. `paths` is the evidence that was given. Never raises
     for what a case holds: what cannot be made says why."""
     assert result.verdict is not None  # noqa: S101 - only a diagnosis has files
-    made: list[Artefact | Unmade] = []
+    made: list[Artefact | UnwrittenArtefact] = []
     for cause in result.verdict.causes:
         maker = next((make for starts, make in _MAKERS if cause.finding.id.startswith(starts)), None)
         if maker is None and not cause.finding.settings:
@@ -62,11 +62,11 @@ def artefacts(result: Result, paths: Sequence[str]) -> list[Artefact | Unmade]:
         try:
             made += (maker or _conf)(cause, result, paths)
         except (TopodiagError, LackingError) as error:
-            made.append(Unmade(cause, str(error)))
+            made.append(UnwrittenArtefact(cause, str(error)))
     return made
 
 
-def write_artefacts(folder: str, result: Result, made: Sequence[Artefact | Unmade]) -> list[str]:
+def write_artefacts(folder: str, result: Result, made: Sequence[Artefact | UnwrittenArtefact]) -> list[str]:
     """Write the files into a new or empty folder, with CHECKS.txt beside them; their names. Raises InputError where the
     folder cannot take them, before anything is written."""
     check_new_folder(folder)
@@ -80,7 +80,7 @@ def write_artefacts(folder: str, result: Result, made: Sequence[Artefact | Unmad
     return list(texts)
 
 
-def checks_text(result: Result, made: Sequence[Artefact | Unmade]) -> str:
+def checks_text(result: Result, made: Sequence[Artefact | UnwrittenArtefact]) -> str:
     """What each file is for, how to apply it, and what shows that it worked; then the causes without a file."""
     assert result.verdict is not None  # noqa: S101 - only a diagnosis has files
     lines = [f"Verdict: {result.verdict.state.value}: {clean(result.verdict.headline)}", ""]
@@ -107,7 +107,9 @@ def _topology(cause: Cause, result: Result, paths: Sequence[str]) -> Made:
     by_host = {node.host: node for node in result.nodes}
     hosts = [host for host in cause.finding.where.nodes if host in by_host]
     if not hosts:
-        yield Unmade(cause, "no capture of the node is in the evidence: topodiag scan --save NODE.tar.gz on it")
+        yield UnwrittenArtefact(
+            cause, "no capture of the node is in the evidence: topodiag scan --save NODE.tar.gz on it"
+        )
     versions = [version for job in result.jobs for version in job.nccl_versions]
     for host in hosts[:MAX_HOSTS]:
         bare = replace(by_host[host], nccl_file=None)
@@ -116,7 +118,7 @@ def _topology(cause: Cause, result: Result, paths: Sequence[str]) -> Made:
         version = versions[0] if versions else DEFAULT_VERSION
         made = make_topo_file(topology, version=version, complete=by_evidence(topology))
         if made.worse:
-            yield Unmade(cause, f"a file of {host} would make it slower: {made.worse[0]}")
+            yield UnwrittenArtefact(cause, f"a file of {host} would make it slower: {made.worse[0]}")
             continue
         name = f"{_file_name(host)}.topo.xml"
         yield Artefact(
@@ -133,7 +135,9 @@ def _conf(cause: Cause, result: Result, paths: Sequence[str]) -> Made:
     made = conf_of(replace(result, nodes=tuple(own)), fold_hosts(sorted(hosts)) or "the job")
     if not made.text:
         elsewhere = "; ".join(made.advice.elsewhere)
-        yield Unmade(cause, elsewhere or "no line of an nccl.conf changes it: take it out of the environment")
+        yield UnwrittenArtefact(
+            cause, elsewhere or "no line of an nccl.conf changes it: take it out of the environment"
+        )
         return
     check = "NCCL_DEBUG=INFO: the log of the next run shows these values and none of those taken out"
     yield Artefact("nccl.conf", made.text, cause, "as /etc/nccl.conf or ~/.nccl.conf on every node of the job", check)

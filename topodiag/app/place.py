@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Audited:
+class JudgedLayout:
     """A layout judged, with what the checks of layouts say of it."""
 
     audit: Audit
@@ -33,7 +33,7 @@ class Audited:
     outcomes: tuple[Outcome, ...]
 
 
-def audit_placement(options: PlaceOptions, trained: Mapping[str, Any] | None = None) -> Audited:
+def audit_placement(options: PlaceOptions, trained: Mapping[str, Any] | None = None) -> JudgedLayout:
     """What a layout costs, and what the same GPUs could give. Without a layout ranks are numbered node by node. Raises
     TopodiagError."""
     ready = open_place(options)
@@ -41,7 +41,7 @@ def audit_placement(options: PlaceOptions, trained: Mapping[str, Any] | None = N
     cluster = ready.opened.cluster
     assignment = ready.opened.assignment or by_rule(cluster, "block", ready.world)
     judged, outcomes = audited(cluster, talk, assignment, ready.opened.read)
-    return Audited(judged, arranged(fold(outcomes), Case()), outcomes)
+    return JudgedLayout(judged, arranged(fold(outcomes), Case()), outcomes)
 
 
 def look_at(cluster: Cluster, talk: Talk, layouts: Sequence[tuple[str, Assignment]], dimension: str = "") -> Look:

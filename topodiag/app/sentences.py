@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from topodiag.evidence.signatures.engine import Refused, Taken, verdicts
+from topodiag.evidence.signatures.engine import LineMatch, Refused, verdicts
 from topodiag.evidence.signatures.entry import Signature, catalogue
 
 
@@ -16,4 +16,4 @@ def names() -> tuple[str, ...]:
     return tuple(sorted({name for entry in catalogue() for name in (entry.id, entry.says)}))
 
 
-__all__ = ["Refused", "Signature", "Taken", "entries", "names", "verdicts"]
+__all__ = ["LineMatch", "Refused", "Signature", "entries", "names", "verdicts"]

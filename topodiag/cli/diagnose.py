@@ -15,7 +15,7 @@ from topodiag.cli.params import EVIDENCE, PLACE
 from topodiag.cli.place.work import work_options
 
 if TYPE_CHECKING:
-    from topodiag.app.artefacts import Artefact, Unmade
+    from topodiag.app.artefacts import Artefact, UnwrittenArtefact
     from topodiag.cli.model.step_options import Trained
     from topodiag.report.drawn import DrawnReport
 
@@ -87,7 +87,7 @@ def diagnose(  # noqa: PLR0917 - one parameter per option
         from topodiag.app.better_place import better_placement  # noqa: PLC0415
 
         solved = better_placement(result, paths)
-    made_files: Sequence[Artefact | Unmade] = ()
+    made_files: Sequence[Artefact | UnwrittenArtefact] = ()
     if folder is not None:
         from topodiag.app.artefacts import artefacts  # noqa: PLC0415
 

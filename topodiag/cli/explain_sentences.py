@@ -23,14 +23,14 @@ def draw_event(page: Page, name: str) -> bool:
 
 def draw_line(page: Page, line: str) -> None:
     """Which entries take a line, with what they read out of it, and why others that have its words do not."""
-    from topodiag.app.sentences import Taken, verdicts  # noqa: PLC0415 - as above
+    from topodiag.app.sentences import LineMatch, verdicts  # noqa: PLC0415 - as above
 
     answers = verdicts(line)
     if not answers:
         page.add("", "no entry of the catalogue has words of this line")
     for answer in answers:
         entry = answer.entry
-        if isinstance(answer, Taken):
+        if isinstance(answer, LineMatch):
             page.add("", ("takes it  ", "ok"), (entry.id, "strong"), f"  event {entry.says}")
             for name, value in answer.fields.items():
                 page.add("  ", f"{name} = {value}")

@@ -9,7 +9,7 @@ from math import log
 from topodiag.cost.alpha_beta import Link
 from topodiag.cost.collectives import NotModelledError, algbw_gbs, busbw_gbs
 from topodiag.cost.hierarchy import Regimes, Stage, Stages, leaders, regimes, total_us, two_level
-from topodiag.cost.spread import Priced, Spread, bound, price
+from topodiag.cost.spread import FastestWay, Spread, bound, price
 from topodiag.cost.terms import Term
 from topodiag.cost.tiers import LackingError, Machine, Tier
 from topodiag.lazy import dataclass
@@ -57,11 +57,11 @@ def link_terms(made: LinkPrice, size: float) -> tuple[Term, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class PricedPlacement:
     """One placement priced. `bound_us` is what no algorithm beats there."""
 
     spread: Spread
-    priced: Priced
+    priced: FastestWay
     algbw_gbs: float
     busbw_gbs: float
     bound_us: float
@@ -73,7 +73,7 @@ class Placements:
 
     collective: str
     size: float
-    placed: tuple[Placed, ...]
+    placed: tuple[PricedPlacement, ...]
     fastest: bool = True
 
     @property
@@ -113,7 +113,7 @@ def price_placements(
             raise ModelError(str(unknown)) from None
         took = priced.time_us
         made.append(
-            Placed(
+            PricedPlacement(
                 spread,
                 priced,
                 algbw_gbs(size, took),
@@ -129,7 +129,7 @@ class Reading:
     """A measured time read against the placements: the one it fits, or None, and what that means in words."""
 
     measured_us: float
-    fits: Placed | None
+    fits: PricedPlacement | None
     words: str
     confirm: str = ""
     fix: str = ""

@@ -139,7 +139,7 @@ def _greater(one: S, other: S) -> S:
 
 
 @dataclass(frozen=True, slots=True)
-class Priced:
+class FastestWay:
     """The fastest way, its time, and its derivation."""
 
     algorithm: str
@@ -147,12 +147,12 @@ class Priced:
     terms: tuple[Term, ...] = ()
 
 
-def price(collective: str, spread: Spread, size: float, algorithm: str = "auto") -> Priced:
+def price(collective: str, spread: Spread, size: float, algorithm: str = "auto") -> FastestWay:
     """One collective of `size` bytes by an algorithm, or by the fastest of `available`. Raises NotModelledError."""
     if spread.ranks == 1:
-        return Priced("none", 0.0, (Term("time", 0.0, "us", "one rank sends nothing"),))
+        return FastestWay("none", 0.0, (Term("time", 0.0, "us", "one rank sends nothing"),))
     took, name = fastest(collective, spread, size, algorithm)
-    return Priced(name, took, derivation(collective, name, spread, size))
+    return FastestWay(name, took, derivation(collective, name, spread, size))
 
 
 @lru_cache(maxsize=1 << 14)

@@ -100,7 +100,7 @@ class Piece:
 
 
 @dataclass(frozen=True, slots=True)
-class Misplaced:
+class MisplacedDimension:
     """A dimension whose groups are split over twice the domains: the new time of its traffic and of the step."""
 
     dimension: str
@@ -110,7 +110,7 @@ class Misplaced:
 
 
 @dataclass(frozen=True, slots=True)
-class Better:
+class BetterOrder:
     """The order of dimensions over the ranks that makes the step shortest."""
 
     order: tuple[str, ...]
@@ -130,8 +130,8 @@ class Step:
     pieces: tuple[Piece, ...]
     memory: States
     activations_gb: float
-    misplaced: tuple[Misplaced, ...] = ()
-    better: Better | None = None
+    misplaced: tuple[MisplacedDimension, ...] = ()
+    better: BetterOrder | None = None
     terms: tuple[Term, ...] = ()
 
     @property
@@ -193,18 +193,18 @@ def price_step(work: Work, layout: Layout, machine: Machine) -> Step:
             continue
         other = price_once(work, layout, machine, {name: 2})
         fullest = max(piece.spread.per_node for piece in mine)
-        tried.append(Misplaced(name, _words(name, fullest), other.dimension_us(name)[0], other.time_us))
+        tried.append(MisplacedDimension(name, _words(name, fullest), other.dimension_us(name)[0], other.time_us))
     tried.sort(key=lambda each: -each.step_us)
     return replace(made, misplaced=tuple(tried), better=_better(made))
 
 
-def _better(made: Step) -> Better | None:
+def _better(made: Step) -> BetterOrder | None:
     """The best of the other orders, where it takes at least `MATTERS` of the step away."""
     layout = made.layout
     spread = [name for name in layout.dense_order if layout.sizes[name] > 1]
     alone = tuple(name for name in layout.dense_order if layout.sizes[name] == 1)
     found = [
-        Better(order, price_once(made.work, replace(layout, order="-".join(order)), made.machine).time_us)
+        BetterOrder(order, price_once(made.work, replace(layout, order="-".join(order)), made.machine).time_us)
         for order in ((*names, *alone) for names in permutations(spread))
     ]
     best = min(found, key=lambda each: each.step_us)

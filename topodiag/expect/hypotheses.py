@@ -102,7 +102,7 @@ class Explained:
 
 
 @dataclass(frozen=True, slots=True)
-class _Weighed:
+class _WeighedCause:
     cause: Cause
     predicted: float
     weight: float
@@ -165,7 +165,7 @@ def explain(
         known=known or Evidence(),
         fitted=fitted or calibration(),
     )
-    weighed: list[_Weighed] = []
+    weighed: list[_WeighedCause] = []
     ruled: list[str] = []
     for cause in _causes(made, case):
         why = _excluded(case, cause) or _refuted(case, cause, others)
@@ -182,7 +182,7 @@ def _refuted(case: _Case, cause: Cause, others: Sequence[Judged]) -> str:
     return "" if shown else refuted(cause, others)
 
 
-def _considered(case: _Case, cause: Cause) -> _Weighed | None:
+def _considered(case: _Case, cause: Cause) -> _WeighedCause | None:
     """The cause with its weight; None where it has no price, or costs nothing."""
     predicted = _priced(case, cause)
     if predicted is None and cause.shown:  # NCCL refuses the machine as it is: no figure speaks for or against it
@@ -246,7 +246,7 @@ def _excluded(case: _Case, cause: Cause) -> str:
     return ""
 
 
-def _ranked(weighed: list[_Weighed]) -> tuple[Hypothesis, ...]:
+def _ranked(weighed: list[_WeighedCause]) -> tuple[Hypothesis, ...]:
     if any(each.shown for each in weighed):
         weighed = [each if each.shown else replace(each, weight=each.weight * INFERRED) for each in weighed]
     total = fsum(each.weight for each in weighed) + UNEXPLAINED
@@ -282,7 +282,7 @@ def _priced(case: _Case, cause: Cause) -> float | None:
     return None if share is None else case.expected * share
 
 
-def _weigh(case: _Case, cause: Cause, predicted: float) -> _Weighed:
+def _weigh(case: _Case, cause: Cause, predicted: float) -> _WeighedCause:
     low, high = cause.span or (predicted * cause.least, predicted)
     weight = cause.prior
     if low < high:
@@ -302,10 +302,10 @@ def _weigh(case: _Case, cause: Cause, predicted: float) -> _Weighed:
     weight *= prod(each.weight for each in telling)
     evidence += [each.words for each in telling]
     given = tuple(each.setting for each in speaking if each.setting)
-    return _Weighed(cause, predicted, weight, tuple(evidence), shown, _check_of(cause, speaking), given, in_part)
+    return _WeighedCause(cause, predicted, weight, tuple(evidence), shown, _check_of(cause, speaking), given, in_part)
 
 
-def _check_of(cause: Cause, speaking: Sequence[_Speaks]) -> str:
+def _check_of(cause: Cause, speaking: Sequence[_EvidenceWeight]) -> str:
     """The check whose finding names the cause, else the one that would find it."""
     found = max((each for each in speaking if each.check), key=lambda each: each.rank, default=None)
     return found.check if found is not None else next(iter(cause.checks), "")
@@ -320,12 +320,12 @@ def _prediction(case: _Case, predicted: float, most: float | None) -> str:
     return f"would explain any figure {reach}; measured {case.measured:.1f}"
 
 
-def _speaking(case: _Case, cause: Cause) -> list[_Speaks]:
+def _speaking(case: _Case, cause: Cause) -> list[_EvidenceWeight]:
     return [*_settings(case, cause), *_checked(case, cause), *_floor(case, cause)]
 
 
 @dataclass(frozen=True, slots=True)
-class _Speaks:
+class _EvidenceWeight:
     """What a piece of evidence multiplies a cause by. `shown`: it shows the fault itself."""
 
     weight: float
@@ -348,22 +348,22 @@ class _Speaks:
         return self.severity, self.check[:3] in PARTS
 
 
-def _settings(case: _Case, cause: Cause) -> Iterator[_Speaks]:
+def _settings(case: _Case, cause: Cause) -> Iterator[_EvidenceWeight]:
     given = case.setup.costly if case.setup is not None else case.run.env
     for name, value in given.items():
         if name in cause.settings and (case.setup is not None or is_costly(name, value)):
-            yield _Speaks(FOR, f"for: {name}={value} is set", shown=True, setting=name)
+            yield _EvidenceWeight(FOR, f"for: {name}={value} is set", shown=True, setting=name)
     if case.setup is None:
         return
     if case.setup.network and case.setup.network in cause.networks:
         shown = case.known.network in cause.networks
-        yield _Speaks(FOR, f"for: the network in use is {case.setup.network}", shown)
+        yield _EvidenceWeight(FOR, f"for: the network in use is {case.setup.network}", shown)
     gpu = case.setup.gpu
     if gpu is not None and not gpu.p2p_pcie and "P2P001" in cause.checks:
-        yield _Speaks(FOR, f"for: the driver offers no peer-to-peer over PCIe on {gpu.name}")
+        yield _EvidenceWeight(FOR, f"for: the driver offers no peer-to-peer over PCIe on {gpu.name}")
 
 
-def _checked(case: _Case, cause: Cause) -> Iterator[_Speaks]:
+def _checked(case: _Case, cause: Cause) -> Iterator[_EvidenceWeight]:
     """What the checks of the nodes and of the log say that find this cause."""
     clean = []
     spoken = 0
@@ -375,22 +375,22 @@ def _checked(case: _Case, cause: Cause) -> Iterator[_Speaks]:
             shown = worst.severity > Severity.INFO
             factor = AGAIN if spoken else FOR
             words = f"for: {check}: {worst.message}"
-            yield _Speaks(factor, words, shown, check=check, severity=int(worst.severity))
+            yield _EvidenceWeight(factor, words, shown, check=check, severity=int(worst.severity))
             spoken += 1
         elif mine and all(each.status is Status.CLEAN for each in mine):
             clean.append(check)
     if clean and len(clean) == len(cause.checks):
-        yield _Speaks(AGAINST, f"against: {', '.join(clean)} looked and found nothing")
+        yield _EvidenceWeight(AGAINST, f"against: {', '.join(clean)} looked and found nothing")
 
 
-def _floor(case: _Case, cause: Cause) -> Iterator[_Speaks]:
+def _floor(case: _Case, cause: Cause) -> Iterator[_EvidenceWeight]:
     """What the time of the smallest operations says of a transport that is slow to start."""
     if not cause.slow_start or not case.latency_us or not case.rates.latency_us:
         return
     times = case.latency_us / case.rates.latency_us
     if times >= SLOW_START:
         words = f"for: the smallest operation takes {spell_us(case.latency_us)}, {times:.1f} times what NCCL assumes"
-        yield _Speaks(3.0, words, indirect=True)
+        yield _EvidenceWeight(3.0, words, indirect=True)
     elif times < QUICK_START:
         words = f"against: the smallest operation takes {spell_us(case.latency_us)}, no more than NCCL assumes"
-        yield _Speaks(0.2, words, indirect=True)
+        yield _EvidenceWeight(0.2, words, indirect=True)

@@ -12,7 +12,7 @@ from dataclasses import field, replace
 from topodiag.expect.as_built import NarrowLink, built_tree, narrow_links
 from topodiag.expect.settings import HCA, is_costly, leaves_out, whole_network
 from topodiag.expect.tree import Layout, layout_of, tree_of_layout
-from topodiag.expect.unlike import Unlike
+from topodiag.expect.unlike import MixedHosts
 from topodiag.hardware import catalog
 from topodiag.hardware.specs import GpuSpec, SystemSpec
 from topodiag.lazy import dataclass
@@ -80,7 +80,7 @@ class Setup:
     narrow: tuple[NarrowLink, ...] = ()
     costly: Mapping[str, str] = field(default_factory=dict)
     """Settings in force that take a transport or NICs away: the expectation is without them, and each is a cause."""
-    unlike: Unlike | None = None
+    unlike: MixedHosts | None = None
     """The hosts of the run where they are not all `tree` under `env`."""
 
     @property

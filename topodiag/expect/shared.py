@@ -23,7 +23,7 @@ T = TypeVar("T")
 Named = tuple[tuple[str, str], ...]
 
 
-class Same(Generic[T]):
+class IdentityKey(Generic[T]):
     """A key that only the same object equals, and that keeps it."""
 
     __slots__ = ("it",)
@@ -32,7 +32,7 @@ class Same(Generic[T]):
         self.it = it
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Same) and other.it is self.it
+        return isinstance(other, IdentityKey) and other.it is self.it
 
     def __hash__(self) -> int:
         return id(self.it)
@@ -53,7 +53,7 @@ def shared_setup(
     return _setup(
         tuple(replace(device, pid=0) for device in run.devices),
         *(run.nranks, run.nccl, tuple(run.env.items())),
-        *(Same(machine), system, nics, nodes, version, tuple((env or {}).items()), network),
+        *(IdentityKey(machine), system, nics, nodes, version, tuple((env or {}).items()), network),
     )
 
 
@@ -63,7 +63,7 @@ def _setup(  # noqa: PLR0917 - all that the key is made of
     nranks: int | None,
     nccl: str,
     said: Named,
-    machine: Same[Node | None],
+    machine: IdentityKey[Node | None],
     system: str | None,
     nics: tuple[int, float] | None,
     nodes: int | None,
@@ -86,11 +86,11 @@ def _setup(  # noqa: PLR0917 - all that the key is made of
 
 def versions_of(setup: Setup, collective: str, sizes: tuple[int, ...]) -> tuple[tuple[Rates, Setup], ...]:
     """The rates by the version of a set-up, and by all that it could be as well. Raises NoSetupError for the first."""
-    return _versions(Same(setup), collective, sizes)
+    return _versions(IdentityKey(setup), collective, sizes)
 
 
 @lru_cache(maxsize=_KEPT)
-def _versions(key: Same[Setup], collective: str, sizes: tuple[int, ...]) -> tuple[tuple[Rates, Setup], ...]:
+def _versions(key: IdentityKey[Setup], collective: str, sizes: tuple[int, ...]) -> tuple[tuple[Rates, Setup], ...]:
     setup = key.it
     made = [(rates_of(setup, collective, sizes), setup)]
     for version in setup.versions:
@@ -104,11 +104,11 @@ def _versions(key: Same[Setup], collective: str, sizes: tuple[int, ...]) -> tupl
 
 def variants_of(setup: Setup, collective: str) -> tuple[tuple[str, Rates], ...]:
     """The rates of the other machines that a set-up may be of, by name."""
-    return _variants(Same(setup), collective)
+    return _variants(IdentityKey(setup), collective)
 
 
 @lru_cache(maxsize=_KEPT)
-def _variants(key: Same[Setup], collective: str) -> tuple[tuple[str, Rates], ...]:
+def _variants(key: IdentityKey[Setup], collective: str) -> tuple[tuple[str, Rates], ...]:
     return tuple(_each_variant(key.it, collective))
 
 
@@ -121,7 +121,7 @@ def _each_variant(setup: Setup, collective: str) -> Iterator[tuple[str, Rates]]:
 
 
 @lru_cache(maxsize=_KEPT)
-def _known(key: Same[Setup], collective: str, raw: float) -> dict[str, float | None]:
+def _known(key: IdentityKey[Setup], collective: str, raw: float) -> dict[str, float | None]:
     """What is known of the causes of a set-up, by their words."""
     return {}
 
@@ -129,4 +129,4 @@ def _known(key: Same[Setup], collective: str, raw: float) -> dict[str, float | N
 def known_shares(setup: Setup, collective: str, whole: Rates) -> dict[str, float | None]:
     """The shares that causes leave of a whole machine's bandwidth, by the causes' words, to be looked up and added to;
     None for one that cannot be."""
-    return _known(Same(setup), collective, whole.raw)
+    return _known(IdentityKey(setup), collective, whole.raw)

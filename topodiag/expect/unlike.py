@@ -18,7 +18,7 @@ MOST_HOSTS = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Unlike:
+class MixedHosts:
     """The hosts, each as its ranks see it, and who runs where: `Member.host` is the place in `hosts`."""
 
     hosts: tuple[Host, ...]
@@ -43,4 +43,4 @@ def one_of(setup: Setup, changed: Setup) -> Setup:
         for place in range(setup.nodes)
         for number, bus in enumerate(buses)
     )
-    return replace(setup, unlike=Unlike((hurt, *[built] * (setup.nodes - 1)), members))
+    return replace(setup, unlike=MixedHosts((hurt, *[built] * (setup.nodes - 1)), members))

@@ -20,7 +20,7 @@ from topodiag.fleet.numbers import FEWEST, LEAST_EVENTS, far, rises_faster
 from topodiag.fleet.priced import price_of
 from topodiag.fleet.splits import FEWEST_NODES, Split, associate, judge
 from topodiag.lazy import dataclass, regex
-from topodiag.model.fleet import Association, Cohort, How, Outlier, Population, Populations, Same
+from topodiag.model.fleet import Association, Cohort, How, Outlier, Population, Populations, SharedFact
 from topodiag.words.fold import plural
 from topodiag.words.units import number, spell_bytes
 
@@ -40,7 +40,7 @@ _PART_NAME = regex(r"[0-9]{1,12}")
 
 
 @dataclass(frozen=True, slots=True)
-class _Odd:
+class _OutlierFact:
     """One fact of one part that some nodes have otherwise."""
 
     family: str
@@ -77,7 +77,7 @@ def _cohort(traits: Traits, nodes: Sequence[Digest], roots: Sequence[str]) -> Co
     places = _places(nodes, roots)
     young = frozenset(at for at, node in enumerate(nodes) if (node.uptime_s or BOOT_S) < BOOT_S)
     same: list[Column] = []
-    odd: list[_Odd] = []
+    odd: list[_OutlierFact] = []
     parted_: list[tuple[Column, FamilyTable, Split]] = []
     varying: list[tuple[str, str]] = []
     count = 0
@@ -127,7 +127,7 @@ def _comes_up(column: Column) -> bool:
     return column.family in _COME_UP or (column.family, column.key) in _COME_UP
 
 
-def _odd_of(column: Column, table: FamilyTable, split: Split, left_out: frozenset[int]) -> Iterator[_Odd]:
+def _odd_of(column: Column, table: FamilyTable, split: Split, left_out: frozenset[int]) -> Iterator[_OutlierFact]:
     key = (column.part, column.key, column.unit)
     usual = split.usual if len(split.groups) < 2 else " or ".join(split.groups)
     count = column.counts[split.usual] if len(split.groups) < 2 else sum(column.counts[v] for v in split.groups)
@@ -135,13 +135,13 @@ def _odd_of(column: Column, table: FamilyTable, split: Split, left_out: frozense
         nodes = tuple(at for at in np.flatnonzero(table.having(key, value)).tolist() if at not in left_out)
         if nodes:
             source = table.source(key, nodes[0])
-            yield _Odd(column.family, *key, value, usual, count, column.known, nodes, source)
+            yield _OutlierFact(column.family, *key, value, usual, count, column.known, nodes, source)
 
 
 # --- what is equal --------------------------------------------------------------------------------------------------
 
 
-def _same(columns: Iterable[Column]) -> Iterator[Same]:
+def _same(columns: Iterable[Column]) -> Iterator[SharedFact]:
     """One entry for each key, with all parts that have it."""
     alike: dict[tuple[str, str, str], list[Column]] = {}
     for column in columns:
@@ -149,7 +149,7 @@ def _same(columns: Iterable[Column]) -> Iterator[Same]:
     for (family, key, unit), own in alike.items():
         parts = tuple(sorted((column.part for column in own), key=part_order))
         values = tuple(dict.fromkeys(next(iter(column.counts)) for column in own))
-        yield Same(family, key, parts, values, min(column.known for column in own), unit)
+        yield SharedFact(family, key, parts, values, min(column.known for column in own), unit)
 
 
 def part_order(part: str) -> tuple[object, ...]:
@@ -160,9 +160,9 @@ def part_order(part: str) -> tuple[object, ...]:
 # --- what is odd ----------------------------------------------------------------------------------------------------
 
 
-def _joined(odd: Iterable[_Odd], nodes: Sequence[Digest]) -> Iterator[Outlier]:
+def _joined(odd: Iterable[_OutlierFact], nodes: Sequence[Digest]) -> Iterator[Outlier]:
     """The same key on the same nodes is one outlier with all of its parts."""
-    alike: dict[tuple[str, str, tuple[int, ...]], list[_Odd]] = {}
+    alike: dict[tuple[str, str, tuple[int, ...]], list[_OutlierFact]] = {}
     for each in odd:
         alike.setdefault((each.family, each.key, each.nodes), []).append(each)
     for (family, key, members), own in alike.items():

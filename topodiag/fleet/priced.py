@@ -36,7 +36,7 @@ def price_of(family: str, key: str, differences: Sequence[Difference], node: Dig
     rule = _RULES.get((family, key))
     lost: list[float | None] = []
     if rule is not None:
-        told = _Told(node)
+        told = _NodeFacts(node)
         lost = [rule(told, *each) for each in differences]
     known = [each for each in lost if each is not None and math.isfinite(each)]
     if not known or len(known) < len(lost):
@@ -45,7 +45,7 @@ def price_of(family: str, key: str, differences: Sequence[Difference], node: Dig
     return Price(round(worst, 3)) if worst > 0 else Price(None, "it has no less than its peers")
 
 
-class _Told:
+class _NodeFacts:
     """The facts of a node by family, part and key."""
 
     def __init__(self, node: Digest) -> None:
@@ -80,18 +80,18 @@ def _number(text: str) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def _width(told: _Told, part: str, value: str, usual: str) -> float | None:
+def _width(told: _NodeFacts, part: str, value: str, usual: str) -> float | None:
     gen, now, full = told.able_gen(part), _number(value), _number(usual)
     return _link(told, part, (gen, now), (gen, full))
 
 
-def _generation(told: _Told, part: str, value: str, usual: str) -> float | None:
+def _generation(told: _NodeFacts, part: str, value: str, usual: str) -> float | None:
     width = _number(told.values.get(("pci", part, "width"), ""))
     return _link(told, part, (_number(value), width), (_number(usual), width))
 
 
 def _link(
-    told: _Told, part: str, now: tuple[float | None, float | None], full: tuple[float | None, float | None]
+    told: _NodeFacts, part: str, now: tuple[float | None, float | None], full: tuple[float | None, float | None]
 ) -> float | None:
     """The loss of the link of a GPU, or of a card for jobs, from generation and width."""
     is_gpu = ("gpu", part, "name") in told.values
@@ -106,7 +106,7 @@ def _gbs(gen: float | None, width: float | None) -> float | None:
     return pcie_nccl_gbs(int(gen), int(width)) if gen and width else None
 
 
-def _nvlinks(told: _Told, part: str, value: str, usual: str) -> float | None:
+def _nvlinks(told: _NodeFacts, part: str, value: str, usual: str) -> float | None:
     spec, up, want = told.spec(part), _up(value), _up(usual)
     if spec is None or not spec.nvlink_nccl_gbs or up is None or want is None:
         return None
@@ -119,7 +119,7 @@ def _up(links: str) -> int | None:
     return sum(int(count) for count, state in states if state in _UP) if states else None
 
 
-def _line_rate(told: _Told, part: str, value: str, usual: str) -> float | None:
+def _line_rate(told: _NodeFacts, part: str, value: str, usual: str) -> float | None:
     spec, up = told.spec(part), _up(told.values.get(("nvlink", part, "links"), ""))
     rate, want = _number(value.partition(",")[0]), _number(usual)
     if spec is None or not spec.nvlink_nccl_gbs or not up or rate is None or not want or "," in value:
@@ -127,27 +127,27 @@ def _line_rate(told: _Told, part: str, value: str, usual: str) -> float | None:
     return slow_nvlinks(rate, want, up, spec.nvlink_nccl_gbs)
 
 
-def _cards(told: _Told, part: str, value: str, usual: str) -> float | None:
+def _cards(told: _NodeFacts, part: str, value: str, usual: str) -> float | None:
     have, want, rates = _number(value), _number(usual), told.rates()
     return None if have is None or want is None or not rates else slow_ports(0, max(rates), int(want - have))
 
 
-def _state(told: _Told, part: str, value: str, usual: str) -> float | None:
+def _state(told: _NodeFacts, part: str, value: str, usual: str) -> float | None:
     rates = told.rates()
     return slow_ports(0, max(rates), 1) if rates and usual == "ACTIVE" and not value.startswith("ACTIVE") else None
 
 
-def _rate(told: _Told, part: str, value: str, usual: str) -> float | None:
+def _rate(told: _NodeFacts, part: str, value: str, usual: str) -> float | None:
     now, want = _number(value), _number(usual)
     return None if now is None or want is None else slow_ports(now, want, 1)
 
 
-def _path(told: _Told, part: str, value: str, usual: str) -> float | None:
+def _path(told: _NodeFacts, part: str, value: str, usual: str) -> float | None:
     now, want, rates = _number(value), _number(usual), told.rates()
     return None if now is None or want is None else narrow_link(now, want, max(rates) / 8 if rates else None)
 
 
-_RULES: Mapping[tuple[str, str], Callable[[_Told, str, str, str], float | None]] = {
+_RULES: Mapping[tuple[str, str], Callable[[_NodeFacts, str, str, str], float | None]] = {
     ("pci", "width"): _width,
     ("pci", "highest width"): _width,
     ("pci", "slot's highest width"): _width,

@@ -65,7 +65,7 @@ class How(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Same:
+class SharedFact:
     """A fact that is equal on all nodes of a cohort that show it, which are `known` nodes.
 
     `parts` have it (`gpu0`, `gpu1`, ...), "" for the node itself. `values` are the distinct ones by part: GPU i has
@@ -145,7 +145,7 @@ class Cohort:
     traits: tuple[tuple[str, str], ...]
     nodes: tuple[str, ...]
     compared: int = 0
-    same: tuple[Same, ...] = ()
+    same: tuple[SharedFact, ...] = ()
     outliers: tuple[Outlier, ...] = ()
     populations: tuple[Populations, ...] = ()
     varying: tuple[tuple[str, str], ...] = ()

@@ -115,7 +115,7 @@ class NodeHistory:
 
 
 @dataclass(frozen=True, slots=True)
-class Failing:
+class NodeFailures:
     """A node whose captures fail again and again: `times` that a failure was new, the failures by how often they were
     seen, and the days of the first and the last."""
 
@@ -128,7 +128,7 @@ class Failing:
 
 
 @dataclass(frozen=True, slots=True)
-class Rising:
+class RisingCounter:
     """A counter that rose on few parts: `count` in `hours` on this one; `parts` of `total` parts of its kind rose."""
 
     host: str
@@ -166,8 +166,8 @@ class FleetHistory:
     compared: int = 0
     findings: tuple[Finding, ...] = ()
     outcomes: tuple[Outcome, ...] = ()
-    failing: tuple[Failing, ...] = ()
-    rising: tuple[Rising, ...] = ()
+    failing: tuple[NodeFailures, ...] = ()
+    rising: tuple[RisingCounter, ...] = ()
     common: tuple[tuple[str, int, int], ...] = ()
     aside: tuple[str, ...] = ()
     inputs: tuple[Input, ...] = ()

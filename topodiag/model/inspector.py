@@ -110,7 +110,7 @@ class InspectorCommunicator:
 
 
 @dataclass(frozen=True, slots=True)
-class BesideModel:
+class ModelComparison:
     """The fastest of the communicators of one kind (`alike` of them) beside what is expected of its machine: `gbs` is
     what a tenth of its calls exceeded, `expected_gbs` what NCCL's model expects of it alone. `sharing` communicators,
     itself one of them, may use its wires at the same time. `is_low` where it is far below its part of the
@@ -155,7 +155,7 @@ class Inspection:
     other_jobs: int = 0
     full: bool = False
     rates: int = 0
-    beside_model: tuple[BesideModel, ...] = ()
+    beside_model: tuple[ModelComparison, ...] = ()
     not_beside: str = "the captures of the nodes and NCCL's log are not beside the records: topodiag diagnose takes all"
 
     @cached_property

@@ -50,7 +50,7 @@ class Hca:
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class GivenSetting:
     """A setting in force. `how`: environment, command (no line of NCCL), application (ncclConfig_t), invalid."""
 
     name: str
@@ -87,7 +87,7 @@ class Process:
     hcas: tuple[Hca, ...] = ()
     vnics: tuple[Hca, ...] = ()
     bootstrap: str = ""
-    settings: Mapping[str, Given] = field(default_factory=dict)
+    settings: Mapping[str, GivenSetting] = field(default_factory=dict)
     messages: tuple[Message, ...] = ()
     origin: Origin | None = None
     system: NcclSystem | None = None

@@ -17,7 +17,7 @@ import numpy as np
 from topodiag.lazy import dataclass
 from topodiag.model.cluster import Assignment, Cluster, Demand, Ints
 from topodiag.model.errors import TopodiagError
-from topodiag.placement.declared import Declared
+from topodiag.placement.declared import DeclaredRanks
 from topodiag.placement.groups import Talk
 from topodiag.placement.order import heaviest_first
 from topodiag.placement.pack import pack
@@ -140,7 +140,7 @@ class Audit:
     worst: Misplacement | None
     could: Exchange | None
     name: str = "the layout"
-    declared: Declared | None = None
+    declared: DeclaredRanks | None = None
 
     @property
     def waited_us(self) -> float:

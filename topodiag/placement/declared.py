@@ -15,7 +15,7 @@ from topodiag.words.hosts import short_name
 
 
 @dataclass(frozen=True, slots=True)
-class Elsewhere:
+class MovedRank:
     """A rank that ran on another host than declared, or on another GPU of it. GPUs are -1 where nobody says them."""
 
     rank: int
@@ -26,14 +26,14 @@ class Elsewhere:
 
 
 @dataclass(frozen=True, slots=True)
-class Declared:
+class DeclaredRanks:
     """What the file `name` declares, compared with where ranks ran. `compared` are the ranks that both know, `hosts`
     those that ran something and are not declared, `undeclared` the ranks beyond the last one declared. `step_us` is
     what a step would wait under the declared layout, None where it has no place on the cluster."""
 
     name: str
     compared: int
-    elsewhere: tuple[Elsewhere, ...]
+    elsewhere: tuple[MovedRank, ...]
     hosts: tuple[str, ...] = ()
     undeclared: int = 0
     step_us: float | None = None
@@ -59,7 +59,7 @@ class Declared:
         return "; ".join(words)
 
 
-def compare_layouts(declared: RankHosts, ran: RankHosts) -> Declared:
+def compare_layouts(declared: RankHosts, ran: RankHosts) -> DeclaredRanks:
     """The ranks of a launcher's file against those of a job's log. Hosts are the same by the first part of their names.
 
     A hostfile declares room, so that fewer ranks than it declares are no difference. Hosts without a number of ranks
@@ -73,13 +73,13 @@ def compare_layouts(declared: RankHosts, ran: RankHosts) -> Declared:
         wanted = gpus[rank]
         if short_name(hosts[rank]) != short_name(host) or (wanted >= 0 and gpu >= 0 and wanted != gpu):
             same = short_name(hosts[rank]) == short_name(host)
-            elsewhere.append(Elsewhere(rank, host if same else hosts[rank], host, wanted, gpu))
+            elsewhere.append(MovedRank(rank, host if same else hosts[rank], host, wanted, gpu))
     known = {short_name(host) for host in declared.hosts}
     others = tuple(host for host in ran.hosts if short_name(host) not in known)
-    return Declared(declared.name, compared, tuple(elsewhere), others, ran.ranks - compared)
+    return DeclaredRanks(declared.name, compared, tuple(elsewhere), others, ran.ranks - compared)
 
 
-def price_declared(made: Declared, declared: RankHosts, cluster: Cluster, talk: Talk) -> float | None:
+def price_declared(made: DeclaredRanks, declared: RankHosts, cluster: Cluster, talk: Talk) -> float | None:
     """What a step would wait under the declared layout, us; None where the cluster has no such place for every rank."""
     if made.undeclared:
         return None

@@ -28,7 +28,7 @@ _MEAN = 1e-3
 """Weight of the mean over groups beside the slowest: it only decides between equals."""
 
 
-class _Priced:
+class _RunningPrice:
     """The price of an assignment, kept up to date move by move."""
 
     def __init__(self, cluster: Cluster, demands: Sequence[Demand], slot: Ints) -> None:
@@ -117,7 +117,7 @@ def _wander(
     cluster: Cluster, demands: Sequence[Demand], start: Assignment, generator: np.random.Generator, tries: int
 ) -> tuple[Assignment, int]:
     """The best of the assignments that so many moves lead through, and the moves made."""
-    state = _Priced(cluster, demands, start.slot)
+    state = _RunningPrice(cluster, demands, start.slot)
     moves = _Moves(state, generator)
     best, mean = state.value()
     value, best = best + MEAN * mean, best + _MEAN * mean
@@ -143,7 +143,7 @@ def _wander(
 class _Moves:
     """Draws moves: ranks, and the slots that they take."""
 
-    def __init__(self, state: _Priced, generator: np.random.Generator) -> None:
+    def __init__(self, state: _RunningPrice, generator: np.random.Generator) -> None:
         self.state, self.cluster, self.generator = state, state.cluster, generator
         self.usable = [np.flatnonzero(row) for row in state.cluster.usable]
 

@@ -55,7 +55,7 @@ _LAYERS = ("leaf", "uplink", "between", "board", "gpu", "link", "pcie", "host", 
 
 
 @dataclass(frozen=True, slots=True)
-class _Seen:
+class _RunResult:
     run: SweepRun
     round: int
     result: SweepResult | None
@@ -67,7 +67,7 @@ def judge(plans: Sequence[SweepPlan], results: Iterable[SweepResult]) -> SweepJu
         return SweepJudgement()
     fabric = plans[0].fabric
     last = {(result.round, result.run): result for result in results if result.state is not State.INTERRUPTED}
-    seen = [_Seen(run, plan.round, last.get((plan.round, run.id))) for plan in plans for run in plan.runs]
+    seen = [_RunResult(run, plan.round, last.get((plan.round, run.id))) for plan in plans for run in plan.runs]
     judged = _standings([each for each in seen if each.result is not None], fabric)
     parts = {(each.round, each.run.id): parts_of(each.run, fabric) for each in judged}
     passed: set[Part] = set()
@@ -117,8 +117,8 @@ def shape(run: SweepRun, fabric: Fabric) -> tuple[object, ...]:
     )  # fmt: skip
 
 
-def _standings(seen: Sequence[_Seen], fabric: Fabric) -> list[JudgedRun]:
-    groups: dict[tuple[object, ...], list[_Seen]] = {}
+def _standings(seen: Sequence[_RunResult], fabric: Fabric) -> list[JudgedRun]:
+    groups: dict[tuple[object, ...], list[_RunResult]] = {}
     for each in seen:
         groups.setdefault(shape(each.run, fabric), []).append(each)
     made: dict[tuple[int, str], JudgedRun] = {}
@@ -140,7 +140,7 @@ def _standings(seen: Sequence[_Seen], fabric: Fabric) -> list[JudgedRun]:
     return [made[each.round, each.run.id] for each in seen]
 
 
-def _one_suspect(group: Sequence[_Seen]) -> bool:
+def _one_suspect(group: Sequence[_RunResult]) -> bool:
     """Whether all were asked for because of one rail: if its leaf is bad all are slow alike, and none is normal."""
     rails = {each.run.rail for each in group}
     return len(rails) == 1 and None not in rails and all(each.round > 1 for each in group)
@@ -157,7 +157,7 @@ def _two_kinds(group: Sequence[JudgedRun]) -> bool:
     return 1.4826 * median(abs(share - middle) for share in low) < KIND_SPREAD * middle
 
 
-def _value(each: _Seen) -> float | None:
+def _value(each: _RunResult) -> float | None:
     result = each.result
     return result.gbs if result is not None and result.state is State.OK and result.gbs else None
 
@@ -182,7 +182,7 @@ def _floor(values: Sequence[float], reference: float | None) -> float:
     return min(LOW_SHARE * reference, reference - SPREADS * sigma)
 
 
-def _judged(each: _Seen, reference: float | None, floor: float, failed: int, measured: int) -> JudgedRun:
+def _judged(each: _RunResult, reference: float | None, floor: float, failed: int, measured: int) -> JudgedRun:
     value = _value(each)
     result = each.result
     if value is None:

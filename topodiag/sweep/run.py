@@ -80,7 +80,7 @@ def placed(made: Command, program: str, path: str) -> Command:
 
 
 @dataclass(slots=True)
-class _Started:
+class _ActiveRun:
     """A run at work."""
 
     run: SweepRun
@@ -135,7 +135,7 @@ class _Loop:
         self.plan, self.store, self.programs, self.on_result = plan, store, programs, on_result
         self.done = before
         self.states: dict[State, int] = {}
-        self.at_work: list[_Started] = []
+        self.at_work: list[_ActiveRun] = []
         self.whys: list[str] = []
 
     def wave(self, runs: Sequence[SweepRun], parallel: int, keep_going: bool) -> str:
@@ -162,7 +162,7 @@ class _Loop:
         last = self.store.last.get(run.id)
         attempt = last.attempt + 1 if last is not None else 1
         now = time.monotonic()
-        each = _Started(
+        each = _ActiveRun(
             run,
             attempt,
             placed(command(self.plan, run), run.program, self.programs.get(run.program, run.program)),
@@ -208,7 +208,7 @@ class _Loop:
             if (ended or each.stop is not None) and all(p.poll() is not None for p in each.processes):
                 self._ended(each)
 
-    def _ended(self, each: _Started) -> None:
+    def _ended(self, each: _ActiveRun) -> None:
         self.at_work.remove(each)
         for process in each.processes:
             _signal_one(process, signal.SIGKILL, group_only=True)
@@ -224,7 +224,7 @@ class _Loop:
             return
         self._keep(each, measured(each.run, output, code), code)
 
-    def _keep(self, each: _Started, found: Measured, code: int | None) -> None:
+    def _keep(self, each: _ActiveRun, found: Measured, code: int | None) -> None:
         result = SweepResult(
             each.run.id, self.plan.round, found.state, found.gbs, found.size, time.monotonic() - each.began, code,
             each.attempt, each.started, f"output/{each.output.name}", found.why,
@@ -275,12 +275,12 @@ def _size(path: Path) -> int:
         return 0
 
 
-def _stop(each: _Started, state: State, why: str, now: float) -> None:
+def _stop(each: _ActiveRun, state: State, why: str, now: float) -> None:
     each.stop, each.why, each.kill_at = state, why, now + GRACE_S
     _signal(each, signal.SIGTERM)
 
 
-def _signal(each: _Started, number: signal.Signals) -> None:
+def _signal(each: _ActiveRun, number: signal.Signals) -> None:
     for process in each.processes:
         _signal_one(process, number)
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from topodiag.model.case import Case
 from topodiag.model.clock_text import stamp
 from topodiag.model.identity import Conflict, Host, Identity, Tie
-from topodiag.verdict.names import NOBODY, Voice, in_name, voices
+from topodiag.verdict.names import NOBODY, NamedHost, in_name, voices
 from topodiag.words.fold import few
 from topodiag.words.hosts import address_of, short_name
 
@@ -43,7 +43,7 @@ def identify(case: Case) -> Identity:
 class _Joined:
     """Voices, and the machines that they are joined to so far. A machine is a number, `of[voice]` that of a voice."""
 
-    def __init__(self, said: Sequence[Voice]) -> None:
+    def __init__(self, said: Sequence[NamedHost]) -> None:
         self.said = sorted(said, key=lambda each: (_TRUST.index(each.source) if each.source in _TRUST else 9,
                                                    each.name, each.group))  # fmt: skip
         self.of = list(range(len(self.said)))
@@ -80,8 +80,13 @@ class _Joined:
         told: set[str] = set()
         for tie in ties:
             node = at_name.get(tie.names[0].lower()) or at_name.get(short_name(tie.names[0]))
-            machine = node[0] if node else self._add(Voice(tie.names[0], "list of pods", "pods", in_name(tie.names[0]),
-                                                           origin=tie.origin))  # fmt: skip
+            machine = (
+                node[0]
+                if node
+                else self._add(
+                    NamedHost(tie.names[0], "list of pods", "pods", in_name(tie.names[0]), origin=tie.origin)
+                )
+            )
             if not node:
                 at_name.setdefault(tie.names[0].lower(), []).append(machine)
                 at_name.setdefault(short_name(tie.names[0]), []).append(machine)
@@ -156,7 +161,9 @@ class _Joined:
         """GUIDs of adapters and UUIDs of GPUs that no third machine shows."""
         self._join_pairs(lambda voice: voice.serials, _same_part)
 
-    def _join_pairs(self, ids: Callable[[Voice], Set[str]], how: Callable[[str], str], *, sure: bool = False) -> None:
+    def _join_pairs(
+        self, ids: Callable[[NamedHost], Set[str]], how: Callable[[str], str], *, sure: bool = False
+    ) -> None:
         holders: dict[str, set[int]] = defaultdict(set)
         for at, voice in enumerate(self.said):
             for each in ids(voice):
@@ -184,9 +191,9 @@ class _Joined:
                 text = f"the capture {name} names no host, and may be of {hosts}: they are built alike"
                 self.conflicts.append(Conflict(name, text, tuple(filter(None, [self.said[at].origin]))))
 
-    def _without_capture(self) -> dict[int, list[Voice]]:
+    def _without_capture(self) -> dict[int, list[NamedHost]]:
         """What speaks of the GPUs of each machine that has no capture."""
-        machines: dict[int, list[Voice]] = defaultdict(list)
+        machines: dict[int, list[NamedHost]] = defaultdict(list)
         for at, voice in enumerate(self.said):
             if voice.buses and voice.node < 0 and not self._captures(at):
                 machines[self._root(at)].append(voice)
@@ -250,7 +257,7 @@ class _Joined:
     def _open(self, subject: str, text: str, tie: Tie) -> None:
         self.conflicts.append(Conflict(subject, text, (tie.origin,) if tie.origin else ()))
 
-    def _add(self, voice: Voice) -> int:
+    def _add(self, voice: NamedHost) -> int:
         self.said.append(voice)
         at = len(self.of)
         self.of.append(at)
@@ -313,7 +320,7 @@ def _same_part(serial: str) -> str:
     return f"both show {what}"
 
 
-def _of_two_boots(several: Sequence[Voice]) -> bool:
+def _of_two_boots(several: Sequence[NamedHost]) -> bool:
     """By the kernel's ids where all captures have one: a clock that was set between them makes no boot. Otherwise by
     when they say that the machine booted."""
     times = [voice.booted for voice in several if voice.booted is not None]
@@ -324,7 +331,7 @@ def _of_two_boots(several: Sequence[Voice]) -> bool:
     return bool(times) and max(times) - min(times) > ONE_BOOT_S and not (ids and told)
 
 
-def _name_of(several: Iterable[Voice]) -> str:
+def _name_of(several: Iterable[NamedHost]) -> str:
     """What the machine calls itself; a name that topodiag read off a file stands behind all others, and an address
     behind a name."""
     return min(several, key=lambda each: (not each.real, bool(address_of(each.name)),
@@ -332,6 +339,6 @@ def _name_of(several: Iterable[Voice]) -> str:
                                           each.name)).name  # fmt: skip
 
 
-def _fits(capture: Voice, host: Voice) -> bool:
+def _fits(capture: NamedHost, host: NamedHost) -> bool:
     """Whether a capture can be of a host: all GPUs in use are there, and no NIC that it does not have."""
     return bool(host.buses) and host.buses <= capture.buses and (not capture.nics or host.nics <= capture.nics)

@@ -32,7 +32,7 @@ _DRIFT = 50e-6
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class ClockedEvent:
     """One event by the clock of its source on its host. `time` is seconds of the epoch as that clock shows them, None
     without one; `utc` whether its zone is known, so that it is UTC. `same` is equal for two prints of one event."""
 
@@ -49,9 +49,9 @@ class Said:
     same: str = ""
 
 
-def said_by(case: Case, identity: Identity) -> list[Said]:
+def said_by(case: Case, identity: Identity) -> list[ClockedEvent]:
     """All that the case tells of times, host by host as the case calls them. Never raises."""
-    made: list[Said] = []
+    made: list[ClockedEvent] = []
     for node in case.nodes:
         made += _of_node(node, identity.name(node.host))
     for job in case.jobs:
@@ -62,34 +62,44 @@ def said_by(case: Case, identity: Identity) -> list[Said]:
 # --- captures and kernel logs -------------------------------------------------------------------------------------
 
 
-def _of_node(node: Node, host: str) -> Iterator[Said]:
+def _of_node(node: Node, host: str) -> Iterator[ClockedEvent]:
     taken, start = captured(node), booted(node)
     if taken is not None:
-        yield Said(CAPTURE, host, "the node is captured", taken, True, stamp=node.time.value or "", within_s=1.0,
-                   origin=node.time.origin)  # fmt: skip
+        yield ClockedEvent(
+            CAPTURE,
+            host,
+            "the node is captured",
+            taken,
+            True,
+            stamp=node.time.value or "",
+            within_s=1.0,
+            origin=node.time.origin,
+        )
     if start is not None:
-        yield Said(CAPTURE, host, "the node boots", start, True, within_s=1.0, origin=node.os.uptime_s.origin)
+        yield ClockedEvent(CAPTURE, host, "the node boots", start, True, within_s=1.0, origin=node.os.uptime_s.origin)
     names = {nic.bus_id: nic.name for nic in node.nics if nic.bus_id}
     for event in node.events:
         if event.kind not in _NO_MOMENT:
             yield _kernel(event, host, start, names.get(event.bus_id or "", ""))
 
 
-def _kernel(event: KernelEvent, host: str, start: float | None, nic: str) -> Said:
+def _kernel(event: KernelEvent, host: str, start: float | None, nic: str) -> ClockedEvent:
     """A message of the kernel: by the wall, or by seconds since boot, which a capture ties to the wall."""
     same = f"gpu {event.bus_id}" if event.kind in ("xid", "gpu-lost") and event.bus_id else f"port {nic}" if nic else ""
     shown, text = event.time_s, event.text[:_MOST_TEXT]
     if shown is None:
-        return Said(KERNEL, host, text, None, origin=event.origin)
+        return ClockedEvent(KERNEL, host, text, None, origin=event.origin)
     if shown >= EPOCH_S:
         zoned = _ZONED.search(event.origin.text[:80]) is not None
-        return Said(KERNEL, host, text, shown, zoned, stamp=stamp(shown), within_s=1.0, origin=event.origin, same=same)
+        return ClockedEvent(
+            KERNEL, host, text, shown, zoned, stamp=stamp(shown), within_s=1.0, origin=event.origin, same=same
+        )
     written = f"{in_s(shown)} after boot"
     if start is None:
-        return Said(KERNEL, host, text, None, stamp=written, origin=event.origin)
+        return ClockedEvent(KERNEL, host, text, None, stamp=written, origin=event.origin)
     within = 1.0 + shown * _DRIFT
     # Its clock is the capture's: counted from its boot, which is UTC.
-    return Said(
+    return ClockedEvent(
         CAPTURE, host, text, start + shown, True, stamp=written, within_s=within, origin=event.origin, same=same
     )
 
@@ -97,7 +107,7 @@ def _kernel(event: KernelEvent, host: str, start: float | None, nic: str) -> Sai
 # --- jobs ---------------------------------------------------------------------------------------------------------
 
 
-def _of_job(job: Job, identity: Identity) -> Iterator[Said]:
+def _of_job(job: Job, identity: Identity) -> Iterator[ClockedEvent]:
     for communicator in sorted(job.communicators, key=lambda each: -each.nranks)[:_MOST_COMMUNICATORS]:
         yield from _init(job, communicator, identity)
     for event in job.events:
@@ -111,7 +121,7 @@ def _of_job(job: Job, identity: Identity) -> Iterator[Said]:
         yield from _steps(job, pace, identity)
 
 
-def _steps(job: Job, pace: Pace, identity: Identity) -> Iterator[Said]:
+def _steps(job: Job, pace: Pace, identity: Identity) -> Iterator[ClockedEvent]:
     """When its steps became slower or faster."""
     from topodiag.model.step_pace import says_change  # noqa: PLC0415 - numpy, which only jobs need
 
@@ -122,11 +132,11 @@ def _steps(job: Job, pace: Pace, identity: Identity) -> Iterator[Said]:
     host = pace.series.host or (rank.host if rank is not None else "")
     began = change[1]
     origin = next((step.origin for step in pace.series.steps if step.number == began.first), None)
-    yield Said(LOG, identity.name(host), says_change(pace, timed=False), began.time, rank=pace.series.rank,
+    yield ClockedEvent(LOG, identity.name(host), says_change(pace, timed=False), began.time, rank=pace.series.rank,
                stamp=stamp(began.time or 0.0), within_s=1.0, origin=origin)  # fmt: skip
 
 
-def _init(job: Job, communicator: Communicator, identity: Identity) -> Iterator[Said]:
+def _init(job: Job, communicator: Communicator, identity: Identity) -> Iterator[ClockedEvent]:
     """The end of init by each host's clock, one moment a host."""
     if len(communicator.completed_ts) != len(communicator.ranks):
         return
@@ -137,10 +147,12 @@ def _init(job: Job, communicator: Communicator, identity: Identity) -> Iterator[
             last[rank.host] = max(time, last.get(rank.host, time))
     for host, time in last.items():
         what = f"init of {communicator.label} is complete ({communicator.nranks} ranks)"
-        yield Said(LOG, identity.name(host), what, time, stamp=stamp(time), within_s=1.0, origin=communicator.origin)
+        yield ClockedEvent(
+            LOG, identity.name(host), what, time, stamp=stamp(time), within_s=1.0, origin=communicator.origin
+        )
 
 
-def _event(job: Job, event: Event, identity: Identity) -> Said:
+def _event(job: Job, event: Event, identity: Identity) -> ClockedEvent:
     """A line that tells of something wrong. A watchdog tells how long it waited: its time is the start of the wait."""
     host, bus = event.host, event.details.get("bus_id", "")
     rank = job.by_rank.get(event.rank)
@@ -154,7 +166,9 @@ def _event(job: Job, event: Event, identity: Identity) -> Said:
         what, within = _wait_words(event, waited), 1.0
     zoned = event.origin is not None and _ZONED.search(event.origin.text[:80]) is not None
     same = _same(event, bus)
-    return Said(LOG, identity.name(host), what, time, zoned, event.rank, shown, within, event.origin, event.count, same)
+    return ClockedEvent(
+        LOG, identity.name(host), what, time, zoned, event.rank, shown, within, event.origin, event.count, same
+    )
 
 
 def waited_s(event: Event) -> float | None:
@@ -179,7 +193,7 @@ def _same(event: Event, bus: str) -> str:
     return f"port {port.partition(':')[0]}" if event.kind in ("port", "ib async") and port else ""
 
 
-def _flight(job: Job, record: FlightRecord, identity: Identity) -> Iterator[Said]:
+def _flight(job: Job, record: FlightRecord, identity: Identity) -> Iterator[ClockedEvent]:
     """What a rank enqueued and did not complete: the first such entry of each process group."""
     rank = job.by_rank.get(record.rank)
     host = identity.name(rank.host) if rank is not None else ""
@@ -191,14 +205,14 @@ def _flight(job: Job, record: FlightRecord, identity: Identity) -> Iterator[Said
         time = record.created_s[number] if number < len(record.created_s) else math.nan
         known = time if is_wall(time) else None
         what = f"enqueues {operation} number {seq} of {record.descriptions.get(group, group)}, which does not complete"
-        yield Said(FLIGHT, host, what[:_MOST_TEXT], known, True, record.rank, stamp(known) if known else "",
+        yield ClockedEvent(FLIGHT, host, what[:_MOST_TEXT], known, True, record.rank, stamp(known) if known else "",
                    origin=record.origin, same=f"wait {record.rank} {seq}")  # fmt: skip
 
 
-def _ras(answer: RasAnswer, identity: Identity) -> Iterator[Said]:
+def _ras(answer: RasAnswer, identity: Identity) -> Iterator[ClockedEvent]:
     for event in answer.events:
         process = event.process
         host = identity.name(process.host) if process is not None else ""
         named = f" (pid {process.pid})" if process is not None else ""
         shown = stamp(event.time) if event.time is not None else ""
-        yield Said(RAS, host, f"{event.what}{named}", event.time, stamp=shown, origin=event.origin)
+        yield ClockedEvent(RAS, host, f"{event.what}{named}", event.time, stamp=shown, origin=event.origin)

@@ -31,7 +31,7 @@ REDACTED = regex(r"host-[0-9a-f]{6,16}")
 
 
 @dataclass(frozen=True, slots=True)
-class Voice:
+class NamedHost:
     """A machine as one source names it. `source` is the kind of evidence, `group` tells its texts apart: two names of
     one group are meant as two machines. `serials` are GUIDs of adapters and UUIDs of GPUs, `buses` the bus ids of the
     GPUs in use, `nics` names of RDMA devices. `real`: the machine or the site gave the name, not topodiag's own
@@ -55,7 +55,7 @@ class Voice:
     origin: Origin | None = None
 
 
-def voices(case: Case) -> list[Voice]:
+def voices(case: Case) -> list[NamedHost]:
     """All machines that the case names, captures first, in a stable order."""
     made = [_of_node(number, node) for number, node in enumerate(case.nodes)]
     for number, job in enumerate(case.jobs):
@@ -66,12 +66,12 @@ def voices(case: Case) -> list[Voice]:
             buses[device.host].add(device.bus_id)
         for host, used in buses.items():
             own = frozenset(used - {""})
-            made.append(Voice(host, "nccl-tests", f"run {number}", in_name(host), buses=own, origin=run.origin))
+            made.append(NamedHost(host, "nccl-tests", f"run {number}", in_name(host), buses=own, origin=run.origin))
     for layout in case.layouts:
-        made += [Voice(host, "hostfile", f"layout {layout.name}", in_name(host)) for host in layout.hosts]
+        made += [NamedHost(host, "hostfile", f"layout {layout.name}", in_name(host)) for host in layout.hosts]
     for number, cluster in enumerate(case.clusters):
         source = cluster.sources[0] if cluster.sources else str(number)
-        made += [Voice(name, "cluster", f"cluster {source}", in_name(name)) for name in cluster.names]
+        made += [NamedHost(name, "cluster", f"cluster {source}", in_name(name)) for name in cluster.names]
     return [each for each in made if each.name]
 
 
@@ -93,14 +93,14 @@ def only_kernel_log(node: Node) -> bool:
     return node.told <= {Topic.KERNEL_LOG} and not (node.gpus or node.nics or node.pci or node.netdevs)
 
 
-def _of_node(number: int, node: Node) -> Voice:
+def _of_node(number: int, node: Node) -> NamedHost:
     name = node.host.partition("#")[0]
     source = "kernel log" if only_kernel_log(node) else "bundle" if node.time.known else "output of tools"
     own = node.time.known or "HOSTNAME" in node.scheduler
     gids = [gid for nic in node.nics for port in nic.ports for gid in port.gids.value or ()]
     buses = frozenset(gpu.bus_id for gpu in node.gpus if gpu.bus_id)
     nics = frozenset(nic.rdma_name or nic.name for nic in node.nics if nic.ports)
-    return Voice(
+    return NamedHost(
         name,
         source,
         f"capture {number}",
@@ -145,7 +145,7 @@ def _of_gid(gid: str) -> str:
 # --- jobs ---------------------------------------------------------------------------------------------------------
 
 
-def _of_job(number: int, job: Job) -> Iterator[Voice]:
+def _of_job(number: int, job: Job) -> Iterator[NamedHost]:
     addresses: dict[str, set[str]] = defaultdict(set)
     serials: dict[str, set[str]] = defaultdict(set)
     buses: dict[str, set[str]] = defaultdict(set)
@@ -170,9 +170,9 @@ def _of_job(number: int, job: Job) -> Iterator[Voice]:
         if host:
             addresses[host].add(address_of(address))
         else:
-            yield Voice(address, "RAS", f"RAS of job {number}", in_name(address))
+            yield NamedHost(address, "RAS", f"RAS of job {number}", in_name(address))
     for host, origin in first.items():
-        yield Voice(
+        yield NamedHost(
             host,
             "log" if job.processes else "flight recorder",
             f"job {number}",

@@ -16,7 +16,7 @@ from topodiag.lazy import dataclass, regex
 from topodiag.model.case import Case
 from topodiag.model.identity import Identity
 from topodiag.model.timeline import Clock, Moment, Timeline
-from topodiag.verdict.moments import LOG, RAS, Said, said_by
+from topodiag.verdict.moments import LOG, RAS, ClockedEvent, said_by
 
 MOST_MOMENTS = 2000
 """Moments kept: the first ones, and of each kind at each place at least one."""
@@ -65,7 +65,7 @@ def _skews(case: Case, identity: Identity) -> dict[str, _Skew]:
     return made
 
 
-def _clocks(said: Sequence[Said], skews: Mapping[str, _Skew]) -> list[Clock]:
+def _clocks(said: Sequence[ClockedEvent], skews: Mapping[str, _Skew]) -> list[Clock]:
     """One clock for each source of each host, those with a zone of their own first."""
     zones = _zones(said)
     made: dict[tuple[str, str], Clock] = {}
@@ -92,7 +92,7 @@ def _clocks(said: Sequence[Said], skews: Mapping[str, _Skew]) -> list[Clock]:
     return sorted(made.values(), key=lambda each: (each.source, each.host))
 
 
-def _zones(said: Sequence[Said]) -> dict[tuple[str, str], tuple[float, str]]:
+def _zones(said: Sequence[ClockedEvent]) -> dict[tuple[str, str], tuple[float, str]]:
     """By source and host, the seconds that its unmarked clock is ahead of UTC: from one event that it and a clock of
     UTC on the same host tell, their difference rounded to a quarter of an hour."""
     made: dict[tuple[str, str], tuple[float, str]] = {}
@@ -111,15 +111,15 @@ def _zones(said: Sequence[Said]) -> dict[tuple[str, str], tuple[float, str]]:
     return made
 
 
-def _differences(said: Sequence[Said]) -> dict[tuple[str, str], list[tuple[float, Said]]]:
+def _differences(said: Sequence[ClockedEvent]) -> dict[tuple[str, str], list[tuple[float, ClockedEvent]]]:
     """By source and host of an unmarked clock, each whole zone that it is apart from the event that a clock of UTC
     tells as well."""
-    utc: dict[tuple[str, str], list[tuple[float, Said]]] = defaultdict(list)
-    unmarked: list[tuple[float, Said]] = []
+    utc: dict[tuple[str, str], list[tuple[float, ClockedEvent]]] = defaultdict(list)
+    unmarked: list[tuple[float, ClockedEvent]] = []
     for each in said:
         if each.time is not None and each.same:
             (utc[each.host, each.same] if each.utc else unmarked).append((each.time, each))
-    found: dict[tuple[str, str], list[tuple[float, Said]]] = defaultdict(list)
+    found: dict[tuple[str, str], list[tuple[float, ClockedEvent]]] = defaultdict(list)
     for time, each in unmarked:
         for other_time, other in utc.get((each.host, each.same), ())[:8]:
             apart = time - other_time
@@ -144,7 +144,7 @@ def _zone_s(zone: str) -> float:
 # --- moments ------------------------------------------------------------------------------------------------------
 
 
-def _placed(each: Said, clock: Clock | None, skews: Mapping[str, _Skew]) -> Moment:
+def _placed(each: ClockedEvent, clock: Clock | None, skews: Mapping[str, _Skew]) -> Moment:
     """The event on the case's axis: UTC where a zone is known, its zone taken for UTC where none is."""
     time, within = each.time, each.within_s
     if time is not None and clock is not None:

@@ -24,7 +24,7 @@ def is_alone(piece: Piece, kind: Kind) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Beside(Generic[_T]):
+class Readings(Generic[_T]):
     """What was found in all pieces, by the name of the piece; the files it came from, and what could not be read."""
 
     found: tuple[tuple[str, tuple[_T, ...]], ...] = ()
@@ -38,7 +38,7 @@ class Beside(Generic[_T]):
 
 def read_beside(
     intake: Intake, kind: Kind, read: Callable[[Blob], Sequence[_T]], *, most: int, part: str
-) -> Beside[_T]:
+) -> Readings[_T]:
     """What `read` finds in each piece of a kind. One bad file, and
     one of more than `most` bytes, costs itself; `part` says in words what is not observed then."""
     found: list[tuple[str, tuple[_T, ...]]] = []
@@ -58,4 +58,4 @@ def read_beside(
         if alone:
             digest = hashlib.sha256(blob.data).hexdigest()
             inputs.append(Input(piece.name, kind.value, digest, blob.data.count(b"\n"), len(made)))
-    return Beside(tuple(found), tuple(inputs), tuple(gaps))
+    return Readings(tuple(found), tuple(inputs), tuple(gaps))

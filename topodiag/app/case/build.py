@@ -35,7 +35,7 @@ from topodiag.verdict.timeline import timeline
 from topodiag.words.fold import plural
 
 if TYPE_CHECKING:
-    from topodiag.app.case.runs import Given
+    from topodiag.app.case.runs import BenchEvidence
     from topodiag.evidence.interface import Blob
     from topodiag.model.cluster import Cluster
     from topodiag.model.job import Job
@@ -58,7 +58,7 @@ class Opened:
     """A case, and its measured runs with the files that they were read from (None without one)."""
 
     case: Case
-    runs: Given | None = None
+    runs: BenchEvidence | None = None
 
 
 def _as_it_is(case: Case) -> Case:
@@ -147,7 +147,7 @@ def _nodes(intake: Intake, others: bool) -> Case:
         return _without(Case(), error)
 
 
-def _runs(intake: Intake, tables: Sequence[Piece], case: Case, *, needed: bool) -> tuple[Given | None, Case]:
+def _runs(intake: Intake, tables: Sequence[Piece], case: Case, *, needed: bool) -> tuple[BenchEvidence | None, Case]:
     """The runs of the tables. Tables that cannot be read cost themselves, unless they are `needed`: then InputError."""
     if not tables:
         return None, case
@@ -256,14 +256,14 @@ def _more(intake: Intake, piece: Piece, system: str) -> Case:
 
 
 def _cluster(blob: Blob, system: str) -> Cluster:
-    from topodiag.app.case.cluster import ClusterOptions, Seen, cluster_of_facts  # noqa: PLC0415 - numpy
+    from topodiag.app.case.cluster import ClusterOptions, RankNodes, cluster_of_facts  # noqa: PLC0415 - numpy
     from topodiag.cost.tiers import UnknownSystemError, find_system  # noqa: PLC0415
     from topodiag.evidence.cluster.files import read_cluster  # noqa: PLC0415
 
-    seen = Seen()
+    seen = RankNodes()
     if system:
         with suppress(UnknownSystemError):  # the cost model knows fewer systems than the readers of nodes
-            seen = Seen(system=find_system(system).name)
+            seen = RankNodes(system=find_system(system).name)
     return cluster_of_facts(read_cluster(blob), ClusterOptions(), seen)
 
 

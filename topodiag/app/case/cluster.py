@@ -60,7 +60,7 @@ class ClusterOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class RankNodes:
     """What ranks show of their nodes: `hosts` in the order of their first ranks, the `system` that they are taken for
     where nobody says it, `domain[host]`, the NVLink domains of a job's log (() where it shows none), and `nics`, what
     carried a node's traffic (count, Gb/s each) as a log shows it, which `nics_said` puts into words."""
@@ -72,7 +72,7 @@ class Seen:
     nics_said: str = ""
 
 
-def open_cluster(options: ClusterOptions, seen: Seen = Seen()) -> Cluster:
+def open_cluster(options: ClusterOptions, seen: RankNodes = RankNodes()) -> Cluster:
     """The cluster that the options describe; its nodes are those that were seen where nothing else names them. Raises
     InputError, PlaceError and ModelError."""
     if options.topology or options.bundles:
@@ -86,7 +86,7 @@ def open_cluster(options: ClusterOptions, seen: Seen = Seen()) -> Cluster:
     return cluster_of_facts(facts, options, seen)
 
 
-def cluster_of_facts(facts: ClusterFacts, options: ClusterOptions, seen: Seen = Seen()) -> Cluster:
+def cluster_of_facts(facts: ClusterFacts, options: ClusterOptions, seen: RankNodes = RankNodes()) -> Cluster:
     """The cluster of a description that was read. Raises InputError, PlaceError and ModelError."""
     if options.nodelist:
         try:
@@ -138,7 +138,7 @@ def _nodes_for(options: ClusterOptions) -> int:
     return -(-options.ranks // gpus) or 1
 
 
-def _built_in(options: ClusterOptions, seen: Seen) -> ClusterFacts:
+def _built_in(options: ClusterOptions, seen: RankNodes) -> ClusterFacts:
     hosts = seen.hosts
     count = options.nodes or len(hosts) or _nodes_for(options)
     if count > MAX_NODES:

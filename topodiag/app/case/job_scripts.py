@@ -14,7 +14,7 @@ from topodiag.lazy import regex
 from topodiag.model.case import Case
 from topodiag.model.errors import InputError
 from topodiag.model.finding import Input
-from topodiag.model.job import Given
+from topodiag.model.job import GivenSetting
 from topodiag.model.provenance import MAX_QUOTE, Origin
 
 MAX_BYTES = 1 << 20
@@ -30,7 +30,7 @@ def with_scripts(case: Case, intake: Intake) -> Case:
     first."""
     if len(case.jobs) != 1:
         return case
-    given: dict[str, Given] = {}
+    given: dict[str, GivenSetting] = {}
     values: dict[str, set[str]] = {}
     for piece in intake.of(Kind.TEXT, Kind.PROGRAM, Kind.NODE_TEXT):
         if piece.path == STDIN or piece.size > MAX_BYTES or (piece.sources and piece.sources != ("settings",)):
@@ -51,7 +51,7 @@ def with_scripts(case: Case, intake: Intake) -> Case:
     return replace(case, jobs=(job,), inputs=(*case.inputs, *inputs)) if agreed else case
 
 
-def _settings(blob: Blob) -> list[Given]:
+def _settings(blob: Blob) -> list[GivenSetting]:
     """What a text sets. In one that is no script a sentence may advise a setting: only its commands count. Of an
     environment that a shell on a node printed nobody knows that a job had it."""
     if _OF_SHELL.search(blob.text) is not None:
@@ -61,6 +61,9 @@ def _settings(blob: Blob) -> list[Given]:
     for number, line in blob.lines():
         said = stated_in(line, above)
         settings = list(assigned(line, above)) if script else said[2] if said and said[0] is not Scope.ECHO else []
-        made += [Given(name, value, COMMANDED, Origin(blob.name, number, line[:MAX_QUOTE])) for name, value in settings]
+        made += [
+            GivenSetting(name, value, COMMANDED, Origin(blob.name, number, line[:MAX_QUOTE]))
+            for name, value in settings
+        ]
         above = line
     return made

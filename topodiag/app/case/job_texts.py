@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from topodiag.app.case.beside import Beside, read_beside
+from topodiag.app.case.beside import Readings, read_beside
 from topodiag.evidence.intake.pieces import Intake
 from topodiag.evidence.kinds import Kind
 from topodiag.evidence.live import diagnostics as nccl_diagnostics
@@ -18,7 +18,7 @@ from topodiag.model.stacks import Stack
 from topodiag.model.step_waits import StepWaits
 
 
-def stack_dumps(intake: Intake) -> Beside[Stack]:
+def stack_dumps(intake: Intake) -> Readings[Stack]:
     """All stacks among the evidence."""
     part, most = "part of the stack dumps", stacks.MAX_BYTES
     return read_beside(intake, Kind.STACKS, lambda blob: stacks.read_stacks(blob.text, blob.name), most=most, part=part)
@@ -31,7 +31,7 @@ def with_stacks(jobs: Sequence[Job], dumped: Sequence[Stack]) -> tuple[Job, ...]
     return (*jobs[:-1], replace(jobs[-1], stacks=tuple(dumped)))
 
 
-def step_waits(intake: Intake) -> Beside[StepWaits]:
+def step_waits(intake: Intake) -> Readings[StepWaits]:
     """The waits of all ranks among the evidence."""
     part, most = "part of the profiler's traces", nccl_diagnostics.TRACE_MAX_BYTES
     return read_beside(
@@ -50,7 +50,7 @@ def with_step_waits(jobs: Sequence[Job], waits: Sequence[StepWaits]) -> tuple[Jo
     return (*jobs[:at], replace(jobs[at], step_waits=tuple(waits)), *jobs[at + 1 :])
 
 
-def diagnostics(intake: Intake) -> Beside[Diagnosis]:
+def diagnostics(intake: Intake) -> Readings[Diagnosis]:
     """All lines of NCCL's own diagnostics among the evidence."""
     part, most = "part of NCCL's diagnostics", nccl_diagnostics.MAX_BYTES
     return read_beside(

@@ -12,7 +12,7 @@ from topodiag.checks.registry import Subject
 from topodiag.checks.run import run
 from topodiag.evidence.intake.captures import captures, evidence_of
 from topodiag.evidence.intake.gather import gather
-from topodiag.evidence.intake.pieces import STDIN, Aside, Intake, Piece
+from topodiag.evidence.intake.pieces import STDIN, Intake, Piece, SkippedFile
 from topodiag.evidence.intake.reader import read_node
 from topodiag.evidence.kinds import NODE_KINDS, Kind
 from topodiag.hardware.catalog import gpu_by_name, systems
@@ -26,7 +26,7 @@ from topodiag.model.node import Node
 from topodiag.words.hosts import short_name
 
 if TYPE_CHECKING:
-    from topodiag.expect.shared import Same
+    from topodiag.expect.shared import IdentityKey
     from topodiag.model.bench import BenchRun
     from topodiag.model.job import Job
 
@@ -106,7 +106,7 @@ def _named(path: str) -> Machine:
     raise InputError(path, "holds no machine", hint=HINT)
 
 
-def machine_of(intake: Intake, pieces: Sequence[Piece], logs: Sequence[Piece]) -> tuple[Machine, list[Aside]]:
+def machine_of(intake: Intake, pieces: Sequence[Piece], logs: Sequence[Piece]) -> tuple[Machine, list[SkippedFile]]:
     """The nodes of these pieces and the jobs of these logs, whether they were named or lie beside runs, and what is not
     enough of a machine."""
     nodes, aside = nodes_of(intake, pieces)
@@ -116,7 +116,7 @@ def machine_of(intake: Intake, pieces: Sequence[Piece], logs: Sequence[Piece]) -
             machine += of_logs(intake, logs)
         except InputError as error:
             why = error.message.removeprefix(f"{error.path}: ")
-            aside.append(Aside(error.path, why, hint=error.hint))
+            aside.append(SkippedFile(error.path, why, hint=error.hint))
     return machine, aside
 
 
@@ -138,22 +138,22 @@ def only(intake: Intake, pieces: Sequence[Piece]) -> Intake:
     return replace(intake, paths=tuple(piece.path for piece in pieces), pieces=tuple(pieces), aside=(), notes=())
 
 
-def nodes_of(intake: Intake, pieces: Iterable[Piece]) -> tuple[list[Node], list[Aside]]:
+def nodes_of(intake: Intake, pieces: Iterable[Piece]) -> tuple[list[Node], list[SkippedFile]]:
     """The nodes of these pieces of what was gathered from which NCCL's topology can be told, and what is not enough for
     that."""
     part = replace(intake, pieces=tuple(pieces), aside=(), notes=())
     found = captures(part)
     nodes: list[Node] = []
-    aside = [*found.aside, *(Aside("part of the input", note) for note in found.notes)]
+    aside = [*found.aside, *(SkippedFile("part of the input", note) for note in found.notes)]
     for capture in found.captures:
         try:
             node = read_node(evidence_of(capture, part)).node
         except InputError as error:
-            aside.append(Aside(error.path, error.message.removeprefix(f"{error.path}: "), hint=error.hint))
+            aside.append(SkippedFile(error.path, error.message.removeprefix(f"{error.path}: "), hint=error.hint))
             continue
         why = lacking(node)
         if why:
-            aside.append(Aside(capture.name, f"does not describe a machine: {why}"))
+            aside.append(SkippedFile(capture.name, f"does not describe a machine: {why}"))
         else:
             nodes.append(node)
     return nodes, aside
@@ -205,13 +205,13 @@ def _family(gpu: str) -> str:
 def sorts_of(nodes: Sequence[Node]) -> list[list[Node]]:
     """The nodes by what matters to communication: each list holds those that NCCL sees alike, the largest list first.
     Bus ids, host names and numbers of PCI domains do not count."""
-    from topodiag.expect.shared import Same  # noqa: PLC0415 - as above
+    from topodiag.expect.shared import IdentityKey  # noqa: PLC0415 - as above
 
-    return [list(alike) for alike in _sorts(tuple(Same(node) for node in nodes))]
+    return [list(alike) for alike in _sorts(tuple(IdentityKey(node) for node in nodes))]
 
 
 @lru_cache(maxsize=_KEPT)
-def _sorts(nodes: tuple[Same[Node], ...]) -> tuple[tuple[Node, ...], ...]:
+def _sorts(nodes: tuple[IdentityKey[Node], ...]) -> tuple[tuple[Node, ...], ...]:
     """Kept, as a hundred runs of one placement ask for the same."""
     from topodiag.nccl.topo.compare import compare  # noqa: PLC0415 - as above
     from topodiag.nccl.topo.detect import tree_of  # noqa: PLC0415

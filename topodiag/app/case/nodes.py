@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from topodiag.app.case.opening import stream_for
 from topodiag.evidence.intake.captures import Capture, captures, evidence_of
 from topodiag.evidence.intake.gather import gather
-from topodiag.evidence.intake.pieces import Aside, Intake, folded, refusal
+from topodiag.evidence.intake.pieces import Intake, SkippedFile, folded, refusal
 from topodiag.evidence.intake.reader import ReadNode, read_node
 from topodiag.evidence.kinds import NODE_KINDS
 from topodiag.lazy import regex
@@ -38,7 +38,7 @@ def node_case(intake: Intake) -> Case:
         except InputError as error:
             broken.append(error)
             why = error.message.removeprefix(f"{capture.name}: ")
-            aside.append(Aside(capture.name, why, hint=error.hint, unreadable=True))
+            aside.append(SkippedFile(capture.name, why, hint=error.hint, unreadable=True))
     if not read:
         raise broken[0] if broken else refusal(intake, NODE_KINDS, "evidence of a node", found.aside)
     made = case_of(read)
@@ -46,7 +46,7 @@ def node_case(intake: Intake) -> Case:
     return replace(made, not_observed=tuple(dict.fromkeys((*gaps, *made.not_observed))))
 
 
-def left_out(aside: Iterable[Aside]) -> list[NotObserved]:
+def left_out(aside: Iterable[SkippedFile]) -> list[NotObserved]:
     """What of the input was not read, in a line for each reason."""
     by_kind = {broken: [each for each in aside if each.unreadable is broken] for broken in (False, True)}
     return [NotObserved(PART, note, unreadable=broken) for broken, own in by_kind.items() for note in folded(own)]

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from topodiag.app.case.cluster import ClusterOptions, Seen, open_cluster
+from topodiag.app.case.cluster import ClusterOptions, RankNodes, open_cluster
 from topodiag.app.case.layout import LayoutOptions, LayoutRead, read_layout
 from topodiag.lazy import dataclass
 from topodiag.model.cluster import Assignment, Cluster
@@ -87,11 +87,11 @@ def _only_used(cluster: Cluster, ranks: RankHosts) -> Cluster:
     return replace(cluster, usable=used[:, :width], notes=notes)
 
 
-def seen_of(ranks: RankHosts | None, job: Job | None) -> Seen:
+def seen_of(ranks: RankHosts | None, job: Job | None) -> RankNodes:
     """What the ranks and the log of their job show of the nodes: names, NVLink domains, the wires in use."""
     if ranks is None:
-        return Seen()
-    seen = Seen(ranks.hosts)
+        return RankNodes()
+    seen = RankNodes(ranks.hosts)
     if job is None:
         return seen
     seen = replace(seen, **_wires(job))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, BinaryIO, NoReturn, TypeAlias
 from topodiag.app.case.machine import Machine, is_machine, machine_of, only
 from topodiag.checks.registry import Subject
 from topodiag.checks.run import run
-from topodiag.evidence.intake.pieces import STDIN, Aside, Intake, Piece, left_aside
+from topodiag.evidence.intake.pieces import STDIN, Intake, Piece, SkippedFile, left_aside
 from topodiag.evidence.intake.spool import spooled
 from topodiag.evidence.intake.watched import watch
 from topodiag.evidence.kinds import NODE_KINDS, Kind, command_for
@@ -59,7 +59,7 @@ class File:
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class BenchEvidence:
     """What the paths hold: files with runs, the machine that lies beside them, and what was left aside or unread."""
 
     files: list[File] = field(default_factory=list)
@@ -83,14 +83,14 @@ class Given:
         return tuple(job for file in self.files for job in file.jobs)
 
 
-def read_runs(packed: Intake) -> Given:
+def read_runs(packed: Intake) -> BenchEvidence:
     """The runs in what was gathered and the machine beside them. Raises InputError where nothing holds a run."""
     with spooled(packed, lambda piece: piece.is_any(_TABLES)) as intake:
         return _read_plain(intake)
 
 
-def _read_plain(intake: Intake) -> Given:
-    given = Given()
+def _read_plain(intake: Intake) -> BenchEvidence:
+    given = BenchEvidence()
     given.gaps.extend(NotObserved("part of the input", note) for note in intake.notes)
     rest: list[tuple[Piece, NotObserved]] = []
     logs: list[Piece] = []
@@ -119,7 +119,7 @@ def _read_plain(intake: Intake) -> Given:
     return _with_machine(_with_scripts(given), intake, rest, logs)
 
 
-def _with_scripts(given: Given) -> Given:
+def _with_scripts(given: BenchEvidence) -> BenchEvidence:
     """The runs with what job scripts beside them set and their own output does not say. Scripts that disagree about a
     variable say nothing of it."""
     values: dict[str, set[str]] = {}
@@ -150,8 +150,8 @@ def _refuse(intake: Intake, gaps: Sequence[NotObserved], rest: Sequence[NotObser
 
 
 def _with_machine(
-    given: Given, intake: Intake, rest: Sequence[tuple[Piece, NotObserved]], logs: Sequence[Piece]
-) -> Given:
+    given: BenchEvidence, intake: Intake, rest: Sequence[tuple[Piece, NotObserved]], logs: Sequence[Piece]
+) -> BenchEvidence:
     """The nodes and logs that lie beside the runs; what is neither is left aside with the command that reads it."""
     tried = {piece.name for piece, _ in rest}
     read = given.paths
@@ -164,7 +164,7 @@ def _with_machine(
     return replace(given, machine=machine)
 
 
-def _aside(each: Aside) -> NotObserved:
+def _aside(each: SkippedFile) -> NotObserved:
     return NotObserved(each.path, each.why + (f"; {each.command} reads it" if each.command else ""))
 
 

@@ -6,7 +6,7 @@ import io
 from collections.abc import Sequence
 from dataclasses import replace
 
-from topodiag.app.case.beside import Beside, read_beside
+from topodiag.app.case.beside import Readings, read_beside
 from topodiag.evidence.intake.bundle import HEAD_BYTES
 from topodiag.evidence.intake.looks import speaking_kinds
 from topodiag.evidence.intake.pieces import STDIN, STDIN_NAME, Intake, Piece
@@ -35,7 +35,7 @@ class StepTimes:
     """What was read; `alone` are the names of texts in which nothing else stands, which no other reader needs. `intake`
     is the evidence for those that read the rest: standard input can be read once, and is put back."""
 
-    read: Beside[StepSeries]
+    read: Readings[StepSeries]
     intake: Intake
     arguments: tuple[JobSettings, ...] = ()
     alone: frozenset[str] = frozenset()

@@ -17,8 +17,8 @@ from topodiag.app.case.machine import Machine, lacking
 from topodiag.app.judge.runs import BenchOptions, expected_of
 from topodiag.expect.verdict import LOW, UNKNOWN, verdict_of
 from topodiag.model.bench import BenchDevice, BenchRow, BenchRun, Timing
-from topodiag.model.inspector import BesideModel, CallsOfOneSize, Inspection, InspectorCommunicator, MadeOf
-from topodiag.model.job import Given, Job
+from topodiag.model.inspector import CallsOfOneSize, Inspection, InspectorCommunicator, MadeOf, ModelComparison
+from topodiag.model.job import GivenSetting, Job
 from topodiag.model.node import Node
 from topodiag.words.hosts import short_name
 from topodiag.words.units import spell_us
@@ -79,7 +79,7 @@ def beside_model(job: Job) -> Inspection | None:
     found, why = [], ""
     for several in kinds[:MOST_KINDS]:
         beside = _beside(several, job, machines)
-        if isinstance(beside, BesideModel):
+        if isinstance(beside, ModelComparison):
             found.append(beside)
         else:
             why = why or beside
@@ -93,7 +93,7 @@ def _is_of_job(host: str, node: Node, job: Job) -> bool:
     return not used or not there or used <= there
 
 
-def _limits(given: Given) -> bool:
+def _limits(given: GivenSetting) -> bool:
     return given.how == "application" and given.name in LIMITS
 
 
@@ -134,7 +134,7 @@ def _best(measured: _Measured) -> float:
     return size.busbw_gbs * size.clean_us / size.best_us
 
 
-def _beside(several: Sequence[_Measured], job: Job, machines: Mapping[str, Node]) -> BesideModel | str:
+def _beside(several: Sequence[_Measured], job: Job, machines: Mapping[str, Node]) -> ModelComparison | str:
     """The fastest of a kind beside the model, or why there is none."""
     comm, size = best = max(several, key=_best)
     hosts = list(dict.fromkeys(short_name(member.host) for member in comm.members.values()))
@@ -152,7 +152,7 @@ def _beside(several: Sequence[_Measured], job: Job, machines: Mapping[str, Node]
     is_low = verdict.word == LOW and verdict.severe
     if is_low and (why := _not_of_machine(size, size.best_us * gbs / verdict.expected_gbs)):
         return why
-    return BesideModel(
+    return ModelComparison(
         comm, len(several), size, gbs, verdict.expected_gbs, sharing, is_low,
         made.expectation.machine, len(nodes), len(hosts),
     )  # fmt: skip

@@ -21,7 +21,7 @@ from topodiag.model.cluster import Assignment, Cluster, Demand
 from topodiag.model.finding import Input, Outcome
 from topodiag.model.place_map import map_of
 from topodiag.placement.audit import Audit, audit
-from topodiag.placement.declared import Declared, compare_layouts, price_declared
+from topodiag.placement.declared import DeclaredRanks, compare_layouts, price_declared
 from topodiag.placement.groups import Talk, ids_by_rank, machine_of, talk_of_groups, talk_of_layout, talk_of_server
 from topodiag.placement.job_groups import talk_of_job
 from topodiag.placement.price import price_placement
@@ -238,7 +238,7 @@ def _before(ready: Ready, talk: Talk) -> tuple[Cluster, Assignment, bool]:
     return cluster, given if given is not None else by_rule(cluster, "block", talk.world), given is not None
 
 
-def _declared(read: LayoutRead, cluster: Cluster, talk: Talk) -> Declared | None:
+def _declared(read: LayoutRead, cluster: Cluster, talk: Talk) -> DeclaredRanks | None:
     """The launcher's file beside the log of the job, None where not both are given."""
     if read.ranks is None or read.declared is None:
         return None

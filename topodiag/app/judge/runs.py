@@ -8,7 +8,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from topodiag.app.case.machine import MOST_SORTS, Machine, another_system, contradicts, named_machine, sorts_of
-from topodiag.app.case.runs import File, Given
+from topodiag.app.case.runs import BenchEvidence, File
 from topodiag.app.judge.bench_gate import gate_of
 from topodiag.app.judge.bench_log import known_of, network_of, node_of_print
 from topodiag.checks.registry import Subject
@@ -61,7 +61,7 @@ class BenchOptions:
     by_file: bool = False
 
 
-def judged_runs(given: Given, options: BenchOptions | None = None, beside: Machine | None = None) -> Result:
+def judged_runs(given: BenchEvidence, options: BenchOptions | None = None, beside: Machine | None = None) -> Result:
     """The same of what was read. Raises InputError for options that do not fit."""
     chosen = options or BenchOptions()
     if chosen.system is not None:
@@ -94,7 +94,7 @@ def judged_runs(given: Given, options: BenchOptions | None = None, beside: Machi
 
 
 @dataclass(frozen=True, slots=True)
-class _Fitted:
+class _FittedRun:
     """A run with its fit, its expectation and the verdict, and what else is known of its machine."""
 
     judged: Judged
@@ -104,7 +104,7 @@ class _Fitted:
 
 def _fitted(  # noqa: PLR0917 - a run, and all that is known beside it
     run: BenchRun, file: File, named: Machine, beside: Machine, chosen: BenchOptions, gaps: list[NotObserved]
-) -> _Fitted:
+) -> _FittedRun:
     """What the user says beats what the output says."""
     if chosen.by_file:
         run = replace(run, placement=PurePath(file.path).stem)
@@ -112,10 +112,10 @@ def _fitted(  # noqa: PLR0917 - a run, and all that is known beside it
     machine = _machine_of(run, file, named, beside, chosen)
     made = expected_of(run, machine, chosen, gaps)
     found = verdict_of(run, made.expectation, made.why)
-    return _Fitted(Judged(run, made, found), fit, known_of(run, machine, file.jobs, file.outcomes))
+    return _FittedRun(Judged(run, made, found), fit, known_of(run, machine, file.jobs, file.outcomes))
 
 
-def _explained(fitted: _Fitted, others: Sequence[Judged]) -> Benchmark:
+def _explained(fitted: _FittedRun, others: Sequence[Judged]) -> Benchmark:
     """The run with what would explain its verdict."""
     run, made, found = fitted.judged.run, fitted.judged.made, fitted.judged.verdict
     fit, known = fitted.fit, fitted.known
@@ -248,7 +248,7 @@ def _input(file: File) -> Input:
     return Input(file.path, "nccl-tests", file.sha256, file.read.lines, rows, file.read.left)
 
 
-def _gaps(given: Given, named: Machine, made: Sequence[Benchmark]) -> Iterator[NotObserved]:
+def _gaps(given: BenchEvidence, named: Machine, made: Sequence[Benchmark]) -> Iterator[NotObserved]:
     for file in given.files:
         for note in file.notes:
             yield NotObserved(file.path, note)

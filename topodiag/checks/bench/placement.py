@@ -120,7 +120,7 @@ class SlowNode:
     origins: tuple[Origin, ...]
 
 
-def node_of_all_slow(runs: Sequence[_Placed], size: int, limit: float) -> SlowNode | None:
+def node_of_all_slow(runs: Sequence[_PlacedRun], size: int, limit: float) -> SlowNode | None:
     """The one node of which every run at this size is below `limit` GB/s, where no run without it is; None where there
     are several such, or fewer than LEAST_RUNS of it or without it. Hosts are those that the runs list."""
     known = [run for run in runs if run.gbs.get(size) and len(set(run.benchmark.run.hosts)) > 1]
@@ -140,7 +140,7 @@ def _name(benchmark: Benchmark) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _Placed:
+class _PlacedRun:
     """A run with its placement, and its GB/s by size."""
 
     benchmark: Benchmark
@@ -158,12 +158,12 @@ def _question(benchmark: Benchmark) -> tuple[object, ...] | None:
     return run.collective, run.nranks, run.ranks_per_host, choices
 
 
-def _by_question(benchmarks: Sequence[Benchmark]) -> dict[tuple[object, ...] | None, list[_Placed]]:
-    made: dict[tuple[object, ...] | None, list[_Placed]] = defaultdict(list)
+def _by_question(benchmarks: Sequence[Benchmark]) -> dict[tuple[object, ...] | None, list[_PlacedRun]]:
+    made: dict[tuple[object, ...] | None, list[_PlacedRun]] = defaultdict(list)
     for benchmark in benchmarks:
         question = _question(benchmark)
         if question is not None:
-            made[question].append(_Placed(benchmark, _name(benchmark), dict(measured(benchmark.run))))
+            made[question].append(_PlacedRun(benchmark, _name(benchmark), dict(measured(benchmark.run))))
     return made
 
 

@@ -19,7 +19,7 @@ from topodiag.checks.shared.phrases import phrases
 from topodiag.checks.words import quoted
 from topodiag.lazy import dataclass, regex
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
-from topodiag.model.job import Given, Job, Process
+from topodiag.model.job import GivenSetting, Job, Process
 from topodiag.model.provenance import Origin
 from topodiag.words.fold import few
 
@@ -31,7 +31,7 @@ class SettingInForce:
     name: str
     value: str
     processes: tuple[int, ...]
-    given: Given
+    given: GivenSetting
 
     def where(self, job: Job) -> tuple[list[str], list[int]]:
         rank_of = {rank.process: rank.rank for rank in job.ranks}
@@ -46,7 +46,7 @@ class SettingInForce:
 def in_force(job: Job, *how: str) -> list[SettingInForce]:
     """Every distinct NAME=value that processes printed, of these kinds of giving."""
     groups: dict[tuple[str, str], list[int]] = defaultdict(list)
-    first: dict[tuple[str, str], Given] = {}
+    first: dict[tuple[str, str], GivenSetting] = {}
     for number, process in enumerate(job.processes):
         for given in process.settings.values():
             if given.how in how:
@@ -231,7 +231,7 @@ class FailedSetting:
     fix: str
     severity: Severity
     sure: Confidence
-    given: Given
+    given: GivenSetting
     shown: tuple[Origin, ...]
     processes: tuple[int, ...]
 
@@ -288,7 +288,7 @@ def failed_settings(job: Job) -> Iterator[FailedSetting]:
 
 
 def _of_name(job: Job, failure: _Failure, name: str, severity: Severity) -> Iterator[FailedSetting]:
-    met: dict[str, list[tuple[int, Given, Origin | None]]] = {}
+    met: dict[str, list[tuple[int, GivenSetting, Origin | None]]] = {}
     for number, process in enumerate(job.processes):
         given = process.settings.get(name)
         if given is not None and given.how == "environment" and (line := failure.shows(job, process)) is not None:

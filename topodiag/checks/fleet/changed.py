@@ -32,7 +32,7 @@ _NUMBER = regex(r"-?[0-9]{1,18}(?:\.[0-9]{1,9})?")
 
 
 @dataclass(frozen=True, slots=True)
-class Changed:
+class CaptureChange:
     """What changed, between which captures."""
 
     before: Capture
@@ -41,7 +41,7 @@ class Changed:
     found: Changes
 
 
-class ChangedSinceGood(Check[NodeHistory, Changed]):
+class ChangedSinceGood(Check[NodeHistory, CaptureChange]):
     """FLT003: changed since the last good capture of this node
 
     What it finds
@@ -75,7 +75,7 @@ class ChangedSinceGood(Check[NodeHistory, Changed]):
 
     id = "FLT003"
 
-    def observe(self, judged: NodeHistory, peers: Sequence[NodeHistory]) -> Changed | Outcome:
+    def observe(self, judged: NodeHistory, peers: Sequence[NodeHistory]) -> CaptureChange | Outcome:
         if judged.now is None:
             return self.unknown(judged, "no capture of the node")
         if judged.before is None:
@@ -88,9 +88,9 @@ class ChangedSinceGood(Check[NodeHistory, Changed]):
             later = "; states of links were left out, the node had just booted" if found.training else ""
             why = f"{compared} facts are as in the {judged.basis} of {judged.before.day}{later}"
             return self.clean(judged, why)
-        return Changed(judged.before, judged.now, judged.basis, found)
+        return CaptureChange(judged.before, judged.now, judged.basis, found)
 
-    def tell(self, judged: NodeHistory, observed: Changed) -> Iterable[Finding]:
+    def tell(self, judged: NodeHistory, observed: CaptureChange) -> Iterable[Finding]:
         found = observed.found
         if found.another:
             yield self._note(
@@ -115,7 +115,7 @@ class ChangedSinceGood(Check[NodeHistory, Changed]):
             words = f"{len(told) - MAX_TOLD} more facts changed"
             yield self._note(judged, observed, words, "the changes in full: --format json of both captures")
 
-    def _change(self, judged: NodeHistory, observed: Changed, change: FactChange, severity: Severity) -> Finding:
+    def _change(self, judged: NodeHistory, observed: CaptureChange, change: FactChange, severity: Severity) -> Finding:
         before, after = _short(change.before, change.unit), _short(change.after, change.unit)
         where = Where(nodes=(judged.host,), **labels(change.parts))
         return self.finding(
@@ -133,7 +133,7 @@ class ChangedSinceGood(Check[NodeHistory, Changed]):
         )
 
     def _note(
-        self, judged: NodeHistory, observed: Changed, message: str, seen: str, parts: Sequence[str] = ()
+        self, judged: NodeHistory, observed: CaptureChange, message: str, seen: str, parts: Sequence[str] = ()
     ) -> Finding:
         return self.finding(
             Where(nodes=(judged.host,), **labels(parts)),

@@ -44,7 +44,7 @@ MIN_SIBLINGS = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class ClockHold:
     """GPUs whose clocks one thing holds down."""
 
     what: str
@@ -57,7 +57,7 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class HeldClocks:
-    held: tuple[Held, ...]
+    held: tuple[ClockHold, ...]
     coverage: Coverage
 
 
@@ -210,7 +210,7 @@ def _less_power(gpu: Gpu, gpus: Sequence[Gpu]) -> tuple[str, str, Severity] | No
     return f"its power limit is {in_w(limit)}, {in_w(usual)} on its peers", "limited", Severity.WARNING
 
 
-def _held(key: tuple[str, str, Severity], gpus: Sequence[Gpu]) -> Held:
+def _held(key: tuple[str, str, Severity], gpus: Sequence[Gpu]) -> ClockHold:
     what, kind, severity = key
     clocks = [
         f"{gpu.label} {gpu.sm_clock_mhz.value} of {in_mhz(gpu.max_sm_clock_mhz.get(0))}"
@@ -222,4 +222,4 @@ def _held(key: tuple[str, str, Severity], gpus: Sequence[Gpu]) -> Held:
     of_power = (gpu.power_limit_w for gpu in gpus) if kind == "limited" else ()
     facts: list[Fact[Any]] = [*of_power, *(fact for gpu in gpus for fact in (gpu.throttle, gpu.sm_clock_mhz))]
     evidence = tuple(fact for fact in facts if fact.known)
-    return Held(what, kind, severity, tuple(gpu.label for gpu in gpus), said or what, evidence)
+    return ClockHold(what, kind, severity, tuple(gpu.label for gpu in gpus), said or what, evidence)

@@ -62,7 +62,7 @@ class Loss:
 
 
 @dataclass(frozen=True, slots=True)
-class Short:
+class MissingGpus:
     """Fewer GPUs than the machine should have."""
 
     seen: int
@@ -75,7 +75,7 @@ class Short:
 @dataclass(frozen=True, slots=True)
 class Losses:
     lost: tuple[Loss, ...]
-    short: Short | None
+    short: MissingGpus | None
     coverage: Coverage | None
 
 
@@ -151,7 +151,7 @@ class GpuLost(NodeCheck[Losses]):
         if observed.short is not None:
             yield self._tell_short(judged, observed.short)
 
-    def _tell_short(self, node: Node, short: Short) -> Finding:
+    def _tell_short(self, node: Node, short: MissingGpus) -> Finding:
         missing = short.expected - short.seen
         return self.finding(
             self.where(node),
@@ -260,7 +260,7 @@ def _is_gpu(node: Node, function: PciDevice) -> bool:
     return function.is_accelerator or (nvidia and function.kind is PciKind.GPU)
 
 
-def _short(node: Node, peers: Sequence[Node], lost: set[str]) -> Short | None:
+def _short(node: Node, peers: Sequence[Node], lost: set[str]) -> MissingGpus | None:
     """Whether GPUs are missing that nothing else shows as lost. What the bus holds is there, even where the driver does
     not list it: Slurm, a container or vfio-pci keeps it from this user."""
     if Topic.PCI not in node.told or node.is_vm or node.os.container.get("none") != "none":
@@ -270,25 +270,25 @@ def _short(node: Node, peers: Sequence[Node], lost: set[str]) -> Short | None:
     here = _on_bus(node) + len(lost - {gpu.label for gpu in node.gpus} - node.pci.keys())
     spec = system_by_product(node.system.value) if node.system.value else None
     if spec is not None and spec.gpus > here and _says_product(node):
-        return Short(here, spec.gpus, f"as a {spec.name} has", evidence=_origins(node))
+        return MissingGpus(here, spec.gpus, f"as a {spec.name} has", evidence=_origins(node))
     if (board := _board_short(node, here)) is not None:
         return board
     alike = of_everyone(node, peers, _gpus_by_kind)[_kind(node)] - Tally((_on_bus(node),))
     usual = majority(alike)
     if usual is not None and alike.total() >= MIN_SIBLINGS and usual > here:
         why = f"as {plural(alike[usual], 'other node')} of the same kind have"
-        return Short(here, usual, why, confidence=Confidence.MEDIUM, evidence=_origins(node))
+        return MissingGpus(here, usual, why, confidence=Confidence.MEDIUM, evidence=_origins(node))
     return None
 
 
-def _board_short(node: Node, here: int) -> Short | None:
+def _board_short(node: Node, here: int) -> MissingGpus | None:
     """GPUs of AMD's that are missing of a board on which each has one link to each of the others."""
     names = {gpu.name.value for gpu in node.gpus}
     product = amd_gpu_by_name(next(iter(names)) or "") if len(names) == 1 else None
     if product is None or not product.mesh or here > product.links:
         return None
     why = f"as the board of {product.name} has, on which each has {product.links} xGMI links"
-    return Short(here, product.links + 1, why, confidence=Confidence.MEDIUM, evidence=_origins(node))
+    return MissingGpus(here, product.links + 1, why, confidence=Confidence.MEDIUM, evidence=_origins(node))
 
 
 def _gpus_by_kind(nodes: Sequence[Node]) -> dict[tuple[str, str], Tally[int]]:

@@ -41,7 +41,7 @@ MOST_TAKEN = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class OccupiedGpus:
     """GPUs of a machine that hold memory beside empty ones, and the error of a program that found none."""
 
     host: str
@@ -81,7 +81,7 @@ def by_taken(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
     )
 
 
-def _taken(job: Job) -> Taken | None:
+def _taken(job: Job) -> OccupiedGpus | None:
     errors = [event for event in job.events if _NO_MEMORY.search(event.text) is not None]
     for error in errors:
         for host, node in job.machines.items():
@@ -94,7 +94,7 @@ def _taken(job: Job) -> Taken | None:
             if named is not None and int(named[1]) not in {gpu.index for gpu in taken}:
                 continue
             if not _has_it_itself(error.text, most):
-                return Taken(host, taken, len(told), error)
+                return OccupiedGpus(host, taken, len(told), error)
     return None
 
 

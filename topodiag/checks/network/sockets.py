@@ -26,7 +26,7 @@ from topodiag.checks.words import hosts_word
 from topodiag.lazy import dataclass, regex
 from topodiag.model.devices import NicPort, NicRole
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
-from topodiag.model.job import Given, Job, Message, Process
+from topodiag.model.job import GivenSetting, Job, Message, Process
 from topodiag.model.job_wires import socket_gbs
 from topodiag.model.provenance import Origin
 from topodiag.words.fold import plural
@@ -62,7 +62,7 @@ class SocketUse:
 
     sockets: tuple[str, ...]
     networks: Mapping[str, Set[str]]
-    settings: tuple[Given, ...]
+    settings: tuple[GivenSetting, ...]
     cause: SocketCause
     coverage: Coverage
 
@@ -160,7 +160,7 @@ class SocketsInsteadOfRdma(JobCheck[SocketUse]):
         )
 
 
-def _against_rdma(job: Job) -> tuple[Given, ...]:
+def _against_rdma(job: Job) -> tuple[GivenSetting, ...]:
     """The settings in force that keep NCCL from RDMA."""
 
     def keeps(value: str, wanted: str | None) -> bool:
@@ -175,7 +175,7 @@ def _against_rdma(job: Job) -> tuple[Given, ...]:
 
 
 def _cause(
-    job: Job, networks: Mapping[str, Set[str]], sockets: Sequence[str], settings: Sequence[Given]
+    job: Job, networks: Mapping[str, Set[str]], sockets: Sequence[str], settings: Sequence[GivenSetting]
 ) -> SocketCause:
     """The first reason that holds: other nodes have RDMA, devices are listed, settings, IPoIB; else no trace of it."""
     given = job, networks, sockets, settings
@@ -187,7 +187,7 @@ def _cause(
 
 
 def _by_devices(
-    job: Job, networks: Mapping[str, Set[str]], sockets: Sequence[str], settings: Sequence[Given]
+    job: Job, networks: Mapping[str, Set[str]], sockets: Sequence[str], settings: Sequence[GivenSetting]
 ) -> SocketCause | None:
     """RDMA that other nodes use, that the log lists, or that captures of the machines show."""
     sure = Confidence.HIGH if multi_node(job) else Confidence.MEDIUM
@@ -205,7 +205,7 @@ def _by_devices(
 
 
 def _by_software(
-    job: Job, networks: Mapping[str, Set[str]], sockets: Sequence[str], settings: Sequence[Given]
+    job: Job, networks: Mapping[str, Set[str]], sockets: Sequence[str], settings: Sequence[GivenSetting]
 ) -> SocketCause | None:
     """The plugin, a setting, or a library that is missing; without a trace of devices. A setting that keeps NCCL from
     RDMA and a library that is not there cost nothing on machines without RDMA devices, and are mostly found there."""
@@ -260,7 +260,7 @@ def nics_up(job: Job, hosts: Sequence[str]) -> dict[str, list[NicPort]]:
     return made
 
 
-def _beside_nics(job: Job, captured: Mapping[str, Sequence[NicPort]], settings: Sequence[Given]) -> SocketCause:
+def _beside_nics(job: Job, captured: Mapping[str, Sequence[NicPort]], settings: Sequence[GivenSetting]) -> SocketCause:
     """The machines have what the job's processes do not see, or were told not to use."""
     counts = sorted({len(ports) for ports in captured.values()})
     many = f"{counts[0]} RDMA NICs" if len(counts) == 1 and counts[0] > 1 else "RDMA NICs"

@@ -32,7 +32,7 @@ from topodiag.checks.words import hosts_word
 from topodiag.lazy import dataclass, regex
 from topodiag.model.connections import Connections, distinct
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
-from topodiag.model.job import Given, Job
+from topodiag.model.job import GivenSetting, Job
 from topodiag.model.nccl_view import NcclSystem
 from topodiag.model.provenance import Fact, Origin
 from topodiag.words.fold import fold_runs, plural
@@ -50,7 +50,7 @@ OFF_PAIR = regex(r"P2P is disabled between connected GPUs (\d{1,4}) and (\d{1,4}
 """NCCL src/graph/paths.cc (ncclTopoCheckP2p) 2.17 and later; the numbers are those of NVML."""
 
 
-def switched_off(job: Job) -> list[tuple[int, Given]]:
+def switched_off(job: Job) -> list[tuple[int, GivenSetting]]:
     """Settings that switch P2P off for every pair, with the processes they hold for."""
     made = [
         (number, given)

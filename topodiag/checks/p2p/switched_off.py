@@ -20,7 +20,7 @@ from topodiag.checks.shared.job.evidence import (
 )
 from topodiag.checks.shared.job.text import NET, ask_for
 from topodiag.model.finding import Coverage, Finding, Outcome, Severity
-from topodiag.model.job import Given, Job
+from topodiag.model.job import GivenSetting, Job
 from topodiag.model.nccl_enums import PathType
 from topodiag.model.nccl_view import NcclSystem
 from topodiag.words.fold import plural
@@ -89,7 +89,7 @@ class P2pSwitchedOff(OneStep[Job], JobCheck[Never]):
             evidence=[where for _, where, _ in bad],
         )
 
-    def _by_setting(self, job: Job, off: list[tuple[int, Given]]) -> Finding:
+    def _by_setting(self, job: Job, off: list[tuple[int, GivenSetting]]) -> Finding:
         given = off[0][1]
         hosts = list(dict.fromkeys(job.processes[number].host for number, _ in off))
         view = [each.system for each in prints(job) if each.host in hosts]

@@ -14,7 +14,7 @@ from topodiag.lazy import dataclass
 from topodiag.model.cluster import Ints, Level
 from topodiag.model.finding import Cost, Finding, Outcome, Severity
 from topodiag.placement.audit import Audit, DimensionAudit, names_of
-from topodiag.placement.declared import Elsewhere
+from topodiag.placement.declared import MovedRank
 from topodiag.placement.exchange import exchanges, nodes_by_first_rank, with_nodes_exchanged
 from topodiag.placement.price import price_placement
 from topodiag.placement.rings import ring_crossings
@@ -218,9 +218,9 @@ class RankOrderInLayout(OneStep[Audit], PlacementCheck[Never]):
         )
 
 
-def _told(elsewhere: Sequence[Elsewhere]) -> str:
+def _told(elsewhere: Sequence[MovedRank]) -> str:
     """`ranks 8-15 on gpu-a02, declared on gpu-a01; ...`: ranks that moved alike stand together."""
-    alike: dict[tuple[str, str], list[Elsewhere]] = {}
+    alike: dict[tuple[str, str], list[MovedRank]] = {}
     for each in elsewhere:
         alike.setdefault((each.declared, each.ran), []).append(each)
     words = []

@@ -25,7 +25,7 @@ QUARTER = 0.25
 
 
 @dataclass(frozen=True, slots=True)
-class Unlike(Generic[K, V]):
+class Outliers(Generic[K, V]):
     """`odd` have another value than the `count` of `of` peers that have `usual`."""
 
     usual: V
@@ -53,7 +53,7 @@ def majority(values: Iterable[V]) -> V | None:
     return value if count > HALF * tally.total() else None
 
 
-def unlike(values: Mapping[K, V], *, agree: float = HALF) -> Unlike[K, V] | None:
+def unlike(values: Mapping[K, V], *, agree: float = HALF) -> Outliers[K, V] | None:
     """The peers with another value than the one that more than `agree` of all have; None where they are fewer than
     LEAST, all agree, or too few agree."""
     tally = Counter(values.values())
@@ -62,7 +62,7 @@ def unlike(values: Mapping[K, V], *, agree: float = HALF) -> Unlike[K, V] | None
     usual, count = tally.most_common(1)[0]
     if count <= agree * len(values):
         return None
-    return Unlike(usual, count, len(values), tuple(key for key, value in values.items() if value != usual))
+    return Outliers(usual, count, len(values), tuple(key for key, value in values.items() if value != usual))
 
 
 def far(

@@ -57,7 +57,7 @@ _COMPONENTS = tuple((fault, regex(pattern)) for fault, pattern in (
 
 
 @dataclass(frozen=True, slots=True)
-class Odd:
+class TableFault:
     """A row that shows a fault, by the kind of its event, in words with what the others have."""
 
     fault: str
@@ -86,7 +86,7 @@ def _whose(row: Row, place: int) -> str:
     return named or row.label or f"row {place + 1}"
 
 
-def _states(table: Table) -> Iterator[Odd]:
+def _states(table: Table) -> Iterator[TableFault]:
     """A part that is down where nearly all others are up."""
     for part, fault in _FAULT_OF_STATE.items():
         words = {place: cell.strip().lower() for place, cell in table.column(f"{tables.STATE}{part}").items()}
@@ -94,26 +94,28 @@ def _states(table: Table) -> Iterator[Odd]:
         found = unlike(is_bad, agree=MOST_AGREE)
         if found is not None and not found.usual:
             for place in found.odd:
-                yield Odd(fault, f"{_said(table, place)}: {found.count} of {found.of} are not", table.rows[place])
+                yield TableFault(
+                    fault, f"{_said(table, place)}: {found.count} of {found.of} are not", table.rows[place]
+                )
 
 
-def _counts(table: Table) -> Iterator[Odd]:
+def _counts(table: Table) -> Iterator[TableFault]:
     """Fewer of a part than the table says there should be."""
     for part, fault in _FAULT_OF_PART.items():
         wanted = table.column(f"{tables.WANT}{part}")
         for place, cell in table.column(f"{tables.HAVE}{part}").items():
             has, wants = _number(cell), _number(wanted.get(place, ""))
             if has is not None and wants is not None and 0 <= has < wants:
-                yield Odd(fault, f"{_said(table, place)}: {has:g} of {wants:g}", table.rows[place])
+                yield TableFault(fault, f"{_said(table, place)}: {has:g} of {wants:g}", table.rows[place])
 
 
-def _memory(table: Table) -> Iterator[Odd]:
+def _memory(table: Table) -> Iterator[TableFault]:
     for place, cell in table.column(tables.UNCORRECTED).items():
         if (_number(cell) or 0) >= 1:
-            yield Odd("gpu.memory", f"{_said(table, place)}: uncorrected errors {cell}", table.rows[place])
+            yield TableFault("gpu.memory", f"{_said(table, place)}: uncorrected errors {cell}", table.rows[place])
 
 
-def _clocks(table: Table) -> Iterator[Odd]:
+def _clocks(table: Table) -> Iterator[TableFault]:
     """A busy GPU far slower than its busy peers."""
     loads = {place: _number(cell) for place, cell in table.column(tables.LOAD).items()}
     clocks = {
@@ -124,10 +126,10 @@ def _clocks(table: Table) -> Iterator[Odd]:
     if (slow := far(clocks, factor=SLOW_SHARE)) is not None:
         for place in slow.odd:
             words = f"{_said(table, place)}: {in_mhz(clocks[place])}, {in_mhz(slow.usual)} on its busy peers"
-            yield Odd("gpu.clocks", words, table.rows[place])
+            yield TableFault("gpu.clocks", words, table.rows[place])
 
 
-def _late(table: Table) -> Iterator[Odd]:
+def _late(table: Table) -> Iterator[TableFault]:
     """A rank whose own part of a step takes far longer than the others'. Of several steps the shortest counts: one may
     hold a checkpoint."""
     for name in table.columns:
@@ -144,10 +146,10 @@ def _late(table: Table) -> Iterator[Odd]:
         for who in late.odd if late is not None else ():
             usual = in_ms(late.usual * 1000) if late is not None else ""
             words = f"{who}: {name.removeprefix(tables.TIME)} {in_ms(times[who] * 1000)}, {usual} by the median"
-            yield Odd("job.rank_late", words, table.rows[places[who]])
+            yield TableFault("job.rank_late", words, table.rows[places[who]])
 
 
-def _differ(table: Table) -> Iterator[Odd]:
+def _differ(table: Table) -> Iterator[TableFault]:
     """A host with another version or setting than most."""
     for name in table.columns:
         if name == tables.VERSION:
@@ -163,10 +165,10 @@ def _differ(table: Table) -> Iterator[Odd]:
         found = unlike(by_host, agree=least) if len(set(hosts)) == len(hosts) and all(hosts) else None
         for place in found.odd if found is not None else ():
             said = f"{_said(table, place)}: {found.count} of {found.of} have {found.usual}" if found is not None else ""
-            yield Odd(fault, said, table.rows[place])
+            yield TableFault(fault, said, table.rows[place])
 
 
-def _waits(table: Table) -> Iterator[Odd]:
+def _waits(table: Table) -> Iterator[TableFault]:
     """Processes that the kernel cannot end, in the client of a file system."""
     states = table.column(tables.PROCESS_STATE)
     stuck = [
@@ -176,21 +178,21 @@ def _waits(table: Table) -> Iterator[Odd]:
     ]
     if stuck:
         where = few(list(dict.fromkeys(table.rows[place].cells[tables.WAITS_IN] for place in stuck)))
-        yield Odd(
+        yield TableFault(
             "storage.trouble", f"{_said(table, stuck[0])}: {len(stuck)} processes wait in {where}", table.rows[stuck[0]]
         )
 
 
-def _links(table: Table) -> Iterator[Odd]:
+def _links(table: Table) -> Iterator[TableFault]:
     """PCIe links narrower than both of their ends can be."""
     can = table.column(tables.CAN)
     for place, cell in table.column(tables.RUNS).items():
         wide, runs = _WIDTH.search(can.get(place, "")), _WIDTH.search(cell)
         if wide is not None and runs is not None and 0 < int(runs[1]) < int(wide[1]):
-            yield Odd("pcie.degraded", f"{_said(table, place)}: x{runs[1]} of x{wide[1]}", table.rows[place])
+            yield TableFault("pcie.degraded", f"{_said(table, place)}: x{runs[1]} of x{wide[1]}", table.rows[place])
 
 
-def _devices(table: Table) -> Iterator[Odd]:
+def _devices(table: Table) -> Iterator[TableFault]:
     """Processes of one run of nccl-tests that call themselves the same rank: built without MPI, each measures alone."""
     holders: dict[tuple[str, str, str], dict[str, int]] = defaultdict(dict)
     for place, row in enumerate(table.rows):
@@ -200,15 +202,15 @@ def _devices(table: Table) -> Iterator[Odd]:
     for (host, rank, gpu), pids in holders.items():
         if len(pids) > 1:
             words = f"{len(pids)} processes on {host} call themselves rank {rank}, on device {gpu}"
-            yield Odd("gpu.shared", words, table.rows[max(pids.values())])
+            yield TableFault("gpu.shared", words, table.rows[max(pids.values())])
     first = {host: places for (host, rank, _), places in holders.items() if rank == "0"}
     several = [row for row in table.rows if (_number(row.cells.get(tables.STARTED, "")) or 0) > 1]
     if several and len(first) > 1 and all(len(pids) == 1 for pids in first.values()):
         words = f"{len(first)} processes of one command call themselves rank 0, on {few(list(first))}"
-        yield Odd("benchmark.ranks_alone", words, table.rows[max(max(pids.values()) for pids in first.values())])
+        yield TableFault("benchmark.ranks_alone", words, table.rows[max(max(pids.values()) for pids in first.values())])
 
 
-def _agents(table: Table) -> Iterator[Odd]:
+def _agents(table: Table) -> Iterator[TableFault]:
     """What a health agent calls ill itself."""
     for row in table.rows:
         cells = {name: row.cells.get(name, "").strip().lower() for name in (tables.VERDICT, tables.ILL, tables.WELL)}
@@ -218,7 +220,7 @@ def _agents(table: Table) -> Iterator[Odd]:
             named = f"{about} {said}" if about else said
             fault = _component(about) or _component(said)
             if fault:
-                yield Odd(fault, named, row)
+                yield TableFault(fault, named, row)
 
 
 def _component(name: str) -> str:
@@ -232,6 +234,6 @@ def _number(cell: str) -> float | None:
     return float(found[1]) if found is not None else None
 
 
-_RULES: tuple[Callable[[Table], Iterator[Odd]], ...] = (
+_RULES: tuple[Callable[[Table], Iterator[TableFault]], ...] = (
     _states, _counts, _memory, _clocks, _late, _differ, _waits, _links, _devices, _agents,
 )  # fmt: skip

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.host import systemctl
 from topodiag.evidence.interface import Blob, Parsed, Source
-from topodiag.evidence.signatures.engine import Place, Taken
+from topodiag.evidence.signatures.engine import LineMatch, Place
 from topodiag.evidence.signatures.entry import Signature
 from topodiag.evidence.signatures.lines import first_of, lines_of
 from topodiag.lazy import regex
@@ -75,7 +75,7 @@ class KernelLog(Source[KernelEvent]):
 
     def parse(self, blob: Blob) -> Parsed[KernelEvent]:
         parsed: Parsed[KernelEvent] = Parsed()
-        newest: deque[tuple[Place, float | None, str, Taken]] = deque(maxlen=MAX_EVENTS)
+        newest: deque[tuple[Place, float | None, str, LineMatch]] = deque(maxlen=MAX_EVENTS)
         found = 0
         for match in _matches(blob.plain):
             found += 1
@@ -97,7 +97,7 @@ class KernelLog(Source[KernelEvent]):
             services.offer(state.name, state.word, blob.origin(state.line, state.text))
 
 
-def _matches(data: bytes) -> Iterator[tuple[Place, float | None, str, Taken]]:
+def _matches(data: bytes) -> Iterator[tuple[Place, float | None, str, LineMatch]]:
     """The lines that an entry of the kernel's takes: place, time, message, and what it reads there."""
     for number, raw, entries in lines_of(FAMILY, data):
         line = raw.decode("utf-8", "replace")[:MAX_LINE]
@@ -107,7 +107,7 @@ def _matches(data: bytes) -> Iterator[tuple[Place, float | None, str, Taken]]:
             yield (number, line), when, message, taken
 
 
-def _event(blob: Blob, place: Place, when: float | None, message: str, taken: Taken) -> KernelEvent:
+def _event(blob: Blob, place: Place, when: float | None, message: str, taken: LineMatch) -> KernelEvent:
     kind, code = taken.entry.says.removeprefix(f"{FAMILY}."), taken.fields.get("code")
     bus_id = taken.fields.get("bus_id") or _bus_of(taken.entry, message)
     return KernelEvent(

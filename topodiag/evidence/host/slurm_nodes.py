@@ -78,7 +78,7 @@ _ONE_LINE = regex(r"^\s{0,8}NodeName=\S{1,255} .{0,2000}\bState=", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class SlurmState:
     """A node, or a list of nodes: Slurm's state, generic resources and sentence, "" where not said, and the line."""
 
     nodes: str
@@ -94,7 +94,7 @@ class Listed:
         return bool(self.reason) and (not self.state or _OUT.search(self.state) is not None)
 
 
-class SlurmNodes(Source[Listed]):
+class SlurmNodes(Source[SlurmState]):
     """Nodes with their state; those that Slurm holds out of service with its reason."""
 
     kind = "slurm-nodes"
@@ -108,8 +108,8 @@ class SlurmNodes(Source[Listed]):
             return True
         return any(pattern.search(head) for pattern in (_HEADER, _LONG_HEADER, _SHOWN, _ONE_LINE))
 
-    def parse(self, blob: Blob) -> Parsed[Listed]:
-        parsed: Parsed[Listed] = Parsed()
+    def parse(self, blob: Blob) -> Parsed[SlurmState]:
+        parsed: Parsed[SlurmState] = Parsed()
         for each in _of_json(blob) if _is_json(blob.text) else _listed(blob):
             if len(parsed.records) >= MAX_NODES:
                 parsed.leave(blob, each.line, each.text, "one of too many nodes")
@@ -117,7 +117,7 @@ class SlurmNodes(Source[Listed]):
                 parsed.records.append(each)
         return parsed
 
-    def fill(self, blob: Blob, parsed: Parsed[Listed], draft: NodeDraft) -> None:
+    def fill(self, blob: Blob, parsed: Parsed[SlurmState], draft: NodeDraft) -> None:
         for each in parsed.records:
             if each.nodes and each.state:
                 fields = {"state": each.state, "gres": each.gres, "reason": each.reason}
@@ -133,7 +133,7 @@ def _is_json(head: str) -> bool:
     return head.lstrip()[:1] == "{" and all(word in head for word in ('"nodes"', '"reason"', '"gres"'))
 
 
-def _of_json(blob: Blob) -> Iterator[Listed]:
+def _of_json(blob: Blob) -> Iterator[SlurmState]:
     """The nodes of slurmrestd's JSON: a state is a list of flags, or one word."""
     document, _ = load(blob)
     for _, node in objects(member(document, "nodes"), MAX_NODES + 1):
@@ -142,12 +142,12 @@ def _of_json(blob: Blob) -> Iterator[Listed]:
         if name:
             line = blob.text.count("\n", 0, max(0, blob.text.find(f'"{name}"'))) + 1
             quote = f"{name} {said} {reason}".strip()
-            yield Listed(name, said, text(node.get("gres")) or "", reason, line, quote)
+            yield SlurmState(name, said, text(node.get("gres")) or "", reason, line, quote)
 
 
-def _listed(blob: Blob) -> Iterator[Listed]:
+def _listed(blob: Blob) -> Iterator[SlurmState]:
     """The nodes in the order of the text."""
-    shown: Listed | None = None
+    shown: SlurmState | None = None
     table: re.Pattern[str] | None = None
     columns: list[str] = []
     for number, whole in blob.lines():
@@ -155,14 +155,14 @@ def _listed(blob: Blob) -> Iterator[Listed]:
         if found := _NAME.match(line):
             if shown is not None:
                 yield shown
-            shown = Listed(found[1], "", "", "", number, line)
+            shown = SlurmState(found[1], "", "", "", number, line)
         if shown is not None:
             state, gres, reason = _STATE.search(line), _GRES.match(line), _REASON.search(line)
             shown = replace(shown, state=state[1] if state else shown.state, gres=gres[1] if gres else shown.gres)
             if state or reason:
                 shown = replace(shown, line=number, text=line, reason=reason[1].strip() if reason else shown.reason)
         elif found := _REASON.search(line):
-            yield Listed("", "", "", found[1].strip(), number, line)
+            yield SlurmState("", "", "", found[1].strip(), number, line)
         elif _HEADER.match(line):
             table, columns = _ROW, []
         elif _LONG_HEADER.match(line):
@@ -173,12 +173,12 @@ def _listed(blob: Blob) -> Iterator[Listed]:
             if (each := _of_row(columns, number, line)) is not None:
                 yield each
         elif table is not None and (found := table.match(line)):
-            yield Listed(found[2], "", "", found[1].strip(), number, line)
+            yield SlurmState(found[2], "", "", found[1].strip(), number, line)
     if shown is not None:
         yield shown
 
 
-def _of_row(columns: list[str], number: int, line: str) -> Listed | None:
+def _of_row(columns: list[str], number: int, line: str) -> SlurmState | None:
     """The nodes of a row whose last column is the reason: no other column holds a blank."""
     cells = line.split(maxsplit=len(columns) - 1)
     if len(cells) < len(columns):
@@ -188,4 +188,4 @@ def _of_row(columns: list[str], number: int, line: str) -> Listed | None:
     if "REASON" not in cell and "*" in state and _OUT.search(state.replace("*", "")):
         reason = "not responding"
     reason = "" if reason.lower() == "none" else reason
-    return Listed(cell["NODELIST"].strip(), state, cell.get("GRES", ""), reason, number, line)
+    return SlurmState(cell["NODELIST"].strip(), state, cell.get("GRES", ""), reason, number, line)

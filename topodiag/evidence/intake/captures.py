@@ -20,7 +20,7 @@ from topodiag.evidence.intake.bundle import (
     from_files,
     open_evidence,
 )
-from topodiag.evidence.intake.pieces import STDIN, Aside, Intake, Piece
+from topodiag.evidence.intake.pieces import STDIN, Intake, Piece, SkippedFile
 from topodiag.evidence.intake.reading import read_bundle_stream, read_piece
 from topodiag.evidence.intake.same_node import ENDS, Group, groups_of, mentions, owner_of_log, shared
 from topodiag.evidence.intake.watched import watch
@@ -64,7 +64,7 @@ class Captures:
     """Captures by name. `aside` is what belongs to none of them, `notes` say how they were told apart."""
 
     captures: tuple[Capture, ...] = ()
-    aside: tuple[Aside, ...] = ()
+    aside: tuple[SkippedFile, ...] = ()
     notes: tuple[str, ...] = ()
 
 
@@ -114,16 +114,16 @@ def evidence_of(capture: Capture, intake: Intake) -> Evidence:
 # --- bundles ----------------------------------------------------------------------------------------------------
 
 
-def _bundles(intake: Intake) -> tuple[list[Capture], list[Aside]]:
+def _bundles(intake: Intake) -> tuple[list[Capture], list[SkippedFile]]:
     """Every bundle is a capture; the same one as a folder and as an archive counts once."""
     made: list[Capture] = []
-    copies: list[Aside] = []
+    copies: list[SkippedFile] = []
     first: dict[str, Capture] = {}
     for piece in intake.of(Kind.BUNDLE):
         capture = Capture(piece.name, (piece,), piece.host)
         alike = first.setdefault(piece.digest, capture) if piece.digest else capture
         if alike is not capture and _files(capture, intake) == _files(alike, intake):
-            copies.append(Aside(piece.name, f"the same capture as {alike.name}, read once"))
+            copies.append(SkippedFile(piece.name, f"the same capture as {alike.name}, read once"))
         else:
             made.append(capture)
     return made, copies
@@ -208,12 +208,12 @@ class _Unit:
         return {source for piece in self.texts for source in piece.sources}
 
 
-def _loose(texts: Sequence[Piece], unknown: Sequence[Piece]) -> tuple[list[Capture], list[Aside], list[str]]:
+def _loose(texts: Sequence[Piece], unknown: Sequence[Piece]) -> tuple[list[Capture], list[SkippedFile], list[str]]:
     units: dict[str, _Unit] = {}
-    aside: list[Aside] = []
+    aside: list[SkippedFile] = []
     for piece in texts:
         if piece.size > MAX_FILE_BYTES:
-            aside.append(Aside(piece.name, f"larger than {spell_bytes(MAX_FILE_BYTES)}", piece.command))
+            aside.append(SkippedFile(piece.name, f"larger than {spell_bytes(MAX_FILE_BYTES)}", piece.command))
             continue
         folder = _folder_of(piece)
         units.setdefault(folder, _Unit(folder, [], [])).texts.append(piece)
@@ -275,7 +275,7 @@ def _nearest_above(folder: str, units: dict[str, _Unit]) -> _Unit | None:
     return None
 
 
-def _parted(unit: _Unit) -> tuple[list[Capture], list[Aside]]:
+def _parted(unit: _Unit) -> tuple[list[Capture], list[SkippedFile]]:
     """The captures of a unit: one, or one for each node that its texts show."""
     groups = groups_of(unit.texts)
     if len(groups) == 1:
@@ -288,8 +288,8 @@ def _parted(unit: _Unit) -> tuple[list[Capture], list[Aside]]:
         owners = [each for each in anchors if mentions(piece, named.get(each, ""))]
         (made[owners[0]] if len(owners) == 1 else left).append(piece)
     several = ", ".join(named.get(number, "?") for number in anchors[:4]) + (", ..." if len(anchors) > 4 else "")
-    aside = [Aside(piece.name, f"names no host, and lies among texts of several: {several}") for piece in left]
-    aside += [Aside(piece.name, piece.words) for piece in unit.unknown]
+    aside = [SkippedFile(piece.name, f"names no host, and lies among texts of several: {several}") for piece in left]
+    aside += [SkippedFile(piece.name, piece.words) for piece in unit.unknown]
     found = []
     for number, own in made.items():
         host = _host_of(own)

@@ -22,7 +22,7 @@ from topodiag.evidence.intake.collected import is_copy, missing, resolve, text_o
 from topodiag.evidence.intake.genre import without_papers
 from topodiag.evidence.intake.hosts import host_of_log, host_of_text, ids_of_text
 from topodiag.evidence.intake.one_file import COPY_IT, why_endless
-from topodiag.evidence.intake.pieces import STDIN, STDIN_NAME, Aside, Intake, Piece
+from topodiag.evidence.intake.pieces import STDIN, STDIN_NAME, Intake, Piece, SkippedFile
 from topodiag.evidence.intake.rewound import Rewound
 from topodiag.evidence.intake.watched import watch
 from topodiag.evidence.interface import Blob
@@ -54,7 +54,7 @@ class _Met:
     quick: bool
     pieces: dict[str, Piece] = field(default_factory=dict)
     real: set[str] = field(default_factory=set)
-    aside: list[Aside] = field(default_factory=list)
+    aside: list[SkippedFile] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     folders: set[tuple[int, int]] = field(default_factory=set)
 
@@ -62,7 +62,7 @@ class _Met:
         self.pieces[piece.name] = piece
 
     def leave(self, path: str, why: str, *, hint: str = "", named: bool = False, broken: bool = False) -> None:
-        self.aside.append(Aside(path, why, hint=hint, refused=named, unreadable=broken))
+        self.aside.append(SkippedFile(path, why, hint=hint, refused=named, unreadable=broken))
 
 
 def gather(paths: Sequence[str], *, stdin: BinaryIO | None = None, quick: bool = False) -> Intake:

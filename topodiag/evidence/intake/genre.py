@@ -24,7 +24,7 @@ import re
 from collections.abc import Sequence
 from itertools import islice
 
-from topodiag.evidence.intake.pieces import Aside, Piece
+from topodiag.evidence.intake.pieces import Piece, SkippedFile
 from topodiag.evidence.kinds import Kind
 from topodiag.evidence.pasted_files import LOOSE_PROMPT
 from topodiag.lazy import regex
@@ -193,12 +193,12 @@ _OPEN = frozenset({Kind.TEXT, Kind.PROGRAM, Kind.JSON})
 WHY = "a document or source file beside evidence: not read"
 
 
-def without_papers(pieces: Sequence[Piece]) -> tuple[list[Piece], list[Aside]]:
+def without_papers(pieces: Sequence[Piece]) -> tuple[list[Piece], list[SkippedFile]]:
     """The pieces without papers, and the papers, where anything else is evidence."""
     papers = [piece for piece in pieces if not piece.named and _PAPER.fullmatch(_name(piece))]
     if not papers or all(piece in papers or set(piece.kinds) <= _OPEN for piece in pieces):
         return list(pieces), []
-    aside = [Aside(piece.name, WHY, hint="give it by its name to read it") for piece in papers]
+    aside = [SkippedFile(piece.name, WHY, hint="give it by its name to read it") for piece in papers]
     return [piece for piece in pieces if piece not in papers], aside
 
 

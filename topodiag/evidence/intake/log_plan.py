@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from topodiag.evidence.intake.bundle import HEAD_BYTES
 from topodiag.evidence.intake.looks import looks, words_of
-from topodiag.evidence.intake.pieces import STDIN, Aside, Intake, Piece
+from topodiag.evidence.intake.pieces import STDIN, Intake, Piece, SkippedFile
 from topodiag.evidence.kinds import Kind, command_for
 from topodiag.evidence.nccl_log.input.streams import Span
 from topodiag.lazy import dataclass
@@ -99,17 +99,17 @@ def plan_of(intake: Intake) -> Plan:
     return Plan(tuple(sources), tuple(saved), tuple(flight), stdin, notes, broken)
 
 
-def _sorted(intake: Intake) -> tuple[list[Source], list[Source], list[Source], list[Aside]]:
+def _sorted(intake: Intake) -> tuple[list[Source], list[Source], list[Source], list[SkippedFile]]:
     """Texts, saved facts, dumps, and what is none of these."""
     sources, saved, flight = list[Source](), list[Source](), list[Source]()
-    left: list[Aside] = []
+    left: list[SkippedFile] = []
     for piece in intake.pieces:
         if piece.path == STDIN:
             continue
         if not is_read(piece):
             left.append(_left(piece))
         elif piece.member and not piece.spooled:
-            left.append(Aside(piece.name, "in an archive", hint=f"unpack {piece.path}, and give the folder"))
+            left.append(SkippedFile(piece.name, "in an archive", hint=f"unpack {piece.path}, and give the folder"))
         elif _is_dump(piece):
             flight.append(_source(piece))
         elif _is_saved(piece):
@@ -143,20 +143,20 @@ def _is_saved(piece: Piece) -> bool:
     return piece.kind is Kind.PARQUET and (_is_named(piece) or piece.name.endswith(".parquet"))
 
 
-def _left(piece: Piece) -> Aside:
+def _left(piece: Piece) -> SkippedFile:
     if _is_named(piece):
-        return Aside(piece.name, f"is no NCCL log: it is {piece.words}", hint=piece.command, refused=True)
-    return Aside(piece.name, piece.words, piece.command)
+        return SkippedFile(piece.name, f"is no NCCL log: it is {piece.words}", hint=piece.command, refused=True)
+    return SkippedFile(piece.name, piece.words, piece.command)
 
 
-def _refused(each: Aside) -> Aside:
+def _refused(each: SkippedFile) -> SkippedFile:
     what = each.why.removeprefix("it is ")
     return each if what == each.why else replace(each, why=f"is no NCCL log: it is {what}")
 
 
-def _skipped(left: Iterable[Aside]) -> list[str]:
+def _skipped(left: Iterable[SkippedFile]) -> list[str]:
     """One line per reason."""
-    whys: dict[str, list[Aside]] = {}
+    whys: dict[str, list[SkippedFile]] = {}
     for each in left:
         whys.setdefault(each.why.removeprefix("it is "), []).append(each)
     made = []

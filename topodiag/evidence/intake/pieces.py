@@ -76,7 +76,7 @@ class Piece:
 
 
 @dataclass(frozen=True, slots=True)
-class Aside:
+class SkippedFile:
     """What was not read, and why; `command` reads it, "" where none does. `refused`: the user named this very path.
     `unreadable`: it cannot be read as it lies there, whatever it is."""
 
@@ -102,7 +102,7 @@ class Intake:
 
     paths: tuple[str, ...] = ()
     pieces: tuple[Piece, ...] = ()
-    aside: tuple[Aside, ...] = ()
+    aside: tuple[SkippedFile, ...] = ()
     notes: tuple[str, ...] = ()
     stdin: BinaryIO | None = None
 
@@ -110,21 +110,23 @@ class Intake:
         """The pieces that look like one of these kinds."""
         return tuple(piece for piece in self.pieces if piece.is_any(kinds))
 
-    def beside(self, *kinds: Kind) -> tuple[Aside, ...]:
+    def beside(self, *kinds: Kind) -> tuple[SkippedFile, ...]:
         """What a command that reads these kinds leaves aside, with the command that reads it."""
         left = [left_aside(piece) for piece in self.pieces if not piece.is_any(kinds)]
         return (*left, *self.aside)
 
 
-def left_aside(piece: Piece) -> Aside:
+def left_aside(piece: Piece) -> SkippedFile:
     """The piece as one that the command at hand does not read."""
     broken = piece.what == DAMAGED
-    return Aside(piece.name, f"not read, it is {piece.words}", piece.command, refused=piece.named, unreadable=broken)
+    return SkippedFile(
+        piece.name, f"not read, it is {piece.words}", piece.command, refused=piece.named, unreadable=broken
+    )
 
 
-def folded(aside: Iterable[Aside]) -> list[str]:
+def folded(aside: Iterable[SkippedFile]) -> list[str]:
     """One line for each reason, with the command that reads what was left aside."""
-    by_why: dict[tuple[str, str], list[Aside]] = {}
+    by_why: dict[tuple[str, str], list[SkippedFile]] = {}
     for each in aside:
         word = each.command.replace(quote(each.path), "", 1)
         by_why.setdefault((each.why, word), []).append(each)
@@ -139,7 +141,7 @@ def folded(aside: Iterable[Aside]) -> list[str]:
     return made
 
 
-def _reads_them(several: Sequence[Aside]) -> str:
+def _reads_them(several: Sequence[SkippedFile]) -> str:
     """The command for the folder that holds all of them."""
     command = several[0].command
     if not command:
@@ -151,7 +153,7 @@ def _reads_them(several: Sequence[Aside]) -> str:
     return f"; {command.replace(quote(several[0].path), quote(folder), 1)} reads them"
 
 
-def refusal(intake: Intake, kinds: Iterable[Kind], what: str, aside: Sequence[Aside] | None = None) -> InputError:
+def refusal(intake: Intake, kinds: Iterable[Kind], what: str, aside: Sequence[SkippedFile] | None = None) -> InputError:
     """The error of a command that reads `kinds`, called `what`, where there is nothing of them."""
     kinds = frozenset(kinds)
     left = list(aside if aside is not None else intake.beside(*kinds))

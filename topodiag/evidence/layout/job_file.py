@@ -20,7 +20,7 @@ from topodiag.evidence.layout.job_settings import (
     DEFAULTS,
     LOOKS,
     SIZES,
-    Said,
+    StatedSetting,
     command_words,
     read_arguments,
     settings_of,
@@ -239,7 +239,7 @@ def _served(said: Mapping[str, str], *, vllm: bool) -> dict[str, str]:
     return made
 
 
-def _document(blob: Blob) -> Iterator[Said]:
+def _document(blob: Blob) -> Iterator[StatedSetting]:
     """The values of JSON, TOML or YAML by their paths. Raises InputError for what is none."""
     text = blob.text
     if _TOML.search(text) and not text.lstrip().startswith("{"):
@@ -252,12 +252,12 @@ def _document(blob: Blob) -> Iterator[Said]:
     yield from _leaves(document, ())
 
 
-def _leaves(value: Any, path: tuple[str, ...]) -> Iterator[Said]:
+def _leaves(value: Any, path: tuple[str, ...]) -> Iterator[StatedSetting]:
     if isinstance(value, Mapping) and len(path) < MAX_DEPTH:
         for key, below in value.items():
             yield from _leaves(below, (*path, str(key)))
     elif path:
-        yield Said(path, value, None)
+        yield StatedSetting(path, value, None)
 
 
 def _origins(blob: Blob, said: Mapping[str, _Place]) -> dict[str, Origin]:

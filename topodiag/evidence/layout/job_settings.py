@@ -48,7 +48,7 @@ _FLAGS = frozenset({
 """Options without a value: the word behind one is something else."""
 
 
-class Said(NamedTuple):
+class StatedSetting(NamedTuple):
     """A setting by the names on the way to it, its value, and its line (from 1)."""
 
     path: tuple[str, ...]
@@ -56,7 +56,7 @@ class Said(NamedTuple):
     line: int | None
 
 
-def command_words(text: str) -> Iterator[Said]:
+def command_words(text: str) -> Iterator[StatedSetting]:
     """Every option of a script with its value, `True` for a flag."""
     text = _COMMENT.sub("", text).replace("\\\r\n", "\v").replace("\\\n", "\v")
     variables = _variables(text)
@@ -68,7 +68,7 @@ def command_words(text: str) -> Iterator[Said]:
         flag = name.replace("_", "-") in _FLAGS and match[2] is None
         bare = match[3] if match[3] is None or "{" in match[3] else match[3].rstrip("}]")
         value = "True" if flag or not bare else _filled(bare, variables)
-        yield Said(tuple(name.split(".")), value, line)
+        yield StatedSetting(tuple(name.split(".")), value, line)
 
 
 def _variables(text: str) -> dict[str, str]:

@@ -22,7 +22,7 @@ MAX_SETTINGS = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class CommandSetting:
     """The value of a setting, "" for one that is unset, and the line of the command that gives it; None where NCCL
     itself prints it."""
 
@@ -30,7 +30,7 @@ class Given:
     command: Origin | None = None
 
 
-def give(known: dict[str, Given], name: str, given: Given, *, below: bool = False) -> None:
+def give(known: dict[str, CommandSetting], name: str, given: CommandSetting, *, below: bool = False) -> None:
     """Adds a setting to those that are known. The first one counts, for what is `below` two commands the later one, and
     what NCCL prints before any command."""
     before = known.get(name)
@@ -43,12 +43,12 @@ def give(known: dict[str, Given], name: str, given: Given, *, below: bool = Fals
         known[name] = given
 
 
-def values_of(known: Mapping[str, Given]) -> dict[str, str]:
+def values_of(known: Mapping[str, CommandSetting]) -> dict[str, str]:
     """Value by name."""
     return {name: given.value for name, given in known.items()}
 
 
-def commands_of(known: Mapping[str, Given]) -> dict[str, Origin]:
+def commands_of(known: Mapping[str, CommandSetting]) -> dict[str, Origin]:
     """Command by name, of those settings that no line of NCCL shows."""
     return {name: given.command for name, given in known.items() if given.command is not None}
 

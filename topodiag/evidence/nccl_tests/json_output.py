@@ -14,7 +14,7 @@ import re
 from typing import Any
 
 from topodiag.evidence.json_values import integer, objects, text
-from topodiag.evidence.nccl_tests.infer import Given
+from topodiag.evidence.nccl_tests.infer import CommandSetting
 from topodiag.evidence.nccl_tests.text import MAX_DEVICES, MAX_ERRORS, MAX_ROWS, Draft, TextRead
 from topodiag.evidence.nccl_tests.words import collective_of_binary, version_of_code
 from topodiag.lazy import regex
@@ -153,7 +153,7 @@ def _config(run: Draft, document: dict[str, Any]) -> None:
     for each in env[:20_000] if isinstance(env, list) else ():
         found = _SETTING.fullmatch(each) if isinstance(each, str) else None
         if found:
-            run.env[found[1]] = Given(found[2])
+            run.env[found[1]] = CommandSetting(found[2])
     config = document.get("config")
     if not isinstance(config, dict):
         return

@@ -13,7 +13,7 @@ from itertools import islice
 from topodiag.evidence.assignments import commanded_in
 from topodiag.evidence.bench_devices import device_of
 from topodiag.evidence.nccl_tests import words
-from topodiag.evidence.nccl_tests.infer import MAX_SETTINGS, Given, give
+from topodiag.evidence.nccl_tests.infer import MAX_SETTINGS, CommandSetting, give
 from topodiag.evidence.nccl_tests.table import OpenRow, Title, begin_row, close_row, only_cells, take_cells, title_of
 from topodiag.lazy import dataclass, regex
 from topodiag.model.bench import BenchDevice, BenchRow
@@ -54,7 +54,7 @@ class Draft:
     maker: Maker | None = None
     nccl: str = ""
     parameters: dict[str, str] = field(default_factory=dict)
-    env: dict[str, Given] = field(default_factory=dict)
+    env: dict[str, CommandSetting] = field(default_factory=dict)
     errors: list[str] = field(default_factory=list)
     failures: list[Origin] = field(default_factory=list)
     average: float | None = None
@@ -100,7 +100,7 @@ class TextRead:
     """What NCCL itself warned of, the first ones."""
     named: list[str] = field(default_factory=list)
     """Collectives whose programs the text names anywhere."""
-    env: dict[str, Given] = field(default_factory=dict)
+    env: dict[str, CommandSetting] = field(default_factory=dict)
     """Settings in force where the text ends."""
 
 
@@ -114,7 +114,7 @@ class TextReader:
         self._hosts: frozenset[str] = frozenset()
         self._named = ""
         self._nccl = ""
-        self._env: dict[str, Given] = {}
+        self._env: dict[str, CommandSetting] = {}
         self._above = ""
         self._assigned: set[str] = set()
         self._shapes: dict[str, list[int]] = {}
@@ -169,9 +169,9 @@ class TextReader:
         """A setting holds for the run that is open, and for those below it. What NCCL prints is in force: there the
         `command` that gave it proves nothing more."""
         newest = self.made.drafts[-1] if self.made.drafts else None
-        give(self._env, name, Given(value, command), below=True)
+        give(self._env, name, CommandSetting(value, command), below=True)
         if newest is not None and not newest.closed and value:
-            give(newest.env, name, Given(value, command))
+            give(newest.env, name, CommandSetting(value, command))
 
     def _library(self, text: str) -> bool:
         found = words.NCCL_VERSION.search(text)

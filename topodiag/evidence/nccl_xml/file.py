@@ -163,7 +163,7 @@ def read_file(data: bytes, name: str) -> NcclFile:
     all_rules = (RCCL_RULES,) if rccl else RULES
     readings = [load(data, name, rules) for rules in all_rules]
     places = _Places(data)
-    refusals, notes = _Said(places), _Said(places)
+    refusals, notes = _Notes(places), _Notes(places)
     for rules, loaded in zip(all_rules, readings, strict=True):
         if loaded.refused is not None:
             refusals.add(loaded.refused.rule, loaded.refused.words, loaded.refused.offset, rules)
@@ -180,7 +180,7 @@ def read_file(data: bytes, name: str) -> NcclFile:
     return replace(made, maker=Maker.AMD, asked=(RCCL_MINOR,)) if rccl else made
 
 
-class _Said:
+class _Notes:
     """Refusals or notes, those that neighbouring versions say alike joined."""
 
     def __init__(self, places: _Places) -> None:

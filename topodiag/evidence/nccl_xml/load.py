@@ -22,7 +22,7 @@ class Note:
 
 
 @dataclass(slots=True)
-class Loaded:
+class VersionReading:
     """One version's reading: the first `system`, what was passed over, and the refusal if there was one."""
 
     tree: Element | None = None
@@ -69,9 +69,9 @@ def c_int(text: str) -> int:
     return value - 2**32 if value >= 2**31 else value
 
 
-def load(data: bytes, name: str, rules: Rules) -> Loaded:
+def load(data: bytes, name: str, rules: Rules) -> VersionReading:
     """Read a file as the parser of `rules` does. Raises InputError for a file beyond any real size."""
-    loaded = Loaded()
+    loaded = VersionReading()
     lexer = Lexer(data, name, rules, loaded.note)
     try:
         _load(lexer, data, name, rules, loaded)
@@ -80,7 +80,7 @@ def load(data: bytes, name: str, rules: Rules) -> Loaded:
     return loaded
 
 
-def _load(lexer: Lexer, data: bytes, name: str, rules: Rules, loaded: Loaded) -> None:
+def _load(lexer: Lexer, data: bytes, name: str, rules: Rules, loaded: VersionReading) -> None:
     lines = _Lines(data)
     stack: list[_Frame] = []
     elements = 0
@@ -122,7 +122,7 @@ def _load(lexer: Lexer, data: bytes, name: str, rules: Rules, loaded: Loaded) ->
             raise InputError(name, f"nests deeper than {MAX_DEPTH} elements", line=frame.line, hint="refused")
 
 
-def _close(stack: list[_Frame], loaded: Loaded) -> None:
+def _close(stack: list[_Frame], loaded: VersionReading) -> None:
     frame = stack.pop()
     if not frame.known:
         return

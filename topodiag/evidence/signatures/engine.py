@@ -36,7 +36,7 @@ _SPACE = regex(r"\s+")
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class LineMatch:
     """What an entry reads out of a line."""
 
     entry: Signature
@@ -81,7 +81,7 @@ def reports(blocks: Iterable[bytes], name: str = "", command: str = "") -> tuple
     return read(blocks, name, command, *wanted).events
 
 
-def verdicts(line: str) -> list[Taken | Refused]:
+def verdicts(line: str) -> list[LineMatch | Refused]:
     """What each entry whose literal is in this one line makes of it, those that take it first."""
     data = line.encode("utf-8", "replace")
     candidates, _ = _candidates(frozenset(number for _, number in _finder().hits(data)))
@@ -92,7 +92,7 @@ def verdicts(line: str) -> list[Taken | Refused]:
     return sorted(answers, key=lambda answer: isinstance(answer, Refused))
 
 
-def confirm(entry: Signature, line: Unwrapped, lines: Sequence[str], at: int) -> Taken | Refused:
+def confirm(entry: Signature, line: Unwrapped, lines: Sequence[str], at: int) -> LineMatch | Refused:
     """Whether an entry takes a line: `lines` are the ones around, without wrappers, and `lines[at]` is the line."""
     text = line.text
     match = entry.pattern.search(text)
@@ -116,18 +116,18 @@ def confirm(entry: Signature, line: Unwrapped, lines: Sequence[str], at: int) ->
     if counts_none(fields):
         return Refused(entry, "it counts none")
     shown = text if match.end() <= MAX_TEXT else text[match.start() :]
-    return Taken(entry, line, _SPACE.sub(" ", shown).strip()[:MAX_TEXT], fields)
+    return LineMatch(entry, line, _SPACE.sub(" ", shown).strip()[:MAX_TEXT], fields)
 
 
-def _in_object(entry: Signature, line: Unwrapped, raw: str, refused: Refused) -> Taken | Refused:
+def _in_object(entry: Signature, line: Unwrapped, raw: str, refused: Refused) -> LineMatch | Refused:
     """Of an object the message was read; the sentence may stand in another member, or a text inside one."""
     for member in members(raw):
         answer = confirm(entry, member, [member.text], 0)
-        if isinstance(answer, Taken):
+        if isinstance(answer, LineMatch):
             return answer
     whole = raw.replace("\\", "")
     answer = confirm(entry, replace(line, text=whole), [whole], 0)
-    return answer if isinstance(answer, Taken) else refused
+    return answer if isinstance(answer, LineMatch) else refused
 
 
 @cache
@@ -165,15 +165,15 @@ _unwrapped = lru_cache(1024)(unwrap)
 @lru_cache(1024)
 def _answers(
     raw: str, lines: tuple[str, ...], after: int, found: frozenset[int], families: tuple[str, ...]
-) -> list[Taken]:
+) -> list[LineMatch]:
     """What the entries take whose literals were found in a line, of which `after` lines follow among `lines`."""
-    line, answers = _unwrapped(raw), list[Taken]()
+    line, answers = _unwrapped(raw), list[LineMatch]()
     for entry in _candidates(found, families)[0]:
         if entry.also or all(each.entry.also for each in answers):
             answer = confirm(entry, line, lines, len(lines) - 1 - after)
             if isinstance(answer, Refused) and raw.lstrip()[:1] == "{":
                 answer = _in_object(entry, line, raw, answer)
-            if isinstance(answer, Taken):
+            if isinstance(answer, LineMatch):
                 answers.append(answer)
     return answers
 
@@ -274,7 +274,7 @@ class _Reading:
     def _origin(self, place: Place) -> Origin:
         return Origin(self.name, place[0], place[1].strip()[:MAX_QUOTE], self.command)
 
-    def _add(self, taken: Taken, place: Place) -> None:
+    def _add(self, taken: LineMatch, place: Place) -> None:
         entry, line = taken.entry, taken.line
         host = str(taken.fields.get("host", line.host))
         rank = int(taken.fields.get("rank", line.rank))
@@ -350,7 +350,7 @@ def _agree(first: Mapping[str, Value], second: Mapping[str, Value]) -> bool:
 
 
 @lru_cache(4096)
-def of_job(text: str) -> tuple[Taken, ...]:
+def of_job(text: str) -> tuple[LineMatch, ...]:
     """All entries about ranks and jobs that take a line of a job's output as it stands, in the order of the catalogue:
     an entry stands before others that its words fit as well."""
     data = text.encode("utf-8", "replace")
@@ -361,4 +361,4 @@ def of_job(text: str) -> tuple[Taken, ...]:
         for name, place in sorted(places)
         if (entry := family(name)[place]).scope in OF_JOBS and any(literal in text for literal in entry.literals)
     )
-    return tuple(answer for answer in answers if isinstance(answer, Taken))
+    return tuple(answer for answer in answers if isinstance(answer, LineMatch))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import cache, lru_cache
 
-from topodiag.evidence.signatures.engine import Taken, confirm, verdicts
+from topodiag.evidence.signatures.engine import LineMatch, confirm, verdicts
 from topodiag.evidence.signatures.entry import Signature, family, literals
 from topodiag.evidence.signatures.literals import Finder, finder, lines_with
 from topodiag.evidence.signatures.wrappers import Unwrapped
@@ -19,18 +19,18 @@ def lines_of(name: str, data: bytes) -> Iterator[tuple[int, bytes, tuple[Signatu
 
 
 @lru_cache(4096)
-def first_of(entries: tuple[Signature, ...], sentence: str) -> Taken | None:
+def first_of(entries: tuple[Signature, ...], sentence: str) -> LineMatch | None:
     """The first of these entries that takes a sentence as it stands. Devices say the same again and again."""
     bare = Unwrapped(sentence)
     answers = (confirm(entry, bare, [sentence], 0) for entry in entries)
-    return next((answer for answer in answers if isinstance(answer, Taken)), None)
+    return next((answer for answer in answers if isinstance(answer, LineMatch)), None)
 
 
-def of_line(line: str) -> Iterator[Taken]:
+def of_line(line: str) -> Iterator[LineMatch]:
     """The entries that take this one line, as `read` would choose them."""
     taken = False
     for answer in verdicts(line):
-        if isinstance(answer, Taken) and (answer.entry.also or not taken):
+        if isinstance(answer, LineMatch) and (answer.entry.also or not taken):
             taken = taken or not answer.entry.also
             yield answer
 

@@ -19,11 +19,11 @@ from topodiag.model.fleet import FactKind, NodeFact
 from topodiag.model.history import (
     FALLS,
     Capture,
-    Failing,
     Growth,
+    NodeFailures,
     NodeHistory,
     PartStates,
-    Rising,
+    RisingCounter,
     Spell,
     Track,
     spell_time,
@@ -95,7 +95,7 @@ def histories(store: Store, rows: Mapping[str, Sequence[Row]], told: Told) -> li
     return made
 
 
-def failing(rows: Mapping[str, Sequence[Row]]) -> tuple[Failing, ...]:
+def failing(rows: Mapping[str, Sequence[Row]]) -> tuple[NodeFailures, ...]:
     """The nodes that keep failing, the worst first."""
     made = []
     for host, of_host in rows.items():
@@ -113,11 +113,13 @@ def failing(rows: Mapping[str, Sequence[Row]]) -> tuple[Failing, ...]:
             before = errors
         if times >= FAILING_TIMES:
             bad = [capture for capture in recent if capture.errors]
-            made.append(Failing(host, times, len(bad), tuple(seen.most_common(5)), bad[0].day[:10], bad[-1].day[:10]))
+            made.append(
+                NodeFailures(host, times, len(bad), tuple(seen.most_common(5)), bad[0].day[:10], bad[-1].day[:10])
+            )
     return tuple(sorted(made, key=lambda each: (-each.times, each.host)))
 
 
-def rising(histories: Iterable[NodeHistory]) -> tuple[tuple[Rising, ...], tuple[tuple[str, int, int], ...]]:
+def rising(histories: Iterable[NodeHistory]) -> tuple[tuple[RisingCounter, ...], tuple[tuple[str, int, int], ...]]:
     """Counters that rise on few of the parts that have them, the rarest first; and those that rise on many, with how
     many of how many parts."""
     by_key: dict[str, list[tuple[str, Growth]]] = defaultdict(list)
@@ -127,13 +129,15 @@ def rising(histories: Iterable[NodeHistory]) -> tuple[tuple[Rising, ...], tuple[
             totals[each.key] += 1
             if each.count > 0:
                 by_key[each.key].append((history.host, each))
-    told: list[Rising] = []
+    told: list[RisingCounter] = []
     common = []
     for key, found in sorted(by_key.items()):
         if len(found) > COMMON * totals[key] and totals[key] >= MIN_SIBLINGS:
             common.append((key, len(found), totals[key]))
             continue
-        told += [Rising(host, each.part, key, each.count, each.hours, len(found), totals[key]) for host, each in found]
+        told += [
+            RisingCounter(host, each.part, key, each.count, each.hours, len(found), totals[key]) for host, each in found
+        ]
     told.sort(key=lambda each: (each.parts / each.total, -each.count / max(each.hours, 1.0), each.host, each.part))
     return tuple(told), tuple(sorted(common, key=lambda each: -each[1]))
 

@@ -28,7 +28,7 @@ _MOST_COSTS = 3
 
 
 @dataclass(frozen=True, slots=True)
-class _Alike:
+class _LinkKind:
     """Links of one kind with one bandwidth: how many, what is free on each, and the bits of their fields."""
 
     count: int
@@ -46,7 +46,7 @@ class Escapes:
         for link, bits in roads.fields():
             free = (roads.start & bits) // (bits & -bits)
             found.setdefault((start[id(link)].kind, link.remote.kind, link.type, free), []).append((free, bits))
-        self.sets = [_Alike(len(each), each[0][0], sum(bits for _, bits in each)) for each in found.values()]
+        self.sets = [_LinkKind(len(each), each[0][0], sum(bits for _, bits in each)) for each in found.values()]
         between = [[way for at, way in enumerate(row) if at != gpu] for gpu, row in enumerate(roads.gpu_gpu)]
         self.sorts = [list(self._sorts(ways)) for ways in (between, roads.net_gpu, roads.gpu_net)]
         self._known: dict[object, bool] = {}

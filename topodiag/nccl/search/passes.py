@@ -36,7 +36,7 @@ _Row = tuple[int, tuple[tuple[int, ...], ...]]
 
 
 @dataclass(frozen=True, slots=True)
-class _Own:
+class _GpuLinks:
     """The links into or out of one GPU: what is free on each, and by purpose the ways that begin or end there, one of
     each sort, with how often they use each link, by kind of use."""
 
@@ -64,7 +64,7 @@ class Passes:
         self.system, self.kind_within, gpus = roads.system, roads.kind_within, roads.system.gpus
         start = {id(link): vertex for vertex in roads.system for link in vertex.links}
         fields = list(roads.fields())
-        kinds: dict[object, tuple[_Own, _Own]] = {}
+        kinds: dict[object, tuple[_GpuLinks, _GpuLinks]] = {}
         for gpu, vertex in enumerate(gpus):
             others = [at for at in range(len(gpus)) if at != gpu]
             body = roads.body(vertex)
@@ -104,7 +104,7 @@ class Passes:
         return True
 
     def _options(
-        self, into: _Own, out_of: _Own, places: Sequence[_Place], trial: SearchGraph
+        self, into: _GpuLinks, out_of: _GpuLinks, places: Sequence[_Place], trial: SearchGraph
     ) -> Iterator[list[_Taken]]:
         """By place, all that a channel may take of a GPU's links there."""
         rules = Rules(self.system, trial)
@@ -189,7 +189,7 @@ def _begins(start: dict[int, Vertex], link: Link, body: Vertex) -> bool:
     return start[id(link)] is body
 
 
-def _own(roads: Roads, links: Sequence[tuple[Link, int]], ways: Sequence[Sequence[Way | None]]) -> _Own:
+def _own(roads: Roads, links: Sequence[tuple[Link, int]], ways: Sequence[Sequence[Way | None]]) -> _GpuLinks:
     masks = [bits for _, bits in links]
     sorts: list[tuple[tuple[Way, tuple[tuple[int, ...], ...]], ...]] = []
     for each in ways:
@@ -199,10 +199,10 @@ def _own(roads: Roads, links: Sequence[tuple[Link, int]], ways: Sequence[Sequenc
                 used = tuple(tuple((fields & mask) // (mask & -mask) for fields in way.uses) for mask in masks)
                 found.setdefault((way.type, way.back, way.hops == 0, used), (way, used))
         sorts.append(tuple(found.values()))
-    return _Own(tuple((roads.start & mask) // (mask & -mask) for mask in masks), tuple(sorts))
+    return _GpuLinks(tuple((roads.start & mask) // (mask & -mask) for mask in masks), tuple(sorts))
 
 
-def _said(own: _Own) -> object:
+def _said(own: _GpuLinks) -> object:
     """What is the same of GPUs whose links and ways are alike."""
     ways = (frozenset((way.type, way.back, way.hops == 0, used) for way, used in each) for each in own.ways)
     return own.free, tuple(ways)

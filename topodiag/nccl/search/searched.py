@@ -46,7 +46,7 @@ class Domain:
 _NAMES = ("NCCL_NETDEVS_POLICY", "NCCL_TOPO_SCATTER_START_NET", *vnics.SETTINGS)
 
 
-class _Given:
+class _SearchSettings:
     """Of settings what systems and searches ask for, and nothing else, so that it can be a key: jobs that differ in
     what NCCL decides later are searched once."""
 
@@ -69,7 +69,7 @@ class _Given:
         self.key = (tuple(plain), tuple(self.settings.values.items()))
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Given) and other.key == self.key
+        return isinstance(other, _SearchSettings) and other.key == self.key
 
     def __hash__(self) -> int:
         return hash(self.key)
@@ -84,7 +84,7 @@ def searched_domains(
     """
     trees = numbered([tree for tree, _ in hosts])
     alike = tuple((tree, ranks) for tree, (_, ranks) in zip(trees, hosts, strict=True))
-    return _searched(alike, count, minor=minor, others=others, given=_Given(settings))
+    return _searched(alike, count, minor=minor, others=others, given=_SearchSettings(settings))
 
 
 def surely_searched(tree: Element, count: int, *, minor: int, settings: Settings) -> bool:
@@ -95,7 +95,7 @@ def surely_searched(tree: Element, count: int, *, minor: int, settings: Settings
     build a system.
     """
     hosts = ((tree, ranks_by_number(tree)),)
-    systems = list(_systems(hosts, count, minor=minor, others=False, given=_Given(settings)))
+    systems = list(_systems(hosts, count, minor=minor, others=False, given=_SearchSettings(settings)))
     return bool(systems) and all(_has_every_way(system, settings) for _, system in systems)
 
 
@@ -115,7 +115,7 @@ def _has_every_way(system: System, settings: Settings) -> bool:
 
 @lru_cache(maxsize=_KEPT)
 def _searched(
-    hosts: tuple[tuple[Element, HostRanks | None], ...], count: int, *, minor: int, others: bool, given: _Given
+    hosts: tuple[tuple[Element, HostRanks | None], ...], count: int, *, minor: int, others: bool, given: _SearchSettings
 ) -> tuple[Domain, ...]:
     settings = given.settings
     domains: list[Domain] = []
@@ -127,7 +127,7 @@ def _searched(
 
 
 def _systems(
-    hosts: tuple[tuple[Element, HostRanks | None], ...], count: int, *, minor: int, others: bool, given: _Given
+    hosts: tuple[tuple[Element, HostRanks | None], ...], count: int, *, minor: int, others: bool, given: _SearchSettings
 ) -> Iterator[tuple[tuple[int, ...], System]]:
     """Each domain's ranks and its system, in the order of their first ranks."""
     seen: set[int] = set()
@@ -144,7 +144,7 @@ def _systems(
 
 @lru_cache(maxsize=_KEPT)
 def _built(
-    hosts: tuple[tuple[Element, HostRanks | None], ...], nranks: int, *, minor: int, given: _Given, me: int
+    hosts: tuple[tuple[Element, HostRanks | None], ...], nranks: int, *, minor: int, given: _SearchSettings, me: int
 ) -> System:
     """Kept, as whether a file is refused and what is found on it are asked one after the other."""
     trees = [HostTree(tree, None if ranks is None else dict(ranks), index) for index, (tree, ranks) in enumerate(hosts)]
@@ -153,7 +153,7 @@ def _built(
 
 def first_system(tree: Element, count: int, *, minor: int, settings: Settings) -> System:
     """The system of rank 0 on one host alone, to be read only. Raises RejectedError where NCCL refuses to build it."""
-    return _built(((tree, ranks_by_number(tree)),), count, minor=minor, given=_Given(settings), me=0)
+    return _built(((tree, ranks_by_number(tree)),), count, minor=minor, given=_SearchSettings(settings), me=0)
 
 
 def forget() -> None:

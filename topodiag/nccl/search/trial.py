@@ -31,7 +31,7 @@ class Memory:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class TrialResult:
     """A trial that is better than all before: GPUs (indices) by channel, NETs (indices) in and out, hops, latency."""
 
     orders: list[list[int]]
@@ -40,7 +40,7 @@ class Found:
     latency: float
 
 
-def keep(graph: SearchGraph, trial: SearchGraph, found: Found) -> None:
+def keep(graph: SearchGraph, trial: SearchGraph, found: TrialResult) -> None:
     """Makes a trial the best graph."""
     graph.pattern, graph.cross_nic, graph.same_channels = trial.pattern, trial.cross_nic, trial.same_channels
     graph.min_channels, graph.max_channels = trial.min_channels, trial.max_channels

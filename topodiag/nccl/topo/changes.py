@@ -55,18 +55,18 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class Changed:
+class ChangedTree:
     tree: Element
     env: Mapping[str, str]
 
 
-def apply(tree: Element, changes: Sequence[Change], env: Mapping[str, str] | None = None) -> Changed:
+def apply(tree: Element, changes: Sequence[Change], env: Mapping[str, str] | None = None) -> ChangedTree:
     """The tree and the settings after all changes, in their order. Raises ChangeError."""
     settings = dict(env or {})
     for change in changes:
         tree = _after(tree, change)
         settings.update(change.env)
-    return Changed(tree, settings)
+    return ChangedTree(tree, settings)
 
 
 @lru_cache(maxsize=1024)

@@ -77,7 +77,7 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class CompletedTree:
     """The completed tree, and what was done, one sentence each."""
 
     tree: Element
@@ -143,7 +143,9 @@ def label(pci: Element) -> str:
     return ", ".join(net.get("name") or "?" for net in nets_of(pci)) or bus_of(pci)
 
 
-def complete(tree: Element, plan: Plan, *, taken: Collection[str] = (), masks: Mapping[int, str] | None = None) -> Made:
+def complete(
+    tree: Element, plan: Plan, *, taken: Collection[str] = (), masks: Mapping[int, str] | None = None
+) -> CompletedTree:
     """The guest's tree with every planned function below the switches of its place.
 
     `taken`: bus ids of the guest beyond those of the tree; `masks`: affinity masks of the guest's NUMA nodes. Functions
@@ -177,7 +179,7 @@ class _Builder:
         self.done: list[str] = list(plan.done)
         self.guessed: dict[str, list[str]] = {}
 
-    def run(self) -> Made:
+    def run(self) -> CompletedTree:
         wanted = [(numa, pci) for numa, pci in _functions(self.tree) if bus_of(pci) in self.plan.places]
         if not wanted:
             raise VirtualError("none of the places is of a GPU or a NIC of this machine")
@@ -191,7 +193,7 @@ class _Builder:
         self._tell()
         cpus = [self.cpus[numa].closed() for numa in sorted(self.cpus, key=lambda n: (n < 0, n))]
         others = tuple(child for child in self.tree.children if child.tag != "cpu")
-        return Made(replace(self.tree, children=(*cpus, *others)), tuple(self.done))
+        return CompletedTree(replace(self.tree, children=(*cpus, *others)), tuple(self.done))
 
     def _put(self, pci: Element, place: Place, guest_numa: int) -> None:
         numa = place.numa if place.numa is not None else guest_numa

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from topodiag.model.finding import Confidence, Finding, Severity
-from topodiag.model.fleet import Cohort, Exclusion, FleetResult, Same
+from topodiag.model.fleet import Cohort, Exclusion, FleetResult, SharedFact
 from topodiag.model.fleet_words import named, spelled
 from topodiag.report.answer import note_answer
 from topodiag.report.node.marks import SIGNS, more
@@ -210,7 +210,7 @@ def _draw_same(page: Page, cohort: Cohort) -> None:
     page.add_items(" " * 15, [_same_words(each) for each in chosen])
 
 
-def _same_words(each: Same) -> str:
+def _same_words(each: SharedFact) -> str:
     values = [spelled(value, each.unit) for value in each.values]
     said = ", ".join(values[:2]) + (f", ... ({len(values)} values by part)" if len(values) > 2 else "")
     many = f" x{len(each.parts)}" if len(each.parts) > 1 else ""

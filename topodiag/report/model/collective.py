@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from topodiag.cost.questions import Placed, Placements, Reading
+from topodiag.cost.questions import Placements, PricedPlacement, Reading
 from topodiag.cost.spread import Spread, available, time_us
 from topodiag.cost.tiers import Machine
 from topodiag.report.answer import note_answer
@@ -96,7 +96,7 @@ def placement_series(made: Placements, sizes: Sequence[int]) -> list[Series]:
     return [Series(spell_spread(each.spread), _points(made, each, sizes)) for each in made.placed]
 
 
-def _points(made: Placements, each: Placed, sizes: Sequence[int]) -> list[tuple[float, float]]:
+def _points(made: Placements, each: PricedPlacement, sizes: Sequence[int]) -> list[tuple[float, float]]:
     if each.spread.ranks == 1:
         return []
     names = available(made.collective, each.spread) if made.fastest else (each.priced.algorithm,)

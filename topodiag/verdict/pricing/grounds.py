@@ -16,7 +16,7 @@ from topodiag.expect.calibration import calibration, generation_of
 from topodiag.expect.rates import NCCL_NAMES, rates_of
 from topodiag.expect.settings import is_costly, whole_network
 from topodiag.expect.setup import NoSetupError, Setup, setup_of
-from topodiag.expect.unlike import Unlike
+from topodiag.expect.unlike import MixedHosts
 from topodiag.hardware import catalog
 from topodiag.lazy import dataclass, regex
 from topodiag.model.bench import BenchDevice, BenchRun
@@ -150,7 +150,7 @@ def with_machines(setup: Setup, machines: Sequence[Machine], members: Sequence[M
     if not others and len(gpus_of(tree)) == setup.per_node:
         return replace(setup, tree=tree, env={**setup.env, **dict(env)}, unlike=None)
     hosts = tuple((machine.tree, tuple(sorted({**setup.env, **dict(machine.env)}.items()))) for machine in machines)
-    return replace(setup, unlike=Unlike(hosts, tuple(members)))
+    return replace(setup, unlike=MixedHosts(hosts, tuple(members)))
 
 
 def _opened(host: str, run: BenchRun, sources: _Sources, claims: Claims) -> _Open:

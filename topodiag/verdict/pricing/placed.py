@@ -8,7 +8,7 @@ from dataclasses import replace
 from topodiag.expect.calibration import calibration, generation_of
 from topodiag.expect.rates import Rates, rates_of, reached
 from topodiag.expect.setup import NoSetupError, Setup
-from topodiag.expect.unlike import Unlike
+from topodiag.expect.unlike import MixedHosts
 from topodiag.model.case import Case
 from topodiag.model.finding import Finding
 from topodiag.model.job import Communicator, Job
@@ -97,9 +97,9 @@ def _both(ground: Ground, members: list[Member], collective: str) -> tuple[float
         nodes=len(places),
         ranks=len(members),
         network=ground.setup.network or "rdma",
-        unlike=Unlike(tuple(machines[place] for place in places), tuple(spread)),
+        unlike=MixedHosts(tuple(machines[place] for place in places), tuple(spread)),
     )
-    here = replace(ground.setup, nodes=1, ranks=len(members), network="", unlike=Unlike((first,), tuple(packed)))
+    here = replace(ground.setup, nodes=1, ranks=len(members), network="", unlike=MixedHosts((first,), tuple(packed)))
     now, one = _rates(there, collective), _rates(here, collective)
     if now is None or one is None:
         return None

@@ -38,7 +38,7 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class _Reckoned:
+class _Bandwidths:
     """What machines reach, GB/s; NCCL's own figure behind it, the algorithm of it, and what each algorithm reaches."""
 
     gbs: float
@@ -48,12 +48,12 @@ class _Reckoned:
 
 
 @dataclass
-class _Priced:
+class _GroundCauses:
     """A ground with the causes that are in force on it."""
 
     ground: Ground
     parts: list[Part] = field(default_factory=list)
-    known: dict[tuple[Machine, ...], _Reckoned | None] = field(default_factory=dict)
+    known: dict[tuple[Machine, ...], _Bandwidths | None] = field(default_factory=dict)
 
 
 # -- grounds --
@@ -63,7 +63,7 @@ def together(parts: Sequence[Part], case: Case, steps: Sequence[JobStep]) -> dic
     """Causes priced on the run or the job that they are in force on, all of one ground together."""
     claims = _claims(parts, case)
     grounds, refused = _grounds(case, claims)
-    on: list[_Priced] = [_Priced(ground) for ground in grounds]
+    on: list[_GroundCauses] = [_GroundCauses(ground) for ground in grounds]
     made: dict[int, Price] = {}
     for part in parts:
         home, why = _home(part, on, case)
@@ -108,7 +108,7 @@ def _grounds(case: Case, claims: Claims) -> tuple[list[Ground], list[str]]:
     return grounds, refused
 
 
-def _home(part: Part, on: Sequence[_Priced], case: Case) -> tuple[_Priced | None, str]:
+def _home(part: Part, on: Sequence[_GroundCauses], case: Case) -> tuple[_GroundCauses | None, str]:
     """The first ground on which the cause changes a machine; else the first one that it stands on, where it costs
     nothing. Why there is none."""
     standing, why = None, ""
@@ -159,7 +159,7 @@ def _machines(ground: Ground, parts: Sequence[Part], case: Case) -> tuple[Machin
     return tuple(made)
 
 
-def _reach(priced_on: _Priced, parts: Sequence[Part], case: Case) -> _Reckoned | None:
+def _reach(priced_on: _GroundCauses, parts: Sequence[Part], case: Case) -> _Bandwidths | None:
     """What the ground's collective reaches with these causes in force; None where NCCL would not run."""
     ground = priced_on.ground
     machines = _machines(ground, parts, case)
@@ -168,7 +168,7 @@ def _reach(priced_on: _Priced, parts: Sequence[Part], case: Case) -> _Reckoned |
     return priced_on.known[machines]
 
 
-def _reckoned(ground: Ground, machines: Sequence[Machine]) -> _Reckoned | None:
+def _reckoned(ground: Ground, machines: Sequence[Machine]) -> _Bandwidths | None:
     setup = with_machines(ground.setup, machines, ground.members)
     try:
         rates = rates_of(setup, ground.run.collective, (ground.size,))
@@ -176,7 +176,7 @@ def _reckoned(ground: Ground, machines: Sequence[Machine]) -> _Reckoned | None:
         return None
     gbs = ground.whole * reached(ground.rates, rates) * min(machine.pace for machine in machines)
     others = {name: own * gbs / rates.raw for name, own in rates.by_algorithm.items()}
-    return _Reckoned(gbs, rates.raw, rates.algorithm, others)
+    return _Bandwidths(gbs, rates.raw, rates.algorithm, others)
 
 
 def _step_of(ground: Ground, steps: Sequence[JobStep]) -> JobStep | None:
@@ -184,7 +184,7 @@ def _step_of(ground: Ground, steps: Sequence[JobStep]) -> JobStep | None:
     return next((step for step in steps if ground.job is not None and step.job == ground.job.name), None)
 
 
-def _on_ground(home: _Priced, case: Case, step: JobStep | None) -> dict[int, Price]:
+def _on_ground(home: _GroundCauses, case: Case, step: JobStep | None) -> dict[int, Price]:
     if not home.parts:
         return {}
     whole, now = _reach(home, [], case), _reach(home, home.parts, case)
@@ -224,12 +224,12 @@ class _Reached:
     (GB/s)."""
 
     whole: float
-    now: _Reckoned
-    alone: _Reckoned | None
+    now: _Bandwidths
+    alone: _Bandwidths | None
     only: float
 
 
-def _price(home: _Priced, part: Part, reach: _Reached) -> Price:
+def _price(home: _GroundCauses, part: Part, reach: _Reached) -> Price:
     ground, whole, now, only = home.ground, reach.whole, reach.now, reach.only
     found = measured_of(ground.run, ground.what)
     cause = "the cause" if len(home.parts) == 1 else f"these {len(home.parts)} causes"
@@ -265,7 +265,7 @@ def _price(home: _Priced, part: Part, reach: _Reached) -> Price:
     )
 
 
-def _by_table(ground: Ground, now: _Reckoned) -> str:
+def _by_table(ground: Ground, now: _Bandwidths) -> str:
     """What NCCL's own table in the log of the same ranks says; only of a job, not of a run beside its log."""
     world = ground.job.world if ground.job is not None else None
     if world is None or world.nranks != ground.setup.ranks or not world.tuning or ground.run.rows:

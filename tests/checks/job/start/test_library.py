@@ -12,7 +12,7 @@ from tests.tables import examples
 from topodiag.checks.job.start.library import KnownLibraryFault, library_faults, release_of
 from topodiag.evidence.nccl_log.grammar.ends import end_of
 from topodiag.model.finding import Confidence, Finding, Severity, Status
-from topodiag.model.job import Event, Given
+from topodiag.model.job import Event, GivenSetting
 from topodiag.model.provenance import Origin
 
 POOL = "    ncclLocalOpAppend (libnccl.so.2.28.9)"
@@ -71,7 +71,7 @@ def test_faults_of_rccl_by_version_and_signature(text: str, having: str, fixed: 
 
 def with_setting(name: str, value: str, version: str, hosts: int = 2) -> list[Finding]:
     job = jobs.job(2)
-    given = {name: Given(name, value, origin=Origin("job.log", 3, f"{name} set by environment to {value}"))}
+    given = {name: GivenSetting(name, value, origin=Origin("job.log", 3, f"{name} set by environment to {value}"))}
     processes = tuple(replace(process, settings=given) for process in job.processes)
     names = tuple(f"n{number}" for number in range(hosts))
     job = replace(job, processes=processes, hosts=names, library="RCCL", nccl_versions=(version,) if version else ())

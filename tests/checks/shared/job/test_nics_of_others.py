@@ -12,12 +12,12 @@ from topodiag.checks.nic.job_count import FewerNicsThanSiblings
 from topodiag.checks.shared.job.nic_uses import fewer_than_others
 from topodiag.model.devices import NicRole
 from topodiag.model.finding import Confidence, Outcome, Severity, Status
-from topodiag.model.job import Given, Hca, Job, Process, Rank
+from topodiag.model.job import GivenSetting, Hca, Job, Process, Rank
 
 
 def job(count: int, host: str = "a", **settings: str) -> Job:
     hcas = tuple(Hca(index, f"mlx5_{index}", 1, "IB", speed_mbps=400_000) for index in range(count))
-    given = {name: Given(name, value) for name, value in settings.items()}
+    given = {name: GivenSetting(name, value) for name, value in settings.items()}
     process = Process(host, 1, hcas=hcas, settings=given)
     return Job("job", 1, (), (process,), (), jobs.connections([], [host], 1), (host,))
 

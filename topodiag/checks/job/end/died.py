@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from topodiag.checks.interface import JobCheck
-from topodiag.checks.job.hang.lost_rank import Gone, gone, tell_gone
+from topodiag.checks.job.hang.lost_rank import LostRanks, gone, tell_gone
 from topodiag.checks.shared.job.clocks import Clocks, clocks_of
 from topodiag.checks.shared.job.excerpts import began_after
 from topodiag.checks.shared.job.launcher import launched_on
@@ -83,7 +83,7 @@ class Died:
         return self.how in NO_FAULT | {"no room", "node failure", "evicted", "announced", *_BY_HAND}
 
 
-class ProcessDied(JobCheck[Died | Gone]):
+class ProcessDied(JobCheck[Died | LostRanks]):
     """JOB009: a process died of its own before any communication error
 
     What it finds
@@ -127,7 +127,7 @@ class ProcessDied(JobCheck[Died | Gone]):
 
     id = "JOB009"
 
-    def observe(self, judged: Job, peers: Sequence[Job]) -> Died | Gone | Outcome:
+    def observe(self, judged: Job, peers: Sequence[Job]) -> Died | LostRanks | Outcome:
         told = [event for event in judged.events if event.kind == ENDED]
         own = _by_themselves(judged, told)
         if not own:
@@ -147,8 +147,8 @@ class ProcessDied(JobCheck[Died | Gone]):
                 rank, host = _place(judged, other, told)
         return Died(first, first.details["how"], rank, host or launched_on(judged, rank), len(told) - 1)
 
-    def tell(self, judged: Job, observed: Died | Gone) -> Iterator[Finding]:
-        if isinstance(observed, Gone):
+    def tell(self, judged: Job, observed: Died | LostRanks) -> Iterator[Finding]:
+        if isinstance(observed, LostRanks):
             yield tell_gone(self, judged, observed)
             return
         ending, event = _endings()[observed.how], observed.event
@@ -178,7 +178,7 @@ class ProcessDied(JobCheck[Died | Gone]):
 
 def _by_themselves(job: Job, told: Sequence[Event]) -> list[Event]:
     """The ends that nothing else in the text brought about."""
-    around = _Around(job, told)
+    around = _EndContext(job, told)
     started = bool(job.ranks)  # then it found its place in the end
     return [
         event
@@ -190,7 +190,7 @@ def _by_themselves(job: Job, told: Sequence[Event]) -> list[Event]:
     ]
 
 
-class _Around:
+class _EndContext:
     """What stands around the ends of a job, gathered once: a log may tell of a hundred thousand ends."""
 
     def __init__(self, job: Job, told: Sequence[Event]) -> None:

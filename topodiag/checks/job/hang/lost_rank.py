@@ -38,7 +38,7 @@ _ENDINGS = frozenset({"killed", "died", "exit"})
 
 
 @dataclass(frozen=True, slots=True)
-class Gone:
+class LostRanks:
     """Ranks that closed their connections and report nothing; the events by which others saw it, and how many they are.
     `left`: their programs came to their end. `unanswered`: RAS has no answer of them. `told`: the line of a
     launcher on the end of the first of them, where there is one."""
@@ -52,7 +52,7 @@ class Gone:
     told: Event | None = None
 
 
-def gone(job: Job) -> Gone | None:
+def gone(job: Job) -> LostRanks | None:
     """None where an error stands for itself, where nothing closed, or where it does not show who is gone."""
     closed = tuple(event for event in job.events if event.kind == "peer closed" and _CLOSED.search(event.text))
     if not closed or not _gave_up(job) or _other_error(job):
@@ -73,7 +73,7 @@ def gone(job: Job) -> Gone | None:
     coverage = Coverage(len(spoke), size, "ranks that report an error")
     told = next(iter(_ends_of(job, silent)), None)
     tellers = len(seen_by - {-1}) or len({(event.host, event.pid) for event in closed})
-    return Gone(tuple(silent), closed, tellers, coverage, left, bool(unanswered), told)
+    return LostRanks(tuple(silent), closed, tellers, coverage, left, bool(unanswered), told)
 
 
 def _other_error(job: Job) -> bool:
@@ -132,7 +132,7 @@ def _may_have_left(job: Job, silent: Sequence[int], unanswered: bool) -> bool:
     return torn_down or not _ended_well(job).isdisjoint(silent)
 
 
-def tell_gone(check: JobCheck[Any], job: Job, lost: Gone) -> Finding:
+def tell_gone(check: JobCheck[Any], job: Job, lost: LostRanks) -> Finding:
     """JOB009: they died."""
     who, hosts = rank_word(lost.ranks), hosts_with(job, lost.ranks)
     its, it = ("its", "it") if len(lost.ranks) == 1 else ("their", "they")

@@ -8,7 +8,7 @@ from dataclasses import field
 from typing import Any
 
 from topodiag.checks.interface import JobCheck
-from topodiag.checks.job.hang.ras_ranks import Behind, Lasting, Left, Silent, Standing, Who
+from topodiag.checks.job.hang.ras_ranks import DepartedRanks, Lasting, Silent, Standing, Stragglers, Who
 from topodiag.checks.shared.job.evidence import said_by
 from topodiag.checks.words import hosts_in, hosts_word, rank_word, ranks_in
 from topodiag.lazy import dataclass, regex
@@ -64,7 +64,7 @@ def by_ras_in_init(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
     )
 
 
-def _behind(check: JobCheck[Any], each: Behind, standing: Standing) -> Finding:
+def _behind(check: JobCheck[Any], each: Stragglers, standing: Standing) -> Finding:
     stays = each.lasting is Lasting.STAYS
     operation = each.collective or "operation"
     who = _ranks(each.who, each.communicator) if each.who else plural(each.count, "rank")
@@ -92,7 +92,7 @@ def _behind(check: JobCheck[Any], each: Behind, standing: Standing) -> Finding:
     )
 
 
-def _left(check: JobCheck[Any], each: Left) -> Finding:
+def _left(check: JobCheck[Any], each: DepartedRanks) -> Finding:
     stays = each.lasting is Lasting.STAYS
     who = _ranks(each.who, each.communicator)
     return check.finding(

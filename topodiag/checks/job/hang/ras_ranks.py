@@ -43,7 +43,7 @@ class Who:
 
 
 @dataclass(frozen=True, slots=True)
-class Behind:
+class Stragglers:
     """Members that launched fewer operations of one collective than the others. `at` and `front` count operations.
     `ahead`: those named are fewer and in front, which the rest is not known to follow. `instead` is the collective
     that they launched more often than the others. `who` is empty where RAS lists none of them; `count` is how many."""
@@ -64,7 +64,7 @@ class Behind:
 
 
 @dataclass(frozen=True, slots=True)
-class Left:
+class DepartedRanks:
     """Members that finalized, aborted or left a communicator which the others still use."""
 
     communicator: str
@@ -152,10 +152,10 @@ class Standing:
         """Ranks of the largest communicator that the log or an answer tells of."""
         return max([self.job.world_size, *(comm.size for answer in self.status for comm in answer.communicators)])
 
-    def behind(self) -> Sequence[Behind]:
+    def behind(self) -> Sequence[Stragglers]:
         """By communicator: who launched less than the others in the last answer, unless the counts move; without those
         that a rank behind in another communicator holds up."""
-        made: list[Behind] = []
+        made: list[Stragglers] = []
         for comm, before in self._last_of_each(_differs):
             collectives = [name for name, by_count in comm.counts.items() if len(by_count) > 1]
             same = [old for old in before if _of(old, collectives) == _of(comm, collectives)]
@@ -166,7 +166,7 @@ class Standing:
             made += _merged(told)
         return _without_held_up(made)
 
-    def _late(self, comm: RasCommunicator, collective: str, lasting: Lasting) -> Behind | None:
+    def _late(self, comm: RasCommunicator, collective: str, lasting: Lasting) -> Stragglers | None:
         by_count = comm.counts[collective]
         front, low = max(by_count), min(by_count)
         ranks = sum(by_count.values())
@@ -179,11 +179,11 @@ class Standing:
         who = tuple(self.who(member, comm) for member in members)
         origins = tuple(member.origin for member in members if member.origin is not None)
         origins = origins or ((comm.origin,) if comm.origin is not None else ())
-        return Behind(
+        return Stragglers(
             self.label(comm), collective, who, low, front, ranks - count, lasting, ahead, origins=origins, count=count
         )
 
-    def left(self) -> Iterator[Left]:
+    def left(self) -> Iterator[DepartedRanks]:
         """By communicator: who leaves or has left while others run in it."""
         for comm, before in self._last_of_each(_parted):
             gone = _gone(comm)
@@ -192,7 +192,7 @@ class Standing:
                 continue  # most have left: the communicator is being taken down
             keys = {each.rank for each in gone}
             same = [old for old in before if {each.rank for each in _gone(old)} == keys]
-            yield Left(
+            yield DepartedRanks(
                 self.label(comm),
                 tuple(self.who(each, comm) for each in gone),
                 tuple(dict.fromkeys(each.state for old in (*same, comm) for each in _gone(old))),
@@ -297,9 +297,9 @@ class Standing:
                 yield comm, before
 
 
-def _merged(told: Sequence[Behind]) -> Iterator[Behind]:
+def _merged(told: Sequence[Stragglers]) -> Iterator[Stragglers]:
     """One for each group of ranks: who launched less of one collective and more of another one diverged."""
-    by_who: dict[tuple[Who, ...], list[Behind]] = defaultdict(list)
+    by_who: dict[tuple[Who, ...], list[Stragglers]] = defaultdict(list)
     for each in told:
         by_who[tuple(sorted(each.who, key=lambda w: (w.rank, w.local)))].append(each)
     for several in by_who.values():
@@ -309,7 +309,7 @@ def _merged(told: Sequence[Behind]) -> Iterator[Behind]:
         yield replace(first, instead=more[0] if more and first.who else "")
 
 
-def _without_held_up(told: Sequence[Behind]) -> list[Behind]:
+def _without_held_up(told: Sequence[Stragglers]) -> list[Stragglers]:
     """Without those that are late because they wait elsewhere. One rank that all others of its communicator wait for
     holds them up in their other groups too. Where nothing lists those others (text lists who is not in order alone), as
     many late processes on its host as the communicator has ranks are them."""
@@ -323,7 +323,7 @@ def _without_held_up(told: Sequence[Behind]) -> list[Behind]:
     return list(told)
 
 
-def _keys(behind: Behind) -> set[tuple[str, int]]:
+def _keys(behind: Stragglers) -> set[tuple[str, int]]:
     """Hosts and numbers of the processes that are late; -1 for one that RAS does not name."""
     return {who.process.key if who.process is not None else (who.host, -1) for who in behind.who}
 

@@ -8,7 +8,7 @@ from topodiag.checks.interface import JobCheck
 from topodiag.checks.job.slow.inspector_names import Names
 from topodiag.checks.words import hosts_word
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome
-from topodiag.model.inspector import BesideModel
+from topodiag.model.inspector import ModelComparison
 from topodiag.model.job import Job
 from topodiag.words.fold import plural
 from topodiag.words.units import in_gbs, percent, spell_bytes
@@ -16,7 +16,7 @@ from topodiag.words.units import in_gbs, percent, spell_bytes
 MOST_NAMED = 8
 
 
-class BelowModel(JobCheck[tuple[BesideModel, ...]]):
+class BelowModel(JobCheck[tuple[ModelComparison, ...]]):
     """JOB015: collectives in production are far below what the machine should reach
 
     What it finds
@@ -54,7 +54,7 @@ class BelowModel(JobCheck[tuple[BesideModel, ...]]):
 
     id = "JOB015"
 
-    def observe(self, judged: Job, peers: Sequence[Job]) -> tuple[BesideModel, ...] | Outcome:
+    def observe(self, judged: Job, peers: Sequence[Job]) -> tuple[ModelComparison, ...] | Outcome:
         if judged.inspection is None:
             return self.not_applicable(judged, "no records of NCCL's Inspector")
         beside = judged.inspection.beside_model
@@ -67,7 +67,7 @@ class BelowModel(JobCheck[tuple[BesideModel, ...]]):
         reached = f"{best.size.collective}: {in_gbs(best.gbs)}, above half of the {in_gbs(best.part_gbs)} expected"
         return self.clean(judged, reached)
 
-    def tell(self, judged: Job, observed: tuple[BesideModel, ...]) -> Iterator[Finding]:
+    def tell(self, judged: Job, observed: tuple[ModelComparison, ...]) -> Iterator[Finding]:
         names = Names(judged)
         for each in observed:
             part = each.part_gbs

@@ -31,7 +31,7 @@ Process = tuple[str, int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class BesideSiblings:
+class SlowCommunicator:
     """A communicator beside its peers: how many times longer it takes, over the sizes that take most time."""
 
     comm: InspectorCommunicator
@@ -42,7 +42,7 @@ class BesideSiblings:
     slow: bool
 
 
-def beside_siblings(communicators: Sequence[InspectorCommunicator]) -> list[BesideSiblings]:
+def beside_siblings(communicators: Sequence[InspectorCommunicator]) -> list[SlowCommunicator]:
     """Each communicator that has enough peers, with how much longer than theirs its calls take."""
     series: dict[tuple[int, int, str, int], list[tuple[InspectorCommunicator, CallsOfOneSize]]] = defaultdict(list)
     for comm in communicators:
@@ -69,7 +69,7 @@ def beside_siblings(communicators: Sequence[InspectorCommunicator]) -> list[Besi
         total = fsum(weight for weight, *_ in found)
         odd = fsum(weight for weight, _, _, _, _, slow in found if slow) * 2 > total
         _, times, worst, gbs, siblings, _ = max(found, key=lambda each: (each[5], each[0]))
-        made.append(BesideSiblings(known[key], times, worst, gbs, siblings, odd))
+        made.append(SlowCommunicator(known[key], times, worst, gbs, siblings, odd))
     return made
 
 
@@ -192,7 +192,7 @@ def _subject(part: SlowPart) -> str:
     return f"{few(part.nics)} of {word}" if part.nics else f"the network at {word}"
 
 
-def _grouped(beside: Sequence[BesideSiblings]) -> Iterator[tuple[list[BesideSiblings], frozenset[Process]]]:
+def _grouped(beside: Sequence[SlowCommunicator]) -> Iterator[tuple[list[SlowCommunicator], frozenset[Process]]]:
     """Slow communicators with what they share and no fast one of theirs holds, as few groups as explain all of them:
     those between nodes, then those within one."""
     for between in (True, False):
@@ -202,12 +202,12 @@ def _grouped(beside: Sequence[BesideSiblings]) -> Iterator[tuple[list[BesideSibl
 
 
 def _explaining(
-    slow: Sequence[BesideSiblings], cleared: Set[Process]
-) -> Iterator[tuple[list[BesideSiblings], frozenset[Process]]]:
+    slow: Sequence[SlowCommunicator], cleared: Set[Process]
+) -> Iterator[tuple[list[SlowCommunicator], frozenset[Process]]]:
     """The processes that most slow communicators share, then of those left, and so on."""
     left = list(slow)
     while left:
-        holders: dict[Process, list[BesideSiblings]] = defaultdict(list)
+        holders: dict[Process, list[SlowCommunicator]] = defaultdict(list)
         for each in left:
             for process in processes_of(each.comm) - cleared:
                 holders[process].append(each)
@@ -221,7 +221,7 @@ def _explaining(
 
 
 def _part(
-    group: tuple[list[BesideSiblings], frozenset[Process]],
+    group: tuple[list[SlowCommunicator], frozenset[Process]],
     names: Names,
     coverage: Coverage,
 ) -> SlowPart:

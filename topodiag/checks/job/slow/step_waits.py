@@ -38,7 +38,7 @@ STATES = tuple(State(**entry) for entry in own_data("checks/job/slow/step_waits"
 
 
 @dataclass(frozen=True, slots=True)
-class Odd:
+class OutlierWaits:
     """Ranks whose steps wait in a state in which those of the others hardly do."""
 
     state: State
@@ -48,7 +48,7 @@ class Odd:
     coverage: Coverage
 
 
-class OddStepWaits(JobCheck[tuple[Odd, ...]]):
+class OddStepWaits(JobCheck[tuple[OutlierWaits, ...]]):
     """JOB014: the steps of one rank's transfers wait for something else than those of the others
 
     What it finds
@@ -81,7 +81,7 @@ class OddStepWaits(JobCheck[tuple[Odd, ...]]):
 
     id = "JOB014"
 
-    def observe(self, judged: Job, peers: Sequence[Job]) -> tuple[Odd, ...] | Outcome:
+    def observe(self, judged: Job, peers: Sequence[Job]) -> tuple[OutlierWaits, ...] | Outcome:
         if not judged.step_waits:
             return self.not_applicable(judged, "no traces of NCCL's profiler")
         by_comm: dict[int, list[StepWaits]] = defaultdict(list)
@@ -94,7 +94,7 @@ class OddStepWaits(JobCheck[tuple[Odd, ...]]):
         found = [odd for comm, waits in groups.items() for state in STATES if (odd := _odd(comm, waits, state))]
         return tuple(found) or self.clean(judged)
 
-    def tell(self, judged: Job, observed: tuple[Odd, ...]) -> Iterator[Finding]:
+    def tell(self, judged: Job, observed: tuple[OutlierWaits, ...]) -> Iterator[Finding]:
         for odd in observed:
             ranks = _world(judged, odd.comm, [wait.rank for wait in odd.waits])
             who = rank_word(ranks or [wait.rank for wait in odd.waits])
@@ -113,12 +113,12 @@ class OddStepWaits(JobCheck[tuple[Odd, ...]]):
             )
 
 
-def _odd(comm: int, waits: Sequence[StepWaits], state: State) -> Odd | None:
+def _odd(comm: int, waits: Sequence[StepWaits], state: State) -> OutlierWaits | None:
     odd = [wait for wait in waits if wait.share(state.name) >= LEAST_SHARE]
     rest = [wait.share(state.name) for wait in waits if wait.share(state.name) < LEAST_SHARE]
     if not odd or not rest or len(odd) > max(1, MOST_RANKS * len(waits)) or median(rest) > MOST_OF_OTHERS:
         return None
-    return Odd(state, comm, tuple(odd), median(rest), Coverage(len(waits), len(waits), "ranks with traces"))
+    return OutlierWaits(state, comm, tuple(odd), median(rest), Coverage(len(waits), len(waits), "ranks with traces"))
 
 
 def _world(job: Job, comm: int, ranks: Sequence[int]) -> list[int]:

@@ -23,7 +23,7 @@ from topodiag.checks.shared.job.text import NET, ask_for
 from topodiag.checks.words import hosts_in, hosts_word, quoted, ranks_in
 from topodiag.lazy import dataclass, regex
 from topodiag.model.finding import Confidence, Coverage, Finding, Outcome, Severity
-from topodiag.model.job import Event, Given, Job, Process
+from topodiag.model.job import Event, GivenSetting, Job, Process
 
 LINK_LOCAL = regex(r":\[?fe[89ab][0-9a-f]:", re.I)
 MET_AT = regex(r"(?:\d{1,3}\.){3}\d{1,3}:\d{1,5}")
@@ -255,7 +255,7 @@ def _without_interface(job: Job, *, named: bool) -> list[Event]:
     ]
 
 
-def _against_lo(process: Process) -> Given | None:
+def _against_lo(process: Process) -> GivenSetting | None:
     """The setting beside which loopback is nobody's wish: NCCL_COMM_ID at an address of the network, or a list of
     interfaces to pass over, which replaces NCCL's own (`^docker,lo`), without lo. None where somebody may want it: on
     one node, or with `NCCL_SOCKET_IFNAME=lo`."""

@@ -99,7 +99,7 @@ CONNECTED = regex(r"[Cc]onnect to ([0-9.]{7,15})<\d{1,5}> failed")
 
 
 @dataclass(frozen=True, slots=True)
-class Unreached:
+class FailedConnect:
     """A connect that no answer came to: where, for whom (empty where the line does not say), and its rank or -1."""
 
     host: str
@@ -139,9 +139,9 @@ def by_connects(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
     )
 
 
-def _failed(job: Job) -> list[Unreached]:
+def _failed(job: Job) -> list[FailedConnect]:
     return [
-        Unreached(event.host, named.get("peer", ""), event.text, event.origin, event.rank, named.get("why", ""))
+        FailedConnect(event.host, named.get("peer", ""), event.text, event.origin, event.rank, named.get("why", ""))
         for event in job.events
         for named in [event.details]
         if event.kind == "connect" and "ibv_" not in event.text and _is_unreached(event)
@@ -154,18 +154,20 @@ def _is_unreached(event: Event) -> bool:
     return event.details.get("why") in _NO_WAY and LOOPBACK.fullmatch(event.details["peer"]) is None
 
 
-def _tried(job: Job) -> list[Unreached]:
+def _tried(job: Job) -> list[FailedConnect]:
     """Connects that were tried again: NCCL prints them at level INFO, from 2.24 on each time."""
     made = []
     for kind in ("socket note", "retry"):
         for number, text, where in said_by(job, kind):
             match = TRIED.search(text)
             if match is not None and number >= 0:
-                made.append(Unreached(job.processes[number].host, match[1] or match[2] or "another node", text, where))
+                made.append(
+                    FailedConnect(job.processes[number].host, match[1] or match[2] or "another node", text, where)
+                )
     return made or _still_tried(job)
 
 
-def _still_tried(job: Job) -> list[Unreached]:
+def _still_tried(job: Job) -> list[FailedConnect]:
     """Connects of others than NCCL that their program tries again, where a log ends with them: no rank goes on."""
     told = [event for event in job.events if event.kind == TRIED_AGAIN]
     tried = [each for each in told if "peer" in each.details and not LOOPBACK.fullmatch(each.details["peer"])]
@@ -173,7 +175,7 @@ def _still_tried(job: Job) -> list[Unreached]:
         return []
     if job.steps or job.communicators or any(event.kind == MET for event in job.events):
         return []
-    return [Unreached(e.host, e.details["peer"], e.text, e.origin, e.rank, TRIED_AGAIN) for e in tried]
+    return [FailedConnect(e.host, e.details["peer"], e.text, e.origin, e.rank, TRIED_AGAIN) for e in tried]
 
 
 def _is_gone(job: Job, refused: Event) -> bool:

@@ -13,7 +13,7 @@ from topodiag.checks.words import hosts_word
 from topodiag.lazy import dataclass, regex
 from topodiag.model.connections import Connections, Ints, Mask, summed
 from topodiag.model.finding import Coverage, Finding, Severity
-from topodiag.model.job import Communicator, Event, Given, Hca, Job, Process
+from topodiag.model.job import Communicator, Event, GivenSetting, Hca, Job, Process
 from topodiag.model.nccl_enums import PathType
 from topodiag.model.nccl_view import GPU_LINKS, Graph, NcclSystem, SystemDevice
 from topodiag.model.provenance import Origin
@@ -109,9 +109,9 @@ def with_cut_lists(job: Job) -> set[str]:
     return {process.host for process in job.processes if process.hcas_cut} - whole
 
 
-def settings_of(job: Job, *names: str) -> dict[str, list[tuple[int, Given]]]:
+def settings_of(job: Job, *names: str) -> dict[str, list[tuple[int, GivenSetting]]]:
     """Settings in force by name, each with the indexes of the processes; those that NCCL refused are left out."""
-    made: dict[str, list[tuple[int, Given]]] = defaultdict(list)
+    made: dict[str, list[tuple[int, GivenSetting]]] = defaultdict(list)
     for number, process in enumerate(job.processes):
         for name in names:
             given = process.settings.get(name)

@@ -24,7 +24,7 @@ from topodiag.checks.shared.job.evidence import (
 from topodiag.lazy import dataclass, regex
 from topodiag.model.connections import distinct
 from topodiag.model.devices import NicRole, ports_of
-from topodiag.model.job import Given, Hca, Job
+from topodiag.model.job import GivenSetting, Hca, Job
 from topodiag.model.job_wires import nics_of
 from topodiag.model.nccl_view import NcclSystem, SystemDevice
 
@@ -109,7 +109,7 @@ class FewerThanOthers:
     hosts: tuple[str, ...]
     kept: tuple[Hca, ...]
     more: tuple[Hca, ...]
-    filters: tuple[Given, ...]
+    filters: tuple[GivenSetting, ...]
     captured: bool = False
 
 

@@ -93,7 +93,7 @@ def shape(message: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class SlowRecord:
     """What a record or an application said: line of the block, place among the line's records, thread, rows."""
 
     line: int
@@ -108,7 +108,7 @@ class Slow:
 
     def __init__(self) -> None:
         self.file = self.records = self.understood = 0
-        self.said: list[Said] = []
+        self.said: list[SlowRecord] = []
         self._owned: dict[tuple[int, ThreadKey], int] = {}
         self._events: dict[tuple[Any, ...], dict[str, Any]] = {}
 
@@ -125,7 +125,7 @@ class Slow:
         for index, (key, rows, understood) in enumerate(rows_of_line(raw)):
             self.records += understood is not None
             self.understood += understood is True
-            self.said.append(Said(line, index, self.thread(key), rows))
+            self.said.append(SlowRecord(line, index, self.thread(key), rows))
 
     def add_event(self, place: dict[str, int], columns: dict[str, Any]) -> None:
         """An event whose context is known."""

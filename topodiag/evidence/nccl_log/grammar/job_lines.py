@@ -10,7 +10,7 @@ from functools import lru_cache
 
 from topodiag.evidence.nccl_log.grammar import ends, job_sentences, reach, scheduled
 from topodiag.evidence.nccl_log.grammar.numbers import any_of, compiled
-from topodiag.evidence.signatures.engine import Taken
+from topodiag.evidence.signatures.engine import LineMatch
 
 TRIED = "tried"
 """Kind of a connect that its program tries again."""
@@ -208,7 +208,7 @@ def _of_libraries(text: str) -> tuple[str, dict[str, str]] | None:
     return ("note", {}) if job_sentences.first(text, "note.manager") is not None else None
 
 
-def _of_device(taken: Taken) -> dict[str, str]:
+def _of_device(taken: LineMatch) -> dict[str, str]:
     """Device, port, status or event of an entry about communication."""
     kind, _, rest = taken.entry.says.partition(".")
     fields = taken.fields

@@ -10,7 +10,7 @@ import signal
 from collections.abc import Iterator
 
 from topodiag.evidence.nccl_log.grammar.numbers import compiled
-from topodiag.evidence.signatures.engine import Taken, of_job
+from topodiag.evidence.signatures.engine import LineMatch, of_job
 from topodiag.evidence.signatures.entry import literals_of
 
 FAMILIES = ("collective", "framework", "launcher", "process")
@@ -147,7 +147,7 @@ def launch_of(text: str) -> dict[str, str] | None:
     return None
 
 
-def first(text: str, kind: str) -> Taken | None:
+def first(text: str, kind: str) -> LineMatch | None:
     """The first entry of a kind, with what it reads, that takes a line."""
     return next((taken for taken in of_job(text) if f"{taken.entry.says}.".startswith(f"{kind}.")), None)
 
@@ -157,7 +157,7 @@ def how_of_code(code: int) -> str:
     return _SIGNALS.get(-code if code < 0 else code - 128 if code > 128 else 0, "exit")
 
 
-def said_in(text: str, kind: str) -> Iterator[tuple[str, Taken]]:
+def said_in(text: str, kind: str) -> Iterator[tuple[str, LineMatch]]:
     """What stands behind the kind in the names of the entries that take a line, the first entry first."""
     for taken in of_job(text):
         first, _, rest = taken.entry.says.partition(".")
@@ -165,7 +165,7 @@ def said_in(text: str, kind: str) -> Iterator[tuple[str, Taken]]:
             yield rest, taken
 
 
-def _ending(how: str, taken: Taken) -> dict[str, str]:
+def _ending(how: str, taken: LineMatch) -> dict[str, str]:
     fields = taken.fields
     named = {_DETAILS[name]: str(value) for name, value in fields.items() if name in _DETAILS}
     if how == "signal":
@@ -181,7 +181,7 @@ def _ending(how: str, taken: Taken) -> dict[str, str]:
     return {"how": by_code, "code": str(fields["code"]), **named}
 
 
-def _number_of(taken: Taken) -> int:
+def _number_of(taken: LineMatch) -> int:
     """The number of the signal that ended a process, by number or by name."""
     fields = taken.fields
     number = fields.get("code", fields.get("sequence"))

@@ -15,7 +15,7 @@ from topodiag.evidence.nccl_log.grammar.stated import COMMAND
 from topodiag.evidence.nccl_log.rebuild.frame import Frame, Rows
 from topodiag.evidence.nccl_log.rebuild.members import Processes
 from topodiag.lazy import dataclass
-from topodiag.model.job import Given
+from topodiag.model.job import GivenSetting
 from topodiag.model.provenance import MAX_QUOTE, Origin
 
 COMMANDED = "command"
@@ -34,14 +34,14 @@ class _Command:
     origin: Origin
 
 
-def commanded(frame: Frame, processes: Processes) -> Mapping[int, Mapping[str, Given]]:
+def commanded(frame: Frame, processes: Processes) -> Mapping[int, Mapping[str, GivenSetting]]:
     """By process, the settings in force at its first line by the commands above it in its own file."""
     rows = frame["text"]
     chosen = np.flatnonzero(rows.is_word("kind", COMMAND))
     if not len(chosen):
         return {}
     files = frame["threads"]["file"][rows.read("thread")[chosen]]
-    made: dict[int, Mapping[str, Given]] = {}
+    made: dict[int, Mapping[str, GivenSetting]] = {}
     firsts = _firsts(frame, processes)
     for file in sorted(set(files.tolist())):
         commands = _commands(frame, rows, chosen[files == file].tolist()[:_MOST])
@@ -77,16 +77,16 @@ def _commands(frame: Frame, rows: Rows, chosen: Iterable[int]) -> list[_Command]
     return sorted(made, key=lambda each: each.offset)
 
 
-def _in_force(commands: Sequence[_Command]) -> dict[str, Given]:
+def _in_force(commands: Sequence[_Command]) -> dict[str, GivenSetting]:
     """What holds below these commands. A line that stands several times keeps its first place only: beside another line
     for the same variable it leaves open which was the last. So do two values that no shell's trace orders."""
-    shell: dict[str, Given] = {}
-    run: dict[str, dict[str, Given]] = {}
+    shell: dict[str, GivenSetting] = {}
+    run: dict[str, dict[str, GivenSetting]] = {}
     values: dict[str, set[str]] = {}
     echoed: set[str] = set()
     repeated: set[str] = set()
     for each in commands:
-        names = {name: Given(name, value, COMMANDED, each.origin) for name, value in each.settings}
+        names = {name: GivenSetting(name, value, COMMANDED, each.origin) for name, value in each.settings}
         if each.scope is Scope.RUN:
             run[each.program] = names
         elif each.scope is Scope.ECHO:

@@ -43,7 +43,7 @@ Tail = tuple[tuple[int, str, int, int, int, int], ...]
 
 
 @dataclass(slots=True)
-class Said:
+class CommunicatorFields:
     """The fields of a communicator that its members' rows fill."""
 
     channels: Channels = field(default_factory=Channels)
@@ -63,14 +63,14 @@ class Said:
     """Seconds by rank, of the total and of the phases that any member told."""
 
 
-class Hearing:
+class FieldCollector:
     """Collects what was said, table by table. `member` columns hold the member of each row."""
 
     def __init__(
         self, frame: Frame, comm_of: Ints, rank_of: Ints, nranks: Sequence[int], host_of: Sequence[str]
     ) -> None:
         self.frame, self.comm_of, self.rank_of, self.nranks, self.host_of = frame, comm_of, rank_of, nranks, host_of
-        self.said = [Said() for _ in nranks]
+        self.said = [CommunicatorFields() for _ in nranks]
 
     def _comm(self, member: Ints) -> Ints:
         return np.where(member >= 0, self.comm_of[member], -1) if self.comm_of.size else np.full(len(member), -1)
@@ -268,7 +268,7 @@ class Hearing:
         for number, messages in made.items():
             self.said[number].messages = tuple(messages)
 
-    def _note(self, said: Said, kind: str, text: str) -> None:
+    def _note(self, said: CommunicatorFields, kind: str, text: str) -> None:
         if kind == "network":
             said.network = said.network or network_named(text)
         elif kind == "connected" and "use ring PXN" in text:

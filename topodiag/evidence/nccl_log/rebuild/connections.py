@@ -62,7 +62,7 @@ def seats(  # noqa: PLR0917 - what a job knows of itself
     return Seats(base, world, host, index, of_process, hosts)
 
 
-class Gathering:
+class ConnectionCollector:
     """The connections of one job while its rows come."""
 
     def __init__(self, frame: Frame, seated: Seats, spans: Mapping[str, tuple[int, int]]) -> None:

@@ -16,7 +16,7 @@ from sys import intern
 
 from topodiag.lazy import regex
 from topodiag.model.devices import ports_of
-from topodiag.model.job import Given, Hca, Message, Process
+from topodiag.model.job import GivenSetting, Hca, Message, Process
 from topodiag.model.provenance import Origin
 
 Text = tuple[str, str, Origin | None, int]
@@ -154,10 +154,10 @@ _VERSIONED = {
 _MINUS_ONE = "18446744073709551615"
 
 
-def process_of(host: str, pid: int, texts: Sequence[Text], commanded: Mapping[str, Given]) -> Process:
+def process_of(host: str, pid: int, texts: Sequence[Text], commanded: Mapping[str, GivenSetting]) -> Process:
     """`commanded` are the settings that commands give it: what NCCL prints of its environment is all that it read."""
     versions: dict[str, str] = {}
-    settings: dict[str, Given] = {}
+    settings: dict[str, GivenSetting] = {}
     network = bootstrap = ""
     addresses: dict[str, None] = {}
     for kind, text, origin, _ in texts:
@@ -229,12 +229,12 @@ def version_of(text: str) -> str:
 
 
 @lru_cache(maxsize=65536)
-def _given(kind: str, text: str, origin: Origin | None) -> Given | None:
+def _given(kind: str, text: str, origin: Origin | None) -> GivenSetting | None:
     """The setting that a line names, by the environment or by the application's ncclConfig_t."""
     if kind == "setting" and (found := _setting(text)) is not None:
-        return Given(*found, origin)
+        return GivenSetting(*found, origin)
     if kind == "config" and (config := _CONFIG.search(text)) is not None and config[1] != "Comm name":
-        return Given(config[1], config[2].strip(), "application", origin)
+        return GivenSetting(config[1], config[2].strip(), "application", origin)
     return None
 
 

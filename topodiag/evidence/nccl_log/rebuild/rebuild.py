@@ -13,8 +13,8 @@ import numpy as np
 from topodiag.evidence.nccl_log.grammar.stated import COMMAND, STATED
 from topodiag.evidence.nccl_log.grammar.system_print import Print, read_print
 from topodiag.evidence.nccl_log.rebuild.commands import commanded
-from topodiag.evidence.nccl_log.rebuild.comms import Hearing, Said
-from topodiag.evidence.nccl_log.rebuild.connections import Gathering, Seats, seats
+from topodiag.evidence.nccl_log.rebuild.comms import CommunicatorFields, FieldCollector
+from topodiag.evidence.nccl_log.rebuild.connections import ConnectionCollector, Seats, seats
 from topodiag.evidence.nccl_log.rebuild.events import bus_id_of, classify, rank_of
 from topodiag.evidence.nccl_log.rebuild.events_order import ends_of, few, in_time, is_last, ranked, with_last, world_met
 from topodiag.evidence.nccl_log.rebuild.frame import BATCH_ROWS, Frame, Rows, groups, in_pieces, once, open_frame
@@ -123,10 +123,10 @@ class _Builder:
                     by_host.setdefault(self.host_of[i], number)
         return [by_host.get(host, 0) if job < 0 else job for job, host in zip(made, self.processes.host, strict=True)]
 
-    def _hear(self) -> list[Said]:
+    def _hear(self) -> list[CommunicatorFields]:
         places = self.places
         sizes = [comm.nranks for comm in self.comms]
-        hearing = Hearing(self.frame, self.comm_of, self.rank_of, sizes, self.host_of)
+        hearing = FieldCollector(self.frame, self.comm_of, self.rank_of, sizes, self.host_of)
         if not self.comms:
             return hearing.said
         hearing.channels(places.of("channels"))
@@ -256,7 +256,7 @@ class _Builder:
             return -1 if self.inferred else ranks
         return world_met(events)
 
-    def _joined(self, job: Job, gathered: Gathering) -> Job:
+    def _joined(self, job: Job, gathered: ConnectionCollector) -> Job:
         """The job with its connections, and the roles of its communicators."""
         counted = gathered.transports()
         communicators = tuple(
@@ -344,10 +344,10 @@ class _Builder:
             inferred=self.inferred,
         )
 
-    def _gather(self, seated: Mapping[int, Seats]) -> dict[int, Gathering]:
+    def _gather(self, seated: Mapping[int, Seats]) -> dict[int, ConnectionCollector]:
         """Connections by job, with their communicator."""
         spans = self.frame.connection_spans()
-        made = {number: Gathering(self.frame, each, spans) for number, each in seated.items()}
+        made = {number: ConnectionCollector(self.frame, each, spans) for number, each in seated.items()}
         jobs = np.array(self.job_of_process, np.int64)
         seating = self.places.seating(self.comms, self.comm_of)
         for rows in self.frame.connections() if jobs.size else ():

@@ -29,13 +29,13 @@ _POINT_TO_POINT = frozenset(("Send", "Recv"))
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _RoleGuess:
     role: Role
     sure: Confidence
     why: str
 
 
-_UNKNOWN = _Found(Role.OTHER, Confidence.LOW, "its members fit no pattern that is known")
+_UNKNOWN = _RoleGuess(Role.OTHER, Confidence.LOW, "its members fit no pattern that is known")
 
 
 def assign_roles(
@@ -123,28 +123,28 @@ def role_of_name(name: str) -> Role | None:
     return roles.pop() if roles else None
 
 
-def _by_name(name: str, each: Communicator) -> _Found | None:
+def _by_name(name: str, each: Communicator) -> _RoleGuess | None:
     role = role_of_name(name)
     if role is not None:
-        return _Found(role, Confidence.HIGH, f"its name is {name}")
+        return _RoleGuess(role, Confidence.HIGH, f"its name is {name}")
     words = re.findall("[a-z]+", name.lower()[:200])
     # Megatron's MODEL_PARALLEL_GROUP spans the pipeline too, which is the tensor group only without one.
     run = _progression(each)
     if ("mp" in words or {"model", "parallel"} <= set(words)) and run is not None and run.stride == 1:
-        return _Found(Role.TP, Confidence.MEDIUM, f"its name is {name}, and its ranks are neighbours")
+        return _RoleGuess(Role.TP, Confidence.MEDIUM, f"its name is {name}, and its ranks are neighbours")
     return None
 
 
-def _by_world(each: Communicator, number: int, world_size: int, groups: LayoutGroups | None) -> _Found | None:
+def _by_world(each: Communicator, number: int, world_size: int, groups: LayoutGroups | None) -> _RoleGuess | None:
     """A communicator of all ranks. Beside the first one there may be a data-parallel group of all ranks."""
     if each.nranks != world_size or world_size < 1:
         return None
     if number > 0 and groups is not None and (role := groups.role_of_all) is not None:
-        return _Found(role, Confidence.MEDIUM, f"it holds all ranks, and so does {role.value} in the layout")
-    return _Found(Role.WORLD, Confidence.HIGH, "it holds all ranks")
+        return _RoleGuess(role, Confidence.MEDIUM, f"it holds all ranks, and so does {role.value} in the layout")
+    return _RoleGuess(Role.WORLD, Confidence.HIGH, "it holds all ranks")
 
 
-def _by_layout(each: Communicator, groups: LayoutGroups) -> _Found | None:
+def _by_layout(each: Communicator, groups: LayoutGroups) -> _RoleGuess | None:
     names = groups.matching(each.ranks)
     if not names:
         return None
@@ -152,12 +152,12 @@ def _by_layout(each: Communicator, groups: LayoutGroups) -> _Found | None:
     words = " and ".join(name.upper() for name in names)
     if not _complete(each):
         if len(roles) > 1:
-            return _Found(Role.OTHER, Confidence.LOW, f"the members that are known could be {words} in the layout")
+            return _RoleGuess(Role.OTHER, Confidence.LOW, f"the members that are known could be {words} in the layout")
         role = roles.pop()
-        return _Found(role, Confidence.MEDIUM, f"the members that are known are those of {words} in the layout")
+        return _RoleGuess(role, Confidence.MEDIUM, f"the members that are known are those of {words} in the layout")
     if len(roles) == 1:
-        return _Found(roles.pop(), Confidence.HIGH, f"its members are those of {words} in the layout")
-    return _Found(groups.role(names[0]), Confidence.MEDIUM, f"{words} have the same members in the layout")
+        return _RoleGuess(roles.pop(), Confidence.HIGH, f"its members are those of {words} in the layout")
+    return _RoleGuess(groups.role(names[0]), Confidence.MEDIUM, f"{words} have the same members in the layout")
 
 
 def _complete(each: Communicator) -> bool:
@@ -213,7 +213,7 @@ class _Family:
 
 def _guess(
     communicators: Sequence[Communicator], world_size: int, rank_hosts: Mapping[int, str]
-) -> Mapping[int, _Found]:
+) -> Mapping[int, _RoleGuess]:
     """Roles from sizes and strides, by position in `communicators`."""
     by_shape: dict[tuple[int, int], list[tuple[int, _Run]]] = defaultdict(list)
     for number, each in enumerate(communicators):
@@ -235,7 +235,7 @@ def _guess(
         elif size == 2 and stride > 1 and world_size % stride == 0 and not family.collects:
             sure = Confidence.MEDIUM if family.sends else Confidence.LOW
             why = f"inferred: pairs of ranks {stride} apart that overlap, as neighbouring pipeline stages do"
-            found.update(dict.fromkeys(numbers, _Found(Role.PP, sure, why)))
+            found.update(dict.fromkeys(numbers, _RoleGuess(Role.PP, sure, why)))
     for family, guess in _chain(families, world_size, _gpus_per_host(rank_hosts)):
         found.update(dict.fromkeys(family.numbers, guess))
     return _with_siblings(communicators, found)
@@ -255,22 +255,22 @@ def _gpus_per_host(rank_hosts: Mapping[int, str]) -> int:
     return counts.most_common(1)[0][0] if counts else 0
 
 
-def _chain(families: Sequence[_Family], world_size: int, per_host: int) -> list[tuple[_Family, _Found]]:
+def _chain(families: Sequence[_Family], world_size: int, per_host: int) -> list[tuple[_Family, _RoleGuess]]:
     """Families whose strides follow from each other: neighbours, then blocks of those, up to all ranks."""
-    made: list[tuple[_Family, _Found]] = []
+    made: list[tuple[_Family, _RoleGuess]] = []
     inner = next((each for each in families if each.stride == 1), None)
     if inner is not None and (inner.size <= _MOST_TENSOR or inner.size == per_host) and not inner.sends:
         outer = [each for each in families if each.stride == inner.size]
         sure = Confidence.MEDIUM if inner.whole and any(each.whole for each in outer) else Confidence.LOW
         why = f"inferred: blocks of {inner.size} neighbouring ranks"
-        made.append((inner, _Found(Role.TP, sure, f"{why}, and groups across them" if outer else why)))
+        made.append((inner, _RoleGuess(Role.TP, sure, f"{why}, and groups across them" if outer else why)))
         start = inner.size
     else:
         start = 1
     return made + _outside(families, start, world_size)
 
 
-def _outside(families: Sequence[_Family], start: int, world_size: int) -> list[tuple[_Family, _Found]]:
+def _outside(families: Sequence[_Family], start: int, world_size: int) -> list[tuple[_Family, _RoleGuess]]:
     """The families outside the tensor groups of size `start` (1: there are none)."""
     level = [each for each in families if each.stride == start]
     if not level:
@@ -282,14 +282,14 @@ def _outside(families: Sequence[_Family], start: int, world_size: int) -> list[t
         if last.end != world_size or last.sends:
             return []
         why = f"inferred: ranks {start} apart, all that share a place in their block"
-        made = [(last, _Found(Role.DP, _sure(last), why))]
+        made = [(last, _RoleGuess(Role.DP, _sure(last), why))]
         note = "inferred: a part of the data-parallel group, for context, experts or shards"
-        return made + [(each, _Found(Role.OTHER, Confidence.LOW, note)) for each in level[:-1]]
+        return made + [(each, _RoleGuess(Role.OTHER, Confidence.LOW, note)) for each in level[:-1]]
     across = next((each for each in families if each.stride == first.end and each.end == world_size), None)
     return [] if across is None else _two_dimensions(first, across)
 
 
-def _two_dimensions(first: _Family, across: _Family) -> list[tuple[_Family, _Found]]:
+def _two_dimensions(first: _Family, across: _Family) -> list[tuple[_Family, _RoleGuess]]:
     """Data and pipeline groups, one of them outside the other."""
     if first.sends and across.collects:  # order tp-pp-dp
         pipeline, data = first, across
@@ -302,8 +302,8 @@ def _two_dimensions(first: _Family, across: _Family) -> list[tuple[_Family, _Fou
     sure = Confidence.MEDIUM if told and data.whole and pipeline.whole else Confidence.LOW
     stages = f"ranks {pipeline.stride} apart" + (", which only send and receive" if pipeline.sends else "")
     return [
-        (data, _Found(Role.DP, sure, f"inferred: ranks {data.stride} apart, {data.size} of them")),
-        (pipeline, _Found(Role.PP, sure, f"inferred: {pipeline.size} {stages}")),
+        (data, _RoleGuess(Role.DP, sure, f"inferred: ranks {data.stride} apart, {data.size} of them")),
+        (pipeline, _RoleGuess(Role.PP, sure, f"inferred: {pipeline.size} {stages}")),
     ]
 
 
@@ -311,9 +311,9 @@ def _sure(family: _Family) -> Confidence:
     return Confidence.MEDIUM if family.whole and family.stride > 1 else Confidence.LOW
 
 
-def _with_siblings(communicators: Sequence[Communicator], found: dict[int, _Found]) -> Mapping[int, _Found]:
+def _with_siblings(communicators: Sequence[Communicator], found: dict[int, _RoleGuess]) -> Mapping[int, _RoleGuess]:
     """Communicators of one split with one size have one role, also those whose members are hardly known."""
-    roles: dict[tuple[int, int, int], set[_Found]] = defaultdict(set)
+    roles: dict[tuple[int, int, int], set[_RoleGuess]] = defaultdict(set)
     for number, guess in found.items():
         roles[_split(communicators[number])].add(guess)
     for number, each in enumerate(communicators):
@@ -321,7 +321,7 @@ def _with_siblings(communicators: Sequence[Communicator], found: dict[int, _Foun
         if number not in found and each.split >= 0 and each.parent >= 0 and len(known) == 1:
             role = next(iter(known)).role
             if role is not Role.OTHER:
-                found[number] = _Found(role, Confidence.LOW, "inferred from the other groups of the same split")
+                found[number] = _RoleGuess(role, Confidence.LOW, "inferred from the other groups of the same split")
     return found
 
 
