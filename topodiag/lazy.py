@@ -59,7 +59,7 @@ class _Pattern:
         if name.startswith("__"):
             raise AttributeError(name)
         compiled: re.Pattern[Any] = re.compile(*self._given)
-        self.__dict__.update({each: getattr(compiled, each) for each in dir(compiled) if not each.startswith("_")})
+        self.__dict__.update({name: getattr(compiled, name) for name in dir(compiled) if not name.startswith("_")})
         return getattr(compiled, name)
 
 

@@ -43,8 +43,8 @@ def check_apart(path: str, inputs: Iterable[str]) -> None:
         if given == "-":
             known = "standard input" if _identity(0) == own else ""
         else:
-            every = (given,) if os.path.lexists(given) else glob.iglob(given, recursive=True)
-            known = next((found for each in every for found in _part(own, each)), "")
+            paths = (given,) if os.path.lexists(given) else glob.iglob(given, recursive=True)
+            known = next((part for path in paths for part in _part(own, path)), "")
         if known:
             raise InputError(path, f"would be written over: it is read as {known}", hint="name another file")
 

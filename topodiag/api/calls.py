@@ -40,7 +40,7 @@ def _named(**more: str) -> Callable[[Call], Call]:
     def shown(call: Call) -> Call:
         plain = signature(call)
         names = dict.fromkeys(NAMES, "int | None") | more
-        given = [each for each in plain.parameters.values() if each.kind is not Parameter.VAR_KEYWORD]
+        given = [parameter for parameter in plain.parameters.values() if parameter.kind is not Parameter.VAR_KEYWORD]
         named = [Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=kind) for name, kind in names.items()]
         call.__signature__ = plain.replace(parameters=[*given, *named])  # type: ignore[attr-defined]
         return call
@@ -139,7 +139,7 @@ def bench(
 
     machines = [machine] if isinstance(machine, (str, PathLike)) else machine
     options = BenchOptions(
-        machine=tuple(fspath(each) for each in machines),
+        machine=tuple(fspath(machine) for machine in machines),
         system=system,
         nics=nics,
         nodes=nodes,
@@ -216,18 +216,18 @@ def _declared(
 ) -> tuple[dict[str, int | None], str, Mapping[str, Any] | None]:
     """Sizes, order and what is trained, with what the job's own files say where nothing else does."""
     given, trained = {name: size for name, size in sizes.items() if size is not None}, _trained(training)
-    files = [fspath(each) for each in ([job] if isinstance(job, (str, PathLike)) else job)]
+    files = [fspath(path) for path in ([job] if isinstance(job, (str, PathLike)) else job)]
     if not files:
         return {**given}, order, trained
     from topodiag.app.job_file import declared  # noqa: PLC0415 - only where files are given
 
-    said = declared(files)
-    if training is not None or said.is_sized:
-        trained = {**trained_of_log(said), **(training or {})}
-        trained["overlap"] = {**trained_of_log(said)["overlap"], **(training or {}).get("overlap", {})}
-    elif said.serves:
+    settings = declared(files)
+    if training is not None or settings.is_sized:
+        trained = {**trained_of_log(settings), **(training or {})}
+        trained["overlap"] = {**trained_of_log(settings)["overlap"], **(training or {}).get("overlap", {})}
+    elif settings.serves:
         trained = {}
-    return {**said.sizes, **given}, order or (said.order if said.sizes else ""), trained
+    return {**settings.sizes, **given}, order or (settings.order if settings.sizes else ""), trained
 
 
 def _layout(sizes: Mapping[str, int | None], order: str) -> Layout | None:
@@ -255,8 +255,8 @@ def _placement(paths: Sequence[str], options: Mapping[str, Any]) -> PlaceOptions
     left = dict(options)
     sizes = {name: left.pop(name) for name in NAMES if name in left}
     layout = _layout(sizes, left.pop("order", ""))
-    cluster = {each.name: left.pop(each.name) for each in fields(ClusterOptions) if each.name in left}
-    places = {each.name: left.pop(each.name) for each in fields(LayoutOptions) if each.name in left}
+    cluster = {field.name: left.pop(field.name) for field in fields(ClusterOptions) if field.name in left}
+    places = {field.name: left.pop(field.name) for field in fields(LayoutOptions) if field.name in left}
     rest = {name: left.pop(name) for name in ("groups", "ranks") if name in left}
     if left:
         raise TypeError(f"unknown option {next(iter(left))!r}: topodiag place audit --help lists them")
@@ -268,7 +268,7 @@ def _trained(training: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
 
     if training is None:
         return None
-    overlap = {each.name: each.hidden for each in DIMENSIONS if each.hidden}
+    overlap = {dimension.name: dimension.hidden for dimension in DIMENSIONS if dimension.hidden}
     known = {**TRAINING, "overlap": overlap}
     unknown = [name for name in training if name not in known]
     if unknown:

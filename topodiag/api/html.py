@@ -82,8 +82,12 @@ def page_of(answer: Answer) -> str:
         first=[clean(words) for words in verdict.first] if verdict is not None else (),
         causes=[_cause(cause) for cause in verdict.causes[:SHOWN]] if verdict is not None else (),
         next=[
-            {"command": clean(each.command), "where": clean(each.where), "why": clean(each.why or each.what)}
-            for each in (verdict.next_evidence if verdict is not None else ())
+            {
+                "command": clean(evidence.command),
+                "where": clean(evidence.where),
+                "why": clean(evidence.why or evidence.what),
+            }
+            for evidence in (verdict.next_evidence if verdict is not None else ())
         ],
         headline=clean(answer.headline),
         counts=counts if "findings" in answer.known else "",
@@ -95,7 +99,7 @@ def page_of(answer: Answer) -> str:
 
 def _cause(cause: Cause) -> dict[str, str]:
     finding, price = cause.finding, cause.price
-    follows = dict.fromkeys(each.finding.id for each in cause.consequences)
+    follows = dict.fromkeys(consequence.finding.id for consequence in cause.consequences)
     return {
         "id": finding.id,
         "status": cause.status.value,

@@ -152,14 +152,14 @@ class Diagnosis(Answer):
     def headline(self) -> str:
         if self.verdict is not None:
             return f"{self.verdict.state.value.replace('_', ' ')}: {self.verdict.headline}"
-        made = []
+        texts = []
         if self.nodes:
-            made.append(fold_hosts([node.host for node in self.nodes]))
-        made += [f"job {job.name}" for job in self.jobs]
-        made += [f"{run.run.collective or 'run'} {run.verdict}" for run in self.benchmarks]
+            texts.append(fold_hosts([node.host for node in self.nodes]))
+        texts += [f"job {job.name}" for job in self.jobs]
+        texts += [f"{run.run.collective or 'run'} {run.verdict}" for run in self.benchmarks]
         if open_ := self.result.troubles():
-            made.append(unexplained_words(open_))
-        return ", ".join(made) or "no node, job or run in the evidence"
+            texts.append(unexplained_words(open_))
+        return ", ".join(texts) or "no node, job or run in the evidence"
 
     def to_json(self) -> str:
         from topodiag.report.formats.json_report import document  # noqa: PLC0415 - only where it is asked for
@@ -191,13 +191,13 @@ class PredictedTopology(Answer):
 
     @property
     def headline(self) -> str:
-        made = self.prediction
-        where = f"NCCL {made.version} on {self.topology.name}"
-        if not made.accepted:
-            return f"{where}: refused: {made.why}"
-        choice = made.all_reduce
+        prediction = self.prediction
+        where = f"NCCL {prediction.version} on {self.topology.name}"
+        if not prediction.accepted:
+            return f"{where}: refused: {prediction.why}"
+        choice = prediction.all_reduce
         by = f", all_reduce by {choice.algorithm} {choice.protocol}" if choice is not None else ""
-        return f"{where}: {made.ranks} ranks{by}"
+        return f"{where}: {prediction.ranks} ranks{by}"
 
     def to_json(self) -> str:
         from topodiag.report.topo.predict import predict_json  # noqa: PLC0415 - only where it is asked for
@@ -263,9 +263,9 @@ class SolvedLayout(Answer):
 
     @property
     def headline(self) -> str:
-        made = self.solved
-        where = f"{made.talk.world} ranks on {len(made.place.hosts)} of {made.cluster.nodes} nodes"
-        return f"{where}, {percent(made.gain)} faster than {made.before_name}"
+        solved = self.solved
+        where = f"{solved.talk.world} ranks on {len(solved.place.hosts)} of {solved.cluster.nodes} nodes"
+        return f"{where}, {percent(solved.gain)} faster than {solved.before_name}"
 
     def to_json(self) -> str:
         return _text(self.document)

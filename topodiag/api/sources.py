@@ -25,7 +25,7 @@ def paths_of(source: Source | None) -> Iterator[tuple[str, ...]]:
         yield ()
         return
     given = [source] if isinstance(source, (str, os.PathLike)) else list(source)
-    for each in given:
-        if not isinstance(each, (str, os.PathLike)):
-            raise TypeError(f"a path is a str or an os.PathLike, not {type(each).__name__}; bytes go alone")
-    yield tuple(os.fspath(each) for each in given)
+    for path in given:
+        if not isinstance(path, (str, os.PathLike)):
+            raise TypeError(f"a path is a str or an os.PathLike, not {type(path).__name__}; bytes go alone")
+    yield tuple(os.fspath(path) for path in given)

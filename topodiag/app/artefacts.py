@@ -66,12 +66,12 @@ def artefacts(result: Result, paths: Sequence[str]) -> list[Artefact | Unwritten
     return made
 
 
-def write_artefacts(folder: str, result: Result, made: Sequence[Artefact | UnwrittenArtefact]) -> list[str]:
+def write_artefacts(folder: str, result: Result, written: Sequence[Artefact | UnwrittenArtefact]) -> list[str]:
     """Write the files into a new or empty folder, with CHECKS.txt beside them; their names. Raises InputError where the
     folder cannot take them, before anything is written."""
     check_new_folder(folder)
-    texts = {each.name: each.text for each in made if isinstance(each, Artefact)}
-    texts[CHECKS] = checks_text(result, made)
+    texts = {artefact.name: artefact.text for artefact in written if isinstance(artefact, Artefact)}
+    texts[CHECKS] = checks_text(result, written)
     place = Path(folder)
     place.mkdir(mode=0o700, exist_ok=True)
     for name, text in texts.items():
@@ -80,18 +80,18 @@ def write_artefacts(folder: str, result: Result, made: Sequence[Artefact | Unwri
     return list(texts)
 
 
-def checks_text(result: Result, made: Sequence[Artefact | UnwrittenArtefact]) -> str:
+def checks_text(result: Result, written: Sequence[Artefact | UnwrittenArtefact]) -> str:
     """What each file is for, how to apply it, and what shows that it worked; then the causes without a file."""
     assert result.verdict is not None  # noqa: S101 - only a diagnosis has files
     lines = [f"Verdict: {result.verdict.state.value}: {clean(result.verdict.headline)}", ""]
     for number, cause in enumerate(result.verdict.causes, start=1):
         lines.append(f"{number}. {cause.finding.id} {clean(cause_words(cause.finding))} ({cause.status.value})")
-        own = [each for each in made if each.cause == cause]
-        for each in own:
-            if isinstance(each, Artefact):
-                lines += [f"   file   {each.name}", f"   apply  {each.apply}", f"   check  {each.check}"]
+        own = [artefact for artefact in written if artefact.cause == cause]
+        for artefact in own:
+            if isinstance(artefact, Artefact):
+                lines += [f"   file   {artefact.name}", f"   apply  {artefact.apply}", f"   check  {artefact.check}"]
             else:
-                lines.append(f"   no file: {clean(each.why)}")
+                lines.append(f"   no file: {clean(artefact.why)}")
         if not own:
             lines.append("   no file applies this fix")
         lines += [f"   do     {clean(step)}" for step in cause.finding.fix]
@@ -113,16 +113,16 @@ def _topology(cause: Cause, result: Result, paths: Sequence[str]) -> Made:
     versions = [version for job in result.jobs for version in job.nccl_versions]
     for host in hosts[:MAX_HOSTS]:
         bare = replace(by_host[host], nccl_file=None)
-        found = tree_of(bare)
-        topology = Topology(host, bare, found.tree, found.assumed)
+        detected = tree_of(bare)
+        topology = Topology(host, bare, detected.tree, detected.assumed)
         version = versions[0] if versions else DEFAULT_VERSION
-        made = make_topo_file(topology, version=version, complete=by_evidence(topology))
-        if made.worse:
-            yield UnwrittenArtefact(cause, f"a file of {host} would make it slower: {made.worse[0]}")
+        topo_file = make_topo_file(topology, version=version, complete=by_evidence(topology))
+        if topo_file.worse:
+            yield UnwrittenArtefact(cause, f"a file of {host} would make it slower: {topo_file.worse[0]}")
             continue
         name = f"{_file_name(host)}.topo.xml"
         yield Artefact(
-            name, made.text, cause,
+            name, topo_file.text, cause,
             f"copy it to {host} and set NCCL_TOPO_FILE to it there, or unset NCCL_TOPO_FILE: NCCL finds the same",
             f"topodiag topo check {name}",
         )  # fmt: skip
@@ -132,15 +132,17 @@ def _conf(cause: Cause, result: Result, paths: Sequence[str]) -> Made:
     """The nccl.conf without the settings that cost, and what no file can do."""
     hosts = set(cause.finding.where.nodes)
     own = [node for node in result.nodes if not hosts or node.host in hosts]
-    made = conf_of(replace(result, nodes=tuple(own)), fold_hosts(sorted(hosts)) or "the job")
-    if not made.text:
-        elsewhere = "; ".join(made.advice.elsewhere)
+    conf_file = conf_of(replace(result, nodes=tuple(own)), fold_hosts(sorted(hosts)) or "the job")
+    if not conf_file.text:
+        elsewhere = "; ".join(conf_file.advice.elsewhere)
         yield UnwrittenArtefact(
             cause, elsewhere or "no line of an nccl.conf changes it: take it out of the environment"
         )
         return
     check = "NCCL_DEBUG=INFO: the log of the next run shows these values and none of those taken out"
-    yield Artefact("nccl.conf", made.text, cause, "as /etc/nccl.conf or ~/.nccl.conf on every node of the job", check)
+    yield Artefact(
+        "nccl.conf", conf_file.text, cause, "as /etc/nccl.conf or ~/.nccl.conf on every node of the job", check
+    )
 
 
 def _placement(cause: Cause, result: Result, paths: Sequence[str]) -> Made:

@@ -51,5 +51,5 @@ def manifest(kind: str, sets: Sequence[str], request: Request, *, every_s: float
 
     nodes = nodes_of(sets) if sets or kind == "job" else ()
     marked = replace(request, mark=secrets.token_hex(8))
-    made = job(marked, nodes, NAME, HOLD_S) if kind == "job" else daemon_set(marked, nodes, NAME, every_s, keep)
-    return yaml.safe_dump_all(made, sort_keys=False, width=10**9)
+    objects = job(marked, nodes, NAME, HOLD_S) if kind == "job" else daemon_set(marked, nodes, NAME, every_s, keep)
+    return yaml.safe_dump_all(objects, sort_keys=False, width=10**9)

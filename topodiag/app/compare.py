@@ -42,7 +42,7 @@ def compare(
         findings=findings,
         exclusions=exclusions(findings, hosts, cohorts),
         left_out=fleet.left_out,
-        unexplained=_folded(each for node in fleet.nodes for each in node.unexplained),
+        unexplained=_folded(trouble for node in fleet.nodes for trouble in node.unexplained),
         outcomes=of_cohorts,
         inputs=tuple(node.read for node in fleet.nodes if node.read is not None),
     )
@@ -60,17 +60,17 @@ def exclusions(
     lost: dict[tuple[tuple[str, str], ...], float] = {}
     for host in hosts:
         if host in reasons:
-            why = tuple(dict.fromkeys((each.id, each.message) for each in reasons[host]))
+            why = tuple(dict.fromkeys((reason.id, reason.message) for reason in reasons[host]))
             alike.setdefault(why, []).append(host)
-            worst[why] = max(each.severity for each in reasons[host])
-            lost[why] = max(each.cost.gbs_lost or 0.0 for each in reasons[host])
-    made = [Exclusion(tuple(nodes), why, worst[why], lost[why] or None) for why, nodes in alike.items()]
-    return tuple(sorted(made, key=lambda each: (-each.severity, len(each.nodes), each.nodes)))
+            worst[why] = max(reason.severity for reason in reasons[host])
+            lost[why] = max(reason.cost.gbs_lost or 0.0 for reason in reasons[host])
+    listed = [Exclusion(tuple(nodes), why, worst[why], lost[why] or None) for why, nodes in alike.items()]
+    return tuple(sorted(listed, key=lambda exclusion: (-exclusion.severity, len(exclusion.nodes), exclusion.nodes)))
 
 
 def _reasons(findings: Sequence[Finding], cohorts: Sequence[Cohort]) -> dict[str, list[Finding]]:
     """By node, what excludes it: its errors, and warnings that are its own and not the site's."""
-    odd = {
+    pairs = {
         (host, outlier.explained_by)
         for cohort in cohorts
         for outlier in cohort.outliers
@@ -80,7 +80,7 @@ def _reasons(findings: Sequence[Finding], cohorts: Sequence[Cohort]) -> dict[str
     reasons: dict[str, list[Finding]] = {}
     for finding in findings:
         for host in finding.where.nodes if finding.id != SPLITS else ():
-            differs = finding.id == DIFFERS or (host, finding.id) in odd
+            differs = finding.id == DIFFERS or (host, finding.id) in pairs
             if finding.severity is Severity.ERROR or (differs and finding.severity is Severity.WARNING):
                 reasons.setdefault(host, []).append(finding)
     return reasons
@@ -91,4 +91,4 @@ def _folded(troubles: Iterable[Trouble]) -> tuple[Trouble, ...]:
     alike: dict[tuple[str, str], list[Trouble]] = {}
     for trouble in troubles:
         alike.setdefault((trouble.what, trouble.text), []).append(trouble)
-    return tuple(replace(own[0], count=len({each.subject for each in own})) for own in alike.values())
+    return tuple(replace(own[0], count=len({trouble.subject for trouble in own})) for own in alike.values())

@@ -51,19 +51,19 @@ def _added(store: Store, paths: Sequence[str], hosts: Sequence[str]) -> FleetHis
     aside = _take(intake, addition)
     if not addition.added and not addition.known_before:
         raise refusal(intake, {*NODE_KINDS, Kind.WATCH}, "capture of a node, and no file of a watch", ())
-    made = _asked(addition.commit(), hosts)
+    fleet_history = _asked(addition.commit(), hosts)
     return FleetHistory(
-        **{name: getattr(made, name) for name in made.__slots__}
+        **{name: getattr(fleet_history, name) for name in fleet_history.__slots__}
         | {"added": addition.added, "known_before": addition.known_before, "aside": tuple(aside[:ASIDE_TOLD])}
     )
 
 
 def _take(intake: Intake, addition: Addition) -> list[str]:
     """Add each capture and each watch; what could not be read, in words. A few are in memory at a time."""
-    found = captures(intake)
+    captured = captures(intake)
     watches = intake.of(Kind.WATCH)
-    aside = [str(each) for each in found.aside if each.path not in {piece.name for piece in watches}]
-    for read in read_captures(found.captures, intake):
+    aside = [str(left_out) for left_out in captured.aside if left_out.path not in {piece.name for piece in watches}]
+    for read in read_captures(captured.captures, intake):
         if isinstance(read, str):
             aside.append(read)
         else:
@@ -87,33 +87,33 @@ def _asked(store: Store, hosts: Sequence[str]) -> FleetHistory:
         return not wanted or host in wanted
 
     rows = rows_by_host(store, told)
-    found = histories(store, rows, told)
-    if not found:
+    node_histories = histories(store, rows, told)
+    if not node_histories:
         hint = "leave --nodelist out to see them all" if wanted else "add bundles: topodiag fleet history DIR BUNDLES"
         raise InputError(store.folder, "has no capture of these nodes" if wanted else "is empty", hint=hint)
-    outcomes = run(Subject.HISTORY, found)
+    outcomes = run(Subject.HISTORY, node_histories)
     times = [row.capture.time_s for of_host in rows.values() for row in of_host if row.capture.time_s is not None]
-    few, common = rising(found)
+    few, common = rising(node_histories)
     findings, failed = fold(outcomes), failing(rows)
     return FleetHistory(
-        hosts=len(found),
+        hosts=len(node_histories),
         captures=sum(map(len, rows.values())),
         first_s=min(times, default=None),
         last_s=max(times, default=None),
-        watched=sum(each.end_s is not None for each in found),
-        compared=sum(each.before is not None for each in found),
+        watched=sum(node_history.end_s is not None for node_history in node_histories),
+        compared=sum(node_history.before is not None for node_history in node_histories),
         findings=findings,
         outcomes=outcomes,
         failing=failed,
         rising=few,
         common=common,
         inputs=_inputs(store, rows),
-        tracks=tracks([*(each.host for each in failed), *worst_hosts(findings)], rows, found),
+        tracks=tracks([*(failure.host for failure in failed), *worst_hosts(findings)], rows, node_histories),
     )
 
 
 def _inputs(store: Store, rows: Mapping[str, Sequence[Row]]) -> tuple[Input, ...]:
     """What the store was made of: each capture by the checksum of what it holds, each file of a watch by its own."""
     held = [row.capture for of_host in rows.values() for row in of_host]
-    captured = [Input(each.source or f"{each.host} {each.day}", "capture", each.id) for each in held]
+    captured = [Input(capture.source or f"{capture.host} {capture.day}", "capture", capture.id) for capture in held]
     return (*captured, *(Input("file of a watch", Kind.WATCH.value, digest) for digest in store.manifest.watched))

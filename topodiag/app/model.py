@@ -83,9 +83,9 @@ def ask_collective(
     first = placement or (1, machine.gpus_per_node)
     other = against or (first[0] * first[1], 1)
     # A reducing switch has nothing to do for one rank per node.
-    alone = other == first or (against is None and algorithm in {"nvls", "nvls_tree"})
-    made = price_placements(machine, collective, float(size), (first,) if alone else (first, other), algorithm)
-    return CollectiveAnswer(made, read_measured(made, measured_us) if measured_us is not None else None)
+    single = other == first or (against is None and algorithm in {"nvls", "nvls_tree"})
+    placements = price_placements(machine, collective, float(size), (first,) if single else (first, other), algorithm)
+    return CollectiveAnswer(placements, read_measured(placements, measured_us) if measured_us is not None else None)
 
 
 def ask_hierarchy(machine: Machine) -> Hierarchy:
@@ -118,8 +118,8 @@ def ask_step(
     layout = fitted_layout(machine, sizes, order)
     peak = peak_of(machine, trained["precision"], trained["peak_tflops"])
     work = work_of(trained, layout.dp, peak)
-    made = price_training(work, layout, machine)
-    return StepAnswer(made, layout, work, peak, work_assumed(made, peak))
+    step = price_training(work, layout, machine)
+    return StepAnswer(step, layout, work, peak, work_assumed(step, peak))
 
 
 __all__ = [

@@ -75,7 +75,7 @@ def check_topology(path: str, *, version: str = "", against: str | None = None) 
     outcomes = _answered(run(Subject.NODE, [node], CHECKED))
     said = assumption(version)
     assumed = (NotObserved(f"NCCL {version}", said),) if said else ()
-    made = Result(
+    result = Result(
         inputs=tuple(read.inputs),
         given=(path,),
         nodes=(node,),
@@ -84,13 +84,13 @@ def check_topology(path: str, *, version: str = "", against: str | None = None) 
         not_observed=(*gaps, *node.not_observed, *assumed),
         unread=tuple(read.unread),
     )
-    return told(made)
+    return told(result)
 
 
 def _answered(outcomes: tuple[Outcome, ...]) -> tuple[Outcome, ...]:
     """Without the unknowns of checks that the file answers: what a node's sysfs would say is then no question."""
-    told = {outcome.check for outcome in outcomes if outcome.status in (Status.CLEAN, Status.FINDING)}
-    return tuple(outcome for outcome in outcomes if outcome.status is not Status.UNKNOWN or outcome.check not in told)
+    texts = {outcome.check for outcome in outcomes if outcome.status in (Status.CLEAN, Status.FINDING)}
+    return tuple(outcome for outcome in outcomes if outcome.status is not Status.UNKNOWN or outcome.check not in texts)
 
 
 def _file_of(node: Node, path: str) -> tuple[NcclFile, tuple[NotObserved, ...]]:
@@ -98,15 +98,15 @@ def _file_of(node: Node, path: str) -> tuple[NcclFile, tuple[NotObserved, ...]]:
     if node.nccl_file is not None:
         return node.nccl_file, ()
     try:
-        found = tree_of(node, {setting.name: setting.value for setting in node.settings})
+        detected = tree_of(node, {setting.name: setting.value for setting in node.settings})
     except LackingError as lacking:
         hint = "write one: NCCL_TOPO_DUMP_FILE=topo.xml, or topodiag emit nccl-topo BUNDLE -o topo.xml"
         raise InputError(
             path, f"holds no topology file of NCCL, and cannot stand for one: {lacking}", hint=hint
         ) from None
     why = "no topology file is given: what NCCL would detect on this node is judged"
-    assumed = [NotObserved("the detected topology", each) for each in found.assumed]
-    return NcclFile(path, found.tree), (NotObserved("a topology file", why), *assumed)
+    assumed = [NotObserved("the detected topology", note) for note in detected.assumed]
+    return NcclFile(path, detected.tree), (NotObserved("a topology file", why), *assumed)
 
 
 def machine_of(path: str) -> Node:
@@ -170,21 +170,21 @@ def compare_topologies(
 ) -> Compared:
     """Two machines compared by what matters to communication; `buses`: bus ids count, too. Raises InputError."""
     sides = open_topology(left), open_topology(right)
-    found = compare(sides[0].tree, sides[1].tree, buses=buses)
-    found, gaps = _with_trained(found, trained(sides[0].node), trained(sides[1].node))
+    differences = compare(sides[0].tree, sides[1].tree, buses=buses)
+    differences, gaps = _with_trained(differences, trained(sides[0].node), trained(sides[1].node))
     first, second = (predict_topology(side, nodes=nodes, version=version) for side in sides)
-    return Compared(found, (first, second), sides, gaps)
+    return Compared(differences, (first, second), sides, gaps)
 
 
 def _with_trained(
-    found: tuple[Difference, ...], left: Mapping[str, Mapping[str, str]], right: Mapping[str, Mapping[str, str]]
+    differences: tuple[Difference, ...], left: Mapping[str, Mapping[str, str]], right: Mapping[str, Mapping[str, str]]
 ) -> tuple[tuple[Difference, ...], tuple[NotObserved, ...]]:
     """The differences with those of how links trained: NCCL's tree has what a link can do, and shows none of them."""
     silent = [side for side, links in (("left", left), ("right", right)) if not any(links.values())]
     if silent:
         why = f"{' and '.join(silent)} {'do' if len(silent) > 1 else 'does'} not say how links trained: what the links"
-        return found, (NotObserved("trained PCIe links", f"{why} can do is compared"),)
-    built = {each.device for each in found if each.what == "PCIe"}
+        return differences, (NotObserved("trained PCIe links", f"{why} can do is compared"),)
+    built = {difference.device for difference in differences if difference.what == "PCIe"}
     both = [device for device in left if device in right and device not in built]
     unlike = (
         Difference(device, what, left[device][what], right[device][what])
@@ -194,7 +194,7 @@ def _with_trained(
     )
     unseen = [device for device in both if LANES not in left[device] or LANES not in right[device]]
     why = f"not known on both sides: {fold_labels(unseen)}"
-    return (*found, *unlike), (NotObserved("trained PCIe links", why),) if unseen else ()
+    return (*differences, *unlike), (NotObserved("trained PCIe links", why),) if unseen else ()
 
 
 def changes_of(

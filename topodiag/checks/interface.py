@@ -103,7 +103,7 @@ class Check(ABC, Generic[J, O]):
         coverage = self.coverage(observed)
         findings = self.tell(judged, observed)
         if coverage is not None:
-            findings = [each if each.coverage else replace(each, coverage=coverage) for each in findings]
+            findings = [finding if finding.coverage else replace(finding, coverage=coverage) for finding in findings]
         return self.found(judged, findings, coverage)
 
     def found(self, judged: J, findings: Iterable[Finding], coverage: Coverage | None = None) -> Outcome:

@@ -23,9 +23,9 @@ class Peers(Sequence[J]):
         return len(self._everyone) - 1
 
     def __iter__(self) -> Iterator[J]:
-        for number, each in enumerate(self._everyone):
+        for number, one in enumerate(self._everyone):
             if number != self._own:
-                yield each
+                yield one
 
     @overload
     def __getitem__(self, at: int) -> J: ...

@@ -33,7 +33,7 @@ def run(subject: Subject, judged: Sequence[Any], only: Collection[str] = ()) -> 
     judged = [_with_tables(node) for node in judged] if subject is Subject.NODE else judged
     subjects = _WITH.get(subject, (subject,))
     peers = peers_of(judged)
-    dialects = [dialect_of(each) for each in judged]
+    dialects = [dialect_of(part) for part in judged]
     outcomes = tuple(
         spoken(outcome, dialect)
         for check_id in ids_of(*subjects)
@@ -42,15 +42,17 @@ def run(subject: Subject, judged: Sequence[Any], only: Collection[str] = ()) -> 
         for outcome in _answers([part for part in subjects if has_check(part, check_id)], check_id, *pair)
     )
     if subject is Subject.NODE:
-        outcomes += tuple(each for node in judged for each in _without_job(node) if not only or each.check in only)
-    return tuple(_named(each) for each in outcomes) if subject is Subject.JOB and len(judged) > 1 else outcomes
+        outcomes += tuple(
+            outcome for node in judged for outcome in _without_job(node) if not only or outcome.check in only
+        )
+    return tuple(_named(outcome) for outcome in outcomes) if subject is Subject.JOB and len(judged) > 1 else outcomes
 
 
 def _answers(parts: Sequence[Subject], check_id: str, judged: Any, peers: Sequence[Any]) -> list[Outcome]:
     """The answers of the subjects that have this check. One that does not apply says nothing beside one that does."""
-    made = [_answer(part, check_id, judged, peers) for part in parts]
-    telling = [each for each in made if each.status is not Status.NOT_APPLICABLE]
-    return telling or made[:1]
+    outcomes = [_answer(part, check_id, judged, peers) for part in parts]
+    telling = [outcome for outcome in outcomes if outcome.status is not Status.NOT_APPLICABLE]
+    return telling or outcomes[:1]
 
 
 def _answer(subject: Subject, check_id: str, judged: Any, peers: Sequence[Any]) -> Outcome:

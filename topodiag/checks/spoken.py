@@ -58,21 +58,21 @@ def _retold(value: Any, dialect: Dialect) -> Any:
     if isinstance(value, str):
         return dialect.say(value)
     if isinstance(value, tuple):
-        return tuple(_retold(each, dialect) for each in value)
+        return tuple(_retold(item, dialect) for item in value)
     if isinstance(value, Mapping):
-        return {key: _retold(each, dialect) for key, each in value.items()}
+        return {key: _retold(item, dialect) for key, item in value.items()}
     if not is_dataclass(value) or isinstance(value, (type, *_OTHERS)):
         return value
-    made: dict[str, Any] = {}
-    for each in fields(value):
-        held = getattr(value, each.name)
-        if each.name in _STEPS:
-            made[each.name] = dialect.steps(held)
-        elif each.name in _REASONS:
-            made[each.name] = dialect.reason(held)
-        elif each.name not in _AS_THEY_ARE:
-            made[each.name] = _retold(held, dialect)
-    return replace(value, **made)
+    values: dict[str, Any] = {}
+    for field in fields(value):
+        held = getattr(value, field.name)
+        if field.name in _STEPS:
+            values[field.name] = dialect.steps(held)
+        elif field.name in _REASONS:
+            values[field.name] = dialect.reason(held)
+        elif field.name not in _AS_THEY_ARE:
+            values[field.name] = _retold(held, dialect)
+    return replace(value, **values)
 
 
 def told(result: Result) -> Result:
@@ -89,6 +89,6 @@ def told(result: Result) -> Result:
     return replace(
         result,
         benchmarks=runs,
-        not_observed=tuple(dict.fromkeys(retold(each, AMD) for each in result.not_observed)),
-        unexplained=tuple(replace(each, harmless=AMD.reason(each.harmless)) for each in result.unexplained),
+        not_observed=tuple(dict.fromkeys(retold(gap, AMD) for gap in result.not_observed)),
+        unexplained=tuple(replace(trouble, harmless=AMD.reason(trouble.harmless)) for trouble in result.unexplained),
     )

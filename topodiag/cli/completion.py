@@ -46,7 +46,7 @@ def completion(ctx: click.Context, shell: str) -> None:
     """
     from click.shell_completion import get_completion_class  # noqa: PLC0415
 
-    made = get_completion_class(shell)
-    if made is None:
+    shell_class = get_completion_class(shell)
+    if shell_class is None:
         raise click.UsageError(f"No completion for {shell}.", ctx)
-    click.echo(made(ctx.find_root().command, {}, "topodiag", "_TOPODIAG_COMPLETE").source())
+    click.echo(shell_class(ctx.find_root().command, {}, "topodiag", "_TOPODIAG_COMPLETE").source())

@@ -63,14 +63,14 @@ def size_options(defaults: Mapping[str, int] | None = None) -> Callable[[Command
             sizes = {name: size for name in NAMES if (size := given.pop(name)) is not None}
             command(*args, sizes=sizes, **given)
 
-        made: Command = wrapped
-        for each in reversed(DIMENSIONS):
-            what = each.help + (" (default: what the others leave)." if each.name == "dp" else ".")
-            made = click.option(
-                f"--{each.name}", type=Count(1, _MOST), metavar="N", help=what,
-                default=chosen.get(each.name), show_default=each.name in chosen,
-            )(made)  # fmt: skip
-        return made
+        decorated: Command = wrapped
+        for dimension in reversed(DIMENSIONS):
+            what = dimension.help + (" (default: what the others leave)." if dimension.name == "dp" else ".")
+            decorated = click.option(
+                f"--{dimension.name}", type=Count(1, _MOST), metavar="N", help=what,
+                default=chosen.get(dimension.name), show_default=dimension.name in chosen,
+            )(decorated)  # fmt: skip
+        return decorated
 
     return add
 

@@ -91,13 +91,13 @@ def no_such(
     """A usage error that suggests the nearest known names, else says `hint`. `or_path`: a path would do as well."""
     from difflib import get_close_matches  # noqa: PLC0415 - only on this error
 
-    known = {each.lower(): each for each in names}
-    near = [known[each] for each in get_close_matches(name.lower(), known, n=3, cutoff=0.5)]
+    known = {name.lower(): name for name in names}
+    near = [known[match] for match in get_close_matches(name.lower(), known, n=3, cutoff=0.5)]
     hint = f" Did you mean {' or '.join(near)}?" if near else f" {hint}" if hint else ""
     if or_path:
         from topodiag.app.fixtures import shipped  # noqa: PLC0415 - only on this error
 
-        if any(name == each.name for each in shipped()):
+        if any(name == fixture.name for fixture in shipped()):
             hint = f" It ships with topodiag: fixture:{name}"
     either = " or file" if or_path else ""
     return click.UsageError(f"No such {what}{either}: {_line(name)!r}.{hint}", ctx)
@@ -110,8 +110,8 @@ def _wants_nagios(args: list[str]) -> bool:
 
 def _line(text: object) -> str:
     """One line without control characters; the errors of hostile input must not paint the terminal."""
-    made = "".join(" " if c in "\t\r\n" else "?" if unicodedata.category(c) in _UNSAFE else c for c in str(text))
-    return made if len(made) <= 1000 else made[:1000] + "..."
+    safe = "".join(" " if c in "\t\r\n" else "?" if unicodedata.category(c) in _UNSAFE else c for c in str(text))
+    return safe if len(safe) <= 1000 else safe[:1000] + "..."
 
 
 _UNSAFE = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
@@ -131,8 +131,8 @@ def _say(code: int, message: str, hint: str = "", *, nagios: bool) -> int:
     if not nagios:
         return code
     with suppress(OSError):
-        said = _line(message).encode("ascii", "backslashreplace").decode().replace("|", "/")
-        sys.stdout.write(f"TOPODIAG UNKNOWN - {said}\n")
+        words = _line(message).encode("ascii", "backslashreplace").decode().replace("|", "/")
+        sys.stdout.write(f"TOPODIAG UNKNOWN - {words}\n")
         sys.stdout.flush()
     return NAGIOS_UNKNOWN
 
@@ -164,7 +164,9 @@ def _usage(error: click.ClickException, nagios: bool) -> int:
             where += f" {ctx.command.name}"
         elif isinstance(error, click.NoSuchOption) and ctx.parent and ctx.parent.parent:
             named = ((name, group.get_command(ctx, name)) for name in group.list_commands(ctx))
-            owners = [name for name, one in named if one and any(error.option_name in each.opts for each in one.params)]
+            owners = [
+                name for name, one in named if one and any(error.option_name in param.opts for param in one.params)
+            ]
             whose = f"{ctx.parent.command_path} {' and '.join(owners)}"
             other = f"{error.option_name} belongs to {whose}; " if owners else ""
     return _say(FAILED, message, f"{other}see {where} --help", nagios=nagios)

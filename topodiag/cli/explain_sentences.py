@@ -13,12 +13,12 @@ def draw_event(page: Page, name: str) -> bool:
     """The entries of an event or the entry with this id; False where there is none."""
     from topodiag.app.sentences import entries  # noqa: PLC0415 - the catalogue is read where it is asked for
 
-    found = entries(name)
-    for number, entry in enumerate(found):
+    signatures = entries(name)
+    for number, entry in enumerate(signatures):
         if number:
             page.blank()
         _draw_entry(page, entry)
-    return bool(found)
+    return bool(signatures)
 
 
 def draw_line(page: Page, line: str) -> None:

@@ -25,17 +25,17 @@ def fixtures() -> None:
     from topodiag.report.page import print_page  # noqa: PLC0415
     from topodiag.report.text import Page  # noqa: PLC0415
 
-    made = shipped()
+    shipped_fixtures = shipped()
     page = Page(style_for(sys.stdout))
-    wide = min(max((len(each.name) for each in made), default=0) + 2, page.width // 2)
+    wide = min(max((len(fixture.name) for fixture in shipped_fixtures), default=0) + 2, page.width // 2)
     for kind, (head, command) in HEADS.items():
-        same = [each for each in made if each.kind == kind]
+        same = [fixture for fixture in shipped_fixtures if fixture.kind == kind]
         if same:
             page.add("", page.text((head, "strong"), f": {command}"))
         for fixture in same:
             begin = len(page.lines)
             page.add(page.text(f"  {fixture.name:<{wide}}"), fixture.about)
             page.keep_lines(begin, 1)
-    if not made:
+    if not shipped_fixtures:
         page.add("", "no fixtures are installed")
     print_page(page, sys.stdout)

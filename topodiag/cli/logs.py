@@ -29,10 +29,10 @@ def view_options(command: Callable[..., None]) -> Callable[..., None]:
         on = {name: given.pop(name) for name in VIEWS}
         command(*args, views=tuple(name for name in VIEWS if on[name]), **given)
 
-    made = wrapped
+    decorated = wrapped
     for name, view in reversed(list(VIEWS.items())):
-        made = click.option(f"--{name}", is_flag=True, help=view.help)(made)
-    return made
+        decorated = click.option(f"--{name}", is_flag=True, help=view.help)(decorated)
+    return decorated
 
 
 @click.command(cls=Command, sections={"Views, instead of summary and findings": tuple(VIEWS)})

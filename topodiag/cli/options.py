@@ -113,7 +113,7 @@ def page_options(command: Command) -> Command:
     @options(_PAGE)
     @wraps(command)
     def wrapped(*args: Any, **given: Any) -> None:
-        printing = Printing(**{each.name: given.pop(each.name) for each in fields(Printing) if each.name in given})
+        printing = Printing(**{field.name: given.pop(field.name) for field in fields(Printing) if field.name in given})
         command(*args, printing=printing, **given)
 
     return wrapped
@@ -158,13 +158,13 @@ def env_option(prefix: str = "NCCL_") -> Option:
     """`env` as a dictionary; names begin with `prefix`."""
 
     def read(ctx: click.Context, param: click.Parameter, values: Sequence[str]) -> dict[str, str]:
-        made: dict[str, str] = {}
+        env: dict[str, str] = {}
         for value in values:
             name, equals, text = value.partition("=")
             if not (equals and name.startswith(prefix) and name.isidentifier() and name.isascii()):
                 raise click.BadParameter(f"{value!r}: write it like NCCL_P2P_LEVEL=PHB.", ctx, param)
-            made[name] = text
-        return made
+            env[name] = text
+        return env
 
     return click.option(
         "--env", multiple=True, metavar="NAME=VALUE", callback=read,

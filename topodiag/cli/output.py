@@ -83,8 +83,8 @@ def write_result(result: Result, printing: Printing, table: Callable[[], Report]
     from topodiag.report.registry import report  # noqa: PLC0415 - not for other commands
 
     with opened(printing.output) as stream:
-        made = table() if printing.format_ == "table" else report(printing.format_)
-        made.render(result, stream, printing.style(stream))
+        written = table() if printing.format_ == "table" else report(printing.format_)
+        written.render(result, stream, printing.style(stream))
         stream.flush()
 
 
@@ -101,8 +101,8 @@ def verdict(result: Result, fail_on: str) -> int:
         past = {job.name for job in result.verdict.jobs if job.state is not State.HEALTHY}
         worst = max(
             (
-                Severity.INFO if each.where.jobs and past.issuperset(each.where.jobs) else each.severity
-                for each in result.findings
+                Severity.INFO if finding.where.jobs and past.issuperset(finding.where.jobs) else finding.severity
+                for finding in result.findings
             ),
             default=None,
         )

@@ -62,7 +62,9 @@ class Evidence(click.Path):
         if incomplete.startswith(FIXTURE):
             from topodiag.app.fixtures import shipped  # noqa: PLC0415 - only when the shell asks
 
-            return [CompletionItem(name) for each in shipped() if (name := FIXTURE + each.name).startswith(incomplete)]
+            return [
+                CompletionItem(name) for fixture in shipped() if (name := FIXTURE + fixture.name).startswith(incomplete)
+            ]
         if incomplete and FIXTURE.startswith(incomplete) and not glob.glob(glob.escape(incomplete) + "*"):
             return [CompletionItem(FIXTURE)]
         return super().shell_complete(ctx, param, incomplete)
@@ -109,10 +111,10 @@ class Size(_Base):
         unit, tail = match[2].lower(), (match[3] or "").lower()
         decimal = tail == "b" and unit != ""
         times = 1000 ** "kmgt".index(unit) * 1000 if decimal else _BINARY[unit]
-        made = round(float(match[1]) * times)
-        if not 1 <= made <= MAX_SIZE:
+        number = round(float(match[1]) * times)
+        if not 1 <= number <= MAX_SIZE:
             self.fail(f"{value!r} is not between 1 byte and 1 PiB.", param, ctx)
-        return made
+        return number
 
 
 class Sizes(_Base):
@@ -143,10 +145,10 @@ class Number(_Base):
         match = _COUNT.fullmatch(str(value).strip())
         if match is None:
             self.fail(f"{value!r} is not a count; write 70e9 or 70B.", param, ctx)
-        made = float(match[1]) * {"": 1.0, "k": 1e3, "m": 1e6, "b": 1e9, "t": 1e12}[match[2].lower()]
-        if not 1 <= made <= MAX_COUNT:
+        number = float(match[1]) * {"": 1.0, "k": 1e3, "m": 1e6, "b": 1e9, "t": 1e12}[match[2].lower()]
+        if not 1 <= number <= MAX_COUNT:
             self.fail(f"{value!r} is not between 1 and {MAX_COUNT:g}.", param, ctx)
-        return made
+        return number
 
 
 class Micros(_Base):
@@ -191,8 +193,8 @@ class Ratio(click.FloatRange):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         with suppress(click.BadParameter):
-            if isfinite(made := float(super().convert(value, param, ctx))):
-                return made
+            if isfinite(number := float(super().convert(value, param, ctx))):
+                return number
         self.fail(f"{value!r} is not a number from {self.min:g} to {self.max:g}.", param, ctx)
 
     def _describe_range(self) -> str:

@@ -57,15 +57,15 @@ def _color(stream: TextIO, choice: str, env: Mapping[str, str]) -> bool:
 def _width(stream: TextIO, env: Mapping[str, str]) -> int:
     columns = env.get("COLUMNS", "")
     if columns.isascii() and columns.isdigit() and 0 < len(columns) < 6 and int(columns) > 0:
-        found = int(columns)
+        width = int(columns)
     elif is_terminal(stream):
         try:
-            found = os.get_terminal_size(stream.fileno()).columns or DEFAULT_WIDTH
+            width = os.get_terminal_size(stream.fileno()).columns or DEFAULT_WIDTH
         except (OSError, ValueError):
-            found = DEFAULT_WIDTH
+            width = DEFAULT_WIDTH
     else:
-        found = DEFAULT_WIDTH
-    return min(max(found, MIN_WIDTH), MAX_WIDTH)
+        width = DEFAULT_WIDTH
+    return min(max(width, MIN_WIDTH), MAX_WIDTH)
 
 
 def _is_utf8(stream: TextIO, env: Mapping[str, str]) -> bool:

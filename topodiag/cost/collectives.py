@@ -193,8 +193,8 @@ def bytes_per_rank(collective: str, algorithm: str, ranks: int, size: S) -> S:
 
 def messages(collective: str, algorithm: str, ranks: int, size: float, link: Link) -> float:
     """Messages that pass one after the other until the last rank is done."""
-    made = shape(collective, algorithm, ranks)
-    return made.depth + made.chunks(size, link) - 1 if made.depth else made.messages
+    form = shape(collective, algorithm, ranks)
+    return form.depth + form.chunks(size, link) - 1 if form.depth else form.messages
 
 
 def busbw_gbs(collective: str, ranks: int, size: float, took_us: float) -> float:
@@ -209,10 +209,10 @@ def algbw_gbs(size: float, took_us: float) -> float:
 
 def terms(collective: str, algorithm: str, ranks: int, size: float, link: Link) -> tuple[Term, ...]:
     """The derivation of one time."""
-    made = shape(collective, algorithm, ranks)
+    form = shape(collective, algorithm, ranks)
     count = messages(collective, algorithm, ranks, size, link)
     moved = bytes_per_rank(collective, algorithm, ranks, size)
-    took = made.time_us(size, link)
+    took = form.time_us(size, link)
     return (
         Term("alpha", link.alpha_us, "us", f"latency of one message{_on(link)}"),
         Term("beta", link.gbs, "GB/s", f"bandwidth of one rank, one direction{_on(link)}"),
@@ -220,7 +220,7 @@ def terms(collective: str, algorithm: str, ranks: int, size: float, link: Link) 
         Term("bytes per rank", moved, "bytes", "in the busier direction"),
         Term("latency", count * link.alpha_us, "us", "messages x alpha"),
         Term("transfer", took - count * link.alpha_us, "us", "what the bytes take"),
-        Term("time", took, "us", made.formula),
+        Term("time", took, "us", form.formula),
     )
 
 

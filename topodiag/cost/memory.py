@@ -63,7 +63,7 @@ def activations(
     if recompute not in RECOMPUTE:
         raise ValueError(f"recompute is one of {', '.join(RECOMPUTE)}, not {recompute!r}")
     if recompute == "full":
-        each = 2.0 / (tensor if sequence_parallel else 1)
+        share = 2.0 / (tensor if sequence_parallel else 1)
     else:
-        each = 34.0 / tensor if sequence_parallel else 10.0 + 24.0 / tensor
-    return tokens * hidden * layers * each / 1e9
+        share = 34.0 / tensor if sequence_parallel else 10.0 + 24.0 / tensor
+    return tokens * hidden * layers * share / 1e9

@@ -42,14 +42,14 @@ def price_links(tiers: Sequence[Tier], size: float) -> tuple[LinkPrice, ...]:
     return tuple(LinkPrice(tier, tier.link.time_us(size), tier.link.time_us(size) / first) for tier in tiers)
 
 
-def link_terms(made: LinkPrice, size: float) -> tuple[Term, ...]:
+def link_terms(link_price: LinkPrice, size: float) -> tuple[Term, ...]:
     """The derivation of one tier's time."""
-    link = made.link
+    link = link_price.link
     return (
         Term(f"{link.name} alpha", link.alpha_us, "us", "latency of one message"),
-        Term(f"{link.name} beta", link.gbs, "GB/s", made.tier.source),
+        Term(f"{link.name} beta", link.gbs, "GB/s", link_price.tier.source),
         Term(f"{link.name} crossover", link.crossover, "bytes", "alpha x beta: bound by bandwidth above it"),
-        Term(f"{link.name} time", made.time_us, "us", "alpha + B/beta"),
+        Term(f"{link.name} time", link_price.time_us, "us", "alpha + B/beta"),
     )
 
 
@@ -139,21 +139,21 @@ FITS = 1.5
 """A time within this factor of a placement's is read as that placement."""
 
 
-def read_measured(made: Placements, measured_us: float) -> Reading:
+def read_measured(placements: Placements, measured_us: float) -> Reading:
     """Which placement a measured time speaks for."""
-    able = [each for each in made.placed if each.priced.time_us > 0]
+    able = [placement for placement in placements.placed if placement.priced.time_us > 0]
     if measured_us <= 0 or not able:
         return Reading(measured_us, None, "nothing to compare with")
-    nearest = min(able, key=lambda each: abs(log(measured_us / each.priced.time_us)))
-    apart = measured_us / nearest.priced.time_us
-    first = made.placed[0]
-    if measured_us < min(each.bound_us for each in made.placed):
+    nearest = min(able, key=lambda placement: abs(log(measured_us / placement.priced.time_us)))
+    ratio = measured_us / nearest.priced.time_us
+    first = placements.placed[0]
+    if measured_us < min(placement.bound_us for placement in placements.placed):
         return Reading(
             measured_us, None, "faster than the links allow: another size, rank count or machine than stated"
         )
-    if not 1 / FITS <= apart <= FITS:
+    if not 1 / FITS <= ratio <= FITS:
         slow = (
-            f"{apart:.1f} times the nearest of them" if apart > 1 else f"{1 / apart:.1f} times faster than the nearest"
+            f"{ratio:.1f} times the nearest of them" if ratio > 1 else f"{1 / ratio:.1f} times faster than the nearest"
         )
         return Reading(measured_us, None, f"fits neither placement: {slow}", "topodiag bench on the run's output")
     if nearest is first:

@@ -81,8 +81,8 @@ def time_us(collective: str, algorithm: str, spread: Spread, size: S) -> S:
         return total_us(two_level(spread.nodes, spread.per_node, spread.inside, spread.outside, collective), size)
     if collective == "all_to_all" and spread.nodes > 1:
         return _all_to_all(spread, size)
-    made, link = _shape(collective, algorithm, spread)
-    return made.time_us(size, link)
+    form, link = _shape(collective, algorithm, spread)
+    return form.time_us(size, link)
 
 
 def _shape(collective: str, algorithm: str, spread: Spread) -> tuple[Shape, Link]:
@@ -90,18 +90,18 @@ def _shape(collective: str, algorithm: str, spread: Spread) -> tuple[Shape, Link
         return _nvls_tree(collective, spread)
     if algorithm == "nvls" and spread.nodes > 1:
         raise NotModelledError("NVLS ends at the NVLink domain: nvls_tree goes on between them")
-    made, link = shape(collective, algorithm, spread.ranks), spread.ring_link
+    form, link = shape(collective, algorithm, spread.ranks), spread.ring_link
     if algorithm == "tree" and spread.nodes > 1 and spread.per_node > 1:
         # NCCL's trees: a chain through the ranks of a node, a tree over the nodes.
         both = 2 if collective == "all_reduce" else 1
         over = shape(collective, "tree", spread.nodes)
         depth = over.depth + both * (spread.per_node - 1)
         alpha = over.depth * spread.outside.alpha_us + both * (spread.per_node - 1) * spread.inside.alpha_us
-        made = Shape(depth, max(over.share, made.share), made.formula, depth)
+        form = Shape(depth, max(over.share, form.share), form.formula, depth)
         link = Link(alpha / depth, link.gbs, link.name)
     if collective == "send_recv" and spread.nodes > 1:
         link = spread.outside
-    return made, link
+    return form, link
 
 
 def _nvls_tree(collective: str, spread: Spread) -> tuple[Shape, Link]:
@@ -115,8 +115,8 @@ def _nvls_tree(collective: str, spread: Spread) -> tuple[Shape, Link]:
     ways_out = spread.per_node * spread.outside.gbs
     words = "(2 log2 nodes + 2 + c-1)(alpha + B/(c beta)), beta of"
     if within.share / spread.inside.gbs >= over.share / ways_out:
-        made = Shape(depth, within.share, f"{words} the switch: {NVLS_EFFICIENCY:g} of the links", depth)
-        return made, Link(alpha, spread.inside.gbs, spread.outside.name)
+        form = Shape(depth, within.share, f"{words} the switch: {NVLS_EFFICIENCY:g} of the links", depth)
+        return form, Link(alpha, spread.inside.gbs, spread.outside.name)
     return Shape(depth, over.share, f"{words} the ways out: {over.share:g} B", depth), Link(
         alpha, ways_out, spread.outside.name
     )
@@ -180,18 +180,18 @@ def derivation(collective: str, algorithm: str, spread: Spread, size: float) -> 
         words = f"max of (n-k) messages out and (k-1) inside, B/n each; n = {n}, k = {k}"
         out = Term("bytes out", (n - k) / n * size, "bytes", "(n-k)/n B")
         return (*_links(spread), out, Term("time", took, "us", words))
-    made, link = _shape(collective, algorithm, spread)
+    form, link = _shape(collective, algorithm, spread)
     if spread.nodes == 1 or spread.per_node == 1:
         return terms(collective, algorithm, spread.ranks, size, link)
-    count = made.depth + made.chunks(size, link) - 1 if made.depth else made.messages
-    latency, took = count * link.alpha_us, made.time_us(size, link)
+    count = form.depth + form.chunks(size, link) - 1 if form.depth else form.messages
+    latency, took = count * link.alpha_us, form.time_us(size, link)
     return (
         *_links(spread),
         Term("beta", link.gbs, "GB/s", f"min(inside, {spread.per_node} x network): all ranks of a node send"),
         Term("messages", count, "messages", "one after the other"),
         Term("latency", latency, "us", f"messages x {spell_us(link.alpha_us)}, the mean hop"),
         Term("transfer", took - latency, "us", "what the bytes take"),
-        Term("time", took, "us", made.formula),
+        Term("time", took, "us", form.formula),
     )
 
 

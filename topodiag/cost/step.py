@@ -37,7 +37,7 @@ MATTERS_MUCH = 0.10
 def usual_overlap() -> dict[str, float]:
     """By dimension, the share of traffic that frameworks run beside compute unless told otherwise: gradients beside
     the backward pass, keys and values beside attention."""
-    return {each.name: each.hidden for each in DIMENSIONS if each.hidden}
+    return {dimension.name: dimension.hidden for dimension in DIMENSIONS if dimension.hidden}
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,10 +183,10 @@ class Step:
 
 def price_step(work: Work, layout: Layout, machine: Machine) -> Step:
     """The step with its misplacements. The caller has checked that sizes multiply. Raises LackingError, LayoutError."""
-    made = price_once(work, layout, machine)
+    step = price_once(work, layout, machine)
     tried = []
-    for name in made.dimensions:
-        mine = [piece for piece in made.pieces if piece.dimension == name]
+    for name in step.dimensions:
+        mine = [piece for piece in step.pieces if piece.dimension == name]
         domains = machine.gpus // machine.domain
         able = any(piece.spread.per_node > 1 and 2 * piece.spread.nodes <= domains for piece in mine)
         if not able or machine.network is None:
@@ -194,21 +194,21 @@ def price_step(work: Work, layout: Layout, machine: Machine) -> Step:
         other = price_once(work, layout, machine, {name: 2})
         fullest = max(piece.spread.per_node for piece in mine)
         tried.append(MisplacedDimension(name, _words(name, fullest), other.dimension_us(name)[0], other.time_us))
-    tried.sort(key=lambda each: -each.step_us)
-    return replace(made, misplaced=tuple(tried), better=_better(made))
+    tried.sort(key=lambda misplaced: -misplaced.step_us)
+    return replace(step, misplaced=tuple(tried), better=_better(step))
 
 
-def _better(made: Step) -> BetterOrder | None:
+def _better(step: Step) -> BetterOrder | None:
     """The best of the other orders, where it takes at least `MATTERS` of the step away."""
-    layout = made.layout
+    layout = step.layout
     spread = [name for name in layout.dense_order if layout.sizes[name] > 1]
-    alone = tuple(name for name in layout.dense_order if layout.sizes[name] == 1)
-    found = [
-        BetterOrder(order, price_once(made.work, replace(layout, order="-".join(order)), made.machine).time_us)
-        for order in ((*names, *alone) for names in permutations(spread))
+    texts = tuple(name for name in layout.dense_order if layout.sizes[name] == 1)
+    orders = [
+        BetterOrder(order, price_once(step.work, replace(layout, order="-".join(order)), step.machine).time_us)
+        for order in ((*names, *texts) for names in permutations(spread))
     ]
-    best = min(found, key=lambda each: each.step_us)
-    return best if best.step_us < (1 - MATTERS) * made.time_us else None
+    best = min(orders, key=lambda order: order.step_us)
+    return best if best.step_us < (1 - MATTERS) * step.time_us else None
 
 
 def _words(name: str, per_node: int) -> str:
@@ -230,21 +230,21 @@ def price_once(work: Work, layout: Layout, machine: Machine, split: Mapping[str,
     pieces: list[Piece] = []
     for name, ranks, sent in _traffic(work, layout, machine, micro_batches):
         spread = machine.spread(ranks, split=(split or {}).get(name, 1))
-        for each in sent:
-            priced = price(each.collective, spread, each.size)
-            total = each.calls * priced.time_us
+        for sent_traffic in sent:
+            priced = price(sent_traffic.collective, spread, sent_traffic.size)
+            total = sent_traffic.calls * priced.time_us
             spent = fsum(piece.total_us - piece.exposed_us for piece in pieces if piece.dimension == name)
             room = max(beside.get(name, compute) - spent, 0.0)
             waited = traffic.exposed(total, room, work.overlap.get(name, 0.0))
             pieces.append(
-                Piece(name, each, spread, priced.algorithm, priced.time_us, waited, priced.terms, tuple(ranks))
+                Piece(name, sent_traffic, spread, priced.algorithm, priced.time_us, waited, priced.terms, tuple(ranks))
             )
     stage = compute + fsum(piece.exposed_us for piece in pieces if BY_NAME[piece.dimension].inside_layers)
     idle = traffic.bubble(layout.pp, micro_batches, work.chunks)
     kept = _states(work, layout)
     held = _activations(work, layout, micro_batches)
-    made = Step(work, layout, machine, micro_batches, compute, stage * idle / (1 - idle), tuple(pieces), kept, held)
-    return replace(made, terms=_terms(made, tokens, flops, idle))
+    step = Step(work, layout, machine, micro_batches, compute, stage * idle / (1 - idle), tuple(pieces), kept, held)
+    return replace(step, terms=_terms(step, tokens, flops, idle))
 
 
 def beside_us(work: Work, compute_us: float, micro_batches: int) -> Mapping[str, float]:
@@ -255,7 +255,7 @@ def beside_us(work: Work, compute_us: float, micro_batches: int) -> Mapping[str,
         Pattern.GRADIENTS: compute_us if work.zero == 3 else compute_us / micro_batches,
         Pattern.ATTENTION: compute_us * scores / flops,
     }
-    return {each.name: room[each.pattern] for each in DIMENSIONS if each.pattern in room}
+    return {dimension.name: room[dimension.pattern] for dimension in DIMENSIONS if dimension.pattern in room}
 
 
 def _local(work: Work, layout: Layout) -> tuple[float, float]:
@@ -295,12 +295,12 @@ def _traffic(
     work: Work, layout: Layout, machine: Machine, micro_batches: int
 ) -> list[tuple[str, Sequence[int], tuple[Traffic, ...]]]:
     """(dimension, ranks of one group, what it sends) of every dimension with more than one rank, gradients last."""
-    made: list[tuple[str, Sequence[int], tuple[Traffic, ...]]] = []
-    for each in DIMENSIONS:
-        if layout.all_sizes[each.name] > 1 and each.pattern is not Pattern.GRADIENTS:
-            ranks = layout.worst(each.name, machine.domain) if each.numbers_ranks else layout.experts()
-            made.append((each.name, ranks, _sent(each, work, layout, micro_batches)))
-    return made + _gradients(work, layout, micro_batches)
+    rows: list[tuple[str, Sequence[int], tuple[Traffic, ...]]] = []
+    for dimension in DIMENSIONS:
+        if layout.all_sizes[dimension.name] > 1 and dimension.pattern is not Pattern.GRADIENTS:
+            ranks = layout.worst(dimension.name, machine.domain) if dimension.numbers_ranks else layout.experts()
+            rows.append((dimension.name, ranks, _sent(dimension, work, layout, micro_batches)))
+    return rows + _gradients(work, layout, micro_batches)
 
 
 def _sent(dimension: Dimension, work: Work, layout: Layout, micro_batches: int) -> tuple[Traffic, ...]:
@@ -332,28 +332,28 @@ def _sent(dimension: Dimension, work: Work, layout: Layout, micro_batches: int) 
 
 def _gradients(work: Work, layout: Layout, micro_batches: int) -> list[tuple[str, Sequence[int], tuple[Traffic, ...]]]:
     dense, experts = _local(work, layout)
-    made: list[tuple[str, Sequence[int], tuple[Traffic, ...]]] = []
-    for parameters, ranks, apart in ((dense, layout.replicas(), 1), (experts, layout.expert_replicas(), layout.ep)):
+    rows: list[tuple[str, Sequence[int], tuple[Traffic, ...]]] = []
+    for parameters, ranks, groups in ((dense, layout.replicas(), 1), (experts, layout.expert_replicas(), layout.ep)):
         if parameters <= 0 or len(ranks) < 2:
             continue
         if work.shard:
             # Of a shard group every ep-th rank holds the same experts (torchtitan, distributed/parallel_dims.py).
-            own = layout.shards(work.shard)[::apart]
+            own = layout.shards(work.shard)[::groups]
             within, among = traffic.hybrid(parameters, work.gradient_bytes, len(own), micro_batches)
             if len(own) > 1:
-                made.append(("dp", own, within))
+                rows.append(("dp", own, within))
             if len(layout.shard_replicas(work.shard)) > 1:
-                made.append(("dp", layout.shard_replicas(work.shard), among))
+                rows.append(("dp", layout.shard_replicas(work.shard), among))
         elif work.zero:
-            made.append(("dp", ranks, traffic.zero(work.zero, parameters, work.gradient_bytes, micro_batches)))
+            rows.append(("dp", ranks, traffic.zero(work.zero, parameters, work.gradient_bytes, micro_batches)))
         else:
-            made.append(("dp", ranks, traffic.data(parameters, work.gradient_bytes)))
-    return made
+            rows.append(("dp", ranks, traffic.data(parameters, work.gradient_bytes)))
+    return rows
 
 
 def _terms(step: Step, tokens: float, flops: float, idle: float) -> tuple[Term, ...]:
     work, layout = step.work, step.layout
-    made = [
+    terms = [
         Term("micro-batches", step.micro_batches, "", "global batch / (dp x micro-batch)"),
         Term("operations per token", flops, "FLOP", "6 P + 12 L h s, forward and backward"),
         Term("tokens per GPU", tokens, "tokens", f"global batch x s / {layout.world} GPUs"),
@@ -362,11 +362,11 @@ def _terms(step: Step, tokens: float, flops: float, idle: float) -> tuple[Term, 
     for name in step.dimensions:
         total, waited = step.dimension_us(name)
         sent = [piece.traffic for piece in step.pieces if piece.dimension == name]
-        words = "; ".join(f"{each.calls:g} x {each.collective} of {each.size:.4g} B ({each.formula})" for each in sent)
-        made.append(Term(f"{name} traffic", total, "us", words))
-        made.append(Term(f"{name} waited for", waited, "us", "what does not run beside compute"))
+        words = "; ".join(f"{one.calls:g} x {one.collective} of {one.size:.4g} B ({one.formula})" for one in sent)
+        terms.append(Term(f"{name} traffic", total, "us", words))
+        terms.append(Term(f"{name} waited for", waited, "us", "what does not run beside compute"))
     sizes = f"p = {layout.pp}, m = {step.micro_batches}, v = {work.chunks}"
     words = f"(p-1)/(v m + p-1) = {percent(idle)} of the pipeline's time, {sizes}"
-    made.append(Term("bubble", step.bubble_us, "us", words))
-    made.append(Term("step", step.time_us, "us", "compute + waited for + bubble"))
-    return tuple(made)
+    terms.append(Term("bubble", step.bubble_us, "us", words))
+    terms.append(Term("step", step.time_us, "us", "compute + waited for + bubble"))
+    return tuple(terms)

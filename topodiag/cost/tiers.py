@@ -115,11 +115,11 @@ def find_system(name: str) -> SystemSpec:
         if asked in (key(spec.name), *map(key, spec.product_names)):
             return spec
     words = set(asked.split("-")) - {""}
-    found = [spec for spec in catalog.systems() if words and words <= _words(spec)]
-    if len(found) == 1:
-        return found[0]
-    if found:
-        raise UnknownSystemError(name, tuple(key(spec.name) for spec in found), several=True)
+    specs = [spec for spec in catalog.systems() if words and words <= _words(spec)]
+    if len(specs) == 1:
+        return specs[0]
+    if specs:
+        raise UnknownSystemError(name, tuple(key(spec.name) for spec in specs), several=True)
     raise UnknownSystemError(name, tuple(get_close_matches(asked, known(), n=3, cutoff=0.5)))
 
 

@@ -19,34 +19,34 @@ from topodiag.words.units import percent
 def fitted_layout(machine: Machine, sizes: Mapping[str, int], order: Sequence[str]) -> Layout:
     """The layout over all GPUs of the machine by sizes of dimensions; without `dp` it is what the others leave. Raises
     ModelError where sizes do not multiply."""
-    made = Layout(**sizes, order="-".join(order))
-    fixed, words = made.replica, made.replica_words
-    if not made.dp:
+    layout = Layout(**sizes, order="-".join(order))
+    fixed, words = layout.replica, layout.replica_words
+    if not layout.dp:
         if machine.gpus % fixed:
             raise ModelError(
                 f"{words} = {fixed} does not divide {machine.gpus} GPUs",
                 hint=f"{machine.nodes} nodes of {machine.gpus_per_node}: choose sizes whose product divides that",
             )
-        made = replace(made, dp=machine.gpus // fixed)
-    elif fixed * made.dp != machine.gpus:
+        layout = replace(layout, dp=machine.gpus // fixed)
+    elif fixed * layout.dp != machine.gpus:
         raise ModelError(
-            f"{words} x dp {made.dp} = {fixed * made.dp}, not the {machine.gpus} GPUs of the job",
+            f"{words} x dp {layout.dp} = {fixed * layout.dp}, not the {machine.gpus} GPUs of the job",
             hint=f"{machine.nodes} nodes of {machine.gpus_per_node}; leave out --dp for what the others leave",
         )
-    if made.copies % made.ep:
-        raise ModelError(f"ep {made.ep} does not divide {' x '.join(each.name for each in COPIES)} = {made.copies}")
-    return made
+    if layout.copies % layout.ep:
+        raise ModelError(f"ep {layout.ep} does not divide {' x '.join(copy.name for copy in COPIES)} = {layout.copies}")
+    return layout
 
 
 def peak_of(machine: Machine, precision: str, given: float | None) -> Peak:
     """The dense peak of the machine's GPU, or the one given. Raises ModelError where neither is there."""
     if given is not None:
         return Peak(given, "as given")
-    found = peak(machine.gpu, precision) if machine.gpu is not None else None
-    if found is None:
+    fastest = peak(machine.gpu, precision) if machine.gpu is not None else None
+    if fastest is None:
         name = machine.gpu.name if machine.gpu is not None else "the GPU"
         raise ModelError(f"no data on the {precision} peak of {name}", hint="give --peak-tflops")
-    return found
+    return fastest
 
 
 def price_training(work: Work, layout: Layout, machine: Machine) -> Step:
@@ -56,7 +56,7 @@ def price_training(work: Work, layout: Layout, machine: Machine) -> Step:
         ("--global-batch", work.global_batch, layout.dp * work.micro_batch, "dp x micro-batch"),
         ("--layers", work.layers, layout.pp * work.chunks, "pp x chunks"),
         *(
-            (option, whole, layout.over(what), " x ".join(each.name for each in that_divide(what)))
+            (option, whole, layout.over(what), " x ".join(dimension.name for dimension in that_divide(what)))
             for option, whole, what in (
                 ("--hidden", work.hidden, Divides.TENSORS),
                 ("--seq", work.sequence, Divides.SEQUENCE),
@@ -94,11 +94,11 @@ class Scaled:
     efficiency: float
 
 
-def weak_scaling(made: Step) -> tuple[Scaled, ...]:
+def weak_scaling(scaled: Step) -> tuple[Scaled, ...]:
     """The step on a half, a quarter, ... of the nodes, data parallelism and the batch shrinking alike, as far as sizes
     allow; the fewest nodes first. What is lost is what more replicas must tell each other."""
     tried: list[tuple[int, Step]] = []
-    step = made
+    step = scaled
     while True:
         layout, nodes = step.layout, step.machine.nodes
         tried.append((nodes, step))
@@ -111,14 +111,14 @@ def weak_scaling(made: Step) -> tuple[Scaled, ...]:
         step = price_once(work, replace(layout, dp=halves), fewer)
     _, least = tried[-1]
     return tuple(
-        Scaled(nodes, each.layout.world, each.time_us, least.time_us / each.time_us) for nodes, each in reversed(tried)
+        Scaled(nodes, step.layout.world, step.time_us, least.time_us / step.time_us) for nodes, step in reversed(tried)
     )
 
 
-def work_assumed(made: Step, used: Peak) -> tuple[str, ...]:
+def work_assumed(step: Step, used: Peak) -> tuple[str, ...]:
     """What of the training itself was assumed, as sentences."""
-    work = made.work
-    beside = [name for name, share in work.overlap.items() if share > 0 and name in made.dimensions]
+    work = step.work
+    beside = [name for name, share in work.overlap.items() if share > 0 and name in step.dimensions]
     sentences = [
         f"computation reaches {percent(work.reached)} of {used.tflops:g} TFLOPS between communications "
         f"(--efficiency; {used.source})",

@@ -54,7 +54,7 @@ def draw_chain(verdict: Verdict, *, prefix: str = "") -> str:
 
 
 def _in_words(cause: Cause) -> str:
-    names = list(dict.fromkeys(each.finding.id for each in cause.consequences))
+    names = list(dict.fromkeys(consequence.finding.id for consequence in cause.consequences))
     return f"{cause.finding.id} leads to {few(names)}" if names else f"{cause.finding.id} leads to nothing else"
 
 
@@ -65,28 +65,32 @@ def _boxes(cause: Cause, number: int) -> list[_Box]:
     cost += f" ({percent(price.share)})" if cost and price.share else ""
     lines = [finding.message, *([cost] if cost else [])]
     head = f"{number}. {finding.id} {finding.severity}, {cause.status.value}"
-    made = [
+    boxes = [
         _Box(0, head, tuple(_wrapped(lines, 0)), _KINDS[finding.severity], dashed=cause.status.value == "hypothesis")
     ]
     groups = _folded(cause.consequences)
     for group in groups[:MOST_BELOW]:
-        made.append(_below(group))
+        boxes.append(_below(group))
     left = sum(len(group) for group in groups[MOST_BELOW:])
     if left:
-        made.append(_Box(1, f"{plural(left, 'more finding')} that follow", (), "plain"))
-    return made
+        boxes.append(_Box(1, f"{plural(left, 'more finding')} that follow", (), "plain"))
+    return boxes
 
 
 def _folded(consequences: Sequence[Consequence]) -> list[list[Consequence]]:
     """Neighbours of one check and depth that follow for the same reason are one box."""
-    made: list[list[Consequence]] = []
-    for each in consequences:
-        last = made[-1][0] if made else None
-        if last and (last.finding.id, last.depth, last.why) == (each.finding.id, each.depth, each.why):
-            made[-1].append(each)
+    rows: list[list[Consequence]] = []
+    for consequence in consequences:
+        last = rows[-1][0] if rows else None
+        if last and (last.finding.id, last.depth, last.why) == (
+            consequence.finding.id,
+            consequence.depth,
+            consequence.why,
+        ):
+            rows[-1].append(consequence)
         else:
-            made.append([each])
-    return made
+            rows.append([consequence])
+    return rows
 
 
 def _below(group: Sequence[Consequence]) -> _Box:

@@ -37,7 +37,7 @@ def draw_parts(nodes: Sequence[str], findings: Iterable[Finding], *, prefix: str
     cells = _cells(nodes, findings)
     if len(nodes) < 2 or not any(cells.values()):
         return ""
-    parts = _parts(part for found in cells.values() for part in found)
+    parts = _parts(part for cell in cells.values() for part in cell)
     names = dict(zip(nodes, short_names(nodes), strict=True))
     groups: dict[tuple[tuple[str, Severity, tuple[str, ...]], ...], list[str]] = defaultdict(list)
     for node in nodes:
@@ -45,7 +45,7 @@ def draw_parts(nodes: Sequence[str], findings: Iterable[Finding], *, prefix: str
         groups[tuple(sorted(rows))].append(names[node])
     ordered = sorted(groups.items(), key=lambda item: (not item[0], -max((s for _, s, _ in item[0]), default=0),
                                                        -len(item[0]), len(item[1])))  # fmt: skip
-    faulty = sum(bool(found) for found in cells.values())
+    faulty = sum(bool(cell) for cell in cells.values())
     desc = f"{faulty} of {plural(len(nodes), 'node')} with findings"
     canvas = Canvas("Nodes by parts", desc, prefix)
     canvas.text(0, 18, "Nodes by parts", "title")
@@ -53,11 +53,11 @@ def draw_parts(nodes: Sequence[str], findings: Iterable[Finding], *, prefix: str
     top = TOP + max(width_of(part, 10.5) for part in parts)
     for column, part in enumerate(parts):
         canvas.text(NODES + column * CELL + CELL / 2 + 4, top - 8, part, "small", turned=True)
-    for row, (found, hosts) in enumerate(ordered[:MOST_ROWS]):
-        _row(canvas, top + row * ROW, hosts, found, parts)
+    for row, (by_node, hosts) in enumerate(ordered[:MOST_ROWS]):
+        _row(canvas, top + row * ROW, hosts, by_node, parts)
     y = top + len(ordered[:MOST_ROWS]) * ROW + 22
     words = "E error, W warning, i information; an empty cell has no finding"
-    unseen = len({part for found in cells.values() for part in found}) - len(parts)
+    unseen = len({part for cell in cells.values() for part in cell}) - len(parts)
     words += f"; {plural(unseen, 'more part')} not drawn" if unseen else ""
     left = len(ordered) - MOST_ROWS
     canvas.text(0, y, f"{words}; {plural(left, 'more row')} not drawn" if left > 0 else words, "small")
@@ -66,17 +66,17 @@ def draw_parts(nodes: Sequence[str], findings: Iterable[Finding], *, prefix: str
 
 def _cells(nodes: Sequence[str], findings: Iterable[Finding]) -> dict[str, dict[str, tuple[Severity, tuple[str, ...]]]]:
     """By node and part, the worst severity and the checks."""
-    made: dict[str, dict[str, tuple[Severity, tuple[str, ...]]]] = {node: {} for node in nodes}
+    by_node: dict[str, dict[str, tuple[Severity, tuple[str, ...]]]] = {node: {} for node in nodes}
     for finding in findings:
         parts = (*finding.where.gpus, *finding.where.nics) or (WHOLE,)
         for node in finding.where.nodes:
-            if node not in made:
+            if node not in by_node:
                 continue
             for part in parts:
-                severity, checks = made[node].get(part, (finding.severity, ()))
+                severity, checks = by_node[node].get(part, (finding.severity, ()))
                 known = checks if finding.id in checks else (*checks, finding.id)
-                made[node][part] = (max(severity, finding.severity), known)
-    return made
+                by_node[node][part] = (max(severity, finding.severity), known)
+    return by_node
 
 
 def _parts(parts: Iterable[str]) -> list[str]:
@@ -93,13 +93,13 @@ def _parts(parts: Iterable[str]) -> list[str]:
 
 
 def _row(
-    canvas: Canvas, y: float, hosts: Sequence[str], found: Sequence[tuple[str, Severity, tuple[str, ...]]],
+    canvas: Canvas, y: float, hosts: Sequence[str], rows: Sequence[tuple[str, Severity, tuple[str, ...]]],
     parts: Sequence[str],
 ) -> None:  # fmt: skip
     count = f"x {len(hosts)}" if len(hosts) > 1 else ""
-    canvas.text(0, y + 17, short_hosts(hosts, HOSTS), "name" if found else "quiet", room=NODES - (56 if count else 14))
-    canvas.text(NODES - 10, y + 17, count, "name" if found else "quiet", "end")
-    by_part = {part: (severity, checks) for part, severity, checks in found}
+    canvas.text(0, y + 17, short_hosts(hosts, HOSTS), "name" if rows else "quiet", room=NODES - (56 if count else 14))
+    canvas.text(NODES - 10, y + 17, count, "name" if rows else "quiet", "end")
+    by_part = {part: (severity, checks) for part, severity, checks in rows}
     for column, part in enumerate(parts):
         x = NODES + column * CELL
         if part not in by_part:
@@ -109,9 +109,9 @@ def _row(
         kind, hatch, letter = _LOOKS[severity]
         canvas.rect(x + 2, y + 2, CELL - 4, ROW - 4, kind, f"{part}: {', '.join(checks)}", hatch=hatch)
         canvas.text(x + CELL / 2, y + 17, letter, "name halo", "middle")
-    listed = list(dict.fromkeys(check for _, _, checks in found for check in checks))
+    listed = list(dict.fromkeys(check for _, _, checks in rows for check in checks))
     if listed:
-        kind = "badtext" if any(severity is Severity.ERROR for _, severity, _ in found) else "name"
+        kind = "badtext" if any(severity is Severity.ERROR for _, severity, _ in rows) else "name"
         canvas.text(NODES + len(parts) * CELL + 8, y + 17, few(listed, 3), kind, room=CHECKS - 8)
 
 
@@ -129,14 +129,14 @@ def draw_classes(result: FleetResult, *, prefix: str = "") -> str:
     shown = sorted(result.cohorts, key=lambda cohort: -len(cohort.nodes))[:MOST_CLASSES]
     for row, cohort in enumerate(shown):
         y = TOP + row * (ROW + 12)
-        odd = {node for outlier in cohort.outliers for node in outlier.nodes} - out
+        texts = {node for outlier in cohort.outliers for node in outlier.nodes} - out
         failed = [node for node in cohort.nodes if node in out]
         canvas.text(0, y + 15, cohort.name, "name", room=LABEL - 14)
         x, room = LABEL + 12.0, WIDE - LABEL - 242
-        rest = len(cohort.nodes) - len(failed) - len(odd)
+        rest = len(cohort.nodes) - len(failed) - len(texts)
         for count, kind, hatch in (
             (rest, "good", ""),
-            (len(odd), "warn", "warnhatch"),
+            (len(texts), "warn", "warnhatch"),
             (len(failed), "bad", "badhatch"),
         ):
             if count:
@@ -144,7 +144,7 @@ def draw_classes(result: FleetResult, *, prefix: str = "") -> str:
                 canvas.rect(x, y, wide, ROW - 6, kind, hatch=hatch)
                 x += wide
         parts = [plural(len(cohort.nodes), "node")]
-        parts += [f"{len(odd)} odd"] if odd else []
+        parts += [f"{len(texts)} odd"] if texts else []
         parts += [f"{len(failed)} to exclude"] if failed else []
         canvas.text(x + 10, y + 15, ", ".join(parts), "badtext" if failed else "", room=WIDE - x - 10)
     y = TOP + len(shown) * (ROW + 12) + 12
@@ -190,13 +190,13 @@ def _strips(result: FleetResult) -> list[_Strip]:
         for outlier in cohort.outliers:
             if _number(outlier.value) is not None and _number(outlier.usual) is not None:
                 groups[outlier.family, outlier.key, outlier.parts, outlier.usual].append(outlier)
-    made = []
+    strips = []
     for (family, key, parts, usual), outliers in groups.items():
         name = " ".join(dict.fromkeys([few([part for part in parts if part], 3), family, key])).strip()
-        odd = tuple(sorted((_number(each.value) or 0.0, each.nodes) for each in outliers))
+        pairs = tuple(sorted((_number(outlier.value) or 0.0, outlier.nodes) for outlier in outliers))
         first = outliers[0]
-        made.append(_Strip(name, first.unit, _number(usual) or 0.0, first.usual_count, first.total, odd))
-    return made
+        strips.append(_Strip(name, first.unit, _number(usual) or 0.0, first.usual_count, first.total, pairs))
+    return strips
 
 
 def _number(text: str) -> float | None:

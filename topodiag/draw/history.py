@@ -34,18 +34,18 @@ class _Axis:
 
 def draw_history(tracks: Sequence[Track], *, prefix: str = "") -> str:
     """The picture, "" where no node has two captures or a part that changed."""
-    shown = [each for each in tracks[:MOST_NODES] if len(_timed(each)) > 1 or each.states]
-    times = [time for each in shown for time in _times(each)]
+    shown = [track for track in tracks[:MOST_NODES] if len(_timed(track)) > 1 or track.states]
+    times = [time for track in shown for time in _times(track)]
     if not times:
         return ""
     axis = _Axis(min(times), max(*times, min(times) + LEAST_SPAN_S))
     words = f"{plural(len(shown), 'node')} from {stamp(axis.start)[:16]} to {stamp(axis.end)[:16]}"
-    canvas = Canvas("Nodes over time", f"{words}: {few([_in_words(each) for each in shown], 8, '; ')}", prefix)
+    canvas = Canvas("Nodes over time", f"{words}: {few([_in_words(track) for track in shown], 8, '; ')}", prefix)
     canvas.text(0, 18, "Nodes over time", "title")
     canvas.text(0, 38, words, "quiet")
     y = float(TOP)
-    for each, name in zip(shown, short_names([each.host for each in shown]), strict=True):
-        y = _node(canvas, each, name, axis, y)
+    for track, name in zip(shown, short_names([track.host for track in shown]), strict=True):
+        y = _node(canvas, track, name, axis, y)
     _ticks(canvas, axis, y)
     note = "circle: a capture without errors; square: one with errors; thin bar: up; hatched bar: down"
     left = len(tracks) - len(shown)
@@ -65,7 +65,7 @@ def _times(track: Track) -> list[float]:
 
 def _in_words(track: Track) -> str:
     bad = sum(bool(errors) for _, errors in track.captures)
-    parts = [f"{label_of(each.part)} down {_times_down(each)}" for each in track.states[:MOST_PARTS]]
+    parts = [f"{label_of(state.part)} down {_times_down(state)}" for state in track.states[:MOST_PARTS]]
     return f"{track.host}: " + ", ".join([f"{bad} of {plural(len(track.captures), 'capture')} with errors", *parts])
 
 
@@ -86,8 +86,8 @@ def _node(canvas: Canvas, track: Track, name: str, axis: _Axis, top: float) -> f
             groups[-1][1].append((time, errors))
         else:
             groups.append((x, [(time, errors)]))
-    for x, found in groups:
-        _capture(canvas, x, middle, found)
+    for x, pairs in groups:
+        _capture(canvas, x, middle, pairs)
     bad = sum(bool(errors) for _, errors in track.captures)
     if bad:
         canvas.text(right + 12, middle + 4, f"errors in {bad} of {len(track.captures)}", "badtext", room=COUNT - 12)
@@ -102,11 +102,11 @@ def _node(canvas: Canvas, track: Track, name: str, axis: _Axis, top: float) -> f
     return y + 6
 
 
-def _capture(canvas: Canvas, x: float, y: float, found: Sequence[tuple[float, tuple[str, ...]]]) -> None:
+def _capture(canvas: Canvas, x: float, y: float, pairs: Sequence[tuple[float, tuple[str, ...]]]) -> None:
     """One mark for captures that would cover each other: bad where one of them is."""
-    errors = list(dict.fromkeys(error for _, own in found for error in own))
-    count = f" and {len(found) - 1} more" if len(found) > 1 else ""
-    tip = f"{stamp(found[0][0])[:16]}{count}: {few(errors, 4) or 'no errors'}"
+    errors = list(dict.fromkeys(error for _, own in pairs for error in own))
+    count = f" and {len(pairs) - 1} more" if len(pairs) > 1 else ""
+    tip = f"{stamp(pairs[0][0])[:16]}{count}: {few(errors, 4) or 'no errors'}"
     if errors:
         canvas.rect(x - MARK, y - MARK, 2 * MARK, 2 * MARK, "bad", tip, hatch="badhatch")
     else:
@@ -116,9 +116,9 @@ def _capture(canvas: Canvas, x: float, y: float, found: Sequence[tuple[float, tu
 def _part(canvas: Canvas, part: PartStates, axis: _Axis, top: float) -> None:
     middle = top + LANE / 2
     canvas.text(16, middle + 4, label_of(part.part), room=LABEL - 30)
-    for left, right, spell in _bars([each for each in part.spells if not each.down], axis, 1):
+    for left, right, spell in _bars([spell for spell in part.spells if not spell.down], axis, 1):
         canvas.rect(left, middle - 2, right - left, 4, "good" if spell.up else "plain", spell.state)
-    for left, right, spell in _bars([each for each in part.spells if each.down], axis, LEAST):
+    for left, right, spell in _bars([spell for spell in part.spells if spell.down], axis, LEAST):
         tip = f"{spell.state} since {stamp(spell.time_s)}"
         canvas.rect(left, middle - 7, right - left, 14, "bad", tip, hatch="badhatch")
     canvas.text(axis.place(axis.end) + 12, middle + 4, f"down {_times_down(part)}", "badtext", room=COUNT - 12)
@@ -126,15 +126,15 @@ def _part(canvas: Canvas, part: PartStates, axis: _Axis, top: float) -> None:
 
 def _bars(spells: Sequence[Spell], axis: _Axis, least: float) -> list[tuple[float, float, Spell]]:
     """Where each spell begins and ends, px, at least so wide; those that touch are one bar with the first one's tip."""
-    made: list[tuple[float, float, Spell]] = []
+    rows: list[tuple[float, float, Spell]] = []
     for spell in spells:
         left = axis.place(spell.time_s)
         right = max(axis.place(spell.end_s), left + least)
-        if made and left - made[-1][1] < 1:
-            made[-1] = (made[-1][0], max(right, made[-1][1]), made[-1][2])
+        if rows and left - rows[-1][1] < 1:
+            rows[-1] = (rows[-1][0], max(right, rows[-1][1]), rows[-1][2])
         else:
-            made.append((left, right, spell))
-    return made
+            rows.append((left, right, spell))
+    return rows
 
 
 def _ticks(canvas: Canvas, axis: _Axis, y: float) -> None:

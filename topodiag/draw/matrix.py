@@ -54,11 +54,11 @@ def draw_matrix(job: Job, *, prefix: str = "") -> str:
 
 def _places(bands: tuple[Band, ...], start: int, cell: int) -> list[list[int]]:
     """The near edge of each rank's cells, by band."""
-    made, at = [], start
+    numbers, at = [], start
     for band in bands:
-        made.append([at + number * cell for number in range(len(band.names))])
+        numbers.append([at + number * cell for number in range(len(band.names))])
         at += len(band.names) * cell + GAP
-    return made
+    return numbers
 
 
 def _row_heads(canvas: Canvas, matrix: Matrix, tops: list[list[int]], label: float, cell: int) -> None:
@@ -123,12 +123,14 @@ def _fill(canvas: Canvas, matrix: Matrix, tops: list[list[int]], lefts: list[lis
     for row, y in enumerate(ys):
         # A cell joins the one before it where that is of its sort and no gap lies between.
         for column, x in enumerate(xs):
-            found = matrix.cells.get((row, column))
+            shown_cell = matrix.cells.get((row, column))
             before = matrix.cells.get((row, column - 1))
-            if found is None or (before is not None and before.sort == found.sort and xs[column - 1] + cell == x):
+            if shown_cell is None or (
+                before is not None and before.sort == shown_cell.sort and xs[column - 1] + cell == x
+            ):
                 continue
             wide = _run(matrix, row, column, xs, cell) * cell
-            paths[found.sort].append(f"M{x} {y}h{wide}v{cell}h{-wide}z")
+            paths[shown_cell.sort].append(f"M{x} {y}h{wide}v{cell}h{-wide}z")
     for sort, parts in sorted(paths.items()):
         kind, hatch, words = _look(matrix, sort)
         canvas.path("".join(parts), kind, words, hatch=hatch)
@@ -155,12 +157,12 @@ def _run(matrix: Matrix, row: int, column: int, xs: list[int], cell: int) -> int
 
 def _numbers(canvas: Canvas, matrix: Matrix, ys: list[int], xs: list[int], cell: int) -> None:
     """The NIC of each cell that has one."""
-    numbered = [(at, found) for at, found in sorted(matrix.cells.items()) if found.nic >= 0]
+    numbered = [(at, cell) for at, cell in sorted(matrix.cells.items()) if cell.nic >= 0]
     if cell < NUMBERED or len(numbered) > MOST_NUMBERS:
         return
-    for (row, column), found in numbered:
-        kind = "small onsolid" if SORTS[found.sort] == "NET+GDR" else "small strong halo"
-        canvas.text(xs[column] + cell / 2, ys[row] + cell / 2 + 4, str(found.nic), kind, "middle")
+    for (row, column), shown_cell in numbered:
+        kind = "small onsolid" if SORTS[shown_cell.sort] == "NET+GDR" else "small strong halo"
+        canvas.text(xs[column] + cell / 2, ys[row] + cell / 2 + 4, str(shown_cell.nic), kind, "middle")
 
 
 def _frames(canvas: Canvas, matrix: Matrix, tops: list[list[int]], lefts: list[list[int]], cell: int) -> None:
@@ -204,8 +206,8 @@ def _legend(canvas: Canvas, matrix: Matrix, y: float) -> float:
 
 def _words(matrix: Matrix) -> str:
     hosts = sum(band.hosts for band in matrix.rows)
-    odd = [band.title for band in matrix.rows if band.odd]
+    texts = [band.title for band in matrix.rows if band.odd]
     words = plural(hosts, "host")
     if matrix.folded:
         words += f" of {plural(len(matrix.rows) + matrix.left_out, 'kind')}"
-    return f"{words}; different from the others: {few(odd)}" if odd else words
+    return f"{words}; different from the others: {few(texts)}" if texts else words

@@ -82,7 +82,7 @@ class _Pairs:
     spare: Bools
 
     def only(self, wanted: Bools) -> _Pairs:
-        return _Pairs(*(getattr(self, each.name)[wanted] for each in fields(self)))
+        return _Pairs(*(getattr(self, field.name)[wanted] for field in fields(self)))
 
 
 def matrix_of(job: Job) -> Matrix | None:
@@ -100,10 +100,10 @@ def matrix_of(job: Job) -> Matrix | None:
     pairs = pairs.only(~pairs.spare)
     used = [host for host in hosts if members[host]]
     if len(used) <= MOST_HOSTS and sum(len(members[host]) for host in used) <= MOST_RANKS:
-        made = _plain(pairs, hosts, members, kinds)
+        matrix = _plain(pairs, hosts, members, kinds)
     else:
-        made = _folded(pairs, hosts, members, kinds)
-    return replace(made, links=dialect_of(job).links)
+        matrix = _folded(pairs, hosts, members, kinds)
+    return replace(matrix, links=dialect_of(job).links)
 
 
 def sort_of(label: str) -> int:
@@ -111,7 +111,7 @@ def sort_of(label: str) -> int:
     if is_net(label):
         word = "Socket" if "Socket" in label else "NET+GDR" if uses_gdr(label) else "NET"
     else:
-        word = next((each for each in ("P2P", "SHM") if label.startswith(each)), "other")
+        word = next((sort for sort in ("P2P", "SHM") if label.startswith(sort)), "other")
     return SORTS.index(word)
 
 
@@ -157,12 +157,12 @@ def _distinct_pairs(conns: Connections) -> tuple[Ints, Ints, Ints, Ints, Ints, B
 def _kinds(pairs: _Pairs, hosts: Sequence[str], members: Mapping[str, Sequence[int]]) -> list[list[int]]:
     """Hosts that are alike, by number, the most frequent kind first; by transport alone where NICs would tell too many
     apart."""
-    made: list[list[int]] = []
+    numbers: list[list[int]] = []
     for nic in (pairs.nic, np.full_like(pairs.nic, -1)):
-        made = _alike(pairs, nic, hosts, members)
-        if len(made) <= MOST_KINDS:
+        numbers = _alike(pairs, nic, hosts, members)
+        if len(numbers) <= MOST_KINDS:
             break
-    return made
+    return numbers
 
 
 def _alike(
@@ -191,10 +191,10 @@ def _odd(group: Sequence[int], kinds: Sequence[Sequence[int]]) -> bool:
 def _plain(
     pairs: _Pairs, hosts: Sequence[str], members: Mapping[str, Sequence[int]], kinds: Sequence[Sequence[int]]
 ) -> Matrix:  # fmt: skip
-    odd = {number for group in kinds if _odd(group, kinds) for number in group}
+    numbers = {number for group in kinds if _odd(group, kinds) for number in group}
     used = [number for number, host in enumerate(hosts) if members[host]]
     names = short_names(hosts)
-    bands = tuple(Band(names[number], tuple(map(str, sorted(members[hosts[number]]))), 1, number in odd)
+    bands = tuple(Band(names[number], tuple(map(str, sorted(members[hosts[number]]))), 1, number in numbers)
                   for number in used)  # fmt: skip
     start = _starts(bands)
     first = np.full(len(hosts), -1, np.int64)
@@ -234,21 +234,21 @@ def _band(
 
 
 def _starts(bands: Iterable[Band]) -> list[int]:
-    made, at = [], 0
+    numbers, at = [], 0
     for band in bands:
-        made.append(at)
+        numbers.append(at)
         at += len(band.names)
-    return made
+    return numbers
 
 
 def _cells(row: Ints, column: Ints, pairs: _Pairs) -> dict[tuple[int, int], Cell]:
     first, _ = distinct(row, column, pairs.sort, pairs.nic)
-    made: dict[tuple[int, int], Cell] = {}
-    for y, x, sort, nic in zip(*(each[first].tolist() for each in (row, column, pairs.sort, pairs.nic)), strict=True):
-        known = made.get((y, x))
+    cells: dict[tuple[int, int], Cell] = {}
+    for y, x, sort, nic in zip(*(array[first].tolist() for array in (row, column, pairs.sort, pairs.nic)), strict=True):
+        known = cells.get((y, x))
         if known is None:
-            made[y, x] = Cell(sort, nic)
+            cells[y, x] = Cell(sort, nic)
         else:
             several = known.several or known.sort != sort
-            made[y, x] = Cell(max(known.sort, sort), nic if known.nic == nic else -1, several)
-    return made
+            cells[y, x] = Cell(max(known.sort, sort), nic if known.nic == nic else -1, several)
+    return cells

@@ -110,25 +110,25 @@ def picture_of(node: Node, findings: Sequence[Finding], title: str, verdict: str
         lost = [gpu for gpu in node.gpus if _gpu_key(gpu) not in linked]
         for gpu in lost:
             if marks.about("NVL", gpu.label) or marks.about("TOP004", gpu.label):
-                found = marks.on(gpu.label)
-                lines.append(Line(_gpu_key(gpu), NVSWITCH, "nvlink", _count(gpu, 0), _ids(found), _levels(found)))
+                marked = marks.on(gpu.label)
+                lines.append(Line(_gpu_key(gpu), NVSWITCH, "nvlink", _count(gpu, 0), _ids(marked), _levels(marked)))
     return Picture(_cut(title, 200), _cut(verdict, 120), sockets, tuple(lines), len(node.nvswitches), _edges(findings),
                    dialect_of(node).links)  # fmt: skip
 
 
 def _edges(findings: Iterable[Finding]) -> tuple[Edge, ...]:
     """One per place; findings on the same place with the same levels are one edge."""
-    made: dict[tuple[str, Levels], list[Finding]] = {}
+    by_edge: dict[tuple[str, Levels], list[Finding]] = {}
     for finding in findings:
         levels, where = levels_of(finding), finding.where
         names = [*where.gpus, *where.nics] or list(where.links)
-        name = few([_cut(each) for each in names], 3)
+        name = few([_cut(name) for name in names], 3)
         if levels is not None and name:
-            made.setdefault((name, levels), []).append(finding)
-    order = sorted(made.items(), key=lambda each: each[0][1].negotiated / each[0][1].intended)
+            by_edge.setdefault((name, levels), []).append(finding)
+    order = sorted(by_edge.items(), key=lambda pair: pair[0][1].negotiated / pair[0][1].intended)
     return tuple(
-        Edge(name, tuple(dict.fromkeys(each.id for each in found)), levels, _cut(found[0].cost.text, 200))
-        for (name, levels), found in order
+        Edge(name, tuple(dict.fromkeys(finding.id for finding in findings)), levels, _cut(findings[0].cost.text, 200))
+        for (name, levels), findings in order
     )
 
 
@@ -155,7 +155,7 @@ def _gpu_key(gpu: Gpu) -> str:
 
 
 def _socket(node: Node, marks: Marks, group: Group, place: int) -> Box:
-    numa = next((each for each in node.numa if each.id == group.numa), None)
+    numa = next((numa_node for numa_node in node.numa if numa_node.id == group.numa), None)
     words = [f"NUMA {group.numa}" if group.numa is not None else f"cpus {group.cpus}" if group.cpus else "NUMA unknown"]
     if numa is not None and numa.socket.value is not None:
         words.append(f"socket {numa.socket.value}")
@@ -166,9 +166,9 @@ def _socket(node: Node, marks: Marks, group: Group, place: int) -> Box:
 
 
 def _boxes(node: Node, marks: Marks, children: Iterable[Branch | Leaf]) -> list[Box]:
-    made = [_branch(node, marks, each) if isinstance(each, Branch) else _leaf(marks, each) for each in children]
+    boxes = [_branch(node, marks, child) if isinstance(child, Branch) else _leaf(marks, child) for child in children]
     # NVSwitches without a finding are drawn once, as the fabric; a switch that held nothing else goes with them.
-    return [box for box in made if box.sick or box.link_sick or any(leaf.kind in _ENDS for leaf in box.leaves())]
+    return [box for box in boxes if box.sick or box.link_sick or any(leaf.kind in _ENDS for leaf in box.leaves())]
 
 
 def _branch(node: Node, marks: Marks, branch: Branch) -> Box:

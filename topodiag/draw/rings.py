@@ -90,12 +90,12 @@ def _stops(comm: Communicator, ring: Ring, hosts: dict[int, str]) -> list[_Stop]
     outs = [ring.vias[run[-1]] if run[-1] < len(ring.vias) else "" for run in runs]
     usual_in = _usual([_bare(via) for vias in inner for via in vias])
     usual_out = _usual([_bare(via) for via in outs if via])
-    made = [
+    stops = [
         _Stop(homes[run[0]], tuple(world[at] for at in run), tuple(dict.fromkeys(vias)), out,
               any(_differs(via, usual_in) for via in vias), _differs(out, usual_out))
         for run, vias, out in zip(runs, inner, outs, strict=True)
     ]  # fmt: skip
-    return made if len(made) <= MOST_BOXES else _folded(made)
+    return stops if len(stops) <= MOST_BOXES else _folded(stops)
 
 
 def _turned(comm: Communicator, ring: Ring, hosts: dict[int, str]) -> Ring:
@@ -131,41 +131,41 @@ def _differs(via: str, usual: str) -> bool:
 
 def _usual(vias: Sequence[str]) -> str:
     """What more than half of three hops and more go over, "" where there is no such thing."""
-    said = Counter(via for via in vias if via != UNSAID)
-    if sum(said.values()) < 3:
+    usual = Counter(via for via in vias if via != UNSAID)
+    if sum(usual.values()) < 3:
         return ""
-    via, count = said.most_common(1)[0]
-    return via if count * 2 > sum(said.values()) else ""
+    via, count = usual.most_common(1)[0]
+    return via if count * 2 > sum(usual.values()) else ""
 
 
 def _folded(stops: Sequence[_Stop]) -> list[_Stop]:
     """The first and the last host, those that are odd, and between them the others in folds."""
-    made: list[_Stop] = []
+    folded: list[_Stop] = []
     room: list[_Stop] = []
 
     def close() -> None:
         if len(room) > 1:
             first, last = room[0], room[-1]
-            made.append(
+            folded.append(
                 _Stop(f"{first.host} to {last.host}", first.ranks, first.inside, last.out, False, False, len(room))
             )
         else:
-            made.extend(room)
+            folded.extend(room)
         room.clear()
 
     for number, stop in enumerate(stops):
         if number in (0, len(stops) - 1) or stop.odd_inside or stop.odd_out:
             close()
-            made.append(stop)
+            folded.append(stop)
         else:
             room.append(stop)
     close()
-    if len(made) <= MOST_BOXES:
-        return made
-    rest = made[MOST_BOXES - 2 : -1]
+    if len(folded) <= MOST_BOXES:
+        return folded
+    rest = folded[MOST_BOXES - 2 : -1]
     hosts = sum(stop.hosts for stop in rest)
     fold = _Stop(f"{rest[0].host} to {rest[-1].host}", (), (), rest[-1].out, True, rest[-1].odd_out, hosts)
-    return [*made[: MOST_BOXES - 2], fold, made[-1]]
+    return [*folded[: MOST_BOXES - 2], fold, folded[-1]]
 
 
 def _ring(canvas: Canvas, stops: Sequence[_Stop], closed: bool, y: float) -> float:

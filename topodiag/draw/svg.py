@@ -79,9 +79,9 @@ def resolved(svg: str) -> str:
     start, end = svg.find("<style>"), svg.find("</style>")
     if start < 0:
         return svg
-    plain = _VARIABLE.sub(lambda found: PALETTE[found[1]][0], _RULES)
+    plain = _VARIABLE.sub(lambda match: PALETTE[match[1]][0], _RULES)
     # Not every converter draws the halo below the text (paint-order): the text is drawn once more, without it.
-    rest = _HALO.sub(lambda found: f"{found[0]}{found[0].replace('halo', '', 1)}", svg[end:])
+    rest = _HALO.sub(lambda match: f"{match[0]}{match[0].replace('halo', '', 1)}", svg[end:])
     return f"{svg[:start]}<style>{plain}{rest}"
 
 
@@ -93,14 +93,14 @@ def spelt(value: float) -> str:
 def tag(name: str, *, body: str = "", title: str = "", **attributes: str | float) -> str:
     """One element. `body` is markup that was made here; `title` is foreign text, the attributes are ours. `_` in the
     name of an attribute stands for `-`, and one at its end is left out (`class_`)."""
-    made = [f"<{name}"]
+    lines = [f"<{name}"]
     for key, value in attributes.items():
         words = spelt(value) if isinstance(value, int | float) else escape(value, quote=True)
         if words:
-            made.append(f' {key.removesuffix("_").replace("_", "-")}="{words}"')
+            lines.append(f' {key.removesuffix("_").replace("_", "-")}="{words}"')
     inner = (f"<title>{_safe(title)}</title>" if title else "") + body
-    made.append(f">{inner}</{name}>" if inner else "/>")
-    return "".join(made)
+    lines.append(f">{inner}</{name}>" if inner else "/>")
+    return "".join(lines)
 
 
 def _safe(text: str) -> str:
@@ -249,10 +249,10 @@ class Canvas:
 
     def document(self, width: float, height: float, margin: float = 16) -> str:
         """The whole drawing. A file has a margin of so many pixels around it; in a page the page leaves the room."""
-        alone = not self.prefix
-        out = margin if alone else 0
+        standalone = not self.prefix
+        out = margin if standalone else 0
         width, height = width + 2 * out, height - self._top + 2 * out
-        size = f' width="{width:.0f}" height="{height:.0f}"' if alone else f' style="--w:{width:.0f}px"'
+        size = f' width="{width:.0f}" height="{height:.0f}"' if standalone else f' style="--w:{width:.0f}px"'
         head = (
             f'<svg xmlns="http://www.w3.org/2000/svg" class="draw"'
             f' viewBox="{-out:.0f} {self._top - out:.0f} {width:.0f} {height:.0f}"{size}'
@@ -260,7 +260,7 @@ class Canvas:
         )
         parts = [head, f'<title id="{self._ids}-title">{_safe(self.title)}</title>',
                  f'<desc id="{self._ids}-desc">{_safe(self.desc)}</desc>']  # fmt: skip
-        if alone:
+        if standalone:
             parts += [
                 f"<style>{STYLE}</style>",
                 tag("rect", x=-out, y=-out, width=width, height=height, class_="ground"),

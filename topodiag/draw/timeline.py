@@ -59,12 +59,12 @@ def draw_timeline(moments: Sequence[Moment], *, prefix: str = "") -> str:
     ]
     if len(shown) < 2:
         return ""
-    shown.sort(key=lambda each: each.time or 0.0)
+    shown.sort(key=lambda moment: moment.time or 0.0)
     first, begin = shown[0], shown[0].time or 0.0
-    hosts = list(dict.fromkeys(each.host for each in shown))
+    hosts = list(dict.fromkeys(moment.host for moment in shown))
     lanes = {host: number for number, host in enumerate(hosts[:MOST_LANES])}
-    axis = _axis([each.time or 0.0 for each in shown])
-    marks = _marks([each for each in shown if each.host in lanes], lanes, axis)
+    axis = _axis([moment.time or 0.0 for moment in shown])
+    marks = _marks([moment for moment in shown if moment.host in lanes], lanes, axis)
     desc = f"{plural(len(shown), 'event')} on {plural(len(hosts), 'host')}; the first at {stamp(begin)}"
     canvas = Canvas("Timeline", f"{desc}: {first.what}", prefix)
     canvas.heading(desc, WIDE)
@@ -93,27 +93,27 @@ def _axis(times: Sequence[float]) -> _Axis:
     # A lone event has no length: it gets some, so that its mark stands in the middle of a stretch.
     lengths = [max(end - start, LEAST_SPAN_S, 0.06 * span) for start, end in parts]
     scale = room / fsum(lengths)
-    made, x = [], float(LABEL + MARK + 4)
+    rows, x = [], float(LABEL + MARK + 4)
     for (start, end), length in zip(parts, lengths, strict=True):
         middle, half = (start + end) / 2, length / 2
-        made.append((middle - half, middle + half, x, x + length * scale))
+        rows.append((middle - half, middle + half, x, x + length * scale))
         x += length * scale + CUT
-    return _Axis(tuple(made))
+    return _Axis(tuple(rows))
 
 
 def _marks(shown: Sequence[Moment], lanes: dict[str, int], axis: _Axis) -> list[_Mark]:
     """Events of one lane whose marks would cover each other are one, numbered in the order of time."""
     open_at: dict[str, int] = {}
     groups: list[tuple[str, float, list[Moment]]] = []
-    for each in shown:
-        x = axis.place(each.time or 0.0)
-        last = open_at.get(each.host)
+    for moment in shown:
+        x = axis.place(moment.time or 0.0)
+        last = open_at.get(moment.host)
         if last is not None and x - groups[last][1] < 2 * MARK + 2:
-            groups[last][2].append(each)
+            groups[last][2].append(moment)
             continue
-        open_at[each.host] = len(groups)
-        groups.append((each.host, x, [each]))
-    return [_Mark(number, lanes[host], x, tuple(found)) for number, (host, x, found) in enumerate(groups, 1)]
+        open_at[moment.host] = len(groups)
+        groups.append((moment.host, x, [moment]))
+    return [_Mark(number, lanes[host], x, tuple(moments)) for number, (host, x, moments) in enumerate(groups, 1)]
 
 
 def _lanes(canvas: Canvas, hosts: Sequence[str], axis: _Axis, bottom: float) -> None:
@@ -145,12 +145,12 @@ def _ticks(canvas: Canvas, axis: _Axis, begin: float, bottom: float) -> None:
 
 def _bands(canvas: Canvas, shown: Sequence[Moment], lanes: dict[str, int], axis: _Axis) -> None:
     """How far each event can be off; bands of one lane that meet are one."""
-    known = [each for each in shown if each.within_s and each.host in lanes]
+    known = [moment for moment in shown if moment.within_s and moment.host in lanes]
     widest: dict[str, list[tuple[float, float]]] = {}
-    for each in sorted(known, key=lambda each: (each.time or 0.0) - (each.within_s or 0.0)):
-        time, within = each.time or 0.0, each.within_s or 0.0
+    for moment in sorted(known, key=lambda moment: (moment.time or 0.0) - (moment.within_s or 0.0)):
+        time, within = moment.time or 0.0, moment.within_s or 0.0
         left, right = axis.place(time - within), axis.place(time + within)
-        bands = widest.setdefault(each.host, [])
+        bands = widest.setdefault(moment.host, [])
         if bands and left <= bands[-1][1]:
             bands[-1] = (bands[-1][0], max(right, bands[-1][1]))
         else:
@@ -176,17 +176,17 @@ def _list(canvas: Canvas, marks: Sequence[_Mark], y: float) -> float:
     what = host + 156
     for mark in marks:
         folded: dict[tuple[int, str], list[Moment]] = {}
-        for each in mark.moments:
-            folded.setdefault((each.rank, _NUMBERS.sub("#", each.what)[:60]), []).append(each)
+        for one in mark.moments:
+            folded.setdefault((one.rank, _NUMBERS.sub("#", one.what)[:60]), []).append(one)
         for place, group in enumerate(list(folded.values())[:3]):
-            each = group[0]
+            one = group[0]
             if not place:
                 canvas.text(14, y, str(mark.number), "name", "end")
-                canvas.text(26, y, stamp(each.time or 0.0)[0 if dated else 11 :], "quiet")
-            rank = f" rank {each.rank}" if each.rank >= 0 else ""
-            total = sum(found.count for found in group)
-            canvas.text(host, y, f"{each.host}{rank}", "name", room=150)
-            canvas.text(what, y, f"{each.what}{f' x {total}' if total > 1 else ''}", room=WIDE - what)
+                canvas.text(26, y, stamp(one.time or 0.0)[0 if dated else 11 :], "quiet")
+            rank = f" rank {one.rank}" if one.rank >= 0 else ""
+            total = sum(moment.count for moment in group)
+            canvas.text(host, y, f"{one.host}{rank}", "name", room=150)
+            canvas.text(what, y, f"{one.what}{f' x {total}' if total > 1 else ''}", room=WIDE - what)
             y += 18
         if len(folded) > 3:
             canvas.text(what, y, f"and {plural(len(folded) - 3, 'other kind')} of events", "quiet")
@@ -202,7 +202,7 @@ def _notes(  # noqa: PLR0917 - what was drawn of what there was
     words = [f"{plural(len(marks) - MOST_MARKS, 'more mark')} not drawn"] if len(marks) > MOST_MARKS else []
     words += [f"{plural(len(hosts) - MOST_LANES, 'more host')} not drawn"] if len(hosts) > MOST_LANES else []
     words += [f"{plural(untimed, 'event')} without a time"] if untimed else []
-    if any(each.within_s for each in shown):
+    if any(moment.within_s for moment in shown):
         words.append("a pale band is how far a clock can be off: inside it the order is not known")
     if words:
         canvas.text(0, y + 8, "; ".join(words), "small", room=WIDE, size=10.5)

@@ -35,7 +35,7 @@ def draw_waits(job: Job, *, prefix: str = "") -> str:
     fronts = [front for front in fronts_of(job) if front.waits]
     if not fronts:
         return ""
-    front = max(fronts, key=lambda each: len(each.entries))
+    front = max(fronts, key=lambda front: len(front.entries))
     number = max(front.last.values())
     operation = front.entries[0][1]
     missing = sorted(rank for rank, last in front.last.items() if last < number)
@@ -59,13 +59,13 @@ def draw_waits(job: Job, *, prefix: str = "") -> str:
 
 def _starts(job: Job, front: Front, number: int) -> dict[int, float | None]:
     """When each rank in front enqueued the collective that it waits in; None where its dump has no time."""
-    made: dict[int, float | None] = {}
+    starts: dict[int, float | None] = {}
     for record in job.flight:
         for place, (group, sequence, _, state) in enumerate(record.entries):
             if group == front.group and sequence == number and state != "completed":
                 created = record.created_s[place] if place < len(record.created_s) else float("nan")
-                made[record.rank] = created if isfinite(created) else None
-    return dict(sorted(made.items(), key=lambda item: (item[1] is None, item[1] or 0.0, item[0])))
+                starts[record.rank] = created if isfinite(created) else None
+    return dict(sorted(starts.items(), key=lambda item: (item[1] is None, item[1] or 0.0, item[0])))
 
 
 def _name(job: Job, rank: int) -> str:

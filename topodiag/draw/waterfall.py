@@ -125,7 +125,7 @@ def _of_job(causes: Sequence[Cause]) -> tuple[str, str, tuple[Bar, ...]]:
     bars = [Bar("intended", "what this machine is built to reach", "level", whole, whole)]
     at = whole
     for hardware in (True, False):
-        for cause in [each for each in causes if is_hardware(each.finding.id) is hardware][:MOST_STEPS]:
+        for cause in [cause for cause in causes if is_hardware(cause.finding.id) is hardware][:MOST_STEPS]:
             # What two causes take together is less than the sum where one hides the other: no step goes below all.
             end = max(at - whole * (cause.price.job_share or 0.0), min(used, at))
             bars.append(_loss(cause, at, end, whole * (cause.price.job_share or 0.0)))
@@ -138,11 +138,11 @@ def _of_job(causes: Sequence[Cause]) -> tuple[str, str, tuple[Bar, ...]]:
     if price.measured is None:
         bars.append(Bar("measured", "not in the evidence", "missing"))
         return price.all_gone.what, price.all_gone.unit, tuple(bars)
-    found = price.measured.value
-    if used - found > LEAST * whole:
+    gbs = price.measured.value
+    if used - gbs > LEAST * whole:
         name = "as expected" if price.agreement is Agreement.AGREES else "not explained"
-        bars.append(Bar(name, price.says, "loss", used, found))
-    bars.append(Bar("measured", price.measured.source, "level", found, found))
+        bars.append(Bar(name, price.says, "loss", used, gbs))
+    bars.append(Bar("measured", price.measured.source, "level", gbs, gbs))
     return price.all_gone.what, price.all_gone.unit, tuple(bars)
 
 
@@ -163,9 +163,9 @@ def _of_place(cause: Cause, levels: Levels) -> tuple[str, str, tuple[Bar, ...]]:
     return f"one direction, {', '.join(parts)}" if parts else "one direction", "GB/s", tuple(bars)
 
 
-def _loss(cause: Cause, start: float, end: float, alone: float = 0.0) -> Bar:
+def _loss(cause: Cause, start: float, end: float, lost: float = 0.0) -> Bar:
     """`alone` is what the cause takes by itself: said where other causes hide a part of it."""
     finding = cause.finding
-    hidden = alone - (start - end) > LEAST * alone + 1e-9
-    note = f"by itself it takes {spell_gbs(alone)}; {finding.message}" if hidden else finding.message
+    hidden = lost - (start - end) > LEAST * lost + 1e-9
+    note = f"by itself it takes {spell_gbs(lost)}; {finding.message}" if hidden else finding.message
     return Bar(f"{finding.id} {finding.severity}", note, "loss", start, end, finding.id)

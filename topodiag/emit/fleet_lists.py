@@ -35,10 +35,10 @@ def pass_list(result: FleetResult) -> str:
 
 def drain_lines(result: FleetResult) -> Iterator[str]:
     """One command of Slurm for each group of nodes with the same reasons, the worst first."""
-    for each in result.exclusions:
-        names = node_list(each.nodes).strip()
+    for exclusion in result.exclusions:
+        names = node_list(exclusion.nodes).strip()
         yield (f"scontrol update {shell_word(f'nodename={names}')} state=drain"
-               f" {shell_word(f'reason={_reason(each)}')}")  # fmt: skip
+               f" {shell_word(f'reason={_reason(exclusion)}')}")  # fmt: skip
 
 
 def _reason(exclusion: Exclusion) -> str:
@@ -50,21 +50,21 @@ def _reason(exclusion: Exclusion) -> str:
 def conditions(result: FleetResult) -> Iterator[str]:
     """One JSON object a line and node: the node, and its status as node-problem-detector's exporters write it (its
     pkg/types/types.go: source, events, conditions)."""
-    why = {host: each for each in result.exclusions for host in each.nodes}
-    out = {name_of(host): each for host, each in why.items()}
-    told: set[str] = set()
+    why = {host: dropped for dropped in result.exclusions for host in dropped.nodes}
+    out = {name_of(host): dropped for host, dropped in why.items()}
+    texts: set[str] = set()
     for node in result.nodes:
         name = name_of(node.host)
-        found = out.get(name)
-        if name in told:
+        exclusion = out.get(name)
+        if name in texts:
             continue
-        told.add(name)
+        texts.add(name)
         condition = {
             "type": CONDITION,
-            "status": "True" if found else "False",
+            "status": "True" if exclusion else "False",
             "transition": node.time,
-            "reason": found.reasons[0][0] if found else "NoDifference",
-            "message": _reason(found) if found else "as its peers",
+            "reason": exclusion.reasons[0][0] if exclusion else "NoDifference",
+            "message": _reason(exclusion) if exclusion else "as its peers",
         }
         status = {"node": name, "source": "topodiag", "events": [], "conditions": [condition]}
         yield json.dumps(status, ensure_ascii=True)

@@ -65,7 +65,7 @@ def _key(name: str) -> str:
 def _grid(place: PlaceMap) -> tuple[tuple[str, ...], Ints] | None:
     """Names and ranks of the mesh: the dimensions whose sizes multiply to the world, the one with the largest stride
     first."""
-    found = []
+    grid = []
     for name, number in place.groups.items():
         groups = members(number)
         sizes = {len(group) for group in groups}
@@ -75,21 +75,21 @@ def _grid(place: PlaceMap) -> tuple[tuple[str, ...], Ints] | None:
         place_in = np.empty(place.ranks, np.int64)
         place_in[rows] = np.arange(rows.shape[1])[None, :]
         stride = int(rows[0, 1] - rows[0, 0]) if rows.shape[1] > 1 else 0
-        found.append((stride, _key(name), rows.shape[1], place_in))
-    found.sort(key=lambda each: -each[0])
-    shape = tuple(size for _, _, size, _ in found)
-    if not found or int(np.prod(shape)) != place.ranks:
+        grid.append((stride, _key(name), rows.shape[1], place_in))
+    grid.sort(key=lambda row: -row[0])
+    shape = tuple(size for _, _, size, _ in grid)
+    if not grid or int(np.prod(shape)) != place.ranks:
         return None
-    flat = np.ravel_multi_index([where for *_, where in found], shape)
+    flat = np.ravel_multi_index([where for *_, where in grid], shape)
     if np.unique(flat).size != place.ranks:
         return None
     mesh = np.empty(place.ranks, np.int64)
     mesh[flat] = np.arange(place.ranks)
-    made = mesh.reshape(shape)
-    for axis, (_, name, size, _) in enumerate(found):
+    mesh_ranks = mesh.reshape(shape)
+    for axis, (_, name, size, _) in enumerate(grid):
         # Each line of the mesh along this axis has to be a group of the dimension.
-        number = next(each for key, each in place.groups.items() if _key(key) == name)
-        lines = number[np.moveaxis(made, axis, -1).reshape(-1, size)]
+        number = next(ids for key, ids in place.groups.items() if _key(key) == name)
+        lines = number[np.moveaxis(mesh_ranks, axis, -1).reshape(-1, size)]
         if (lines != lines[:, :1]).any():
             return None
-    return tuple(name for _, name, *_ in found), made
+    return tuple(name for _, name, *_ in grid), mesh_ranks

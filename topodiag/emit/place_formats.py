@@ -42,31 +42,31 @@ FORMATS: dict[str, tuple[Callable[[PlaceMap], Written], Callable[[Blob], RankHos
 def write(place: PlaceMap, name: str) -> Written:
     """The map in a format, read back. Raises UnwritableMapError."""
     make, read = FORMATS[name]
-    made = make(place)
-    blob = Blob(name, made.text.encode())
+    written = make(place)
+    blob = Blob(name, written.text.encode())
     if read is not None:
         again = read(blob)
         same = _hosts_again(place, again) if again.whole else _ranks_again(place, again)
     elif name == "slurm-flags":
-        listed = next(line for line in made.text.splitlines() if line.startswith("--nodelist="))
+        listed = next(line for line in written.text.splitlines() if line.startswith("--nodelist="))
         same = set(expand(listed.partition("=")[2])) == set(place.hosts)
     else:
-        same = _groups_again(place, made.text)
+        same = _groups_again(place, written.text)
     if not same:
         raise UnwritableMapError(f"the {name} would be read as another map")
-    return made
+    return written
 
 
 def _ranks_again(place: PlaceMap, again: RankHosts) -> bool:
     if again.ranks != place.ranks or again.hosts != place.hosts or not np.array_equal(again.host, place.host):
         return False
-    told = again.gpu >= 0
-    return bool((again.gpu[told] == place.gpu[told]).all())
+    seated = again.gpu >= 0
+    return bool((again.gpu[seated] == place.gpu[seated]).all())
 
 
 def _hosts_again(place: PlaceMap, again: RankHosts) -> bool:
     """Of a list of hosts: each stands for its ranks, which follow one another."""
-    return tuple(again.hosts[each] for each in again.host.tolist()) == place.hosts and place.consecutive
+    return tuple(again.hosts[host] for host in again.host.tolist()) == place.hosts and place.consecutive
 
 
 def _groups_again(place: PlaceMap, text: str) -> bool:
@@ -76,5 +76,5 @@ def _groups_again(place: PlaceMap, text: str) -> bool:
         for node in tree.body
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)
     }
-    found = ast.literal_eval(assigned["GROUPS"])
-    return list(found.values()) == [members(number) for number in place.groups.values()]
+    groups = ast.literal_eval(assigned["GROUPS"])
+    return list(groups.values()) == [members(number) for number in place.groups.values()]

@@ -40,12 +40,12 @@ def rows(place: PlaceMap) -> list[dict[str, Any]]:
     rails = [rail if rail >= 0 else None for rail in place.rail.tolist()] or [None] * place.ranks
     local, names = place.local.tolist(), list(place.groups)
     columns = [place.groups[name].tolist() for name in names]
-    made = []
+    objects = []
     for rank, (host, gpu) in enumerate(zip(place.host.tolist(), place.gpu.tolist(), strict=True)):
         groups = {name: column[rank] for name, column in zip(names, columns, strict=True) if column[rank] >= 0}
         row = {"rank": rank, "host": place.hosts[host], "local_rank": local[rank], "gpu": gpu if gpu >= 0 else None}
-        made.append({**row, "nic": rails[rank], "groups": groups})
-    return made
+        objects.append({**row, "nic": rails[rank], "groups": groups})
+    return objects
 
 
 def to_json(place: PlaceMap) -> str:
@@ -71,7 +71,7 @@ def misnumbered(place: PlaceMap) -> str:
     if not other.size:
         return ""
     first = place.host[other[0]]
-    names = ",".join(str(each) for each in place.gpu[place.host == first].tolist())
+    names = ",".join(str(gpu) for gpu in place.gpu[place.host == first].tolist())
     hosts = np.unique(place.host[other]).size
     more = f", and likewise on {hosts - 1} more" if hosts > 1 else ""
     return (

@@ -34,8 +34,8 @@ def slurm_hostfile(place: PlaceMap) -> Written:
     """One host per task, in the order of the ranks. Any map can be said so."""
     _start(place)
     counts = np.unique(place.per_host)
-    each = f" --ntasks-per-node={counts[0]}" if counts.size == 1 else ""
-    command = f"SLURM_HOSTFILE=FILE srun -n {place.ranks} -N {len(place.hosts)}{each} --distribution=arbitrary PROGRAM"
+    tasks = f" --ntasks-per-node={counts[0]}" if counts.size == 1 else ""
+    command = f"SLURM_HOSTFILE=FILE srun -n {place.ranks} -N {len(place.hosts)}{tasks} --distribution=arbitrary PROGRAM"
     text = "".join(f"{place.hosts[host]}\n" for host in place.host.tolist())
     return Written(text, command, _notes(place, "the allocation must hold these hosts: srun fails for any other"))
 
@@ -87,9 +87,9 @@ def torchrun(place: PlaceMap) -> Written:
     _in_blocks(place, "list of node ranks")
     lines = [f"{number} {host}\n" for number, host in enumerate(place.hosts)]
     counts = np.unique(place.per_host)
-    each = str(counts[0]) if counts.size == 1 else "GPUS"
+    tasks = str(counts[0]) if counts.size == 1 else "GPUS"
     command = (
-        f"torchrun --nnodes={len(place.hosts)} --nproc-per-node={each} --node-rank=N --master-addr={place.hosts[0]}"
+        f"torchrun --nnodes={len(place.hosts)} --nproc-per-node={tasks} --node-rank=N --master-addr={place.hosts[0]}"
         f" --master-port={MASTER_PORT} PROGRAM"
     )
     notes = [

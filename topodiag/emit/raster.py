@@ -15,14 +15,14 @@ MOST_PIXELS = 100_000_000
 
 def to_png(svg: str) -> bytes:
     """The drawing as PNG, on white ground. Raises TopodiagError where cairosvg or its library is missing."""
-    made: bytes = _cairosvg("png").svg2png(bytestring=resolved(svg).encode(), scale=_scale(svg))
-    return made
+    data: bytes = _cairosvg("png").svg2png(bytestring=resolved(svg).encode(), scale=_scale(svg))
+    return data
 
 
 def to_pdf(svg: str) -> bytes:
     """The drawing as a PDF of one page with its text as text. Raises TopodiagError as `to_png` does."""
-    made: bytes = _cairosvg("pdf").svg2pdf(bytestring=resolved(svg).encode())
-    return made
+    data: bytes = _cairosvg("pdf").svg2pdf(bytestring=resolved(svg).encode())
+    return data
 
 
 def _scale(svg: str) -> float:

@@ -52,11 +52,11 @@ def assigned(line: str, above: str = "") -> Iterator[tuple[str, str]]:
     bare = line.lstrip(" \t+")
     if bare.startswith(_COMMENT) and not bare.startswith(_OF_SCHEDULERS):
         return
-    for found in _UNSET.finditer(line):
-        yield from ((name, "") for name in (found[1] or found[2]).split())
+    for match in _UNSET.finditer(line):
+        yield from ((name, "") for name in (match[1] or match[2]).split())
     items = [*_ASSIGNED.finditer(line), *_SPACED.finditer(line), *_ITEM.finditer(line)]
-    for found in items:
-        yield found[1], next((value for value in found.groups()[1:] if value), "")
+    for match in items:
+        yield match[1], next((value for value in match.groups()[1:] if value), "")
     if not items and (entry := _YAML.match(line)) is not None:
         yield entry[1], entry[2].strip()
 
@@ -103,18 +103,18 @@ _STATES = regex(
 def stated_in(line: str, above: str = "") -> tuple[Scope, str, list[tuple[str, str]]] | None:
     """What a line of a job's output says of settings: for what, the program that it starts ("" for none), and the names
     and values that it sets ("" for one that it unsets). None for all other lines. `above` as for `assigned`."""
-    found = _STATES.match(line)
-    program = (found["program"] or found["path"] or "") if found is not None else ""
-    if found is None:
+    match = _STATES.match(line)
+    program = (match["program"] or match["path"] or "") if match is not None else ""
+    if match is None:
         pair = _NAMED.match(above) is not None and _ITS_VALUE.match(line) is not None
         listed = line.lstrip().startswith(("{", "environ({")) and _ITEM.search(line) is not None
         scope = Scope.DUMP if pair or listed or _YAML.match(line) is not None else None
     elif program:
         scope = Scope.RUN
-    elif found["writes"]:
+    elif match["writes"]:
         scope = Scope.ECHO
-    elif found["trace"]:
-        scope = Scope.SHELL if found["shell"] else None  # without export it is the shell's own, or the next command's
+    elif match["trace"]:
+        scope = Scope.SHELL if match["shell"] else None  # without export it is the shell's own, or the next command's
     else:
         scope = Scope.DUMP
     settings = list(assigned(line, above)) if scope is not None else []

@@ -14,16 +14,16 @@ DEVICE = regex(
 
 def device_of(text: str) -> BenchDevice | None:
     """A row of `Using devices`. Until v2.14.0 it has only the bus number, which is no bus id."""
-    found = DEVICE.search(text)
-    if found is None:
+    match = DEVICE.search(text)
+    if match is None:
         return None
-    bus_id = normalise_bus_id(found[6]) if ":" in found[6] else None
+    bus_id = normalise_bus_id(match[6]) if ":" in match[6] else None
     return BenchDevice(
-        rank=int(found[1]),
-        host=found[4] or "",
-        device=int(found[5]),
-        name=found[7].strip()[:100],
+        rank=int(match[1]),
+        host=match[4] or "",
+        device=int(match[5]),
+        name=match[7].strip()[:100],
         bus_id=bus_id or "",
-        group=int(found[2] or 0),
-        pid=int(found[3] or 0),
+        group=int(match[2] or 0),
+        pid=int(match[3] or 0),
     )

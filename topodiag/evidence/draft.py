@@ -94,19 +94,19 @@ class Entity:
     def offer(self, name: str, value: Any, origin: Origin) -> None:
         """Offer a value for a field of the model's class by its name; None is ignored."""
         if value is not None:
-            made = Offer(value, origin, self._weight.trust, self._weight.sample)
-            self.offers.setdefault(name, []).append(made)
+            offered = Offer(value, origin, self._weight.trust, self._weight.sample)
+            self.offers.setdefault(name, []).append(offered)
 
     def unread(self, name: str, why: str, origin: Origin) -> None:
         """Say that a source looked for a field and why it has no value."""
-        made = Offer(None, origin, self._weight.trust, self._weight.sample, why)
-        self.offers.setdefault(name, []).append(made)
+        offer = Offer(None, origin, self._weight.trust, self._weight.sample, why)
+        self.offers.setdefault(name, []).append(offer)
 
     def count(self, name: str, value: int | None, origin: Origin) -> None:
         """Offer a reading of a cumulative counter; the draft knows which sample it belongs to."""
         if value is not None:
-            made = Offer(value, origin, self._weight.trust, self._weight.sample)
-            self.counters.setdefault(name, []).append(made)
+            offer = Offer(value, origin, self._weight.trust, self._weight.sample)
+            self.counters.setdefault(name, []).append(offer)
 
     def child(self, kind: str, key: Key) -> Entity:
         """A part of this device: `("nvlink", 4)` of a GPU, `("port", 1)` of a NIC."""
@@ -237,10 +237,12 @@ class NodeDraft:
             if known is not None:
                 return known.root
             given = {name: key for name, key in keys.items() if key is not None}
-        found = [self._index[kind, name, key].root for name, key in given.items() if (kind, name, key) in self._index]
-        if found:
-            entity = found[0]
-            for other in found[1:]:
+        entities = [
+            self._index[kind, name, key].root for name, key in given.items() if (kind, name, key) in self._index
+        ]
+        if entities:
+            entity = entities[0]
+            for other in entities[1:]:
                 entity.absorb(other)
         else:
             entity = Entity(self.weight)

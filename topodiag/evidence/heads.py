@@ -31,7 +31,7 @@ def _kinds_of() -> tuple[frozenset[str], ...]:
 
 def possible(text: bytes) -> frozenset[str]:
     """The kinds of sources of which a literal stands in the text."""
-    found: set[str] = set()
+    texts: set[str] = set()
     for _, number in _finder().hits(text):
-        found |= _kinds_of()[number]
-    return frozenset(found)
+        texts |= _kinds_of()[number]
+    return frozenset(texts)

@@ -68,9 +68,9 @@ def error_of(value: object) -> str | None:
 def objects(value: object, limit: int) -> Iterator[tuple[int, dict[str, Any]]]:
     """The objects of a list with their places; what is no object is passed over."""
     if isinstance(value, list):
-        for place, each in enumerate(value[:limit]):
-            if isinstance(each, dict):
-                yield place, each
+        for place, item in enumerate(value[:limit]):
+            if isinstance(item, dict):
+                yield place, item
 
 
 def member(value: object, name: str) -> Any:

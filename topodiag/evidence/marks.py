@@ -209,6 +209,6 @@ def _is_sizes(lines: list[str]) -> bool:
     """Two sizes or more, and nothing that is none."""
     bare = [line.strip("{} \t") for line in lines if line.strip("{}, \t")]
     pairs = [part for line in bare for part in (line.split(",") if line.count(":") > 1 else [line]) if part.strip()]
-    found = [_SIZE.fullmatch(part.strip()) for part in pairs]
-    names = [SIZE_NAMES.get(match[1].lower().replace("-", "_"), "") if match else "" for match in found]
+    sizes = [_SIZE.fullmatch(part.strip()) for part in pairs]
+    names = [SIZE_NAMES.get(match[1].lower().replace("-", "_"), "") if match else "" for match in sizes]
     return all(names) and len(set(names) - {"order", "world"}) > 1

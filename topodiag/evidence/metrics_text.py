@@ -34,9 +34,9 @@ class Sample:
 
 def labels_of(text: str) -> dict[str, str]:
     """The labels between the braces. A server that has labels of its own renames the exporter's: those count."""
-    made = {name: _ESCAPED.sub(r"\1", value) for name, value in _LABEL.findall(text)}
-    return made | {
-        name.removeprefix("exported_"): value for name, value in made.items() if name.startswith("exported_")
+    labels = {name: _ESCAPED.sub(r"\1", value) for name, value in _LABEL.findall(text)}
+    return labels | {
+        name.removeprefix("exported_"): value for name, value in labels.items() if name.startswith("exported_")
     }
 
 
@@ -46,15 +46,15 @@ def samples_of(blob: Blob, prefix: str) -> Iterator[Sample]:
         text = whole.strip()
         if not text.startswith(prefix) or len(text) > MAX_LINE:
             continue
-        found = _LINE.fullmatch(text)
-        if found is None:
+        match = _LINE.fullmatch(text)
+        if match is None:
             continue
         try:
-            value = float(found[3])
+            value = float(match[3])
         except ValueError:
             continue
         if isfinite(value):
-            yield Sample(found[1], labels_of(found[2] or ""), value, number, text)
+            yield Sample(match[1], labels_of(match[2] or ""), value, number, text)
 
 
 def whole(value: float) -> int | None:

@@ -138,5 +138,5 @@ _TREE_LINE = regex(r"^[=>x!d] /?(\S{1,200})", re.MULTILINE)
 
 def shows(text: str, *starts: str) -> bool:
     """Whether a paste, or a tree of the collector, shows a file below one of these places (`sys/class/infiniband/`)."""
-    of_tree = (f"{found[1]}/" for found in _TREE_LINE.finditer(text))
+    of_tree = (f"{match[1]}/" for match in _TREE_LINE.finditer(text))
     return any(path.startswith(starts) for path in chain(of_tree, _paths(text)))

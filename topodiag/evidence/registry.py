@@ -34,10 +34,10 @@ def source(kind: str) -> Source[Any] | None:
         return None
     place = SOURCES[kind]["reads"]
     module, _, name = place.partition(":")
-    made = getattr(import_module(f"topodiag.evidence.{module}"), name)()
-    if not isinstance(made, Source) or made.kind != kind:
+    built = getattr(import_module(f"topodiag.evidence.{module}"), name)()
+    if not isinstance(built, Source) or built.kind != kind:
         raise TypeError(f"{place} is registered as {kind} and is not that source")
-    return made
+    return built
 
 
 def recognise(text: str) -> tuple[str, ...]:
@@ -49,8 +49,8 @@ def recognise(text: str) -> tuple[str, ...]:
         for kind in SOURCES
         if kind != ASKED_LAST
         and (kind in held or "heads" not in SOURCES[kind])
-        and (made := source(kind)) is not None
-        and made.recognises(text if kind in BY_LINE else head)
+        and (reader := source(kind)) is not None
+        and reader.recognises(text if kind in BY_LINE else head)
     )
 
 
@@ -61,5 +61,5 @@ def in_order(sources: Collection[str]) -> tuple[str, ...]:
 def as_table(text: str) -> tuple[str, ...]:
     """The reader of tables, where a text has one. To be asked where all others were."""
     head = text[:HEAD_CHARS]
-    made = source(ASKED_LAST) if ASKED_LAST in possible(head.encode("utf-8", "replace")) else None
-    return (ASKED_LAST,) if made is not None and made.recognises(head) else ()
+    reader = source(ASKED_LAST) if ASKED_LAST in possible(head.encode("utf-8", "replace")) else None
+    return (ASKED_LAST,) if reader is not None and reader.recognises(head) else ()

@@ -142,7 +142,7 @@ class Rows(Tables):
     kind = "rows"
 
     def recognises(self, head: str) -> bool:
-        return _IN_ANY_TEXT.search(head) is not None and any(_is_known(each) for each in _of_head(head))
+        return _IN_ANY_TEXT.search(head) is not None and any(_is_known(table) for table in _of_head(head))
 
     def parse(self, blob: Blob) -> Parsed[Table]:
         parsed = super().parse(blob)
@@ -247,10 +247,10 @@ def _row_of(number: int, line: str) -> _Keyed | None:
         label = line[: pairs[0].start()]
     else:
         parts = [part for part in _PARTS.split(line.strip()) if part]
-        fields = [found for part in parts if (found := _FIELD.match(part)) is not None]
+        fields = [match for part in parts if (match := _FIELD.match(part)) is not None]
         if len(fields) < 2 or len(fields) < len(parts) - 1:
             return None
-        cells = {found[1]: found[2] for found in fields}
+        cells = {match[1]: match[2] for match in fields}
         label = "" if len(fields) == len(parts) else parts[0]
     named = _LABEL.match(label)
     return _Keyed(number, named[1] if named is not None else "", cells)
@@ -315,8 +315,8 @@ def _objects(text: str, lines: Sequence[str]) -> Iterator[Found]:
             groups[tuple(cells)].append((at, "", list(cells.values())))
     for number, line in enumerate(lines if whole is None else (), 1):
         begin = line.find("{")
-        if 0 <= begin <= 200 and (found := _decoded(line[begin:])) is not None:
-            for cells, _ in _rows_of(found, (), (), 0):
+        if 0 <= begin <= 200 and (value := _decoded(line[begin:])) is not None:
+            for cells, _ in _rows_of(value, (), (), 0):
                 groups[tuple(cells)].append((number, "", list(cells.values())))
     for names, rows in groups.items():
         yield list(names), rows[:MAX_ROWS]
@@ -324,10 +324,10 @@ def _objects(text: str, lines: Sequence[str]) -> Iterator[Found]:
 
 def _decoded(text: str) -> object | None:
     try:
-        found = msgspec.json.decode(text.encode("utf-8", "replace"))
+        value = msgspec.json.decode(text.encode("utf-8", "replace"))
     except (msgspec.MsgspecError, ValueError, RecursionError):
         return None
-    return found if isinstance(found, (dict, list)) else None
+    return value if isinstance(value, (dict, list)) else None
 
 
 def _rows_of(
@@ -339,12 +339,12 @@ def _rows_of(
     if depth > MAX_DEPTH or not isinstance(value, (dict, list)):
         return
     if isinstance(value, list):
-        for each in value[:MAX_ROWS]:
-            yield from _rows_of(each, names, lines, depth + 1)
+        for item in value[:MAX_ROWS]:
+            yield from _rows_of(item, names, lines, depth + 1)
         return
-    held = {key: _cell(each) for key, each in value.items() if isinstance(each, (str, int, float, bool))}
+    held = {key: _cell(item) for key, item in value.items() if isinstance(item, (str, int, float, bool))}
     component = tuple(held[key] for key in held if words_of_name(key, MAX_NAME) in _COMPONENTS)
-    below = [row for each in value.values() for row in _rows_of(each, (*names, *component), lines, depth + 1)]
+    below = [row for item in value.values() for row in _rows_of(item, (*names, *component), lines, depth + 1)]
     if below:
         yield from below
     elif columns_of(list(held)):

@@ -35,21 +35,21 @@ def columns_of(names: Sequence[str], label: str = "") -> dict[int, str]:
     """The columns of a table by their places; empty where it has none that checks ask for. `label` stands before
     its first row."""
     words = [words_of_name(name, MAX_NAME) for name in names]
-    made = {at: column for at, name in enumerate(names) if (column := _column(name, words[at]))}
-    made |= _of_part(words, words_of_name(label, MAX_NAME))
-    if set(made.values()) <= _SUBJECTS and not {tables.RANK, tables.PID} <= set(made.values()):
+    columns = {at: column for at, name in enumerate(names) if (column := _column(name, words[at]))}
+    columns |= _of_part(words, words_of_name(label, MAX_NAME))
+    if set(columns.values()) <= _SUBJECTS and not {tables.RANK, tables.PID} <= set(columns.values()):
         return {}
-    return made
+    return columns
 
 
 def _column(name: str, words: str) -> str:
     if _SETTING.match(name) is not None:
         return "" if _OF_ONE_NODE.search(name) else f"{tables.SETTING}{name}"
-    found = next((column for column, pattern in _NAMED if pattern.search(words)), "")
+    column = next((column for column, pattern in _NAMED if pattern.search(words)), "")
     unit = _UNIT.search(words)
-    if not found and unit is not None and _OWN.search(words) and not _WAITS.search(words):
+    if not column and unit is not None and _OWN.search(words) and not _WAITS.search(words):
         return f"{tables.TIME}{words}"
-    return found
+    return column
 
 
 def _of_part(words: Sequence[str], label: str) -> dict[int, str]:
@@ -63,5 +63,5 @@ def _of_part(words: Sequence[str], label: str) -> dict[int, str]:
     return {states[0]: f"{tables.STATE}{part}"} if part else {}
 
 
-def _part(said: str) -> str:
-    return next((part for part, pattern in _PARTS if pattern.search(said)), "")
+def _part(words: str) -> str:
+    return next((part for part, pattern in _PARTS if pattern.search(words)), "")

@@ -84,11 +84,11 @@ class _Finder:
 
     def after(self, what: str, at: int) -> int:
         """The place after the next `what`, or -1."""
-        found = -1 if what in self._gone else self.text.find(what, at)
-        if found < 0:
+        place = -1 if what in self._gone else self.text.find(what, at)
+        if place < 0:
             self._gone.add(what)
             return -1
-        return found + len(what)
+        return place + len(what)
 
 
 def _passed_over(finder: _Finder, match: re.Match[str]) -> int:
@@ -115,22 +115,22 @@ def _after_tag(text: str, at: int) -> int:
 
 def _attributes(text: str, at: int) -> tuple[tuple[tuple[str, str], ...], int, bool]:
     """The attributes of a tag whose name ends at `at`, the place after the tag, and whether it closes itself."""
-    made: dict[str, str] = {}
+    attributes: dict[str, str] = {}
     for _ in range(MAX_ATTRIBUTES):
         match = _ATTRIBUTE.match(text, at)
         if match is None:
             break
         at = match.end()
         value = next((match[kind] for kind in ("double", "single", "bare") if match[kind] is not None), "")
-        made.setdefault(match["key"], _unescaped(value))
+        attributes.setdefault(match["key"], _unescaped(value))
     rest = _TAG_END.match(text, at)
     end = rest.end() if rest else at
-    alone = "/" in text[at:end]
+    closed_tag = "/" in text[at:end]
     if end < len(text) and text[end] == ">":
         end += 1
     else:
         end = _after_tag(text, end)
-    return tuple(made.items()), end, alone
+    return tuple(attributes.items()), end, closed_tag
 
 
 def _unescaped(value: str) -> str:

@@ -46,9 +46,9 @@ def load_yaml(blob: Blob) -> Any:
         raise InputError(blob.name, f"is larger than {spell_bytes(MAX_BYTES)}", hint="is it the right file?")
     text = blob.text
     if text.lstrip()[:1] in ("{", "["):
-        made, why = load(blob, MAX_BYTES)
+        document, why = load(blob, MAX_BYTES)
         if not why:  # else flow YAML, or nothing at all: the other parser says which
-            return made
+            return document
     import yaml  # noqa: PLC0415 - only for the files that are YAML
 
     loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -99,8 +99,8 @@ class _Builder:
     def refuse(self, why: str) -> InputError:
         return InputError(self.name, why, line=self.line)
 
-    def open(self, made: list[Any] | dict[Any, Any], anchor: str | None) -> None:
-        self.stack.append(_Open(made, anchor))
+    def open(self, value: list[Any] | dict[Any, Any], anchor: str | None) -> None:
+        self.stack.append(_Open(value, anchor))
         if len(self.stack) > MAX_DEPTH:
             raise self.refuse("is nested too deeply")
         if anchor is not None:
@@ -149,10 +149,10 @@ class _Builder:
 
     def merge(self, holder: _Open, value: Any) -> None:
         """`<<: *base`, or a list of several, of which the first counts. What the mapping says itself counts more."""
-        for each in value if isinstance(value, list) else [value]:
-            if not isinstance(each, dict):
+        for item in value if isinstance(value, list) else [value]:
+            if not isinstance(item, dict):
                 raise self.refuse("merges what is no mapping")
-            for key, member in each.items():
+            for key, member in item.items():
                 holder.merged.setdefault(key, member)
 
 

@@ -50,7 +50,7 @@ def as_built(node: Node) -> AsBuilt:
     file alone has no ports."""
     if node.nccl_file is not None:
         return AsBuilt(node)
-    made: dict[str, Nic] = {}
+    nics: dict[str, Nic] = {}
     faults: list[str] = []
     for family in _families(node):
         usual = _usual_rate(family)
@@ -59,11 +59,11 @@ def as_built(node: Node) -> AsBuilt:
         for nic in family:
             ports = tuple(_mended(port, usual) for port in nic.ports)
             if ports != nic.ports:
-                made[nic.name] = replace(nic, ports=ports)
+                nics[nic.name] = replace(nic, ports=ports)
                 faults.append(_port_words(nic, usual))
     if not faults:
         return AsBuilt(node)
-    return AsBuilt(replace(node, nics=tuple(made.get(nic.name, nic) for nic in node.nics)), tuple(faults))
+    return AsBuilt(replace(node, nics=tuple(nics.get(nic.name, nic) for nic in node.nics)), tuple(faults))
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,10 +87,10 @@ def built_tree(node: Node, detected: Detected, env: Mapping[str, str], gpu: GpuS
         tree, rdma = with_rdma(tree), ("GPUDirect RDMA is off: neither nvidia_peermem nor dmabuf is there",)
     faults = (*rdma, *built.faults)
     assumed = (
-        *(f"modelled without this fault: {each}" for each in faults),
-        *(f"modelled with {each.words}" for each in mended.repairs),
+        *(f"modelled without this fault: {fault}" for fault in faults),
+        *(f"modelled with {one.words}" for one in mended.repairs),
     )
-    return BuiltTree(tree, (*faults, *(each.attention for each in mended.repairs)), assumed)
+    return BuiltTree(tree, (*faults, *(one.attention for one in mended.repairs)), assumed)
 
 
 def lacks_rdma(node: Node) -> bool:
@@ -152,21 +152,21 @@ def narrow_links(node: Node) -> Iterator[NarrowLink]:
     compute = [nic for nic in node.nics if nic.rdma_name is not None and nic.role not in _NOT_COMPUTE]
     families: tuple[Sequence[Gpu | Nic], ...] = (node.gpus, compute)
     for siblings in families:
-        lanes = [_lanes(node, each) for each in siblings]
+        lanes = [_lanes(node, sibling) for sibling in siblings]
         seen = Counter(now for now, _ in lanes if now)
         usual, count = seen.most_common(1)[0] if seen else (0, 0)
         if count < LEAST_SIBLINGS or count * 2 <= len(siblings):
             continue
-        for each, (now, able) in zip(siblings, lanes, strict=True):
+        for width, (now, able) in zip(siblings, lanes, strict=True):
             if 0 < now < min(able, usual):
-                name = each.label if isinstance(each, Gpu) else each.rdma_name or each.name
+                name = width.label if isinstance(width, Gpu) else width.rdma_name or width.name
                 words = f"the PCIe link of {name} trained at x{now}, those of its peers at x{usual}"
                 yield NarrowLink(words, now / usual)
 
 
 def _lanes(node: Node, device: Gpu | Nic) -> tuple[int, int]:
     """Lanes that the device's link has, and that it can do; 0 where they are not known."""
-    found = node.pci_of(device)
-    if found is None:
+    pci_device = node.pci_of(device)
+    if pci_device is None:
         return 0, 0
-    return found.width.value or 0, found.max_width.value or 0
+    return pci_device.width.value or 0, pci_device.max_width.value or 0

@@ -78,8 +78,8 @@ class Calibration:
         return self.factors.get(("", wire, ""), Factor(transport, 1.0))
 
     def tolerance(self, transport: str) -> Tolerance:
-        found = self.tolerances.get(transport) or self.tolerances.get(_wire(transport))
-        return found or self.tolerances.get("", Tolerance("", 0.25))
+        known = self.tolerances.get(transport) or self.tolerances.get(_wire(transport))
+        return known or self.tolerances.get("", Tolerance("", 0.25))
 
 
 APART = ("p2p", "flow", "wires", "pcie")
@@ -95,13 +95,13 @@ def _wire(transport: str) -> str:
 
 def fit(observations: Iterable[Observation], tolerances: Mapping[str, Tolerance] | None = None) -> Calibration:
     """Factors of every cell that has an observation."""
-    rows = [each for each in observations if _LEAST <= each.ratio <= _MOST]
-    made: dict[tuple[str, str, str], Factor] = {}
+    rows = [observation for observation in observations if _LEAST <= observation.ratio <= _MOST]
+    factors: dict[tuple[str, str, str], Factor] = {}
     for level in (_of_wire, _of_transport, _of_generation, _of_cell):
         for key in dict.fromkeys(level(row) for row in rows):
             mine = [row for row in rows if level(row) == key]
-            made[key] = _factor(key, mine, _around(made, key))
-    return Calibration(made, tolerances or {})
+            factors[key] = _factor(key, mine, _around(factors, key))
+    return Calibration(factors, tolerances or {})
 
 
 def _of_wire(row: Observation) -> tuple[str, str, str]:
@@ -120,11 +120,11 @@ def _of_cell(row: Observation) -> tuple[str, str, str]:
     return row.generation, row.transport, row.collective
 
 
-def _around(made: Mapping[tuple[str, str, str], Factor], key: tuple[str, str, str]) -> float:
+def _around(factors: Mapping[tuple[str, str, str], Factor], key: tuple[str, str, str]) -> float:
     generation, transport, _ = key
     for wider in ((generation, transport, ""), ("", transport, ""), ("", _wire(transport), "")):
-        if wider != key and wider in made:
-            return made[wider].factor
+        if wider != key and wider in factors:
+            return factors[wider].factor
     return 1.0
 
 
@@ -152,8 +152,8 @@ def read(text: str) -> Calibration:
     factors = [_read_factor(row) for row in table.get("factor", [])]
     tolerances = [Tolerance(row["transport"], row["below"], row["why"]) for row in table.get("tolerance", [])]
     return Calibration(
-        {(each.generation, each.transport, each.collective): each for each in factors},
-        {each.transport: each for each in tolerances},
+        {(factor.generation, factor.transport, factor.collective): factor for factor in factors},
+        {tolerance.transport: tolerance for tolerance in tolerances},
     )
 
 

@@ -107,9 +107,9 @@ def _calibrated(
     below = max(tolerance.below, setup.guessed, rates.below)
     low, limit = peak * (1 - below), rates.limit
     terms = list(rates.terms)
-    said = f"{factor.rows} published rows of {len(factor.systems)} systems, {factor.low:.2f} to {factor.high:.2f}"
+    note = f"{factor.rows} published rows of {len(factor.systems)} systems, {factor.low:.2f} to {factor.high:.2f}"
     terms.insert(
-        -1, ("reached by healthy machines", f"x {factor.factor:.3f}", said if factor.rows else "none published")
+        -1, ("reached by healthy machines", f"x {factor.factor:.3f}", note if factor.rows else "none published")
     )
     terms.append(("normal from", in_gbs(low), f"-{percent(below)}: {_reason(setup, tolerance, rates)}"))
     own, least_of = low, ""
@@ -123,9 +123,9 @@ def _calibrated(
         terms.append(("normal from", in_gbs(low), f"as {name} would reach, which fits as well"))
         # Another version is no other machine.
         own, least_of = (low, least_of) if name.startswith(VERSION) else (own, name)
-    terms += [("assumed", "", each) for each in setup.assumed]
+    terms += [("assumed", "", note) for note in setup.assumed]
     # A size is expected at its own share of the peak: latency is NCCL's, bandwidth what healthy machines make of it.
-    made = Expectation(
+    expectation = Expectation(
         machine=setup.machine,
         busbw_gbs=peak,
         low_gbs=low,
@@ -140,8 +140,8 @@ def _calibrated(
         doubt_gbs=peak * (1 - max(tolerance.below, rates.below, DOUBT)) if setup.guessed > DOUBT else None,
     )
     if isinstance(setup, Wires):
-        return Expected(made, rates=rates, factor=factor, wires=setup)
-    return Expected(made, setup=setup, rates=rates, factor=factor)
+        return Expected(expectation, rates=rates, factor=factor, wires=setup)
+    return Expected(expectation, setup=setup, rates=rates, factor=factor)
 
 
 def _reason(setup: Setup | Wires, tolerance: Tolerance, rates: Rates) -> str:
@@ -155,12 +155,12 @@ def _reason(setup: Setup | Wires, tolerance: Tolerance, rates: Rates) -> str:
 def _middle(run: BenchRun, setup: Setup, sizes: tuple[int, ...]) -> tuple[Rates, Setup, list[tuple[str, Rates]]]:
     """The rates by NCCL's version, or of the middle one of those that it could be, and the others. Where versions are
     far apart and the run does not say which it had, what it measured says it: of those the nearest is meant."""
-    made = versions_of(setup, run.collective, sizes)
-    ranked = sorted(made, key=lambda each: each[0].peak)
+    pairs = versions_of(setup, run.collective, sizes)
+    ranked = sorted(pairs, key=lambda pair: pair[0].peak)
     middle = ranked[len(ranked) // 2][0].peak
     top = run.top
     if top is not None and top[1] > 0 and ranked[-1][0].peak > ranked[0][0].peak * APART:
-        middle = min((rates.peak for rates, _ in made), key=lambda peak: abs(log(peak / top[1])))
+        middle = min((rates.peak for rates, _ in pairs), key=lambda peak: abs(log(peak / top[1])))
     # Of equal ones the default version speaks.
-    chosen = next(each for each in made if each[0].peak == middle)
-    return (*chosen, [(f"{VERSION}{each.version}", rates) for rates, each in made if rates is not chosen[0]])
+    chosen = next(pair for pair in pairs if pair[0].peak == middle)
+    return (*chosen, [(f"{VERSION}{setup.version}", rates) for rates, setup in pairs if rates is not chosen[0]])

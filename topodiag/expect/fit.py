@@ -64,11 +64,11 @@ def main_rows(rows: Sequence[BenchRow]) -> list[BenchRow]:
         counts[_kind(row)] = counts.get(_kind(row), 0) + 1
     chosen = max(counts, key=lambda kind: counts[kind])
     mine = sorted((row for row in whole if _kind(row) == chosen), key=lambda row: row.size)
-    made = []
+    bench_rows = []
     for _, group in groupby(mine, key=lambda row: row.size):
         same = sorted(group, key=lambda row: row.best.time_us or 0)
-        made.append(same[len(same) // 2])
-    return made
+        bench_rows.append(same[len(same) // 2])
+    return bench_rows
 
 
 def _in_bounds(value: float | None) -> bool:
@@ -85,12 +85,12 @@ def fit_points(points: Sequence[Point]) -> tuple[Regime, ...]:
         return ()
     ranges = _segments(_without_outliers(points))
     edges = [points[0][0], *(low for low, _ in ranges[1:])]
-    made = []
+    regimes = []
     for number, low in enumerate(edges):
         high = edges[number + 1] if number + 1 < len(edges) else math.inf
         mine = [point for point in points if low <= point[0] < high]
-        made.append(_regime(mine))
-    return tuple(made)
+        regimes.append(_regime(mine))
+    return tuple(regimes)
 
 
 # -- cutting a sweep into regimes --
@@ -125,7 +125,7 @@ def _segments(points: Sequence[Point]) -> list[tuple[float, float]]:
             row.append(min(options, default=(math.inf, 0)))
         best.append(row)
     scores = [row[count][0] + PENALTY * 4 * number * math.log(count) for number, row in enumerate(best)]
-    number = min(range(len(scores)), key=lambda each: scores[each])
+    number = min(range(len(scores)), key=lambda start: scores[start])
     ends = [count]
     for level in range(number, 0, -1):
         ends.append(best[level][ends[-1]][1])
@@ -301,7 +301,7 @@ def _plateau(rows: Sequence[BenchRow]) -> tuple[float | None, int | None]:
         return top, None
     (size, bus), (last_size, last) = curve[-2], curve[-1]
     growth = _power((last or 0.0) / (bus or 1.0), math.log(2) / math.log(last_size / size))
-    below = [number for number, (_, each) in enumerate(curve) if (each or 0.0) < top / 2]
+    below = [number for number, (_, time) in enumerate(curve) if (time or 0.0) < top / 2]
     if growth > STILL_RISING or not below or below[-1] + 1 >= len(curve):
         return top, None
     return top, curve[below[-1] + 1][0]

@@ -90,7 +90,9 @@ class Evidence:
     def findings(self) -> tuple[Finding, ...]:
         """What was found at error level, on logs first."""
         outcomes = (*self.logs, *self.nodes)
-        return tuple(each for outcome in outcomes for each in outcome.findings if each.severity is Severity.ERROR)
+        return tuple(
+            finding for outcome in outcomes for finding in outcome.findings if finding.severity is Severity.ERROR
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +138,7 @@ class _Case:
 
 def explain(
     run: BenchRun,
-    made: Expected,
+    expected: Expected,
     verdict: Verdict,
     *,
     fit: Fit | None = None,
@@ -146,8 +148,8 @@ def explain(
 ) -> Explained:
     """The causes that would explain a low or impossible verdict, likeliest first; none for any other verdict. `others`
     are runs on the same nodes. Never raises for the content of a run."""
-    ground = made.setup or made.wires
-    if ground is None or made.rates is None or not verdict.measured_gbs or not verdict.expected_gbs:
+    ground = expected.setup or expected.wires
+    if ground is None or expected.rates is None or not verdict.measured_gbs or not verdict.expected_gbs:
         return Explained()
     if verdict.word == IMPOSSIBLE:
         return Explained(tuple(misread(run, ground, verdict.measured_gbs)))
@@ -155,9 +157,9 @@ def explain(
         return Explained()
     case = _Case(
         run=run,
-        setup=made.setup,
-        rates=made.rates,
-        factor=made.factor,
+        setup=expected.setup,
+        rates=expected.rates,
+        factor=expected.factor,
         size=verdict.size,
         measured=verdict.measured_gbs,
         expected=verdict.expected_gbs,
@@ -167,7 +169,7 @@ def explain(
     )
     weighed: list[_WeighedCause] = []
     ruled: list[str] = []
-    for cause in _causes(made, case):
+    for cause in _causes(expected, case):
         why = _excluded(case, cause) or _refuted(case, cause, others)
         if why:
             ruled.append(f"{cause.words}: {why}")
@@ -178,7 +180,7 @@ def explain(
 
 def _refuted(case: _Case, cause: Cause, others: Sequence[Judged]) -> str:
     """Which other run refutes a cause that no evidence shows."""
-    shown = bool(cause.shown) or any(each.shown for each in _speaking(case, cause))
+    shown = bool(cause.shown) or any(spoken.shown for spoken in _speaking(case, cause))
     return "" if shown else refuted(cause, others)
 
 
@@ -189,16 +191,16 @@ def _considered(case: _Case, cause: Cause) -> _WeighedCause | None:
         cause, predicted = replace(cause, gbs=case.expected, span=(0.0, case.expected)), case.expected
     if predicted is None:
         return None
-    made = _weigh(case, cause, predicted)
-    return made if made.shown or cause.span or cause.least * predicted <= SLOWS * case.expected else None
+    weighed = _weigh(case, cause, predicted)
+    return weighed if weighed.shown or cause.span or cause.least * predicted <= SLOWS * case.expected else None
 
 
-def _causes(made: Expected, case: _Case) -> Iterator[Cause]:
+def _causes(expected: Expected, case: _Case) -> Iterator[Cause]:
     priced: list[Cause] = []
-    if made.setup is not None:
-        priced.extend(causes_of(made.setup, case.run.collective, case.expected))
-    elif made.wires is not None:
-        priced.extend(wire_causes(made.wires, case.expected))
+    if expected.setup is not None:
+        priced.extend(causes_of(expected.setup, case.run.collective, case.expected))
+    elif expected.wires is not None:
+        priced.extend(wire_causes(expected.wires, case.expected))
     yield from priced
     covered = {check for cause in priced for check in cause.checks}
     yield from _found(case, covered)
@@ -209,7 +211,7 @@ def _found(case: _Case, covered: set[str]) -> Iterator[Cause]:
     for outcome in case.outcomes:
         if outcome.check in covered or outcome.check[:3] not in FAMILIES:
             continue
-        worst = max(outcome.findings, key=lambda each: each.severity, default=None)
+        worst = max(outcome.findings, key=lambda finding: finding.severity, default=None)
         if worst is None or worst.severity not in FOUND_PRIOR:
             continue
         covered.add(outcome.check)
@@ -232,7 +234,7 @@ def _excluded(case: _Case, cause: Cause) -> str:
     if "sockets" in cause.networks:
         if case.known.network not in ("", "sockets"):
             return f"NCCL's log shows {case.known.network} in use"
-        size, gbs = max(((row.size, row.busbw_gbs or 0.0) for row in case.run.rows), key=lambda each: each[1])
+        size, gbs = max(((row.size, row.busbw_gbs or 0.0) for row in case.run.rows), key=lambda pair: pair[1])
         if gbs > SOCKET_GBS[1] * OVER_SOCKETS:
             return f"{in_gbs(gbs)} at {spell_bytes(size)} are more than sockets bring"
     sources = [(case.known.logs, cause.cleared_by_log, "the log")]
@@ -240,31 +242,31 @@ def _excluded(case: _Case, cause: Cause) -> str:
         sources.append((case.known.nodes, cause.cleared_by_nodes, "the bundles of all nodes"))
     for outcomes, checks, where in sources:
         for check in checks:
-            mine = [each for each in outcomes if each.check == check]
-            if mine and all(each.status is Status.CLEAN for each in mine):
+            mine = [outcome for outcome in outcomes if outcome.check == check]
+            if mine and all(outcome.status is Status.CLEAN for outcome in mine):
                 return f"{check} looked at {where} and found nothing"
     return ""
 
 
 def _ranked(weighed: list[_WeighedCause]) -> tuple[Hypothesis, ...]:
-    if any(each.shown for each in weighed):
-        weighed = [each if each.shown else replace(each, weight=each.weight * INFERRED) for each in weighed]
-    total = fsum(each.weight for each in weighed) + UNEXPLAINED
-    weighed.sort(key=lambda each: -each.weight)
+    if any(weight.shown for weight in weighed):
+        weighed = [weight if weight.shown else replace(weight, weight=weight.weight * INFERRED) for weight in weighed]
+    total = fsum(weight.weight for weight in weighed) + UNEXPLAINED
+    weighed.sort(key=lambda weight: -weight.weight)
     return tuple(
         Hypothesis(
-            each.cause.words,
-            each.predicted,
-            each.weight / total,
-            each.evidence,
-            each.cause.confirm,
-            each.check,
-            each.shown,
-            each.settings,
-            each.in_part,
+            weight.cause.words,
+            weight.predicted,
+            weight.weight / total,
+            weight.evidence,
+            weight.cause.confirm,
+            weight.check,
+            weight.shown,
+            weight.settings,
+            weight.in_part,
         )
-        for each in weighed[:MOST]
-        if each.weight / total >= LEAST
+        for weight in weighed[:MOST]
+        if weight.weight / total >= LEAST
     )
 
 
@@ -290,7 +292,7 @@ def _weigh(case: _Case, cause: Cause, predicted: float) -> _WeighedCause:
         predicted = min(max(case.measured, low), high)
     off = abs(log(case.measured / min(max(case.measured, low), high)))
     speaking = _speaking(case, cause)
-    shown = bool(cause.shown) or any(each.shown for each in speaking)
+    shown = bool(cause.shown) or any(spoken.shown for spoken in speaking)
     fits = exp(-0.5 * (off / SPREAD) ** 2)
     # A fault that is there and leaves more than was measured is part of the cause at least.
     weight *= max(fits, SHOWN_LEAST) if shown and high >= case.measured * (1 - 3 * SPREAD) else fits
@@ -298,17 +300,17 @@ def _weigh(case: _Case, cause: Cause, predicted: float) -> _WeighedCause:
     in_part = shown and off > 3 * SPREAD
     if in_part:
         evidence.append("explains part of the loss; the rest has another cause")
-    telling = [each for each in speaking if not (shown and each.needless)]
-    weight *= prod(each.weight for each in telling)
-    evidence += [each.words for each in telling]
-    given = tuple(each.setting for each in speaking if each.setting)
+    telling = [spoken for spoken in speaking if not (shown and spoken.needless)]
+    weight *= prod(spoken.weight for spoken in telling)
+    evidence += [spoken.words for spoken in telling]
+    given = tuple(spoken.setting for spoken in speaking if spoken.setting)
     return _WeighedCause(cause, predicted, weight, tuple(evidence), shown, _check_of(cause, speaking), given, in_part)
 
 
 def _check_of(cause: Cause, speaking: Sequence[_EvidenceWeight]) -> str:
     """The check whose finding names the cause, else the one that would find it."""
-    found = max((each for each in speaking if each.check), key=lambda each: each.rank, default=None)
-    return found.check if found is not None else next(iter(cause.checks), "")
+    loudest = max((spoken for spoken in speaking if spoken.check), key=lambda spoken: spoken.rank, default=None)
+    return loudest.check if loudest is not None else next(iter(cause.checks), "")
 
 
 def _prediction(case: _Case, predicted: float, most: float | None) -> str:
@@ -368,16 +370,16 @@ def _checked(case: _Case, cause: Cause) -> Iterator[_EvidenceWeight]:
     clean = []
     spoken = 0
     for check in cause.checks:
-        mine = [each for each in case.outcomes if each.check == check]
-        found = [finding for outcome in mine for finding in outcome.findings]
-        if found:
-            worst = max(found, key=lambda each: each.severity)
+        mine = [outcome for outcome in case.outcomes if outcome.check == check]
+        findings = [finding for outcome in mine for finding in outcome.findings]
+        if findings:
+            worst = max(findings, key=lambda finding: finding.severity)
             shown = worst.severity > Severity.INFO
             factor = AGAIN if spoken else FOR
             words = f"for: {check}: {worst.message}"
             yield _EvidenceWeight(factor, words, shown, check=check, severity=int(worst.severity))
             spoken += 1
-        elif mine and all(each.status is Status.CLEAN for each in mine):
+        elif mine and all(outcome.status is Status.CLEAN for outcome in mine):
             clean.append(check)
     if clean and len(clean) == len(cause.checks):
         yield _EvidenceWeight(AGAINST, f"against: {', '.join(clean)} looked and found nothing")

@@ -53,7 +53,7 @@ def causes_of(setup: Setup, collective: str, expected: float) -> Iterator[Cause]
             shown="the machine shows it",
         )
     if setup.narrow and (setup.nodes > setup.domain or not any(_nvlinks(setup.tree).values())):
-        worst = min(setup.narrow, key=lambda each: each.share)
+        worst = min(setup.narrow, key=lambda link: link.share)
         yield Cause(
             worst.words,
             prior=FOUND,
@@ -143,9 +143,9 @@ def _network(setup: Setup, expected: float) -> Iterator[Cause]:
             f"{lost} of {count} NICs not used" if left > 1 else f"one NIC of {count} carries all (wrong NIC chosen?)"
         )
         prior = 1.0 if lost == 1 else 0.5 if left == 1 or lost == count // 2 else 0.25
-        gone = tuple(remove(name) for name in names[-lost:])
+        changes = tuple(remove(name) for name in names[-lost:])
         yield Cause(
-            words, _with(*gone), prior, ("NET003", "NIC005", "NIC001"), nics_confirm, cleared_by_log=("NET003",)
+            words, _with(*changes), prior, ("NET003", "NIC005", "NIC001"), nics_confirm, cleared_by_log=("NET003",)
         )
     yield Cause(
         "GPUDirect RDMA off: traffic goes through host memory",
@@ -183,7 +183,7 @@ def _network(setup: Setup, expected: float) -> Iterator[Cause]:
         )
         yield Cause(
             f"all NIC ports at half their rate ({in_gbps(half)})",
-            _with(*(rate(f"{name}={int(each / 2)}") for name, each in speeds.items())),
+            _with(*(rate(f"{name}={int(speed / 2)}") for name, speed in speeds.items())),
             0.4,
             ("NIC002",),
             ("ibstat | grep Rate on every node", "ib_write_bw between two nodes"),
@@ -212,10 +212,10 @@ def _filter_cause(setup: Setup, names: Sequence[str], left: int) -> Cause:
     """The setting itself, with the NICs that it takes away."""
     value = setup.costly[HCA]
     kept = [name for name in names if HcaFilter(value).takes(name, 1)]
-    gone = [name for name in names if name not in kept] if len(kept) == left else list(names[left:])
+    texts = [name for name in names if name not in kept] if len(kept) == left else list(names[left:])
     return Cause(
         f"{HCA}={value} leaves {left} of {len(names)} NICs",
-        _with(*(remove(name) for name in gone)),
+        _with(*(remove(name) for name in texts)),
         FOUND,
         ("NET003",),
         (f"unset {HCA}, or name all compute NICs, and run again",),
@@ -256,7 +256,7 @@ def _narrow_nic(setup: Setup, name: str) -> Setup:
 def _lanes(tree: Element, net: str) -> int:
     for element in tree.walk():
         if element.tag == "pci" and any(
-            each.get("name") == net for nic in element.having("nic") for each in nic.children
+            child.get("name") == net for nic in element.having("nic") for child in nic.children
         ):
             text = element.get("link_width") or ""
             return int(text) if text in ("2", "4", "8", "16") else 16
@@ -346,13 +346,13 @@ def _inside(setup: Setup, collective: str) -> Iterator[Cause]:
 
 def _nvlinks(tree: Element) -> Mapping[int, int]:
     """Links of every GPU that has some."""
-    found = {}
+    links = {}
     for number, pci in gpus_of(tree).items():
         texts = [link.get("count") or "" for gpu in pci.having("gpu") for link in gpu.having("nvlink")]
         total = sum(int(text) for text in texts if text.isdecimal() and len(text) < 4)
         if total:
-            found[number] = total
-    return found
+            links[number] = total
+    return links
 
 
 LEAVES = (0.3, 0.85)
@@ -389,5 +389,5 @@ def _reaches(setup: Setup) -> bool:
 
 
 def _beyond(tree: Element) -> bool:
-    below = [{each.tag for each in port.walk()} for cpu in tree.having("cpu") for port in cpu.having("pci")]
+    below = [{node.tag for node in port.walk()} for cpu in tree.having("cpu") for port in cpu.having("pci")]
     return bool(below) and not any({"gpu", "net"} <= tags for tags in below)

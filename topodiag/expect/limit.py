@@ -89,7 +89,7 @@ def _nvlink_line(pci: Element, sm: int) -> tuple[float, bool]:
         return 0.0, False
     links = [link for link in gpu.having("nvlink") if (link.get("tclass") or "") in _NVLINK_CLASSES]
     count = sum(int(text) for link in links if (text := link.get("count") or "0").isdecimal() and len(text) < 6)
-    above = max((each for each in _LINE_OVER_NCCL if each <= sm), default=60)
+    above = max((collective for collective in _LINE_OVER_NCCL if collective <= sm), default=60)
     line = catalog.nvlink_nccl_gbs(sm) * _LINE_OVER_NCCL[above]
     return count * line, any((link.get("tclass") or "") != "0x030200" for link in links)
 

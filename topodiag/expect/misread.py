@@ -14,8 +14,8 @@ def misread(run: BenchRun, setup: Setup | Wires, measured: float) -> Iterator[Hy
     if setup.nodes is not None and setup.nodes > 1:
         words = "the ranks share fewer nodes than assumed, so that less of the traffic crosses the network"
         where = "hostname of every rank (srun -l hostname, mpirun --display-map)"
-        weight = 0.6 if any("cut short" in each or "do not list" in each or "does not list" in each
-                            for each in setup.assumed) else 0.35  # fmt: skip
+        weight = 0.6 if any("cut short" in note or "do not list" in note or "does not list" in note
+                            for note in setup.assumed) else 0.35  # fmt: skip
         yield Hypothesis(words, measured, weight, (f"{setup.nodes} nodes were assumed",), (where,), "")
     told = (
         "said by the device list" if len(run.devices) == run.nranks else run.nranks_why or "not said by a device list"

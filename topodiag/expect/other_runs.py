@@ -38,28 +38,28 @@ class Judged:
 
 def on_same_nodes(run: BenchRun, judged: Iterable[Judged]) -> tuple[Judged, ...]:
     """Those of the other runs that ran on the very nodes of this one, with as many ranks."""
-    found = (
-        each
-        for each in judged
-        if each.run is not run
-        and set(run.hosts) == set(each.run.hosts)
-        and run.nranks == each.run.nranks
-        and run.env == each.run.env
-        and each.verdict.measured_gbs
-        and each.made.expectation is not None
+    others = (
+        other
+        for other in judged
+        if other.run is not run
+        and set(run.hosts) == set(other.run.hosts)
+        and run.nranks == other.run.nranks
+        and run.env == other.run.env
+        and other.verdict.measured_gbs
+        and other.made.expectation is not None
     )
-    return tuple(sorted(found, key=lambda each: -(each.verdict.measured_gbs or 0.0))[:MOST_OTHERS])
+    return tuple(sorted(others, key=lambda other: -(other.verdict.measured_gbs or 0.0))[:MOST_OTHERS])
 
 
 def refuted(cause: Cause, others: Sequence[Judged]) -> str:
     """Which run refutes a cause that is only supposed, in a clause; "" where none does."""
-    for each in others:
-        measured, expected = each.verdict.measured_gbs or 0.0, each.verdict.expected_gbs or 0.0
-        if cause.both_ways and each.run.collective in ONE_WAY:
+    for other in others:
+        measured, expected = other.verdict.measured_gbs or 0.0, other.verdict.expected_gbs or 0.0
+        if cause.both_ways and other.run.collective in ONE_WAY:
             continue
-        left = AS_EXPECTED * expected if cause.gbs is not None else _left(cause, each, expected)
+        left = AS_EXPECTED * expected if cause.gbs is not None else _left(cause, other, expected)
         if left is not None and measured >= left * (1 if cause.gbs is not None else MORE):
-            return f"{each.run.collective} on the same nodes reaches {in_gbs(measured)}"
+            return f"{other.run.collective} on the same nodes reaches {in_gbs(measured)}"
     return ""
 
 

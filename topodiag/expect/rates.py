@@ -23,7 +23,7 @@ from topodiag.nccl.topo.changes import gpus_of, nets_of
 from topodiag.nccl.tuning.choice import LARGE_BYTES, busbw_factor
 from topodiag.words.units import in_gbs, spell_gbs
 
-NCCL_NAMES: Mapping[str, str] = {each.tested: each.value for each in BY_WEIGHT}
+NCCL_NAMES: Mapping[str, str] = {collective.tested: collective.value for collective in BY_WEIGHT}
 POINT_TO_POINT = ("alltoall", "sendrecv", "gather", "scatter")
 """nccl-tests' collectives that are made of ncclSend and ncclRecv."""
 
@@ -76,25 +76,25 @@ def rates_of(setup: Setup, collective: str, sizes: Sequence[int]) -> Rates:
     predicted = _predict(setup, setup.tree, setup.nodes, asked, name)
     if collective in POINT_TO_POINT:
         return _by_links(setup, predicted, collective, asked)
-    choices = {each.bytes: each for each in predicted.choices if each.collective == name}
+    choices = {choice.bytes: choice for choice in predicted.choices if choice.collective == name}
     if LARGE_BYTES not in choices or choices[LARGE_BYTES].busbw_gbs <= 0:
         raise NoSetupError("NCCL's settings leave no algorithm for it")
     large = choices[LARGE_BYTES]
     staged = stages(setup, predicted, large)
-    priced = {size: each for size, each in choices.items() if size in wanted}
+    priced = {size: choice for size, choice in choices.items() if size in wanted}
     terms = [_choice_term(predicted, large), *staged.terms, *_switches([priced[size] for size in sorted(priced)])]
     limit, limit_term = limit_of(setup, collective)
 
-    def scale(each: Choice) -> float:
-        return staged.scale if each.algorithm == large.algorithm else 1.0
+    def scale(choice: Choice) -> float:
+        return staged.scale if choice.algorithm == large.algorithm else 1.0
 
     return Rates(
         peak=large.busbw_gbs * staged.scale,
         limit=limit,
         transport=_transport(setup, predicted, large.algorithm, across=staged.across),
         algorithm=f"{large.algorithm}/{large.protocol}",
-        busbw={size: each.busbw_gbs * scale(each) for size, each in priced.items()},
-        time_us={size: each.time_us / scale(each) for size, each in priced.items()},
+        busbw={size: choice.busbw_gbs * scale(choice) for size, choice in priced.items()},
+        time_us={size: choice.time_us / scale(choice) for size, choice in priced.items()},
         latency_us=_latency(predicted, name),
         terms=(*terms, limit_term),
         raw=large.busbw_gbs,
@@ -124,8 +124,10 @@ def reached_on(whole: Rates, now: Setup, collective: str) -> float:
 @lru_cache(maxsize=4096)
 def _large_gbs(tree: Element, nodes: int, version: str, env: tuple[tuple[str, str], ...], name: str) -> float:
     """NCCL's bus bandwidth of a large operation, GB/s; 0 where it refuses the tree or has nothing to run."""
-    made = predict_tree(tree, nodes=nodes, version=version, env=dict(env), sizes=(LARGE_BYTES,), collectives=(name,))
-    return next((c.busbw_gbs for c in made.choices if (c.collective, c.bytes) == (name, LARGE_BYTES)), 0.0)
+    prediction = predict_tree(
+        tree, nodes=nodes, version=version, env=dict(env), sizes=(LARGE_BYTES,), collectives=(name,)
+    )
+    return next((c.busbw_gbs for c in prediction.choices if (c.collective, c.bytes) == (name, LARGE_BYTES)), 0.0)
 
 
 def _within(setup: Setup, nodes: int) -> int:
@@ -136,11 +138,11 @@ def _within(setup: Setup, nodes: int) -> int:
 def _predict(setup: Setup, tree: Element, nodes: int, sizes: Sequence[int], name: str) -> Prediction:
     """NCCL's decisions, of the collective called `name` alone."""
     if setup.unlike is not None:
-        made = predict_job(
+        prediction = predict_job(
             setup.unlike.hosts, setup.unlike.members, version=setup.version, sizes=sizes, collectives=(name,)
         )
     else:
-        made = predict_tree(
+        prediction = predict_tree(
             tree,
             nodes=_within(setup, nodes),
             version=setup.version,
@@ -148,11 +150,11 @@ def _predict(setup: Setup, tree: Element, nodes: int, sizes: Sequence[int], name
             sizes=sizes,
             collectives=(name,),
         )
-    if not made.accepted:
-        raise NoSetupError(f"NCCL refuses the topology: {made.why}")
-    if made.no_nic:
+    if not prediction.accepted:
+        raise NoSetupError(f"NCCL refuses the topology: {prediction.why}")
+    if prediction.no_nic:
         raise NoSetupError(NO_NIC)
-    return made
+    return prediction
 
 
 def _choice_term(predicted: Prediction, choice: Choice) -> tuple[str, str, str]:
@@ -168,12 +170,12 @@ def _choice_term(predicted: Prediction, choice: Choice) -> tuple[str, str, str]:
 
 def _switches(choices: Sequence[Choice]) -> list[tuple[str, str, str]]:
     """From which of the run's sizes NCCL takes which algorithm and protocol."""
-    made: list[tuple[str, str, str]] = []
+    rows: list[tuple[str, str, str]] = []
     for choice in choices:
         kind = f"{choice.algorithm}/{choice.protocol}"
-        if not made or made[-1][1] != kind:
-            made.append((NCCL_RUNS, kind, f"from {choice.bytes} B"))
-    return made
+        if not rows or rows[-1][1] != kind:
+            rows.append((NCCL_RUNS, kind, f"from {choice.bytes} B"))
+    return rows
 
 
 def _transport(setup: Setup, predicted: Prediction, algorithm: str, *, across: bool) -> str:
@@ -204,8 +206,8 @@ def _by_algorithm(predicted: Prediction, name: str) -> dict[str, float]:
 def _latency(predicted: Prediction, name: str) -> float | None:
     """The least latency of the table for the collective."""
     rows = predicted.tuning.get(name, {})
-    found = [latency for row in rows.values() for latency, gbs in row.values() if gbs > 0]
-    return min(found, default=None)
+    latencies = [latency for row in rows.values() for latency, gbs in row.values() if gbs > 0]
+    return min(latencies, default=None)
 
 
 def _by_links(setup: Setup, predicted: Prediction, collective: str, sizes: Sequence[int]) -> Rates:
@@ -255,7 +257,7 @@ def _by_links(setup: Setup, predicted: Prediction, collective: str, sizes: Seque
 def _pair_gbs(setup: Setup, predicted: Prediction) -> float:
     """The least bandwidth between two GPUs of a node that are neighbours in rank order, or any two."""
     gpus = [f"GPU/0-{_packed(pci)}" for _, pci in sorted(gpus_of(setup.tree).items())]
-    found = [
+    rates = [
         path[1]
         for label in predicted.paths
         if label.startswith("GPU/")
@@ -267,7 +269,7 @@ def _pair_gbs(setup: Setup, predicted: Prediction) -> float:
         for a, b in zip(gpus, gpus[1:] + gpus[:1], strict=True)
         if a != b and b in predicted.paths.get(a, {})
     ]
-    return min(neighbours or found, default=0.0)
+    return min(neighbours or rates, default=0.0)
 
 
 def _packed(pci: Element) -> str:

@@ -22,11 +22,11 @@ def setting_prices(run: BenchRun, made: Expected, causes: Sequence[Hypothesis]) 
     if made.expectation is None:
         return ()
     expected = made.expectation.busbw_gbs
-    taken = [each for each in causes if each.settings and each.shown and each.likelihood >= LIKELY]
+    taken = [cause for cause in causes if cause.settings and cause.shown and cause.likelihood >= LIKELY]
     prices = [
         SettingPrice(name, run.env[name], expected, None, run.commands.get(name))
-        for each in taken
-        for name in each.settings
+        for hypothesis in taken
+        for name in hypothesis.settings
         if name in run.env
     ]
     if made.setup is not None and made.rates is not None and made.setup.unlike is None:
@@ -42,15 +42,15 @@ def _choices(run: BenchRun, made: Expected, setup: Setup, expected: float) -> It
     if whole is None or whole * NOTED <= 1:
         return
     for name in names:
-        alone = _share(made, replace(setup, env={**free, name: setup.env[name]}), run.collective)
-        if alone is not None and alone < NOTED * whole:
-            yield SettingPrice(name, run.env[name], whole * expected, alone * expected, run.commands.get(name))
+        single = _share(made, replace(setup, env={**free, name: setup.env[name]}), run.collective)
+        if single is not None and single < NOTED * whole:
+            yield SettingPrice(name, run.env[name], whole * expected, single * expected, run.commands.get(name))
 
 
-def _share(made: Expected, setup: Setup, collective: str) -> float | None:
+def _share(expected: Expected, setup: Setup, collective: str) -> float | None:
     """What a changed set-up reaches of the one that was expected; None where the model has no answer."""
-    assert made.rates is not None  # noqa: S101 - asked before
+    assert expected.rates is not None  # noqa: S101 - asked before
     try:
-        return reached_on(made.rates, setup, collective)
+        return reached_on(expected.rates, setup, collective)
     except (NoSetupError, ChangeError, ZeroDivisionError):
         return None

@@ -126,42 +126,42 @@ def setup_of(
     ranks = _ranks(run)
     given = {**run.env, **(env or {})}
     settings = {name: value for name, value in given.items() if not is_costly(name, value)}
-    found = _machine(run, machine, system, nics, settings)
-    gpus = len(gpus_of(found.tree))
+    built = _machine(run, machine, system, nics, settings)
+    gpus = len(gpus_of(built.tree))
     hosts, per_node, how = _placed(run, nodes, gpus)
     _refuse_shared_gpus(run)
-    assumed = [*found.assumed, *([how] if how else [])]
+    assumed = [*built.assumed, *([how] if how else [])]
     if gpus < per_node:
-        raise NoSetupError(f"{per_node} ranks per node, and {found.name} has {gpus} GPUs")
+        raise NoSetupError(f"{per_node} ranks per node, and {built.name} has {gpus} GPUs")
     costly = {name: value for name, value in given.items() if name not in settings}
-    if hosts > 1 and leaves_out(given.get(HCA, ""), nets_of(found.tree)):
+    if hosts > 1 and leaves_out(given.get(HCA, ""), nets_of(built.tree)):
         costly[HCA] = given[HCA]
     assumed += [f"modelled without {name}={value}" for name, value in costly.items()]
-    minor, said = _version(version or run.nccl)
-    assumed += [said] if said else []
-    tree = _used(found.tree, run, per_node)
-    domain = _domain(found, hosts, minor, settings)
-    assumed += _implied(found.gpu, domain, settings)
+    minor, nccl = _version(version or run.nccl)
+    assumed += [nccl] if nccl else []
+    tree = _used(built.tree, run, per_node)
+    domain = _domain(built, hosts, minor, settings)
+    assumed += _implied(built.gpu, domain, settings)
     if hosts > domain and not nets_of(tree):
-        raise NoSetupError(f"{hosts} nodes, and no NIC of {found.name} is known", "name the system or give a topology")
+        raise NoSetupError(f"{hosts} nodes, and no NIC of {built.name} is known", "name the system or give a topology")
     return Setup(
-        machine=found.name,
+        machine=built.name,
         tree=tree,
         nodes=hosts,
         ranks=ranks,
         version=spell_version(minor),
         env=settings,
         sm=_sm(tree),
-        network=(network or _network(found, settings)) if hosts > domain else "",
-        confidence=found.confidence,
+        network=(network or _network(built, settings)) if hosts > domain else "",
+        confidence=built.confidence,
         assumed=tuple(assumed),
-        others=_others(found, run, per_node, across=hosts > domain),
-        gpu=found.gpu,
+        others=_others(built, run, per_node, across=hosts > domain),
+        gpu=built.gpu,
         domain=domain,
-        as_found=_used(found.as_found, run, per_node) if found.as_found is not None else None,
-        faults=found.faults,
-        narrow=found.narrow,
-        guessed=_doubt(found, hosts > domain, nics),
+        as_found=_used(built.as_found, run, per_node) if built.as_found is not None else None,
+        faults=built.faults,
+        narrow=built.narrow,
+        guessed=_doubt(built, hosts > domain, nics),
         versions=() if version or run.nccl else OTHER_VERSIONS,
         costly=costly,
     )
@@ -188,21 +188,21 @@ def _refuse_shared_gpus(run: BenchRun) -> None:
 
 def _implied(gpu: GpuSpec | None, domain: int, settings: dict[str, str]) -> list[str]:
     """Settings that the machine implies, added to those of the run, and what is said of them."""
-    said = []
+    texts = []
     if domain > 1:
         settings.setdefault("NCCL_MNNVL_ENABLE", "1")
-        said.append(f"{domain} nodes in one NVLink domain")
+        texts.append(f"{domain} nodes in one NVLink domain")
     if gpu is not None and not gpu.p2p_pcie and not gpu.nvlinks:
         settings.setdefault("NCCL_P2P_DISABLE", "1")
-        said.append(f"{gpu.name}: its driver offers no peer-to-peer over PCIe")
-    return said
+        texts.append(f"{gpu.name}: its driver offers no peer-to-peer over PCIe")
+    return texts
 
 
-def _others(found: _Machine, run: BenchRun, per_node: int, *, across: bool) -> tuple[Variant, ...]:
+def _others(machine: _Machine, run: BenchRun, per_node: int, *, across: bool) -> tuple[Variant, ...]:
     """The other machines that it may be as well, those without a NIC left out where the run goes `across` nodes."""
     return tuple(
         Variant(layout.instance, _used(tree_of_layout(layout), run, per_node))
-        for layout in found.others
+        for layout in machine.others
         if layout.gpus >= per_node and (layout.nics or not across)
     )
 
@@ -212,13 +212,13 @@ def _machine(
 ) -> _Machine:
     if node is not None and system is None:
         try:
-            settings = {**{each.name: each.value for each in node.settings}, **env}
+            settings = {**{setting.name: setting.value for setting in node.settings}, **env}
             whole = whole_network(node, settings)
             detected = tree_of(node, whole)
         except LackingError:
             pass
         else:
-            gpu = next((catalog.gpu_by_name(each.name.value) for each in node.gpus if each.name.value), None)
+            gpu = next((catalog.gpu_by_name(gpu.name.value) for gpu in node.gpus if gpu.name.value), None)
             product = catalog.system_by_product(node.system.value) if node.system.value else None
             virtual = node.is_vm is True or bool(product is not None and product.virtual)
             return _seen(node, detected, whole, gpu, virtual)
@@ -227,9 +227,9 @@ def _machine(
         layout = layout_of(spec, nics=nics) if spec is not None else None
         if spec is None or layout is None:
             raise NoSetupError(f"no system {system!r} in the catalogue")
-        said = (f"laid out as {spec.name} is built ({spec.source})",)
+        note = (f"laid out as {spec.name} is built ({spec.source})",)
         tree = tree_of_layout(_data_direct(layout, env))
-        return _Machine(spec.name, tree, layout.gpu, Confidence.MEDIUM, said, virtual=spec.virtual)
+        return _Machine(spec.name, tree, layout.gpu, Confidence.MEDIUM, note, virtual=spec.virtual)
     return _recognised(run, nics, env)
 
 
@@ -242,11 +242,11 @@ def _data_direct(layout: Layout, env: Mapping[str, str]) -> Layout:
 
 def _seen(node: Node, detected: Detected, env: Mapping[str, str], gpu: GpuSpec | None, virtual: bool) -> _Machine:
     """A node as it should be: a part that falls short of its siblings is a fault to find, no reason to expect less."""
-    made = built_tree(node, detected, env, gpu)
-    found = detected.tree if made.faults else None
-    assumed = (*detected.assumed, *made.assumed)
+    tree = built_tree(node, detected, env, gpu)
+    element = detected.tree if tree.faults else None
+    assumed = (*detected.assumed, *tree.assumed)
     name, narrow = node.host or "the node", tuple(narrow_links(node))
-    return _Machine(name, made.tree, gpu, Confidence.HIGH, assumed, (), virtual, found, made.faults, narrow)
+    return _Machine(name, tree.tree, gpu, Confidence.HIGH, assumed, (), virtual, element, tree.faults, narrow)
 
 
 def _named(text: str) -> SystemSpec | None:
@@ -267,18 +267,18 @@ def _recognised(run: BenchRun, nics: tuple[int, float] | None, env: Mapping[str,
         if least == 1 < first.nics == first.gpus and nics is None:
             # Whether one GPU alone goes over the NICs of its siblings too, the output does not show.
             rest.append(replace(first, nics=1, instance=f"{first.instance} with one NIC in use"))
-        said = f"taken for {first.instance} by its GPUs alone; {len(rest)} other machines fit as well"
+        note = f"taken for {first.instance} by its GPUs alone; {len(rest)} other machines fit as well"
         return _Machine(
-            f"{first.instance} (by GPU names)", tree_of_layout(first), gpu, Confidence.LOW, (said,), tuple(rest)
+            f"{first.instance} (by GPU names)", tree_of_layout(first), gpu, Confidence.LOW, (note,), tuple(rest)
         )
     nvlink = "nvswitch" if gpu.nvswitch else "none"
     layout = Layout(gpu, least, nvlink, gpu.nvlinks if nvlink != "none" else 0, *(nics or (0, 0.0)))
     wiring = "its NVLinks through switches" if nvlink != "none" else "no NVLink"
-    said = f"{least} x {gpu.name} with {wiring}: no such machine is in the catalogue"
+    note = f"{least} x {gpu.name} with {wiring}: no such machine is in the catalogue"
     others: tuple[Layout, ...] = ()
     if gpu.bridged and least > 1:
         others = (replace(layout, nvlink="pairs", nvlinks=gpu.nvlinks, instance="with NVLink bridges"),)
-    return _Machine(f"{least} x {gpu.name}", tree_of_layout(layout), gpu, Confidence.LOW, (said,), others)
+    return _Machine(f"{least} x {gpu.name}", tree_of_layout(layout), gpu, Confidence.LOW, (note,), others)
 
 
 def _only_gpu(run: BenchRun) -> GpuSpec:
@@ -300,8 +300,8 @@ def _fitting(
     fitting.sort(
         key=lambda s: (across and not (s.compute_nics or nics), s.gpus != least, s.virtual, not s.compute_nics)
     )
-    layouts = [_data_direct(made, env) for spec in fitting if (made := layout_of(spec, gpu, nics)) is not None]
-    layouts = [made for made in layouts if made.gpus == layouts[0].gpus or made.gpus >= 8 > least]
+    layouts = [_data_direct(fitted, env) for spec in fitting if (fitted := layout_of(spec, gpu, nics)) is not None]
+    layouts = [layout for layout in layouts if layout.gpus == layouts[0].gpus or layout.gpus >= 8 > least]
     distinct: dict[tuple[object, ...], Layout] = {}
     for layout in layouts:
         distinct.setdefault((layout.gpus, layout.nvlink, layout.nvlinks, layout.nics * layout.gbps), layout)
@@ -370,27 +370,27 @@ def _sm(tree: Element) -> int:
     return min((int(text) for text in texts if text.isdecimal() and len(text) < 5), default=0)
 
 
-def _domain(found: _Machine, nodes: int, minor: int, env: Mapping[str, str]) -> int:
+def _domain(machine: _Machine, nodes: int, minor: int, env: Mapping[str, str]) -> int:
     """Nodes of one NVLink domain: racks of GB200 and GB300, unless a setting keeps NCCL from using it."""
-    gpu = found.gpu
-    racked = gpu is not None and gpu.name.startswith(("GB200", "GB300")) and "NVL4" not in found.name
+    gpu = machine.gpu
+    racked = gpu is not None and gpu.name.startswith(("GB200", "GB300")) and "NVL4" not in machine.name
     off = env.get("NCCL_MNNVL_ENABLE") == "0" or env.get("NCCL_CUMEM_ENABLE") == "0"
     if nodes == 1 or not racked or off or not has(minor, Feature.MNNVL):
         return 1
     return min(nodes, RACK_NODES)
 
 
-def _doubt(found: _Machine, across: bool, nics: tuple[int, float] | None) -> float:
-    if found.confidence is not Confidence.LOW:
+def _doubt(machine: _Machine, across: bool, nics: tuple[int, float] | None) -> float:
+    if machine.confidence is not Confidence.LOW:
         return 0.0
     return GUESSED_NETWORK if across and nics is None else GUESSED_NODE
 
 
-def _network(found: _Machine, env: Mapping[str, str]) -> str:
+def _network(machine: _Machine, env: Mapping[str, str]) -> str:
     if env.get("FI_PROVIDER") == "cxi":
         return "slingshot"
     if env.get("NCCL_NET", "").lower() == "socket":
         return "sockets"
-    if "a3-highgpu" in found.name:
+    if "a3-highgpu" in machine.name:
         return "tcpx"
-    return "cloud" if found.virtual else "rdma"
+    return "cloud" if machine.virtual else "rdma"

@@ -62,7 +62,7 @@ def _setup(  # noqa: PLR0917 - all that the key is made of
     devices: tuple[BenchDevice, ...],
     nranks: int | None,
     nccl: str,
-    said: Named,
+    pairs: Named,
     machine: IdentityKey[Node | None],
     system: str | None,
     nics: tuple[int, float] | None,
@@ -71,7 +71,7 @@ def _setup(  # noqa: PLR0917 - all that the key is made of
     env: Named,
     network: str | None,
 ) -> Setup:
-    bare = BenchRun("", (), devices, nranks, nccl=nccl, env=dict(said))
+    bare = BenchRun("", (), devices, nranks, nccl=nccl, env=dict(pairs))
     return setup_of(
         bare,
         machine.it,
@@ -92,14 +92,14 @@ def versions_of(setup: Setup, collective: str, sizes: tuple[int, ...]) -> tuple[
 @lru_cache(maxsize=_KEPT)
 def _versions(key: IdentityKey[Setup], collective: str, sizes: tuple[int, ...]) -> tuple[tuple[Rates, Setup], ...]:
     setup = key.it
-    made = [(rates_of(setup, collective, sizes), setup)]
+    pairs = [(rates_of(setup, collective, sizes), setup)]
     for version in setup.versions:
         other = replace(setup, version=version)
         try:
-            made.append((rates_of(other, collective, sizes), other))
+            pairs.append((rates_of(other, collective, sizes), other))
         except NoSetupError:
             continue
-    return tuple(made)
+    return tuple(pairs)
 
 
 def variants_of(setup: Setup, collective: str) -> tuple[tuple[str, Rates], ...]:

@@ -76,11 +76,11 @@ def _tree_caps(setup: Setup) -> tuple[float, float]:
 def _reference_nvls(setup: Setup, choice: Choice) -> tuple[float, Terms]:
     if choice.algorithm != "NVLS" or setup.version == _nvls_version(setup) or choice.busbw_gbs <= 0:
         return 1.0, ()
-    made = _figure(setup, choice.collective, min(setup.nodes, setup.domain), setup.env, "NVLS")
-    if not made:
+    gbs = _figure(setup, choice.collective, min(setup.nodes, setup.domain), setup.env, "NVLS")
+    if not gbs:
         return 1.0, ()
     words = f"as NCCL {spell_version(_NVLS_REFERENCE)} models it: later figures only rank algorithms on such GPUs"
-    return made / choice.busbw_gbs, (("NVLS", in_gbs(made), words),)
+    return gbs / choice.busbw_gbs, (("NVLS", in_gbs(gbs), words),)
 
 
 def _nvls_version(setup: Setup) -> str:
@@ -90,19 +90,19 @@ def _nvls_version(setup: Setup) -> str:
 
 
 def _figure(setup: Setup, collective: str, nodes: int, env: Mapping[str, str], algorithm: str = "") -> float | None:
-    made = predict_tree(setup.tree, nodes=nodes, version=_nvls_version(setup), env=env, sizes=(LARGE_BYTES,))
-    found = (each for each in made.choices if each.collective == collective)
-    return next((each.busbw_gbs for each in found if algorithm in ("", each.algorithm)), None)
+    prediction = predict_tree(setup.tree, nodes=nodes, version=_nvls_version(setup), env=env, sizes=(LARGE_BYTES,))
+    choices = (choice for choice in prediction.choices if choice.collective == collective)
+    return next((choice.busbw_gbs for choice in choices if algorithm in ("", choice.algorithm)), None)
 
 
 def _inside(setup: Setup) -> float:
     """The all_reduce of one node alone, the slowest one: NVLS where NVLSTree runs."""
     kinds = setup.unlike.kinds if setup.unlike is not None else ((setup.tree, tuple(setup.env.items())),)
-    found = []
+    inside = []
     for tree, given in kinds:
         env = {name: value for name, value in given if name != "NCCL_ALGO"}
-        found.append(_figure(replace(setup, tree=tree), "AllReduce", 1, env) or float("inf"))
-    return min(found)
+        inside.append(_figure(replace(setup, tree=tree), "AllReduce", 1, env) or float("inf"))
+    return min(inside)
 
 
 def network_gbs(predicted: Prediction) -> float:

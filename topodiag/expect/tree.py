@@ -46,12 +46,12 @@ def layout_of(spec: SystemSpec, gpu: GpuSpec | None = None, nics: tuple[int, flo
 
     `nics` (count, Gb/s) are the node's own, where they are known: the network is often the integrator's choice.
     """
-    found = gpu or catalog.gpu_by_name(spec.gpu)
-    if found is None:
+    gpu_spec = gpu or catalog.gpu_by_name(spec.gpu)
+    if gpu_spec is None:
         return None
     count, gbps = nics or (spec.compute_nics, spec.compute_nic_gbps)
-    links = found.nvlinks if spec.nvlinks_per_gpu is None else spec.nvlinks_per_gpu
-    return Layout(found, spec.gpus, spec.nvlink, links, count, gbps, spec.name, gdr=spec.gdr)
+    links = gpu_spec.nvlinks if spec.nvlinks_per_gpu is None else spec.nvlinks_per_gpu
+    return Layout(gpu_spec, spec.gpus, spec.nvlink, links, count, gbps, spec.name, gdr=spec.gdr)
 
 
 def tree_of_layout(layout: Layout) -> Element:
@@ -88,11 +88,11 @@ def _groups(layout: Layout, gpus: range, nics: list[int], count: int) -> list[tu
     size = max(pairs, layout.gpus // count if 0 < count <= layout.gpus else pairs)
     if layout.gpu.form == "pcie":
         size = max(size, 2)
-    made = []
+    groups = []
     for first in range(gpus.start, gpus.stop, size):
         numbers = list(range(first, min(first + size, gpus.stop)))
-        made.append((numbers, [nic for nic in nics if _home(nic, count, layout.gpus) in numbers]))
-    return made
+        groups.append((numbers, [nic for nic in nics if _home(nic, count, layout.gpus) in numbers]))
+    return groups
 
 
 def _cpu(gpu: GpuSpec) -> tuple[tuple[str, str], ...]:

@@ -37,7 +37,7 @@ def one_of(setup: Setup, changed: Setup) -> Setup:
     buses = [bus_of(gpu) for gpu in gpus_of(setup.tree).values()][: setup.per_node]
     if not 1 < setup.nodes <= MOST_HOSTS or setup.domain > 1 or setup.unlike is not None or len(buses) < setup.per_node:
         return changed
-    hurt, built = ((each.tree, tuple(sorted(each.env.items()))) for each in (changed, setup))
+    hurt, built = ((one.tree, tuple(sorted(one.env.items()))) for one in (changed, setup))
     members = tuple(
         Member(place * setup.per_node + number, place, bus)
         for place in range(setup.nodes)

@@ -65,7 +65,7 @@ def _renamed(node: Digest, names: Mapping[str, str], known: dict[tuple[object, .
 
 
 def _numbers(node: Digest, names: Mapping[str, str]) -> tuple[Reading, ...]:
-    return tuple(replace(each, key=_key(each.family, each.key, names)) for each in node.numbers)
+    return tuple(replace(number, key=_key(number.family, number.key, names)) for number in node.numbers)
 
 
 def _key(family: str, key: Key, names: Mapping[str, str]) -> Key:

@@ -36,10 +36,10 @@ def judge_many(paths: Sequence[str]) -> dict[str, tuple[str, ...]]:
     TopodiagError when a worker dies."""
     latest: dict[str, NodeFaults] = {}
     bundles = [bundle for path in paths for bundle in find_bundles(path)]
-    for each in by_all_cores(judge_one, bundles, worth=len(bundles) > FEW):
-        if each is not None and (each.host not in latest or latest[each.host].time < each.time):
-            latest[each.host] = each
-    return {host: each.ids for host, each in latest.items() if each.ids}
+    for core in by_all_cores(judge_one, bundles, worth=len(bundles) > FEW):
+        if core is not None and (core.host not in latest or latest[core.host].time < core.time):
+            latest[core.host] = core
+    return {host: faults.ids for host, faults in latest.items() if faults.ids}
 
 
 def judge_one(path: str) -> NodeFaults | None:
@@ -49,9 +49,9 @@ def judge_one(path: str) -> NodeFaults | None:
     except InputError:
         return None
     errors = [
-        found.id
+        finding.id
         for outcome in run(Subject.NODE, [node])
-        for found in outcome.findings
-        if found.severity is Severity.ERROR
+        for finding in outcome.findings
+        if finding.severity is Severity.ERROR
     ]
     return NodeFaults(node.host, node.time.value or "", tuple(dict.fromkeys(errors)))

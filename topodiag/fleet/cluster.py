@@ -66,12 +66,12 @@ def read_bundles(paths: Sequence[str], read: Reader | None = None) -> ClusterFac
     one after the other. Raises InputError where there is none with a GPU."""
     seen: dict[str, NodeSeen] = {}
     notes: list[str] = []
-    found = list(dict.fromkeys(each for path in paths for each in find_bundles(path)))
-    if len(found) > MAX_NODES:
+    texts = list(dict.fromkeys(bundle for path in paths for bundle in find_bundles(path)))
+    if len(texts) > MAX_NODES:
         raise InputError(paths[0], f"holds more than {MAX_NODES} bundles")
     broken: list[str] = []
     empty: list[str] = []
-    for each in [read_one(found[0])] if len(found) == 1 else (read or _one_by_one)(found):
+    for each in [read_one(texts[0])] if len(texts) == 1 else (read or _one_by_one)(texts):
         if isinstance(each, str):
             broken.append(each)
         elif not each.gpus:
@@ -81,14 +81,14 @@ def read_bundles(paths: Sequence[str], read: Reader | None = None) -> ClusterFac
     if not seen:
         why = broken[0] if broken else f"{empty[0]} shows no GPU"
         raise InputError(paths[0], f"holds no node with GPUs: {why}")
-    twice = len(found) - len(broken) - len(empty) - len(seen)
+    twice = len(texts) - len(broken) - len(empty) - len(seen)
     for many, why in (
         (len(broken), f"unreadable: {broken[0]}" if broken else ""),
         (len(empty), f"without a GPU: {some_of(empty)}"),
         (twice, "older than another of the same host"),
     ):
         if many:
-            notes.append(f"{many} of {len(found)} bundles left out, {why}")
+            notes.append(f"{many} of {len(texts)} bundles left out, {why}")
     return _facts(paths[0], sorted(seen.values(), key=lambda node: natural(node.host)), notes)
 
 
@@ -139,7 +139,7 @@ def read_one(path: str) -> NodeSeen:
     """What is needed of one bundle. Raises InputError for what cannot be read."""
     evidence = open_evidence(path)
     evidence.blobs = [
-        each for each in evidence.blobs if each.item is None or not (each.item.sample or each.item.kind in _NOT_NEEDED)
+        blob for blob in evidence.blobs if blob.item is None or not (blob.item.sample or blob.item.kind in _NOT_NEEDED)
     ]
     return seen_of(read_node(evidence).node, path)
 
@@ -177,18 +177,18 @@ def _system(node: Node, product: GpuSpec | None, domain: str) -> str:
     if product is None or not domain or catalog.system_by_product(said) is not None:
         return said
     matches = catalog.match_system(product.name, len(node.gpus))
-    fitting = [each for each in matches if each.nvlink == "nvswitch" and each.vendor == "NVIDIA"]
+    fitting = [match for match in matches if match.nvlink == "nvswitch" and match.vendor == "NVIDIA"]
     return fitting[0].name if len(fitting) == 1 else said
 
 
 def _domain(gpus: Sequence[Gpu]) -> str:
     """Cluster UUID and clique of a node's GPUs that are part of a fabric beyond it, "" where none is."""
-    found = Counter(
+    domains = Counter(
         f"{gpu.fabric.cluster_uuid.value}.{gpu.fabric.clique_id.value or 0}"
         for gpu in gpus
         if gpu.fabric.cluster_uuid.value not in (None, "", _NO_DOMAIN) and gpu.fabric.state.value in (None, "completed")
     )
-    return found.most_common(1)[0][0] if found else ""
+    return domains.most_common(1)[0][0] if domains else ""
 
 
 def _tiers(node: Node) -> tuple[tuple[str, str], ...]:

@@ -40,8 +40,8 @@ def _home(traits: Traits, sizes: Mapping[Traits, int]) -> Traits:
 
 def name_of(traits: Traits) -> str:
     """`DGX H100, NVIDIA H100 80GB HBM3`; what is not known is left out, and `kind unknown` stands for nothing known."""
-    said = dict(traits)
-    words = [word for word in (said[_PRODUCT], said[_GPU]) if word]
-    words += ["no GPU shown" if words else "kind unknown"] if not said[_GPU] else []
-    words += [f"captured in {said['captured in']}"] if said["captured in"] else []
+    by_name = dict(traits)
+    words = [word for word in (by_name[_PRODUCT], by_name[_GPU]) if word]
+    words += ["no GPU shown" if words else "kind unknown"] if not by_name[_GPU] else []
+    words += [f"captured in {by_name['captured in']}"] if by_name["captured in"] else []
     return ", ".join(words)

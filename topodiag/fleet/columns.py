@@ -79,8 +79,8 @@ class FamilyTable:
 
     def having(self, key: Key, value: str) -> Mask:
         """Which nodes have this value."""
-        absent = NOT_SET if self.family in CLOSED else None
-        owners = [code for code, values in enumerate(self._values) if values.get(key, absent) == value]
+        default = NOT_SET if self.family in CLOSED else None
+        owners = [code for code, values in enumerate(self._values) if values.get(key, default) == value]
         return np.isin(self.codes, owners)
 
     def source(self, key: Key, node: int) -> str:
@@ -89,7 +89,7 @@ class FamilyTable:
         if code < 0:
             return ""
         facts = self.distinct[code]
-        places = (at for at, (each, _) in enumerate(facts.values) if each == key)
+        places = (at for at, (row, _) in enumerate(facts.values) if row == key)
         at = next(places, None)
         return facts.sources[at] if at is not None and at < len(facts.sources) else ""
 

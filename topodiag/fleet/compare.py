@@ -58,21 +58,21 @@ class _OutlierFact:
 def compared(nodes: Sequence[Digest], roots: Sequence[str] = ()) -> tuple[tuple[Cohort, ...], tuple[int, ...]]:
     """The cohorts of a fleet, the largest first, and by node the number of its cohort. `roots` are the paths that were
     given: a folder below one of them is a place that nodes have in common."""
-    found = parted(nodes)
+    pairs = parted(nodes)
     home = [0] * len(nodes)
-    made = []
-    for number_, (traits, members) in enumerate(found):
+    cohorts = []
+    for number_, (traits, members) in enumerate(pairs):
         for member in members:
             home[member] = number_
-        made.append(_cohort(traits, [nodes[member] for member in members], roots))
-    return tuple(made), tuple(home)
+        cohorts.append(_cohort(traits, [nodes[member] for member in members], roots))
+    return tuple(cohorts), tuple(home)
 
 
 def _cohort(traits: Traits, nodes: Sequence[Digest], roots: Sequence[str]) -> Cohort:
     hosts = tuple(node.host for node in nodes)
-    made = Cohort(name_of(traits), traits, hosts)
+    cohort = Cohort(name_of(traits), traits, hosts)
     if len(nodes) < FEWEST_NODES:
-        return made
+        return cohort
     nodes = aligned(nodes)
     places = _places(nodes, roots)
     young = frozenset(at for at, node in enumerate(nodes) if (node.uptime_s or BOOT_S) < BOOT_S)
@@ -98,7 +98,7 @@ def _cohort(traits: Traits, nodes: Sequence[Digest], roots: Sequence[str]) -> Co
                 parted_.append((column, table, replace(split, groups=groups)))
     outliers = explained([*_joined(odd, nodes), *_numbers(nodes), *_counters(nodes)], nodes)
     return replace(
-        made,
+        cohort,
         compared=count,
         same=tuple(_same(same)),
         outliers=tuple(outliers),
@@ -160,27 +160,27 @@ def part_order(part: str) -> tuple[object, ...]:
 # --- what is odd ----------------------------------------------------------------------------------------------------
 
 
-def _joined(odd: Iterable[_OutlierFact], nodes: Sequence[Digest]) -> Iterator[Outlier]:
+def _joined(outliers: Iterable[_OutlierFact], nodes: Sequence[Digest]) -> Iterator[Outlier]:
     """The same key on the same nodes is one outlier with all of its parts."""
     alike: dict[tuple[str, str, tuple[int, ...]], list[_OutlierFact]] = {}
-    for each in odd:
-        alike.setdefault((each.family, each.key, each.nodes), []).append(each)
+    for outlier in outliers:
+        alike.setdefault((outlier.family, outlier.key, outlier.nodes), []).append(outlier)
     for (family, key, members), own in alike.items():
-        own.sort(key=lambda each: part_order(each.part))
-        pairs = {(each.value, each.usual) for each in own}
+        own.sort(key=lambda outlier: part_order(outlier.part))
+        pairs = {(outlier.value, outlier.usual) for outlier in own}
         permuted = len(own) > 1 and len(pairs) > 1 and sorted(e.value for e in own) == sorted(e.usual for e in own)
         one = len(pairs) == 1
-        differences = [(each.part, each.value, each.usual) for each in own]
+        differences = [(outlier.part, outlier.value, outlier.usual) for outlier in own]
         price = price_of(family, key, differences, nodes[members[0]])
         yield Outlier(
             family=family,
             key=key,
-            parts=tuple(each.part for each in own),
-            value=own[0].value if one else "; ".join(f"{each.part} {each.value}" for each in own),
-            usual=own[0].usual if one else "; ".join(f"{each.part} {each.usual}" for each in own),
+            parts=tuple(outlier.part for outlier in own),
+            value=own[0].value if one else "; ".join(f"{outlier.part} {outlier.value}" for outlier in own),
+            usual=own[0].usual if one else "; ".join(f"{outlier.part} {outlier.usual}" for outlier in own),
             nodes=tuple(nodes[member].host for member in members),
-            usual_count=min(each.usual_count for each in own),
-            total=max(each.total for each in own),
+            usual_count=min(outlier.usual_count for outlier in own),
+            total=max(outlier.total for outlier in own),
             how=How.PERMUTED if permuted else How.UNLIKE,
             unit=own[0].unit,
             source=own[0].source,
@@ -198,15 +198,24 @@ def _numbers(nodes: Sequence[Digest]) -> Iterator[Outlier]:
     table = pd.DataFrame(rows, columns=["node", "family", "part", "key", "unit", "value", "source"])
     for (family, part, key, unit), own in table.groupby(["family", "part", "key", "unit"], sort=True):
         values = own["value"].to_numpy(np.float64)
-        found = far(values, unit)
-        if found is None:
+        outliers = far(values, unit)
+        if outliers is None:
             continue
-        for at in np.flatnonzero(found.odd).tolist():
+        for at in np.flatnonzero(outliers.odd).tolist():
             yield Outlier(
-                family, key, (part,), number(values[at]), number(found.median), (nodes[int(own["node"].iat[at])].host,),
-                int((~found.odd).sum()), len(values), found.how, unit, float(found.distance[at]),
+                family,
+                key,
+                (part,),
+                number(values[at]),
+                number(outliers.median),
+                (nodes[int(own["node"].iat[at])].host,),
+                int((~outliers.odd).sum()),
+                len(values),
+                outliers.how,
+                unit,
+                float(outliers.distance[at]),
                 str(own["source"].iat[at]),
-            )  # fmt: skip
+            )
 
 
 def _counters(nodes: Sequence[Digest]) -> Iterator[Outlier]:
@@ -226,9 +235,9 @@ def _counters(nodes: Sequence[Digest]) -> Iterator[Outlier]:
         if not (counts >= LEAST_EVENTS).any():
             continue
         bytes_ = np.asarray([carried_by(node, key[0]) for node in nodes])
-        odd, rates = rises_faster(counts[known], hours[known], bytes_[known])
+        faster, rates = rises_faster(counts[known], hours[known], bytes_[known])
         median = float(np.median(rates))
-        for at in np.flatnonzero(odd).tolist():
+        for at in np.flatnonzero(faster).tolist():
             member = int(np.flatnonzero(known)[at])
             yield _rate(
                 nodes[member], (family, *key), counts[member], bytes_[member],
@@ -308,13 +317,13 @@ def _values_of(own: Sequence[tuple[Column, Split, list[Mask]]], at: int) -> tupl
 
 def _places(nodes: Sequence[Digest], roots: Sequence[str]) -> dict[str, list[str | None]]:
     """Attributes of nodes that say where they stand: switches, domains, folders, and last the words of their names."""
-    made: dict[str, list[str | None]] = {}
+    places: dict[str, list[str | None]] = {}
     for at, node in enumerate(nodes):
         for name, value in node.places:
-            made.setdefault(name, [None] * len(nodes))[at] = value
-    made["folder"] = [_folder(node.path, roots) for node in nodes]
-    made["name"] = [_stem(node.host) for node in nodes]
-    return made
+            places.setdefault(name, [None] * len(nodes))[at] = value
+    places["folder"] = [_folder(node.path, roots) for node in nodes]
+    places["name"] = [_stem(node.host) for node in nodes]
+    return places
 
 
 def _folder(path: str, roots: Sequence[str]) -> str | None:

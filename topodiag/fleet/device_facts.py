@@ -60,13 +60,17 @@ def _pci_link(node: Node, device: PciDevice, part: str) -> Rows:
 
 
 def _fabric(gpu: Gpu, part: str) -> Rows:
-    told = gpu.fabric
-    yield from rows_of("fabric", part, told)
-    if told.problems.value is not None:
+    gpu_fabric = gpu.fabric
+    yield from rows_of("fabric", part, gpu_fabric)
+    if gpu_fabric.problems.value is not None:
         yield NodeFact(
-            "nvlink", part, "fabric problems", told.problems.value or "none", source=source_of(told.problems)
+            "nvlink",
+            part,
+            "fabric problems",
+            gpu_fabric.problems.value or "none",
+            source=source_of(gpu_fabric.problems),
         )
-    yield from rows_of("place in a fabric", part, told)
+    yield from rows_of("place in a fabric", part, gpu_fabric)
 
 
 def _nvlinks(gpu: Gpu, part: str) -> Rows:
@@ -76,8 +80,8 @@ def _nvlinks(gpu: Gpu, part: str) -> Rows:
     states: Tally[str] = Tally(link.state.value for link in gpu.nvlinks if link.state.value)
     source = next((source_of(link.state) for link in gpu.nvlinks if link.state.value), "")
     if states:
-        said = ", ".join(f"{count} {state}" for state, count in sorted(states.items()))
-        yield NodeFact("nvlink", part, "links", said, source=source)
+        words = ", ".join(f"{count} {state}" for state, count in sorted(states.items()))
+        yield NodeFact("nvlink", part, "links", words, source=source)
     rates = sorted(
         {link.line_gbs.value for link in gpu.nvlinks if link.line_gbs.value and link.state.value != "inactive"}
     )
@@ -98,7 +102,7 @@ def _nvlink(link: NvLink, part: str) -> Rows:
 def _neighbours(node: Node, gpu: Gpu, part: str, compute: Sequence[Nic]) -> Rows:
     """Which GPUs and network cards are how far away, as one value for each GPU: GPU i stands beside GPU i of others."""
     by_path = [
-        ("GPUs by path", [each.label for each in node.gpus if each is not gpu]),
+        ("GPUs by path", [one.label for one in node.gpus if one is not gpu]),
         ("network cards by path", [nic.name for nic in compute]),
     ]
     for key, labels in by_path if _nvlinks_told(node, gpu) else ():
@@ -108,8 +112,8 @@ def _neighbours(node: Node, gpu: Gpu, part: str, compute: Sequence[Nic]) -> Rows
             if path is not None:
                 by_type.setdefault(path.type.name, []).append(label)
         if by_type:
-            said = "; ".join(f"{name} {fold_labels(found, 99)}" for name, found in by_type.items())
-            yield NodeFact("pairing", part, key, text_of(said))
+            words = "; ".join(f"{name} {fold_labels(texts, 99)}" for name, texts in by_type.items())
+            yield NodeFact("pairing", part, key, text_of(words))
     near = [(path.type, nic.name) for nic in compute if (path := node.paths.get((gpu.label, nic.name))) is not None]
     if near:
         least = min(kind for kind, _ in near)
@@ -138,8 +142,8 @@ def _peer_access(node: Node, gpu: Gpu, part: str) -> Rows:
             if other is not gpu and fact is not None and fact.value:
                 by_word.setdefault(fact.value, []).append(other.label)
         if by_word:
-            said = "; ".join(f"{word} {fold_labels(found, 99)}" for word, found in sorted(by_word.items()))
-            yield NodeFact("peer access", part, capability, text_of(said))
+            words = "; ".join(f"{word} {fold_labels(texts, 99)}" for word, texts in sorted(by_word.items()))
+            yield NodeFact("peer access", part, capability, text_of(words))
 
 
 def nic_facts(node: Node) -> Rows:

@@ -92,8 +92,8 @@ class Digest:
     @property
     def is_empty(self) -> bool:
         """Whether the capture holds nothing: what it passes for would be a healthy node."""
-        told = [fact for fact in self.facts if fact != _NOT_SHOWN]
-        return not (told or self.numbers or self.counters or self.counted.values or self.findings or self.unexplained)
+        facts = [fact for fact in self.facts if fact != _NOT_SHOWN]
+        return not (facts or self.numbers or self.counters or self.counted.values or self.findings or self.unexplained)
 
 
 Lasting = tuple[tuple[Facts, ...], tuple[Reading, ...]]
@@ -133,7 +133,7 @@ def digest_of(node: Node, path: str, answers: Answers = Answers()) -> Digest:  #
         counted=counted,
         carried=carried,
         uptime_s=node.os.uptime_s.value,
-        findings=tuple(found for outcome in outcomes for found in outcome.findings),
+        findings=tuple(finding for outcome in outcomes for finding in outcome.findings),
         unexplained=tuple(trouble for trouble in troubles((node,), outcomes) if not trouble.harmless),
     )
 
@@ -171,7 +171,7 @@ def counters_in(facts: Iterable[NodeFact]) -> dict[Counter, Reading]:
 
 def of_counters(counters: Mapping[Counter, Reading]) -> Counted:
     """What a digest keeps of them."""
-    errors = {at: each for at, each in counters.items() if at[1][2] in ERRORS}
+    errors = {at: reading for at, reading in counters.items() if at[1][2] in ERRORS}
     read = tuple(((part, key, unit), family) for family, (part, key, unit) in errors)
     return (
         tuple(error for error in errors.values() if error.value),
@@ -244,10 +244,10 @@ def places_of(node: Node, path: str) -> tuple[tuple[str, str], ...]:
     from topodiag.fleet.cluster import seen_of  # noqa: PLC0415 - numpy
 
     seen = seen_of(node, path)
-    made = [
+    pairs = [
         (_SWITCHES[min(level, 2)] if word == "switch" else word, name) for level, (word, name) in enumerate(seen.tiers)
     ]
-    return (*made, ("NVLink domain", seen.domain)) if seen.domain else tuple(made)
+    return (*pairs, ("NVLink domain", seen.domain)) if seen.domain else tuple(pairs)
 
 
 class Pool:

@@ -18,21 +18,21 @@ _OF_THE_WHOLE = ("GPU001", "NIC005", "NVL005", "GDR001", "HST", "NIC004")
 
 def explained(outliers: Sequence[Outlier], nodes: Sequence[Digest]) -> list[Outlier]:
     """The outliers, those marked that a warning or an error of every node they are of has told already."""
-    found = {
+    findings = {
         node.host: [finding for finding in node.findings if finding.severity >= Severity.WARNING] for node in nodes
     }
-    return [_explained(outlier, found) for outlier in outliers]
+    return [_explained(outlier, findings) for outlier in outliers]
 
 
-def _explained(outlier: Outlier, found: Mapping[str, Sequence[Finding]]) -> Outlier:
+def _explained(outlier: Outlier, findings: Mapping[str, Sequence[Finding]]) -> Outlier:
     """The outlier as it is, or with the check that tells it and that check's price."""
     told: list[Finding] = []
     for host in outlier.nodes:
-        finding = next((each for each in found[host] if _speaks_of(each, outlier)), None)
+        finding = next((finding for finding in findings[host] if _speaks_of(finding, outlier)), None)
         if finding is None:
             return outlier
         told.append(finding)
-    lost = max((each.cost.gbs_lost for each in told if each.cost.gbs_lost is not None), default=None)
+    lost = max((finding.cost.gbs_lost for finding in told if finding.cost.gbs_lost is not None), default=None)
     why_not = "" if lost is not None else told[0].cost.text or outlier.unpriced
     return replace(outlier, explained_by=told[0].id, gbs_lost=lost, unpriced=why_not)
 

@@ -66,29 +66,29 @@ def _system(node: Node) -> Rows:
     yield from rows_of("cpu", "", node.cpu)
     if node.numa:
         yield NodeFact("system", "", "NUMA nodes", str(len(node.numa)))
-        for each in node.numa:
-            yield from row("system", f"numa{each.id}", "CPUs", each.cpus)
+        for numa_node in node.numa:
+            yield from row("system", f"numa{numa_node.id}", "CPUs", numa_node.cpus)
     for name in _LABELS:
         yield from row("place", "", name, node.scheduler.get(name, Fact()), kind=IDENTITY)
 
 
 def _os(node: Node) -> Rows:
-    told = node.os
-    yield from rows_of("os", "", told)
-    locked = told.memlock_bytes
+    system = node.os
+    yield from rows_of("os", "", system)
+    locked = system.memlock_bytes
     unlimited = locked.value is not None and locked.value < 0
     fact = Fact("unlimited", locked.origin) if unlimited else locked
     yield from row("limits", "", "locked memory", fact, unit="bytes")
-    yield from rows_of("moments of the os", "", told)
-    yield from _command_line(told.cmdline)
-    if told.modules.value is not None:
-        source = source_of(told.modules)
-        for name in sorted(told.modules.value):
+    yield from rows_of("moments of the os", "", system)
+    yield from _command_line(system.cmdline)
+    if system.modules.value is not None:
+        source = source_of(system.modules)
+        for name in sorted(system.modules.value):
             if _MODULE.match(name):
                 yield NodeFact("kernel modules", "", name, "loaded", source=source)
-    for name, fact in sorted(told.registry.items()):
+    for name, fact in sorted(system.registry.items()):
         yield from row("driver parameters", "", name, fact)
-    for name, fact in sorted(told.services.items()):
+    for name, fact in sorted(system.services.items()):
         yield from row("services", "", name, fact)
 
 

@@ -109,15 +109,15 @@ def ingest(
     chunk = min(max(chunk, 1), MOST_CHUNK)
     read = _read(plan, source, workers=workers, dask=dask, chunk=chunk, on_progress=on_progress)
     names = [STDIN_NAME] if source else []
-    names += [each.name for each in plan.sources]
+    names += [source.name for source in plan.sources]
     if read is None and not plan.saved:
         read = empty(), ()
     facts, seen = ([read[0]], read[1]) if read is not None else ([], ())
     del read  # what it holds is let go where it is joined with saved facts
-    measures = {each.file: each for each in seen}
+    measures = {measure.file: measure for measure in seen}
     files = [_file(path, measures.get(number)) for number, path in enumerate(names)]
-    for each in plan.saved:
-        saved, listed = load(each.path, each.name)
+    for one in plan.saved:
+        saved, listed = load(one.path, one.name)
         facts.append(_renumbered(saved, len(files)))
         measures.update(_measured(facts[-1], len(files), len(listed)))
         files += listed
@@ -126,10 +126,10 @@ def ingest(
     if copies:
         whole = _without(whole, frozenset(copies))
     notes = [*plan.notes, *_judge(plan, source, measures)]
-    damaged = [f"{files[number].path}: {note}" for number, each in measures.items() for note in _said(each)]
+    damaged = [f"{files[number].path}: {note}" for number, measure in measures.items() for note in _said(measure)]
     return Ingested(
         whole,
-        tuple(replace(each, note=_copy_note(each, files, copies.get(n))) for n, each in enumerate(files)),
+        tuple(replace(file, note=_copy_note(file, files, copies.get(n))) for n, file in enumerate(files)),
         tuple(_inputs(files, measures, plan, source)),
         tuple(_unread(whole, files)),
         tuple(dict.fromkeys(notes)),
@@ -201,8 +201,8 @@ def _read_here(
         on_bytes(read)
 
     for task in tasks:
-        for each in parts_of(task, chunk, took):
-            tree.add(each)
+        for part in parts_of(task, chunk, took):
+            tree.add(part)
     for piece in streamed:
         tree.add(extract_piece(0, piece))
         took(len(piece.data))
@@ -240,13 +240,13 @@ def _joined(several: list[Facts]) -> Facts:
 
 def _without(facts: Facts, dropped: frozenset[int]) -> Facts:
     store = _store([facts])
-    made = without_files(facts, dropped, store.keep if store is not None else None)
-    return replace(made, maps=store.maps) if store is not None else made
+    kept = without_files(facts, dropped, store.keep if store is not None else None)
+    return replace(kept, maps=store.maps) if store is not None else kept
 
 
 def _store(several: Sequence[Facts]) -> Store | None:
     """Where what becomes of them waits on disk, if it is much."""
-    much = any(each.maps for each in several) or sum(each.nbytes for each in several) > MOST_BYTES
+    much = any(facts.maps for facts in several) or sum(facts.nbytes for facts in several) > MOST_BYTES
     return Store() if much else None
 
 
@@ -267,9 +267,9 @@ def _both(early: list[Piece], streamed: Iterator[Piece]) -> Iterator[Piece]:
 
 
 def _open_stdin(intake: Intake) -> _Stdin:
-    piece = next((each for each in intake.pieces if each.path == STDIN), None)
+    piece = next((piece for piece in intake.pieces if piece.path == STDIN), None)
     if piece is None:
-        left = next((each for each in intake.aside if each.path == STDIN_NAME), None)
+        left = next((left_out for left_out in intake.aside if left_out.path == STDIN_NAME), None)
         if left is None:
             raise InputError(STDIN_NAME, "holds no log to read", hint="give the output of the job")
         raise InputError(STDIN_NAME, left.why if left.hint else f"is no NCCL log: it {left.why}", hint=left.hint)
@@ -293,22 +293,22 @@ def _judge(plan: Plan, source: _Stdin | None, measures: dict[int, Measure]) -> I
     shift = 1 if source else 0
     barren: list[Source] = []
     wrong: list[InputError] = []
-    for number, each in enumerate(plan.sources, shift):
+    for number, one in enumerate(plan.sources, shift):
         if _worth(measures.get(number)):
             continue
-        barren.append(each)
+        barren.append(one)
         measure = measures.get(number)
         lost = "; ".join(_said(measure)) if measure is not None and not measure.size else ""
         if lost:
-            wrong.append(InputError(each.name, lost))
-        elif each.named:
-            wrong.append(each.complaint())
+            wrong.append(InputError(one.name, lost))
+        elif one.named:
+            wrong.append(one.complaint())
     if source is not None and not _worth(measures.get(0)):
         wrong.append(complaint(STDIN_NAME, source.head))
     if not any(_worth(measure) for measure in measures.values()) and not plan.flight:
         raise _refusal(plan, barren, wrong)
     yield from (str(error) for error in wrong)
-    others = [each.name for each in barren if not each.named]
+    others = [source.name for source in barren if not source.named]
     if others:
         what = f"{len(others)} {'file' if len(others) == 1 else 'files'} without any NCCL record"
         yield f"{what}: {', '.join(others[:3])}{', ...' if len(others) > 3 else ''}"
@@ -318,7 +318,7 @@ def _refusal(plan: Plan, barren: Sequence[Source], wrong: Sequence[InputError]) 
     """Why none of the files is of use: by the first of them."""
     first = wrong[0] if wrong else barren[0].complaint() if barren else None
     if first is None:
-        names = ", ".join(each.name for each in plan.saved[:3])
+        names = ", ".join(source.name for source in plan.saved[:3])
         return InputError(names, "holds no NCCL record", hint="save it again from the logs")
     more = max(len(barren), len(wrong)) - 1
     return complaint_of_several(first, more) if more else first
@@ -332,28 +332,28 @@ def _copies(files: Sequence[SourceFile]) -> dict[int, int]:
     """Files of the same content as an earlier one, as a copy or as x.log and x.log.gz: they tell nothing twice."""
     first: dict[str, int] = {}
     return {
-        number: first[each.sha256]
-        for number, each in enumerate(files)
-        if each.sha256 and each.size and first.setdefault(each.sha256, number) != number
+        number: first[file.sha256]
+        for number, file in enumerate(files)
+        if file.sha256 and file.size and first.setdefault(file.sha256, number) != number
     }
 
 
-def _copy_note(each: SourceFile, files: Sequence[SourceFile], original: int | None) -> str:
+def _copy_note(file: SourceFile, files: Sequence[SourceFile], original: int | None) -> str:
     if original is None:
-        return each.note
+        return file.note
     note = f"left out: same content as {files[original].path}"
-    return f"{each.note}; {note}" if each.note else note
+    return f"{file.note}; {note}" if file.note else note
 
 
 def _inputs(
     files: Sequence[SourceFile], measures: dict[int, Measure], plan: Plan, source: _Stdin | None
 ) -> Iterator[Input]:
-    named = {each.name for each in plan.sources if each.named}
-    for number, each in enumerate(files):
+    named = {source.name for source in plan.sources if source.named}
+    for number, file in enumerate(files):
         seen = measures.get(number) or Measure(number)
-        if _worth(seen) or each.path in named or (number == 0 and source is not None):
+        if _worth(seen) or file.path in named or (number == 0 and source is not None):
             unparsed = seen.records - seen.understood
-            yield Input(each.path, "nccl_log", each.sha256, seen.lines, seen.records, unparsed)
+            yield Input(file.path, "nccl_log", file.sha256, seen.lines, seen.records, unparsed)
 
 
 def _unread(facts: Facts, files: Sequence[SourceFile]) -> Iterator[UnreadLine]:
@@ -362,7 +362,8 @@ def _unread(facts: Facts, files: Sequence[SourceFile]) -> Iterator[UnreadLine]:
     seen: dict[str, tuple[int, tuple[int, int, int, str]]] = {}
     columns = ("thread", "offset", "line", "text", "shape", "count")
     for batch in facts["unread"].select(columns).to_batches(max_chunksize=BATCH_ROWS // 16):
-        for thread, offset, line, text, shape, more in zip(*(each.to_pylist() for each in batch.columns), strict=True):
+        rows = zip(*(cells.to_pylist() for cells in batch.columns), strict=True)
+        for thread, offset, line, text, shape, more in rows:
             place = (file_of[thread], offset, line, text)
             count, first = seen.get(shape, (0, place))
             seen[shape] = (count + more, min(first, place))
@@ -393,7 +394,7 @@ def _measured(facts: Facts, first: int, count: int) -> dict[int, Measure]:
         if row["file"] in measures:
             more = Measure(row["file"], 0, row["size"], row["lines"], row["records"], row["understood"])
             measures[row["file"]] += more
-    for told in told_by_applications(facts):
-        if told.file in measures:
-            measures[told.file] += told
+    for measure in told_by_applications(facts):
+        if measure.file in measures:
+            measures[measure.file] += measure
     return measures

@@ -59,8 +59,8 @@ def read_fleet(
     nodes: list[Digest] = []
     left_out: list[NotObserved] = []
     done = 0
-    for number, (made, broken) in enumerate(_by_all(tasks, workers, dask)):
-        nodes += (_shared(each, pool) for each in made)
+    for number, (digests, broken) in enumerate(_by_all(tasks, workers, dask)):
+        nodes += (_shared(digest, pool) for digest in digests)
         left_out += broken
         done += len(tasks[number])
         if on_read is not None:
@@ -92,21 +92,21 @@ def _by_all(tasks: Sequence[list[str]], workers: int | None, dask: str | None) -
 def read_some(places: Iterable[str]) -> Read:
     """The digests at some places, and what cannot be read of them."""
     pool = Pool()
-    made: list[Digest] = []
+    digests: list[Digest] = []
     broken: list[NotObserved] = []
     for place in places:
         try:
             if why := changed(place):
                 broken.append(NotObserved(place, why))
                 continue
-            for each in _read(place):
-                if each.is_empty:
+            for digest in _read(place):
+                if digest.is_empty:
                     broken.append(NotObserved(place, "holds nothing that was read of the node"))
                 else:
-                    made.append(_shared(each, pool))
+                    digests.append(_shared(digest, pool))
         except InputError as error:
             broken.append(NotObserved(place, error.message.removeprefix(f"{place}: ").removeprefix(f"{place}/")))
-    return made, broken
+    return digests, broken
 
 
 def _read(place: str) -> list[Digest]:
@@ -115,15 +115,15 @@ def _read(place: str) -> list[Digest]:
         evidence = open_evidence(place)
         if evidence.is_bundle:
             node, pattern = _SIBLINGS.read(evidence)
-            made = digest_of(node, place, answers_of(pattern) if pattern is not None else Answers())
-            return [replace(made, read=_input(evidence, place))]
+            digest = digest_of(node, place, answers_of(pattern) if pattern is not None else Answers())
+            return [replace(digest, read=_input(evidence, place))]
     except InputError:
         pass  # an archive of several nodes, a pattern, a fixture: the front door knows
     intake = gather([place])
-    found = captures(intake)
-    if not found.captures:
-        raise refusal(intake, NODE_KINDS, "evidence of a node", found.aside)
-    return [_digest(evidence_of(capture, intake), capture.name) for capture in found.captures]
+    captured = captures(intake)
+    if not captured.captures:
+        raise refusal(intake, NODE_KINDS, "evidence of a node", captured.aside)
+    return [_digest(evidence_of(capture, intake), capture.name) for capture in captured.captures]
 
 
 def _digest(evidence: Evidence, name: str) -> Digest:
@@ -147,20 +147,20 @@ def _latest(nodes: Sequence[Digest]) -> tuple[list[Digest], list[NotObserved]]:
     """The latest capture of each machine, and the others. Machines of one name (`localhost`) that have no GPU in common
     are several: `localhost#1`, `localhost#2`."""
     of_host: dict[str, list[list[Digest]]] = {}
-    for each in sorted(nodes, key=lambda node: (node.time, node.path)):
-        machines = of_host.setdefault(each.host.partition("#")[0], [])
-        own = next((known for known in machines if _may_be_one(known[-1], each)), None)
+    for one in sorted(nodes, key=lambda node: (node.time, node.path)):
+        machines = of_host.setdefault(one.host.partition("#")[0], [])
+        own = next((known for known in machines if _may_be_one(known[-1], one)), None)
         if own is None:
-            machines.append([each])
+            machines.append([one])
         else:
-            own.append(each)
+            own.append(one)
     latest: list[Digest] = []
     older: list[NotObserved] = []
     for host, machines in of_host.items():
         for number, captures_ in enumerate(machines, 1):
             name = host if len(machines) == 1 else f"{host}#{number}"
             latest.append(_named(captures_[-1], name))
-            older += [NotObserved(each.path, f"an older capture of {name}") for each in captures_[:-1]]
+            older += [NotObserved(digest.path, f"an older capture of {name}") for digest in captures_[:-1]]
     return latest, older
 
 

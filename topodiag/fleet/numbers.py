@@ -54,9 +54,9 @@ def far(values: Floats, unit: str) -> Far | None:
         return _among_few(values, median, floor)
     spread = float(np.median(away))
     if spread == 0:  # most are equal: a category, but for the noise
-        odd = away > floor
-        few = odd.sum() <= max(1, int(_ODD_SHARE * len(values)))
-        return Far(odd & few, values / median if median else values, median, How.UNLIKE)
+        outliers = away > floor
+        few = outliers.sum() <= max(1, int(_ODD_SHARE * len(values)))
+        return Far(outliers & few, values / median if median else values, median, How.UNLIKE)
     z = 0.6745 * (values - median) / spread
     # The deviation of few values is itself uncertain: the limit is twice as far for ten, and near 3.5 for hundreds.
     limit = max(MOST_Z * (1 + MANY / len(values)), _TAIL * float(np.quantile(np.abs(z), 0.9, method="lower")))
@@ -65,15 +65,15 @@ def far(values: Floats, unit: str) -> Far | None:
 
 def _among_few(values: Floats, median: float, floor: float) -> Far:
     """Farther from the others than one and a half times their range, and beyond the noise."""
-    odd = np.zeros(len(values), bool)
+    outliers = np.zeros(len(values), bool)
     for at in range(len(values)):
         others = np.delete(values, at)
         low, high = others.min(), others.max()
         beyond = max(low - values[at], values[at] - high)
-        odd[at] = beyond > _BEYOND * (high - low) + floor
-    if odd.sum() > 1:  # no majority stands against them
-        odd[:] = False
-    return Far(odd, values / median if median else values, median, How.RATIO)
+        outliers[at] = beyond > _BEYOND * (high - low) + floor
+    if outliers.sum() > 1:  # no majority stands against them
+        outliers[:] = False
+    return Far(outliers, values / median if median else values, median, How.RATIO)
 
 
 LEAST_EVENTS = 20
@@ -95,10 +95,10 @@ def rises_faster(counts: Floats, hours: Floats, carried: Floats | None = None) -
     if len(counts) < FEWEST:
         return np.zeros(len(counts), bool), rates
     usual = float(np.quantile(rates, 0.9, method="lower"))
-    odd = (counts >= LEAST_EVENTS) & (rates > _TIMES * usual)
-    if carried is not None and odd.any():
-        odd &= ~_by_traffic(counts, carried)
-    return odd, rates
+    faster = (counts >= LEAST_EVENTS) & (rates > _TIMES * usual)
+    if carried is not None and faster.any():
+        faster &= ~_by_traffic(counts, carried)
+    return faster, rates
 
 
 def _by_traffic(counts: Floats, carried: Floats) -> NDArray[np.bool_]:

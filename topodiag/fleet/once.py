@@ -49,34 +49,34 @@ class AnswersOfSiblings(Answers):
         whole = self._plain.outcomes(pattern.node)
         self._of_check = [
             (check_id, self._of_all(check_id, tuple(own), pattern.node.host))
-            for check_id, own in groupby(whole, lambda each: each.check)
+            for check_id, own in groupby(whole, lambda outcome: outcome.check)
         ]
         self._open = frozenset(check_id for check_id, own in self._of_check if own is None)
 
     def _told(self, node: Node, answer: Callable[[Node], T]) -> T | None:
         """The answer where it is the same for all siblings."""
         try:
-            told = answer(self.node) if self.node is not None else None
-            return told if told == answer(node) else None
+            result = answer(self.node) if self.node is not None else None
+            return result if result == answer(node) else None
         except Touched:
             return None
 
     def _of_all(self, check_id: str, own: tuple[Outcome, ...], host: str) -> tuple[Outcome, ...] | None:
         """The outcomes of a check for all siblings; None where they may differ from these of the pattern."""
         try:
-            told = run(Subject.NODE, [self.node], (check_id,)) if self.node is not None else ()
-            return told if tuple(_renamed(each, HOST, host) for each in told) == own else None
+            outcomes = run(Subject.NODE, [self.node], (check_id,)) if self.node is not None else ()
+            return outcomes if tuple(_renamed(outcome, HOST, host) for outcome in outcomes) == own else None
         except Touched:
             return None
 
     def outcomes(self, node: Node) -> tuple[Outcome, ...]:
         asked: dict[str, list[Outcome]] = {}
-        for each in run(Subject.NODE, [node], self._open) if self._open else ():
-            asked.setdefault(each.check, []).append(each)
-        made: list[Outcome] = []
+        for outcome in run(Subject.NODE, [node], self._open) if self._open else ():
+            asked.setdefault(outcome.check, []).append(outcome)
+        answers: list[Outcome] = []
         for check_id, own in self._of_check:
-            made += asked[check_id] if own is None else [_of_host(each, node.host) for each in own]
-        return tuple(made)
+            answers += asked[check_id] if own is None else [_of_host(outcome, node.host) for outcome in own]
+        return tuple(answers)
 
     def lasting(self, node: Node) -> Lasting:
         return self._lasting if self._lasting is not None else self._plain.lasting(node)
@@ -143,7 +143,7 @@ def _renamed(thing: Any, old: str, new: str) -> Any:
     if thing is None or isinstance(thing, (int, float, Enum)):
         return thing
     if isinstance(thing, tuple):
-        return tuple(_renamed(each, old, new) for each in thing)
+        return tuple(_renamed(item, old, new) for item in thing)
     if is_dataclass(thing) and not isinstance(thing, type):
         return replace(thing, **{name: _renamed(getattr(thing, name), old, new) for name in names_of(thing)})
     raise Touched

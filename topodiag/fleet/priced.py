@@ -36,9 +36,9 @@ def price_of(family: str, key: str, differences: Sequence[Difference], node: Dig
     rule = _RULES.get((family, key))
     lost: list[float | None] = []
     if rule is not None:
-        told = _NodeFacts(node)
-        lost = [rule(told, *each) for each in differences]
-    known = [each for each in lost if each is not None and math.isfinite(each)]
+        node_facts = _NodeFacts(node)
+        lost = [rule(node_facts, *difference) for difference in differences]
+    known = [price for price in lost if price is not None and math.isfinite(price)]
     if not known or len(known) < len(lost):
         return Price(None, own_data("fleet/families")["without_price"].get(family, _NO_WIRE))
     worst = fsum(known) if family == "nic" else max(known)  # ports add up, a ring passes the narrowest link
@@ -80,25 +80,25 @@ def _number(text: str) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def _width(told: _NodeFacts, part: str, value: str, usual: str) -> float | None:
-    gen, now, full = told.able_gen(part), _number(value), _number(usual)
-    return _link(told, part, (gen, now), (gen, full))
+def _width(node_facts: _NodeFacts, part: str, value: str, usual: str) -> float | None:
+    gen, now, full = node_facts.able_gen(part), _number(value), _number(usual)
+    return _link(node_facts, part, (gen, now), (gen, full))
 
 
-def _generation(told: _NodeFacts, part: str, value: str, usual: str) -> float | None:
-    width = _number(told.values.get(("pci", part, "width"), ""))
-    return _link(told, part, (_number(value), width), (_number(usual), width))
+def _generation(node_facts: _NodeFacts, part: str, value: str, usual: str) -> float | None:
+    width = _number(node_facts.values.get(("pci", part, "width"), ""))
+    return _link(node_facts, part, (_number(value), width), (_number(usual), width))
 
 
 def _link(
-    told: _NodeFacts, part: str, now: tuple[float | None, float | None], full: tuple[float | None, float | None]
+    node_facts: _NodeFacts, part: str, now: tuple[float | None, float | None], full: tuple[float | None, float | None]
 ) -> float | None:
     """The loss of the link of a GPU, or of a card for jobs, from generation and width."""
-    is_gpu = ("gpu", part, "name") in told.values
-    if not is_gpu and told.values.get(("nic", part, "role")) != "compute":
+    is_gpu = ("gpu", part, "name") in node_facts.values
+    if not is_gpu and node_facts.values.get(("nic", part, "role")) != "compute":
         return None
     left, whole = _gbs(*now), _gbs(*full)
-    rates = [] if is_gpu else told.rates(part)
+    rates = [] if is_gpu else node_facts.rates(part)
     return None if left is None or whole is None else narrow_link(left, whole, fsum(rates) / 8 if rates else None)
 
 
@@ -106,8 +106,8 @@ def _gbs(gen: float | None, width: float | None) -> float | None:
     return pcie_nccl_gbs(int(gen), int(width)) if gen and width else None
 
 
-def _nvlinks(told: _NodeFacts, part: str, value: str, usual: str) -> float | None:
-    spec, up, want = told.spec(part), _up(value), _up(usual)
+def _nvlinks(node_facts: _NodeFacts, part: str, value: str, usual: str) -> float | None:
+    spec, up, want = node_facts.spec(part), _up(value), _up(usual)
     if spec is None or not spec.nvlink_nccl_gbs or up is None or want is None:
         return None
     return missing_nvlinks(up, want, spec.nvlink_nccl_gbs)
@@ -119,31 +119,31 @@ def _up(links: str) -> int | None:
     return sum(int(count) for count, state in states if state in _UP) if states else None
 
 
-def _line_rate(told: _NodeFacts, part: str, value: str, usual: str) -> float | None:
-    spec, up = told.spec(part), _up(told.values.get(("nvlink", part, "links"), ""))
+def _line_rate(node_facts: _NodeFacts, part: str, value: str, usual: str) -> float | None:
+    spec, up = node_facts.spec(part), _up(node_facts.values.get(("nvlink", part, "links"), ""))
     rate, want = _number(value.partition(",")[0]), _number(usual)
     if spec is None or not spec.nvlink_nccl_gbs or not up or rate is None or not want or "," in value:
         return None
     return slow_nvlinks(rate, want, up, spec.nvlink_nccl_gbs)
 
 
-def _cards(told: _NodeFacts, part: str, value: str, usual: str) -> float | None:
-    have, want, rates = _number(value), _number(usual), told.rates()
+def _cards(node_facts: _NodeFacts, part: str, value: str, usual: str) -> float | None:
+    have, want, rates = _number(value), _number(usual), node_facts.rates()
     return None if have is None or want is None or not rates else slow_ports(0, max(rates), int(want - have))
 
 
-def _state(told: _NodeFacts, part: str, value: str, usual: str) -> float | None:
-    rates = told.rates()
+def _state(node_facts: _NodeFacts, part: str, value: str, usual: str) -> float | None:
+    rates = node_facts.rates()
     return slow_ports(0, max(rates), 1) if rates and usual == "ACTIVE" and not value.startswith("ACTIVE") else None
 
 
-def _rate(told: _NodeFacts, part: str, value: str, usual: str) -> float | None:
+def _rate(node_facts: _NodeFacts, part: str, value: str, usual: str) -> float | None:
     now, want = _number(value), _number(usual)
     return None if now is None or want is None else slow_ports(now, want, 1)
 
 
-def _path(told: _NodeFacts, part: str, value: str, usual: str) -> float | None:
-    now, want, rates = _number(value), _number(usual), told.rates()
+def _path(node_facts: _NodeFacts, part: str, value: str, usual: str) -> float | None:
+    now, want, rates = _number(value), _number(usual), node_facts.rates()
     return None if now is None or want is None else narrow_link(now, want, max(rates) / 8 if rates else None)
 
 

@@ -50,13 +50,13 @@ def rows_of(table: str, part: str, thing: object, family_of: Callable[[str], str
 
 @cache
 def _listed(table: str) -> tuple[tuple[str, str, str, FactKind, str], ...]:
-    made = []
+    rows = []
     for line in own_data("fleet/families")["rows"][table]:
         head, attribute, *more = map(str.strip, line.split("|"))
         family, _, key = head.partition(": ")
         kind, unit = more if more else ("category", "")
-        made.append((family, key, attribute, FactKind(kind), unit))
-    return tuple(made)
+        rows.append((family, key, attribute, FactKind(kind), unit))
+    return tuple(rows)
 
 
 def counters(family: str, part: str, counted: dict[str, Counter]) -> Iterator[Row]:
@@ -68,18 +68,18 @@ def counters(family: str, part: str, counted: dict[str, Counter]) -> Iterator[Ro
 
 def made_of(rows: Iterable[NodeFact | Row], wanted: Wanted) -> Iterator[NodeFact]:
     """The wanted rows that have a value. The facts of others are not looked at."""
-    for each in rows:
-        if not wanted(each.kind, each.unit):
+    for one in rows:
+        if not wanted(one.kind, one.unit):
             continue
-        if isinstance(each, NodeFact):
-            yield each
+        if isinstance(one, NodeFact):
+            yield one
             continue
-        fact = each.fact.latest if isinstance(each.fact, Counter) else each.fact
-        kind, value = each.kind, fact.value
+        fact = one.fact.latest if isinstance(one.fact, Counter) else one.fact
+        kind, value = one.kind, fact.value
         if value is not None:
             plain = kind is NUMBER or kind is COUNTER or (kind is MOMENT and type(value) in (int, float))
             shown = value if plain else text_of(value)
-            yield NodeFact(each.family, each.part, each.key, shown, kind, each.unit, source_of(fact))
+            yield NodeFact(one.family, one.part, one.key, shown, kind, one.unit, source_of(fact))
 
 
 @cache

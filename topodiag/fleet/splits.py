@@ -40,14 +40,14 @@ def judge(column: Column) -> Split | None:
         return None
     usual, most = next(iter(counts.items()))
     few = max(1 if known < _ODD_ALONE else 2, int(ODD_SHARE * known))
-    odd = tuple(value for value, count in counts.items() if count <= few and value != usual)
-    groups = tuple(value for value in counts if value not in odd)
+    texts = tuple(value for value, count in counts.items() if count <= few and value != usual)
+    groups = tuple(value for value in counts if value not in texts)
     clear = most >= MAJORITY * known or (known < _SMALL_COHORT and most == known - 1)
     if clear:
-        return Split(usual, odd, groups if len(groups) > 1 else ())
+        return Split(usual, texts, groups if len(groups) > 1 else ())
     covered = sum(counts[value] for value in groups)
     if 2 <= len(groups) <= _MOST_GROUPS and covered >= MAJORITY * known:
-        return Split(usual, odd, groups)
+        return Split(usual, texts, groups)
     return Split(usual)
 
 
@@ -55,9 +55,9 @@ def associate(group: Mask, known: Mask, attributes: Mapping[str, Sequence[str | 
     """The attribute whose values part the nodes best as the group does, None where none does so."""
     best: Association | None = None
     for name, values in attributes.items():
-        found = _overlap(group, known, name, values)
-        if found is not None and (best is None or found.jaccard > best.jaccard):
-            best = found
+        association = _overlap(group, known, name, values)
+        if association is not None and (best is None or association.jaccard > best.jaccard):
+            best = association
     return best
 
 

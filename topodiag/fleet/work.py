@@ -158,8 +158,8 @@ class Tree:
         """All that was added, or None without anything. Empties the tree. `threads` join what has been left alone."""
         parts = [*self.on_disk, *self.old, *self.young]
         much = self.spill and sum(part.facts.nbytes for part in parts) > JOINED_BYTES
-        for each in (self.on_disk, self.old, self.young):
-            each.clear()
+        for held in (self.on_disk, self.old, self.young):
+            held.clear()
         measures = tuple(self.measures[file] for file in sorted(self.measures))
         if not parts:
             return Part(empty(), measures) if measures else None
@@ -180,8 +180,8 @@ def _merged(parts: list[Part], store: Store | None = None, threads: int = 1) -> 
     parts.clear()
     if store is None:
         return Part(merge_facts(facts, consume=True, threads=threads), normal=True)
-    made = merge_facts(facts, store.keep, consume=True, threads=threads)
-    return Part(replace(made, maps=store.maps), normal=True)
+    merged = merge_facts(facts, store.keep, consume=True, threads=threads)
+    return Part(replace(merged, maps=store.maps), normal=True)
 
 
 def run_task(task: Iterable[Span], chunk: int, on_raw: Callable[[int], None] | None = None) -> Part:
@@ -189,8 +189,8 @@ def run_task(task: Iterable[Span], chunk: int, on_raw: Callable[[int], None] | N
     tree = Tree(spill=True)
     for part in parts_of(task, chunk, on_raw):
         tree.add(part)
-    made = tree.result() or Part(empty())
-    return replace(made, facts=replace(made.facts, maps=()))  # a map belongs to its process
+    result = tree.result() or Part(empty())
+    return replace(result, facts=replace(result.facts, maps=()))  # a map belongs to its process
 
 
 def parts_of(task: Iterable[Span], chunk: int, on_raw: Callable[[int], None] | None = None) -> Iterator[Part]:
@@ -202,7 +202,7 @@ def parts_of(task: Iterable[Span], chunk: int, on_raw: Callable[[int], None] | N
                 yield read
                 continue
             waiting.append(read)
-            if sum(len(each.piece.data) for each in waiting) >= TOGETHER_BYTES:
+            if sum(len(row.piece.data) for row in waiting) >= TOGETHER_BYTES:
                 yield extract_pieces(waiting)
                 waiting = []
     if waiting:
@@ -247,9 +247,9 @@ def _first_line(stream: io.BufferedReader, span: Span) -> int:
         block = stream.read(min(1 << 16, span.end - at))
         if not block:
             return -1
-        found = block.find(b"\n")
-        if found >= 0:
-            begin = at + found + 1
+        end = block.find(b"\n")
+        if end >= 0:
+            begin = at + end + 1
             return begin if begin < span.end else -1
         at += len(block)
     return -1
@@ -317,8 +317,8 @@ def told_by_applications(facts: Facts) -> Iterator[Measure]:
     file_of = numbers(facts["threads"].column("file"))
     for batch in facts["event"].select(["thread", "level"]).to_batches(max_chunksize=BATCH_ROWS):
         levels = batch.column("level")
-        said = np.array([level == "APP" for level in levels.dictionary.to_pylist()], bool)[numbers(levels)]
-        counted = np.unique(file_of[numbers(batch.column("thread"))[said]], return_counts=True)
-        for file, lines in zip(*(each.tolist() for each in counted), strict=True):
+        applications = np.array([level == "APP" for level in levels.dictionary.to_pylist()], bool)[numbers(levels)]
+        counted = np.unique(file_of[numbers(batch.column("thread"))[applications]], return_counts=True)
+        for file, lines in zip(*(counts.tolist() for counts in counted), strict=True):
             yield Measure(file, app=lines)
         facts.rest()

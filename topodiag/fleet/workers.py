@@ -66,7 +66,7 @@ def _alone() -> bool:
         return False
     threads = Path("/proc/self/task")
     try:
-        names = [(each / "comm").read_text().strip() for each in threads.iterdir()]
+        names = [(path / "comm").read_text().strip() for path in threads.iterdir()]
     except OSError:
         return False
     return sum(name not in _FORK_SAFE for name in names) == 1

@@ -77,16 +77,16 @@ def amd_systems() -> tuple[AmdSystem, ...]:
 
 def amd_gpu_by_name(text: str) -> AmdGpu | None:
     """The product of a name as tools print it, in any case."""
-    said = text.strip()[:_MAX_NAME]
-    if "mi" not in said.lower():
+    name = text.strip()[:_MAX_NAME]
+    if "mi" not in name.lower():
         return None  # no product of the catalogue: its patterns are not compiled for it
-    return next((gpu for gpu in amd_gpus() if re.fullmatch(gpu.match, said, re.IGNORECASE)), None)
+    return next((gpu for gpu in amd_gpus() if re.fullmatch(gpu.match, name, re.IGNORECASE)), None)
 
 
 def amd_system_by_name(text: str) -> AmdSystem | None:
     """The machine of a name, whatever its signs and case."""
-    said = _plain(text)
-    return next((spec for spec in amd_systems() if said in {_plain(name) for name in (spec.name, *spec.names)}), None)
+    name = _plain(text)
+    return next((spec for spec in amd_systems() if name in {_plain(name) for name in (spec.name, *spec.names)}), None)
 
 
 def _plain(text: str) -> str:

@@ -93,7 +93,7 @@ def _sxids() -> dict[int, Sxid]:
 
 def xids() -> tuple[Xid, ...]:
     """All numbers of the catalogue, in order."""
-    return tuple(each for _, each in sorted(_xids().items()))
+    return tuple(one for _, one in sorted(_xids().items()))
 
 
 def xid(code: int) -> Xid | None:
@@ -109,10 +109,10 @@ def sxid(code: int) -> Sxid | None:
 def sxid_severity(code: int, text: str) -> str:
     """The severity of an SXid line: by the word Fatal or Non-fatal in it, else by the catalogue, else `warning`."""
     known = sxid(code)
-    said = _SXID_WORD.search(text)
-    if said is None:
+    match = _SXID_WORD.search(text)
+    if match is None:
         return known.severity if known is not None else "warning"
-    if said[1].lower() == "fatal":
+    if match[1].lower() == "fatal":
         return "error"
     return known.severity if known is not None and known.severity == "info" else "warning"
 

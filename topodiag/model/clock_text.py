@@ -37,9 +37,9 @@ def seconds(text: str) -> float | None:
     else."""
     text = text[:64].strip()
     try:
-        made = datetime.strptime(text, _CTIME) if text[:1].isalpha() else datetime.fromisoformat(text)
-        made = made.replace(tzinfo=UTC) if made.tzinfo is None else made
-        value = made.timestamp()
+        moment = datetime.strptime(text, _CTIME) if text[:1].isalpha() else datetime.fromisoformat(text)
+        moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment
+        value = moment.timestamp()
     except (ValueError, OverflowError):
         return None
     return value if is_wall(value) else None

@@ -76,7 +76,7 @@ class ClusterFacts:
         return replace(
             self,
             nodes=tuple(self.nodes[old] for old in chosen.tolist()),
-            partitions=tuple(_cut(each, chosen) for each in self.partitions),
+            partitions=tuple(_cut(partition, chosen) for partition in self.partitions),
             domain=None if self.domain is None else _cut(self.domain, chosen),
             gpus=self.gpus[chosen],
             free={place[old]: gpus for old, gpus in self.free.items() if old in place},
@@ -89,13 +89,13 @@ def joined(network: ClusterFacts, machines: ClusterFacts) -> ClusterFacts:
     by_name = {name: number for number, name in enumerate(network.nodes)}
     by_name = {short_name(name): number for name, number in by_name.items()} | by_name
     place = [by_name.get(name, by_name.get(short_name(name), -1)) for name in machines.nodes]
-    apart = [name for name, at in zip(machines.nodes, place, strict=True) if at < 0]
-    if len(apart) == len(place):
+    texts = [name for name, at in zip(machines.nodes, place, strict=True) if at < 0]
+    if len(texts) == len(place):
         hint = f"its nodes are {some_of(network.nodes)}"
-        raise InputError(network.name, f"names no node of {machines.name} ({some_of(apart)})", hint=hint)
+        raise InputError(network.name, f"names no node of {machines.name} ({some_of(texts)})", hint=hint)
     order = sorted(range(len(place)), key=lambda number: (place[number] < 0, place[number]))
     chosen = np.asarray([place[number] for number in order], np.int64)
-    notes = _joined_notes(network, machines, apart)
+    notes = _joined_notes(network, machines, texts)
     domain = machines.domain and _cut(machines.domain, np.asarray(order, np.int64))
     if domain is None and network.domain is not None:
         domain = _taken(network.domain, chosen)
@@ -104,7 +104,7 @@ def joined(network: ClusterFacts, machines: ClusterFacts) -> ClusterFacts:
         name=network.name,
         format=f"{network.format}, {machines.format}",
         nodes=tuple(machines.nodes[number] for number in order),
-        partitions=tuple(_taken(each, chosen) for each in network.partitions) or machines.partitions,
+        partitions=tuple(_taken(partition, chosen) for partition in network.partitions) or machines.partitions,
         domain=domain,
         gpus=machines.gpus[order],
         free={new: machines.free[old] for new, old in enumerate(order) if old in machines.free},
@@ -113,14 +113,14 @@ def joined(network: ClusterFacts, machines: ClusterFacts) -> ClusterFacts:
     )
 
 
-def _joined_notes(network: ClusterFacts, machines: ClusterFacts, apart: Sequence[str]) -> list[str]:
+def _joined_notes(network: ClusterFacts, machines: ClusterFacts, texts: Sequence[str]) -> list[str]:
     """What the reader should know of both; `apart` are the hosts that the network's file does not name."""
     notes = list(machines.notes if not network.partitions else (n for n in machines.notes if "no switches" not in n))
-    if apart:
+    if texts:
         notes.append(
-            f"not in {network.name}, each taken to be alone there: {some_of(apart)} ({len(apart)} of the nodes)"
+            f"not in {network.name}, each taken to be alone there: {some_of(texts)} ({len(texts)} of the nodes)"
         )
-    without = len(network.nodes) - len(machines.nodes) + len(apart)
+    without = len(network.nodes) - len(machines.nodes) + len(texts)
     if without > 0:
         notes.append(f"{without} nodes of {network.name} have no bundle and are left out")
     return notes
@@ -129,9 +129,9 @@ def _joined_notes(network: ClusterFacts, machines: ClusterFacts, apart: Sequence
 def _taken(partition: Partition, chosen: Ints) -> Partition:
     """The groups of these nodes; -1 is a node that is alone."""
     known = chosen[chosen >= 0]
-    made = _cut(partition, known)
-    alone = np.arange(chosen.size - known.size) + len(made.names)
-    return replace(made, group=np.concatenate([made.group, alone]), names=(*made.names, *[""] * alone.size))
+    cut = _cut(partition, known)
+    singles = np.arange(chosen.size - known.size) + len(cut.names)
+    return replace(cut, group=np.concatenate([cut.group, singles]), names=(*cut.names, *[""] * singles.size))
 
 
 def _cut(partition: Partition, chosen: Ints) -> Partition:
@@ -171,7 +171,7 @@ def partition_of(kind: str, labels: Sequence[Hashable], names: Sequence[str] | N
 def nested(kinds: Sequence[str], labels: Sequence[Sequence[str | None]]) -> tuple[Partition, ...]:
     """Partitions from labels, innermost first: groups of one name below different groups are different groups, so each
     level is coarser than the one before. A level that says the same as the one inside it is left out."""
-    made: list[Partition] = []
+    partitions: list[Partition] = []
     below: list[Hashable] = [("alone", node) for node in range(len(labels[0]) if labels else 0)]
     filled: list[list[Hashable]] = []
     for row in labels:  # without a label: what is below stands alone there
@@ -180,13 +180,13 @@ def nested(kinds: Sequence[str], labels: Sequence[Sequence[str | None]]) -> tupl
     path: list[Hashable] = [0] * len(below)
     for kind, row, keys in reversed(list(zip(kinds, labels, filled, strict=True))):
         path = list(zip(path, keys, strict=True))
-        numbers: dict[Hashable, Hashable] = {each: number for number, each in enumerate(dict.fromkeys(path))}
-        path = [numbers[each] for each in path]
-        made.append(partition_of(kind, path, [label or "" for label in row]))
-    made.reverse()
+        numbers: dict[Hashable, Hashable] = {name: number for number, name in enumerate(dict.fromkeys(path))}
+        path = [numbers[name] for name in path]
+        partitions.append(partition_of(kind, path, [label or "" for label in row]))
+    partitions.reverse()
     return tuple(
-        each for number, each in enumerate(made)
-        if number == 0 or not np.array_equal(each.group, made[number - 1].group)
+        partition for number, partition in enumerate(partitions)
+        if number == 0 or not np.array_equal(partition.group, partitions[number - 1].group)
     )  # fmt: skip
 
 
@@ -198,11 +198,11 @@ def usable(facts: ClusterFacts, per_node: int) -> Bools:
         width = max(width, max(gpus, default=-1) + 1)
     if width * len(facts.nodes) > MAX_GPUS:
         raise InputError(facts.name, f"makes more than {MAX_GPUS} GPU slots")
-    made = np.arange(width)[None, :] < counts[:, None]
+    mask = np.arange(width)[None, :] < counts[:, None]
     for node, gpus in facts.free.items():
-        made[node] = False
-        made[node, list(gpus)] = True
-    return made
+        mask[node] = False
+        mask[node, list(gpus)] = True
+    return mask
 
 
 def no_twins(name: str, nodes: Sequence[str], lines: Sequence[int] = ()) -> None:

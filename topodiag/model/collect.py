@@ -111,7 +111,7 @@ class CollectDocument(msgspec.Struct, frozen=True, kw_only=True):
 
 def document(collection: Collection) -> bytes:
     """collect.json, which `--format json` prints too: what came of the call, and each node."""
-    made = CollectDocument(
+    collect_document = CollectDocument(
         schema_version=SCHEMA_VERSION,
         kind="collect",
         tool=Program(),
@@ -128,7 +128,7 @@ def document(collection: Collection) -> bytes:
             Silent(what=answer.node, why=answer.why) for answer in collection.answers if not answer.file
         ),
     )
-    return msgspec.json.format(msgspec.json.encode(made), indent=1) + b"\n"
+    return msgspec.json.format(msgspec.json.encode(collect_document), indent=1) + b"\n"
 
 
 def read_document(text: bytes) -> CollectDocument | None:

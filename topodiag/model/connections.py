@@ -90,17 +90,17 @@ class Connections:
 
     def rest(self) -> None:
         """Let go of the memory that looking at columns on disk has taken; they are read again where needed."""
-        for each in self.maps:
-            if hasattr(each, "madvise"):
-                each.madvise(mmap.MADV_DONTNEED)
+        for mapped in self.maps:
+            if hasattr(mapped, "madvise"):
+                mapped.madvise(mmap.MADV_DONTNEED)
 
     @cached_property
     def flows(self) -> Flows:
         """Counted once, by batch."""
         parts = [
-            summed((each.host, each.peer_host, each.via, each.direction), np.ones(len(each), np.int64),
-                    each.count, np.arange(each.first, each.first + len(each)))
-            for each in self.batches()
+            summed((batch.host, batch.peer_host, batch.via, batch.direction), np.ones(len(batch), np.int64),
+                    batch.count, np.arange(batch.first, batch.first + len(batch)))
+            for batch in self.batches()
         ]  # fmt: skip
         columns = [np.concatenate(column) for column in zip(*parts, strict=True)] or [np.zeros(0, np.int64)] * 7
         return Flows(*summed(columns[:4], *columns[4:]))
@@ -121,7 +121,7 @@ class Connections:
         return Origin(self.files[file] if 0 <= file < len(self.files) else "", int(self.line[i]), text)
 
 
-COLUMNS = tuple(each.name for each in fields(Connections))[:17]
+COLUMNS = tuple(field.name for field in fields(Connections))[:17]
 
 
 def no_connections() -> Connections:
@@ -147,8 +147,8 @@ def packed(columns: Sequence[Column]) -> tuple[Ints, int]:
         low, span = int(column.min()), int(column.max()) - int(column.min()) + 1
         if size * span >= _WIDEST:  # numbers that are far apart: their places in order do as well
             _, key = np.unique(key, return_inverse=True)
-            found, column = np.unique(column, return_inverse=True)
-            low, size, span = 0, int(key.max()) + 1, len(found)
+            keys, column = np.unique(column, return_inverse=True)
+            low, size, span = 0, int(key.max()) + 1, len(keys)
         key, size = key * span + (column.astype(np.int64) - low), size * span
     return key, size
 
@@ -162,9 +162,9 @@ def _unique(columns: Sequence[Column]) -> tuple[Ints, Ints]:
     # Few possible rows: a table of them is far quicker than sorting.
     table = np.full(size, -1, np.int64)
     table[key[::-1]] = np.arange(len(key) - 1, -1, -1)  # the last that is written stays: the first place
-    found = np.flatnonzero(table >= 0)
-    first = table[found]
-    table[found] = np.arange(len(found))
+    used = np.flatnonzero(table >= 0)
+    first = table[used]
+    table[used] = np.arange(len(used))
     return first, table[key]
 
 

@@ -59,23 +59,23 @@ class DataWaits:
 def data_waits(series: StepSeries) -> DataWaits | None:
     """The waiting of a series; None where its log does not say it, says too little, or shows that the input keeps
     up."""
-    told = _told(series)
-    if len(told) < FEWEST and not _nothing_else(told):
+    pairs = _told(series)
+    if len(pairs) < FEWEST and not _nothing_else(pairs):
         return None
-    waits = [waited for _, waited in told]
+    waits = [waited for _, waited in pairs]
     # Logs count the waiting in the time of a step, or beside it: then it is longer than its step somewhere.
-    beside = any(waited > each.value * 1.001 for each, waited in told)
-    costs = [each.value + (waited if beside else 0.0) for each, waited in told]
+    beside = any(waited > step.value * 1.001 for step, waited in pairs)
+    costs = [step.value + (waited if beside else 0.0) for step, waited in pairs]
     share = fsum(waits) / fsum(costs)
-    mixed = len(told) >= FEWEST_MIXED
+    mixed = len(pairs) >= FEWEST_MIXED
     slow: list[int] = []
     if share >= MOST:
         slow = [at for at, cost in enumerate(costs) if waits[at] >= MOST * cost]
-        if len(slow) < (FEWEST_SLOW if mixed else len(told)):
+        if len(slow) < (FEWEST_SLOW if mixed else len(pairs)):
             return None
     elif share >= LEAST and mixed:
         slow = _slow_by_data(costs, waits)
-    return _made(series, [each for each, _ in told], costs, waits, slow) if slow else None
+    return _made(series, [step for step, _ in pairs], costs, waits, slow) if slow else None
 
 
 def _told(series: StepSeries) -> list[tuple[Step, float]]:
@@ -83,17 +83,17 @@ def _told(series: StepSeries) -> list[tuple[Step, float]]:
     if series.unit != "s" or series.smoothed:
         return []
     steps = [step for step in series.steps[warm_up(len(series.steps)) :] if not step.opens]
-    told = [(step, step.waited) for step in steps if step.waited is not None]
-    return told if len(told) == len(steps) else []
+    pairs = [(step, step.waited) for step in steps if step.waited is not None]
+    return pairs if len(pairs) == len(steps) else []
 
 
-def _nothing_else(told: Sequence[tuple[Step, float]]) -> bool:
+def _nothing_else(pairs: Sequence[tuple[Step, float]]) -> bool:
     """Whether the few steps that are told, of which none are neighbours, do nothing but wait."""
-    apart = all(later.number - one.number > 1 for (one, _), (later, _) in pairwise(told))
+    spread_out = all(later.number - one.number > 1 for (one, _), (later, _) in pairwise(pairs))
     return (
-        len(told) >= FEWEST_LONG
-        and apart
-        and all(waited >= LONG_S and waited >= NEARLY_ALL * step.value for step, waited in told)
+        len(pairs) >= FEWEST_LONG
+        and spread_out
+        and all(waited >= LONG_S and waited >= NEARLY_ALL * step.value for step, waited in pairs)
     )
 
 

@@ -89,8 +89,8 @@ class Dimension:
 
 def _row(default: int, row: Dimension) -> int:
     """A field of `Sizes` with its line of the table."""
-    made: int = field(default=default, metadata={"row": row})
-    return made
+    default_value: int = field(default=default, metadata={"row": row})
+    return default_value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,18 +122,18 @@ class Sizes:
 
 DIMENSIONS: tuple[Dimension, ...] = tuple(replace(each.metadata["row"], name=each.name) for each in fields(Sizes))
 """All of them, in the order of ranks that Megatron takes unless told otherwise: the fastest first."""
-NAMES = tuple(each.name for each in DIMENSIONS)
-RANKED = tuple(each.name for each in DIMENSIONS if each.numbers_ranks)
+NAMES = tuple(dimension.name for dimension in DIMENSIONS)
+RANKED = tuple(dimension.name for dimension in DIMENSIONS if dimension.numbers_ranks)
 """Names of the dimensions that number the ranks."""
 ORDER = "-".join(NAMES)
-BY_NAME = {each.name: each for each in DIMENSIONS}
-BY_ROLE = {each.role: each for each in DIMENSIONS}
-ROLE_WORDS = {word: each.role for each in DIMENSIONS for word in each.words}
+BY_NAME = {dimension.name: dimension for dimension in DIMENSIONS}
+BY_ROLE = {dimension.role: dimension for dimension in DIMENSIONS}
+ROLE_WORDS = {word: dimension.role for dimension in DIMENSIONS for word in dimension.words}
 
 
 def that_divide(*what: Divides) -> tuple[Dimension, ...]:
     """The dimensions whose ranks share one of these."""
-    return tuple(each for each in DIMENSIONS if each.divides in what)
+    return tuple(dimension for dimension in DIMENSIONS if dimension.divides in what)
 
 
 def of_label(label: str) -> Dimension | None:
@@ -143,7 +143,7 @@ def of_label(label: str) -> Dimension | None:
 
 def judged_by(check: str) -> tuple[Role, ...]:
     """The roles whose split groups a check speaks of."""
-    return tuple(each.role for each in DIMENSIONS if each.split_check == check)
+    return tuple(dimension.role for dimension in DIMENSIONS if dimension.split_check == check)
 
 
 def flags() -> str:

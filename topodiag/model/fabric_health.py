@@ -25,8 +25,8 @@ def fabric_problems(mask: int) -> str | None:
     """The health mask's other fields that are set, joined with commas; None for a mask without any data."""
     if mask & 0xFFC == 0:
         return None
-    found = [name for shift, name in _PROBLEM_SHIFTS.items() if mask >> shift & 3 == 1]
+    texts = [name for shift, name in _PROBLEM_SHIFTS.items() if mask >> shift & 3 == 1]
     configuration = mask >> 8 & 15
     if configuration > 1:
-        found.append(FABRIC_MISCONFIGURATIONS.get(configuration, f"incorrect configuration {configuration}"))
-    return ", ".join(found)
+        texts.append(FABRIC_MISCONFIGURATIONS.get(configuration, f"incorrect configuration {configuration}"))
+    return ", ".join(texts)

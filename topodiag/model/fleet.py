@@ -194,7 +194,7 @@ class FleetResult:
     @property
     def failed(self) -> tuple[str, ...]:
         """The hosts to leave out, in the order of the nodes."""
-        out = {host for each in self.exclusions for host in each.nodes}
+        out = {host for exclusion in self.exclusions for host in exclusion.nodes}
         return tuple(node.host for node in self.nodes if node.host in out)
 
     @property

@@ -373,11 +373,11 @@ class Job:
     @cached_property
     def messages(self) -> Mapping[str, Sequence[tuple[int, Message]]]:
         """By kind, what processes said: index of the process and the message, in the order of the processes."""
-        made: dict[str, list[tuple[int, Message]]] = {}
+        pairs: dict[str, list[tuple[int, Message]]] = {}
         for number, process in enumerate(self.processes):
             for message in process.messages:
-                made.setdefault(message.kind, []).append((number, message))
-        return made
+                pairs.setdefault(message.kind, []).append((number, message))
+        return pairs
 
     @property
     def only_ras(self) -> bool:
@@ -393,8 +393,8 @@ class Job:
 
     def settings(self) -> Mapping[str, Mapping[str, Sequence[int]]]:
         """By name, then by value, the indexes of the processes with that value."""
-        made: dict[str, dict[str, list[int]]] = {}
+        numbers: dict[str, dict[str, list[int]]] = {}
         for number, process in enumerate(self.processes):
             for given in process.settings.values():
-                made.setdefault(given.name, {}).setdefault(given.value, []).append(number)
-        return made
+                numbers.setdefault(given.name, {}).setdefault(given.value, []).append(number)
+        return numbers

@@ -28,11 +28,11 @@ def domains(job: Job) -> Mapping[str, str]:
             low, high = sorted((root(a), root(b)))
             parent[high] = low
 
-    hosts, made = job.connections.hosts, job.connections.flows
+    hosts, flows = job.connections.hosts, job.connections.flows
     near = [at for at, via in enumerate(job.connections.vias) if via.startswith(("P2P", "SHM", "direct shared"))]
     if near and len(hosts) > 1:
-        across = (made.host >= 0) & (made.peer_host >= 0) & (made.host != made.peer_host) & np.isin(made.via, near)
-        for a, b in zip(made.host[across].tolist(), made.peer_host[across].tolist(), strict=True):
+        across = (flows.host >= 0) & (flows.peer_host >= 0) & (flows.host != flows.peer_host) & np.isin(flows.via, near)
+        for a, b in zip(flows.host[across].tolist(), flows.peer_host[across].tolist(), strict=True):
             join(hosts[a], hosts[b])
     for communicator in job.communicators:
         if communicator.nodes == 1 and len(communicator.hosts) > 1:

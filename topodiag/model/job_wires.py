@@ -43,8 +43,8 @@ def wires_of(jobs: Iterable[Job]) -> Wires:
 def nics_of(process: Process) -> dict[int, Hca]:
     """The network devices by their number in connections: virtual NICs, and the ports that are part of none."""
     joined = {port for nic in process.vnics for port in ports_of(nic.name)}
-    alone = {hca.index: hca for hca in process.hcas if hca.name not in joined}
-    return alone | {nic.index: nic for nic in process.vnics}
+    hcas = {hca.index: hca for hca in process.hcas if hca.name not in joined}
+    return hcas | {nic.index: nic for nic in process.vnics}
 
 
 def _kind(processes: Iterable[Process], hcas: Iterable[Hca]) -> str | None:

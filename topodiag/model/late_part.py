@@ -76,7 +76,7 @@ def late_parts(several: Sequence[StepSeries]) -> tuple[LatePart, ...] | None:
     table = _table(_last_of_each(several))
     if table is None:
         return None
-    found: list[LatePart] = []
+    parts: list[LatePart] = []
     for part, kind in enumerate(table.kinds):
         if kind in (PartOf.COMMUNICATION, PartOf.REST) or (
             kind is not PartOf.DATA and len(table.series) < FEWEST_RANKS
@@ -84,17 +84,17 @@ def late_parts(several: Sequence[StepSeries]) -> tuple[LatePart, ...] | None:
             continue
         late = [rank for rank in range(len(table.series)) if _is_late(table, rank, part)]
         if 0 < len(late) <= max(1, MOST_RANKS * len(table.series)):
-            found += (made for rank in late if (made := _made(table, rank, part, late)) is not None)
-    return tuple(sorted(found, key=lambda each: -each.late_s))
+            parts += (straggler for rank in late if (straggler := _made(table, rank, part, late)) is not None)
+    return tuple(sorted(parts, key=lambda part: -part.late_s))
 
 
 def _last_of_each(several: Sequence[StepSeries]) -> Iterator[StepSeries]:
     """The last start of each rank that times parts of its steps; files are ranks where nothing else names them."""
     last: dict[tuple[int, str, str], StepSeries] = {}
-    for each in several:
-        if each.smoothed or not all(len(step.parts) > 0 for step in each.steps):
+    for series in several:
+        if series.smoothed or not all(len(step.parts) > 0 for step in series.steps):
             continue
-        last[each.rank, each.host, "" if each.who else each.source] = each
+        last[series.rank, series.host, "" if series.who else series.source] = series
     yield from last.values()
 
 
@@ -119,9 +119,9 @@ def _table(several: Iterator[StepSeries]) -> _Table | None:
 def _common(series: Sequence[StepSeries]) -> list[list[Step]]:
     """By rank, the steps after the warm-up that all ranks print."""
     by_number = [{step.number: step for step in one_series.steps} for one_series in series]
-    numbers = sorted(set.intersection(*(set(each) for each in by_number)))
+    numbers = sorted(set.intersection(*(set(steps) for steps in by_number)))
     numbers = numbers[warm_up(len(numbers)) :]
-    return [[each[number] for number in numbers] for each in by_number]
+    return [[steps[number] for number in numbers] for steps in by_number]
 
 
 def _named(rows: Sequence[Sequence[Step]]) -> dict[str, PartOf]:
@@ -137,10 +137,10 @@ def _seconds(step: Step, name: str) -> float:
     return next(part.seconds for part in step.parts if part.name == name)
 
 
-def _excess(table: _Table, rank: int, part: int, apart: Sequence[int] = ()) -> Floats:
+def _excess(table: _Table, rank: int, part: int, numbers: Sequence[int] = ()) -> Floats:
     """Seconds of each step that a rank takes beyond the median of the others."""
     own = table.seconds[rank, part]
-    others = [at for at in range(len(table.series)) if at != rank and at not in apart]
+    others = [at for at in range(len(table.series)) if at != rank and at not in numbers]
     excess: Floats = own - np.median(table.seconds[others, part], axis=0)
     return excess
 
@@ -158,9 +158,9 @@ def _is_late(table: _Table, rank: int, part: int) -> bool:
 
 def _made(table: _Table, rank: int, part: int, late: Sequence[int]) -> LatePart | None:
     """The finding on one rank; None where another rank is nearly as late, or the others do not wait for it."""
-    behind = float(np.median(_excess(table, rank, part, late)))
+    excess = float(np.median(_excess(table, rank, part, late)))
     for other in range(len(table.series)):
-        if other not in late and np.median(table.seconds[rank, part] - table.seconds[other, part]) < behind / 2:
+        if other not in late and np.median(table.seconds[rank, part] - table.seconds[other, part]) < excess / 2:
             return None
     gains = {
         at: -float(np.median(_excess(table, rank, at, late)))
@@ -168,13 +168,13 @@ def _made(table: _Table, rank: int, part: int, late: Sequence[int]) -> LatePart 
         if at != part and kind is not PartOf.DATA
     }
     waited = fsum(gain for gain in gains.values() if gain > 0)
-    if waited < GIVEN_BACK * behind:
+    if waited < GIVEN_BACK * excess:
         return None
     places = sorted((at for at, gain in gains.items() if gain >= waited / 4), key=lambda at: -gains[at])
     own = float(np.median(table.seconds[rank, part]))
     series = table.series[rank]
     who = series.who or os.path.basename(series.source)
     return LatePart(
-        series, who, table.names[part], table.kinds[part], own, max(own - behind, 0.0), table.step_s,
+        series, who, table.names[part], table.kinds[part], own, max(own - excess, 0.0), table.step_s,
         tuple(table.names[at] for at in places), waited, table.seconds.shape[2], len(table.series), table.last[rank],
     )  # fmt: skip

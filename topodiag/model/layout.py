@@ -26,7 +26,7 @@ from topodiag.model.dimensions import (
 from topodiag.model.errors import TopodiagError
 from topodiag.words.text import clean
 
-COPIES = tuple(each for each in DIMENSIONS if each.repeats_weights)
+COPIES = tuple(dimension for dimension in DIMENSIONS if dimension.repeats_weights)
 """Dimensions whose ranks hold the same dense weights, the fastest first."""
 _LARGEST = 1 << 24
 """No job has more ranks; keeps a mistyped size from filling the memory."""
@@ -59,7 +59,7 @@ class Layout(Sizes):
             raise LayoutError(f"the layout {made} {says}; the job has {world_size}", hint="correct the layout")
         whole = replace(self, dp=dp)
         if whole.copies % self.ep:
-            words = " x ".join(f"{each.name} {getattr(whole, each.name)}" for each in reversed(COPIES))
+            words = " x ".join(f"{copy.name} {getattr(whole, copy.name)}" for copy in reversed(COPIES))
             raise LayoutError(f"ep {self.ep} of the layout does not divide {words}", hint="correct the layout")
         self.names()
         return whole
@@ -94,12 +94,12 @@ class Layout(Sizes):
 
     def over(self, *what: Divides) -> int:
         """Among how many ranks the job shares these: the product of the sizes."""
-        return prod(getattr(self, each.name) or 1 for each in that_divide(*what))
+        return prod(getattr(self, dimension.name) or 1 for dimension in that_divide(*what))
 
     @property
     def copies(self) -> int:
         """Ranks that hold the same dense weights."""
-        return prod(self.sizes[each.name] for each in COPIES)
+        return prod(self.sizes[copy.name] for copy in COPIES)
 
     @property
     def replica(self) -> int:
@@ -143,7 +143,7 @@ class Layout(Sizes):
 
     def replicas(self) -> tuple[int, ...]:
         """The ranks that hold the same dense weights as rank 0, or its context: cp fastest, dp slowest."""
-        return tuple(map(sum, product(*(self.group(each.name) for each in reversed(COPIES)))))
+        return tuple(map(sum, product(*(self.group(copy.name) for copy in reversed(COPIES)))))
 
     def experts(self) -> tuple[int, ...]:
         """The expert-parallel group of rank 0."""
@@ -157,7 +157,7 @@ class Layout(Sizes):
         """A group of HSDP that shares one copy of the weights. Raises LayoutError."""
         replicas = self.replicas()
         if size < 1 or len(replicas) % size:
-            words = " x ".join(each.name for each in COPIES)
+            words = " x ".join(copy.name for copy in COPIES)
             raise LayoutError(f"a shard group of {size} does not divide {words} = {len(replicas)}")
         return replicas[:size]
 

@@ -20,13 +20,15 @@ from topodiag.model.layout import COPIES, Layout
 def _families() -> tuple[tuple[str, ...], tuple[str, ...]]:
     """(of the dense grid, of the grid of experts) the dimensions, alone and together, that frameworks make groups of.
     Together they are named the slowest first, as `dp-cp`, but after the tensor dimension, as `tp-dp-cp`."""
-    copies = [each.name for each in COPIES]
+    copies = [copy.name for copy in COPIES]
     together = [some for count in range(2, len(copies) + 1) for some in combinations(reversed(copies), count)]
     repeated = [*copies, *("-".join(some) for some in together)]
-    tensors, layers = ([each.name for each in that_divide(what)] for what in (Divides.TENSORS, Divides.LAYERS))
+    tensors, layers = (
+        [dimension.name for dimension in that_divide(what)] for what in (Divides.TENSORS, Divides.LAYERS)
+    )
     dense = [*tensors, *repeated, *layers]
     dense += [f"{tensor}-{other}" for tensor in tensors for other in (*repeated, *layers)]
-    experts = [each.name for each in that_divide(Divides.EXPERTS)]
+    experts = [dimension.name for dimension in that_divide(Divides.EXPERTS)]
     expert = [*experts, _EXPERT_DATA, *(f"{tensor}-{name}" for tensor in tensors for name in experts)]
     expert += [f"{tensor}-{name}-{layer}" for tensor in tensors for name in experts for layer in layers]
     return tuple(dense), tuple(expert)
@@ -39,7 +41,7 @@ _DENSE, _EXPERT = _families()
 def _role(name: str) -> Role:
     """The role of a family; what repeats the weights over the data dimension and others is data parallelism."""
     together = name.removeprefix("expert-").split("-")
-    parts = [BY_NAME[each] for each in together]
+    parts = [BY_NAME[dimension] for dimension in together]
     if len(parts) == 1:
         return parts[0].role
     return Role.DP if "dp" in together and all(part.repeats_weights for part in parts) else Role.OTHER
@@ -54,24 +56,24 @@ def groups_of(layout: Layout, world_size: int) -> dict[str, Ints]:
     order = whole.names()
     dense = {**whole.sizes, "ep": 1}
     # Experts lie in a grid of their own, where data parallelism is what they leave of the copies of the weights.
-    left = {each.name: 1 for each in COPIES} | {"dp": whole.copies // whole.ep}
+    left = {copy.name: 1 for copy in COPIES} | {"dp": whole.copies // whole.ep}
     grids = [(dense, _DENSE)]
     if whole.ep > 1:
         grids.append(({**whole.all_sizes, **left}, _EXPERT))
-    made = {}
+    groups = {}
     for sizes, names in grids:
         for name in names:
             together = tuple(name.removeprefix("expert-").split("-"))
-            if all(sizes[each] > 1 for each in together):
-                made[name] = _groups(sizes, order, together)
+            if all(sizes[dimension] > 1 for dimension in together):
+                groups[name] = _groups(sizes, order, together)
     if whole.pp > 2:
-        made["pipeline ends"] = made["pp"][:, [0, -1]]  # they share the embedding
-    return made
+        groups["pipeline ends"] = groups["pp"][:, [0, -1]]  # they share the embedding
+    return groups
 
 
 def replicas_of(families: Mapping[str, Ints], layout: Layout) -> Ints | None:
     """Of `groups_of`, the groups whose ranks hold the same dense weights; None where nothing repeats them."""
-    names = [each.name for each in reversed(COPIES) if layout.sizes[each.name] > 1]
+    names = [copy.name for copy in reversed(COPIES) if layout.sizes[copy.name] > 1]
     return families["-".join(names)] if names else None
 
 

@@ -47,23 +47,23 @@ def makers_of(node: Node) -> frozenset[Maker]:
     """The makers that the evidence of a node speaks of: its tools, GPUs, kernel messages, and its topology file. The
     graphics of a server's CPU or board are no GPU of a job: a PCI function alone counts where it is a processing
     accelerator, or where the driver lists it as a GPU."""
-    found = set(node.makers)
+    makers = set(node.makers)
     listed = {gpu.bus_id for gpu in node.gpus}
-    found |= {maker for gpu in node.gpus if gpu.name.value and (maker := maker_named(gpu.name.value))}
+    makers |= {maker for gpu in node.gpus if gpu.name.value and (maker := maker_named(gpu.name.value))}
     for device in node.pci.values():
         code = device.class_code.get(0) >> 8
         if device.kind is PciKind.GPU and (device.bus_id in listed or code in (0x1200, 0x0302)):
-            found |= {_IDS[each] for each in (device.vendor.get(0),) if each in _IDS}
+            makers |= {_IDS[vendor] for vendor in (device.vendor.get(0),) if vendor in _IDS}
     named = {*map(attrgetter("kind"), node.events), *map(attrgetter("signature"), node.reports)}
-    found |= {_EVENTS[name] for name in named & _EVENTS.keys()}
+    makers |= {_EVENTS[name] for name in named & _EVENTS.keys()}
     words = {cell.value or "" for cell in node.smi_matrix.values()}
     if XGMI in words:
-        found.add(Maker.AMD)
+        makers.add(Maker.AMD)
     if any(word.startswith(NVLINKS) for word in words):
-        found.add(Maker.NVIDIA)
+        makers.add(Maker.NVIDIA)
     if node.nccl_file is not None and node.nccl_file.maker is not None:
-        found.add(node.nccl_file.maker)
-    return frozenset(found)
+        makers.add(node.nccl_file.maker)
+    return frozenset(makers)
 
 
 def dialect_of(judged: object) -> Dialect:
@@ -88,10 +88,10 @@ def run_maker(run: BenchRun) -> Maker | None:
 
 def case_makers(case: Case) -> frozenset[Maker]:
     """The makers that a case's evidence speaks of."""
-    found = {maker for node in case.nodes for maker in makers_of(node)}
-    found |= {maker for run in case.runs if (maker := run_maker(run)) is not None}
-    found |= {Maker.AMD if job.library == AMD.library else Maker.NVIDIA for job in case.jobs if _tells(job)}
-    return frozenset(found)
+    makers = {maker for node in case.nodes for maker in makers_of(node)}
+    makers |= {maker for run in case.runs if (maker := run_maker(run)) is not None}
+    makers |= {Maker.AMD if job.library == AMD.library else Maker.NVIDIA for job in case.jobs if _tells(job)}
+    return frozenset(makers)
 
 
 def dialect_of_all(nodes: Sequence[Node], jobs: Sequence[Job], runs: Sequence[Benchmark]) -> Dialect:

@@ -20,8 +20,8 @@ class Marks:
 
     def on(self, *names: str | None) -> list[Finding]:
         """The findings on any of these, worst first, each once."""
-        found = {id(f): f for name in names if name for f in self._by_name.get(name, ())}
-        return sorted(found.values(), key=lambda finding: (-finding.severity, finding.id))
+        findings = {id(f): f for name in names if name for f in self._by_name.get(name, ())}
+        return sorted(findings.values(), key=lambda finding: (-finding.severity, finding.id))
 
     def about(self, family: str, *names: str | None) -> list[Finding]:
         """Those whose id begins with `family`."""

@@ -126,8 +126,8 @@ def assumption(text: str) -> str:
 def number_of(text: str) -> str:
     """The version as a number alone: `2.21.5` of `2.21.5+cuda12.4` and of `2.21.5-HEAD:d7b4b47`; a text without one as
     it is."""
-    found = _NUMBER.match(text)
-    return found[0] if found is not None else text
+    match = _NUMBER.match(text)
+    return match[0] if match is not None else text
 
 
 def text_has(text: str, feature: Feature) -> bool:

@@ -156,7 +156,7 @@ def nic_paths(gpus: Mapping[str, int], nics: Sequence[str], table: Table) -> dic
             if path is not None:
                 over_c2c = path.type is PathType.PHB and _over_c2c(path, table[gpu])
                 direct[gpu, nic] = replace(path, type=PathType.P2C) if over_c2c else path
-    made = dict(direct)
+    paths = dict(direct)
     for nic in nics:
         peer = local_gpu(nic, gpus, nics, direct)
         last = direct.get((peer, nic)) if peer is not None else None
@@ -167,8 +167,8 @@ def nic_paths(gpus: Mapping[str, int], nics: Sequence[str], table: Table) -> dic
             if gpu == peer or near is None or near.type > PathType.NVL:
                 continue
             if own is None or own.type > PathType.PXN or _width(last) > _width(own):
-                made[gpu, nic] = joined(near, last, PathType.PXN)
-    return made
+                paths[gpu, nic] = joined(near, last, PathType.PXN)
+    return paths
 
 
 def local_gpu(
@@ -178,8 +178,8 @@ def local_gpu(
     near = _best({gpu: paths[gpu, nic] for gpu in gpus if (gpu, nic) in paths})
     for channel in range(max(len(nics), 1)):
         for gpu in near:
-            own = _best({each: paths[gpu, each] for each in nics if (gpu, each) in paths})
-            sharers = _best({each: paths[each, own[0]] for each in gpus if (each, own[0]) in paths})
+            own = _best({nic: paths[gpu, nic] for nic in nics if (gpu, nic) in paths})
+            sharers = _best({gpu: paths[gpu, own[0]] for gpu in gpus if (gpu, own[0]) in paths})
             per_gpu = -(-len(own) // len(sharers))
             if own[(_spread(gpus[gpu], len(own)) + channel % per_gpu) % len(own)] == nic:
                 return gpu
@@ -198,7 +198,7 @@ def _best(paths: Mapping[str, Path]) -> list[str]:
     """The ends that are reached widest, and among those by the best type, in order (ncclTopoGetLocal)."""
     merit = {end: (-_width(path), path.type) for end, path in paths.items()}
     top = min(merit.values(), default=None)
-    return [end for end, each in merit.items() if each == top]
+    return [end for end, pair in merit.items() if pair == top]
 
 
 def _width(path: Path) -> float:

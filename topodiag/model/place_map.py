@@ -39,9 +39,9 @@ class PlaceMap:
         """The place of each rank among those of its host, in the order of ranks: what launchers call its local rank."""
         order = np.argsort(self.host, kind="stable")
         starts = np.cumsum(self.per_host) - self.per_host
-        made = np.empty(self.ranks, np.int64)
-        made[order] = np.arange(self.ranks) - starts[self.host[order]]
-        return made
+        slots = np.empty(self.ranks, np.int64)
+        slots[order] = np.arange(self.ranks) - starts[self.host[order]]
+        return slots
 
     @property
     def consecutive(self) -> bool:
@@ -57,7 +57,7 @@ def map_of(cluster: Cluster, assignment: Assignment, groups: Mapping[str, Ints] 
     index = np.zeros(cluster.nodes, np.int64)
     index[order] = np.arange(order.size)
     return PlaceMap(
-        tuple(cluster.names[each] for each in order.tolist()),
+        tuple(cluster.names[row] for row in order.tolist()),
         index[node],
         cluster.gpu_of(assignment.slot),
         dict(groups or {}),

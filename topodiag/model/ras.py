@@ -104,7 +104,7 @@ def answered(answers: Sequence[RasAnswer]) -> tuple[int, int] | None:
         return None
     world = max(last.communicators, key=lambda comm: comm.size, default=None)
     total = max(last.processes, world.size if world is not None else 0)
-    lost = len({each.key for each in (*last.silent, *last.dead)})
+    lost = len({process.key for process in (*last.silent, *last.dead)})
     if world is not None and world.size == total:
         lost = max(lost, sum(member.missing for member in world.members))
     return (max(total - lost, 0), total) if total else None

@@ -50,13 +50,13 @@ def _growth(pace: Pace) -> dict[tuple[str, PartOf], float]:
     if change is None or pace.series.unit != "s" or change[1].cost <= change[0].cost:
         return {}
     before, after = change
-    early = [each for each in pace.series.steps if before.first <= each.number <= before.last]
-    late = [each for each in pace.series.steps if after.first <= each.number <= after.last]
+    early = [step for step in pace.series.steps if before.first <= step.number <= before.last]
+    late = [step for step in pace.series.steps if after.first <= step.number <= after.last]
     named = {(part.name, part.of) for part in early[0].parts} if early else set()
     for step in (*early, *late):
         named &= {(part.name, part.of) for part in step.parts}
     grown = {}
-    for name, of in sorted(named, key=lambda each: each[0]):
+    for name, of in sorted(named, key=lambda pair: pair[0]):
         low, high = (median(p.seconds for s in steps for p in s.parts if p.name == name) for steps in (early, late))
         grown[name, of] = (high - low) / (after.cost - before.cost)
     return grown

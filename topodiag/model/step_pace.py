@@ -101,14 +101,14 @@ class Pace:
 
 def pace_of(series: StepSeries) -> Pace:
     """The pace of a series; of steps of several sizes that of the largest part of one size."""
-    parts = [list(rows) for _, rows in groupby(series.steps, key=lambda each: each.work)]
+    parts = [list(rows) for _, rows in groupby(series.steps, key=lambda step: step.work)]
     steps = max(parts, key=len)
     resized = parts[1][0].number if len(parts) > 1 else -1
     early = warm_up(len(steps)) if steps is parts[0] else 0
     judged = steps[early:] or steps
-    values = np.array([each.value for each in judged])
+    values = np.array([step.value for step in judged])
     costs = values if series.unit == "s" else 1 / values
-    low, high = (float(each) for each in np.quantile(values, (0.1, 0.9)))
+    low, high = (float(quantile) for quantile in np.quantile(values, (0.1, 0.9)))
     typical = float(np.median(values))
     if len(judged) < MIN_JUDGED:
         return Pace(series, typical, low, high, resized=resized)
@@ -153,8 +153,8 @@ def _cuts(costs: Floats, begin: int, end: int, depth: int) -> list[int]:
     if len(part) < 2 * MIN_PLATEAU or depth >= _DEEPEST:
         return [begin, end]
     middle, noise = float(np.median(part)), _noise(part)
-    apart = np.clip((part - middle) / noise, -8, 8)
-    sums = np.abs(np.cumsum(apart - apart.mean()))[MIN_PLATEAU - 1 : len(part) - MIN_PLATEAU]
+    rise = np.clip((part - middle) / noise, -8, 8)
+    sums = np.abs(np.cumsum(rise - rise.mean()))[MIN_PLATEAU - 1 : len(part) - MIN_PLATEAU]
     at = begin + MIN_PLATEAU + int(np.argmax(sums))
     return sorted({*_cuts(costs, begin, at, depth + 1), *_cuts(costs, at, end, depth + 1)})
 
@@ -177,7 +177,7 @@ def _merged(costs: Floats, cuts: list[int]) -> list[int]:
 def _apart(one: Floats, other: Floats) -> float:
     """How different two levels are, 1 for just enough. Most steps of one must be above most of the other: a few pauses
     are no level."""
-    low, high = sorted((one, other), key=lambda each: float(np.median(each)))
+    low, high = sorted((one, other), key=lambda values: float(np.median(values)))
     if np.quantile(high, _FEW) <= np.quantile(low, 1 - _FEW):
         return 0.0
     a, b = float(np.median(low)), float(np.median(high))
@@ -190,7 +190,7 @@ def _drift(costs: Floats, cuts: list[int]) -> float:
     changed."""
     if len(costs) < MIN_DRIFT:
         return 1.0
-    thirds = [float(np.median(each)) for each in np.array_split(costs, 3)]
+    thirds = [float(np.median(third)) for third in np.array_split(costs, 3)]
     if not (thirds[0] < thirds[1] < thirds[2] or thirds[0] > thirds[1] > thirds[2]):
         return 1.0
     line = np.interp(np.arange(len(costs)), np.array([1, 3, 5]) * len(costs) / 6, thirds)
@@ -198,7 +198,7 @@ def _drift(costs: Floats, cuts: list[int]) -> float:
     slope = (thirds[2] - thirds[0]) / (len(costs) * 2 / 3)
     line += slope * (np.arange(len(costs)) - np.clip(np.arange(len(costs)), len(costs) / 6, 5 * len(costs) / 6))
     steps = np.concatenate([np.full(b - a, np.median(costs[a:b])) for a, b in pairwise(cuts)])
-    off, off_steps = (float(np.median(np.abs(costs - each))) for each in (line, steps))
+    off, off_steps = (float(np.median(np.abs(costs - array))) for array in (line, steps))
     times = float(line[-1] / line[0]) if line[0] > 0 else 1.0
     shown = abs(thirds[2] - thirds[0]) > 3 * off and max(times, 1 / times if times > 0 else 1) >= DRIFTED
     even = 1 / 3 < (thirds[1] - thirds[0]) / (thirds[2] - thirds[0]) < 2 / 3
@@ -228,10 +228,10 @@ def spell_pace(value: float, unit: str) -> str:
 
 def says_change(pace: Pace, *, timed: bool = True) -> str:
     """`steps take 1.8 times as long from step 500 on`; "" where no level follows another."""
-    found = pace.change
-    if found is None:
+    pair = pace.change
+    if pair is None:
         return ""
-    before, after = found
+    before, after = pair
     times = after.cost / before.cost
     at = f"from step {after.first} on" + (f" ({stamp(after.time)})" if timed and after.time is not None else "")
     if times > 1:
@@ -259,66 +259,66 @@ def says_pace(pace: Pace) -> tuple[str, ...]:
     start = f", start {pace.start} of {pace.starts}" if pace.starts > 1 else ""
     lead = f"steps {first} to {last} ({plural(len(series.steps), 'line')}{start}): "
     if len(pace.levels) > 1:
-        made = [
+        texts = [
             lead + ", then ".join(spell_pace(value_of(level.cost, series.unit), series.unit) for level in pace.levels)
         ]
     else:
         spread = (pace.high - pace.low) / pace.typical
         steady = f", the middle 80 % within {percent(spread)} of each other" if spread < 1 else ""
-        made = [lead + spell_pace(pace.typical, series.unit) + steady]
+        texts = [lead + spell_pace(pace.typical, series.unit) + steady]
     if change := says_change(pace):
-        made.append(change)
+        texts.append(change)
     if waits := says_waits(pace):
-        made.append(waits)
+        texts.append(waits)
     if pace.drift != 1:
         longer = f"{percent(abs(pace.drift - 1))} {'longer' if pace.drift > 1 else 'shorter'}"
-        made.append(f"steps became {longer} little by little")
+        texts.append(f"steps became {longer} little by little")
     if pace.every:
-        made.append(f"about every {pace.every} steps one is slow, as checkpoints and evaluations are")
+        texts.append(f"about every {pace.every} steps one is slow, as checkpoints and evaluations are")
     elif pace.slow:
-        made.append(plural(len(pace.slow), "single slow step"))
+        texts.append(plural(len(pace.slow), "single slow step"))
     if pace.resized >= 0:
-        made.append(f"batch or sequence changes at step {pace.resized}: only steps of one size are compared")
+        texts.append(f"batch or sequence changes at step {pace.resized}: only steps of one size are compared")
     if series.smoothed:
-        made.append("read from a progress bar, whose rate is a mean over past steps")
-    return tuple(made)
+        texts.append("read from a progress bar, whose rate is a mean over past steps")
+    return tuple(texts)
 
 
 def says_steps(paces: Sequence[Pace]) -> tuple[str, ...]:
     """What the ranks of a job say of its steps: the first of them, and who differs from the others."""
     if not paces:
         return ()
-    made = [*says_pace(paces[0])]
-    if apart := odd_ranks(paces):
-        made.append(", ".join(f"{who} prints steps {times:.2g} times as long as its peers" for who, times in apart))
+    texts = [*says_pace(paces[0])]
+    if pairs := odd_ranks(paces):
+        texts.append(", ".join(f"{who} prints steps {times:.2g} times as long as its peers" for who, times in pairs))
     elif len(paces) > 1:
-        made.append(f"{len(paces)} ranks print the same pace")
-    return tuple(made)
+        texts.append(f"{len(paces)} ranks print the same pace")
+    return tuple(texts)
 
 
 def odd_ranks(paces: Sequence[Pace]) -> tuple[tuple[str, float], ...]:
     """Ranks whose steps take longer than those of most, at most three, the slowest first, with how many times. Ranks of
     one step wait for each other, so that most logs show none."""
-    alike = [each for each in paces if each.series.unit == paces[0].series.unit and each.series.who]
+    alike = [pace for pace in paces if pace.series.unit == paces[0].series.unit and pace.series.who]
     if len(alike) < _FEW_RANKS:
         return ()
-    costs = {each.series.who: each.typical if each.series.unit == "s" else 1 / each.typical for each in alike}
+    costs = {pace.series.who: pace.typical if pace.series.unit == "s" else 1 / pace.typical for pace in alike}
     middle = median(costs.values())
-    apart = [(who, cost / middle) for who, cost in costs.items() if cost > CHANGED * middle]
-    return tuple(sorted(apart, key=lambda each: -each[1])[:3]) if 2 * len(apart) < len(alike) else ()
+    pairs = [(who, cost / middle) for who, cost in costs.items() if cost > CHANGED * middle]
+    return tuple(sorted(pairs, key=lambda pair: -pair[1])[:3]) if 2 * len(pairs) < len(alike) else ()
 
 
 def last_starts(several: Sequence[StepSeries]) -> tuple[Pace, ...]:
     """The pace of the last start of each rank that has enough steps to be judged, else of its longest; by rank."""
     by_who: dict[tuple[int, str], list[StepSeries]] = {}
-    for each in several:
-        by_who.setdefault((each.rank, each.host), []).append(each)
-    made = []
+    for series in several:
+        by_who.setdefault((series.rank, series.host), []).append(series)
+    paces = []
     for _, starts in sorted(by_who.items()):
-        whole = [number for number, each in enumerate(starts) if len(each.steps) > MIN_JUDGED]
+        whole = [number for number, series in enumerate(starts) if len(series.steps) > MIN_JUDGED]
         at = whole[-1] if whole else max(range(len(starts)), key=lambda number: len(starts[number].steps))
-        made.append(replace(pace_of(starts[at]), start=at + 1, starts=len(starts)))
-    return tuple(made)
+        paces.append(replace(pace_of(starts[at]), start=at + 1, starts=len(starts)))
+    return tuple(paces)
 
 
 def value_of(cost: float, unit: str) -> float:

@@ -36,11 +36,11 @@ class Fabric:
 
     def by_rack(self) -> dict[str, tuple[str, ...]]:
         """Nodes by rack, both in the order of `nodes`; nodes without a rack are left out."""
-        made: dict[str, list[str]] = {}
+        racks: dict[str, list[str]] = {}
         for node in self.nodes:
             if node in self.racks:
-                made.setdefault(self.racks[node], []).append(node)
-        return {rack: tuple(nodes) for rack, nodes in made.items()}
+                racks.setdefault(self.racks[node], []).append(node)
+        return {rack: tuple(nodes) for rack, nodes in racks.items()}
 
 
 class Part(NamedTuple):

@@ -32,7 +32,7 @@ from topodiag.nccl.tuning.tuning import tuning_table
 
 SIZES = tuple(1 << power for power in range(3, 34))
 """nccl-tests' sweep with -b 8 -e 8G -f 2, in bytes."""
-ALL = tuple(each.value for each in BY_WEIGHT)
+ALL = tuple(collective.value for collective in BY_WEIGHT)
 """The collectives whose choices are predicted."""
 _CONNECTX_9 = ("0x15b3", "0x1025")
 Asked = tuple[tuple[str, tuple[int, ...]], ...]
@@ -107,11 +107,11 @@ def _by_rccl(tree: Element, *, nodes: int, version: str, env: Mapping[str, str])
     """RCCL's decisions, for which one version is followed; of another it is said."""
     chosen = tuple(sorted((name, value) for name, value in env.items() if name.startswith(("NCCL_", "RCCL_"))))
     try:
-        made = _kept_of_rccl(numbered((tree,))[0], nodes, chosen)
+        prediction = _kept_of_rccl(numbered((tree,))[0], nodes, chosen)
     except RejectedError as rejected:
         return Prediction(RCCL, nodes, accepted=False, why=rejected.words, line=rejected.line, library="RCCL")
     other = version != DEFAULT_VERSION and minor_of(version) != minor_of(RCCL)
-    return replace(made, asked=version) if other else made
+    return replace(prediction, asked=version) if other else prediction
 
 
 @lru_cache(maxsize=_KEPT)
@@ -252,10 +252,10 @@ def _of_job(
     if _only_sockets(comm):
         return _without_network(comm, version, len(hosts), comm.nodes[0].domain.system)
     types = path_types(minor)
-    shape = replace(comm.shape, graphs={each.id: _fused(each, types) for each in agreed}) if agreed else comm.shape
+    shape = replace(comm.shape, graphs={graph.id: _fused(graph, types) for graph in agreed}) if agreed else comm.shape
     table = tuning_table(shape, first)
     system = comm.node(min(member.rank for member in members)).domain.system
-    worst = min((node.domain.system for node in comm.nodes), key=lambda each: each.total_bw)
+    worst = min((node.domain.system for node in comm.nodes), key=lambda system: system.total_bw)
     return Prediction(
         version=version,
         nodes=len(hosts),

@@ -134,10 +134,10 @@ class Prediction:
     @property
     def assumed(self) -> tuple[str, ...]:
         """What was assumed about the version, and what was left out, a sentence each."""
-        said = assumption(self.version) if self.library == "NCCL" else ""
+        note = assumption(self.version) if self.library == "NCCL" else ""
         if self.asked:
-            said = f"the rules of {self.library} {self.asked} are not known here: taken to decide as {self.version}"
-        return (*([said] if said else []), *self.not_followed)
+            note = f"the rules of {self.library} {self.asked} are not known here: taken to decide as {self.version}"
+        return (*([note] if note else []), *self.not_followed)
 
     @property
     def left_out(self) -> str:

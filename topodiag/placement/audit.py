@@ -68,15 +68,15 @@ class DimensionAudit:
 
     @property
     def step_us(self) -> float:
-        return fsum(each.step_us for each in self.now)
+        return fsum(cost.step_us for cost in self.now)
 
     @property
     def best_us(self) -> float:
-        return fsum(each.step_us for each in self.best)
+        return fsum(cost.step_us for cost in self.best)
 
     @property
     def bound_us(self) -> float:
-        return fsum(each.bound_us for each in self.now)
+        return fsum(cost.bound_us for cost in self.now)
 
     @property
     def levels(self) -> Ints:
@@ -163,9 +163,9 @@ class Audit:
         best = self.best_us + (self.talk.base_us or 0.0)
         return self.step_us / best - 1 if best > 0 else 0.0
 
-    def lost(self, each: DimensionAudit) -> float:
+    def lost(self, dim: DimensionAudit) -> float:
         """Share of a step that a dimension loses, below 0 where the map would take from it."""
-        return (each.step_us - each.best_us) / self.step_us if self.step_us > 0 else 0.0
+        return (dim.step_us - dim.best_us) / self.step_us if self.step_us > 0 else 0.0
 
     @property
     def nodes(self) -> int:
@@ -201,12 +201,12 @@ class Audit:
         )
         return more > MATTERS * self.step_us
 
-    def instead_of(self, each: DimensionAudit) -> list[str]:
+    def instead_of(self, dim: DimensionAudit) -> list[str]:
         """The dimensions that must stay together and of which the map to compare with splits more groups."""
         return [
             other.dimension
             for other in self.dimensions
-            if other is not each and other.demand.keep_together
+            if other is not dim and other.demand.keep_together
             and int((other.best_domains > 1).sum()) > int((other.domains > 1).sum())
         ]  # fmt: skip
 
@@ -277,9 +277,9 @@ def compare_with(cluster: Cluster, talk: Talk, assignment: Assignment) -> Assign
 def _dimensions(
     cluster: Cluster, assignment: Assignment, best_map: Assignment, now: PlacementCost, best: PlacementCost
 ) -> Iterator[DimensionAudit]:
-    for name in dict.fromkeys(each.demand.dimension for each in now.demands):
-        mine = tuple(each for each in now.demands if each.demand.dimension == name)
-        theirs = tuple(each for each in best.demands if each.demand.dimension == name)
+    for name in dict.fromkeys(demand.demand.dimension for demand in now.demands):
+        mine = tuple(demand for demand in now.demands if demand.demand.dimension == name)
+        theirs = tuple(demand for demand in best.demands if demand.demand.dimension == name)
         groups = mine[0].demand.groups
         yield DimensionAudit(
             name, mine, theirs, domains_of(cluster, groups, assignment), domains_of(cluster, groups, best_map)
@@ -289,17 +289,17 @@ def _dimensions(
 def domains_of(cluster: Cluster, groups: Ints, assignment: Assignment) -> Ints:
     """NVLink domains that each group spans."""
     domains = np.sort(cluster.nvlink_domain[cluster.node_of(assignment.slot[groups])], axis=1)
-    made: Ints = 1 + (np.diff(domains, axis=1) != 0).sum(axis=1)
-    return made
+    counts: Ints = 1 + (np.diff(domains, axis=1) != 0).sum(axis=1)
+    return counts
 
 
 def _group_us(costs: Sequence[DemandCost], groups: int) -> Floats:
-    made = np.zeros(groups)
+    times = np.zeros(groups)
     for cost in costs:
         different, which = np.unique(cost.each_us, return_inverse=True)
         waited = np.asarray([cost.demand.waited_us(us) for us in different.tolist()])
-        made += waited[which.ravel()]
-    return made
+        times += waited[which.ravel()]
+    return times
 
 
 def names_of(cluster: Cluster, assignment: Assignment, ranks: Ints) -> tuple[str, ...]:
@@ -310,24 +310,26 @@ def names_of(cluster: Cluster, assignment: Assignment, ranks: Ints) -> tuple[str
 
 def _worst(cluster: Cluster, assignment: Assignment, dimensions: Sequence[DimensionAudit]) -> Misplacement | None:
     """The group that loses most against the slowest of its dimension in the map."""
-    found: Misplacement | None = None
+    misplacement: Misplacement | None = None
     for dimension in dimensions:
         number = dimension.slowest
         now, best = float(dimension.group_us[number]), dimension.best_us
-        if now - best <= ALIKE_US or (found is not None and now - best <= found.now_us - found.best_us):
+        if now - best <= ALIKE_US or (
+            misplacement is not None and now - best <= misplacement.now_us - misplacement.best_us
+        ):
             continue
         ranks = dimension.groups[number]
-        found = Misplacement(
+        misplacement = Misplacement(
             dimension.dimension, number, tuple(ranks.tolist()), names_of(cluster, assignment, ranks),
             level_name(cluster, int(dimension.levels[number])), now, best,
         )  # fmt: skip
-    return found
+    return misplacement
 
 
 def _could(cluster: Cluster, assignment: Assignment, dimensions: Sequence[DimensionAudit]) -> Exchange | None:
     """The exchange of two ranks that would lengthen a step most, among one rank of every dimension's first group and
     a rank at every distance, at the same and at another place in its node."""
-    found: Exchange | None = None
+    exchange: Exchange | None = None
     nodes = cluster.node_of(assignment.slot)
     gpus = cluster.gpu_of(assignment.slot)
     tried: set[tuple[int, int]] = set()
@@ -341,9 +343,9 @@ def _could(cluster: Cluster, assignment: Assignment, dimensions: Sequence[Dimens
                 tried |= {(one, int(other)) for other in there[:1]}
     for one, other in sorted(tried):
         made = _exchanged(cluster, assignment, dimensions, one, other)
-        if made is not None and (found is None or made.lost_us > found.lost_us + ALIKE_US):
-            found = made
-    return found
+        if made is not None and (exchange is None or made.lost_us > exchange.lost_us + ALIKE_US):
+            exchange = made
+    return exchange
 
 
 def _exchanged(
@@ -353,21 +355,21 @@ def _exchanged(
     slot[one], slot[other] = slot[other], slot[one]
     moved = Assignment(slot)
     lost, most, where = 0.0, 0.0, None
-    for each in dimensions:
-        touched = np.flatnonzero(((each.groups == one) | (each.groups == other)).any(axis=1))
+    for dim in dimensions:
+        touched = np.flatnonzero(((dim.groups == one) | (dim.groups == other)).any(axis=1))
         if not touched.size:
             continue
         after = fsum(
-            max(price_demand(cluster, replace(cost.demand, groups=each.groups[touched]), moved).step_us, cost.step_us)
-            for cost in each.now
+            max(price_demand(cluster, replace(cost.demand, groups=dim.groups[touched]), moved).step_us, cost.step_us)
+            for cost in dim.now
         )
-        more = after - each.step_us
+        more = after - dim.step_us
         lost += more
         if more > most:
-            hurt = touched[(each.groups[touched] == one).any(axis=1)]
-            most, where = more, (each, int(hurt[0] if hurt.size else touched[0]), after)
+            hurt = touched[(dim.groups[touched] == one).any(axis=1)]
+            most, where = more, (dim, int(hurt[0] if hurt.size else touched[0]), after)
     if where is None:
         return None
-    each, group, after = where
+    dim, group, after = where
     names = cluster.names[int(cluster.node_of(slot[[other]])[0])], cluster.names[int(cluster.node_of(slot[[one]])[0])]
-    return Exchange((one, other), names, each.dimension, group, lost, (each.step_us, after))
+    return Exchange((one, other), names, dim.dimension, group, lost, (dim.step_us, after))

@@ -49,7 +49,7 @@ class _Choice:
 
 def _chosen(allowed: Class, size: int, us: float) -> _Choice:
     level = max((at for at, least in enumerate(allowed.least, start=1) if least), default=0)
-    return _Choice(allowed, level, min([each for each in allowed.least if each], default=size), us)
+    return _Choice(allowed, level, min([size for size in allowed.least if size], default=size), us)
 
 
 def step_bound_us(cluster: Cluster, demands: Sequence[Demand], world: int) -> float:
@@ -57,15 +57,15 @@ def step_bound_us(cluster: Cluster, demands: Sequence[Demand], world: int) -> fl
     real = heaviest_first(demands)
     if not real:
         return 0.0
-    alone = fsum(_Bound(cluster, (each,), world).step_us() for each in real[TOGETHER:])
-    return alone + _Bound(cluster, tuple(real[:TOGETHER]), world).step_us()
+    single_us = fsum(_Bound(cluster, (demand,), world).step_us() for demand in real[TOGETHER:])
+    return single_us + _Bound(cluster, tuple(real[:TOGETHER]), world).step_us()
 
 
 class _Bound:
     def __init__(self, cluster: Cluster, demands: tuple[Demand, ...], world: int) -> None:
         self.cluster, self.world = cluster, world
         # Seats are told for groups, not for the pairs of a pipeline: one of groups comes first where there is any.
-        self.demands = tuple(sorted(demands, key=lambda each: each.collective == "send_recv"))
+        self.demands = tuple(sorted(demands, key=lambda demand: demand.collective == "send_recv"))
         self.free = cluster.usable.sum(axis=1).astype(np.int64)
         self.most = int(self.free.max(initial=0))
         self.outermost = len(cluster.levels) + 1
@@ -87,7 +87,7 @@ class _Bound:
 
     def cheapest(self, first: _Choice, others: Sequence[Sequence[_Choice]], below: float) -> float:
         """The least that the others take beside the first, where it is `below`."""
-        least = [min(each.us for each in options) for options in others]
+        least = [min(option.us for option in options) for options in others]
         best = below
 
         def search(taken: tuple[_Choice, ...], us: float) -> None:
@@ -129,8 +129,8 @@ class _Bound:
         key = (number, allowed, copies, largest)
         if key not in self.most_held:
             size, outermost = self.demands[number].size, self.outermost
-            found = most_groups(self.cluster, size, allowed, level=outermost, copies=copies, largest=largest)
-            self.most_held[key] = int(found.sum())
+            groups = most_groups(self.cluster, size, allowed, level=outermost, copies=copies, largest=largest)
+            self.most_held[key] = int(groups.sum())
         return self.most_held[key]
 
     def beside(self, first: _Choice, number: int) -> Iterator[_Choice]:
@@ -138,7 +138,7 @@ class _Bound:
         demand = self.demands[number]
         crosses = self.crossing[number]
         seen: set[tuple[int, int]] = set()
-        for full in sorted(self.choices(demand), key=lambda each: each.us):
+        for full in sorted(self.choices(demand), key=lambda choice: choice.us):
             choice = self.trimmed(full, demand, first) if crosses else full
             if any(level >= choice.level and least <= choice.least for level, least in seen):
                 continue
@@ -175,7 +175,7 @@ class _Bound:
         if not self.nodes_hold(taken):
             return False
         for level in range(self.outermost):
-            inside = tuple(number for number, each in enumerate(taken) if each.level <= level)
+            inside = tuple(number for number, choice in enumerate(taken) if choice.level <= level)
             key = (level, inside, taken[0].allowed)
             if inside and key not in self.fitting:
                 self.fitting[key] = self.regions_hold(level, inside, taken[0])
@@ -187,7 +187,7 @@ class _Bound:
         """Whether nodes hold the shares of the first with all that others keep in a node beside each of its ranks, as
         many times over as those ask for that have several ranks in each node."""
         size = self.demands[0].size
-        inside = tuple(number for number, each in enumerate(taken) if number and not each.level)
+        inside = tuple(number for number, choice in enumerate(taken) if number and not choice.level)
         if not all(self.crossing[number] for number in inside):
             inside = ()
         rows = 1
@@ -198,17 +198,17 @@ class _Bound:
                 return True
             rows = int(across[0])
         copies = max(
-            (min(each.least, self.demands[number].size) for number, each in enumerate(taken)
+            (min(choice.least, self.demands[number].size) for number, choice in enumerate(taken)
              if number and number not in inside and self.crosses_family(number, (0, *inside))), default=1
         )  # fmt: skip
         if rows == 1 and copies == 1:
             return True
         key = (0, taken[0].allowed, copies, -rows)
         if key not in self.most_held:
-            found = most_groups(
+            groups = most_groups(
                 self.cluster, size, taken[0].allowed, level=self.outermost, copies=copies, rows=rows
             )  # fmt: skip
-            self.most_held[key] = int(found.sum())
+            self.most_held[key] = int(groups.sum())
         return self.most_held[key] * rows >= len(self.demands[0].groups)
 
     def crosses_family(self, number: int, inside: tuple[int, ...]) -> bool:
@@ -217,10 +217,10 @@ class _Bound:
         key = (number, *inside)
         if key not in self.crossed:
             demand = self.demands[number]
-            family = labels(self.world, [self.demands[each] for each in inside])[-1]
-            found = np.sort(family[demand.groups], axis=1)
-            apart = not bool((found[:, 1:] == found[:, :-1]).any())
-            self.crossed[key] = apart and bool(np.isin(self.demands[0].groups, demand.groups).all())
+            family = labels(self.world, [self.demands[size] for size in inside])[-1]
+            families = np.sort(family[demand.groups], axis=1)
+            distinct = not bool((families[:, 1:] == families[:, :-1]).any())
+            self.crossed[key] = distinct and bool(np.isin(self.demands[0].groups, demand.groups).all())
         return self.crossed[key]
 
     def regions_hold(self, level: int, inside: tuple[int, ...], first: _Choice) -> bool:
@@ -253,7 +253,7 @@ class _Bound:
             return True
         if not all(self.crossing[number] for number in inside):
             return True
-        later = next((each for each in first.allowed.least[level:] if each), 0)
+        later = next((size for size in first.allowed.least[level:] if size), 0)
         rows = free // int(across[0])
         if not later or int(rows.max(initial=0)) > MOST_ROWS:
             return True
@@ -274,7 +274,7 @@ class _Bound:
 
     def room(self, level: int) -> Ints:
         """Free GPUs by region of a level."""
-        found: Ints = self.free
+        room: Ints = self.free
         if level:
-            found = np.bincount(regions(self.cluster)[level - 1], weights=self.free).astype(np.int64)
-        return found
+            room = np.bincount(regions(self.cluster)[level - 1], weights=self.free).astype(np.int64)
+        return room

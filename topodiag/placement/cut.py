@@ -95,7 +95,7 @@ class _Search:
         return best, choice
 
     def found(self, counts: Counts) -> tuple[Cut, ...]:
-        made: list[Cut] = []
+        pairs: list[Cut] = []
         parts: list[tuple[int, int]] = []
         need, most = 0, 0
         while (counts, need, most) in self.known:
@@ -107,15 +107,15 @@ class _Search:
             need = (need or self.size) - share
             most = have if need else 0
             if not need:
-                made.append(tuple(parts))
+                pairs.append(tuple(parts))
                 parts = []
-        return tuple(made)
+        return tuple(pairs)
 
 
 def _taken(counts: Counts, have: int, share: int, least: int) -> Counts:
     """The counts after a node with `have` gave a share; rests that no group can use are forgotten."""
-    made = list(counts)
-    made[have] -= 1
+    numbers = list(counts)
+    numbers[have] -= 1
     if have - share >= least:
-        made[have - share] += 1
-    return tuple(made)
+        numbers[have - share] += 1
+    return tuple(numbers)

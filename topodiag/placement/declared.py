@@ -47,7 +47,7 @@ class DeclaredRanks:
         """The difference in one line; "" where there is none."""
         if not self.differs:
             return ""
-        moved = sum(each.declared != each.ran for each in self.elsewhere)
+        moved = sum(moved_rank.declared != moved_rank.ran for moved_rank in self.elsewhere)
         words = []
         if moved:
             words.append(f"{moved} of {self.compared} ranks ran on another host than {self.name} declares")
@@ -92,10 +92,10 @@ def price_declared(made: DeclaredRanks, declared: RankHosts, cluster: Cluster, t
 def _by_rank(declared: RankHosts, ran: RankHosts) -> tuple[list[str], list[int]]:
     """Host and GPU of each declared rank."""
     if not declared.whole:
-        return [declared.hosts[int(each)] for each in declared.host], [int(each) for each in declared.gpu]
+        return [declared.hosts[int(host)] for host in declared.host], [int(gpu) for gpu in declared.gpu]
     counts: Ints = np.bincount(ran.host, minlength=len(ran.hosts))
     ranks = {short_name(host): int(count) for host, count in zip(ran.hosts, counts, strict=True)}
     most = int(counts.max(initial=1))
-    order = [declared.hosts[int(each)] for each in declared.host]
+    order = [declared.hosts[int(host)] for host in declared.host]
     hosts = [host for host in order for _ in range(ranks.get(short_name(host), most))]
     return hosts, [-1] * len(hosts)

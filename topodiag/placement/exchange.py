@@ -27,7 +27,7 @@ def exchanges(labels: Sequence[int] | Ints, most: int = MOST) -> list[tuple[int,
     # Twice the median, which orders as the median does.
     first, middle = position[start], position[start + (counts - 1) // 2] + position[start + counts // 2]
     targets = [np.repeat(order, counts[order]) for order in (np.argsort(middle, kind="stable"), np.argsort(first))]
-    target = min(targets, key=lambda each: int((each != which).sum()))
+    target = min(targets, key=lambda order: int((order != which).sum()))
     return _pairs(which, target) if int((target != which).sum()) <= most else []
 
 
@@ -39,20 +39,20 @@ def _pairs(held: Ints, wanted: Ints) -> list[tuple[int, int]]:
     for place in reversed(open_at):
         waiting[int(held[place])][int(wanted[place])].append(place)
     now = held.copy()
-    made: list[tuple[int, int]] = []
+    pairs: list[tuple[int, int]] = []
     for place in open_at:
         if now[place] == wanted[place]:
             continue
         has, wants = int(now[place]), int(wanted[place])
         waiting[has][wants].remove(place)
         givers = waiting[wants]
-        goal = has if givers[has] else next(each for each, places in givers.items() if places)
+        goal = has if givers[has] else next(rank for rank, places in givers.items() if places)
         other = givers[goal].pop()
         now[place], now[other] = now[other], now[place]
         if now[other] != wanted[other]:
             waiting[int(now[other])][int(wanted[other])].append(other)
-        made.append((place, other))
-    return made
+        pairs.append((place, other))
+    return pairs
 
 
 def nodes_by_first_rank(cluster: Cluster, assignment: Assignment) -> Ints:

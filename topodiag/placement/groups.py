@@ -68,15 +68,22 @@ def thumb(gpu: GpuSpec | None, layout: Layout, model: Transformer = USUAL) -> Wo
     """The rule of thumb: a transformer of 70e9 parameters, 80 layers, hidden size 8192 (or another `model`), sequence
     4096, one sequence per micro-batch and 16 micro-batches; with expert parallelism a mixture of experts of that size,
     two per token."""
-    found = peak(gpu, "bf16") if gpu is not None else None
+    gpu_peak = peak(gpu, "bf16") if gpu is not None else None
     experts = max(8, layout.ep) if layout.ep > 1 else 0
     attention = 4.0 * model.layers * model.hidden**2
     active = attention + (model.parameters - attention) * 2 / experts if experts else None
     return Work(
-        parameters=model.parameters, layers=model.layers, hidden=model.hidden, sequence=4096, micro_batch=1,
-        global_batch=_THUMB_BATCHES * max(layout.dp, 1), peak_tflops=found.tflops if found else _PEAK_TFLOPS, zero=1,
-        experts=experts, active_parameters=active,
-    )  # fmt: skip
+        parameters=model.parameters,
+        layers=model.layers,
+        hidden=model.hidden,
+        sequence=4096,
+        micro_batch=1,
+        global_batch=_THUMB_BATCHES * max(layout.dp, 1),
+        peak_tflops=gpu_peak.tflops if gpu_peak else _PEAK_TFLOPS,
+        zero=1,
+        experts=experts,
+        active_parameters=active,
+    )
 
 
 def gpu_of(cluster: Cluster) -> GpuSpec | None:
@@ -123,12 +130,12 @@ def talk_of_server(cluster: Cluster, layout: Layout, world: int) -> Talk:
     sequence, half of a micro-batch. Replicas answer requests of their own. Raises as `talk_of_layout`."""
     talk = talk_of_layout(cluster, layout, world)
     demands = tuple(
-        replace(each, calls=each.calls / (2 * _THUMB_BATCHES), exposed=1.0, stretch=1.0)
-        for each in talk.demands
-        if not each.dimension.endswith("dp")
+        replace(demand, calls=demand.calls / (2 * _THUMB_BATCHES), exposed=1.0, stretch=1.0)
+        for demand in talk.demands
+        if not demand.dimension.endswith("dp")
     )
-    said = f"a request is one prompt of 4096 tokens to a transformer of {USUAL.name} ({USUAL.layers} layers)"
-    return replace(talk, demands=demands, base_us=None, assumed=(said,), unit="request")
+    note = f"a request is one prompt of 4096 tokens to a transformer of {USUAL.name} ({USUAL.layers} layers)"
+    return replace(talk, demands=demands, base_us=None, assumed=(note,), unit="request")
 
 
 def other_talks(cluster: Cluster, layout: Layout, world: int) -> tuple[tuple[str, Talk], ...]:
@@ -138,12 +145,12 @@ def other_talks(cluster: Cluster, layout: Layout, world: int) -> tuple[tuple[str
     whole = layout.for_world(world)
     machine = machine_of(cluster, world)
     room = machine.gpu.memory_gb if machine.gpu is not None else 0.0
-    made = []
+    pairs = []
     for model in OTHERS:
         step = price_once(thumb(machine.gpu, whole, model), whole, machine)
         if not room or step.memory.total + step.activations_gb <= room:
-            made.append((model.name, talk_of_step(cluster, step, whole)))
-    return tuple(made)
+            pairs.append((model.name, talk_of_step(cluster, step, whole)))
+    return tuple(pairs)
 
 
 def talk_of_step(cluster: Cluster, step: Step, layout: Layout, assumed: Sequence[str] = ()) -> Talk:
@@ -152,14 +159,14 @@ def talk_of_step(cluster: Cluster, step: Step, layout: Layout, assumed: Sequence
     families = groups_of(layout, world)
     beside = beside_us(step.work, step.compute_us, step.micro_batches)
     idle = traffic.bubble(step.layout.pp, step.micro_batches, step.work.chunks)
-    made: list[Demand] = []
+    demands: list[Demand] = []
     for piece in step.pieces:
         name = piece.dimension
         total, _ = step.dimension_us(name)
         overlap = step.work.overlap.get(name, 0.0)
         room = beside.get(name, step.compute_us) * (piece.total_us / total if total > 0 else 0.0)
         label, groups = _family(piece, step, families)
-        made.append(
+        demands.append(
             Demand(
                 label, groups, piece.traffic.collective, piece.traffic.size, piece.traffic.calls, 1.0 - overlap,
                 keep_together=BY_NAME[name].together, why=piece.traffic.formula, beside_us=room,
@@ -169,7 +176,7 @@ def talk_of_step(cluster: Cluster, step: Step, layout: Layout, assumed: Sequence
     base = step.compute_us / (1 - idle)
     return Talk(
         world,
-        tuple(made),
+        tuple(demands),
         base,
         tuple(assumed),
         {name: size for name, size in step.layout.all_sizes.items() if size > 1},
@@ -200,7 +207,7 @@ def _family(piece: Piece, step: Step, families: Mapping[str, Ints]) -> tuple[str
 def talk_of_groups(cluster: Cluster, groups: Sequence[Demand], world: int) -> Talk:
     """Demands that were given as they are; what they leave open is the rule of thumb of the dimension. Raises
     LayoutError for a rank that the job has not."""
-    made = []
+    demands = []
     guessed = False
     for demand in groups:
         if demand.groups.size and int(demand.groups.max()) >= world:
@@ -209,9 +216,9 @@ def talk_of_groups(cluster: Cluster, groups: Sequence[Demand], world: int) -> Ta
                 hint="ranks count from 0",
             )
         guessed |= demand.bytes <= 0
-        made.append(demand if demand.bytes > 0 else _thumbed(demand))
+        demands.append(demand if demand.bytes > 0 else _thumbed(demand))
     assumed = (THUMB_GROUP_WORDS,) if guessed else ()
-    return Talk(world, tuple(made), None, assumed, {demand.dimension: demand.size for demand in made})
+    return Talk(world, tuple(demands), None, assumed, {demand.dimension: demand.size for demand in demands})
 
 
 THUMB_GROUP_WORDS = (
@@ -231,10 +238,10 @@ def _thumbed(demand: Demand) -> Demand:
 
 def ids_by_rank(talk: Talk) -> dict[str, Ints]:
     """By dimension the number of the group that each rank is in, -1 for none."""
-    made: dict[str, Ints] = {}
+    ids: dict[str, Ints] = {}
     for demand in talk.demands:
-        if demand.dimension not in made and demand.groups.size:
+        if demand.dimension not in ids and demand.groups.size:
             number = np.full(talk.world, -1, np.int64)
             number[demand.groups] = np.arange(len(demand.groups))[:, None]
-            made[demand.dimension] = number
-    return made
+            ids[demand.dimension] = number
+    return ids

@@ -53,13 +53,13 @@ def talk_of_job(cluster: Cluster, job: Job) -> Talk:
     families, notes = _families(job)
     if not families:
         return Talk(job.world_size, _world(job), None, (*notes, NO_ROLES))
-    sizes = {each.role: int(each.groups.shape[1]) for each in reversed(families)}
+    sizes = {family.role: int(family.groups.shape[1]) for family in reversed(families)}
     priced = _thumb_step(cluster, sizes, job.world_size)
-    logged = [each for each in families if each.calls]
+    logged = [family for family in families if family.calls]
     counted = bool(logged) and _is_a_step(logged)
-    made: list[Demand] = []
-    for each in families:
-        made += _logged(each, priced, counted) if each.calls else _guessed(each, priced, bool(logged))
+    demands: list[Demand] = []
+    for family in families:
+        demands += _logged(family, priced, counted) if family.calls else _guessed(family, priced, bool(logged))
     if not logged:
         notes.append(THUMB_WORDS)
     else:
@@ -68,9 +68,9 @@ def talk_of_job(cluster: Cluster, job: Job) -> Talk:
             notes.append(
                 "how often a step calls is the rule of thumb: the log shows too few operations to be training steps"
             )
-        elif not all(each.calls for each in families):
+        elif not all(family.calls for family in families):
             notes.append("dimensions without operations in the log cost nothing here")
-    return Talk(job.world_size, tuple(made), None, tuple(notes), sizes)
+    return Talk(job.world_size, tuple(demands), None, tuple(notes), sizes)
 
 
 NO_ROLES = (
@@ -93,10 +93,10 @@ def joined_by_nvlink(cluster: Cluster, job: Job) -> Cluster:
         return cluster
     _, group = np.unique(domain, return_inverse=True)
     note = "the log shows NVLink between nodes: they count as one domain"
-    made = replace(cluster, nvlink_domain=group.astype(np.int64), notes=(*cluster.notes, note))
+    joined = replace(cluster, nvlink_domain=group.astype(np.int64), notes=(*cluster.notes, note))
     outer = [level for level in cluster.levels if level.kind != "nvlink" and _nested(group, level.group)]
     inner = Level("nvlink", group.astype(np.int64), cluster.inside_alpha_us, cluster.inside_gbs, source="the job's log")
-    return replace(made, levels=(inner, *outer))
+    return replace(joined, levels=(inner, *outer))
 
 
 def _nested(inner: Ints, outer: Ints) -> bool:
@@ -122,27 +122,27 @@ def _families(job: Job) -> tuple[list[_Family], list[str]]:
         else:
             by[BY_ROLE[communicator.role].name, communicator.nranks].append(communicator)
     largest = {role: max(size for other, size in by if other == role) for role, _ in by}
-    made = []
+    families = []
     for (role, size), family in by.items():
-        rows = np.stack([each.ranks for each in family]).astype(np.int64)
+        rows = np.stack([communicator.ranks for communicator in family]).astype(np.int64)
         _, first = np.unique(np.sort(rows, axis=1), axis=0, return_index=True)  # one group may have several
         calls, volume = _operations(family, size)
         name = role if size == largest[role] else f"{role} ({size})"
-        made.append(_Family(role, name, rows[np.sort(first)], calls, volume))
+        families.append(_Family(role, name, rows[np.sort(first)], calls, volume))
     notes = []
     if unsure:
         notes.append(f"{unsure} communicators are left out: their role is a guess")
     if torn:
         notes.append(f"{torn} communicators are left out: not all of their members left a line")
-    return made, notes
+    return families, notes
 
 
 def _operations(family: Sequence[Communicator], size: int) -> tuple[dict[str, float], dict[str, float]]:
     """(calls, bytes of one call as nccl-tests counts them) by collective."""
     calls: dict[str, float] = {}
     volume: dict[str, float] = {}
-    for each in family:
-        for done in each.operations.values():
+    for communicator in family:
+        for done in communicator.operations.values():
             for logged, count in done.calls_by_collective.items():
                 name, parts = _COLLECTIVES.get(logged, ("", False))
                 if not name or not count:
@@ -154,8 +154,8 @@ def _operations(family: Sequence[Communicator], size: int) -> tuple[dict[str, fl
 
 
 def _is_a_step(families: Sequence[_Family]) -> bool:
-    inner = [fsum(each.calls.values()) for each in families if BY_NAME[each.role].inside_layers]
-    outer = [fsum(each.calls.values()) for each in families if each.role == "dp"]
+    inner = [fsum(family.calls.values()) for family in families if BY_NAME[family.role].inside_layers]
+    outer = [fsum(family.calls.values()) for family in families if family.role == "dp"]
     return not inner or min(inner) >= INNER_CALLS * max(outer, default=1.0)
 
 
@@ -171,29 +171,29 @@ def _thumb_step(cluster: Cluster, sizes: Mapping[str, int], world: int) -> Step:
 def _logged(family: _Family, priced: Step, counted: bool) -> list[Demand]:
     total = fsum(family.calls.values())
     thumbs = fsum(piece.traffic.calls for piece in priced.pieces if piece.dimension == family.role)
-    made = []
+    demands = []
     for name, calls in family.calls.items():
         often = calls if counted or family.role == "dp" or not thumbs else thumbs * calls / total
-        made.append(
+        demands.append(
             Demand(
                 family.name, family.groups, name, family.bytes[name], often,
                 keep_together=BY_NAME[family.role].together, why=f"{calls:g} in the log",
             )
         )  # fmt: skip
-    return made
+    return demands
 
 
 def _guessed(family: _Family, priced: Step, others_logged: bool) -> list[Demand]:
     """A family without operations in the log: none where it shows those of others, the rule of thumb else."""
     pieces = [piece for piece in priced.pieces if piece.dimension == family.role]
-    made = [
+    demands = [
         Demand(
             family.name, family.groups, piece.traffic.collective, piece.traffic.size, piece.traffic.calls,
             keep_together=BY_NAME[family.role].together, why=piece.traffic.formula,
         )
         for piece in pieces
     ]  # fmt: skip
-    return [replace(each, calls=0.0) for each in made[:1]] if others_logged else made
+    return [replace(demand, calls=0.0) for demand in demands[:1]] if others_logged else demands
 
 
 def _world(job: Job) -> tuple[Demand, ...]:

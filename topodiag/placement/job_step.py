@@ -31,13 +31,13 @@ class ModelStep:
 
     @property
     def step_us(self) -> float:
-        return self.base_us + fsum(each.step_us for each in self.demands)
+        return self.base_us + fsum(demand.step_us for demand in self.demands)
 
     def lost(self, left: Sequence[Floats]) -> float:
         """The share of a step that is lost, 0 to 1, where `left` of each demand's bandwidth is there."""
         slow = fsum(
-            each.demand.waited_us(float((each.each_us / share).max())) if each.each_us.size else 0.0
-            for each, share in zip(self.demands, left, strict=True)
+            cost.demand.waited_us(float((cost.each_us / share).max())) if cost.each_us.size else 0.0
+            for cost, share in zip(self.demands, left, strict=True)
         )
         return max(1.0 - self.step_us / (self.base_us + slow), 0.0)
 
@@ -59,7 +59,7 @@ class JobStep:
     @property
     def said(self) -> str:
         """What the share of a step rests on, in words."""
-        named = [each.name for each in self.models]
+        named = [model.name for model in self.models]
         if self.given:
             return f"{self.layout} ({self.source}), the model {self.model}"
         if len(named) == 1:
@@ -70,24 +70,26 @@ class JobStep:
     def lost(self, slower: Slower) -> tuple[float, ...]:
         """By model the share of a step that is lost; () where one demand's loss is not known."""
         known: dict[tuple[str, str], Floats] = {}
-        made = []
+        lost = []
         for model in self.models:
-            for each in model.demands:
-                key = (each.demand.dimension, each.demand.collective)
+            for demand in model.demands:
+                key = (demand.demand.dimension, demand.demand.collective)
                 if key not in known:
-                    share = slower(each)
+                    share = slower(demand)
                     if share is None:
                         return ()
                     known[key] = share
-            made.append(model.lost([known[each.demand.dimension, each.demand.collective] for each in model.demands]))
-        return tuple(made)
+            lost.append(
+                model.lost([known[demand.demand.dimension, demand.demand.collective] for demand in model.demands])
+            )
+        return tuple(lost)
 
 
 def model_step(name: str, cluster: Cluster, talk: Talk, assignment: Assignment) -> ModelStep | None:
     """The step of a model on the seats that the ranks have; None where nothing says what is computed."""
     if talk.base_us is None:
         return None
-    demands = tuple(each for each in talk.demands if each.size > 1 and len(each.groups))
+    demands = tuple(demand for demand in talk.demands if demand.size > 1 and len(demand.groups))
     return ModelStep(name, talk.base_us, price_placement(cluster, demands, assignment).demands)
 
 

@@ -24,7 +24,7 @@ def cluster_of(
     nodes have no network."""
     slots = usable(facts, machine.gpus_per_node)
     # How the fabric is joined is said by the levels, not by the system.
-    notes = [*said, *facts.notes, *(each for each in machine.assumed if not each.startswith("the fabric carries"))]
+    notes = [*said, *facts.notes, *(note for note in machine.assumed if not note.startswith("the fabric carries"))]
     domain, partitions = _domains(facts, machine, notes)
     levels: list[Level] = []
     inside = machine.inside.link
@@ -33,7 +33,7 @@ def cluster_of(
         levels.append(Level("nvlink", domain.group, inside.alpha_us, inside.gbs, domain.names, 1.0, source))
     levels += _network(partitions, machine, oversubscription, len(facts.nodes))
     switched = sum(level.kind != "nvlink" for level in levels) > 1
-    if switched and oversubscription is None and not any(each.oversubscription for each in partitions):
+    if switched and oversubscription is None and not any(partition.oversubscription for partition in partitions):
         notes.append("no oversubscription is known: what enters a switch is taken to leave it (--oversubscription)")
     numbers = np.arange(len(facts.nodes), dtype=np.int64)
     return Cluster(
@@ -84,22 +84,22 @@ def _network(
         link = machine.outside()
     except ValueError as lacking:
         raise ModelError(str(lacking)) from None
-    shown = [each for each in partitions if each.groups < nodes]
+    shown = [partition for partition in partitions if partition.groups < nodes]
     if not shown or shown[-1].groups > 1:
         top = "spine" if shown else "fabric"
-        top = "fabric" if any(each.kind == top for each in shown) else top
+        top = "fabric" if any(partition.kind == top for partition in shown) else top
         shown.append(Partition(top, np.zeros(nodes, np.int64), ("",)))
-    made: list[Level] = []
+    levels: list[Level] = []
     gbs = link.gbs
     first = machine.network.source if machine.network is not None else ""
-    for number, each in enumerate(shown):
-        said = each.oversubscription or 1.0
-        out = oversubscription if number == 0 and oversubscription is not None else said
+    for number, partition in enumerate(shown):
+        taper = partition.oversubscription or 1.0
+        out = oversubscription if number == 0 and oversubscription is not None else taper
         source = first if number == 0 else f"{first}; {link.gbs / gbs:g} times oversubscribed, two more switches"
         alpha = link.alpha_us + SWITCH_US * number
-        made.append(Level(each.kind, each.group, alpha, gbs, each.names, out, source))
+        levels.append(Level(partition.kind, partition.group, alpha, gbs, partition.names, out, source))
         gbs /= max(out, 1.0)
-    return made
+    return levels
 
 
 def rails_of(system: str, nics: tuple[int, float] | None) -> int:

@@ -191,19 +191,19 @@ class _Moves:
         owners = self.state.owners[0][rank]
         if not owners.size:
             return np.asarray([rank])
-        found: Ints = np.intersect1d(self.state.rows[0][owners[0]], here)
-        return found
+        nodes: Ints = np.intersect1d(self.state.rows[0][owners[0]], here)
+        return nodes
 
     def placed(self, one: tuple[Ints, Ints], other: tuple[Ints, Ints], target: int) -> tuple[Ints, Ints] | None:
         """(ranks, all ranks of their node) go to another node, and some of its ranks come back; both take the GPUs that
         the others leave, and free ones. None where these are too few."""
         slot = self.state.slot
         home = int(self.cluster.node_of(slot[one[0][:1]])[0])
-        made = []
+        slots = []
         for ranks, node, leaving, there in ((one[0], target, other[0], other[1]), (other[0], home, one[0], one[1])):
             free = np.setdiff1d(node * self.cluster.slots + self.usable[node], slot[there])
             into = np.concatenate([slot[leaving], free])
             if into.size < ranks.size:
                 return None
-            made.append(np.sort(into[: ranks.size]))
-        return np.concatenate([one[0], other[0]]), np.concatenate(made)
+            slots.append(np.sort(into[: ranks.size]))
+        return np.concatenate([one[0], other[0]]), np.concatenate(slots)

@@ -29,11 +29,11 @@ def heaviest_first(demands: Sequence[Demand]) -> list[Demand]:
 def labels(world: int, demands: Sequence[Demand]) -> list[Ints]:
     """For each prefix of the demands, the family that every rank belongs to: the least rank that it is joined with."""
     family = np.arange(world, dtype=np.int64)
-    made: list[Ints] = []
+    numbers: list[Ints] = []
     for demand in demands:
         family = _joined(family, demand.groups)
-        made.append(family)
-    return made
+        numbers.append(family)
+    return numbers
 
 
 def _joined(family: Ints, groups: Ints) -> Ints:

@@ -44,8 +44,8 @@ def layings(cluster: Cluster, demands: Sequence[Demand], world: int, *, enough_u
     real = heaviest_first(demands)
     # Two collectives of the same groups are laid as one.
     families: dict[bytes, Demand] = {}
-    for each in real:
-        families.setdefault(each.groups.tobytes(), each)
+    for demand in real:
+        families.setdefault(demand.groups.tobytes(), demand)
     several = list(families.values())
     flat = replace(cluster, rails=0)
     found: dict[bytes, tuple[float, Assignment]] = {}
@@ -70,19 +70,19 @@ def layings(cluster: Cluster, demands: Sequence[Demand], world: int, *, enough_u
     if world <= FEWER_RANKS and len(several) <= MOST_TILED and best > enough_us * (1 + 1e-9):
         for order in _tilings(several):
             lay(order, cluster, 1)
-    ordered = sorted(found.values(), key=lambda each: each[0])
+    ordered = sorted(found.values(), key=lambda pair: pair[0])
     return [laid for _, laid in ordered] or [Assignment(cluster.free_slots()[:world])]
 
 
 def _tilings(demands: Sequence[Demand]) -> Iterator[Sequence[Demand]]:
     """Orders that begin with pieces of groups: a node then holds a few ranks of each of several dimensions."""
     for one, other in permutations(demands, 2):
-        rest = [each for each in demands if each is not one and each is not other]
+        rest = [demand for demand in demands if demand is not one and demand is not other]
         for begin in (one, *_pieces(one)):
             for piece in _pieces(other):
                 yield [begin, piece, *rest, one, other]
                 yield [begin, piece, other, one, *rest]
-                for third in (piece for each in rest for piece in _pieces(each)):
+                for third in (piece for demand in rest for piece in _pieces(demand)):
                     yield [begin, piece, third, one, other, *rest]
 
 
@@ -112,21 +112,21 @@ def _orders(demands: Sequence[Demand], world: int, slots: int) -> Iterator[Seque
     together = [demand for demand in demands if demand.keep_together]
     for first in together:
         if first is not demands[0]:
-            yield [first, *(each for each in demands if each is not first)]
+            yield [first, *(demand for demand in demands if demand is not first)]
         for second in together:
             # Two that no node holds together: a node of whole groups of the first and a piece of the second.
             if second is not first and first.size < slots < first.size * second.size:
-                rest = [each for each in demands if each is not first and each is not second]
+                rest = [demand for demand in demands if demand is not first and demand is not second]
                 yield [first, _in_pieces(second, slots // first.size), second, *rest]
 
 
 def _laid(  # noqa: PLR0917 - one laying, spelt out
-    cluster: Cluster, on: Cluster, order: Sequence[Demand], made: Sequence[Ints], world: int, extra: int, known: Known
+    cluster: Cluster, on: Cluster, order: Sequence[Demand], orders: Sequence[Ints], world: int, extra: int, known: Known
 ) -> Assignment | None:
     """Every rank into a slot, by the `extra`-th class after the fastest that has the room, in an order as if the
     cluster were `on`."""
-    ranks = np.lexsort([np.arange(world, dtype=np.int64), *made])
-    units = np.split(ranks, np.flatnonzero(np.diff(made[0][ranks])) + 1)
+    ranks = np.lexsort([np.arange(world, dtype=np.int64), *orders])
+    units = np.split(ranks, np.flatnonzero(np.diff(orders[0][ranks])) + 1)
     free = cluster.usable.sum(axis=1).astype(np.int64)
     slot = np.full(world, -1, np.int64)
     slots = _FreeSlots(cluster)
@@ -141,7 +141,7 @@ def _laid(  # noqa: PLR0917 - one laying, spelt out
         if seats is None:
             return None
         first = np.asarray([unit[0] for unit in mine], np.int64)
-        families = [np.arange(len(mine), dtype=np.int64), *(label[first] for label in made[1:])]
+        families = [np.arange(len(mine), dtype=np.int64), *(label[first] for label in orders[1:])]
         where = _arrange(on, seats, families)
         for unit, seat in zip(mine, where.tolist(), strict=True):
             start = 0
@@ -169,12 +169,12 @@ def _enough(cluster: Cluster, free: Ints, demand: Demand, units: Sequence[Ints],
     """A seat for each unit, and maybe more, of the fastest class that has so many; None past the last class."""
     size, count = len(units[0]), len(units)
     allowed = classes(cluster, demand, size)
-    made: dict[int, Seats] = {}
+    room: dict[int, Seats] = {}
 
     def seats(number: int) -> Seats:
-        if number not in made:
-            made[number] = make_seats(cluster, free, size, allowed[number], count)
-        return made[number]
+        if number not in room:
+            room[number] = make_seats(cluster, free, size, allowed[number], count)
+        return room[number]
 
     low, high = 0, len(allowed) - 1
     while low < high:

@@ -66,11 +66,11 @@ class PlacementCost:
 
     @property
     def step_us(self) -> float:
-        return fsum(each.step_us for each in self.demands)
+        return fsum(demand.step_us for demand in self.demands)
 
     @property
     def bound_us(self) -> float:
-        return fsum(each.bound_us for each in self.demands)
+        return fsum(demand.bound_us for demand in self.demands)
 
 
 def spans_of(cluster: Cluster, groups: Ints, assignment: Assignment) -> Spans:
@@ -121,12 +121,12 @@ def _on_rail(cluster: Cluster, slots: Ints, least: Ints) -> Ints:
 
 def _levels(cluster: Cluster, nodes: Ints) -> Ints:
     """The level at which all nodes of each (sorted) row meet."""
-    found = np.full(len(nodes), len(cluster.levels) + 1, np.int64)
+    levels = np.full(len(nodes), len(cluster.levels) + 1, np.int64)
     for number in range(len(cluster.levels), 0, -1):
         group = cluster.levels[number - 1].group[nodes]
-        found[(group == group[:, :1]).all(axis=1)] = number
-    found[nodes[:, 0] == nodes[:, -1]] = 0
-    return found
+        levels[(group == group[:, :1]).all(axis=1)] = number
+    levels[nodes[:, 0] == nodes[:, -1]] = 0
+    return levels
 
 
 def pairs_of(groups: Ints) -> Ints:
@@ -208,8 +208,8 @@ def level_link(cluster: Cluster, level: int) -> Link:
     """What one GPU sees of the k-th level (from 1); past the last one, the last level stands for the way there."""
     if not cluster.levels:
         return Link(cluster.inside_alpha_us, cluster.inside_gbs, "inside the node")
-    made = cluster.levels[min(level, len(cluster.levels)) - 1]
-    return Link(made.alpha_us, made.gbs, made.kind)
+    link = cluster.levels[min(level, len(cluster.levels)) - 1]
+    return Link(link.alpha_us, link.gbs, link.kind)
 
 
 def bound_us(cluster: Cluster, demand: Demand) -> float:

@@ -58,9 +58,9 @@ def on_rails(cluster: Cluster, demands: Sequence[Demand], start: Assignment) -> 
     if not work.off:
         return start
     work.turn()
-    made = Assignment(np.asarray(work.slot, np.int64))
-    before, after = (price_placement(cluster, demands, each).step_us for each in (start, made))
-    return made if after < before * (1 - 1e-12) else start
+    assignment = Assignment(np.asarray(work.slot, np.int64))
+    before, after = (price_placement(cluster, demands, assignment).step_us for assignment in (start, assignment))
+    return assignment if after < before * (1 - 1e-12) else start
 
 
 def _rows(cluster: Cluster, demand: Demand, place: int, start: Assignment) -> Iterable[_Row]:
@@ -75,7 +75,7 @@ def _rows(cluster: Cluster, demand: Demand, place: int, start: Assignment) -> It
         if kind[2] != parting:
             continue
         nodes, least, level = kind
-        times = [span_time_us(cluster, demand, size, nodes, least, level, each) for each in range(least + 1)]
+        times = [span_time_us(cluster, demand, size, nodes, least, level, index) for index in range(least + 1)]
         need = next(on_rail for on_rail, time in enumerate(times) if time <= straight * (1 + 1e-12))
         if need:
             lost = demand.urgency * (times[0] - straight)
@@ -153,7 +153,7 @@ class _Turning:
             name: Counter(self.slot[rank] % self.slots % self.rails for rank in mine) for name, mine in domains.items()
         }
         shared = reduce(Counter.__and__, has.values())
-        found = []
+        pairs = []
         for rail in range(self.rails):
             without = [name for name in domains if has[name][rail] <= shared[rail]]
             options = [list(self.brought(domains[name], rail, has[name] - shared)) for name in without]
@@ -162,9 +162,9 @@ class _Turning:
                 if len(change) < len(without):
                     continue
                 gains = self.gains(change)
-                if gains.get(number, 0) > 0 and all(gains.get(each, 0) >= 0 for each in settled):
-                    found.append((fsum(gain * self.rows[each].lost_us for each, gain in gains.items()), change))
-        return sorted(found, key=lambda each: -each[0])
+                if gains.get(number, 0) > 0 and all(gains.get(node, 0) >= 0 for node in settled):
+                    pairs.append((fsum(gain * self.rows[node].lost_us for node, gain in gains.items()), change))
+        return sorted(pairs, key=lambda pair: -pair[0])
 
     def brought(self, mine: Sequence[int], rail: int, spare: Counter[int]) -> Iterable[tuple[int, int]]:
         """Ranks of a group in one domain that are on rails of no use, each with a slot of its node on a rail."""
@@ -181,7 +181,7 @@ class _Turning:
     def pushed(self, number: int, change: Change, depth: int, settled: frozenset[int]) -> bool:
         """Whether a change leads to a better state, once the groups that it hurts are mended."""
         at, before = len(self.log), self.lacking[number]
-        hurt = [each for each, gain in self.gains(change).items() if gain < 0]
+        hurt = [node for node, gain in self.gains(change).items() if gain < 0]
         self.apply(change)
         if self.mended(hurt, depth - 1, settled) and self.lacking[number] < before:
             return True
@@ -243,10 +243,10 @@ class _Turning:
 
     def by_node(self, number: int) -> dict[int, list[int]]:
         """The ranks of a group by node."""
-        made: dict[int, list[int]] = {}
+        by_node: dict[int, list[int]] = {}
         for rank in self.rows[number].ranks:
-            made.setdefault(self.slot[rank] // self.slots, []).append(rank)
-        return made
+            by_node.setdefault(self.slot[rank] // self.slots, []).append(rank)
+        return by_node
 
     def undo(self, at: int) -> None:
         """Take back all changes after so many."""
@@ -259,8 +259,8 @@ class _Turning:
             touched |= self.touched(rank, slot)
             self.log.append((rank, self.slot[rank]))
             self.move(rank, slot)
-        for each in touched:
-            self.lacking[each] = self.lacks(each)
+        for node in touched:
+            self.lacking[node] = self.lacks(node)
 
     def touched(self, rank: int, slot: int) -> set[int]:
         """The groups of a rank and of the one at a slot."""
@@ -275,7 +275,7 @@ class _Turning:
             touched |= self.touched(rank, slot)
             homes.append((rank, self.slot[rank]))
             self.move(rank, slot)
-        gains = {each: self.lacking[each] - self.lacks(each) for each in touched if self.counts(each)}
+        gains = {node: self.lacking[node] - self.lacks(node) for node in touched if self.counts(node)}
         for rank, home in homes[::-1]:
             self.move(rank, home)
         return gains
@@ -299,8 +299,8 @@ class _Turning:
                 node, gpu = divmod(self.slot[rank], self.slots)
                 rails[node] = rails.get(node, 0) | 1 << gpu
             shared = -1
-            for each in rails.values():
-                shared &= each
+            for rail in rails.values():
+                shared &= rail
             return max(row.need - shared.bit_count(), 0)
         return max(row.need - self.kept(row.ranks), 0)
 
@@ -313,5 +313,5 @@ class _Turning:
             in_node[node] += 1
             by_domain.setdefault(self.domain[node], Counter())[gpu % self.rails] += 1
         common, least = reduce(Counter.__and__, by_domain.values()).total(), min(in_node.values())
-        fewest = min(each.total() for each in by_domain.values())
+        fewest = min(counts.total() for counts in by_domain.values())
         return least if common >= fewest else max(least * common // fewest, 1) if common else 0

@@ -27,5 +27,5 @@ def ring_crossings(cluster: Cluster, groups: Ints, assignment: Assignment) -> tu
     leaf = np.take_along_axis(leaves.group[nodes], last, axis=1)
     crossings = (leaf != np.roll(leaf, 1, axis=1)).sum(axis=1)
     distinct = 1 + (np.diff(np.sort(leaf, axis=1), axis=1) != 0).sum(axis=1)
-    each = which.ravel()
-    return crossings[each].astype(np.int64), np.where(distinct > 1, distinct, 0)[each].astype(np.int64)
+    crossed = which.ravel()
+    return crossings[crossed].astype(np.int64), np.where(distinct > 1, distinct, 0)[crossed].astype(np.int64)

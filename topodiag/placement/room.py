@@ -31,7 +31,7 @@ def most_groups(
     free = cluster.usable.sum(axis=1).astype(np.int64) // rows
     most = int(free.max(initial=0))
     largest = size if largest is None else largest
-    least = min([each for each in allowed.least if each], default=size)
+    least = min([size for size in allowed.least if size], default=size)
     if least > min(largest, most // copies) and (size > largest or size * copies > most):
         return np.zeros(int(_region(cluster, level).max(initial=0)) + 1, np.int64)
     held = [
@@ -56,7 +56,7 @@ def _held(cluster: Cluster, free: Ints, worth: Worth, allowed: Class, *, at: tup
             outer = _region(cluster, number)
             value = np.bincount(_of(region, outer), weights=value).astype(np.int64)
             region = outer
-        later = next((each for each in allowed.least[number:] if each), 0) if number < level else 0
+        later = next((size for size in allowed.least[number:] if size), 0) if number < level else 0
         step = gcd(WHOLE, *worth.share[later : size - later + 1]) if later else WHOLE
         value = value // step * step
         if not later:

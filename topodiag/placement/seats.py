@@ -88,22 +88,22 @@ def _nodes_of(cluster: Cluster, ranks: RankHosts) -> Ints:
     """The node of each host, by its name or by the first part of it, as logs and launchers differ in that."""
     index = {name: number for number, name in enumerate(cluster.names)}
     shorts = _shorts(cluster.names)
-    made = np.empty(len(ranks.hosts), np.int64)
+    numbers = np.empty(len(ranks.hosts), np.int64)
     for place, host in enumerate(ranks.hosts):
         number = index.get(host, shorts.get(short_name(host), -1))
         if number < 0:
             some = ", ".join(cluster.names[:3]) + (", ..." if cluster.nodes > 3 else "")
             raise InputError(ranks.name, f"host {host[:60]!r} is not in the cluster", hint=f"its nodes are {some}")
-        made[place] = number
-    return made
+        numbers[place] = number
+    return numbers
 
 
 def _shorts(names: Sequence[str]) -> Mapping[str, int]:
-    made: dict[str, int] = {}
+    shorts: dict[str, int] = {}
     for number, name in enumerate(names):
         first = short_name(name)
-        made[first] = -1 if first in made else number
-    return made
+        shorts[first] = -1 if first in shorts else number
+    return shorts
 
 
 def _check_gpus(cluster: Cluster, ranks: RankHosts, node: Ints, gpu: Ints, slot: Ints) -> None:

@@ -56,9 +56,9 @@ def regions(cluster: Cluster) -> list[Ints]:
 
 def classes(cluster: Cluster, demand: Demand, size: int) -> list[Class]:
     """All classes, the fastest first: whole seats only, then what each longer time allows."""
-    made = [Class()]
+    listed = [Class()]
     if size < 2:
-        return made
+        return listed
     most = min(int(cluster.usable.sum(axis=1).max(initial=0)), max(size // 2, 1))
     times = [
         [span_time_us(cluster, demand, size, -(-size // least), least, level) for least in range(1, most + 1)]
@@ -66,9 +66,9 @@ def classes(cluster: Cluster, demand: Demand, size: int) -> list[Class]:
     ]
     for limit in sorted({time for row in times for time in row}):
         least = tuple(next((at for at, time in enumerate(row, start=1) if time <= limit), 0) for row in times)
-        if least != made[-1].least:
-            made.append(Class(least, limit))
-    return made
+        if least != listed[-1].least:
+            listed.append(Class(least, limit))
+    return listed
 
 
 def make_seats(cluster: Cluster, free: Ints, size: int, allowed: Class, wanted: int) -> Seats:
@@ -79,32 +79,32 @@ def make_seats(cluster: Cluster, free: Ints, size: int, allowed: Class, wanted: 
         return _cut(cluster, free.copy(), size, allowed)
     best: Seats | None = None
     for frugal, way in _WAYS:
-        made = _made(cluster, free.copy(), size, allowed, (frugal, way))
-        if best is None or len(made) > len(best):
-            best = made
+        seats = _made(cluster, free.copy(), size, allowed, (frugal, way))
+        if best is None or len(seats) > len(best):
+            best = seats
         if len(best) >= wanted or not allowed.least:
             break
     return best if best is not None else Seats(size)
 
 
 def _cut(cluster: Cluster, free: Ints, size: int, allowed: Class) -> Seats:
-    made = _whole(free, size)
+    seats = _whole(free, size)
     for level, least in enumerate(allowed.least):
         if not least:
             continue
-        later = next((each for each in allowed.least[level + 1 :] if each), 0)
+        later = next((size for size in allowed.least[level + 1 :] if size), 0)
         left = np.flatnonzero(free >= least)
         region = regions(cluster)[level]
         order = left[np.argsort(region[left], kind="stable")]
         for members in np.split(order, np.flatnonzero(np.diff(region[order])) + 1):
-            _cut_region(made, free, members.tolist(), least, later)
-    return made
+            _cut_region(seats, free, members.tolist(), least, later)
+    return seats
 
 
-def _cut_region(made: Seats, free: Ints, members: list[int], least: int, later: int) -> None:
+def _cut_region(seats: Seats, free: Ints, members: list[int], least: int, later: int) -> None:
     """Seats over the nodes of one region, a few nodes at a time; what they leave goes to the next."""
     most = int(free[members].max(initial=0))
-    together = max(TOGETHER, 2 * -(-made.size // max(most, 1)))
+    together = max(TOGETHER, 2 * -(-seats.size // max(most, 1)))
     pool: list[int] = []
     start = 0
     while start < len(members):
@@ -116,10 +116,10 @@ def _cut_region(made: Seats, free: Ints, members: list[int], least: int, later: 
             by_free[free[node]].append(node)
         counts = tuple(len(nodes) for nodes in by_free)
         last = start >= len(members)
-        before = len(made)
-        for group in cuts(counts, made.size, least, later if last else least):
-            made.parts.append(_take(free, by_free, group))
-        if len(pool) >= together and len(made) == before:
+        before = len(seats)
+        for group in cuts(counts, seats.size, least, later if last else least):
+            seats.parts.append(_take(free, by_free, group))
+        if len(pool) >= together and len(seats) == before:
             pool = pool[together // 2 :]  # nothing came of these: others come in
 
 
@@ -136,12 +136,12 @@ def _take(free: Ints, by_free: list[list[int]], group: Cut) -> tuple[tuple[int, 
 
 def _whole(free: Ints, size: int) -> Seats:
     """The seats that are in one node; `free` is what they leave."""
-    made = Seats(size)
+    seats = Seats(size)
     for node in np.flatnonzero(free >= size).tolist():
         count = int(free[node]) // size
-        made.parts.extend(((node, size),) for _ in range(count))
+        seats.parts.extend(((node, size),) for _ in range(count))
         free[node] -= count * size
-    return made
+    return seats
 
 
 _WAYS = tuple((frugal, way) for way in ("spare", "whole", "equal") for frugal in (True, False))
@@ -150,7 +150,7 @@ is preferred: to spare such rests, to use up whole fragments, or equal shares.""
 
 
 def _made(cluster: Cluster, free: Ints, size: int, allowed: Class, how: tuple[bool, str]) -> Seats:
-    made = _whole(free, size)
+    seats = _whole(free, size)
     passes = list(zip(allowed.least, regions(cluster), strict=False))
     for frugal in (True, False) if how[0] else (False,):
         for least, region in passes:
@@ -159,13 +159,13 @@ def _made(cluster: Cluster, free: Ints, size: int, allowed: Class, how: tuple[bo
                 order = left[np.argsort(region[left], kind="stable")]
                 cuts = np.flatnonzero(np.diff(region[order])) + 1
                 for members in np.split(order, cuts):
-                    _split(made, free, members, least, (frugal, how[1]))
-    return made
+                    _split(seats, free, members, least, (frugal, how[1]))
+    return seats
 
 
-def _split(made: Seats, free: Ints, members: Ints, least: int, how: tuple[bool, str]) -> None:
+def _split(seats: Seats, free: Ints, members: Ints, least: int, how: tuple[bool, str]) -> None:
     """Seats over the nodes of one region, until none is found."""
-    size, (frugal, way) = made.size, how
+    size, (frugal, way) = seats.size, how
     if int(free[members].sum()) < size:
         return
     by_free: dict[int, list[int]] = {}
@@ -185,7 +185,7 @@ def _split(made: Seats, free: Ints, members: Ints, least: int, how: tuple[bool, 
             free[node] -= share
         for node, _ in parts:
             by_free.setdefault(int(free[node]), []).append(node)
-        made.parts.append(tuple(sorted(parts)))
+        seats.parts.append(tuple(sorted(parts)))
 
 
 def _waste(shares: tuple[tuple[int, int], ...], least: int) -> int:
@@ -224,9 +224,9 @@ def _many(by_free: dict[int, list[int]], size: int, least: int) -> tuple[tuple[i
         chosen += [have] * min(-(-(size - sum(chosen)) // have), len(by_free[have]))
     if sum(chosen) < size:
         return ()
-    made, rest = [], size
+    pairs, rest = [], size
     for place, have in enumerate(sorted(chosen)):
         share = min(have, rest // (len(chosen) - place))
-        made.append((have, share))
+        pairs.append((have, share))
         rest -= share
-    return tuple(made) if made[0][1] >= least else ()
+    return tuple(pairs) if pairs[0][1] >= least else ()

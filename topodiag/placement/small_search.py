@@ -40,9 +40,9 @@ def search(
                 nodes[one], nodes[other] = nodes[other], nodes[one]
         else:
             nodes = generator.permutation(slots)[: len(best)].tolist()
-        found, made = state.descend(nodes)
-        if found < value * _LESS:
-            best, value, moves = nodes, found, made
+        cost, made = state.descend(nodes)
+        if cost < value * _LESS:
+            best, value, moves = nodes, cost, made
     return _seated(cluster, best), moves
 
 
@@ -56,9 +56,10 @@ class _State:
     def __init__(self, cluster: Cluster, demands: Sequence[Demand]) -> None:
         self.cluster, self.demands = cluster, list(demands)
         self.rows = [
-            (pairs_of(each.groups) if each.collective == "send_recv" else each.groups).tolist() for each in demands
+            (pairs_of(demand.groups) if demand.collective == "send_recv" else demand.groups).tolist()
+            for demand in demands
         ]
-        self.groups = [each.groups.tolist() for each in demands]
+        self.groups = [demand.groups.tolist() for demand in demands]
         self.owners: dict[int, list[tuple[int, int]]] = {}
         for number, rows in enumerate(self.rows):
             for place, row in enumerate(rows):
@@ -86,10 +87,10 @@ class _State:
         return len(self.levels) + 1
 
     def value(self) -> float:
-        found = 0.0
+        total = 0.0
         for demand, times in zip(self.demands, self.times, strict=True):
-            found += demand.waited_us(max(times)) + _MEAN * demand.urgency * fsum(times) / len(times)
-        return found
+            total += demand.waited_us(max(times)) + _MEAN * demand.urgency * fsum(times) / len(times)
+        return total
 
     def retime(self, nodes: Sequence[int], ranks: Sequence[int]) -> list[tuple[int, int, float]]:
         undo = []
@@ -123,29 +124,29 @@ class _State:
 
     def _changes(self, nodes: list[int]) -> list[list[tuple[int, int]]]:
         """What could be done: ranks with their new nodes."""
-        made = [
+        swaps = [
             [(one, nodes[other]), (other, nodes[one])]
             for one in range(len(nodes))
             for other in range(one)
             if nodes[one] != nodes[other]
         ]
         room = [node for node, free in enumerate(self.free) if nodes.count(node) < free]
-        made += [[(rank, node)] for rank in range(len(nodes)) for node in room if node != nodes[rank]]
+        swaps += [[(rank, node)] for rank in range(len(nodes)) for node in room if node != nodes[rank]]
         for groups in self.groups:
             for place, one in enumerate(groups):
                 for other in groups[:place]:
                     if not set(one) & set(other):
                         pairs = list(zip(one, other, strict=True))
-                        made.append([(a, nodes[b]) for a, b in pairs] + [(b, nodes[a]) for a, b in pairs])
+                        swaps.append([(a, nodes[b]) for a, b in pairs] + [(b, nodes[a]) for a, b in pairs])
                         # The end of one for the beginning of the other: both split alike.
                         half = len(one) // 2
                         pairs = list(zip(one[half:], other, strict=False))
-                        made.append([(a, nodes[b]) for a, b in pairs] + [(b, nodes[a]) for a, b in pairs])
+                        swaps.append([(a, nodes[b]) for a, b in pairs] + [(b, nodes[a]) for a, b in pairs])
             # A whole group to a node, in exchange for what is there that is not of the group.
             for group in groups:
                 for node in {*nodes, *room}:
-                    made += self._gathered(nodes, group, node)
-        return made
+                    swaps += self._gathered(nodes, group, node)
+        return swaps
 
     def _gathered(self, nodes: list[int], group: Sequence[int], node: int) -> list[list[tuple[int, int]]]:
         outside = [rank for rank in group if nodes[rank] != node]

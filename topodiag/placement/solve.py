@@ -95,8 +95,8 @@ def solve(
     if at_most is not None:
         starts.insert(0, at_most)
     first = min(starts, key=lambda start: _step_us(cluster, demands, start))
-    found, moves = improve(cluster, real, first, others=others[:OTHERS], seed=seed, tries=tries, enough_us=bound)
-    made = min((by_rail(found), found), key=lambda each: _step_us(cluster, demands, each))
+    assignment, moves = improve(cluster, real, first, others=others[:OTHERS], seed=seed, tries=tries, enough_us=bound)
+    made = min((by_rail(assignment), assignment), key=lambda assignment: _step_us(cluster, demands, assignment))
     if _step_us(cluster, demands, made) >= _step_us(cluster, demands, first) * (1 - _ALIKE):
         # Moves that gain nothing only jumble the order of nodes, and rings then go back and forth between leaves.
         made, moves = first, 0
@@ -122,7 +122,7 @@ def node_after_node(cluster: Cluster, demands: Sequence[Demand], solution: Solut
     node = cluster.node_of(solution.assignment.slot)
     first = nodes_by_first_rank(cluster, solution.assignment)
     laid = [_filled(solution.assignment, node, order) for order in (first, np.sort(first))]
-    best = min(laid, key=lambda each: _step_us(cluster, demands, each))
+    best = min(laid, key=lambda assignment: _step_us(cluster, demands, assignment))
     cost = price_placement(cluster, demands, best)
     return replace(solution, assignment=best, cost=cost, splits=_splits(cluster, demands, best))
 
@@ -134,26 +134,26 @@ def _filled(assignment: Assignment, node: Ints, order: Ints) -> Assignment:
     return Assignment(assignment.slot[np.lexsort((assignment.slot, turn[node]))])
 
 
-def _splits(cluster: Cluster, demands: Sequence[Demand], made: Assignment) -> tuple[Split, ...]:
-    found: list[Split] = []
+def _splits(cluster: Cluster, demands: Sequence[Demand], assignment: Assignment) -> tuple[Split, ...]:
+    splits: list[Split] = []
     room = np.bincount(cluster.nvlink_domain, weights=cluster.usable.sum(axis=1)).astype(np.int64)
     whole = int(np.bincount(cluster.nvlink_domain).max(initial=0)) * cluster.slots
     for demand in demands:
-        told = any(each.dimension == demand.dimension for each in found)
-        if told or demand.size < 2 or not len(demand.groups) or not demand.keep_together:
+        repeated = any(split.dimension == demand.dimension for split in splits)
+        if repeated or demand.size < 2 or not len(demand.groups) or not demand.keep_together:
             continue
         need = -(-demand.size // max(whole, 1))
-        domain = np.sort(cluster.nvlink_domain[cluster.node_of(made.slot[demand.groups])], axis=1)
+        domain = np.sort(cluster.nvlink_domain[cluster.node_of(assignment.slot[demand.groups])], axis=1)
         spans = 1 + (domain[:, 1:] != domain[:, :-1]).sum(axis=1)
         wide = np.flatnonzero(spans > need)
         if not wide.size:
             continue
         ranks = demand.groups[wide[0]]
-        where = np.unique(cluster.node_of(made.slot[ranks])).tolist()
+        where = np.unique(cluster.node_of(assignment.slot[ranks])).tolist()
         names = tuple(cluster.names[node] for node in where)
         why = _why(cluster, demand, need, room)
-        found.append(Split(demand.dimension, int(wide.size), len(demand.groups), tuple(ranks.tolist()), names, why))
-    return tuple(found)
+        splits.append(Split(demand.dimension, int(wide.size), len(demand.groups), tuple(ranks.tolist()), names, why))
+    return tuple(splits)
 
 
 def _why(cluster: Cluster, demand: Demand, need: int, room: Ints) -> str:

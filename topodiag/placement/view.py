@@ -51,7 +51,7 @@ class Look:
 
     def home(self, node: int) -> str:
         """What a node stands below in the drawing: its group of the innermost level that has several."""
-        level = next((each for each in self.cluster.levels if each.groups > 1), None)
+        level = next((level for level in self.cluster.levels if level.groups > 1), None)
         if level is None:
             return ""
         return self.group_name(level, int(level.group[node]))
@@ -94,5 +94,5 @@ def look_of(
     if chosen is None:
         return None
     members, together = ids_by_rank(talk)[chosen.dimension], chosen.keep_together
-    views = tuple(view_of(cluster, each, members, title, together=together) for title, each in layouts)
+    views = tuple(view_of(cluster, assignment, members, title, together=together) for title, assignment in layouts)
     return Look(cluster, chosen.dimension, chosen.size, views)

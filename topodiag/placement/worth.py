@@ -28,10 +28,10 @@ def weights(size: int, least: int) -> tuple[tuple[int, ...], ...]:
     """By share from 0 to `size`; the first is proportional to the share, rounded up. Shares are of `least` to
     `size - least`, or all."""
     proportional = tuple(-(-WHOLE * share // size) for share in range(size + 1))
-    made = [proportional]
+    numbers = [proportional]
     if size <= _SMALL:
-        made += [_mirrored(size, half) for half in _halves(size, least, ())]
-    return tuple(dict.fromkeys(made))
+        numbers += [_mirrored(size, half) for half in _halves(size, least, ())]
+    return tuple(dict.fromkeys(numbers))
 
 
 def _halves(size: int, least: int, so_far: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
@@ -47,12 +47,12 @@ def _halves(size: int, least: int, so_far: tuple[int, ...]) -> Iterator[tuple[in
 
 
 def _mirrored(size: int, half: tuple[int, ...]) -> tuple[int, ...]:
-    made = [0] * (size + 1)
-    made[size] = WHOLE
+    numbers = [0] * (size + 1)
+    numbers[size] = WHOLE
     least = size // 2 - len(half) + 1
     for share, weight in enumerate(half, start=least):
-        made[share], made[size - share] = weight, WHOLE - weight
-    return tuple(made)
+        numbers[share], numbers[size - share] = weight, WHOLE - weight
+    return tuple(numbers)
 
 
 def _adds_up(size: int, least: int, weight: tuple[int, ...]) -> bool:
@@ -81,11 +81,11 @@ def worths(size: int, least: int, most: int, copies: int = 1, largest: int | Non
         # Two shares make a group: one whose other share is above the top is of no use.
         least = max(least, size - top)
     shares = (least, min(size - least, top), top)
-    made = {_node(weight, shares, most, copies): weight for weight in weights(size, least)}
+    nodes = {_node(weight, shares, most, copies): weight for weight in weights(size, least)}
     kept: list[Worth] = []
-    for node in sorted(made, key=lambda node: (sum(node), node)):
+    for node in sorted(nodes, key=lambda node: (sum(node), node)):
         if not any(all(a <= b for a, b in zip(other.node, node, strict=True)) for other in kept):
-            kept.append(Worth(made[node], node))
+            kept.append(Worth(nodes[node], node))
     return tuple(kept)
 
 

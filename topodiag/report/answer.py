@@ -27,7 +27,7 @@ def repeat_answers(page: Page) -> None:
     items: list[Part] = []
     for group in groups[:GROUPS_SHOWN]:
         first = group[0]
-        names = fold_hosts([each.name for each in group if each.name])
+        names = fold_hosts([answer.name for answer in group if answer.name])
         lead = [page.text((first.sign, first.hue), " ")] if first.sign else []
         items.append(page.text(*lead, *([page.text((names, "strong"), "  ")] if names else []), first.words))
     if len(groups) > GROUPS_SHOWN:

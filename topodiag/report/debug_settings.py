@@ -10,11 +10,11 @@ from topodiag.model.debug_settings import DebugSetting
 
 
 def _commented(settings: Iterable[DebugSetting], line: Callable[[DebugSetting], str]) -> list[str]:
-    made: list[str] = []
+    lines: list[str] = []
     for setting in settings:
-        made += [f"# {words}" for words in setting.why]
-        made.append(line(setting))
-    return made
+        lines += [f"# {words}" for words in setting.why]
+        lines.append(line(setting))
+    return lines
 
 
 def _sh(settings: tuple[DebugSetting, ...]) -> list[str]:
@@ -37,16 +37,16 @@ def _mpirun(settings: tuple[DebugSetting, ...]) -> list[str]:
 
 
 def _k8s(settings: tuple[DebugSetting, ...]) -> list[str]:
-    made = ["env:"]
+    lines = ["env:"]
     for setting in settings:
-        made += [f"  # {words}" for words in setting.why]
-        made += [f"  - name: {setting.name}", f"    value: {json.dumps(setting.value)}"]
-    return made
+        lines += [f"  # {words}" for words in setting.why]
+        lines += [f"  - name: {setting.name}", f"    value: {json.dumps(setting.value)}"]
+    return lines
 
 
 def _json(settings: tuple[DebugSetting, ...]) -> list[str]:
-    found = [{"name": s.name, "value": s.value, "why": " ".join(s.why)} for s in settings]
-    return json.dumps(found, indent=2).splitlines()
+    values = [{"name": s.name, "value": s.value, "why": " ".join(s.why)} for s in settings]
+    return json.dumps(values, indent=2).splitlines()
 
 
 WRITERS: Mapping[str, Callable[[tuple[DebugSetting, ...]], list[str]]] = {

@@ -53,7 +53,7 @@ def _draw_lines(page: Page, findings: Sequence[Finding], several_nodes: bool) ->
         keys, hue = list(kind), str(severity)
         lead = page.text("  └ " if follows else page.text((SIGNS[severity], hue), " "), (check, hue), "  ")
         for key in keys[:LIKE_SHOWN]:
-            places = list(dict.fromkeys(where_words(each.where, several_nodes) for each in alike[key]))
+            places = list(dict.fromkeys(where_words(finding.where, several_nodes) for finding in alike[key]))
             where = page.text(f"  {places[0] if len(places) == 1 else f'{len(alike[key])} places'}".rstrip())
             most = page.width - 2 * len(MARK) - len(key[3]) if follows else page.width // 2
             where = where if where.cell_len <= most else page.text("")  # what follows is where its cause is
@@ -70,8 +70,8 @@ def _draw_group(page: Page, group: list[Finding], several_nodes: bool, places: P
     for finding in group:
         severity = str(finding.severity)
         sign = page.text((SIGNS[finding.severity], severity), " ", (finding.id, severity), "  ")
-        sure = "" if finding.confidence is Confidence.HIGH else f"  [{finding.confidence} confidence]"
-        page.add(sign, (finding.message, "strong"), (sure, "doubtful"))
+        note = "" if finding.confidence is Confidence.HIGH else f"  [{finding.confidence} confidence]"
+        page.add(sign, (finding.message, "strong"), (note, "doubtful"))
         _draw_body(page, finding, several_nodes, places)
     _draw_fix(page, group[0])
 
@@ -131,8 +131,8 @@ def where_words(where: Where, several_nodes: bool) -> str:
     parts = [fold_labels(where.jobs)] if where.jobs else []
     parts += [fold_hosts(where.nodes)] if several_nodes and where.nodes else []
     for labels in (where.gpus, where.nics):
-        apart = [label for label in labels if not any(_joins(link, label) for link in where.links)]
-        parts += [fold_labels(apart)] if apart else []
+        texts = [label for label in labels if not any(_joins(link, label) for link in where.links)]
+        parts += [fold_labels(texts)] if texts else []
     parts += [fold_links(where.links)] if where.links else []
     if where.ranks:
         parts.append(
@@ -156,9 +156,9 @@ def fold_links(labels: Sequence[str]) -> str:
         else:
             others.append(label)
     alike: dict[tuple[int, ...], list[str]] = {}
-    for device, found in links.items():
-        alike.setdefault(tuple(sorted(set(found))), []).append(device)
-    words = [f"{fold_labels(devices)} {numbered('link', found)}" for found, devices in alike.items()]
+    for device, numbers in links.items():
+        alike.setdefault(tuple(sorted(set(numbers))), []).append(device)
+    words = [f"{fold_labels(devices)} {numbered('link', numbers)}" for numbers, devices in alike.items()]
     return ", ".join([*words, *([fold_labels(others)] if others else [])])
 
 

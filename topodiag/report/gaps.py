@@ -123,14 +123,14 @@ def _draw_unknown(page: Page, outcomes: Sequence[Outcome]) -> None:
 def _shared_remedy(reasons: Sequence[str]) -> str:
     """What most reasons end with, after their semicolon: it is told once. "" where fewer than two agree."""
     ends = Counter(why.rpartition("; ")[2] for why in reasons if "; " in why)
-    remedy, times = max(ends.items(), key=lambda each: each[1], default=("", 0))
+    remedy, times = max(ends.items(), key=lambda pair: pair[1], default=("", 0))
     return remedy if times > 1 else ""
 
 
 def _draw_silent(page: Page, result: Result) -> None:
-    found = {finding.id for finding in result.findings}
+    texts = {finding.id for finding in result.findings}
     for status, title in ((Status.CLEAN, "found nothing"), (Status.NOT_APPLICABLE, "not applicable here")):
-        outcomes = [each for each in result.with_status(status) if each.check not in found]
+        outcomes = [outcome for outcome in result.with_status(status) if outcome.check not in texts]
         if outcomes:
             page.blank()
             page.add("  ", (f"{plural(len(outcomes), 'check')}: {title}", "strong"))

@@ -31,16 +31,16 @@ def draw_grid(page: Page, fields: Sequence[Field], rows: Sequence[Sequence[Part]
     _fit(fields, widths, kept, page.width - indent)
     heading: list[Text] = [page.text((fields[i].title, "dim")) for i in kept]
     for line in ([heading] if kept else []) + [[row[i] for i in kept] for row in cells]:
-        made = Text(" " * indent, no_wrap=True)
+        drawn = Text(" " * indent, no_wrap=True)
         for at, (i, cell) in enumerate(zip(kept, line, strict=True)):
             short = page.cut(cell, widths[i])
             blank = " " * (widths[i] - short.cell_len)
-            made.append(" " * _GAP if at else "")
-            made.append(blank if fields[i].right else "")
-            made.append_text(short)
-            made.append("" if fields[i].right else blank)
-        made.rstrip()
-        page.lines.append(page.cut(made, page.width))
+            drawn.append(" " * _GAP if at else "")
+            drawn.append(blank if fields[i].right else "")
+            drawn.append_text(short)
+            drawn.append("" if fields[i].right else blank)
+        drawn.rstrip()
+        page.lines.append(page.cut(drawn, page.width))
 
 
 def _fit(fields: Sequence[Field], widths: dict[int, int], kept: list[int], room: int) -> None:

@@ -25,7 +25,7 @@ def report(name: str) -> Report:
     from topodiag.report.interface import Report  # noqa: PLC0415 - the command line asks for the names alone
 
     module, _, cls = _REPORTS[name].partition(":")
-    made = getattr(import_module(f"topodiag.report.{module}"), cls)()
-    if not isinstance(made, Report) or made.name != name:
+    built = getattr(import_module(f"topodiag.report.{module}"), cls)()
+    if not isinstance(built, Report) or built.name != name:
         raise TypeError(f"{_REPORTS[name]} is registered as {name} and is not that report")
-    return made
+    return built

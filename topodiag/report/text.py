@@ -72,23 +72,23 @@ class Page:
 
     def text(self, *parts: Part) -> Text:
         """One Text of strings, (string, hue) pairs and Texts made by this page."""
-        made = Text(no_wrap=True)
+        drawn = Text(no_wrap=True)
         for part in parts:
             if isinstance(part, Text):
-                made.append_text(part)
+                drawn.append_text(part)
             elif isinstance(part, tuple):
-                made.append(self.clean(part[0]), _HUES[part[1]] or None)
+                drawn.append(self.clean(part[0]), _HUES[part[1]] or None)
             else:
-                made.append(self.clean(part))
-        return made
+                drawn.append(self.clean(part))
+        return drawn
 
     def join(self, parts: Iterable[Part], glue: Part) -> Text:
-        made = Text(no_wrap=True)
+        drawn = Text(no_wrap=True)
         for number, part in enumerate(parts):
             if number:
-                made.append_text(self.text(glue))
-            made.append_text(self.text(part))
-        return made
+                drawn.append_text(self.text(glue))
+            drawn.append_text(self.text(part))
+        return drawn
 
     def blank(self) -> None:
         if self.lines and self.lines[-1].plain:
@@ -217,9 +217,9 @@ class Page:
         return text if cell_len(text) <= room else self.clean("…") + text[-(room - 2) :]
 
     def pad(self, text: Text, width: int) -> Text:
-        made = text.copy()
-        made.append(" " * max(width - text.cell_len, 0))
-        return made
+        padded = text.copy()
+        padded.append(" " * max(width - text.cell_len, 0))
+        return padded
 
 
 @cache

@@ -25,10 +25,10 @@ def title_of(check: str, dialect: Dialect = NVIDIA) -> str:
 
 def severity_counts(findings: Iterable[Finding]) -> dict[Severity, int]:
     """How many of each, worst first; zeros are there."""
-    made = dict.fromkeys(sorted(Severity, reverse=True), 0)
+    counts = dict.fromkeys(sorted(Severity, reverse=True), 0)
     for finding in findings:
-        made[finding.severity] += 1
-    return made
+        counts[finding.severity] += 1
+    return counts
 
 
 def counted(findings: Iterable[Finding]) -> list[tuple[Severity, str]]:

@@ -57,16 +57,16 @@ def _launcher(plan: SweepPlan, nodes: tuple[str, ...], per_node: int) -> tuple[s
 
 
 def _env(plan: SweepPlan, run: SweepRun) -> dict[str, str]:
-    made = dict(plan.launch.env)
+    env = dict(plan.launch.env)
     if len(run.gpus) < plan.fabric.gpus:
-        made["CUDA_VISIBLE_DEVICES"] = ",".join(map(str, run.gpus))
+        env["CUDA_VISIBLE_DEVICES"] = ",".join(map(str, run.gpus))
     if run.rail is not None and plan.fabric.nic(run.rail):
-        made["NCCL_IB_HCA"] = f"={plan.fabric.nic(run.rail)}"  # "=": this very name, not all that begin with it
+        env["NCCL_IB_HCA"] = f"={plan.fabric.nic(run.rail)}"  # "=": this very name, not all that begin with it
     if run.algorithm:
-        made["NCCL_ALGO"] = run.algorithm
+        env["NCCL_ALGO"] = run.algorithm
     if run.protocol:
-        made["NCCL_PROTO"] = run.protocol
-    return made
+        env["NCCL_PROTO"] = run.protocol
+    return env
 
 
 def _with_env(env: Mapping[str, str]) -> tuple[str, ...]:

@@ -48,7 +48,7 @@ class _Planner:
                 self.met.setdefault(a, set()).add(b)
                 self.met.setdefault(b, set()).add(a)
         accused = {part.place for fault in judged.faults for part in fault.parts if part.kind != "path"}
-        slow = {node for each in judged.runs if each.standing is not Standing.NORMAL for node in each.run.nodes}
+        slow = {node for run in judged.runs if run.standing is not Standing.NORMAL for node in run.run.nodes}
         linked = {part.place for part in judged.passed if part.kind in {"host", "link"}}
         good = [node for node in ordered(fabric) if node not in accused and node in linked]
         # Those first whose every run was normal; a node behind a bad leaf is good itself, and a poor partner.
@@ -85,8 +85,8 @@ class _Planner:
 
     def _switches(self, fault: Fault) -> None:
         for kind, rack in dict.fromkeys((part.kind, part.place) for part in fault.parts):
-            found = sorted({part.rail for part in fault.parts if part.kind == kind and part.place == rack})
-            asked = list(range(self.fabric.rails)) if found == [-1] else found
+            numbers = sorted({part.rail for part in fault.parts if part.kind == kind and part.place == rack})
+            asked = list(range(self.fabric.rails)) if numbers == [-1] else numbers
             if kind == "leaf":
                 self._leaf(rack, asked)
             elif kind == "uplink":
@@ -114,10 +114,10 @@ class _Planner:
             return None
         best = min(
             able,
-            key=lambda each: (
-                Part("host", each) not in self.judged.passed,
-                self.fabric.racks.get(each) != rack,
-                self.load.get(each, 0),
+            key=lambda node: (
+                Part("host", node) not in self.judged.passed,
+                self.fabric.racks.get(node) != rack,
+                self.load.get(node, 0),
             ),
         )
         self.load[best] = self.load.get(best, 0) + 1
@@ -135,9 +135,9 @@ class _Planner:
                 self._add(rail_run(self.fabric, nodes[place], other, rail, 0, number=self.number))
 
     def _uplink(self, rack: str, rails: Sequence[int]) -> None:
-        others = [each for each in self.fabric.by_rack() if each != rack]
+        others = [node for node in self.fabric.by_rack() if node != rack]
         bad = {part.place for fault in self.judged.faults for part in fault.parts if part.kind in {"leaf", "uplink"}}
-        good = [each for each in others if each not in bad] or others
+        good = [node for node in others if node not in bad] or others
         if not good:
             return
         other = good[(self.number + sum(map(ord, rack))) % len(good)]
@@ -186,7 +186,7 @@ class _Planner:
 
     def _controls(self) -> None:
         """Good pairs beside the suspects, for shapes of which too few normal runs say what is normal."""
-        normal = Counter(shape(each.run, self.fabric) for each in self.judged.runs if each.standing is Standing.NORMAL)
+        normal = Counter(shape(run.run, self.fabric) for run in self.judged.runs if run.standing is Standing.NORMAL)
         lacking = {shape(run, self.fabric): run for run in self.runs.values()}
         busy = {node for run in self.runs.values() for node in run.nodes}
         free = [node for node in self.good if node not in busy] + [node for node in self.good if node in busy]
@@ -196,8 +196,8 @@ class _Planner:
             if like.kind in {"rails", "fabric"}:
                 for number, (a, b) in enumerate(self._pairs(free, across=crosses(like, self.fabric))):
                     rail = number % self.fabric.rails
-                    made = rail_run(self.fabric, a, b, rail, 0, kind=like.kind, number=self.number)
-                    self._add(replace(made, why=CONTROL))
+                    sweep_run = rail_run(self.fabric, a, b, rail, 0, kind=like.kind, number=self.number)
+                    self._add(replace(sweep_run, why=CONTROL))
             elif like.kind == "gpus" and self.fabric.gpus < LEAST_OWN:
                 for node in free[:CONTROLS]:
                     self._add(replace(self._two(node, 0, 1), why=CONTROL))
@@ -205,15 +205,15 @@ class _Planner:
     def _pairs(self, nodes: Sequence[str], *, across: bool) -> list[tuple[str, str]]:
         """Up to CONTROLS disjoint pairs of good nodes, inside racks or across."""
         left = list(nodes)
-        made: list[tuple[str, str]] = []
-        while len(made) < CONTROLS and left:
+        pairs: list[tuple[str, str]] = []
+        while len(pairs) < CONTROLS and left:
             a = left.pop(0)
             rack = self.fabric.racks.get(a, "")
-            b = next((each for each in left if (self.fabric.racks.get(each, "") != rack) == across), None)
+            b = next((node for node in left if (self.fabric.racks.get(node, "") != rack) == across), None)
             if b is not None:
                 left.remove(b)
-                made.append((a, b))
-        return made
+                pairs.append((a, b))
+        return pairs
 
     def _two(self, node: str, a: int, b: int) -> SweepRun:
         return SweepRun(f"{self.number}-gpus-{node}-{a}-{b}", "gpus", 0, (node,), (a, b), "sendrecv", "sendrecv_perf")

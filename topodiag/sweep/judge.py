@@ -68,29 +68,32 @@ def judge(plans: Sequence[SweepPlan], results: Iterable[SweepResult]) -> SweepJu
     fabric = plans[0].fabric
     last = {(result.round, result.run): result for result in results if result.state is not State.INTERRUPTED}
     seen = [_RunResult(run, plan.round, last.get((plan.round, run.id))) for plan in plans for run in plan.runs]
-    judged = _standings([each for each in seen if each.result is not None], fabric)
-    parts = {(each.round, each.run.id): parts_of(each.run, fabric) for each in judged}
+    judged = _standings([run for run in seen if run.result is not None], fabric)
+    parts = {(judged_run.round, judged_run.run.id): parts_of(judged_run.run, fabric) for judged_run in judged}
     passed: set[Part] = set()
-    for each in judged:
-        if each.standing is Standing.NORMAL:
-            passed |= acquits(each.run, fabric)
+    for judged_run in judged:
+        if judged_run.standing is Standing.NORMAL:
+            passed |= acquits(judged_run.run, fabric)
     bad = {Standing.LOW, Standing.FAILED}
-    slow = [each for each in judged if each.standing in bad]
+    slow = [judged_run for judged_run in judged if judged_run.standing in bad]
     faults = _doubted(_explain(slow, parts, passed))
     accused = _accused(faults, fabric)
     # A slow run is a fault's or was slow by chance; but of a bisection only where nothing in it is accused.
     placed = [
-        each
-        for each in judged
-        if each.standing is Standing.NORMAL
-        or (not (parts[each.round, each.run.id] and each.standing in bad) and accused.isdisjoint(_places(each, fabric)))
+        judged_run
+        for judged_run in judged
+        if judged_run.standing is Standing.NORMAL
+        or (
+            not (parts[judged_run.round, judged_run.run.id] and judged_run.standing in bad)
+            and accused.isdisjoint(_places(judged_run, fabric))
+        )
     ]
     return SweepJudgement(
         runs=tuple(judged),
         faults=faults,
         gaps=tuple(_gaps(placed)),
         passed=frozenset(passed),
-        missing=sum(each.result is None for each in seen),
+        missing=sum(run.result is None for run in seen),
         notes=tuple(_notes(judged, fabric)),
     )
 
@@ -98,15 +101,15 @@ def judge(plans: Sequence[SweepPlan], results: Iterable[SweepResult]) -> SweepJu
 def _accused(faults: Iterable[Fault], fabric: Fabric) -> set[str]:
     """Places of the parts that may be bad; what lies between racks accuses them all."""
     parts = [part for fault in faults for part in fault.parts]
-    made = {part.place for part in parts}
+    texts = {part.place for part in parts}
     if any(part.kind == "between" for part in parts):
-        made.update(fabric.racks.values())
-    return made
+        texts.update(fabric.racks.values())
+    return texts
 
 
-def _places(each: JudgedRun, fabric: Fabric) -> tuple[str, ...]:
+def _places(judged_run: JudgedRun, fabric: Fabric) -> tuple[str, ...]:
     """The nodes of a run and their racks."""
-    return (*each.run.nodes, *(fabric.racks.get(node, "") for node in each.run.nodes))
+    return (*judged_run.run.nodes, *(fabric.racks.get(node, "") for node in judged_run.run.nodes))
 
 
 def shape(run: SweepRun, fabric: Fabric) -> tuple[object, ...]:
@@ -119,46 +122,48 @@ def shape(run: SweepRun, fabric: Fabric) -> tuple[object, ...]:
 
 def _standings(seen: Sequence[_RunResult], fabric: Fabric) -> list[JudgedRun]:
     groups: dict[tuple[object, ...], list[_RunResult]] = {}
-    for each in seen:
-        groups.setdefault(shape(each.run, fabric), []).append(each)
-    made: dict[tuple[int, str], JudgedRun] = {}
+    for run in seen:
+        groups.setdefault(shape(run.run, fabric), []).append(run)
+    runs: dict[tuple[int, str], JudgedRun] = {}
     for group in groups.values():
-        values = sorted(value for each in group if (value := _value(each)) is not None)
-        controls = [value for each in group if each.run.why == CONTROL and (value := _value(each))]
+        values = sorted(value for run in group if (value := _value(run)) is not None)
+        controls = [value for run in group if run.run.why == CONTROL and (value := _value(run))]
         reference = _reference(values, controls)
         floor = _floor(values, reference)
         failed = len(group) - len(values)
-        of_shape = [_judged(each, reference, floor, failed, len(values)) for each in group]
+        of_shape = [_judged(run, reference, floor, failed, len(values)) for run in group]
         if len(controls) < LEAST_ALIKE and _one_suspect(group):
-            of_shape = [replace(each, standing=Standing.UNKNOWN, why=ONE_RAIL) for each in of_shape]
+            of_shape = [replace(judged_run, standing=Standing.UNKNOWN, why=ONE_RAIL) for judged_run in of_shape]
         if _two_kinds(of_shape):
             of_shape = [
-                replace(each, standing=Standing.UNKNOWN, why=TWO_KINDS) if each.standing is Standing.LOW else each
-                for each in of_shape
+                replace(judged_run, standing=Standing.UNKNOWN, why=TWO_KINDS)
+                if judged_run.standing is Standing.LOW
+                else judged_run
+                for judged_run in of_shape
             ]
-        made.update(((each.round, each.run.id), each) for each in of_shape)
-    return [made[each.round, each.run.id] for each in seen]
+        runs.update(((judged_run.round, judged_run.run.id), judged_run) for judged_run in of_shape)
+    return [runs[run.round, run.run.id] for run in seen]
 
 
 def _one_suspect(group: Sequence[_RunResult]) -> bool:
     """Whether all were asked for because of one rail: if its leaf is bad all are slow alike, and none is normal."""
-    rails = {each.run.rail for each in group}
-    return len(rails) == 1 and None not in rails and all(each.round > 1 for each in group)
+    rails = {run.run.rail for run in group}
+    return len(rails) == 1 and None not in rails and all(run.round > 1 for run in group)
 
 
 def _two_kinds(group: Sequence[JudgedRun]) -> bool:
     """Whether the slow runs of round 1 look like another kind of machine: many, and all alike. The more nodes a run
     has, the more runs one bad part makes slow."""
-    first = [each for each in group if each.round == 1]
-    low = [each.share for each in first if each.standing is Standing.LOW and each.share]
+    first = [judged_run for judged_run in group if judged_run.round == 1]
+    low = [judged_run.share for judged_run in first if judged_run.standing is Standing.LOW and judged_run.share]
     if not first or len(first) < LEAST_KIND * len(first[0].run.nodes) or len(low) <= TWO_KINDS_SHARE * len(first):
         return False
     middle = median(low)
     return 1.4826 * median(abs(share - middle) for share in low) < KIND_SPREAD * middle
 
 
-def _value(each: _RunResult) -> float | None:
-    result = each.result
+def _value(run: _RunResult) -> float | None:
+    result = run.result
     return result.gbs if result is not None and result.state is State.OK and result.gbs else None
 
 
@@ -182,21 +187,19 @@ def _floor(values: Sequence[float], reference: float | None) -> float:
     return min(LOW_SHARE * reference, reference - SPREADS * sigma)
 
 
-def _judged(each: _RunResult, reference: float | None, floor: float, failed: int, measured: int) -> JudgedRun:
-    value = _value(each)
-    result = each.result
+def _judged(run: _RunResult, reference: float | None, floor: float, failed: int, measured: int) -> JudgedRun:
+    value = _value(run)
+    result = run.result
     if value is None:
         words = result.why or result.state.value if result is not None else ""
         # Where most fail alike, it is the program or its options, not this run's machines.
         standing = Standing.FAILED if measured >= LEAST_ALIKE and failed < measured else Standing.UNKNOWN
-        return JudgedRun(each.run, each.round, standing, None, reference, words)
+        return JudgedRun(run.run, run.round, standing, None, reference, words)
     if reference is None:
-        return JudgedRun(
-            each.run, each.round, Standing.UNKNOWN, value, None, f"fewer than {LEAST_ALIKE} runs are alike"
-        )
+        return JudgedRun(run.run, run.round, Standing.UNKNOWN, value, None, f"fewer than {LEAST_ALIKE} runs are alike")
     if floor <= value < LOW_SHARE * reference:  # too little to acquit, too much to accuse
-        return JudgedRun(each.run, each.round, Standing.UNKNOWN, value, reference, BETWEEN)
-    return JudgedRun(each.run, each.round, Standing.LOW if value < floor else Standing.NORMAL, value, reference)
+        return JudgedRun(run.run, run.round, Standing.UNKNOWN, value, reference, BETWEEN)
+    return JudgedRun(run.run, run.round, Standing.LOW if value < floor else Standing.NORMAL, value, reference)
 
 
 def _explain(
@@ -204,8 +207,8 @@ def _explain(
 ) -> list[Fault]:
     """The fewest parts that explain all slow runs, greedily: a run is slow because of one part, rarely of two."""
     uses: dict[Part, set[int]] = {}
-    for number, each in enumerate(slow):
-        for part in parts[each.round, each.run.id] - passed:
+    for number, judged_run in enumerate(slow):
+        for part in parts[judged_run.round, judged_run.run.id] - passed:
             uses.setdefault(part, set()).add(number)
     alike: dict[frozenset[int], list[Part]] = {}
     for part in sorted(uses, key=_order):
@@ -215,10 +218,10 @@ def _explain(
         for number in numbers:
             by_run.setdefault(number, []).append(numbers)
     # Of sets that explain as many, one layer's first, so that the choice does not hang on the order of a set.
-    heap = [(-len(numbers), _order(found[0]), numbers) for numbers, found in alike.items()]
+    heap = [(-len(numbers), _order(rows[0]), numbers) for numbers, rows in alike.items()]
     heapify(heap)
     open_runs = set(by_run)
-    made: list[Fault] = []
+    faults: list[Fault] = []
     while open_runs:
         size, order, numbers = heappop(heap)
         left = numbers & open_runs
@@ -229,9 +232,9 @@ def _explain(
         same = [other for other in by_run[next(iter(left))] if other & open_runs == left]
         group = sorted((part for other in same for part in alike[other]), key=_order)
         explained = [slow[number] for number in sorted(numbers)]
-        made.append(_fault(tuple(group), explained, own=len(left)))
+        faults.append(_fault(tuple(group), explained, own=len(left)))
         open_runs -= left
-    return made
+    return faults
 
 
 def _doubted(faults: Sequence[Fault]) -> tuple[Fault, ...]:
@@ -282,30 +285,30 @@ def _gaps(judged: Sequence[JudgedRun]) -> list[Gap]:
     """The best against the worst placement of each collective on as many ranks, of runs that are not slow beside their
     like: what is slow by where it runs and not by what is broken. A sweep of settings compares no placements."""
     groups: dict[tuple[object, ...], list[JudgedRun]] = {}
-    for each in judged:
-        if each.gbs and each.run.kind != "settings":
-            ranks = len(each.run.nodes) * len(each.run.gpus)
-            key = (each.run.program, ranks, len(each.run.gpus), each.run.high)
-            groups.setdefault(key, []).append(each)
-    made: list[Gap] = []
+    for judged_run in judged:
+        if judged_run.gbs and judged_run.run.kind != "settings":
+            ranks = len(judged_run.run.nodes) * len(judged_run.run.gpus)
+            key = (judged_run.run.program, ranks, len(judged_run.run.gpus), judged_run.run.high)
+            groups.setdefault(key, []).append(judged_run)
+    gaps: list[Gap] = []
     for group in groups.values():
-        best = max(group, key=lambda each: each.gbs or 0.0)
-        worst = min(group, key=lambda each: each.gbs or 0.0)
+        best = max(group, key=lambda judged_run: judged_run.gbs or 0.0)
+        worst = min(group, key=lambda judged_run: judged_run.gbs or 0.0)
         gap = Gap(best.run.collective, len(best.run.nodes) * len(best.run.gpus), best, worst)
         if gap.lost > SLOW_PLACEMENT:
-            made.append(gap)
-    return made
+            gaps.append(gap)
+    return gaps
 
 
 def _notes(judged: Sequence[JudgedRun], fabric: Fabric) -> list[str]:
     groups: dict[tuple[object, ...], list[JudgedRun]] = {}
-    for each in judged:
-        groups.setdefault(shape(each.run, fabric), []).append(each)
-    made: list[str] = []
+    for judged_run in judged:
+        groups.setdefault(shape(judged_run.run, fabric), []).append(judged_run)
+    texts: list[str] = []
     for group in groups.values():
         kind = group[0].run.kind
-        unknown = sum(each.standing is Standing.UNKNOWN for each in group)
+        unknown = sum(judged_run.standing is Standing.UNKNOWN for judged_run in group)
         if unknown and kind != "settings":
-            why = next(each.why for each in group if each.standing is Standing.UNKNOWN)
-            made.append(f"{plural(unknown, f'{kind} run')} cannot be judged: {why}")
-    return list(dict.fromkeys(made))
+            why = next(judged_run.why for judged_run in group if judged_run.standing is Standing.UNKNOWN)
+            texts.append(f"{plural(unknown, f'{kind} run')} cannot be judged: {why}")
+    return list(dict.fromkeys(texts))

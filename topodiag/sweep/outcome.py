@@ -26,17 +26,17 @@ def measured(run: SweepRun, output: bytes, exit_code: int | None) -> Measured:
     if run.program == IB_WRITE_BW:
         return _write_bw(run, output, exit_code)
     runs, _ = read_runs(output, run.id)
-    with_rows = [each for each in runs if each.rows]
+    with_rows = [run for run in runs if run.rows]
     if not with_rows:
-        errors = next((each.errors for each in runs if each.errors), ())
+        errors = next((run.errors for run in runs if run.errors), ())
         if exit_code:
             return Measured(State.FAILED, why=_why(output, exit_code, errors))
         return Measured(State.NO_TABLE, why=_last_words(output) or "it printed nothing")
     table = with_rows[-1]
     ranks = len(run.nodes) * len(run.gpus)
     if table.nranks is not None and table.nranks != ranks:
-        said = "the program was built without MPI" if table.nranks == 1 else "the launcher started another number"
-        return Measured(State.FAILED, why=f"{table.nranks} of {ranks} ranks measured: {said}")
+        why = "the program was built without MPI" if table.nranks == 1 else "the launcher started another number"
+        return Measured(State.FAILED, why=f"{table.nranks} of {ranks} ranks measured: {why}")
     rows = [row for row in table.rows if not row.cut and row.busbw_gbs is not None]
     best = max(rows, key=lambda row: row.size, default=None)
     gbs, size = (best.busbw_gbs, best.size) if best is not None else (None, 0)
@@ -64,14 +64,14 @@ def _write_bw(run: SweepRun, output: bytes, exit_code: int | None) -> Measured:
 
 def _why(output: bytes, exit_code: int, errors: tuple[str, ...]) -> str:
     how = f"ended by signal {-exit_code}" if exit_code < 0 else f"exit {exit_code}"
-    said = errors[0] if errors else _last_words(output)
-    return f"{how}: {said}"[:MAX_WHY] if said else how
+    words = errors[0] if errors else _last_words(output)
+    return f"{how}: {words}"[:MAX_WHY] if words else how
 
 
 def _last_words(output: bytes) -> str:
     """The first line that speaks of an error, else the last line, of the end of the output."""
     lines = [line.strip() for line in output[-20_000:].splitlines() if line.strip(b"# \t\r")]
-    told = next(
+    data = next(
         (line for line in lines if any(word in line.lower() for word in _GIVEN_UP)), lines[-1] if lines else b""
     )
-    return told.decode("utf-8", "replace")[:MAX_WHY]
+    return data.decode("utf-8", "replace")[:MAX_WHY]

@@ -22,22 +22,22 @@ def parts_of(run: SweepRun, fabric: Fabric) -> frozenset[Part]:
         return frozenset(gpus | {whole})
     rails = tuple(range(fabric.rails)) if run.rail is None else (run.rail,)
     kinds = ["link"] if run.kind == "fabric" else ["link", "pcie"]  # ib_write_bw moves host memory, not a GPU's
-    made: set[Part] = set()
+    rows: set[Part] = set()
     for node in run.nodes:
         for kind in kinds:
-            made |= _on_rails(kind, node, rails)
+            rows |= _on_rails(kind, node, rails)
         if run.rail is None:
-            made.add(Part("host", node))
+            rows.add(Part("host", node))
     racks = {fabric.racks.get(node, "") for node in run.nodes}
     leaves = rails if fabric.leaf_per_rail else (-1,)
     for rack in racks - {""}:
-        made |= _on_rails("leaf", rack, leaves)
+        rows |= _on_rails("leaf", rack, leaves)
         if len(racks) > 1 and run.kind == "racks":
             # One pair's flow takes one uplink of many, so that it says nothing of the others.
-            made |= _on_rails(*joint(fabric, rack), leaves)
-    if len(run.nodes) <= NAMED_PATHS and not any(part.kind == "between" for part in made):
-        made.add(Part("path", _path(run), -1 if run.rail is None else run.rail))
-    return frozenset(made)
+            rows |= _on_rails(*joint(fabric, rack), leaves)
+    if len(run.nodes) <= NAMED_PATHS and not any(part.kind == "between" for part in rows):
+        rows.add(Part("path", _path(run), -1 if run.rail is None else run.rail))
+    return frozenset(rows)
 
 
 def joint(fabric: Fabric, rack: str) -> tuple[str, str]:

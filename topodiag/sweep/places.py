@@ -40,14 +40,14 @@ def check_name(node: str) -> str:
 
 def _split(text: str) -> list[str]:
     """The parts between the commas that are not in brackets."""
-    made, depth = [""], 0
+    texts, depth = [""], 0
     for sign in text:
         depth += (sign == "[") - (sign == "]")
         if sign == "," and depth <= 0:
-            made.append("")
+            texts.append("")
         else:
-            made[-1] += sign
-    return [part.strip() for part in made if part.strip()]
+            texts[-1] += sign
+    return [part.strip() for part in texts if part.strip()]
 
 
 def _short(text: str) -> str:
@@ -61,7 +61,7 @@ def read_racks(data: bytes, name: str) -> dict[str, str]:
         raise InputError(name, f"is larger than {spell_bytes(MAX_BYTES)}")
     lines = data.decode("utf-8", "replace").splitlines()
     slurm = any(line.lstrip().lower().startswith(("switchname", "blockname")) for line in lines)
-    made: dict[str, str] = {}
+    racks: dict[str, str] = {}
     for number, line in enumerate(lines, 1):
         bare = line.split("#", 1)[0].strip()
         if not bare:
@@ -76,15 +76,15 @@ def read_racks(data: bytes, name: str) -> dict[str, str]:
         if number == 1 and nodes.lower() in {"node", "nodes", "host", "hosts", "hostname", "name"}:
             continue
         try:
-            found = expand(nodes)
+            texts = expand(nodes)
         except TopodiagError as error:
             raise InputError(name, error.message, line=number, hint=error.hint) from None
-        for node in found:
-            if made.setdefault(node, rack) != rack:
-                raise InputError(name, f"{node} is in {_short(made[node])} and in {_short(rack)}", line=number)
-    if not made:
+        for node in texts:
+            if racks.setdefault(node, rack) != rack:
+                raise InputError(name, f"{node} is in {_short(racks[node])} and in {_short(rack)}", line=number)
+    if not racks:
         raise InputError(name, "names no rack", hint="lines of NODE,RACK, or Slurm's topology.conf")
-    return made
+    return racks
 
 
 def _csv(line: str) -> tuple[str, str]:

@@ -18,7 +18,7 @@ DEFAULT = ("intra", "pairs", "ring", "racks", "bisection")
 
 ALGORITHMS, PROTOCOLS = ALGO_WORDS, PROTO_WORDS
 COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter", "alltoall", "broadcast", "reduce", "sendrecv")
-_SIMPLE_ONLY = frozenset(each.setting for each in SIMPLE_ONLY)
+_SIMPLE_ONLY = frozenset(algorithm.setting for algorithm in SIMPLE_ONLY)
 _ONLY = {"Tree": ("all_reduce",), "NVLSTree": ("all_reduce",), "CollnetChain": ("all_reduce",),
          "CollnetDirect": ("all_reduce", "all_gather", "reduce_scatter"), "NVLS": ("all_reduce", "all_gather",
          "reduce_scatter"), "PAT": ("all_gather", "reduce_scatter")}  # fmt: skip
@@ -130,10 +130,10 @@ def edges(count: int) -> list[tuple[int, int, int]]:
     """The ring through `count` places as (place, next, wave): even edges, odd edges, and for odd counts the last."""
     if count < 3:
         return [(0, 1, 0)] if count == 2 else []
-    made = [(i, (i + 1) % count, i % 2) for i in range(count)]
+    rows = [(i, (i + 1) % count, i % 2) for i in range(count)]
     if count % 2:
-        made[-1] = (count - 1, 0, 2)
-    return made
+        rows[-1] = (count - 1, 0, 2)
+    return rows
 
 
 def _pairs(fabric: Fabric, parity: int) -> list[SweepRun]:
@@ -147,11 +147,11 @@ def _pairs(fabric: Fabric, parity: int) -> list[SweepRun]:
 
 def _rails(fabric: Fabric, kind: str) -> list[SweepRun]:
     nodes = ordered(fabric)
-    found = edges(len(nodes))
+    rows = edges(len(nodes))
     return [
         rail_run(fabric, nodes[a], nodes[b], rail, 3 * rail + wave + 1, kind=kind)
         for rail in range(fabric.rails)
-        for a, b, wave in found
+        for a, b, wave in rows
     ]
 
 
@@ -201,16 +201,16 @@ def _settings(
     fabric: Fabric, algorithms: Sequence[str], protocols: Sequence[str], collectives: Sequence[str]
 ) -> list[SweepRun]:
     """All nodes, one combination after the other, over small and large sizes."""
-    made: list[SweepRun] = []
+    sweep_runs: list[SweepRun] = []
     for collective in dict.fromkeys(collectives):
         for algorithm in dict.fromkeys(algorithms or ("",)):
             for protocol in dict.fromkeys(protocols or ("",)):
                 if exists(collective, algorithm, protocol):
                     name = "-".join(word for word in ("1-settings", collective, algorithm, protocol) if word)
-                    made.append(
+                    sweep_runs.append(
                         SweepRun(
-                            name, "settings", len(made) + 1, fabric.nodes, all_gpus(fabric), collective,
+                            name, "settings", len(sweep_runs) + 1, fabric.nodes, all_gpus(fabric), collective,
                             f"{collective}_perf", None, algorithm, protocol, 1 << 10, 1 << 30,
                         )
                     )  # fmt: skip
-    return made
+    return sweep_runs

@@ -54,7 +54,7 @@ def plan_json(plan: SweepPlan) -> dict[str, Any]:
 
 
 def _run_json(plan: SweepPlan, run: SweepRun) -> dict[str, Any]:
-    made = command(plan, run)
+    started = command(plan, run)
     return {
         "id": run.id,
         "kind": run.kind,
@@ -69,16 +69,16 @@ def _run_json(plan: SweepPlan, run: SweepRun) -> dict[str, Any]:
         "min_bytes": run.low,
         "max_bytes": run.high,
         **({"why": run.why} if run.why else {}),
-        "argv": list(made.argv),
-        **({"server": list(made.server)} if made.server else {}),
+        "argv": list(started.argv),
+        **({"server": list(started.server)} if started.server else {}),
     }
 
 
 def plan_text(plan: SweepPlan) -> str:
     """The same as text, a run a line: what is in it can be looked for with grep."""
-    made = plan_json(plan)
-    runs = made.pop("runs")
-    head = json.dumps(made, indent=1).removesuffix("\n}")
+    document = plan_json(plan)
+    runs = document.pop("runs")
+    head = json.dumps(document, indent=1).removesuffix("\n}")
     return head + ',\n "runs": [\n' + ",\n".join("  " + json.dumps(run) for run in runs) + "\n ]\n}\n"
 
 
@@ -87,15 +87,17 @@ def read_plan(path: str) -> SweepPlan:
     a plan starts nothing but launchers and benchmarks."""
     data = read_small(path, MAX_BYTES)
     try:
-        found = json.loads(data)
+        document = json.loads(data)
     except (ValueError, RecursionError) as error:
         raise InputError(path, f"is no plan: not JSON ({error})", hint=_HINT) from None
-    if not isinstance(found, dict) or found.get("format") != FORMAT:
+    if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise InputError(path, 'is no plan: it has no "format": "topodiag-sweep"', hint=_HINT)
-    if found.get("version") != VERSION:
-        raise InputError(path, f"is a plan of version {str(found.get('version'))[:20]}; this program reads {VERSION}")
+    if document.get("version") != VERSION:
+        raise InputError(
+            path, f"is a plan of version {str(document.get('version'))[:20]}; this program reads {VERSION}"
+        )
     try:
-        return _plan(found)
+        return _plan(document)
     except _WrongError as wrong:
         raise InputError(path, f"is no plan that can be run: {wrong}", hint=_HINT) from None
     except TopodiagError as error:
@@ -109,9 +111,9 @@ class _WrongError(Exception):
     """A field that is not what it should be."""
 
 
-def _plan(found: Mapping[str, Any]) -> SweepPlan:
-    fabric = _fabric(_of(found, "fabric", dict))
-    launch = _of(found, "launch", dict)
+def _plan(document: Mapping[str, Any]) -> SweepPlan:
+    fabric = _fabric(_of(document, "fabric", dict))
+    launch = _of(document, "launch", dict)
     launcher = _of(launch, "launcher", str)
     if launcher not in LAUNCHERS:
         raise _WrongError(f"launcher {launcher[:20]!r} is none of {', '.join(LAUNCHERS)}")
@@ -121,72 +123,74 @@ def _plan(found: Mapping[str, Any]) -> SweepPlan:
     arguments = _strings(launch, "arguments")
     if refused := refuse_arguments(launcher, arguments) or refuse_environment(env):
         raise _WrongError(refused)
-    listed = _of(found, "runs", list)
+    listed = _of(document, "runs", list)
     if len(listed) > MAX_RUNS:
         raise _WrongError(f"it has more than {MAX_RUNS} runs")
     known = frozenset(fabric.nodes)
-    runs = tuple(_run(each, fabric, known) for each in listed)
+    runs = tuple(_run(entry, fabric, known) for entry in listed)
     if len({run.id for run in runs}) != len(runs):
         raise _WrongError("two of its runs have one id")
     return SweepPlan(
         fabric,
         runs,
-        _number(found, "round", 1, 1000),
+        _number(document, "round", 1, 1000),
         Launch(launcher, arguments, env, _number(launch, "timeout_s", 1, 86_400)),
-        _of(found, "ib_write_bw", bool),
+        _of(document, "ib_write_bw", bool),
     )
 
 
-def _fabric(found: Mapping[str, Any]) -> Fabric:
-    nodes = expand(_plain(_of(found, "nodes", str)))
+def _fabric(document: Mapping[str, Any]) -> Fabric:
+    nodes = expand(_plain(_of(document, "nodes", str)))
     racks: dict[str, str] = {}
-    for rack, members in _of(found, "racks", dict).items():
+    for rack, members in _of(document, "racks", dict).items():
         if not isinstance(members, str):
             raise _WrongError("racks are not node sets by name")
         for node in expand(_plain(members)):
             racks[node] = rack
-    nics = _strings(found, "nics")
+    nics = _strings(document, "nics")
     if not all(_NIC.fullmatch(nic) for nic in nics):
         raise _WrongError("nics are no device names")
-    rails = _number(found, "rails", 1, MAX_GPUS)
-    return Fabric(nodes, _number(found, "gpus", 1, MAX_GPUS), rails, nics, racks, _of(found, "leaf_per_rail", bool))
+    rails = _number(document, "rails", 1, MAX_GPUS)
+    return Fabric(
+        nodes, _number(document, "gpus", 1, MAX_GPUS), rails, nics, racks, _of(document, "leaf_per_rail", bool)
+    )
 
 
-def _run(found: object, fabric: Fabric, known: frozenset[str]) -> SweepRun:
-    if not isinstance(found, dict):
+def _run(document: object, fabric: Fabric, known: frozenset[str]) -> SweepRun:
+    if not isinstance(document, dict):
         raise _WrongError("a run is no object")
-    name = _of(found, "id", str)
+    name = _of(document, "id", str)
     if not _ID.fullmatch(name):
         raise _WrongError(f"id {name[:40]!r}: letters, digits, dots and dashes only")
-    program, kind = _of(found, "program", str), _of(found, "kind", str)
+    program, kind = _of(document, "program", str), _of(document, "kind", str)
     if not _PROGRAM.fullmatch(program):
         raise _WrongError(f"{name[:60]}: {program[:40]!r} is no benchmark (*_perf or ib_write_bw)")
     if kind not in {*KINDS, "gpus"}:
         raise _WrongError(f"{name[:60]}: kind {kind[:20]!r}")
-    nodes = _nodes_of(found, name, program, known)
-    gpus = _of(found, "gpus", list)
+    nodes = _nodes_of(document, name, program, known)
+    gpus = _of(document, "gpus", list)
     if not gpus or not all(type(gpu) is int and 0 <= gpu < fabric.gpus for gpu in gpus):
         raise _WrongError(f"{name[:60]}: gpus are not of the fabric")
-    rail = found.get("rail")
+    rail = document.get("rail")
     if rail is not None and not (type(rail) is int and 0 <= rail < fabric.rails):
         raise _WrongError(f"{name[:60]}: rail is not of the fabric")
-    words = [_of(found, key, str) for key in ("collective", "algorithm", "protocol")]
+    words = [_of(document, key, str) for key in ("collective", "algorithm", "protocol")]
     if not all(_WORD.fullmatch(word) for word in words):
         raise _WrongError(f"{name[:60]}: collective, algorithm and protocol are words")
-    low, high = _number(found, "min_bytes", 1, 1 << 50), _number(found, "max_bytes", 1, 1 << 50)
-    wave = _number(found, "wave", 1, MAX_RUNS)
-    why = found.get("why", "")
+    low, high = _number(document, "min_bytes", 1, 1 << 50), _number(document, "max_bytes", 1, 1 << 50)
+    wave = _number(document, "wave", 1, MAX_RUNS)
+    why = document.get("why", "")
     return SweepRun(
         name, kind, wave, nodes, tuple(gpus), words[0], program, rail, words[1], words[2], low, high,
         why if isinstance(why, str) else "",
     )  # fmt: skip
 
 
-def _nodes_of(found: Mapping[str, Any], name: str, program: str, known: frozenset[str]) -> tuple[str, ...]:
+def _nodes_of(document: Mapping[str, Any], name: str, program: str, known: frozenset[str]) -> tuple[str, ...]:
     """The nodes of a run, all of the fabric."""
-    nodes = expand(_plain(_of(found, "nodes", str)))
-    if "[" not in found["nodes"]:
-        nodes = tuple(map(check_name, found["nodes"].split(",")))  # a pair keeps its order: the first one listens
+    nodes = expand(_plain(_of(document, "nodes", str)))
+    if "[" not in document["nodes"]:
+        nodes = tuple(map(check_name, document["nodes"].split(",")))  # a pair keeps its order: the first one listens
     if not nodes or not known.issuperset(nodes):
         raise _WrongError(f"{name[:60]}: nodes that are not of the fabric")
     if program == "ib_write_bw" and len(nodes) != 2:
@@ -204,8 +208,8 @@ def _plain(text: str) -> str:
 T = TypeVar("T")
 
 
-def _of(found: Mapping[str, Any], key: str, kind: type[T]) -> T:
-    value = found.get(key)
+def _of(document: Mapping[str, Any], key: str, kind: type[T]) -> T:
+    value = document.get(key)
     if not isinstance(value, kind):
         raise _WrongError(f"{key!r} is missing or is no {_SPELT[kind]}")
     return value
@@ -214,15 +218,15 @@ def _of(found: Mapping[str, Any], key: str, kind: type[T]) -> T:
 _SPELT: dict[type, str] = {dict: "object", list: "list", str: "string", bool: "true or false"}
 
 
-def _strings(found: Mapping[str, Any], key: str) -> tuple[str, ...]:
-    values = _of(found, key, list)
+def _strings(document: Mapping[str, Any], key: str) -> tuple[str, ...]:
+    values = _of(document, key, list)
     if not all(isinstance(value, str) and "\0" not in value for value in values):
         raise _WrongError(f"{key!r} is no list of strings")
     return tuple(values)
 
 
-def _number(found: Mapping[str, Any], key: str, least: int, most: int) -> int:
-    value = found.get(key)
+def _number(document: Mapping[str, Any], key: str, least: int, most: int) -> int:
+    value = document.get(key)
     if type(value) is not int or not least <= value <= most:
         raise _WrongError(f"{key!r} is no whole number from {least} to {most}")
     return value

@@ -55,20 +55,20 @@ def find_programs(plan: SweepPlan, folder: str | None = None) -> tuple[dict[str,
     """The path of each program that the plan calls by name, and the names that were not found. nccl-tests builds with
     a suffix are found too (`all_reduce_perf_mpi`)."""
     wanted = dict.fromkeys(run.program for run in plan.runs)
-    found: dict[str, str] = {}
+    programs: dict[str, str] = {}
     missing: list[str] = []
     for name in wanted:
         places = [folder] if folder is not None else [None, *BUILDS]
-        paths = (shutil.which(each, path=place) for each in (name, name + "_mpi") for place in places)
+        paths = (shutil.which(program, path=place) for program in (name, name + "_mpi") for place in places)
         path = next((path for path in paths if path is not None), None)
         if path is None:
             missing.append(name)
         else:
-            found[name] = str(Path(path).resolve()) if folder is not None else path
+            programs[name] = str(Path(path).resolve()) if folder is not None else path
     launcher = plan.launch.launcher
     if launcher != "none" and shutil.which(launcher) is None:
         missing.append(launcher)
-    return found, tuple(missing)
+    return programs, tuple(missing)
 
 
 def placed(made: Command, program: str, path: str) -> Command:
@@ -162,7 +162,7 @@ class _Loop:
         last = self.store.last.get(run.id)
         attempt = last.attempt + 1 if last is not None else 1
         now = time.monotonic()
-        each = _ActiveRun(
+        active_run = _ActiveRun(
             run,
             attempt,
             placed(command(self.plan, run), run.program, self.programs.get(run.program, run.program)),
@@ -172,17 +172,19 @@ class _Loop:
             now + self.plan.launch.timeout_s,
         )
         try:
-            if each.command.server:
-                each.processes.append(_popen(each.command.server, each.output.with_suffix(".server.txt")))
-                each.client_at = now + SERVER_LEAD_S
-                each.output.touch()
+            if active_run.command.server:
+                active_run.processes.append(
+                    _popen(active_run.command.server, active_run.output.with_suffix(".server.txt"))
+                )
+                active_run.client_at = now + SERVER_LEAD_S
+                active_run.output.touch()
             else:
-                each.client = _popen(each.command.argv, each.output)
-                each.processes.append(each.client)
+                active_run.client = _popen(active_run.command.argv, active_run.output)
+                active_run.processes.append(active_run.client)
         except OSError as error:
-            self._keep(each, Measured(State.FAILED, why=_unstartable(error)), None)
+            self._keep(active_run, Measured(State.FAILED, why=_unstartable(error)), None)
             return
-        self.at_work.append(each)
+        self.at_work.append(active_run)
 
     def _look(self) -> None:
         """Start clients whose server had its lead, stop what is over its time, keep what has ended."""
@@ -224,10 +226,10 @@ class _Loop:
             return
         self._keep(each, measured(each.run, output, code), code)
 
-    def _keep(self, each: _ActiveRun, found: Measured, code: int | None) -> None:
+    def _keep(self, process: _ActiveRun, found: Measured, code: int | None) -> None:
         result = SweepResult(
-            each.run.id, self.plan.round, found.state, found.gbs, found.size, time.monotonic() - each.began, code,
-            each.attempt, each.started, f"output/{each.output.name}", found.why,
+            process.run.id, self.plan.round, found.state, found.gbs, found.size, time.monotonic() - process.began, code,
+            process.attempt, process.started, f"output/{process.output.name}", found.why,
         )  # fmt: skip
         self.store.add(result)
         if found.state is State.INTERRUPTED:
@@ -245,7 +247,9 @@ class _Loop:
             _signal(each, signal.SIGTERM)
         with suppress(KeyboardInterrupt):
             until = time.monotonic() + GRACE_S
-            while time.monotonic() < until and any(p.poll() is None for each in self.at_work for p in each.processes):
+            while time.monotonic() < until and any(
+                p.poll() is None for process in self.at_work for p in process.processes
+            ):
                 time.sleep(POLL_S)
         for each in self.at_work:
             _signal(each, signal.SIGKILL)
@@ -275,9 +279,9 @@ def _size(path: Path) -> int:
         return 0
 
 
-def _stop(each: _ActiveRun, state: State, why: str, now: float) -> None:
-    each.stop, each.why, each.kill_at = state, why, now + GRACE_S
-    _signal(each, signal.SIGTERM)
+def _stop(process: _ActiveRun, state: State, why: str, now: float) -> None:
+    process.stop, process.why, process.kill_at = state, why, now + GRACE_S
+    _signal(process, signal.SIGTERM)
 
 
 def _signal(each: _ActiveRun, number: signal.Signals) -> None:

@@ -62,7 +62,7 @@ def read_store(folder: str) -> Stored:
             raise InputError(str(place / name), "is of another fabric than the first round's")
     results, read = _results(place / RESULTS)
     inputs = (*(_plan_input(place / name) for _, name in rounds), *read)
-    return Stored(plans, tuple(results), sum(each.unparsed for each in read), inputs)
+    return Stored(plans, tuple(results), sum(file.unparsed for file in read), inputs)
 
 
 def _plan_input(path: Path) -> Input:
@@ -72,7 +72,7 @@ def _plan_input(path: Path) -> Input:
 
 def _results(path: Path) -> tuple[list[SweepResult], tuple[Input, ...]]:
     """The results, and the file with its lines that were none; no file where no run has ended yet."""
-    made: list[SweepResult] = []
+    results: list[SweepResult] = []
     torn = lines = 0
     digest = hashlib.sha256()
     try:
@@ -82,32 +82,32 @@ def _results(path: Path) -> tuple[list[SweepResult], tuple[Input, ...]]:
                 lines += 1
                 result = _result(line)
                 if result is not None:
-                    made.append(result)
+                    results.append(result)
                 elif line.strip():
                     torn += 1
     except FileNotFoundError:
         return [], ()
     except OSError as error:
         raise InputError(str(path), f"cannot be read: {error.strerror or error}") from None
-    return made, (Input(str(path), "sweep results", digest.hexdigest(), lines, unparsed=torn),)
+    return results, (Input(str(path), "sweep results", digest.hexdigest(), lines, unparsed=torn),)
 
 
 def _result(line: bytes) -> SweepResult | None:
     """The result of a line; None for a line that is none, which costs that run alone: it is done again."""
-    found, _ = load(Blob(RESULTS, line))
-    if not isinstance(found, dict) or not isinstance(found.get("state"), str) or found["state"] not in _STATES:
+    document, _ = load(Blob(RESULTS, line))
+    if not isinstance(document, dict) or not isinstance(document.get("state"), str) or document["state"] not in _STATES:
         return None
-    run, gbs = found.get("run"), found.get("gbs")
-    number, attempt = integer(found.get("round"), 1), integer(found.get("attempt", 1), 1)
-    size, seconds = integer(found.get("size", 0)), _decimal(found.get("seconds", 0.0))
+    run, gbs = document.get("run"), document.get("gbs")
+    number, attempt = integer(document.get("round"), 1), integer(document.get("attempt", 1), 1)
+    size, seconds = integer(document.get("size", 0)), _decimal(document.get("seconds", 0.0))
     rate = None if gbs is None else _decimal(gbs)
-    if not isinstance(run, str) or (rate is None and (gbs is not None or found["state"] == State.OK.value)):
+    if not isinstance(run, str) or (rate is None and (gbs is not None or document["state"] == State.OK.value)):
         return None
     if number is None or attempt is None or size is None or seconds is None:
         return None
     return SweepResult(
-        run, number, State(found["state"]), rate, size, seconds, integer(found.get("exit"), -(2**31)), attempt,
-        *(str(found.get(name, ""))[:400] for name in ("started", "output", "why")),
+        run, number, State(document["state"]), rate, size, seconds, integer(document.get("exit"), -(2**31)), attempt,
+        *(str(document.get(name, ""))[:400] for name in ("started", "output", "why")),
     )  # fmt: skip
 
 

@@ -36,7 +36,10 @@ class Tree:
 
     def take(self, other: Tree, why: str) -> None:
         """Hang another tree below this one; of one fault the finding that tells more stays above."""
-        root, own = other.root, [Consequence(each.finding, each.why, each.depth + 1) for each in other.below]
+        root, own = (
+            other.root,
+            [Consequence(consequence.finding, consequence.why, consequence.depth + 1) for consequence in other.below],
+        )
         if (why == SAME_FAULT and _tells_more(root, self.root)) or (why == PEERS and _owns_port(root)):
             self.root, root = root, self.root
         self.below += [Consequence(root, why, 1), *own]
@@ -50,35 +53,37 @@ def _tells_more(one: Finding, other: Finding) -> bool:
 
 def trees(findings: Sequence[Finding], scene: Scene) -> list[Tree]:
     """The roots of findings as `order.arranged` gives them, each with its consequences and their depth."""
-    made: list[Tree] = []
+    roots: list[Tree] = []
     depth: dict[tuple[str, str], int] = {}
     for finding in findings:
         above = finding.follows
-        if above is None or not made:
-            made.append(Tree(finding))
+        if above is None or not roots:
+            roots.append(Tree(finding))
             depth = {}
         else:
             level = depth.get((above.check, above.message), 0) + 1
-            made[-1].below.append(Consequence(finding, above.why, level))
+            roots[-1].below.append(Consequence(finding, above.why, level))
             depth.setdefault((finding.id, finding.message), level)
             continue
         depth[finding.id, finding.message] = 0
-    made = _joined(made, scene)
-    for tree in made:
+    roots = _joined(roots, scene)
+    for tree in roots:
         tree.root = _at_its_place(tree, scene)
-    return made
+    return roots
 
 
 def _at_its_place(tree: Tree, scene: Scene) -> Finding:
     """The root on the one node that all below it names, where it names none itself. A fault of hardware is on the node
     that shows what follows from it; what a job shows may be said by a peer, unless the job has no other host."""
     root = tree.root
-    named = {node: each.finding for each in tree.below for node in scene.nodes(each.finding)}
+    named = {node: consequence.finding for consequence in tree.below for node in scene.nodes(consequence.finding)}
     if root.where.nodes or len(named) != 1 or not root.id.startswith(_ON_HARDWARE):
         return root
-    [node], own = named, [each.finding for each in tree.below if each.finding.where.nodes]
+    [node], own = named, [consequence.finding for consequence in tree.below if consequence.finding.where.nodes]
     hosts = [hosts for name, hosts in scene.hosts_of_jobs.items() if name in root.where.jobs or not root.where.jobs]
-    if not (any(each.id.startswith(_ON_HARDWARE) for each in own) or (hosts and all(host == {node} for host in hosts))):
+    if not (
+        any(finding.id.startswith(_ON_HARDWARE) for finding in own) or (hosts and all(host == {node} for host in hosts))
+    ):
         return root
     name = own[0].where.nodes[0]
     message = _A_NODE.sub(name, root.message, count=1)
@@ -88,23 +93,23 @@ def _at_its_place(tree: Tree, scene: Scene) -> Finding:
 def _joined(roots: Sequence[Tree], scene: Scene) -> list[Tree]:
     """One tree for each fault: roots that are the same fault hang below the first of them."""
     devices = _Devices(scene, [tree.root for tree in roots])
-    made: list[Tree] = []
+    joined: list[Tree] = []
     by_check: dict[str, list[Tree]] = defaultdict(list)
     by_node: dict[tuple[str, str], list[Tree]] = defaultdict(list)
     for tree in roots:
         check, nodes = tree.root.id, scene.nodes(tree.root)
-        near = by_check[check][:MOST_ALIKE] + [each for node in sorted(nodes) for each in by_node[check, node]]
+        near = by_check[check][:MOST_ALIKE] + [tree for node in sorted(nodes) for tree in by_node[check, node]]
         for first in near:
             why = _one_fault(first.root, tree.root, scene, devices)
             if why:
                 first.take(tree, why)
                 break
         else:
-            made.append(tree)
+            joined.append(tree)
             by_check[check].append(tree)
             for node in nodes:
                 by_node[check, node].append(tree)
-    return made
+    return joined
 
 
 def _one_fault(first: Finding, other: Finding, scene: Scene, devices: _Devices) -> str:
@@ -145,7 +150,7 @@ def _is_peer(owner: Finding, other: Finding, scene: Scene) -> bool:
 
 def _of_recorder(first: Finding, other: Finding, scene: Scene) -> bool:
     """Whether one of both is told by dumps of the flight recorder alone."""
-    named = {name for each in (first, other) for name in each.where.jobs}
+    named = {name for finding in (first, other) for name in finding.where.jobs}
     return any(scene.is_recorder(job) for job in scene.case.jobs if job.name in named)
 
 

@@ -23,7 +23,7 @@ MAX_LINES = 4
 
 def whole_nvlinks(scene: Scene, hosts: Iterable[str]) -> tuple[Origin, ...]:
     """Lines by which every GPU of these hosts has all NVLinks of its product; () where one lacks some or is silent."""
-    made: list[Origin] = []
+    origins: list[Origin] = []
     wanted = scene.hosts(hosts)
     seen: set[str] = set()
     for node in scene.case.nodes:
@@ -33,21 +33,21 @@ def whole_nvlinks(scene: Scene, hosts: Iterable[str]) -> tuple[Origin, ...]:
             spec = gpu_spec(gpu)
             if spec is None or not spec.nvlinks or gpu.active_links is None or gpu.active_links < spec.nvlinks:
                 return ()
-            made += [link.state.origin for link in gpu.nvlinks[:1] if link.state.origin is not None]
+            origins += [link.state.origin for link in gpu.nvlinks[:1] if link.state.origin is not None]
         seen.add(scene.host(node.host))
-    return tuple(dict.fromkeys(made)) if seen == wanted else ()
+    return tuple(dict.fromkeys(origins)) if seen == wanted else ()
 
 
 def devices_listed(scene: Scene, hosts: Iterable[str], names: Iterable[str]) -> tuple[Origin, ...]:
     """Lines of NCCL's logs that list each of these RDMA devices on these hosts, so that a port was up when the job
     began; () where one is missing. NCCL lists only ports that are active (src/transport/net_ib/init.cc)."""
-    wanted, found = set(names), dict[str, Origin]()
+    wanted, origins = set(names), dict[str, Origin]()
     near = scene.hosts(hosts)
     for process in _processes(scene, near):
         for hca in process.hcas:
             if hca.name in wanted and hca.origin is not None:
-                found.setdefault(hca.name, hca.origin)
-    return tuple(found[name] for name in sorted(found)) if wanted and wanted == set(found) else ()
+                origins.setdefault(hca.name, hca.origin)
+    return tuple(origins[name] for name in sorted(origins)) if wanted and wanted == set(origins) else ()
 
 
 def devices_left_out(scene: Scene, hosts: Iterable[str], names: Iterable[str]) -> bool:
@@ -61,36 +61,38 @@ def rdma_in_use(scene: Scene, hosts: Iterable[str]) -> tuple[Origin, ...]:
     """Lines by which the processes of all these hosts use RDMA between nodes: `Using network IB`, or a plugin's own
     name; () where one uses sockets or does not say."""
     wanted = scene.hosts(hosts)
-    made: dict[str, Origin | None] = {}
+    networks: dict[str, Origin | None] = {}
     for process in _processes(scene, wanted):
         used = process.network.lower()
         if used == "socket":
             return ()
         if used:
-            told = next((message.origin for message in process.said("network")), process.origin)
-            made.setdefault(scene.host(process.host), told)
-    return tuple(where for where in made.values() if where is not None) if wanted and wanted <= set(made) else ()
+            origin = next((message.origin for message in process.said("network")), process.origin)
+            networks.setdefault(scene.host(process.host), origin)
+    return (
+        tuple(where for where in networks.values() if where is not None) if wanted and wanted <= set(networks) else ()
+    )
 
 
 def gpudirect_in_use(scene: Scene, hosts: Iterable[str]) -> tuple[Origin, ...]:
     """Lines by which NCCL has GPUDirect RDMA for every device that it lists on these hosts; () where it is off for one,
     or where the log does not say."""
     wanted = scene.hosts(hosts)
-    made: dict[str, Origin] = {}
+    origins: dict[str, Origin] = {}
     for process in _processes(scene, wanted):
         for hca in process.hcas:
             if hca.gdr is False:
                 return ()
             if hca.gdr and hca.origin is not None:
-                made.setdefault(scene.host(process.host), hca.origin)
-    return tuple(made.values()) if wanted and wanted <= set(made) else ()
+                origins.setdefault(scene.host(process.host), hca.origin)
+    return tuple(origins.values()) if wanted and wanted <= set(origins) else ()
 
 
 def active_ports(scene: Scene, hosts: Iterable[str]) -> tuple[Origin, ...]:
     """Lines by which every compute NIC of these hosts has its ports up, and no host has fewer than another; () where a
     port is down or nothing says so."""
     wanted, seen = scene.hosts(hosts), dict[str, int]()
-    made: list[Origin] = []
+    origins: list[Origin] = []
     for node in scene.case.nodes:
         if scene.host(node.host) not in wanted:
             continue
@@ -99,8 +101,8 @@ def active_ports(scene: Scene, hosts: Iterable[str]) -> tuple[Origin, ...]:
         if not nics or not all(ups):
             return ()
         seen[scene.host(node.host)] = len(nics)
-        made += [where for nic in nics[:1] for port in nic.ports[:1] if (where := port.state.origin) is not None]
-    return tuple(dict.fromkeys(made)) if set(seen) == wanted and len(set(seen.values())) == 1 else ()
+        origins += [where for nic in nics[:1] for port in nic.ports[:1] if (where := port.state.origin) is not None]
+    return tuple(dict.fromkeys(origins)) if set(seen) == wanted and len(set(seen.values())) == 1 else ()
 
 
 def normal_runs(scene: Scene, benchmarks: Sequence[Benchmark], hosts: Iterable[str]) -> tuple[Origin, ...]:

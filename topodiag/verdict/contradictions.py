@@ -36,15 +36,15 @@ def with_ages(case: Case, identity: Identity) -> Identity:
     if not ages:
         return identity
     hosts = tuple(replace(host, stale=ages.get(host.name, "")) for host in identity.hosts)
-    told = [Conflict(name, why) for name, why in sorted(ages.items())]
-    return replace(identity, hosts=hosts, conflicts=(*identity.conflicts, *told))
+    conflicts = [Conflict(name, why) for name, why in sorted(ages.items())]
+    return replace(identity, hosts=hosts, conflicts=(*identity.conflicts, *conflicts))
 
 
 def contradictions(case: Case) -> tuple[Conflict, ...]:
     """What sources say against each other of the machines of a case whose jobs know their captures."""
-    made = [each for job in case.jobs for each in (*_networks(job, case), *_devices(job, case))]
-    made += _layouts(case)
-    return tuple(made[:_MOST])
+    conflicts = [conflict for job in case.jobs for conflict in (*_networks(job, case), *_devices(job, case))]
+    conflicts += _layouts(case)
+    return tuple(conflicts[:_MOST])
 
 
 # --- captures of another time ---------------------------------------------------------------------------------------
@@ -52,7 +52,7 @@ def contradictions(case: Case) -> tuple[Conflict, ...]:
 
 def _spans(case: Case, identity: Identity) -> Mapping[str, tuple[float, float]]:
     """By host, the first and the last time that its jobs show, seconds of the epoch."""
-    made: dict[str, tuple[float, float]] = {}
+    spans: dict[str, tuple[float, float]] = {}
     for job in case.jobs:
         times = [event.ts for event in job.events if event.ts is not None]
         times += [event.last_ts for event in job.events if event.last_ts is not None]
@@ -64,9 +64,9 @@ def _spans(case: Case, identity: Identity) -> Mapping[str, tuple[float, float]]:
         start, end = min(known), max(known)
         for host in job.hosts:
             name = identity.name(host)
-            first, last = made.get(name, (start, end))
-            made[name] = (min(first, start), max(last, end))
-    return made
+            first, last = spans.get(name, (start, end))
+            spans[name] = (min(first, start), max(last, end))
+    return spans
 
 
 LASTING = "its parts, slots and what they can do are used as they stand"
@@ -115,14 +115,14 @@ def _devices(job: Job, case: Case) -> Iterator[Conflict]:
     for host, machine in job.machines.items():
         there = {gpu.bus_id for gpu in machine.gpus if gpu.bus_id}
         used = ranks[host]
-        gone = sorted(set(used) - there) if there else []
-        if not gone:
+        texts = sorted(set(used) - there) if there else []
+        if not texts:
             continue
-        name, lines = case.identity.name(host), [used[bus].origin for bus in gone]
-        if len(gone) == len(used):
-            text = f"the job used GPUs at {few(gone)}, and its capture has none of them: is it of this machine?"
+        name, lines = case.identity.name(host), [used[bus].origin for bus in texts]
+        if len(texts) == len(used):
+            text = f"the job used GPUs at {few(texts)}, and its capture has none of them: is it of this machine?"
         else:
-            text = f"the job used the GPU at {few(gone)}, and its capture does not have it"
+            text = f"the job used the GPU at {few(texts)}, and its capture does not have it"
         yield Conflict(name, text, tuple(line for line in lines if line is not None)[:4])
 
 
@@ -130,12 +130,12 @@ def _layouts(case: Case) -> Iterator[Conflict]:
     """Ranks that ran elsewhere than a launcher's file says."""
     for layout in case.layouts:
         for job in case.jobs:
-            apart, compared = _elsewhere(layout, job, case.identity)
-            if apart:
-                first = min(apart)
+            moved, compared = _elsewhere(layout, job, case.identity)
+            if moved:
+                first = min(moved)
                 text = (
-                    f"it puts rank {first} on {apart[first][0]}, and it ran on {apart[first][1]}:"
-                    f" {len(apart)} of {plural(compared, 'rank')} ran elsewhere than declared"
+                    f"it puts rank {first} on {moved[first][0]}, and it ran on {moved[first][1]}:"
+                    f" {len(moved)} of {plural(compared, 'rank')} ran elsewhere than declared"
                 )
                 yield Conflict(layout.name, text, _line_of(job, first))
 
@@ -148,16 +148,16 @@ def _elsewhere(layout: RankHosts, job: Job, identity: Identity) -> tuple[dict[in
     hosts = [short_name(identity.name(host)) for host in layout.hosts]
     if {short_name(identity.name(host)) for host in job.hosts} - set(hosts):
         return {}, 0
-    apart, compared = {}, 0
+    moved, compared = {}, 0
     for rank in job.ranks:
         if 0 <= rank.rank < layout.ranks and rank.host:
             compared += 1
             at = int(layout.host[rank.rank])
             if hosts[at] != short_name(identity.name(rank.host)):
-                apart[rank.rank] = (layout.hosts[at], rank.host)
-    return apart, compared
+                moved[rank.rank] = (layout.hosts[at], rank.host)
+    return moved, compared
 
 
 def _line_of(job: Job, rank: int) -> tuple[Origin, ...]:
-    found = job.by_rank.get(rank)
-    return (found.origin,) if found is not None and found.origin is not None else ()
+    known_rank = job.by_rank.get(rank)
+    return (known_rank.origin,) if known_rank is not None and known_rank.origin is not None else ()

@@ -90,8 +90,8 @@ def _lead(first: Cause) -> str:
 def _ras_words(scene: Scene) -> str:
     """What RAS says of jobs of which nothing else is known, and of which it shows nobody behind."""
     jobs = scene.case.jobs
-    alone = bool(jobs) and all(job.only_ras for job in jobs) and not scene.case.nodes
-    words = [says_answers(job.ras) for job in jobs] if alone else []
+    only_ras = bool(jobs) and all(job.only_ras for job in jobs) and not scene.case.nodes
+    words = [says_answers(job.ras) for job in jobs] if only_ras else []
     return "; ".join(words) if all(words) else ""
 
 
@@ -117,7 +117,7 @@ def healthy_words(benchmarks: Sequence[Benchmark], scene: Scene, past: State = S
     normal = [benchmark for benchmark in benchmarks if benchmark.verdict == "normal" and benchmark.run.top is not None]
     measured = ""
     if normal:
-        best = max(normal, key=lambda each: (each.run.top or (0, 0.0))[1])
+        best = max(normal, key=lambda benchmark: (benchmark.run.top or (0, 0.0))[1])
         measured = f"{best.run.collective} reaches {in_gbs((best.run.top or (0, 0.0))[1])}, normal for this machine; "
     if past is State.HEALTHY:
         return f"{measured}no fault in what was seen of {seen_words(scene, scene.case.jobs)}"
@@ -141,17 +141,17 @@ def seen_words(scene: Scene, jobs: Sequence[Job]) -> str:
 def loss_words(benchmarks: Sequence[Benchmark]) -> str:
     """`all_reduce reaches 285.6 of 476.8 GB/s (-40%)`, of the run that lost most; "" where none is low."""
     low = [
-        (1 - made / wanted, benchmark, made, wanted)
+        (1 - reached / wanted, benchmark, reached, wanted)
         for benchmark in benchmarks
         if benchmark.verdict == "low" and benchmark.expected is not None
-        for made, wanted in [_reached(benchmark)]
+        for reached, wanted in [_reached(benchmark)]
         if wanted > 0
     ]
     if not low:
         return ""
-    lost, each, made, wanted = max(low, key=lambda item: item[0])
-    name = each.run.collective or "the benchmark"
-    return f"{name} reaches {spell_gbs(made)} of {in_gbs(wanted)} (-{percent(lost)})"
+    lost, lowest, share, wanted = max(low, key=lambda item: item[0])
+    name = lowest.run.collective or "the benchmark"
+    return f"{name} reaches {spell_gbs(share)} of {in_gbs(wanted)} (-{percent(lost)})"
 
 
 def _reached(run: Benchmark) -> tuple[float, float]:
@@ -159,5 +159,5 @@ def _reached(run: Benchmark) -> tuple[float, float]:
     assert run.expected is not None  # noqa: S101 - the caller asked
     if run.run.top is None:
         return 0.0, 0.0
-    size, made = run.run.top
-    return made, run.expected.busbw.get(size, run.expected.busbw_gbs)
+    size, top = run.run.top
+    return top, run.expected.busbw.get(size, run.expected.busbw_gbs)

@@ -44,8 +44,8 @@ class _Joined:
     """Voices, and the machines that they are joined to so far. A machine is a number, `of[voice]` that of a voice."""
 
     def __init__(self, said: Sequence[NamedHost]) -> None:
-        self.said = sorted(said, key=lambda each: (_TRUST.index(each.source) if each.source in _TRUST else 9,
-                                                   each.name, each.group))  # fmt: skip
+        self.said = sorted(said, key=lambda voice: (_TRUST.index(voice.source) if voice.source in _TRUST else 9,
+                                                   voice.name, voice.group))  # fmt: skip
         self.of = list(range(len(self.said)))
         self.members: dict[int, list[int]] = {at: [at] for at in self.of}
         self.ties: list[dict[str, str]] = [{} for _ in self.said]
@@ -77,7 +77,7 @@ class _Joined:
             for name in tie.names[1:]:
                 owner[name.lower()].add(short_name(tie.names[0]))
         at_name = self._by_name()
-        told: set[str] = set()
+        texts: set[str] = set()
         for tie in ties:
             node = at_name.get(tie.names[0].lower()) or at_name.get(short_name(tie.names[0]))
             machine = (
@@ -92,8 +92,8 @@ class _Joined:
                 at_name.setdefault(short_name(tie.names[0]), []).append(machine)
             for name in tie.names[1:]:
                 if len(owner[name.lower()]) > 1:
-                    if name not in told and not address_of(name):
-                        told.add(name)
+                    if name not in texts and not address_of(name):
+                        texts.add(name)
                         nodes = few(sorted(owner[name.lower()]))
                         self._open(name, f"{name} ran on several nodes: {nodes}", tie)
                     continue
@@ -166,12 +166,12 @@ class _Joined:
     ) -> None:
         holders: dict[str, set[int]] = defaultdict(set)
         for at, voice in enumerate(self.said):
-            for each in ids(voice):
-                holders[each].add(self._root(at))
-        for each, several in sorted(holders.items()):
+            for identity in ids(voice):
+                holders[identity].add(self._root(at))
+        for identity, several in sorted(holders.items()):
             roots = sorted({self._root(at) for at in several})
             if len(roots) == 2:
-                self._join(roots[0], roots[1], how(each), sure=sure)
+                self._join(roots[0], roots[1], how(identity), sure=sure)
 
     def by_shape(self) -> None:
         """What redaction and pasting keep: bus ids of GPUs and names of NICs. Only for a capture that bears no name of
@@ -180,9 +180,9 @@ class _Joined:
                    if voice.node >= 0 and not voice.real and voice.buses and self._alone(at)]  # fmt: skip
         machines = self._without_capture()
         for at in unnamed:
-            fits = [root for root, several in machines.items() if all(_fits(self.said[at], each) for each in several)]
+            fits = [root for root, several in machines.items() if all(_fits(self.said[at], voice) for voice in several)]
             near = [voice for root in fits for voice in machines[root]]
-            rivals = [b for b in unnamed if b != at and any(_fits(self.said[b], each) for each in near)]
+            rivals = [b for b in unnamed if b != at and any(_fits(self.said[b], voice) for voice in near)]
             name = self.said[at].name
             if len(fits) == 1 and not rivals:
                 self._join(fits[0], at, "the only machine without a capture whose GPUs sit on the same bus ids")
@@ -204,14 +204,14 @@ class _Joined:
     def _same_name(self, name: str, several: Sequence[int]) -> None:
         """Captures that bear one name and share no serial, although both show some, are of two machines."""
         captures = [at for at in several if self.said[at].serials and self.said[at].node >= 0]
-        apart = [at for at in captures[1:] if self.said[at].serials.isdisjoint(self.said[captures[0]].serials)]
-        if apart:
-            both = [self.said[at].origin for at in (captures[0], apart[0])]
+        numbers = [at for at in captures[1:] if self.said[at].serials.isdisjoint(self.said[captures[0]].serials)]
+        if numbers:
+            both = [self.said[at].origin for at in (captures[0], numbers[0])]
             text = f"two machines call themselves {name}: no GPU and no adapter of one capture is in the other"
             self.conflicts.append(Conflict(name, text, tuple(filter(None, both))))
-        first = next(at for at in several if at not in apart)
+        first = next(at for at in several if at not in numbers)
         for at in several:
-            if at not in apart and at != first:
+            if at not in numbers and at != first:
                 self._join(first, at, "the same name", sure=True)
 
     def _same_short(self, short: str, names: Sequence[str], by_name: Mapping[str, Sequence[int]]) -> None:
@@ -275,12 +275,12 @@ class _Joined:
         return any(self.said[other].node >= 0 for other in self.members[self._root(at)])
 
     def _by_name(self) -> dict[str, list[int]]:
-        made: dict[str, list[int]] = defaultdict(list)
+        numbers: dict[str, list[int]] = defaultdict(list)
         for at, voice in enumerate(self.said):
             for name in {voice.name.lower(), short_name(voice.name)}:
-                made[name].append(at)
+                numbers[name].append(at)
         # A short name that several machines have leads to none of them.
-        return {name: several for name, several in made.items()
+        return {name: several for name, several in numbers.items()
                 if name in {self.said[at].name.lower() for at in several}
                 or len({self._root(at) for at in several}) == 1}  # fmt: skip
 
@@ -290,7 +290,7 @@ class _Joined:
         taken: dict[str, set[int]] = defaultdict(set)
         for at, voice in enumerate(self.said):
             taken[short_name(voice.name)].add(self._root(at))
-        made = []
+        joined = []
         for root, members in self.members.items():
             several = [self.said[at] for at in sorted(members)]
             name = _name_of(several)
@@ -303,7 +303,7 @@ class _Joined:
                 others.setdefault(short_name(name), "its name without the domain")
             others = {alias: how for alias, how in others.items() if alias != name and alias not in self.shared}
             # A machine of Kubernetes has an address for each pod: names come first.
-            aliases = tuple(sorted(sorted(others, key=lambda each: (bool(address_of(each)), each))[:MOST_ALIASES]))
+            aliases = tuple(sorted(sorted(others, key=lambda host: (bool(address_of(host)), host))[:MOST_ALIASES]))
             sources = tuple(dict.fromkeys(voice.source for voice in several))
             boots = sorted(voice.booted for voice in several if voice.booted is not None)
             boot = stamp(boots[-1]) if boots else ""
@@ -311,8 +311,8 @@ class _Joined:
                 when = f", {stamp(boots[0])} and {boot}" if boots and boots[-1] - boots[0] > ONE_BOOT_S else ""
                 text = f"its captures are of two boots{when}: counters began anew between them"
                 self.conflicts.append(Conflict(name, text))
-            made.append(Host(name, aliases, sources, boot, ties={alias: others[alias] for alias in aliases}))
-        return tuple(sorted(made, key=lambda each: (each.name, each.sources)))
+            joined.append(Host(name, aliases, sources, boot, ties={alias: others[alias] for alias in aliases}))
+        return tuple(sorted(joined, key=lambda host: (host.name, host.sources)))
 
 
 def _same_part(serial: str) -> str:
@@ -327,16 +327,16 @@ def _of_two_boots(several: Sequence[NamedHost]) -> bool:
     ids = {voice.boot for voice in several if voice.boot}
     if len(ids) > 1:
         return True
-    told = all(voice.boot for voice in several if voice.booted is not None)
-    return bool(times) and max(times) - min(times) > ONE_BOOT_S and not (ids and told)
+    known = all(voice.boot for voice in several if voice.booted is not None)
+    return bool(times) and max(times) - min(times) > ONE_BOOT_S and not (ids and known)
 
 
 def _name_of(several: Iterable[NamedHost]) -> str:
     """What the machine calls itself; a name that topodiag read off a file stands behind all others, and an address
     behind a name."""
-    return min(several, key=lambda each: (not each.real, bool(address_of(each.name)),
-                                          _TRUST.index(each.source) if each.source in _TRUST else 9,
-                                          each.name)).name  # fmt: skip
+    return min(several, key=lambda voice: (not voice.real, bool(address_of(voice.name)),
+                                          _TRUST.index(voice.source) if voice.source in _TRUST else 9,
+                                          voice.name)).name  # fmt: skip
 
 
 def _fits(capture: NamedHost, host: NamedHost) -> bool:

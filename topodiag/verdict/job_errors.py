@@ -36,8 +36,8 @@ def error_says(other: Finding, scene: Scene, *words: str) -> bool:
 
 def comes_from(finding: Finding, scene: Scene, lines: Callable[[Event], bool]) -> bool:
     """Whether a finding rests on such a line of its job."""
-    told = [event.origin for job in scene.jobs_of(finding) for event in job.events if lines(event)]
-    return any(origin in told for origin in finding.evidence)
+    origins = [event.origin for job in scene.jobs_of(finding) for event in job.events if lines(event)]
+    return any(origin in origins for origin in finding.evidence)
 
 
 def waits_for_all(event: Event) -> bool:

@@ -64,9 +64,9 @@ def _lasted_as_long(cause: Finding, other: Finding, scene: Scene) -> bool:
     """What is over by now held a rank only where it lasted about as long as ranks waited, and at no other time."""
     if cause.severity is not Severity.INFO:
         return True
-    lines = [(each, node) for node in scene.case.nodes for each in node.events if each.origin in cause.evidence]
-    lasted = lasted_s([each for each, _ in lines])
-    days = [day for each, node in lines if (day := wall_s(each, booted(node))) is not None]
+    lines = [(event, node) for node in scene.case.nodes for event in node.events if event.origin in cause.evidence]
+    lasted = lasted_s([event for event, _ in lines])
+    days = [day for event, node in lines if (day := wall_s(event, booted(node))) is not None]
     return any(
         lasted >= max(waited - _PATIENCE_S, waited / 2)
         and (not days or not is_wall(event.ts) or min(days) - _ZONE_S < event.ts < max(days) + waited + _ZONE_S)

@@ -15,24 +15,24 @@ from topodiag.words.fold import plural
 
 def joined(result: Result, case: Case) -> tuple[str, ...]:
     """`log 16/16 ranks`, `captures 1/2 nodes`, `nccl-tests none`, `flight recorder 8 ranks`, ..."""
-    made = []
+    texts = []
     scene = Scene(case)
     hosts = scene.hosts(host for job in case.jobs for host in job.hosts)
     captured = scene.hosts(node.host for node in case.nodes)
     seen = sum(len(job.ranks) for job in case.jobs)
     world = sum(max(job.world_size, len(job.ranks)) for job in case.jobs)
-    made.append(f"log {seen}/{world} ranks" if any(map(_is_logged, case.jobs)) else "log none")
-    made += _captures(captured, hosts)
+    texts.append(f"log {seen}/{world} ranks" if any(map(_is_logged, case.jobs)) else "log none")
+    texts += _captures(captured, hosts)
     programs = Counter(benchmark.run.program for benchmark in result.benchmarks)
-    made += [f"{name} {plural(number, 'run')}" for name, number in programs.items()] or ["nccl-tests none"]
+    texts += [f"{name} {plural(number, 'run')}" for name, number in programs.items()] or ["nccl-tests none"]
     flight = len({record.rank for job in case.jobs for record in job.flight})
-    made += [f"flight recorder {plural(flight, 'rank')}"] if flight else []
-    made += _asked(case.jobs)
+    texts += [f"flight recorder {plural(flight, 'rank')}"] if flight else []
+    texts += _asked(case.jobs)
     steps = sum(len(step.steps) for job in case.jobs for step in job.steps)
-    made += [f"training log {plural(steps, 'line')} of steps"] if steps else []
-    made += [f"hostfiles {len(case.layouts)}"] if case.layouts else []
-    made += [f"cluster {plural(len(case.clusters), 'file')}"] if case.clusters else []
-    return tuple(made)
+    texts += [f"training log {plural(steps, 'line')} of steps"] if steps else []
+    texts += [f"hostfiles {len(case.layouts)}"] if case.layouts else []
+    texts += [f"cluster {plural(len(case.clusters), 'file')}"] if case.clusters else []
+    return tuple(texts)
 
 
 def _is_logged(job: Job) -> bool:
@@ -50,5 +50,5 @@ def _captures(captured: Set[str], hosts: Set[str]) -> list[str]:
     if not hosts:
         return [f"captures {plural(len(captured), 'node')}" if captured else "captures none"]
     beside = captured - hosts
-    made = [f"captures {len(captured & hosts)}/{len(hosts)} nodes"]
-    return made + ([f"{plural(len(beside), 'capture')} of no node of a job"] if beside else [])
+    texts = [f"captures {len(captured & hosts)}/{len(hosts)} nodes"]
+    return texts + ([f"{plural(len(beside), 'capture')} of no node of a job"] if beside else [])

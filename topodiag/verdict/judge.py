@@ -54,20 +54,20 @@ def judge(result: Result, case: Case, steps: Sequence[JobStep] = ()) -> Verdict:
     """The verdict. `result.findings` are arranged: each consequence below its cause (`order.arranged`). `steps` are the
     training steps of jobs whose layout is known."""
     scene = Scene(case)
-    found = trees(result.findings, scene)
-    bearing, beside = _parted(found, result, scene)
+    roots = trees(result.findings, scene)
+    bearing, beside = _parted(roots, result, scene)
     found_causes = [_cause(tree, result, scene) for tree in bearing]
     causes = _ordered(_measured(_priced(found_causes, result, scene, steps), scene))
     jobs = _jobs(causes, beside, result, scene)
-    past = states.worst([State.HEALTHY, *(each.state for each in jobs if each.name in scene.earlier)])
+    past = states.worst([State.HEALTHY, *(job.state for job in jobs if job.name in scene.earlier)])
     # What a log alone lacks is no risk of a machine.
     machines = states.of_machines([cause.finding for cause in causes if cause.finding.id != "JOB001"], result)
-    state = states.worst([each.state for each in jobs if each.name not in scene.earlier]) if jobs else machines
+    state = states.worst([job.state for job in jobs if job.name not in scene.earlier]) if jobs else machines
     if jobs and state in (State.HEALTHY, State.UNKNOWN) and machines is State.AT_RISK:
         state = State.AT_RISK
     why = [tree.root.message for tree in beside if tree.root.id == "JOB009"]
     why += (states.not_judged(job, result, scene) for job in case.jobs)
-    made = Verdict(
+    verdict = Verdict(
         state=state,
         headline=headline(
             state,
@@ -89,7 +89,7 @@ def judge(result: Result, case: Case, steps: Sequence[JobStep] = ()) -> Verdict:
         joined=joined(result, case),
     )
     return replace(
-        retold(made, scene.dialect()),
+        retold(verdict, scene.dialect()),
         causes=tuple(retold(cause, scene.dialect(cause.finding)) for cause in causes),
     )
 
@@ -116,24 +116,28 @@ def state_of_jobs(result: Result, case: Case) -> State | None:
     """The worst state of the jobs, as a verdict on these findings alone says it; None without a job."""
     scene = Scene(case)
     bearing, _ = _parted(trees(result.findings, scene), result, scene)
-    findings = [finding for tree in bearing for finding in (tree.root, *(each.finding for each in tree.below))]
+    findings = [
+        finding for tree in bearing for finding in (tree.root, *(consequence.finding for consequence in tree.below))
+    ]
     jobs = [job for job in case.jobs if not scene.is_recorder(job) and job.name not in scene.earlier]
     return states.worst([states.of_job(job, findings, result, scene) for job in jobs]) if jobs else None
 
 
-def _parted(found: Sequence[Tree], result: Result, scene: Scene) -> tuple[list[Tree], list[Tree]]:
+def _parted(roots: Sequence[Tree], result: Result, scene: Scene) -> tuple[list[Tree], list[Tree]]:
     """Trees that bear on what happened, and those beside it. Where nothing bears on it, every fault is a candidate."""
-    faults = [tree for tree in found if tree.root.severity > Severity.INFO and not scene.is_past(tree.root)]
-    notes = [tree for tree in found if tree.root.severity is Severity.INFO]
+    faults = [tree for tree in roots if tree.root.severity > Severity.INFO and not scene.is_past(tree.root)]
+    notes = [tree for tree in roots if tree.root.severity is Severity.INFO]
     happened = bool(scene.case.jobs) or bool(result.benchmarks)
     bearing = [
         tree for tree in faults if not happened or _bears(tree, scene) or takes_part(tree.root, result.findings, scene)
     ]
     # A note with consequences names what did it, though it cannot say whose fault that is.
-    bearing += [tree for tree in notes if any(each.finding.severity > Severity.INFO for each in tree.below)]
+    bearing += [
+        tree for tree in notes if any(consequence.finding.severity > Severity.INFO for consequence in tree.below)
+    ]
     bearing = bearing or faults or (_open(notes, result) if happened else [])
     chosen = {id(tree) for tree in bearing}
-    return bearing, [tree for tree in found if id(tree) not in chosen]
+    return bearing, [tree for tree in roots if id(tree) not in chosen]
 
 
 def _open(notes: Sequence[Tree], result: Result) -> list[Tree]:
@@ -143,7 +147,7 @@ def _open(notes: Sequence[Tree], result: Result) -> list[Tree]:
 
 def _bears(tree: Tree, scene: Scene) -> bool:
     """Whether a job or a measurement shows an effect of it, or it is such an effect, or its loss can be modelled."""
-    if any(each.finding.id.startswith(_OF_A_JOB) for each in tree.below):
+    if any(consequence.finding.id.startswith(_OF_A_JOB) for consequence in tree.below):
         return True
     root = tree.root
     hosts = {host for hosts in scene.hosts_of_jobs.values() for host in hosts}
@@ -159,7 +163,9 @@ def _cause(tree: Tree, result: Result, scene: Scene) -> Cause:
     against = contradictions(finding, scene, result.benchmarks)
     status = status_of(finding, scene, against)
     if of_another_time(finding, scene):
-        status = at_another_time(status, any(each.finding.id.startswith(_OF_A_JOB) for each in tree.below))
+        status = at_another_time(
+            status, any(consequence.finding.id.startswith(_OF_A_JOB) for consequence in tree.below)
+        )
     mechanism = _mechanism(tree)
     if not mechanism and (part := takes_part(finding, result.findings, scene)):
         mechanism = f"{part}: a part of a loss that a dearer cause explains"
@@ -229,7 +235,7 @@ def _measured(causes: Sequence[Cause], scene: Scene) -> list[Cause]:
 
 def _mechanism(tree: Tree) -> str:
     """How it makes the job slow or fail: the reasons of its direct consequences, each once."""
-    reasons = dict.fromkeys(each.why for each in tree.below if each.depth == 1)
+    reasons = dict.fromkeys(consequence.why for consequence in tree.below if consequence.depth == 1)
     return "; ".join(list(reasons)[:2])
 
 
@@ -237,30 +243,30 @@ def _mechanism(tree: Tree) -> str:
 def _commands(check: str, *, pods: bool) -> tuple[str, ...]:
     """The commands of the section "How to confirm" of the check's page, for ranks in pods without `srun`. Settings for
     the next run are none: they show nothing of this one."""
-    found = check_class(check)
-    if found is None:
+    kind = check_class(check)
+    if kind is None:
         return ()
-    sections = [section for section in page_of(found).sections if section.name == COMMANDS]
+    sections = [section for section in page_of(kind).sections if section.name == COMMANDS]
     commands = [part for section in sections for block in section.blocks for part in block if isinstance(part, Command)]
-    told = (part.command for part in commands if not part.command.startswith("export "))
-    return tuple(_STEP.sub("kubectl exec POD -- ", each) if pods else each for each in told)
+    texts = (part.command for part in commands if not part.command.startswith("export "))
+    return tuple(_STEP.sub("kubectl exec POD -- ", command) if pods else command for command in texts)
 
 
 def _ordered(causes: Sequence[Cause]) -> list[Cause]:
     """What ended a job first, then by what is lost; what is only supposed never above what is founded."""
 
     def key(at: int) -> tuple[object, ...]:
-        each = causes[at]
-        ends = any(finding.id in states.ENDS or finding.id in states.HANGS for finding in _all(each))
-        taken = each.price.job_share
-        share = taken if taken is not None else each.price.share or 0.0
-        return not ends, each.status is CauseStatus.HYPOTHESIS, -share, _RANK[each.status], at
+        cause = causes[at]
+        ends = any(finding.id in states.ENDS or finding.id in states.HANGS for finding in _all(cause))
+        taken = cause.price.job_share
+        share = taken if taken is not None else cause.price.share or 0.0
+        return not ends, cause.status is CauseStatus.HYPOTHESIS, -share, _RANK[cause.status], at
 
     return [causes[at] for at in sorted(range(len(causes)), key=key)]
 
 
 def _all(cause: Cause) -> list[Finding]:
-    return [cause.finding, *(each.finding for each in cause.consequences)]
+    return [cause.finding, *(consequence.finding for consequence in cause.consequences)]
 
 
 def _jobs(causes: Sequence[Cause], beside: Sequence[Tree], result: Result, scene: Scene) -> list[JobState]:
@@ -268,7 +274,7 @@ def _jobs(causes: Sequence[Cause], beside: Sequence[Tree], result: Result, scene
     says how those were."""
     findings = [finding for cause in causes for finding in _all(cause)]
     findings += [tree.root for tree in beside if scene.is_past(tree.root)]
-    made: list[JobState] = []
+    job_states: list[JobState] = []
     outputs = {benchmark.run.source for benchmark in result.benchmarks}
     for job in scene.case.jobs:
         if (job.files and set(job.files) <= outputs) or scene.is_recorder(job):
@@ -276,22 +282,22 @@ def _jobs(causes: Sequence[Cause], beside: Sequence[Tree], result: Result, scene
         own = states.of_job(job, findings, result, scene)
         places = tuple(at for at, cause in enumerate(causes) if states.bears_on(cause.finding, job, scene))
         words = cause_words(causes[places[0]].finding) if places else ""
-        made.append(JobState(job.name or "job", own, words, places))
+        job_states.append(JobState(job.name or "job", own, words, places))
     for benchmark in result.benchmarks:
         own = states.of_run(benchmark)
         places = tuple(at for at, cause in enumerate(causes) if _explains_run(cause, benchmark, scene))
         spelt = scene.dialect().say(benchmark.run.program)
         name = f"{benchmark.run.placement or benchmark.run.collective or 'run'} ({spelt})"
-        made.append(JobState(name, own, loss_words([benchmark]), places))
-    return made
+        job_states.append(JobState(name, own, loss_words([benchmark]), places))
+    return job_states
 
 
 def _worked(case: Case, result: Result) -> str:
     """Why nothing is judged of texts that show a program at work and nothing else, or GPUs and no link."""
     if case.nodes and not states.links_judged(result):
         return "not judged: nothing shows that a link or a network port is well"
-    alone = case.progress and not case.jobs and case.not_observed
-    return f"not judged: {case.not_observed[0].why}" if alone else states.NO_WORD
+    working = case.progress and not case.jobs and case.not_observed
+    return f"not judged: {case.not_observed[0].why}" if working else states.NO_WORD
 
 
 def _explains_run(cause: Cause, run: Benchmark, scene: Scene) -> bool:
@@ -313,13 +319,13 @@ def _confidence(state: State, causes: Sequence[Cause]) -> Confidence:
 
 def _first(state: State, causes: Sequence[Cause], result: Result) -> tuple[str, ...]:
     """What must be read before the causes."""
-    made = []
+    texts = []
     if causes and causes[0].finding.id in _PROGRAM and causes[0].status is not CauseStatus.HYPOTHESIS:
-        made.append("Topology does not matter here: the program or one of its processes is the cause, not a link.")
+        texts.append("Topology does not matter here: the program or one of its processes is the cause, not a link.")
     normal = [benchmark for benchmark in result.benchmarks if benchmark.verdict == "normal"]
     if state is State.HEALTHY and normal:
-        made.append("The measured bandwidth is what this machine can do: an expectation above it is wrong.")
-    return tuple(made)
+        texts.append("The measured bandwidth is what this machine can do: an expectation above it is wrong.")
+    return tuple(texts)
 
 
 def _open_steps(causes: Sequence[Cause], case: Case) -> tuple[str, ...]:
@@ -332,19 +338,21 @@ def _open_steps(causes: Sequence[Cause], case: Case) -> tuple[str, ...]:
 
 def _not_explained(causes: Sequence[Cause], result: Result) -> tuple[str, ...]:
     """Lines of trouble that no finding explains, losses of which a part is left, and what a check cannot decide."""
-    made = [
+    texts = [
         " ".join(f"{line.origin or line.subject}: {line.text}".split())[:QUOTED]
         + (f" (×{line.count})" if line.count > 1 else "")
         for line in result.troubles()[:MAX_OPEN]
     ]
-    made += [each.price.says for each in causes if each.price.agreement is Agreement.PART and each.price.says]
+    texts += [cause.price.says for cause in causes if cause.price.agreement is Agreement.PART and cause.price.says]
     if not any(finding.id.startswith("BEN") for cause in causes for finding in _all(cause)[1:]):
-        made += [
+        texts += [
             words
             for benchmark in result.benchmarks
             if benchmark.verdict == "low" and (words := loss_words([benchmark]))
         ]
-    told = {finding.id for cause in causes for finding in _all(cause)}
-    made += [f"{each.id}: {each.fix[0]}" for each in states.left_open(result)[:MAX_OPEN] if each.id not in told]
-    made += [f"{outcome.node}: {outcome.why}" for outcome in result.undecided()[:MAX_OPEN]]
-    return tuple(dict.fromkeys(made))
+    ids = {finding.id for cause in causes for finding in _all(cause)}
+    texts += [
+        f"{finding.id}: {finding.fix[0]}" for finding in states.left_open(result)[:MAX_OPEN] if finding.id not in ids
+    ]
+    texts += [f"{outcome.node}: {outcome.why}" for outcome in result.undecided()[:MAX_OPEN]]
+    return tuple(dict.fromkeys(texts))

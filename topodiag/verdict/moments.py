@@ -51,12 +51,12 @@ class ClockedEvent:
 
 def said_by(case: Case, identity: Identity) -> list[ClockedEvent]:
     """All that the case tells of times, host by host as the case calls them. Never raises."""
-    made: list[ClockedEvent] = []
+    moments: list[ClockedEvent] = []
     for node in case.nodes:
-        made += _of_node(node, identity.name(node.host))
+        moments += _of_node(node, identity.name(node.host))
     for job in case.jobs:
-        made += _of_job(job, identity)
-    return made
+        moments += _of_job(job, identity)
+    return moments
 
 
 # --- captures and kernel logs -------------------------------------------------------------------------------------
@@ -108,7 +108,7 @@ def _kernel(event: KernelEvent, host: str, start: float | None, nic: str) -> Clo
 
 
 def _of_job(job: Job, identity: Identity) -> Iterator[ClockedEvent]:
-    for communicator in sorted(job.communicators, key=lambda each: -each.nranks)[:_MOST_COMMUNICATORS]:
+    for communicator in sorted(job.communicators, key=lambda communicator: -communicator.nranks)[:_MOST_COMMUNICATORS]:
         yield from _init(job, communicator, identity)
     for event in job.events:
         if event.level != "UNWIND":

@@ -57,22 +57,24 @@ class NamedHost:
 
 def voices(case: Case) -> list[NamedHost]:
     """All machines that the case names, captures first, in a stable order."""
-    made = [_of_node(number, node) for number, node in enumerate(case.nodes)]
+    all_voices = [_of_node(number, node) for number, node in enumerate(case.nodes)]
     for number, job in enumerate(case.jobs):
-        made += _of_job(number, job)
+        all_voices += _of_job(number, job)
     for number, run in enumerate(case.runs):
         buses: dict[str, set[str]] = {host: set() for host in run.hosts}
         for device in run.devices:
             buses[device.host].add(device.bus_id)
         for host, used in buses.items():
             own = frozenset(used - {""})
-            made.append(NamedHost(host, "nccl-tests", f"run {number}", in_name(host), buses=own, origin=run.origin))
+            all_voices.append(
+                NamedHost(host, "nccl-tests", f"run {number}", in_name(host), buses=own, origin=run.origin)
+            )
     for layout in case.layouts:
-        made += [NamedHost(host, "hostfile", f"layout {layout.name}", in_name(host)) for host in layout.hosts]
+        all_voices += [NamedHost(host, "hostfile", f"layout {layout.name}", in_name(host)) for host in layout.hosts]
     for number, cluster in enumerate(case.clusters):
         source = cluster.sources[0] if cluster.sources else str(number)
-        made += [NamedHost(name, "cluster", f"cluster {source}", in_name(name)) for name in cluster.names]
-    return [each for each in made if each.name]
+        all_voices += [NamedHost(name, "cluster", f"cluster {source}", in_name(name)) for name in cluster.names]
+    return [voice for voice in all_voices if voice.name]
 
 
 def in_name(host: str) -> frozenset[str]:
@@ -82,7 +84,7 @@ def in_name(host: str) -> frozenset[str]:
 
 def unique(addresses: Iterable[str]) -> frozenset[str]:
     """Those that can be of one machine alone."""
-    return frozenset(each for each in addresses if each and names_one_machine(each))
+    return frozenset(address for address in addresses if address and names_one_machine(address))
 
 
 # --- captures -----------------------------------------------------------------------------------------------------
@@ -155,17 +157,17 @@ def _of_job(number: int, job: Job) -> Iterator[NamedHost]:
     for process in job.processes:
         first[process.host] = first.get(process.host) or process.origin
         nics[process.host].update(hca.name for hca in process.hcas)
-        told = (process.bootstrap, *process.addresses, *(message.text for message in process.said("sockets")))
-        if (process.host, told) not in seen:  # ranks of one host say the same
-            seen.add((process.host, told))
+        texts = (process.bootstrap, *process.addresses, *(message.text for message in process.said("sockets")))
+        if (process.host, texts) not in seen:  # ranks of one host say the same
+            seen.add((process.host, texts))
             addresses[process.host] |= _of_process(process)
         if process.system is not None:
-            serials[process.host].update(guid_of(each.guid) for each in process.system.of_kind("NET"))
+            serials[process.host].update(guid_of(device.guid) for device in process.system.of_kind("NET"))
     for rank in job.ranks:
         buses[rank.host].add(rank.bus_id)
     for communicator in job.communicators:
         for host, system in communicator.systems.items():
-            serials[host].update(guid_of(each.guid) for each in system.of_kind("NET"))
+            serials[host].update(guid_of(device.guid) for device in system.of_kind("NET"))
     for address, host in _of_ras(job):
         if host:
             addresses[host].add(address_of(address))
@@ -189,7 +191,7 @@ def _of_process(process: Process) -> set[str]:
     texts = (process.bootstrap, *(message.text for message in process.said("sockets")))
     pairs = [(match[1], address_of(match[2])) for text in texts for match in ADDRESS.finditer(text)]
     shared = {address for name, address in pairs if NOT_FOR_JOBS.match(name)}
-    return ({address for _, address in pairs} | {address_of(each) for each in process.addresses}) - shared
+    return ({address for _, address in pairs} | {address_of(address) for address in process.addresses}) - shared
 
 
 def _of_ras(job: Job) -> Iterator[tuple[str, str]]:
@@ -202,9 +204,9 @@ def _of_ras(job: Job) -> Iterator[tuple[str, str]]:
             if process is not None and process.host:
                 answered[process.host].add(process.pid)
     own: dict[str, set[int]] = defaultdict(set)
-    for each in job.processes if answered else ():
-        own[each.host].add(each.pid)
+    for member in job.processes if answered else ():
+        own[member.host].add(member.pid)
     for address, pids in answered.items():
         alike = any(pids & others for other, others in answered.items() if other != address)
-        found = [host for host, there in own.items() if pids <= there] if not alike else []
-        yield address, found[0] if len(found) == 1 else ""
+        texts = [host for host, there in own.items() if pids <= there] if not alike else []
+        yield address, texts[0] if len(texts) == 1 else ""

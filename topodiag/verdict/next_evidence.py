@@ -23,14 +23,14 @@ _OPENS: dict[str, str] = own_data("verdict/next_evidence")
 
 def next_evidence(causes: Sequence[Cause], state: State, result: Result, scene: Scene) -> tuple[NextEvidence, ...]:
     """At most MAX_STEPS steps, the one that splits most of what is open first."""
-    made: dict[tuple[str, str], NextEvidence] = {}
-    for cause in sorted(causes, key=lambda each: each.status is CauseStatus.ESTABLISHED):
+    evidences: dict[tuple[str, str], NextEvidence] = {}
+    for cause in sorted(causes, key=lambda cause: cause.status is CauseStatus.ESTABLISHED):
         for step in _steps(cause, result, scene):
-            made.setdefault((step.where, step.command), step)
+            evidences.setdefault((step.where, step.command), step)
     if not causes and state not in (State.HEALTHY,):
         for step in _where_nothing_was_found(result, scene):
-            made.setdefault((step.where, step.command), step)
-    return tuple(made.values())[:MAX_STEPS]
+            evidences.setdefault((step.where, step.command), step)
+    return tuple(evidences.values())[:MAX_STEPS]
 
 
 def _steps(cause: Cause, result: Result, scene: Scene) -> Iterator[NextEvidence]:
@@ -39,7 +39,7 @@ def _steps(cause: Cause, result: Result, scene: Scene) -> Iterator[NextEvidence]
         yield from _stack(finding, scene)
         return
     # A plugin may fail in one of its parts, and every rank uses RDMA all the same.
-    rdma = any(each.check == "NET001" and each.status is Status.CLEAN for each in result.outcomes)
+    rdma = any(outcome.check == "NET001" and outcome.status is Status.CLEAN for outcome in result.outcomes)
     if finding.id in ("NET001", "HST002") or (finding.id == "NET005" and not rdma):
         yield from _inside(finding, scene)
     if cause.status is not CauseStatus.ESTABLISHED:

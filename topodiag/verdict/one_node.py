@@ -31,15 +31,15 @@ def merged(nodes: Sequence[Node], name_of: Callable[[str], str] = str) -> tuple[
         name = short_name(name_of(node.host))
         if name not in NOBODY:
             (parts if is_part(node) else captures)[name].append(at)
-    made = dict(enumerate(nodes))
+    by_number = dict(enumerate(nodes))
     for name, several in parts.items():
         if len(captures[name]) == 1:
             at = captures[name][0]
-            if address_of(made[at].host):  # a part may know it by its name
-                made[at] = replace(made[at], host=name_of(made[at].host))
+            if address_of(by_number[at].host):  # a part may know it by its name
+                by_number[at] = replace(by_number[at], host=name_of(by_number[at].host))
             for part in several:
-                made[at] = _with_interfaces(_with_log(made[at], made[part]), made.pop(part))
-    left = [made[at] for at in sorted(made)]
+                by_number[at] = _with_interfaces(_with_log(by_number[at], by_number[part]), by_number.pop(part))
+    left = [by_number[at] for at in sorted(by_number)]
     bare = Counter(node.host.partition("#")[0] for node in left)
     return tuple(
         replace(node, host=name) if bare[name := node.host.partition("#")[0]] == 1 and name != node.host else node
@@ -59,28 +59,28 @@ def _with_interfaces(node: Node, part: Node) -> Node:
     """The node with the addresses of its interfaces, and with interfaces that it does not tell itself."""
     if not part.netdevs:
         return node
-    told = {device.name: device for device in part.netdevs}
+    net_devs = {device.name: device for device in part.netdevs}
     own = [
-        replace(device, addresses=told[device.name].addresses)
-        if device.name in told and not device.addresses.known
+        replace(device, addresses=net_devs[device.name].addresses)
+        if device.name in net_devs and not device.addresses.known
         else device
         for device in node.netdevs
     ]
     known = {device.name for device in own}
-    return replace(node, netdevs=(*own, *(device for name, device in told.items() if name not in known)))
+    return replace(node, netdevs=(*own, *(device for name, device in net_devs.items() if name not in known)))
 
 
 def _with_log(node: Node, log: Node) -> Node:
     """The node with the events of a log that it does not tell itself."""
     start = booted(node)
-    apart = _apart(node.events, log.events, start)
+    offset = _apart(node.events, log.events, start)
     events = list(node.events)
     places: dict[tuple[str, str], list[int]] = defaultdict(list)
     for place, event in enumerate(node.events):
         places[event.kind, event.text].append(place)
     for event in log.events:
         own, time = places.get((event.kind, event.text), []), wall_s(event, start)
-        at = next((at for at in own if _is_one(wall_s(node.events[at], start), time, apart)), None)
+        at = next((at for at in own if _is_one(wall_s(node.events[at], start), time, offset)), None)
         if at is None:
             events.append(event)
             continue
@@ -107,20 +107,20 @@ def _apart(own: Sequence[KernelEvent], other: Sequence[KernelEvent], start: floa
         wall = wall_s(event, start)
         if wall is not None:
             times[event.kind, event.text].append(wall)
-    found: dict[int, set[str]] = defaultdict(set)
+    hosts: dict[int, set[str]] = defaultdict(set)
     for event in other[:MOST_COMPARED]:
         wall = wall_s(event, start)
         if wall is None:
             continue
         for time in times.get((event.kind, event.text), ())[:8]:
             if abs(time - wall) <= MOST_APART_S:
-                found[round((time - wall) / SAME_S)].add(event.text)
-    if not found:
+                hosts[round((time - wall) / SAME_S)].add(event.text)
+    if not hosts:
         return None
-    near = {step: texts | found.get(step + 1, set()) for step, texts in found.items()}
+    near = {step: texts | hosts.get(step + 1, set()) for step, texts in hosts.items()}
     best = max(sorted(near), key=lambda step: (len(near[step]), -abs(step)))
-    told = len({event.text for event in other[:MOST_COMPARED]})
-    return best * SAME_S if len(near[best]) > 1 or told == 1 else None
+    texts = len({event.text for event in other[:MOST_COMPARED]})
+    return best * SAME_S if len(near[best]) > 1 or texts == 1 else None
 
 
 def wall_s(event: KernelEvent, start: float | None) -> float | None:
@@ -130,8 +130,8 @@ def wall_s(event: KernelEvent, start: float | None) -> float | None:
     return None if start is None else start + event.time_s
 
 
-def _is_one(one: float | None, other: float | None, apart: float | None) -> bool:
+def _is_one(one: float | None, other: float | None, offset: float | None) -> bool:
     """Whether two prints of equal words are of one event."""
     if one is None or other is None:
         return True
-    return abs(one - other) <= SAME_S or (apart is not None and abs(one - other - apart) <= 2 * SAME_S)
+    return abs(one - other) <= SAME_S or (offset is not None and abs(one - other - offset) <= 2 * SAME_S)

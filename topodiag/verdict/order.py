@@ -45,23 +45,23 @@ def arranged(findings: Sequence[Finding], case: Case) -> tuple[Finding, ...]:
     """The findings of a case, worst first; each consequence names its cause and stands below it. The order is stable:
     equal evidence gives equal order."""
     failed = any(finding.id == "JOB005" and finding.severity is Severity.ERROR for finding in findings)
-    ordered = sorted(findings, key=lambda each: _key(each, failed))
+    ordered = sorted(findings, key=lambda finding: _key(finding, failed))
     parents = _parents(ordered, Scene(case))
     below: dict[int, list[int]] = defaultdict(list)
     for child, (parent, _) in parents.items():
         below[parent].append(child)
-    keys = [_key(each, failed) for each in ordered]
+    keys = [_key(finding, failed) for finding in ordered]
     roots = [at for at in range(len(ordered)) if at not in parents]
-    roots.sort(key=lambda at: (not _ends_job(at, below, ordered), min(keys[each] for each in _tree(at, below))))
-    made = []
+    roots.sort(key=lambda at: (not _ends_job(at, below, ordered), min(keys[place] for place in _tree(at, below))))
+    order = []
     for root in roots:
         for at in _tree(root, below):
-            told = ordered[at]
+            head = ordered[at]
             if at in parents:
                 parent, why = parents[at]
-                told = replace(told, follows=Follows(ordered[parent].id, ordered[parent].message, why))
-            made.append(told)
-    return tuple(made)
+                head = replace(head, follows=Follows(ordered[parent].id, ordered[parent].message, why))
+            order.append(head)
+    return tuple(order)
 
 
 def takes_part(cause: Finding, findings: Sequence[Finding], scene: Scene) -> str:
@@ -72,7 +72,7 @@ def takes_part(cause: Finding, findings: Sequence[Finding], scene: Scene) -> str
         return ""
     losses = [finding for finding in findings if finding.id in LOSSES and finding.follows is not None]
     rules = [rule for rule in RULES if cause.id in rule.causes] if losses else []
-    found = (
+    texts = (
         rule.explains(cause, loss, scene)
         for loss in losses
         if _may_explain(cause, loss)
@@ -81,7 +81,7 @@ def takes_part(cause: Finding, findings: Sequence[Finding], scene: Scene) -> str
         for rule in rules
         if loss.id in rule.leads_to
     )
-    return next(filter(None, found), "")
+    return next(filter(None, texts), "")
 
 
 def _ends_job(root: int, below: dict[int, list[int]], ordered: Sequence[Finding]) -> bool:
@@ -116,9 +116,9 @@ def _parents(ordered: Sequence[Finding], scene: Scene) -> dict[int, tuple[int, s
         for at in sorted(at for check in rule.leads_to for at in by_id.get(check, ())):
             if at in parents:
                 continue
-            found = _cause(rule, ordered[at], _candidates(rule, ordered[at], scene, by_id, by_node), ordered, scene)
-            if found is not None and not _leads_to(found[0], at, parents):
-                parents[at] = found
+            pair = _cause(rule, ordered[at], _candidates(rule, ordered[at], scene, by_id, by_node), ordered, scene)
+            if pair is not None and not _leads_to(pair[0], at, parents):
+                parents[at] = pair
     return parents
 
 

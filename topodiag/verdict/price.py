@@ -28,54 +28,60 @@ ASSUMED = "70B parameters assumed"
 def priced(causes: Sequence[Cause], case: Case, steps: Sequence[JobStep] = ()) -> tuple[Price, ...]:
     """The price of every cause, in their order; as a share of a step too for the jobs of which `steps` tell one. Never
     raises for what a case holds."""
-    made: dict[int, Price] = {}
+    by_cause: dict[int, Price] = {}
     mended = []
     for at, cause in enumerate(causes):
         stop = ended(cause, case)
         if stop is not None:
-            made[at] = stop
+            by_cause[at] = stop
             continue
         mends = _mends(cause)
         placed = _placed(cause, case) if not mends else None
         if placed is not None:
-            made[at] = placed
+            by_cause[at] = placed
         elif mends:
             mended.append((at, cause.finding, mends))
         else:
-            made[at] = without_mend(cause.finding)
+            by_cause[at] = without_mend(cause.finding)
     if mended:
         from topodiag.verdict.pricing.together import Part, together  # noqa: PLC0415 - NCCL's search and tuning
 
-        made.update(together([Part(*each) for each in mended], case, steps))
-    prices = (made.get(at) or without_mend(cause.finding) for at, cause in enumerate(causes))
-    said = BY_LAYOUT if any(step.given for step in steps) else f"{BY_LAYOUT}, {ASSUMED}"
-    return tuple(_with_layout(price, cause, said) for price, cause in zip(prices, causes, strict=True))
+        by_cause.update(together([Part(*row) for row in mended], case, steps))
+    prices = (by_cause.get(at) or without_mend(cause.finding) for at, cause in enumerate(causes))
+    basis = BY_LAYOUT if any(step.given for step in steps) else f"{BY_LAYOUT}, {ASSUMED}"
+    return tuple(_with_layout(price, cause, basis) for price, cause in zip(prices, causes, strict=True))
 
 
-def _with_layout(price: Price, cause: Cause, said: str) -> Price:
+def _with_layout(price: Price, cause: Cause, basis: str) -> Price:
     """The price with the share of a step that a check of layouts gives, where not a link was priced."""
-    findings = (cause.finding, *(each.finding for each in cause.consequences))
+    findings = (cause.finding, *(consequence.finding for consequence in cause.consequences))
     if price.step_share is not None or price.job_share == 1.0:
         return price
     share = next((finding.cost.step_share for finding in findings if finding.cost.step_share is not None), None)
     if share is not None:
-        return replace(price, step_share=share, step_said=said)
+        return replace(price, step_share=share, step_said=basis)
     said_shares = (finding.cost.communication_share for finding in findings)
-    share = next((each for each in said_shares if each is not None), None)
-    return price if share is None else replace(price, communication_share=share, step_said=said)
+    share = next((share for share in said_shares if share is not None), None)
+    return price if share is None else replace(price, communication_share=share, step_said=basis)
 
 
 def _mends(cause: Cause) -> tuple[tuple[Mend, Finding], ...]:
     own = mend_of(cause.finding.id)
     if own is not None:
         return ((own, cause.finding),)
-    below = [(mend, each.finding) for each in cause.consequences if (mend := mend_of(each.finding.id)) is not None]
+    below = [
+        (mend, consequence.finding)
+        for consequence in cause.consequences
+        if (mend := mend_of(consequence.finding.id)) is not None
+    ]
     return tuple(below)
 
 
 def _placed(cause: Cause, case: Case) -> Price | None:
     """The price of a group's place: that of the cause, else of the first consequence that has one."""
-    findings = [each for each in (cause.finding, *(below.finding for below in cause.consequences)) if each.id in GROUPS]
+    findings = [
+        finding for finding in (cause.finding, *(below.finding for below in cause.consequences)) if finding.id in GROUPS
+    ]
     if not findings:
         return None
     from topodiag.verdict.pricing.placed import placement_price  # noqa: PLC0415 - as above

@@ -55,20 +55,20 @@ def ruled_out(result: Result, scene: Scene) -> tuple[RuledOut, ...]:
         accused.add("ENV001")  # whatever check names a setting as what does it
     if "NET006" in accused:
         accused.add("TOP004")  # few channels where captures show all links: the sources disagree about NVLink
-    told = {finding.id for finding in result.findings}
+    texts = {finding.id for finding in result.findings}
     families = {check[:3] for check in accused}
     jobs = {job.name for job in scene.case.jobs}
     subjects, open_ = _judged(result, scene)
-    made = []
+    outs = []
     for part in PARTS:
-        if accused.intersection(part.checks) or told.intersection(part.needs) or part.families & families:
+        if accused.intersection(part.checks) or texts.intersection(part.needs) or part.families & families:
             continue
         # What could not be judged of a job is not ruled out by what is clean on its nodes.
         unsure = any(jobs & open_.get(check, set()) - subjects.get(check, set()) for check in part.needs)
         if unsure or not set(part.needs) <= set(subjects) or not _seen_everywhere(part, subjects, scene):
             continue
-        made.append(_ruled(part, subjects, open_, scene))
-    return tuple(made)
+        outs.append(_ruled(part, subjects, open_, scene))
+    return tuple(outs)
 
 
 def _judged(result: Result, scene: Scene) -> tuple[dict[str, set[str]], dict[str, set[str]]]:

@@ -28,7 +28,7 @@ class Scene:
     def hosts(self, names: Iterable[str]) -> frozenset[str]:
         """The machines of these names, each by the short form of what the case calls it."""
         name = self.case.identity.name
-        return frozenset(short_name(name(each)) for each in names if each)
+        return frozenset(short_name(name(word)) for word in names if word)
 
     def host(self, name: str) -> str:
         """The machine of this name, as `hosts` calls it."""
@@ -48,16 +48,16 @@ class Scene:
         nodes = self.nodes(finding)
         of = [dialect_of(node) for node in self.case.nodes if self.host(node.host) in nodes]
         of += [dialect_of(job) for job in self.case.jobs if job.name in finding.where.jobs]
-        return AMD if of and all(each is AMD for each in of) else NVIDIA
+        return AMD if of and all(dialect is AMD for dialect in of) else NVIDIA
 
     @cached_property
     def processes(self) -> dict[str, list[Process]]:
         """Processes of all jobs by machine."""
-        made: dict[str, list[Process]] = {}
+        by_host: dict[str, list[Process]] = {}
         for job in self.case.jobs:
             for process in job.processes:
-                made.setdefault(self.host(process.host), []).append(process)
-        return made
+                by_host.setdefault(self.host(process.host), []).append(process)
+        return by_host
 
     def nodes(self, finding: Finding) -> frozenset[str]:
         """The machines of the nodes that a finding names."""
@@ -119,7 +119,11 @@ class Scene:
         says how the job is. Several runs of a benchmark are no such restarts."""
         outputs = {run.source for run in self.case.runs}
         jobs = [job for job in self.case.jobs if len(job.files) == 1 and job.files[0] not in outputs]
-        begun = {job.files: min(_lines(job)) for job in jobs if any(each.completed.any() for each in job.communicators)}
+        begun = {
+            job.files: min(_lines(job))
+            for job in jobs
+            if any(communicator.completed.any() for communicator in job.communicators)
+        }
         return frozenset(job.name for job in jobs if max(_lines(job), default=0) < begun.get(job.files, 0))
 
     def is_past(self, finding: Finding) -> bool:
@@ -141,7 +145,7 @@ class Scene:
 
 def _lines(job: Job) -> list[int]:
     """Lines on which a job is met in its log."""
-    begun = [process.origin for process in job.processes] + [each.origin for each in job.communicators]
+    begun = [process.origin for process in job.processes] + [communicator.origin for communicator in job.communicators]
     met = begun + [event.origin for event in job.events]
     return [origin.line for origin in met if origin is not None and origin.line is not None]
 

@@ -38,13 +38,13 @@ _SLOWS = ("NET", "GDR", "P2P", "PCI", "PLC", "NVL", "NUM", "GPU004", "JOB008", "
 def of_job(job: Job, findings: Sequence[Finding], result: Result, scene: Scene) -> State:
     """The state of a job. `findings` are those of the case that bear on it."""
     own = [finding for finding in findings if finding.severity > Severity.INFO and bears_on(finding, job, scene)]
-    errors = [each for each in own if each.severity is Severity.ERROR]
+    errors = [finding for finding in own if finding.severity is Severity.ERROR]
     ended = [error for error in errors if error.id in ENDS]
     if (end := _end(job, own, ended, scene)) is not None:
         return end
-    if any(_costs(each) for each in own) or _became_slow(job):
+    if any(_costs(finding) for finding in own) or _became_slow(job):
         return State.SLOW
-    if [each for each in own if each not in ended]:
+    if [finding for finding in own if finding not in ended]:
         return State.AT_RISK
     if own:
         return State.UNKNOWN  # its log lacks lines, and nobody says that it waits
@@ -53,11 +53,11 @@ def of_job(job: Job, findings: Sequence[Finding], result: Result, scene: Scene) 
 
 def _end(job: Job, own: Sequence[Finding], ended: Sequence[Finding], scene: Scene) -> State | None:
     """Failed or hung, where the findings say that the job came to an end or that somebody waits."""
-    if ended and (any(each.id != "JOB001" for each in ended) or somebody_waits(job)):
+    if ended and (any(finding.id != "JOB001" for finding in ended) or somebody_waits(job)):
         return _ended(job, ended, scene)
-    if any(each.id in HANGS for each in own):
+    if any(finding.id in HANGS for finding in own):
         return State.HUNG
-    if any(each.severity is Severity.ERROR for each in own) and any(_ends_it(event) for event in job.events):
+    if any(finding.severity is Severity.ERROR for finding in own) and any(_ends_it(event) for event in job.events):
         return State.FAILED
     return None
 
@@ -66,8 +66,8 @@ def _ended(job: Job, ended: Sequence[Finding], scene: Scene) -> State:
     """Hung where the errors that ended a job only say that somebody waited, else failed."""
     first = scene.first_errors.get(job.name)
     # Errors whose first is not in the log are how others met the end of a job: nobody waits any more.
-    waits = first.kind in _WAITS if first is not None else all(each.id != "JOB005" for each in ended)
-    only_waits = all(each.id in ("JOB001", "JOB005") for each in ended)
+    waits = first.kind in _WAITS if first is not None else all(finding.id != "JOB005" for finding in ended)
+    only_waits = all(finding.id in ("JOB001", "JOB005") for finding in ended)
     return State.HUNG if only_waits and waits else State.FAILED
 
 
@@ -103,7 +103,7 @@ def not_judged(job: Job, result: Result, scene: Scene) -> str:
     if not judged or not met or _became_slower(job) or result.troubles(job.name):
         return NO_WORD
     return _not_seen(job, result, scene) or next(
-        (f"not judged: {each.message}" for each in left_open(result) if bears_on(each, job, scene)), ""
+        (f"not judged: {finding.message}" for finding in left_open(result) if bears_on(finding, job, scene)), ""
     )
 
 
@@ -113,7 +113,9 @@ def _not_seen(job: Job, result: Result, scene: Scene) -> str:
     if any(communicator.unfinished for communicator in job.communicators) and not went_on:
         return "not judged: the log lacks the end of an init, and nothing shows that the job went on"
     # Lines of init say what was found: since NCCL 2.22 connections come with the first collective.
-    used = went_on or len(job.connections.flows.via) or any(each.operations for each in job.communicators)
+    used = (
+        went_on or len(job.connections.flows.via) or any(communicator.operations for communicator in job.communicators)
+    )
     if job.communicators and not used and not job.machines:
         return "not judged: no connection, step or progress in the evidence"
     went_on = went_on or any(_ran_whole(benchmark, job, scene) for benchmark in result.benchmarks)
@@ -193,10 +195,10 @@ def bears_on(finding: Finding, job: Job, scene: Scene) -> bool:
 
 def _by_its_lines(finding: Finding, job: Job, scene: Scene) -> bool:
     """Of jobs with one name, a finding is of the one whose log its first line stands in."""
-    alike = [each for each in scene.case.jobs if each.name == job.name]
+    alike = [one_job for one_job in scene.case.jobs if one_job.name == job.name]
     source = finding.evidence[0].source if finding.evidence else ""
-    owners = [each for each in alike if source in each.files]
-    return len(alike) < 2 or not owners or any(each is job for each in owners)
+    owners = [job for job in alike if source in job.files]
+    return len(alike) < 2 or not owners or any(owner is job for owner in owners)
 
 
 def _costs(finding: Finding) -> bool:

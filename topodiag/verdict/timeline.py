@@ -34,11 +34,11 @@ _UNTIED_S = 300.0
 def timeline(case: Case, identity: Identity) -> Timeline:
     """What happened when, in order, and how far each clock can be trusted. Never raises. Times of one host's clock are
     taken back by its skew, so that a host whose clock runs ahead changes no order of causes."""
-    said = said_by(case, identity)
+    moments = said_by(case, identity)
     skews = _skews(case, identity)
-    clocks = _clocks(said, skews)
+    clocks = _clocks(moments, skews)
     by_key = {(clock.source, clock.host): clock for clock in clocks}
-    placed = [_placed(each, by_key.get((each.source, each.host)), skews) for each in said]
+    placed = [_placed(moment, by_key.get((moment.source, moment.host)), skews) for moment in moments]
     return Timeline(_kept(_folded(placed)), tuple(clocks))
 
 
@@ -56,77 +56,77 @@ class _Skew:
 
 def _skews(case: Case, identity: Identity) -> dict[str, _Skew]:
     """By host, from the end of init of the largest communicator of its job."""
-    made: dict[str, _Skew] = {}
+    skews: dict[str, _Skew] = {}
     for job in case.jobs:
         ahead = clocks_of(job).ahead_s
         for host, seconds in ahead.items():
             how = f"Init COMPLETE of {len(ahead)} hosts, which a barrier ends"
-            made.setdefault(identity.name(host), _Skew(seconds, BARRIER_S, how))
-    return made
+            skews.setdefault(identity.name(host), _Skew(seconds, BARRIER_S, how))
+    return skews
 
 
-def _clocks(said: Sequence[ClockedEvent], skews: Mapping[str, _Skew]) -> list[Clock]:
+def _clocks(moments: Sequence[ClockedEvent], skews: Mapping[str, _Skew]) -> list[Clock]:
     """One clock for each source of each host, those with a zone of their own first."""
-    zones = _zones(said)
-    made: dict[tuple[str, str], Clock] = {}
-    for each in said:
-        key = (each.source, each.host)
-        if key in made or each.time is None:
+    zones = _zones(moments)
+    clocks: dict[tuple[str, str], Clock] = {}
+    for moment in moments:
+        key = (moment.source, moment.host)
+        if key in clocks or moment.time is None:
             continue
         zone_s, why = zones.get(key, (None, ""))
-        zone = "+00:00" if each.utc else _offset(zone_s) if zone_s is not None else ""
-        skew = None if each.source == RAS else skews.get(each.host)  # a host tells of others by its own clock
+        zone = "+00:00" if moment.utc else _offset(zone_s) if zone_s is not None else ""
+        skew = None if moment.source == RAS else skews.get(moment.host)  # a host tells of others by its own clock
         how = [why] if why else []
         if skew is not None:
             how.append(skew.how)
-        elif each.utc:
+        elif moment.utc:
             how.append("its times carry a time zone")
-        made[key] = Clock(
-            each.source,
-            each.host,
+        clocks[key] = Clock(
+            moment.source,
+            moment.host,
             zone,
             skew.ahead_s if skew is not None else None,
             skew.within_s if skew is not None else None,
             "; ".join(how) or "no event links it to other clocks",
         )
-    return sorted(made.values(), key=lambda each: (each.source, each.host))
+    return sorted(clocks.values(), key=lambda clock: (clock.source, clock.host))
 
 
-def _zones(said: Sequence[ClockedEvent]) -> dict[tuple[str, str], tuple[float, str]]:
+def _zones(moments: Sequence[ClockedEvent]) -> dict[tuple[str, str], tuple[float, str]]:
     """By source and host, the seconds that its unmarked clock is ahead of UTC: from one event that it and a clock of
     UTC on the same host tell, their difference rounded to a quarter of an hour."""
-    made: dict[tuple[str, str], tuple[float, str]] = {}
-    for key, several in _differences(said).items():
+    zones: dict[tuple[str, str], tuple[float, str]] = {}
+    for key, several in _differences(moments).items():
         zone = median(sorted(zone for zone, _ in several))
         if all(each == zone for each, _ in several):
             first = several[0][1]
-            made[key] = (zone, f"`{first.what[:60]}` is in it and in the {first.source} of the same host")
+            zones[key] = (zone, f"`{first.what[:60]}` is in it and in the {first.source} of the same host")
     # The processes of one job share the zone of their image: what one host shows holds for the hosts that show none.
-    logs = {zone for (source, _), (zone, _) in made.items() if source == LOG}
+    logs = {zone for (source, _), (zone, _) in zones.items() if source == LOG}
     if len(logs) == 1:
         zone = logs.pop()
-        for each in said:
-            if each.source == LOG:
-                made.setdefault((LOG, each.host), (zone, "the zone of the same job's log on another host"))
-    return made
+        for moment in moments:
+            if moment.source == LOG:
+                zones.setdefault((LOG, moment.host), (zone, "the zone of the same job's log on another host"))
+    return zones
 
 
-def _differences(said: Sequence[ClockedEvent]) -> dict[tuple[str, str], list[tuple[float, ClockedEvent]]]:
+def _differences(moments: Sequence[ClockedEvent]) -> dict[tuple[str, str], list[tuple[float, ClockedEvent]]]:
     """By source and host of an unmarked clock, each whole zone that it is apart from the event that a clock of UTC
     tells as well."""
     utc: dict[tuple[str, str], list[tuple[float, ClockedEvent]]] = defaultdict(list)
     unmarked: list[tuple[float, ClockedEvent]] = []
-    for each in said:
-        if each.time is not None and each.same:
-            (utc[each.host, each.same] if each.utc else unmarked).append((each.time, each))
-    found: dict[tuple[str, str], list[tuple[float, ClockedEvent]]] = defaultdict(list)
-    for time, each in unmarked:
-        for other_time, other in utc.get((each.host, each.same), ())[:8]:
-            apart = time - other_time
-            zone = float(round(apart / _QUARTER_S) * _QUARTER_S)
-            if abs(apart) <= _MOST_ZONE_S and abs(apart - zone) <= _ZONE_WITHIN_S:
-                found[each.source, each.host].append((zone, other))
-    return found
+    for moment in moments:
+        if moment.time is not None and moment.same:
+            (utc[moment.host, moment.same] if moment.utc else unmarked).append((moment.time, moment))
+    pairs: dict[tuple[str, str], list[tuple[float, ClockedEvent]]] = defaultdict(list)
+    for time, moment in unmarked:
+        for other_time, other in utc.get((moment.host, moment.same), ())[:8]:
+            gap_s = time - other_time
+            zone = float(round(gap_s / _QUARTER_S) * _QUARTER_S)
+            if abs(gap_s) <= _MOST_ZONE_S and abs(gap_s - zone) <= _ZONE_WITHIN_S:
+                pairs[moment.source, moment.host].append((zone, other))
+    return pairs
 
 
 def _offset(zone_s: float) -> str:
@@ -144,30 +144,30 @@ def _zone_s(zone: str) -> float:
 # --- moments ------------------------------------------------------------------------------------------------------
 
 
-def _placed(each: ClockedEvent, clock: Clock | None, skews: Mapping[str, _Skew]) -> Moment:
+def _placed(moment: ClockedEvent, clock: Clock | None, skews: Mapping[str, _Skew]) -> Moment:
     """The event on the case's axis: UTC where a zone is known, its zone taken for UTC where none is."""
-    time, within = each.time, each.within_s
+    time, within = moment.time, moment.within_s
     if time is not None and clock is not None:
-        time -= 0.0 if each.utc else _zone_s(clock.zone)
+        time -= 0.0 if moment.utc else _zone_s(clock.zone)
         time -= clock.skew_s or 0.0
         within = max(within, clock.within_s if clock.within_s is not None else _UNTIED_S if skews else 0.0)
-    return Moment(time, each.what, each.host, each.rank, each.stamp, within, each.origin, each.count)
+    return Moment(time, moment.what, moment.host, moment.rank, moment.stamp, within, moment.origin, moment.count)
 
 
 def _folded(moments: Iterable[Moment]) -> list[Moment]:
     """Moments in order. Those that say the same of one host within a burst are one, the first, with their number."""
-    made: list[Moment] = []
+    folded: list[Moment] = []
     last: dict[tuple[str, str], int] = {}
     for moment in sorted(moments, key=_key):
         # Ranks of one host say the same of other addresses and pointers; two devices of the kernel's are two.
         key = (_NUMBERS.sub("#", moment.what) if moment.rank >= 0 else moment.what, moment.host)
         at = last.get(key)
-        if at is not None and _is_burst(made[at], moment):
-            made[at] = replace(made[at], count=made[at].count + moment.count)
+        if at is not None and _is_burst(folded[at], moment):
+            folded[at] = replace(folded[at], count=folded[at].count + moment.count)
         else:
-            last[key] = len(made)
-            made.append(moment)
-    return made
+            last[key] = len(folded)
+            folded.append(moment)
+    return folded
 
 
 def _is_burst(first: Moment, other: Moment) -> bool:
@@ -182,9 +182,9 @@ def _kept(moments: Sequence[Moment]) -> tuple[Moment, ...]:
         return tuple(moments)
     seen: set[tuple[str, str]] = set()
     chosen: set[int] = set()
-    for at, each in enumerate(moments):
-        if (each.what, each.host) not in seen and len(chosen) < MOST_MOMENTS:
-            seen.add((each.what, each.host))
+    for at, moment in enumerate(moments):
+        if (moment.what, moment.host) not in seen and len(chosen) < MOST_MOMENTS:
+            seen.add((moment.what, moment.host))
             chosen.add(at)
     chosen |= set([at for at in range(len(moments)) if at not in chosen][: MOST_MOMENTS - len(chosen)])
     return tuple(moments[at] for at in sorted(chosen))

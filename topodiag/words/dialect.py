@@ -67,17 +67,17 @@ class Dialect:
 
     def say(self, text: str) -> str:
         """The text in this maker's words."""
-        return self._spoken.sub(lambda found: self.phrases[found[0]], text) if self.phrases else text
+        return self._spoken.sub(lambda match: self.phrases[match[0]], text) if self.phrases else text
 
     def reason(self, text: str) -> str:
         """A reason in this maker's words, or that it asks for what this maker's GPUs do not have."""
-        said = self.say(text)
-        return self.without if self._absent.search(said) else said
+        reason = self.say(text)
+        return self.without if self._absent.search(reason) else reason
 
     def steps(self, texts: Iterable[str]) -> tuple[str, ...]:
         """Commands or steps in this maker's words; those that need what only another maker has are left out."""
-        said = dict.fromkeys(self.say(text) for text in texts)
-        return tuple(text for text in said if not self._absent.search(text))
+        steps = dict.fromkeys(self.say(text) for text in texts)
+        return tuple(text for text in steps if not self._absent.search(text))
 
 
 NVIDIA = Dialect(Maker.NVIDIA, "NVLink", "NCCL")

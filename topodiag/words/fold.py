@@ -32,13 +32,13 @@ def few(words: Sequence[str], most: int = MAX_NAMED, glue: str = ", ") -> str:
 
 def runs(numbers: Iterable[int]) -> list[tuple[int, int]]:
     """(first, last) of each run of neighbours, ascending."""
-    made: list[tuple[int, int]] = []
+    pairs: list[tuple[int, int]] = []
     for number in sorted(set(numbers)):
-        if made and made[-1][1] + 1 == number:
-            made[-1] = (made[-1][0], number)
+        if pairs and pairs[-1][1] + 1 == number:
+            pairs[-1] = (pairs[-1][0], number)
         else:
-            made.append((number, number))
-    return made
+            pairs.append((number, number))
+    return pairs
 
 
 def spell_run(low: int, high: int) -> str:
@@ -52,16 +52,16 @@ def fold_numbers(numbers: Iterable[int]) -> str:
 
 def fold_runs(labels: Sequence[str]) -> str:
     """Labels in their order, neighbours folded: GPU0, GPU1, GPU2, GPU5 are `GPU0-2, GPU5`."""
-    made: list[tuple[str, int, int]] = []
+    rows: list[tuple[str, int, int]] = []
     for label in labels:
         stem, digits = _parted(label)
         if not digits or len(digits) > 6:
-            made.append((label, -1, -1))
-        elif made and made[-1][0] == stem and made[-1][2] + 1 == int(digits):
-            made[-1] = (stem, made[-1][1], int(digits))
+            rows.append((label, -1, -1))
+        elif rows and rows[-1][0] == stem and rows[-1][2] + 1 == int(digits):
+            rows[-1] = (stem, rows[-1][1], int(digits))
         else:
-            made.append((stem, int(digits), int(digits)))
-    return ", ".join(stem if low < 0 else stem + spell_run(low, high) for stem, low, high in made)
+            rows.append((stem, int(digits), int(digits)))
+    return ", ".join(stem if low < 0 else stem + spell_run(low, high) for stem, low, high in rows)
 
 
 def fold_labels(labels: Sequence[str], most: int = MAX_LABELS) -> str:
@@ -72,7 +72,7 @@ def fold_labels(labels: Sequence[str], most: int = MAX_LABELS) -> str:
         stem, digits = _parted(label)
         plain = 0 < len(digits) < 5 and digits == str(int(digits)) and ":" not in stem
         numbers.setdefault(stem if plain else label, []).extend([int(digits)] if plain else [])
-    folded = [stem + fold_numbers(found) for stem, found in numbers.items()]
+    folded = [stem + fold_numbers(members) for stem, members in numbers.items()]
     return ", ".join(folded) if len(folded) <= most else f"{', '.join(folded[:most])} … ({len(labels)} in all)"
 
 
@@ -101,7 +101,7 @@ def short_hosts(hosts: Sequence[str], room: int) -> str:
 def _folded(distinct: tuple[str, ...]) -> str:
     """The node set of distinct names: a page names the same thousands several times."""
     plain = (host.replace("-", "").replace(".", "").replace("_", "") for host in distinct)
-    if len(distinct) > 1 and all(each.isascii() and each.isalnum() for each in plain):
+    if len(distinct) > 1 and all(label.isascii() and label.isalnum() for label in plain):
         from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetException  # noqa: PLC0415 - slow to load
 
         try:

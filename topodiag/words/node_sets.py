@@ -101,15 +101,15 @@ def _numbers(text: str) -> tuple[str, ...]:
     ranges = [(int(low), int(high or low), int(step or 1)) for low, high, step in ends]
     if width is None or any(low > high or step == 0 for low, high, step in ranges):
         return ()
-    found = {number for low, high, step in ranges for number in range(low, high + 1, step)}
-    return tuple(f"{number:0{width}d}" if width else str(number) for number in sorted(found))
+    numbers = {number for low, high, step in ranges for number in range(low, high + 1, step)}
+    return tuple(f"{number:0{width}d}" if width else str(number) for number in sorted(numbers))
 
 
 def _width(written: Sequence[str]) -> int | None:
     """Digits that numbers are padded to; 0 where none is padded, None where they are padded to different widths."""
-    if not any(len(each) > 1 and each.startswith("0") for each in written):
+    if not any(len(char) > 1 and char.startswith("0") for char in written):
         return 0
-    widths = {len(each) for each in written}
+    widths = {len(char) for char in written}
     return widths.pop() if len(widths) == 1 else None
 
 
@@ -119,7 +119,7 @@ def _site_groups(text: str) -> GroupResolver:
     from ClusterShell.NodeUtils import GroupResolverConfig  # noqa: PLC0415
 
     own = Path(sys.prefix).resolve()
-    files = [each for each in map(Path, config_paths("groups.conf")) if each.is_file()]
+    files = [path for path in map(Path, config_paths("groups.conf")) if path.is_file()]
     files = [file for file in files if not file.resolve().is_relative_to(own)]
     if not files:
         raise NodeSetError(
@@ -145,27 +145,27 @@ def _count(text: str) -> int:
 
 
 def _in_bracket(text: str) -> int:
-    found = 0
+    depth = 0
     for part in text.split(","):
         match = _RANGE.fullmatch(part.strip())
         if match is None:
             raise NodeSetError(f"{short(text)!r} is no range of a node set: write gpu[001-064]")
         low, high = int(match[1]), int(match[2] or match[1])
-        found += max(high - low, 0) // max(int(match[3] or 1), 1) + 1
-    return found
+        depth += max(high - low, 0) // max(int(match[3] or 1), 1) + 1
+    return depth
 
 
 def gpu_list(text: str) -> tuple[int, ...]:
     """Indices from `0-3,6`, in order and once each. Raises NodeSetError."""
-    found: set[int] = set()
+    numbers: set[int] = set()
     for part in text.split(","):
         match = _RANGE.fullmatch(part.strip())
         low = int(match[1]) if match else -1
         high = int(match[2] or match[1]) if match else -1
         if match is None or match[3] or high < low or high >= MAX_GPUS:
             raise NodeSetError(f"{short(text)!r} is no list of GPUs: write 0-3,6")
-        found.update(range(low, high + 1))
-    return tuple(sorted(found))
+        numbers.update(range(low, high + 1))
+    return tuple(sorted(numbers))
 
 
 def short(text: str) -> str:

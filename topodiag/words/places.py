@@ -28,16 +28,16 @@ class FileNames:
         """A sentence with the files named; a command that reads one keeps what is to be typed."""
         if "/" not in self._root or self._root not in text:
             return text
-        return self._start.sub(lambda found: found[0] if _TYPED.search(text, 0, found.start()) else _short(found), text)
+        return self._start.sub(lambda match: match[0] if _TYPED.search(text, 0, match.start()) else _short(match), text)
 
     def sent(self, text: str) -> str:
         """The same for who has other folders, and types other paths."""
         return self._start.sub(_short, text) if "/" in self._root and self._root in text else text
 
 
-def _short(found: re.Match[str]) -> str:
+def _short(match: re.Match[str]) -> str:
     """Nothing before the name of a file; the last part of the name of the folder itself."""
-    return "" if found[0].endswith("/") else basename(found[0])
+    return "" if match[0].endswith("/") else basename(match[0])
 
 
 def _root(given: Iterable[str], files: Collection[str]) -> str:

@@ -74,15 +74,15 @@ class Table:
 
 def columns(text: str) -> tuple[Column, ...]:
     """Columns by lines of `name kind [unit] [= path]: meaning`; without a path it is the name."""
-    made = []
+    listed = []
     for line in filter(None, map(str.strip, text.splitlines())):
         head, _, about = line.partition(": ")
         head, _, path = head.partition(" = ")
         name, kind, *unit = head.split()
         if kind not in DTYPES:
             raise ValueError(f"{line!r}: a column is {', '.join(DTYPES)}")
-        made.append(Column(name, kind, about, " ".join(unit), path or name))
-    return tuple(made)
+        listed.append(Column(name, kind, about, " ".join(unit), path or name))
+    return tuple(listed)
 
 
 def _joined(values: Iterable[object], kind: str) -> str:

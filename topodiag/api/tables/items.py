@@ -67,34 +67,34 @@ def causes(result: Result) -> Iterator[Part]:
 
 def consequences(result: Result) -> Iterator[Part]:
     found = enumerate(getattr(result.verdict, "causes", ()))
-    return (Part(number, each) for number, cause in found for each in cause.consequences)
+    return (Part(number, consequence) for number, cause in found for consequence in cause.consequences)
 
 
 # --- of a prediction and of layouts ---------------------------------------------------------------------------------
 
 
-def predicted_paths(made: Prediction) -> Iterator[Row]:
-    for a, row in made.paths.items():
+def predicted_paths(prediction: Prediction) -> Iterator[Row]:
+    for a, row in prediction.paths.items():
         for b, (hops, gbs, type_) in row.items():
             yield a, b, hops, gbs, type_
 
 
-def channels(made: Prediction) -> Iterator[Row]:
-    for graph in made.graphs:
+def channels(prediction: Prediction) -> Iterator[Row]:
+    for graph in prediction.graphs:
         for channel, order in enumerate(graph.orders):
             yield graph.id, PATTERNS.get(graph.pattern), channel, graph.bw_intra, graph.bw_inter, " ".join(order)
 
 
-def graphs(made: Prediction) -> Iterator[Row]:
-    for g in made.graphs:
+def graphs(prediction: Prediction) -> Iterator[Row]:
+    for g in prediction.graphs:
         yield (
             g.id, PATTERNS.get(g.pattern), g.channels, g.bw_intra, g.bw_inter, g.type_intra, g.type_inter,
             g.cross_nic, g.same_channels != 0,
         )  # fmt: skip
 
 
-def tuning(made: Prediction) -> Iterator[Row]:
-    for collective, algorithms in made.tuning.items():
+def tuning(prediction: Prediction) -> Iterator[Row]:
+    for collective, algorithms in prediction.tuning.items():
         for algorithm, protocols in algorithms.items():
             for protocol, (latency_us, gbs) in protocols.items():
                 yield collective, algorithm, protocol, latency_us, gbs

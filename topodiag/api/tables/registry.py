@@ -58,13 +58,15 @@ PREDICTION: Mapping[str, Table] = _tables("prediction", {
     "graphs": items.graphs,
     "channels": items.channels,
     "tuning": items.tuning,
-    "choices": lambda made: made.choices,
-    "terms": lambda made: made.terms,
+    "choices": lambda answer: answer.choices,
+    "terms": lambda answer: answer.terms,
 })  # fmt: skip
-_LAYOUT = replace(DIAGNOSIS["findings"], about="Faults of the layout, worst first.", items=lambda made: made.findings)
+_LAYOUT = replace(
+    DIAGNOSIS["findings"], about="Faults of the layout, worst first.", items=lambda answer: answer.findings
+)
 AUDIT: Mapping[str, Table] = {"findings": _LAYOUT} | _tables("audit", {
     "dimensions": items.dimensions,
-    "groups": lambda made: made.document["groups"],
+    "groups": lambda answer: answer.document["groups"],
     "map": lambda made: made.document["map"],
 })  # fmt: skip
 SOLUTION: Mapping[str, Table] = {"findings": _LAYOUT} | _tables("solution", {

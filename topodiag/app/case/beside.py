@@ -41,21 +41,21 @@ def read_beside(
 ) -> Readings[_T]:
     """What `read` finds in each piece of a kind. One bad file, and
     one of more than `most` bytes, costs itself; `part` says in words what is not observed then."""
-    found: list[tuple[str, tuple[_T, ...]]] = []
+    pairs: list[tuple[str, tuple[_T, ...]]] = []
     inputs: list[Input] = []
     gaps: list[NotObserved] = []
     for piece in intake.of(kind):
-        alone = is_alone(piece, kind)
-        if not alone and piece.size < 0 and piece.held is None:
+        whole_file = is_alone(piece, kind)
+        if not whole_file and piece.size < 0 and piece.held is None:
             continue  # standard input that goes on is read once, by the reader of logs
         try:
             blob = read_piece(intake, piece, most)
         except InputError as error:
             gaps.append(NotObserved(part, str(error)))
             continue
-        made = tuple(read(blob))
-        found.append((piece.name, made))
-        if alone:
+        values = tuple(read(blob))
+        pairs.append((piece.name, values))
+        if whole_file:
             digest = hashlib.sha256(blob.data).hexdigest()
-            inputs.append(Input(piece.name, kind.value, digest, blob.data.count(b"\n"), len(made)))
-    return Readings(tuple(found), tuple(inputs), tuple(gaps))
+            inputs.append(Input(piece.name, kind.value, digest, blob.data.count(b"\n"), len(values)))
+    return Readings(tuple(pairs), tuple(inputs), tuple(gaps))

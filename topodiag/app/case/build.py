@@ -93,7 +93,7 @@ def open_case(paths: Sequence[str], live: Callable[[Case], Case] = _as_it_is, *,
     if runs is not None:
         case = replace(case, runs=runs.runs, jobs=(*case.jobs, *runs.jobs))
     taken = {item.path for item in case.inputs} | (runs.paths if runs is not None else set())
-    aside = [each for each in intake.beside(*JUDGED, *JOINED) if each.path not in taken]
+    aside = [aside for aside in intake.beside(*JUDGED, *JOINED) if aside.path not in taken]
     case = _with(case, Case(not_observed=tuple(left_out(aside))))
     watch().judged()
     return Opened(_related(live(_with_one_node_each(case))), runs)
@@ -111,7 +111,7 @@ def _alive(intake: Intake) -> Case:
     progress = progress_of(intake, texts)
     if not progress:
         raise refusal(intake, JUDGED, "evidence that can be judged")
-    done = sum(each.number for each in progress)
+    done = sum(line.number for line in progress)
     why = f"{plural(done, 'line')} of progress and no line of NCCL, a GPU or a link"
     inputs = tuple(Input(piece.name, piece.kind.value) for piece in texts)
     return Case(progress=progress, inputs=inputs, not_observed=(NotObserved(PART, why),))
@@ -130,8 +130,8 @@ def _related(case: Case) -> Case:
     identity = with_ages(case, identify(case))
     case = replace(of_the_jobs(case, identity.name), identity=identity, timeline=timeline(case, identity))
     case = replace(case, jobs=tuple(_on_machines(job, case) for job in case.jobs))
-    told = (*identity.conflicts, *contradictions(case))
-    return replace(case, identity=replace(identity, conflicts=told)) if told != identity.conflicts else case
+    conflicts = (*identity.conflicts, *contradictions(case))
+    return replace(case, identity=replace(identity, conflicts=conflicts)) if conflicts != identity.conflicts else case
 
 
 def _nodes(intake: Intake, others: bool) -> Case:
@@ -154,7 +154,7 @@ def _runs(intake: Intake, tables: Sequence[Piece], case: Case, *, needed: bool) 
     from topodiag.app.case.runs import SCRIPTS, read_runs  # noqa: PLC0415 - numpy, which only runs need
 
     try:
-        scripts = [each for each in intake.of(*SCRIPTS) if each.path != STDIN and each not in tables]
+        scripts = [piece for piece in intake.of(*SCRIPTS) if piece.path != STDIN and piece not in tables]
         return read_runs(only(intake, [*tables, *scripts])), case
     except InputError as error:
         if needed:
@@ -199,7 +199,7 @@ def _on_machines(job: Job, case: Case) -> Job:
     """The job with the captures of its hosts. A capture that shows another time than the job's is none of them."""
     stale = {host.name for host in case.identity.hosts if host.stale}
     # Of several captures of a host the one that tells most counts: the last one here.
-    captures = sorted(case.nodes, key=lambda each: (len(each.gpus), len(each.nics)))
+    captures = sorted(case.nodes, key=lambda node: (len(node.gpus), len(node.nics)))
     by_name = {case.identity.name(node.host): node for node in captures}
     machines = {
         host: by_name[name] for host in job.hosts if (name := case.identity.name(host)) in by_name and name not in stale
@@ -239,20 +239,20 @@ def _plain(intake: Intake) -> AbstractContextManager[Intake]:
 
 def _more(intake: Intake, piece: Piece, system: str) -> Case:
     blob = read_piece(intake, piece)
-    made = Case()
+    case = Case()
     if piece.is_any((Kind.PODS,)):
         from topodiag.evidence.cluster.kubernetes import read_pods  # noqa: PLC0415 - only where there are pods
 
-        made = replace(made, ties=read_pods(blob))
+        case = replace(case, ties=read_pods(blob))
     if piece.is_any((Kind.CLUSTER, Kind.KUBERNETES)):
-        made = replace(made, clusters=(_cluster(blob, system),))
+        case = replace(case, clusters=(_cluster(blob, system),))
     layout = next((kind for kind in (Kind.HOSTFILE, Kind.RANKFILE, Kind.RANK_MAP) if piece.is_any((kind,))), None)
     if layout is not None:
-        made = replace(made, layouts=(_layout(blob, layout),))
+        case = replace(case, layouts=(_layout(blob, layout),))
     sizes = piece.is_any((Kind.SIZES,))
     lines = blob.data.count(b"\n") + 1
-    found = len(made.ties) + len(made.layouts) + len(made.clusters) + sizes
-    return replace(made, inputs=(Input(piece.name, piece.kind.value, lines=lines, records=found),))
+    size = len(case.ties) + len(case.layouts) + len(case.clusters) + sizes
+    return replace(case, inputs=(Input(piece.name, piece.kind.value, lines=lines, records=size),))
 
 
 def _cluster(blob: Blob, system: str) -> Cluster:

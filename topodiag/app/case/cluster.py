@@ -102,14 +102,14 @@ def cluster_of_facts(facts: ClusterFacts, options: ClusterOptions, seen: RankNod
             raise PlaceError(f"--nodelist: {error.message}", hint=hint) from None
     if options.nics is None and seen.nics is not None:
         options, facts = replace(options, nics=seen.nics), replace(facts, rails=0)
-    machine, said = _machine(options, facts, seen.system)
+    machine, texts = _machine(options, facts, seen.system)
     if options.nics == seen.nics and seen.nics_said:
-        said = (*said, seen.nics_said)
+        texts = (*texts, seen.nics_said)
     if facts.format == BUILT_IN and machine.domain == machine.gpus_per_node:
         facts = replace(facts, domain=None)  # what a log shows joins the nodes of any system: joined_by_nvlink
     rails = facts.rails or rails_of(options.system or facts.system or DEFAULT_SYSTEM, options.nics)
-    made = cluster_of(facts, machine, rails=rails, oversubscription=options.oversubscription, said=said)
-    return replace(made, usable=_free(made, options))
+    cluster = cluster_of(facts, machine, rails=rails, oversubscription=options.oversubscription, said=texts)
+    return replace(cluster, usable=_free(cluster, options))
 
 
 def stdin_of(path: str) -> BinaryIO | None:
@@ -168,8 +168,8 @@ def _machine(options: ClusterOptions, facts: ClusterFacts, usual: str) -> tuple[
     """The system that the nodes are: as asked, as the file names it, or a DGX H100, said so."""
     count, nics = len(facts.nodes), options.nics or facts.nics
     if options.system or facts.format == BUILT_IN:
-        made = machine_of(options.system or usual, count, gpu=options.gpu, nics=nics)
-        return made, () if options.system else (f"the nodes are taken for {made.name} (--system NAME)",)
+        machine = machine_of(options.system or usual, count, gpu=options.gpu, nics=nics)
+        return machine, () if options.system else (f"the nodes are taken for {machine.name} (--system NAME)",)
     if facts.system:
         try:
             spec = find_system(facts.system)
@@ -178,11 +178,11 @@ def _machine(options: ClusterOptions, facts: ClusterFacts, usual: str) -> tuple[
         except (UnknownSystemError, ModelError):
             pass
     if facts.sample:
-        made = machine_of(facts.sample, count, gpu=options.gpu, nics=nics)
-        said = f"links are NCCL's model of {facts.sample}, taken for all nodes (--system NAME)"
-        return replace(made, name=facts.system or "the nodes found", assumed=()), (said,)
-    said = f"{facts.name} names no system that topodiag knows: links are those of {DEFAULT_SYSTEM} (--system NAME)"
-    return machine_of(DEFAULT_SYSTEM, count, gpu=options.gpu, nics=nics), (said,)
+        machine = machine_of(facts.sample, count, gpu=options.gpu, nics=nics)
+        note = f"links are NCCL's model of {facts.sample}, taken for all nodes (--system NAME)"
+        return replace(machine, name=facts.system or "the nodes found", assumed=()), (note,)
+    note = f"{facts.name} names no system that topodiag knows: links are those of {DEFAULT_SYSTEM} (--system NAME)"
+    return machine_of(DEFAULT_SYSTEM, count, gpu=options.gpu, nics=nics), (note,)
 
 
 def _free(cluster: Cluster, options: ClusterOptions) -> Bools:

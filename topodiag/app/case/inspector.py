@@ -53,12 +53,12 @@ def inspected(intake: Intake) -> Inspected:
             reading = Reading()
             try:
                 with blocks_of(plain, piece, reading) as blocks:
-                    found = reader.read(blocks, piece.name)
+                    size = reader.read(blocks, piece.name)
             except InputError as error:
                 gaps.append(NotObserved(PART, str(error)))
                 continue
             gaps += [NotObserved(PART, f"{piece.name}: {note}") for note in reading.notes]
-            inputs.append(Input(piece.name, Kind.INSPECTOR.value, records=found))
+            inputs.append(Input(piece.name, Kind.INSPECTOR.value, records=size))
     inspection = reader.found()
     if not inspection.communicators and not inspection.unclocked and not inspection.transfers:
         return Inspected(None, tuple(inputs), tuple(gaps))
@@ -68,21 +68,21 @@ def inspected(intake: Intake) -> Inspected:
 def _not_seen(inspection: Inspection) -> list[NotObserved]:
     """What the records do not hold, which is never taken for health."""
     small = "operations below NCCL_INSPECTOR_DUMP_MIN_SIZE_BYTES (8192 unless set), and sends and receives unless"
-    made = [NotObserved(BLIND, f"{small} NCCL_INSPECTOR_ENABLE_P2P=1")]
+    observeds = [NotObserved(BLIND, f"{small} NCCL_INSPECTOR_ENABLE_P2P=1")]
     if inspection.unread:
-        made.append(NotObserved(PART, f"{plural(inspection.unread, 'line')} without a record that can be read"))
-    made += _not_in_metrics(inspection)
-    every = inspection.records + inspection.missing
-    if inspection.missing > LITTLE * every:
-        made.append(
+        observeds.append(NotObserved(PART, f"{plural(inspection.unread, 'line')} without a record that can be read"))
+    observeds += _not_in_metrics(inspection)
+    records = inspection.records + inspection.missing
+    if inspection.missing > LITTLE * records:
+        observeds.append(
             NotObserved(
                 PART,
-                f"{percent(inspection.missing / every)} of the sequence numbers have no record: too small, without"
+                f"{percent(inspection.missing / records)} of the sequence numbers have no record: too small, without"
                 " the GPU's time, or overwritten in the ring between two dumps (NCCL_INSPECTOR_DUMP_COLL_RING_SIZE)",
             )
         )
     if inspection.untimed:
-        made.append(
+        observeds.append(
             NotObserved(
                 PART,
                 f"{plural(inspection.untimed, 'record')} timed by the CPU: not used, such a time holds the queue of the"
@@ -90,31 +90,32 @@ def _not_seen(inspection: Inspection) -> list[NotObserved]:
             )
         )
     if inspection.transfers:
-        made.append(
+        observeds.append(
             NotObserved(
                 PART, f"{plural(inspection.transfers, 'send or receive', 'sends and receives')}: counted, not judged"
             )
         )
     counted = [communicator for communicator in inspection.communicators if communicator.made_of is MadeOf.CALLS]
-    absent = sum(each.nranks - len(each.members) for each in counted)
-    if absent:
-        cut = sum(each.nranks > len(each.members) for each in counted)
-        made.append(
+    silent_ranks = sum(communicator.nranks - len(communicator.members) for communicator in counted)
+    if silent_ranks:
+        cut = sum(communicator.nranks > len(communicator.members) for communicator in counted)
+        observeds.append(
             NotObserved(
                 PART,
-                f"{plural(absent, 'rank')} of {plural(cut, 'communicator')} without a record: their files are not here",
+                f"{plural(silent_ranks, 'rank')} of {plural(cut, 'communicator')}"
+                f" without a record: their files are not here",
             )
         )
     if inspection.one_in > 1:
-        made.append(NotObserved(PART, f"one in {inspection.one_in} calls was kept: all of them exceed the memory"))
+        observeds.append(NotObserved(PART, f"one in {inspection.one_in} calls was kept: all of them exceed the memory"))
     if len(inspection.hours) == 1 and inspection.records > 100_000:
-        made.append(
+        observeds.append(
             NotObserved(
                 "which hours were slow",
                 "all records were dumped within one hour: NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS=60000000",
             )
         )
-    return made
+    return observeds
 
 
 def _not_in_metrics(inspection: Inspection) -> Iterator[NotObserved]:
@@ -138,7 +139,7 @@ def _not_in_metrics(inspection: Inspection) -> Iterator[NotObserved]:
         )
     several = [communicator for communicator in inspection.communicators if not communicator.is_one]
     if several:
-        names = few(list(dict.fromkeys(each.name for each in several)), 3)
+        names = few(list(dict.fromkeys(communicator.name for communicator in several)), 3)
         yield NotObserved(
             "who comes last, and which communicator is slow",
             f"{names}: not as many GPUs as one communicator of the name has ranks, and metrics do not say which belong"
@@ -164,16 +165,16 @@ def with_inspection(jobs: Sequence[Job], inspection: Inspection | None) -> tuple
     if inspection is None:
         return tuple(jobs)
     parts: dict[int, list[InspectorCommunicator]] = {}
-    alone: list[list[InspectorCommunicator]] = []
-    for each in _components(inspection.communicators):
-        at = _job_of(jobs, each)
-        alone += [each] if at < 0 else []
-        parts.setdefault(at, []).extend(each if at >= 0 else [])
-    if len(parts) < 2 and len(alone) < 2:
+    communicators: list[list[InspectorCommunicator]] = []
+    for part in _components(inspection.communicators):
+        at = _job_of(jobs, part)
+        communicators += [part] if at < 0 else []
+        parts.setdefault(at, []).extend(part if at >= 0 else [])
+    if len(parts) < 2 and len(communicators) < 2:
         return _at(jobs, _job_of(jobs, inspection.communicators), inspection)
     made = tuple(jobs)
-    for at, each in (*parts.items(), *((-1, each) for each in sorted(alone, key=_first_hash))):
-        made = _at(made, at, replace(inspection, communicators=tuple(each))) if each else made
+    for at, part in (*parts.items(), *((-1, part) for part in sorted(communicators, key=_first_hash))):
+        made = _at(made, at, replace(inspection, communicators=tuple(part))) if part else made
     return made
 
 
@@ -194,9 +195,9 @@ def _components(communicators: Sequence[InspectorCommunicator]) -> list[list[Ins
     group_of: dict[tuple[str, int], int] = {}
     processes: dict[int, set[tuple[str, int]]] = {}
     groups: dict[int, list[InspectorCommunicator]] = {}
-    for number, each in enumerate(communicators):
-        groups[number] = [each]
-        processes[number] = {_process(member) for member in each.members.values()}
+    for number, communicator in enumerate(communicators):
+        groups[number] = [communicator]
+        processes[number] = {_process(member) for member in communicator.members.values()}
         joined = {number, *(group_of[process] for process in processes[number] if process in group_of)}
         keeps = max(joined, key=lambda group: len(processes[group]))  # the others are renamed: few
         for other in sorted(joined - {keeps}):

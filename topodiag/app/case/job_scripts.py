@@ -36,17 +36,17 @@ def with_scripts(case: Case, intake: Intake) -> Case:
         if piece.path == STDIN or piece.size > MAX_BYTES or (piece.sources and piece.sources != ("settings",)):
             continue
         try:
-            found = _settings(read_piece(intake, piece, MAX_BYTES))
+            givens = _settings(read_piece(intake, piece, MAX_BYTES))
         except InputError:
             continue  # said where all that is left out is
-        for each in found:
+        for each in givens:
             values.setdefault(each.name, set()).add(each.value)
             given[each.name] = each
-    agreed = {name: each for name, each in given.items() if len(values[name]) == 1 and each.value}
-    sources = dict.fromkeys(each.origin.source for each in agreed.values() if each.origin is not None)
+    agreed = {name: value for name, value in given.items() if len(values[name]) == 1 and value.value}
+    sources = dict.fromkeys(value.origin.source for value in agreed.values() if value.origin is not None)
     known = {each.path for each in case.inputs}
     inputs = tuple(Input(source, Kind.TEXT.value, records=1) for source in sources if source not in known)
-    processes = tuple(replace(each, settings={**agreed, **each.settings}) for each in case.jobs[0].processes)
+    processes = tuple(replace(process, settings={**agreed, **process.settings}) for process in case.jobs[0].processes)
     job = replace(case.jobs[0], processes=processes)
     return replace(case, jobs=(job,), inputs=(*case.inputs, *inputs)) if agreed else case
 
@@ -59,8 +59,8 @@ def _settings(blob: Blob) -> list[GivenSetting]:
     made, above = [], ""
     script = blob.data.startswith(b"#!")
     for number, line in blob.lines():
-        said = stated_in(line, above)
-        settings = list(assigned(line, above)) if script else said[2] if said and said[0] is not Scope.ECHO else []
+        row = stated_in(line, above)
+        settings = list(assigned(line, above)) if script else row[2] if row and row[0] is not Scope.ECHO else []
         made += [
             GivenSetting(name, value, COMMANDED, Origin(blob.name, number, line[:MAX_QUOTE]))
             for name, value in settings

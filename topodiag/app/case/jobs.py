@@ -60,11 +60,11 @@ class LogOptions:
     save: str | None = None
 
 
-def _gaps(found: Ingested, problems: Sequence[str]) -> list[NotObserved]:
+def _gaps(ingested: Ingested, problems: Sequence[str]) -> list[NotObserved]:
     """What of the logs and of the recorder's dumps was not read."""
-    damaged = (NotObserved(PART, note, unreadable=True) for note in found.damaged)
+    damaged = (NotObserved(PART, note, unreadable=True) for note in ingested.damaged)
     dumps = (NotObserved("part of the flight recorder", problem) for problem in problems)
-    return [*(NotObserved(PART, note) for note in found.notes), *damaged, *dumps]
+    return [*(NotObserved(PART, note) for note in ingested.notes), *damaged, *dumps]
 
 
 def job_case(intake: Intake, options: LogOptions | None = None, on_progress: Read | None = None) -> Case:
@@ -90,7 +90,7 @@ def job_case(intake: Intake, options: LogOptions | None = None, on_progress: Rea
         return Case(jobs=with_beside(()), inputs=asked, not_observed=silent)
     with spooled(own, is_read) as plain:
         try:
-            found = ingest(
+            ingested = ingest(
                 plain,
                 workers=chosen.workers,
                 dask=chosen.dask,
@@ -101,22 +101,22 @@ def job_case(intake: Intake, options: LogOptions | None = None, on_progress: Rea
             if not beside or chosen.flight or chosen.save is not None:
                 raise
             return Case(jobs=with_beside(()), inputs=asked, not_observed=(*silent, NotObserved(PART, str(error))))
-        dumps = {record.path: record.name for record in found.flight}
+        dumps = {record.path: record.name for record in ingested.flight}
         records, problems = read_flight(tuple(dict.fromkeys((*dumps, *chosen.flight))), dumps)
-        rebuilt = rebuild(found.facts, found.files, chosen.layout, descriptions(records))
+        rebuilt = rebuild(ingested.facts, ingested.files, chosen.layout, descriptions(records))
         rebuilt = with_progress(rebuilt, plain)
     if chosen.save is not None:
         with replacing(chosen.save, private=True) as stream:
-            save(stream, found.facts, found.files, without_secrets)
-    gaps = _gaps(found, problems)
+            save(stream, ingested.facts, ingested.files, without_secrets)
+    gaps = _gaps(ingested, problems)
     # The facts are let go with this frame: their memory is better used by the checks.
     jobs = noted(_with_flight(rebuilt, records))
     return Case(
         jobs=with_beside(jobs),
         flight=records,
-        inputs=(*found.inputs, *asked),
+        inputs=(*ingested.inputs, *asked),
         not_observed=(*gaps, *silent),
-        unread=found.unread,
+        unread=ingested.unread,
     )
 
 

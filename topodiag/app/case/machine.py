@@ -76,8 +76,8 @@ class Machine:
             self,
             nodes=nodes,
             jobs=jobs,
-            node_outcomes=tuple(each for each in self.node_outcomes if each.node in names),
-            job_outcomes=tuple(each for each in self.job_outcomes if each.node in logs),
+            node_outcomes=tuple(outcome for outcome in self.node_outcomes if outcome.node in names),
+            job_outcomes=tuple(outcome for outcome in self.job_outcomes if outcome.node in logs),
         )
 
 
@@ -88,10 +88,10 @@ def _of_another_maker(node: Node, run: BenchRun) -> bool:
 
 def named_machine(paths: Sequence[str]) -> Machine:
     """What `--machine` names: bundles, topology files, NCCL logs. Raises InputError where a path is none of them."""
-    made = Machine()
+    machine = Machine()
     for path in paths:
-        made += _named(path)
-    return made
+        machine += _named(path)
+    return machine
 
 
 def _named(path: str) -> Machine:
@@ -100,9 +100,9 @@ def _named(path: str) -> Machine:
     machine, aside = machine_of(intake, intake.of(*NODE_KINDS), logs)
     if machine.nodes or machine.jobs:
         return replace(machine, paths=(path,))
-    for each in (*aside, *intake.beside(*NODE_KINDS)):
-        reads = f"; {each.command} reads it" if each.command else ""
-        raise InputError(each.path, f"{each.why}{reads}", hint=HINT)
+    for left_out in (*aside, *intake.beside(*NODE_KINDS)):
+        reads = f"; {left_out.command} reads it" if left_out.command else ""
+        raise InputError(left_out.path, f"{left_out.why}{reads}", hint=HINT)
     raise InputError(path, "holds no machine", hint=HINT)
 
 
@@ -142,10 +142,10 @@ def nodes_of(intake: Intake, pieces: Iterable[Piece]) -> tuple[list[Node], list[
     """The nodes of these pieces of what was gathered from which NCCL's topology can be told, and what is not enough for
     that."""
     part = replace(intake, pieces=tuple(pieces), aside=(), notes=())
-    found = captures(part)
+    captured = captures(part)
     nodes: list[Node] = []
-    aside = [*found.aside, *(SkippedFile("part of the input", note) for note in found.notes)]
-    for capture in found.captures:
+    aside = [*captured.aside, *(SkippedFile("part of the input", note) for note in captured.notes)]
+    for capture in captured.captures:
         try:
             node = read_node(evidence_of(capture, part)).node
         except InputError as error:
@@ -180,18 +180,18 @@ def contradicts(node: Node, run: BenchRun) -> bool:
     names = {device.name for device in run.devices if device.name}
     wanted = {spec.name for name in names if (spec := gpu_by_name(name)) is not None}
     values = {str(gpu.name.value) for gpu in node.gpus if gpu.name.value}
-    found = {spec.name for name in values if (spec := gpu_by_name(name)) is not None}
-    return bool(wanted and found) and wanted.isdisjoint(found)
+    texts = {spec.name for name in values if (spec := gpu_by_name(name)) is not None}
+    return bool(wanted and texts) and wanted.isdisjoint(texts)
 
 
 def another_system(run: BenchRun, system: str) -> str:
     """Why a system of the catalogue is not that of a run whose output names other GPUs; "" where it may be."""
-    spec = next((each for each in systems() if each.name == system), None)
+    spec = next((spec for spec in systems() if spec.name == system), None)
     names = {device.name for device in run.devices if device.name}
-    told = {_family(gpu.name) for name in names if (gpu := gpu_by_name(name)) is not None}
-    if spec is None or not told or not told.isdisjoint(map(_family, (spec.gpu, *spec.other_gpus))):
+    texts = {_family(gpu.name) for name in names if (gpu := gpu_by_name(name)) is not None}
+    if spec is None or not texts or not texts.isdisjoint(map(_family, (spec.gpu, *spec.other_gpus))):
         return ""
-    return f"the table names {', '.join(sorted(told))}, {spec.name} has {_family(spec.gpu)}: wrong --system?"
+    return f"the table names {', '.join(sorted(texts))}, {spec.name} has {_family(spec.gpu)}: wrong --system?"
 
 
 def _family(gpu: str) -> str:
@@ -216,15 +216,15 @@ def _sorts(nodes: tuple[IdentityKey[Node], ...]) -> tuple[tuple[Node, ...], ...]
     from topodiag.nccl.topo.compare import compare  # noqa: PLC0415 - as above
     from topodiag.nccl.topo.detect import tree_of  # noqa: PLC0415
 
-    made: list[tuple[Element, list[Node]]] = []
-    for node in (each.it for each in nodes):
+    pairs: list[tuple[Element, list[Node]]] = []
+    for node in (node.it for node in nodes):
         tree = tree_of(node, _settings(node)).tree
-        alike = next((each for first, each in made if not compare(first, tree)), None)
+        alike = next((nodes for first, nodes in pairs if not compare(first, tree)), None)
         if alike is None:
-            made.append((tree, [node]))
+            pairs.append((tree, [node]))
         else:
             alike.append(node)
-    return tuple(tuple(each) for _, each in sorted(made, key=lambda each: len(each[1]), reverse=True))
+    return tuple(tuple(nodes) for _, nodes in sorted(pairs, key=lambda pair: len(pair[1]), reverse=True))
 
 
 def _settings(node: Node) -> dict[str, str]:

@@ -28,11 +28,11 @@ _BUNDLED = regex(r"(?:json|trees|commands|files|text)/[^/]{1,200}\Z")
 def node_case(intake: Intake) -> Case:
     """The nodes in what was gathered, one for each capture. A capture that cannot be read is left aside where there are
     others. Raises InputError where there is none."""
-    found = captures(intake)
-    aside = list(found.aside)
+    captured = captures(intake)
+    aside = list(captured.aside)
     read: list[ReadNode] = []
     broken: list[InputError] = []
-    for capture in found.captures:
+    for capture in captured.captures:
         try:
             read.append(read_node(evidence_of(capture, intake)))
         except InputError as error:
@@ -40,10 +40,10 @@ def node_case(intake: Intake) -> Case:
             why = error.message.removeprefix(f"{capture.name}: ")
             aside.append(SkippedFile(capture.name, why, hint=error.hint, unreadable=True))
     if not read:
-        raise broken[0] if broken else refusal(intake, NODE_KINDS, "evidence of a node", found.aside)
-    made = case_of(read)
-    gaps = [*(NotObserved(PART, note) for note in found.notes), *left_out(aside)]
-    return replace(made, not_observed=tuple(dict.fromkeys((*gaps, *made.not_observed))))
+        raise broken[0] if broken else refusal(intake, NODE_KINDS, "evidence of a node", captured.aside)
+    case = case_of(read)
+    gaps = [*(NotObserved(PART, note) for note in captured.notes), *left_out(aside)]
+    return replace(case, not_observed=tuple(dict.fromkeys((*gaps, *case.not_observed))))
 
 
 def left_out(aside: Iterable[SkippedFile]) -> list[NotObserved]:
@@ -55,14 +55,16 @@ def left_out(aside: Iterable[SkippedFile]) -> list[NotObserved]:
 def one_node(path: str) -> ReadNode:
     """The only node at a path. Raises InputError where there is none, or more than one."""
     intake = gather([path], stdin=stream_for([path]))
-    found = captures(intake)
-    if not found.captures:
-        raise refusal(intake, NODE_KINDS, "evidence of a node", found.aside)
-    if len(found.captures) > 1:
-        names = ", ".join(_label(each) for each in found.captures[:4]) + (", ..." if len(found.captures) > 4 else "")
-        first = found.captures[0].name
-        raise InputError(path, f"holds {len(found.captures)} nodes: {names}", hint=f"give one of them, as {first}")
-    return read_node(evidence_of(found.captures[0], intake))
+    captured = captures(intake)
+    if not captured.captures:
+        raise refusal(intake, NODE_KINDS, "evidence of a node", captured.aside)
+    if len(captured.captures) > 1:
+        names = ", ".join(_label(capture) for capture in captured.captures[:4]) + (
+            ", ..." if len(captured.captures) > 4 else ""
+        )
+        first = captured.captures[0].name
+        raise InputError(path, f"holds {len(captured.captures)} nodes: {names}", hint=f"give one of them, as {first}")
+    return read_node(evidence_of(captured.captures[0], intake))
 
 
 def _label(capture: Capture) -> str:
@@ -71,13 +73,13 @@ def _label(capture: Capture) -> str:
 
 def case_of(read: Sequence[ReadNode]) -> Case:
     """Nodes that were read, as a case."""
-    nodes = tuple(each.node for each in read)
+    nodes = tuple(node.node for node in read)
     several = len(nodes) > 1
     return Case(
         nodes=nodes,
-        inputs=tuple(_of_node(item, each.node.host) if several else item for each in read for item in each.inputs),
+        inputs=tuple(_of_node(item, node.node.host) if several else item for node in read for item in node.inputs),
         not_observed=tuple(dict.fromkeys(item for node in nodes for item in node.not_observed)),
-        unread=tuple(line for each in read for line in each.unread),
+        unread=tuple(line for node in read for line in node.unread),
     )
 
 

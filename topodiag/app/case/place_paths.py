@@ -47,7 +47,7 @@ def sort_paths(paths: tuple[str, ...], cluster: ClusterOptions, places: LayoutOp
     intake = gather(paths, stdin=stream)
     if stream is not None:
         stream.seek(0)  # what it is has been told by its head: the reader of its kind begins at the start
-    found: dict[str, str] = {}
+    by_path: dict[str, str] = {}
     bundles: list[str] = []
     logs: list[str] = []
     left: list[str] = []
@@ -60,28 +60,28 @@ def sort_paths(paths: tuple[str, ...], cluster: ClusterOptions, places: LayoutOp
         elif piece.member:
             left.append(f"{piece.name}: in an archive; unpack {piece.path}, and give the folder")
         elif option:
-            _take(found, option, piece.path)
+            _take(by_path, option, piece.path)
         elif piece.kind is Kind.BUNDLE:
             bundles.append(piece.path)
         elif is_log:
             logs.append(piece.path)
         else:
             left.append(str(left_aside(piece)))
-    if not (found or bundles or logs):
+    if not (by_path or bundles or logs):
         _refuse(intake)
-    left += [str(each) for each in intake.aside]
-    _refuse_twice(found, cluster, places, groups)
-    layout = {name: found[name] for name in _LAYOUTS.values() if name in found}
+    left += [str(left_out) for left_out in intake.aside]
+    _refuse_twice(by_path, cluster, places, groups)
+    layout = {name: by_path[name] for name in _LAYOUTS.values() if name in by_path}
     return SortedPaths(
         replace(
             cluster,
-            topology=found.get("topology", cluster.topology),
-            system=found.get("system", cluster.system),
+            topology=by_path.get("topology", cluster.topology),
+            system=by_path.get("system", cluster.system),
             bundles=(*cluster.bundles, *bundles),
         ),
         replace(places, logs=(*places.logs, *dict.fromkeys(logs)), **layout),
-        found.get("groups", groups),
-        found.get("sizes", ""),
+        by_path.get("groups", groups),
+        by_path.get("sizes", ""),
         (*intake.notes, *left),
     )
 
@@ -91,10 +91,10 @@ def _is_log(piece: Piece, logged: set[str]) -> bool:
     return piece.is_any(_LOGS) or (piece.kind in (Kind.TEXT, Kind.JOB_OUTPUT) and piece.root in logged)
 
 
-def _refuse_twice(found: Mapping[str, str], cluster: ClusterOptions, places: LayoutOptions, groups: str) -> None:
+def _refuse_twice(by_path: Mapping[str, str], cluster: ClusterOptions, places: LayoutOptions, groups: str) -> None:
     """A path and an option that say the same are one too many."""
     given = {"topology": cluster.topology, "system": cluster.system, "groups": groups, "sizes": ""}
-    for option, path in found.items():
+    for option, path in by_path.items():
         already = given[option] if option in given else getattr(places, option)
         if already:
             raise PlaceError(f"{path} and --{option} {already} say the same: give one")
@@ -127,19 +127,19 @@ def _holds_map(piece: Piece, stream: BinaryIO | None) -> bool:
     return True
 
 
-def _take(found: dict[str, str], option: str, path: str) -> None:
+def _take(by_path: dict[str, str], option: str, path: str) -> None:
     """One file of each kind, and one of where ranks sit."""
     rivals = set(_LAYOUTS.values()) if option in _LAYOUTS.values() else {option}
-    other = next((found[name] for name in found if name in rivals), None)
+    other = next((by_path[name] for name in by_path if name in rivals), None)
     if other is not None:
         what = "where ranks sit" if option in _LAYOUTS.values() else "the same"
         raise PlaceError(f"{other} and {path} both say {what}: give one")
-    found[option] = path
+    by_path[option] = path
 
 
 def _refuse(intake: Intake) -> None:
     """No path is of use to `place`: the first one says what it is."""
-    for each in (*map(left_aside, intake.pieces), *intake.aside):
-        reads = f"; {each.command} reads it" if each.command else ""
-        raise InputError(each.path, f"{each.why}{reads}", hint=each.hint or HINT)
+    for left_out in (*map(left_aside, intake.pieces), *intake.aside):
+        reads = f"; {left_out.command} reads it" if left_out.command else ""
+        raise InputError(left_out.path, f"{left_out.why}{reads}", hint=left_out.hint or HINT)
     raise InputError(intake.paths[0], "holds no file to read", hint=HINT)

@@ -59,21 +59,21 @@ def opened_on(
 ) -> Opened:
     """A layout that was read, on the cluster that the options describe, or on this `cluster`. Raises TopodiagError."""
     ranks, job = read.ranks, read.job
-    made = cluster or open_cluster(options, seen=seen_of(ranks, job))
+    opened = cluster or open_cluster(options, seen=seen_of(ranks, job))
     if job is not None:
-        made = joined_by_nvlink(made, job)
+        opened = joined_by_nvlink(opened, job)
     if ranks is not None:
-        said = options.system or options.topology or options.bundles or options.nodes or options.free
-        if cluster is None and not (said or ranks.whole):
-            made = _only_used(made, ranks)
-        made = replace(made, notes=(*made.notes, *ranks.notes))
-        assignment = assign(made, ranks, world)
+        source = options.system or options.topology or options.bundles or options.nodes or options.free
+        if cluster is None and not (source or ranks.whole):
+            opened = _only_used(opened, ranks)
+        opened = replace(opened, notes=(*opened.notes, *ranks.notes))
+        assignment = assign(opened, ranks, world)
     elif rule:
-        assignment = by_rule(made, rule, world)
+        assignment = by_rule(opened, rule, world)
     else:
-        check_room(made, world)
-        return Opened(made, None, world or made.free, job)
-    return Opened(made, assignment, assignment.ranks, job, read)
+        check_room(opened, world)
+        return Opened(opened, None, world or opened.free, job)
+    return Opened(opened, assignment, assignment.ranks, job, read)
 
 
 def _only_used(cluster: Cluster, ranks: RankHosts) -> Cluster:
@@ -107,8 +107,8 @@ def _wires(job: Job) -> dict[str, Any]:
     wires = wires_of([job])
     if wires.kind == "sockets":
         gbps = interface_gbps(job)
-        said = f"the log shows TCP sockets between nodes: {in_gbps(gbps)} of a node, as NCCL models its interfaces"
-        return {"nics": (1, gbps), "nics_said": said}
+        note = f"the log shows TCP sockets between nodes: {in_gbps(gbps)} of a node, as NCCL models its interfaces"
+        return {"nics": (1, gbps), "nics_said": note}
     if wires.nics is None:
         return {}
     count, gbps = wires.nics

@@ -24,12 +24,12 @@ _MENDED = (JSON_LINES, WRAPPED_LINES)
 def progress_of(intake: Intake, pieces: Sequence[Piece]) -> tuple[Progress, ...]:
     """The progress of each of these texts. Standard input can be read once, and its reader has it; what cannot be
     opened is said by the reader of logs."""
-    found: list[Progress] = []
+    progress: list[Progress] = []
     for piece in pieces:
         packed = piece.held is not None or (piece.member and not piece.spooled)
         if piece.path != STDIN and not packed and piece.is_any(OF_LINES):
-            found += _read(intake, piece)[0]
-    return tuple(found)
+            progress += _read(intake, piece)[0]
+    return tuple(progress)
 
 
 def with_progress(jobs: Sequence[Job], intake: Intake) -> tuple[Job, ...]:
@@ -66,10 +66,10 @@ def _read(intake: Intake, piece: Piece) -> tuple[tuple[Progress, ...], bool]:
     last = [b"\n"]
     try:
         with blocks_of(intake, piece, Reading()) as blocks:
-            found = tuple(engine.progress(_remembering(blocks, last), piece.name))
+            progress = tuple(engine.progress(_remembering(blocks, last), piece.name))
     except InputError:
         return (), False
-    return found, last[0] != b"\n"
+    return progress, last[0] != b"\n"
 
 
 def _remembering(blocks: Iterable[bytes], last: list[bytes]) -> Iterator[bytes]:

@@ -34,10 +34,10 @@ def ras_answers(intake: Intake) -> tuple[tuple[RasAnswer, ...], tuple[Input, ...
     """All answers in order, the files they came from, and what could not be read."""
     beside = read_beside(intake, Kind.RAS, lambda blob: read_ras(blob.text, blob.name), most=MAX_BYTES, part=PART)
     gaps = list(beside.gaps)
-    for name, found in beside.found:
-        if cut := sum(not answer.whole for answer in found):
+    for name, answers in beside.found:
+        if cut := sum(not answer.whole for answer in answers):
             gaps.append(NotObserved(PART, f"{name}: {plural(cut, 'answer')} cut before its end"))
-        if not found:
+        if not answers:
             gaps.append(NotObserved(PART, f"{name}: holds no answer: the server closed the connection, ask again"))
     return in_order(beside.all), beside.inputs, tuple(gaps)
 
@@ -48,35 +48,45 @@ def with_ras(jobs: Sequence[Job], answers: Sequence[RasAnswer]) -> tuple[Job, ..
     placed: dict[int, list[RasAnswer]] = {}
     for answer in answers:
         placed.setdefault(_job_of(jobs, answer), []).append(answer)
-    made = [
+    updated = [
         replace(job, ras=tuple(placed[at]), events=(*job.events, *_errors(placed[at]))) if at in placed else job
         for at, job in enumerate(jobs)
     ]
     for number, own in enumerate(_apart(placed.get(-1, ()))):
-        size = max(_world_size(each) for each in own)
+        size = max(_world_size(ras_answer) for ras_answer in own)
         name = ALONE if not number else f"{ALONE} {number + 1}"
-        versions = tuple(dict.fromkeys(each.version for each in own if each.version))
+        versions = tuple(dict.fromkeys(ras_answer.version for ras_answer in own if ras_answer.version))
         events = _errors(own)
-        made.append(Job(name, size, (), (), (), no_connections(), (), nccl_versions=versions, events=events, ras=own))
-    return tuple(made)
+        updated.append(
+            Job(name, size, (), (), (), no_connections(), (), nccl_versions=versions, events=events, ras=own)
+        )
+    return tuple(updated)
 
 
 def _errors(answers: Sequence[RasAnswer]) -> tuple[Event, ...]:
     """What ranks would return to their callers, the first answer that says so of each process."""
-    made: dict[tuple[str, int], Event] = {}
+    events: dict[tuple[str, int], Event] = {}
     for answer in answers:
-        for member in (each for comm in answer.communicators for each in comm.members):
+        for member in (member for comm in answer.communicators for member in comm.members):
             if not member.error or member.process is None:
                 continue
             host, pid = member.process.key
             text = f"RAS: rank {member.rank} of its communicator reports {member.error}"
-            gone = member.error.lower().startswith("remote process")
-            made.setdefault(
+            lost_peer = member.error.lower().startswith("remote process")
+            events.setdefault(
                 (host, pid),
-                Event("peer closed" if gone else "other", text, host, pid, ts=answer.time, level="APP", secondary=gone,
-                      origin=member.origin),
-            )  # fmt: skip
-    return tuple(made.values())
+                Event(
+                    "peer closed" if lost_peer else "other",
+                    text,
+                    host,
+                    pid,
+                    ts=answer.time,
+                    level="APP",
+                    secondary=lost_peer,
+                    origin=member.origin,
+                ),
+            )
+    return tuple(events.values())
 
 
 def _job_of(jobs: Sequence[Job], answer: RasAnswer) -> int:
@@ -111,10 +121,10 @@ def _apart(answers: Sequence[RasAnswer]) -> list[tuple[RasAnswer, ...]]:
 
 def _names(answer: RasAnswer) -> set[object]:
     """Communicators and processes that an answer names."""
-    made: set[object] = {communicator.hash for communicator in answer.communicators if communicator.hash}
+    hashes: set[object] = {communicator.hash for communicator in answer.communicators if communicator.hash}
     members = [member.process for communicator in answer.communicators for member in communicator.members]
     named = [*members, *answer.silent, *answer.dead, *(event.process for event in answer.events)]
-    return made | {each.key for each in named if each is not None}
+    return hashes | {process.key for process in named if process is not None}
 
 
 def _alike(one: RasAnswer, other: RasAnswer) -> bool:
@@ -202,8 +212,8 @@ def _why_nothing(data: bytes) -> str:
 
 def _enough(answers: Sequence[RasAnswer], times: int) -> bool:
     """Whether each job that answered did so as often as wanted: jobs of one user on a node share the port."""
-    apart = _apart(answers)
-    return bool(apart) and all(len(group) >= times for group in apart)
+    parts = _apart(answers)
+    return bool(parts) and all(len(group) >= times for group in parts)
 
 
 def _kept_name(given: str, number: int) -> str:
@@ -236,7 +246,7 @@ def asked(
     """The case with what NCCL's RAS of a running job answers there. Raises InputError where nobody answers."""
     answers, inputs, silent = live_answers(places, asking or Asking(), tell)
     if not answers and not case.inputs:
-        words = "".join(f" ({each.why.partition(': ')[2]})" for each in silent if "`" in each.why)
+        words = "".join(f" ({silence.why.partition(': ')[2]})" for silence in silent if "`" in silence.why)
         raise InputError(places[0], f"answers, and says nothing of a communicator{words}", hint=NOT_YET)
     return replace(
         case,

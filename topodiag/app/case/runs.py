@@ -115,7 +115,7 @@ def _read_plain(intake: Intake) -> BenchEvidence:
                 logs.append(piece)
             rest.append((piece, NotObserved(piece.name, _no_run(piece, text, read))))
     if not given.files:
-        _refuse(intake, given.gaps, [gap for _, gap in sorted(rest, key=lambda each: not each[0].command)])
+        _refuse(intake, given.gaps, [gap for _, gap in sorted(rest, key=lambda pair: not pair[0].command)])
     return _with_machine(_with_scripts(given), intake, rest, logs)
 
 
@@ -126,7 +126,7 @@ def _with_scripts(given: BenchEvidence) -> BenchEvidence:
     for _, settings in given.scripts:
         for name, (value, _) in settings.items():
             values.setdefault(name, set()).add(value)
-    agreed = {name: each for _, settings in given.scripts for name, each in settings.items() if len(values[name]) == 1}
+    agreed = {name: pair for _, settings in given.scripts for name, pair in settings.items() if len(values[name]) == 1}
     if not agreed:
         return given
     env = {name: value for name, (value, _) in agreed.items()}
@@ -142,8 +142,10 @@ def _with_scripts(given: BenchEvidence) -> BenchEvidence:
 
 def _refuse(intake: Intake, gaps: Sequence[NotObserved], rest: Sequence[NotObserved]) -> NoReturn:
     """Nothing holds a run: the first file that was given says why."""
-    left = [NotObserved(each.path, each.why) for each in intake.aside]
-    others = [each for piece in intake.pieces if not piece.is_any(_TABLES) for each in [_aside(left_aside(piece))]]
+    left = [NotObserved(left_out.path, left_out.why) for left_out in intake.aside]
+    others = [
+        left_out for piece in intake.pieces if not piece.is_any(_TABLES) for left_out in [_aside(left_aside(piece))]
+    ]
     for first in (*rest, *left, *others, *gaps):
         raise InputError(first.what, first.why, hint=HINT)
     raise InputError(intake.paths[0], "holds no file to read", hint=HINT)
@@ -155,17 +157,17 @@ def _with_machine(
     """The nodes and logs that lie beside the runs; what is neither is left aside with the command that reads it."""
     tried = {piece.name for piece, _ in rest}
     read = given.paths
-    pieces = [each for each in intake.pieces if is_machine(each) and each.name not in read and each.path != STDIN]
+    pieces = [piece for piece in intake.pieces if is_machine(piece) and piece.name not in read and piece.path != STDIN]
     machine, aside = machine_of(intake, pieces, logs)
     used = {piece.name for piece in pieces} | ({piece.name for piece in logs} if machine.jobs else set())
     given.gaps.extend(gap for piece, gap in rest if piece.name not in used)
     others = [piece for piece in intake.pieces if piece.name not in used | read | tried]
-    given.gaps.extend(_aside(each) for each in (*aside, *map(left_aside, others), *intake.aside))
+    given.gaps.extend(_aside(left_out) for left_out in (*aside, *map(left_aside, others), *intake.aside))
     return replace(given, machine=machine)
 
 
-def _aside(each: SkippedFile) -> NotObserved:
-    return NotObserved(each.path, each.why + (f"; {each.command} reads it" if each.command else ""))
+def _aside(left_out: SkippedFile) -> NotObserved:
+    return NotObserved(left_out.path, left_out.why + (f"; {left_out.command} reads it" if left_out.command else ""))
 
 
 def _text(piece: Piece, intake: Intake) -> tuple[bytes, tuple[str, ...]]:
@@ -207,8 +209,8 @@ def _log(intake: Intake, piece: Piece, data: bytes) -> tuple[tuple[Job, ...], tu
 
     try:
         is_read = piece.path == STDIN  # and can be read only once
-        found = ingest([STDIN], stdin=io.BytesIO(data)) if is_read else ingest(only(intake, [piece]))
+        ingested = ingest([STDIN], stdin=io.BytesIO(data)) if is_read else ingest(only(intake, [piece]))
     except InputError:
         return (), ()
-    jobs = rebuild(found.facts, found.files)
+    jobs = rebuild(ingested.facts, ingested.files)
     return jobs, run(Subject.JOB, jobs)

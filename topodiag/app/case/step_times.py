@@ -47,38 +47,38 @@ def step_times(intake: Intake) -> StepTimes:
     intake = _looked_through(intake)
     others = (Kind.NCCL_LOG, Kind.JOB_OUTPUT, Kind.NODE_TEXT)
     only = {piece.name for piece in intake.of(Kind.STEPS) if not piece.is_any(others)}
-    alone: set[str] = set()
+    texts: set[str] = set()
     arguments: list[JobSettings] = []
     back: list[bytes] = []
 
     def read(blob: Blob) -> tuple[StepSeries, ...]:
         data, name = blob.plain, blob.name
         if name in only and not {Kind.NCCL_LOG, Kind.JOB_OUTPUT} & set(speaking_kinds(data)):
-            alone.add(name)
+            texts.add(name)
         elif name == STDIN_NAME:
             back.append(data)
-        if (found := read_arguments(data, name)) is not None:
-            arguments.append(found)
+        if (settings := read_arguments(data, name)) is not None:
+            arguments.append(settings)
         return read_steps(data, name)
 
-    found = read_beside(intake, Kind.STEPS, read, most=MAX_BYTES, part=PART)
-    inputs = tuple(each for each in found.inputs if each.path in alone)
+    series = read_beside(intake, Kind.STEPS, read, most=MAX_BYTES, part=PART)
+    inputs = tuple(source for source in series.inputs if source.path in texts)
     if back:
         intake = replace(intake, stdin=io.BytesIO(back[0]))
     gaps = tuple(
-        NotObserved(PART, f"{each.name} holds NCCL's lines and steps: save it to a file, and the steps are read")
-        for each in intake.of(Kind.STEPS)
-        if each.path == STDIN and each.name not in only
+        NotObserved(PART, f"{piece.name} holds NCCL's lines and steps: save it to a file, and the steps are read")
+        for piece in intake.of(Kind.STEPS)
+        if piece.path == STDIN and piece.name not in only
     )
-    read_all = replace(found, inputs=inputs, gaps=(*found.gaps, *gaps))
-    return StepTimes(read_all, intake, tuple(arguments), frozenset(alone))
+    read_all = replace(series, inputs=inputs, gaps=(*series.gaps, *gaps))
+    return StepTimes(read_all, intake, tuple(arguments), frozenset(texts))
 
 
 def _looked_through(intake: Intake) -> Intake:
     """The evidence with the logs whose ends do not show the steps that they hold: packed ones have no last bytes, and
     others end with errors. Mostly the first or the last rank prints steps, so these files come first."""
-    hidden = [each for each in intake.of(Kind.NCCL_LOG, Kind.JOB_OUTPUT) if _may_hide(each)]
-    left, found = MOST_LOOKED, set()
+    hidden = [piece for piece in intake.of(Kind.NCCL_LOG, Kind.JOB_OUTPUT) if _may_hide(piece)]
+    left, texts = MOST_LOOKED, set()
     for piece in (*hidden[:1], *reversed(hidden[1:])):
         if left <= 0:
             break
@@ -88,9 +88,9 @@ def _looked_through(intake: Intake) -> Intake:
             continue
         left -= len(data)
         if holds_steps(data):
-            found.add(piece.name)
-    pieces = (replace(p, kinds=(*p.kinds, Kind.STEPS)) if p.name in found else p for p in intake.pieces)
-    return replace(intake, pieces=tuple(pieces)) if found else intake
+            texts.add(piece.name)
+    pieces = (replace(p, kinds=(*p.kinds, Kind.STEPS)) if p.name in texts else p for p in intake.pieces)
+    return replace(intake, pieces=tuple(pieces)) if texts else intake
 
 
 def _may_hide(piece: Piece) -> bool:
@@ -100,33 +100,33 @@ def _may_hide(piece: Piece) -> bool:
 def with_steps(jobs: Sequence[Job], steps: Sequence[StepSeries]) -> tuple[Job, ...]:
     """The steps at the jobs whose logs they stand in; those of another file at the only job, or as a job of their
     own, since nothing says of which job they are. The starts of a log of several jobs are theirs in order."""
-    made = list(jobs)
+    updated = list(jobs)
     rest: list[StepSeries] = []
     for source in dict.fromkeys(step.source for step in steps):
         own = tuple(step for step in steps if step.source == source)
-        places = [number for number, job in enumerate(made) if source in job.files]
-        places = places or ([0] if len(made) == 1 else [])
+        places = [number for number, job in enumerate(updated) if source in job.files]
+        places = places or ([0] if len(updated) == 1 else [])
         if not places:
             rest += own
             continue
         for number, place in enumerate(places):
             part = _of_start(own, number, len(places))
-            made[place] = replace(made[place], steps=(*made[place].steps, *part))
+            updated[place] = replace(updated[place], steps=(*updated[place].steps, *part))
     if rest:
-        made.append(Job(ALONE, -1, (), (), (), no_connections(), (), steps=tuple(rest)))
-    return tuple(made)
+        updated.append(Job(ALONE, -1, (), (), (), no_connections(), (), steps=tuple(rest)))
+    return tuple(updated)
 
 
 def with_arguments(jobs: Sequence[Job], arguments: Sequence[JobSettings]) -> tuple[Job, ...]:
     """The arguments of trainings at the jobs in whose logs they stand; those of another file at the only job."""
-    made = list(jobs)
-    for each in arguments:
-        places = [number for number, job in enumerate(made) if each.source in job.files]
-        places = places or ([0] if len(made) == 1 and len(arguments) == 1 else [])
+    updated = list(jobs)
+    for argument in arguments:
+        places = [number for number, job in enumerate(updated) if argument.source in job.files]
+        places = places or ([0] if len(updated) == 1 and len(arguments) == 1 else [])
         for place in places:
-            if made[place].training is None:
-                made[place] = replace(made[place], training=each)
-    return tuple(made)
+            if updated[place].training is None:
+                updated[place] = replace(updated[place], training=argument)
+    return tuple(updated)
 
 
 def _of_start(series: tuple[StepSeries, ...], number: int, jobs: int) -> tuple[StepSeries, ...]:

@@ -60,21 +60,21 @@ def _found(path: str, nodes: int, nics: tuple[int, float] | None) -> Machine:
     from topodiag.app.case.topology import open_topology, predict_topology  # noqa: PLC0415 - the searches, for this only
 
     topology = open_topology(path)
-    alone = predict_topology(topology, nodes=1)
-    if not alone.accepted:
-        raise ModelError(f"{path}: NCCL {alone.version} refuses it: {alone.why}")
-    gpus = alone.ranks
-    ring = alone.graph(0)
+    prediction = predict_topology(topology, nodes=1)
+    if not prediction.accepted:
+        raise ModelError(f"{path}: NCCL {prediction.version} refuses it: {prediction.why}")
+    gpus = prediction.ranks
+    ring = prediction.graph(0)
     names = [gpu.name.value for gpu in topology.node.gpus if gpu.name.value]
     product = catalog.gpu_by_name(str(names[0])) if names else None
-    linked = any(way[2].startswith("NV") for row in alone.paths.values() for way in row.values())
-    rate = alone.total_bw if linked else (ring.channels * ring.bw_intra if ring else 0.0)
+    linked = any(way[2].startswith("NV") for row in prediction.paths.values() for way in row.values())
+    rate = prediction.total_bw if linked else (ring.channels * ring.bw_intra if ring else 0.0)
     if gpus < 1 or rate <= 0:
         raise ModelError(f"{path}: NCCL finds no GPUs to join on it")
     kind = "nvlink" if linked else "pcie"
     near = Link(catalog.latency_us(kind) or 0.0, rate, "NVLink" if linked else "PCIe")
     domain = rack_domain(product, gpus) if linked else gpus
-    inside = Tier(kind, near, domain, 0.0, f"NCCL {alone.version}'s model of {path}")
+    inside = Tier(kind, near, domain, 0.0, f"NCCL {prediction.version}'s model of {path}")
     network = _network_of(topology, nodes, gpus, nics, alone=domain == gpus)
     return Machine(
         name=path,
@@ -83,7 +83,7 @@ def _found(path: str, nodes: int, nics: tuple[int, float] | None) -> Machine:
         domain=domain,
         inside=inside,
         network=network,
-        switch=linked and alone.graph(3) is not None,
+        switch=linked and prediction.graph(3) is not None,
         gpu=product,
         tiers=(inside,) if network is None else (inside, network),
         assumed=(*topology.assumed, "all nodes are like this one"),

@@ -80,29 +80,29 @@ def open_topology(
     node = read.node
     settings = {setting.name: setting.value for setting in node.settings} | dict(env or {})
     try:
-        found = _with_machine(node, settings) or tree_of(node, settings)
+        detected = _with_machine(node, settings) or tree_of(node, settings)
     except LackingError as lacking:
         hint = "it takes a topology file (NCCL_TOPO_DUMP_FILE), or a bundle: topodiag scan --save node.tar.gz"
         raise InputError(path, f"is not enough for NCCL's topology: {lacking}", hint=hint) from None
     if system is not None:
-        found = _of_system(path, found, system)
-    elif complete and (instance := instance_of_file(found.tree)) is not None:
-        found = _of_system(path, found, instance.name)
-        found = replace(found, assumed=(*found.assumed, f"the machine by the layout of {instance.source}"))
-    return Topology(path, node, found.tree, found.assumed, read)
+        detected = _of_system(path, detected, system)
+    elif complete and (instance := instance_of_file(detected.tree)) is not None:
+        detected = _of_system(path, detected, instance.name)
+        detected = replace(detected, assumed=(*detected.assumed, f"the machine by the layout of {instance.source}"))
+    return Topology(path, node, detected.tree, detected.assumed, read)
 
 
-def _of_system(path: str, found: Detected, name: str) -> Detected:
+def _of_system(path: str, detected: Detected, name: str) -> Detected:
     """A file with the GPUs and NICs of a known system in the places that it leaves to NCCL. Raises InputError."""
     from topodiag.cost.tiers import UnknownSystemError, find_system  # noqa: PLC0415 - for such files only
 
-    if not bare_gpus(found.tree):
+    if not bare_gpus(detected.tree):
         raise InputError(path, "describes its GPUs itself", hint="leave --system out")
     try:
-        made = with_devices(found.tree, find_system(name))
+        made = with_devices(detected.tree, find_system(name))
     except (UnknownSystemError, UnfitSystemError) as unfit:
         raise InputError(path, str(unfit)) from None
-    return Detected(made.tree, (*found.assumed, *made.assumed))
+    return Detected(made.tree, (*detected.assumed, *made.assumed))
 
 
 def _with_machine(node: Node, env: Mapping[str, str]) -> Detected | None:
@@ -142,11 +142,11 @@ def predict_topology(
     ports = settings.get("NCCL_IB_HCA", "")
     listed = by_hca_list(tree, ports, rails=has(minor_of(version), Feature.RAILS_AND_PLANES)) if ports else tree
     node = _with_tree(topology.node, listed or tree, topology.name)
-    made = predict(node, nodes=nodes, version=version, env=settings, sizes=asked, explain=explain)
+    prediction = predict(node, nodes=nodes, version=version, env=settings, sizes=asked, explain=explain)
     if listed is not None:
-        return made
+        return prediction
     sentence = f"NCCL_IB_HCA={ports} is not followed: it takes none of the NICs of {topology.name}"
-    return replace(made, not_followed=(*made.not_followed, sentence))
+    return replace(prediction, not_followed=(*prediction.not_followed, sentence))
 
 
 def _with_tree(node: Node, tree: Element, name: str) -> Node:

@@ -30,8 +30,8 @@ def gates(result: Result, paths: Sequence[str]) -> tuple[Gate, ...]:
     for benchmark in result.benchmarks:
         if benchmark.gate is not None:
             by_file.setdefault(benchmark.run.source, []).append(benchmark.gate)
-    made = [min(found, key=lambda each: _WORST.index(each.state)) for found in by_file.values()]
-    return (*made, *_without_run(result, paths, by_file))
+    states = [min(states, key=lambda gate: _WORST.index(gate.state)) for states in by_file.values()]
+    return (*states, *_without_run(result, paths, by_file))
 
 
 def _without_run(result: Result, paths: Sequence[str], judged: dict[str, list[Gate]]) -> Iterator[Gate]:

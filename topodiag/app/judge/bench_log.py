@@ -28,10 +28,10 @@ def node_of_print(jobs: Sequence[Job], run: BenchRun) -> Node | None:
     print, and where the run does not name its GPUs: the print does not say what they are."""
     names = {device.name for device in run.devices if device.name}
     spec = gpu_by_name(next(iter(names))) if len(names) == 1 else None
-    found = _largest_print(jobs)
-    if spec is None or found is None:
+    pair = _largest_print(jobs)
+    if spec is None or pair is None:
         return None
-    host, system = found
+    host, system = pair
     try:
         minor = nearest_minor(run.nccl) if run.nccl else DEFAULT
     except UnknownVersionError:
@@ -58,7 +58,7 @@ def _largest_print(jobs: Sequence[Job]) -> tuple[str, NcclSystem] | None:
     prints += [(0, process.host, process.system) for job in jobs for process in job.processes if process.system]
     if not prints:
         return None
-    _, host, system = max(prints, key=lambda each: each[0])
+    _, host, system = max(prints, key=lambda row: row[0])
     return host, system
 
 
@@ -70,7 +70,7 @@ def network_of(jobs: Sequence[Job]) -> tuple[tuple[int, float] | None, str | Non
 
 def known_of(run: BenchRun, machine: Machine, jobs: Sequence[Job], outcomes: Sequence[Outcome]) -> Evidence:
     """What speaks for or against causes of a run: checks on its own nodes, and on logs in its file and beside it."""
-    names, hosts = machine.hosts(each.node for each in machine.node_outcomes), machine.hosts(run.hosts)
+    names, hosts = machine.hosts(outcome.node for outcome in machine.node_outcomes), machine.hosts(run.hosts)
     all_nodes = bool(hosts) and (hosts <= names or len(hosts) == len(names) == 1)
     logs = tuple(dict.fromkeys((*outcomes, *machine.job_outcomes)))
     return Evidence(machine.node_outcomes, logs, all_nodes, seen_kind(jobs or machine.jobs))

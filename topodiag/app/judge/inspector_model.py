@@ -76,14 +76,14 @@ def beside_model(job: Job) -> Inspection | None:
     kinds = _kinds(inspection, machines)
     if not kinds:
         return replace(inspection, not_beside=UNLIKE)
-    found, why = [], ""
+    comparisons, why = [], ""
     for several in kinds[:MOST_KINDS]:
         beside = _beside(several, job, machines)
         if isinstance(beside, ModelComparison):
-            found.append(beside)
+            comparisons.append(beside)
         else:
             why = why or beside
-    return replace(inspection, beside_model=tuple(found), not_beside=why)
+    return replace(inspection, beside_model=tuple(comparisons), not_beside=why)
 
 
 def _is_of_job(host: str, node: Node, job: Job) -> bool:
@@ -100,7 +100,7 @@ def _limits(given: GivenSetting) -> bool:
 def _kinds(inspection: Inspection, machines: Mapping[str, Node]) -> list[list[_Measured]]:
     """Communicators with the greatest size of each collective, those of one kind together, by the time that they
     take."""
-    made: dict[tuple[str, int, int], list[_Measured]] = defaultdict(list)
+    pairs: dict[tuple[str, int, int], list[_Measured]] = defaultdict(list)
     for comm in inspection.communicators:
         if comm.made_of is not MadeOf.CALLS:
             continue  # a mean holds the waiting for whoever came last, another rank each time
@@ -110,10 +110,10 @@ def _kinds(inspection: Inspection, machines: Mapping[str, Node]) -> list[list[_M
         for size in comm.sizes:
             timed = size.best_us > 0 and size.busbw_gbs > 0
             if timed and size.calls >= FEWEST_CALLS and size.collective in OPERATIONS:
-                sizes[size.collective] = max(sizes.get(size.collective, size), size, key=lambda each: each.bytes)
+                sizes[size.collective] = max(sizes.get(size.collective, size), size, key=lambda size: size.bytes)
         for collective, size in sizes.items():
-            made[collective, comm.nranks, comm.nnodes].append((comm, size))
-    return sorted(made.values(), key=lambda several: -fsum(size.calls * size.clean_us for _, size in several))
+            pairs[collective, comm.nranks, comm.nnodes].append((comm, size))
+    return sorted(pairs.values(), key=lambda several: -fsum(size.calls * size.clean_us for _, size in several))
 
 
 def _fills(comm: InspectorCommunicator, machines: Mapping[str, Node]) -> bool:
@@ -143,10 +143,10 @@ def _beside(several: Sequence[_Measured], job: Job, machines: Mapping[str, Node]
     if why:
         return why
     gbs, sharing = _best(best), _sharing(comm, job)
-    made = expected_of(_run(comm, size, gbs, job), Machine(nodes, (job,)), BenchOptions(), [])
-    if made.expectation is None:
-        return made.why
-    verdict = verdict_of(_run(comm, size, gbs * sharing, job), made.expectation, made.why)
+    expected = expected_of(_run(comm, size, gbs, job), Machine(nodes, (job,)), BenchOptions(), [])
+    if expected.expectation is None:
+        return expected.why
+    verdict = verdict_of(_run(comm, size, gbs * sharing, job), expected.expectation, expected.why)
     if verdict.expected_gbs is None or verdict.word == UNKNOWN:
         return verdict.why
     is_low = verdict.word == LOW and verdict.severe
@@ -154,7 +154,7 @@ def _beside(several: Sequence[_Measured], job: Job, machines: Mapping[str, Node]
         return why
     return ModelComparison(
         comm, len(several), size, gbs, verdict.expected_gbs, sharing, is_low,
-        made.expectation.machine, len(nodes), len(hosts),
+        expected.expectation.machine, len(nodes), len(hosts),
     )  # fmt: skip
 
 
@@ -164,8 +164,8 @@ def _not_of_machine(size: CallsOfOneSize, expected_us: float) -> str:
         return SHORT
     if size.clean_us > ALIKE * size.best_us:
         took = f"{spell_us(size.best_us)} at best and {spell_us(size.clean_us)} as a rule"
-        alone = "others use the links or the GPUs at times, and what the machine allows is not seen"
-        return f"{size.collective} of one size takes {took}: {alone}"
+        note = "others use the links or the GPUs at times, and what the machine allows is not seen"
+        return f"{size.collective} of one size takes {took}: {note}"
     return ""
 
 

@@ -33,7 +33,7 @@ def with_state(case: Case) -> Result:
 def judged(case: Case) -> Result:
     """The jobs of a case, judged."""
     outcomes = run(Subject.JOB, case.jobs)
-    made = Result(
+    result = Result(
         inputs=case.inputs,
         outcomes=outcomes,
         findings=arranged(fold(outcomes), case),
@@ -42,7 +42,7 @@ def judged(case: Case) -> Result:
         jobs=case.jobs,
         unexplained=troubles(case.jobs, outcomes),
     )
-    return told(made)
+    return told(result)
 
 
 ONCE = ("INIT", "ENV", "NET", "GRAPH", "TUNING")
@@ -56,15 +56,15 @@ OF_RCCL = (
 def _not_logged(jobs: Sequence[Job]) -> list[NotObserved]:
     """What no line tells because its subsystem was off, and what to set next time."""
     versions = sorted({version for job in jobs for version in job.nccl_versions if is_newer(version)})
-    made = [NotObserved(f"what is new in NCCL {version}", assumption(version)) for version in versions]
+    observeds = [NotObserved(f"what is new in NCCL {version}", assumption(version)) for version in versions]
     if any(job.library == "RCCL" for job in jobs):
-        made.append(NotObserved("what RCCL decides by rules of its own", OF_RCCL))
+        observeds.append(NotObserved("what RCCL decides by rules of its own", OF_RCCL))
     for job in jobs:
         if not job.processes:
             continue
         hang = wants_operations(job)
         why = f"not logged: {next_time(hang=hang)} (topodiag env prints all of it)"
-        made += [NotObserved(f"{name}: {SUBSYSTEMS[name]}", why) for name in ONCE if name not in job.subsystems]
+        observeds += [NotObserved(f"{name}: {SUBSYSTEMS[name]}", why) for name in ONCE if name not in job.subsystems]
         if hang:
-            made.append(NotObserved(f"{HANG}: which rank entered which operation", why))
-    return made
+            observeds.append(NotObserved(f"{HANG}: which rank entered which operation", why))
+    return observeds

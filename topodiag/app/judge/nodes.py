@@ -25,7 +25,7 @@ def judged(case: Case, earlier: ReadNode | None = None, path: str = "") -> Resul
         from topodiag.app.judge.since import judged_since  # noqa: PLC0415 - facts of a node, which few scans need
 
         outcomes += judged_since(case.nodes, earlier, path)
-    made = Result(
+    result = Result(
         inputs=case.inputs,
         nodes=case.nodes,
         outcomes=outcomes,
@@ -34,4 +34,4 @@ def judged(case: Case, earlier: ReadNode | None = None, path: str = "") -> Resul
         unread=case.unread,
         unexplained=troubles(case.nodes, outcomes),
     )
-    return told(made)
+    return told(result)

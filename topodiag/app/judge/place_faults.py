@@ -24,17 +24,17 @@ _HARDWARE = ("GPU", "NVL", "PCI", "NIC", "TOP", "GDR", "HST")
 
 def faults_of(bundles: Sequence[str], job: Job | None) -> dict[str, tuple[str, ...]]:
     """By host the ids of its errors. Raises TopodiagError where a bundle's path holds none, or a worker dies."""
-    made: dict[str, tuple[str, ...]] = {}
+    faults: dict[str, tuple[str, ...]] = {}
     if bundles:
         from topodiag.fleet.bundles import judge_many  # noqa: PLC0415 - the checks of nodes, for bundles only
 
-        made |= judge_many([resolve(path) for path in bundles])
+        faults |= judge_many([resolve(path) for path in bundles])
     if job is not None:
         for outcome in run(Subject.JOB, [job]):
-            for found in outcome.findings:
-                if found.severity is Severity.ERROR and found.id.startswith(_HARDWARE):
-                    made |= {host: (*made.get(host, ()), found.id) for host in found.where.nodes}
-    return {host: tuple(dict.fromkeys(ids)) for host, ids in made.items()}
+            for finding in outcome.findings:
+                if finding.severity is Severity.ERROR and finding.id.startswith(_HARDWARE):
+                    faults |= {host: (*faults.get(host, ()), finding.id) for host in finding.where.nodes}
+    return {host: tuple(dict.fromkeys(ids)) for host, ids in faults.items()}
 
 
 def prefer_healthy(cluster: Cluster, world: int, faults: Mapping[str, tuple[str, ...]]) -> Cluster:

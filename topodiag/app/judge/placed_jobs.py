@@ -111,9 +111,9 @@ def _step(job: Job, case: Case, trained: Mapping[str, Any] | None) -> tuple[JobS
     if opened.assignment is None or gpu is None:
         return ()
     named = (("", first),) if given else ((USUAL.name, first), *others)
-    made = (model_step(name, opened.cluster, talk, opened.assignment) for name, talk in named)
+    steps = (model_step(name, opened.cluster, talk, opened.assignment) for name, talk in named)
     sizes = " x ".join(f"{name} {size}" for name, size in layout.all_sizes.items() if size > 1)
-    models = tuple(each for each in made if each is not None)
+    models = tuple(step for step in steps if step is not None)
     return (JobStep(job.name, models, sizes, source, given=given, model=model, sm=gpu.sm),)
 
 
@@ -186,7 +186,8 @@ def _without_step(outcome: Outcome) -> Outcome:
     """The outcome of a job that has no training step, whose share a finding could cost."""
     priced = (replace(finding.cost, step_share=None, communication_share=None) for finding in outcome.findings)
     return replace(
-        outcome, findings=tuple(replace(each, cost=cost) for each, cost in zip(outcome.findings, priced, strict=True))
+        outcome,
+        findings=tuple(replace(finding, cost=cost) for finding, cost in zip(outcome.findings, priced, strict=True)),
     )
 
 
@@ -220,8 +221,8 @@ def _opened(read: LayoutRead, case: Case, *, healthy: bool = False) -> Opened:
     if healthy and read.job is not None and wires_of([read.job]).kind == "sockets":
         seen = replace(seen, nics=None, nics_said="")
     system = _system(case)
-    made = open_cluster(ClusterOptions(), replace(seen, system=system) if system else seen)
-    return opened_on(ClusterOptions(), read, cluster=made)
+    opened = open_cluster(ClusterOptions(), replace(seen, system=system) if system else seen)
+    return opened_on(ClusterOptions(), read, cluster=opened)
 
 
 def _system(case: Case) -> str:
@@ -231,5 +232,5 @@ def _system(case: Case) -> str:
             if node.system.value:
                 return find_system(str(node.system.value)).name
     names = {str(gpu.name.value) for node in case.nodes for gpu in node.gpus if gpu.name.value}
-    found = catalog.gpu_by_name(names.pop()) if len(names) == 1 else None
-    return next((spec.name for spec in catalog.systems() if found is not None and spec.gpu == found.name), "")
+    gpu_spec = catalog.gpu_by_name(names.pop()) if len(names) == 1 else None
+    return next((spec.name for spec in catalog.systems() if gpu_spec is not None and spec.gpu == gpu_spec.name), "")

@@ -92,14 +92,16 @@ def sort_out(options: PlaceOptions) -> tuple[PlaceOptions, tuple[str, ...]]:
     InputError where no path is of use, and PlaceError where two say the same."""
     if not options.paths:
         return options, ()
-    made = sort_paths(options.paths, options.cluster, options.places, options.groups)
-    if made.sizes and options.layout is not None:
-        raise PlaceError(f"{made.sizes} and the options both say how the job is laid out: give one")
-    layout = _sizes(made.sizes) if made.sizes else options.layout
-    if made.groups and layout is not None:
+    paths = sort_paths(options.paths, options.cluster, options.places, options.groups)
+    if paths.sizes and options.layout is not None:
+        raise PlaceError(f"{paths.sizes} and the options both say how the job is laid out: give one")
+    layout = _sizes(paths.sizes) if paths.sizes else options.layout
+    if paths.groups and layout is not None:
         raise PlaceError("a file of groups and parallel sizes both say which ranks form groups: give one")
-    sorted_out = replace(options, cluster=made.cluster, places=made.places, layout=layout, groups=made.groups, paths=())
-    return sorted_out, made.left
+    sorted_out = replace(
+        options, cluster=paths.cluster, places=paths.places, layout=layout, groups=paths.groups, paths=()
+    )
+    return sorted_out, paths.left
 
 
 def open_place(options: PlaceOptions) -> Ready:
@@ -177,10 +179,10 @@ def _trained(ready: Ready, layout: Layout, trained: Mapping[str, Any]) -> Talk:
 
     machine = machine_of(ready.opened.cluster, ready.world)
     peak = peak_of(machine, trained["precision"], trained["peak_tflops"])
-    made = work_of(trained, layout.for_world(ready.world).dp, peak)
-    talk = talk_of_layout(ready.opened.cluster, layout, ready.world, made)
-    said = f"computation reaches {percent(made.reached)} of {peak.tflops:g} TFLOPS ({peak.source})"
-    return replace(talk, assumed=(*talk.assumed, said))
+    work = work_of(trained, layout.for_world(ready.world).dp, peak)
+    talk = talk_of_layout(ready.opened.cluster, layout, ready.world, work)
+    note = f"computation reaches {percent(work.reached)} of {peak.tflops:g} TFLOPS ({peak.source})"
+    return replace(talk, assumed=(*talk.assumed, note))
 
 
 # --- the answers ----------------------------------------------------------------------------------------------
@@ -206,26 +208,26 @@ def solve_placement(options: PlaceOptions, trained: Mapping[str, Any] | None = N
     talk = talk_for(ready, trained)
     cluster, before, given = _before(ready, talk)
     cluster = prefer_healthy(cluster, talk.world, faults_of(ready.bundles, ready.opened.job))
-    made = solve(cluster, talk.demands, talk.world, at_most=before if is_usable(cluster, before) else None)
+    solution = solve(cluster, talk.demands, talk.world, at_most=before if is_usable(cluster, before) else None)
     groups = ids_by_rank(talk)
-    place = map_of(cluster, made.assignment, groups)
+    place = map_of(cluster, solution.assignment, groups)
     if launcher in BLOCKS and not place.consecutive:
-        free, made = made, node_after_node(cluster, talk.demands, made)
-        cluster = replace(cluster, notes=(*cluster.notes, *_dearer(launcher, free, made)))
-        place = map_of(cluster, made.assignment, groups)
+        free, solution = solution, node_after_node(cluster, talk.demands, solution)
+        cluster = replace(cluster, notes=(*cluster.notes, *_dearer(launcher, free, solution)))
+        place = map_of(cluster, solution.assignment, groups)
     cost = price_placement(cluster, talk.demands, before)
     return Solved(
-        cluster, talk, made, place, groups, before, cost, "the layout given" if given else "node by node", launcher
+        cluster, talk, solution, place, groups, before, cost, "the layout given" if given else "node by node", launcher
     )
 
 
-def _dearer(launcher: str, free: Solution, made: Solution) -> list[str]:
+def _dearer(launcher: str, free: Solution, solution: Solution) -> list[str]:
     """What it costs that the launcher numbers ranks node after node; nothing where it costs nothing."""
-    now, best = made.cost.step_us / 1000, free.cost.step_us / 1000
+    now, best = solution.cost.step_us / 1000, free.cost.step_us / 1000
     if now <= best * (1 + _ALIKE):
         return []
-    told = f"{launcher} numbers ranks node after node: a step waits {in_ms(now * 1000)}, and {in_ms(best * 1000)} with"
-    return [f"{told} slurm-hostfile or rankfile, which take any order"]
+    words = f"{launcher} numbers ranks node after node: a step waits {in_ms(now * 1000)}, and {in_ms(best * 1000)} with"
+    return [f"{words} slurm-hostfile or rankfile, which take any order"]
 
 
 def _before(ready: Ready, talk: Talk) -> tuple[Cluster, Assignment, bool]:
@@ -242,5 +244,5 @@ def _declared(read: LayoutRead, cluster: Cluster, talk: Talk) -> DeclaredRanks |
     """The launcher's file beside the log of the job, None where not both are given."""
     if read.ranks is None or read.declared is None:
         return None
-    made = compare_layouts(read.declared, read.ranks)
-    return replace(made, step_us=price_declared(made, read.declared, cluster, talk))
+    declared = compare_layouts(read.declared, read.ranks)
+    return replace(declared, step_us=price_declared(declared, read.declared, cluster, talk))

@@ -72,10 +72,10 @@ def judged_runs(given: BenchEvidence, options: BenchOptions | None = None, besid
     gaps = given.gaps
     fitted = [_fitted(run, file, named, given.machine, chosen, gaps) for file in given.files for run in file.read.runs]
     judged = [each.judged for each in fitted]
-    made = [_explained(each, on_same_nodes(each.judged.run, judged)) for each in fitted]
+    benchmarks = [_explained(each, on_same_nodes(each.judged.run, judged)) for each in fitted]
     logged = (outcome for file in given.files for outcome in file.outcomes if _is_sick(outcome))
-    of_runs = run(Subject.BENCH, made)
-    made = [replace(each, gate=gate_of(each, of_runs)) for each in made]
+    of_runs = run(Subject.BENCH, benchmarks)
+    benchmarks = [replace(benchmark, gate=gate_of(benchmark, of_runs)) for benchmark in benchmarks]
     outcomes = (*of_runs, *logged)
     result = Result(
         inputs=(
@@ -85,10 +85,10 @@ def judged_runs(given: BenchEvidence, options: BenchOptions | None = None, besid
         nodes=(),
         outcomes=outcomes,
         findings=arranged(fold(outcomes), Case(jobs=tuple(job for file in given.files for job in file.jobs))),
-        not_observed=tuple(dict.fromkeys((*gaps, *_gaps(given, named, made)))),
+        not_observed=tuple(dict.fromkeys((*gaps, *_gaps(given, named, benchmarks)))),
         unread=tuple(line for file in given.files for line in file.read.unread),
         jobs=tuple(job for file in given.files for job in file.jobs),
-        benchmarks=tuple(made),
+        benchmarks=tuple(benchmarks),
     )
     return told(result)
 
@@ -111,29 +111,29 @@ def _fitted(  # noqa: PLR0917 - a run, and all that is known beside it
     fit = fit_run(run)
     machine = _machine_of(run, file, named, beside, chosen)
     made = expected_of(run, machine, chosen, gaps)
-    found = verdict_of(run, made.expectation, made.why)
-    return _FittedRun(Judged(run, made, found), fit, known_of(run, machine, file.jobs, file.outcomes))
+    verdict = verdict_of(run, made.expectation, made.why)
+    return _FittedRun(Judged(run, made, verdict), fit, known_of(run, machine, file.jobs, file.outcomes))
 
 
 def _explained(fitted: _FittedRun, others: Sequence[Judged]) -> Benchmark:
     """The run with what would explain its verdict."""
-    run, made, found = fitted.judged.run, fitted.judged.made, fitted.judged.verdict
+    run, made, verdict = fitted.judged.run, fitted.judged.made, fitted.judged.verdict
     fit, known = fitted.fit, fitted.known
-    explained = explain(run, made, found, fit=fit, known=known, others=others)
+    explained = explain(run, made, verdict, fit=fit, known=known, others=others)
     # A build without MPI looks like runs of one rank, and is told as what it is.
     why = next((note for note in run.notes if WITHOUT_MPI in note), "")
     return Benchmark(
         run=run,
         fit=fit,
         expected=made.expectation,
-        verdict=found.word,
-        why=why or found.why,
+        verdict=verdict.word,
+        why=why or verdict.why,
         action=made.action if made.expectation is None and not why else "",
         hypotheses=explained.causes,
-        severe=is_severe(found, shown=bool(explained.causes) and explained.causes[0].shown),
+        severe=is_severe(verdict, shown=bool(explained.causes) and explained.causes[0].shown),
         found=known.findings if run.errors else (),
         ruled_out=explained.ruled_out,
-        settings=setting_prices(run, made, explained.causes) if found.word == LOW else (),
+        settings=setting_prices(run, made, explained.causes) if verdict.word == LOW else (),
     )
 
 
@@ -165,23 +165,23 @@ def expected_of(run: BenchRun, machine: Machine, chosen: BenchOptions, gaps: lis
     if foreign and not nodes_of_run:
         return Expected(why=f"{_hosts(foreign)} has other GPUs than the table names: wrong --machine?")
     sorts = sorts_of(nodes_of_run)
-    made = [(_reckoned(run, each[0], machine.jobs, chosen), each) for each in sorts[:MOST_SORTS]]
-    told = [(each.expectation.busbw_gbs, each, nodes) for each, nodes in made if each.expectation is not None]
-    if len(sorts) == 1 or not told:
-        return made[0][0]
-    why = _kinds(told) + (f"; {len(sorts) - MOST_SORTS} further kinds were not modelled" if sorts[MOST_SORTS:] else "")
+    pairs = [(_reckoned(run, nodes[0], machine.jobs, chosen), nodes) for nodes in sorts[:MOST_SORTS]]
+    rows = [(each.expectation.busbw_gbs, each, nodes) for each, nodes in pairs if each.expectation is not None]
+    if len(sorts) == 1 or not rows:
+        return pairs[0][0]
+    why = _kinds(rows) + (f"; {len(sorts) - MOST_SORTS} further kinds were not modelled" if sorts[MOST_SORTS:] else "")
     gaps.append(NotObserved("one machine for all nodes", f"{why} (topodiag topo diff compares two)"))
-    return min(told, key=lambda each: each[0])[1]
+    return min(rows, key=lambda row: row[0])[1]
 
 
-def _kinds(told: Sequence[tuple[float, Expected, list[Node]]]) -> str:
+def _kinds(rows: Sequence[tuple[float, Expected, list[Node]]]) -> str:
     """The kinds of nodes, and of which the least is expected (GB/s)."""
-    least, _, nodes = min(told, key=lambda each: each[0])
-    most = max(gbs for gbs, _, _ in told)
-    kinds = f"the nodes are of {len(told)} kinds: {'; '.join(_hosts(each) for _, _, each in told)}"
+    least, _, nodes = min(rows, key=lambda row: row[0])
+    most = max(gbs for gbs, _, _ in rows)
+    kinds = f"the nodes are of {len(rows)} kinds: {'; '.join(_hosts(nodes) for _, _, nodes in rows)}"
     if most - least < ALIKE * most:
         return f"{kinds}; all should reach the same bandwidth"
-    others = "; ".join(f"{in_gbs(gbs)} of {_hosts(others)}" for gbs, _, others in told if others is not nodes)
+    others = "; ".join(f"{in_gbs(gbs)} of {_hosts(others)}" for gbs, _, others in rows if others is not nodes)
     return f"{kinds}; the least is expected of {_hosts(nodes)}, {in_gbs(least)}, and so of all ({others})"
 
 
@@ -248,14 +248,17 @@ def _input(file: File) -> Input:
     return Input(file.path, "nccl-tests", file.sha256, file.read.lines, rows, file.read.left)
 
 
-def _gaps(given: BenchEvidence, named: Machine, made: Sequence[Benchmark]) -> Iterator[NotObserved]:
+def _gaps(given: BenchEvidence, named: Machine, benchmarks: Sequence[Benchmark]) -> Iterator[NotObserved]:
     for file in given.files:
         for note in file.notes:
             yield NotObserved(file.path, note)
     paths = named.paths or given.machine.paths
-    if paths and not any(benchmark.expected is not None for benchmark in made):
+    if paths and not any(benchmark.expected is not None for benchmark in benchmarks):
         yield NotObserved(paths[0], "the machine of these runs could not be told from it")
-    elif any(each.expected is None and each.run.rows and (each.run.nranks or 0) > 1 for each in made):
+    elif any(
+        benchmark.expected is None and benchmark.run.rows and (benchmark.run.nranks or 0) > 1
+        for benchmark in benchmarks
+    ):
         yield NotObserved(
             "what some runs should reach",
             "no machine is known for them: give a bundle, a topology file or NCCL's log beside them (or as --machine),"

@@ -22,7 +22,7 @@ def histories(nodes: Sequence[Node], earlier: ReadNode, path: str) -> tuple[Node
     """The nodes of which `earlier` is a capture, by their GPUs and network cards, else by name. Raises InputError where
     it is of none of them, or was made later."""
     before = capture_of(earlier.node, path, earlier.inputs)
-    found = []
+    node_histories = []
     for node in nodes:
         now = capture_of(node, node.host)
         same = same_machine(before.facts, now.facts)
@@ -32,18 +32,18 @@ def histories(nodes: Sequence[Node], earlier: ReadNode, path: str) -> tuple[Node
                 raise InputError(
                     path, f"was captured on {before.day}, later than what is scanned ({now.day})", hint=hint
                 )
-            found.append(pair(before, now, BASIS))
-    if not found:
+            node_histories.append(pair(before, now, BASIS))
+    if not node_histories:
         names = fold_hosts([node.host for node in nodes])
         raise InputError(
             path, f"is a capture of {earlier.node.host}, and the evidence is of {names}",
             hint="--since takes an earlier capture of the same node",
         )  # fmt: skip
-    return tuple(found)
+    return tuple(node_histories)
 
 
 def judged_since(nodes: Sequence[Node], earlier: ReadNode, path: str) -> tuple[Outcome, ...]:
     """What the checks of a history say of the nodes. Raises InputError."""
     held = histories(nodes, earlier, path)
     # Two captures of one boot show which links fell; of two boots nobody can ask that.
-    return run(Subject.HISTORY, held, () if any(each.grown for each in held) else ("FLT003",))
+    return run(Subject.HISTORY, held, () if any(history.grown for history in held) else ("FLT003",))

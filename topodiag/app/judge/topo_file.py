@@ -79,9 +79,9 @@ def make_topo_file(
         tree = cleaned.tree
         done.extend(cleaned.done)
         for step in complete:
-            made = step(tree)
-            tree = made.tree
-            done.extend(made.done)
+            completed = step(tree)
+            tree = completed.tree
+            done.extend(completed.done)
         if repaired:
             result = repair(tree)
             tree, repairs = result.tree, result.repairs
@@ -102,7 +102,7 @@ def make_topo_file(
     counts = (nodes,) if nodes is not None else (1, 2) if has_nics else (1,)
     emitted = replace(topology, tree=tree, node=replace(topology.node, nccl_file=back))
     comparisons = tuple(_compared(present, emitted, count, version, env) for count in counts)
-    worsened = tuple(sentence for each in comparisons for sentence in worse(each))
+    worsened = tuple(sentence for comparison in comparisons for sentence in worse(comparison))
     left = tuple(finding for outcome in run(Subject.NODE, [emitted.node], CHECKED) for finding in outcome.findings)
     flat = not complete and is_flat(topology.node)
     return TopoFile(text, version, tuple(dict.fromkeys(done)), repairs, comparisons, worsened, left, flat, library)
@@ -112,7 +112,8 @@ def _compared(
     present: Topology, emitted: Topology, nodes: int, version: str, env: Mapping[str, str] | None
 ) -> Comparison:
     before, after = (
-        predict_topology(each, nodes=nodes, version=version, env=env, sizes=COMPARED) for each in (present, emitted)
+        predict_topology(topology, nodes=nodes, version=version, env=env, sizes=COMPARED)
+        for topology in (present, emitted)
     )
     if not after.accepted:
         raise InputError(present.name, f"makes a file that NCCL {version} refuses: {after.why}")
@@ -168,9 +169,9 @@ def by_instance(topology: Topology, name: str) -> Complete:
     """The guest's tree completed by the published layout of its instance type. Raises InputError for an unknown one."""
     spec = catalog.instance_by_name(name)
     if spec is None:
-        known = [each for spec in catalog.instances() for each in (spec.name, *spec.names)]
-        lower = {each.lower(): each for each in known}
-        near = [lower[each] for each in get_close_matches(name.lower(), lower, n=3, cutoff=0.6)]
+        known = [name for spec in catalog.instances() for name in (spec.name, *spec.names)]
+        lower = {name.lower(): name for name in known}
+        near = [lower[match] for match in get_close_matches(name.lower(), lower, n=3, cutoff=0.6)]
         hint = f"did you mean {' or '.join(near)}?" if near else f"known are {', '.join(known)}"
         raise InputError(f"--instance {name}", "is no instance type whose PCI layout is published", hint=hint)
     return _completing(topology, lambda guest: plan_by_instance(guest, spec))
@@ -182,12 +183,12 @@ def by_evidence(topology: Topology) -> list[Complete]:
     spec = infer_instance(topology.node) if is_flat(topology.node) else None
     if spec is None:
         return []
-    told = f"the provider, the GPUs and the NICs are those of {spec.name} (--instance for another)"
+    note = f"the provider, the GPUs and the NICs are those of {spec.name} (--instance for another)"
     complete_it = by_instance(topology, spec.name)
 
     def step(tree: Element) -> Completed:
-        made = complete_it(tree)
-        return replace(made, done=(told, *made.done))
+        completed = complete_it(tree)
+        return replace(completed, done=(note, *completed.done))
 
     return [step]
 
@@ -203,8 +204,8 @@ def _completing(topology: Topology, plan: Callable[[Guest], Plan]) -> Complete:
     taken = [*topology.node.pci, *(element.get("busid") or "" for element in topology.tree.walk())]
 
     def step(tree: Element) -> Completed:
-        made = complete(tree, plan(guest_of(tree, taken)), taken=taken, masks=masks_of(topology.node))
-        return Completed(made.tree, made.done)
+        completed = complete(tree, plan(guest_of(tree, taken)), taken=taken, masks=masks_of(topology.node))
+        return Completed(completed.tree, completed.done)
 
     return step
 

@@ -18,6 +18,6 @@ TRAINING = {
 
 def trained_of_log(logged: JobSettings) -> dict[str, Any]:
     """All options, those that the log says in the place of their defaults."""
-    overlap = {each.name: each.hidden for each in DIMENSIONS if each.hidden}
+    overlap = {dimension.name: dimension.hidden for dimension in DIMENSIONS if dimension.hidden}
     overlap |= dict.fromkeys(logged.waited_for, 0.0)
     return {**TRAINING, "overlap": overlap, **logged.options}

@@ -48,8 +48,8 @@ def _results(opened: Opened) -> list[Result]:
     # A run is a job of its own: what NCCL logged in its output is judged beside the other jobs, which show what the
     # same nodes can do.
     of_bench = ids_of(Subject.BENCH)
-    told = [replace(run, jobs=(), outcomes=tuple(o for o in run.outcomes if o.check in of_bench)) for run in runs]
-    return [*nodes, jobs.judged(case), *told]
+    results = [replace(run, jobs=(), outcomes=tuple(o for o in run.outcomes if o.check in of_bench)) for run in runs]
+    return [*nodes, jobs.judged(case), *results]
 
 
 def _runs(opened: Opened, nodes: Sequence[Result]) -> list[Result]:
@@ -59,11 +59,11 @@ def _runs(opened: Opened, nodes: Sequence[Result]) -> list[Result]:
     from topodiag.app.judge.runs import judged_runs  # noqa: PLC0415 - numpy, which only runs need
 
     machine = Machine(identity=opened.case.identity)
-    for each in nodes:
-        whole = tuple(node for node in each.nodes if not lacking(node))
+    for node in nodes:
+        whole = tuple(node for node in node.nodes if not lacking(node))
         if whole:
-            paths = tuple(item.path for item in each.inputs)
-            machine += Machine(whole, node_outcomes=each.outcomes, paths=paths)
+            paths = tuple(item.path for item in node.inputs)
+            machine += Machine(whole, node_outcomes=node.outcomes, paths=paths)
     return [judged_runs(opened.runs, beside=machine)]
 
 
@@ -71,19 +71,19 @@ def _joined(case: Case, results: Sequence[Result], trained: Mapping[str, Any] | 
     """The parts of the diagnosis as one result, with what no part read."""
     placed = _placed(case, trained)
     seats, gaps, steps = (placed.outcomes, placed.not_observed, placed.steps) if placed is not None else ((), (), ())
-    made = (*(outcome for each in results for outcome in each.outcomes), *seats)
-    outcomes = tuple(_named(outcome, case.identity) for outcome in made)
+    joined = (*(outcome for result in results for outcome in result.outcomes), *seats)
+    outcomes = tuple(_named(outcome, case.identity) for outcome in joined)
     result = Result(
-        inputs=tuple(dict.fromkeys((*case.inputs, *(item for each in results for item in each.inputs)))),
+        inputs=tuple(dict.fromkeys((*case.inputs, *(item for result in results for item in result.inputs)))),
         nodes=case.nodes,
         outcomes=outcomes,
         findings=arranged(fold(outcomes), case),
-        not_observed=tuple(dict.fromkeys(chain(*(each.not_observed for each in results), case.not_observed, gaps))),
-        unread=tuple(dict.fromkeys(chain(*(each.unread for each in results), case.unread))),
+        not_observed=tuple(dict.fromkeys(chain(*(result.not_observed for result in results), case.not_observed, gaps))),
+        unread=tuple(dict.fromkeys(chain(*(result.unread for result in results), case.unread))),
         jobs=case.jobs,
         progress=case.progress,
-        benchmarks=tuple(run for each in results for run in each.benchmarks),
-        unexplained=tuple(dict.fromkeys(line for each in results for line in each.unexplained)),
+        benchmarks=tuple(run for result in results for run in result.benchmarks),
+        unexplained=tuple(dict.fromkeys(line for result in results for line in result.unexplained)),
         identity=case.identity,
         timeline=case.timeline,
     )

@@ -38,13 +38,13 @@ def _words() -> frozenset[str]:
 
 
 def _texts(code: CodeType) -> Iterator[str]:
-    for place, each in enumerate(code.co_consts):
-        if isinstance(each, CodeType):
-            yield from _texts(each)
-        elif isinstance(each, str) and place:  # the first one is the docstring, where there is one
-            yield each
-        elif isinstance(each, (tuple, frozenset)):
-            yield from (word for word in each if isinstance(word, str))
+    for place, constant in enumerate(code.co_consts):
+        if isinstance(constant, CodeType):
+            yield from _texts(constant)
+        elif isinstance(constant, str) and place:  # the first one is the docstring, where there is one
+            yield constant
+        elif isinstance(constant, (tuple, frozenset)):
+            yield from (word for word in constant if isinstance(word, str))
 
 
 def _shape(word: str) -> str:

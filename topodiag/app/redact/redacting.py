@@ -72,10 +72,10 @@ def redacted(value: T, key: bytes | None = None) -> T:
             hosts.add(text)
         if "/" in text and _is_quoted(owner, name) and not _OF_BUNDLE.match(text):
             paths.update((text, text.rpartition("/")[2]))
-    lists = dict.fromkeys(found[0] for text in strings for found in _NODE_SET.finditer(text[:10_000]))
+    lists = dict.fromkeys(match[0] for text in strings for match in _NODE_SET.finditer(text[:10_000]))
     known = sorted(hosts)
-    redactor.learn(known, [each for each in lists if _stem(each, known)], strings)
-    return _OfNames(redactor, frozenset(each for each in paths if "/" in each or "." in each)).value(value, "", "")
+    redactor.learn(known, [name for name in lists if _stem(name, known)], strings)
+    return _OfNames(redactor, frozenset(path for path in paths if "/" in path or "." in path)).value(value, "", "")
 
 
 def hidden(value: T) -> T:
@@ -148,7 +148,7 @@ class _Walk(ABC):
 
     def value(self, value: T, owner: str, name: str) -> T:
         """`owner` and `name` say in which field of which class the value stands."""
-        kind, made = type(value), value
+        kind, copy = type(value), value
         if kind in _PLAIN:
             return value
         if kind is str:
@@ -157,16 +157,16 @@ class _Walk(ABC):
             kept = self._made.get(id(value))
             if kept is None:
                 kept = self._made[id(value)] = value, self._fields(value, names)
-            made = kept[1]
+            copy = kept[1]
         elif isinstance(value, str):
             return value if isinstance(value, Enum) else self._text(value, owner, name)  # type: ignore[return-value]
         elif isinstance(value, Mapping):
-            made = {self.value(key, owner, "key"): self.value(each, owner, name) for key, each in value.items()}  # type: ignore[assignment]
+            copy = {self.value(key, owner, "key"): self.value(value, owner, name) for key, value in value.items()}  # type: ignore[assignment]
         elif isinstance(value, tuple) and hasattr(value, "_fields"):
-            made = kind(*(self.value(each, kind.__name__, "") for each in value))
+            copy = kind(*(self.value(item, kind.__name__, "") for item in value))
         elif isinstance(value, (tuple, list, frozenset)):
-            made = kind(self.value(each, owner, name) for each in value)  # type: ignore[call-arg]
-        return made
+            copy = kind(self.value(item, owner, name) for item in value)  # type: ignore[call-arg]
+        return copy
 
     def _fields(self, value: Any, names: tuple[str, ...]) -> Any:
         kind = type(value).__name__
@@ -230,7 +230,7 @@ class _OfNames(_Walk):
         if match is None:
             return self._redactor.text(text)
         spelt = self._redactor.text if match["kind"] == "racks" else self._redactor.prose
-        return match["head"] + "+".join(spelt(each) for each in match["rest"].split("+"))
+        return match["head"] + "+".join(spelt(part) for part in match["rest"].split("+"))
 
     def _sentence(self, text: str) -> str:
         """Our own words; a path among them is redacted as it is where it stands alone."""

@@ -18,7 +18,7 @@ _AT_HOST = regex(
 )
 # Python's own exceptions, such as KeyError.
 _RAISED = frozenset(
-    name for name, each in vars(builtins).items() if isinstance(each, type) and issubclass(each, BaseException)
+    name for name, item in vars(builtins).items() if isinstance(item, type) and issubclass(item, BaseException)
 )
 # The folders of a bundle, in which the collector names the files.
 _FOLDERS = ("json/", "trees/", "commands/", "files/", "text/")

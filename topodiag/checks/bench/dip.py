@@ -79,7 +79,7 @@ class SweepDips(OneStep[Benchmark], BenchCheck[Never]):
 
     def judge(self, benchmark: Benchmark, others: Sequence[Benchmark] = ()) -> Outcome:
         run = benchmark.run
-        sizes = [each for each in measured(run) if each[0] >= LEAST_BYTES]
+        sizes = [pair for pair in measured(run) if pair[0] >= LEAST_BYTES]
         if run.nranks == 1:
             return self.not_applicable(benchmark, "one rank: nothing was communicated")
         if len(sizes) < FEWEST:
@@ -121,7 +121,7 @@ def _severity(dip: Dip) -> Severity:
 
 def _deepest(sizes: Sequence[tuple[int, float]], expected: Expectation | None, deep: float) -> Dip | None:
     """The size that falls shortest of the best size below it, beyond what the expectation itself falls."""
-    found: Dip | None = None
+    dip: Dip | None = None
     before, peak = sizes[0]
     for at, (size, gbs) in enumerate(sizes[1:], 1):
         if gbs >= peak:
@@ -129,10 +129,10 @@ def _deepest(sizes: Sequence[tuple[int, float]], expected: Expectation | None, d
             continue
         if peak < LEAST_GBS or gbs >= peak * deep * _allowed(expected, before, size):
             continue
-        if found is None or gbs / peak < found.low / found.peak:
+        if dip is None or gbs / peak < dip.low / dip.peak:
             after = next((large for large, later in sizes[at + 1 :] if later >= peak * 0.9), None)
-            found = Dip(before, peak, size, gbs, after)
-    return found
+            dip = Dip(before, peak, size, gbs, after)
+    return dip
 
 
 def _allowed(expected: Expectation | None, before: int, size: int) -> float:
@@ -146,11 +146,11 @@ def _allowed(expected: Expectation | None, before: int, size: int) -> float:
 def _in_both(rows: Sequence[BenchRow], dip: Dip, deep: float) -> bool:
     """Whether every row of the size dips in every block that was measured."""
     seen = [
-        each.busbw_gbs
+        timing.busbw_gbs
         for row in rows
         if row.size == dip.size and not row.cut
-        for each in (row.out_of_place, row.in_place)
-        if each.busbw_gbs is not None
+        for timing in (row.out_of_place, row.in_place)
+        if timing.busbw_gbs is not None
     ]
     return bool(seen) and all(gbs < dip.peak * deep for gbs in seen)
 

@@ -88,9 +88,11 @@ def _failed(judged: Benchmark) -> Failed:
     """What stands first of: a finding on the log or on a node, NCCL's first warning, the error itself."""
     run = judged.run
     lines = _telling(run)
-    found = min(judged.found, key=lambda each: (each.id in _ECHOES, -each.confidence, each.id), default=None)
-    if found is not None:
-        return Failed(f"{found.message} ({found.id})", (*found.evidence[:3], *lines[:1]), tuple(found.fix[:2]))
+    finding = min(
+        judged.found, key=lambda failure: (failure.id in _ECHOES, -failure.confidence, failure.id), default=None
+    )
+    if finding is not None:
+        return Failed(f"{finding.message} ({finding.id})", (*finding.evidence[:3], *lines[:1]), tuple(finding.fix[:2]))
     warned = next(((origin, hit[1]) for origin in run.warnings if (hit := _WARNED.search(origin.text))), None)
     if warned is not None:
         cause, fix = _meaning(warned[1])
@@ -98,8 +100,8 @@ def _failed(judged: Benchmark) -> Failed:
     for origin in lines:
         cause, fix = _meaning(_said(origin.text))
         if cause or fix:
-            said = _said(origin.text)[:100]
-            return Failed(f"{cause} (`{said}`)" if cause else said, (origin,), _steps(fix))
+            words = _said(origin.text)[:100]
+            return Failed(f"{cause} (`{words}`)" if cause else words, (origin,), _steps(fix))
     return Failed(_said(lines[0].text)[:160], lines[:2], _steps(""))
 
 
@@ -116,10 +118,10 @@ def _steps(fix: str) -> tuple[str, ...]:
 def _telling(run: BenchRun) -> tuple[Origin, ...]:
     """The lines that say what failed, without the way back up the stack and the launcher's farewell."""
     lines = run.failures or tuple(Origin(run.source, None, error) for error in run.errors)
-    told = tuple(line for line in lines if not _UNWIND.search(line.text) and not _EPILOGUE.search(line.text))
-    return told or lines
+    origins = tuple(line for line in lines if not _UNWIND.search(line.text) and not _EPILOGUE.search(line.text))
+    return origins or lines
 
 
 def _said(text: str) -> str:
-    found = _QUOTED.search(text)
-    return (found[1] if found else text).strip().rstrip("/ ").strip()
+    match = _QUOTED.search(text)
+    return (match[1] if match else text).strip().rstrip("/ ").strip()

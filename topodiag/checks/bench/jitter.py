@@ -64,13 +64,13 @@ class IterationsJitter(BenchCheck[Jitter]):
         known = [row for row in judged.run.rows if row.size >= LEAST_BYTES and _ratio(row) is not None]
         if not known:
             return self.not_applicable(judged, "no times of single iterations: -I 1 of nccl-tests 2.19")
-        odd = [row for row in known if (_ratio(row) or 0) >= TIMES]
+        bench_rows = [row for row in known if (_ratio(row) or 0) >= TIMES]
         iterations = judged.run.parameters.get("iters", "")
         few = not (iterations.isdigit() and len(iterations) < 10 and int(iterations) >= ENOUGH_ITERATIONS)
-        if len(odd) < FEWEST_SIZES or (few and len(odd) * 2 <= len(known)):
+        if len(bench_rows) < FEWEST_SIZES or (few and len(bench_rows) * 2 <= len(known)):
             return self.clean(judged, "the slowest hundredth of the iterations is near the others")
-        worst = max(odd, key=lambda row: _ratio(row) or 0)
-        return Jitter(tuple(odd), len(known), worst, _ratio(worst) or 0)
+        worst = max(bench_rows, key=lambda row: _ratio(row) or 0)
+        return Jitter(tuple(bench_rows), len(known), worst, _ratio(worst) or 0)
 
     def tell(self, judged: Benchmark, observed: Jitter) -> Iterator[Finding]:
         timing = observed.worst.best

@@ -71,7 +71,7 @@ class LatencyFloorHigh(OneStep[Benchmark], BenchCheck[Never]):
         most = TIMES_NETWORK if len(run.hosts) != 1 else TIMES_NODE
         if times < most or floor - expected.latency_us < LEAST_US:
             return self.clean(benchmark, f"{spell_us(floor)}, {times:.1f} times NCCL's {spell_us(expected.latency_us)}")
-        sure = Confidence.LOW if expected.confidence is Confidence.LOW else Confidence.MEDIUM
+        confidence = Confidence.LOW if expected.confidence is Confidence.LOW else Confidence.MEDIUM
         return self.found(
             benchmark,
             (
@@ -83,7 +83,7 @@ class LatencyFloorHigh(OneStep[Benchmark], BenchCheck[Never]):
                     observed=f"{spell_us(floor)} up to {SMALL} B ({place(benchmark)})",
                     cost=Cost(text=f"{spell_us(floor - expected.latency_us)} per small operation"),
                     evidence=(small[0].origin or run.origin,),
-                    confidence=sure,
+                    confidence=confidence,
                 ),
             ),
         )

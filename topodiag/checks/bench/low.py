@@ -79,7 +79,7 @@ class BandwidthLow(OneStep[Benchmark], BenchCheck[Never]):
         short = 1 - gbs / wanted
         cause = benchmark.hypotheses[0] if benchmark.hypotheses else None
         named = f"; likely cause: {cause.cause}" if cause is not None and cause.likelihood >= LIKELY else ""
-        sure = expected.confidence
+        confidence = expected.confidence
         return self.finding(
             self.where(benchmark.run.hosts),
             Advice(),
@@ -91,15 +91,15 @@ class BandwidthLow(OneStep[Benchmark], BenchCheck[Never]):
             fix=_steps(benchmark.hypotheses),
             cost=Cost(wanted - gbs, short, "bus bandwidth of this collective against the expectation"),
             evidence=(benchmark.run.origin,),
-            confidence=sure,
+            confidence=confidence,
         )
 
 
 def _steps(hypotheses: Sequence[Hypothesis]) -> list[str]:
     """What to look at, likeliest first."""
     steps = []
-    for each in hypotheses[:3]:
-        page = f"; topodiag explain {each.check}" if each.check else ""
-        look = f": {each.confirm[0]}" if each.confirm else ""
-        steps.append(f"check for {each.cause} ({percent(each.likelihood)} likely{page}){look}")
+    for hypothesis in hypotheses[:3]:
+        page = f"; topodiag explain {hypothesis.check}" if hypothesis.check else ""
+        look = f": {hypothesis.confirm[0]}" if hypothesis.confirm else ""
+        steps.append(f"check for {hypothesis.cause} ({percent(hypothesis.likelihood)} likely{page}){look}")
     return steps or ["measure pairs of nodes: topodiag bench plan --nodelist NODES..."]

@@ -59,17 +59,17 @@ class PlacementsApart(OneStep[Benchmark], BenchCheck[Never]):
     def judge(self, benchmark: Benchmark, others: Sequence[Benchmark] = ()) -> Outcome:
         mine = _name(benchmark)
         alike = of_everyone(benchmark, others, _by_question).get(_question(benchmark), ())
-        peers = [each for each in alike if each.name != mine] if mine else []
+        peers = [one for one in alike if one.name != mine] if mine else []
         if not peers:
             return self.not_applicable(benchmark, "no other placement of the same collective and ranks")
         ours: dict[int, float] = {}
-        for each in alike:
-            if each.name == mine:
-                ours |= {size: max(gbs, ours.get(size, 0.0)) for size, gbs in each.gbs.items()}
-        rates = [found for peer in peers if (found := _common(ours, peer.gbs, benchmark.run.least_bytes)) is not None]
+        for one in alike:
+            if one.name == mine:
+                ours |= {size: max(gbs, ours.get(size, 0.0)) for size, gbs in one.gbs.items()}
+        rates = [row for peer in peers if (row := _common(ours, peer.gbs, benchmark.run.least_bytes)) is not None]
         if not rates:
             return self.unknown(benchmark, "no size large enough that another placement has as well")
-        best, gbs, size = max(rates, key=lambda each: each[0] / each[1])
+        best, gbs, size = max(rates, key=lambda pair: pair[0] / pair[1])
         if best <= 0 or gbs >= best * (1 - SLOW_PLACEMENT):
             return self.clean(benchmark, f"within {percent(SLOW_PLACEMENT)} of {len(peers)} other placements")
         fastest = next(peer for peer in peers if peer.gbs.get(size) == best)
@@ -97,7 +97,7 @@ class PlacementsApart(OneStep[Benchmark], BenchCheck[Never]):
         of = f" of {benchmark.run.collective}" if benchmark.run.collective else ""
         gbs = max(counted.gbs)
         share = 1 - gbs / best
-        found = self.finding(
+        finding = self.finding(
             self.where(benchmark.run.hosts),
             self.advice("slow with more nodes", best=in_gbs(best), node=counted.node),
             f"{counted.node}: all {slow} runs{of} with this node are at least {percent(share)} slower"
@@ -106,7 +106,7 @@ class PlacementsApart(OneStep[Benchmark], BenchCheck[Never]):
             cost=Cost(best - gbs, share, "bus bandwidth against the runs without it"),
             evidence=(*counted.origins, fastest.run.origin),
         )
-        return replace(found, where=replace(found.where, nodes=(counted.node,)))
+        return replace(finding, where=replace(finding.where, nodes=(counted.node,)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,13 +124,15 @@ def node_of_all_slow(runs: Sequence[_PlacedRun], size: int, limit: float) -> Slo
     """The one node of which every run at this size is below `limit` GB/s, where no run without it is; None where there
     are several such, or fewer than LEAST_RUNS of it or without it. Hosts are those that the runs list."""
     known = [run for run in runs if run.gbs.get(size) and len(set(run.benchmark.run.hosts)) > 1]
-    slow = [each for each in known if each.gbs[size] < limit]
-    shared = frozenset.intersection(*(frozenset(each.benchmark.run.hosts) for each in slow)) if slow else frozenset()
-    own = [node for node in shared if sum(node in each.benchmark.run.hosts for each in known) == len(slow)]
+    slow = [placed for placed in known if placed.gbs[size] < limit]
+    shared = (
+        frozenset.intersection(*(frozenset(placed.benchmark.run.hosts) for placed in slow)) if slow else frozenset()
+    )
+    own = [node for node in shared if sum(node in placed.benchmark.run.hosts for placed in known) == len(slow)]
     if len(own) != 1 or min(len(slow), len(known) - len(slow)) < LEAST_RUNS:
         return None
-    origins = tuple(each.benchmark.run.origin for each in slow if each.benchmark.run.origin is not None)
-    return SlowNode(own[0], len(slow), tuple(each.gbs[size] for each in slow), len(known) - len(slow), origins)
+    origins = tuple(placed.benchmark.run.origin for placed in slow if placed.benchmark.run.origin is not None)
+    return SlowNode(own[0], len(slow), tuple(placed.gbs[size] for placed in slow), len(known) - len(slow), origins)
 
 
 def _name(benchmark: Benchmark) -> str:
@@ -159,12 +161,12 @@ def _question(benchmark: Benchmark) -> tuple[object, ...] | None:
 
 
 def _by_question(benchmarks: Sequence[Benchmark]) -> dict[tuple[object, ...] | None, list[_PlacedRun]]:
-    made: dict[tuple[object, ...] | None, list[_PlacedRun]] = defaultdict(list)
+    by_question: dict[tuple[object, ...] | None, list[_PlacedRun]] = defaultdict(list)
     for benchmark in benchmarks:
         question = _question(benchmark)
         if question is not None:
-            made[question].append(_PlacedRun(benchmark, _name(benchmark), dict(measured(benchmark.run))))
-    return made
+            by_question[question].append(_PlacedRun(benchmark, _name(benchmark), dict(measured(benchmark.run))))
+    return by_question
 
 
 def _common(ours: Mapping[int, float], theirs: Mapping[int, float], least: int) -> tuple[float, float, int] | None:

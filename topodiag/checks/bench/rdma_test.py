@@ -49,17 +49,17 @@ class RdmaTestLow(NodeCheck[tuple[LowTest, ...]]):
         return low or self.clean(judged, "", Coverage(len(rated), len(tested), "ports that were tested"))
 
     def tell(self, judged: Node, observed: tuple[LowTest, ...]) -> Iterator[Finding]:
-        for each in observed:
-            tested = each.port.tested_gbps.get(0.0)
+        for low in observed:
+            tested = low.port.tested_gbps.get(0.0)
             yield self.finding(
-                self.where(judged, nics=[each.nic.name]),
-                self.advice("rdma test", rate=in_gbps(each.rate)),
-                f"{each.nic.name}: a test of RDMA carried {in_gbps(tested)} of {in_gbps(each.rate)}",
+                self.where(judged, nics=[low.nic.name]),
+                self.advice("rdma test", rate=in_gbps(low.rate)),
+                f"{low.nic.name}: a test of RDMA carried {in_gbps(tested)} of {in_gbps(low.rate)}",
                 observed=in_gbps(tested),
                 cost=Cost(
-                    share=1 - tested / each.rate, text=f"{percent(1 - tested / each.rate)} of the port's bandwidth"
+                    share=1 - tested / low.rate, text=f"{percent(1 - tested / low.rate)} of the port's bandwidth"
                 ),
-                evidence=[each.port.tested_gbps, each.said],
+                evidence=[low.port.tested_gbps, low.said],
             )
 
 

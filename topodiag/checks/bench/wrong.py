@@ -60,7 +60,7 @@ class WrongResults(BenchCheck[WrongValues]):
         if not run.rows:
             return self.unknown(judged, "no row was completed")
         wrong = tuple(row for row in run.rows if row.wrong_values > 0)
-        checked = sum(any(each.wrong is not None for each in (row.out_of_place, row.in_place)) for row in run.rows)
+        checked = sum(any(timing.wrong is not None for timing in (row.out_of_place, row.in_place)) for row in run.rows)
         if run.wrong_values:
             return WrongValues(wrong, checked, run.wrong_values)
         if run.parameters.get("validation") == "0" or (not checked and run.out_of_bounds is None):

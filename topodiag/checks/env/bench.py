@@ -25,22 +25,22 @@ class CostlySettingOfRun(BenchCheck[tuple[SettingPrice, ...]]):
         return self.clean(judged, "no setting of its command explains a loss")
 
     def tell(self, judged: Benchmark, observed: tuple[SettingPrice, ...]) -> Iterable[Finding]:
-        for each in observed:
+        for price in observed:
             reach = (
-                f"{in_gbs(each.with_gbs)} with it alone, {in_gbs(each.without_gbs)} without"
-                if each.with_gbs is not None
-                else f"{in_gbs(each.without_gbs)} without it"
+                f"{in_gbs(price.with_gbs)} with it alone, {in_gbs(price.without_gbs)} without"
+                if price.with_gbs is not None
+                else f"{in_gbs(price.without_gbs)} without it"
             )
-            lost = each.without_gbs - (each.with_gbs if each.with_gbs is not None else judged.fit.plateau_gbs or 0.0)
+            lost = price.without_gbs - (price.with_gbs if price.with_gbs is not None else judged.fit.plateau_gbs or 0.0)
             yield self.finding(
                 self.where(judged.run.hosts),
                 "setting of a run",
-                f"{each.name}={each.value[:60]} slows {title(judged.run)}: the model gives {reach}",
+                f"{price.name}={price.value[:60]} slows {title(judged.run)}: the model gives {reach}",
                 severity=Severity.ERROR if judged.severe else Severity.WARNING,
-                observed=f"{each.name}={each.value[:80]} in the command ({place(judged)})",
-                expected=f"{each.name} not set",
-                fix=(f"unset {each.name} and run again",),
-                cost=Cost(lost, lost / each.without_gbs, "bus bandwidth, by the model with and without the setting"),
-                evidence=(each.origin, judged.run.origin),
-                settings=((each.name, None),),
+                observed=f"{price.name}={price.value[:80]} in the command ({place(judged)})",
+                expected=f"{price.name} not set",
+                fix=(f"unset {price.name} and run again",),
+                cost=Cost(lost, lost / price.without_gbs, "bus bandwidth, by the model with and without the setting"),
+                evidence=(price.origin, judged.run.origin),
+                settings=((price.name, None),),
             )

@@ -31,31 +31,31 @@ def advise(
     """The nccl.conf for these nodes, or with none of them for the job that the findings are of; `printed` are the
     settings that a job's log shows, which may come from the environment or from a conf file."""
     shown = printed or {}
-    wanted, gone = _by_findings(findings)
+    wanted, removed = _by_findings(findings)
     name = subject or ", ".join(node.host for node in nodes[:4])
     elsewhere: list[str] = []
-    kept = _kept_lines(nodes, wanted, gone)
+    kept = _kept_lines(nodes, wanted, removed)
     placed = {entry.name for entry in kept}
-    new = _new_entries(nodes, gone, elsewhere)
+    new = _new_entries(nodes, removed, elsewhere)
     replaced = {entry.name for entry in new}
     entries = [entry for entry in kept if entry.name not in replaced or entry.value is None]
-    entries += _taken_out(nodes, shown, gone, {each.name for each in entries if each.value is None}, elsewhere)
+    entries += _taken_out(nodes, shown, removed, {entry.name for entry in entries if entry.value is None}, elsewhere)
     entries += [ConfEntry(setting, value, (why,)) for setting, (value, why) in wanted.items() if setting not in placed]
-    made = (*entries, *new)
-    for entry in made:
+    conf_entries = (*entries, *new)
+    for entry in conf_entries:
         if entry.value is not None and not entry.kept and _wins(nodes, shown, entry.name):
             elsewhere.append(
                 f"{entry.name} is set in the environment already, which wins over any file: change it there"
             )
-    return ConfAdvice(name, made, tuple(dict.fromkeys(elsewhere)))
+    return ConfAdvice(name, conf_entries, tuple(dict.fromkeys(elsewhere)))
 
 
-def _kept_lines(nodes: Sequence[Node], wanted: dict[str, tuple[str, str]], gone: dict[str, str]) -> list[ConfEntry]:
+def _kept_lines(nodes: Sequence[Node], wanted: dict[str, tuple[str, str]], removed: dict[str, str]) -> list[ConfEntry]:
     """What becomes of the lines that are there."""
     entries: list[ConfEntry] = []
     placed: set[str] = set()
     for line in _lines(nodes):
-        entry = _line(line, wanted, gone, placed)
+        entry = _line(line, wanted, removed, placed)
         if entry is not None:
             entries.append(entry)
             placed.add(entry.name)
@@ -63,11 +63,11 @@ def _kept_lines(nodes: Sequence[Node], wanted: dict[str, tuple[str, str]], gone:
 
 
 def _taken_out(
-    nodes: Sequence[Node], shown: Mapping[str, str], gone: dict[str, str], done: set[str], elsewhere: list[str]
+    nodes: Sequence[Node], shown: Mapping[str, str], removed: dict[str, str], done: set[str], elsewhere: list[str]
 ) -> list[ConfEntry]:
     """Entries for settings that only a log shows; what no file can take back is said in `elsewhere`."""
     entries = []
-    for setting, why in gone.items():
+    for setting, why in removed.items():
         if setting in done:
             continue
         scopes = _scopes(nodes, setting)
@@ -83,19 +83,19 @@ def _taken_out(
 def _by_findings(findings: Sequence[Finding]) -> tuple[dict[str, tuple[str, str]], dict[str, str]]:
     """What findings set, (value, why) by name, and what they take out, why by name. Information is left to the user."""
     wanted: dict[str, tuple[str, str]] = {}
-    gone: dict[str, str] = {}
+    removed: dict[str, str] = {}
     for finding in findings:
         if finding.severity < Severity.WARNING:
             continue
         for name, value in finding.settings:
             why = f"{finding.id}: {finding.message}"
             if value is None:
-                gone[name] = f"{gone[name]}; {why}" if name in gone and why not in gone[name] else why
+                removed[name] = f"{removed[name]}; {why}" if name in removed and why not in removed[name] else why
             else:
                 wanted.setdefault(name, (value, why))
-    for name in set(wanted) & set(gone):
+    for name in set(wanted) & set(removed):
         del wanted[name]
-    return wanted, gone
+    return wanted, removed
 
 
 # --- lines that are there -----------------------------------------------------------------------------------
@@ -112,7 +112,7 @@ def _lines(nodes: Sequence[Node]) -> Iterator[ConfLine]:
 
 
 def _line(
-    line: ConfLine, wanted: dict[str, tuple[str, str]], gone: dict[str, str], placed: set[str]
+    line: ConfLine, wanted: dict[str, tuple[str, str]], removed: dict[str, str], placed: set[str]
 ) -> ConfEntry | None:
     name, _, value = line.text.partition("=")
     where = f"{line.path} line {line.number}"
@@ -122,12 +122,12 @@ def _line(
         name, equals, value = meant.partition("=")
         if not equals or not value or name in placed:
             return ConfEntry(name or line.text.strip(), None, (f"ENV002: {where}: {what}",), line.text)
-        if name not in gone:
+        if name not in removed:
             return ConfEntry(name, value, (f"ENV002: {where}: {what}",), line.text)
     if name in placed:
         return ConfEntry(name, None, (f"ENV002: {where}: {name} is set further up already",), line.text)
-    if name in gone:
-        return ConfEntry(name, None, (gone[name],), line.text)
+    if name in removed:
+        return ConfEntry(name, None, (removed[name],), line.text)
     if name in wanted:
         value, why = wanted[name]
         return ConfEntry(name, value, (why,), line.text)
@@ -137,38 +137,38 @@ def _line(
 def _wins(nodes: Sequence[Node], printed: Collection[str], name: str) -> bool:
     """Whether something that a conf file cannot overwrite sets a name. A log does not say what did (`set by
     environment` are conf files, too), so a name that was printed counts."""
-    scopes = {scope for node in nodes for each in given(node) if each.name == name for scope in each.scopes}
+    scopes = {scope for node in nodes for setting in given(node) if setting.name == name for scope in setting.scopes}
     return name in printed or any(scope == ENVIRONMENT or scope.startswith("process ") for scope in scopes)
 
 
 def _scopes(nodes: Sequence[Node], name: str) -> str:
-    found = [scope for node in nodes for each in given(node) if each.name == name for scope in each.scopes]
-    return ", ".join(list(dict.fromkeys(found))[:3])
+    texts = [scope for node in nodes for setting in given(node) if setting.name == name for scope in setting.scopes]
+    return ", ".join(list(dict.fromkeys(texts))[:3])
 
 
 # --- NICs and interfaces ------------------------------------------------------------------------------------
 
 
-def _new_entries(nodes: Sequence[Node], gone: dict[str, str], elsewhere: list[str]) -> list[ConfEntry]:
+def _new_entries(nodes: Sequence[Node], removed: dict[str, str], elsewhere: list[str]) -> list[ConfEntry]:
     """NCCL_IB_HCA and NCCL_SOCKET_IFNAME where NCCL's own choice would be another one, the same on all nodes."""
-    made = []
+    entries = []
     for name, choose in ((HCA, _hcas), (IFNAME, _bootstrap)):
-        chosen = [choose(node, name in gone) for node in nodes]
+        chosen = [choose(node, name in removed) for node in nodes]
         needed = next((entry for entry in chosen if entry is not None and entry.why), None)
         if needed is None:
             continue
         values = dict.fromkeys(entry.value if entry is not None else "none" for entry in chosen)
         if len(values) > 1:
-            told = " and ".join(map(str, list(values)[:2]))
-            elsewhere.append(f"{name} is not the same on all nodes ({told}): make a file for each kind of node")
+            words = " and ".join(map(str, list(values)[:2]))
+            elsewhere.append(f"{name} is not the same on all nodes ({words}): make a file for each kind of node")
             continue
-        made.append(needed)
-    return made
+        entries.append(needed)
+    return entries
 
 
 def _given(node: Node, name: str) -> ConfEntry | None:
     """What the node has already, where it has it."""
-    value = next((each.value for each in given(node) if each.name == name and each.value.strip()), None)
+    value = next((setting.value for setting in given(node) if setting.name == name and setting.value.strip()), None)
     return ConfEntry(name, value, ()) if value is not None else None
 
 
@@ -216,12 +216,12 @@ def _bootstrap(node: Node, faulty: bool) -> ConfEntry | None:
     if not faulty and (own := _given(node, IFNAME)) is not None:
         return own
     up = [netdev for netdev in node.netdevs if netdev.operstate.value == "up" and netdev.master.value is None]
-    if any(each.name.startswith("ib") for each in up):
+    if any(net_dev.name.startswith("ib") for net_dev in up):
         return None
-    default = [each for each in up if each.default_route.value]
+    default = [net_dev for net_dev in up if net_dev.default_route.value]
     if len(default) != 1 or not _is_plain(default[0].name) or not _may_lead(default[0]):
         return None
-    astray = _astray(node, [each for each in up if each not in default])
+    astray = _astray(node, [net_dev for net_dev in up if net_dev not in default])
     if not astray:
         return ConfEntry(IFNAME, f"={default[0].name}", ())
     few = ", ".join(astray[:4]) + (f" and {len(astray) - 4} more" if len(astray) > 4 else "")

@@ -74,15 +74,15 @@ class ConfLineNotRead(NodeCheck[tuple[MisreadLine, ...]]):
             return self.unknown(judged, "nccl.conf files are not in the evidence")
         first: dict[tuple[str, str], str] = {}
         wrong = [(line, misread(line.text) or _repeated(line, first)) for line in judged.conf_lines]
-        return tuple(MisreadLine(line, *each) for line, each in wrong if each is not None) or self.clean(judged)
+        return tuple(MisreadLine(line, *pair) for line, pair in wrong if pair is not None) or self.clean(judged)
 
     def tell(self, judged: Node, observed: tuple[MisreadLine, ...]) -> Iterator[Finding]:
-        for each in observed:
-            line, meant = each.line, each.meant
+        for misread_line in observed:
+            line, meant = misread_line.line, misread_line.meant
             yield self.finding(
                 self.where(judged),
                 "misread line",
-                f"{line.path} line {line.number}: {each.what}",
+                f"{line.path} line {line.number}: {misread_line.what}",
                 observed=line.text.strip()[:120] or "(blanks)",
                 expected=meant or "NAME=value",
                 fix=(f"Write it as: {meant}" if meant else "Remove the line, or write it as NAME=value",),

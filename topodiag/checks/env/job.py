@@ -59,29 +59,29 @@ def in_force(job: Job, *how: str) -> list[SettingInForce]:
 class SettingsInLog(OneStep[Job], JobCheck[Never]):
     """What the checks of single settings share: unknown without settings, one finding per value."""
 
-    def report(self, job: Job, each: SettingInForce, severity: Severity, words: tuple[str, str, str, str],
-               sure: Confidence = Confidence.HIGH, *, meant: str | None = None) -> Finding:  # fmt: skip
+    def report(self, job: Job, force: SettingInForce, severity: Severity, words: tuple[str, str, str, str],
+               confidence: Confidence = Confidence.HIGH, *, meant: str | None = None) -> Finding:  # fmt: skip
         """`meant`: the value that the setting should have, None where it should not be there."""
         message, expected, fix, cost = words
-        hosts, ranks = each.where(job)
+        hosts, ranks = force.where(job)
         return self.finding(
             self.where(hosts, ranks=ranks),
             Advice(),
-            f"{message} ({each.place(job)})",
+            f"{message} ({force.place(job)})",
             severity=severity,
-            observed=f"{each.name}={each.value[:80]}",
+            observed=f"{force.name}={force.value[:80]}",
             expected=expected,
             fix=(fix,),
             cost=Cost(text=cost),
-            evidence=[each.given.origin],
-            coverage=Coverage(len(each.processes), len(job.processes), "processes"),
-            confidence=sure,
-            settings=((each.name, meant),),
+            evidence=[force.given.origin],
+            coverage=Coverage(len(force.processes), len(job.processes), "processes"),
+            confidence=confidence,
+            settings=((force.name, meant),),
         )
 
-    def answer(self, job: Job, found: Sequence[Finding]) -> Outcome:
-        if found:
-            return self.found(job, found)
+    def answer(self, job: Job, findings: Sequence[Finding]) -> Outcome:
+        if findings:
+            return self.found(job, findings)
         if "ENV" not in job.subsystems and not any(map(prints_settings, job.processes)):
             return self.unknown(job, f"settings were not logged: {ask_for(job)}")
         return self.clean(job)
@@ -94,51 +94,51 @@ class CostlySettingInLog(SettingsInLog):
 
     def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
         shown = LogMachines(job)
-        found = [
-            self._costs(job, each, rule)
-            for each in in_force(job, "environment", "command")
-            for rule in broken("job", shown, each.name, each.value)
+        findings = [
+            self._costs(job, force, rule)
+            for force in in_force(job, "environment", "command")
+            for rule in broken("job", shown, force.name, force.value)
         ]
-        ended = [self._failed(job, each) for each in failed_settings(job)]
-        found = [*ended, *found, *self._by_rccl(job)]
+        ended = [self._failed(job, setting) for setting in failed_settings(job)]
+        findings = [*ended, *findings, *self._by_rccl(job)]
         unsure = [
-            each.name
-            for each in in_force(job, "environment", "command")
-            if undecided("job", shown, each.name, each.value)
+            force.name
+            for force in in_force(job, "environment", "command")
+            if undecided("job", shown, force.name, force.value)
         ]
-        if unsure and not found:
+        if unsure and not findings:
             return self.unknown(job, NOT_JUDGED.format(few(unsure, 4)))
-        return self.answer(job, found)
+        return self.answer(job, findings)
 
-    def _failed(self, job: Job, each: FailedSetting) -> Finding:
+    def _failed(self, job: Job, setting: FailedSetting) -> Finding:
         """A setting that NCCL's own lines show to have failed."""
-        force = SettingInForce(each.name, each.value, each.processes, each.given)
-        words = (f"{each.name}={each.value[:60]} {each.what}", each.expected, each.fix, "the job fails")
-        made = self.report(job, force, each.severity, words, each.sure)
-        return replace(made, evidence=tuple(dict.fromkeys((*made.evidence, *each.shown)))[:MAX_EVIDENCE])
+        force = SettingInForce(setting.name, setting.value, setting.processes, setting.given)
+        words = (f"{setting.name}={setting.value[:60]} {setting.what}", setting.expected, setting.fix, "the job fails")
+        finding = self.report(job, force, setting.severity, words, setting.sure)
+        return replace(finding, evidence=tuple(dict.fromkeys((*finding.evidence, *setting.shown)))[:MAX_EVIDENCE])
 
     def _by_rccl(self, job: Job) -> list[Finding]:
         """What RCCL itself finds amiss in the settings of a node, of which NCCL's logs say nothing."""
-        made = []
+        findings = []
         for phrase in phrases("advised_by_rccl"):
-            told = [event for event in job.events if phrase.words.search(event.text)]
-            if told:
-                made.append(
+            events = [event for event in job.events if phrase.words.search(event.text)]
+            if events:
+                findings.append(
                     self.of_events(
-                        told,
+                        events,
                         "advised by rccl",
                         f"RCCL advises {phrase.says}",
-                        observed=quoted(told[0].text),
+                        observed=quoted(events[0].text),
                         expected=phrase.says,
                         fix=(phrase.fix,),
                     )
                 )
-        return made
+        return findings
 
-    def _costs(self, job: Job, each: SettingInForce, rule: Rule) -> Finding:
-        words = (f"{each.name}={each.value[:60]}: {rule.what}", f"{each.name} not set", rule.fix, rule.what)
-        sure = min(rule.confidence, Confidence.MEDIUM) if each.given.how == "command" else rule.confidence
-        return self.report(job, each, rule.severity, words, sure)
+    def _costs(self, job: Job, force: SettingInForce, rule: Rule) -> Finding:
+        words = (f"{force.name}={force.value[:60]}: {rule.what}", f"{force.name} not set", rule.fix, rule.what)
+        confidence = min(rule.confidence, Confidence.MEDIUM) if force.given.how == "command" else rule.confidence
+        return self.report(job, force, rule.severity, words, confidence)
 
 
 class MisreadSettingInLog(SettingsInLog):
@@ -147,10 +147,10 @@ class MisreadSettingInLog(SettingsInLog):
     id = "ENV002"
 
     def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
-        found = []
-        for each in in_force(job, "environment", "application", "invalid"):
-            value = each.value
-            if each.given.how == "invalid":
+        findings = []
+        for force in in_force(job, "environment", "application", "invalid"):
+            value = force.value
+            if force.given.how == "invalid":
                 what, meant = "NCCL refuses the value and goes on with its default", "a value that NCCL accepts"
             elif value[:1].isspace() and value.strip():
                 what, meant = "a blank became part of the value", value.strip()
@@ -160,27 +160,29 @@ class MisreadSettingInLog(SettingsInLog):
                 what, meant = "a comment became part of the value", value.split(" #", 1)[0].strip()
             else:
                 continue
-            fix = "correct the value" if each.given.how == "invalid" else f"write {each.name}={meant}, in nccl.conf too"
+            fix = (
+                "correct the value" if force.given.how == "invalid" else f"write {force.name}={meant}, in nccl.conf too"
+            )
             words = (
-                f"{each.name}={value[:60]}: {what}",
+                f"{force.name}={value[:60]}: {what}",
                 meant or "no value",
                 fix,
                 "the setting that was meant is not in force",
             )
-            value_meant = meant if meant and each.given.how != "invalid" else None
-            found.append(self.report(job, each, Severity.WARNING, words, meant=value_meant))
-        return self.answer(job, [*found, *self._refused(job)])
+            value_meant = meant if meant and force.given.how != "invalid" else None
+            findings.append(self.report(job, force, Severity.WARNING, words, meant=value_meant))
+        return self.answer(job, [*findings, *self._refused(job)])
 
     def _refused(self, job: Job) -> Iterator[Finding]:
         """Values that NCCL refuses in a warning of its own."""
         for refusal in phrases("refused_value"):
-            told = [event for event in job.events if event.level == "WARN" and refusal.words.search(event.text)]
-            if told:
+            events = [event for event in job.events if event.level == "WARN" and refusal.words.search(event.text)]
+            if events:
                 yield self.of_events(
-                    told,
+                    events,
                     "refused value",
                     refusal.says,
-                    observed=quoted(told[0].text),
+                    observed=quoted(events[0].text),
                     expected=refusal.expected,
                     fix=(refusal.fix,),
                 )
@@ -193,17 +195,17 @@ class UnknownSettingInLog(SettingsInLog):
     id = "ENV003"
 
     def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
-        found = []
-        for each in in_force(job, "environment", "command"):
-            name = each.name
+        findings = []
+        for force in in_force(job, "environment", "command"):
+            name = force.name
             if not name.startswith("NCCL_") or nccl_variables.is_foreign(name):
                 continue
             old = nccl_variables.renamed(name)
             if old is not None:
                 fix = f"use {old.now}" if old.now else f"remove {name}"
                 words = (f"{name} is {old.what}", old.now or "no such setting", fix, "none while this NCCL reads it")
-                found.append(self.report(job, each, Severity.INFO, words))
-        return self.answer(job, found)
+                findings.append(self.report(job, force, Severity.INFO, words))
+        return self.answer(job, findings)
 
 
 # Settings that made a job fail, each with the line by which NCCL says so.
@@ -260,7 +262,7 @@ def _no_device(job: Job, process: Process) -> Origin | None:
 def _event(pattern: re.Pattern[str]) -> Shows:
     def shows(job: Job, process: Process) -> Origin | None:
         own = (event for event in job.events if (event.host, event.pid) == (process.host, process.pid))
-        return next((each.origin for each in own if pattern.search(each.text)), None)
+        return next((event.origin for event in own if pattern.search(event.text)), None)
 
     return shows
 
@@ -293,12 +295,12 @@ def _of_name(job: Job, failure: _Failure, name: str, severity: Severity) -> Iter
         given = process.settings.get(name)
         if given is not None and given.how == "environment" and (line := failure.shows(job, process)) is not None:
             met.setdefault(given.value, []).append((number, given, line))
-    for value, told in met.items():
-        if name == "NCCL_NET" and _device_fails(job, [number for number, _, _ in told]):
+    for value, uses in met.items():
+        if name == "NCCL_NET" and _device_fails(job, [number for number, _, _ in uses]):
             continue  # the network is there, and its device is not
         yield FailedSetting(
-            name, value, failure.what, failure.expected, failure.fix, severity, failure.sure, told[0][1],
-            tuple(line for _, _, line in told if line is not None), tuple(number for number, _, _ in told),
+            name, value, failure.what, failure.expected, failure.fix, severity, failure.sure, uses[0][1],
+            tuple(line for _, _, line in uses if line is not None), tuple(number for number, _, _ in uses),
         )  # fmt: skip
 
 

@@ -62,7 +62,7 @@ class LogMachines:
     @cached_property
     def _nvlink_gbs(self) -> float:
         """The best path between two GPUs over NVLink, GB/s, or the widest NVLink; 0 if none was printed."""
-        links = [link for each in self._prints for link in each.system.links]
+        links = [link for system_print in self._prints for link in system_print.system.links]
         return max((link.gbs for link in links if link.kind in GPU_LINKS and "CPU" not in link.b), default=0.0)
 
     @cached_property
@@ -79,7 +79,7 @@ class LogMachines:
 
     @cached_property
     def nvswitch(self) -> bool:
-        switches = any(each.system.of_kind("NVS") for each in self._prints)
+        switches = any(system_print.system.of_kind("NVS") for system_print in self._prints)
         return self.nvlink and self._ranks_per_host > 2 and switches
 
     @cached_property
@@ -96,12 +96,14 @@ class LogMachines:
     def rdma(self) -> bool:
         """Whether some process lists an RDMA device."""
         listed = any(process.hcas for process in self.job.processes)
-        return listed or any(net.guid.strip("0x") for each in self._prints for net in each.system.of_kind("NET"))
+        return listed or any(
+            net.guid.strip("0x") for system_print in self._prints for net in system_print.system.of_kind("NET")
+        )
 
     @cached_property
     def _vias(self) -> frozenset[str]:
-        made = self.job.connections
-        return frozenset(made.vias[at] for at in np.unique(made.flows.via).tolist())
+        connections = self.job.connections
+        return frozenset(connections.vias[at] for at in np.unique(connections.flows.via).tolist())
 
     @cached_property
     def no_gdr(self) -> bool:
@@ -116,5 +118,5 @@ class LogMachines:
         if refused and any(via.startswith("NET/") for via in self._vias):
             return True
         net = [at for at, via in enumerate(self.job.connections.vias) if via.startswith("NET/")]
-        made = self.job.connections.flows
-        return bool(((made.host >= 0) & (made.host == made.peer_host) & np.isin(made.via, net)).any())
+        flows = self.job.connections.flows
+        return bool(((flows.host >= 0) & (flows.host == flows.peer_host) & np.isin(flows.via, net)).any())

@@ -123,47 +123,48 @@ class CostlySetting(OneStep[Node], NodeCheck[Never]):
         if not settings_seen(node):
             return self.unknown(node, "NCCL settings are not in the evidence")
         machine = NodeMachine(node)
-        found = [
-            self._report(node, each, rule)
-            for each in given(node)
-            for rule in broken("node", machine, each.name, each.value)
+        findings = [
+            self._report(node, setting, rule)
+            for setting in given(node)
+            for rule in broken("node", machine, setting.name, setting.value)
         ]
-        for each in given(node):
-            left = _nics_left(node, each)
+        for setting in given(node):
+            left = _nics_left(node, setting)
             if left is not None:
-                found.append(self._few_nics(node, each, left))
-        if found:
-            return self.found(node, found)
-        unsure = [each.name for each in given(node) if undecided("node", machine, each.name, each.value)]
+                findings.append(self._few_nics(node, setting, left))
+        if findings:
+            return self.found(node, findings)
+        unsure = [setting.name for setting in given(node) if undecided("node", machine, setting.name, setting.value)]
         return self.unknown(node, NOT_JUDGED.format(few(unsure, 4))) if unsure else self.clean(node)
 
-    def _report(self, node: Node, each: NodeSetting, rule: Rule) -> Finding:
+    def _report(self, node: Node, setting: NodeSetting, rule: Rule) -> Finding:
         return self.finding(
             self.where(node),
             Advice(),
-            f"{each.name}={each.value[:60]} ({each.place}): {rule.what}",
+            f"{setting.name}={setting.value[:60]} ({setting.place}): {rule.what}",
             severity=rule.severity,
-            observed=f"{each.name}={each.value[:80]} in {', '.join(each.scopes[:3])}",
-            expected=f"{each.name} not set",
+            observed=f"{setting.name}={setting.value[:80]} in {', '.join(setting.scopes[:3])}",
+            expected=f"{setting.name} not set",
             fix=(rule.fix,),
             cost=Cost(text=rule.what),
-            evidence=each.origins,
-            settings=((each.name, None),),
+            evidence=setting.origins,
+            settings=((setting.name, None),),
         )
 
-    def _few_nics(self, node: Node, each: NodeSetting, left: tuple[str, ...]) -> Finding:
+    def _few_nics(self, node: Node, setting: NodeSetting, left: tuple[str, ...]) -> Finding:
         all_nics = _filtered(node)
         lost = [nic.name for nic in all_nics if nic.name not in left]
         rate = fsum(p.rate_gbps.get(0.0) for nic in all_nics if nic.name in lost for p in nic.ports) / 8
         return self.finding(
             self.where(node, nics=lost),
             "few nics",
-            f"NCCL_IB_HCA={each.value[:60]} ({each.place}) uses {len(left)} of {plural(len(all_nics), 'compute NIC')}",
+            f"NCCL_IB_HCA={setting.value[:60]} ({setting.place})"
+            f" uses {len(left)} of {plural(len(all_nics), 'compute NIC')}",
             severity=Severity.WARNING if left else Severity.ERROR,
             observed=f"left: {', '.join(left) or 'none'}; not used: {', '.join(lost)}",
             cost=Cost(rate or None, len(lost) / len(all_nics), f"{len(lost)} NICs carry nothing"),
-            evidence=each.origins,
-            settings=((each.name, None),),
+            evidence=setting.origins,
+            settings=((setting.name, None),),
         )
 
 
@@ -172,14 +173,14 @@ def _filtered(node: Node) -> tuple[Nic, ...]:
     return tuple(nic for nic in internal_ib_nics(node) if nic.rdma_name and is_up(nic) is not False)
 
 
-def _nics_left(node: Node, each: NodeSetting) -> tuple[str, ...] | None:
+def _nics_left(node: Node, setting: NodeSetting) -> tuple[str, ...] | None:
     """The compute NICs that an NCCL_IB_HCA filter leaves, or None when it takes none of them away."""
     nics = _filtered(node)
-    if each.name != "NCCL_IB_HCA" or not nics or not each.value.strip():
+    if setting.name != "NCCL_IB_HCA" or not nics or not setting.value.strip():
         return None
     from topodiag.nccl.topo.hca_list import HcaFilter  # noqa: PLC0415 - it loads NCCL's decisions
 
-    wanted = HcaFilter(each.value)
+    wanted = HcaFilter(setting.value)
     left = tuple(
         nic.rdma_name
         for nic in nics
@@ -223,11 +224,11 @@ class UnknownSetting(OneStep[Node], NodeCheck[Never]):
     def judge(self, node: Node, peers: Sequence[Node] = ()) -> Outcome:
         if not settings_seen(node):
             return self.unknown(node, "NCCL settings are not in the evidence")
-        found = [finding for each in given(node) if (finding := self._judge_one(node, each)) is not None]
-        return self.found(node, found) if found else self.clean(node)
+        findings = [finding for setting in given(node) if (finding := self._judge_one(node, setting)) is not None]
+        return self.found(node, findings) if findings else self.clean(node)
 
-    def _judge_one(self, node: Node, each: NodeSetting) -> Finding | None:
-        name = each.name
+    def _judge_one(self, node: Node, setting: NodeSetting) -> Finding | None:
+        name = setting.name
         if not name.startswith("NCCL_") or nccl_variables.is_foreign(name):
             return None
         old = nccl_variables.renamed(name)
@@ -238,32 +239,32 @@ class UnknownSetting(OneStep[Node], NodeCheck[Never]):
             severity = Severity.INFO if still else Severity.WARNING
             fix = f"use {old.now}" if old.now else f"remove {name}"
             words = (f"{name} is {old.what}", old.now or "no such setting", fix)
-            return self._report(node, each, severity, words)
+            return self._report(node, setting, severity, words)
         if name in nccl_variables.known():
             return None
         near = nccl_variables.nearest(name)
         if near is not None:
             message = f"{name} is not a variable of NCCL: misspelt {near}?"
-            words = (message, near, f"write {near}={each.value[:60]}")
-            return self._report(node, each, Severity.WARNING, words, near)
+            words = (message, near, f"write {near}={setting.value[:60]}")
+            return self._report(node, setting, Severity.WARNING, words, near)
         message = f"{name} is read by no NCCL from {spell_range(VARIABLES_SINCE)}"
         fix = f"remove {name} unless a plug-in reads it"
-        return self._report(node, each, Severity.INFO, (message, "a variable of NCCL", fix))
+        return self._report(node, setting, Severity.INFO, (message, "a variable of NCCL", fix))
 
     def _report(
-        self, node: Node, each: NodeSetting, severity: Severity, words: tuple[str, str, str], instead: str = ""
+        self, node: Node, setting: NodeSetting, severity: Severity, words: tuple[str, str, str], instead: str = ""
     ) -> Finding:
         """`instead`: the name that is meant and takes the same value, "" without one."""
         message, expected, fix = words
-        meant = ((instead, each.value),) if instead else ()
+        meant = ((instead, setting.value),) if instead else ()
         return self.finding(
             self.where(node),
             "unknown name",
-            f"{message} ({each.place})",
+            f"{message} ({setting.place})",
             severity=severity,
-            observed=f"{each.name}={each.value[:80]} in {', '.join(each.scopes[:3])}",
+            observed=f"{setting.name}={setting.value[:80]} in {', '.join(setting.scopes[:3])}",
             expected=expected,
             fix=(fix,),
-            evidence=each.origins,
-            settings=((each.name, None), *meant),
+            evidence=setting.origins,
+            settings=((setting.name, None), *meant),
         )

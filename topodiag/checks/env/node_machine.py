@@ -140,14 +140,14 @@ class NodeMachine:
 
     def gdr_cut_by(self, value: str) -> bool:
         """Whether a level keeps every GPU from GPUDirect RDMA with its nearest NIC, which NCCL's own choice allows."""
-        said = level(value)
-        if said is None or said >= PathType.PXB or not self.rdma:
+        path_type = level(value)
+        if path_type is None or path_type >= PathType.PXB or not self.rdma:
             return False
         nearest = []
         for gpu in self.node.gpus:
             kinds = [distance(self.node, gpu.label, nic.name)[0] for nic in compute_nics(self.node)]
             nearest.append(min((kind for kind in kinds if kind is not None), default=None))
         if not nearest or any(kind is None for kind in nearest):
-            return said < PathType.PIX
+            return path_type < PathType.PIX
         within = [kind for kind in nearest if kind is not None and kind <= PathType.PXB]
-        return bool(within) and all(kind > said for kind in within)
+        return bool(within) and all(kind > path_type for kind in within)

@@ -99,8 +99,8 @@ def level(value: str) -> PathType | None:
     text = value.strip().upper()
     words = {name: kind for name, kind in PathType.__members__.items() if kind <= PathType.SYS}
     numbers = {0: PathType.LOC, 1: PathType.PIX, 2: PathType.PXB, 3: PathType.PHB}
-    made = number(text)
-    return words.get(text) if made is None else numbers.get(made, PathType.SYS)
+    depth = number(text)
+    return words.get(text) if depth is None else numbers.get(depth, PathType.SYS)
 
 
 def _below(kind: PathType) -> Callable[[str], bool]:

@@ -80,19 +80,19 @@ class ChangedSinceGood(Check[NodeHistory, CaptureChange]):
             return self.unknown(judged, "no capture of the node")
         if judged.before is None:
             return self.unknown(judged, "no earlier capture of the node to compare with")
-        found = changes_between(judged.before, judged.now)
-        if not (found.changes or found.replaced or found.renamed or found.another):
-            compared = found.compared + judged.same
+        changes = changes_between(judged.before, judged.now)
+        if not (changes.changes or changes.replaced or changes.renamed or changes.another):
+            compared = changes.compared + judged.same
             if not compared:
                 return self.unknown(judged, "the two captures have no fact in common")
-            later = "; states of links were left out, the node had just booted" if found.training else ""
+            later = "; states of links were left out, the node had just booted" if changes.training else ""
             why = f"{compared} facts are as in the {judged.basis} of {judged.before.day}{later}"
             return self.clean(judged, why)
-        return CaptureChange(judged.before, judged.now, judged.basis, found)
+        return CaptureChange(judged.before, judged.now, judged.basis, changes)
 
     def tell(self, judged: NodeHistory, observed: CaptureChange) -> Iterable[Finding]:
-        found = observed.found
-        if found.another:
+        changes = observed.found
+        if changes.another:
             yield self._note(
                 judged,
                 observed,
@@ -100,19 +100,19 @@ class ChangedSinceGood(Check[NodeHistory, CaptureChange]):
                 "no GPU and no network card is the same",
             )
             return
-        for part in found.replaced:
+        for part in changes.replaced:
             yield self._note(
                 judged, observed, "a part was replaced", "another serial number in the same place", (part,)
             )
-        if found.renamed:
-            said = ", ".join(f"{before} is {now}" for before, now in found.renamed[:8])
+        if changes.renamed:
+            said = ", ".join(f"{before} is {now}" for before, now in changes.renamed[:8])
             yield self._note(judged, observed, "parts are numbered otherwise", said)
-        linked = any(each.family in _LINKS for each in found.changes)
-        told = sorted(((severity_of(each, linked), each) for each in found.changes), key=lambda each: -each[0])
-        for severity, change in told[:MAX_TOLD]:
+        linked = any(change.family in _LINKS for change in changes.changes)
+        pairs = sorted(((severity_of(change, linked), change) for change in changes.changes), key=lambda pair: -pair[0])
+        for severity, change in pairs[:MAX_TOLD]:
             yield self._change(judged, observed, change, severity)
-        if len(told) > MAX_TOLD:
-            words = f"{len(told) - MAX_TOLD} more facts changed"
+        if len(pairs) > MAX_TOLD:
+            words = f"{len(pairs) - MAX_TOLD} more facts changed"
             yield self._note(judged, observed, words, "the changes in full: --format json of both captures")
 
     def _change(self, judged: NodeHistory, observed: CaptureChange, change: FactChange, severity: Severity) -> Finding:

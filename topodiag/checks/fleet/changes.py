@@ -86,14 +86,14 @@ def _just_booted(capture: Capture) -> bool:
 
 def _changed(pairs: Iterable[tuple[Key, NodeFact | None, NodeFact | None]]) -> tuple[FactChange, ...]:
     """The facts that differ; parts that changed alike stand together."""
-    found: dict[tuple[str, str, str, str], list[NodeFact]] = {}
+    node_facts: dict[tuple[str, str, str, str], list[NodeFact]] = {}
     for (family, _, key), was, now in pairs:
         if _differ(was, now):
-            alike = found.setdefault((family, key, _value(was), _value(now)), [])
-            alike += [each for each in (now, was) if each is not None][:1]
+            alike = node_facts.setdefault((family, key, _value(was), _value(now)), [])
+            alike += [node_fact for node_fact in (now, was) if node_fact is not None][:1]
     return tuple(
         FactChange(family, key, was, now, tuple(f.part for f in facts if f.part), facts[0].unit, facts[0].source)
-        for (family, key, was, now), facts in found.items()
+        for (family, key, was, now), facts in node_facts.items()
     )
 
 
@@ -120,28 +120,28 @@ def _renamed(old: Mapping[str, str], new: Mapping[str, str]) -> dict[str, str]:
 
 
 def _places(serials: Mapping[str, str]) -> dict[str, list[str]]:
-    made: dict[str, list[str]] = {}
+    places: dict[str, list[str]] = {}
     for part, serial in serials.items():
-        made.setdefault(serial, []).append(part)
-    return made
+        places.setdefault(serial, []).append(part)
+    return places
 
 
 def _replaced(old: Mapping[str, str], new: Mapping[str, str], renamed: Mapping[str, str]) -> tuple[str, ...]:
     """Parts with a serial that the node did not have, where another one was that it has no more."""
-    gone = {renamed.get(part, part) for part, serial in old.items() if serial not in set(new.values())}
+    texts = {renamed.get(part, part) for part, serial in old.items() if serial not in set(new.values())}
     come = {part for part, serial in new.items() if serial not in set(old.values())}
-    return tuple(sorted(gone & come))
+    return tuple(sorted(texts & come))
 
 
 def _facts(facts: Iterable[NodeFact], renamed: Mapping[str, str]) -> dict[Key, NodeFact]:
     """The facts that may be compared, at the names that their parts have now."""
-    made: dict[Key, NodeFact] = {}
+    node_facts: dict[Key, NodeFact] = {}
     for fact in facts:
         if fact.kind in _COMPARED:
             device, slash, rest = fact.part.partition("/")
             part = renamed.get(device, device) + slash + rest
-            made[fact.family, part, fact.key] = fact if part == fact.part else replace(fact, part=part)
-    return made
+            node_facts[fact.family, part, fact.key] = fact if part == fact.part else replace(fact, part=part)
+    return node_facts
 
 
 def _listed(facts: Iterable[NodeFact]) -> frozenset[str]:

@@ -80,14 +80,14 @@ class DiffersFromSiblings(FleetCheck[OutliersByNodes]):
         for nodes, outliers in observed:
             weight = weigh(outliers[0])
             rest = len(outliers) - 1
-            told = "; ".join(fact_words(outlier) for outlier in outliers[:_SHOWN])
+            words = "; ".join(fact_words(outlier) for outlier in outliers[:_SHOWN])
             more = f"; {plural(len(outliers) - _SHOWN, 'more fact')}" if len(outliers) > _SHOWN else ""
             yield self.finding(
                 self.where(nodes, gpus=_labels(outliers, "gpu"), nics=_labels(outliers, "nic")),
                 Advice(),
                 fact_words(outliers[0]) + (f", and {plural(rest, 'more fact')}" if rest else ""),
                 severity=_severity(outliers[0], weight),
-                observed=told + more,
+                observed=words + more,
                 expected="; ".join(_usual(outlier) for outlier in outliers[:_SHOWN]),
                 cost=_cost(outliers, weight),
                 fix=tuple(dict.fromkeys(weigh(outlier).fix for outlier in outliers))[:2],

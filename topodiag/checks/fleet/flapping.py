@@ -70,11 +70,11 @@ class ComesAndGoes(Check[NodeHistory, Unsteady]):
         captured_s = judged.now.time_s if judged.now is not None else None
         end_s = max(judged.end_s or 0.0, captured_s or 0.0)
         flapping = flaps(judged.states, end_s)
-        known = {each.part for each in flapping}
+        known = {flap.part for flap in flapping}
         dropped = tuple(drop for drop in drops(judged.states, end_s) if drop.part not in known)
         if end_s - (judged.end_s or 0.0) <= WINDOW_S:
-            known |= {each.part for each in judged.states}  # what was watched is judged by what was seen
-        fallen = tuple(each for each in fallen_alone(judged.grown) if each.part not in known)
+            known |= {state.part for state in judged.states}  # what was watched is judged by what was seen
+        fallen = tuple(growth for growth in fallen_alone(judged.grown) if growth.part not in known)
         if not (flapping or dropped or fallen):
             return self.clean(judged, "no part kept coming and going")
         return Unsteady(dropped, flapping, fallen)
@@ -107,26 +107,30 @@ class ComesAndGoes(Check[NodeHistory, Unsteady]):
                 expected=f"not down for {DROP_S / 60:.0f} minutes",
                 evidence=[_origin(judged, drop.spell.time_s, f"{drop.part} {drop.spell.state}")],
             )
-        for each in observed.fallen:
+        for growth in observed.fallen:
             yield self.finding(
-                Where(nodes=(judged.host,), **labels((each.part,))),
+                Where(nodes=(judged.host,), **labels((growth.part,))),
                 "fell between captures",
-                f"{label_of(each.part)} fell again and again between captures",
-                observed=f"{each.key} rose by {each.count} in {each.hours:.0f} hours",
+                f"{label_of(growth.part)} fell again and again between captures",
+                observed=f"{growth.key} rose by {growth.count} in {growth.hours:.0f} hours",
                 expected=f"fewer than {MIN_FALLS}, as on the links beside it",
-                evidence=[Origin(judged.now.source, None, f"{each.part} {each.key} {each.now}")] if judged.now else [],
+                evidence=[Origin(judged.now.source, None, f"{growth.part} {growth.key} {growth.now}")]
+                if judged.now
+                else [],
             )
 
 
 def fallen_alone(grown: Sequence[Growth]) -> list[Growth]:
     """Links that fell MIN_FALLS times and more while the middle one of those of their kind did not."""
-    falls = [each for each in grown if each.key in FALLS]
-    found: dict[str, Growth] = {}
-    for each in falls:
-        beside = [other.count for other in falls if kind_of(other.part) == kind_of(each.part) and other.key == each.key]
-        if each.count >= MIN_FALLS and (len(beside) < 3 or median(beside) < MIN_FALLS):
-            found.setdefault(each.part, each)
-    return list(found.values())
+    falls = [growth for growth in grown if growth.key in FALLS]
+    growths: dict[str, Growth] = {}
+    for growth in falls:
+        beside = [
+            other.count for other in falls if kind_of(other.part) == kind_of(growth.part) and other.key == growth.key
+        ]
+        if growth.count >= MIN_FALLS and (len(beside) < 3 or median(beside) < MIN_FALLS):
+            growths.setdefault(growth.part, growth)
+    return list(growths.values())
 
 
 def _origin(judged: NodeHistory, time_s: float, text: str) -> Origin:

@@ -54,7 +54,7 @@ class Flap:
 def drops(parts: Sequence[PartStates], end_s: float) -> tuple[Drop, ...]:
     """The parts that are down at `end_s` (Unix time) for long enough, or came back less than STICKY_S before. What was
     last sampled STALE_S before is not known."""
-    found = []
+    falls = []
     shared = _shared_times(parts)
     for part in parts:
         spells = merged(part.spells)
@@ -68,13 +68,13 @@ def drops(parts: Sequence[PartStates], end_s: float) -> tuple[Drop, ...]:
             if not was_up or not spell.down or spell.fallen or spell.length_s - _trained(spells, number) < DROP_S:
                 continue
             if last or (spells[number + 1].up and not _is_shared(part.part, spell, shared)):
-                found.append(Drop(part.part, spell, back=not last))
-    return tuple(found)
+                falls.append(Drop(part.part, spell, back=not last))
+    return tuple(falls)
 
 
 def flaps(parts: Sequence[PartStates], end_s: float) -> tuple[Flap, ...]:
     """The parts that came back often enough in the WINDOW_S before `end_s` (Unix time)."""
-    found = []
+    repeats = []
     shared = _shared_times(parts)
     for part in parts:
         spells = merged(part.spells)
@@ -89,20 +89,20 @@ def flaps(parts: Sequence[PartStates], end_s: float) -> tuple[Flap, ...]:
             and not _is_shared(part.part, spell, shared)
         ]
         if len(returns) >= FLAP_RETURNS:
-            found.append(Flap(part.part, tuple(returns)))
-    return tuple(found)
+            repeats.append(Flap(part.part, tuple(returns)))
+    return tuple(repeats)
 
 
 def merged(spells: Sequence[Spell]) -> list[Spell]:
     """Spells with those that follow each other in one boot and are all down (DOWN, INIT, ARMED), or all up, as one."""
-    made: list[Spell] = []
+    joined: list[Spell] = []
     for spell in spells:
-        last = made[-1] if made else None
+        last = joined[-1] if joined else None
         if last is not None and last.boot == spell.boot and (last.up, last.down) == (spell.up, spell.down):
-            made[-1] = replace(last, last_s=spell.last_s, fallen=last.fallen + spell.fallen)
+            joined[-1] = replace(last, last_s=spell.last_s, fallen=last.fallen + spell.fallen)
         else:
-            made.append(spell)
-    return made
+            joined.append(spell)
+    return joined
 
 
 def _trained(spells: Sequence[Spell], number: int) -> float:
@@ -137,7 +137,7 @@ def _shared_times(parts: Sequence[PartStates]) -> dict[str, list[float]]:
 def _times_of_most(went: Sequence[tuple[float, str]], total: int) -> list[float]:
     """The times within TOGETHER_S of which more than half of the parts went down, and more than one."""
     near: Counter[str] = Counter()
-    found: list[float] = []
+    times: list[float] = []
     low = high = 0
     for time, _ in went:
         while high < len(went) and went[high][0] <= time + TOGETHER_S:
@@ -149,8 +149,8 @@ def _times_of_most(went: Sequence[tuple[float, str]], total: int) -> list[float]
                 del near[went[low][1]]
             low += 1
         if len(near) > max(1, total // 2):
-            found.append(time)
-    return found
+            times.append(time)
+    return times
 
 
 def _is_shared(part: str, spell: Spell, shared: dict[str, list[float]]) -> bool:

@@ -21,8 +21,8 @@ class Labels(TypedDict):
 
 def label_of(part: str) -> str:
     """One part as a reader knows it."""
-    made = labels((part,))
-    return next(iter((*made["gpus"], *made["nics"], *made["links"])), part)
+    names = labels((part,))
+    return next(iter((*names["gpus"], *names["nics"], *names["links"])), part)
 
 
 def labels(parts: Iterable[str]) -> Labels:

@@ -54,7 +54,7 @@ class TwoPopulations(FleetCheck[tuple[Populations, ...]]):
             return self.unknown(judged, f"{plural(len(judged.nodes), 'node')} of this kind: there is no majority")
         if not judged.populations:
             return self.clean(judged, "no fact divides the nodes into populations")
-        return tuple(sorted(judged.populations, key=lambda each: (-_severity(each), each.facts)))
+        return tuple(sorted(judged.populations, key=lambda populations: (-_severity(populations), populations.facts)))
 
     def tell(self, judged: Cohort, observed: tuple[Populations, ...]) -> Iterable[Finding]:
         for split in observed:
@@ -75,10 +75,11 @@ class TwoPopulations(FleetCheck[tuple[Populations, ...]]):
 
 
 def _with(split: Populations) -> str:
-    found = split.association
-    if found is None:
+    association = split.association
+    if association is None:
         return ""
-    return f", split as by {found.attribute} ({few(found.values, _SHOWN)}: {percent(found.jaccard)} overlap)"
+    values = few(association.values, _SHOWN)
+    return f", split as by {association.attribute} ({values}: {percent(association.jaccard)} overlap)"
 
 
 def _severity(split: Populations) -> Severity:

@@ -107,31 +107,31 @@ class ClocksHeldDown(NodeCheck[HeldClocks]):
             return self.unknown(judged, "nothing about the clocks of GPUs is in the evidence")
         seen = [gpu for gpu in judged.gpus if gpu.throttle.known or (gpu.sm_clock_mhz.known and gpu.utilization.known)]
         coverage = Coverage(len(seen), len(judged.gpus), "GPUs with clock event reasons")
-        found: dict[tuple[str, str, Severity], list[Gpu]] = defaultdict(list)
+        held: dict[tuple[str, str, Severity], list[Gpu]] = defaultdict(list)
         for gpu in judged.gpus:
             reason = _reason(gpu) or _below_siblings(gpu, seen) or _capped_alone(gpu, seen) if gpu in seen else None
             reason = reason or _less_power(gpu, judged.gpus)
             if reason is not None:
-                found[reason].append(gpu)
-        if not found and not seen:
+                held[reason].append(gpu)
+        if not held and not seen:
             return self.unknown(judged, "neither clock event reasons nor clocks are in the evidence")
-        if not found:
+        if not held:
             return self.clean(judged, "", coverage)
-        return HeldClocks(tuple(_held(key, gpus) for key, gpus in found.items()), coverage)
+        return HeldClocks(tuple(_held(key, gpus) for key, gpus in held.items()), coverage)
 
     def tell(self, judged: Node, observed: HeldClocks) -> Iterator[Finding]:
-        for each in observed.held:
-            names = fold_runs(list(each.gpus))
+        for held in observed.held:
+            names = fold_runs(list(held.gpus))
             yield self.finding(
-                self.where(judged, gpus=each.gpus),
+                self.where(judged, gpus=held.gpus),
                 "clocks",
-                f"{names}: clocks are held down, {each.what}",
-                severity=each.severity,
-                observed=each.clocks,
-                fix=own_data("checks/shared/node/fixes")["clocks"][each.kind],
-                evidence=each.evidence,
+                f"{names}: clocks are held down, {held.what}",
+                severity=held.severity,
+                observed=held.clocks,
+                fix=own_data("checks/shared/node/fixes")["clocks"][held.kind],
+                evidence=held.evidence,
                 confidence=Confidence.MEDIUM
-                if each.kind in ("stuck", "apart", "capped", "limited")
+                if held.kind in ("stuck", "apart", "capped", "limited")
                 else Confidence.HIGH,
             )
 
@@ -218,8 +218,8 @@ def _held(key: tuple[str, str, Severity], gpus: Sequence[Gpu]) -> ClockHold:
         if gpu.sm_clock_mhz.known and gpu.max_sm_clock_mhz.known
     ]
     names = ", ".join(dict.fromkeys(name for gpu in gpus for name in gpu.throttle.get(()) if name != "gpu_idle"))
-    said = "; ".join(part for part in (f"active: {names}" if names else "", ", ".join(clocks[:4])) if part)
+    words = "; ".join(part for part in (f"active: {names}" if names else "", ", ".join(clocks[:4])) if part)
     of_power = (gpu.power_limit_w for gpu in gpus) if kind == "limited" else ()
     facts: list[Fact[Any]] = [*of_power, *(fact for gpu in gpus for fact in (gpu.throttle, gpu.sm_clock_mhz))]
     evidence = tuple(fact for fact in facts if fact.known)
-    return ClockHold(what, kind, severity, tuple(gpu.label for gpu in gpus), said or what, evidence)
+    return ClockHold(what, kind, severity, tuple(gpu.label for gpu in gpus), words or what, evidence)

@@ -123,7 +123,7 @@ class GpuLost(NodeCheck[Losses]):
         if why := no_gpu(judged):
             return self.not_applicable(judged, why)
         lost = losses(judged)
-        short = _short(judged, peers, {each.label for each in lost})
+        short = _short(judged, peers, {loss.label for loss in lost})
         total = len(judged.gpus)
         seen = sum(answers(gpu) or _is_named(judged, gpu) for gpu in judged.gpus)
         coverage = Coverage(seen, total, "GPUs that answer") if total else None
@@ -240,7 +240,7 @@ def _not_started(node: Node) -> list[KernelEvent]:
     if any(event.kind == "gsp" or _OTHER_REASON.search(event.text) for event in node.events):
         return []
     failed = [event for event in node.events if event.kind == "gpu-init" and _INIT_FAILED.search(event.text)]
-    minors = [int(found[1]) for event in failed if (found := _MINOR.search(event.text)) is not None]
+    minors = [int(match[1]) for event in failed if (match := _MINOR.search(event.text)) is not None]
     up = {gpu.minor.value for gpu in node.gpus if answers(gpu)}
     return failed if any(minor not in up for minor in minors) or not (minors or up) else []
 
@@ -293,11 +293,11 @@ def _board_short(node: Node, here: int) -> MissingGpus | None:
 
 def _gpus_by_kind(nodes: Sequence[Node]) -> dict[tuple[str, str], Tally[int]]:
     """How many nodes of each kind have how many GPUs."""
-    made: dict[tuple[str, str], Tally[int]] = defaultdict(Tally)
+    by_kind: dict[tuple[str, str], Tally[int]] = defaultdict(Tally)
     for node in nodes:
         if Topic.PCI in node.told and node.gpus:
-            made[_kind(node)][_on_bus(node)] += 1
-    return made
+            by_kind[_kind(node)][_on_bus(node)] += 1
+    return by_kind
 
 
 def _on_bus(node: Node) -> int:

@@ -100,9 +100,9 @@ class GpuMemory(NodeCheck[MemoryFaults]):
         for group in xid_groups(judged, {"memory"}):
             signs.setdefault(group.label, []).append(_of_xid(group))
         for gpu in counted:
-            found = list(_of_counters(gpu))
-            if found:
-                signs.setdefault(gpu.label, []).extend(found)
+            faults = list(_of_counters(gpu))
+            if faults:
+                signs.setdefault(gpu.label, []).extend(faults)
         if signs:
             return MemoryFaults(tuple(_fault(label, own) for label, own in signs.items()), coverage)
         if log_was_read(judged):

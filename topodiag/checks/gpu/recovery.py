@@ -88,33 +88,33 @@ class GpuRecovery(NodeCheck[Requests]):
     def observe(self, judged: Node, peers: Sequence[Node]) -> Requests | Outcome:
         if why := no_gpu(judged):
             return self.not_applicable(judged, why)
-        told = [gpu for gpu in judged.gpus if gpu.recovery_action.known or gpu.lost.known]
-        coverage = Coverage(len(told), len(judged.gpus), "GPUs with a recovery action") if judged.gpus else None
+        gpus = [gpu for gpu in judged.gpus if gpu.recovery_action.known or gpu.lost.known]
+        coverage = Coverage(len(gpus), len(judged.gpus), "GPUs with a recovery action") if judged.gpus else None
         asked = _asked(judged)
         if asked:
             return Requests(tuple(asked.values()), coverage)
-        if told or log_was_read(judged):
-            return self.clean(judged, "" if told else "the kernel log shows no Xid 154", coverage)
+        if gpus or log_was_read(judged):
+            return self.clean(judged, "" if gpus else "the kernel log shows no Xid 154", coverage)
         return self.unknown(judged, f"no source says whether a GPU asks for recovery, and {no_log(judged)}")
 
     def tell(self, judged: Node, observed: Requests) -> Iterator[Finding]:
-        for each in observed.asked:
-            do = next((words for key, words in ACTIONS.items() if key in each.action), ACTIONS["reset"])
+        for request in observed.asked:
+            do = next((words for key, words in ACTIONS.items() if key in request.action), ACTIONS["reset"])
             yield self.finding(
-                self.where(judged, gpus=where_gpus([each.label])),
+                self.where(judged, gpus=where_gpus([request.label])),
                 "recovery",
-                f"{capital(named(judged, each.label))} asks for recovery: {each.action}",
-                observed=f"{each.source}: {each.action}",
+                f"{capital(named(judged, request.label))} asks for recovery: {request.action}",
+                observed=f"{request.source}: {request.action}",
                 fix=with_bus(
                     judged,
-                    each.label,
+                    request.label,
                     (
-                        *(() if each.label != MASKED else (WHICH,)),
+                        *(() if request.label != MASKED else (WHICH,)),
                         do,
                         "If the same GPU asks again, run `dcgmi diag -r 3` and ask the vendor",
                     ),
                 ),
-                evidence=[each.origin],
+                evidence=[request.origin],
             )
 
 
@@ -164,6 +164,6 @@ def _last_words(node: Node) -> dict[str, tuple[KernelEvent, str]]:
     last: dict[str, tuple[KernelEvent, str]] = {}
     for event in node.events:
         if event.kind == "xid" and event.code == 154:
-            found = recovery_of(event.text)
-            last[label_at(node, event.bus_id)] = (event, found[1] if found is not None else "a change that is cut off")
+            pair = recovery_of(event.text)
+            last[label_at(node, event.bus_id)] = (event, pair[1] if pair is not None else "a change that is cut off")
     return last

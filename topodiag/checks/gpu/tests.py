@@ -82,9 +82,9 @@ class SlowGpuInTest(NodeCheck[tuple[ShortGpu, ...]]):
     id = "GPU006"
 
     def observe(self, judged: Node, peers: Sequence[Node]) -> tuple[ShortGpu, ...] | Outcome:
-        found = (*_failed(judged), *_slow_pairs(judged), *_slow_host_copies(judged))
-        if found:
-            return tuple(found)
+        short_gpus = (*_failed(judged), *_slow_pairs(judged), *_slow_host_copies(judged))
+        if short_gpus:
+            return tuple(short_gpus)
         paces = [fact.get(0.0) for fact in judged.copies.values()]
         hosts = [gpu for gpu in judged.gpus if gpu.host_copy_gbs.known]
         if not paces and not hosts:
@@ -103,9 +103,9 @@ class SlowGpuInTest(NodeCheck[tuple[ShortGpu, ...]]):
         return self.unknown(judged, why, measured)
 
     def tell(self, judged: Node, observed: tuple[ShortGpu, ...]) -> Iterable[Finding]:
-        for words in dict.fromkeys(each.words for each in observed):
-            alike = [each for each in observed if each.words == words]
-            labels = [each.gpu.label for each in alike]
+        for words in dict.fromkeys(short_gpu.words for short_gpu in observed):
+            alike = [short_gpu for short_gpu in observed if short_gpu.words == words]
+            labels = [short_gpu.gpu.label for short_gpu in alike]
             share = alike[0].share
             yield self.finding(
                 self.where(judged, gpus=labels),
@@ -118,7 +118,7 @@ class SlowGpuInTest(NodeCheck[tuple[ShortGpu, ...]]):
                     share=None if share is None else 1 - share,
                     text="every ring of NCCL passes this GPU, so that the whole node goes at its pace",
                 ),
-                evidence=[fact for each in alike for fact in each.evidence],
+                evidence=[fact for short_gpu in alike for fact in short_gpu.evidence],
             )
 
 
@@ -153,7 +153,7 @@ def _slow_pairs(node: Node) -> Iterator[ShortGpu]:
     pace = median(rest)
     on_nvlink = pace > NVLINK_GBS
     if min(rest) >= EVEN_SHARE * pace:
-        for gpu in (each for each in slow if on_nvlink or best[each.label] < NO_PLACE_SHARE * pace):
+        for gpu in (gpu for gpu in slow if on_nvlink or best[gpu.label] < NO_PLACE_SHARE * pace):
             speed = best[gpu.label]
             words = f"copies with every other GPU at {in_gbs(speed)} and less, {spell_gbs(pace)} among the rest"
             own = next(fact for pair, fact in node.copies.items() if gpu.label in pair)

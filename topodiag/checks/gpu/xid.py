@@ -96,33 +96,33 @@ class XidInLog(NodeCheck[tuple[Trouble, ...]]):
     def observe(self, judged: Node, peers: Sequence[Node]) -> tuple[Trouble, ...] | Outcome:
         if why := no_gpu(judged):
             return self.not_applicable(judged, why)
-        every = xid_groups(judged)
-        groups = [group for group in every if group.entry is None or group.entry.family not in ELSEWHERE]
-        found = [trouble for group in groups for trouble in _of_group(judged, group, groups)]
-        worse = {group.label for group in every if group not in groups}
-        found = [_as_echo(each, worse) for each in found]
-        found += _of_switches(judged)
-        found += amd_troubles(judged)
-        found += silent_firmware(judged, every)
-        if found:
-            return tuple(found)
+        all_groups = xid_groups(judged)
+        groups = [group for group in all_groups if group.entry is None or group.entry.family not in ELSEWHERE]
+        troubles = [trouble for group in groups for trouble in _of_group(judged, group, groups)]
+        worse = {group.label for group in all_groups if group not in groups}
+        troubles = [_as_echo(trouble, worse) for trouble in troubles]
+        troubles += _of_switches(judged)
+        troubles += amd_troubles(judged)
+        troubles += silent_firmware(judged, all_groups)
+        if troubles:
+            return tuple(troubles)
         if not log_was_read(judged):
             return self.unknown(judged, no_log(judged))
-        return self.clean(judged, "the kernel log holds no other Xid" if every else "the kernel log holds no Xid")
+        return self.clean(judged, "the kernel log holds no other Xid" if all_groups else "the kernel log holds no Xid")
 
     def tell(self, judged: Node, observed: tuple[Trouble, ...]) -> Iterator[Finding]:
-        for each in observed:
+        for trouble in observed:
             yield self.finding(
-                self.where(judged, gpus=each.gpus, links=each.links),
+                self.where(judged, gpus=trouble.gpus, links=trouble.links),
                 Advice(),
-                each.message,
-                severity=each.severity,
-                observed=each.observed,
-                expected=f"no such error: its cause is {each.side}" if each.side else "no such error",
-                fix=with_bus(judged, each.gpus[0] if each.gpus else "", each.fix),
-                cost=Cost(text=each.cost) if each.cost else None,
-                evidence=each.evidence,
-                confidence=each.confidence,
+                trouble.message,
+                severity=trouble.severity,
+                observed=trouble.observed,
+                expected=f"no such error: its cause is {trouble.side}" if trouble.side else "no such error",
+                fix=with_bus(judged, trouble.gpus[0] if trouble.gpus else "", trouble.fix),
+                cost=Cost(text=trouble.cost) if trouble.cost else None,
+                evidence=trouble.evidence,
+                confidence=trouble.confidence,
             )
 
 
@@ -178,17 +178,17 @@ def _of_group(node: Node, group: XidGroup, groups: Sequence[XidGroup]) -> Iterat
 
 def _programs_on_one_gpu(group: XidGroup, groups: Sequence[XidGroup]) -> int:
     """How many programs met this Xid on this GPU, where no other GPU did."""
-    alone = not any(other.code == group.code and other.label != group.label for other in groups)
-    return len({pid for pid, _ in group.programs}) if alone else 0
+    single = not any(other.code == group.code and other.label != group.label for other in groups)
+    return len({pid for pid, _ in group.programs}) if single else 0
 
 
 def _of_nvlinks(node: Node, group: XidGroup) -> Iterator[Trouble]:
     """Lines of one unit, severity and verdict become one; a line of another form keeps the number's own severity."""
     units: dict[NvlinkUnit, list[NvlinkLine]] = defaultdict(list)
     for event in group.events:
-        found = nvlink_of(group.code, event.text)
-        key = (found.severity, found.unit, found.words) if found is not None else ("warning", "", "")
-        units[key].append((found, event))
+        error = nvlink_of(group.code, event.text)
+        key = (error.severity, error.unit, error.words) if error is not None else ("warning", "", "")
+        units[key].append((error, event))
     for unit, lines in units.items():
         yield _of_unit(node, group, unit, lines)
 
@@ -199,7 +199,7 @@ def _of_unit(node: Node, group: XidGroup, unit: NvlinkUnit, lines: Sequence[Nvli
     if _harmless_once(lines):
         severity = "info"
     name, where = named(node, group.label), where_gpus([group.label])
-    links = sorted({each.link for each, _ in lines if each is not None and each.link is not None})
+    links = sorted({error.link for error, _ in lines if error is not None and error.link is not None})
     events = [event for _, event in lines]
     said = f" {part}, {words}" if part else ""
     return Trouble(
@@ -218,7 +218,7 @@ def _of_unit(node: Node, group: XidGroup, unit: NvlinkUnit, lines: Sequence[Nvli
 
 def _harmless_once(lines: Sequence[NvlinkLine]) -> bool:
     """Whether the catalogue asks to report these lines only if they recur, and they did not."""
-    return all(each is not None and each.if_again for each, _ in lines) and not _recurs(lines)
+    return all(error is not None and error.if_again for error, _ in lines) and not _recurs(lines)
 
 
 def _recurs(lines: Sequence[NvlinkLine]) -> bool:
@@ -232,19 +232,19 @@ def _recurs(lines: Sequence[NvlinkLine]) -> bool:
 
 
 def _of_switches(node: Node) -> list[Trouble]:
-    found: dict[tuple[str, int], list[KernelEvent]] = defaultdict(list)
+    kernel_events: dict[tuple[str, int], list[KernelEvent]] = defaultdict(list)
     for event in node.events:
         if event.kind == "sxid" and event.code is not None:
-            found[event.bus_id or "", event.code].append(event)
-    made = []
-    for (bus_id, code), events in found.items():
+            kernel_events[event.bus_id or "", event.code].append(event)
+    troubles = []
+    for (bus_id, code), events in kernel_events.items():
         entry = sxid(code)
         severity = max(SEVERITIES[sxid_severity(code, event.text)] for event in events)
         name = f"NVSwitch {bus_id}" if bus_id else "an NVSwitch"
         links = sorted({link for event in events if (link := link_of(event.text)) is not None})
         at = _at(links)
         what = entry.name if entry is not None else "not in the catalogue"
-        made.append(
+        troubles.append(
             Trouble(
                 name,
                 severity,
@@ -264,7 +264,7 @@ def _of_switches(node: Node) -> list[Trouble]:
                 else "",
             )
         )
-    return made
+    return troubles
 
 
 # What AMD's driver says in the kernel log (amd_events.toml): a GPU whose firmware is stuck, that did not start,
@@ -288,21 +288,21 @@ def _words() -> tuple[_Words, ...]:
 
 def amd_troubles(node: Node) -> list[Trouble]:
     """One for each GPU whose driver speaks of trouble."""
-    found: dict[str, list[KernelEvent]] = defaultdict(list)
+    events: dict[str, list[KernelEvent]] = defaultdict(list)
     for event in node.events:
         if event.kind == "amdgpu":
-            found[label_at(node, event.bus_id)].append(event)
-    return [_of_gpu(node, label, events) for label, events in found.items()]
+            events[label_at(node, event.bus_id)].append(event)
+    return [_of_gpu(node, label, events) for label, events in events.items()]
 
 
 def _of_gpu(node: Node, label: str, events: list[KernelEvent]) -> Trouble:
     entry = next(entry for entry in _words() if entry.of(events))
-    told, name = entry.of(events), named(node, label)
+    kernel_events, name = entry.of(events), named(node, label)
     return Trouble(
         name,
         Severity.ERROR,
-        f"{capital(name)}: {entry.words}{times(told)}",
-        told[0].text,
+        f"{capital(name)}: {entry.words}{times(kernel_events)}",
+        kernel_events[0].text,
         entry.side,
         entry.fix,
         tuple(event.origin for event in events),

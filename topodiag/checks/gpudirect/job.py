@@ -162,7 +162,7 @@ class GdrOffInLog(OneStep[Job], JobCheck[Never]):
         off, some = states.off, states.on
         hosts = list(off)
         first = off[hosts[0]]
-        view = {each.host: each.system for each in prints(job)}
+        view = {system_print.host: system_print.system for system_print in prints(job)}
         near = [_within(view[host]) for host in hosts if host in view]
         useless = bool(near) and not any(near)
         fast = any(any(nvlink_gbs(view[host]).values()) for host in hosts if host in view)
@@ -186,18 +186,18 @@ class GdrOffInLog(OneStep[Job], JobCheck[Never]):
 
     def _by_plugin(self, job: Job) -> list[Finding]:
         """What the OFI plugin says of its own devices, which NCCL does not list."""
-        told = [(event, match) for event in job.events if (match := PLUGIN_OFF.search(event.text))]
-        if not told:
+        pairs = [(event, match) for event in job.events if (match := PLUGIN_OFF.search(event.text))]
+        if not pairs:
             return []
-        hosts = list(dict.fromkeys(event.host for event, _ in told if event.host))
+        hosts = list(dict.fromkeys(event.host for event, _ in pairs if event.host))
         return [
             self.finding(
-                self.where(hosts, ranks=sorted({event.rank for event, _ in told if event.rank >= 0})),
+                self.where(hosts, ranks=sorted({event.rank for event, _ in pairs if event.rank >= 0})),
                 "plugin",
-                f"the OFI plugin goes without GPUDirect RDMA on {hosts_word(hosts)}, though {told[0][1][1]} has it",
-                observed=quoted(told[0][0].text),
+                f"the OFI plugin goes without GPUDirect RDMA on {hosts_word(hosts)}, though {pairs[0][1][1]} has it",
+                observed=quoted(pairs[0][0].text),
                 cost=self._cost(job, None, False),
-                evidence=[event.origin for event, _ in told],
+                evidence=[event.origin for event, _ in pairs],
                 coverage=Coverage(len(hosts), len(job.hosts), "nodes"),
             )
         ]
@@ -206,7 +206,7 @@ class GdrOffInLog(OneStep[Job], JobCheck[Never]):
         """Nodes none of whose receives use it, beside nodes all of whose receives do; None where NCCL said too far."""
         if any(TOO_FAR.search(text) for _, text, _ in said_by(job, "gdr pair")):
             return None
-        without = [host for host, each in off.items() if each.entries == seen[host]]
+        without = [host for host, gdr in off.items() if gdr.entries == seen[host]]
         seen = seen | {host: 1 for host in _senders(job) if host not in seen}
         others = [host for host in seen if host not in off]
         if not without or not others:
@@ -217,7 +217,11 @@ class GdrOffInLog(OneStep[Job], JobCheck[Never]):
             "gdr on some nodes",
             f"{hosts_word(without)} receive without GPUDirect RDMA, {hosts_word(others)} with it",
             observed=f"via {job.connections.label(off[without[0]].first)} on {hosts_word(without)}",
-            cost=self._cost(job, next((each.system for each in prints(job) if each.host in without), None), False),
+            cost=self._cost(
+                job,
+                next((system_print.system for system_print in prints(job) if system_print.host in without), None),
+                False,
+            ),
             evidence=places,
             coverage=Coverage(len(without), len(seen), "nodes"),
         )
@@ -243,9 +247,9 @@ class GdrOffInLog(OneStep[Job], JobCheck[Never]):
 
 
 def _states(listed: Mapping[str, Mapping[str, Hca]]) -> GdrStates:
-    told = {host: [hca for hca in hcas.values() if hca.gdr is not None] for host, hcas in listed.items()}
-    off = {host: [hca for hca in hcas if hca.gdr is False] for host, hcas in told.items()}
-    return GdrStates(told, {host: hcas for host, hcas in off.items() if hcas})
+    states = {host: [hca for hca in hcas.values() if hca.gdr is not None] for host, hcas in listed.items()}
+    off = {host: [hca for hca in hcas if hca.gdr is False] for host, hcas in states.items()}
+    return GdrStates(states, {host: hcas for host, hcas in off.items() if hcas})
 
 
 def _shares_memory(bus_id: str) -> bool:
@@ -282,4 +286,4 @@ def _below_one_switch(system: NcclSystem) -> bool:
 
 def _a_connection(job: Job) -> list[Origin]:
     off, _ = without_gdr(job)
-    return [job.connections.origin(each.first) for each in list(off.values())[:2]]
+    return [job.connections.origin(gdr.first) for gdr in list(off.values())[:2]]

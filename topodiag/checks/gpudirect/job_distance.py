@@ -50,20 +50,20 @@ class GdrTooFarInLog(OneStep[Job], JobCheck[Never]):
         coverage = Coverage(sum(seen.values()), sum(seen.values()), "connections over NET/IB")
         if not off:
             return self.clean(job, "", coverage)
-        said = _said_too_far(job)
+        notes = _said_too_far(job)
         listed = hcas_by_host(job)
         by_setting = settings_of(job, "NCCL_NET_GDR_LEVEL", "NCCL_IB_GDR_LEVEL")
         able = {host for host, hcas in listed.items() if any(hca.gdr is not False for hca in hcas.values())}
-        hosts = [host for host in off if said.get(host) and host in able]
-        found = [
-            self._report(job, host, off[host], said[host], seen[host])
+        hosts = [host for host in off if notes.get(host) and host in able]
+        findings = [
+            self._report(job, host, off[host], notes[host], seen[host])
             for host in hosts
         ]  # fmt: skip
-        if found:
+        if findings:
             if by_setting:
                 given = next(iter(by_setting.values()))[0][1]
                 return self.clean(job, f"{given.name}={given.value} is set: ENV001 judges it", coverage)
-            return self.found(job, fold(found), coverage)
+            return self.found(job, fold(findings), coverage)
         if all(_lists_it_off(listed.get(host, {})) for host in off):
             return self.clean(job, "GPUDirect RDMA is off altogether: GDR001", coverage)
         return self.unknown(job, f"connections without /GDRDMA, and no line says why; {ask_for(job, *NET)}")
@@ -73,7 +73,7 @@ class GdrTooFarInLog(OneStep[Job], JobCheck[Never]):
         pairs = _pairs_of_gpus(job)
         if not pairs:
             return self.unknown(job, unconnected(job, "a connection over NET/IB"))
-        far = {gpu: told for gpu, told in pairs.items() if all(each.limit for each in told)}
+        far = {gpu: decisions for gpu, decisions in pairs.items() if all(decision.limit for decision in decisions)}
         coverage = Coverage(len(far) or len(pairs), len(pairs), "GPUs that NCCL decided on")
         by_setting = settings_of(job, "NCCL_NET_GDR_LEVEL", "NCCL_IB_GDR_LEVEL")
         if by_setting:
@@ -90,23 +90,23 @@ class GdrTooFarInLog(OneStep[Job], JobCheck[Never]):
             " far away",
             observed=f"distance {first.distance} where NCCL goes up to {first.limit}",
             fix=DISTANCE_ADVICE,
-            evidence=[each.origin for told in far.values() for each in told[:1]],
+            evidence=[decision.origin for decisions in far.values() for decision in decisions[:1]],
             coverage=coverage,
         )
         return self.found(job, [finding], coverage)
 
     def _report(
-        self, job: Job, host: str, off: WithoutGdr, said: list[tuple[str, str, Origin | None]], seen: int
+        self, job: Job, host: str, off: WithoutGdr, notes: list[tuple[str, str, Origin | None]], seen: int
     ) -> Finding:
         conns = job.connections
-        distance, limit, _ = said[0]
+        distance, limit, _ = notes[0]
         return self.finding(
             self.where((host,)),
             "too far by connections",
             f"{host}: {plural(off.entries, 'connection')} over RDMA without GPUDirect: GPU and NIC are too far apart",
             observed=f"via {conns.label(off.first)}; distance {distance} where NCCL goes up to {limit}",
             fix=DISTANCE_ADVICE,
-            evidence=[conns.origin(off.first), *(where for _, _, where in said[:3])],
+            evidence=[conns.origin(off.first), *(where for _, _, where in notes[:3])],
             coverage=Coverage(off.entries, seen, "connections of the node"),
         )
 
@@ -123,25 +123,25 @@ class PairDecision:
 
 def _pairs_of_gpus(job: Job) -> dict[tuple[str, str], list[PairDecision]]:
     """By host and GPU, as the line names it, what NCCL decided on each NIC that it weighed."""
-    made: dict[tuple[str, str], list[PairDecision]] = defaultdict(list)
+    decisions: dict[tuple[str, str], list[PairDecision]] = defaultdict(list)
     for number, text, where in said_by(job, "gdr pair"):
         gpu, far = OF_A_GPU.search(text), TOO_FAR.search(text)
         if gpu is None or (far is None and gpu[1] == "Disabled"):
             continue
         decision = PairDecision(far[1], far[2], where) if far is not None else PairDecision("", "", where)
-        made[job.processes[number].host if number >= 0 else "", gpu[2] or gpu[3]].append(decision)
-    return made
+        decisions[job.processes[number].host if number >= 0 else "", gpu[2] or gpu[3]].append(decision)
+    return decisions
 
 
 def _said_too_far(job: Job) -> dict[str, list[tuple[str, str, Origin | None]]]:
     """By host, the distances at which NCCL goes without, the farthest that it takes, and the line."""
-    said: dict[str, list[tuple[str, str, Origin | None]]] = defaultdict(list)
+    notes: dict[str, list[tuple[str, str, Origin | None]]] = defaultdict(list)
     for number, text, where in said_by(job, "gdr pair"):
         match = TOO_FAR.search(text)
         if match:
             for host in [job.processes[number].host] if number >= 0 else job.hosts:
-                said[host].append((match[1], match[2], where))
-    return said
+                notes[host].append((match[1], match[2], where))
+    return notes
 
 
 def _lists_it_off(hcas: Mapping[str, Hca]) -> bool:

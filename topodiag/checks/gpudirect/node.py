@@ -109,9 +109,9 @@ class GdrModuleMissing(NodeCheck[NoGdr]):
         known = [at for at in kinds if at.kind is not None]
         guessed = is_flat(judged) or not known
         useless = len(known) == len(gpus) and not guessed and not any(_direct(at) for at in known)
-        sure = Confidence.MEDIUM if guessed or any(gpu_spec(gpu) is None for gpu in gpus) else Confidence.HIGH
+        confidence = Confidence.MEDIUM if guessed or any(gpu_spec(gpu) is None for gpu in gpus) else Confidence.HIGH
         distances = Coverage(len(known), len(gpus), "GPUs with a known distance")
-        return NoGdr(gpus, nics, lacking, tuple(shown), useless, sure, distances)
+        return NoGdr(gpus, nics, lacking, tuple(shown), useless, confidence, distances)
 
     def tell(self, judged: Node, observed: NoGdr) -> Iterator[Finding]:
         useless, nics, os = observed.useless, observed.nics, judged.os
@@ -297,9 +297,9 @@ def _can(gpu: Gpu) -> bool:
 def _nearest(node: Node, gpu: Gpu, nics: Sequence[Nic]) -> Nearest:
     best = Nearest(gpu)
     for nic in nics:
-        kind, said = distance(node, gpu.label, nic.name)
+        kind, fact = distance(node, gpu.label, nic.name)
         if kind is not None and (best.kind is None or kind < best.kind):
-            best = Nearest(gpu, nic, kind, said)
+            best = Nearest(gpu, nic, kind, fact)
     return best
 
 

@@ -71,7 +71,7 @@ class DevicesNotGiven(HostCheck):
 
 
 def _looked_for(node: Node, name: str) -> bool:
-    return any(each == name or name.startswith(f"{each}/") for each in node.os.absent_devices.get(frozenset()))
+    return any(device == name or name.startswith(f"{device}/") for device in node.os.absent_devices.get(frozenset()))
 
 
 def _verbs(node: Node) -> HostFault | None:
@@ -79,11 +79,11 @@ def _verbs(node: Node) -> HostFault | None:
     adapters = [nic for nic in node.nics if nic.rdma_name]
     names = node.os.devices.get(frozenset())
     given = sum(_VERBS.fullmatch(name) is not None for name in names)
-    absent = _looked_for(node, "infiniband")
-    if not (names or absent) or (not adapters and not absent) or given >= max(len(adapters), 1):
+    missing = _looked_for(node, "infiniband")
+    if not (names or missing) or (not adapters and not missing) or given >= max(len(adapters), 1):
         return None
     inside = node.os.container.get("none") != "none"
-    fact = node.os.absent_devices if absent else node.os.devices
+    fact = node.os.absent_devices if missing else node.os.devices
     evidence: tuple[Fact[Any], ...] = (fact, *(port.state for nic in adapters[:1] for port in nic.ports))
     if given:
         few = f"{given} of {plural(len(adapters), 'RDMA device')} can be opened here"
@@ -110,18 +110,18 @@ def _verbs(node: Node) -> HostFault | None:
 
 def _channel(node: Node) -> HostFault | None:
     domain = any(cluster(gpu) for gpu in node.gpus)
-    absent = _looked_for(node, IMEX) or any(
-        each.startswith(f"{IMEX}/") for each in node.os.absent_devices.get(frozenset())
+    missing = _looked_for(node, IMEX) or any(
+        device.startswith(f"{IMEX}/") for device in node.os.absent_devices.get(frozenset())
     )
     names = node.os.devices.get(frozenset())
-    if not absent and (not domain or not names or any(_CHANNEL.fullmatch(name) for name in names)):
+    if not missing and (not domain or not names or any(_CHANNEL.fullmatch(name) for name in names)):
         return None
     return HostFault(
-        Severity.ERROR if absent else Severity.WARNING,
+        Severity.ERROR if missing else Severity.WARNING,
         "there is no IMEX channel: memory cannot be shared over multi-node NVLink",
         "no /dev/nvidia-caps-imex-channels/channelN",
         "imex channel",
-        (node.os.absent_devices if absent else node.os.devices,),
+        (node.os.absent_devices if missing else node.os.devices,),
         Confidence.MEDIUM,
     )
 

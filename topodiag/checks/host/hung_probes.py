@@ -58,8 +58,8 @@ class ProbeHangs(HostCheck):
     id = "HST005"
 
     def observe(self, judged: Node, peers: Sequence[Node]) -> tuple[HostFault, ...] | Outcome:
-        late = [each for each in judged.not_observed if each.timed_out_s is not None]
-        hung = [each for each in late if (each.timed_out_s or 0.0) >= LEAST_S]
+        late = [gap for gap in judged.not_observed if gap.timed_out_s is not None]
+        hung = [gap for gap in late if (gap.timed_out_s or 0.0) >= LEAST_S]
         if hung:
             return tuple(_faults(judged, hung))
         if late:
@@ -73,26 +73,26 @@ class ProbeHangs(HostCheck):
 
 def _faults(node: Node, hung: Sequence[NotObserved]) -> Iterator[HostFault]:
     """One for what nobody else answered for, one for the rest."""
-    alone = [each for each in hung if (each.of - node.told if each.of else not node.told)]
-    other = [each for each in hung if each not in alone]
-    if alone:
-        yield _fault(alone, Severity.ERROR, Confidence.HIGH, "nothing else answered for what they ask")
+    observeds = [gap for gap in hung if (gap.of - node.told if gap.of else not node.told)]
+    other = [gap for gap in hung if gap not in observeds]
+    if observeds:
+        yield _fault(observeds, Severity.ERROR, Confidence.HIGH, "nothing else answered for what they ask")
     if other:
         yield _fault(other, Severity.WARNING, Confidence.MEDIUM, "other sources answered for the same parts")
 
 
 def _fault(hung: Sequence[NotObserved], severity: Severity, confidence: Confidence, beside: str) -> HostFault:
-    tools = Tally(each.what.split(" ")[0] for each in hung)
+    tools = Tally(gap.what.split(" ")[0] for gap in hung)
     names = [f"{name} ({plural(count, 'call')})" if count > 1 else name for name, count in tools.items()]
-    longest = max(each.timed_out_s or 0.0 for each in hung)
+    longest = max(gap.timed_out_s or 0.0 for gap in hung)
     verb = "hangs" if len(hung) == 1 else "hang"
     return HostFault(
         severity,
         f"{few(names, _SHOWN)} {verb}: no answer within {in_s(longest)}",
-        observed="; ".join(f"{each.what}: {each.why}" for each in hung[:_SHOWN])
+        observed="; ".join(f"{gap.what}: {gap.why}" for gap in hung[:_SHOWN])
         + (f"; {plural(len(hung) - _SHOWN, 'more probe')}" if len(hung) > _SHOWN else "")
         + f"; {beside}",
         advice="hung probes",
-        evidence=tuple(Origin("manifest.json", text=f"{each.what}: {each.why}") for each in hung),
+        evidence=tuple(Origin("manifest.json", text=f"{gap.what}: {gap.why}") for gap in hung),
         confidence=confidence,
     )

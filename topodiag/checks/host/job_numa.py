@@ -109,9 +109,9 @@ class AwayFromGpuInLog(OneStep[Job], JobCheck[Never]):
         for number, (_, near, own, _) in cores.items():
             if not near & own:
                 away[job.processes[number].host].append(number)
-        found = [self._report(job, host, numbers, cores) for host, numbers in away.items()]
-        found += [self._unbound(job, host, numbers, bound) for host, numbers in unbound.items()]
-        return self.found(job, fold(found), coverage) if found else self.clean(job, "", coverage)
+        findings = [self._report(job, host, numbers, cores) for host, numbers in away.items()]
+        findings += [self._unbound(job, host, numbers, bound) for host, numbers in unbound.items()]
+        return self.found(job, fold(findings), coverage) if findings else self.clean(job, "", coverage)
 
     def _report(
         self,
@@ -171,7 +171,7 @@ def _by_silence(job: Job) -> tuple[dict[int, Origin | None], dict[str, list[int]
 def _names_unbound(job: Job) -> bool:
     """Whether these versions of NCCL print a line of each process that they bind, and of no other."""
     versions = job.nccl_versions
-    return bool(versions) and not any(text_has(each, Feature.AFFINITY_OF_PROCESSES) for each in versions)
+    return bool(versions) and not any(text_has(version, Feature.AFFINITY_OF_PROCESSES) for version in versions)
 
 
 def _came_up(job: Job) -> set[int]:

@@ -23,10 +23,10 @@ class HostSettingWarned(JobCheck[tuple[Event, ...]]):
     id = "HST003"
 
     def observe(self, judged: Job, peers: Sequence[Job]) -> tuple[Event, ...] | Outcome:
-        told = removed(judged) or [event for event in judged.events if BALANCED.search(event.text)]
-        if not told:
+        events = removed(judged) or [event for event in judged.events if BALANCED.search(event.text)]
+        if not events:
             return self.not_applicable(judged, "no line speaks of NUMA balancing: `topodiag scan` of the node does")
-        return tuple(told)
+        return tuple(events)
 
     def tell(self, judged: Job, observed: tuple[Event, ...]) -> Iterator[Finding]:
         hosts = hosts_in(observed)
@@ -55,6 +55,6 @@ class HostSettingWarned(JobCheck[tuple[Event, ...]]):
 def removed(job: Job) -> list[Event]:
     """Lines of a failed job whose first error is a file of shared memory that is gone. A job that goes down for another
     reason may clear up twice."""
-    told = [event for event in job.events if event.details.get("fault") == "removed"]
-    first = first_error(job) if told and failed(job) else None
-    return told if first is not None and first.details.get("fault") == "removed" else []
+    events = [event for event in job.events if event.details.get("fault") == "removed"]
+    first = first_error(job) if events and failed(job) else None
+    return events if first is not None and first.details.get("fault") == "removed" else []

@@ -69,11 +69,13 @@ class HostLimits(HostCheck):
         seen = [fact for fact in (system.memlock_bytes, system.shm_bytes, system.open_files) if fact.known]
         if not seen:
             return self.unknown(judged, "no limit is in the evidence")
-        found = tuple(each for each in (_memlock(judged), _shm(judged), _files(judged)) if each is not None)
-        if not found and not (system.memlock_bytes.known and system.shm_bytes.known):
+        faults = tuple(
+            host_fault for host_fault in (_memlock(judged), _shm(judged), _files(judged)) if host_fault is not None
+        )
+        if not faults and not (system.memlock_bytes.known and system.shm_bytes.known):
             missing = "the size of /dev/shm" if system.memlock_bytes.known else "the limit of locked memory"
             return self.unknown(judged, f"{missing} is not in the evidence")
-        return found or self.clean(judged)
+        return faults or self.clean(judged)
 
 
 def _memlock(node: Node) -> HostFault | None:

@@ -141,16 +141,16 @@ class GpuNicOnDifferentSockets(NodeCheck[Strays]):
 
     def _homeless(self, node: Node, gpus: Sequence[Gpu], cards: Sequence[Nic]) -> Finding:
         names = [*(gpu.label for gpu in gpus), *(nic.name for nic in cards)]
-        sure = node.is_vm is False
+        certain = node.is_vm is False
         devices: list[Gpu | Nic] = [*gpus, *cards]
         return self.finding(
             self.where(node, gpus=[gpu.label for gpu in gpus], nics=[nic.name for nic in cards]),
             "homeless",
             f"{fold_runs(names)}: NUMA node unknown (-1)",
-            severity=Severity.WARNING if sure else Severity.INFO,
+            severity=Severity.WARNING if certain else Severity.INFO,
             observed=f"numa_node -1 on {plural(len(names), 'device')}; the machine has {len(node.numa)} NUMA nodes",
             evidence=[numa_of(node, device) for device in devices],
-            confidence=Confidence.HIGH if sure else Confidence.MEDIUM,
+            confidence=Confidence.HIGH if certain else Confidence.MEDIUM,
         )
 
 
@@ -187,7 +187,7 @@ def _near(node: Node, gpu: Gpu, nics: tuple[Nic, ...], homes: dict[int, int]) ->
     mine = homes.get(numa_of(node, gpu).get(-1))
     answers: list[bool | None] = []
     for nic in nics:
-        kind, said = distance(node, gpu.label, nic.name)
+        kind, fact = distance(node, gpu.label, nic.name)
         if kind is not None and kind <= PathType.PHB and kind is not PathType.PXN:
             return True
         theirs = _nic_home(node, nic, homes)
@@ -196,7 +196,7 @@ def _near(node: Node, gpu: Gpu, nics: tuple[Nic, ...], homes: dict[int, int]) ->
         elif (
             homes
             and len(set(homes.values())) == len(homes)
-            and (kind is PathType.SYS or (said.value or "").strip().upper() in ("SYS", "SOC"))
+            and (kind is PathType.SYS or (fact.value or "").strip().upper() in ("SYS", "SOC"))
         ):
             answers.append(False)  # with several NUMA nodes to a socket SYS may stay within it
         else:

@@ -93,7 +93,9 @@ class ProcessAwayFromGpu(NodeCheck[AwayProcesses]):
         if not single:
             return self.not_applicable(judged, "no process with one GPU in the evidence")
         bound = [
-            made for process, gpu in single if gpu is not None and (made := _bound(judged, process, gpu)) is not None
+            bound_process
+            for process, gpu in single
+            if gpu is not None and (bound_process := _bound(judged, process, gpu)) is not None
         ]
         coverage = Coverage(len(bound), len(single), "processes with one GPU")
         if not bound:

@@ -70,11 +70,15 @@ class HostSettings(HostCheck):
         iommu = [event for event in judged.events if event.kind == "iommu"]
         if not any((system.numa_balancing.known, system.governor.known, system.cmdline.known, iommu)):
             return self.unknown(judged, "none of these settings is in the evidence")
-        found = tuple(each for each in (_balancing(judged), _governor(judged), _iommu(judged)) if each is not None)
-        untold = _untold(judged) if not found else ""
+        faults = tuple(
+            host_fault
+            for host_fault in (_balancing(judged), _governor(judged), _iommu(judged))
+            if host_fault is not None
+        )
+        untold = _untold(judged) if not faults else ""
         if untold:
             return self.unknown(judged, f"of these settings the evidence does not hold {untold}")
-        return found or self.clean(judged)
+        return faults or self.clean(judged)
 
 
 def _untold(node: Node) -> str:
@@ -82,14 +86,14 @@ def _untold(node: Node) -> str:
     kernel was built for."""
     free = node.is_vm or node.cpu.arch.get("x86_64") not in ("x86_64", "amd64", "i686")
     # A capture reads the groups of every function: where none has one, the IOMMU is off.
-    typed = (node.time.known and bool(node.pci)) or any(each.iommu_type.known for each in node.pci.values())
+    typed = (node.time.known and bool(node.pci)) or any(pci_device.iommu_type.known for pci_device in node.pci.values())
     logged = any(_iommu_line(node, words) is not None for words in ("translated", "passthrough", "iommu enabled"))
-    told = {
+    known = {
         "NUMA balancing": node.os.numa_balancing.known,
         "the CPU governor": node.os.governor.known or node.is_vm is True,
         "the type of IOMMU domains": free or typed or logged or _passes(node),
     }
-    return ", ".join(what for what, known in told.items() if not known)
+    return ", ".join(what for what, known in known.items() if not known)
 
 
 def _balancing(node: Node) -> HostFault | None:

@@ -67,12 +67,14 @@ class StorageStalls(HostCheck):
         events = [event for event in judged.events if event.kind == "storage"]
         tasks = [event for event in judged.events if event.kind == "hung-task"]
         stalls = [*_servers(events, log_was_read(judged)), _disks(events)]
-        named = any(each is not None and each.severity is Severity.ERROR for each in stalls)
+        named = any(stall is not None and stall.severity is Severity.ERROR for stall in stalls)
         # What is blocked beside storage that does not answer waits for it.
-        found = tuple(each for each in (*stalls, None if named else _blocked(tasks)) if each is not None)
-        if not found and not log_was_read(judged):
+        faults = tuple(
+            host_fault for host_fault in (*stalls, None if named else _blocked(tasks)) if host_fault is not None
+        )
+        if not faults and not log_was_read(judged):
             return self.unknown(judged, no_log(judged))
-        return found or self.clean(judged)
+        return faults or self.clean(judged)
 
 
 def _servers(events: Sequence[KernelEvent], whole: bool) -> Iterator[HostFault]:
@@ -82,59 +84,61 @@ def _servers(events: Sequence[KernelEvent], whole: bool) -> Iterator[HostFault]:
         outages: dict[str, list[list[KernelEvent]]] = defaultdict(list)
         answering: set[str] = set()
         for event in events:
-            if found := silent.search(event.text):
-                name = next(part for part in found.groups() if part)
+            if match := silent.search(event.text):
+                name = next(part for part in match.groups() if part)
                 if name in answering or name not in outages:
                     outages[name].append([])
                 answering.discard(name)
                 outages[name][-1].append(event)
-            elif (found := again.search(event.text)) and found[1] in outages.keys() - answering:
-                answering.add(found[1])
-                outages[found[1]][-1].append(event)
+            elif (match := again.search(event.text)) and match[1] in outages.keys() - answering:
+                answering.add(match[1])
+                outages[match[1]][-1].append(event)
         for name, several in outages.items():
             back = name in answering
-            told = max(several, key=lasted_s) if back else several[-1]
-            seconds = lasted_s(told)
+            kernel_events = max(several, key=lasted_s) if back else several[-1]
+            seconds = lasted_s(kernel_events)
             yield HostFault(
                 Severity.INFO if back else Severity.ERROR,
                 f"{what} {name} {'did not answer for a while' if back else 'does not answer'}",
-                observed=f"{plural(sum(map(len, several)), 'line')}: {told[0].text[:160]}"
+                observed=f"{plural(sum(map(len, several)), 'line')}: {kernel_events[0].text[:160]}"
                 + (f"; it came back after {in_s(seconds)}" if seconds and back else "; it came back" if back else ""),
                 advice="servers",
                 words={"named": name},
-                evidence=tuple(event.origin for event in (*told[: _SHOWN - 1], *told[_SHOWN - 1 :][-1:])),
+                evidence=tuple(
+                    event.origin for event in (*kernel_events[: _SHOWN - 1], *kernel_events[_SHOWN - 1 :][-1:])
+                ),
                 confidence=Confidence.HIGH if back or whole else Confidence.MEDIUM,
             )
 
 
 def _disks(events: Sequence[KernelEvent]) -> HostFault | None:
-    told: dict[str, KernelEvent] = {}
+    kernel_events: dict[str, KernelEvent] = {}
     for event in events:
-        if found := _DISK.search(event.text):
-            told.setdefault(next(part for part in found.groups() if part), event)
-    if not told:
+        if match := _DISK.search(event.text):
+            kernel_events.setdefault(next(part for part in match.groups() if part), event)
+    if not kernel_events:
         return None
-    names = few(sorted(told), _SHOWN)
+    names = few(sorted(kernel_events), _SHOWN)
     return HostFault(
         Severity.ERROR,
         f"{names}: the kernel reports errors of the disk or its file system",
-        observed="; ".join(event.text[:160] for event in list(told.values())[:_SHOWN]),
+        observed="; ".join(event.text[:160] for event in list(kernel_events.values())[:_SHOWN]),
         advice="disks",
-        evidence=tuple(event.origin for event in told.values()),
+        evidence=tuple(event.origin for event in kernel_events.values()),
     )
 
 
 def _blocked(tasks: Sequence[KernelEvent]) -> HostFault | None:
-    found = [(event, match) for event in tasks if (match := _BLOCKED.search(event.text))]
-    if not found:
+    pairs = [(event, match) for event in tasks if (match := _BLOCKED.search(event.text))]
+    if not pairs:
         return None
-    names = list(dict.fromkeys(match[1] for _, match in found))
-    longest = max(int(match[2]) for _, match in found)
+    names = list(dict.fromkeys(match[1] for _, match in pairs))
+    longest = max(int(match[2]) for _, match in pairs)
     return HostFault(
         Severity.WARNING,
         f"{few(names, _SHOWN)}: blocked in the kernel for {longest} seconds or longer",
-        observed=f"{plural(len(found), 'line')}: {found[0][0].text[:160]}",
+        observed=f"{plural(len(pairs), 'line')}: {pairs[0][0].text[:160]}",
         advice="blocked tasks",
-        evidence=tuple(event.origin for event, _ in found[:_SHOWN]),
+        evidence=tuple(event.origin for event, _ in pairs[:_SHOWN]),
         confidence=Confidence.MEDIUM,
     )

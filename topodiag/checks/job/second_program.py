@@ -72,11 +72,13 @@ class SecondProgram(NodeCheck[SecondProgramSeen | HeldByNobody]):
             if len(process.gpus) == 1 and process.name.known and not HELPERS.search(process.name.value or ""):
                 held[process.gpus[0]].append(process)
         usual = _usual(held.values())
-        with_usual = [index for index, group in held.items() if any(each.name.value == usual for each in group)]
+        with_usual = [index for index, group in held.items() if any(process.name.value == usual for process in group)]
         if len(with_usual) < LEAST:
             return self.not_applicable(judged, "no program that holds most GPUs, one process each")
-        own = majority(job for index in with_usual for each in held[index] if (job := _job(each)))
-        others = {index: found for index in with_usual if (found := tuple(_foreign(held[index], usual, own or "")))}
+        own = majority(job for index in with_usual for process in held[index] if (job := _job(process)))
+        others = {
+            index: processes for index in with_usual if (processes := tuple(_foreign(held[index], usual, own or "")))
+        }
         coverage = Coverage(len(held), max(len(judged.gpus), len(held)), "GPUs with processes")
         if not others or len(others) > len(with_usual) // 2:  # what runs on most GPUs belongs to the job
             return self.clean(judged, coverage=coverage)
@@ -89,13 +91,13 @@ class SecondProgram(NodeCheck[SecondProgramSeen | HeldByNobody]):
         for index, group in sorted(observed.others.items()):
             gpu = judged.gpu(index)
             label = gpu.label if gpu is not None else f"GPU{index}"
-            names = ", ".join(f"{each.name.value} (pid {each.pid})" for each in group[:3])
+            names = ", ".join(f"{process.name.value} (pid {process.pid})" for process in group[:3])
             yield self.finding(
                 self.where(judged, gpus=[label]),
                 self.advice("second program", pid=group[0].pid),
                 f"{label} runs a second program: {names}, next to {observed.usual}",
                 observed=f"{names} on {label}; {observed.usual} alone on its peers",
-                evidence=[each.name.origin for each in group],
+                evidence=[process.name.origin for process in group],
             )
 
     def _of_nobody(self, judged: Node, observed: HeldByNobody) -> Finding:
@@ -133,8 +135,8 @@ def _usual(groups: Iterable[Sequence[Process]]) -> str:
     """The program on the most GPUs, of several the one with a scheduler's id."""
     counts: dict[str, tuple[int, bool]] = {}
     for group in groups:
-        for name in {each.name.value or "" for each in group}:
-            of_job = any(_job(each) for each in group if each.name.value == name)
+        for name in {process.name.value or "" for process in group}:
+            of_job = any(_job(process) for process in group if process.name.value == name)
             count, known = counts.get(name, (0, False))
             counts[name] = count + 1, known or of_job
     return max(counts, key=lambda name: (*counts[name], name), default="")

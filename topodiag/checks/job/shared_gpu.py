@@ -118,8 +118,8 @@ class SharedGpu(JobCheck[GpuUse]):
 
     def _without(self, judged: Job) -> Outcome:
         """Where NCCL and CUDA show nothing shared: a GPU that is taken beside empty ones, else whether any was seen."""
-        if told := list(by_taken(self, judged)):
-            return self.found(judged, told)
+        if findings := list(by_taken(self, judged)):
+            return self.found(judged, findings)
         with_gpu = sum(bool(rank.bus_id) for rank in judged.ranks)
         coverage = Coverage(with_gpu, max(judged.world_size, len(judged.ranks)), "ranks with a GPU")
         if not with_gpu:
@@ -140,21 +140,21 @@ class SharedGpu(JobCheck[GpuUse]):
 
     def _refused(self, observed: GpuUse) -> Finding:
         """By NCCL's own warning."""
-        told, shared = observed.warnings, observed.shared
-        ranks = {rank for _, group in shared for rank in group} | {event.rank for event in told if event.rank >= 0}
+        events, shared = observed.warnings, observed.shared
+        ranks = {rank for _, group in shared for rank in group} | {event.rank for event in events if event.rank >= 0}
         bus_ids = sorted({bus_id for (_, bus_id), _ in shared})
         if not shared:  # NCCL names ranks of the communicator, the first one of a job is the world
-            ranks |= {rank for event in told for rank in _named(event)}
-            bus_ids = sorted({event.details["bus_id"] for event in told if "bus_id" in event.details})
-        hosts = hosts_in(told)
+            ranks |= {rank for event in events for rank in _named(event)}
+            bus_ids = sorted({event.details["bus_id"] for event in events if "bus_id" in event.details})
+        hosts = hosts_in(events)
         gpus = "one GPU" if len(bus_ids) < 2 else plural(len(bus_ids), "GPU")
         words = f"{rank_word(sorted(ranks))} share {gpus}" if len(ranks) > 1 else "two ranks share one GPU"
         return self.finding(
             self.where(hosts, ranks=sorted(ranks), gpus=bus_ids),
             "gpu refused",
             words + (f" on {hosts_word(hosts)}" if hosts else "") + (f" ({', '.join(bus_ids[:3])})" if bus_ids else ""),
-            observed=quoted(told[0].text) or "NCCL says so",
-            evidence=[event.origin for event in told],
+            observed=quoted(events[0].text) or "NCCL says so",
+            evidence=[event.origin for event in events],
         )
 
     def _shared(self, job: Job, observed: GpuUse) -> Finding:
@@ -173,23 +173,23 @@ class SharedGpu(JobCheck[GpuUse]):
             evidence=[job.by_rank[rank].origin for rank in ranks[:4]],
         )
 
-    def _held(self, job: Job, told: Sequence[Event]) -> Finding:
+    def _held(self, job: Job, events: Sequence[Event]) -> Finding:
         """By CUDA's error 46: the GPU is in exclusive mode, and a process that is there already has it; or it takes
         nobody, as it waits for a reset."""
-        ranks = ranks_in(told)
+        ranks = ranks_in(events)
         hosts = hosts_with(job, ranks)
         return self.finding(
             self.where(hosts, ranks=ranks),
             "gpu held by another",
             f"{_who(ranks)} was given a GPU that another process holds, or that waits for a reset",
-            observed=quoted(told[0].text),
-            evidence=[event.origin for event in told],
+            observed=quoted(events[0].text),
+            evidence=[event.origin for event in events],
         )
 
-    def _full(self, job: Job, told: Sequence[Event]) -> Finding:
+    def _full(self, job: Job, events: Sequence[Event]) -> Finding:
         """By torch's error: no room on the GPU, and other processes have a large part of it."""
-        ranks = ranks_in(told)
-        held = others_hold(told[0].text)
+        ranks = ranks_in(events)
+        held = others_hold(events[0].text)
         named = held[0][0] != NOBODY
         who = f"process {held[0][0]}" if len(held) == 1 else plural(len(held), "other process", "other processes")
         who = who if named else "something else than this process"
@@ -199,7 +199,7 @@ class SharedGpu(JobCheck[GpuUse]):
             self.where(hosts_with(job, ranks), ranks=ranks),
             "full gpu",
             f"{who} {verb} {size} of the GPU on which {_who(ranks)} ran out of memory",
-            observed=quoted(told[0].text, 400),
+            observed=quoted(events[0].text, 400),
             fix=(
                 f"`ps -o pid,user,lstart,args -p {','.join(str(pid) for pid, _ in held[:8])}` on the node: end what a"
                 " run before left behind"
@@ -208,7 +208,7 @@ class SharedGpu(JobCheck[GpuUse]):
                 " run before left behind",
                 "if it is a worker of this job: set the device from the local rank, or CUDA_VISIBLE_DEVICES per worker",
             ),
-            evidence=[event.origin for event in told],
+            evidence=[event.origin for event in events],
         )
 
     def _idle(self, job: Job, short: Mapping[str, int], usual: int) -> Finding:
@@ -241,8 +241,8 @@ def _unnamed_hold(text: str) -> float:
     if (sizes := _SIZES.search(text)) is not None:
         own = _gib(sizes[4]) + (_gib(sizes[2]) if sizes[5] == "cached" else 0.0)  # `cached` is beside the allocated
         capacity, free = float(sizes[1]), _gib(sizes[3])
-    elif (told := _OWN.search(text)) is not None:
-        capacity, free, own = float(told[1]), _gib(told[2]), _gib(told[3])
+    elif (match := _OWN.search(text)) is not None:
+        capacity, free, own = float(match[1]), _gib(match[2]), _gib(match[3])
     else:
         return 0.0
     others = capacity - free - own

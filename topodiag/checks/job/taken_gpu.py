@@ -55,8 +55,8 @@ def taken_before(text: str) -> float:
     free = _FREE.search(text)
     if free is not None:
         taken, capacity = float(free[2]) - float(free[1]), float(free[2])
-    elif (apart := _UNBALANCED.search(text)) is not None:
-        taken, capacity = float(apart[2]) - float(apart[1]), float(apart[2])
+    elif (match := _UNBALANCED.search(text)) is not None:
+        taken, capacity = float(match[2]) - float(match[1]), float(match[2])
     else:
         return 0.0
     return taken if taken >= max(LEAST_GIB, LEAST_SHARE * capacity) else 0.0
@@ -85,16 +85,16 @@ def _taken(job: Job) -> OccupiedGpus | None:
     errors = [event for event in job.events if _NO_MEMORY.search(event.text) is not None]
     for error in errors:
         for host, node in job.machines.items():
-            told = [gpu for gpu in node.gpus if gpu.memory_used_mib.known]
-            most = max((gpu.memory_used_mib.get(0) for gpu in told), default=0)
-            taken = tuple(gpu for gpu in told if gpu.memory_used_mib.get(0) > EMPTY * most)
-            if most < TAKEN_MIB or not 0 < len(taken) <= MOST_TAKEN * len(told):
+            gpus = [gpu for gpu in node.gpus if gpu.memory_used_mib.known]
+            most = max((gpu.memory_used_mib.get(0) for gpu in gpus), default=0)
+            taken = tuple(gpu for gpu in gpus if gpu.memory_used_mib.get(0) > EMPTY * most)
+            if most < TAKEN_MIB or not 0 < len(taken) <= MOST_TAKEN * len(gpus):
                 continue
             named = _WHERE.search(error.text)
             if named is not None and int(named[1]) not in {gpu.index for gpu in taken}:
                 continue
             if not _has_it_itself(error.text, most):
-                return OccupiedGpus(host, taken, len(told), error)
+                return OccupiedGpus(host, taken, len(gpus), error)
     return None
 
 

@@ -79,11 +79,11 @@ def unlike_sizes(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
 
 def _numbers(job: Job, fault: str, pattern: re.Pattern[str]) -> Iterator[tuple[Event, int, int]]:
     """The lines that name a fault, each with its two numbers; NCCL's own before those that repeat it."""
-    told = [event for event in job.events if event.details.get("fault") == fault]
-    for event in sorted(told, key=lambda each: each.level == "APP"):
-        found = pattern.search(event.text)
-        if found is not None:
-            first, second = (int(part) for part in found.groups() if part is not None)
+    events = [event for event in job.events if event.details.get("fault") == fault]
+    for event in sorted(events, key=lambda event: event.level == "APP"):
+        match = pattern.search(event.text)
+        if match is not None:
+            first, second = (int(part) for part in match.groups() if part is not None)
             yield event, first, second
 
 
@@ -96,7 +96,7 @@ def _never_came(job: Job, known: Collection[int], world: int) -> str:
     """Who is missing for that, as far as lines, or the names of logs, show who came."""
     if not _of_world(job, world):
         return ""
-    named = {int(found[1]) for file in job.files for found in _OF_FILE.finditer(file.rpartition("/")[2])}
+    named = {int(match[1]) for file in job.files for match in _OF_FILE.finditer(file.rpartition("/")[2])}
     seen = {*known, *named, *(rank.rank for rank in job.ranks)}
     missing = [rank for rank in range(min(world, 1 << 16)) if rank not in seen]
     if len(missing) == 1:

@@ -120,7 +120,7 @@ def gap_of(job: Job, beside: Searched, *, across: bool) -> Gap | None:
     short = [host for host, ring in rings.items() if _falls_short(ring, best, across)]
     if not short:
         return None
-    host = min(short, key=lambda each: ring_gbs(rings[each], across))
+    host = min(short, key=lambda name: ring_gbs(rings[name], across))
     ring, system = rings[host], world.systems.get(host)
     graphs = [_predicted(graph) for graph in world.graphs[host] if graph.pattern in _IDS and graph.channels]
     return Gap(
@@ -164,7 +164,7 @@ def _spell(ring: Graph | PredictedGraph, across: bool) -> str:
 
 def _predicted(graph: Graph) -> PredictedGraph:
     plain = {
-        each.name: getattr(graph, each.name) for each in fields(PredictedGraph) if each.name not in ("id", "orders")
+        field.name: getattr(graph, field.name) for field in fields(PredictedGraph) if field.name not in ("id", "orders")
     }
     return PredictedGraph(id=_IDS[graph.pattern], **plain)
 
@@ -197,10 +197,10 @@ def searched_on_captures(job: Job, *, across: bool) -> Searched | str:
         hosts.append((tree, tuple(sorted(env.items()))))
     ranks = [job.by_rank[int(rank)] for rank in world.ranks]
     members = tuple(Member(number, names.index(rank.host), rank.bus_id) for number, rank in enumerate(ranks))
-    made = _asked(tuple(hosts), members, number_of(job.nccl_versions[0]))
-    if not made.accepted or not made.graphs:
-        return made.why or "no NIC in the capture"
-    return Searched(made, tuple(job.machines[name] for name in names), tuple(hosts), members)
+    prediction = _asked(tuple(hosts), members, number_of(job.nccl_versions[0]))
+    if not prediction.accepted or not prediction.graphs:
+        return prediction.why or "no NIC in the capture"
+    return Searched(prediction, tuple(job.machines[name] for name in names), tuple(hosts), members)
 
 
 def _asked(

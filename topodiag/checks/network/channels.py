@@ -101,20 +101,20 @@ class SearchCollapsed(OneStep[Job], JobCheck[Never]):
             return self.not_applicable(job, "RCCL has rings of its own tables: NCCL's bound does not hold for them")
         simple = _simple_orders(job)
         searches = list(_searches(job))
-        across = any(each.across for each in searches) or multi_node(job)
+        across = any(search.across for search in searches) or multi_node(job)
         explained = explained_by(job, across)
-        if not explained and (found := list(self._beside_captures(job, across=across))):
-            return self.found(job, found, Coverage(len(job.machines), len(job.hosts), "nodes with a capture"))
+        if not explained and (findings := list(self._beside_captures(job, across=across))):
+            return self.found(job, findings, Coverage(len(job.machines), len(job.hosts), "nodes with a capture"))
         if not searches and not simple:
             return self.unknown(job, f"no graph of the world communicator in the log; {ask_for(job, *NET)}")
         if explained:
             return self.clean(job, explained)
-        judged, found = self._by_bounds(job, searches, across=across)
-        if simple and not found:
-            found.append(self._simple(job, simple))
+        judged, findings = self._by_bounds(job, searches, across=across)
+        if simple and not findings:
+            findings.append(self._simple(job, simple))
         coverage = Coverage(judged, len(job.hosts), "nodes")
-        if found:
-            return self.found(job, fold(found), coverage)
+        if findings:
+            return self.found(job, fold(findings), coverage)
         if not judged:
             return self.not_applicable(job, "no NVSwitch: low figures are normal for such a machine")
         return self.clean(job, "", coverage)
@@ -123,10 +123,10 @@ class SearchCollapsed(OneStep[Job], JobCheck[Never]):
         """How many searches have a bound, and those that fall short of it, or of what their file could say."""
         bounds = [(search, bound, what) for search in searches for bound, what in [_bound(job, search)] if bound > 0]
         short = [self._short(job, search, bound, what) for search, bound, what in bounds]
-        found = [finding for finding in short if finding is not None]
-        for search in searches if across and not found else ():
-            found += judge_narrow(self, job, search.host, search.system, search.ring)
-        return len(bounds), found
+        findings = [finding for finding in short if finding is not None]
+        for search in searches if across and not findings else ():
+            findings += judge_narrow(self, job, search.host, search.system, search.ring)
+        return len(bounds), findings
 
     def _beside_captures(self, job: Job, *, across: bool) -> Iterator[Finding]:
         """Graphs far below those that NCCL would find on the machines as their captures show them."""
@@ -171,21 +171,21 @@ class SearchCollapsed(OneStep[Job], JobCheck[Never]):
             evidence=[ring.origin, system.origin],
         )
 
-    def _simple(self, job: Job, said: Sequence[tuple[str, Origin | None]]) -> Finding:
+    def _simple(self, job: Job, orders: Sequence[tuple[str, Origin | None]]) -> Finding:
         return self.finding(
             self.where(job.hosts[:8]),
             self.advice("no channels found", NO_BANDWIDTH=in_gbs(NO_BANDWIDTH)),
             f"{hosts_word(job.hosts)}: NCCL found no path and fell back to the simple order",
-            observed=said[0][0].strip(),
-            evidence=[where for _, where in said],
+            observed=orders[0][0].strip(),
+            evidence=[where for _, where in orders],
         )
 
 
 def _simple_orders(job: Job) -> list[tuple[str, Origin | None]]:
     """The lines in which NCCL says that it found no path and took the simple order."""
-    said = [(text, where) for _, text, where in said_by(job, "topo note")]
-    said += [(event.text, event.origin) for event in job.events]
-    return [(text, where) for text, where in said if "simple order" in text]
+    orders = [(text, where) for _, text, where in said_by(job, "topo note")]
+    orders += [(event.text, event.origin) for event in job.events]
+    return [(text, where) for text, where in orders if "simple order" in text]
 
 
 def explained_by(job: Job, across: bool) -> str:
@@ -202,15 +202,15 @@ def explained_by(job: Job, across: bool) -> str:
 
 def _searches(job: Job) -> Iterator[Search]:
     """The ring searches of the world communicator; of a log that names no communicator, those of its processes."""
-    for each in prints(job):
-        rings = [graph for graph in each.graphs if graph.pattern == Pattern.RING]
+    for system_print in prints(job):
+        rings = [graph for graph in system_print.graphs if graph.pattern == Pattern.RING]
         if not rings:
             continue
-        if each.communicator is not None and each.communicator is job.world:
-            yield Search(each.host, each.system, rings[0], multi_node(job))
-        elif each.communicator is None and not job.communicators and rings[0].orders:
+        if system_print.communicator is not None and system_print.communicator is job.world:
+            yield Search(system_print.host, system_print.system, rings[0], multi_node(job))
+        elif system_print.communicator is None and not job.communicators and rings[0].orders:
             over_net = any(vertex.startswith("NET/") for order in rings[0].orders for vertex in order)
-            yield Search(each.host, each.system, rings[0], over_net)
+            yield Search(system_print.host, system_print.system, rings[0], over_net)
 
 
 def _bound(job: Job, search: Search) -> tuple[float, str]:
@@ -259,12 +259,12 @@ class Narrow:
 
 def narrow_file(job: Job, system: NcclSystem) -> Narrow | None:
     """The file that slows this node down; None where none was read, or its links are as built."""
-    told, built = pcie_nccl_gbs(*ASSUMED), pcie_nccl_gbs(*BUILT)
+    gbs, built = pcie_nccl_gbs(*ASSUMED), pcie_nccl_gbs(*BUILT)
     lanes, totals = pcie_gbs(system), nvlink_gbs(system)
-    if told is None or built is None or not lanes or not totals or not system.of_kind("NVS"):
+    if gbs is None or built is None or not lanes or not totals or not system.of_kind("NVS"):
         return None
     nics = fsum(net.speed_gbs or 0.0 for net in system.of_kind("NET"))
-    if max(lanes) > told or min(totals.values()) < MODERN_GBS or nics < MUCH * fsum(lanes):
+    if max(lanes) > gbs or min(totals.values()) < MODERN_GBS or nics < MUCH * fsum(lanes):
         return None
     for _, text, where in said_by(job, "topo file"):
         if "Loading topology" in text:

@@ -43,7 +43,7 @@ class TreesLostInFile(FileCheck[LostTrees]):
     id = "NET006"
 
     def observe_file(self, node: Node, file: NcclFile) -> LostTrees | Outcome:
-        if not _older_gpus(file.tree) or len([each for each in file.tree.walk() if each.tag == "net"]) < 2:
+        if not _older_gpus(file.tree) or len([node for node in file.tree.walk() if node.tag == "net"]) < 2:
             return self.not_applicable(node, "GPUs from Hopper on have another way to a tree; one NIC needs none")
         asked = [minor for minor in file.asked or KNOWN if has(minor, Feature.TREES_BOUND_BY_PXN)]
         if not asked:
@@ -77,6 +77,6 @@ class TreesLostInFile(FileCheck[LostTrees]):
 
 
 def _older_gpus(tree: Element) -> bool:
-    words = [each.get("sm") or "" for each in tree.walk() if each.tag == "gpu"]
+    words = [node.get("sm") or "" for node in tree.walk() if node.tag == "gpu"]
     known = [int(word) for word in words if word.isascii() and word.isdigit()]
     return bool(known) and min(known) < _HOPPER

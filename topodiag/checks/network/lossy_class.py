@@ -69,13 +69,13 @@ class LossyClass(HostCheck):
 
     def observe(self, judged: Node, peers: Sequence[Node]) -> tuple[HostFault, ...] | Outcome:
         roce = [nic for nic in compute_nics(judged) if not is_efa(nic) and "InfiniBand" not in _layers(nic)]
-        told = [device for device in judged.netdevs if device.lossless.known and not _is_infiniband(judged, device)]
-        if not (roce or told):
+        net_devs = [device for device in judged.netdevs if device.lossless.known and not _is_infiniband(judged, device)]
+        if not (roce or net_devs):
             return self.not_applicable(judged, "no NIC with RoCE in the evidence")
         sampled = [nic for nic in roce if any(counter.delta is not None for counter in _pauses(judged, nic))]
-        if not (told or sampled):
+        if not (net_devs or sampled):
             return self.unknown(judged, "neither PFC settings nor two readings of pause counters are in the evidence")
-        settings = [_by_settings(judged, device) for device in told]
+        settings = [_by_settings(judged, device) for device in net_devs]
         return self.any_of(judged, [*settings, *(_by_counters(judged, nic) for nic in sampled)])
 
 
@@ -105,7 +105,9 @@ def _by_settings(node: Node, device: NetDev) -> HostFault | None:
     wanted = f"flow control is on priority {', '.join(sorted(map(str, set(lossless))))}"
     classes = {port.traffic_class.value: port.traffic_class for nic in _nics_of(node, device) for port in nic.ports}
     classes.pop(None, None)
-    setting = next((each for each in node.settings if each.name == "NCCL_IB_TC" and each.value.isdecimal()), None)
+    setting = next(
+        (setting for setting in node.settings if setting.name == "NCCL_IB_TC" and setting.value.isdecimal()), None
+    )
     if len(classes) == 1:
         tclass, shown = next(iter(classes.items()))
         return _by_global_class(device, tclass or 0, shown, wanted, setting is not None)
@@ -177,14 +179,14 @@ def _priority(device: NetDev, tclass: int) -> int | None:
     code = tclass >> 2
     if not table:
         return code // DSCP_PER_PRIORITY
-    found = table.get(str(code))
-    return int(found) if found is not None else None
+    priority = table.get(str(code))
+    return int(priority) if priority is not None else None
 
 
 def _interfaces_of(node: Node, nic: Nic) -> list[NetDev]:
     named = [device for device in node.netdevs if device.name in _names(nic)]
-    alone = len(compute_nics(node)) == 1 and len(node.netdevs) == 1
-    return named or (list(node.netdevs) if alone else [])
+    single = len(compute_nics(node)) == 1 and len(node.netdevs) == 1
+    return named or (list(node.netdevs) if single else [])
 
 
 def _pauses(node: Node, nic: Nic) -> list[Counter]:
@@ -213,7 +215,7 @@ def _by_counters(node: Node, nic: Nic) -> HostFault | None:
         for name, counter in device.counters.items()
         if (match := _BYTES.fullmatch(name)) and counter.delta
     }
-    busiest = max(carried.items(), key=lambda each: each[1].delta or 0, default=None)
+    busiest = max(carried.items(), key=lambda pair: pair[1].delta or 0, default=None)
     rides = f"; the traffic uses priority {busiest[0]}" if busiest is not None else ""
     shown = ", ".join(f"{counter.name} +{counter.delta}" for counter in grown[:4])
     return HostFault(

@@ -73,17 +73,17 @@ class NodesDiffer(OneStep[Job], JobCheck[Never]):
             if (value := "/".join(sorted({process.network for _, process in group if process.network})))
         }
         listed = {host: hcas for host, hcas in hcas_by_host(job).items() if hcas}
-        found = [
+        findings = [
             *self._compare(job, "network", networks, Severity.ERROR, str),
             *self._devices(job, listed),
             *self._channels(job),
             *self._unopened(job),
         ]
-        if not any("network differs" in finding.message for finding in found):
-            found += met
+        if not any("network differs" in finding.message for finding in findings):
+            findings += met
         seen = set(networks) | set(listed)
-        if found:
-            return self.found(job, found, Coverage(len(seen), len(job.hosts), "nodes"))
+        if findings:
+            return self.found(job, findings, Coverage(len(seen), len(job.hosts), "nodes"))
         if len(seen) < 2:
             return self.unknown(job, f"fewer than two nodes say what they use; {ask_for(job, *NET)}")
         return self.clean(job, "", Coverage(len(seen), len(job.hosts), "nodes"))
@@ -98,15 +98,15 @@ class NodesDiffer(OneStep[Job], JobCheck[Never]):
         )
         layer = {host: "/".join(sorted(set(of))) for host, of in layers.items()}
         gdr = {host: all(of) for host, of in states.items()}
-        found = [
+        findings = [
             *fastest,
             *self._compare(job, "link layer", layer, Severity.WARNING, str),
             *self._compare(job, "GPUDirect RDMA", gdr, Severity.WARNING, lambda on: "on" if on else "off"),
         ]
         if not fastest:
             slowest = {host: min(of) for host, of in rates.items()}
-            found += self._compare(job, "slowest RDMA device", slowest, Severity.WARNING, _rate)
-        return found
+            findings += self._compare(job, "slowest RDMA device", slowest, Severity.WARNING, _rate)
+        return findings
 
     def _compare(
         self, job: Job, what: str, values: Mapping[str, Hashable], severity: Severity, word: Callable[[Any], str]
@@ -116,7 +116,7 @@ class NodesDiffer(OneStep[Job], JobCheck[Never]):
         usual = majority(values.values())
         if usual is None:
             usual = _better(values)
-        odd = [host for host, value in values.items() if value != usual]
+        texts = [host for host, value in values.items() if value != usual]
         shown: dict[Hashable, list[str]] = defaultdict(list)
         for host, value in values.items():
             shown[value].append(host)
@@ -124,19 +124,19 @@ class NodesDiffer(OneStep[Job], JobCheck[Never]):
         return [
             self.finding(
                 self.where(
-                    odd,
-                    ranks=ranks_on(job, odd),
-                    nics=sorted({hca.name for hca in listed.get(odd[0], {}).values()})[:16]
+                    texts,
+                    ranks=ranks_on(job, texts),
+                    nics=sorted({hca.name for hca in listed.get(texts[0], {}).values()})[:16]
                     if what != "network"
                     else (),
                 ),
-                self.advice("nodes differ", what=what, odd=hosts_word(odd), usual=word(usual)),
-                f"{what} differs between nodes: {hosts_word(odd)} {word(values[odd[0]])}, elsewhere {word(usual)}",
+                self.advice("nodes differ", what=what, odd=hosts_word(texts), usual=word(usual)),
+                f"{what} differs between nodes: {hosts_word(texts)} {word(values[texts[0]])}, elsewhere {word(usual)}",
                 severity=severity,
                 observed="; ".join(f"{word(value)} on {hosts_word(hosts)}" for value, hosts in shown.items()),
-                cost=_cost(usual, [values[host] for host in odd]),
-                evidence=_shown(job, what, listed, [*odd[:2], *shown[usual][:1]]),
-                coverage=Coverage(len(odd), len(values), "nodes"),
+                cost=_cost(usual, [values[host] for host in texts]),
+                evidence=_shown(job, what, listed, [*texts[:2], *shown[usual][:1]]),
+                coverage=Coverage(len(texts), len(values), "nodes"),
             )
         ]
 
@@ -164,73 +164,73 @@ class NodesDiffer(OneStep[Job], JobCheck[Never]):
         events: dict[str, list[Event]] = defaultdict(list)
         for event, device in unopened(job):
             events[device].append(event)
-        made = []
-        for device, told in events.items():
-            hosts = list(dict.fromkeys(event.host for event in told))
+        findings = []
+        for device, failures in events.items():
+            hosts = list(dict.fromkeys(event.host for event in failures))
             if set(hosts) == set(job.hosts):
                 continue  # as it may be meant for a device that no job is to use
-            made.append(
+            findings.append(
                 self.finding(
                     self.where(hosts, ranks=ranks_on(job, hosts), nics=[device]),
                     "device not opened",
                     f"{hosts_word(hosts)}: RDMA device {device} cannot be opened there, and NCCL goes without it",
-                    observed=quoted(told[0].text),
-                    evidence=[event.origin for event in told],
+                    observed=quoted(failures[0].text),
+                    evidence=[event.origin for event in failures],
                     coverage=Coverage(len(hosts), len(job.hosts), "nodes"),
                 )
             )
-        return made
+        return findings
 
     def _channels(self, job: Job) -> Iterator[Finding]:
         world = job.world
         if world is None or not world.channels_by_rank or world.channels.coll < 0:
             return
-        odd = {
+        outliers = {
             rank: channels
             for rank, channels in world.channels_by_rank.items()
             if channels.coll >= 0 and channels.coll != world.channels.coll
         }
-        if not odd:
+        if not outliers:
             return
-        counts = Counter(channels.coll for channels in odd.values())
-        ranks = sorted(int(world.ranks[rank]) for rank in odd if 0 <= rank < len(world.ranks))
+        counts = Counter(channels.coll for channels in outliers.values())
+        ranks = sorted(int(world.ranks[rank]) for rank in outliers if 0 <= rank < len(world.ranks))
         yield self.finding(
             self.where(ranks=[rank for rank in ranks if rank >= 0]),
             "channels",
-            f"{plural(len(odd), 'rank')} use {', '.join(map(str, sorted(counts)))} channels, the others"
+            f"{plural(len(outliers), 'rank')} use {', '.join(map(str, sorted(counts)))} channels, the others"
             f" {world.channels.coll}",
             observed=f"{world.channels.coll} coll channels, and {dict(counts)}",
             evidence=[world.origin],
-            coverage=Coverage(len(odd), world.nranks, "ranks"),
+            coverage=Coverage(len(outliers), world.nranks, "ranks"),
         )
 
 
 def _shown(job: Job, what: str, listed: Mapping[str, Mapping[str, Hca]], hosts: Sequence[str]) -> list[Origin | None]:
     """The lines that show what these hosts have, each with the name of its host."""
-    made: list[Origin | None] = []
+    origins: list[Origin | None] = []
     for host in hosts:
         lines: list[Origin | None] = []
         if what == "network":
-            said = [m for _, p in by_host(job).get(host, []) for kind in NETWORK_LINES for m in p.said(kind)]
-            lines = [message.origin for message in said[:1]]
+            messages = [m for _, p in by_host(job).get(host, []) for kind in NETWORK_LINES for m in p.said(kind)]
+            lines = [message.origin for message in messages[:1]]
         else:
             lines = [hca.gdr_origin or hca.origin for hca in list(listed.get(host, {}).values())[:2]]
-        made += [replace(line, text=f"{host}: {line.text}") for line in lines if line is not None]
-    return made
+        origins += [replace(line, text=f"{host}: {line.text}") for line in lines if line is not None]
+    return origins
 
 
 def _of_each(listed: Mapping[str, Mapping[str, Hca]], value_of: Callable[[Hca], V | None]) -> dict[str, list[V]]:
     """By host, what its devices say of one property; hosts none of whose devices says it are left out."""
-    told = {
+    values = {
         host: [value for hca in hcas.values() if (value := value_of(hca)) is not None] for host, hcas in listed.items()
     }
-    return {host: values for host, values in told.items() if values}
+    return {host: values for host, values in values.items() if values}
 
 
-def _cost(usual: Hashable, odd: Sequence[Hashable]) -> Cost:
+def _cost(usual: Hashable, outliers: Sequence[Hashable]) -> Cost:
     """What is lost by the slowest of the odd ones where the values are rates in Mb/s."""
-    rates = [value for value in odd if isinstance(value, int)]
-    if isinstance(usual, int) and not isinstance(usual, bool) and len(rates) == len(odd) and min(rates) < usual:
+    rates = [value for value in outliers if isinstance(value, int)]
+    if isinstance(usual, int) and not isinstance(usual, bool) and len(rates) == len(outliers) and min(rates) < usual:
         low = min(rates)
         return Cost((usual - low) / 8000, 1 - low / usual, "for each NIC; every collective waits for it")
     return Cost(text="every collective waits for the slowest node")

@@ -92,7 +92,7 @@ class PluginNotLoaded(JobCheck[PluginFailure]):
         if not multi_node(judged) and not piece(judged):
             return self.not_applicable(judged, "no traffic between nodes")
         missing = list(said_by(judged, "net plugin missing"))
-        missing += [each for each in said_by(judged, "net plugin") if _broken(each[1])]
+        missing += [message for message in said_by(judged, "net plugin") if _broken(message[1])]
         missing += [(-1, event.text, event.origin) for event in judged.events if _of_plugin(event)]
         named = sum(bool(process.network) for process in judged.processes)
         sharp = _no_sharp(judged)
@@ -174,8 +174,8 @@ def _failure(job: Job, missing: Sequence[tuple[int, str, Origin | None]]) -> Plu
         for number, given in entries
         if given.value.strip().lower() not in BUILT_IN
     }
-    told = any(process.network for process in job.processes)
-    without = {number for number, process in enumerate(job.processes) if _goes_without(process) or not told}
+    known = any(process.network for process in job.processes)
+    without = {number for number, process in enumerate(job.processes) if _goes_without(process) or not known}
     asked = tuple(entry for entry in missing if entry[0] in wanted and "ymbol" not in entry[1])
     lost = {number for number, _, _ in asked} & without
     if lost:
@@ -194,7 +194,9 @@ def _failure(job: Job, missing: Sequence[tuple[int, str, Origin | None]]) -> Plu
 def _on_slingshot(job: Job) -> PluginFailure | None:
     """Sockets over interfaces of Slingshot."""
     without = _on_sockets(job)
-    lines = tuple(each for each in said_by(job, "sockets") if each[0] in without and _SLINGSHOT.search(each[1]))
+    lines = tuple(
+        message for message in said_by(job, "sockets") if message[0] in without and _SLINGSHOT.search(message[1])
+    )
     if not lines:
         return None
     return PluginFailure("the OFI plugin, without which Slingshot has no RDMA, is not in use", lines, without)
@@ -223,8 +225,8 @@ def _no_sharp(job: Job) -> PluginFailure | None:
         for event in job.events
         if event.level == "WARN" and NO_SHARP.search(event.text)
     ]
-    said = [each for kind in ("sharp", "ib note") for each in said_by(job, kind)]
-    lines = lines or [each for each in said if NO_SHARP.search(each[1])]
+    messages = [message for kind in ("sharp", "ib note") for message in said_by(job, kind)]
+    lines = lines or [message for message in messages if NO_SHARP.search(message[1])]
     return PluginFailure("SHARP does not come up", tuple(lines), (), sharp=True) if lines else None
 
 

@@ -91,12 +91,12 @@ class FarNic(OneStep[Job], JobCheck[Never]):
             if taken is None:
                 continue
             judged += use.entries
-            near = [each.name for each in system.of_kind("NET")
-                    if (path_between(system, gpu.name, each.name) or taken or 99) <= NEAR]  # fmt: skip
+            near = [device.name for device in system.of_kind("NET")
+                    if (path_between(system, gpu.name, device.name) or taken or 99) <= NEAR]  # fmt: skip
             if taken > NEAR and near and net.name not in near:
                 label = gpu_word(job, use.world) or gpu.name
-                found = _Far(use.entry, label, taken.name, use.names.get(near[0], near[0]), use.ports)
-                far[use.host].setdefault(f"{gpu.name} {net.name}", found)
+                distance = _Far(use.entry, label, taken.name, use.names.get(near[0], near[0]), use.ports)
+                far[use.host].setdefault(f"{gpu.name} {net.name}", distance)
         total = sum(use.entries for use in net_uses(job.connections))
         coverage = Coverage(judged, total, "connections")
         reports = [self._report(job, host, list(entries.values()), coverage) for host, entries in sorted(far.items())]
@@ -130,7 +130,7 @@ class FarNic(OneStep[Job], JobCheck[Never]):
                 + (", although NCCL_CROSS_NIC=0" if asked else ""),
                 severity=Severity.WARNING if asked else Severity.INFO,
                 observed=f"sent via {conns.label(first.sender)}, received via {conns.label(first.receiver)}",
-                evidence=[conns.origin(entry) for each in ends.first for entry in (each.sender, each.receiver)],
+                evidence=[conns.origin(entry) for end in ends.first for entry in (end.sender, end.receiver)],
                 coverage=Coverage(count, total, "channels seen from both ends"),
                 confidence=Confidence.HIGH if asked else Confidence.MEDIUM,
             )
@@ -193,10 +193,10 @@ class BothEnds:
 def both_ends(job: Job, listed: Mapping[str, Mapping[int, Hca]]) -> BothEnds:
     """Connections for collectives between hosts that list the same devices, several of them, and without PXN."""
     conns = job.connections
-    made = BothEnds()
+    ends = BothEnds()
     same = _same_devices(conns, listed)
     if not (same >= 0).any() or not len(conns):
-        return made
+        return ends
     counts = np.zeros(0, np.int64)
     for batch in conns.batches():
         more = np.bincount(batch.comm[_judged(batch, same)], minlength=len(counts))
@@ -204,20 +204,20 @@ def both_ends(job: Job, listed: Mapping[str, Mapping[int, Hca]]) -> BothEnds:
         counts = more
     for low, high in _shares(counts):
         parts = [_ends_of(batch, same, low, high) for batch in conns.batches()]
-        _join({name: np.concatenate([part[name] for part in parts]) for name in parts[0]}, same, made)
-    return made
+        _join({name: np.concatenate([part[name] for part in parts]) for name in parts[0]}, same, ends)
+    return ends
 
 
 def _same_devices(conns: Connections, listed: Mapping[str, Mapping[int, Hca]]) -> Ints:
     """By host, with -1 behind the last: a number that hosts with the same devices share; -1 for one with fewer than
     two devices."""
     lists: dict[tuple[tuple[int, str], ...], int] = {}
-    made = np.full(len(conns.hosts) + 1, -1, np.int64)
+    by_host = np.full(len(conns.hosts) + 1, -1, np.int64)
     for number, host in enumerate(conns.hosts):
         own = tuple((at, hca.name) for at, hca in sorted(listed.get(host, {}).items()))
         if len(own) > 1:
-            made[number] = lists.setdefault(own, len(lists))
-    return made
+            by_host[number] = lists.setdefault(own, len(lists))
+    return by_host
 
 
 def _judged(batch: Connections, same: Ints) -> Mask:
@@ -278,5 +278,5 @@ def _join(ends: _Table, same: Ints, made: BothEnds) -> None:
 
 def _bits(masks: npt.NDArray[np.uint64]) -> Ints:
     """How many bits are set in each."""
-    made: Ints = _BITS[np.ascontiguousarray(masks).view(np.uint8)].reshape(-1, 8).sum(axis=1, dtype=np.int64)
-    return made
+    bits: Ints = _BITS[np.ascontiguousarray(masks).view(np.uint8)].reshape(-1, 8).sum(axis=1, dtype=np.int64)
+    return bits

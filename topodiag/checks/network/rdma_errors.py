@@ -219,15 +219,18 @@ class RdmaErrors(JobCheck[RdmaFaults]):
 
 def _gids_changed(job: Job) -> dict[str, dict[str, Origin | None]]:
     """By host the devices whose table changed after the process had connected; before, the change costs nothing."""
-    made: dict[str, dict[str, Origin | None]] = {}
+    changed: dict[str, dict[str, Origin | None]] = {}
     for number, text, where in said_by(job, "gid change"):
-        found = GID_CHANGED.search(text)
-        connected = [said.origin for said in job.processes[number].said("connected")] if number >= 0 else []
-        if found is None or where is None:
+        match = GID_CHANGED.search(text)
+        connected = [message.origin for message in job.processes[number].said("connected")] if number >= 0 else []
+        if match is None or where is None:
             continue
-        if any(each is not None and each.source == where.source and _line(each) < _line(where) for each in connected):
-            made.setdefault(job.processes[number].host, {}).setdefault(found[1], where)
-    return made
+        if any(
+            origin is not None and origin.source == where.source and _line(origin) < _line(where)
+            for origin in connected
+        ):
+            changed.setdefault(job.processes[number].host, {}).setdefault(match[1], where)
+    return changed
 
 
 def _line(where: Origin) -> int:
@@ -243,30 +246,30 @@ def _who(events: Sequence[Event]) -> str:
 
 def _status(event: Event) -> int:
     """The completion's status, -1 if the text has none."""
-    said = re.search(r"(?<!\d)\d{1,3}(?!\d)", event.details.get("status", "")[:80])
-    match = said or STATUS.search(event.text[:400])
+    code = re.search(r"(?<!\d)\d{1,3}(?!\d)", event.details.get("status", "")[:80])
+    match = code or STATUS.search(event.text[:400])
     return int(match[match.lastindex or 0]) if match else -1
 
 
 def _named(events: Sequence[Event], key: str, pattern: re.Pattern[str]) -> list[str]:
     """What the events name, in order: from their details, else from the text."""
-    made: dict[str, None] = {}
+    names: dict[str, None] = {}
     for event in events:
         value = event.details.get(key, "")
         if not value:
             match = pattern.search(event.text[:400])
             value = next((group for group in match.groups() if group), "") if match else ""
         if value:
-            made[value] = None
-    return list(made)
+            names[value] = None
+    return list(names)
 
 
 def _what(event: Event) -> str:
     """The event in the driver's words: `port error`."""
     text = event.text.strip().splitlines()[0] if event.text.strip() else event.kind
-    said = event.details.get("event", "").strip()
-    if said:
-        return said[:60]
+    words = event.details.get("event", "").strip()
+    if words:
+        return words[:60]
     match = re.search(
         r"(?:Got )?(?:non-fatal )?async (?:(?:error|fatal|unknown) )?event(?: on \w{2,6})?(?:, unused for now)?"
         r" ?(?:\([^)]{0,20}\))? ?: ?(.{1,60}?)(?:\(\d{1,6}\))?$",

@@ -84,44 +84,46 @@ class RdmaUnused(NodeCheck[Unmoved]):
         if not nics:
             return self.not_applicable(judged, "no RDMA NIC that carries the job's traffic")
         counters = {nic.name: _traffic(judged, nic) for nic in nics}
-        read = {name: each for name, each in counters.items() if any(counter.later.known for counter in each)}
+        read = {
+            name: readings for name, readings in counters.items() if any(counter.later.known for counter in readings)
+        }
         if not read:
             return self.not_applicable(judged, "one reading of the traffic counters: `--sample` takes two")
-        every = [counter for each in read.values() for counter in each if counter.later.known]
-        if any(counter.delta is None for counter in every):
+        readings = [counter for counters in read.values() for counter in counters if counter.later.known]
+        if any(counter.delta is None for counter in readings):
             return self.unknown(judged, "the counters went back between the readings (reset)")
-        if any(counter.delta for counter in every):
+        if any(counter.delta for counter in readings):
             return self.clean(judged, "RDMA traffic moved between the readings")
         setting = _setting(judged)
         instead, shown = setting or _interface(judged)
-        interval = max(counter.interval_s for counter in every)
+        interval = max(counter.interval_s for counter in readings)
         if not instead and (interval > 0 or len(read) < len(nics)):
             return self.clean(judged, "nothing else moved between the readings either: the node was at rest")
-        return Unmoved(tuple(read), tuple(every), instead, setting is not None, shown, interval)
+        return Unmoved(tuple(read), tuple(readings), instead, setting is not None, shown, interval)
 
     def tell(self, judged: Node, observed: Unmoved) -> Iterator[Finding]:
         when = f"in {in_s(observed.interval_s)}" if observed.interval_s else "between the readings"
         names = fold_runs(list(observed.nics))
-        sure = observed.is_set
+        certain = observed.is_set
         yield self.finding(
             self.where(judged, nics=observed.nics),
             "rdma unused",
             f"{names}: no RDMA traffic {when}"
             + (f", {observed.instead}" if observed.instead else ": if a job communicated, it went another way"),
-            severity=Severity.WARNING if sure else Severity.INFO,
+            severity=Severity.WARNING if certain else Severity.INFO,
             observed=", ".join(f"{counter.name} +0" for counter in observed.counters[:4]),
             evidence=[*observed.shown, *(counter.later for counter in observed.counters[:2])],
-            confidence=Confidence.MEDIUM if sure else Confidence.LOW,
+            confidence=Confidence.MEDIUM if certain else Confidence.LOW,
         )
 
 
 def _traffic(node: Node, nic: Nic) -> list[Counter]:
     own = [nic.counters, *(port.counters for port in nic.ports)]
-    made = [counter for place in own for name, counter in place.items() if name in TRAFFIC]
+    counters = [counter for place in own for name, counter in place.items() if name in TRAFFIC]
     for device in node.netdevs:
         if device.name in nic.netdevs:
-            made += [each for name, each in device.counters.items() if name in TRAFFIC - OF_KERNEL]
-    return made
+            counters += [counter for name, counter in device.counters.items() if name in TRAFFIC - OF_KERNEL]
+    return counters
 
 
 def _setting(node: Node) -> tuple[str, tuple[Fact[Any] | Origin | None, ...]] | None:

@@ -117,8 +117,8 @@ class SocketsInsteadOfRdma(JobCheck[SocketUse]):
     id = "NET001"
 
     def observe(self, judged: Job, peers: Sequence[Job]) -> SocketUse | Outcome:
-        alone = piece(judged) and (_without_rdma(judged) or _over_sockets(judged) or bool(_tcp_providers(judged)))
-        if not multi_node(judged) and not alone:
+        single_node = piece(judged) and (_without_rdma(judged) or _over_sockets(judged) or bool(_tcp_providers(judged)))
+        if not multi_node(judged) and not single_node:
             return self.not_applicable(judged, "no traffic between nodes")
         networks = _networks(judged)
         if not networks:
@@ -190,16 +190,16 @@ def _by_devices(
     job: Job, networks: Mapping[str, Set[str]], sockets: Sequence[str], settings: Sequence[GivenSetting]
 ) -> SocketCause | None:
     """RDMA that other nodes use, that the log lists, or that captures of the machines show."""
-    sure = Confidence.HIGH if multi_node(job) else Confidence.MEDIUM
+    confidence = Confidence.HIGH if multi_node(job) else Confidence.MEDIUM
     others = [host for host in networks if host not in sockets]
     if others:
         theirs = "/".join(sorted({value.upper() for host in others for value in networks[host]}))
-        said = f"TCP sockets on {hosts_word(sockets)}, {theirs} on the other nodes"
-        return SocketCause(Severity.ERROR, said, sure)
+        words = f"TCP sockets on {hosts_word(sockets)}, {theirs} on the other nodes"
+        return SocketCause(Severity.ERROR, words, confidence)
     with_rdma = [host for host, hcas in hcas_by_host(job).items() if hcas]
     if with_rdma:
         text = f"sockets carry the traffic although {hosts_word(with_rdma)} list RDMA devices"
-        return SocketCause(Severity.ERROR, text, sure)
+        return SocketCause(Severity.ERROR, text, confidence)
     captured = nics_up(job, sockets)
     return _beside_nics(job, captured, settings) if captured else None
 
@@ -240,8 +240,8 @@ def _by_ports(job: Job, sockets: Sequence[str]) -> SocketCause | None:
 
 
 def _no_trace(job: Job, sockets: Sequence[str]) -> SocketCause:
-    found = "NCCL found no RDMA device" if _without_rdma(job) else "no RDMA device is in the log"
-    text = f"{hosts_word(sockets)} has sockets only for other nodes: {found}"
+    trace = "NCCL found no RDMA device" if _without_rdma(job) else "no RDMA device is in the log"
+    text = f"{hosts_word(sockets)} has sockets only for other nodes: {trace}"
     if multi_node(job):
         text = f"sockets carry the traffic between {plural(len(job.hosts), 'node')}: no RDMA device is in the evidence"
     return SocketCause(Severity.INFO, text)
@@ -249,27 +249,29 @@ def _no_trace(job: Job, sockets: Sequence[str]) -> SocketCause:
 
 def nics_up(job: Job, hosts: Sequence[str]) -> dict[str, list[NicPort]]:
     """By host, the active ports of RDMA NICs for the job's traffic that the capture of its machine shows."""
-    made: dict[str, list[NicPort]] = {}
+    nic_ports: dict[str, list[NicPort]] = {}
     for host in hosts:
         machine = job.machines.get(host)
         nics = machine.nics if machine is not None else ()
         ports = [port for nic in nics if nic.role is NicRole.COMPUTE and nic.rdma_name for port in nic.ports
                  if port.state.value == "ACTIVE"]  # fmt: skip
         if ports:
-            made[host] = ports
-    return made
+            nic_ports[host] = ports
+    return nic_ports
 
 
 def _beside_nics(job: Job, captured: Mapping[str, Sequence[NicPort]], settings: Sequence[GivenSetting]) -> SocketCause:
     """The machines have what the job's processes do not see, or were told not to use."""
     counts = sorted({len(ports) for ports in captured.values()})
     many = f"{counts[0]} RDMA NICs" if len(counts) == 1 and counts[0] > 1 else "RDMA NICs"
-    sure = Confidence.HIGH if multi_node(job) else Confidence.MEDIUM
+    confidence = Confidence.HIGH if multi_node(job) else Confidence.MEDIUM
     up = f"{hosts_word(list(captured))} {'has' if len(captured) == 1 else 'have'} {many} up"
     if settings:
-        return SocketCause(Severity.ERROR, f"{settings[0].name}={settings[0].value}: sockets, although {up}", sure)
+        return SocketCause(
+            Severity.ERROR, f"{settings[0].name}={settings[0].value}: sockets, although {up}", confidence
+        )
     unseen = ", and NCCL finds none of them" if _without_rdma(job) else ""
-    return SocketCause(Severity.ERROR, f"sockets carry the traffic, although {up}{unseen}", sure)
+    return SocketCause(Severity.ERROR, f"sockets carry the traffic, although {up}{unseen}", confidence)
 
 
 def _given_to_pods(job: Job, sockets: Sequence[str]) -> Iterator[str]:
@@ -306,19 +308,19 @@ def _cost(job: Job, sockets: Sequence[str]) -> Cost:
 
 def _networks(job: Job) -> dict[str, set[str]]:
     """What each host used between nodes, in lower case: from its processes, else from its connections."""
-    made: dict[str, set[str]] = {}
+    networks: dict[str, set[str]] = {}
     for host, group in by_host(job).items():
-        said = {process.network.lower() for _, process in group if process.network}
+        texts = {process.network.lower() for _, process in group if process.network}
         if any(_provider_tcp(process) is not None for _, process in group):
-            made[host] = {OFI_TCP}
-        elif said:
-            made[host] = said
+            networks[host] = {OFI_TCP}
+        elif texts:
+            networks[host] = texts
         elif any(process.said("no hca") for _, process in group):
-            made[host] = {NONE}
+            networks[host] = {NONE}
     for use in net_uses(job.connections):
-        if use.host not in made or made[use.host] == {NONE}:
-            made[use.host] = {transport_kind(use.via).partition("/")[2].lower()}
-    return made
+        if use.host not in networks or networks[use.host] == {NONE}:
+            networks[use.host] = {transport_kind(use.via).partition("/")[2].lower()}
+    return networks
 
 
 def _on_sockets(networks: Mapping[str, Set[str]]) -> tuple[str, ...]:
@@ -332,11 +334,11 @@ def _used(observed: SocketUse) -> str:
 
 def _provider_tcp(process: Process) -> Message | None:
     """What a process says of an OFI plugin that goes over sockets."""
-    return next((said for said in process.said("ofi") if _TCP_PROVIDER.search(said.text)), None)
+    return next((message for message in process.said("ofi") if _TCP_PROVIDER.search(message.text)), None)
 
 
 def _tcp_providers(job: Job) -> list[Origin | None]:
-    return [said.origin for said in map(_provider_tcp, job.processes) if said is not None]
+    return [message.origin for message in map(_provider_tcp, job.processes) if message is not None]
 
 
 def on_sockets(job: Job) -> tuple[str, ...]:
@@ -364,15 +366,17 @@ def _ended_by_itself(job: Job) -> bool:
 
 def _no_verbs(job: Job) -> Origin | None:
     """The line by which NCCL cannot load the library of RDMA."""
-    told = [where for kind in ("ib note", "retry") for _, text, where in said_by(job, kind) if NO_VERBS.search(text)]
-    told += [event.origin for event in job.events if NO_VERBS.search(event.text)]
-    return next((where for where in told if where is not None), None)
+    origins = [where for kind in ("ib note", "retry") for _, text, where in said_by(job, kind) if NO_VERBS.search(text)]
+    origins += [event.origin for event in job.events if NO_VERBS.search(event.text)]
+    return next((where for where in origins if where is not None), None)
 
 
 def _ipoib(job: Job, hosts: Sequence[str]) -> list[str]:
     """Interfaces of InfiniBand devices (IPoIB) that processes of these hosts name."""
     near = [process for host in hosts for _, process in by_host(job).get(host, [])]
-    texts = (text for each in near for text in (each.bootstrap, *(said.text for said in each.said("sockets"))))
+    texts = (
+        text for process in near for text in (process.bootstrap, *(message.text for message in process.said("sockets")))
+    )
     return list(dict.fromkeys(name for text in texts for name in IPOIB.findall(text)))
 
 

@@ -90,13 +90,13 @@ class FewerNicsUsed(OneStep[Job], JobCheck[Never]):
         used, carried = _used(job)
         if not listed:
             return self.unknown(job, f"no line lists the RDMA devices; {ask_for(job, *NET)}")
-        found = self._one_for_many(job, listed)
+        findings = self._one_for_many(job, listed)
         limited = bool(settings_of(job, "NCCL_MAX_NCHANNELS", "NCCL_MAX_CTAS", "NCCL_MAX_NRINGS"))
         limited = limited or len({process.network for process in job.processes if process.network}) > 1  # NET007
         if used and not limited:
-            found += self._left_out(job, listed, used, carried)
-        if found:
-            return self.found(job, found)
+            findings += self._left_out(job, listed, used, carried)
+        if findings:
+            return self.found(job, findings)
         if not used:
             return self.unknown(job, unconnected(job, "a connection for collectives between nodes"))
         return self.clean(job, "", Coverage(len(used), len(job.hosts), "nodes"))
@@ -106,7 +106,7 @@ class FewerNicsUsed(OneStep[Job], JobCheck[Never]):
     ) -> list[Finding]:
         groups: dict[tuple[int, int], list[str]] = defaultdict(list)
         fast_by_host = {}
-        view = {each.host: each.system for each in prints(job)}
+        view = {system_print.host: system_print.system for system_print in prints(job)}
         for host, hcas in listed.items():
             fast = _fastest(hcas)
             fast_by_host[host] = fast
@@ -138,29 +138,29 @@ class FewerNicsUsed(OneStep[Job], JobCheck[Never]):
             coverage=Coverage(len(hosts), len(fast), "nodes"),
         )
 
-    def _left_to_others(self, job: Job, found: FewerThanOthers) -> Finding:
+    def _left_to_others(self, job: Job, shorter: FewerThanOthers) -> Finding:
         """A setting of this job alone: the NICs are there, as another job or the capture of the node shows."""
-        have, want, setting = len(found.kept), len(found.more), found.filters[0]
-        idle = sorted({hca.name for hca in found.more} - {hca.name for hca in found.kept})
-        speed = max((hca.speed_mbps or 0 for hca in found.more), default=0) / 8000
+        have, want, setting = len(shorter.kept), len(shorter.more), shorter.filters[0]
+        idle = sorted({hca.name for hca in shorter.more} - {hca.name for hca in shorter.kept})
+        speed = max((hca.speed_mbps or 0 for hca in shorter.more), default=0) / 8000
         lost, text = (want - have) * speed, f"{want - have} x {in_gbs(speed)} of each node"
         return self.finding(
-            self.where(list(found.hosts), ranks=ranks_on(job, list(found.hosts)), nics=idle),
+            self.where(list(shorter.hosts), ranks=ranks_on(job, list(shorter.hosts)), nics=idle),
             "nics left to others",
-            f"{hosts_word(found.hosts)}: NCCL_IB_HCA={setting.value} leaves this job {have} of the {want} NICs that"
-            + (" are up there" if found.captured else " another job uses there"),
-            observed=f"{fold_runs([hca.name for hca in found.kept])} in use; without {fold_runs(idle)}",
-            expected=f"{want} NICs, as {'the capture shows' if found.captured else 'in the other job'}",
+            f"{hosts_word(shorter.hosts)}: NCCL_IB_HCA={setting.value} leaves this job {have} of the {want} NICs that"
+            + (" are up there" if shorter.captured else " another job uses there"),
+            observed=f"{fold_runs([hca.name for hca in shorter.kept])} in use; without {fold_runs(idle)}",
+            expected=f"{want} NICs, as {'the capture shows' if shorter.captured else 'in the other job'}",
             cost=Cost(lost, 1 - have / want, text) if speed else Cost(share=1 - have / want),
-            evidence=[setting.origin, *(hca.origin for hca in (*found.kept[:1], *found.more[:1]))],
+            evidence=[setting.origin, *(hca.origin for hca in (*shorter.kept[:1], *shorter.more[:1]))],
             settings=(("NCCL_IB_HCA", None),),
         )
 
     def _one_for_many(self, job: Job, listed: dict[str, dict[int, Hca]]) -> list[Finding]:
         """Nodes with NVSwitches whose only NIC serves many GPUs."""
         hosts = []
-        for each in prints(job):
-            host, system = each.host, each.system
+        for system_print in prints(job):
+            host, system = system_print.host, system_print.system
             gpus = len(system.of_kind("GPU"))
             fast = min(nvlink_gbs(system).values(), default=0) >= FAST_NVLINK_GBS and system.of_kind("NVS")
             if fast and len(listed.get(host, {})) == 1 and gpus >= 2 * FEW and ranks_of(job, host) >= 2 * FEW:

@@ -212,12 +212,12 @@ def _by_peers(node: Node, present: Sequence[Nic], peers: Sequence[Node]) -> Gap 
 
 def _nics_by_shape(nodes: Sequence[Node]) -> dict[tuple[object, ...], Tally[int]]:
     """How many nodes of each shape have how many compute NICs."""
-    made: dict[tuple[object, ...], Tally[int]] = defaultdict(Tally)
+    by_shape: dict[tuple[object, ...], Tally[int]] = defaultdict(Tally)
     for node in nodes:
         shape = _shape(node)
         if shape is not None:
-            made[shape][len(_present(node))] += 1
-    return made
+            by_shape[shape][len(_present(node))] += 1
+    return by_shape
 
 
 def _shape(node: Node) -> tuple[object, ...] | None:
@@ -234,11 +234,11 @@ def _without_near_nic(node: Node, nics: Sequence[Nic]) -> tuple[str, ...]:
         if not kinds or any(kind is None for kind in kinds.values()):
             return ()  # a distance that was not seen may be the near one
         near[gpu.label] = {name for name, kind in kinds.items() if is_near(kind)}
-    served = [found for found in near.values() if found]
+    served = [texts for texts in near.values() if texts]
     distinct = set().union(*served)
     if len(served) < RAIL_SHARE * len(near) or len(distinct) * GPUS_PER_RAIL_NIC < len(served):
         return ()
-    return tuple(label for label, found in near.items() if not found)
+    return tuple(label for label, texts in near.items() if not texts)
 
 
 def _words(node: Node, sides: Sequence[str]) -> list[Fact[str]]:
@@ -248,15 +248,15 @@ def _words(node: Node, sides: Sequence[str]) -> list[Fact[str]]:
 def _idle(node: Node) -> tuple[Nic, ...]:
     """NIC functions without an RDMA device that are of the compute NICs' product, or InfiniBand by class."""
     kinds = {product(nic) for nic in compute_nics(node)} - {""}
-    found = []
+    nics = []
     for nic in node.nics:
         function = node.pci_of(nic)
         if nic.rdma_name or nic.smi_label or nic.netdevs or nic.is_vf.value:
             continue
         infiniband = function is not None and function.class_code.get(0) >> 8 == 0x0207
         if product(nic) in kinds or infiniband:
-            found.append(nic)
-    return tuple(found)
+            nics.append(nic)
+    return tuple(nics)
 
 
 def _misplaced(node: Node, sides: Sequence[str]) -> tuple[str, ...]:

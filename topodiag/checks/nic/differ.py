@@ -91,32 +91,32 @@ class NicsDiffer(OneStep[Node], NodeCheck[Never]):
         if not traits:
             return self.unknown(node, "MTU, link layer and firmware are not in the evidence")
         coverage = Coverage(len({trait.nic.name for trait in traits}), len(nics), "compute NICs")
-        found: list[Finding] = []
+        findings: list[Finding] = []
         groups: dict[TraitKey, list[Trait]] = defaultdict(list)
         for trait in traits:
             groups[trait.what, trait.family].append(trait)
         for group in groups.values():
             values = Tally(trait.value for trait in group)
             if len(values) > 1:
-                found += self._within(node, group, coverage)
+                findings += self._within(node, group, coverage)
             else:
-                found += self._between(node, group, everywhere, coverage)
-        return self.found(node, found, coverage) if found else self.clean(node, _small_mtu(traits), coverage)
+                findings += self._between(node, group, everywhere, coverage)
+        return self.found(node, findings, coverage) if findings else self.clean(node, _small_mtu(traits), coverage)
 
     def _within(self, node: Node, group: Sequence[Trait], coverage: Coverage) -> Iterator[Finding]:
         usual, count = Tally(trait.value for trait in group).most_common(1)[0]
-        odd = [trait for trait in group if trait.value != usual]
-        if group[0].what == "link layer" and not _replaces(node, odd, group):
+        outliers = [trait for trait in group if trait.value != usual]
+        if group[0].what == "link layer" and not _replaces(node, outliers, group):
             return
         clear = count * 2 > len(group)
-        named = odd if clear else list(group)
-        said = ", ".join(
+        named = outliers if clear else list(group)
+        words = ", ".join(
             f"{value} on {fold_runs([trait.nic.name for trait in named if trait.value == value])}"
             for value in sorted({trait.value for trait in named}, key=_order)
         )
         what, kind = group[0].what, group[0].family[0] or "one product"
-        message = f"compute NICs of {kind} differ in {what}: {said}" + (f" instead of {usual}" if clear else "")
-        observed = said + (f"; {usual} on {plural(count, 'other NIC')}" if clear else "")
+        message = f"compute NICs of {kind} differ in {what}: {words}" + (f" instead of {usual}" if clear else "")
+        observed = words + (f"; {usual} on {plural(count, 'other NIC')}" if clear else "")
         expected = f"{usual} on all {len(group)}" if clear else f"one {what} on all {len(group)}"
         yield self._finding(node, (message, observed, expected), named, coverage)
 
@@ -155,15 +155,15 @@ class NicsDiffer(OneStep[Node], NodeCheck[Never]):
 
 def _hosts_by_value(nodes: Sequence[Node]) -> dict[TraitKey, dict[str, list[str]]]:
     """Of each attribute of each family: the hosts whose NICs all have one value of it, by that value."""
-    made: dict[TraitKey, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
+    hosts: dict[TraitKey, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     for node in nodes:
         values: dict[TraitKey, set[str]] = defaultdict(set)
         for trait in _traits(node):
             values[trait.what, trait.family].add(trait.value)
         for key, seen in values.items():
             if len(seen) == 1:
-                made[key][seen.pop()].append(node.host)
-    return made
+                hosts[key][seen.pop()].append(node.host)
+    return hosts
 
 
 def _nodes_by_product(nodes: Sequence[Node]) -> Tally[str]:
@@ -199,9 +199,9 @@ def _mtu(node: Node, port: Port) -> tuple[int | None, Fact[Any]]:
     return next((mtu for mtu in (4096, 2048, 1024, 512, 256) if mtu <= room), None), device.mtu
 
 
-def _replaces(node: Node, odd: Sequence[Trait], group: Sequence[Trait]) -> bool:
+def _replaces(node: Node, outliers: Sequence[Trait], group: Sequence[Trait]) -> bool:
     """Whether NICs of an odd link layer stand where peers should: some GPU has no near NIC but them."""
-    strange = {trait.nic.name for trait in odd}
+    strange = {trait.nic.name for trait in outliers}
     usual = {trait.nic.name for trait in group} - strange
     for gpu in node.gpus:
         near = {name for name in strange | usual if is_near(distance(node, gpu.label, name)[0])}

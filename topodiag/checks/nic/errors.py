@@ -128,9 +128,9 @@ class NicPortErrors(OneStep[Node], NodeCheck[Never]):
             if any(judged.values()):
                 return self.unknown(node, "the counters went back between the samples (reset), or could not be read")
             return self.unknown(node, "no error counters of the compute NICs in the evidence")
-        found = [self._report(node, counts, coverage) for counts in _alike(node, nics, tuple(ports), judged)]
-        if found:
-            return self.found(node, found, coverage)
+        findings = [self._report(node, counts, coverage) for counts in _alike(node, nics, tuple(ports), judged)]
+        if findings:
+            return self.found(node, findings, coverage)
         if not compute and not ports:
             return self.unknown(
                 node, "the interfaces count no errors; counters of the RDMA ports are not in the evidence"
@@ -223,9 +223,9 @@ def _counts(node: Node, nic: Nic, judged: Sequence[Judged], *, of_fabric: bool) 
         elif counter.first.value is not None and not counter.later.known:
             yield from flaps_a_day(node, nic, counter, counter.first.value, limit)
         if _is_stuck(counter):
-            said = "a counter has reached its end and counts no more:"
+            words = "a counter has reached its end and counts no more:"
             amount = counter.latest.value or 0
-            yield Count(nic, counter, amount, False, Severity.INFO, Confidence.LOW, said)
+            yield Count(nic, counter, amount, False, Severity.INFO, Confidence.LOW, words)
 
 
 def _reported(nic: Nic, judged: Sequence[Judged]) -> Iterator[Count]:
@@ -253,8 +253,10 @@ def _symbols(nic: Nic, port: Port | None, counter: Counter, grown: int, limit: L
     # Without a known generation the doubt is the port's: modern links correct errors as a matter of course.
     lanes = port.port.lanes.value if port is not None else None
     per_lane = port.rate / lanes if port is not None and port.rate and lanes else None
-    sure = per_lane is not None and per_lane < FEC_GBPS_PER_LANE
-    yield Count(nic, counter, grown, True, limit.severity, Confidence.MEDIUM if sure else Confidence.LOW, limit.meaning)
+    certain = per_lane is not None and per_lane < FEC_GBPS_PER_LANE
+    yield Count(
+        nic, counter, grown, True, limit.severity, Confidence.MEDIUM if certain else Confidence.LOW, limit.meaning
+    )
 
 
 def _alike(
@@ -266,8 +268,8 @@ def _alike(
         kinds: dict[str, list[Count]] = defaultdict(list)
         for count in _counts(node, nic, judged[nic.name], of_fabric=nic.name in ports):
             kinds[count.kind].append(count)
-        if nic.name not in ports and "total" not in kinds and (odd := list(odd_ports(node, nic, judged))):
-            kinds["total"] = odd
+        if nic.name not in ports and "total" not in kinds and (outliers := list(odd_ports(node, nic, judged))):
+            kinds["total"] = outliers
         for kind, counts in kinds.items():
             names = frozenset(count.counter.name for count in counts)
             alike[kind, names, max(count.severity for count in counts)] += counts

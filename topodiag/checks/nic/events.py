@@ -117,7 +117,7 @@ def of_log(check: NodeCheck[Any], node: Node, events: Iterable[Event]) -> Iterat
 
 def lost_nics(node: Node) -> tuple[tuple[str, str, Origin | None], ...]:
     """Adapters whose function does not answer: name, how it shows, and where."""
-    made: dict[str, tuple[str, str, Origin | None]] = {
+    lost: dict[str, tuple[str, str, Origin | None]] = {
         bus_id: (name_of(node, bus_id), function.lost.value or "", function.lost.origin)
         for bus_id, function in node.pci.items()
         if function.lost.known and function.kind is PciKind.NIC
@@ -126,22 +126,22 @@ def lost_nics(node: Node) -> tuple[tuple[str, str, Origin | None], ...]:
         if event.kind in ("mlx5", "link") and event.bus_id is not None:
             if _GONE.search(event.text):
                 words = "its driver no longer reads its registers"
-                made.setdefault(event.bus_id, (name_of(node, event.bus_id), words, event.origin))
+                lost.setdefault(event.bus_id, (name_of(node, event.bus_id), words, event.origin))
             elif is_up(event):
-                made.pop(event.bus_id, None)  # a reset brought it back
-    return tuple(made.values())
+                lost.pop(event.bus_id, None)  # a reset brought it back
+    return tuple(lost.values())
 
 
 def links_down(node: Node) -> tuple[Event, ...]:
     """Adapters whose last word in the log is that their link went down, where nothing else says how the port is."""
-    made = []
+    events = []
     for port in changes(node):
-        told = port.plain or (port.nic is not None and any(each.state.known for each in port.nic.ports))
+        known = port.plain or (port.nic is not None and any(port.state.known for port in port.nic.ports))
         last = port.events[-1]
-        if is_down(last) and not told:
+        if is_down(last) and not known:
             words = f"its link went down{times([last])}, and the log does not show it up again"
-            made.append(Event(port.name, "down", Severity.ERROR, words, (last.origin,), Confidence.MEDIUM))
-    return tuple(made)
+            events.append(Event(port.name, "down", Severity.ERROR, words, (last.origin,), Confidence.MEDIUM))
+    return tuple(events)
 
 
 def troubles(node: Node) -> tuple[Event, ...]:
@@ -191,14 +191,14 @@ def _lost_once(events: Sequence[KernelEvent]) -> list[KernelEvent]:
 
 
 def _told_by_driver(node: Node) -> Iterator[Event]:
-    found: dict[tuple[str, Phrase], list[KernelEvent]] = defaultdict(list)
+    kernel_events: dict[tuple[str, Phrase], list[KernelEvent]] = defaultdict(list)
     for event in node.events:
         if event.kind in ("mlx5", "link"):
             phrase = phrase_in("adapter", event.text)
             if phrase is not None and not is_foreign(nic_of(node, event.bus_id)):
-                alone = [event] if event.bus_id is None else None
-                found[name_of(node, event.bus_id, alone), phrase].append(event)
-    for (name, phrase), events in found.items():
+                single = [event] if event.bus_id is None else None
+                kernel_events[name_of(node, event.bus_id, single), phrase].append(event)
+    for (name, phrase), events in kernel_events.items():
         kind, severity, words = phrase.kind, phrase.severity, phrase.says
         shown = tuple(event.origin for event in events)
         if kind != "power":
@@ -275,7 +275,7 @@ def is_down(event: KernelEvent) -> bool:
 def changes(node: Node) -> list[Changes]:
     """The ups and downs of each port that no evidence keeps from the job's traffic. A bond repeats what a driver says
     of a port: one of both is kept. A port that is set down, and comes back, has not changed by itself."""
-    found: dict[tuple[str | None, str], list[KernelEvent]] = defaultdict(list)
+    by_port: dict[tuple[str | None, str], list[KernelEvent]] = defaultdict(list)
     plain: dict[tuple[str | None, str], bool] = {}
     buses: dict[str, str] = {}
     set_down: set[str] = set()
@@ -295,12 +295,12 @@ def changes(node: Node) -> list[Changes]:
             continue
         key = (event.bus_id, "" if event.bus_id is not None else interface)
         if key != (None, "") or of_adapter:
-            found[key].append(event)
+            by_port[key].append(event)
             plain[key] = plain.get(key, True) and not of_adapter
-    _leave_repeats(found, buses)
+    _leave_repeats(by_port, buses)
     return [
         Changes(name_of(node, key[0], events), nic, tuple(events), plain[key])
-        for key, events in found.items()
+        for key, events in by_port.items()
         if not is_foreign(nic := nic_of(node, key[0])) and not (plain[key] and node.nics and nic is None)
     ]
 
@@ -310,17 +310,17 @@ def _counts(event: KernelEvent) -> bool:
     return booted and event.kind in ("mlx5", "link") and (is_down(event) or is_up(event))
 
 
-def _leave_repeats(found: dict[tuple[str | None, str], list[KernelEvent]], buses: dict[str, str]) -> None:
+def _leave_repeats(by_port: dict[tuple[str | None, str], list[KernelEvent]], buses: dict[str, str]) -> None:
     for interface, bus_id in buses.items():
         of_bond, of_driver = (None, interface), (bus_id, "")
-        if of_bond in found and of_driver in found:
-            drivers_own = sum(map(is_down, found[of_driver])) >= sum(map(is_down, found[of_bond]))
-            del found[of_bond if drivers_own else of_driver]
+        if of_bond in by_port and of_driver in by_port:
+            drivers_own = sum(map(is_down, by_port[of_driver])) >= sum(map(is_down, by_port[of_bond]))
+            del by_port[of_bond if drivers_own else of_driver]
 
 
 def _interface(event: KernelEvent) -> str:
-    found = _INTERFACE.search(event.text)
-    return next(filter(None, found.groups()), "") if found is not None else ""
+    match = _INTERFACE.search(event.text)
+    return next(filter(None, match.groups()), "") if match is not None else ""
 
 
 def nic_of(node: Node, bus_id: str | None) -> Nic | None:

@@ -53,7 +53,7 @@ class FewerNicsThanSiblings(OneStep[Job], JobCheck[Never]):
             for host, hcas in hcas_by_host(job).items()
             if host not in left_out and (not hcas or any(hca.link_layer for hca in hcas.values()))
         }
-        short = [self._short(job, each) for each in short_of_captures(job, listed)]
+        short = [self._short(job, shorter) for shorter in short_of_captures(job, listed)]
         if short and len(listed) < 2:
             return self.found(job, short)
         if len(job.hosts) < 2:
@@ -66,8 +66,8 @@ class FewerNicsThanSiblings(OneStep[Job], JobCheck[Never]):
         if not any(listed.values()):
             return self.unknown(job, "NCCL found no RDMA device on any node, so a missing one does not show")
         coverage = Coverage(len(listed), len(job.hosts), "nodes")
-        found = self._unlike_others(job, listed) or short
-        return self.found(job, found, coverage) if found else self.clean(job, "", coverage)
+        findings = self._unlike_others(job, listed) or short
+        return self.found(job, findings, coverage) if findings else self.clean(job, "", coverage)
 
     def _unlike_others(self, job: Job, listed: dict[str, dict[str, Hca]]) -> list[Finding]:
         """Nodes that list fewer devices than most."""
@@ -78,11 +78,11 @@ class FewerNicsThanSiblings(OneStep[Job], JobCheck[Never]):
                 groups[len(hcas)].append(host)
         return [self._report(job, *item, usual, listed) for item in groups.items()]
 
-    def _short(self, job: Job, found: FewerThanOthers) -> Finding:
+    def _short(self, job: Job, shorter: FewerThanOthers) -> Finding:
         """Against the captures of machines: both sources are named, and which of them is of another time is open."""
-        hosts, up = list(found.hosts), len(found.more)
-        names = port_names(found.kept)
-        lacking = [hca for hca in found.more if hca.name not in names]
+        hosts, up = list(shorter.hosts), len(shorter.more)
+        names = port_names(shorter.kept)
+        lacking = [hca for hca in shorter.more if hca.name not in names]
         lost = math.fsum(hca.speed_mbps or 0 for hca in lacking) / 8000
         text = f"{in_gbs(lost)} of each node"
         return self.finding(
@@ -92,7 +92,7 @@ class FewerNicsThanSiblings(OneStep[Job], JobCheck[Never]):
             f" and the capture of the machine shows {up} up",
             observed=f"not in NCCL's list: {fold_runs([hca.name for hca in lacking])}",
             cost=Cost(lost, len(lacking) / up, text) if multi_node(job) else Cost(text=f"{text}, for jobs on several"),
-            evidence=[hca.origin for hca in (*found.kept[:1], *lacking[:3])],
+            evidence=[hca.origin for hca in (*shorter.kept[:1], *lacking[:3])],
             coverage=Coverage(len(hosts), len(job.machines), "nodes with a capture"),
         )
 
@@ -106,7 +106,7 @@ class FewerNicsThanSiblings(OneStep[Job], JobCheck[Never]):
                 groups[count].append(host)
         model = next((host for host, (count, _) in counts.items() if count == usual), "")
         other = model or ANOTHER
-        found = [
+        findings = [
             self.finding(
                 self.where(hosts, ranks=ranks_on(job, hosts)),
                 "fewer by the plugin",
@@ -119,7 +119,7 @@ class FewerNicsThanSiblings(OneStep[Job], JobCheck[Never]):
             )
             for count, hosts in groups.items()
         ]
-        return self.found(job, found, coverage) if found else self.clean(job, "", coverage)
+        return self.found(job, findings, coverage) if findings else self.clean(job, "", coverage)
 
     def _report(self, job: Job, count: int, hosts: list[str], usual: int, listed: dict[str, dict[str, Hca]]) -> Finding:
         model = next(host for host, hcas in listed.items() if len(hcas) == usual)
@@ -145,11 +145,11 @@ class FewerNicsThanSiblings(OneStep[Job], JobCheck[Never]):
 
 def nics_of_plugin(job: Job) -> dict[str, tuple[int, Origin | None]]:
     """NICs that the plugin counts, by host, with the line; of several processes the one that sees most."""
-    made: dict[str, tuple[int, Origin | None]] = {}
+    nics: dict[str, tuple[int, Origin | None]] = {}
     for number, text, where in said_by(job, "ofi"):
         match = PLUGIN_NICS.search(text)
         if match and number >= 0:
             host, count = job.processes[number].host, int(match[1])
-            if host not in made or made[host][0] < count:
-                made[host] = (count, where)
-    return made
+            if host not in nics or nics[host][0] < count:
+                nics[host] = (count, where)
+    return nics

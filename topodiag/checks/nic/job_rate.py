@@ -34,17 +34,17 @@ class PortFellInLog(JobCheck[tuple[Fallen, ...]]):
     id = "NIC002"
 
     def observe(self, judged: Job, peers: Sequence[Job]) -> tuple[Fallen, ...] | Outcome:
-        told: dict[tuple[str, str], list[tuple[int, int, Origin | None]]] = defaultdict(list)
+        rates: dict[tuple[str, str], list[tuple[int, int, Origin | None]]] = defaultdict(list)
         for number, text, where in said_by(judged, "port speed"):
-            found = _SPEED.search(text)
-            if found is not None and number >= 0:
-                change = (int(found[3]), int(found[4]), where)
-                told[judged.processes[number].host, found[1]].append(change)
-        if not told:
+            match = _SPEED.search(text)
+            if match is not None and number >= 0:
+                change = (int(match[3]), int(match[4]), where)
+                rates[judged.processes[number].host, match[1]].append(change)
+        if not rates:
             return self.not_applicable(judged, "no line of NCCL 2.30 or later speaks of a change of rate")
         fell = [
             Fallen(host, nic, changes[0][0], changes[-1][1], tuple(where for _, _, where in changes))
-            for (host, nic), changes in told.items()
+            for (host, nic), changes in rates.items()
             if changes[-1][1] < changes[0][0]
         ]
         return tuple(fell) or self.clean(judged, "the rates that changed are not below what they were")

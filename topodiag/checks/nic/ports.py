@@ -97,21 +97,21 @@ def product(nic: Nic) -> str:
 
 def ports_of(node: Node) -> tuple[Port, ...]:
     """Every port of every compute NIC."""
-    made = []
+    ports = []
     for nic in compute_nics(node):
         # Virtual functions count on: their number says nothing of the card's ports.
         function = nic.bus_id.rpartition(".")[2] if nic.bus_id and not nic.is_vf.get(False) else ""
         card = slot_of(nic.bus_id) if function and nic.bus_id else nic.name
         if nic.bus_id is None and nic.sys_image_guid.value:
             card, function = nic.sys_image_guid.value, str(_place_on_card(node, nic))
-        made += [Port(nic, port, card, (function, port.number)) for port in nic.ports]
-    return tuple(made)
+        ports += [Port(nic, port, card, (function, port.number)) for port in nic.ports]
+    return tuple(ports)
 
 
 def _place_on_card(node: Node, nic: Nic) -> int:
     """Which function of its card a NIC is, by the order of their GUIDs: those of one card share the image GUID."""
-    mates = [each for each in compute_nics(node) if each.sys_image_guid.value == nic.sys_image_guid.value]
-    return sorted((each.node_guid.get(""), each.name) for each in mates).index((nic.node_guid.get(""), nic.name))
+    mates = [one for one in compute_nics(node) if one.sys_image_guid.value == nic.sys_image_guid.value]
+    return sorted((nic.node_guid.get(""), nic.name) for nic in mates).index((nic.node_guid.get(""), nic.name))
 
 
 def nic_spec(node: Node, nic: Nic) -> NicSpec | None:

@@ -84,10 +84,10 @@ class NicPortSlow(OneStep[Node], NodeCheck[Never]):
             wanted = _wanted(port, seen, elsewhere)
             if wanted is not None:
                 slow[port.family[:2], port.rate, port.port.lanes.value, *wanted].append(port)
-        found = [self._report(node, bad, _wanted(bad[0], seen, elsewhere), coverage) for bad in slow.values()]
-        if not found and lists_no_nics(node, nics):
+        findings = [self._report(node, bad, _wanted(bad[0], seen, elsewhere), coverage) for bad in slow.values()]
+        if not findings and lists_no_nics(node, nics):
             return self.unknown(node, ONE_OF_MORE.format(fold_runs([nic.name for nic in nics])))
-        return self.found(node, found, coverage) if found else self.clean(node, _built_so(node, seen), coverage)
+        return self.found(node, findings, coverage) if findings else self.clean(node, _built_so(node, seen), coverage)
 
     def _without_rates(self, node: Node, ports: Sequence[Port]) -> Outcome:
         if ports and all(port.state and not port.is_up for port in ports):
@@ -98,7 +98,7 @@ class NicPortSlow(OneStep[Node], NodeCheck[Never]):
     def _report(
         self, node: Node, bad: Sequence[Port], wanted: tuple[float, str, bool] | None, coverage: Coverage
     ) -> Finding:
-        rate, why, sure = wanted or (0.0, "", False)
+        rate, why, certain = wanted or (0.0, "", False)
         now = bad[0].rate or 0.0
         names = list(dict.fromkeys(port.nic.name for port in bad))
         lost = slow_ports(now, rate, len(bad))
@@ -108,7 +108,7 @@ class NicPortSlow(OneStep[Node], NodeCheck[Never]):
             self.where(node, nics=names),
             "slow port",
             f"{where} {'runs' if len(bad) == 1 else 'run'} at {in_gbps(now)}{width} instead of {in_gbps(rate)}",
-            severity=Severity.ERROR if sure else Severity.WARNING,
+            severity=Severity.ERROR if certain else Severity.WARNING,
             observed=f"{in_gbps(now)}{width} ({in_gbs(now / GBPS_PER_GBS)})",
             expected=f"{in_gbps(rate)} ({in_gbs(rate / GBPS_PER_GBS)}), {why}" + _ability(node, bad[0], rate),
             cost=Cost(
@@ -119,18 +119,18 @@ class NicPortSlow(OneStep[Node], NodeCheck[Never]):
             ),
             evidence=[fact for port in bad for fact in (port.port.rate_gbps, port.port.lanes)],
             coverage=coverage,
-            confidence=Confidence.HIGH if sure else Confidence.MEDIUM,
+            confidence=Confidence.HIGH if certain else Confidence.MEDIUM,
         )
 
 
 def _rates_by_family(nodes: Sequence[Node]) -> dict[Family, Tally[float]]:
     """How many ports of each family run at which rate, over all nodes."""
-    made: dict[Family, Tally[float]] = defaultdict(Tally)
+    rates: dict[Family, Tally[float]] = defaultdict(Tally)
     for node in nodes:
         for port in ports_of(node):
             if port.rate:
-                made[port.family][port.rate] += 1
-    return made
+                rates[port.family][port.rate] += 1
+    return rates
 
 
 def _wanted(
@@ -210,7 +210,7 @@ def odd_links(check: NodeCheck[Any], node: Node, links: Sequence[FabricPort]) ->
         named, rate = _ADAPTER.search(port.peer.get("")), _RUNS.fullmatch(port.runs.get(""))
         if named is not None and rate is not None and rate[2] in _LANE:
             alike[port.node, named[1]].append((int(rate[1]) * _LANE[rate[2]], port))
-    found = []
+    findings = []
     for (_, adapter), ports in alike.items():
         best = max(gbps for gbps, _ in ports)
         bad = [port for gbps, port in ports if gbps < best]
@@ -219,7 +219,7 @@ def odd_links(check: NodeCheck[Any], node: Node, links: Sequence[FabricPort]) ->
         usual = next(port.runs.get("") for gbps, port in ports if gbps == best)
         runs = few(list(dict.fromkeys(port.runs.get("") for port in bad)))
         ends = few([f"{port.label} to {port.peer.value}" for port in bad], LINKS_NAMED, "; ")
-        found.append(
+        findings.append(
             check.finding(
                 check.where(node),
                 check.advice("slower than other links", usual=usual),
@@ -229,7 +229,7 @@ def odd_links(check: NodeCheck[Any], node: Node, links: Sequence[FabricPort]) ->
                 evidence=[port.runs for port in bad[:LINKS_NAMED]],
             )
         )
-    return found
+    return findings
 
 
 def _finding(check: NodeCheck[Any], node: Node, runs: str, able: str, bad: Sequence[FabricPort]) -> Finding:

@@ -95,24 +95,24 @@ class NicPortDown(OneStep[Node], NodeCheck[Never]):
         if not nics:
             return self.not_applicable(node, NO_COMPUTE)
         ports = ports_of(node)
-        told = [port for port in ports if port.state or port.phys]
-        coverage = Coverage(len({port.nic.name for port in told}), len(nics), "compute NICs")
-        if not told:
+        known = [port for port in ports if port.state or port.phys]
+        coverage = Coverage(len({port.nic.name for port in known}), len(nics), "compute NICs")
+        if not known:
             why = next((port.port.state.why for port in ports if port.port.state.why), "")
             return self.unknown(node, why or "no source says the states of the ports")
         faults: dict[tuple[str, str, str], list[Port]] = defaultdict(list)
         spare, unsure = [], []
-        for port in told:
+        for port in known:
             kind = _fault(node, port)
-            if kind and _is_spare(port, told):
+            if kind and _is_spare(port, known):
                 spare.append(port.label)
-            elif kind in CABLELESS and _may_be_spare(node, port, told):
+            elif kind in CABLELESS and _may_be_spare(node, port, known):
                 unsure.append(port.label)
             elif kind:
                 faults[kind, port.state, port.phys].append(port)
-        found = [self._report(node, kind, bad, told, coverage) for (kind, _, _), bad in faults.items()]
-        if found:
-            return self.found(node, found, coverage)
+        findings = [self._report(node, kind, bad, known, coverage) for (kind, _, _), bad in faults.items()]
+        if findings:
+            return self.found(node, findings, coverage)
         return self._without_fault(node, spare, unsure, coverage)
 
     def _without_fault(self, node: Node, spare: Sequence[str], unsure: Sequence[str], coverage: Coverage) -> Outcome:
@@ -124,14 +124,14 @@ class NicPortDown(OneStep[Node], NodeCheck[Never]):
             return self.unknown(node, ONE_OF_MORE.format(fold_runs([nic.name for nic in nics])))
         return self.clean(node, f"second ports that no card uses: {fold_runs(spare)}" if spare else "", coverage)
 
-    def _report(self, node: Node, kind: str, bad: Sequence[Port], told: Sequence[Port], coverage: Coverage) -> Finding:
+    def _report(self, node: Node, kind: str, bad: Sequence[Port], ports: Sequence[Port], coverage: Coverage) -> Finding:
         names = list(dict.fromkeys(port.nic.name for port in bad))
         state = "/".join(filter(None, (bad[0].state, bad[0].phys)))
-        up = [port for port in told if port.is_up]
+        up = [port for port in ports if port.is_up]
         young = just_booted(node) and kind != "switched off"
-        alone = not up and all(port.layer == "Ethernet" for port in told)
+        ethernet_only = not up and all(port.layer == "Ethernet" for port in ports)
         recovering = kind == "link error recovery"
-        severity = Severity.INFO if young else Severity.WARNING if alone or recovering else Severity.ERROR
+        severity = Severity.INFO if young else Severity.WARNING if ethernet_only or recovering else Severity.ERROR
         where = fold_runs([port.label for port in bad])
         return self.finding(
             self.where(node, nics=names),
@@ -143,10 +143,10 @@ class NicPortDown(OneStep[Node], NodeCheck[Never]):
             observed=f"{state} on {plural(len(bad), 'port')} ({where})",
             expected=f"ACTIVE/LinkUp, as {plural(len(up), 'other port')}" if up else "ACTIVE/LinkUp",
             fix=own_data("checks/shared/node/fixes")["port"][kind],
-            cost=_loss(node, bad, told),
+            cost=_loss(node, bad, ports),
             evidence=list(_shown(node, bad)),
             coverage=coverage,
-            confidence=Confidence.MEDIUM if alone else Confidence.HIGH,
+            confidence=Confidence.MEDIUM if ethernet_only else Confidence.HIGH,
         )
 
 
@@ -196,11 +196,11 @@ def _may_be_spare(node: Node, port: Port, ports: Sequence[Port]) -> bool:
     if port.nic.bus_id is not None or _had_address(port) or _stands_alone(port, ports):
         return False
     if port.nic.sys_image_guid.known:
-        told = [other for other in ports if other.nic.sys_image_guid.known]
-        return len(told) < len(ports)
+        others = [other for other in ports if other.nic.sys_image_guid.known]
+        return len(others) < len(ports)
     mates = [other for other in ports if other.is_up and product(other.nic) == product(port.nic)]
     words = [word(node, port.nic.name, mate.nic.name).value for mate in mates]
-    return bool(words) and any(said in (None, "PIX") for said in words)
+    return bool(words) and any(text in (None, "PIX") for text in words)
 
 
 def _had_address(port: Port) -> bool:
@@ -216,16 +216,16 @@ def _stands_alone(port: Port, ports: Sequence[Port]) -> bool:
     return len(alike) >= LONE_AMONG and (down == 1 or down * FEW_OF < len(alike))
 
 
-def _loss(node: Node, bad: Sequence[Port], told: Sequence[Port]) -> Cost:
-    rates = [usual_gbps(node, port, told) for port in bad]
+def _loss(node: Node, bad: Sequence[Port], ports: Sequence[Port]) -> Cost:
+    rates = [usual_gbps(node, port, ports) for port in bad]
     lost = fsum(slow_ports(0, rate or 0.0, 1) for rate, _ in rates)
     near = fold_runs(list(dict.fromkeys(gpu for port in bad for gpu in gpus_near(node, port.nic))))
-    behind = f"; {near} must take another NIC" if near else ""
+    words = f"; {near} must take another NIC" if near else ""
     if not lost:
-        return Cost(text=f"the port carries nothing{behind}")
-    left = network_gbs(told)
+        return Cost(text=f"the port carries nothing{words}")
+    left = network_gbs(ports)
     how = next(why for rate, why in rates if rate)
-    text = f"{spell_gbs(left)} of {in_gbs(left + lost)} of this node's network are left ({how}){behind}"
+    text = f"{spell_gbs(left)} of {in_gbs(left + lost)} of this node's network are left ({how}){words}"
     return Cost(round(lost, 3), round(lost / (left + lost), 4), text)
 
 

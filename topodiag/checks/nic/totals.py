@@ -91,8 +91,8 @@ def odd_ports(node: Node, nic: Nic, judged: Mapping[str, Sequence[Judged]]) -> I
         if quiet and flaps > ODD_FLAPS and flaps >= ODD_PER_DAY * (uptime or 0.0) / DAY_S:
             meaning = f"{limit.meaning}, and on no other port,"
             # Whoever pastes these counters alone asks about them; it may be long ago.
-            sure = Confidence.LOW if uptime is None else Confidence.MEDIUM
-            yield Count(nic, counter, counter.first.value, False, Severity.WARNING, sure, meaning)
+            confidence = Confidence.LOW if uptime is None else Confidence.MEDIUM
+            yield Count(nic, counter, counter.first.value, False, Severity.WARNING, confidence, meaning)
 
 
 def _odd_totals(nic: Nic, judged: Mapping[str, Sequence[Judged]]) -> Iterator[Count]:
@@ -104,8 +104,8 @@ def _odd_totals(nic: Nic, judged: Mapping[str, Sequence[Judged]]) -> Iterator[Co
         others = {
             name: other
             for name, counters in judged.items()
-            for _, each, _ in counters
-            if name != nic.name and each.name == counter.name and (other := _once(each)) is not None
+            for _, one, _ in counters
+            if name != nic.name and one.name == counter.name and (other := _once(one)) is not None
         }
         if not others or max(others.values()) > ODD_SHARE * total:
             continue

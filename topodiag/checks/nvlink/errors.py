@@ -166,10 +166,12 @@ class NvlinkErrors(NodeCheck[LinkErrors]):
 
     def _grown(self, node: Node, growing: Mapping[str, Sequence[Reading]]) -> Finding:
         """One finding for all that grows: replays, recoveries and CRC errors of a link have one cause."""
-        readings = sorted((each for group in growing.values() for each in group), key=lambda each: -each.amount)
+        readings = sorted(
+            (reading for group in growing.values() for reading in group), key=lambda reading: -reading.amount
+        )
         places = list(dict.fromkeys(reading.place for reading in readings))
-        worst = {name: max(group, key=lambda each: each.amount) for name, group in growing.items()}
-        crc = any((each.rate_per_s or 0.0) >= CRC_FAIL_PER_S for name in CRC for each in growing.get(name, ()))
+        worst = {name: max(group, key=lambda reading: reading.amount) for name, group in growing.items()}
+        crc = any((reading.rate_per_s or 0.0) >= CRC_FAIL_PER_S for name in CRC for reading in growing.get(name, ()))
         severity = max(Severity[LIMITS[name]["severity"].upper()] for name in growing)
         seconds = readings[0].counter.interval_s
         during = f" in {in_s(seconds)}" if seconds > 0 else " between two samples"
@@ -179,7 +181,9 @@ class NvlinkErrors(NodeCheck[LinkErrors]):
             Advice(),
             f"{_who(readings)}: NVLink errors grow on {plural(len(places), 'link')} ({names})",
             severity=Severity.ERROR if crc else severity,
-            observed="; ".join(f"{_words(name)} +{each.amount} on {each.place}" for name, each in worst.items())
+            observed="; ".join(
+                f"{_words(name)} +{reading.amount} on {reading.place}" for name, reading in worst.items()
+            )
             + during,
             expected="no growth; "
             + ", ".join(f"1 or more {_words(name)}" for name in growing)
@@ -189,7 +193,11 @@ class NvlinkErrors(NodeCheck[LinkErrors]):
                 text="; ".join(dict.fromkeys(LIMITS[name]["meaning"] for name in growing))
                 + "; every ring over such a link waits for it"
             ),
-            evidence=[origin for each in readings for origin in (each.counter.later.origin, each.counter.first.origin)],
+            evidence=[
+                origin
+                for reading in readings
+                for origin in (reading.counter.later.origin, reading.counter.first.origin)
+            ],
         )
 
     def _large(self, node: Node, name: str, readings: Sequence[Reading]) -> Finding:
@@ -216,15 +224,15 @@ class NvlinkErrors(NodeCheck[LinkErrors]):
         )
 
     def _over_bit_error_limit(self, node: Node, over: Sequence[BitErrors]) -> Finding:
-        gpus = list(dict.fromkeys(each.gpu.label for each in over))
+        gpus = list(dict.fromkeys(bit_errors.gpu.label for bit_errors in over))
         return self.finding(
-            self.where(node, gpus=gpus, links=[each.place for each in over]),
+            self.where(node, gpus=gpus, links=[bit_errors.place for bit_errors in over]),
             "bit errors",
             f"{fold_runs(gpus)}: NVLink bit error rate above the limit",
             observed=f"effective BER {over[0].rate:.0e} on {over[0].place}",
             expected=f"at most {EFFECTIVE_BER_LIMIT:.0e} (NVIDIA DCGM's health watch)",
             fix=_FIX,
-            evidence=[each.counter.latest.origin for each in over],
+            evidence=[bit_errors.counter.latest.origin for bit_errors in over],
         )
 
 
@@ -259,7 +267,7 @@ def _bit_errors(asked: Sequence[Gpu]) -> tuple[BitErrors, ...]:
             rate = unpack_ber(counter.latest.value) if counter is not None else None
             if counter is not None and rate is not None and rate > EFFECTIVE_BER_LIMIT:
                 over.append(BitErrors(rate, gpu, link, counter))
-    return tuple(sorted(over, key=lambda each: -each.rate))
+    return tuple(sorted(over, key=lambda bit_errors: -bit_errors.rate))
 
 
 _FIX = (

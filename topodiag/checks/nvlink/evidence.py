@@ -147,8 +147,8 @@ def _may_be_cut(node: Node, gpu: Gpu) -> bool:
     that are up, without rates; their reader refuses one that was cut."""
     if not any(link.line_gbs.known or is_up(link) is False for link in gpu.nvlinks):
         return False
-    listed = [each for each in node.gpus if each.nvlinks]
-    return gpu is listed[-1] or len({len(each.nvlinks) for each in listed}) == 1
+    listed = [gpu for gpu in node.gpus if gpu.nvlinks]
+    return gpu is listed[-1] or len({len(gpu.nvlinks) for gpu in listed}) == 1
 
 
 def _from_matrix(node: Node, gpu: Gpu, spec: GpuSpec | None) -> LinkCount | None:
@@ -229,11 +229,11 @@ def _expect_of_mesh(node: Node, count: LinkCount, spec: GpuSpec, lone: bool, agr
     it stands alone in a guest or without any link. On bare metal a peer with all links shows that the board uses
     them, and settles it for a GPU some of whose links are listed as down."""
     unsure = not agreed and not lone
-    alone = lone and (node.is_vm or count.active == 0)
-    if unsure or alone:
+    unpaired = lone and (node.is_vm or count.active == 0)
+    if unsure or unpaired:
         return None
-    sure = Confidence.MEDIUM if lone else count.confidence
-    return Expectation(spec.nvlinks, f"{spec.nvlinks} on {spec.name} ({spec.source})", sure)
+    confidence = Confidence.MEDIUM if lone else count.confidence
+    return Expectation(spec.nvlinks, f"{spec.nvlinks} on {spec.name} ({spec.source})", confidence)
 
 
 def _expect_of_pair(count: LinkCount, siblings: list[int]) -> Expectation | None:

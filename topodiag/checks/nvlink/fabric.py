@@ -108,18 +108,18 @@ class FabricNotReady(NodeCheck[FabricFaults]):
         why_not = not_a_fabric(judged, gpus)
         if why_not is not None:
             return self.not_applicable(judged, why_not)
-        told = list(filter(registers, gpus))
-        coverage = Coverage(len(told), len(gpus), "GPUs with fabric information")
-        faults = _faults(judged, told, gpus)
+        registered = list(filter(registers, gpus))
+        coverage = Coverage(len(registered), len(gpus), "GPUs with fabric information")
+        faults = _faults(judged, registered, gpus)
         waiting = [gpu for fault, who in faults.items() if fault.waiting for gpu in who]
-        manager = _manager_state(judged, told, waiting)
+        manager = _manager_state(judged, registered, waiting)
         service_says_it = manager is not None and manager.severity is Severity.ERROR
-        apart = tuple((fault, tuple(who)) for fault, who in faults.items() if not (fault.waiting and service_says_it))
-        imex = _imex_failed(judged, told)
-        error = "" if manager is not None or imex or apart else _not_ready_error(judged)
-        if manager is None and not imex and not apart and not error:
-            return self._without_fault(judged, gpus, told, coverage)
-        return FabricFaults(manager, tuple(waiting), imex, apart, error, coverage)
+        pairs = tuple((fault, tuple(who)) for fault, who in faults.items() if not (fault.waiting and service_says_it))
+        imex = _imex_failed(judged, registered)
+        error = "" if manager is not None or imex or pairs else _not_ready_error(judged)
+        if manager is None and not imex and not pairs and not error:
+            return self._without_fault(judged, gpus, registered, coverage)
+        return FabricFaults(manager, tuple(waiting), imex, pairs, error, coverage)
 
     def tell(self, judged: Node, observed: FabricFaults) -> Iterator[Finding]:
         if observed.manager is not None:
@@ -133,14 +133,14 @@ class FabricNotReady(NodeCheck[FabricFaults]):
         if observed.driver_error:
             yield self._driver_waits(judged, observed.driver_error)
 
-    def _without_fault(self, node: Node, gpus: Sequence[Gpu], told: Sequence[Gpu], coverage: Coverage) -> Outcome:
+    def _without_fault(self, node: Node, gpus: Sequence[Gpu], registered: Sequence[Gpu], coverage: Coverage) -> Outcome:
         service = node.os.services.get(FABRIC_MANAGER, Fact())
         answered = any(gpu.fabric.state.known for gpu in gpus) or links_up(node)
-        if len(told) == len(gpus) or (not told and answered and service.value == "active"):
+        if len(registered) == len(gpus) or (not registered and answered and service.value == "active"):
             return self.clean(node, coverage=coverage)
-        if not told and service.value is not None and links_up(node):
+        if not registered and service.value is not None and links_up(node):
             return self.clean(node, f"all links are up ({FABRIC_MANAGER}: {service.value})", coverage)
-        why = "the driver says nothing of the fabric or the links of any GPU" if not told else f"{coverage}"
+        why = "the driver says nothing of the fabric or the links of any GPU" if not registered else f"{coverage}"
         return self.unknown(node, why, coverage)
 
     def _report(self, node: Node, fault: Fault, members: Sequence[Gpu]) -> Finding:
@@ -235,19 +235,19 @@ def _refused_by_driver(node: Node, gpus: Sequence[Gpu]) -> KernelEvent | None:
     return None if up or node.os.services.get(FABRIC_MANAGER, Fact()).value == "active" else last
 
 
-def _faults(node: Node, told: Sequence[Gpu], gpus: list[Gpu]) -> dict[Fault, list[Gpu]]:
+def _faults(node: Node, registered: Sequence[Gpu], gpus: list[Gpu]) -> dict[Fault, list[Gpu]]:
     faults: dict[Fault, list[Gpu]] = defaultdict(list)
-    for gpu in told:
+    for gpu in registered:
         for fault in faults_of(node, gpu, gpus):
             faults[fault].append(gpu)
     return faults
 
 
-def _manager_state(node: Node, told: list[Gpu], waiting: list[Gpu]) -> ManagerState | None:
+def _manager_state(node: Node, gpus: list[Gpu], waiting: list[Gpu]) -> ManagerState | None:
     """What the Fabric Manager's state means, where it runs on this system and something is wrong with it."""
     if not runs_manager_here(node):
         return None
-    return _judge_manager(node, node.os.services.get(FABRIC_MANAGER, Fact()).value, told, waiting)
+    return _judge_manager(node, node.os.services.get(FABRIC_MANAGER, Fact()).value, gpus, waiting)
 
 
 def _failed_alone(node: Node) -> bool:
@@ -266,8 +266,8 @@ def _imex_failed_alone(node: Node) -> bool:
     return failed and not node.gpus and not node.told & {Topic.GPUS, Topic.PCI}
 
 
-def _imex_failed(node: Node, told: Sequence[Gpu]) -> bool:
-    return node.os.services.get(IMEX, Fact()).value == "failed" and any(cluster(gpu) for gpu in told)
+def _imex_failed(node: Node, gpus: Sequence[Gpu]) -> bool:
+    return node.os.services.get(IMEX, Fact()).value == "failed" and any(cluster(gpu) for gpu in gpus)
 
 
 def _not_ready_error(node: Node) -> str:
@@ -276,7 +276,7 @@ def _not_ready_error(node: Node) -> str:
     return error if any(spelling in error.lower() for spelling in NOT_READY_ERRORS) else ""
 
 
-def _judge_manager(node: Node, state: str | None, told: list[Gpu], waiting: list[Gpu]) -> ManagerState | None:
+def _judge_manager(node: Node, state: str | None, gpus: list[Gpu], waiting: list[Gpu]) -> ManagerState | None:
     """What the service's state, systemd's word, means, given what the GPUs say of the fabric."""
     if state in (None, "active", "reloading"):
         return None
@@ -287,13 +287,13 @@ def _judge_manager(node: Node, state: str | None, told: list[Gpu], waiting: list
         text = "the Fabric Manager is starting (uptime unknown: may be transient)"
         return ManagerState(Severity.INFO, text, Confidence.MEDIUM)
     active = [count.active for count in count_links(node)]
-    if state == "inactive" and not waiting and 0 not in active and _not_needed_here(node, told, active):
+    if state == "inactive" and not waiting and 0 not in active and _not_needed_here(node, gpus, active):
         return None
     if state == "not-found":
         text = "the Fabric Manager is not installed, and the fabric is down"
         return ManagerState(Severity.ERROR, text, Confidence.HIGH) if waiting or 0 in active else None
     name = "has failed" if state == "failed" else f"is {state}"
-    if told and not waiting:
+    if gpus and not waiting:
         text = f"the Fabric Manager {name}; the fabric it set up is still there"
         return ManagerState(Severity.WARNING, text, Confidence.HIGH)
     if state != "failed" and not waiting and links_up(node):
@@ -302,11 +302,11 @@ def _judge_manager(node: Node, state: str | None, told: list[Gpu], waiting: list
     return ManagerState(Severity.ERROR, f"the Fabric Manager {name}", Confidence.HIGH)
 
 
-def _not_needed_here(node: Node, told: list[Gpu], active: list[int | None]) -> bool:
+def _not_needed_here(node: Node, gpus: list[Gpu], active: list[int | None]) -> bool:
     """Whether an inactive manager may be right: in a guest, whose host runs it, or on a board without switches."""
     if node.nvswitches:
         return False
-    unseen = not told and not any(active) and None in map(gpu_spec, node.gpus)
+    unseen = not gpus and not any(active) and None in map(gpu_spec, node.gpus)
     return node.is_vm is None or unseen
 
 

@@ -76,8 +76,8 @@ def not_a_fabric(node: Node, gpus: list[Gpu]) -> str | None:
     if not gpus:
         return "no GPU whose fabric could be judged"
     refused = gpus[0].fabric.state.value == "completed" and gpus[0].fabric.status.get("success") != "success"
-    alone = len(node.gpus) == 1 and Topic.GPUS in node.told  # an excerpt shows one of several
-    if alone and not cluster(gpus[0]) and not refused and not manager_failed(node):
+    single_gpu = len(node.gpus) == 1 and Topic.GPUS in node.told  # an excerpt shows one of several
+    if single_gpu and not cluster(gpus[0]) and not refused and not manager_failed(node):
         return "one GPU: it needs no fabric within the node"
     if any(registers(gpu) for gpu in gpus) or node.nvswitches or links_to_switch(node):
         return None

@@ -59,46 +59,48 @@ class FabricInLog(OneStep[Job], JobCheck[Never]):
     id = "NVL005"
 
     def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
-        told: dict[str, set[str]] = defaultdict(set)
+        hosts: dict[str, set[str]] = defaultdict(set)
         faults: dict[tuple[Severity, str], dict[str, list[tuple[str, Origin | None]]]] = {}
         members: list[Membership] = []
         for number, text, where in said_by(job, "mnnvl"):
-            match, said = FABRIC.match(text), HEALTH.match(text)
-            if number < 0 or (match is None and said is None):
+            match, health = FABRIC.match(text), HEALTH.match(text)
+            if number < 0 or (match is None and health is None):
                 continue
             host = job.processes[number].host
-            if said is not None:
-                told[host].add(said[1])
-                words = f"the fabric's bandwidth is {said[2].lower().removesuffix('_bandwidth')}"
-                faults.setdefault((Severity.WARNING, words), defaultdict(list))[host].append((said[1], where))
+            if health is not None:
+                hosts[host].add(health[1])
+                words = f"the fabric's bandwidth is {health[2].lower().removesuffix('_bandwidth')}"
+                faults.setdefault((Severity.WARNING, words), defaultdict(list))[host].append((health[1], where))
             if match is None:
                 continue
-            told[host].add(match[1])
+            hosts[host].add(match[1])
             if int(match[4]) == COMPLETED:
                 members.append(Membership(host, match[1], (match[2], match[3]), where))
             for fault in _faults(int(match[4]), int(match[5], 16)):
                 faults.setdefault(fault, defaultdict(list))[host].append((match[1], where))
-        found = [self._report(job, *fault, by_host) for fault, by_host in faults.items()]
-        found += self._imex(job, bool(members)) + self._not_up(job) + self._nvls(job)
-        found += judge_domains(self, job, members)
-        if found:
-            return self.found(job, found)
-        if not told:
+        findings = [self._report(job, *fault, by_host) for fault, by_host in faults.items()]
+        findings += self._imex(job, bool(members)) + self._not_up(job) + self._nvls(job)
+        findings += judge_domains(self, job, members)
+        if findings:
+            return self.found(job, findings)
+        if not hosts:
             return self.not_applicable(job, "no line speaks of an NVLink fabric")
-        return self.clean(job, "", Coverage(sum(map(len, told.values())), sum(map(len, told.values())), "GPUs"))
+        return self.clean(job, "", Coverage(sum(map(len, hosts.values())), sum(map(len, hosts.values())), "GPUs"))
 
     def _report(
         self, job: Job, severity: Severity, words: str, by_host: dict[str, list[tuple[str, Origin | None]]]
     ) -> Finding:
         hosts = list(by_host)
-        count = sum(len({bus for bus, _ in told}) for told in by_host.values())
+        count = sum(len({bus for bus, _ in reports}) for reports in by_host.values())
         return self.finding(
             self.where(hosts, ranks=ranks_on(job, hosts)),
             "unhealthy fabric",
             f"{hosts_word(hosts)}: {words} on {plural(count, 'GPU')}",
             severity=severity,
-            observed=quoted(next(where.text for told in by_host.values() for _, where in told if where is not None)),
-            evidence=[where for told in by_host.values() for _, where in told],
+            observed=quoted(
+                next(where.text for reports in by_host.values() for _, where in reports if where is not None)
+            ),
+            evidence=[where for reports in by_host.values() for _, where in reports],
         )
 
     def _not_up(self, job: Job) -> list[Finding]:
@@ -118,28 +120,28 @@ class FabricInLog(OneStep[Job], JobCheck[Never]):
 
     def _nvls(self, job: Job) -> list[Finding]:
         """NVLink SHARP that could not be set up: multicast needs the switches' routes."""
-        told = [(event.host, event.rank, event.text, event.origin) for event in job.events if _of_nvls(event)]
-        told += [
+        reports = [(event.host, event.rank, event.text, event.origin) for event in job.events if _of_nvls(event)]
+        reports += [
             (job.processes[number].host if number >= 0 else "", -1, text, where)
             for number, text, where in said_by(job, "nvls")
             if NVLS.search(text)
         ]
-        if not told:
+        if not reports:
             return []
-        hosts = list(dict.fromkeys(host for host, *_ in told if host))
-        memory = any("out of memory" in text for _, _, text, _ in told)
+        hosts = list(dict.fromkeys(host for host, *_ in reports if host))
+        memory = any("out of memory" in text for _, _, text, _ in reports)
         return [
             self.finding(
-                self.where(hosts, ranks=sorted({rank for _, rank, _, _ in told if rank >= 0})),
+                self.where(hosts, ranks=sorted({rank for _, rank, _, _ in reports if rank >= 0})),
                 "no multicast",
                 f"{hosts_word(hosts) or 'a node'}: NVLink SHARP cannot be set up: multicast memory is not bound",
-                observed=quoted(told[0][2]),
+                observed=quoted(reports[0][2]),
                 fix=(
                     "`systemctl status nvidia-fabricmanager` and its log, `nvidia-smi -q | grep -A4 Fabric`",
                     *(("the error is `out of memory`: is GPU memory left for NCCL's buffers?",) if memory else ()),
                     "NCCL_NVLS_ENABLE=0 as a control: does all else work?",
                 ),
-                evidence=[where for *_, where in told],
+                evidence=[where for *_, where in reports],
             )
         ]
 
@@ -160,15 +162,15 @@ class FabricInLog(OneStep[Job], JobCheck[Never]):
 
 
 def _faults(state: int, mask: int) -> list[tuple[Severity, str]]:
-    made = []
+    pairs = []
     if state in STATES:
-        made.append((Severity.WARNING, f"fabric registration is {STATES[state]}"))
+        pairs.append((Severity.WARNING, f"fabric registration is {STATES[state]}"))
     if fabric_bandwidth(mask) == "degraded":
-        made.append((Severity.WARNING, "the fabric's bandwidth is degraded"))
+        pairs.append((Severity.WARNING, "the fabric's bandwidth is degraded"))
     for problem in filter(None, (fabric_problems(mask) or "").split(", ")):
         passing = "recovery" in problem
-        made.append((Severity.INFO if passing else Severity.WARNING, f"the fabric's health: {problem}"))
-    return made
+        pairs.append((Severity.INFO if passing else Severity.WARNING, f"the fabric's health: {problem}"))
+    return pairs
 
 
 def _not_imported(job: Job) -> list[Event]:
@@ -210,19 +212,19 @@ _PARTITION = "trays of one rack in different cliques: the rack's NMX controller 
 _HANDLE = regex(r"invalid resource handle|(?:import|map)\w{0,12} .{0,60}handle", re.IGNORECASE)
 
 
-def judge_domains(check: JobCheck[Any], job: Job, told: Sequence[Membership]) -> Iterator[Finding]:
+def judge_domains(check: JobCheck[Any], job: Job, memberships: Sequence[Membership]) -> Iterator[Finding]:
     """GPUs of one tray in different domains, and trays of one job in different ones."""
     by_host: dict[str, dict[Domain, Membership]] = defaultdict(dict)
-    for each in told:
-        if each.domain[0].strip("0.x"):
-            by_host[each.host].setdefault(each.domain, each)
+    for membership in memberships:
+        if membership.domain[0].strip("0.x"):
+            by_host[membership.host].setdefault(membership.domain, membership)
     torn = {host: domains for host, domains in by_host.items() if host and len(domains) > 1}
     if torn:
         yield _inside(check, job, torn)
     whole = {host: next(iter(domains.values())) for host, domains in by_host.items() if host not in torn}
     shared: dict[Domain, list[str]] = defaultdict(list)
-    for host, each in whole.items():
-        shared[each.domain].append(host)
+    for host, membership in whole.items():
+        shared[membership.domain].append(host)
     if len(shared) > 1:
         yield _between(check, job, shared, whole)
     if lone := _without_domain(job, by_host):
@@ -235,10 +237,10 @@ def _without_domain(job: Job, by_host: Mapping[str, Mapping[Domain, Membership]]
     kinds: dict[str, set[str]] = defaultdict(set)
     for process in job.processes:
         kinds[process.host] |= {message.kind for message in process.messages} - {"mnnvl"}
-    told = [kinds[host] for host in by_host if host]
-    if not told:
+    texts = [kinds[host] for host in by_host if host]
+    if not texts:
         return []
-    always = set.intersection(*told)
+    always = set.intersection(*texts)
     return [host for host in job.hosts if host not in by_host and len(always) >= LEAST_KINDS and always <= kinds[host]]
 
 
@@ -251,7 +253,7 @@ def _outside(
         "tray outside",
         f"{hosts_word(lone)} {'is' if len(lone) == 1 else 'are'} in no NVLink domain, unlike {hosts_word(others)}",
         observed=f"no fabric UUID on {hosts_word(lone)}",
-        evidence=[each.origin for host in others for each in by_host[host].values()],
+        evidence=[membership.origin for host in others for membership in by_host[host].values()],
     )
 
 
@@ -263,9 +265,9 @@ def _inside(check: JobCheck[Any], job: Job, torn: Mapping[str, Mapping[Domain, M
         "tray in two domains",
         f"{hosts_word(hosts)}: the GPUs of one tray are in {len(first)} NVLink domains",
         observed="; ".join(
-            f"GPU {each.bus}: cluster {domain[0]}, clique {domain[1]}" for domain, each in first.items()
+            f"GPU {membership.bus}: cluster {domain[0]}, clique {domain[1]}" for domain, membership in first.items()
         ),
-        evidence=[each.origin for domains in torn.values() for each in domains.values()],
+        evidence=[domain.origin for domains in torn.values() for domain in domains.values()],
     )
 
 

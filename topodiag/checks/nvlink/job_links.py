@@ -37,15 +37,15 @@ class NvlinksLeftOutInLog(JobCheck[LeftOut]):
         origins = []
         ranks = {rank.process: rank.rank for rank in judged.ranks}
         for number, text, where in said_by(judged, "nvlink untold"):
-            found = _LINK.search(text)
-            if found is None or number < 0:
+            match = _LINK.search(text)
+            if match is None or number < 0:
                 continue
             gpu = gpu_word(judged, ranks.get(number, -1)) or f"process {judged.processes[number].pid}"
-            links[judged.processes[number].host][gpu].add(int(found[1]))
+            links[judged.processes[number].host][gpu].add(int(match[1]))
             origins.append(where)
         if not links:
             return self.not_applicable(judged, "no line of NCCL 2.31 or later speaks of an NVLink that it leaves out")
-        frozen = {host: {gpu: frozenset(each) for gpu, each in gpus.items()} for host, gpus in links.items()}
+        frozen = {host: {gpu: frozenset(numbers) for gpu, numbers in gpus.items()} for host, gpus in links.items()}
         return LeftOut(frozen, tuple(origins), _have_nvlinks(judged, set(links)))
 
     def tell(self, judged: Job, observed: LeftOut) -> Iterator[Finding]:

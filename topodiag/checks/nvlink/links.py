@@ -165,17 +165,19 @@ def _sorted_by_loss(
 def _odd_mesh(node: Node, count: LinkCount, asked: list[LinkCount]) -> bool:
     """Whether links are down on a board that joins GPUs directly, and the peers do not agree on how many it uses."""
     direct = count.spec is not None and not count.spec.bridged and not count.spec.nvswitch
-    return direct and bool(count.down) and not node.is_vm and majority(each.active for each in asked) is None
+    return (
+        direct and bool(count.down) and not node.is_vm and majority(link_count.active for link_count in asked) is None
+    )
 
 
 def _group(node: Node, counts: list[LinkCount], wanted: Expectation) -> ShortGroup:
     all_alike = len(counts) == len(node.gpus) > 1
-    sure = min([wanted.confidence, *(count.confidence for count in counts)])
-    guessed = sure < Confidence.HIGH and (counts[0].spec is None or counts[0].spec.bridged)
+    confidence = min([wanted.confidence, *(count.confidence for count in counts)])
+    guessed = confidence < Confidence.HIGH and (counts[0].spec is None or counts[0].spec.bridged)
     bridged = counts[0].spec is not None and counts[0].spec.bridged
     if (counts[0].active or bridged) and (all_alike or guessed):
-        return ShortGroup(tuple(counts), wanted, all_alike, Severity.WARNING, min(sure, Confidence.MEDIUM))
-    return ShortGroup(tuple(counts), wanted, all_alike, Severity.ERROR, sure)
+        return ShortGroup(tuple(counts), wanted, all_alike, Severity.WARNING, min(confidence, Confidence.MEDIUM))
+    return ShortGroup(tuple(counts), wanted, all_alike, Severity.ERROR, confidence)
 
 
 def _wired(count: LinkCount, want: int) -> bool:

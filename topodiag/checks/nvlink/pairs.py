@@ -117,11 +117,11 @@ class PairWithoutNvlink(NodeCheck[LostPairs]):
                 judged, "no pair has NVLink, which MIG would explain, and whether it is on was not seen"
             )
         lost, inferred = _lost(asked, specs, seen)
-        untold, told = _parted(judged, lost)
+        untold, texts = _parted(judged, lost)
         if untold:
             return LostPairs(tuple(asked), tuple(untold), inferred, coverage)
-        if told:
-            return self.clean(judged, f"{len(told)} pairs without NVLink, explained by {told[0]}", coverage)
+        if texts:
+            return self.clean(judged, f"{len(texts)} pairs without NVLink, explained by {texts[0]}", coverage)
         if len(seen) < len(pairs):
             return self.unknown(judged, f"{len(pairs) - len(seen)} of {len(pairs)} pairs were not seen", coverage)
         return self.clean(judged, inferred or "", coverage)
@@ -130,7 +130,7 @@ class PairWithoutNvlink(NodeCheck[LostPairs]):
         node, asked, lost, inferred = judged, observed.gpus, observed.pairs, observed.inferred
         culprits = _culprits(asked, lost)
         guessed = inferred is not None and not _certain(asked, lost)
-        sure = Confidence.MEDIUM if guessed or node.is_vm else Confidence.HIGH
+        confidence = Confidence.MEDIUM if guessed or node.is_vm else Confidence.HIGH
         mesh = inferred is not None and gpu_spec(lost[0].a) is not None
         severity = Severity.WARNING if mesh or node.is_vm else Severity.ERROR
         says = ", ".join(sorted({pair.says for pair in lost})[:6])
@@ -149,7 +149,7 @@ class PairWithoutNvlink(NodeCheck[LostPairs]):
             fix=_fix(node, lost),
             cost=_cost(spec, amd_gpu_by_name(lost[0].a.name.get(""))),
             evidence=[fact.origin for pair in lost for fact in pair.words],
-            confidence=sure,
+            confidence=confidence,
         )
 
 
@@ -161,16 +161,16 @@ def _parted(node: Node, lost: Sequence[GpuPair]) -> tuple[list[GpuPair], list[st
 
 
 def _see(node: Node, a: Gpu, b: Gpu) -> GpuPair:
-    said = word(node, a.label, b.label)
+    link_word = word(node, a.label, b.label)
     table = node.p2p.get("nvlink", {})
     status = table.get((a.label, b.label)) or table.get((b.label, a.label)) or Fact()
-    words = tuple(fact for fact in (said, status) if fact.value)
+    words = tuple(fact for fact in (link_word, status) if fact.value)
     refused = (status.value or "").strip().upper() in REFUSED
-    if (joined := by_xgmi(said.value)) is not None:
+    if (joined := by_xgmi(link_word.value)) is not None:
         return GpuPair(a, b, joined, words)
-    if nvlink_count(said.value):
+    if nvlink_count(link_word.value):
         return GpuPair(a, b, not refused, words)
-    if (said.value or "").strip().upper() in SMI_TO_PATH:
+    if (link_word.value or "").strip().upper() in SMI_TO_PATH:
         return GpuPair(a, b, False, words)
     if refused:
         return GpuPair(a, b, False, words)
@@ -179,33 +179,33 @@ def _see(node: Node, a: Gpu, b: Gpu) -> GpuPair:
 
 def _lost(asked: list[Gpu], specs: list[GpuSpec | None], seen: list[GpuPair]) -> tuple[list[GpuPair], str | None]:
     """The pairs that should be joined and are not, and how that was inferred where no datasheet says it."""
-    apart = [pair for pair in seen if not pair.joined]
-    if not apart:
+    gpu_pairs = [pair for pair in seen if not pair.joined]
+    if not gpu_pairs:
         return [], None
     if any(by_xgmi(fact.value) is not None for pair in seen for fact in pair.words):
-        return _lost_of_xgmi(asked, seen, apart)
+        return _lost_of_xgmi(asked, seen, gpu_pairs)
     switched = {gpu.index for gpu, spec in zip(asked, specs, strict=True) if spec is not None and spec.nvswitch}
-    by_product = [pair for pair in apart if pair.a.index in switched and pair.b.index in switched]
+    by_product = [pair for pair in gpu_pairs if pair.a.index in switched and pair.b.index in switched]
     if by_product:
         return by_product, None
     if all(spec is not None and not spec.bridged and not spec.nvswitch for spec in specs):
         return _lost_of_mesh(asked, seen), f"each GPU of this mesh is joined to {MESH_PEERS} others"
     if any(spec is not None for spec in specs):
         return [], None
-    return _lost_of_unknown(asked, seen, apart)
+    return _lost_of_unknown(asked, seen, gpu_pairs)
 
 
-def _lost_of_xgmi(asked: list[Gpu], seen: list[GpuPair], apart: list[GpuPair]) -> tuple[list[GpuPair], str | None]:
+def _lost_of_xgmi(asked: list[Gpu], seen: list[GpuPair], gpu_pairs: list[GpuPair]) -> tuple[list[GpuPair], str | None]:
     """Pairs of AMD's GPUs that a link should join: where the product has one to each of the GPUs that are there, or
     half of the GPUs show that their board has. Rings, chords and pairs of dies join some pairs only, by design. A link
     that is there and down is lost whatever the board."""
-    down = [pair for pair in apart if pair.says.endswith((" down", " disabled"))]
+    down = [pair for pair in gpu_pairs if pair.says.endswith((" down", " disabled"))]
     if (spec := _amd_mesh(asked)) is not None:
-        return apart, f"one xGMI link to each of the {spec.links} peers of {spec.name} ({spec.source})"
+        return gpu_pairs, f"one xGMI link to each of the {spec.links} peers of {spec.name} ({spec.source})"
     joined = {gpu.index: sum(bool(p.joined) and gpu.index in (p.a.index, p.b.index) for p in seen) for gpu in asked}
     whole = sum(count == len(asked) - 1 for count in joined.values())
     if amd_gpu_by_name(asked[0].name.get("")) is None and whole >= FEWEST_WHOLE and whole * 2 >= len(asked):
-        return apart, f"xGMI between all pairs: {whole} GPUs are joined to each of the others"
+        return gpu_pairs, f"xGMI between all pairs: {whole} GPUs are joined to each of the others"
     return down, "the link of the pair up" if down else None
 
 
@@ -239,34 +239,42 @@ def _lost_of_mesh(asked: list[Gpu], seen: list[GpuPair]) -> list[GpuPair]:
     ]
 
 
-def _lost_of_unknown(asked: list[Gpu], seen: list[GpuPair], apart: list[GpuPair]) -> tuple[list[GpuPair], str | None]:
+def _lost_of_unknown(
+    asked: list[Gpu], seen: list[GpuPair], gpu_pairs: list[GpuPair]
+) -> tuple[list[GpuPair], str | None]:
     """GPUs of an unknown product that are not joined to a majority that is joined all to all, or to one that must hang
     on a switch: it shows more links to its peers together than any GPU has."""
     for gpu in asked:
         mine = [pair for pair in seen if gpu.index in (pair.a.index, pair.b.index)]
         links = sum(nvlink_count(pair.words[0].value) or 0 for pair in mine if pair.words)
         if links > MAX_LINKS:
-            return apart, f"NVLink between all pairs: {gpu.label} shows {links} links, so that a switch joins them"
-    odd = {gpu.index for gpu in _culprits(asked, apart)}
-    rest = [gpu.index for gpu in asked if gpu.index not in odd]
-    among = [pair for pair in seen if pair.a.index not in odd and pair.b.index not in odd]
-    if not odd or len(rest) < 3 or len(rest) * 2 <= len(asked) or not among or not all(pair.joined for pair in among):
+            return gpu_pairs, f"NVLink between all pairs: {gpu.label} shows {links} links, so that a switch joins them"
+    numbers = {gpu.index for gpu in _culprits(asked, gpu_pairs)}
+    rest = [gpu.index for gpu in asked if gpu.index not in numbers]
+    among = [pair for pair in seen if pair.a.index not in numbers and pair.b.index not in numbers]
+    if (
+        not numbers
+        or len(rest) < 3
+        or len(rest) * 2 <= len(asked)
+        or not among
+        or not all(pair.joined for pair in among)
+    ):
         return [], None
-    return apart, f"NVLink between all pairs: the other {len(rest)} GPUs are joined to each other"
+    return gpu_pairs, f"NVLink between all pairs: the other {len(rest)} GPUs are joined to each other"
 
 
 def _culprits(asked: Sequence[Gpu], lost: Sequence[GpuPair]) -> list[Gpu]:
     """The fewest GPUs that all the lost pairs have in common, when they lost every peer; else none."""
     left = list(lost)
-    found: list[Gpu] = []
+    gpus: list[Gpu] = []
     while left:
         tally = {gpu.index: sum(gpu.index in (p.a.index, p.b.index) for p in left) for gpu in asked}
         worst = max(asked, key=lambda gpu: tally[gpu.index])
-        if tally[worst.index] < len(asked) - 1 - len(found):
+        if tally[worst.index] < len(asked) - 1 - len(gpus):
             return []
-        found.append(worst)
+        gpus.append(worst)
         left = [pair for pair in left if worst.index not in (pair.a.index, pair.b.index)]
-    return found if len(found) < len(asked) - 1 else []
+    return gpus if len(gpus) < len(asked) - 1 else []
 
 
 def _ends(asked: Sequence[Gpu], lost: Sequence[GpuPair]) -> list[Gpu]:

@@ -166,16 +166,16 @@ class SlowNvlinks(NodeCheck[SlowLinks]):
             text += f": {share:.2f} x {worst} x {in_gbs(nccl)} = {in_gbs(lost)} per direction by NCCL's rate per link"
         by_product = source.startswith("datasheet")
         # The rate of NVLink is fixed when it trains; that of xGMI is the present one, and nobody says it holds at rest.
-        sure = by_product and not gpu.xgmi_gbs.known
+        certain = by_product and not gpu.xgmi_gbs.known
         return self.finding(
             self.where(node, gpus=labels, links=[link.label for link in members]),
             self.advice("slow link", want=in_gbs(want), source=source),
             f"{fold_runs(labels)}: {plural(len(members), 'NVLink')} at {in_gbs(rate)} instead of {in_gbs(want)}",
-            severity=Severity.ERROR if sure else Severity.WARNING,
+            severity=Severity.ERROR if certain else Severity.WARNING,
             observed=f"{in_gbs(rate)} line rate per direction",
             cost=Cost(lost or None, share, text),
             evidence=list(dict.fromkeys(link.gbs for link in members)),
-            confidence=Confidence.HIGH if sure else Confidence.MEDIUM,
+            confidence=Confidence.HIGH if certain else Confidence.MEDIUM,
         )
 
 

@@ -52,15 +52,15 @@ OFF_PAIR = regex(r"P2P is disabled between connected GPUs (\d{1,4}) and (\d{1,4}
 
 def switched_off(job: Job) -> list[tuple[int, GivenSetting]]:
     """Settings that switch P2P off for every pair, with the processes they hold for."""
-    made = [
+    pairs = [
         (number, given)
         for number, given in settings_of(job, "NCCL_P2P_DISABLE").get("NCCL_P2P_DISABLE", [])
         if given.value.strip() not in ("", "0")
     ]
     for number, given in settings_of(job, "NCCL_P2P_LEVEL").get("NCCL_P2P_LEVEL", []):
         if given.value.strip().upper() in NO_P2P_LEVELS:
-            made.append((number, given))
-    return made
+            pairs.append((number, given))
+    return pairs
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,13 +276,13 @@ def _by_distance(job: Job, refused: Refusals) -> dict[tuple[str, str, str], Conn
     """Connections inside nodes over SHM, or the network where a nearer way is there, by host, kind and distance."""
     view = views(job)
     several = len(job.hosts) > 1
-    alone = not several and not multi_node(job) and not settings_of(job, *APART)
+    single = not several and not multi_node(job) and not settings_of(job, *APART)
     pairs: dict[tuple[str, str, str], ConnectionGroup] = {}
     for batch in job.connections.batches():
         for talk in around_p2p(batch, lambda via: _is_shm(via) or via.startswith("NET/")):
             host = host_name(job.connections, talk.host)
             word = _distance_word(job, talk, view.get((talk.comm, host)), (host, refused))
-            over_net = (several and word == "near") or (alone and word in ("near", "?") and _two_gpus(job, talk))
+            over_net = (several and word == "near") or (single and word in ("near", "?") and _two_gpus(job, talk))
             if talk.kind == "SHM" or over_net:
                 pairs.setdefault((host, talk.kind, word), ConnectionGroup(talk.first)).add(talk)
     return pairs
@@ -328,21 +328,21 @@ def joined_by(job: Job, host: str, talk: GpuConnection | ConnectionGroup) -> Fac
 
 
 def _refused_pairs(job: Job) -> Refusals:
-    made: dict[tuple[str, frozenset[str]], Origin | None] = {}
+    pairs: dict[tuple[str, frozenset[str]], Origin | None] = {}
     for number, text, where in said_by(job, "p2p off"):
         match = OFF_PAIR.search(text)
         if match:
             for host in [job.processes[number].host] if number >= 0 else job.hosts:
-                made.setdefault((host, frozenset((f"GPU{match[1]}", f"GPU{match[2]}"))), where)
-    return made
+                pairs.setdefault((host, frozenset((f"GPU{match[1]}", f"GPU{match[2]}"))), where)
+    return pairs
 
 
 def cost_of_detour(job: Job, hosts: list[str]) -> Cost:
     """What the pair would have: NVLink as printed, else only words, since a PCIe print does not say what SHM brings."""
-    for each in prints(job):
-        best = max(nvlink_gbs(each.system).values(), default=0.0)
-        pci = max(pcie_gbs(each.system), default=0.0)
-        if each.host in hosts and best and pci:
+    for system_print in prints(job):
+        best = max(nvlink_gbs(system_print.system).values(), default=0.0)
+        pci = max(pcie_gbs(system_print.system), default=0.0)
+        if system_print.host in hosts and best and pci:
             left = min(best, pci)
             return Cost(
                 best - left, 1 - left / best, f"at most {in_gbs(left)} over PCIe where NVLink has {in_gbs(best)}"

@@ -60,16 +60,16 @@ class P2pSwitchedOff(OneStep[Job], JobCheck[Never]):
     id = "P2P002"
 
     def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
-        found = [*self._refused(job)]
+        findings = [*self._refused(job)]
         if ranks_per_node(job) < 2:
-            if found:
-                return self.found(job, found)
+            if findings:
+                return self.found(job, findings)
             return self.not_applicable(job, "one rank on each node")
         off = switched_off(job)
         if off:
-            found.append(self._by_setting(job, off))
-        if found:
-            return self.found(job, found)
+            findings.append(self._by_setting(job, off))
+        if findings:
+            return self.found(job, findings)
         if not job.subsystems & {"ENV", "INIT", "GRAPH"}:
             return self.unknown(job, f"no settings were seen; {ask_for(job, *NET)}")
         return self.clean(job)
@@ -92,7 +92,7 @@ class P2pSwitchedOff(OneStep[Job], JobCheck[Never]):
     def _by_setting(self, job: Job, off: list[tuple[int, GivenSetting]]) -> Finding:
         given = off[0][1]
         hosts = list(dict.fromkeys(job.processes[number].host for number, _ in off))
-        view = [each.system for each in prints(job) if each.host in hosts]
+        view = [system_print.system for system_print in prints(job) if system_print.host in hosts]
         nvlink = any(any(nvlink_gbs(system).values()) for system in view)
         near = nvlink or any(_near_pair(system) for system in view)
         conns = job.connections

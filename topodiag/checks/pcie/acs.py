@@ -218,7 +218,7 @@ def _faults(node: Node) -> tuple[KernelEvent, ...]:
     """IOMMU faults of GPUs and NICs, by what the evidence holds of the device or by the driver that the line names.
     Faults of a device whose kind is not shown are no evidence: disks and management controllers have them, too."""
     owners: list[Gpu | Nic] = [*node.gpus, *compute_nics(node)]
-    ends = {owner.bus_id for owner in owners} | {each.bus_id for each in node.events if each.kind in _OF_ENDS}
+    ends = {owner.bus_id for owner in owners} | {event.bus_id for event in node.events if event.kind in _OF_ENDS}
     return tuple(
         event
         for event in node.events
@@ -249,15 +249,15 @@ def _at_peers(node: Node) -> tuple[KernelEvent, ...]:
     return tuple(
         event
         for own in by_bus.values()
-        if sum(_is_window(each.text) for each in own) >= LEAST_AT_PEERS
-        and not any(_OF_DRIVER.match(each.text) for each in own)
+        if sum(_is_window(event.text) for event in own) >= LEAST_AT_PEERS
+        and not any(_OF_DRIVER.match(event.text) for event in own)
         for event in own
     )
 
 
 def _is_window(text: str) -> bool:
-    said = _FAULT_AT.search(text)
-    at = int(said[1], 16) if said is not None else 0
+    match = _FAULT_AT.search(text)
+    at = int(match[1], 16) if match is not None else 0
     return _PEERS_FROM <= at < _PEERS_TO and not bin(at)[2:].startswith("1" * _AT_THE_END)
 
 

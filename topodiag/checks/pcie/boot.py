@@ -57,10 +57,10 @@ def narrow_at_boot(check: NodeCheck[Any], node: Node) -> Iterator[Finding]:
 
 
 def _limited(event: KernelEvent) -> Limited | None:
-    found = _LIMITED.search(event.text) if event.kind == "pcie-bandwidth" else None
-    if found is None or (found[1] not in _OURS and int(found[7]) < WHOLE):
+    match = _LIMITED.search(event.text) if event.kind == "pcie-bandwidth" else None
+    if match is None or (match[1] not in _OURS and int(match[7]) < WHOLE):
         return None
-    return Limited(found[2], found[1], int(found[4]), int(found[7]), float(found[3]), float(found[6]), found[5], event)
+    return Limited(match[2], match[1], int(match[4]), int(match[7]), float(match[3]), float(match[6]), match[5], event)
 
 
 def _finding(check: NodeCheck[Any], node: Node, line: Limited, had: int) -> Finding:

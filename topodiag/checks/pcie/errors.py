@@ -63,13 +63,13 @@ MIN_LOGGED = 100
 
 def _logged(node: Node) -> list[tuple[str, list[KernelEvent]]]:
     """AER lines by device, those of disks and of other adapters left out, where they are uncorrectable or many."""
-    found: dict[str, list[KernelEvent]] = defaultdict(list)
+    events: dict[str, list[KernelEvent]] = defaultdict(list)
     for event in node.events:
         if event.kind == "aer" and not _FOREIGN.search(event.text):
-            found[event.bus_id or "a PCIe device"].append(event)
+            events[event.bus_id or "a PCIe device"].append(event)
     return [
         (place, events)
-        for place, events in found.items()
+        for place, events in events.items()
         if len(events) >= MIN_LOGGED or any(_UNCORRECTED.search(event.text) for event in events)
     ]
 
@@ -135,14 +135,14 @@ class PcieErrors(OneStep[Node], NodeCheck[Never]):
         coverage = Coverage(len(counted), len(links), "PCIe links")
         if not counted:
             return self.unknown(node, "no AER or replay counters in the evidence")
-        found = []
-        told: set[str] = set()  # functions of one card share the port above them
+        findings = []
+        texts: set[str] = set()  # functions of one card share the port above them
         for hop in counted:
-            counts = [c for c in _counts(node, hop) if c.amount > c.allowed and c.device.bus_id not in told]
-            told |= {count.device.bus_id for count in counts}
+            counts = [c for c in _counts(node, hop) if c.amount > c.allowed and c.device.bus_id not in texts]
+            texts |= {count.device.bus_id for count in counts}
             if counts:
-                found.append(self._report(node, hop, counts, coverage))
-        return self.found(node, found, coverage) if found else self.clean(node, "", coverage)
+                findings.append(self._report(node, hop, counts, coverage))
+        return self.found(node, findings, coverage) if findings else self.clean(node, "", coverage)
 
     def _report(self, node: Node, hop: Hop, counts: Sequence[_Count], coverage: Coverage) -> Finding:
         fatal = any(count.fatal for count in counts)

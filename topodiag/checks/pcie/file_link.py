@@ -61,25 +61,26 @@ class NarrowLinkInFile(FileCheck[NarrowInFile]):
         name = observed.file.name
         for bridge in observed.slow:
             yield self._throttled(judged, name, bridge)
-        for each in observed.narrow:
-            sure = each.siblings >= SURE_SIBLINGS
-            now, full = _gbs(each.pci, each.lanes), _gbs(each.pci, each.usual)
+        for function in observed.narrow:
+            certain = function.siblings >= SURE_SIBLINGS
+            now, full = _gbs(function.pci, function.lanes), _gbs(function.pci, function.usual)
             rates = f", {in_gbs(now)} to NCCL" if now else ""
             yield self.finding(
                 self.where(
                     judged,
-                    gpus=[each.label] if each.is_gpu else [],
-                    nics=[] if each.is_gpu or not each.pci.having("nic") else [each.label],
-                    links=[each.pci.get("busid") or ""],
+                    gpus=[function.label] if function.is_gpu else [],
+                    nics=[] if function.is_gpu or not function.pci.having("nic") else [function.label],
+                    links=[function.pci.get("busid") or ""],
                 ),
                 "fewer lanes in a file",
-                f"{each.label} has x{each.lanes} of PCIe in {name.rpartition('/')[2]}, its peers x{each.usual}",
-                severity=Severity.ERROR if sure else Severity.WARNING,
-                observed=f"x{each.lanes} at {each.pci.get('busid')}{rates}",
-                expected=f"x{each.usual}, as its peers have" + (f": {in_gbs(full)}" if full else ""),
+                f"{function.label} has x{function.lanes} of PCIe in {name.rpartition('/')[2]},"
+                f" its peers x{function.usual}",
+                severity=Severity.ERROR if certain else Severity.WARNING,
+                observed=f"x{function.lanes} at {function.pci.get('busid')}{rates}",
+                expected=f"x{function.usual}, as its peers have" + (f": {in_gbs(full)}" if full else ""),
                 cost=_cost(now, full),
-                evidence=[Origin(name, each.pci.line or None, _quoted(each.pci))],
-                confidence=Confidence.HIGH if sure else Confidence.MEDIUM,
+                evidence=[Origin(name, function.pci.line or None, _quoted(function.pci))],
+                confidence=Confidence.HIGH if certain else Confidence.MEDIUM,
             )
 
     def _throttled(self, judged: Node, name: str, bridge: SlowBridge) -> Finding:
@@ -104,7 +105,7 @@ def _slow_bridges(tree: Element) -> Iterator[SlowBridge]:
 
 
 def _slow_below(pci: Element) -> Iterator[SlowBridge]:
-    below = [rate for each in pci.walk() if each is not pci and _is_device(each) and (rate := _gbs(each)) is not None]
+    below = [rate for node in pci.walk() if node is not pci and _is_device(node) and (rate := _gbs(node)) is not None]
     own = _gbs(pci)
     if below and own is not None and own < THROTTLES * max(below):
         yield SlowBridge(pci, own, max(below))

@@ -124,30 +124,30 @@ def _least(*facts: Fact[int]) -> int | None:
 
 def hops(node: Node) -> tuple[Hop, ...]:
     """All links between GPUs or compute NICs and their root ports, each once, nearest to the devices first."""
-    made: dict[str, Hop] = {}
+    by_bus: dict[str, Hop] = {}
     for device, gpu, nic in _devices(node):
         for place, (lower, upper) in enumerate(_climb(node, device)):
-            known = made.get(lower.bus_id)
+            known = by_bus.get(lower.bus_id)
             gpus = (known.gpus if known else ()) + ((gpu,) if gpu else ())
             nics = (known.nics if known else ()) + ((nic,) if nic else ())
             family = _family(gpu, nic) if place == 0 else f"switch uplink {place}"
-            made[lower.bus_id] = Hop(lower, upper, gpus, nics, known.family if known else family)
-    return tuple(made.values())
+            by_bus[lower.bus_id] = Hop(lower, upper, gpus, nics, known.family if known else family)
+    return tuple(by_bus.values())
 
 
 def trained(node: Node) -> dict[str, dict[str, str]]:
     """By device, or switch and what hangs below it, the lanes to which its link trained, and its generation where the
     device works: the link of an idle one may rest."""
-    made: dict[str, dict[str, str]] = {}
+    by_bus: dict[str, dict[str, str]] = {}
     for hop in hops(node):
         names = [*(gpu.label for gpu in hop.gpus), *(nic.rdma_name or nic.name for nic in hop.nics)]
         facts = {LANES: f"x{hop.lower.width.value}" if hop.lower.width.value else ""}
         facts["trained speed"] = f"Gen{hop.lower.gen.value}" if hop.lower.gen.value and hop.is_busy else ""
         name = ", ".join(names)
-        made[f"switch above {name}" if hop.is_shared else name] = {
+        by_bus[f"switch above {name}" if hop.is_shared else name] = {
             what: value for what, value in facts.items() if value
         }
-    return made
+    return by_bus
 
 
 def nothing_to_judge(check: NodeCheck[Any], node: Node) -> Outcome:

@@ -32,16 +32,16 @@ class AcsHinted(JobCheck[Hints]):
     id = "PCI004"
 
     def observe(self, judged: Job, peers: Sequence[Job]) -> Hints | Outcome:
-        told = [
+        hints = [
             (judged.processes[number].host if number >= 0 else "", text, where)
             for number, text, where in said_by(judged, "hint")
             if BLOCKED.search(text)
         ]
-        told += [(e.host, e.text, e.origin) for e in judged.events if e.level == "WARN" and BLOCKED.search(e.text)]
-        if not told:
+        hints += [(e.host, e.text, e.origin) for e in judged.events if e.level == "WARN" and BLOCKED.search(e.text)]
+        if not hints:
             return self.not_applicable(judged, "no line speaks of ACS or the IOMMU: `topodiag scan` of the node does")
-        hosts = tuple(dict.fromkeys(host for host, _, _ in told if host))
-        lines = tuple((text, where) for _, text, where in told)
+        hosts = tuple(dict.fromkeys(host for host, _, _ in hints if host))
+        lines = tuple((text, where) for _, text, where in hints)
         # A kernel may pass through by default (CONFIG_IOMMU_DEFAULT_PASSTHROUGH), and a guest has no IOMMU to set: RCCL
         # looks for the words alone, which are never by themselves why a job failed.
         by_words = all("Missing" in text for text, _ in lines)

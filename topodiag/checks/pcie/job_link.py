@@ -45,19 +45,19 @@ class NarrowLinkInLog(JobCheck[NarrowLinks]):
         if not seen:
             return self.unknown(judged, ELSEWHERE)
         coverage = Coverage(len(seen), len(judged.hosts), "nodes printed")
-        narrow = [(each, *found) for each in seen if (found := _narrow(each.system)) is not None]
+        narrow = [(system_print, *pair) for system_print in seen if (pair := _narrow(system_print.system)) is not None]
         return NarrowLinks(tuple(narrow), coverage) if narrow else self.clean(judged, ELSEWHERE, coverage)
 
     def tell(self, judged: Job, observed: NarrowLinks) -> Iterator[Finding]:
         file, where = _file(judged)
-        for each, short, usual in observed.narrow:
-            worlds = {name: each.world_rank(each.system.devices[name]) for name in short}
+        for system_print, short, usual in observed.narrow:
+            worlds = {name: system_print.world_rank(system_print.system.devices[name]) for name in short}
             labels = [gpu_word(judged, world) or name for name, world in worlds.items()]
             lowest = min(short.values())
-            host = each.host or "a node"
+            host = system_print.host or "a node"
             yield self.finding(
                 self.where(
-                    [each.host] if each.host else [],
+                    [system_print.host] if system_print.host else [],
                     ranks=[world for world in worlds.values() if world >= 0],
                     gpus=labels,
                 ),
@@ -75,17 +75,17 @@ class NarrowLinkInLog(JobCheck[NarrowLinks]):
                     "reseat the GPU or its riser, swap with a peer; then write the topology file again",
                 ),
                 cost=Cost(usual - lowest, 1 - lowest / usual, f"what passes this GPU's PCIe link: {in_gbs(lowest)}"),
-                evidence=[*(_row(each.system.origin, name, gbs) for name, gbs in short.items()), where],
+                evidence=[*(_row(system_print.system.origin, name, gbs) for name, gbs in short.items()), where],
             )
 
 
 def _narrow(system: NcclSystem) -> tuple[Mapping[str, float], float] | None:
     """GPUs with a narrow link and what most have; None where all are alike, or nobody is the rule."""
     gpus = {gpu.name for gpu in system.of_kind("GPU")}
-    told = {link.b: link.gbs for link in system.links if link.kind == "PCI" and link.b in gpus and link.gbs > 0}
-    usual = most(round(gbs * 10) for gbs in told.values()) / 10
-    alike = sum(abs(gbs - usual) < 0.1 for gbs in told.values())
-    short = {name: gbs for name, gbs in told.items() if gbs < NARROW * usual}
+    gbs = {link.b: link.gbs for link in system.links if link.kind == "PCI" and link.b in gpus and link.gbs > 0}
+    usual = most(round(gbs * 10) for gbs in gbs.values()) / 10
+    alike = sum(abs(gbs - usual) < 0.1 for gbs in gbs.values())
+    short = {name: gbs for name, gbs in gbs.items() if gbs < NARROW * usual}
     return (short, usual) if short and alike >= SIBLINGS and alike > len(short) else None
 
 

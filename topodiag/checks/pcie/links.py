@@ -83,8 +83,8 @@ class NarrowPcieLink(NodeCheck[DegradedLinks]):
         outcome = super().judge(judged, peers)
         if outcome.status in (Status.FINDING, Status.CLEAN) or judged.is_vm:
             return outcome
-        told = list(narrow_at_boot(self, judged))
-        return self.found(judged, told) if told else outcome
+        findings = list(narrow_at_boot(self, judged))
+        return self.found(judged, findings) if findings else outcome
 
     def observe(self, judged: Node, peers: Sequence[Node]) -> DegradedLinks | Outcome:
         links = hops(judged)
@@ -176,7 +176,7 @@ def _uniform(seen: Sequence[Hop]) -> str:
 
 def _narrow(check: NodeCheck[Any], node: Node, hop: Hop, links: Sequence[Hop]) -> Finding:
     width, able = hop.lower.width.value or 0, _able(hop, [link for link in links if link.lower.width.known]) or 0
-    alone = _is_alone(hop, links)
+    single = _is_alone(hop, links)
     gen = hop.able_gen
     now, full = hop.gbs(gen, width), hop.gbs(gen, able)
     return check.finding(
@@ -188,12 +188,12 @@ def _narrow(check: NodeCheck[Any], node: Node, hop: Hop, links: Sequence[Hop]) -
         ),
         "fewer lanes",
         f"{hop.name} trained at x{width} instead of x{able}",
-        severity=Severity.WARNING if alone else Severity.ERROR,
+        severity=Severity.WARNING if single else Severity.ERROR,
         observed=f"x{width}" + (f" at {hop.place}" if hop.place else "") + (f", {in_gbs(now)}" if now else ""),
         expected=_wanted(hop, able, gen, full),
         cost=_loss(hop, now, full),
         evidence=[hop.lower.width, hop.lower.max_width, hop.upper.max_width if hop.upper else None],
-        confidence=Confidence.MEDIUM if alone else Confidence.HIGH,
+        confidence=Confidence.MEDIUM if single else Confidence.HIGH,
     )
 
 
@@ -252,8 +252,8 @@ class SlowPcieLink(NodeCheck[DegradedLinks]):
     id = "PCI002"
 
     def observe(self, judged: Node, peers: Sequence[Node]) -> DegradedLinks | Outcome:
-        every = hops(judged)
-        links = [hop for hop in every if not hop.is_shared]
+        all_hops = hops(judged)
+        links = [hop for hop in all_hops if not hop.is_shared]
         if not links:
             return nothing_to_judge(self, judged)
         seen = [hop for hop in links if hop.lower.gen.known and _able_gen(hop, links) is not None]
@@ -261,7 +261,7 @@ class SlowPcieLink(NodeCheck[DegradedLinks]):
         if not seen:
             return self.unknown(judged, links[0].lower.gen.why or "no link speed in the evidence")
         low = [hop for hop in links if _below(hop, links)]
-        uplinks, low_uplinks = _low_uplinks(judged, every)
+        uplinks, low_uplinks = _low_uplinks(judged, all_hops)
         load = [(hop, hop.is_busy) for hop in (*low, *low_uplinks) if not _alike(hop, [*seen, *uplinks])]
         at_fault = tuple(hop for hop, is_busy in load if is_busy is not False and _is_told(hop, seen, is_busy))
         if at_fault:
@@ -279,7 +279,7 @@ class SlowPcieLink(NodeCheck[DegradedLinks]):
         gen, able, width = hop.lower.gen.value or 0, _able_gen(hop, observed.links) or 0, hop.lower.width.value
         now, full = hop.gbs(gen, width), hop.gbs(able, width)
         use = hop.gpus[0].utilization if hop.gpus and not hop.is_shared else None
-        sure = bool(hop.is_busy) if use is None else (use.value or 0) >= BUSY_PERCENT
+        certain = bool(hop.is_busy) if use is None else (use.value or 0) >= BUSY_PERCENT
         ends = "both ends can do it" if hop.able_gen is not None else "as its peers run"
         load = f" while {percent(use.value / 100)} busy" if use is not None and use.value else ""
         return self.finding(
@@ -291,14 +291,14 @@ class SlowPcieLink(NodeCheck[DegradedLinks]):
             ),
             "slow link",
             f"{hop.name} runs at PCIe Gen{gen}{load} instead of Gen{able}",
-            severity=Severity.ERROR if sure else Severity.WARNING,
+            severity=Severity.ERROR if certain else Severity.WARNING,
             observed=f"Gen{gen} x{width or '?'}"
             + (f" at {hop.place}" if hop.place else "")
             + (f", {in_gbs(now)}" if now else ""),
             expected=f"Gen{able} ({ends})" + (f": {in_gbs(full)} to NCCL" if full else ""),
             cost=_loss(hop, now, full),
             evidence=[hop.lower.gen, hop.lower.max_gen, hop.upper.max_gen if hop.upper else None, use],
-            confidence=Confidence.HIGH if sure else Confidence.MEDIUM,
+            confidence=Confidence.HIGH if certain else Confidence.MEDIUM,
         )
 
 
@@ -320,9 +320,9 @@ def _why_unknown(load: Sequence[tuple[Hop, bool | None]]) -> str:
     return f"{unsure.name} is at Gen{unsure.lower.gen.value}, idle or busy is not known" if unsure else ""
 
 
-def _low_uplinks(node: Node, every: Sequence[Hop]) -> tuple[list[Hop], list[Hop]]:
+def _low_uplinks(node: Node, all_hops: Sequence[Hop]) -> tuple[list[Hop], list[Hop]]:
     """Uplinks of switches whose both ends were seen, and those of them that are slow and do not rest."""
-    uplinks = [] if node.is_vm else [hop for hop in every if hop.is_shared and hop.both_told]
+    uplinks = [] if node.is_vm else [hop for hop in all_hops if hop.is_shared and hop.both_told]
     return uplinks, [hop for hop in uplinks if _below(hop, uplinks) and hop.lower.gen.value != RESTING_GEN]
 
 

@@ -35,18 +35,18 @@ class PlacedGroup:
 def placed(job: Job, roles: Sequence[Role]) -> tuple[list[PlacedGroup], int]:
     """The communicators of these roles that are inferred with some confidence, and how many there are in all."""
     host_of, domain_of = hosts_of(job), domains(job)
-    split = {(each.parent, each.role) for each in job.communicators if each.parent >= 0}
+    split = {(comm.parent, comm.role) for comm in job.communicators if comm.parent >= 0}
     # A root with children of the same role is what they were split from, whatever its name.
-    of_role = [each for each in job.communicators if each.role in roles and each.nranks > 1
-               and (each.parent >= 0 or (each.index, each.role) not in split)]  # fmt: skip
-    made = []
-    for each in of_role:
-        ranks = members(each)
-        hosts = tuple(dict.fromkeys(host_of[rank] for rank in ranks if rank in host_of)) or each.hosts
-        if each.role_sure is not Confidence.LOW and hosts:
+    of_role = [comm for comm in job.communicators if comm.role in roles and comm.nranks > 1
+               and (comm.parent >= 0 or (comm.index, comm.role) not in split)]  # fmt: skip
+    groups = []
+    for communicator in of_role:
+        ranks = members(communicator)
+        hosts = tuple(dict.fromkeys(host_of[rank] for rank in ranks if rank in host_of)) or communicator.hosts
+        if communicator.role_sure is not Confidence.LOW and hosts:
             spans = tuple(dict.fromkeys(domain_of.get(host, host) for host in hosts))
-            made.append(PlacedGroup(each, tuple(ranks), hosts, spans))
-    return made, len(of_role)
+            groups.append(PlacedGroup(communicator, tuple(ranks), hosts, spans))
+    return groups, len(of_role)
 
 
 def sizes(job: Job) -> Mapping[str, int]:
@@ -108,28 +108,28 @@ class SplitGroups(OneStep[Job], JobCheck[Never]):
             )
         room = max(sizes(job).values(), default=0)
         families: dict[tuple[Role, int], list[PlacedGroup]] = defaultdict(list)
-        for each in known:
-            families[each.communicator.role, each.communicator.nranks].append(each)
-        found = []
+        for group in known:
+            families[group.communicator.role, group.communicator.nranks].append(group)
+        findings = []
         for (_, nranks), family in families.items():
-            split = [each for each in family if len(each.domains) > 1]
+            split = [group for group in family if len(group.domains) > 1]
             if split and (nranks <= room or self.tell_large):
-                found.append(self._report(job, family, split, room))
+                findings.append(self._report(job, family, split, room))
         coverage = Coverage(len(known), total, f"{words} groups")
-        return self.found(job, found, coverage) if found else self.clean(job, coverage=coverage)
+        return self.found(job, findings, coverage) if findings else self.clean(job, coverage=coverage)
 
     def _report(self, job: Job, family: Sequence[PlacedGroup], split: Sequence[PlacedGroup], room: int) -> Finding:
         first = split[0].communicator
         role, nranks = first.role.value, first.nranks
         fits = nranks <= room
-        sure = min(each.communicator.role_sure for each in split)
+        confidence = min(group.communicator.role_sure for group in split)
         severity = Severity.INFO
         if fits:
-            severity = self.worst if sure is Confidence.HIGH else Severity.WARNING
-        ranks = sorted({rank for each in split for rank in each.ranks})
-        hosts = list(dict.fromkeys(host for each in split for host in each.hosts))
-        groups = [f"{spell_ranks(each.ranks)} on {hosts_word(each.hosts)}" for each in split]
-        spans = max(len(each.domains) for each in split)
+            severity = self.worst if confidence is Confidence.HIGH else Severity.WARNING
+        ranks = sorted({rank for group in split for rank in group.ranks})
+        hosts = list(dict.fromkeys(host for group in split for host in group.hosts))
+        groups = [f"{spell_ranks(group.ranks)} on {hosts_word(group.hosts)}" for group in split]
+        spans = max(len(group.domains) for group in split)
         message = f"{len(split)} of {plural(len(family), f'{role} group')} of {nranks} ranks"
         message += f" {'span' if len(split) > 1 else 'spans'} {spans} NVLink domains"
         message += "" if fits else f": a domain has {plural(room, 'GPU')}"
@@ -150,9 +150,9 @@ class SplitGroups(OneStep[Job], JobCheck[Never]):
             if fits
             else (f"lower {role} to {room} and use more pipeline or data parallelism, then measure",),
             cost=split_cost(job, split[0]),
-            evidence=[each.communicator.origin for each in split],
-            coverage=Coverage(sum(len(each.ranks) for each in split), len(split) * nranks, "members seen"),
-            confidence=sure,
+            evidence=[group.communicator.origin for group in split],
+            coverage=Coverage(sum(len(group.ranks) for group in split), len(split) * nranks, "members seen"),
+            confidence=confidence,
         )
 
 
@@ -273,7 +273,7 @@ class PeersOnOtherRails(JobCheck[CrossedRails]):
             return self.not_applicable(judged, "no data-parallel communicator in the log")
         if not known:
             return self.unknown(judged, "which communicators are DP is a guess: name the layout (--dp, --order)")
-        several = [each for each in known if len(each.domains) > 1]
+        several = [group for group in known if len(group.domains) > 1]
         if not several:
             return self.not_applicable(judged, "no data-parallel group spans nodes")
         gpus = max(Counter(rank.host for rank in judged.ranks).values(), default=0)
@@ -282,27 +282,27 @@ class PeersOnOtherRails(JobCheck[CrossedRails]):
             return self.unknown(judged, f"which NICs the nodes have was not logged: {ask_for(judged, 'NET')}")
         if nics < gpus or gpus < 2:
             return self.not_applicable(judged, "fewer NICs than GPUs per node: there are no rails")
-        crossed = tuple((each, rails) for each in several if (rails := _rails(judged, each)) is not None)
+        crossed = tuple((group, rails) for group in several if (rails := _rails(judged, group)) is not None)
         coverage = Coverage(len(several), total, "DP groups over several nodes")
         if not crossed:
             return self.clean(judged, coverage=coverage)
         return CrossedRails(crossed, len(several), coverage)
 
     def tell(self, judged: Job, observed: CrossedRails) -> Iterator[Finding]:
-        groups = [each for each, _ in observed.groups]
+        groups = [group for group, _ in observed.groups]
         first, rails = observed.groups[0]
-        told = [f"{host}: GPU {', '.join(map(str, indices))}" for host, indices in list(rails.items())[:4]]
+        texts = [f"{host}: GPU {', '.join(map(str, indices))}" for host, indices in list(rails.items())[:4]]
         yield self.finding(
             self.where(
-                list(dict.fromkeys(host for each in groups for host in each.hosts)),
-                ranks=sorted({rank for each in groups for rank in each.ranks}),
+                list(dict.fromkeys(host for group in groups for host in group.hosts)),
+                ranks=sorted({rank for group in groups for rank in group.ranks}),
             ),
             "job groups",
             f"{len(groups)} of {plural(observed.several, 'DP group')} use different GPU positions, and so rails,"
             " per node",
-            observed=f"ranks {spell_ranks(first.ranks)}: {'; '.join(told)}",
-            evidence=[each.communicator.origin for each in groups],
-            confidence=min(Confidence.MEDIUM, *(each.communicator.role_sure for each in groups)),
+            observed=f"ranks {spell_ranks(first.ranks)}: {'; '.join(texts)}",
+            evidence=[group.communicator.origin for group in groups],
+            confidence=min(Confidence.MEDIUM, *(group.communicator.role_sure for group in groups)),
         )
 
 

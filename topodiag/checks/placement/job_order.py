@@ -81,8 +81,11 @@ class RankOrder(JobCheck[RankOrderReturns]):
         hurt = tuple(
             communicator for communicator in judged.communicators if _split(communicator, order, max(room.values()))
         )
-        told = any(each.role in judged_by("PLC001") and each.role_sure > Confidence.LOW for each in hurt)
-        return RankOrderReturns(host_of, tuple(order), runs, hurt, told, coverage)
+        known = any(
+            communicator.role in judged_by("PLC001") and communicator.role_sure > Confidence.LOW
+            for communicator in hurt
+        )
+        return RankOrderReturns(host_of, tuple(order), runs, hurt, known, coverage)
 
     def tell(self, judged: Job, observed: RankOrderReturns) -> Iterator[Finding]:
         host_of, order, hurt = observed.host_of, observed.order, observed.hurt
@@ -169,8 +172,8 @@ class RingReturns(JobCheck[tuple[ReturningRings, ...]]):
             return tuple(returning)
         if closed:
             return self.clean(judged)
-        rings_seen = any(each.rings for each in judged.communicators)
-        if any(len(set(each.hosts)) > 1 for each in judged.communicators) and not rings_seen:
+        rings_seen = any(communicator.rings for communicator in judged.communicators)
+        if any(len(set(communicator.hosts)) > 1 for communicator in judged.communicators) and not rings_seen:
             return self.unknown(judged, f"no ring in the log: {ask_for(judged, 'GRAPH')}")
         return self.not_applicable(judged, "no closed ring over several nodes of several GPUs")
 

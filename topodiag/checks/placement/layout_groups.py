@@ -43,17 +43,17 @@ def cost_of(audit: Audit, share: float, text: str) -> Cost:
     return Cost(share=share, text=text, communication_share=share)
 
 
-def where(audit: Audit, each: DimensionAudit, groups: Ints) -> tuple[list[str], list[int]]:
+def where(audit: Audit, dim: DimensionAudit, groups: Ints) -> tuple[list[str], list[int]]:
     """(nodes, ranks) of these groups."""
-    ranks = np.sort(each.groups[groups].ravel())[:MAX_RANKS]
+    ranks = np.sort(dim.groups[groups].ravel())[:MAX_RANKS]
     return list(names_of(audit.cluster, audit.assignment, ranks)), ranks.tolist()
 
 
-def named(audit: Audit, each: DimensionAudit, groups: Ints) -> str:
+def named(audit: Audit, dim: DimensionAudit, groups: Ints) -> str:
     """The first of these groups with their nodes."""
     words = []
     for number in groups[:_SHOWN].tolist():
-        ranks = each.groups[number]
+        ranks = dim.groups[number]
         words.append(f"{spell_ranks(ranks.tolist())} on {hosts_word(names_of(audit.cluster, audit.assignment, ranks))}")
     rest = len(groups) - _SHOWN
     return f"ranks {'; '.join(words)}" + (f" and {plural(rest, 'more group')}" if rest > 0 else "")
@@ -91,51 +91,51 @@ class SplitInLayout(OneStep[Audit], PlacementCheck[Never]):
         if not mine:
             return self.not_applicable(audit, "no group of this kind in the layout")
         room = largest_domain(audit)
-        found = []
-        for each in mine:
-            if each.split.size:
-                found.append(self._split(audit, each, room))
-            elif each.demand.size > room and self.tell_large:
-                found.append(self._large(audit, each, room))
-        total = sum(len(each.groups) for each in mine)
+        findings = []
+        for dim in mine:
+            if dim.split.size:
+                findings.append(self._split(audit, dim, room))
+            elif dim.demand.size > room and self.tell_large:
+                findings.append(self._large(audit, dim, room))
+        total = sum(len(audit.groups) for audit in mine)
         coverage = Coverage(total, total, "groups")
-        return self.found(audit, found, coverage) if found else self.clean(audit, coverage=coverage)
+        return self.found(audit, findings, coverage) if findings else self.clean(audit, coverage=coverage)
 
-    def _split(self, audit: Audit, each: DimensionAudit, room: int) -> Finding:
-        groups, size = each.split, each.demand.size
-        spans = int(each.domains[groups].max())
-        nodes, ranks = where(audit, each, groups)
-        least = int(min(each.domains.min(), each.best_domains.min()))
+    def _split(self, audit: Audit, dim: DimensionAudit, room: int) -> Finding:
+        groups, size = dim.split, dim.demand.size
+        spans = int(dim.domains[groups].max())
+        nodes, ranks = where(audit, dim, groups)
+        least = int(min(dim.domains.min(), dim.best_domains.min()))
         verb = "spans" if groups.size == 1 else "span"
-        instead = audit.instead_of(each)
+        instead = audit.instead_of(dim)
         paid = f", at the price of {' and '.join(instead)} groups, which cost less" if instead else ""
         return self.finding(
             self.where(nodes, ranks=ranks),
-            self.advice("split", least=plural(least, "domain"), paid=paid, dimension=each.dimension),
-            f"{groups.size} of {plural(len(each.groups), f'{each.dimension} group')} of {size} ranks {verb}"
+            self.advice("split", least=plural(least, "domain"), paid=paid, dimension=dim.dimension),
+            f"{groups.size} of {plural(len(dim.groups), f'{dim.dimension} group')} of {size} ranks {verb}"
             f" {spans} NVLink domains",
             severity=self.worst if size <= room and not instead else Severity.WARNING,
-            observed=named(audit, each, groups),
-            cost=lost(audit, each),
+            observed=named(audit, dim, groups),
+            cost=lost(audit, dim),
         )
 
-    def _large(self, audit: Audit, each: DimensionAudit, room: int) -> Finding:
-        size = each.demand.size
-        nodes, ranks = where(audit, each, np.arange(len(each.groups)))
+    def _large(self, audit: Audit, dim: DimensionAudit, room: int) -> Finding:
+        size = dim.demand.size
+        nodes, ranks = where(audit, dim, np.arange(len(dim.groups)))
         return self.finding(
             self.where(nodes, ranks=ranks),
             "larger than a domain",
-            f"{each.dimension} groups of {size} ranks fit into no NVLink domain: it has {plural(room, 'GPU')}",
-            observed=f"each {each.dimension} group spans {int(each.domains.max())} domains",
+            f"{dim.dimension} groups of {size} ranks fit into no NVLink domain: it has {plural(room, 'GPU')}",
+            observed=f"each {dim.dimension} group spans {int(dim.domains.max())} domains",
             expected=f"at most {plural(room, 'rank')} in a group, or NVLink domains of {size}",
-            fix=(f"lower {each.dimension} to {room} and use more pipeline or data parallelism, then measure",),
-            cost=Cost(text=f"its collectives run over the {audit.level_name(int(each.levels.max()))}, in every layer"),
+            fix=(f"lower {dim.dimension} to {room} and use more pipeline or data parallelism, then measure",),
+            cost=Cost(text=f"its collectives run over the {audit.level_name(int(dim.levels.max()))}, in every layer"),
         )
 
 
-def _judge_of(each: DimensionAudit) -> str:
+def _judge_of(audit: DimensionAudit) -> str:
     """The check that speaks of a dimension's split groups; PLC001 of groups that somebody named."""
-    dimension = of_label(each.dimension)
+    dimension = of_label(audit.dimension)
     return (dimension.split_check if dimension is not None else "") or TensorGroupSplitInLayout.id
 
 
@@ -194,31 +194,31 @@ class Fragmented(OneStep[Audit], PlacementCheck[Never]):
         if not mine:
             return self.not_applicable(audit, "no group has to stay together")
         own = room_in(audit, used(audit))
-        fitting = [each for each in mine if each.demand.size <= largest_domain(audit)]
+        fitting = [audited for audited in mine if audited.demand.size <= largest_domain(audit)]
         if not fitting:
             return self.not_applicable(audit, "the groups are larger than any NVLink domain")
-        found = []
-        for each in fitting:
-            size, wanted = each.demand.size, len(each.groups)
+        findings = []
+        for dim in fitting:
+            size, wanted = dim.demand.size, len(dim.groups)
             room = int((own // size).sum())
-            if room < wanted and (each.domains > 1).any():
-                found.append(self._report(audit, each, own, room))
-        return self.found(audit, found) if found else self.clean(audit)
+            if room < wanted and (dim.domains > 1).any():
+                findings.append(self._report(audit, dim, own, room))
+        return self.found(audit, findings) if findings else self.clean(audit)
 
-    def _report(self, audit: Audit, each: DimensionAudit, own: Ints, room: int) -> Finding:
-        size, wanted = each.demand.size, len(each.groups)
+    def _report(self, audit: Audit, dim: DimensionAudit, own: Ints, room: int) -> Finding:
+        size, wanted = dim.demand.size, len(dim.groups)
         free = room_in(audit, audit.cluster.usable.sum(axis=1))
         elsewhere = int((free // size).sum())
         parts = np.bincount(own[own > 0] % size, minlength=1)
         spelt = few(
             [f"{plural(int(count), 'domain')} with {left}" for left, count in enumerate(parts) if left and count]
         )
-        wide = np.flatnonzero(each.domains > 1)
-        nodes, ranks = where(audit, each, wide)
+        wide = np.flatnonzero(dim.domains > 1)
+        nodes, ranks = where(audit, dim, wide)
         whole = largest_domain(audit)
         if -(-int(own.sum()) // whole) * (whole // size) < wanted:
             # Not even whole domains would do: the size does not divide them.
-            fix: tuple[str, ...] = (f"choose a size of {each.dimension} that divides the {whole} GPUs of a domain",)
+            fix: tuple[str, ...] = (f"choose a size of {dim.dimension} that divides the {whole} GPUs of a domain",)
         else:
             fix = ("ask for whole nodes: `--exclusive`, or `--gpus-per-node` with the size of the group",)
         if elsewhere >= wanted:
@@ -226,16 +226,16 @@ class Fragmented(OneStep[Audit], PlacementCheck[Never]):
         return self.finding(
             self.where(nodes, ranks=ranks),
             Advice(),
-            f"{plural(wanted - room, f'{each.dimension} group')} of {size} cannot be packed: the GPUs leave room"
+            f"{plural(wanted - room, f'{dim.dimension} group')} of {size} cannot be packed: the GPUs leave room"
             f" for {room} of {wanted}",
-            observed=f"{int(own.sum())} GPUs; beyond whole groups, {spelt or 'none'}; {named(audit, each, wide)}",
+            observed=f"{int(own.sum())} GPUs; beyond whole groups, {spelt or 'none'}; {named(audit, dim, wide)}",
             expected=f"{plural(wanted, 'part')} of {size} GPUs, each in one NVLink domain",
             fix=fix,
-            cost=Cost(None, None, _split_words(audit, each)),
+            cost=Cost(None, None, _split_words(audit, dim)),
         )
 
 
-def _split_words(audit: Audit, each: DimensionAudit) -> str:
+def _split_words(audit: Audit, dim: DimensionAudit) -> str:
     """What the split groups cost beside whole ones."""
-    whole = fsum(whole_us(audit.cluster, cost.demand) for cost in each.now)
-    return f"{in_ms(each.step_us)} per {audit.talk.unit}; with each group in one domain {in_ms(whole)}"
+    whole = fsum(whole_us(audit.cluster, cost.demand) for cost in dim.now)
+    return f"{in_ms(dim.step_us)} per {audit.talk.unit}; with each group in one domain {in_ms(whole)}"

@@ -64,48 +64,48 @@ class StagesApart(OneStep[Audit], PlacementCheck[Never]):
         if not mine:
             return self.not_applicable(audit, "no pipeline in the layout")
         gained = audit.waited_us - fsum(dimension.best_us for dimension in audit.dimensions)
-        apart = [each for each in mine if _further(audit, each) is not None and not audit.instead_of(each)]
-        found = [self._report(audit, each) for each in apart if gained > NOTHING * audit.step_us]
-        return self.found(audit, found) if found else self.clean(audit)
+        audits = [dim for dim in mine if _further(audit, dim) is not None and not audit.instead_of(dim)]
+        findings = [self._report(audit, dim) for dim in audits if gained > NOTHING * audit.step_us]
+        return self.found(audit, findings) if findings else self.clean(audit)
 
-    def _report(self, audit: Audit, each: DimensionAudit) -> Finding:
-        further = _further(audit, each)
+    def _report(self, audit: Audit, dim: DimensionAudit) -> Finding:
+        further = _further(audit, dim)
         level, now, best = further or (0, 0, 0)
         name = audit.level_name(level)
-        apart = pair_levels(audit.cluster, each.groups, audit.assignment).max(axis=1)
-        groups = np.flatnonzero(apart >= level)
-        nodes, ranks = where(audit, each, groups)
-        cost = lost(audit, each)
+        levels = pair_levels(audit.cluster, dim.groups, audit.assignment).max(axis=1)
+        groups = np.flatnonzero(levels >= level)
+        nodes, ranks = where(audit, dim, groups)
+        cost = lost(audit, dim)
         return self.finding(
             self.where(nodes, ranks=ranks),
             "stages apart",
-            f"{now} of {plural(each.groups.shape[0] * (each.demand.size - 1), 'pair')} of neighbouring stages meet at"
+            f"{now} of {plural(dim.groups.shape[0] * (dim.demand.size - 1), 'pair')} of neighbouring stages meet at"
             f" the {name}, {best} would be enough",
             severity=Severity.WARNING if (cost.share or 0.0) >= WORTH else Severity.INFO,
-            observed=named(audit, each, groups),
+            observed=named(audit, dim, groups),
             cost=cost,
         )
 
 
-def _around_attention(each: DimensionAudit) -> bool:
+def _around_attention(audit: DimensionAudit) -> bool:
     """Whether the groups hand keys and values on around a ring."""
-    dimension = of_label(each.dimension)
+    dimension = of_label(audit.dimension)
     return dimension is not None and dimension.pattern is Pattern.ATTENTION
 
 
 def pair_levels(cluster: Cluster, groups: Ints, assignment: Assignment) -> Ints:
     """The level at which neighbours in each row meet; shape (groups, size - 1)."""
     pairs = cluster.node_of(assignment.slot[pairs_of(groups)])
-    made: Ints = cluster.level_between(pairs[:, 0], pairs[:, 1]).reshape(len(groups), -1)
-    return made
+    levels: Ints = cluster.level_between(pairs[:, 0], pairs[:, 1]).reshape(len(groups), -1)
+    return levels
 
 
-def _further(audit: Audit, each: DimensionAudit) -> tuple[int, int, int] | None:
+def _further(audit: Audit, dim: DimensionAudit) -> tuple[int, int, int] | None:
     """(level, pairs that meet there or further out, pairs that do in the other map) for the outermost level at which
     the two differ, where the layout has more of them; None where it has not."""
     far = len(audit.cluster.levels) + 2
-    now = np.bincount(pair_levels(audit.cluster, each.groups, audit.assignment).ravel(), minlength=far)
-    best = np.bincount(pair_levels(audit.cluster, each.groups, audit.best).ravel(), minlength=far)
+    now = np.bincount(pair_levels(audit.cluster, dim.groups, audit.assignment).ravel(), minlength=far)
+    best = np.bincount(pair_levels(audit.cluster, dim.groups, audit.best).ravel(), minlength=far)
     for level in range(far - 1, 0, -1):
         a, b = int(now[level:].sum()), int(best[level:].sum())
         if a != b:
@@ -126,40 +126,40 @@ class PeersOnOtherRailsInLayout(OneStep[Audit], PlacementCheck[Never]):
             for dimension in audit.dimensions
             if dimension.dimension.split()[-1] in ("dp", "replicas", "shards")
         ]
-        several = [each for each in mine if (each.domains > 1).any()]
+        several = [audit for audit in mine if (audit.domains > 1).any()]
         if not several:
             return self.not_applicable(audit, "no data-parallel group spans NVLink domains")
-        found = []
-        for each in several:
-            wrong = np.flatnonzero(off_rail(audit.cluster, each.groups, audit.assignment))
-            better = int(off_rail(audit.cluster, each.groups, audit.best).sum())
+        findings = []
+        for dim in several:
+            wrong = np.flatnonzero(off_rail(audit.cluster, dim.groups, audit.assignment))
+            better = int(off_rail(audit.cluster, dim.groups, audit.best).sum())
             if wrong.size > better:
-                found.append(self._report(audit, each, wrong))
-        total = sum(len(each.groups) for each in several)
+                findings.append(self._report(audit, dim, wrong))
+        total = sum(len(audit.groups) for audit in several)
         coverage = Coverage(total, total, "groups over several domains")
-        return self.found(audit, found, coverage) if found else self.clean(audit, coverage=coverage)
+        return self.found(audit, findings, coverage) if findings else self.clean(audit, coverage=coverage)
 
-    def _report(self, audit: Audit, each: DimensionAudit, wrong: Ints) -> Finding:
-        nodes, ranks = where(audit, each, wrong)
-        slots = audit.assignment.slot[each.groups[wrong[0]]]
+    def _report(self, audit: Audit, dim: DimensionAudit, wrong: Ints) -> Finding:
+        nodes, ranks = where(audit, dim, wrong)
+        slots = audit.assignment.slot[dim.groups[wrong[0]]]
         gpus = audit.cluster.gpu_of(slots).tolist()
         hosts = [audit.cluster.names[node] for node in audit.cluster.node_of(slots).tolist()]
-        told = [f"{host}: GPU {gpu}" for host, gpu in list(zip(hosts, gpus, strict=True))[:4]]
-        cost = _off_rail_cost(audit, each)
+        texts = [f"{host}: GPU {gpu}" for host, gpu in list(zip(hosts, gpus, strict=True))[:4]]
+        cost = _off_rail_cost(audit, dim)
         return self.finding(
             self.where(nodes, ranks=ranks),
             "peers on other rails",
-            f"{wrong.size} of {plural(len(each.groups), f'{each.dimension} group')} use different GPU positions, and"
+            f"{wrong.size} of {plural(len(dim.groups), f'{dim.dimension} group')} use different GPU positions, and"
             " so rails, per node",
             severity=Severity.WARNING if (cost.share or 0.0) >= WORTH else Severity.INFO,
-            observed=f"ranks {spell_ranks(each.groups[wrong[0]].tolist())}: {'; '.join(told)}",
+            observed=f"ranks {spell_ranks(dim.groups[wrong[0]].tolist())}: {'; '.join(texts)}",
             cost=cost,
         )
 
 
-def _off_rail_cost(audit: Audit, each: DimensionAudit) -> Cost:
+def _off_rail_cost(audit: Audit, dim: DimensionAudit) -> Cost:
     """What a step waits longer because peers change rails."""
-    us = fsum(off_rail_us(audit.cluster, cost.demand, audit.assignment) for cost in each.now)
+    us = fsum(off_rail_us(audit.cluster, cost.demand, audit.assignment) for cost in dim.now)
     of = of_what(audit)
     way = "over the spine, or over NVLink to another GPU's NIC"
     if us <= 0:
@@ -198,27 +198,27 @@ class RingReturnsInLayout(OneStep[Audit], PlacementCheck[Never]):
             for dimension in audit.dimensions
             if _around_attention(dimension) and dimension.demand.collective == "send_recv"
         ]
-        rings = [each for each in rings if (each.domains > 1).any()]
+        rings = [ring for ring in rings if (ring.domains > 1).any()]
         if not rings:
             return self.not_applicable(audit, "NCCL's rings enter each node once, whatever the order of ranks")
-        found = []
-        for each in rings:
-            node = audit.cluster.node_of(audit.assignment.slot[each.groups])
+        findings = []
+        for ring in rings:
+            node = audit.cluster.node_of(audit.assignment.slot[ring.groups])
             changes = (node != np.roll(node, 1, axis=1)).sum(axis=1)
             nodes = 1 + (np.diff(np.sort(node, axis=1), axis=1) != 0).sum(axis=1)
             back = np.flatnonzero((changes > nodes) & (nodes > 1))
             if back.size:
-                found.append(self._report(audit, each, back, float((changes[back] / nodes[back]).max())))
-        return self.found(audit, found) if found else self.clean(audit)
+                findings.append(self._report(audit, ring, back, float((changes[back] / nodes[back]).max())))
+        return self.found(audit, findings) if findings else self.clean(audit)
 
-    def _report(self, audit: Audit, each: DimensionAudit, back: Ints, times: float) -> Finding:
-        nodes, ranks = where(audit, each, back)
+    def _report(self, audit: Audit, dim: DimensionAudit, back: Ints, times: float) -> Finding:
+        nodes, ranks = where(audit, dim, back)
         return self.finding(
             self.where(nodes, ranks=ranks),
             "ring returns in layout",
-            f"{back.size} of {plural(len(each.groups), f'{each.dimension} ring')}"
+            f"{back.size} of {plural(len(dim.groups), f'{dim.dimension} ring')}"
             f" {'enters' if back.size == 1 else 'enter'} a node up to {times:.2g} times",
             severity=Severity.WARNING if audit.gain >= MATTERS else Severity.INFO,
-            observed=named(audit, each, back),
+            observed=named(audit, dim, back),
             cost=Cost(None, 1 - 1 / times, f"the NICs carry each byte of such a ring {times:.2g} times"),
         )

@@ -52,24 +52,24 @@ def _first_detour(audit: Audit) -> _Detour | None:
         for dimension in audit.dimensions
         if dimension.demand.collective in _BY_RING and (dimension.domains > 1).any()
     )
-    return next((detour for each in rings if (detour := _back_and_forth(audit, each)) is not None), None)
+    return next((detour for ring in rings if (detour := _back_and_forth(audit, ring)) is not None), None)
 
 
 def _begin(names: Sequence[str]) -> str:
     return ", ".join([*names[:6], *(["..."] if len(names) > 6 else [])])
 
 
-def _back_and_forth(audit: Audit, each: DimensionAudit) -> _Detour | None:
+def _back_and_forth(audit: Audit, dim: DimensionAudit) -> _Detour | None:
     """None where the rings of the map to compare with make as many detours in all."""
-    now, leaves = ring_crossings(audit.cluster, each.groups, audit.assignment)
-    best, best_leaves = ring_crossings(audit.cluster, each.groups, audit.best)
+    now, leaves = ring_crossings(audit.cluster, dim.groups, audit.assignment)
+    best, best_leaves = ring_crossings(audit.cluster, dim.groups, audit.best)
     if int((now - leaves).sum()) <= int((best - best_leaves).sum()):
         return None
     enough = np.maximum(leaves, best)
     worst = int((now - enough).argmax())
     if now[worst] <= enough[worst]:
         return None
-    return _Detour(each.dimension, each.groups[worst], int(now[worst]), int(enough[worst]))
+    return _Detour(dim.dimension, dim.groups[worst], int(now[worst]), int(enough[worst]))
 
 
 def _least_exchange(audit: Audit, level: Level, hurt: _Detour) -> list[tuple[int, int]]:
@@ -112,8 +112,8 @@ class RankOrderInLayout(OneStep[Audit], PlacementCheck[Never]):
         elsewhere = self._elsewhere(audit)
         if audit.nodes < 2 and elsewhere is None:
             return self.not_applicable(audit, "one node")
-        found = [each for each in (self._dealt(audit), self._leaves(audit), elsewhere) if each is not None]
-        return self.found(audit, found) if found else self.clean(audit)
+        findings = [finding for finding in (self._dealt(audit), self._leaves(audit), elsewhere) if finding is not None]
+        return self.found(audit, findings) if findings else self.clean(audit)
 
     def _dealt(self, audit: Audit) -> Finding | None:
         """Consecutive ranks on changing nodes, where groups are split by it."""
@@ -122,8 +122,8 @@ class RankOrderInLayout(OneStep[Audit], PlacementCheck[Never]):
         hurt = [dimension for dimension in audit.dimensions if dimension.split.size]
         if runs <= audit.nodes or not hurt:
             return None
-        start = [audit.cluster.names[each] for each in node[:4].tolist()]
-        groups = sum(each.split.size for each in hurt)
+        start = [audit.cluster.names[host] for host in node[:4].tolist()]
+        groups = sum(audit.split.size for audit in hurt)
         room = int(used(audit).max())
         dealt = runs >= node.size - node.size // max(room, 1)
         way = "alternate between" if dealt else f"change the node {runs - 1} times over"
@@ -207,8 +207,8 @@ class RankOrderInLayout(OneStep[Audit], PlacementCheck[Never]):
             cost = Cost(text=f"the layout declared would make {of} no shorter")
         return self.finding(
             self.where(
-                list(dict.fromkeys(each.ran for each in declared.elsewhere)),
-                ranks=[each.rank for each in declared.elsewhere],
+                list(dict.fromkeys(rank.ran for rank in declared.elsewhere)),
+                ranks=[rank.rank for rank in declared.elsewhere],
             ),
             self.advice("elsewhere", named=declared.name),
             declared.said,
@@ -221,15 +221,15 @@ class RankOrderInLayout(OneStep[Audit], PlacementCheck[Never]):
 def _told(elsewhere: Sequence[MovedRank]) -> str:
     """`ranks 8-15 on gpu-a02, declared on gpu-a01; ...`: ranks that moved alike stand together."""
     alike: dict[tuple[str, str], list[MovedRank]] = {}
-    for each in elsewhere:
-        alike.setdefault((each.declared, each.ran), []).append(each)
+    for rank in elsewhere:
+        alike.setdefault((rank.declared, rank.ran), []).append(rank)
     words = []
     for (declared, ran), moved in alike.items():
         if declared == ran:
-            pairs = [f"rank {each.rank} on GPU {each.ran_gpu}, not {each.declared_gpu}" for each in moved[:_TOLD]]
+            pairs = [f"rank {rank.rank} on GPU {rank.ran_gpu}, not {rank.declared_gpu}" for rank in moved[:_TOLD]]
             words.append(f"{ran}: {', '.join(pairs)}{', ...' if len(moved) > _TOLD else ''}")
         else:
-            ranks = spell_ranks([each.rank for each in moved])
+            ranks = spell_ranks([rank.rank for rank in moved])
             words.append(f"{'rank' if len(moved) == 1 else 'ranks'} {ranks} on {ran}, declared on {declared}")
     more = len(words) - _TOLD
     return "; ".join(words[:_TOLD]) + (f"; and {more} more such moves" if more > 0 else "")

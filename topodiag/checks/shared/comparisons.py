@@ -81,13 +81,13 @@ def far(
         return None
     usual = median(values.values())
     above = factor > 1
-    odd = tuple(
+    outliers = tuple(
         key
         for key, value in values.items()
         if (value > factor * usual if above else value < factor * usual) and abs(value - usual) > floor
     )
-    rest = [value for key, value in values.items() if key not in set(odd)]
-    if not odd or not rest or len(odd) > max(1, most * len(values)):
+    rest = [value for key, value in values.items() if key not in set(outliers)]
+    if not outliers or not rest or len(outliers) > max(1, most * len(values)):
         return None
     spread = max(rest) > close * usual if above else min(rest) < usual / close
-    return None if spread else Far(usual, median(rest), len(values), odd)
+    return None if spread else Far(usual, median(rest), len(values), outliers)

@@ -62,15 +62,15 @@ def nvlink_count(text: str | None) -> int | None:
 
 def distance(node: Node, a: str, b: str) -> tuple[PathType | None, Fact[str]]:
     """How far two devices are apart in NCCL's terms, and the matrix word that shows it (if there is one)."""
-    said = word(node, a, b)
-    if not said.known:
-        said = node.pcie_matrix.get((a, b), said)
+    fact = word(node, a, b)
+    if not fact.known:
+        fact = node.pcie_matrix.get((a, b), fact)
     path = node.paths.get((a, b)) or node.paths.get((b, a))
     if path is not None and path.type < PathType.NET:
-        return path.type, said
-    if nvlink_count(said.value) is not None:
-        return PathType.NVL, said
-    return SMI_TO_PATH.get((said.value or "").strip().upper()), said
+        return path.type, fact
+    if nvlink_count(fact.value) is not None:
+        return PathType.NVL, fact
+    return SMI_TO_PATH.get((fact.value or "").strip().upper()), fact
 
 
 def nvlinked(node: Node, a: Gpu, b: Gpu) -> bool:

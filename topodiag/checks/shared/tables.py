@@ -68,9 +68,9 @@ class TableFault:
 def reported_by_tables(node: Node) -> tuple[Event, ...]:
     """What the tables of a node's evidence show, as reports of others."""
     return tuple(
-        Event(odd.fault, "table", odd.words[:300], odd.row.origin, trust=Trust.PERSON)
+        Event(outlier.fault, "table", outlier.words[:300], outlier.row.origin, trust=Trust.PERSON)
         for table in node.tables
-        for odd in [each for rule in _RULES for each in rule(table)][:MOST_SHOWN]
+        for outlier in [outlier for rule in _RULES for outlier in rule(table)][:MOST_SHOWN]
     )
 
 
@@ -91,11 +91,11 @@ def _states(table: Table) -> Iterator[TableFault]:
     for part, fault in _FAULT_OF_STATE.items():
         words = {place: cell.strip().lower() for place, cell in table.column(f"{tables.STATE}{part}").items()}
         is_bad = {place: word in BAD for place, word in words.items() if word in BAD or word in GOOD}
-        found = unlike(is_bad, agree=MOST_AGREE)
-        if found is not None and not found.usual:
-            for place in found.odd:
+        outlier = unlike(is_bad, agree=MOST_AGREE)
+        if outlier is not None and not outlier.usual:
+            for place in outlier.odd:
                 yield TableFault(
-                    fault, f"{_said(table, place)}: {found.count} of {found.of} are not", table.rows[place]
+                    fault, f"{_said(table, place)}: {outlier.count} of {outlier.of} are not", table.rows[place]
                 )
 
 
@@ -162,10 +162,14 @@ def _differ(table: Table) -> Iterator[TableFault]:
             continue
         by_host = {place: cell.lower() for place, cell in table.column(name).items()}
         hosts = [table.rows[place].cells.get(tables.HOST) or table.rows[place].label for place in by_host]
-        found = unlike(by_host, agree=least) if len(set(hosts)) == len(hosts) and all(hosts) else None
-        for place in found.odd if found is not None else ():
-            said = f"{_said(table, place)}: {found.count} of {found.of} have {found.usual}" if found is not None else ""
-            yield TableFault(fault, said, table.rows[place])
+        outlier = unlike(by_host, agree=least) if len(set(hosts)) == len(hosts) and all(hosts) else None
+        for place in outlier.odd if outlier is not None else ():
+            words = (
+                f"{_said(table, place)}: {outlier.count} of {outlier.of} have {outlier.usual}"
+                if outlier is not None
+                else ""
+            )
+            yield TableFault(fault, words, table.rows[place])
 
 
 def _waits(table: Table) -> Iterator[TableFault]:
@@ -215,10 +219,10 @@ def _agents(table: Table) -> Iterator[TableFault]:
     for row in table.rows:
         cells = {name: row.cells.get(name, "").strip().lower() for name in (tables.VERDICT, tables.ILL, tables.WELL)}
         if cells[tables.VERDICT] in BAD or cells[tables.ILL] == "true" or cells[tables.WELL] == "false":
-            said = row.cells.get(tables.SAYS, "")
+            words = row.cells.get(tables.SAYS, "")
             about = row.cells.get(tables.COMPONENT, "")
-            named = f"{about} {said}" if about else said
-            fault = _component(about) or _component(said)
+            named = f"{about} {words}" if about else words
+            fault = _component(about) or _component(words)
             if fault:
                 yield TableFault(fault, named, row)
 
@@ -230,8 +234,8 @@ def _component(name: str) -> str:
 
 def _number(cell: str) -> float | None:
     """The number that a cell begins with: `1980 MHz` is 1980."""
-    found = re.match(r"\s{0,20}\*{0,2}(-?\d{1,15}(?:\.\d{1,6})?)(?:\s{0,2}[A-Za-z%°]{1,5})?\*{0,2}\s{0,20}\Z", cell)
-    return float(found[1]) if found is not None else None
+    match = re.match(r"\s{0,20}\*{0,2}(-?\d{1,15}(?:\.\d{1,6})?)(?:\s{0,2}[A-Za-z%°]{1,5})?\*{0,2}\s{0,20}\Z", cell)
+    return float(match[1]) if match is not None else None
 
 
 _RULES: tuple[Callable[[Table], Iterator[TableFault]], ...] = (

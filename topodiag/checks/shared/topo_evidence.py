@@ -92,10 +92,10 @@ def search_refusal_of(tree: Element, minor: int) -> Refusal | None:
             return None
     except RejectedError as rejected:
         return Refusal("search", rejected.words, rejected.line, 0, "", minor, minor)
-    made = ask(tree, minor)
-    if made is None or made.accepted:
+    prediction = ask(tree, minor)
+    if prediction is None or prediction.accepted:
         return None
-    return Refusal("search", made.why, made.line, 0, "", minor, minor)
+    return Refusal("search", prediction.why, prediction.line, 0, "", minor, minor)
 
 
 def has_gpus(tree: Element) -> bool:

@@ -117,18 +117,20 @@ class FileOfAnotherMachine(FileCheck[Mismatch]):
         if observed.slowdown is not None:
             yield self._slower(judged, observed.file, observed.machine, observed.slowdown)
 
-    def _devices(self, node: Node, file: NcclFile, other: Node, found: Differences) -> Finding:
-        words = [*found.gpus, *found.nics]
-        headline = f"none of its GPUs is on {other.host}" if found.strange else words[0]
-        more = f", and {plural(len(words) - 1, 'more difference')}" if len(words) > 1 and not found.strange else ""
+    def _devices(self, node: Node, file: NcclFile, other: Node, differences: Differences) -> Finding:
+        words = [*differences.gpus, *differences.nics]
+        headline = f"none of its GPUs is on {other.host}" if differences.strange else words[0]
+        more = (
+            f", and {plural(len(words) - 1, 'more difference')}" if len(words) > 1 and not differences.strange else ""
+        )
         return self.finding(
             self.where(node),
             "devices of another machine",
             f"{base_name(file.name)} is not of {other.host}: {headline}{more}",
-            severity=Severity.ERROR if found.gpus else Severity.WARNING,
+            severity=Severity.ERROR if differences.gpus else Severity.WARNING,
             observed=few(words, SHOWN, "; "),
             expected=f"the GPUs and NICs of {other.host}, by bus id and name",
-            evidence=[Origin(file.name), *(gpu.sm.origin for gpu in found.machine_gpus)][:4],
+            evidence=[Origin(file.name), *(gpu.sm.origin for gpu in differences.machine_gpus)][:4],
         )
 
     def _slower(self, node: Node, file: NcclFile, other: Node, rings: Slowdown) -> Finding:
@@ -190,10 +192,10 @@ def _slowdown(file: NcclFile, other: Node) -> Slowdown | None:
     ours, plain = ask(loaded(file.tree, tree), minor, nodes), ask(tree, minor, nodes)
     if ours is None or plain is None or not (ours.accepted and plain.accepted):
         return None
-    found, bare = ours.graph(0), plain.graph(0)
-    if ring_gbs(found, across=True) >= ring_gbs(bare, across=True) * (1 - SLOWER) or ours.ranks != plain.ranks:
+    graph, bare = ours.graph(0), plain.graph(0)
+    if ring_gbs(graph, across=True) >= ring_gbs(bare, across=True) * (1 - SLOWER) or ours.ranks != plain.ranks:
         return None
-    return Slowdown(found, bare, minor, nodes)
+    return Slowdown(graph, bare, minor, nodes)
 
 
 def _in_use(node: Node) -> set[str]:

@@ -86,14 +86,14 @@ class GpuShortInFile(FileCheck[ShortGpus]):
 
 
 def _ask(tree: Element, minor: int) -> Prediction | None:
-    made = ask(tree, minor)
-    return made if made is not None and made.accepted else None
+    prediction = ask(tree, minor)
+    return prediction if prediction is not None and prediction.accepted else None
 
 
-def _ring(made: Prediction) -> str:
-    nvls = made.graph(3)
-    text = spell_ring(made.graph(0), across=False)
-    if made.library == "RCCL":
+def _ring(prediction: Prediction) -> str:
+    nvls = prediction.graph(3)
+    text = spell_ring(prediction.graph(0), across=False)
+    if prediction.library == "RCCL":
         return text
     return text + (", NVLS" if nvls is not None and nvls.channels else ", no NVLS")
 
@@ -142,15 +142,15 @@ def _twice(tree: Element) -> list[tuple[str, list[Element]]]:
                 guid = (element.get("guid") or "").lower()
                 if guid.strip("0x") and element.get("port"):
                     ports[host, f"GUID {guid} port {element.get('port')}"].append(element)
-    found = [(what, elements) for (_, what), elements in places.items() if len(elements) > 1]
-    if not found:
+    pairs = [(what, elements) for (_, what), elements in places.items() if len(elements) > 1]
+    if not pairs:
         functions = _functions(tree)
-        found = [
+        pairs = [
             (f"{' and '.join(str(element.get('name')) for element in elements)} ({what})", elements)
             for (_, what), elements in ports.items()
             if len(elements) > 1 and not _one_adapter([functions.get(id(element), "") for element in elements])
         ]
-    return found
+    return pairs
 
 
 def _functions(tree: Element) -> dict[int, str]:

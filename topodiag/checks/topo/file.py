@@ -109,13 +109,13 @@ class FileRefused(FileCheck[Refusals]):
         # The newest version's words: those that a reader is likely to meet.
         refusal = refusals[refusing[-1]]
         words = _short(refusal.words)
-        every = len(refusing) == observed.asked
+        all_refused = len(refusing) == observed.asked
         yield self.finding(
             self.where(judged),
             "refused",
             f"NCCL {spell_versions(refusing)} {'refuses' if len(refusing) == 1 else 'refuse'} {base_name(file.name)}:"
             f" {words}",
-            severity=Severity.ERROR if every or ASKED in refusing else Severity.WARNING,
+            severity=Severity.ERROR if all_refused or ASKED in refusing else Severity.WARNING,
             observed="; ".join(_complaints(refusals)),
             expected=_rule(refusal.rule),
             fix=(

@@ -48,10 +48,10 @@ class GuessedTopology(JobCheck[GuessedTrees]):
     def observe(self, judged: Job, peers: Sequence[Job]) -> GuessedTrees | Outcome:
         notes = _notes(judged)
         seen = list(prints(judged))
-        flat = tuple((each.host, each.system) for each in seen if _is_flat(each.system))
+        flat = tuple((system_print.host, system_print.system) for system_print in seen if _is_flat(system_print.system))
         if not seen and not notes:
             return self.unknown(judged, f"no line says how NCCL saw the machine; {ask_for(judged, *NET)}")
-        with_tree = any(each.system.of_kind("PCI") for each in seen)
+        with_tree = any(system_print.system.of_kind("PCI") for system_print in seen)
         if not flat and (with_tree or not notes):
             return self.clean(judged, "", Coverage(len(seen), len(judged.hosts), "nodes"))
         return GuessedTrees(notes, flat, len(seen))
@@ -87,11 +87,11 @@ class GuessedTopology(JobCheck[GuessedTrees]):
 def _notes(job: Job) -> tuple[tuple[int, str, Origin | None], ...]:
     """NCCL's notes that it could not read a part of the tree: process (-1: unknown), text, line."""
     numbers = {(process.host, process.pid): number for number, process in enumerate(job.processes)}
-    said = [*said_by(job, "topo note")]
-    said += [(numbers.get((event.host, event.pid), -1), event.text, event.origin) for event in job.events]
+    notes = [*said_by(job, "topo note")]
+    notes += [(numbers.get((event.host, event.pid), -1), event.text, event.origin) for event in job.events]
     return tuple(
         (number, text, where)
-        for number, text, where in said
+        for number, text, where in notes
         if text.lower().startswith(("topology detection", "could not find real path"))
         and any(words in text.lower() for words in DOUBTS)
         and NO_DEVICE not in text
@@ -117,10 +117,10 @@ def _apart(system: NcclSystem) -> tuple[list[tuple[str, str]], int]:
     """The pairs of AMD's GPUs without a link where others have all of theirs, and how many have; ([], 0) else."""
     gpus = [gpu.name for gpu in system.of_kind("GPU")]
     joined = {frozenset((link.a, link.b)) for link in system.links if link.kind == XGMI_LINK}
-    apart = [pair for pair in combinations(gpus, 2) if frozenset(pair) not in joined]
-    among = len(set(gpus).difference(*apart))
+    pairs = [pair for pair in combinations(gpus, 2) if frozenset(pair) not in joined]
+    among = len(set(gpus).difference(*pairs))
     known = system.whole and among >= FEWEST_JOINED and 2 * among >= len(gpus)
-    return (apart, among) if known else ([], 0)
+    return (pairs, among) if known else ([], 0)
 
 
 def _named(job: Job, printed: SystemPrint, names: Iterable[str]) -> tuple[list[int], list[str]]:
@@ -167,31 +167,31 @@ class GpuShortOfNvlinks(OneStep[Job], JobCheck[Never]):
         seen = list(prints(job))
         if not seen:
             return self.unknown(job, f"no `=== System ===` in the log; {ask_for(job, *NET)}")
-        one_sided = [finding for each in seen if (finding := self._one_sided(job, each))]
+        one_sided = [finding for system_print in seen if (finding := self._one_sided(job, system_print))]
         if one_sided:
             return self.found(job, one_sided, Coverage(len(seen), len(job.hosts), "nodes printed"))
-        if apart := [finding for each in seen if (finding := self._pair_apart(job, each))]:
-            return self.found(job, apart, Coverage(len(seen), len(job.hosts), "nodes printed"))
-        switched = [each for each in seen if each.system.of_kind("NVS")]
+        if findings := [finding for system_print in seen if (finding := self._pair_apart(job, system_print))]:
+            return self.found(job, findings, Coverage(len(seen), len(job.hosts), "nodes printed"))
+        switched = [system_print for system_print in seen if system_print.system.of_kind("NVS")]
         if not switched:
             return self.not_applicable(job, "no NVSwitch: GPUs of a mesh differ by design")
-        found = [finding for each in switched if (finding := self._look(job, each))]
+        reports = [finding for system_print in switched if (finding := self._look(job, system_print))]
         coverage = Coverage(len(seen), len(job.hosts), "nodes printed")
-        return self.found(job, found, coverage) if found else self.clean(job, "", coverage)
+        return self.found(job, reports, coverage) if reports else self.clean(job, "", coverage)
 
     def _one_sided(self, job: Job, printed: SystemPrint) -> Finding | None:
         """NVLinks between two GPUs that the print gives one direction of more than the other."""
         host, system = printed.host, printed.system
         gpus = {gpu.name for gpu in system.of_kind("GPU")}
-        told: dict[tuple[str, str], float] = defaultdict(float)
+        one_sided: dict[tuple[str, str], float] = defaultdict(float)
         for link in system.links:
             if link.kind in GPU_LINKS and link.a in gpus and link.b in gpus:
-                told[link.a, link.b] += link.gbs
-        uneven = {(a, b): gbs for (a, b), gbs in told.items() if told.get((b, a), 0.0) < SHORT_OF * gbs}
+                one_sided[link.a, link.b] += link.gbs
+        uneven = {(a, b): gbs for (a, b), gbs in one_sided.items() if one_sided.get((b, a), 0.0) < SHORT_OF * gbs}
         if not uneven:
             return None
-        (a, b), more = max(uneven.items(), key=lambda each: each[1] - told.get(each[0][::-1], 0.0))
-        less = told.get((b, a), 0.0)
+        (a, b), more = max(uneven.items(), key=lambda pair: pair[1] - one_sided.get(pair[0][::-1], 0.0))
+        less = one_sided.get((b, a), 0.0)
         ranks, labels = _named(job, printed, (a, b))
         return self.finding(
             self.where([host] if host else [], ranks=ranks, gpus=labels),
@@ -208,10 +208,10 @@ class GpuShortOfNvlinks(OneStep[Job], JobCheck[Never]):
     def _pair_apart(self, job: Job, printed: SystemPrint) -> Finding | None:
         """Pairs of AMD's GPUs without a link, where at least half of the GPUs have one to each of the others."""
         host, system = printed.host, printed.system
-        apart, among = _apart(system)
-        if not apart:
+        pairs, among = _apart(system)
+        if not pairs:
             return None
-        (a, b), more = apart[0], len(apart) - 1
+        (a, b), more = pairs[0], len(pairs) - 1
         ranks, labels = _named(job, printed, (a, b))
         return self.finding(
             self.where([host] if host else [], ranks=ranks, gpus=labels),
@@ -282,9 +282,9 @@ class DeviceTwice(OneStep[Job], JobCheck[Never]):
         seen = list(prints(job))
         if not seen:
             return self.unknown(job, f"no `=== System ===` in the log; {ask_for(job, *NET)}")
-        found = [finding for each in seen if (finding := self._look(job, each))]
+        findings = [finding for system_print in seen if (finding := self._look(job, system_print))]
         coverage = Coverage(len(seen), len(job.hosts), "nodes printed")
-        return self.found(job, found, coverage) if found else self.clean(job, "", coverage)
+        return self.found(job, findings, coverage) if findings else self.clean(job, "", coverage)
 
     def _look(self, job: Job, printed: SystemPrint) -> Finding | None:
         host, system = printed.host, printed.system

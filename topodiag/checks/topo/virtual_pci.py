@@ -88,14 +88,14 @@ def tell_guesses(check: NodeCheck[Any], node: Node, observed: GuessedTree) -> Fi
 
 def _devices(tree: Element) -> list[tuple[Element, bool]]:
     """The `<pci>` of each GPU and NIC of the first host, and whether a switch stands above it."""
-    found: list[tuple[Element, bool]] = []
+    pairs: list[tuple[Element, bool]] = []
     stack = [(child, False) for cpu in first_host(tree) for child in cpu.having("pci")]
     while stack:
         pci, below = stack.pop()
         if pci.having("gpu") or any(nic.having("net") for nic in pci.having("nic")):
-            found.append((pci, below))
+            pairs.append((pci, below))
         stack += [(child, True) for child in pci.having("pci")]
-    return sorted(found, key=lambda each: each[0].line)
+    return sorted(pairs, key=lambda pair: pair[0].line)
 
 
 def _is_dark(pci: Element) -> bool:

@@ -29,13 +29,13 @@ _CODE = regex(r"-> [1-68]\b")
 
 def troubles(jobs: Sequence[Job], outcomes: Sequence[Outcome]) -> tuple[Trouble, ...]:
     """Of all jobs, in the order of their logs. `outcomes` are those of the same jobs."""
-    made: list[Trouble] = []
+    listed: list[Trouble] = []
     for job in jobs:
-        findings = [each for outcome in outcomes if outcome.node == job.name for each in outcome.findings]
+        findings = [finding for outcome in outcomes if outcome.node == job.name for finding in outcome.findings]
         if not any(finding.id == FIRST_ERROR for finding in findings):
             died = any(finding.id == DIED for finding in findings)
-            made += unexplained(_lines(job, ends_told=died), findings)
-    return tuple(made)
+            listed += unexplained(_lines(job, ends_told=died), findings)
+    return tuple(listed)
 
 
 def _lines(job: Job, *, ends_told: bool) -> Iterator[Trouble]:

@@ -66,13 +66,13 @@ _TROUBLE = regex(r"error|fail|fatal|timeout|mismatch|cannot|unable|not |lost|pow
 
 def troubles(nodes: Sequence[Node], outcomes: Sequence[Outcome]) -> tuple[Trouble, ...]:
     """Of all nodes, in the order of their evidence. `outcomes` are those of the same nodes."""
-    made: list[Trouble] = []
+    listed: list[Trouble] = []
     for node in nodes:
         own = [outcome for outcome in outcomes if outcome.node == node.host]
         findings = [finding for outcome in own for finding in outcome.findings]
         said = (*_messages(node, findings), *_ports(node, own), *_interfaces(node), *_peers(node), *_gids(node))
-        made += unexplained(said, findings)
-    return tuple(made)
+        listed += unexplained(said, findings)
+    return tuple(listed)
 
 
 def _messages(node: Node, findings: Sequence[Finding]) -> Iterator[Trouble]:

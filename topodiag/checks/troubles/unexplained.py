@@ -22,21 +22,23 @@ def unexplained(lines: Iterable[Trouble], findings: Sequence[Finding]) -> list[T
     """The lines that none of these findings shows as evidence; those that differ in numbers only as one, with their
     count."""
     shown = explained_by(findings)
-    made: dict[tuple[str, str, str, str], Trouble] = {}
+    troubles: dict[tuple[str, str, str, str], Trouble] = {}
     for line in lines:
         if shown(line):
             continue
         key = (line.subject, line.what, shape(line.text), line.harmless)
-        known = made.get(key)
-        made[key] = line if known is None else replace(known, count=known.count + line.count)
-    return list(made.values())
+        known = troubles.get(key)
+        troubles[key] = line if known is None else replace(known, count=known.count + line.count)
+    return list(troubles.values())
 
 
 def explained_by(findings: Sequence[Finding]) -> Callable[[Trouble], bool]:
     """Tells of a line whether one of these findings has it, or one like it, among its evidence or its words."""
-    evidence = [each for finding in findings for each in finding.evidence]
-    places = {(each.source, each.line) for each in evidence if each.line is not None}
-    words = {shape(each.text) for each in evidence} | {shape(f"{each.message} {each.observed}") for each in findings}
+    evidence = [origin for finding in findings for origin in finding.evidence]
+    places = {(origin.source, origin.line) for origin in evidence if origin.line is not None}
+    words = {shape(origin.text) for origin in evidence} | {
+        shape(f"{finding.message} {finding.observed}") for finding in findings
+    }
 
     def shown(line: Trouble) -> bool:
         if line.origin is not None and (line.origin.source, line.origin.line) in places:

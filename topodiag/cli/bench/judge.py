@@ -147,7 +147,7 @@ def _write_gate(reached: Outcome, result: Result, paths: tuple[str, ...], printi
     from topodiag.model.bench import GateState  # noqa: PLC0415
     from topodiag.report.bench.gate import draw_gate  # noqa: PLC0415
 
-    made = gates(result, paths)
-    reached.code = CLEAN if all(gate.state is GateState.PASS for gate in made) else FOUND
+    listed = gates(result, paths)
+    reached.code = CLEAN if all(gate.state is GateState.PASS for gate in listed) else FOUND
     if printing.format_ == "table":
-        write_drawing(lambda page: draw_gate(page, made), printing)
+        write_drawing(lambda page: draw_gate(page, listed), printing)

@@ -118,33 +118,33 @@ def plan(  # noqa: PLR0917 - one parameter per option
     )
     if launcher == "none" and len(fabric.nodes) > 1:
         raise TopodiagError("--launcher none is for one node", hint="srun or mpirun starts runs on several")
-    made = first_round(fabric, kinds or DEFAULT, algorithms=algo, protocols=protocols, collectives=collectives)
+    sweep = first_round(fabric, kinds or DEFAULT, algorithms=algo, protocols=protocols, collectives=collectives)
     if refused := refuse_arguments(launcher, arguments) or refuse_environment(env):
         raise click.UsageError(f"{refused}.")
     launch = Launch(launcher, arguments, env, max(round(timeout), 1))
-    made = replace(made, launch=launch, write_bw=write_bw)
+    sweep = replace(sweep, launch=launch, write_bw=write_bw)
     with opened(output) as stream:
-        stream.write(plan_text(made))
+        stream.write(plan_text(sweep))
     if not quiet:
-        _summary(made, output)
+        _summary(sweep, output)
 
 
-def _summary(made: object, output: str | None) -> None:
+def _summary(sweep: object, output: str | None) -> None:
     from topodiag.model.sweep import SweepPlan  # noqa: PLC0415
     from topodiag.words.fold import plural  # noqa: PLC0415
 
-    assert isinstance(made, SweepPlan)  # noqa: S101
+    assert isinstance(sweep, SweepPlan)  # noqa: S101
     counts: dict[str, int] = {}
-    for run in made.runs:
+    for run in sweep.runs:
         counts[run.kind] = counts.get(run.kind, 0) + 1
     kinds = ", ".join(f"{count} {kind}" for kind, count in counts.items())
-    most = spell_s(made.waves * made.launch.timeout_s)
+    most = spell_s(sweep.waves * sweep.launch.timeout_s)
     click.echo(
-        f"round {made.round}: {plural(len(made.runs), 'run')} ({kinds}) in {plural(made.waves, 'wave')}, "
+        f"round {sweep.round}: {plural(len(sweep.runs), 'run')} ({kinds}) in {plural(sweep.waves, 'wave')}, "
         f"{most} if each takes all of its time",
         err=True,
     )
-    if not made.fabric.racks and len(made.fabric.nodes) > 1:
+    if not sweep.fabric.racks and len(sweep.fabric.nodes) > 1:
         click.echo("no racks were given: a bad leaf will look like many bad NICs (--topology FILE)", err=True)
     if output not in {None, "-"}:
         click.echo(f"next: topodiag bench run {output}", err=True)

@@ -69,15 +69,15 @@ def run(  # noqa: PLR0917 - one parameter per option
     from topodiag.sweep.run import find_programs, run_plan  # noqa: PLC0415 - heavy from here on
     from topodiag.sweep.store import opened_store  # noqa: PLC0415
 
-    found = _plan_of(plan, write_bw)
-    if found is None:
+    sweep = _plan_of(plan, write_bw)
+    if sweep is None:
         click.echo("nothing is suspect any more: no round is left to run", err=True)
         return
     if bin_dir is not None and not Path(bin_dir).is_dir():
         raise TopodiagError(f"{bin_dir}: is no folder", hint="the folder of all_reduce_perf and its peers")
-    programs, missing = find_programs(found, bin_dir)
+    programs, missing = find_programs(sweep, bin_dir)
     if dry_run:
-        _show(found, programs)
+        _show(sweep, programs)
         for name in missing:
             click.echo(f"not found: {name}", err=True)
         return
@@ -86,9 +86,9 @@ def run(  # noqa: PLR0917 - one parameter per option
             f"not found: {', '.join(missing)}",
             hint="nccl-tests built with MPI=1 has the *_perf programs (--bin-dir DIR), perftest has ib_write_bw",
         )
-    place = folder or _folder(plan, found.round)
-    with opened_store(place, found) as store, _progress(quiet) as tell:
-        done = run_plan(found, store, programs, parallel=parallel, retry=retry, keep_going=keep_going, on_result=tell)
+    place = folder or _folder(plan, sweep.round)
+    with opened_store(place, sweep) as store, _progress(quiet) as tell:
+        done = run_plan(sweep, store, programs, parallel=parallel, retry=retry, keep_going=keep_going, on_result=tell)
     reached.code = _end(done, place, quiet)
 
 
@@ -117,20 +117,22 @@ def _folder(path: str, number: int) -> str:
     return str(Path(path).with_suffix(".sweep"))
 
 
-def _show(found: SweepPlan, programs: dict[str, str]) -> None:
+def _show(sweep: SweepPlan, programs: dict[str, str]) -> None:
     from topodiag.sweep.commands import command  # noqa: PLC0415
     from topodiag.sweep.run import placed  # noqa: PLC0415
     from topodiag.words.text import shell_word  # noqa: PLC0415
 
     wave = 0
-    for each in sorted(found.runs, key=lambda each: each.wave):
-        if each.wave != wave:
-            wave = each.wave
+    for sweep_run in sorted(sweep.runs, key=lambda each: each.wave):
+        if sweep_run.wave != wave:
+            wave = sweep_run.wave
             click.echo(f"# wave {wave}")
-        made = placed(command(found, each), each.program, programs.get(each.program, each.program))
-        if made.server:
-            click.echo(" ".join(map(shell_word, made.server)) + " &")
-        click.echo(" ".join(map(shell_word, made.argv)))
+        started = placed(
+            command(sweep, sweep_run), sweep_run.program, programs.get(sweep_run.program, sweep_run.program)
+        )
+        if started.server:
+            click.echo(" ".join(map(shell_word, started.server)) + " &")
+        click.echo(" ".join(map(shell_word, started.argv)))
 
 
 def _end(done: Summary, folder: str, quiet: bool) -> int:

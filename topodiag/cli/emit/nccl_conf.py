@@ -37,11 +37,11 @@ def nccl_conf(sources: tuple[str, ...], logs: tuple[str, ...], output: str | Non
     from topodiag.report.text import Page  # noqa: PLC0415
 
     check_output(output)
-    made = as_shown(make_conf_file(sources, logs), redact=False)
+    conf_file = as_shown(make_conf_file(sources, logs), redact=False)
     page = Page(style_for(sys.stderr))
-    draw_conf(page, made.advice, None if output == "-" else output)
+    draw_conf(page, conf_file.advice, None if output == "-" else output)
     print_page(page, sys.stderr)
-    if made.text:
+    if conf_file.text:
         with opened(output) as stream:
-            stream.write(made.text)
+            stream.write(conf_file.text)
             stream.flush()

@@ -103,19 +103,19 @@ def nccl_topo(  # noqa: PLR0917 - one parameter per option
         steps.append(by_affinity(topology, affinity))
     if not chosen and not bare:
         steps += by_evidence(topology)
-    made = make_topo_file(
+    topo_file = make_topo_file(
         topology, version=version, nodes=nodes, host=host, repaired=repair, undescribed=bare, complete=steps, env=env
     )
-    made = as_shown(made, redact=False)
+    topo_file = as_shown(topo_file, redact=False)
     page = Page(style_for(sys.stderr))
-    refused = bool(made.worse) and not force
+    refused = bool(topo_file.worse) and not force
     draw_topo_file(
-        page, made, None if output is None or output == "-" else str(Path(output).absolute()), refused=refused
+        page, topo_file, None if output is None or output == "-" else str(Path(output).absolute()), refused=refused
     )
     print_page(page, sys.stderr)
     if refused:
         reached.code = FOUND
         return
     with opened(output) as stream:
-        stream.write(made.text)
+        stream.write(topo_file.text)
         stream.flush()

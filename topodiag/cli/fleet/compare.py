@@ -90,12 +90,12 @@ def _write_answer(result: FleetResult, printing: Printing) -> None:
     from topodiag.report.fleet.page import draw_fleet  # noqa: PLC0415
     from topodiag.report.html.fleet import fleet_extras  # noqa: PLC0415
 
-    found = Result(
+    shown = Result(
         inputs=result.inputs, findings=result.findings, outcomes=result.outcomes, not_observed=result.left_out,
         unexplained=result.unexplained,
     )  # fmt: skip
     write_answer(
-        printing, "fleet compare", lambda page: draw_fleet(page, result), lambda: fleet_json(result), lambda: found,
+        printing, "fleet compare", lambda page: draw_fleet(page, result), lambda: fleet_json(result), lambda: shown,
         lambda: fleet_extras(result),
     )  # fmt: skip
 

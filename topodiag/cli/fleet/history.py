@@ -58,7 +58,7 @@ def history(
         answers = as_shown(ask(place, paths, nodelist), redact=printing.redact)
     result = Result(
         inputs=answers.inputs, findings=answers.findings, outcomes=answers.outcomes,
-        not_observed=tuple(NotObserved("part of the input", each) for each in answers.aside),
+        not_observed=tuple(NotObserved("part of the input", text) for text in answers.aside),
     )  # fmt: skip
     reached.code = verdict(result, printing.fail_on)
 

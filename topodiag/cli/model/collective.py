@@ -65,12 +65,12 @@ def collective(  # noqa: PLR0917 - one parameter per option
         placement=(placement[0], int(placement[1])) if placement else None,
         against=(against[0], int(against[1])) if against else None,
     )  # fmt: skip
-    made, reading = answer.placements, answer.reading
+    placements, reading = answer.placements, answer.reading
     inputs = {"collective": collective, "size": size, "algorithm": algo, "measured_us": measured}
 
     draw_or_dump(
-        lambda page: draw_placements(page, made, machine, sizes, reading, explain=explain),
-        lambda: placements_json(made, machine, reading, inputs),
-        printing=printing, svg=svg, series=lambda: placement_series(made, sizes),
+        lambda page: draw_placements(page, placements, machine, sizes, reading, explain=explain),
+        lambda: placements_json(placements, machine, reading, inputs),
+        printing=printing, svg=svg, series=lambda: placement_series(placements, sizes),
         title=f"{collective} on {machine.name}",
     )  # fmt: skip

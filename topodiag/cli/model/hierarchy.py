@@ -40,12 +40,15 @@ def hierarchy(  # noqa: PLR0917 - one parameter per option
     )
 
     machine = asked.of_nodes(nodes)
-    made = ask_hierarchy(machine)
+    answer = ask_hierarchy(machine)
     inputs = {"nodes": nodes, "size": size}
 
     draw_or_dump(
-        lambda page: draw_hierarchy(page, made, machine, size, sizes, explain=explain),
-        lambda: hierarchy_json(made, machine, size, sizes, inputs),
-        printing=printing, svg=svg, series=lambda: hierarchy_series(made, sizes), marks=lambda: hierarchy_marks(made),
+        lambda page: draw_hierarchy(page, answer, machine, size, sizes, explain=explain),
+        lambda: hierarchy_json(answer, machine, size, sizes, inputs),
+        printing=printing,
+        svg=svg,
+        series=lambda: hierarchy_series(answer, sizes),
+        marks=lambda: hierarchy_marks(answer),
         title=f"all_reduce over {machine.gpus} GPUs, {machine.name}",
-    )  # fmt: skip
+    )

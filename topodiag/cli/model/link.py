@@ -49,17 +49,17 @@ def link(  # noqa: PLR0917 - one parameter per option
     from topodiag.report.model.words import machine_json  # noqa: PLC0415
 
     if links:
-        made = ask_links(size, links=links)
-        given: dict[str, object] = {"links": [from_model("model.Link", each) for each in links]}
+        prices = ask_links(size, links=links)
+        given: dict[str, object] = {"links": [from_model("model.Link", one) for one in links]}
         name = "links as given"
     else:
         machine = asked.of_nodes(nodes)
-        made = ask_links(size, machine=machine)
+        prices = ask_links(size, machine=machine)
         given, name = {"system": machine_json(machine)}, machine.name
 
     draw_or_dump(
-        lambda page: draw_links(page, made, size, sizes, explain=explain),
-        lambda: links_json(made, size, sizes, {"size": size, **given}),
-        printing=printing, svg=svg, series=lambda: link_series(made, sizes), marks=lambda: link_marks(made),
+        lambda page: draw_links(page, prices, size, sizes, explain=explain),
+        lambda: links_json(prices, size, sizes, {"size": size, **given}),
+        printing=printing, svg=svg, series=lambda: link_series(prices, sizes), marks=lambda: link_marks(prices),
         title=f"One message, {name}",
     )  # fmt: skip

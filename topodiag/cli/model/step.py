@@ -45,17 +45,17 @@ def step(  # noqa: PLR0917 - one parameter per option
         raise click.UsageError("--job starts a server: it trains nothing, and has no step to price.")
     machine = asked.of_nodes(nodes)
     answer = ask_step(machine, trained.given, sizes, order)
-    made, layout, work, assumed = answer.step, answer.layout, answer.work, answer.assumed
+    priced, layout, work, assumed = answer.step, answer.layout, answer.work, answer.assumed
     inputs = {
         **trained.given, "global_batch": work.global_batch, "zero": work.zero, "shard": work.shard,
         "peak_tflops": answer.peak.tflops, "nodes": nodes, **layout.all_sizes, "order": "-".join(order),
     }  # fmt: skip
-    title = f"{spell_time(made.time_us)} per step: {layout.world} GPUs, {machine.name}"
-    bars = [(name, us / 1000, f"{spell_time(us)}  {percent(us / made.time_us)}") for name, us, _ in parts(made)]
+    title = f"{spell_time(priced.time_us)} per step: {layout.world} GPUs, {machine.name}"
+    bars = [(name, us / 1000, f"{spell_time(us)}  {percent(us / priced.time_us)}") for name, us, _ in parts(priced)]
 
     draw_or_dump(
-        lambda page: draw_step(page, made, assumed, explain=explain),
-        lambda: step_json(made, assumed, inputs),
+        lambda page: draw_step(page, priced, assumed, explain=explain),
+        lambda: step_json(priced, assumed, inputs),
         printing=printing, svg=svg, series=tuple, title=title,
         picture=lambda: bars_svg(bars, title=title),
     )  # fmt: skip

@@ -19,13 +19,13 @@ from topodiag.model.dimensions import DIMENSIONS, NAMES, RANKED, listed
 if TYPE_CHECKING:
     from topodiag.model.training import JobSettings
 
-HIDDEN = {each.name: each.hidden for each in DIMENSIONS if each.hidden}
+HIDDEN = {dimension.name: dimension.hidden for dimension in DIMENSIONS if dimension.hidden}
 """What frameworks run beside compute unless told otherwise."""
 _HIDDEN_WORDS = ", ".join(f"{name}={share:g}" for name, share in HIDDEN.items())
 
 
 def _overlap(ctx: click.Context, param: click.Parameter, values: Sequence[str]) -> dict[str, float]:
-    made = dict(HIDDEN)
+    overlap = dict(HIDDEN)
     for value in values:
         name, equals, text = value.partition("=")
         try:
@@ -34,8 +34,8 @@ def _overlap(ctx: click.Context, param: click.Parameter, values: Sequence[str]) 
             share = -1.0
         if not equals or name not in NAMES or not 0 <= share <= 1:
             raise click.BadParameter(f"{value!r}: write it like dp=0.5, with {listed()} and 0 to 1.", ctx, param)
-        made[name] = share
-    return made
+        overlap[name] = share
+    return overlap
 
 
 def _order(ctx: click.Context, param: click.Parameter, value: str) -> tuple[str, ...]:

@@ -58,24 +58,26 @@ def audit(
     from topodiag.report.place.audit import audit_json, draw_audit  # noqa: PLC0415
     from topodiag.report.text import Page  # noqa: PLC0415
 
-    check_written(printing, (each.path for each in asked.inputs))
-    made, inputs = as_shown((audit_placement(asked, work_said(asked, trained)), asked.inputs), redact=printing.redact)
-    result = Result(findings=made.findings, outcomes=made.outcomes, inputs=inputs)
+    check_written(printing, (file.path for file in asked.inputs))
+    audited, inputs = as_shown(
+        (audit_placement(asked, work_said(asked, trained)), asked.inputs), redact=printing.redact
+    )
+    result = Result(findings=audited.findings, outcomes=audited.outcomes, inputs=inputs)
     reached.code = verdict(result, printing.fail_on)
-    layouts = [(made.audit.name, made.audit.assignment), ("packed", made.audit.best)]
-    look = pictured.look(made.audit.cluster, made.audit.talk, layouts)
+    layouts = [(audited.audit.name, audited.audit.assignment), ("packed", audited.audit.best)]
+    look = pictured.look(audited.audit.cluster, audited.audit.talk, layouts)
 
     def draw(page: Page) -> None:
-        draw_audit(page, made.audit, made.findings, made.outcomes)
+        draw_audit(page, audited.audit, audited.findings, audited.outcomes)
         pictured.draw(page, look)
 
     def dump() -> Document:
-        return audit_json(made.audit, made.findings, inputs)
+        return audit_json(audited.audit, audited.findings, inputs)
 
     def more() -> Extras:
         from topodiag.report.html.placed import audit_extras  # noqa: PLC0415 - for a page only
 
-        return audit_extras(made.audit, dump())
+        return audit_extras(audited.audit, dump())
 
     write_answer(printing, "place audit", draw, dump, lambda: result, more)
     pictured.write(look)

@@ -57,18 +57,18 @@ def emit(format_: str, map_: str, output: str | None) -> None:
     check_output(output)
     place = read_map(map_)
     try:
-        made = as_shown(write(place, format_), redact=False)
+        written = as_shown(write(place, format_), redact=False)
     except UnwritableMapError as error:
         raise InputError("<stdin>" if map_ == "-" else map_, error.message, hint=error.hint) from None
     with opened(output) as stream:
-        stream.write(made.text)
+        stream.write(written.text)
         stream.flush()
     name = output if output not in {None, "-"} else "FILE"
 
     def told(text: str) -> str:
         return re.sub(r"\bFILE\b", lambda _: str(name), text)
 
-    if made.command:
-        click.echo(f"use it: {told(made.command)}", file=sys.stderr)
-    for note in made.notes:
+    if written.command:
+        click.echo(f"use it: {told(written.command)}", file=sys.stderr)
+    for note in written.notes:
         aside(f"note: {told(note)}")

@@ -123,10 +123,10 @@ def _sorted(asked: PlaceOptions) -> PlaceOptions:
     """The paths put where they belong by their content; what is left aside is named on standard error."""
     from topodiag.app.judge.placing import sort_out  # noqa: PLC0415 - heavy from here on
 
-    made, left = sort_out(asked)
+    sorted_options, left = sort_out(asked)
     for line in left:
         aside(f"note: {clean(line)}")
-    return made
+    return sorted_options
 
 
 def _one_of(evidence: str | None, system: str | None) -> str:

@@ -63,7 +63,7 @@ def solve(
             f"-o holds the report; for a {launcher}: this command with --format json -o map.json, then "
             f"topodiag place emit {launcher} map.json -o {printing.output}"
         )
-    check_written(printing, (each.path for each in asked.inputs))
+    check_written(printing, (file.path for file in asked.inputs))
     made = solve_placement(asked, work_said(asked, trained), launcher=launcher or "")
     solved, inputs = as_shown((made, asked.inputs), redact=printing.redact)
     layouts = [(solved.before_name, solved.before), ("solved", solved.solution.assignment)]

@@ -44,16 +44,16 @@ def diff(  # noqa: PLR0917 - one parameter per option
     check_written(printing, [left, right])
     answer = compare_topologies(left, right, buses=buses, nodes=nodes, version=version)
     (first, second), answer = as_shown_with([left, right], answer, redact=printing.redact)
-    found, made = answer.differences, answer.predictions
-    reached.code = FOUND if found else 0
+    differences, pair = answer.differences, answer.predictions
+    reached.code = FOUND if differences else 0
 
     inputs = [piece for side in answer.sides for piece in side.inputs]
     gaps = [*answer.not_compared, *(gap for side in answer.sides for gap in side.not_observed)]
     write_answer(
         printing,
         "topo diff",
-        lambda page: draw_diff(page, (first, second), found, made, answer.not_compared),
-        lambda: diff_json((first, second), found, made, inputs=inputs, not_observed=gaps),
+        lambda page: draw_diff(page, (first, second), differences, pair, answer.not_compared),
+        lambda: diff_json((first, second), differences, pair, inputs=inputs, not_observed=gaps),
         lambda: result_of(*answer.sides),
         machines_of(*(side.node for side in answer.sides)),
     )

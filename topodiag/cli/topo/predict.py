@@ -52,21 +52,21 @@ def predict(  # noqa: PLR0917 - one parameter per option
 
     check_written(printing, [file])
     topology = open_topology(file, env, system)
-    made = predict_topology(
+    prediction = predict_topology(
         topology, nodes=nodes, version=version, env=env, explain=explain or printing.format_ == "json"
     )
-    reached.code = 0 if made.accepted else FOUND
-    (name,), (topology, made) = as_shown_with([file], (topology, made), redact=printing.redact)
+    reached.code = 0 if prediction.accepted else FOUND
+    (name,), (topology, prediction) = as_shown_with([file], (topology, prediction), redact=printing.redact)
 
     def draw(page: Page) -> None:
-        draw_prediction(page, made, name, names=topology.names, explain=explain)
-        draw_assumed(page, (*topology.assumed, *made.assumed))
+        draw_prediction(page, prediction, name, names=topology.names, explain=explain)
+        draw_assumed(page, (*topology.assumed, *prediction.assumed))
 
     write_answer(
         printing,
         "topo predict",
         draw,
-        lambda: predict_json(made, topology.inputs, topology.not_observed),
+        lambda: predict_json(prediction, topology.inputs, topology.not_observed),
         lambda: result_of(topology),
         machines_of(topology.node),
     )

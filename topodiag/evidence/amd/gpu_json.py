@@ -104,10 +104,10 @@ class AmdSmiJson(Direct):
             if number is not None:
                 bus_id = values.text(values.member(gpu.get("bus"), "bdf")) or values.text(gpu.get("bdf"))
                 entity = draft.gpu(index=number, bus_id=bus_id)
-                for said in _of_gpu(gpu, bus_id):
-                    owner = draft.pci(bus_id or unplaced(number)) if said.pci else entity
-                    origin = blob.origin(text=f"gpu {number}: {said.text}")
-                    (owner.count if said.counter else owner.offer)(said.name, said.value, origin)
+                for value in _of_gpu(gpu, bus_id):
+                    owner = draft.pci(bus_id or unplaced(number)) if value.pci else entity
+                    origin = blob.origin(text=f"gpu {number}: {value.text}")
+                    (owner.count if value.counter else owner.offer)(value.name, value.value, origin)
                     parsed.records.append(0)
         return parsed
 
@@ -117,9 +117,9 @@ def _of_gpu(gpu: dict[str, Any], bus_id: str | None) -> Iterator[_Value]:
         yield _Value("vendor", AMD_ID, f"bdf {bus_id}", pci=True)
         for key, field in (("max_pcie_width", "max_width"), ("max_pcie_speed", "max_gen")):
             held = values.member(gpu.get("bus"), key)
-            made = _width(held) if field == "max_width" else _gen(held)
-            if made is not None:
-                yield _Value(field, made, f"{key} {values.shown(held)}", pci=True)
+            number = _width(held) if field == "max_width" else _gen(held)
+            if number is not None:
+                yield _Value(field, number, f"{key} {values.shown(held)}", pci=True)
     numa = values.integer(values.member(gpu.get("numa"), "node"), low=0, high=4095)
     if numa is not None:
         yield _Value("numa", numa, f"numa node {numa}")
@@ -175,7 +175,7 @@ def _load(gpu: dict[str, Any]) -> Iterator[_Value]:
 def _clocks(gpu: dict[str, Any]) -> Iterator[_Value]:
     engines = [held for key, held in _lower(gpu.get("clock")) if key.partition("_")[0] == "gfx"]
     clocks, tops = (
-        [_measured(values.member(each, key), MAX_MHZ) or 0 for each in engines] for key in ("clk", "max_clk")
+        [_measured(values.member(engine, key), MAX_MHZ) or 0 for engine in engines] for key in ("clk", "max_clk")
     )
     clock, top = max(clocks, default=0), max(tops, default=0)
     if clock:
@@ -209,8 +209,8 @@ def _pcie(pcie: object) -> Iterator[_Value]:
     if width is not None:
         yield _Value("width", width, f"pcie width {width}", pci=True)
     if gen is not None:
-        said = values.shown(values.member(pcie, "speed"))
-        yield _Value("gen", gen, f"pcie speed {said}", pci=True)
+        speed = values.shown(values.member(pcie, "speed"))
+        yield _Value("gen", gen, f"pcie speed {speed}", pci=True)
     if replays is not None:
         yield _Value("pcie_replay", replays, f"replay_count {replays}", counter=True)
 

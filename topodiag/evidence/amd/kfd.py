@@ -55,31 +55,31 @@ class Kfd(Direct):
             if bus_id is not None:
                 draft.pci(bus_id).offer("vendor", AMD_ID, blob.origin(file.at, quote(file)))
             parsed.records.append(file.at)
-        told: set[tuple[int, int]] = set()
+        pairs: set[tuple[int, int]] = set()
         linked: set[int] = set()
         for path, file in tree.files.items():
-            found = _LINK.fullmatch(path)
-            said = _properties(file) if found is not None else {}
-            start, end = said.get("node_from", int(found[1]) if found is not None else -1), said.get("node_to", -1)
+            match = _LINK.fullmatch(path)
+            said = _properties(file) if match is not None else {}
+            start, end = said.get("node_from", int(match[1]) if match is not None else -1), said.get("node_to", -1)
             if start in gpus and end in gpus:
                 if (word := _word(said)) is not None:
                     draft.pair("smi", entities[start], entities[end], word, blob.origin(file.at, quote(file)))
-                told |= {(start, end), (end, start)}
+                pairs |= {(start, end), (end, start)}
                 linked |= {start} if said.get("type") == _XGMI else set()
         for start, end in combinations(sorted(linked), 2):
-            if (start, end) not in told:
+            if (start, end) not in pairs:
                 draft.pair("smi", entities[start], entities[end], PCIE, blob.origin(gpus[start].at, quote(gpus[start])))
         return parsed
 
 
 def _gpus(tree: Tree) -> dict[int, TreeFile]:
     """The properties of the nodes that are GPUs, by number."""
-    found = {}
+    tree_files = {}
     for name in tree.children(NODES)[:MAX_NODES]:
         file = tree.files.get(f"{NODES}/{name}/properties")
         if name.isdecimal() and file is not None and _properties(file).get("simd_count", 0) > 0:
-            found[int(name)] = file
-    return dict(sorted(found.items()))
+            tree_files[int(name)] = file
+    return dict(sorted(tree_files.items()))
 
 
 def _properties(file: TreeFile) -> dict[str, int]:
@@ -94,18 +94,18 @@ def _values(file: TreeFile) -> Iterator[tuple[str, int]]:
             yield name, number
 
 
-def _bus_id(said: dict[str, int]) -> str | None:
+def _bus_id(properties: dict[str, int]) -> str | None:
     """The place of a GPU: location_id is bus, device and function in one number."""
-    place = said.get("location_id")
+    place = properties.get("location_id")
     if place is None or place > 0xFFFF:
         return None
-    return f"{said.get('domain', 0) & 0xFFFF:04x}:{place >> 8:02x}:{place >> 3 & 0x1F:02x}.{place & 7}"
+    return f"{properties.get('domain', 0) & 0xFFFF:04x}:{place >> 8:02x}:{place >> 3 & 0x1F:02x}.{place & 7}"
 
 
-def _word(said: dict[str, int]) -> str | None:
-    kind, weight = said.get("type"), said.get("weight", HOP)
+def _word(properties: dict[str, int]) -> str | None:
+    kind, weight = properties.get("type"), properties.get("weight", HOP)
     if kind == _XGMI:
         hops = max(1, weight // HOP)
-        direct = hops == 1 and said.get("max_bandwidth", 1) > 0
+        direct = hops == 1 and properties.get("max_bandwidth", 1) > 0
         return XGMI if direct else f"{XGMI} over {max(hops, 2)} hops"
     return PCIE if kind == _PCIE else None

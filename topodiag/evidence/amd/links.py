@@ -126,8 +126,8 @@ _Pair = tuple[int, int, str, str]
 
 def _of_keys(document: dict[str, object]) -> Iterator[_Pair]:
     parts = [part for part in document.values() if isinstance(part, dict)]
-    told = {key: str(text) for part in parts for key, text in list(part.items())[:MAX_PAIRS]}
-    keys = {found.groups(): (key, text) for key, text in told.items() if (found := _KEY.fullmatch(key))}
+    texts = {key: str(text) for part in parts for key, text in list(part.items())[:MAX_PAIRS]}
+    keys = {match.groups(): (key, text) for key, text in texts.items() if (match := _KEY.fullmatch(key))}
     for (what, a, b), (key, text) in keys.items():
         far = [keys.get((name, a, b), ("", ""))[1].strip()[:9] for name in ("Hops", "Weight")]
         hops, weight = (int(cell) if cell.isdecimal() else 0 for cell in far)

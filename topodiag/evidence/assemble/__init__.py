@@ -33,13 +33,13 @@ MAX_PATH_DEVICES = 256
 
 def assemble(draft: NodeDraft, host: str, time: str = "") -> Node:
     """The node that the draft describes. Never raises: what cannot be made out is left unknown."""
-    apart: list[Disagreement] = []
+    disagreements: list[Disagreement] = []
     join_gpu_orders(draft)
     place_links(draft)
-    pci = pci_devices(draft, apart)
-    interfaces = netdevs(draft, apart)
-    made_gpus, gpu_labels = gpus(draft, apart)
-    made_nics, nic_labels = nics(draft, pci, interfaces, apart)
+    pci = pci_devices(draft, disagreements)
+    interfaces = netdevs(draft, disagreements)
+    made_gpus, gpu_labels = gpus(draft, disagreements)
+    made_nics, nic_labels = nics(draft, pci, interfaces, disagreements)
     made_gpus = tuple(named_by_pci(gpu, pci) for gpu in made_gpus)
     labels = gpu_labels | nic_labels
     tables = _tables(draft.pairs, labels)
@@ -47,18 +47,18 @@ def assemble(draft: NodeDraft, host: str, time: str = "") -> Node:
     node = Node(
         host=host,
         time=time_of(time),
-        cpu=Cpu(**facts(Cpu, draft.single("cpu"), "cpu", apart)),
+        cpu=Cpu(**facts(Cpu, draft.single("cpu"), "cpu", disagreements)),
         os=Os(
-            **facts(Os, draft.single("os"), "os", apart),
+            **facts(Os, draft.single("os"), "os", disagreements),
             services=_named(services),
             registry=_named(draft.single("registry")),
         ),
-        numa=numa_nodes(draft, apart),
+        numa=numa_nodes(draft, disagreements),
         pci=pci,
         gpus=made_gpus,
         nics=made_nics,
         netdevs=interfaces,
-        fabric_ports=fabric_ports(draft, apart),
+        fabric_ports=fabric_ports(draft, disagreements),
         smi_matrix=tables.get("smi", {}),
         pcie_matrix=tables.get("pcie", {}),
         p2p={name.removeprefix(_P2P): tables[name] for name in sorted(tables) if name.startswith(_P2P)},
@@ -73,7 +73,7 @@ def assemble(draft: NodeDraft, host: str, time: str = "") -> Node:
         acs_lines=tuple(draft.acs_lines),
         scheduler=_named(draft.single("scheduler")),
         nccl_file=draft.nccl_file,
-        disagreements=tuple(apart),
+        disagreements=tuple(disagreements),
         not_observed=tuple(draft.missing),
         told=frozenset(draft.told),
         makers=frozenset(draft.makers),
@@ -82,8 +82,8 @@ def assemble(draft: NodeDraft, host: str, time: str = "") -> Node:
         node = replace(node, links=build_links(node))
         node = replace(node, paths=build_paths(node))
     node = replace(node, nics=with_roles(node))
-    said = pick(draft.single("node").offers.get("system", ()), str)
-    return replace(node, system=system_name(node, said))
+    chosen = pick(draft.single("node").offers.get("system", ()), str)
+    return replace(node, system=system_name(node, chosen))
 
 
 def time_of(time: str) -> Fact[str]:
@@ -112,9 +112,9 @@ def _tables(pairs: Iterable[PairOffer], labels: dict[int, str]) -> dict[str, dic
         mine = best.setdefault(pair.table, {})
         if a is not None and b is not None and ((a, b) not in mine or pair.offer.trust > mine[a, b].offer.trust):
             mine[a, b] = pair
-    made = {}
+    tables = {}
     for name, mine in best.items():
-        made[name] = table = {place: Fact(str(pair.offer.value), pair.offer.origin) for place, pair in mine.items()}
+        tables[name] = table = {place: Fact(str(pair.offer.value), pair.offer.origin) for place, pair in mine.items()}
         for (a, b), fact in list(table.items()):
             table.setdefault((b, a), fact)
-    return made
+    return tables

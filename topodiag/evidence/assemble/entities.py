@@ -82,9 +82,9 @@ def _is_nvidia_gpu(entity: Entity) -> bool:
     return vendor == NVIDIA and code >> 16 == 0x03
 
 
-def gpus(draft: NodeDraft, apart: Apart) -> tuple[tuple[Gpu, ...], dict[int, str]]:
+def gpus(draft: NodeDraft, disagreements: Apart) -> tuple[tuple[Gpu, ...], dict[int, str]]:
     """The GPUs by index, and the label of each GPU entity (by identity) for the tables of pairs."""
-    made: list[Gpu] = []
+    listed: list[Gpu] = []
     labels: dict[int, str] = {}
     taken: set[int] = set()
     numbered = [e for e in draft.entities("gpu") if "index" in e.keys]
@@ -98,21 +98,23 @@ def gpus(draft: NodeDraft, apart: Apart) -> tuple[tuple[Gpu, ...], dict[int, str
         links = []
         for (kind, number), child in sorted(entity.children.items(), key=lambda item: str(item[0][1]).zfill(6)):
             if kind == "nvlink" and isinstance(number, int):
-                told = facts(NvLink, child, f"{label} link {number}", apart)
+                told = facts(NvLink, child, f"{label} link {number}", disagreements)
                 links.append(NvLink(number, counters=counters(child, draft.sample_interval_s), **told))
         fabric = entity.children.get(("fabric", 0))
         bus_id = entity.keys.get("bus_id")
-        made.append(
+        listed.append(
             Gpu(
                 index=index,
                 bus_id=str(bus_id) if bus_id is not None else None,
-                fabric=GpuFabric(**facts(GpuFabric, fabric, f"{label} fabric", apart)) if fabric else GpuFabric(),
+                fabric=GpuFabric(**facts(GpuFabric, fabric, f"{label} fabric", disagreements))
+                if fabric
+                else GpuFabric(),
                 nvlinks=tuple(links),
                 counters=counters(entity, draft.sample_interval_s),
-                **facts(Gpu, entity, label, apart),
+                **facts(Gpu, entity, label, disagreements),
             )
         )
-    return tuple(made), labels
+    return tuple(listed), labels
 
 
 def named_by_pci(gpu: Gpu, pci: dict[str, PciDevice]) -> Gpu:
@@ -127,58 +129,59 @@ def named_by_pci(gpu: Gpu, pci: dict[str, PciDevice]) -> Gpu:
     return replace(gpu, name=Fact(spec.name, function.device.origin))
 
 
-def pci_devices(draft: NodeDraft, apart: Apart) -> dict[str, PciDevice]:
+def pci_devices(draft: NodeDraft, disagreements: Apart) -> dict[str, PciDevice]:
     """PCI functions by bus id."""
-    made: dict[str, PciDevice] = {}
+    devices: dict[str, PciDevice] = {}
     for entity in draft.entities("pci"):
         bus_id = str(entity.keys["bus_id"])
         parent = pick(entity.offers.get("parent", ()), str).value
-        made[bus_id] = PciDevice(
+        devices[bus_id] = PciDevice(
             bus_id=bus_id,
             parent=normalise_bus_id(parent) if parent else None,
             root=pick(entity.offers.get("root", ()), str).get(""),
             counters=counters(entity, draft.sample_interval_s),
-            **facts(PciDevice, entity, bus_id, apart),
+            **facts(PciDevice, entity, bus_id, disagreements),
         )
-    return dict(sorted(made.items()))
+    return dict(sorted(devices.items()))
 
 
-def numa_nodes(draft: NodeDraft, apart: Apart) -> tuple[NumaNode, ...]:
+def numa_nodes(draft: NodeDraft, disagreements: Apart) -> tuple[NumaNode, ...]:
     named = {int(entity.keys["id"]): entity for entity in draft.entities("numa")}
     return tuple(
-        NumaNode(number, **facts(NumaNode, named[number], f"NUMA node {number}", apart)) for number in sorted(named)
+        NumaNode(number, **facts(NumaNode, named[number], f"NUMA node {number}", disagreements))
+        for number in sorted(named)
     )
 
 
-def netdevs(draft: NodeDraft, apart: Apart) -> tuple[NetDev, ...]:
-    made = []
+def netdevs(draft: NodeDraft, disagreements: Apart) -> tuple[NetDev, ...]:
+    net_devs = []
     for entity in draft.entities("netdev"):
         name, bus_id = str(entity.keys["name"]), pick(entity.offers.get("bus_id", ()), str).value
-        made.append(
+        net_devs.append(
             NetDev(
                 name=name,
                 bus_id=normalise_bus_id(bus_id) if bus_id else None,
                 counters=counters(entity, draft.sample_interval_s),
-                **facts(NetDev, entity, name, apart),
+                **facts(NetDev, entity, name, disagreements),
             )
         )
-    return tuple(sorted(made, key=lambda device: natural(device.name)))
+    return tuple(sorted(net_devs, key=lambda device: natural(device.name)))
 
 
-def fabric_ports(draft: NodeDraft, apart: Apart) -> tuple[FabricPort, ...]:
-    made = []
+def fabric_ports(draft: NodeDraft, disagreements: Apart) -> tuple[FabricPort, ...]:
+    ports = []
     for entity in draft.entities("fabric"):
         number, guid, name = str(entity.keys["port"]).split(" ", 2)
-        told = facts(FabricPort, entity, f"{name} port {number}", apart)
-        made.append(FabricPort(name, int(number), guid, counters(entity, draft.sample_interval_s), **told))
-    return tuple(made)
+        told = facts(FabricPort, entity, f"{name} port {number}", disagreements)
+        ports.append(FabricPort(name, int(number), guid, counters(entity, draft.sample_interval_s), **told))
+    return tuple(ports)
 
 
 def nics(
-    draft: NodeDraft, pci: dict[str, PciDevice], interfaces: tuple[NetDev, ...], apart: Apart
+    draft: NodeDraft, pci: dict[str, PciDevice], interfaces: tuple[NetDev, ...], disagreements: Apart
 ) -> tuple[tuple[Nic, ...], dict[int, str]]:
     """RDMA devices first, then Ethernet functions without RDMA, then NIC functions that no driver runs."""
-    made: list[Nic] = []
+    listed: list[Nic] = []
     labels: dict[int, str] = {}
     by_bus: dict[str, list[str]] = {}
     for device in interfaces:
@@ -188,22 +191,22 @@ def nics(
     for entity in entities:
         if entity.keys.get("rdma") == UNNAMED_NIC and len(entities) > 1:
             continue
-        nic = _rdma_nic(draft, entity, pci, by_bus, apart)
+        nic = _rdma_nic(draft, entity, pci, by_bus, disagreements)
         labels[id(entity)] = nic.name
-        made.append(nic)
-    taken = {nic.bus_id for nic in made}
+        listed.append(nic)
+    taken = {nic.bus_id for nic in listed}
     plain = [device for device in interfaces if device.bus_id is not None and device.bus_id not in taken]
-    made.extend(_ethernet_nic(device, pci) for device in plain)
+    listed.extend(_ethernet_nic(device, pci) for device in plain)
     taken |= {device.bus_id for device in plain}
     for bus_id, function in pci.items():
         if function.kind is PciKind.NIC and bus_id not in taken:
-            made.append(Nic(bus_id, bus_id, driver=function.driver, numa=function.numa, is_vf=function.is_vf))
-    named = [replace(nic, part=_part(nic, pci)) for nic in made]
+            listed.append(Nic(bus_id, bus_id, driver=function.driver, numa=function.numa, is_vf=function.is_vf))
+    named = [replace(nic, part=_part(nic, pci)) for nic in listed]
     return tuple(sorted(named, key=lambda nic: (nic.rdma_name is None, natural(nic.name)))), labels
 
 
 def _rdma_nic(
-    draft: NodeDraft, entity: Entity, pci: dict[str, PciDevice], by_bus: dict[str, list[str]], apart: Apart
+    draft: NodeDraft, entity: Entity, pci: dict[str, PciDevice], by_bus: dict[str, list[str]], disagreements: Apart
 ) -> Nic:
     keys = entity.keys
     rdma, label = keys.get("rdma"), keys.get("label")
@@ -212,22 +215,22 @@ def _rdma_nic(
     ports = []
     for (kind, number), child in sorted(entity.children.items(), key=lambda item: str(item[0][1]).zfill(6)):
         if kind == "port" and isinstance(number, int):
-            told = facts(NicPort, child, f"{name} port {number}", apart)
+            told = facts(NicPort, child, f"{name} port {number}", disagreements)
             ports.append(NicPort(number, counters=counters(child, draft.sample_interval_s), **told))
-    own: dict[str, Any] = facts(Nic, entity, name, apart)
+    own: dict[str, Any] = facts(Nic, entity, name, disagreements)
     function = pci.get(bus_id) if bus_id else None
     for shared in ("driver", "numa", "is_vf"):
         if function is not None and not own[shared].known:
             own[shared] = getattr(function, shared)
     own.pop("part")
-    found = {port.netdev.value for port in ports if port.netdev.value is not None}
+    texts = {port.netdev.value for port in ports if port.netdev.value is not None}
     return Nic(
         name=name,
         bus_id=bus_id,
         rdma_name=str(rdma) if rdma is not None else None,
         smi_label=str(label) if label is not None else None,
         ports=tuple(ports),
-        netdevs=tuple(sorted({*found, *by_bus.get(bus_id or "", ())}, key=natural)),
+        netdevs=tuple(sorted({*texts, *by_bus.get(bus_id or "", ())}, key=natural)),
         counters=counters(entity, draft.sample_interval_s),
         **own,
     )

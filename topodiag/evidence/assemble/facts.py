@@ -32,14 +32,14 @@ _NO_READING: Fact[Any] = Fact(why=NOT_SEEN)
 @cache
 def fact_fields(model: type) -> dict[str, type]:
     """The `Fact[...]` fields of a model class and the plain type of each (`tuple` for `tuple[str, ...]`)."""
-    found: dict[str, type] = {}
+    fields: dict[str, type] = {}
     hints = typing.get_type_hints(model)
-    for each in dataclasses.fields(model):
-        hint = hints[each.name]
+    for field in dataclasses.fields(model):
+        hint = hints[field.name]
         if typing.get_origin(hint) is Fact:
             inner = typing.get_args(hint)[0]
-            found[each.name] = typing.get_origin(inner) or inner
-    return found
+            fields[field.name] = typing.get_origin(inner) or inner
+    return fields
 
 
 def _fits(value: object, kind: type) -> bool:
@@ -77,30 +77,32 @@ def pick(offers: Iterable[Offer], kind: type) -> Fact[Any]:
     return Fact(best.value, best.origin) if best else reasons
 
 
-def facts(model: type, entity: Entity, subject: str, apart: list[Disagreement]) -> dict[str, Any]:
+def facts(model: type, entity: Entity, subject: str, disagreements: list[Disagreement]) -> dict[str, Any]:
     """Every `Fact` field of a model class from an entity's offers; differing readings are added to `apart`."""
-    made: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for name, kind in fact_fields(model).items():
         offers = entity.offers.get(name)
         if offers is None:
-            made[name] = _NO_READING
+            values[name] = _NO_READING
             continue
-        made[name] = fact = pick(offers, kind)
+        values[name] = fact = pick(offers, kind)
         if len(offers) == 1 or name in _VARIES or fact.origin is None or fact.value is None:
             continue
         for offer in offers:
             if offer.sample == 0 and _fits(offer.value, kind) and not _same(fact.value, offer.value):
-                apart.append(Disagreement(subject, name, str(fact.value), fact.origin, str(offer.value), offer.origin))
+                disagreements.append(
+                    Disagreement(subject, name, str(fact.value), fact.origin, str(offer.value), offer.origin)
+                )
                 break
-    return made
+    return values
 
 
 def counters(entity: Entity, interval_s: float) -> dict[str, Counter]:
     """Counters by name. Both readings of one counter come from one source, or their difference would mean nothing."""
-    made: dict[str, Counter] = {}
+    by_name: dict[str, Counter] = {}
     for name, offers in entity.counters.items():
         if len(offers) == 1 and offers[0].sample == 0 and _fits(offers[0].value, int):
-            made[name] = Counter(name, Fact(offers[0].value, offers[0].origin), _NO_READING, 0.0)
+            by_name[name] = Counter(name, Fact(offers[0].value, offers[0].origin), _NO_READING, 0.0)
             continue
         firsts: dict[int, Offer] = {}
         laters: dict[int, Offer] = {}
@@ -113,10 +115,10 @@ def counters(entity: Entity, interval_s: float) -> dict[str, Counter]:
         if trust is None:
             continue
         first, later = firsts.get(trust), laters.get(trust)
-        made[name] = Counter(
+        by_name[name] = Counter(
             name,
             Fact(first.value, first.origin) if first else _NO_READING,
             Fact(later.value, later.origin) if later else _NO_READING,
             interval_s if later else 0.0,
         )
-    return made
+    return by_name

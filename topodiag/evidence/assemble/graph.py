@@ -72,9 +72,9 @@ def build_links(node: Node) -> tuple[Link, ...]:
 def hung_from(node: Node, bus_id: str) -> int:
     """The NUMA node that a function hangs from: its own word, else that of a bridge above it; -1 as NCCL has it."""
     device = node.pci.get(bus_id)
-    for each in ([device] if device else []) + list(node.ancestors(bus_id)):
-        if each.numa.value is not None and each.numa.value >= 0:
-            return each.numa.value
+    for pci_device in ([device] if device else []) + list(node.ancestors(bus_id)):
+        if pci_device.numa.value is not None and pci_device.numa.value >= 0:
+            return pci_device.numa.value
     return -1
 
 
@@ -296,19 +296,19 @@ def _paths(
     table = {vertex: paths_from(vertex, edges) for _, vertex, _ in gpus}
     vertices = {vertex: index for index, vertex, _ in gpus}
     to_nics = nic_paths(vertices, [vertex for vertex, _, rdma in nics if rdma], table)
-    made: dict[Pair, Path] = {}
+    paths: dict[Pair, Path] = {}
     for _, here, label in gpus:
         mine = table[here]
         for _, there, peer in gpus:
             path = mine.get(there) or _matrix_path(words, label, peer)
             if path is not None:
-                made[label, peer] = path
+                paths[label, peer] = path
         for there, name, _ in nics:
             path = to_nics.get((here, there)) or mine.get(there) or _matrix_path(words, label, name)
             if path is not None:
-                made[label, name] = path = _as_wide_as_port(path, there, edges)
-                made[name, label] = replace(path, vertices=path.vertices[::-1])
-    return made
+                paths[label, name] = path = _as_wide_as_port(path, there, edges)
+                paths[name, label] = replace(path, vertices=path.vertices[::-1])
+    return paths
 
 
 def _as_wide_as_port(path: Path, nic: str, edges: Edges) -> Path:

@@ -20,12 +20,12 @@ from topodiag.model.provenance import Fact
 from topodiag.model.topics import Topic
 
 
-def system_name(node: Node, said: Fact[str]) -> Fact[str]:
+def system_name(node: Node, fact: Fact[str]) -> Fact[str]:
     """The product or instance type. A hypervisor's own product name yields to a match by parts."""
-    if said.value is not None:
-        spec = catalog.system_by_product(said.value)
+    if fact.value is not None:
+        spec = catalog.system_by_product(fact.value)
         if spec is not None:
-            return Fact(spec.name, said.origin)
+            return Fact(spec.name, fact.origin)
     names = Counter(gpu.name.value for gpu in node.gpus if gpu.name.value)
     if len(names) == 1:
         gpu = catalog.gpu_by_name(next(iter(names)))
@@ -37,7 +37,7 @@ def system_name(node: Node, said: Fact[str]) -> Fact[str]:
             named = [match for match in matches if match.name.startswith("HGX")] or list(matches)
             if len(named) == 1:
                 return Fact(named[0].name, node.gpus[0].name.origin)
-    return said
+    return fact
 
 
 Family = tuple[str, str]
@@ -52,11 +52,11 @@ def with_roles(node: Node) -> tuple[Nic, ...]:
     candidates = [nic for nic in node.nics if _is_candidate(nic, routed | enslaved)]
     near = {nic.name for nic in candidates if _near_gpu(node, nic)}
     chosen = _chosen_families(candidates, near)
-    made = []
+    nics = []
     for nic in node.nics:
         role, why = _judge(nic, node, routed | enslaved, near, chosen)
-        made.append(replace(nic, role=role, role_why=why))
-    return tuple(made)
+        nics.append(replace(nic, role=role, role_why=why))
+    return tuple(nics)
 
 
 def _judge(nic: Nic, node: Node, routed: set[str], near: set[str], chosen: set[Family]) -> tuple[NicRole, str]:

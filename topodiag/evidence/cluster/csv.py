@@ -70,12 +70,12 @@ def _nodes(
     for line, row in rows:
         padded = row + [""] * (width - len(row))
         try:
-            found = expand(padded[node_at])
+            texts = expand(padded[node_at])
         except NodeSetError as error:
             raise InputError(blob.name, str(error), line=line) from None
-        nodes += found
-        cells += [padded] * len(found)
-        lines += [line] * len(found)
+        nodes += texts
+        cells += [padded] * len(texts)
+        lines += [line] * len(texts)
         if len(nodes) > MAX_NODES:
             raise InputError(blob.name, f"names more than {MAX_NODES} nodes")
     if not nodes:
@@ -86,13 +86,13 @@ def _nodes(
 
 def _innermost_first(labels: list[tuple[str, list[str | None]]]) -> list[tuple[str, list[str | None]]]:
     """The levels in their usual order, except where the groups of one lie inside those of the other."""
-    made = sorted(labels, key=lambda each: LEVELS.index(each[0]))
-    for _ in made:
-        for place in range(len(made) - 1):
-            inner, outer = made[place][1], made[place + 1][1]
+    levels = sorted(labels, key=lambda level: LEVELS.index(level[0]))
+    for _ in levels:
+        for place in range(len(levels) - 1):
+            inner, outer = levels[place][1], levels[place + 1][1]
             if _refines(outer, inner) and not _refines(inner, outer):
-                made[place], made[place + 1] = made[place + 1], made[place]
-    return made
+                levels[place], levels[place + 1] = levels[place + 1], levels[place]
+    return levels
 
 
 def _refines(inner: list[str | None], outer: list[str | None]) -> bool:
@@ -105,42 +105,42 @@ def _rows(blob: Blob) -> list[tuple[int, list[str]]]:
     text = blob.text
     header = next((line for line in text.splitlines() if line.strip() and not line.startswith("#")), "")
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter(header), strict=False)
-    made: list[tuple[int, list[str]]] = []
+    pairs: list[tuple[int, list[str]]] = []
     try:
         for row in reader:
             if any(cell.strip() for cell in row) and not row[0].lstrip().startswith("#"):
-                made.append((reader.line_num, row))
+                pairs.append((reader.line_num, row))
     except csv.Error as error:
         raise InputError(blob.name, f"is no CSV: {error}", line=reader.line_num) from None
-    return made
+    return pairs
 
 
 def _counts(blob: Blob, cells: list[str | None], lines: list[int]) -> list[int]:
-    made = []
+    numbers = []
     for cell, line in zip(cells, lines, strict=True):
         if cell is None:
-            made.append(-1)
+            numbers.append(-1)
         elif cell.isascii() and cell.isdigit() and len(cell) < 5 and int(cell) <= MAX_GPUS:
-            made.append(int(cell))
+            numbers.append(int(cell))
         else:
             raise InputError(blob.name, f"{short(cell)!r} is no count of GPUs", line=line)
-    return made
+    return numbers
 
 
 def _free(blob: Blob, cells: list[str | None], lines: list[int]) -> dict[int, tuple[int, ...]]:
-    made = {}
+    free = {}
     for node, (cell, line) in enumerate(zip(cells, lines, strict=True)):
         if cell is None or cell.lower() == "all":
             continue
         try:
             # Spaces too: a comma needs quotes in CSV.
-            made[node] = () if cell.lower() in ("none", "-") else gpu_list(",".join(cell.replace(",", " ").split()))
+            free[node] = () if cell.lower() in ("none", "-") else gpu_list(",".join(cell.replace(",", " ").split()))
         except NodeSetError as error:
             raise InputError(blob.name, str(error), line=line) from None
-    return made
+    return free
 
 
 def _one(cells: list[str | None]) -> str:
     """The value that all rows share, "" where they do not."""
-    found = {cell for cell in cells if cell}
-    return next(iter(found)) if len(found) == 1 else ""
+    texts = {cell for cell in cells if cell}
+    return next(iter(texts)) if len(texts) == 1 else ""

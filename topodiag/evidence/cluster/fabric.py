@@ -188,7 +188,7 @@ def _levels(fabric: _Fabric, hosts: list[str]) -> tuple[Partition, ...]:
         first, *others = fabric.hosts[host]
         for switch in others:
             sets.join(first, switch)
-    made = [_partition(fabric, hosts, sets, "leaf")]
+    pairs = [_partition(fabric, hosts, sets, "leaf")]
     here, number = set(tier), 0
     while here:
         among = [(one, other) for one in here for other in fabric.links.get(one, {}) if tier.get(other) == number]
@@ -196,19 +196,19 @@ def _levels(fabric: _Fabric, hosts: list[str]) -> tuple[Partition, ...]:
         if among:
             for one, other in among:
                 sets.join(one, other)
-            known = len(made)
-            _next(made, _partition(fabric, hosts, sets, "fabric"))
-            if len(made) > known > 1:
-                made[-2] = (replace(made[-2][0], kind="group"), made[-2][1])
+            known = len(pairs)
+            _next(pairs, _partition(fabric, hosts, sets, "fabric"))
+            if len(pairs) > known > 1:
+                pairs[-2] = (replace(pairs[-2][0], kind="group"), pairs[-2][1])
         tier |= dict.fromkeys(above, number + 1)
         for one in here:
             for other in fabric.links.get(one, {}):
                 if other in above:
                     sets.join(one, other)
         if above:
-            _next(made, _partition(fabric, hosts, sets, ("spine", "core")[number] if number < 2 else "fabric"))
+            _next(pairs, _partition(fabric, hosts, sets, ("spine", "core")[number] if number < 2 else "fabric"))
         here, number = above, number + 1
-    return tuple(_oversubscribed(fabric, hosts, made))
+    return tuple(_oversubscribed(fabric, hosts, pairs))
 
 
 def _partition(fabric: _Fabric, hosts: list[str], sets: _Sets, kind: str) -> tuple[Partition, dict[str, str]]:
@@ -218,19 +218,21 @@ def _partition(fabric: _Fabric, hosts: list[str], sets: _Sets, kind: str) -> tup
     return partition_of(kind, roots, names), {switch: sets.root(switch) for switch in list(sets.parent)}
 
 
-def _next(made: list[tuple[Partition, dict[str, str]]], found: tuple[Partition, dict[str, str]]) -> None:
+def _next(pairs: list[tuple[Partition, dict[str, str]]], pair: tuple[Partition, dict[str, str]]) -> None:
     """Adds a level that joins more than the one before; where it joins the same, its switches belong to that one."""
-    if np.array_equal(found[0].group, made[-1][0].group):
-        made[-1] = (made[-1][0], found[1])
+    if np.array_equal(pair[0].group, pairs[-1][0].group):
+        pairs[-1] = (pairs[-1][0], pair[1])
     else:
-        made.append(found)
+        pairs.append(pair)
 
 
-def _oversubscribed(fabric: _Fabric, hosts: list[str], made: list[tuple[Partition, dict[str, str]]]) -> list[Partition]:
+def _oversubscribed(
+    fabric: _Fabric, hosts: list[str], pairs: list[tuple[Partition, dict[str, str]]]
+) -> list[Partition]:
     """What enters the groups of each level over what leaves them, the median group's."""
     entering: dict[str, float] = {}
     result: list[Partition] = []
-    for number, (partition, roots) in enumerate(made):
+    for number, (partition, roots) in enumerate(pairs):
         if number == 0:
             for host in hosts:
                 root = roots[next(iter(fabric.hosts[host]))]
@@ -242,8 +244,8 @@ def _oversubscribed(fabric: _Fabric, hosts: list[str], made: list[tuple[Partitio
         ratios = [came / leaving[root] for root, came in entering.items() if leaving.get(root, 0.0) > 0 and came > 0]
         over = max(median(ratios), 1.0) if ratios else 0.0
         result.append(Partition(partition.kind, partition.group, partition.names, round(over, 3)))
-        if number + 1 < len(made):
-            above = made[number + 1][1]
+        if number + 1 < len(pairs):
+            above = pairs[number + 1][1]
             joined: dict[str, float] = {}
             for root, gbps in leaving.items():
                 joined[above[root]] = joined.get(above[root], 0.0) + gbps

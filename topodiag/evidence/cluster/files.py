@@ -41,9 +41,9 @@ _HEAD = 1 << 16
 def read_cluster(blob: Blob) -> ClusterFacts:
     """The cluster that a file describes. Raises InputError for a file of no known format, or a broken one."""
     head = Blob(blob.name, blob.data[:_HEAD]).text
-    for each in FORMATS:
-        if each.recognises(head):
-            return each.read(blob)
+    for row in FORMATS:
+        if row.recognises(head):
+            return row.read(blob)
     if not head.strip():
         raise InputError(blob.name, "is empty")
     belongs = next((hint for pattern, hint in _OTHERS if pattern.search(head)), "")

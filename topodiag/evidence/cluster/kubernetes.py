@@ -58,7 +58,7 @@ def read(blob: Blob) -> ClusterFacts:
     if len(kept) < len(nodes):
         notes.append(f"{len(nodes) - len(kept)} nodes without {_GPU} are left out")
     labels = [node.labels for node in kept]
-    writer, kinds = max(TABLES, key=lambda each: _covered(each[1], labels))
+    writer, kinds = max(TABLES, key=lambda pair: _covered(pair[1], labels))
     rows = _levels(kinds, labels)
     notes += _level_notes(writer, rows)
     domain = _domains(labels)
@@ -94,8 +94,8 @@ _Rows = list[tuple[str, list[str | None]]]
 
 def _levels(kinds: Sequence[tuple[str, str]], labels: Sequence[Mapping[str, str]]) -> _Rows:
     """The levels that some node has a label of, with kinds that differ: a tree deeper than usual repeats one."""
-    every: _Rows = [(kind, [row.get(label) for row in labels]) for label, kind in kinds]
-    rows = [(kind, row) for kind, row in every if any(row)]
+    levels: _Rows = [(kind, [row.get(label) for row in labels]) for label, kind in kinds]
+    rows = [(kind, row) for kind, row in levels if any(row)]
     if len({kind for kind, _ in rows}) == len(rows):
         return rows
     return [(kind, row) for kind, (_, row) in zip(_KINDS, rows, strict=False)]
@@ -113,7 +113,7 @@ def _level_notes(table: str, rows: _Rows) -> list[str]:
 
 def _domains(labels: Sequence[Mapping[str, str]]) -> list[str | None]:
     """The NVLink domain of each node, by the label that most nodes have."""
-    key = max(DOMAINS, key=lambda each: sum(each in row for row in labels))
+    key = max(DOMAINS, key=lambda label: sum(label in row for row in labels))
     return [row.get(key) for row in labels]
 
 
@@ -152,17 +152,17 @@ _STATUS = msgspec.json.Decoder(_Status)
 
 def _nodes(blob: Blob) -> list[_Node]:
     """The nodes one after the other; an entry that is none is passed over."""
-    made: list[_Node] = []
+    rows: list[_Node] = []
     try:
         for raw in _items(blob):
             node = _node(raw)
             if node is not None:
-                made.append(node)
+                rows.append(node)
     except UnicodeDecodeError:
-        raise InputError(blob.name, f"is not UTF-8 (read up to {made[-1].name})" if made else "is not UTF-8") from None
+        raise InputError(blob.name, f"is not UTF-8 (read up to {rows[-1].name})" if rows else "is not UTF-8") from None
     except (msgspec.DecodeError, RecursionError) as error:
         raise InputError(blob.name, f"is no JSON: {short(str(error))}", hint="was the copy cut short?") from None
-    return made
+    return rows
 
 
 def _items(blob: Blob) -> Sequence[msgspec.Raw]:
@@ -194,14 +194,14 @@ def _node(raw: msgspec.Raw) -> _Node | None:
     name = meta.get("name")
     if not isinstance(name, str) or not 0 < len(name) < 254 or not name.isprintable() or " " in name:
         return None
-    found = ((key, value) for key, value in _object(meta.get("labels")).items() if key in _WANTED)
-    labels = {key: value for key, value in found if isinstance(value, str) and value}
+    pairs = ((key, value) for key, value in _object(meta.get("labels")).items() if key in _WANTED)
+    labels = {key: value for key, value in pairs if isinstance(value, str) and value}
     count = _object(status.allocatable).get(_GPU, _object(status.capacity).get(_GPU, 0))
     gpus = int(count) if str(count).isascii() and str(count).isdigit() and len(str(count)) < 5 else 0
     conditions = status.conditions
     ready = not any(
-        isinstance(each, dict) and each.get("type") == "Ready" and each.get("status") != "True"
-        for each in (conditions if isinstance(conditions, list) else ())
+        isinstance(condition, dict) and condition.get("type") == "Ready" and condition.get("status") != "True"
+        for condition in (conditions if isinstance(conditions, list) else ())
     )
     return _Node(name, labels, min(gpus, MAX_GPUS), ready and spec.get("unschedulable") is not True)
 
@@ -216,8 +216,8 @@ def _covered(kinds: _Labels, labels: Sequence[Mapping[str, str]]) -> int:
 
 
 def _most(values: Any) -> str:
-    found = Counter(value for value in values if value)
-    return found.most_common(1)[0][0] if found else ""
+    counts = Counter(value for value in values if value)
+    return counts.most_common(1)[0][0] if counts else ""
 
 
 MAX_PODS = 1 << 17
@@ -229,19 +229,19 @@ def read_pods(blob: Blob) -> tuple[Tie, ...]:
     begins as JSON or YAML and is none."""
     head = blob.text[: 1 << 16]
     if POD_HEADER.search(head):
-        found = _table(blob)
+        ties = _table(blob)
     elif POD_OBJECT.search(head) and POD_SPEC.search(head):
-        found = _objects(blob)
+        ties = _objects(blob)
     elif POD_SCHEDULED.search(head):
-        found = _events(blob)
+        ties = _events(blob)
     else:
-        found = _described(blob)
-    made: dict[tuple[str, ...], Tie] = {}
-    for tie in found:
-        made.setdefault(tie.names, tie)
-        if len(made) >= MAX_PODS:
+        ties = _described(blob)
+    by_key: dict[tuple[str, ...], Tie] = {}
+    for tie in ties:
+        by_key.setdefault(tie.names, tie)
+        if len(by_key) >= MAX_PODS:
             break
-    return tuple(made.values())
+    return tuple(by_key.values())
 
 
 def _table(blob: Blob) -> Iterator[Tie]:
@@ -306,7 +306,7 @@ def _pods(value: Any) -> Sequence[Mapping[str, Any]]:
         return []
     items = value.get("items")
     listed = items if isinstance(items, list) else [value]
-    return [each for each in listed[:MAX_PODS] if isinstance(each, Mapping) and each.get("kind", "Pod") == "Pod"]
+    return [pod for pod in listed[:MAX_PODS] if isinstance(pod, Mapping) and pod.get("kind", "Pod") == "Pod"]
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:
@@ -318,6 +318,6 @@ def _tie(  # noqa: PLR0917 - where it stands, and what it says
 ) -> Iterator[Tie]:
     """Nothing for a pod that has no node yet."""
     if pod and node and node.lower() not in _NONE:
-        own = [address for each in addresses if (address := address_of(each))]
+        own = [address for host in addresses if (address := address_of(host))]
         names = tuple(dict.fromkeys((node, pod, *([host] if host else []), *own)))
         yield Tie(names, "the list of pods says so", blob.origin(number, line))

@@ -30,7 +30,7 @@ _SLOTS = regex(r"slots\s?=\s?(\d{1,3})", re.IGNORECASE)
 
 def read_free(blob: Blob) -> dict[str, tuple[int, ...] | None]:
     """The free GPUs by node, None for all that it has. Raises InputError with the line."""
-    found: dict[str, tuple[int, ...] | None] = {}
+    free: dict[str, tuple[int, ...] | None] = {}
     for line, text in blob.lines():
         bare = text.partition("#")[0].strip()
         if not bare:
@@ -41,14 +41,14 @@ def read_free(blob: Blob) -> dict[str, tuple[int, ...] | None]:
                 raise NodeSetError(f"{short(bare)!r} is no node with its free GPUs: write gpu[01-04] 0-3")
             gpus = _gpus((match[2] or "all").strip())
             for node in expand(match[1]):
-                if node in found:
+                if node in free:
                     raise NodeSetError(f"names node {short(node)!r} twice")
-                found[node] = gpus
+                free[node] = gpus
         except NodeSetError as error:
             raise InputError(blob.name, str(error), line=line) from None
-    if not found:
+    if not free:
         raise InputError(blob.name, "names no free GPU", hint="a line per node: gpu[01-04] 0-3")
-    return found
+    return free
 
 
 def _gpus(text: str) -> tuple[int, ...] | None:
@@ -63,24 +63,24 @@ def _gpus(text: str) -> tuple[int, ...] | None:
 def keep_free(name: str, usable: Bools, index: Mapping[str, int], free: Mapping[str, tuple[int, ...] | None]) -> Bools:
     """The slots that are usable and free. Raises InputError for a node that is not in the cluster or a GPU that it does
     not have."""
-    made = usable.copy()
-    made[:] = False
+    mask = usable.copy()
+    mask[:] = False
     for node, gpus in free.items():
         number = index.get(node)
         if number is None:
             raise InputError(name, f"node {short(node)!r} is not in the cluster")
         if gpus is None:
-            made[number] = usable[number]
+            mask[number] = usable[number]
             continue
         if gpus and gpus[-1] >= usable.shape[1]:
             raise InputError(name, f"node {short(node)!r} has no GPU {gpus[-1]}")
-        made[number, list(gpus)] = usable[number, list(gpus)]
-    return made
+        mask[number, list(gpus)] = usable[number, list(gpus)]
+    return mask
 
 
 def take_out(usable: Bools, index: Mapping[str, int], words: Sequence[str]) -> Bools:
     """The slots without those that `gpu[01-04]` or `gpu07:0,3` names. Raises NodeSetError."""
-    made = usable.copy()
+    mask = usable.copy()
     for written in words:
         nodes, colon, gpus = written.partition(":")
         chosen = list(gpu_list(gpus)) if colon else []
@@ -90,8 +90,8 @@ def take_out(usable: Bools, index: Mapping[str, int], words: Sequence[str]) -> B
                 raise NodeSetError(f"node {short(node)!r} is not in the cluster")
             if chosen and chosen[-1] >= usable.shape[1]:
                 raise NodeSetError(f"node {short(node)!r} has no GPU {chosen[-1]}")
-            made[number, chosen if colon else slice(None)] = False
-    return made
+            mask[number, chosen if colon else slice(None)] = False
+    return mask
 
 
 _WORD = regex(r"(?:^|\s)([A-Za-z]{1,40})=(\S{1,1000000})", re.ASCII)
@@ -143,11 +143,13 @@ def read_conf(blob: Blob) -> ClusterFacts:
 def read_yaml(blob: Blob) -> ClusterFacts:
     """The cluster of a topology.yaml: the default topology, else the first that has nodes. Raises InputError."""
     document = load_yaml(blob)
-    entries = [each for each in document if isinstance(each, Mapping)] if isinstance(document, list) else []
-    real = [each for each in entries if isinstance(each.get("tree"), Mapping) or isinstance(each.get("block"), Mapping)]
+    entries = [entry for entry in document if isinstance(entry, Mapping)] if isinstance(document, list) else []
+    real = [
+        entry for entry in entries if isinstance(entry.get("tree"), Mapping) or isinstance(entry.get("block"), Mapping)
+    ]
     if not real:
         raise InputError(blob.name, "has no tree and no block topology", hint="a flat one says nothing of the network")
-    chosen = next((each for each in real if each.get("cluster_default") is True), real[0])
+    chosen = next((entry for entry in real if entry.get("cluster_default") is True), real[0])
     notes = (f"of {len(entries)} topologies, {word(chosen.get('topology'))!r} is read",) if len(entries) > 1 else ()
     if isinstance(chosen.get("tree"), Mapping):
         tree = _Tree()
@@ -186,11 +188,11 @@ def _joined(blob: Blob) -> Iterator[tuple[int, str]]:
 def _text(value: Any) -> str:
     """A name, or a list of them as one node set; "" for anything else."""
     values = value[:MAX_NODES] if isinstance(value, list) else [value]
-    return ",".join(str(each) for each in values if isinstance(each, str | int) and not isinstance(each, bool))
+    return ",".join(str(value) for value in values if isinstance(value, str | int) and not isinstance(value, bool))
 
 
 def _entries(blob: Blob, value: object, what: str) -> list[Mapping[str, Any]]:
-    if not isinstance(value, list) or not all(isinstance(each, Mapping) for each in value):
+    if not isinstance(value, list) or not all(isinstance(entry, Mapping) for entry in value):
         raise InputError(blob.name, f"{what} is no list of entries")
     return value
 
@@ -214,10 +216,10 @@ def _few(blob: Blob, listed: int, line: int | None) -> int:
 def _sizes(blob: Blob, words: list[str], line: int | None) -> list[int]:
     # int() takes fewer characters for blanks than strip().
     bare = [word.strip() for word in words]
-    made = [int(word) if word.isascii() and word.isdigit() and len(word) < 8 else 0 for word in bare]
-    if not all(made) or made != sorted(set(made)):
+    numbers = [int(word) if word.isascii() and word.isdigit() and len(word) < 8 else 0 for word in bare]
+    if not all(numbers) or numbers != sorted(set(numbers)):
         raise InputError(blob.name, f"BlockSizes {short(','.join(words))!r} do not grow", line=line)
-    return made
+    return numbers
 
 
 def _add(blob: Blob, tree: _Tree, name: str, nodes: str, children: str, line: int | None) -> None:  # noqa: PLR0917 - one line of the file
@@ -255,8 +257,8 @@ def _of_tree(blob: Blob, tree: _Tree, notes: tuple[str, ...] = ()) -> ClusterFac
     if twice:
         node, (one, other) = next(iter(twice.items()))
         more = f", and {len(twice) - 1} more nodes are so" if len(twice) > 1 else ""
-        said = f"node {short(node)} is below {short(one)} and {short(other)}{more}"
-        notes = (*notes, f"{said}: the lowest switch counts, else the first")
+        words = f"node {short(node)} is below {short(one)} and {short(other)}{more}"
+        notes = (*notes, f"{words}: the lowest switch counts, else the first")
     return ClusterFacts(blob.name, "Slurm tree", tuple(leaf_of), nested(kinds, labels), notes=notes)
 
 
@@ -277,17 +279,17 @@ def _parents(blob: Blob, tree: _Tree) -> dict[str, str]:
 
 def _above(blob: Blob, tree: _Tree, parent: Mapping[str, str], name: str) -> tuple[str, ...]:
     """The switches above one, the nearest first. Raises InputError for a cycle."""
-    made: list[str] = []
+    texts: list[str] = []
     while name in parent:
         start, name = name, parent[name]
-        if name in made or name == start:
+        if name in texts or name == start:
             raise InputError(blob.name, f"the switches form a cycle through {short(name)!r}", line=tree.line[name])
-        made.append(name)
-        if len(made) > MAX_LEVELS:
+        texts.append(name)
+        if len(texts) > MAX_LEVELS:
             cycle = _in_cycle(parent, name)
             why = f"form a cycle through {short(name)!r}" if cycle else f"are more than {MAX_LEVELS} levels"
             raise InputError(blob.name, f"the switches {why}", line=tree.line[name])
-    return tuple(made)
+    return tuple(texts)
 
 
 def _in_cycle(parent: Mapping[str, str], name: str) -> bool:

@@ -82,8 +82,8 @@ class _Machine:
         self.stack = []
 
     def since_mark(self) -> list[object]:
-        made, self.stack = self.stack, self.below.pop()
-        return made
+        mark, self.stack = self.stack, self.below.pop()
+        return mark
 
     def extend(self, items: list[object]) -> None:
         target = self.stack[-1]
@@ -248,7 +248,7 @@ def _record(path: str, dump: object) -> FlightRecord:
     listed = dump.get("entries")
     entries = listed[-MAX_ENTRIES:] if isinstance(listed, list) else []
     groups, texts = _groups(dump.get("pg_config"))
-    read = [(entry, _created(each)) for each in entries if (entry := _entry(each, texts)) is not None]
+    read = [(entry, _created(one)) for one in entries if (entry := _entry(one, texts)) is not None]
     times = tuple(created for _, created in read)
     return FlightRecord(rank, tuple(entry for entry, _ in read), groups, texts, Origin(path), times)
 
@@ -261,31 +261,33 @@ def _rank_of_name(name: str) -> int | None:
     return int(trailing[1]) if trailing else None
 
 
-def _entry(each: object, texts: dict[str, str]) -> tuple[str, int, str, str] | None:
+def _entry(entry: object, texts: dict[str, str]) -> tuple[str, int, str, str] | None:
     """One operation. Sends and receives count by `p2p_seq_id`, collectives by `collective_seq_id` (2.3: `seq_id`)."""
-    if not isinstance(each, dict):
+    if not isinstance(entry, dict):
         return None
-    given = each.get("process_group", each.get("pg_name", each.get("pg_id")))
+    given = entry.get("process_group", entry.get("pg_name", entry.get("pg_id")))
     group, *rest = given if isinstance(given, list | tuple) and given else (given,)
     name = _text(group)
     if rest and (said := _text(rest[0])):
         texts.setdefault(name, said)
     # Before 2.4 there is no is_p2p, and the name alone tells.
-    operation = _BACKEND.sub("", _text(each.get("profiling_name")), count=1)
-    alone = each.get("is_p2p") is True or (each.get("is_p2p") is None and operation.startswith(("send ", "recv ")))
-    sequence = integer(each.get("p2p_seq_id")) if alone else None
+    operation = _BACKEND.sub("", _text(entry.get("profiling_name")), count=1)
+    pair_only = entry.get("is_p2p") is True or (
+        entry.get("is_p2p") is None and operation.startswith(("send ", "recv "))
+    )
+    sequence = integer(entry.get("p2p_seq_id")) if pair_only else None
     if sequence is None:
-        sequence = integer(each.get("collective_seq_id", each.get("seq_id")))
+        sequence = integer(entry.get("collective_seq_id", entry.get("seq_id")))
     if sequence is None:
         return None
-    state = _text(each.get("state"))
+    state = _text(entry.get("state"))
     # The watchdog takes from its list what is complete, and what timed out (FlightRecorder::retire_id).
-    return name, sequence, operation, "timed out" if each.get("retired") is True and state != "completed" else state
+    return name, sequence, operation, "timed out" if entry.get("retired") is True and state != "completed" else state
 
 
-def _created(each: object) -> float:
+def _created(entry: object) -> float:
     """Seconds since the epoch at which an operation was enqueued, NaN without a time."""
-    nanoseconds = integer(each.get("time_created_ns"), high=2**63) if isinstance(each, dict) else None
+    nanoseconds = integer(entry.get("time_created_ns"), high=2**63) if isinstance(entry, dict) else None
     return nanoseconds / 1e9 if nanoseconds is not None and nanoseconds > 0 else nan
 
 
@@ -296,13 +298,13 @@ def _groups(config: object) -> tuple[dict[str, tuple[int, ...]], dict[str, str]]
     if not isinstance(config, dict):
         return members, texts
     left = _MAX_MEMBERS
-    for key, each in list(config.items())[:_MAX_GROUPS]:
-        if not isinstance(each, dict):
+    for key, item in list(config.items())[:_MAX_GROUPS]:
+        if not isinstance(item, dict):
             continue
-        name = _text(each.get("name", key))
-        if described := _text(each.get("desc")):
+        name = _text(item.get("name", key))
+        if described := _text(item.get("desc")):
             texts[name] = described
-        listed = each.get("ranks")
+        listed = item.get("ranks")
         if not isinstance(listed, str | list | tuple) or len(listed) > left:
             continue
         left -= len(listed)
@@ -317,7 +319,7 @@ def _ranks(listed: str | list[object] | tuple[object, ...]) -> tuple[int, ...]:
         if not re.fullmatch(r"\[[0-9, ]*\]", listed):
             return ()
         listed = [int(digits) for digits in re.findall(r"[0-9]+", listed) if len(digits) <= 9]
-    ranks = tuple(rank for each in listed if (rank := integer(each, high=2**31)) is not None)
+    ranks = tuple(rank for item in listed if (rank := integer(item, high=2**31)) is not None)
     return ranks if len(ranks) == len(listed) else ()
 
 

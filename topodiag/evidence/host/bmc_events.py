@@ -53,13 +53,13 @@ class BmcEvents(Reporting):
             row = _ROW.match(whole[:MAX_LINE])
             if row is None:
                 continue
-            sensor, said = row[1], row[2]
+            sensor, words = row[1], row[2]
             if _OVER.search(row[3] or ""):
-                standing.pop((sensor, said), None)
-            elif (kind := _kind(sensor, said)) and len(standing) < MAX_EVENTS:
-                standing[sensor, said] = report(
+                standing.pop((sensor, words), None)
+            elif (kind := _kind(sensor, words)) and len(standing) < MAX_EVENTS:
+                standing[sensor, words] = report(
                     kind,
-                    f"{sensor}: {said}{' ' + row[4].strip() if row[4] else ''}",
+                    f"{sensor}: {words}{' ' + row[4].strip() if row[4] else ''}",
                     blob,
                     number,
                     whole,
@@ -69,6 +69,6 @@ class BmcEvents(Reporting):
         return parsed
 
 
-def _kind(sensor: str, said: str) -> str:
+def _kind(sensor: str, words: str) -> str:
     """The kind of event; "" for one that says no fault."""
-    return next((says for says, where, what in _FAULTS if where.search(sensor) and what.search(said)), "")
+    return next((says for says, where, what in _FAULTS if where.search(sensor) and what.search(words)), "")

@@ -63,9 +63,9 @@ class ComputeDomain(Reporting):
 
     def parse(self, blob: Blob) -> Parsed[Event]:
         parsed: Parsed[Event] = Parsed()
-        told = (*_imex(blob), *_of_log(blob), *_waits(blob),
+        rows = (*_imex(blob), *_of_log(blob), *_waits(blob),
                 *_of_devices(blob))  # fmt: skip
-        for number, text, line in told:
+        for number, text, line in rows:
             if len(parsed.records) < MAX_EVENTS:
                 parsed.records.append(report("nvlink.fabric", text, blob, number, line, trust=Trust.PERSON))
         return parsed
@@ -95,22 +95,22 @@ def _imex(blob: Blob) -> Iterator[tuple[int, str, str]]:
 def _of_log(blob: Blob) -> Iterator[tuple[int, str, str]]:
     """What the log of an IMEX daemon says of peers that are gone and of memory that is not shared. A daemon that is
     told to stop loses its peers as it should."""
-    gone: dict[str, tuple[int, str, str]] = {}
+    missing: dict[str, tuple[int, str, str]] = {}
     refused: list[tuple[int, str, str]] = []
     for number, whole in blob.lines():
-        said = _LOGGED.search(whole[:MAX_LINE])
-        if said is None:
+        match = _LOGGED.search(whole[:MAX_LINE])
+        if match is None:
             continue
-        if _STOPS.search(said[2]):
-            gone = {}
-        elif (back := _FOUND_PEER.search(said[2])) is not None:
-            gone.pop(back[1], None)
-        elif said[1] in ("ERROR", "FATAL") and (lost := _LOST_PEER.search(said[2])) is not None:
-            text = f"the IMEX daemon lost its peer {lost[1]} and did not get it back: {said[2]}"
-            gone.setdefault(lost[1], (number, text, whole))
-        elif said[1] in ("ERROR", "FATAL") and _NO_MEMORY.search(said[2]) is not None:
-            refused.append((number, f"the IMEX daemon cannot share memory: {said[2]}", whole))
-    yield from gone.values()
+        if _STOPS.search(match[2]):
+            missing = {}
+        elif (back := _FOUND_PEER.search(match[2])) is not None:
+            missing.pop(back[1], None)
+        elif match[1] in ("ERROR", "FATAL") and (lost := _LOST_PEER.search(match[2])) is not None:
+            text = f"the IMEX daemon lost its peer {lost[1]} and did not get it back: {match[2]}"
+            missing.setdefault(lost[1], (number, text, whole))
+        elif match[1] in ("ERROR", "FATAL") and _NO_MEMORY.search(match[2]) is not None:
+            refused.append((number, f"the IMEX daemon cannot share memory: {match[2]}", whole))
+    yield from missing.values()
     yield from refused
 
 
@@ -118,8 +118,8 @@ def _waits(blob: Blob) -> Iterator[tuple[int, str, str]]:
     """The nodes that a domain still waits for at the end of its log: each start begins with few."""
     last = None
     for number, whole in blob.lines():
-        if "nodes seen" in whole and (said := _SEEN.search(whole[:MAX_LINE])) is not None:
-            last = (number, int(said[1]), int(said[2]), whole)
+        if "nodes seen" in whole and (match := _SEEN.search(whole[:MAX_LINE])) is not None:
+            last = (number, int(match[1]), int(match[2]), whole)
     if last is not None and last[2] < last[1]:
         text = f"the compute domain waits for {last[1]} nodes, and {last[2]} came: its channels are not given out"
         yield last[0], text, last[3]
@@ -127,13 +127,13 @@ def _waits(blob: Blob) -> Iterator[tuple[int, str, str]]:
 
 def _of_devices(blob: Blob) -> Iterator[tuple[int, str, str]]:
     """A GPU that is in another clique than the first of its node, by the last word on each: a log holds restarts."""
-    told: dict[str, tuple[str, int, str]] = {}
+    devices: dict[str, tuple[str, int, str]] = {}
     for number, whole in blob.lines():
-        said = _DEVICE.search(whole[:MAX_LINE]) if "clique" in whole else None
-        if said is not None:
-            told[said[1]] = (said[2], number, whole)
-    first = next(iter(told.values()), ("", 0, ""))[0]
-    for gpu, (clique, number, line) in told.items():
+        match = _DEVICE.search(whole[:MAX_LINE]) if "clique" in whole else None
+        if match is not None:
+            devices[match[1]] = (match[2], number, whole)
+    first = next(iter(devices.values()), ("", 0, ""))[0]
+    for gpu, (clique, number, line) in devices.items():
         if clique != first:
             yield number, f"{gpu} is in the clique {clique}, and another GPU of its node in {first}", line
             return

@@ -76,16 +76,16 @@ class KernelLog(Source[KernelEvent]):
     def parse(self, blob: Blob) -> Parsed[KernelEvent]:
         parsed: Parsed[KernelEvent] = Parsed()
         newest: deque[tuple[Place, float | None, str, LineMatch]] = deque(maxlen=MAX_EVENTS)
-        found = 0
+        count = 0
         for match in _matches(blob.plain):
-            found += 1
+            count += 1
             newest.append(match)
         parsed.records.extend(_event(blob, *each) for each in newest)
         # A last line without its end is that of a text that was cut.
         data = blob.plain
         parsed.partial = blob.item is None and (data.count(b"\n") + 1 < LEAST_WHOLE or not data.endswith(b"\n"))
-        if found > MAX_EVENTS:
-            parsed.leave(blob, None, "", f"{found - MAX_EVENTS} older events were counted and not kept")
+        if count > MAX_EVENTS:
+            parsed.leave(blob, None, "", f"{count - MAX_EVENTS} older events were counted and not kept")
         return parsed
 
     def fill(self, blob: Blob, parsed: Parsed[KernelEvent], draft: NodeDraft) -> None:

@@ -65,8 +65,8 @@ class Lsmod(Direct):
             origin = blob.origin(number, line)
             if _HEADER.match(line):
                 head = head or origin
-            elif found := _ASKED.search(line):
-                asked = origin if "peer" in found[1] else asked
+            elif match := _ASKED.search(line):
+                asked = origin if "peer" in match[1] else asked
             elif row := _ROW.match(line):
                 if row[1] in PEERMEM_MODULES and names.isdisjoint(PEERMEM_MODULES):
                     system.offer("peermem", True, origin)

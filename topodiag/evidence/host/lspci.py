@@ -266,8 +266,8 @@ def _short(records: list[Reading]) -> list[Reading]:
         if record.name in _OF_LINK:
             links.setdefault(record.subject, {}).setdefault(record.name, record)
     whole = {
-        bus_id: told for bus_id, told in links.items()
-        if len(told) == len(_OF_LINK) and all(isinstance(each.value, int) for each in told.values())
+        bus_id: readings for bus_id, readings in links.items()
+        if len(readings) == len(_OF_LINK) and all(isinstance(reading.value, int) for reading in readings.values())
     }  # fmt: skip
     if len(links) > 1:
         return [
@@ -277,31 +277,31 @@ def _short(records: list[Reading]) -> list[Reading]:
         ]
     if sum(record.name in _OF_LINK for record in records) > len(_OF_LINK):
         return []
-    return [_said_short(told, "short") for told in whole.values() if _short_of(told)]
+    return [_said_short(readings, "short") for readings in whole.values() if _short_of(readings)]
 
 
-def _values(told: dict[str, Reading]) -> tuple[int, int, int, int]:
-    width, able, gen, best = (int(str(told[name].value)) for name in _OF_LINK)
+def _values(readings: dict[str, Reading]) -> tuple[int, int, int, int]:
+    width, able, gen, best = (int(str(readings[name].value)) for name in _OF_LINK)
     return width, able, gen, best
 
 
-def _short_of(told: dict[str, Reading]) -> bool:
-    width, able, gen, best = _values(told)
+def _short_of(readings: dict[str, Reading]) -> bool:
+    width, able, gen, best = _values(readings)
     return 0 < width < able and RESTING < gen < best
 
 
-def _narrower(told: dict[str, Reading], every: Iterable[dict[str, Reading]]) -> bool:
+def _narrower(readings: dict[str, Reading], details: Iterable[dict[str, Reading]]) -> bool:
     """Whether another function that can do the same has all its lanes, and this one has not."""
-    width, able, _, best = _values(told)
-    alike = [each for each in map(_values, every) if (each[1], each[3]) == (able, best)]
-    return 0 < width < able and any(each[0] == able for each in alike)
+    width, able, _, best = _values(readings)
+    alike = [row for row in map(_values, details) if (row[1], row[3]) == (able, best)]
+    return 0 < width < able and any(row[0] == able for row in alike)
 
 
-def _said_short(told: dict[str, Reading], name: str) -> Reading:
-    width, able, gen, best = _values(told)
-    place = told["width"].subject or "a device without its name"
+def _said_short(readings: dict[str, Reading], name: str) -> Reading:
+    width, able, gen, best = _values(readings)
+    place = readings["width"].subject or "a device without its name"
     slower = f" and generation {gen} of {best}" if gen < best else ""
-    at = told["width"]
+    at = readings["width"]
     return Reading(at.subject, name, f"x{width} of x{able}{slower} on {place}", at.line, at.text)
 
 

@@ -50,10 +50,10 @@ class Numactl(Direct):
         busy = set[int]()
         for number, text in blob.lines():
             field, row = _FIELD.match(text[:MAX_LINE]), _ROW.match(text[:MAX_LINE]) if parsed.records else None
-            found = field or row
-            if found is None or int(found[1]) >= MAX_NODES:
+            match = field or row
+            if match is None or int(match[1]) >= MAX_NODES:
                 continue
-            node, numbers = int(found[1]), [int(digits) for digits in re.findall(r"\d{1,12}", found[found.re.groups])]
+            node, numbers = int(match[1]), [int(digits) for digits in re.findall(r"\d{1,12}", match[match.re.groups])]
             if field is None:
                 draft.numa(node).offer("distances", tuple(numbers), blob.origin(number, text))
             elif field[2] == "cpus":

@@ -82,7 +82,7 @@ class Processes(Source[ProcessRecord]):
 
 def _record(place: int, pid: int, given: dict[str, Any]) -> ProcessRecord:
     listed = given.get("gpus")
-    numbers = [integer(each, high=9999) for each in listed[:MAX_GPUS]] if isinstance(listed, list) else []
+    numbers = [integer(item, high=9999) for item in listed[:MAX_GPUS]] if isinstance(listed, list) else []
     gpus = tuple(dict.fromkeys(number for number in numbers if number is not None))
     cpus = text(given.get("cpus_allowed"))
     variables = given.get("nccl_env")

@@ -52,9 +52,11 @@ class ShellFacts(Source[Reading]):
 
     def parse(self, blob: Blob) -> Parsed[Reading]:
         parsed: Parsed[Reading] = Parsed()
-        found = list(_readings(blob.lines()))
-        launched = {reading.name for reading in found if reading.text.startswith(LAUNCHED)}
-        parsed.records.extend(each for each in found if each.name not in launched or each.text.startswith(LAUNCHED))
+        readings = list(_readings(blob.lines()))
+        launched = {reading.name for reading in readings if reading.text.startswith(LAUNCHED)}
+        parsed.records.extend(
+            reading for reading in readings if reading.name not in launched or reading.text.startswith(LAUNCHED)
+        )
         return parsed
 
     def fill(self, blob: Blob, parsed: Parsed[Reading], draft: NodeDraft) -> None:
@@ -62,13 +64,13 @@ class ShellFacts(Source[Reading]):
         for reading in units[:1]:
             origin = blob.origin(reading.line, reading.text)
             draft.events.append(KernelEvent("iommu", f"{IOMMU_UNITS}: {reading.value}", origin, of_log=False))
-        absent = [reading for reading in parsed.records if reading.name == "absent_devices"]
+        readings = [reading for reading in parsed.records if reading.name == "absent_devices"]
         for reading in parsed.records:
             if reading.name not in ("absent_devices", IOMMU_UNITS):
                 reading.offer_to(draft.single("os"), blob)
-        if absent:
-            names = frozenset(str(reading.value) for reading in absent)
-            draft.single("os").offer("absent_devices", names, blob.origin(absent[0].line, absent[0].text))
+        if readings:
+            names = frozenset(str(reading.value) for reading in readings)
+            draft.single("os").offer("absent_devices", names, blob.origin(readings[0].line, readings[0].text))
 
 
 def _readings(lines: Iterator[tuple[int, str]]) -> Iterator[Reading]:

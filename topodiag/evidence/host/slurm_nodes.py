@@ -110,23 +110,23 @@ class SlurmNodes(Source[SlurmState]):
 
     def parse(self, blob: Blob) -> Parsed[SlurmState]:
         parsed: Parsed[SlurmState] = Parsed()
-        for each in _of_json(blob) if _is_json(blob.text) else _listed(blob):
+        for listed in _of_json(blob) if _is_json(blob.text) else _listed(blob):
             if len(parsed.records) >= MAX_NODES:
-                parsed.leave(blob, each.line, each.text, "one of too many nodes")
+                parsed.leave(blob, listed.line, listed.text, "one of too many nodes")
             else:
-                parsed.records.append(each)
+                parsed.records.append(listed)
         return parsed
 
     def fill(self, blob: Blob, parsed: Parsed[SlurmState], draft: NodeDraft) -> None:
-        for each in parsed.records:
-            if each.nodes and each.state:
-                fields = {"state": each.state, "gres": each.gres, "reason": each.reason}
-                said = f"{each.nodes} is {each.state}" + (f": {each.reason}" if each.reason else "")
-                event = report(SCHEDULED, said, blob, each.line, each.text, host=each.nodes)
+        for record in parsed.records:
+            if record.nodes and record.state:
+                fields = {"state": record.state, "gres": record.gres, "reason": record.reason}
+                words = f"{record.nodes} is {record.state}" + (f": {record.reason}" if record.reason else "")
+                event = report(SCHEDULED, words, blob, record.line, record.text, host=record.nodes)
                 draft.reports.append(replace(event, fields=fields))
-            if each.held and (kind := kind_of(each.reason)):
-                text = f"{each.nodes} is out of service: {each.reason}" if each.nodes else each.reason
-                draft.reports.append(report(kind, text, blob, each.line, each.text, host=each.nodes))
+            if record.held and (kind := kind_of(record.reason)):
+                text = f"{record.nodes} is out of service: {record.reason}" if record.nodes else record.reason
+                draft.reports.append(report(kind, text, blob, record.line, record.text, host=record.nodes))
 
 
 def _is_json(head: str) -> bool:
@@ -138,11 +138,11 @@ def _of_json(blob: Blob) -> Iterator[SlurmState]:
     document, _ = load(blob)
     for _, node in objects(member(document, "nodes"), MAX_NODES + 1):
         name, reason, state = text(node.get("name")), text(node.get("reason")) or "", node.get("state")
-        said = "+".join(filter(None, map(text, state if isinstance(state, list) else [state])))
+        words = "+".join(filter(None, map(text, state if isinstance(state, list) else [state])))
         if name:
             line = blob.text.count("\n", 0, max(0, blob.text.find(f'"{name}"'))) + 1
-            quote = f"{name} {said} {reason}".strip()
-            yield SlurmState(name, said, text(node.get("gres")) or "", reason, line, quote)
+            quote = f"{name} {words} {reason}".strip()
+            yield SlurmState(name, words, text(node.get("gres")) or "", reason, line, quote)
 
 
 def _listed(blob: Blob) -> Iterator[SlurmState]:
@@ -152,17 +152,17 @@ def _listed(blob: Blob) -> Iterator[SlurmState]:
     columns: list[str] = []
     for number, whole in blob.lines():
         line = whole[:MAX_LINE]
-        if found := _NAME.match(line):
+        if match := _NAME.match(line):
             if shown is not None:
                 yield shown
-            shown = SlurmState(found[1], "", "", "", number, line)
+            shown = SlurmState(match[1], "", "", "", number, line)
         if shown is not None:
             state, gres, reason = _STATE.search(line), _GRES.match(line), _REASON.search(line)
             shown = replace(shown, state=state[1] if state else shown.state, gres=gres[1] if gres else shown.gres)
             if state or reason:
                 shown = replace(shown, line=number, text=line, reason=reason[1].strip() if reason else shown.reason)
-        elif found := _REASON.search(line):
-            yield SlurmState("", "", "", found[1].strip(), number, line)
+        elif match := _REASON.search(line):
+            yield SlurmState("", "", "", match[1].strip(), number, line)
         elif _HEADER.match(line):
             table, columns = _ROW, []
         elif _LONG_HEADER.match(line):
@@ -170,10 +170,10 @@ def _listed(blob: Blob) -> Iterator[SlurmState]:
             columns = columns if {"NODELIST", "STATE"} <= set(columns) else []
             table = None
         elif columns:
-            if (each := _of_row(columns, number, line)) is not None:
-                yield each
-        elif table is not None and (found := table.match(line)):
-            yield SlurmState(found[2], "", "", found[1].strip(), number, line)
+            if (listed := _of_row(columns, number, line)) is not None:
+                yield listed
+        elif table is not None and (match := table.match(line)):
+            yield SlurmState(match[2], "", "", match[1].strip(), number, line)
     if shown is not None:
         yield shown
 

@@ -109,10 +109,10 @@ def _read_device(bus_id: str, files: dict[str, TreeFile], tree: Tree, notes: Not
 
 
 def _read_error(bus_id: str, name: str, file: TreeFile, notes: Notes) -> None:
-    gone = (file.error or "").startswith("ENOENT")
-    if name == "driver" and gone:
+    missing = (file.error or "").startswith("ENOENT")
+    if name == "driver" and missing:
         notes.miss(bus_id, "driver", "no driver is bound", file)
-    elif not (name == "physfn" and gone):
+    elif not (name == "physfn" and missing):
         notes.miss(bus_id, _FIELDS[name], file.error or "", file)
 
 

@@ -55,8 +55,8 @@ def units(blob: Blob) -> tuple[UnitState, ...]:
         if daemon and (word := _of_daemon(text[:1000])):
             if daemon not in last or last[daemon].word != word:  # the first of several errors says why
                 last[daemon] = UnitState(daemon, word, number, text)
-        elif "systemd[1]: " in text and (found := _state(text[:1000])) is not None:
-            name, word = found
+        elif "systemd[1]: " in text and (pair := _state(text[:1000])) is not None:
+            name, word = pair
             held = last.get(name)
             # `Failed to start` and `Failed with result` follow the line that tells how it ended: that one is kept.
             if held is None or held.word != word:
@@ -74,14 +74,14 @@ def _daemon_of(data: bytes) -> str:
 def _of_daemon(text: str) -> str:
     """The state in which a line of the daemon's own log leaves it, "" where it says none: failed by an error after
     which it ends, active by a success."""
-    found = _DAEMON.search(text)
-    if found is None:
+    match = _DAEMON.search(text)
+    if match is None:
         return ""
-    if found[2].startswith("detected "):
+    if match[2].startswith("detected "):
         return ""  # a fault of a link, of which it goes on to tell
-    if found[1] in ("ERROR", "FATAL") and _GIVES_UP.search(found[2]):
+    if match[1] in ("ERROR", "FATAL") and _GIVES_UP.search(match[2]):
         return "failed"
-    return "active" if _STANDS.search(found[2]) else ""
+    return "active" if _STANDS.search(match[2]) else ""
 
 
 def _state(text: str) -> tuple[str, str] | None:
@@ -159,8 +159,8 @@ class Systemctl(Source[UnitState]):
                 if block is not None and "ActiveState" in block.values:
                     _close(blob, parsed, block)
                     block = None
-            elif gone := _missing(text.strip()):
-                parsed.records.append(UnitState(gone, NOT_FOUND, number, text))
+            elif missing := _missing(text.strip()):
+                parsed.records.append(UnitState(missing, NOT_FOUND, number, text))
             elif listed := _LISTED.match(text):
                 word = NOT_FOUND if listed[2] == NOT_FOUND else listed[3]
                 parsed.records.append(UnitState(listed[1], word, number, text))
@@ -181,17 +181,17 @@ class Systemctl(Source[UnitState]):
                 services.offer(name, unit.word, origin)
 
 
-def _of_journal(blob: Blob, said: set[str]) -> list[UnitState]:
+def _of_journal(blob: Blob, texts: set[str]) -> list[UnitState]:
     """`systemctl status` shows lines of the journal below the state that they led to."""
-    return [state for state in units(blob) if state.name not in said]
+    return [state for state in units(blob) if state.name not in texts]
 
 
 def _missing(line: str) -> str:
     """The unit that a line says is not installed, "" for none."""
     if _NO_PACKAGE.fullmatch(line) is not None:
         return "nvidia-fabricmanager"
-    gone = _NOT_FOUND.fullmatch(line)
-    return gone[1] or gone[2] if gone is not None else ""
+    match = _NOT_FOUND.fullmatch(line)
+    return match[1] or match[2] if match is not None else ""
 
 
 def _read_status(block: _Block, number: int, text: str) -> bool:

@@ -69,44 +69,46 @@ def fill_draft(objects: Iterable[HwlocObject], blob: Blob, draft: NodeDraft) -> 
         text = lines[line - 1] if 0 < line <= len(lines) else b""
         return blob.origin(line, text.decode("utf-8", errors="replace"))
 
-    every = list(objects)
+    hwloc_objects = list(objects)
     memory_only = {
         number
-        for each in every
-        if each.type == "NUMANode" and not bits(each.get("cpuset")) and (number := _number(each)) is not None
+        for one in hwloc_objects
+        if one.type == "NUMANode" and not bits(one.get("cpuset")) and (number := _number(one)) is not None
     }
-    for each in every:
-        place = origin(each.line)
-        if each.type in ("Machine", "System"):
-            draft.single("cpu").offer("arch", each.infos.get("Architecture") or None, place)
-            if each.infos.get("OSName") == "Linux":
-                draft.single("os").offer("kernel", (each.infos.get("OSRelease") or "")[:120] or None, place)
-        elif each.type in _PACKAGES:
-            _package(each, draft, place)
-        elif each.type == "NUMANode":
-            _numa(each, draft, place)
-        elif each.type in ("PCIDev", "Bridge"):
-            _function(each, memory_only, draft, place)
-        elif each.type == "OSDev":
-            _named(each, draft, place)
-    _counts(every, draft, origin)
-    _nvlinks(every, blob, draft)
-    _joined([each for each in every if each.type == "OSDev" and _RSMI.fullmatch(each.get("name"))], blob, draft, origin)
+    for hwloc_object in hwloc_objects:
+        place = origin(hwloc_object.line)
+        if hwloc_object.type in ("Machine", "System"):
+            draft.single("cpu").offer("arch", hwloc_object.infos.get("Architecture") or None, place)
+            if hwloc_object.infos.get("OSName") == "Linux":
+                draft.single("os").offer("kernel", (hwloc_object.infos.get("OSRelease") or "")[:120] or None, place)
+        elif hwloc_object.type in _PACKAGES:
+            _package(hwloc_object, draft, place)
+        elif hwloc_object.type == "NUMANode":
+            _numa(hwloc_object, draft, place)
+        elif hwloc_object.type in ("PCIDev", "Bridge"):
+            _function(hwloc_object, memory_only, draft, place)
+        elif hwloc_object.type == "OSDev":
+            _named(hwloc_object, draft, place)
+    _counts(hwloc_objects, draft, origin)
+    _nvlinks(hwloc_objects, blob, draft)
+    _joined(
+        [one for one in hwloc_objects if one.type == "OSDev" and _RSMI.fullmatch(one.get("name"))], blob, draft, origin
+    )
 
 
 def _joined(gpus: list[HwlocObject], blob: Blob, draft: NodeDraft, origin: Callable[[int], Origin]) -> None:
     """What joins AMD's GPUs: xGMI with its hops where the file has them, else PCIe; nothing where no GPU names a peer,
     as with a driver that does not tell."""
     numbers = {number: gpu for gpu in gpus if (number := _rsmi(gpu.get("name"))[0]) < MAX_GPUS}
-    peers = {number: set(_rsmi(each.infos.get("XGMIPeers", ""))) for number, each in numbers.items()}
+    peers = {number: set(_rsmi(one.infos.get("XGMIPeers", ""))) for number, one in numbers.items()}
     if not any(peers.values()):
         return
-    hops = _hops(blob, {each.get("gp_index"): number for number, each in numbers.items()})
-    for number, each in numbers.items():
+    hops = _hops(blob, {one.get("gp_index"): number for number, one in numbers.items()})
+    for number, hwloc_object in numbers.items():
         for peer in numbers:
             if peer != number:
                 word = pair_word(XGMI, hops.get((number, peer)) or 0) if peer in peers[number] else PCIE
-                draft.pair("smi", draft.gpu(index=number), draft.gpu(index=peer), word, origin(each.line))
+                draft.pair("smi", draft.gpu(index=number), draft.gpu(index=peer), word, origin(hwloc_object.line))
 
 
 def _rsmi(text: str) -> list[int]:
@@ -129,14 +131,18 @@ def _hops(blob: Blob, numbers: dict[str, int]) -> dict[tuple[int, int], int]:
     return {(a, b): int(hops) for (a, b), hops in known if a is not None and b is not None}
 
 
-def _nvlinks(every: list[HwlocObject], blob: Blob, draft: NodeDraft) -> None:
+def _nvlinks(objects: list[HwlocObject], blob: Blob, draft: NodeDraft) -> None:
     """The matrix `NVLinkBandwidth` of hwloc 2.4 and later: MB/s between GPUs, as many links as `nvidia-smi topo -m`
     counts."""
     text = blob.text
     matrix = _MATRIX.search(text)
     if matrix is None:
         return
-    gpus = {each.get("gp_index"): _gpu(each, draft) for each in every if each.type == "OSDev"}
+    gpus = {
+        hwloc_object.get("gp_index"): _gpu(hwloc_object, draft)
+        for hwloc_object in objects
+        if hwloc_object.type == "OSDev"
+    }
     names, rates = _OS_DEVICE.findall(matrix[1]), _numbers(matrix[2])
     line = text.count("\n", 0, matrix.start()) + 1
     if len(rates) != len(names) ** 2:
@@ -152,11 +158,11 @@ def _numbers(text: str) -> list[int]:
     return [int(word) for word in text.split() if word.isascii() and word.isdigit() and len(word) < 12]
 
 
-def _counts(every: list[HwlocObject], draft: NodeDraft, origin: Callable[[int], Origin]) -> None:
+def _counts(objects: list[HwlocObject], draft: NodeDraft, origin: Callable[[int], Origin]) -> None:
     for field, types in (("sockets", _PACKAGES), ("count", ("PU",))):
-        found = [each for each in every if each.type in types]
-        if found:
-            draft.single("cpu").offer(field, len(found), origin(found[0].line))
+        hwloc_objects = [hwloc_object for hwloc_object in objects if hwloc_object.type in types]
+        if hwloc_objects:
+            draft.single("cpu").offer(field, len(hwloc_objects), origin(hwloc_objects[0].line))
 
 
 def _package(package: HwlocObject, draft: NodeDraft, place: Origin) -> None:
@@ -188,20 +194,20 @@ def _function(function: HwlocObject, memory_only: set[int], draft: NodeDraft, pl
     kind = _TYPE.match(function.get("pci_type").lower())
     if bus_id is None or kind is None:
         return
-    made = draft.pci(bus_id)
+    entity = draft.pci(bus_id)
     vendor, device = int(kind["vendor"], 16), int(kind["device"], 16)
-    made.offer("class_code", int(kind["code"], 16) << 8, place)
-    made.offer("vendor", vendor, place)
-    made.offer("device", device, place)
+    entity.offer("class_code", int(kind["code"], 16) << 8, place)
+    entity.offer("vendor", vendor, place)
+    entity.offer("device", device, place)
     if kind["subvendor"]:
-        made.offer("subsystem_vendor", int(kind["subvendor"], 16), place)
-        made.offer("subsystem_device", int(kind["subdevice"], 16), place)
-    made.offer("numa", _numa_of(function, memory_only), place)
+        entity.offer("subsystem_vendor", int(kind["subvendor"], 16), place)
+        entity.offer("subsystem_device", int(kind["subdevice"], 16), place)
+    entity.offer("numa", _numa_of(function, memory_only), place)
     above = function.above
     if above is not None and above.type == "Bridge":
-        made.offer("parent", normalise_bus_id(above.get("pci_busid")), place)
-    made.offer("root", _root(function), place)
-    _speed(made, function.get("pci_link_speed"), vendor, device, place)
+        entity.offer("parent", normalise_bus_id(above.get("pci_busid")), place)
+    entity.offer("root", _root(function), place)
+    _speed(entity, function.get("pci_link_speed"), vendor, device, place)
     if (vendor == NVIDIA and kind["code"].startswith("03")) or (vendor == AMD_ID and kind["code"] == _ACCELERATOR):
         draft.gpu(bus_id=bus_id)
 
@@ -226,7 +232,7 @@ def _numa_of(function: HwlocObject, memory_only: set[int]) -> int | None:
     return next(iter(nodes)) if len(nodes) == 1 else None
 
 
-def _speed(made: Entity, text: str, vendor: int, device: int, place: Origin) -> None:
+def _speed(entity: Entity, text: str, vendor: int, device: int, place: Origin) -> None:
     speed = to_float(text, low=0.01, high=10_000)
     if speed is None:
         return
@@ -240,12 +246,12 @@ def _speed(made: Entity, text: str, vendor: int, device: int, place: Origin) -> 
         if gen <= top[0] and width <= top[1] and abs(link_gbs(gen, width) - speed) <= _SPEED_TOLERANCE * speed
     ]
     if len(fits) == 1:
-        made.offer("gen", fits[0][0], place)
-        made.offer("width", fits[0][1], place)
+        entity.offer("gen", fits[0][0], place)
+        entity.offer("width", fits[0][1], place)
         return
     what = " or ".join(f"Gen{gen} x{width}" for gen, width in fits) if fits else "no known link of a known product"
     for field in ("gen", "width"):
-        made.unread(field, f"hwloc says {in_gbs(speed)}: {what}", place)
+        entity.unread(field, f"hwloc says {in_gbs(speed)}: {what}", place)
 
 
 def link_gbs(gen: int, width: int) -> float:

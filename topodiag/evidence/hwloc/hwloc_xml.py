@@ -68,12 +68,12 @@ def _read(blob: Blob, parsed: Parsed[HwlocObject]) -> None:
             if stack:
                 stack.pop()
         elif tag.name == "object":
-            made = HwlocObject(
+            hwloc_object = HwlocObject(
                 tag.get("type") or "", tag.attributes, tag.line, stack[-1] if stack else None, {}, version
             )
-            parsed.records.append(made)
+            parsed.records.append(hwloc_object)
             if not tag.alone:
-                stack.append(made)
+                stack.append(hwloc_object)
                 if len(stack) > MAX_DEPTH:
                     raise InputError(blob.name, f"nests deeper than {MAX_DEPTH} objects", line=tag.line, hint="refused")
         elif tag.name == "info" and parsed.records:

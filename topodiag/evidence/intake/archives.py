@@ -46,14 +46,14 @@ def members(path: str) -> tuple[tuple[Member, ...], tuple[str, ...]]:
 
     Raises InputError for what is damaged, lies outside the archive's folder, or unpacks to too much.
     """
-    found: dict[str, Member] = {}
+    by_name: dict[str, Member] = {}
     notes: list[str] = []
     try:
         for name, size, stream in _files(path, notes):
-            found[name] = Member(name, size, stream.read(HEAD_BYTES) if stream is not None else b"")
+            by_name[name] = Member(name, size, stream.read(HEAD_BYTES) if stream is not None else b"")
     except DAMAGE as error:
         raise InputError(path, f"is a damaged archive: {error}", hint="was the copy cut short?") from None
-    return tuple(found[name] for name in sorted(found)), tuple(notes)
+    return tuple(by_name[name] for name in sorted(by_name)), tuple(notes)
 
 
 def read_members(path: str, folder: str, most: int) -> dict[str, bytes]:
@@ -61,17 +61,17 @@ def read_members(path: str, folder: str, most: int) -> dict[str, bytes]:
 
     Raises InputError like `members`, and for a member larger than `most` bytes.
     """
-    found: dict[str, bytes] = {}
+    contents: dict[str, bytes] = {}
     start = f"{folder}/" if folder else ""
     try:
         for name, size, stream in _files(path, []):
             if name.startswith(start) and stream is not None:
                 if size > most:
                     raise InputError(path, f"member {name[:120]!r} is larger than {spell_bytes(most)}", hint=TOO_LARGE)
-                found[name[len(start) :]] = stream.read(most + 1)
+                contents[name[len(start) :]] = stream.read(most + 1)
     except DAMAGE as error:
         raise InputError(path, f"is a damaged archive: {error}", hint="was the copy cut short?") from None
-    return found
+    return contents
 
 
 def copy_members(path: str, places: Mapping[str, str]) -> None:
@@ -136,8 +136,8 @@ def _files(path: str, notes: list[str]) -> Found:
         head = raw.read(8)
         raw.seek(0)
         depth = _Depth()
-        for found in _in_zip(path, raw, notes) if head.startswith(_ZIP) else _in_tar(path, raw, head, notes):
-            yield from _deeper(path, found, notes, depth)
+        for entry in _in_zip(path, raw, notes) if head.startswith(_ZIP) else _in_tar(path, raw, head, notes):
+            yield from _deeper(path, entry, notes, depth)
 
 
 @dataclass(slots=True)
@@ -159,17 +159,17 @@ def _deeper(path: str, member: tuple[str, int, IO[bytes] | None], notes: list[st
     whole = io.BufferedReader(Rewound(head, stream))
     inner = f"{path}/{name}"
     if head.startswith(_ZIP):
-        found = _in_zip(inner, io.BytesIO(_counted(inner, whole, at)), notes)
+        files = _in_zip(inner, io.BytesIO(_counted(inner, whole, at)), notes)
     elif _is_tar(head):
-        found = _in_tar(inner, whole, head, notes)
+        files = _in_tar(inner, whole, head, notes)
     else:
         yield name, size, whole
         return
     at.level += 1
     try:
-        for each, unpacked, content in found:
+        for file, unpacked, content in files:
             held = io.BytesIO(_counted(inner, content, at)) if content is not None else None
-            yield from _deeper(path, (f"{name}/{each}", unpacked, held), notes, at)
+            yield from _deeper(path, (f"{name}/{file}", unpacked, held), notes, at)
     except DAMAGE as error:
         notes.append(f"{inner}: is a damaged archive, not read to its end: {error}")
     finally:

@@ -134,8 +134,8 @@ class BoundedTarInfo(tarfile.TarInfo):
     def _proc_member(self, archive: tarfile.TarFile) -> tarfile.TarInfo:
         if self.type in _EXTENDED and self.size > MAX_HEADER_BYTES:
             raise tarfile.ReadError(f"a header of {self.size} bytes: names and comments are shorter")
-        made: tarfile.TarInfo = super()._proc_member(archive)  # type: ignore[misc]
-        return made
+        member: tarfile.TarInfo = super()._proc_member(archive)  # type: ignore[misc]
+        return member
 
 
 _EXTENDED = frozenset({

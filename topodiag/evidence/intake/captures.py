@@ -70,15 +70,17 @@ class Captures:
 
 def captures(intake: Intake) -> Captures:
     """The nodes in what was gathered. Never raises: what belongs to no node is left aside with the reason."""
-    made, copies = _bundles(intake)
+    bundled, copies = _bundles(intake)
     texts = [piece for piece in intake.pieces if piece.is_any(NODE_KINDS) and piece.kind is not Kind.BUNDLE]
     unknown = [piece for piece in intake.pieces if piece.kinds == (Kind.TEXT,)]
     loose, aside, notes = _loose(texts, unknown)
-    made += loose
-    taken = {piece.name for capture in made for piece in capture.pieces} | {each.path for each in (*aside, *copies)}
-    rest = [each for each in intake.beside(*NODE_KINDS) if each.path not in taken]
-    made = _supplemented(made, intake)
-    told_apart, same_host = _told_apart(sorted(made, key=lambda each: each.name))
+    bundled += loose
+    taken = {piece.name for capture in bundled for piece in capture.pieces} | {
+        left_out.path for left_out in (*aside, *copies)
+    }
+    rest = [left_out for left_out in intake.beside(*NODE_KINDS) if left_out.path not in taken]
+    bundled = _supplemented(bundled, intake)
+    told_apart, same_host = _told_apart(sorted(bundled, key=lambda capture: capture.name))
     return Captures(tuple(told_apart), (*copies, *aside, *rest), (*intake.notes, *notes, *same_host))
 
 
@@ -89,7 +91,7 @@ def evidence_of(capture: Capture, intake: Intake) -> Evidence:
     if not capture.is_bundle:
         from topodiag.evidence.intake.survey import OF_LINES  # noqa: PLC0415 - not for bundles: it knows every text
 
-        made = Evidence(capture.name, host=capture.label or capture.host)
+        evidence = Evidence(capture.name, host=capture.label or capture.host)
         total = 0
         for piece in capture.pieces:
             blob = read_piece(intake, piece, MAX_FILE_BYTES)
@@ -98,17 +100,17 @@ def evidence_of(capture: Capture, intake: Intake) -> Evidence:
                 hint = "give the folder of one capture, without others beside it"
                 raise InputError(capture.name, f"holds more than {spell_bytes(MAX_TOTAL_BYTES)} of one node", hint=hint)
             known = not piece.member and set(piece.kinds) <= OF_LINES
-            made.blobs.append(replace(blob, sources=piece.sources) if known else blob)
-        return made
+            evidence.blobs.append(replace(blob, sources=piece.sources) if known else blob)
+        return evidence
     if first.path == STDIN:
         assert intake.stdin is not None  # noqa: S101 - the piece came from there
-        made = from_bytes(first.name, read_bundle_stream(intake.stdin, MAX_TOTAL_BYTES))
+        evidence = from_bytes(first.name, read_bundle_stream(intake.stdin, MAX_TOTAL_BYTES))
     elif first.member or first.coding not in ((), ("gzip",)):
-        made = from_files(first.name, read_members(first.path, first.member, MAX_FILE_BYTES))
+        evidence = from_files(first.name, read_members(first.path, first.member, MAX_FILE_BYTES))
     else:
-        made = open_evidence(first.path)
-    made.blobs.extend(read_piece(intake, piece, MAX_FILE_BYTES) for piece in capture.pieces[1:])
-    return replace(made, host=capture.label) if capture.label else made
+        evidence = open_evidence(first.path)
+    evidence.blobs.extend(read_piece(intake, piece, MAX_FILE_BYTES) for piece in capture.pieces[1:])
+    return replace(evidence, host=capture.label) if capture.label else evidence
 
 
 # --- bundles ----------------------------------------------------------------------------------------------------
@@ -116,7 +118,7 @@ def evidence_of(capture: Capture, intake: Intake) -> Evidence:
 
 def _bundles(intake: Intake) -> tuple[list[Capture], list[SkippedFile]]:
     """Every bundle is a capture; the same one as a folder and as an archive counts once."""
-    made: list[Capture] = []
+    listed: list[Capture] = []
     copies: list[SkippedFile] = []
     first: dict[str, Capture] = {}
     for piece in intake.of(Kind.BUNDLE):
@@ -125,8 +127,8 @@ def _bundles(intake: Intake) -> tuple[list[Capture], list[SkippedFile]]:
         if alike is not capture and _files(capture, intake) == _files(alike, intake):
             copies.append(SkippedFile(piece.name, f"the same capture as {alike.name}, read once"))
         else:
-            made.append(capture)
-    return made, copies
+            listed.append(capture)
+    return listed, copies
 
 
 def _files(capture: Capture, intake: Intake) -> object:
@@ -137,29 +139,29 @@ def _files(capture: Capture, intake: Intake) -> object:
         return capture
 
 
-def _supplemented(made: Sequence[Capture], intake: Intake) -> list[Capture]:
+def _supplemented(captured: Sequence[Capture], intake: Intake) -> list[Capture]:
     """Texts of a host with one bundle go into it where they add what it did not look at: what a person looked up on a
     node is more of that node. What both tell stays apart: each shows another time."""
     bundles: dict[str, list[Capture]] = defaultdict(list)
     texts: dict[str, list[Capture]] = defaultdict(list)
-    for each in made:
-        if each.host and each.pieces[0].path != STDIN:
-            (bundles if each.is_bundle else texts)[short_name(each.host)].append(each)
+    for one in captured:
+        if one.host and one.pieces[0].path != STDIN:
+            (bundles if one.is_bundle else texts)[short_name(one.host)].append(one)
     joined: dict[str, Capture] = {}
     taken: set[str] = set()
     for host, several in texts.items():
         if len(bundles[host]) != 1:
             continue
         known = _looked_at(bundles[host][0], intake)
-        for each in several:
-            adds = {source for piece in each.pieces for source in piece.sources} - _FRAMES
+        for one in several:
+            adds = {source for piece in one.pieces for source in piece.sources} - _FRAMES
             if known and adds - known and adds & known <= _BY_HAND:
                 whole = joined.get(host, bundles[host][0])
-                joined[host] = replace(whole, pieces=(*whole.pieces, *each.pieces))
-                taken.add(each.name)
+                joined[host] = replace(whole, pieces=(*whole.pieces, *one.pieces))
+                taken.add(one.name)
                 known |= adds
     whole_of = {capture.name: capture for capture in joined.values()}
-    return [whole_of.get(each.name, each) for each in made if each.name not in taken]
+    return [whole_of.get(capture.name, capture) for capture in captured if capture.name not in taken]
 
 
 def _looked_at(bundle: Capture, intake: Intake) -> set[str]:
@@ -170,26 +172,26 @@ def _looked_at(bundle: Capture, intake: Intake) -> set[str]:
         return set()
 
 
-def _told_apart(made: Sequence[Capture]) -> tuple[list[Capture], list[str]]:
+def _told_apart(captured: Sequence[Capture]) -> tuple[list[Capture], list[str]]:
     """Captures of one host are judged one by one, as `host#1` and `host#2`: neither hides what the other shows."""
     of_host: dict[str, list[Capture]] = defaultdict(list)
-    for each in made:
-        if each.host:
-            of_host[each.host].append(each)
+    for capture in captured:
+        if capture.host:
+            of_host[capture.host].append(capture)
     numbers = {
-        each.name: f"{host}#{number}"
+        one.name: f"{host}#{number}"
         for host, several in of_host.items()
         if len(several) > 1
-        for number, each in enumerate(several, 1)
+        for number, one in enumerate(several, 1)
     }
     notes = [
         f"{len(several)} captures of {host}, judged one by one: "
-        + ", ".join(f"{numbers[each.name]} is {each.name}" for each in several[:8])
+        + ", ".join(f"{numbers[one.name]} is {one.name}" for one in several[:8])
         + (", ..." if len(several) > 8 else "")
         for host, several in sorted(of_host.items())
         if len(several) > 1
     ]
-    return [replace(each, label=numbers.get(each.name, each.label)) for each in made], notes
+    return [replace(one, label=numbers.get(one.name, one.label)) for one in captured], notes
 
 
 # --- loose texts ------------------------------------------------------------------------------------------------
@@ -221,16 +223,18 @@ def _loose(texts: Sequence[Piece], unknown: Sequence[Piece]) -> tuple[list[Captu
         unit = units.get(_folder_of(piece))
         if unit is not None and piece.size <= MAX_FILE_BYTES:
             unit.unknown.append(piece)
-    made: list[Capture] = []
+    loose: list[Capture] = []
     notes: list[str] = []
     for unit in _joined(units):
-        found, left = _parted(unit)
-        made += found
+        parts, left = _parted(unit)
+        loose += parts
         aside += left
-        if len(found) > 1:
-            hosts = ", ".join(each.host or each.label for each in found[:4]) + (", ..." if len(found) > 4 else "")
-            notes.append(f"{unit.folder}: texts of {len(found)} nodes lie together: {hosts}")
-    return made, aside, notes
+        if len(parts) > 1:
+            hosts = ", ".join(capture.host or capture.label for capture in parts[:4]) + (
+                ", ..." if len(parts) > 4 else ""
+            )
+            notes.append(f"{unit.folder}: texts of {len(parts)} nodes lie together: {hosts}")
+    return loose, aside, notes
 
 
 def _folder_of(piece: Piece) -> str:
@@ -281,21 +285,21 @@ def _parted(unit: _Unit) -> tuple[list[Capture], list[SkippedFile]]:
     if len(groups) == 1:
         return [_whole(unit)], []
     named = {number: words for number, group in enumerate(groups) if (words := _name_of(group, groups))}
-    made = _anchored(groups, named)
-    anchors = tuple(made)
+    pieces = _anchored(groups, named)
+    anchors = tuple(pieces)
     left: list[Piece] = []
     for piece in (piece for group in groups if not group.apart for piece in group.pieces):
-        owners = [each for each in anchors if mentions(piece, named.get(each, ""))]
-        (made[owners[0]] if len(owners) == 1 else left).append(piece)
+        owners = [anchor for anchor in anchors if mentions(piece, named.get(anchor, ""))]
+        (pieces[owners[0]] if len(owners) == 1 else left).append(piece)
     several = ", ".join(named.get(number, "?") for number in anchors[:4]) + (", ..." if len(anchors) > 4 else "")
     aside = [SkippedFile(piece.name, f"names no host, and lies among texts of several: {several}") for piece in left]
     aside += [SkippedFile(piece.name, piece.words) for piece in unit.unknown]
-    found = []
-    for number, own in made.items():
+    parts = []
+    for number, own in pieces.items():
         host = _host_of(own)
         first = own[0].name
-        found.append(Capture(first, tuple(own), host, "" if host else named.get(number, "")))
-    return found, aside
+        parts.append(Capture(first, tuple(own), host, "" if host else named.get(number, "")))
+    return parts, aside
 
 
 def _whole(unit: _Unit) -> Capture:
@@ -309,12 +313,12 @@ def _whole(unit: _Unit) -> Capture:
 def _anchored(groups: Sequence[Group], named: Mapping[int, str]) -> dict[int, list[Piece]]:
     """The texts of each node by the number of its first group. Groups of one word in their files' names are of one
     node: gpu-001.topo.txt, gpu-001.nvlink.txt."""
-    made: dict[int, list[Piece]] = {}
+    pieces: dict[int, list[Piece]] = {}
     for number, group in enumerate(groups):
         if group.apart:
-            at = next((each for each in made if named.get(each) and named.get(each) == named.get(number)), number)
-            made.setdefault(at, []).extend(group.pieces)
-    return made
+            at = next((place for place in pieces if named.get(place) and named.get(place) == named.get(number)), number)
+            pieces.setdefault(at, []).extend(group.pieces)
+    return pieces
 
 
 def _owner_of_logs(pieces: Sequence[Piece]) -> str:

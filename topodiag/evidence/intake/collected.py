@@ -59,15 +59,15 @@ def shipped() -> tuple[Fixture, ...]:
 
 def fixtures() -> tuple[str, ...]:
     """Names of the machines among them."""
-    return tuple(each.name for each in shipped() if each.kind == NODE)
+    return tuple(fixture.name for fixture in shipped() if fixture.kind == NODE)
 
 
 def fixture_path(name: str) -> Path:
     """Where the evidence of one lies. Raises InputError with the names there are."""
-    for each in shipped():
-        if each.name == name:
-            return each.path
-    near = get_close_matches(name, [each.name for each in shipped()], n=3, cutoff=0.5)
+    for fixture in shipped():
+        if fixture.name == name:
+            return fixture.path
+    near = get_close_matches(name, [fixture.name for fixture in shipped()], n=3, cutoff=0.5)
     hint = f"did you mean {' or '.join(near)}? " if near else ""
     raise InputError(PREFIX + name, "no such fixture", hint=f"{hint}topodiag fixtures lists them")
 
@@ -87,8 +87,8 @@ def resolve(path: str) -> str:
 
 
 def _packed(index: Path) -> Iterator[Fixture]:
-    for name, each in json.loads(index.read_text(encoding="utf-8")).items():
-        yield Fixture(name, each["kind"], index.parent / each["file"], each["about"])
+    for name, item in json.loads(index.read_text(encoding="utf-8")).items():
+        yield Fixture(name, item["kind"], index.parent / item["file"], item["about"])
 
 
 def _unpacked(root: Path) -> Iterator[Fixture]:
@@ -122,10 +122,10 @@ def without_bookkeeping(folder: str, names: Sequence[str], notes: list[str]) -> 
     if SUMS not in names or ANSWERS not in names:
         return rest
     path = os.path.join(folder, ANSWERS)
-    found = read_document(_head(path))
-    if found is None:
+    document = read_document(_head(path))
+    if document is None:
         return rest
-    silent = [answer.node for answer in found.answers if not answer.file]
+    silent = [answer.node for answer in document.answers if not answer.file]
     if silent:
         notes.append(f"{path}: {plural(len(silent), 'node')} left no evidence: {fold_hosts(silent)}")
     return [name for name in rest if name not in {SUMS, ANSWERS}]

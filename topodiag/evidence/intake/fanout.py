@@ -63,16 +63,16 @@ def parts_of(text: str) -> dict[str, str]:
     one machine that has several names in it (the serials of its devices say so)."""
     lines = text.split("\n")
     for cut in (_one_line_each, _labelled, _under_rules, _under(_ANSIBLE), _under(_PSSH), _under(_LOOP), _salt):
-        made = _joined(cut(lines))
-        if made and not _is_one_machine(made.values()):
-            return made
+        parts = _joined(cut(lines))
+        if parts and not _is_one_machine(parts.values()):
+            return parts
     return _joined(_by_serials(text, lines))
 
 
 def _joined(hosts: Chunks) -> dict[str, str]:
     """The text of each host that printed something, each line at its number if that is affordable."""
     blank = sum(chunks[-1][0] for chunks in hosts.values())
-    made = {}
+    joined = {}
     for host, chunks in hosts.items():
         own: list[str] = []
         for above, lines in chunks:
@@ -80,8 +80,8 @@ def _joined(hosts: Chunks) -> dict[str, str]:
                 own += [""] * (above - len(own))
             own += lines
         if any(map(str.strip, own)):
-            made[host] = "\n".join(own)
-    return made
+            joined[host] = "\n".join(own)
+    return joined
 
 
 def _is_host(name: str) -> bool:
@@ -90,14 +90,16 @@ def _is_host(name: str) -> bool:
     word = numbered[1].lower() if numbered is not None else ""
     if word in _NO_HOSTS or (word in _DEVICES and _COUNTED.match(name) is not None):
         return False
-    return name[0].isalpha() and "_" not in name and any(each.isdigit() for each in name) and _FILE.match(name) is None
+    return (
+        name[0].isalpha() and "_" not in name and any(label.isdigit() for label in name) and _FILE.match(name) is None
+    )
 
 
 def _one_line_each(lines: Sequence[str]) -> Chunks:
     met = [_ONE_LINE.match(line) for line in lines if line.strip()]
     if len(met) < LEAST_HOSTS or not all(met):
         return {}
-    texts = {each[1]: each[2].replace("\\r", "").replace("\\n", "\n") for each in met if each is not None}
+    texts = {match[1]: match[2].replace("\\r", "").replace("\\n", "\n") for match in met if match is not None}
     return {host: [(0, text.split("\n"))] for host, text in texts.items()}
 
 
@@ -158,13 +160,13 @@ def _between(lines: Sequence[str], heads: Sequence[tuple[int, tuple[str, ...]]],
     """The lines below each head of `size` lines; a host whose head stands twice has both."""
     if not LEAST_HOSTS <= len({host for _, hosts in heads for host in hosts}) <= MOST_HOSTS:
         return {}
-    made: Chunks = {}
+    pairs: Chunks = {}
     ends = [at for at, _ in heads[1:]] + [len(lines)]
     for (at, hosts), end in zip(heads, ends, strict=True):
         chunk = (at + size, lines[at + size : end])
         for host in hosts:
-            made.setdefault(host, []).append(chunk)
-    return made
+            pairs.setdefault(host, []).append(chunk)
+    return pairs
 
 
 def _by_serials(text: str, lines: Sequence[str]) -> Chunks:

@@ -91,7 +91,7 @@ def gather(paths: Sequence[str], *, stdin: BinaryIO | None = None, quick: bool =
     return Intake(
         tuple(paths),
         tuple(pieces),
-        tuple(sorted(met.aside, key=lambda each: (each.path, each.why))),
+        tuple(sorted(met.aside, key=lambda left_out: (left_out.path, left_out.why))),
         tuple(dict.fromkeys(sorted(met.notes))),
         stream,
     )
@@ -245,13 +245,13 @@ def _take(path: str, root: str, met: _Met, *, named: bool) -> None:
         from topodiag.evidence.intake.survey import surveyed  # noqa: PLC0415 - as above
 
         seen = surveyed(path, seen)
-    made = Piece(path, seen.kinds, status.st_size, seen.coding, seen.sources, named=named, root=root, what=seen.what)
+    piece = Piece(path, seen.kinds, status.st_size, seen.coding, seen.sources, named=named, root=root, what=seen.what)
     if seen.packed:
-        _take_archive(made, seen, met)
+        _take_archive(piece, seen, met)
     elif seen.kind in NOT_EVIDENCE:
         met.leave(path, f"it is {words_of(seen)}", named=named)
-    elif not _take_hosts(made, seen, lambda: _whole(path, status.st_size, head + tail), met):
-        met.take(_with_identity(made, seen.head or head))
+    elif not _take_hosts(piece, seen, lambda: _whole(path, status.st_size, head + tail), met):
+        met.take(_with_identity(piece, seen.head or head))
 
 
 def _whole(path: str, size: int, met: bytes) -> bytes:
@@ -261,23 +261,23 @@ def _whole(path: str, size: int, met: bytes) -> bytes:
         return stream.read(MOST_SHARED)
 
 
-def _take_hosts(made: Piece, seen: Looks, whole: Callable[[], bytes], met: _Met) -> bool:
+def _take_hosts(renamed: Piece, seen: Looks, whole: Callable[[], bytes], met: _Met) -> bool:
     """Takes a text that holds what several hosts print as a piece of each; False where it is of one, or none says
     which. A job's records are of all its hosts."""
     from topodiag.evidence.intake.fanout import LEAST_HOSTS, parts_of  # noqa: PLC0415 - as above
     from topodiag.evidence.intake.looks import looks  # noqa: PLC0415 - as above
 
-    if met.quick or seen.coding or made.size > MOST_SHARED or not set(seen.kinds) <= _OF_HOSTS:
+    if met.quick or seen.coding or renamed.size > MOST_SHARED or not set(seen.kinds) <= _OF_HOSTS:
         return False
-    parts = [(host, text.encode()) for host, text in parts_of(Blob(made.name, whole()).text).items()]
-    told = [(host, text, looks(text.lstrip(b"\n")[:HEAD_BYTES], name=made.name)) for host, text in parts]
-    of_nodes = [each for *_, each in told if not set(each.kinds).isdisjoint(NODE_KINDS)]
-    if len(of_nodes) < LEAST_HOSTS or not all(set(each.kinds) <= _OF_HOSTS for each in of_nodes):
+    parts = [(host, text.encode()) for host, text in parts_of(Blob(renamed.name, whole()).text).items()]
+    rows = [(host, text, looks(text.lstrip(b"\n")[:HEAD_BYTES], name=renamed.name)) for host, text in parts]
+    of_nodes = [looks for *_, looks in rows if not set(looks.kinds).isdisjoint(NODE_KINDS)]
+    if len(of_nodes) < LEAST_HOSTS or not all(set(looks.kinds) <= _OF_HOSTS for looks in of_nodes):
         return False
-    if set(seen.sources).difference((ASKED_LAST, "shell"), *(each.sources for each in of_nodes)):
+    if set(seen.sources).difference((ASKED_LAST, "shell"), *(looks.sources for looks in of_nodes)):
         return False  # a reader that compares the hosts of one text sees what none of their parts shows
-    for host, text, own in told:
-        piece = replace(made, kinds=own.kinds, size=len(text), sources=own.sources, member=host, held=text)
+    for host, text, own in rows:
+        piece = replace(renamed, kinds=own.kinds, size=len(text), sources=own.sources, member=host, held=text)
         if piece.is_any(NODE_KINDS):
             met.take(replace(_with_identity(piece, text.lstrip(b"\n")), host=host))
         else:
@@ -309,42 +309,42 @@ def _with_identity(piece: Piece, head: bytes) -> Piece:
     return replace(piece, host=host_of_log(head)) if piece.kind is Kind.NCCL_LOG else piece
 
 
-def _take_archive(made: Piece, seen: Looks, met: _Met) -> None:
+def _take_archive(piece: Piece, seen: Looks, met: _Met) -> None:
     """A bundle that begins with its manifest, as the collector writes it, or what a look through the archive finds."""
     if seen.first == MANIFEST:
         manifest = seen.head[512 : 512 + _tar_size(seen.head)]
-        met.take(_bundle(made.path, made.root, manifest, named=made.named, size=made.size, coding=made.coding))
+        met.take(_bundle(piece.path, piece.root, manifest, named=piece.named, size=piece.size, coding=piece.coding))
         return
     try:
-        found, notes = members(made.path)
+        packed, notes = members(piece.path)
     except InputError as error:
-        why = error.message.removeprefix(f"{made.path}: ")
-        met.leave(made.path, why, hint=error.hint, named=made.named, broken=True)
+        why = error.message.removeprefix(f"{piece.path}: ")
+        met.leave(piece.path, why, hint=error.hint, named=piece.named, broken=True)
         return
     met.notes += notes
     bundles = {
-        each.name.removesuffix(MANIFEST).rstrip("/"): each
-        for each in found
-        if each.name.rpartition("/")[2] == MANIFEST and is_bundle(each.head)
+        one.name.removesuffix(MANIFEST).rstrip("/"): one
+        for one in packed
+        if one.name.rpartition("/")[2] == MANIFEST and is_bundle(one.head)
     }
     for folder, listed in bundles.items():
         met.take(
             _bundle(
-                made.path,
-                made.root,
+                piece.path,
+                piece.root,
                 listed.head,
-                named=made.named,
+                named=piece.named,
                 member=folder,
-                size=made.size,
-                coding=made.coding if seen.packed == "tar" else ("zip",),
+                size=piece.size,
+                coding=piece.coding if seen.packed == "tar" else ("zip",),
             )
         )
     taken = len(bundles)
-    for each in found:
-        if not any(each.name.startswith(f"{folder}/" if folder else "") for folder in bundles):
-            taken += _take_member(made, each.name, each.size, each.head, met)
+    for member in packed:
+        if not any(member.name.startswith(f"{folder}/" if folder else "") for folder in bundles):
+            taken += _take_member(piece, member.name, member.size, member.head, met)
     if not taken:
-        met.leave(made.path, "an archive without evidence in it", hint=next(iter(notes), ""), named=made.named)
+        met.leave(piece.path, "an archive without evidence in it", hint=next(iter(notes), ""), named=piece.named)
 
 
 def _tar_size(header: bytes) -> int:
@@ -353,17 +353,17 @@ def _tar_size(header: bytes) -> int:
     return min(int(digits, 8), HEAD_BYTES) if digits and not digits.translate(None, b"01234567") else HEAD_BYTES
 
 
-def _take_member(made: Piece, name: str, size: int, head: bytes, met: _Met) -> bool:
+def _take_member(member: Piece, name: str, size: int, head: bytes, met: _Met) -> bool:
     from topodiag.evidence.intake.looks import looks, words_of  # noqa: PLC0415 - as above
 
     seen = looks(head, name=name, quick=met.quick)
-    full = f"{made.path}/{name}"
+    full = f"{member.path}/{name}"
     if seen.packed:
         met.leave(full, "an archive in an archive, not read", hint="unpack the outer one")
     elif seen.kind in NOT_EVIDENCE:
         met.leave(full, f"it is {words_of(seen)}")
     else:
-        piece = replace(made, kinds=seen.kinds, size=size, coding=seen.coding, sources=seen.sources, member=name)
+        piece = replace(member, kinds=seen.kinds, size=size, coding=seen.coding, sources=seen.sources, member=name)
         met.take(_with_identity(piece, seen.head or head))
         return True
     return False
@@ -386,14 +386,14 @@ def _take_stdin(stdin: BinaryIO | None, met: _Met) -> BinaryIO:
     reader = Rewound(head, stream)
     if is_long and not seen.packed and not met.quick:
         reader, seen = surveyed_stream(reader, seen)
-    made = Piece(STDIN, seen.kinds, -1, seen.coding, seen.sources, root=STDIN, what=seen.what, held=held)
+    piece = Piece(STDIN, seen.kinds, -1, seen.coding, seen.sources, root=STDIN, what=seen.what, held=held)
     if seen.packed and seen.first == MANIFEST:
-        met.take(replace(made, kinds=(Kind.BUNDLE,)))
+        met.take(replace(piece, kinds=(Kind.BUNDLE,)))
     elif seen.kind in NOT_EVIDENCE:
         hint = "did the command before the pipe print anything?" if seen.kind is Kind.EMPTY else ""
         met.leave(STDIN_NAME, f"is {words_of(seen)}", hint=hint, named=True)
     elif seen.packed:
-        met.take(made)
-    elif is_long or not _take_hosts(replace(made, size=len(head)), seen, lambda: head, met):
-        met.take(_with_identity(made, seen.head or head))
+        met.take(piece)
+    elif is_long or not _take_hosts(replace(piece, size=len(head)), seen, lambda: head, met):
+        met.take(_with_identity(piece, seen.head or head))
     return io.BufferedReader(reader)

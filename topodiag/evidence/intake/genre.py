@@ -172,14 +172,14 @@ def _mostly_changes(text: str) -> bool:
 
 def _headings(text: str) -> int:
     """Headings of a document: an underline is about as long as its title, a ruler between parts of output is not."""
-    found = _HEADING.finditer(text)
-    return sum(head[2] is None or abs(len(head[1]) - len(head[2])) <= _UNEVEN for head in found)
+    matches = _HEADING.finditer(text)
+    return sum(head[2] is None or abs(len(head[1]) - len(head[2])) <= _UNEVEN for head in matches)
 
 
 def _mostly_prose(text: str) -> bool:
     lines = _lines(text)
-    said = sum(1 for line in lines if _SENTENCE.match(line.strip()[:2000]))
-    return len(lines) >= _LONG and said >= _PROSE * len(lines)
+    prose = sum(1 for line in lines if _SENTENCE.match(line.strip()[:2000]))
+    return len(lines) >= _LONG and prose >= _PROSE * len(lines)
 
 
 _PAPER = regex(
@@ -228,22 +228,22 @@ def is_json(text: str) -> bool:
     stack: list[str] = []
     at, after_value = 0, False
     while at < len(text):
-        found = _TOKEN.match(text, at)
-        if found is None:
+        match = _TOKEN.match(text, at)
+        if match is None:
             return bool(stack) and _CUT.match(text[at:].lstrip()) is not None
-        if found["end"] is not None:
+        if match["end"] is not None:
             return True
-        if found["part"]:
+        if match["part"]:
             fits, after_value = after_value and bool(stack), False
-        elif found["close"]:
-            fits, after_value = bool(stack) and stack.pop() == found["close"], True
+        elif match["close"]:
+            fits, after_value = bool(stack) and stack.pop() == match["close"], True
         else:
-            fits = not after_value or (not stack and found["open"] is not None and "\n" in found[0])
-            after_value = found["open"] is None and bool(stack)
-            fits = fits and (bool(stack) or found["open"] is not None)
-            if found["open"]:
-                stack.append(_PAIRS[found["open"]])
+            fits = not after_value or (not stack and match["open"] is not None and "\n" in match[0])
+            after_value = match["open"] is None and bool(stack)
+            fits = fits and (bool(stack) or match["open"] is not None)
+            if match["open"]:
+                stack.append(_PAIRS[match["open"]])
         if not fits or len(stack) > MOST_DEPTH:
             return False
-        at = found.end()
+        at = match.end()
     return True

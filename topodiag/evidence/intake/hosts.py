@@ -54,10 +54,10 @@ def host_of_text(blob: Blob) -> str:
     label, _ = of_one_host(text)
     if label and not label.isdecimal():
         return label
-    found = {match[1] for pattern in _SAYS for match in pattern.finditer(text)}
+    names = {match[1] for pattern in _SAYS for match in pattern.finditer(text)}
     if "DCGM_" in text or "node_uname_info{" in text:
-        found |= {match[1] for match in _METRICS.finditer(text) if not _OF_POD.match(match[1])}
-    named = {name for name in found if name.lower() not in _NOBODY}
+        names |= {match[1] for match in _METRICS.finditer(text) if not _OF_POD.match(match[1])}
+    named = {name for name in names if name.lower() not in _NOBODY}
     short = {name.split(".", 1)[0] for name in named}
     return min(named, key=len) if len(short) == 1 else ""
 
@@ -76,13 +76,13 @@ def ids_of_text(text: str) -> frozenset[tuple[str, str]]:
 
 def serials_of_text(text: str, most: int = _MOST_IDS) -> list[tuple[int, str, str]]:
     """The same with the place of each in the text, in no order, where a serial stands first; at most so many."""
-    found: dict[tuple[str, str], int] = {}
+    counts: dict[tuple[str, str], int] = {}
     for kind, pattern in _IDS:
         if kind != "nic" and "GPU-" not in text:
             continue
         for match in pattern.finditer(text):
             serial = match[2].removeprefix("0x").replace(":", "").lower()
-            found.setdefault((f"{kind} {match[1].lower()}" if kind else "", serial), match.start())
-            if len(found) >= most:
+            counts.setdefault((f"{kind} {match[1].lower()}" if kind else "", serial), match.start())
+            if len(counts) >= most:
                 break
-    return [(place, device, serial) for (device, serial), place in found.items()]
+    return [(place, device, serial) for (device, serial), place in counts.items()]

@@ -66,10 +66,10 @@ def cut(text: str, host: str) -> list[str]:
         text = text.replace(host, _HOST)
     if "::" not in text:
         return IDENTITY.split(text)
-    made: list[str] = []
+    texts: list[str] = []
     for place, piece in enumerate(SHORT_ADDRESS.split(text)):
-        made += [piece] if place % 2 else IDENTITY.split(piece)
-    return made
+        texts += [piece] if place % 2 else IDENTITY.split(piece)
+    return texts
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,9 +98,9 @@ class Exchange:
 
     def joined(self, pieces: list[str]) -> str:
         """The text that was cut so, with the other's identities."""
-        made = pieces.copy()
-        made[1::2] = map(self._other, pieces[1::2])
-        return "".join(made).replace(_HOST, self._hosts[1])
+        texts = pieces.copy()
+        texts[1::2] = map(self._other, pieces[1::2])
+        return "".join(texts).replace(_HOST, self._hosts[1])
 
     def _other(self, token: str) -> str:
         other = self._tokens.get(token)

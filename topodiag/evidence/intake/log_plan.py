@@ -47,8 +47,8 @@ class Source:
 
 
 def _source(piece: Piece) -> Source:
-    made = Source(piece.file, piece.size, piece.coding, _is_named(piece))
-    return replace(made, shown=piece.name, given=piece.path) if piece.spooled else made
+    source = Source(piece.file, piece.size, piece.coding, _is_named(piece))
+    return replace(source, shown=piece.name, given=piece.path) if piece.spooled else source
 
 
 def _is_named(piece: Piece) -> bool:
@@ -87,15 +87,17 @@ def plan_of(intake: Intake) -> Plan:
     """What logs are read from: every text, since a record may stand anywhere in it, saved facts, and dumps. Members of
     archives must be spooled. Raises InputError where nothing is left to read."""
     sources, saved, flight, left = _sorted(intake)
-    left += [_refused(each) if each.refused else each for each in intake.aside]
+    left += [_refused(left_out) if left_out.refused else left_out for left_out in intake.aside]
     stdin = STDIN in intake.paths
-    refused = [InputError(each.path, each.why, hint=each.hint) for each in left if each.refused]
-    broken = tuple(f"{each.path}: {each.why}" for each in left if each.unreadable)
+    refused = [InputError(left_out.path, left_out.why, hint=left_out.hint) for left_out in left if left_out.refused]
+    broken = tuple(f"{left_out.path}: {left_out.why}" for left_out in left if left_out.unreadable)
     if not (sources or saved or flight or stdin):
-        raise refused[0] if refused else _no_log(intake, _skipped(each for each in left if not each.refused))
-    left = [each for each in left if not each.unreadable]
-    told = (str(InputError(each.path, each.why, hint=each.hint)) for each in left if each.refused)
-    notes = (*told, *intake.notes, *_skipped(each for each in left if not each.refused))
+        raise (
+            refused[0] if refused else _no_log(intake, _skipped(left_out for left_out in left if not left_out.refused))
+        )
+    left = [left_out for left_out in left if not left_out.unreadable]
+    texts = (str(InputError(left_out.path, left_out.why, hint=left_out.hint)) for left_out in left if left_out.refused)
+    notes = (*texts, *intake.notes, *_skipped(left_out for left_out in left if not left_out.refused))
     return Plan(tuple(sources), tuple(saved), tuple(flight), stdin, notes, broken)
 
 
@@ -149,23 +151,23 @@ def _left(piece: Piece) -> SkippedFile:
     return SkippedFile(piece.name, piece.words, piece.command)
 
 
-def _refused(each: SkippedFile) -> SkippedFile:
-    what = each.why.removeprefix("it is ")
-    return each if what == each.why else replace(each, why=f"is no NCCL log: it is {what}")
+def _refused(left_out: SkippedFile) -> SkippedFile:
+    what = left_out.why.removeprefix("it is ")
+    return left_out if what == left_out.why else replace(left_out, why=f"is no NCCL log: it is {what}")
 
 
 def _skipped(left: Iterable[SkippedFile]) -> list[str]:
     """One line per reason."""
     whys: dict[str, list[SkippedFile]] = {}
-    for each in left:
-        whys.setdefault(each.why.removeprefix("it is "), []).append(each)
-    made = []
+    for left_out in left:
+        whys.setdefault(left_out.why.removeprefix("it is "), []).append(left_out)
+    texts = []
     for why, several in sorted(whys.items()):
-        names = sorted(each.path for each in several)
+        names = sorted(left_out.path for left_out in several)
         shown = ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
         reads = f" ({several[0].command} reads it)" if len(several) == 1 and several[0].command else ""
-        made.append(f"{len(names)} {'file' if len(names) == 1 else 'files'} not read, {why}: {shown}{reads}")
-    return made
+        texts.append(f"{len(names)} {'file' if len(names) == 1 else 'files'} not read, {why}: {shown}{reads}")
+    return texts
 
 
 def make_tasks(plan: Plan, chunk: int = CHUNK_BYTES) -> Iterator[tuple[Span, ...]]:

@@ -191,10 +191,10 @@ def text_kinds(
         return (Kind.BLANK,), ()
     if strings_of_binary(head.decode("utf-8", "replace")):
         return (Kind.PROGRAM,), ()
-    told = _diagnosed(head, tail)
+    diagnosed = _diagnosed(head, tail)
     if logged:
         head = between_records(head)
-    kinds = _begins_as(head, tail) + told
+    kinds = _begins_as(head, tail) + diagnosed
     blob = Blob(name, head)
     text = blob.text
     sources = _readers(blob)

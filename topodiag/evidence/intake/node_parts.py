@@ -69,8 +69,8 @@ def at_path(thing: Any, path: Path) -> Any:
 
 def names_of(thing: Any) -> Iterable[str]:
     """The fields of a value of a dataclass, as `dataclasses.fields` finds them, which is slow."""
-    found: Iterable[str] = thing.__dataclass_fields__
-    return found
+    texts: Iterable[str] = thing.__dataclass_fields__
+    return texts
 
 
 class Untold:
@@ -98,31 +98,31 @@ class Exchanged:
     def fact(self, fact: Fact[Any], of: Callable[[Any], Any]) -> Fact[Any]:
         """The sibling's fact; `of` gives the sibling's part for a part."""
         origin = fact.origin
-        said = self._numbers.get((origin.source, origin.line)) if origin is not None else None
-        if origin is None or said is None:
+        measured = self._numbers.get((origin.source, origin.line)) if origin is not None else None
+        if origin is None or measured is None:
             return Fact(of(fact.value), of(origin), fact.why)
-        quote = _quoted(origin.text, said)
-        return Fact(_copied(fact.value, said), Origin(origin.source, origin.line, quote, origin.command), fact.why)
+        quote = _quoted(origin.text, measured)
+        return Fact(_copied(fact.value, measured), Origin(origin.source, origin.line, quote, origin.command), fact.why)
 
 
-def _copied(value: Any, said: Measured) -> Any:
+def _copied(value: Any, measured: Measured) -> Any:
     """The sibling's number that stands where this value was copied from."""
     kind = type(value)
     if kind not in (int, float):
         raise UnlikeError
-    pairs = zip(_NUMBER.findall(said.old), _NUMBER.findall(said.new), strict=True)
-    found = {kind(new) for old, new in pairs if (kind is float or "." not in old) and kind(old) == value}
-    if len(found) != 1:
+    pairs = zip(_NUMBER.findall(measured.old), _NUMBER.findall(measured.new), strict=True)
+    values = {kind(new) for old, new in pairs if (kind is float or "." not in old) and kind(old) == value}
+    if len(values) != 1:
         raise UnlikeError
-    return found.pop()
+    return values.pop()
 
 
-def _quoted(text: str, said: Measured) -> str:
+def _quoted(text: str, measured: Measured) -> str:
     """The quoted line with the sibling's numbers."""
-    if len(text) < MAX_QUOTE and text.endswith(said.old):
-        return text.removesuffix(said.old) + said.new
-    if len(text) < MAX_QUOTE and text.count(said.old) == 1:
-        return text.replace(said.old, said.new)
+    if len(text) < MAX_QUOTE and text.endswith(measured.old):
+        return text.removesuffix(measured.old) + measured.new
+    if len(text) < MAX_QUOTE and text.count(measured.old) == 1:
+        return text.replace(measured.old, measured.new)
     raise UnlikeError
 
 
@@ -135,7 +135,7 @@ class Varying:
         self._texts: dict[str, list[str] | None] = {}
         self._held: dict[int, tuple[Any, ...]] = {}
         self._holds(node)
-        self._parts = {each: places for each, places in self._held.items() if places}
+        self._parts = {item: places for item, places in self._held.items() if places}
 
     def _holds(self, thing: Any) -> bool:
         """Whether a part varies, or holds one that does."""
@@ -147,17 +147,17 @@ class Varying:
         if isinstance(thing, Fact):
             return self._noted(thing, self._fact)
         if isinstance(thing, tuple):
-            return self._noted(thing, lambda each: self._which(enumerate(each)))
+            return self._noted(thing, lambda item: self._which(enumerate(item)))
         if isinstance(thing, frozenset):
-            return self._noted(thing, lambda each: self._which((part, part) for part in each))
+            return self._noted(thing, lambda item: self._which((part, part) for part in item))
         if isinstance(thing, dict):
             if self._which((key, key) for key in thing):
                 raise UnlikeError
-            return self._noted(thing, lambda each: self._which(each.items()))
+            return self._noted(thing, lambda item: self._which(item.items()))
         if isinstance(thing, Origin) and (thing.source, thing.line) in self._measured:
             raise UnlikeError
         if is_dataclass(thing):
-            return self._noted(thing, lambda each: self._which((name, getattr(each, name)) for name in names_of(each)))
+            return self._noted(thing, lambda item: self._which((name, getattr(item, name)) for name in names_of(item)))
         return False
 
     def _which(self, parts: Iterable[tuple[Any, Any]]) -> tuple[Any, ...]:
@@ -178,17 +178,17 @@ class Varying:
 
     def paths_of(self, kind: type) -> dict[int, Path]:
         """Where the parts of a kind stand that vary, by `id`."""
-        found: dict[int, Path] = {}
+        paths: dict[int, Path] = {}
 
         def look(thing: Any, path: Path) -> None:
             if isinstance(thing, kind):
-                found[id(thing)] = path
+                paths[id(thing)] = path
                 return
             for place in () if isinstance(thing, (Fact, frozenset)) else self._parts.get(id(thing), ()):
                 look(thing[place] if isinstance(thing, (dict, tuple)) else getattr(thing, place), (*path, place))
 
         look(self._node, ())
-        return found
+        return paths
 
     def replaced(self, by: Untold | Exchanged, host: str, time: Fact[str]) -> Node:
         """The node with these in the places of all that varies."""
@@ -205,13 +205,13 @@ class Varying:
             if isinstance(thing, dict):
                 return thing | {key: of(thing[key]) for key in places}
             if isinstance(thing, tuple):
-                made = list(thing)
+                items = list(thing)
                 for place in places:
-                    made[place] = of(made[place])
-                return tuple(made)
+                    items[place] = of(items[place])
+                return tuple(items)
             if isinstance(thing, frozenset):
                 return thing.difference(places) | {of(part) for part in places}
             return replace(thing, **{name: of(getattr(thing, name)) for name in places})
 
-        made: Node = of(self._node)
-        return replace(made, host=host, time=time)
+        node: Node = of(self._node)
+        return replace(node, host=host, time=time)

@@ -127,18 +127,18 @@ def left_aside(piece: Piece) -> SkippedFile:
 def folded(aside: Iterable[SkippedFile]) -> list[str]:
     """One line for each reason, with the command that reads what was left aside."""
     by_why: dict[tuple[str, str], list[SkippedFile]] = {}
-    for each in aside:
-        word = each.command.replace(quote(each.path), "", 1)
-        by_why.setdefault((each.why, word), []).append(each)
-    made = []
+    for left_out in aside:
+        word = left_out.command.replace(quote(left_out.path), "", 1)
+        by_why.setdefault((left_out.why, word), []).append(left_out)
+    texts = []
     for (why, _), several in sorted(by_why.items()):
         if len(several) == 1:
-            made.append(str(several[0]))
+            texts.append(str(several[0]))
             continue
-        names = sorted(each.path for each in several)
+        names = sorted(left_out.path for left_out in several)
         shown = ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
-        made.append(f"{len(names)} files: {why}: {shown}{_reads_them(several)}")
-    return made
+        texts.append(f"{len(names)} files: {why}: {shown}{_reads_them(several)}")
+    return texts
 
 
 def _reads_them(several: Sequence[SkippedFile]) -> str:
@@ -147,7 +147,7 @@ def _reads_them(several: Sequence[SkippedFile]) -> str:
     if not command:
         return ""
     try:
-        folder = os.path.commonpath([os.path.dirname(each.path) for each in several]) or "."
+        folder = os.path.commonpath([os.path.dirname(left_out.path) for left_out in several]) or "."
     except ValueError:  # absolute and relative paths
         return ""
     return f"; {command.replace(quote(several[0].path), quote(folder), 1)} reads them"

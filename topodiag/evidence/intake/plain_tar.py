@@ -31,10 +31,10 @@ def _unpacked(data: bytes, most: int) -> bytes | None:
     """One stream of gzip that is whole."""
     stream = zlib.decompressobj(wbits=31)
     try:
-        made = stream.decompress(data, most)
+        unpacked = stream.decompress(data, most)
     except zlib.error:
         return None
-    return made if stream.eof and not stream.unused_data else None
+    return unpacked if stream.eof and not stream.unused_data else None
 
 
 def _members(data: bytes, most: int) -> dict[str, bytes] | None:

@@ -111,9 +111,9 @@ def read_node(evidence: Evidence) -> ReadNode:
         _refuse(evidence)
     draft.missing.extend(_not_observed(item) for item in evidence.missing)
     draft.told |= _told_by_absence(evidence)
-    told = evidence.host or _host_of(draft)
-    node = assemble(draft, told or _file_name(evidence.path), evidence.time)
-    return ReadNode(replace(node, boot=boot_of(evidence), nameless=not told), inputs, unread)
+    host = evidence.host or _host_of(draft)
+    node = assemble(draft, host or _file_name(evidence.path), evidence.time)
+    return ReadNode(replace(node, boot=boot_of(evidence), nameless=not host), inputs, unread)
 
 
 _OF_KERNEL = frozenset({"os-state", "sys-cpu", "sys-infiniband", "sys-kfd", "sys-net", "sys-pci"})
@@ -155,12 +155,12 @@ def _read(blob: Blob, draft: NodeDraft, unread: list[UnreadLine]) -> list[Input]
     if blob.item is not None:
         kinds: tuple[str, ...] = (blob.item.kind,)
     else:
-        found = registry.recognise(blob.text)
-        label, bare = of_one_host(blob.text) if not found else ("", "")
+        texts = registry.recognise(blob.text)
+        label, bare = of_one_host(blob.text) if not texts else ("", "")
         if label:
             blob = replace(blob, data=bare.encode())
-            found = registry.recognise(bare)
-        kinds = _sources_in(blob, found) or registry.as_table(blob.text)
+            texts = registry.recognise(bare)
+        kinds = _sources_in(blob, texts) or registry.as_table(blob.text)
     sources = [source for kind in kinds if (source := registry.source(kind)) is not None]
     if not sources:
         lines = blob.data.count(b"\n") + 1
@@ -169,25 +169,25 @@ def _read(blob: Blob, draft: NodeDraft, unread: list[UnreadLine]) -> list[Input]
         elif blob.item.kind not in RAW_KINDS:
             unread.append(UnreadLine(blob.name, None, "", f"no reader for kind {blob.item.kind!r}"))
         return [Input(blob.name, kinds[0] if kinds else "unknown", digest, lines)]
-    made = [_read_with(source, blob, draft, digest) for source in sources]
-    if len(made) == 1:
-        unread.extend(made[0][1])
+    pairs = [_read_with(source, blob, draft, digest) for source in sources]
+    if len(pairs) == 1:
+        unread.extend(pairs[0][1])
     else:
         # A transcript of several commands: what one source leaves, another reads. Only failures are worth a word.
-        unread.extend(line for _, lines in made for line in lines if line.why.startswith(FAILED))
-    return [item for item, _ in made]
+        unread.extend(line for _, lines in pairs for line in lines if line.why.startswith(FAILED))
+    return [item for item, _ in pairs]
 
 
-def _sources_in(blob: Blob, found: tuple[str, ...]) -> tuple[str, ...]:
+def _sources_in(blob: Blob, texts: tuple[str, ...]) -> tuple[str, ...]:
     """The sources that read a text, of which `found` are those of its head, wherever in it their output stands: a bug
     report holds that of many tools."""
     if len(blob.text) <= registry.HEAD_CHARS:
-        return found
-    if found and blob.sources and len(blob.text) > 2 * registry.HEAD_CHARS:
-        return registry.in_order({*found, *blob.sources})
+        return texts
+    if texts and blob.sources and len(blob.text) > 2 * registry.HEAD_CHARS:
+        return registry.in_order({*texts, *blob.sources})
     from topodiag.evidence.intake.survey import sources_in  # noqa: PLC0415 - not for bundles: it knows every text
 
-    return sources_in(blob, found)
+    return sources_in(blob, texts)
 
 
 def _read_with(source: Source[Any], blob: Blob, draft: NodeDraft, digest: str) -> tuple[Input, tuple[UnreadLine, ...]]:

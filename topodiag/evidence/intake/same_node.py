@@ -45,8 +45,8 @@ def owner_of_smi(piece: Piece) -> str:
     """The host that a report of nvidia-smi is named for (`w01-nvidia-smi.txt`), or "" where its name says nothing."""
     stem = os.path.basename(piece.name).split(".", 1)[0].lower()
     word = _SMI_WORDS.sub("", stem).strip("-_ ")
-    told = any(letter.isdigit() for letter in word) and any(letter.isalpha() for letter in word)
-    return word if told and not _MOMENT.match(word) else ""
+    mixed = any(letter.isdigit() for letter in word) and any(letter.isalpha() for letter in word)
+    return word if mixed and not _MOMENT.match(word) else ""
 
 
 def is_named_for_a_command(piece: Piece) -> bool:
@@ -93,13 +93,13 @@ def groups_of(pieces: Sequence[Piece]) -> list[Group]:
     """Texts by host: those that name the same host or share a serial are together. A single group where nothing says
     that any two are of different nodes."""
     roots = _joined(pieces)
-    apart = _apart(pieces, roots)
-    if len(apart) < 2:
+    numbers = _apart(pieces, roots)
+    if len(numbers) < 2:
         return [Group(list(pieces))]
-    made: dict[int, Group] = {}
+    groups: dict[int, Group] = {}
     for root, piece in zip(roots, pieces, strict=True):
-        made.setdefault(root, Group([], root in apart)).pieces.append(piece)
-    return list(made.values())
+        groups.setdefault(root, Group([], root in numbers)).pieces.append(piece)
+    return list(groups.values())
 
 
 def _joined(pieces: Sequence[Piece]) -> list[int]:
@@ -114,20 +114,20 @@ def _joined(pieces: Sequence[Piece]) -> list[int]:
 
     first: dict[str, int] = {}
     for number, piece in enumerate(pieces):
-        for key in ([f"host {short_name(piece.host)}"] if piece.host else []) + [f"id {each[1]}" for each in piece.ids]:
+        for key in ([f"host {short_name(piece.host)}"] if piece.host else []) + [f"id {pair[1]}" for pair in piece.ids]:
             parent[root(number)] = root(first.setdefault(key, number))
     return [root(number) for number in range(len(pieces))]
 
 
 def _apart(pieces: Sequence[Piece], roots: Sequence[int]) -> set[int]:
     """Those of whose texts another's says something else that a node has once."""
-    said: dict[str, dict[str, set[int]]] = defaultdict(lambda: defaultdict(set))
+    by_name: dict[str, dict[str, set[int]]] = defaultdict(lambda: defaultdict(set))
     for root, piece in zip(roots, pieces, strict=True):
         for what, value in _said_once(piece):
-            said[what][str(root) if value is None else value].add(root)
+            by_name[what][str(root) if value is None else value].add(root)
     return {
         number
-        for values in said.values()
+        for values in by_name.values()
         if len(set().union(*values.values())) > 1 and len(values) > 1
         for numbers in values.values()
         for number in numbers

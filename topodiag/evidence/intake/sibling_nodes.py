@@ -138,11 +138,11 @@ class Pattern:
                     return None
             if len(differing) > MOST_LINES:
                 return None
-        found = self._whole(evidence.host, names, numbers, differing)
-        if found is None or not (logs or self._by_logs):
-            return found
+        whole = self._whole(evidence.host, names, numbers, differing)
+        if whole is None or not (logs or self._by_logs):
+            return whole
         events = self._events(evidence) if logs else self.node.events
-        return replace(found, events=events) if events is not None else None
+        return replace(whole, events=events) if events is not None else None
 
     def _events(self, evidence: Evidence) -> tuple[KernelEvent, ...] | None:
         """What happened on a sibling; None where its logs, or the pattern's, say more than that."""
@@ -220,8 +220,8 @@ class Pattern:
         if self._varying is None:
             raise UnlikeError
         parts = Exchanged(Exchange(self._old, difference.new), difference.numbers)
-        made = self._varying.replaced(parts, difference.new.host, time_of(time))
-        return made if difference.events is None else replace(made, events=difference.events)
+        node = self._varying.replaced(parts, difference.new.host, time_of(time))
+        return node if difference.events is None else replace(node, events=difference.events)
 
 
 def _is_unclean(data: bytes) -> bool:
@@ -248,7 +248,7 @@ def _cut(line: str, host: str) -> tuple[list[str], list[str]]:
     """A line without its host and the digits of its identities, and these."""
     pieces = cut(line, host)
     tokens = pieces[1::2]
-    digits = [each for token in tokens for each in digits_of(token)]
+    digits = [digit for token in tokens for digit in digits_of(token)]
     pieces[1::2] = [form_of(token) if "::" not in token else _form_of_address(token) for token in tokens]
     return pieces, digits
 

@@ -55,14 +55,14 @@ def read_affinity(data: bytes, path: str) -> Affinity:
 
 
 def _head(cells: list[str], path: str, number: int) -> tuple[str, tuple[str, ...]]:
-    found = _UNIT.search(cells[0])
+    match = _UNIT.search(cells[0])
     nics = tuple(cells[1:])
     if not nics or not all(nics) or len(set(nics)) < len(nics) or len(nics) > MAX_SIDE:
         hint = f"the first cell may be the unit: {', '.join(UNITS)}"
         raise InputError(path, "does not name a NIC for each column in its first line", line=number, hint=hint)
     if all(_number(nic) is not None for nic in nics):
         raise InputError(path, "begins with values: its first line has to name the NICs", line=number)
-    return (found[1] if found else "GB/s"), nics
+    return (match[1] if match else "GB/s"), nics
 
 
 def _values(cells: list[str], nics: tuple[str, ...], path: str, number: int) -> tuple[float, ...]:
@@ -110,30 +110,30 @@ def read_pairs_file(data: bytes, path: str) -> dict[str, str]:
 
 def _of_json(text: str, path: str) -> list[tuple[str, ...]]:
     try:
-        made = json.loads(text)
+        document = json.loads(text)
     except (ValueError, RecursionError):
         raise InputError(path, "is no JSON", hint=HINT) from None
-    if isinstance(made, dict):
-        return [(str(guest), str(host)) for guest, host in made.items()]
+    if isinstance(document, dict):
+        return [(str(guest), str(host)) for guest, host in document.items()]
     rows: list[tuple[str, ...]] = []
-    for each in made:
-        if isinstance(each, dict):
-            rows.append((str(each.get("guest", "")), str(each.get("host", ""))))
+    for item in document:
+        if isinstance(item, dict):
+            rows.append((str(item.get("guest", "")), str(item.get("host", ""))))
         else:
-            rows.append(tuple(map(str, each)) if isinstance(each, list) else (str(each),))
+            rows.append(tuple(map(str, item)) if isinstance(item, list) else (str(item),))
     return rows
 
 
 def _checked(rows: Iterable[tuple[str, ...]], path: str) -> dict[str, str]:
-    made: dict[str, str] = {}
+    checked: dict[str, str] = {}
     for row in rows:
         cells = [cell.strip() for cell in row]
         if len(cells) != 2 or not all(cells):
             raise InputError(path, f"{'='.join(cells)[:80]!r} is no pair", hint=HINT)
         guest, host = cells
-        if made.get(guest, host) != host:
+        if checked.get(guest, host) != host:
             raise InputError(path, f"{guest[:60]} has two pairs", hint=HINT)
-        made[guest] = host
-    if not made or len(made) > MAX_PAIRS:
-        raise InputError(path, "holds no pair" if not made else f"holds more than {MAX_PAIRS} pairs", hint=HINT)
-    return made
+        checked[guest] = host
+    if not checked or len(checked) > MAX_PAIRS:
+        raise InputError(path, "holds no pair" if not checked else f"holds more than {MAX_PAIRS} pairs", hint=HINT)
+    return checked

@@ -64,20 +64,20 @@ def read_groups(blob: Blob) -> tuple[Demand, ...]:
     if not isinstance(document, Mapping) or not document:
         raise InputError(blob.name, "is no file of groups", hint="together: [[0, 1], [2, 3]]")
     file = _File(blob, MAX_MEMBERS)
-    made: list[Demand] = []
+    demands: list[Demand] = []
     for key, value in document.items():
         if key in ("together", "may_span"):
             name = "together" if key == "together" else "may span"
-            made += _family(file, name, value, keep=key == "together", told={})
+            demands += _family(file, name, value, keep=key == "together", told={})
         elif key == "groups" and isinstance(value, list):
             for place, entry in enumerate(value):
-                made += _entry(file, place, entry)
+                demands += _entry(file, place, entry)
         else:
             raise InputError(blob.name, f"{word(key)!r} is no key of a file of groups",
                              hint="together, may_span or groups")  # fmt: skip
-    if not made:
+    if not demands:
         raise InputError(blob.name, "names no groups")
-    return tuple(made)
+    return tuple(demands)
 
 
 def _entry(file: _File, place: int, entry: object) -> Iterator[Demand]:
@@ -101,9 +101,9 @@ def _family(file: _File, name: str, value: object, *, keep: bool, told: Mapping[
         value = [value]
     if not isinstance(value, list):
         raise InputError(blob.name, f"{name}: {word(value)!r} is no list of groups")
-    if value and all(isinstance(each, int) for each in value):
+    if value and all(isinstance(item, int) for item in value):
         value = [value]  # one group, written flat
-    rows = [_ranks(file, name, each) for each in value]
+    rows = [_ranks(file, name, item) for item in value]
     _check_apart(blob, name, rows)
     collective = told.get("collective", "all_reduce")
     if collective not in COLLECTIVES:
@@ -136,12 +136,12 @@ def _check_apart(blob: Blob, name: str, rows: Sequence[Ints]) -> None:
 
 def _ranks(file: _File, name: str, value: object) -> Ints:
     """The members of one group, counted before they are made."""
-    made: list[Ints] = []
+    ranks: list[Ints] = []
     singles: list[int] = []
-    for each in value if isinstance(value, list) else [value]:
-        if isinstance(each, bool) or not isinstance(each, int | str):
-            raise InputError(file.blob.name, f"{name}: {word(each)!r} is no rank")
-        for part in str(each).split(","):
+    for item in value if isinstance(value, list) else [value]:
+        if isinstance(item, bool) or not isinstance(item, int | str):
+            raise InputError(file.blob.name, f"{name}: {word(item)!r} is no rank")
+        for part in str(item).split(","):
             match = _RANGE.fullmatch(part.strip())
             first = int(match[1]) if match else -1
             last = int(match[2] or match[1]) if match else -1
@@ -153,13 +153,13 @@ def _ranks(file: _File, name: str, value: object) -> Ints:
             if len(members) == 1:
                 singles.append(first)
                 continue
-            made += [np.asarray(singles, np.int64), np.arange(first, last + 1, step, dtype=np.int64)]
+            ranks += [np.asarray(singles, np.int64), np.arange(first, last + 1, step, dtype=np.int64)]
             singles = []
-    return np.concatenate([*made, np.asarray(singles, np.int64)])
+    return np.concatenate([*ranks, np.asarray(singles, np.int64)])
 
 
-def _number(blob: Blob, name: str, told: Mapping[str, Any], key: str, default: float) -> float:
-    value = told.get(key, default)
+def _number(blob: Blob, name: str, values: Mapping[str, Any], key: str, default: float) -> float:
+    value = values.get(key, default)
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1e18 or math.isnan(value):
         raise InputError(blob.name, f"{name}: {word(value)!r} is no number of {key}")
     return float(value)
@@ -169,14 +169,14 @@ def ranks_of(job: Job, name: str) -> RankHosts:
     """Host and GPU of each world rank; the GPU as NVML counts, else as CUDA does, else by the bus id's place in its
     node. Ranks that left no line sit where the others of their job leave room, if that is one host. Raises InputError
     for a job of which ranks can be anywhere."""
-    ranks = sorted(job.ranks, key=lambda each: each.rank)
+    ranks = sorted(job.ranks, key=lambda rank: rank.rank)
     if not ranks:
         raise InputError(name, "names no rank", hint="NCCL_DEBUG=INFO prints them")
-    hosts = {each.rank: each.host for each in ranks}
-    gpus = {each.rank: each.nvml_dev if each.nvml_dev >= 0 else each.cuda_dev for each in ranks}
+    hosts = {rank.rank: rank.host for rank in ranks}
+    gpus = {rank.rank: rank.nvml_dev if rank.nvml_dev >= 0 else rank.cuda_dev for rank in ranks}
     if not _distinct(list(hosts.values()), list(gpus.values())):
-        by_bus = _by_bus([each.host for each in ranks], [each.bus_id for each in ranks])
-        gpus = {each.rank: gpu for each, gpu in zip(ranks, by_bus, strict=True)}
+        by_bus = _by_bus([rank.host for rank in ranks], [rank.bus_id for rank in ranks])
+        gpus = {rank.rank: gpu for rank, gpu in zip(ranks, by_bus, strict=True)}
     missing = [rank for rank in range(job.world_size) if rank not in hosts]
     notes: tuple[str, ...] = ()
     if missing:
@@ -192,8 +192,8 @@ def ranks_of(job: Job, name: str) -> RankHosts:
             f"ranks without a line in the log are taken to be on {host}, where others of the job leave room: {some}",
         )
     order = range(len(hosts))
-    made = ranks_on(name, [hosts[rank] for rank in order], [gpus[rank] for rank in order])
-    return replace(made, notes=notes)
+    rank_hosts = ranks_on(name, [hosts[rank] for rank in order], [gpus[rank] for rank in order])
+    return replace(rank_hosts, notes=notes)
 
 
 def _distinct(hosts: list[str], gpus: list[int]) -> bool:
@@ -202,7 +202,7 @@ def _distinct(hosts: list[str], gpus: list[int]) -> bool:
 
 def _by_bus(hosts: list[str], buses: list[str]) -> list[int]:
     """CUDA_VISIBLE_DEVICES makes every process call its GPU 0: then bus ids count them. -1 where that fails too."""
-    made = np.full(len(hosts), -1, np.int64)
+    numbers = np.full(len(hosts), -1, np.int64)
     by_host: dict[str, list[int]] = {}
     for place, host in enumerate(hosts):
         by_host.setdefault(host, []).append(place)
@@ -210,5 +210,5 @@ def _by_bus(hosts: list[str], buses: list[str]) -> list[int]:
         order = sorted({buses[place] for place in members})
         if "" not in order and len(order) == len(members):
             for place in members:
-                made[place] = order.index(buses[place])
-    return [int(each) for each in made]
+                numbers[place] = order.index(buses[place])
+    return [int(number) for number in numbers]

@@ -92,8 +92,8 @@ def read_job(blob: Blob) -> JobSettings:
     text = blob.text
     serves, vllm = _SERVERS.search(text) is not None, _VLLM.search(text) is not None
     document = not serves and _is_document(text)
-    said = _said(blob, document=document)
-    plain = _as_megatron({name: place.value for name, place in said.items()})
+    places = _said(blob, document=document)
+    plain = _as_megatron({name: place.value for name, place in places.items()})
     if serves:
         plain = _served(plain, vllm=vllm)
     elif not document and "num_layers" in plain:
@@ -102,15 +102,15 @@ def read_job(blob: Blob) -> JobSettings:
         plain.setdefault("zero_stage", "3")  # torchtitan shards the weights unless it is told not to
     slow = plain.get("use_tp_pp_dp_mapping") == "True" or (serves and vllm)
     order = plain.get("order", _STAGES_FIRST if slow else ORDER)
-    made = settings_of(plain, blob.name, _origins(blob, said), order=order, serves=serves)
-    if not (made.sizes or made.options):
+    settings = settings_of(plain, blob.name, _origins(blob, places), order=order, serves=serves)
+    if not (settings.sizes or settings.options):
         raise InputError(blob.name, "declares no parallel sizes, and nothing of a training", hint=_HINT)
-    return made
+    return settings
 
 
 def _said(blob: Blob, *, document: bool) -> dict[str, _Place]:
     """The settings by Megatron's names. One that is said with two values is not known; a size then is an error."""
-    said: dict[str, _Place] = {}
+    places: dict[str, _Place] = {}
     unsure: set[str] = set()
     for path, value, line in _document(blob) if document else command_words(blob.text[:_SCRIPT]):
         name = _name_of(path, document=document)
@@ -118,14 +118,14 @@ def _said(blob: Blob, *, document: bool) -> dict[str, _Place]:
             read = _size(blob.name, path[-1], value, strict=document)
         else:
             read = _read(name, path[-1], value)
-        if not read or said.setdefault(name, _Place(read, line)).value == read:
+        if not read or places.setdefault(name, _Place(read, line)).value == read:
             continue
         if name not in SIZES:
             unsure.add(name)
             continue
-        why = f"says {SIZES[name]} twice, {said[name].value} and {read}"
+        why = f"says {SIZES[name]} twice, {places[name].value} and {read}"
         raise InputError(blob.name, why, line=line, hint="give the file of one run, or the sizes as options")
-    return {name: place for name, place in said.items() if name not in unsure}
+    return {name: place for name, place in places.items() if name not in unsure}
 
 
 def _is_document(text: str) -> bool:
@@ -143,9 +143,9 @@ def layout_of(settings: JobSettings) -> Layout | None:
     if not settings.sizes:
         return None
     try:
-        made = Layout(**settings.sizes, order=settings.order)
-        made.names()
-        return made.for_world(settings.world) if settings.world else made
+        layout = Layout(**settings.sizes, order=settings.order)
+        layout.names()
+        return layout.for_world(settings.world) if settings.world else layout
     except LayoutError as error:
         raise InputError(settings.source, error.message, hint=error.hint) from None
 
@@ -185,10 +185,10 @@ def _read(name: str, key: str, value: Any) -> str:
     return text.lower() if name in ("order", "activation") else text
 
 
-def _with_ranks(said: Mapping[str, str]) -> dict[str, str]:
+def _with_ranks(arguments: Mapping[str, str]) -> dict[str, str]:
     """The settings with the number of ranks: as said, or of a launch whose ranks the sizes divide. What shards weights
     and has no size shares them among all ranks."""
-    made = dict(said)
+    made = dict(arguments)
     ranks = (whole(made, "per_node") or 0) * (whole(made, "hosts") or 0)
     if ranks and not ranks % prod(whole(made, name) or 1 for name in (_TP, _PP, _CP, _DP)):
         made.setdefault("world", str(ranks))  # else the launch overrides what stands here
@@ -199,44 +199,44 @@ def _with_ranks(said: Mapping[str, str]) -> dict[str, str]:
     return made
 
 
-def _as_megatron(said: Mapping[str, str]) -> dict[str, str]:
+def _as_megatron(arguments: Mapping[str, str]) -> dict[str, str]:
     """The settings with what follows from them by Megatron's names."""
-    made = _with_ranks(said)
-    parts = [size for name in ("replicate", "shard") if (size := whole(made, name))]
+    renamed = _with_ranks(arguments)
+    parts = [size for name in ("replicate", "shard") if (size := whole(renamed, name))]
     if len(parts) == 2:
-        made.setdefault(_DP, str(prod(parts)))
-    _name_model(made)
-    return made
+        renamed.setdefault(_DP, str(prod(parts)))
+    _name_model(renamed)
+    return renamed
 
 
-def _name_model(made: dict[str, str]) -> None:
+def _name_model(arguments: dict[str, str]) -> None:
     """Adds what follows for the model: precision, attention, activation, embeddings, stages."""
     for precision in ("bf16", "fp16"):
-        if made.get(precision) == "True":
-            made.setdefault("precision", precision)
-    if "num_query_groups" in made:
-        made["group_query_attention"] = "True"
-    if made.get("activation", "") in ("fast-swiglu", "swiglu", "silu"):
-        made["swiglu"] = "True"
-    if "tied" in made:
-        made["untie_embeddings_and_output_weights"] = "False" if made["tied"] == "True" else "True"
-    if made.get("recompute_activations") == "True":
-        made.setdefault("recompute_granularity", "selective")
-    per_stage = whole(made, "num_layers_per_virtual_pipeline_stage")
-    if per_stage and (layers := whole(made, "num_layers")):
-        chunks = layers // (whole(made, _PP) or 1) // per_stage
-        made.setdefault("virtual_pipeline_model_parallel_size", str(chunks))
+        if arguments.get(precision) == "True":
+            arguments.setdefault("precision", precision)
+    if "num_query_groups" in arguments:
+        arguments["group_query_attention"] = "True"
+    if arguments.get("activation", "") in ("fast-swiglu", "swiglu", "silu"):
+        arguments["swiglu"] = "True"
+    if "tied" in arguments:
+        arguments["untie_embeddings_and_output_weights"] = "False" if arguments["tied"] == "True" else "True"
+    if arguments.get("recompute_activations") == "True":
+        arguments.setdefault("recompute_granularity", "selective")
+    per_stage = whole(arguments, "num_layers_per_virtual_pipeline_stage")
+    if per_stage and (layers := whole(arguments, "num_layers")):
+        chunks = layers // (whole(arguments, _PP) or 1) // per_stage
+        arguments.setdefault("virtual_pipeline_model_parallel_size", str(chunks))
 
 
-def _served(said: Mapping[str, str], *, vllm: bool) -> dict[str, str]:
+def _served(arguments: Mapping[str, str], *, vllm: bool) -> dict[str, str]:
     """The sizes of an engine. Data-parallel engines are jobs of their own, or share the ranks of the tensor dimension
     (SGLang's --enable-dp-attention); vLLM's make one job where the experts are over all of them."""
-    made = {name: size for name, size in said.items() if name in (_TP, _PP, _CP)}
-    if vllm and said.get("all_experts") == "True" and whole(said, _DP):
-        made[_DP] = said[_DP]
-        if made.get(_TP, "1") == "1":
-            made[_EP] = said[_DP]
-    return made
+    sizes = {name: size for name, size in arguments.items() if name in (_TP, _PP, _CP)}
+    if vllm and arguments.get("all_experts") == "True" and whole(arguments, _DP):
+        sizes[_DP] = arguments[_DP]
+        if sizes.get(_TP, "1") == "1":
+            sizes[_EP] = arguments[_DP]
+    return sizes
 
 
 def _document(blob: Blob) -> Iterator[StatedSetting]:
@@ -260,17 +260,17 @@ def _leaves(value: Any, path: tuple[str, ...]) -> Iterator[StatedSetting]:
         yield StatedSetting(path, value, None)
 
 
-def _origins(blob: Blob, said: Mapping[str, _Place]) -> dict[str, Origin]:
+def _origins(blob: Blob, places: Mapping[str, _Place]) -> dict[str, Origin]:
     """Where each setting stands: the line of its word, or the first that holds the last name of its path."""
     lines = blob.text.split("\n")
     by_name: dict[str, int] = {}
-    for number, line in enumerate(lines if any(place.line is None for place in said.values()) else (), start=1):
-        for found in re.findall(r"[\w-]{2,60}", line[:400]):
-            if (name := _NAMES.get(found.lower().replace("-", "_"), "")) in said:
+    for number, line in enumerate(lines if any(place.line is None for place in places.values()) else (), start=1):
+        for match in re.findall(r"[\w-]{2,60}", line[:400]):
+            if (name := _NAMES.get(match.lower().replace("-", "_"), "")) in places:
                 by_name.setdefault(name, number)
-    made: dict[str, Origin] = {}
-    for name, place in said.items():
+    origins: dict[str, Origin] = {}
+    for name, place in places.items():
         number = place.line or by_name.get(name, 0)
         quote = lines[number - 1].strip()[:MAX_QUOTE] if number else ""
-        made[name] = Origin(blob.name, number or None, quote)
-    return made
+        origins[name] = Origin(blob.name, number or None, quote)
+    return origins

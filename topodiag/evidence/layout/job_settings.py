@@ -73,11 +73,11 @@ def command_words(text: str) -> Iterator[StatedSetting]:
 
 def _variables(text: str) -> dict[str, str]:
     """The plain variables that the script sets; one that is set to two values is none."""
-    made: dict[str, str] = {}
+    variables: dict[str, str] = {}
     for match in _SET.finditer(text):
         name, value = match[1], next((part for part in match.groups()[1:] if part is not None), "")
-        made[name] = value if made.get(name, value) == value else f"${name}"
-    return made
+        variables[name] = value if variables.get(name, value) == value else f"${name}"
+    return variables
 
 
 def _filled(value: str, variables: dict[str, str]) -> str:
@@ -106,41 +106,46 @@ Options = dict[str, int | float | str | bool]
 
 
 def settings_of(
-    said: Mapping[str, str], source: str, origins: Mapping[str, Origin], *, order: str = ORDER, serves: bool = False
+    arguments: Mapping[str, str],
+    source: str,
+    origins: Mapping[str, Origin],
+    *,
+    order: str = ORDER,
+    serves: bool = False,
 ) -> JobSettings:
     """What these arguments say. `origins` are their places, by the same names."""
-    sizes = {short: size for name, short in SIZES.items() if (size := whole(said, name))}
-    model = {} if serves else _model(said)
-    options = {} if serves else model | _training(said)
+    sizes = {short: size for name, short in SIZES.items() if (size := whole(arguments, name))}
+    model = {} if serves else _model(arguments)
+    options = {} if serves else model | _training(arguments)
     places = {SIZES.get(name, _OF_OPTION.get(name, name)): origin for name, origin in origins.items()}
     # Megatron-LM reduces gradients beside the backward pass only with --overlap-grad-reduce, which is off by default.
-    waited = ("dp",) if said.get("overlap_grad_reduce") == "False" else ()
+    waited = ("dp",) if arguments.get("overlap_grad_reduce") == "False" else ()
     known = {name: origin for name, origin in places.items() if name in sizes or name in options}
-    return JobSettings(source, sizes, whole(said, "world_size") or 0, options, known, waited, order, serves)
+    return JobSettings(source, sizes, whole(arguments, "world_size") or 0, options, known, waited, order, serves)
 
 
-def _model(said: Mapping[str, str]) -> Options:
+def _model(arguments: Mapping[str, str]) -> Options:
     """How large the model is; nothing where the arguments leave it open."""
-    needed = [whole(said, name) for name in _NEEDED]
+    needed = [whole(arguments, name) for name in _NEEDED]
     if not all(needed):
         return {}
     layers, hidden, heads = (number or 0 for number in needed)
-    experts = whole(said, "num_experts") or 0
-    if experts and said.get("moe_layer_freq", "1") not in ("1", "None"):
+    experts = whole(arguments, "num_experts") or 0
+    if experts and arguments.get("moe_layer_freq", "1") not in ("1", "None"):
         return {}  # layers of two kinds, which one number does not describe
-    groups = (whole(said, "num_query_groups") or heads) if _is_on(said, "group_query_attention") else heads
-    width = (whole(said, "kv_channels") or hidden // heads) * heads
+    groups = (whole(arguments, "num_query_groups") or heads) if _is_on(arguments, "group_query_attention") else heads
+    width = (whole(arguments, "kv_channels") or hidden // heads) * heads
     attention = 2 * hidden * width + 2 * hidden * width * groups // heads
-    inner = (experts and whole(said, "moe_ffn_hidden_size")) or whole(said, "ffn_hidden_size") or 4 * hidden
-    expert = (3 if _is_on(said, "swiglu") else 2) * hidden * inner
-    vocabulary = whole(said, "padded_vocab_size") or whole(said, "vocab_size") or 0
-    tables = vocabulary * hidden * (2 if _is_on(said, "untie_embeddings_and_output_weights") else 1)
+    inner = (experts and whole(arguments, "moe_ffn_hidden_size")) or whole(arguments, "ffn_hidden_size") or 4 * hidden
+    expert = (3 if _is_on(arguments, "swiglu") else 2) * hidden * inner
+    vocabulary = whole(arguments, "padded_vocab_size") or whole(arguments, "vocab_size") or 0
+    tables = vocabulary * hidden * (2 if _is_on(arguments, "untie_embeddings_and_output_weights") else 1)
     model: Options = {
         "params": float(layers * (attention + expert * max(experts, 1)) + tables),
         "layers": layers, "hidden": hidden, "kv_share": groups / heads,
     }  # fmt: skip
     if experts:
-        top = whole(said, "moe_router_topk") or 2
+        top = whole(arguments, "moe_router_topk") or 2
         model |= {
             "experts": experts,
             "top_k": top,
@@ -149,20 +154,20 @@ def _model(said: Mapping[str, str]) -> Options:
     return model
 
 
-def _training(said: Mapping[str, str]) -> Options:
+def _training(arguments: Mapping[str, str]) -> Options:
     """How it is trained, whatever its size."""
-    options: Options = {option: size for name, option in _COUNTED.items() if (size := whole(said, name))}
-    if "sequence_parallel" in said:
-        options["sequence_parallel"] = _is_on(said, "sequence_parallel")
-    if said.get("zero_stage", "") in ("0", "1", "2", "3"):
-        options["zero"] = int(said["zero_stage"])
-    elif "use_distributed_optimizer" in said:
-        options["zero"] = int(_is_on(said, "use_distributed_optimizer"))
-    if "recompute_granularity" in said:
-        kind = said["recompute_granularity"]
+    options: Options = {option: size for name, option in _COUNTED.items() if (size := whole(arguments, name))}
+    if "sequence_parallel" in arguments:
+        options["sequence_parallel"] = _is_on(arguments, "sequence_parallel")
+    if arguments.get("zero_stage", "") in ("0", "1", "2", "3"):
+        options["zero"] = int(arguments["zero_stage"])
+    elif "use_distributed_optimizer" in arguments:
+        options["zero"] = int(_is_on(arguments, "use_distributed_optimizer"))
+    if "recompute_granularity" in arguments:
+        kind = arguments["recompute_granularity"]
         options["recompute"] = kind if kind in ("full", "selective") else "none"
-    if said.get("precision", "") in ("bf16", "fp16", "fp8"):
-        options["precision"] = said["precision"]
+    if arguments.get("precision", "") in ("bf16", "fp16", "fp8"):
+        options["precision"] = arguments["precision"]
     return options
 
 
@@ -173,13 +178,13 @@ _OF_OPTION = _COUNTED | {
 }  # fmt: skip
 
 
-def _is_on(said: Mapping[str, str], name: str) -> bool:
-    return said.get(name) == "True"
+def _is_on(arguments: Mapping[str, str], name: str) -> bool:
+    return arguments.get(name) == "True"
 
 
-def whole(said: Mapping[str, str], name: str) -> int | None:
+def whole(arguments: Mapping[str, str], name: str) -> int | None:
     """The whole number above 0 that an argument has, or None."""
-    text = said.get(name, "")
+    text = arguments.get(name, "")
     return int(text) if text.isascii() and text.isdecimal() and len(text) < 12 and 0 < int(text) < _MOST else None
 
 
@@ -198,7 +203,7 @@ def _dots() -> Finder:
 def read_arguments(text: str | bytes, source: str) -> JobSettings | None:
     """What the first dump of arguments in a text says; None where there is none. An argument that is printed with two
     values is not known. Nothing is said of what is trained where the dump leaves open how large the model is."""
-    found: dict[str, str] = {}
+    arguments: dict[str, str] = {}
     unsure: set[str] = set()
     origins: dict[str, Origin] = {}
     data = text if isinstance(text, bytes) else text.encode("utf-8", "replace")
@@ -207,19 +212,19 @@ def read_arguments(text: str | bytes, source: str) -> JobSettings | None:
         match = _ARGUMENT.search(line[:400]) if " .." in line[:200] else None
         if match is None:
             continue
-        if len(found) > _MOST_NAMES:
+        if len(arguments) > _MOST_NAMES:
             break
         name, value = match[1], match[2]
-        if found.setdefault(name, value) != value:
+        if arguments.setdefault(name, value) != value:
             unsure.add(name)
         origins.setdefault(name, Origin(source, number, line.strip()[:MAX_QUOTE]))
-    said = {name: value for name, value in found.items() if name not in unsure}
+    certain = {name: value for name, value in arguments.items() if name not in unsure}
     for former, name in _FORMER.items():
-        if former in said:
-            said.setdefault(name, said[former])
+        if former in certain:
+            certain.setdefault(name, certain[former])
             origins.setdefault(name, origins[former])
-    said.pop("data_parallel_size", None)  # what the others leave: an elastic job changes it
-    read = settings_of(DEFAULTS | said, source, origins)
+    certain.pop("data_parallel_size", None)  # what the others leave: an elastic job changes it
+    read = settings_of(DEFAULTS | certain, source, origins)
     if not read.is_sized or "seq" not in read.options:
         read = replace(read, options={})
     return read if read.sizes or read.options else None

@@ -85,44 +85,44 @@ def read_slurm_hostfile(blob: Blob) -> RankHosts:
         try:
             if match and match[1] not in known:
                 known[match[1]] = expand(match[1])
-            found = known[match[1]] if match else ()
+            texts = known[match[1]] if match else ()
         except NodeSetError as error:
             raise InputError(blob.name, str(error), line=line) from None
         times = int(match[2] or 1) if match else 0
-        ranks += len(found) * times
+        ranks += len(texts) * times
         if not match or ranks > MAX_RANKS:
             raise InputError(blob.name, f"{short(text)!r} is no line of a SLURM_HOSTFILE", line=line)
-        hosts += found
-        counts += [times] * len(found)
+        hosts += texts
+        counts += [times] * len(texts)
     return _repeated(blob.name, hosts, counts)
 
 
 def read_rankfile(blob: Blob) -> RankHosts:
     """`rank 0=host slot=0:0-3`. The slots are cores: the GPU is that of the rank's place in its node."""
-    found: dict[int, str] = {}
+    by_rank: dict[int, str] = {}
     for line, text in _lines(blob):
         match = _RANK.fullmatch(text)
         if match is None:
             hint = "write rank 0=host slot=0"
             raise InputError(blob.name, f"{short(text)!r} is no line of a rankfile", line=line, hint=hint)
-        if int(match[1]) in found:
+        if int(match[1]) in by_rank:
             raise InputError(blob.name, f"names rank {int(match[1])} twice", line=line)
-        found[int(match[1])] = match[2]
-    return ranks_on(blob.name, list(_in_order(blob, found)))
+        by_rank[int(match[1])] = match[2]
+    return ranks_on(blob.name, list(_in_order(blob, by_rank)))
 
 
 def read_torchrun(blob: Blob) -> RankHosts:
     """The nodes in the order of their node ranks, one per line (`host`, or `3 host`): each runs a process per GPU."""
-    found: dict[int, str] = {}
+    by_rank: dict[int, str] = {}
     for line, text in _lines(blob):
         match = _TORCHRUN.fullmatch(text)
         if match is None:
             raise InputError(blob.name, f"{short(text)!r} is no node", line=line, hint="write one host per line")
-        number = int(match[1]) if match[1] else len(found)
-        if number in found:
+        number = int(match[1]) if match[1] else len(by_rank)
+        if number in by_rank:
             raise InputError(blob.name, f"names node rank {number} twice", line=line)
-        found[number] = match[2]
-    hosts = list(_in_order(blob, found))
+        by_rank[number] = match[2]
+    hosts = list(_in_order(blob, by_rank))
     if len(set(hosts)) < len(hosts):
         raise InputError(
             blob.name, "names a node twice", hint="one line per node; for one per rank use --slurm-hostfile"
@@ -140,7 +140,7 @@ def ranks_of_map(blob: Blob, document: Any, why: str = "") -> RankHosts:
     rows = document.get("map") if isinstance(document, dict) else document
     if why or not isinstance(rows, list):
         raise InputError(blob.name, why or "has no map", hint='{"map": [{"rank": 0, "host": "node1", "gpu": 0}]}')
-    found: dict[int, str] = {}
+    by_rank: dict[int, str] = {}
     gpus: dict[int, int] = {}
     for place, row in enumerate(rows):
         entry = row if isinstance(row, dict) else {}
@@ -148,10 +148,10 @@ def ranks_of_map(blob: Blob, document: Any, why: str = "") -> RankHosts:
         gpu = integer(entry.get("gpu", -1), -1, MAX_GPUS)
         if rank is None or host is None or gpu is None:
             raise InputError(blob.name, f"entry {place} of the map lacks a rank, a host or a GPU")
-        if rank in found:
+        if rank in by_rank:
             raise InputError(blob.name, f"names rank {rank} twice")
-        found[rank], gpus[rank] = host, gpu
-    return ranks_on(blob.name, list(_in_order(blob, found)), [gpus[rank] for rank in sorted(gpus)])
+        by_rank[rank], gpus[rank] = host, gpu
+    return ranks_on(blob.name, list(_in_order(blob, by_rank)), [gpus[rank] for rank in sorted(gpus)])
 
 
 def _lines(blob: Blob) -> Iterator[tuple[int, str]]:
@@ -170,12 +170,12 @@ def _repeated(name: str, hosts: list[str], counts: list[int]) -> RankHosts:
     return replace(once, host=np.repeat(once.host, times), gpu=np.repeat(once.gpu, times))
 
 
-def _in_order(blob: Blob, found: dict[int, str]) -> Iterator[str]:
+def _in_order(blob: Blob, by_rank: dict[int, str]) -> Iterator[str]:
     """The hosts by rank. Raises InputError for a gap."""
-    for expected, rank in enumerate(sorted(found)):
+    for expected, rank in enumerate(sorted(by_rank)):
         if rank != expected:
             raise InputError(blob.name, f"has no rank {expected}, but one beyond it")
-        yield found[rank]
+        yield by_rank[rank]
 
 
 MAX_DIMENSIONS = 64
@@ -204,8 +204,8 @@ def read_place_map(blob: Blob) -> PlaceMap:
                 groups[name] = np.full(ranks.ranks, -1, np.int64)
             groups[name][rank] = number
     levels = document.get("levels") if isinstance(document, dict) else None
-    told = list(levels.items())[:MAX_LEVELS] if isinstance(levels, dict) else []
-    counts = [(kind, integer(count, 1, MAX_RANKS)) for kind, count in told]
+    pairs = list(levels.items())[:MAX_LEVELS] if isinstance(levels, dict) else []
+    counts = [(kind, integer(count, 1, MAX_RANKS)) for kind, count in pairs]
     known = tuple((kind, count) for kind, count in counts if count is not None)
     rails = rail if (rail >= 0).any() else np.zeros(0, np.int64)
     return PlaceMap(ranks.hosts, ranks.host, ranks.gpu, groups, known, rails)
@@ -217,7 +217,7 @@ def read_index_map(blob: Blob) -> RankHosts:
     pods = document.get("pods") if isinstance(document, dict) else None
     if why or not isinstance(pods, list):
         raise InputError(blob.name, why or "has no pods", hint='{"pods": [{"index": 0, "node": "a", "ranks": [0]}]}')
-    found: dict[int, tuple[str, int]] = {}
+    by_rank: dict[int, tuple[str, int]] = {}
     for place, pod in objects(pods, MAX_RANKS):
         node, ranks = plain(pod.get("node")), pod.get("ranks")
         gpus = pod.get("gpus")
@@ -226,11 +226,11 @@ def read_index_map(blob: Blob) -> RankHosts:
         numbers = gpus if isinstance(gpus, list) and len(gpus) == len(ranks) else [-1] * len(ranks)
         for rank, gpu in zip(ranks, numbers, strict=True):
             number = integer(rank, 0, MAX_RANKS)
-            if number is None or number in found:
+            if number is None or number in by_rank:
                 raise InputError(blob.name, f"pod {place} has a rank that is none, or is another pod's")
             slot = integer(gpu, -1, MAX_RANKS)
-            found[number] = node, -1 if slot is None else slot
-    if sorted(found) != list(range(len(found))):
+            by_rank[number] = node, -1 if slot is None else slot
+    if sorted(by_rank) != list(range(len(by_rank))):
         raise InputError(blob.name, "leaves out a rank")
-    both = [found[rank] for rank in range(len(found))]
+    both = [by_rank[rank] for rank in range(len(by_rank))]
     return ranks_on(blob.name, [host for host, _ in both], [gpu for _, gpu in both])

@@ -43,29 +43,29 @@ _RANK = regex(r"\b(?:(?:srcRank|dstRank|rank)=|rank (?=[0-9]{1,9} \([^()]{1,255}
 
 def read_diagnostics(text: str, source: str) -> tuple[Diagnosis, ...]:
     """The lines with a tag, in their order. A line of values has the communicator of the line above it."""
-    made: list[Diagnosis] = []
+    diagnosis: list[Diagnosis] = []
     comm, size = 0, -1
     for number, line in enumerate(text.split("\n"), 1):
-        if "NCCL DIAG" not in line or len(made) >= MAX_LINES:
+        if "NCCL DIAG" not in line or len(diagnosis) >= MAX_LINES:
             continue
         match = _LINE.search(line[:MAX_LINE])
         if match is None:
             comm, size = (0, -1) if "===" in line else (comm, size)
             continue
-        tag, event, named_subject, said = match.groups()
+        tag, event, named_subject, value = match.groups()
         subject = event or named_subject
         head = _HEAD.match((line[: match.start()].split() or [""])[-1])
         host, pid = head.groups() if head is not None else ("", "")
-        named = _COMM.search(said)
+        named = _COMM.search(value)
         if named is not None:
             comm, size = int(named[2], 16), int(named[1]) if named[1] else -1
-        listed = _RANKS.search(said)
-        ranks = listed[1].replace(" ", "").split(",") if listed is not None else _RANK.findall(said)
-        made.append(
+        listed = _RANKS.search(value)
+        ranks = listed[1].replace(" ", "").split(",") if listed is not None else _RANK.findall(value)
+        diagnosis.append(
             Diagnosis(
                 tag == "OK",
                 subject,
-                said.rstrip(),
+                value.rstrip(),
                 comm,
                 size,
                 tuple(dict.fromkeys(int(rank) for rank in ranks if rank and len(rank) < 10)),
@@ -74,7 +74,7 @@ def read_diagnostics(text: str, source: str) -> tuple[Diagnosis, ...]:
                 Origin(source, number, line.strip()[:MAX_QUOTE]),
             )
         )
-    return tuple(made)
+    return tuple(diagnosis)
 
 
 TRACE_MAX_BYTES = 256 << 20
@@ -123,7 +123,7 @@ class _Waits:
 
 def read_trace(text: str, source: str) -> tuple[StepWaits, ...]:
     """The waits of each rank that the trace has collectives or transfers of."""
-    made: dict[tuple[int, int], _Sums] = {}
+    by_key: dict[tuple[int, int], _Sums] = {}
     waits = _Waits()
     for number, whole in enumerate(text.split("\n"), 1):
         line = whole[:TRACE_MAX_LINE]
@@ -133,9 +133,9 @@ def read_trace(text: str, source: str) -> tuple[StepWaits, ...]:
         name, category, phase, ident, pid, ts = match.groups()
         if category in ("COLL", "P2P") and phase == "b":
             named = _OWNER.search(line)
-            if named is not None and len(made) < MAX_RANKS:
+            if named is not None and len(by_key) < MAX_RANKS:
                 key = (int(named[1]), int(named[2]))
-                waits.owner = made.setdefault(key, _Sums(int(pid), Origin(source, number, line.strip()[:MAX_QUOTE])))
+                waits.owner = by_key.setdefault(key, _Sums(int(pid), Origin(source, number, line.strip()[:MAX_QUOTE])))
         elif category == "PROXY" and phase == "b":
             at = _PEER.search(line)
             waits.peer = int(at[1]) if at is not None else -1
@@ -145,6 +145,6 @@ def read_trace(text: str, source: str) -> tuple[StepWaits, ...]:
             waits.end(name, ident, float(ts))
     return tuple(
         StepWaits(comm, rank, sums.pid, dict(sums.us), dict(sums.peers), sums.origin)
-        for (comm, rank), sums in made.items()
+        for (comm, rank), sums in by_key.items()
         if sums.us
     )

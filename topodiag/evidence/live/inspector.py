@@ -126,8 +126,8 @@ class InspectorReader:
                 self._unread += len(rows)
                 continue
             self._records += len(rows)
-            sure = (read.time_us[rows] > 0) & (read.time_us[rows] < MAX_US) & (read.size[rows] > 0)
-            rows = rows[sure & (read.number[rows] >= 0) & (read.number[rows] < 1 << 53)]
+            valid = (read.time_us[rows] > 0) & (read.time_us[rows] < MAX_US) & (read.size[rows] > 0)
+            rows = rows[valid & (read.number[rows] >= 0) & (read.number[rows] < 1 << 53)]
             if not timed.startswith(OF_GPU):
                 self._untimed += len(rows)
             elif rows.size:
@@ -159,10 +159,10 @@ class InspectorReader:
 
     def found(self) -> Inspection:
         """All that was read, by communicator."""
-        made = []
+        communicators = []
         for known in self._known.values():
             summary = self._calls.summary(known.hash, len(known.members))
-            made.append(
+            communicators.append(
                 InspectorCommunicator(
                     known.hash,
                     known.name,
@@ -178,10 +178,10 @@ class InspectorReader:
                 )
             )
         metrics = self._metrics
-        made += metrics.communicators()
-        made.sort(key=lambda each: (-each.nranks, each.name, each.hash))
+        communicators += metrics.communicators()
+        communicators.sort(key=lambda communicator: (-communicator.nranks, communicator.name, communicator.hash))
         return Inspection(
-            tuple(made),
+            tuple(communicators),
             self._records,
             self._transfers + metrics.transfers,
             self._untimed,
@@ -205,8 +205,8 @@ def _factor(block: bytes, at: int) -> float:
         return 0.0
     if not 0 < perf.coll_msg_size_bytes < float("inf"):
         return 0.0
-    made = perf.coll_busbw_gbs * perf.coll_exec_time_us * 1e3 / perf.coll_msg_size_bytes
-    return made if 0 < made < MAX_RANKS else 0.0
+    factor = perf.coll_busbw_gbs * perf.coll_exec_time_us * 1e3 / perf.coll_msg_size_bytes
+    return factor if 0 < factor < MAX_RANKS else 0.0
 
 
 def _number(text: str) -> int | None:

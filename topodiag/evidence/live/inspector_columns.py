@@ -123,7 +123,7 @@ def _numbered(texts: list[pa.Array], values: list[pa.Array]) -> Columns | None:
         number, size, time_us, stamp = (_numbers(column) for column in values)
     except (ValueError, pa.ArrowInvalid):
         return None
-    if not codes.size or not all(np.isfinite(each).all() for each in (number, size, time_us, stamp)):
+    if not codes.size or not all(np.isfinite(column).all() for column in (number, size, time_us, stamp)):
         return None
     return Columns(
         tuple(names), who, _ints(number), _ints(size), time_us, _ints(stamp), np.arange(len(who), dtype=np.int64)
@@ -192,15 +192,15 @@ def _as_lines(block: bytes) -> Columns:
             transfers.setdefault((head.id, head.rank), line)
         else:
             unread += 1
-    made = np.array(rows, np.float64).reshape(-1, 6)
+    lines = np.array(rows, np.float64).reshape(-1, 6)
     return Columns(
         tuple(names),
-        made[:, 0].astype(np.int64),
-        _ints(made[:, 1]),
-        _ints(made[:, 2]),
-        made[:, 3],
-        _ints(made[:, 4]),
-        made[:, 5].astype(np.int64),
+        lines[:, 0].astype(np.int64),
+        _ints(lines[:, 1]),
+        _ints(lines[:, 2]),
+        lines[:, 3],
+        _ints(lines[:, 4]),
+        lines[:, 5].astype(np.int64),
         tuple((*key, line) for key, line in transfers.items()),
         transferred,
         unread,

@@ -100,8 +100,8 @@ class _Series:
     @property
     def member(self) -> tuple[str, int, str]:
         """Node, number of the GPU, and what tells GPUs apart that are the first of their process each."""
-        found = _GPU.match(self.labels.get("gpu", ""))
-        return self.node, int(found[1]) if found else -1, self.device
+        match = _GPU.match(self.labels.get("gpu", ""))
+        return self.node, int(match[1]) if match else -1, self.device
 
 
 class InspectorMetrics:
@@ -131,8 +131,8 @@ class InspectorMetrics:
             self.query(blocks, source)
         else:
             self.text(blocks, source)
-        told = self._told - before
-        return sum(_most(told, kind) for kind in ("calls", "transfers", "unclocked"))
+        labels = self._told - before
+        return sum(_most(labels, kind) for kind in ("calls", "transfers", "unclocked"))
 
     def text(self, blocks: Iterable[bytes], source: str) -> None:
         """Blocks of whole lines of the text format."""
@@ -144,18 +144,18 @@ class InspectorMetrics:
                 line = raw.strip()
                 if not line or line.startswith(b"#"):
                     continue
-                found = _LINE.fullmatch(line)
-                if found is None:
+                match = _LINE.fullmatch(line)
+                if match is None:
                     if line.startswith(b"nccl_"):
                         self.unread += 1
                     else:
                         self.others += 1
                     continue
                 text = line.decode("utf-8", "replace")
-                labels = found[2].decode("utf-8", "replace")
-                at = _seconds(found[4]) if found[4] else None
+                labels = match[2].decode("utf-8", "replace")
+                at = _seconds(match[4]) if match[4] else None
                 origin = Origin(source, number, text[:MAX_QUOTE])
-                self._take(found[1].decode(), (labels, device), found[3].decode("utf-8", "replace"), at, origin)
+                self._take(match[1].decode(), (labels, device), match[3].decode("utf-8", "replace"), at, origin)
 
     def query(self, blocks: Iterable[bytes], source: str) -> None:
         """A result of /api/v1/query or query_range."""
@@ -170,11 +170,11 @@ class InspectorMetrics:
         except (msgspec.MsgspecError, ValueError, RecursionError):
             self.unread += 1
             return
-        for each in answer.data.result:
-            name = each.metric.pop("__name__", "")
-            labels = ",".join(f'{key}="{_escaped(value)}"' for key, value in sorted(each.metric.items()))
+        for series in answer.data.result:
+            name = series.metric.pop("__name__", "")
+            labels = ",".join(f'{key}="{_escaped(value)}"' for key, value in sorted(series.metric.items()))
             origin = Origin(source, 1, f"{name}{{{labels}}}"[:MAX_QUOTE])
-            for at, value in (*each.values, *((each.value,) if each.value else ())):
+            for at, value in (*series.values, *((series.value,) if series.value else ())):
                 self._take(name, (labels, ""), value, at if isfinite(at) else None, origin)
 
     def _take(self, name: str, key: tuple[str, str], text: str, at: float | None, origin: Origin) -> None:
@@ -218,12 +218,12 @@ class InspectorMetrics:
         if key in self._series:
             return self._series[key]
         labels = labels_of(key[0])
-        made = None if "comm_id" in labels else _Series(labels, key[1], origin)
+        series = None if "comm_id" in labels else _Series(labels, key[1], origin)
         if len(self._series) < MAX_SERIES:
-            self._series[key] = made
+            self._series[key] = series
         else:
             self.full = True
-        return made
+        return series
 
     def communicators(self) -> Iterator[InspectorCommunicator]:
         """What the samples of the largest job say, by communicator."""
@@ -237,7 +237,7 @@ class InspectorMetrics:
                 by_job[series.labels.get("slurm_job_id", "")].append(series)
         if not by_job:
             return
-        job = max(by_job, key=lambda each: sum(len(series.us) for series in by_job[each]))
+        job = max(by_job, key=lambda name: sum(len(series.us) for series in by_job[name]))
         self.of_other_jobs = len(by_job) - 1
         named: dict[tuple[str, int, int, str], list[_Series]] = defaultdict(list)
         for series in by_job[job]:
@@ -282,15 +282,24 @@ def _communicator(
             np.clip(hours, 0, 1 << 30).astype(np.int32),
         )
         calls.add(Whose(key, kind, rank_of[series.member]), own, lambda factor=factor: factor)  # type: ignore[misc]
-    told = calls.summary(key, len(places))
+    summary = calls.summary(key, len(places))
     members = {
         number: InspectorMember(number, host, -2 - gpu, origins[number])
         for (host, gpu, _), number in rank_of.items()
     }  # fmt: skip
     return InspectorCommunicator(
-        key, label, max(nranks, 1), nnodes, members, told.sizes, told.calls, told.time_us, told.wait_us, told.last,
+        key,
+        label,
+        max(nranks, 1),
+        nnodes,
+        members,
+        summary.sizes,
+        summary.calls,
+        summary.time_us,
+        summary.wait_us,
+        summary.last,
         made_of=MadeOf.MEANS if whole else MadeOf.MEANS_OF_SEVERAL,
-    )  # fmt: skip
+    )
 
 
 def _label(name: str, nranks: int, nnodes: int, host: str) -> str:
@@ -326,18 +335,18 @@ def _usual(series: _Series, nranks: int) -> float:
     }.get(series.labels.get("collective", ""), 0.0)
 
 
-def _most(told: Counter[tuple[str, str]], kind: str) -> int:
+def _most(labels: Counter[tuple[str, str]], kind: str) -> int:
     """The samples of a kind by the name of which there are most: the others say the same of the same calls."""
-    return max((count for (each, _), count in told.items() if each == kind), default=0)
+    return max((count for (label, _), count in labels.items() if label == kind), default=0)
 
 
 def _range(label: str) -> tuple[int, int]:
     """`64-65MB` as bytes; (0, 0) for what is no range."""
-    found = _SIZE.match(label)
-    if found is None:
+    match = _SIZE.match(label)
+    if match is None:
         return 0, 0
-    unit = _UNITS[found[3]]
-    return int(found[1]) << unit, int(found[2]) << unit
+    unit = _UNITS[match[3]]
+    return int(match[1]) << unit, int(match[2]) << unit
 
 
 def _escaped(value: str) -> str:

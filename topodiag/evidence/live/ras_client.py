@@ -31,17 +31,17 @@ def in_order(answers: Iterable[RasAnswer]) -> tuple[RasAnswer, ...]:
     """The answers by time; where one has none, by their names and places, in which scripts count upwards. Two that say
     the same of the same second are one snapshot."""
     several = list(answers)
-    if all(each.time is not None for each in several):
-        several.sort(key=lambda each: (each.time or 0.0, each.source))
-    made: list[RasAnswer] = []
+    if all(ras_answer.time is not None for ras_answer in several):
+        several.sort(key=lambda ras_answer: (ras_answer.time or 0.0, ras_answer.source))
+    ras_answers: list[RasAnswer] = []
     seen: set[tuple[object, ...]] = set()
-    for each in several:
-        key = (each.time, each.communicators, each.silent, each.dead, each.events)
-        if each.time is not None and _fingerprint(key) in seen:
+    for ras_answer in several:
+        key = (ras_answer.time, ras_answer.communicators, ras_answer.silent, ras_answer.dead, ras_answer.events)
+        if ras_answer.time is not None and _fingerprint(key) in seen:
             continue
         seen.add(_fingerprint(key))
-        made.append(each)
-    return tuple(made)
+        ras_answers.append(ras_answer)
+    return tuple(ras_answers)
 
 
 def _fingerprint(key: tuple[object, ...]) -> tuple[object, ...]:

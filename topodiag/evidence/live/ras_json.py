@@ -48,20 +48,20 @@ def answers_in_json(text: str, source: str) -> Iterator[RasAnswer]:
     whole = _NO_COMMA.sub(r"\1,\2", text)
     events: list[RasEvent] = []
     end = 0
-    for number, found in enumerate(_START.finditer(whole)):
+    for number, match in enumerate(_START.finditer(whole)):
         if number >= MAX_ANSWERS:
             break
-        if found.start() < end:
+        if match.start() < end:
             continue
         try:
-            made, end = decoder.raw_decode(whole, found.start())
+            document, end = decoder.raw_decode(whole, match.start())
         except (ValueError, RecursionError):
             continue
-        origin = Origin(source, whole.count("\n", 0, found.start()) + 1, "")
-        if isinstance(made, dict) and isinstance(made.get("communicators"), list):
-            yield _answer(made, source, origin)
-        elif isinstance(made, dict) and isinstance(made.get("event"), str):
-            events.append(_event(made, origin))
+        origin = Origin(source, whole.count("\n", 0, match.start()) + 1, "")
+        if isinstance(document, dict) and isinstance(document.get("communicators"), list):
+            yield _answer(document, source, origin)
+        elif isinstance(document, dict) and isinstance(document.get("event"), str):
+            events.append(_event(document, origin))
     if events:
         yield RasAnswer(source, form="monitor", events=tuple(events), time=events[-1].time, origin=events[0].origin)
 
@@ -70,25 +70,25 @@ def _bounded(digits: str) -> int:
     return int(digits) if len(digits) < 20 else -1
 
 
-def _answer(made: Mapping[str, Any], source: str, origin: Origin) -> RasAnswer:
-    told = [each for each in made["communicators"] if isinstance(each, dict)]
-    communicators = tuple(_communicator(each, origin) for each in told)
+def _answer(document: Mapping[str, Any], source: str, origin: Origin) -> RasAnswer:
+    told = [item for item in document["communicators"] if isinstance(item, dict)]
+    communicators = tuple(_communicator(item, origin) for item in told)
     silent: dict[tuple[str, int], RasProcess] = {}
     dead: dict[tuple[str, int], RasProcess] = {}
     known: set[tuple[str, int]] = set()
     for communicator, raw in zip(communicators, told, strict=True):
         known |= {member.process.key for member in communicator.members if member.process is not None}
-        missing = [each for each in _list(raw, "missing_ranks") if isinstance(each, dict)]
-        for each in missing:
-            process, status = _process(each), _dict(each, "status")
+        missing = [item for item in _list(raw, "missing_ranks") if isinstance(item, dict)]
+        for item in missing:
+            process, status = _process(item), _dict(item, "status")
             if process is not None and status.get("considered_dead") is True:
                 dead[process.key] = process
             elif process is not None and status.get("unresponsive") is True:
                 silent[process.key] = process
     return RasAnswer(
         source,
-        version=str(made.get("nccl_version", ""))[:40],
-        time=seconds(str(made.get("timestamp"))),
+        version=str(document.get("nccl_version", ""))[:40],
+        time=seconds(str(document.get("timestamp"))),
         form="json",
         nodes=len({host for host, _ in known}),
         processes=len(known),
@@ -101,15 +101,15 @@ def _answer(made: Mapping[str, Any], source: str, origin: Origin) -> RasAnswer:
 
 
 def _communicator(raw: Mapping[str, Any], origin: Origin) -> RasCommunicator:
-    members = [_member(each, origin) for each in _list(raw, "ranks") if isinstance(each, dict)]
-    missing = [_missing(each, origin) for each in _list(raw, "missing_ranks") if isinstance(each, dict)]
+    members = [_member(item, origin) for item in _list(raw, "ranks") if isinstance(item, dict)]
+    missing = [_missing(item, origin) for item in _list(raw, "missing_ranks") if isinstance(item, dict)]
     counts: dict[str, Counter[int]] = defaultdict(Counter)
     for member in members:
         for name, count in member.counts.items():
             counts[name][count] += 1
-    found = _HASH.fullmatch(str(raw.get("hash", "")))
+    match = _HASH.fullmatch(str(raw.get("hash", "")))
     return RasCommunicator(
-        int(found[1], 16) if found is not None else 0,
+        int(match[1], 16) if match is not None else 0,
         integer(raw.get("size")) or 0,
         (*members, *missing),
         counts,
@@ -163,12 +163,12 @@ def _process(raw: Mapping[str, Any]) -> RasProcess | None:
     return RasProcess(host[:200], pid, known if nvml is None or nvml == gpu else f"{known} (NVML {nvml})")
 
 
-def _event(made: Mapping[str, Any], origin: Origin) -> RasEvent:
-    peer = _dict(made, "peer")
+def _event(document: Mapping[str, Any], origin: Origin) -> RasEvent:
+    peer = _dict(document, "peer")
     pid, host = integer(peer.get("pid")), peer.get("host")
-    devices = ",".join(str(each) for each in _list(peer, "cuda_devs")[:64])
+    devices = ",".join(str(item) for item in _list(peer, "cuda_devs")[:64])
     known = RasProcess(host[:200], pid, devices) if pid is not None and isinstance(host, str) else None
-    return RasEvent(str(made["event"])[:40], seconds(str(made.get("timestamp"))), known, origin)
+    return RasEvent(str(document["event"])[:40], seconds(str(document.get("timestamp"))), known, origin)
 
 
 def _dict(raw: Mapping[str, Any], key: str) -> Mapping[str, Any]:
@@ -250,27 +250,27 @@ class _Draft:
 def answers_in_text(text: str, source: str) -> Iterator[RasAnswer]:
     """The answers of a text in the order in which they stand; events of a monitor are one answer together. Lines of
     other things are passed over."""
-    starts = [found.start() for found in islice(_BEGIN.finditer(text), MAX_ANSWERS)]
+    starts = [match.start() for match in islice(_BEGIN.finditer(text), MAX_ANSWERS)]
     before, counted = 0, 0
     for at, end in pairwise([*starts, len(text)]):
         before, counted = before + text.count("\n", counted, at), at
-        made = _text_answer(text[at:end].splitlines(), before, source)
-        if made is not None:
-            yield made
+        ras_answer = _text_answer(text[at:end].splitlines(), before, source)
+        if ras_answer is not None:
+            yield ras_answer
     events: list[RasEvent] = []
     before, counted = 0, 0
-    for found in islice(_EVENT.finditer(text), MAX_EVENTS):
-        before, counted = before + text.count("\n", counted, found.start()), found.start()
-        end = text.find("\n", found.start())
-        line = text[found.start() : end if end >= 0 else len(text)]
-        events.append(_text_event(found, Origin(source, before + 1, line)))
+    for match in islice(_EVENT.finditer(text), MAX_EVENTS):
+        before, counted = before + text.count("\n", counted, match.start()), match.start()
+        end = text.find("\n", match.start())
+        line = text[match.start() : end if end >= 0 else len(text)]
+        events.append(_text_event(match, Origin(source, before + 1, line)))
     if events:
         yield RasAnswer(source, form="monitor", events=tuple(events), time=events[-1].time, origin=events[0].origin)
 
 
-def _text_event(found: re.Match[str], origin: Origin) -> RasEvent:
-    known = RasProcess(found[4], int(found[3]), (found[5] or "").strip()) if found[3] else None
-    return RasEvent(found[2], seconds(found[1]), known, origin)
+def _text_event(match: re.Match[str], origin: Origin) -> RasEvent:
+    known = RasProcess(match[4], int(match[3]), (match[5] or "").strip()) if match[3] else None
+    return RasEvent(match[2], seconds(match[1]), known, origin)
 
 
 def _text_answer(lines: Sequence[str], before: int, source: str) -> RasAnswer | None:
@@ -302,19 +302,19 @@ def _read(draft: _Draft, line: str, origin: Origin) -> None:
     if line.startswith(("Job summary", "Communicators...", "Errors", "Warnings")):
         draft.section, draft.listed, draft.at = line.split(".", maxsplit=1)[0].strip(), "", None
     elif draft.section == "Job summary":
-        if found := _JOB.fullmatch(line):
-            draft.row = tuple(int(word) for word in found.groups() if word)
+        if match := _JOB.fullmatch(line):
+            draft.row = tuple(int(word) for word in match.groups() if word)
     elif draft.section == "Communicators":
-        if found := _GROUP.fullmatch(line):
-            draft.total += int(found[1])
-            draft.sizes.append(int(found[2]))
+        if match := _GROUP.fullmatch(line):
+            draft.total += int(match[1])
+            draft.sizes.append(int(match[2]))
     elif draft.section in ("Errors", "Warnings"):
         _read_problem(draft, line, origin)
 
 
 def _read_problem(draft: _Draft, line: str, origin: Origin) -> None:
-    if found := _COMM.match(line):
-        number, key = int(found[1]), int(found[2], 16)
+    if match := _COMM.match(line):
+        number, key = int(match[1]), int(match[2], 16)
         size = draft.sizes[number] if number < len(draft.sizes) else 0
         draft.at = draft.comms.setdefault(key, _Comm(key, size, origin))
         draft.at.said = (None, "", "")
@@ -324,40 +324,40 @@ def _read_problem(draft: _Draft, line: str, origin: Origin) -> None:
         for read in (_read_rank, _read_several, _read_different, _read_missing):
             if read(draft.at, line, origin):
                 return
-    elif found := _PROCESS.match(line):
+    elif match := _PROCESS.match(line):
         (draft.dead if draft.listed == "DEAD" else draft.silent).append(
-            RasProcess(found[2], int(found[1]), found[3].strip())
+            RasProcess(match[2], int(match[1]), match[3].strip())
         )
 
 
 def _read_different(comm: _Comm, line: str, _: Origin) -> bool:
-    found = _DIFFERENT.match(line)
-    if found is not None:
-        comm.collective = "" if found[1] in (None, "collective") else found[1]
-    return found is not None
+    match = _DIFFERENT.match(line)
+    if match is not None:
+        comm.collective = "" if match[1] in (None, "collective") else match[1]
+    return match is not None
 
 
 def _read_several(comm: _Comm, line: str, _: Origin) -> bool:
-    found = _SEVERAL.match(line)
-    if found is not None:
-        comm.said = _said(found, 2)
-        _add(comm, comm.said, int(found[1]))
-    return found is not None
+    match = _SEVERAL.match(line)
+    if match is not None:
+        comm.said = _said(match, 2)
+        _add(comm, comm.said, int(match[1]))
+    return match is not None
 
 
 def _read_rank(comm: _Comm, line: str, origin: Origin) -> bool:
-    found = _RANK.match(line)
-    if found is None or len(comm.ranks) >= MAX_MEMBERS:
-        return found is not None
-    own = _said(found, 2)
-    alone = own != (None, "", "")
-    if alone:
+    match = _RANK.match(line)
+    if match is None or len(comm.ranks) >= MAX_MEMBERS:
+        return match is not None
+    own = _said(match, 2)
+    identified = own != (None, "", "")
+    if identified:
         _add(comm, own, 1)
         comm.said = (None, "", "")
-    count, state, error = own if alone else comm.said
-    rank = int(found[1])
+    count, state, error = own if identified else comm.said
+    rank = int(match[1])
     old = comm.member(rank, origin)
-    process = RasProcess(found[8], int(found[7]), found[6].strip()) if found[7] else old.process
+    process = RasProcess(match[8], int(match[7]), match[6].strip()) if match[7] else old.process
     comm.ranks[rank] = RasMember(
         rank,
         process,
@@ -365,26 +365,26 @@ def _read_rank(comm: _Comm, line: str, origin: Origin) -> bool:
         {**old.counts, **({} if count is None else {comm.collective: count})},
         old.missing or (count is None and not state and not error) or state in ("NOCOMM", "UNKNOWN"),
         error or old.error,
-        old.origin if not alone and old.origin is not None and old.origin != origin and old.counts else origin,
+        old.origin if not identified and old.origin is not None and old.origin != origin and old.counts else origin,
     )
     return True
 
 
 def _read_missing(comm: _Comm, line: str, origin: Origin) -> bool:
-    found = _MISSING.match(line)
-    for word in re.findall(r"\d{1,9}", found[1])[:MAX_MEMBERS] if found is not None else ():
+    match = _MISSING.match(line)
+    for word in re.findall(r"\d{1,9}", match[1])[:MAX_MEMBERS] if match is not None else ():
         comm.ranks[int(word)] = RasMember(int(word), missing=True, origin=origin)
-    return found is not None
+    return match is not None
 
 
-def _said(found: re.Match[str], at: int) -> tuple[int | None, str, str]:
+def _said(match: re.Match[str], at: int) -> tuple[int | None, str, str]:
     """Count, state and error of a line; count 0 where no operation was launched."""
-    count = 0 if found[at + 1] else int(found[at]) if found[at] else None
-    return count, found[at + 2] or "", (found[at + 3] or "").strip()
+    count = 0 if match[at + 1] else int(match[at]) if match[at] else None
+    return count, match[at + 2] or "", (match[at + 3] or "").strip()
 
 
-def _add(comm: _Comm, said: tuple[int | None, str, str], ranks: int) -> None:
-    count, state, _ = said
+def _add(comm: _Comm, key: tuple[int | None, str, str], ranks: int) -> None:
+    count, state, _ = key
     if count is not None:
         comm.counts[comm.collective][count] += ranks
     elif state:

@@ -37,14 +37,14 @@ _MAIN = "MainThread"
 def read_stacks(text: str, source: str) -> tuple[Stack, ...]:
     """The stacks of main threads in a text; threads without a name count where no thread of the process has one."""
     of_file = _RANK.search(os.path.basename(source))
-    made: list[Stack] = []
+    stacks: list[Stack] = []
     rank, pid, label = _number(of_file), -1, ""
     frames: list[Frame] | None = None
     at: Origin | None = None
 
     def close() -> None:
-        if frames and len(made) < MAX_STACKS:
-            made.append(Stack(pid, rank, label, tuple(frames), at))
+        if frames and len(stacks) < MAX_STACKS:
+            stacks.append(Stack(pid, rank, label, tuple(frames), at))
 
     for number, whole in enumerate(text.split("\n"), 1):
         line = whole[:MAX_LINE].strip(" \t>|\r")
@@ -55,7 +55,9 @@ def read_stacks(text: str, source: str) -> tuple[Stack, ...]:
             label = title[1] if title is not None else ""
         elif (thread := _THREAD.match(line)) is not None:
             close()
-            wanted = thread[1] in (None, _MAIN) and not any(each.pid == pid >= 0 and each.rank == rank for each in made)
+            wanted = thread[1] in (None, _MAIN) and not any(
+                stack.pid == pid >= 0 and stack.rank == rank for stack in stacks
+            )
             frames, at = ([], Origin(source, number, line[:MAX_QUOTE])) if wanted else (None, None)
         elif frames is not None and (frame := _FRAME.match(line)) is not None:
             if len(frames) < MAX_FRAMES:
@@ -66,8 +68,8 @@ def read_stacks(text: str, source: str) -> tuple[Stack, ...]:
             if (named := _RANK.search(line)) is not None and len(line) < MAX_QUOTE:
                 rank, pid, label = _number(named), -1, ""
     close()
-    return tuple(made)
+    return tuple(stacks)
 
 
-def _number(found: re.Match[str] | None) -> int:
-    return int(found[1]) if found is not None else -1
+def _number(document: re.Match[str] | None) -> int:
+    return int(document[1]) if document is not None else -1

@@ -64,11 +64,11 @@ class Forms:
     def read(self, line: str) -> StepLine | None:
         """What `step_lines.read_line` says of the line."""
         for place, form in enumerate(self._known):
-            found = form.pattern.fullmatch(line)
-            if found is not None:
+            match = form.pattern.fullmatch(line)
+            if match is not None:
                 if place:
                     self._known.insert(0, self._known.pop(place))
-                return _by_form(form, found, line)
+                return _by_form(form, match, line)
         if self._learnt < MOST_LEARNT and len(line) < MAX_LINE:
             self._learnt += 1
             self._known.insert(0, _learnt(line))
@@ -76,18 +76,18 @@ class Forms:
         return read_line(line)
 
 
-def _by_form(form: _Form, found: re.Match[str], line: str) -> StepLine | None:
+def _by_form(form: _Form, match: re.Match[str], line: str) -> StepLine | None:
     if form.values is None:
         return read_line(line)
     if form.number is None:
         return None
-    numbers = [number_of(each) for each in found.groups()]
+    numbers = [number_of(word) for word in match.groups()]
     values = {unit: value.of(numbers) for unit, value in form.values}
     work = form.work.of(numbers) if form.work is not None else None
     for value in (1.0 if work is None else work, *values.values()):
         if not _LEAST < value < _MOST:
             return read_line(line)
-    at = line.rfind(form.word, 0, found.start(form.number + 1)) if form.word else -1
+    at = line.rfind(form.word, 0, match.start(form.number + 1)) if form.word else -1
     total = int(numbers[form.total]) if form.total is not None else 0
     return StepLine(int(numbers[form.number]), total, values, work, at=at)
 
@@ -98,18 +98,18 @@ def _learnt(line: str) -> _Form:
     dice = random.Random(len(line))  # noqa: S311 - numbers to try, the same for the same line
     lines = [line, *(_varied(line, tokens, dice) for _ in range(_PROBES))]
     full = _Form(pattern, values=None)
-    if any(pattern.fullmatch(each) is None for each in lines):
+    if any(pattern.fullmatch(line) is None for line in lines):
         return full
-    read = [read_line(each) for each in lines]
-    said = [each for each in read if each is not None]
-    if not said:
+    read = [read_line(line) for line in lines]
+    step_lines = [step_line for step_line in read if step_line is not None]
+    if not step_lines:
         return _Form(pattern)
-    if len(said) < len(read) or '"' in line or "'" in line or not all(map(_is_plain, said)):
+    if len(step_lines) < len(read) or '"' in line or "'" in line or not all(map(_is_plain, step_lines)):
         return full
-    form = _explained(pattern, said, [[number_of(text) for text in _NUMBER.findall(each)] for each in lines])
+    form = _explained(pattern, step_lines, [[number_of(text) for text in _NUMBER.findall(line)] for line in lines])
     if form is None or form.number is None:
         return full
-    start, at = tokens[form.number].start(), said[0].at
+    start, at = tokens[form.number].start(), step_lines[0].at
     word = line[at:start].rstrip() if at >= 0 else ""
     if start < at or (word and line.rfind(word, 0, start) != at):
         return full
@@ -136,22 +136,26 @@ def _with_few_groups(form: _Form, line: str, tokens: Sequence[re.Match[str]]) ->
     )
 
 
-def _explained(pattern: re.Pattern[str], said: Sequence[StepLine], numbers: Sequence[Sequence[float]]) -> _Form | None:
+def _explained(
+    pattern: re.Pattern[str], step_lines: Sequence[StepLine], numbers: Sequence[Sequence[float]]
+) -> _Form | None:
     """The form of lines that say this, each value by the number that it is; None where one is none of them."""
-    first = said[0]
-    number = _value([float(each.number or 0) for each in said], numbers)
-    total = _value([float(each.total) for each in said], numbers)
-    work = _value([each.work or 0.0 for each in said], numbers)
-    values = {unit: _value([each.values.get(unit, 0.0) for each in said], numbers) for unit in first.values}
+    first = step_lines[0]
+    number = _value([float(step_line.number or 0) for step_line in step_lines], numbers)
+    total = _value([float(step_line.total) for step_line in step_lines], numbers)
+    work = _value([step_line.work or 0.0 for step_line in step_lines], numbers)
+    values = {
+        unit: _value([step_line.values.get(unit, 0.0) for step_line in step_lines], numbers) for unit in first.values
+    }
     known = tuple((unit, value) for unit, value in values.items() if value is not None)
     if (
         not _is_told(total, first.total)
         or not _is_told(work, first.work)
         or len(known) < len(values)
-        or any(list(each.values) != list(values) for each in said)
+        or any(list(step_line.values) != list(values) for step_line in step_lines)
     ):
         return None
-    if number is None or not all(_is_one(each) for each in (number, total)):
+    if number is None or not all(_is_one(value) for value in (number, total)):
         return None
     return _Form(pattern, number.tokens[0], total.tokens[0] if total is not None else None, known, work)
 
@@ -166,9 +170,11 @@ def _is_one(value: _Value | None) -> bool:
     return value is None or value == _Value(value.tokens[:1])
 
 
-def _is_plain(said: StepLine) -> bool:
+def _is_plain(step_line: StepLine) -> bool:
     """Whether a line has nothing but a step with values: no bar, no parts, no waiting for data."""
-    return said.number is not None and not (said.bar or said.waited is not None or said.opens or said.parts)
+    return step_line.number is not None and not (
+        step_line.bar or step_line.waited is not None or step_line.opens or step_line.parts
+    )
 
 
 def _pieces(line: str, tokens: Sequence[re.Match[str]], kept: Collection[int] | None = None) -> Iterator[str]:
@@ -200,15 +206,15 @@ def _class(token: str, clock: bool) -> str:
 
 def _varied(line: str, tokens: Sequence[re.Match[str]], dice: random.Random) -> str:
     """The line with other numbers of the same lengths; zeros, and digits that lead with a zero, stay."""
-    made, at = [], 0
+    texts, at = [], 0
     for token in tokens:
-        made.append(line[at : token.start()])
+        texts.append(line[at : token.start()])
         digits, mark, exponent = re.sub("[eE]", "e", token[0]).partition("e")
         stays = _ZERO.match(digits) is not None
-        made.append("".join(d if stays or not d.isdigit() or d == "0" else str(dice.randint(1, 9)) for d in digits))
-        made.append(token[0][len(digits) :] if mark or exponent else "")
+        texts.append("".join(d if stays or not d.isdigit() or d == "0" else str(dice.randint(1, 9)) for d in digits))
+        texts.append(token[0][len(digits) :] if mark or exponent else "")
         at = token.end()
-    return "".join([*made, line[at:]])
+    return "".join([*texts, line[at:]])
 
 
 def _value(values: Sequence[float], numbers: Sequence[Sequence[float]]) -> _Value | None:
@@ -220,5 +226,5 @@ def _value(values: Sequence[float], numbers: Sequence[Sequence[float]]) -> _Valu
     tries = [_Value((token,), scale, inverse) for scale in _SCALES for inverse in (False, True) for token in most]
     tries += [_Value((first, second)) for first in most for second in most if first < second]
     return next(
-        (each for each in tries if all(each.of(own) == value for own, value in zip(numbers, values, strict=True))), None
+        (one for one in tries if all(one.of(own) == value for own, value in zip(numbers, values, strict=True))), None
     )

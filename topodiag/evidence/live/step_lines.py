@@ -129,27 +129,27 @@ def read_line(text: str) -> StepLine | None:
 def _step_of(line: str) -> tuple[int, int, int, int] | None:
     """Number, total, and where the words that say them begin and end."""
     low = line.lower()
-    if ("poch" in low or "train" in low) and (found := _IN_EPOCH.search(line)) is not None:
-        steps = int(found[3])
-        return int(found[1]) * steps + int(found[2]), 0, found.start(), found.end()
+    if ("poch" in low or "train" in low) and (match := _IN_EPOCH.search(line)) is not None:
+        steps = int(match[3])
+        return int(match[1]) * steps + int(match[2]), 0, match.start(), match.end()
     for word, pattern in _STEPS:
-        if word in low and (found := pattern.search(line)) is not None:
-            last = found.groupdict().get("total")
-            return int(found["step"]), int(last or 0), found.start(), found.end()
+        if word in low and (match := pattern.search(line)) is not None:
+            last = match.groupdict().get("total")
+            return int(match["step"]), int(last or 0), match.start(), match.end()
     return None
 
 
 def _bar(line: str) -> StepLine | None:
-    found = None
-    for found in BAR.finditer(line):  # noqa: B007 - the last one is the newest
+    match = None
+    for match in BAR.finditer(line):  # noqa: B007 - the last one is the newest
         pass
-    if found is None or _NOT_STEPS.search(found[1] or ""):
+    if match is None or _NOT_STEPS.search(match[1] or ""):
         return None
-    value = number_of(found[4])
+    value = number_of(match[4])
     if not value:
         return None
-    seconds = value if found[5] == "s/it" else 1 / value
-    return StepLine(int(found[2]), int(found[3]), {"s": seconds}, bar=f"{(found[1] or '').strip()[:40]} {found[3]}")
+    seconds = value if match[5] == "s/it" else 1 / value
+    return StepLine(int(match[2]), int(match[3]), {"s": seconds}, bar=f"{(match[1] or '').strip()[:40]} {match[3]}")
 
 
 def _waited(line: str, took: float | None, after: int = 0) -> float | None:
@@ -160,15 +160,15 @@ def _waited(line: str, took: float | None, after: int = 0) -> float | None:
     meter = _METER_WAITED.search(line, after)
     if meter is not None:
         return float(meter[1])
-    for found in _WAITED.finditer(line, after):
-        words = set(re.split(r"[_ /-]", found[1].lower()))
+    for match in _WAITED.finditer(line, after):
+        words = set(re.split(r"[_ /-]", match[1].lower()))
         loads = words & _WAITING
         of_data = bool(words & _DATA or (words & _INPUT and loads))
         if not of_data or not words <= _DATA | _INPUT | _WAITING | _BESIDE_DATA:
             continue
-        if "." not in found[3] and not (found[2] or found[4]) and found[3] != "0":
+        if "." not in match[3] and not (match[2] or match[4]) and match[3] != "0":
             continue  # seconds have a point or a unit: counts of what was loaded have neither
-        waited = float(found[3]) * _SECONDS[found[2] or found[4] or ("ms" if "ms" in words else "")]
+        waited = float(match[3]) * _SECONDS[match[2] or match[4] or ("ms" if "ms" in words else "")]
         if len(words) > 1 or took is None or waited <= took:
             return waited
     return None
@@ -187,14 +187,14 @@ def _unnumbered(line: str) -> StepLine | None:
 
 def _values(line: str, after: int = 0, timed: TimedParts | None = None) -> tuple[dict[str, float], float | None]:
     """Durations and rates by unit, and the work of a step where the line says it."""
-    made: dict[str, float] = {}
+    values: dict[str, float] = {}
     weak: dict[str, float] = {}
     work: dict[str, float] = {}
     last = 0
     for pair in _PAIR.finditer(line):
         key = line[max(last, pair.start() - _LONGEST) : pair.start()]
         last = pair.end()
-        key = key[max((key.rfind(each) + len(each) for each in _ENDS if each in key), default=0) :]
+        key = key[max((key.rfind(end) + len(end) for end in _ENDS if end in key), default=0) :]
         value = number_of(pair[1])
         if not value:
             continue
@@ -202,32 +202,34 @@ def _values(line: str, after: int = 0, timed: TimedParts | None = None) -> tuple
         if name in _BATCH or name in _LENGTH:
             work["batch" if name in _BATCH else "length"] = value
         elif (seconds := _seconds(name, value, pair[2] or "", key)) is not None:
-            (weak if name in _BARE else made).setdefault("s", seconds)
+            (weak if name in _BARE else values).setdefault("s", seconds)
         elif (unit := _rate(name, key)) is not None:
-            made.setdefault("s" if unit == "steps/s" else unit, 1 / value if unit == "steps/s" else value)
-    if "s" not in made:
-        _add_time(line, after, timed, made, weak)
+            values.setdefault("s" if unit == "steps/s" else unit, 1 / value if unit == "steps/s" else value)
+    if "s" not in values:
+        _add_time(line, after, timed, values, weak)
     for unit, value in weak.items():
-        made.setdefault(unit, value)
+        values.setdefault(unit, value)
     product = 1.0
     for value in work.values():
         product *= value
-    return {unit: value for unit, value in made.items() if 1e-9 < value < 1e15}, product if work else None
+    return {unit: value for unit, value in values.items() if 1e-9 < value < 1e15}, product if work else None
 
 
-def _add_time(line: str, after: int, timed: TimedParts | None, made: dict[str, float], weak: dict[str, float]) -> None:
+def _add_time(
+    line: str, after: int, timed: TimedParts | None, values: dict[str, float], weak: dict[str, float]
+) -> None:
     """The time of a step that no name with a sign behind it gives: by its name alone, its unit, or its parts."""
     if timed is None:
         _loose_values(line[after:], weak)
     elif timed.whole is not None:
-        made["s"] = timed.whole
+        values["s"] = timed.whole
     else:
         _loose_values(without(line, timed)[after:], weak)
-        if not made and not weak and (whole := sum_of(timed)) is not None:
-            made["s"] = whole
+        if not values and not weak and (whole := sum_of(timed)) is not None:
+            values["s"] = whole
 
 
-def _loose_values(line: str, made: dict[str, float]) -> None:
+def _loose_values(line: str, values: dict[str, float]) -> None:
     """Values whose unit alone says what they are: `123.45 ms`, `took 1.2 s`, `1.2 it/s`."""
     for loose in _LOOSE.finditer(line):
         value, unit = number_of(loose[2]), loose[3].lower()
@@ -235,13 +237,13 @@ def _loose_values(line: str, made: dict[str, float]) -> None:
             continue
         if unit in _SECONDS:
             if loose[1] or loose[4]:
-                made.setdefault("s", value * _SECONDS[unit])
+                values.setdefault("s", value * _SECONDS[unit])
         elif (of := unit.partition("/")[0]) in _SECONDS:
-            made.setdefault("s", value * _SECONDS[of])
+            values.setdefault("s", value * _SECONDS[of])
         elif (rate := _rate(unit, unit)) is not None:
-            made.setdefault("s" if rate == "steps/s" else rate, 1 / value if rate == "steps/s" else value)
+            values.setdefault("s" if rate == "steps/s" else rate, 1 / value if rate == "steps/s" else value)
     if (meter := _METER.search(line)) is not None and number_of(meter[1]):
-        made.setdefault("s", number_of(meter[1]))
+        values.setdefault("s", number_of(meter[1]))
 
 
 def _name(key: str) -> str:
@@ -258,7 +260,7 @@ def _seconds(name: str, value: float, unit: str, key: str) -> float | None:
     if words & _PARTS or not words & _DURATIONS or not (words & _COUNTED or name in _BARE):
         return None
     inside = _UNIT.search(key)
-    scale = next(each for each in inside.groups() if each) if inside else unit
+    scale = next(word for word in inside.groups() if word) if inside else unit
     return value * _SECONDS.get(scale, 1.0)
 
 
@@ -274,8 +276,8 @@ def _rate(name: str, key: str) -> str | None:
 def timed_batches(line: str) -> float | None:
     """The seconds that Megatron-LM's timers give for making a batch, of the rank that takes longest; they stand below
     the line of the step."""
-    found = _TIMERS.search(line, 0, MAX_LINE) if "batch-generator" in line else None
-    return float(found[1] or found[2]) / 1e3 if found is not None else None
+    match = _TIMERS.search(line, 0, MAX_LINE) if "batch-generator" in line else None
+    return float(match[1] or match[2]) / 1e3 if match is not None else None
 
 
 def columns_of(line: str) -> tuple[str, ...]:

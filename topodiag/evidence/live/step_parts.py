@@ -47,27 +47,27 @@ class TimedParts:
 
 def timed_parts(line: str, after: int = 0) -> TimedParts:
     """What a line times of a step behind the place `after`."""
-    made: dict[str, StepPart] = {}
+    step_parts: dict[str, StepPart] = {}
     bare: set[str] = set()
     spans = []
     whole = None
-    for found in _TIMED.finditer(line, after):
-        words = [each for each in re.split(r"[ _/+&-]", found[1].lower()) if each]
-        unit = found[2] or found[3] or found[5] or ("ms" if words[-1] == "ms" else "")
-        if not unit and "." not in found[4]:
+    for match in _TIMED.finditer(line, after):
+        words = [part for part in re.split(r"[ _/+&-]", match[1].lower()) if part]
+        unit = match[2] or match[3] or match[5] or ("ms" if words[-1] == "ms" else "")
+        if not unit and "." not in match[4]:
             continue  # seconds have a point or a unit: counts have neither
-        seconds = float(found[4]) * _SECONDS.get(unit, 1.0)
+        seconds = float(match[4]) * _SECONDS.get(unit, 1.0)
         if set(words) <= _OF_STEP and set(words) & _COUNTED and set(words) & _DURATIONS:
             whole = whole or seconds or None
             continue
-        part = _part(found[1], seconds)
+        part = _part(match[1], seconds)
         if part is None:
             continue
-        spans.append(found.span())
-        if part.name not in made:
-            made[part.name] = part
+        spans.append(match.span())
+        if part.name not in step_parts:
+            step_parts[part.name] = part
             bare |= set() if unit else {part.name}
-    return TimedParts(tuple(made.values()), frozenset(bare), whole, tuple(spans))
+    return TimedParts(tuple(step_parts.values()), frozenset(bare), whole, tuple(spans))
 
 
 def _part(name: str, seconds: float) -> StepPart | None:
@@ -91,10 +91,10 @@ def in_seconds(timed: TimedParts, step_s: float | None) -> tuple[StepPart, ...]:
     out where they would then be longer still."""
     if step_s is None or not timed.bare:
         return timed.parts
-    alone = fsum(part.seconds for part in timed.parts if part.name in timed.bare)
-    if alone <= _BEYOND * step_s:
+    seconds = fsum(part.seconds for part in timed.parts if part.name in timed.bare)
+    if seconds <= _BEYOND * step_s:
         return timed.parts
-    kept = alone * 1e-3 <= 2 * step_s
+    kept = seconds * 1e-3 <= 2 * step_s
     return tuple(
         replace(part, seconds=part.seconds * 1e-3) if part.name in timed.bare else part
         for part in timed.parts

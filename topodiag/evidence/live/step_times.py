@@ -70,9 +70,9 @@ def holds_steps(data: bytes, forms: Forms | None = None) -> bool:
         return False
     seen: set[tuple[int, str]] = set()
     trains = cache(lambda: any(_TRAINS.search(line) for line in data.split(b"\n") if b" NCCL " not in line))
-    for _, _, found in _lines(data.replace(b"\r", b"\n"), _LOOKED, forms):
-        if found.number is not None and found.values and (not found.bar or trains()):
-            seen.add((found.number, found.bar))
+    for _, _, step_line in _lines(data.replace(b"\r", b"\n"), _LOOKED, forms):
+        if step_line.number is not None and step_line.values and (not step_line.bar or trains()):
+            seen.add((step_line.number, step_line.bar))
         if len(seen) >= MIN_STEPS:
             return True
     return False
@@ -95,16 +95,16 @@ class _Start:
         """Its steps in this unit. The lines of a bar are parts of one line of the file."""
         return tuple(
             Step(
-                found.number or 0,
-                found.values[unit],
+                step_line.number or 0,
+                step_line.values[unit],
                 time if isfinite(time) else None,
-                found.work,
-                Origin(source, None if found.bar else line, quote),
-                found.waited,
-                found.opens,
-                found.parts,
+                step_line.work,
+                Origin(source, None if step_line.bar else line, quote),
+                step_line.waited,
+                step_line.opens,
+                step_line.parts,
             )
-            for found, time, line, quote in self.steps[unit]
+            for step_line, time, line, quote in self.steps[unit]
         )
 
 
@@ -117,33 +117,33 @@ def read_steps(text: str | bytes, source: str) -> tuple[StepSeries, ...]:
     data = text if isinstance(text, bytes) else text.encode("utf-8", "replace")
     trains = cache(lambda: _TRAINS.search(data) is not None)
     taken = 0
-    for number, line, found in _lines(data):
-        if found.number is None or not found.values or (found.bar and not trains()):
+    for number, line, step_line in _lines(data):
+        if step_line.number is None or not step_line.values or (step_line.bar and not trains()):
             continue
-        before = line[: found.at] if found.at >= 0 else line[:300]
+        before = line[: step_line.at] if step_line.at >= 0 else line[:300]
         rank, host = _who(before, line, of_file)
-        several = starts.setdefault((rank, host, found.bar), [])
-        if not _belongs(several, found):
+        several = starts.setdefault((rank, host, step_line.bar), [])
+        if not _belongs(several, step_line):
             if sum(map(len, starts.values())) >= _MOST_SERIES:
                 break
-            several.append(_Start(found.total, found.bar))
+            several.append(_Start(step_line.total, step_line.bar))
         start = several[-1]
-        start.last = max(start.last, found.number)
-        row = (found, stamp_of(before[-300:]), number, line.strip()[:MAX_QUOTE])
-        for unit in found.values:
+        start.last = max(start.last, step_line.number)
+        row = (step_line, stamp_of(before[-300:]), number, line.strip()[:MAX_QUOTE])
+        for unit in step_line.values:
             own = start.steps.setdefault(unit, [])
-            if not own or (own[-1][0].number or 0) < found.number:
+            if not own or (own[-1][0].number or 0) < step_line.number:
                 own.append(row)
         taken += 1
         if taken >= MAX_STEPS:
             break
-    made = [
+    series = [
         StepSeries(source, start.made(chosen, source), chosen, rank, host, smoothed=bool(start.bar))
         for (rank, host, _), several in starts.items()
         for start in several
         if (chosen := _unit(start)) is not None and len(start.steps[chosen]) >= MIN_STEPS
     ]
-    return _without_others(made)
+    return _without_others(series)
 
 
 def _lines(data: bytes, most: int = MAX_STEPS * 100, forms: Forms | None = None) -> Iterator[tuple[int, str, StepLine]]:
@@ -152,25 +152,25 @@ def _lines(data: bytes, most: int = MAX_STEPS * 100, forms: Forms | None = None)
     head, at, free, looked = None, 0, 0, 0
     forms = forms or Forms()
     held: tuple[int, str, StepLine] | None = None
-    for number, line, said in _with_names(data):
+    for number, line, words in _with_names(data):
         looked += 1
         if looked > most:
             break
-        timed = timed_batches(said)
+        timed = timed_batches(words)
         if timed is not None and held is not None and number - held[0] <= _HEAD_REACH:
             held = (held[0], held[1], replace(held[2], waited=timed))
-        found = forms.read(said) if timed is None else None
-        if found is None:
+        step_line = forms.read(words) if timed is None else None
+        if step_line is None:
             continue
-        if found.number is not None:
-            head, at = found, number
+        if step_line.number is not None:
+            head, at = step_line, number
         elif head is not None and not head.values and number - at <= _HEAD_REACH:
-            found = StepLine(head.number, head.total, found.values, bar=head.bar, waited=found.waited)
-        elif head is None and found.waited is not None:
-            found, free = replace(found, number=free), free + 1
+            step_line = StepLine(head.number, head.total, step_line.values, bar=head.bar, waited=step_line.waited)
+        elif head is None and step_line.waited is not None:
+            step_line, free = replace(step_line, number=free), free + 1
         if held is not None:
             yield held
-        held = (number, line, found)
+        held = (number, line, step_line)
     if held is not None:
         yield held
 
@@ -205,22 +205,22 @@ def _words() -> Finder:
 
 def _who(before: str, line: str, of_file: int) -> tuple[int, str]:
     """Rank and host of a line: what stands before the step names them, or the name of the file."""
-    found = None
+    match = None
     if "<std" in before or before.lstrip()[:1].isdigit() or "rank" in line[: len(before) + _NEAR].lower():
-        found = _RANK.search(before) or _RANK_BEHIND.search(line, len(before), len(before) + _NEAR)
-    rank = int(next(each for each in found.groups() if each)) if found is not None else of_file
+        match = _RANK.search(before) or _RANK_BEHIND.search(line, len(before), len(before) + _NEAR)
+    rank = int(next(word for word in match.groups() if word)) if match is not None else of_file
     named = _HOST.match(line)
     return rank, named[1] if named is not None else ""
 
 
-def _belongs(several: list[_Start], found: StepLine) -> bool:
+def _belongs(several: list[_Start], step_line: StepLine) -> bool:
     """Whether a step is of the start that was read last."""
     if not several:
         return False
     last = several[-1]
-    same = not (found.total and last.total and found.total != last.total)
-    assert found.number is not None  # noqa: S101 - the caller has one
-    return same and found.number > last.last - _JITTER
+    same = not (step_line.total and last.total and step_line.total != last.total)
+    assert step_line.number is not None  # noqa: S101 - the caller has one
+    return same and step_line.number > last.last - _JITTER
 
 
 def _unit(start: _Start) -> str | None:
@@ -229,10 +229,10 @@ def _unit(start: _Start) -> str | None:
     return next((unit for unit in _UNITS if 2 * len(start.steps.get(unit, ())) > most), None)
 
 
-def _without_others(made: list[StepSeries]) -> tuple[StepSeries, ...]:
+def _without_others(series: list[StepSeries]) -> tuple[StepSeries, ...]:
     """Without bars where lines tell of steps, and of bars the last that counts most: shorter ones are evaluations."""
-    lines = [each for each in made if not each.smoothed]
+    lines = [series for series in series if not series.smoothed]
     if lines:
         return tuple(lines)
-    most = max((each.steps[-1].number for each in made), default=0)
-    return tuple(each for each in made if each.steps[-1].number == most)[-1:]
+    most = max((series.steps[-1].number for series in series), default=0)
+    return tuple(series for series in series if series.steps[-1].number == most)[-1:]

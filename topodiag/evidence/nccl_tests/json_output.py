@@ -105,24 +105,24 @@ def read_json(data: bytes, source: str) -> TextRead | None:
     """The one run of a JSON file; None where it is JSON of something else, or none."""
     decoded = data.decode("utf-8", "replace")
     document, closed, why = load(decoded)
-    made = TextRead(lines=decoded.count("\n") + 1)
+    text_read = TextRead(lines=decoded.count("\n") + 1)
     if not isinstance(document, dict) or not any(key in document for key in _KEYS):
         if why and '"results"' in decoded and '"bus_bw"' in decoded:
-            made.unread.append(UnreadLine(source, None, decoded[:100], why))
-            made.left = 1
-            return made
+            text_read.unread.append(UnreadLine(source, None, decoded[:100], why))
+            text_read.left = 1
+            return text_read
         return None
     run = Draft("", Origin(source), from_json=True)
-    made.drafts.append(run)
+    text_read.drafts.append(run)
     _config(run, document)
-    for place, each in objects(document.get("results"), MAX_ROWS):
-        row = _row(each, source)
+    for place, entry in objects(document.get("results"), MAX_ROWS):
+        row = _row(entry, source)
         if row is None:
-            made.left += 1
-            made.unread.append(UnreadLine(source, None, f"results[{place}]", "has no size"))
+            text_read.left += 1
+            text_read.unread.append(UnreadLine(source, None, f"results[{place}]", "has no size"))
         else:
             run.rows.append(row)
-            run.widths.append(4 * sum(each.time_us is not None for each in (row.out_of_place, row.in_place)))
+            run.widths.append(4 * sum(timing.time_us is not None for timing in (row.out_of_place, row.in_place)))
             out, inside = (timing.wrong is not None for timing in (row.out_of_place, row.in_place))
             run.checked = (run.checked[0] or out, run.checked[1] or inside)
     bounds = document.get("out_of_bounds")
@@ -133,11 +133,11 @@ def read_json(data: bytes, source: str) -> TextRead | None:
         run.average = -1 if value is None else value
     errors = document.get("errors")
     if isinstance(errors, list):
-        run.errors += [said for error in errors[:MAX_ERRORS] if (said := text(error))]
+        run.errors += [message for error in errors[:MAX_ERRORS] if (message := text(error))]
     if closed:
         run.notes.append("the JSON file was cut off and has been closed: the run was aborted")
         run.aborted = True
-    return made
+    return text_read
 
 
 def _config(run: Draft, document: dict[str, Any]) -> None:
@@ -150,10 +150,10 @@ def _config(run: Draft, document: dict[str, Any]) -> None:
     code = integer(document.get("nccl_version"))
     run.nccl = version_of_code(code) if code is not None else ""
     env = document.get("env")
-    for each in env[:20_000] if isinstance(env, list) else ():
-        found = _SETTING.fullmatch(each) if isinstance(each, str) else None
-        if found:
-            run.env[found[1]] = CommandSetting(found[2])
+    for line in env[:20_000] if isinstance(env, list) else ():
+        match = _SETTING.fullmatch(line) if isinstance(line, str) else None
+        if match:
+            run.env[match[1]] = CommandSetting(match[2])
     config = document.get("config")
     if not isinstance(config, dict):
         return
@@ -167,18 +167,18 @@ def _config(run: Draft, document: dict[str, Any]) -> None:
 def _devices(run: Draft, config: dict[str, Any]) -> None:
     """Only the first device of each process is listed; the others follow from ranks per process, without a bus id."""
     per = (integer(config.get("nthreads"), 1, 4096) or 1) * (integer(config.get("ngpus"), 1, 4096) or 1)
-    for _, each in objects(config.get("devices"), MAX_DEVICES):
-        rank = integer(each.get("rank"), 0, MAX_DEVICES)
+    for _, entry in objects(config.get("devices"), MAX_DEVICES):
+        rank = integer(entry.get("rank"), 0, MAX_DEVICES)
         if rank is None:
             continue
         first = BenchDevice(
             rank=rank,
-            host=text(each.get("hostname")) or "",
-            device=integer(each.get("device"), 0, 4096) or 0,
-            name=text(each.get("device_info")) or "",
-            bus_id=normalise_bus_id(text(each.get("device_hex")) or "") or "",
-            group=integer(each.get("group"), 0, MAX_DEVICES) or 0,
-            pid=integer(each.get("pid")) or 0,
+            host=text(entry.get("hostname")) or "",
+            device=integer(entry.get("device"), 0, 4096) or 0,
+            name=text(entry.get("device_info")) or "",
+            bus_id=normalise_bus_id(text(entry.get("device_hex")) or "") or "",
+            group=integer(entry.get("group"), 0, MAX_DEVICES) or 0,
+            pid=integer(entry.get("pid")) or 0,
         )
         run.devices[rank] = first
         for number in range(1, min(per, MAX_DEVICES - len(run.devices))):
@@ -188,20 +188,20 @@ def _devices(run: Draft, config: dict[str, Any]) -> None:
             run.devices.setdefault(rank + number, other)
 
 
-def _row(each: dict[str, Any], source: str) -> BenchRow | None:
-    size = integer(each.get("size"), 0, 1 << 62)
+def _row(entry: dict[str, Any], source: str) -> BenchRow | None:
+    size = integer(entry.get("size"), 0, 1 << 62)
     if size is None:
         return None
-    root = text(each.get("root"))
-    number = int(root) if root is not None and re.fullmatch(r"-?\d{1,9}", root) else integer(each.get("root"))
+    root = text(entry.get("root"))
+    number = int(root) if root is not None and re.fullmatch(r"-?\d{1,9}", root) else integer(entry.get("root"))
     return BenchRow(
         size,
-        integer(each.get("count"), 0, 1 << 62) or 0,
-        text(each.get("type")) or "",
-        text(each.get("redop")) or "",
+        integer(entry.get("count"), 0, 1 << 62) or 0,
+        text(entry.get("type")) or "",
+        text(entry.get("redop")) or "",
         -1 if number is None else number,
-        _timing(each.get("out_of_place")),
-        _timing(each.get("in_place")),
+        _timing(entry.get("out_of_place")),
+        _timing(entry.get("in_place")),
         origin=Origin(source),
     )
 

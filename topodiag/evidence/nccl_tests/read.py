@@ -41,29 +41,29 @@ class Read:
 def read_runs(data: bytes, name: str) -> tuple[tuple[BenchRun, ...], tuple[UnreadLine, ...]]:
     """The runs in a file's bytes, in the order in which they begin, and what was not understood, by shape. Reads the
     text of every version of nccl-tests and of its forks, and the JSON of `-J`. Never raises for content."""
-    made = read_file(data, name)
-    return made.runs, made.unread
+    read = read_file(data, name)
+    return read.runs, read.unread
 
 
 def read_file(data: bytes, name: str) -> Read:
     """The same with counts."""
-    found = read_json(data, name) if looks_like_json(data) else None
-    if found is None:
-        found = TextReader(name).read(data)
-    drafts = [draft for each in found.drafts for draft in _untangled(each)]
-    alone = _one_rank_tables(drafts)
-    only = found.named[0] if len(found.named) == 1 else ""
+    text_read = read_json(data, name) if looks_like_json(data) else None
+    if text_read is None:
+        text_read = TextReader(name).read(data)
+    drafts = [draft for each in text_read.drafts for draft in _untangled(each)]
+    single_ranks = _one_rank_tables(drafts)
+    only = text_read.named[0] if len(text_read.named) == 1 else ""
     hint = collective_of_name(name)
-    warnings = tuple(found.warnings)
-    runs = tuple(_run(draft, name, only, hint, alone.get(id(draft), 0), warnings) for draft in drafts)
+    warnings = tuple(text_read.warnings)
+    runs = tuple(_run(draft, name, only, hint, single_ranks.get(id(draft), 0), warnings) for draft in drafts)
     runs = runs or pair_runs(data.decode("utf-8", "replace"), name)
-    given = commands_of(found.env) if not runs else {}
-    settings = {name: (found.env[name].value, line) for name, line in given.items()}
-    return Read(runs, tuple(found.unread), found.left, found.lines, found.records, settings)
+    given = commands_of(text_read.env) if not runs else {}
+    settings = {name: (text_read.env[name].value, line) for name, line in given.items()}
+    return Read(runs, tuple(text_read.unread), text_read.left, text_read.lines, text_read.records, settings)
 
 
 def _run(  # noqa: PLR0917 - what one run, and what the whole file says
-    draft: Draft, name: str, only: str, hint: str, alone: int, warnings: tuple[Origin, ...]
+    draft: Draft, name: str, only: str, hint: str, single_ranks: int, warnings: tuple[Origin, ...]
 ) -> BenchRun:
     notes = list(draft.notes)
     listed, _ = _listed(draft)
@@ -72,21 +72,21 @@ def _run(  # noqa: PLR0917 - what one run, and what the whole file says
     if not collective:
         collective, why = next(
             (
-                (found, said)
-                for found, said in (
+                (reason, said)
+                for reason, said in (
                     (only, "the only one that the file names"),
                     (_fitting(hint, seen, draft.rows), "the file's name"),
                     (seen, "the columns and the ratio of its bandwidths"),
                 )
-                if found
+                if reason
             ),
             ("", ""),
         )
         if why:
             notes.append(f"{collective}: known from {why}")
     nranks, ranks_why = _ranks(draft, collective, notes)
-    if alone:
-        notes.append(NO_MPI.format(count=alone))
+    if single_ranks:
+        notes.append(NO_MPI.format(count=single_ranks))
     elif nranks == 1 and draft.rows:
         notes.append(ONE_RANK)
     if draft.title is not None and draft.title.cpu_time:
@@ -143,17 +143,17 @@ def _rows(draft: Draft) -> tuple[BenchRow, ...]:
 
 def _ranks(draft: Draft, collective: str, notes: list[str]) -> tuple[int | None, str]:
     listed, why = _listed(draft)
-    told, how = ranks_of(draft.rows, collective, exact=draft.from_json)
+    ranks, how = ranks_of(draft.rows, collective, exact=draft.from_json)
     if listed is None:
-        if no_traffic(draft.rows) and (collective in {"", "all_reduce"} or told in {None, 1}):
+        if no_traffic(draft.rows) and (collective in {"", "all_reduce"} or ranks in {None, 1}):
             return 1, "every bus bandwidth is 0"
         if "nRanks" in draft.parameters and draft.parameters["nRanks"].isdigit():
             return int(draft.parameters["nRanks"][:9]), "the header"
-        return told, how
+        return ranks, how
     if no_traffic(draft.rows) and listed > 1:
         notes.append(f"every bus bandwidth is 0, as of one rank, but the device list has {listed}")
-    elif told is not None and told != listed and not ratio_fits(draft.rows, collective, listed):
-        notes.append(f"{how} says {told} ranks, the device list {listed}: one of them is not of this {collective} run")
+    elif ranks is not None and ranks != listed and not ratio_fits(draft.rows, collective, listed):
+        notes.append(f"{how} says {ranks} ranks, the device list {listed}: one of them is not of this {collective} run")
     return listed, why
 
 
@@ -176,14 +176,16 @@ def _listed(draft: Draft) -> tuple[int | None, str]:
 
 def _one_rank_tables(drafts: Sequence[Draft]) -> dict[int, int]:
     """How many one-rank tables there are, for each of them: two or more of one program are a build without MPI."""
-    alone = [draft for draft in drafts if (not draft.devices and no_traffic(draft.rows)) or set(draft.devices) == {0}]
-    if len(alone) < 2:
+    single_rank = [
+        draft for draft in drafts if (not draft.devices and no_traffic(draft.rows)) or set(draft.devices) == {0}
+    ]
+    if len(single_rank) < 2:
         return {}
-    pids = [draft.devices[0].pid for draft in alone if draft.devices]
-    mingled = any(_mingled(draft, alone[number + 1]) for number, draft in enumerate(alone[:-1]))
-    if not mingled and len(pids) == len(alone) and len({draft.key for draft in alone}) == 1:
+    pids = [draft.devices[0].pid for draft in single_rank if draft.devices]
+    mingled = any(_mingled(draft, single_rank[number + 1]) for number, draft in enumerate(single_rank[:-1]))
+    if not mingled and len(pids) == len(single_rank) and len({draft.key for draft in single_rank}) == 1:
         return {}  # one after the other: somebody ran several with one GPU each
-    return {id(draft): len(alone) for draft in alone}
+    return {id(draft): len(single_rank) for draft in single_rank}
 
 
 def _mingled(first: Draft, second: Draft) -> bool:

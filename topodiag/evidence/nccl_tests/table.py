@@ -52,12 +52,12 @@ class Title:
 
 def title_of(text: str) -> Title | None:
     """The columns that a title row names. v1 wrote milliseconds, and `bytes N` or `N` for `size count`."""
-    found = TITLE.search(text)
-    if found is None:
+    match = TITLE.search(text)
+    if match is None:
         return None
     preamble: list[str] = []
     blocks: list[list[str]] = []
-    for name in found[0].replace("#wrong", " #wrong").split()[:MAX_CELLS]:
+    for name in match[0].replace("#wrong", " #wrong").split()[:MAX_CELLS]:
         if name in {"time", "cputime"}:
             blocks.append([])
         if name in {"timestamp"}:
@@ -83,23 +83,23 @@ class OpenRow:
 
 def begin_row(text: str, source: str, number: int, title: Title | None) -> tuple[OpenRow, str] | None:
     """A row that begins in this text, with the rest of the text after its preamble; None where none begins."""
-    found = PREAMBLE.search(text)
-    if found is not None and found[2] is None and (title is None or "N" not in title.preamble):
-        found = None
-    if found is None:
-        found = _OTHER.match(text)
-        if found is None:
+    match = PREAMBLE.search(text)
+    if match is not None and match[2] is None and (title is None or "N" not in title.preamble):
+        match = None
+    if match is None:
+        match = _OTHER.match(text)
+        if match is None:
             return None
-        end = found.end(4) if found[4] else found.end(3)
+        end = match.end(4) if match[4] else match.end(3)
     else:
-        end = found.end()
-    size, count = int(found[1]), int(found[2] or found[1])
-    if found[2] is None:
-        size *= TYPE_BYTES.get(found[3], 1)
+        end = match.end()
+    size, count = int(match[1]), int(match[2] or match[1])
+    if match[2] is None:
+        size *= TYPE_BYTES.get(match[3], 1)
     if size > MAX_SIZE or count > MAX_SIZE:
         return None
     origin = Origin(source, number, text.strip()[:MAX_QUOTE])
-    return OpenRow(size, count, found[3], found[4] or "", origin), text[end:]
+    return OpenRow(size, count, match[3], match[4] or "", origin), text[end:]
 
 
 def take_cells(row: OpenRow, text: str) -> str:
@@ -110,11 +110,11 @@ def take_cells(row: OpenRow, text: str) -> str:
         text = text[: stamp.start()] + text[stamp.end() :]
     at = 0
     while len(row.cells) < MAX_CELLS:
-        found = _CELL.match(text, at)
-        if found is None:
+        match = _CELL.match(text, at)
+        if match is None:
             break
-        row.cells.append(found[1])
-        at = found.end()
+        row.cells.append(match[1])
+        at = match.end()
     return text[at:].strip()
 
 
@@ -122,8 +122,8 @@ def only_cells(text: str) -> bool:
     """Whether a text holds numbers of a row and nothing else."""
     at = 0
     text = _STAMP.sub("", text)
-    while (found := _CELL.match(text, at)) is not None:
-        at = found.end()
+    while (match := _CELL.match(text, at)) is not None:
+        at = match.end()
     return at > 0 and not text[at:].strip()
 
 
@@ -170,8 +170,8 @@ def close_row(row: OpenRow, title: Title | None) -> Closed:
             )
         )
     first, second = timings[0], timings[1] if len(timings) > 1 else Timing()
-    made = BenchRow(row.size, row.count, row.dtype, row.redop, root, first, second, origin=row.origin)
-    return Closed(made, len(values), (checked[0], len(checked) > 1 and checked[1]))
+    bench_row = BenchRow(row.size, row.count, row.dtype, row.redop, root, first, second, origin=row.origin)
+    return Closed(bench_row, len(values), (checked[0], len(checked) > 1 and checked[1]))
 
 
 def _is_root(cells: list[str], title: Title | None) -> bool:

@@ -157,9 +157,9 @@ class TextReader:
     def _record(self, line: words.Line, text: str) -> None:
         """What NCCL's own log adds: its version, the settings that it found, and its warnings."""
         if " set by environment to " in text or " set to " in text:
-            found = words.ENVIRONMENT.search(text)
-            if found:
-                self._setting(found[1], found[2].strip().removesuffix("."))
+            match = words.ENVIRONMENT.search(text)
+            if match:
+                self._setting(match[1], match[2].strip().removesuffix("."))
         elif "CCL version" in text:
             self._library(text)
         if "CCL WARN" in text and len(self.made.warnings) < MAX_ERRORS:
@@ -174,14 +174,14 @@ class TextReader:
             give(newest.env, name, CommandSetting(value, command))
 
     def _library(self, text: str) -> bool:
-        found = words.NCCL_VERSION.search(text)
-        if found is None:
+        match = words.NCCL_VERSION.search(text)
+        if match is None:
             return False
         newest = self.made.drafts[-1] if self.made.drafts else None
         if newest is not None and not newest.closed:
-            newest.nccl = newest.nccl or found[1]
+            newest.nccl = newest.nccl or match[1]
         else:
-            self._nccl = found[1]
+            self._nccl = match[1]
         return True
 
     def _said(self, line: words.Line, text: str) -> bool:
@@ -256,26 +256,26 @@ class TextReader:
         if self._rows > MAX_ROWS:
             self._leave(row.origin.line or 0, row.origin.text, "more rows than are kept")
             return
-        made = close_row(row, target.title)
-        target.rows.append(made.row)
-        target.widths.append(made.width)
-        target.checked = (target.checked[0] or made.checked[0], target.checked[1] or made.checked[1])
+        closed = close_row(row, target.title)
+        target.rows.append(closed.row)
+        target.widths.append(closed.width)
+        target.checked = (target.checked[0] or closed.checked[0], target.checked[1] or closed.checked[1])
 
     # -- what stands above a table --
 
     def _begin(self, stream: _Stream, line: words.Line) -> Draft:
         self._end_row(stream)
-        made = Draft(line.key, Origin(self.source, line.number, line.text.strip()[:MAX_QUOTE]))
-        made.env.update(self._env)
-        made.nccl, self._nccl = self._nccl, ""
+        draft = Draft(line.key, Origin(self.source, line.number, line.text.strip()[:MAX_QUOTE]))
+        draft.env.update(self._env)
+        draft.nccl, self._nccl = self._nccl, ""
         if self._named:
-            made.collective, made.why_collective, self._named = self._named, "the command above it", ""
+            draft.collective, draft.why_collective, self._named = self._named, "the command above it", ""
         if len(self.made.drafts) < MAX_RUNS:
-            self.made.drafts.append(made)
-        stream.runs.append(made)
+            self.made.drafts.append(draft)
+        stream.runs.append(draft)
         if len(stream.runs) > MAX_OPEN:
             del stream.runs[0]
-        return made
+        return draft
 
     def _next(self, stream: _Stream, line: words.Line, *, filled: bool, lone: bool = False) -> Draft:
         """The run that a header's line belongs to: the newest, or a new one where the newest has this line already.
@@ -288,9 +288,9 @@ class TextReader:
 
     def _header(self, line: words.Line, text: str, stream: _Stream) -> bool:
         newest = stream.runs[-1] if stream.runs else None
-        if "nThread" in text and (found := words.parameters_of(text)) is not None:
+        if "nThread" in text and (parameters := words.parameters_of(text)) is not None:
             run = self._next(stream, line, filled=newest is not None and newest.has_parameters)
-            run.parameters, run.has_parameters = found, True
+            run.parameters, run.has_parameters = parameters, True
             return True
         if "Rank" in text and (device := device_of(text)) is not None:
             self._device(stream, line, device, text)
@@ -305,15 +305,15 @@ class TextReader:
         return self._versions(line, text, stream, newest)
 
     def _versions(self, line: words.Line, text: str, stream: _Stream, newest: Draft | None) -> bool:
-        found = words.TESTS_VERSION.search(text) if "ccl-tests version" in text else None
-        if found is not None:
+        match = words.TESTS_VERSION.search(text) if "ccl-tests version" in text else None
+        if match is not None:
             run = self._next(stream, line, filled=newest is not None and bool(newest.version or newest.has_parameters))
-            run.version, run.nccl = found[2], words.library_of(found[3]) or run.nccl
-            run.maker = {"rccl": Maker.AMD}.get(found[1], run.maker)
+            run.version, run.nccl = match[2], words.library_of(match[3]) or run.nccl
+            run.maker = {"rccl": Maker.AMD}.get(match[1], run.maker)
             return True
-        if "Collective test" in text and (found := words.STARTING.search(text)) is not None:
-            named = words.collective_of_binary(found[2]) or words.collective_of_binary(found[2] + "_perf")
-            if found[1] == "concluded":
+        if "Collective test" in text and (match := words.STARTING.search(text)) is not None:
+            named = words.collective_of_binary(match[2]) or words.collective_of_binary(match[2] + "_perf")
+            if match[1] == "concluded":
                 if newest is not None:
                     newest.collective = newest.collective or named
                 return True
@@ -321,14 +321,14 @@ class TextReader:
             run = self._next(stream, line, filled=again)
             run.collective, run.why_collective = named or run.collective, "its header"
             return True
-        found = words.RCCL_VERSION.search(text) if "ccl-tests" in text else None
-        if found is not None and newest is not None:
-            newest.version, newest.maker = found[1], Maker.AMD
+        match = words.RCCL_VERSION.search(text) if "ccl-tests" in text else None
+        if match is not None and newest is not None:
+            newest.version, newest.maker = match[1], Maker.AMD
             return True
-        found = words.COMPILED_WITH.search(text) if "compiled with" in text else None
-        if found is not None:
-            self._nccl = found[1]
-        return found is not None
+        match = words.COMPILED_WITH.search(text) if "compiled with" in text else None
+        if match is not None:
+            self._nccl = match[1]
+        return match is not None
 
     def _device(self, stream: _Stream, line: words.Line, device: BenchDevice, text: str) -> None:
         fitting = [
@@ -347,13 +347,13 @@ class TextReader:
     # -- what stands below a table, and failures --
 
     def _footer(self, line: words.Line, text: str, stream: _Stream) -> bool:
-        if "Out of bounds" in text and (found := words.BOUNDS.search(text)) is not None:
+        if "Out of bounds" in text and (match := words.BOUNDS.search(text)) is not None:
             run = self._ending(stream, line, lambda run: run.bounds is None)
-            run.bounds = int(found[1])
+            run.bounds = int(match[1])
             return True
-        if "Avg bus" in text and (found := words.AVERAGE.search(text)) is not None:
+        if "Avg bus" in text and (match := words.AVERAGE.search(text)) is not None:
             run = self._ending(stream, line, lambda _: True)
-            value = found[1].replace("nan", "").lstrip("-")
+            value = match[1].replace("nan", "").lstrip("-")
             is_number = re.fullmatch(r"\d[\d.]*(?:e[+-]?\d+)?", value) and value.count(".") < 2
             run.average = float(value) if is_number else -1
             self._end_row(stream)

@@ -59,19 +59,19 @@ _IN_NAME = (
 
 def collective_of_binary(text: str) -> str:
     """The collective whose `*_perf` program a line names, "" where it names none."""
-    found = _BINARY.search(text)
-    return found[1] if found else ""
+    match = _BINARY.search(text)
+    return match[1] if match else ""
 
 
 def collective_of_name(name: str) -> str:
     """The collective that a file's name speaks of, "" where it speaks of none or of several."""
     base = name.rsplit("/", 1)[-1]
-    found = []
+    texts = []
     for collective, pattern in _IN_NAME:
         base, hits = pattern.subn(" ", base)
         if hits:
-            found.append(collective)
-    return found[0] if len(found) == 1 else ""
+            texts.append(collective)
+    return texts[0] if len(texts) == 1 else ""
 
 
 def factor(collective: str, nranks: int) -> float | None:
@@ -123,13 +123,13 @@ KNOWN = regex(
 
 def parameters_of(text: str) -> dict[str, str] | None:
     """`nThread 1 nGpus 8 minBytes 8 ... graph: 0` by name; None for any other line."""
-    found = PARAMETERS.search(text)
-    if found is None:
+    match = PARAMETERS.search(text)
+    if match is None:
         return None
-    made = {"nThread": found[1], "nGpus": found[2]}
-    for name, value in _PAIR.findall(found[3][:2000]):
-        made.setdefault(name, value)
-    return made
+    parameters = {"nThread": match[1], "nGpus": match[2]}
+    for name, value in _PAIR.findall(match[3][:2000]):
+        parameters.setdefault(name, value)
+    return parameters
 
 
 def library_of(code: str | None) -> str:
@@ -188,14 +188,14 @@ def labelled(number: int, text: str) -> Line:
     for _ in range(4):
         before = at
         for pattern in _LABELS:
-            found = pattern.match(text, at)
-            if found:
-                at = found.end()
+            match = pattern.match(text, at)
+            if match:
+                at = match.end()
         for keyed in _KEYED:
-            found = keyed.match(text, at)
-            if found:
-                key.append(found[1])
-                at = found.end()
+            match = keyed.match(text, at)
+            if match:
+                key.append(match[1])
+                at = match.end()
                 break
         if at == before:
             break

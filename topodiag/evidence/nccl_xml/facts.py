@@ -138,7 +138,7 @@ class _Filler:
                 gpu.offer("c2c_gbs", megabytes * count / 1000, self._origin(c2c))
 
     def _nets(self, nic: Element, bus_id: str | None) -> None:
-        alone = len({net.get("name") for net in nic.having("net")}) == 1
+        single_net = len({net.get("name") for net in nic.having("net")}) == 1
         for net in nic.having("net"):
             name = net.get("name")
             if not name or len(name) > 64:
@@ -154,9 +154,9 @@ class _Filler:
             # A NIC that NCCL merged from several is called by all of them: mlx5_0+mlx5_1.
             parts = name.split("+")
             for part in parts:
-                made = self._draft.nic(rdma=part, bus_id=bus_id if alone and len(parts) == 1 else None)
+                entity = self._draft.nic(rdma=part, bus_id=bus_id if single_net and len(parts) == 1 else None)
                 if speed is not None:
-                    made.child("port", port or 1).offer("rate_gbps", speed / 1000 / len(parts), origin)
+                    entity.child("port", port or 1).offer("rate_gbps", speed / 1000 / len(parts), origin)
 
 
 def first_host(tree: Element) -> tuple[Element, ...]:

@@ -176,8 +176,8 @@ def read_file(data: bytes, name: str) -> NcclFile:
     if tree is None and readings[-1].refused is None:
         more.append(Refusal("no-system", "no system element: NCCL takes nothing from this file", 1, 1))
     said = (*notes.said, *more)
-    made = NcclFile(name, tree or Element("system"), tuple(refusals.said), said, Origin(name, None))
-    return replace(made, maker=Maker.AMD, asked=(RCCL_MINOR,)) if rccl else made
+    nccl_file = NcclFile(name, tree or Element("system"), tuple(refusals.said), said, Origin(name, None))
+    return replace(nccl_file, maker=Maker.AMD, asked=(RCCL_MINOR,)) if rccl else nccl_file
 
 
 class _Notes:

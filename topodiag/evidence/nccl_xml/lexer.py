@@ -80,14 +80,14 @@ def _rules(minor: int) -> Rules:
 
 
 def _parsers() -> tuple[Rules, ...]:
-    made: list[Rules] = []
+    parsers: list[Rules] = []
     for minor in KNOWN:
         rules = _rules(minor)
-        if made and replace(rules, since=made[-1].since) == replace(made[-1], until=minor):
-            made[-1] = replace(made[-1], until=minor)
+        if parsers and replace(rules, since=parsers[-1].since) == replace(parsers[-1], until=minor):
+            parsers[-1] = replace(parsers[-1], until=minor)
         else:
-            made.append(rules)
-    return tuple(made)
+            parsers.append(rules)
+    return tuple(parsers)
 
 
 RULES = _parsers()

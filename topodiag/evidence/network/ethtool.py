@@ -89,7 +89,7 @@ class Ethtool(NetDevSource):
             else:
                 key = word.strip() if colon else key
                 _read(page, line, record, (key, cell if colon else text))
-        parsed.records[:] = [each for each in parsed.records if each.counters or _is_of_some(each)]
+        parsed.records[:] = [record for record in parsed.records if record.counters or _is_of_some(record)]
         return parsed
 
     def fill(self, blob: Blob, parsed: Parsed[NetDevRecord], draft: NodeDraft) -> None:

@@ -53,16 +53,16 @@ class IpLink(NetDevSource):
             for _, entry in objects(document, _MAX_INTERFACES):
                 _read_entry(blob, parsed, entry)
             return parsed
-        found: dict[str, NetDevRecord] = {}
+        records: dict[str, NetDevRecord] = {}
         record: NetDevRecord | None = None
         columns: tuple[str, list[str]] | None = None
         for line in page.lines():
             text = line.text.lstrip(MARGIN).rstrip()
-            begun = _begun(line, text, found)
+            begun = _begun(line, text, records)
             if begun is not None:
                 record, columns = begun, None
             elif (listed := local_addresses.listed(text)) is not None and words.device_name(listed[0]) is not None:
-                named = found.setdefault(listed[0], NetDevRecord(listed[0], line.number))
+                named = records.setdefault(listed[0], NetDevRecord(listed[0], line.number))
                 line.add(named.facts, "addresses", *listed[1])
                 record = None
             elif record is None:
@@ -76,7 +76,7 @@ class IpLink(NetDevSource):
                 columns = None
             elif (head := _STATS.match(text)) and "bytes" in text and not any(char.isdigit() for char in text):
                 columns = head[1].lower(), text.partition(":")[2].split() or text.split()[1:]
-        parsed.records.extend(found.values())
+        parsed.records.extend(records.values())
         return parsed
 
 
@@ -91,23 +91,23 @@ def _read_entry(blob: Blob, parsed: Parsed[NetDevRecord], entry: dict[str, Any])
     parsed.records.append(record)
     flags = entry.get("flags")
     _fill(
-        line, record, {each for each in flags if isinstance(each, str)} if isinstance(flags, list) else set(),
+        line, record, {flag for flag in flags if isinstance(flag, str)} if isinstance(flags, list) else set(),
         str(integer(entry.get("mtu")) or ""), told.get("operstate", ""), told.get("master", ""),
     )  # fmt: skip
     if told.get("link_type") in ("ether", "infiniband"):
         line.put(record.facts, "kind", told["link_type"])
     locals_ = [word_of(each.get("local")) for _, each in objects(entry.get("addr_info"), MOST_OF_A_LIST)]
-    if own := tuple(found for each in locals_ if each and (found := address_of(each))):
+    if own := tuple(address for each in locals_ if each and (address := address_of(each))):
         line.add(record.facts, "addresses", *own)
 
 
-def _begun(line: Line, text: str, found: dict[str, NetDevRecord]) -> NetDevRecord | None:
+def _begun(line: Line, text: str, records: dict[str, NetDevRecord]) -> NetDevRecord | None:
     """The interface that a line begins, with what the line says of it."""
     head, brief, old = _HEAD.match(text), _BRIEF.match(text), _IFCONFIG.match(text)
     match = head or brief or old
     if match is None or words.device_name(match[1]) is None:
         return None
-    record = found.setdefault(match[1], NetDevRecord(match[1], line.number))
+    record = records.setdefault(match[1], NetDevRecord(match[1], line.number))
     if head:
         state, master = _STATE.search(head[4]), _MASTER.search(head[4])
         _fill(line, record, {*head[2].split(",")}, head[3], state[1] if state else "", master[1] if master else "")

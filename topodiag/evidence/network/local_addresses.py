@@ -42,21 +42,21 @@ class _Route:
     interface: str
 
 
-def read_addresses(tree: Tree, found: Mapping[str, NetDevRecord]) -> None:
+def read_addresses(tree: Tree, records: Mapping[str, NetDevRecord]) -> None:
     """Give the interfaces their addresses."""
     for line, name, address in (*_four(tree), *_six(tree)):
-        if name in found:
-            line.add(found[name].facts, "addresses", address)
+        if name in records:
+            line.add(records[name].facts, "addresses", address)
 
 
 def _four(tree: Tree) -> Iterator[tuple[Line, str, str]]:
     file = tree.files.get(TABLE)
-    routes = sorted(_routes(tree), key=lambda each: -each.mask)
+    routes = sorted(_routes(tree), key=lambda route: -route.mask)
     for number, text in file.lines if file is not None else ():
         leaf = _LEAF.match(text)
         bits = _bits(leaf[1]) if leaf is not None else None
         if leaf is not None and bits is not None:
-            through = next((each.interface for each in routes if bits & each.mask == each.network), "")
+            through = next((route.interface for route in routes if bits & route.mask == route.network), "")
             yield Line(number, f"= {TABLE}\t{text}"), through, leaf[1]
 
 
@@ -97,8 +97,8 @@ _BRIEF = regex(
 def addresses_in(text: str) -> tuple[str, ...]:
     """The address of one line of a block, none for another line."""
     match = _INET.match(text)
-    found = address_of(match[1]) if match else ""
-    return (found,) if found else ()
+    address = address_of(match[1]) if match else ""
+    return (address,) if address else ()
 
 
 def listed(text: str) -> tuple[str, tuple[str, ...]] | None:

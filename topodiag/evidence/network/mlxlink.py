@@ -95,9 +95,9 @@ class Mlxlink(RdmaSource):
 
 def _read(page: Page[RdmaRecord], line: Line, link: _Link, name: str, value: str) -> None:
     port = link.record.port(1, line.number)
-    if name == "State" and (said := _STATES.get(value.lower())) is not None:
-        line.put(port.facts, "state", said[0])
-        line.put(port.facts, "phys_state", said[1])
+    if name == "State" and (pair := _STATES.get(value.lower())) is not None:
+        line.put(port.facts, "state", pair[0])
+        line.put(port.facts, "phys_state", pair[1])
     elif name == "State":
         page.read(line, value, port.facts, "state")
     elif name == "Physical state":
@@ -106,10 +106,10 @@ def _read(page: Page[RdmaRecord], line: Line, link: _Link, name: str, value: str
             page.read(line, value, port.facts, "phys_state")
     elif name == "Speed":
         link.speed = value
-        found = _INFINIBAND.match(value)
-        line.put(port.facts, "link_layer", "InfiniBand" if found else "Ethernet" if _ETHERNET.match(value) else None)
-        if found is not None:
-            line.put(port.facts, "speed_name", found[1])
+        match = _INFINIBAND.match(value)
+        line.put(port.facts, "link_layer", "InfiniBand" if match else "Ethernet" if _ETHERNET.match(value) else None)
+        if match is not None:
+            line.put(port.facts, "speed_name", match[1])
     elif name == "Width" and (width := _WIDTH.match(value)) is not None:
         line.put(port.facts, "lanes", int(width[1]))
         line.put(port.facts, "rate_gbps", _rate(link.speed, int(width[1])), "no speed that is known")
@@ -124,8 +124,8 @@ def _read(page: Page[RdmaRecord], line: Line, link: _Link, name: str, value: str
 
 def _rate(speed: str, lanes: int) -> float | None:
     """Gb/s over all lanes: of InfiniBand a generation, of Ethernet the sum itself."""
-    found = _INFINIBAND.match(speed)
-    if found is not None:
-        return _LANE_GBPS[found[1]] * lanes
+    match = _INFINIBAND.match(speed)
+    if match is not None:
+        return _LANE_GBPS[match[1]] * lanes
     whole = _ETHERNET.match(speed)
     return float(whole[1]) if whole is not None and int(whole[1]) > 0 else None

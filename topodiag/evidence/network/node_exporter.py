@@ -69,7 +69,7 @@ class NodeExporter(RdmaSource):
 
     def fill(self, blob: Blob, parsed: Parsed[RdmaRecord], draft: NodeDraft) -> None:
         super().fill(blob, parsed, draft)
-        times = {each.name: each for each in samples_of(blob, "node_") if each.name in _TIMES}
+        times = {sample.name: sample for sample in samples_of(blob, "node_") if sample.name in _TIMES}
         if parsed.records and len(times) == len(_TIMES):
             boot, now = (times[name] for name in _TIMES)
             if 0 < boot.value < now.value < 1e11:
@@ -119,10 +119,10 @@ class CounterLines(RdmaSource):
         page = Page(blob, parsed)
         devices: dict[str, RdmaRecord] = {}
         for line in page.lines():
-            found = _LINE.match(line.text[:MAX_LINE])
-            if found is not None and (found[1] in devices or len(devices) < MAX_PORTS):
-                record = devices.setdefault(found[1], RdmaRecord(found[1], line.number))
-                name = _OTHERWISE.get(found[2], found[2])
-                line.put(record.port(1, line.number).counters, name, to_int(found[3], low=0))
+            match = _LINE.match(line.text[:MAX_LINE])
+            if match is not None and (match[1] in devices or len(devices) < MAX_PORTS):
+                record = devices.setdefault(match[1], RdmaRecord(match[1], line.number))
+                name = _OTHERWISE.get(match[2], match[2])
+                line.put(record.port(1, line.number).counters, name, to_int(match[3], low=0))
         parsed.records.extend(devices.values() if len(devices) > 1 else ())
         return parsed

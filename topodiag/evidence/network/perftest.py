@@ -56,7 +56,7 @@ class _Test:
 
 
 def _tests(lines: Iterable[Line]) -> list[_Test]:
-    made: list[_Test] = []
+    tests: list[_Test] = []
     titled, hosts = -TITLE_ABOVE, tuple[str, ...]()
     for line in lines:
         title = _TITLE.match(line.text) if len(line.text) < MAX_LINE else None
@@ -64,11 +64,11 @@ def _tests(lines: Iterable[Line]) -> list[_Test]:
             titled, hosts = line.number, title.group("a", "b")
         if _MARK.match(line.text) is not None:
             near = line.number - titled <= TITLE_ABOVE
-            made.append(_Test(line, _ONE_WAY.search(line.text) is not None, hosts if near else ()))
+            tests.append(_Test(line, _ONE_WAY.search(line.text) is not None, hosts if near else ()))
             titled = -TITLE_ABOVE
-        if not made:
+        if not tests:
             continue
-        test = made[-1]
+        test = tests[-1]
         if (device := _DEVICE.search(line.text)) is not None:
             test.device = words.device_name(device[1]) or ""
         if (layer := _LAYER.search(line.text)) is not None:
@@ -77,7 +77,7 @@ def _tests(lines: Iterable[Line]) -> list[_Test]:
             test.gbps = _GBPS[head[1]]
         elif test.gbps and (row := _ROW.match(line.text)) is not None:
             test.rows.append((line, int(row[1]), float(row[2]) * test.gbps))
-    return made
+    return tests
 
 
 class Perftest(RdmaSource):
@@ -108,7 +108,7 @@ def pair_runs(text: str, source: str, hosts: Sequence[str] = ()) -> tuple[BenchR
     those of the file's name; a test without is left. Sizes in bytes, GB/s."""
     named = _PAIR_FILE.search(source.rpartition("/")[2])
     known = tuple(hosts) or (named.group("a", "b") if named is not None else ())
-    made = []
+    bench_runs = []
     for test in _tests(Line(number, line) for number, line in enumerate(text.split("\n"), 1)):
         ends = test.hosts or known
         if len(ends) == 2 and test.rows:
@@ -118,10 +118,10 @@ def pair_runs(text: str, source: str, hosts: Sequence[str] = ()) -> tuple[BenchR
             )
             devices = tuple(BenchDevice(rank, host, -1) for rank, host in enumerate(ends))
             title = " ".join(test.line.text.split())
-            made.append(
+            bench_runs.append(
                 BenchRun(title, rows, devices, 2, program="perftest", source=source, origin=_at(source, test.line))
             )
-    return tuple(made)
+    return tuple(bench_runs)
 
 
 def _at(source: str, line: Line) -> Origin:

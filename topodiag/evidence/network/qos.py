@@ -57,7 +57,7 @@ class Qos(NetDevSource):
             if asked is not None:
                 name, record, mapped = words.device_name(asked[1]) or UNNAMED, None, {}
                 continue
-            if not any(each.search(text) for each in (_TRUST, _ENABLED, _DCB, _MAPPED)):
+            if not any(pattern.search(text) for pattern in (_TRUST, _ENABLED, _DCB, _MAPPED)):
                 continue
             if record is None:
                 record = NetDevRecord(name, line.number)

@@ -81,8 +81,8 @@ def phys_state(text: str) -> str | None:
 
 
 def link_layer(text: str) -> str | None:
-    found: str | None = _WORDS["layers"].get(text.strip().lower())
-    return found
+    layer: str | None = _WORDS["layers"].get(text.strip().lower())
+    return layer
 
 
 def transport(text: str) -> str | None:

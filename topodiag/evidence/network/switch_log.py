@@ -54,7 +54,7 @@ class SwitchLog(Reporting):
             if change is not None and (change[0] in words or len(words) < MAX_PORTS):
                 words.setdefault(change[0], []).append((change[1], number, line))
         for port, changes in words.items():
-            downs = [each for each in changes if each[0] == "down"]
+            downs = [change for change in changes if change[0] == "down"]
             back = changes[-1][0] == "up"
             if not downs or (back and len(downs) == 1 and _is_of_host(port)):
                 continue
@@ -74,5 +74,5 @@ def _change(line: str) -> tuple[str, str] | None:
     """The port that a line speaks of, and `up` or `down`."""
     if _ON_PURPOSE.search(line) is not None or _OF_KERNEL.search(line) is not None:
         return None
-    found = next((found for pattern in _CHANGES if (found := pattern.search(line)) is not None), None)
-    return (found["port"], "up" if found["to"].lower() in _UP else "down") if found is not None else None
+    match = next((match for pattern in _CHANGES if (match := pattern.search(line)) is not None), None)
+    return (match["port"], "up" if match["to"].lower() in _UP else "down") if match is not None else None

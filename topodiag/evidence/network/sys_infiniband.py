@@ -104,9 +104,9 @@ def _device(blob: Blob, parsed: Parsed[RdmaRecord], name: str, files: Files) -> 
         port_record = record.port(number, next(iter(below.values())).at)
         _read_port(blob, parsed, port_record, below)
     for port_record in record.ports.values():
-        found = _netdev(record, port_record, port_files[port_record.number], dev_ports)
-        if found is not None:
-            port_record.facts["netdev"] = found
+        cell = _netdev(record, port_record, port_files[port_record.number], dev_ports)
+        if cell is not None:
+            port_record.facts["netdev"] = cell
     return record
 
 
@@ -114,9 +114,9 @@ def _bus_id(files: Files) -> str | None:
     """From the `device` link; without it from where the device's own folder lies."""
     for path in ("device", ""):
         file = files.get(path)
-        found = words.bus_id_in(file.link) if file is not None and file.link is not None else None
-        if found is not None:
-            return found
+        bus_id = words.bus_id_in(file.link) if file is not None and file.link is not None else None
+        if bus_id is not None:
+            return bus_id
     return None
 
 
@@ -155,12 +155,12 @@ def _read_rate(blob: Blob, parsed: Parsed[RdmaRecord], port: PortRecord, file: T
 
 
 def _indexed(files: Files) -> dict[str, dict[int, TreeFile]]:
-    found: dict[str, dict[int, TreeFile]] = {"gids": {}, "gid_attrs/types": {}, "gid_attrs/ndevs": {}}
+    tree_files: dict[str, dict[int, TreeFile]] = {"gids": {}, "gid_attrs/types": {}, "gid_attrs/ndevs": {}}
     for path, file in files.items():
         match = _INDEXED.match(path)
         if match:
-            found[match[1]][int(match[2])] = file
-    return found
+            tree_files[match[1]][int(match[2])] = file
+    return tree_files
 
 
 def _read_gids(port: PortRecord, files: Files) -> None:

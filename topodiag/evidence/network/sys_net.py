@@ -58,7 +58,7 @@ class SysNet(NetDevSource):
         tree = read_tree(blob, tree_parsed)
         parsed: Parsed[NetDevRecord] = Parsed()
         carry_over(parsed, tree_parsed)
-        found: dict[str, NetDevRecord] = {}
+        records: dict[str, NetDevRecord] = {}
         for name, files in by_device(tree, _ROOT).items():
             first = next(iter(files.values()))
             if "" in files and files[""].lines:
@@ -66,12 +66,12 @@ class SysNet(NetDevSource):
             if words.device_name(name) is None:
                 parsed.leave(blob, first.at, name, "not an interface's name")
                 continue
-            found[name] = NetDevRecord(name, first.at)
-            _read_interface(blob, parsed, found[name], files)
-        _read_bonds(tree, found)
-        _read_routes(tree, found)
-        read_addresses(tree, found)
-        parsed.records.extend(found.values())
+            records[name] = NetDevRecord(name, first.at)
+            _read_interface(blob, parsed, records[name], files)
+        _read_bonds(tree, records)
+        _read_routes(tree, records)
+        read_addresses(tree, records)
+        parsed.records.extend(records.values())
         return parsed
 
 
@@ -99,29 +99,29 @@ def _read_interface(blob: Blob, parsed: Parsed[NetDevRecord], record: NetDevReco
             return
 
 
-def _read_bonds(tree: Tree, found: dict[str, NetDevRecord]) -> None:
+def _read_bonds(tree: Tree, records: dict[str, NetDevRecord]) -> None:
     """Members of bonds, from the bonding driver's own file, where sysfs did not say it."""
     for bond, files in by_device(tree, _BONDING).items():
         for file in files.values():
             for number, text in file.lines:
                 key, _, member = text.partition(":")
-                record = found.get(member.strip())
+                record = records.get(member.strip())
                 if key.strip() == "Slave Interface" and record is not None and words.device_name(bond):
                     record.facts.setdefault("master", Cell(bond, number, f"= {file.path}\t{text}"[:MAX_QUOTE]))
 
 
-def _read_routes(tree: Tree, found: dict[str, NetDevRecord]) -> None:
+def _read_routes(tree: Tree, records: dict[str, NetDevRecord]) -> None:
     """Which interfaces carry a default route; the others do not, when the IPv4 table was there to be read."""
     table, table6 = tree.files.get(_ROUTE), tree.files.get(_ROUTE6)
     for file, column, is_default in ((table, 0, _default4), (table6, -1, _default6)):
         for number, text in file.lines if file is not None else ():
             cells = text[:400].split()
-            record = found.get(cells[column]) if cells else None
+            record = records.get(cells[column]) if cells else None
             if record is not None and file is not None and is_default(cells):
                 record.facts.setdefault("default_route", Cell(True, number, f"= {file.path}\t{text}"[:MAX_QUOTE]))
     if table is None:
         return
-    for record in found.values():
+    for record in records.values():
         if table.error is not None:
             record.facts.setdefault("default_route", Cell(None, table.at, f"! {table.path}", table.error[:80]))
         elif table.lines and (table6 is None or table6.error is None):

@@ -79,21 +79,21 @@ class CopyTests(Direct):
         for number, whole in blob.lines():
             text = whole[:MAX_LINE].strip(" \t>|")
             origin = blob.origin(number, text)
-            if (found := _SAMPLE.match(text) or _NVBANDWIDTH.match(text)) is not None:
-                devices.name(found, origin)
-            elif (found := _ACCESS.match(text)) is not None:
-                if found[2] == "CAN":
-                    devices.pair("p2p:read", (found[1], found[3]), _REACHES, origin)
+            if (match := _SAMPLE.match(text) or _NVBANDWIDTH.match(text)) is not None:
+                devices.name(match, origin)
+            elif (match := _ACCESS.match(text)) is not None:
+                if match[2] == "CAN":
+                    devices.pair("p2p:read", (match[1], match[3]), _REACHES, origin)
             elif (title := _title(text, both=both)) is not None:
                 table = "" if title in seen else title
                 seen.add(title)
                 continue
-            elif table and not _HEAD.match(text) and (found := _ROW.match(text)) is not None:
-                for column, gbs in _copies(table, found):
+            elif table and not _HEAD.match(text) and (match := _ROW.match(text)) is not None:
+                for column, gbs in _copies(table, match):
                     if table == "host":
                         devices.offer_host_copy(column, gbs, origin)
                     else:
-                        devices.pair("copies", (found[1], column), f"{gbs / 2 if both else gbs:g}", origin)
+                        devices.pair("copies", (match[1], column), f"{gbs / 2 if both else gbs:g}", origin)
             else:
                 continue
             parsed.records.append(number)
@@ -107,11 +107,11 @@ class _Devices:
         self._draft = draft
         self._named: dict[int, Entity] = {}
 
-    def name(self, found: re.Match[str], origin: Origin) -> None:
-        bus_id = normalise_bus_id(_place(found))
+    def name(self, match: re.Match[str], origin: Origin) -> None:
+        bus_id = normalise_bus_id(_place(match))
         if bus_id is not None and len(self._named) < MAX_GPUS:
-            self._named[int(found[1])] = self._draft.gpu(bus_id=bus_id)
-            self._named[int(found[1])].offer("name", found[2], origin)
+            self._named[int(match[1])] = self._draft.gpu(bus_id=bus_id)
+            self._named[int(match[1])].offer("name", match[2], origin)
 
     def _gpu(self, device: str) -> Entity | None:
         return self._named.get(int(device)) if self._named else self._draft.gpu(index=int(device))
@@ -127,10 +127,10 @@ class _Devices:
             gpu.offer("host_copy_gbs", gbs, origin)
 
 
-def _place(found: re.Match[str]) -> str:
-    if found.re.groups == 3:
-        return f"{found[3]}.0"
-    return f"{int(found[5], 16):04x}:{int(found[3], 16):02x}:{int(found[4], 16):02x}.0"
+def _place(match: re.Match[str]) -> str:
+    if match.re.groups == 3:
+        return f"{match[3]}.0"
+    return f"{int(match[5], 16):04x}:{int(match[3], 16):02x}:{int(match[4], 16):02x}.0"
 
 
 def _title(text: str, *, both: bool) -> str | None:
@@ -192,7 +192,7 @@ class GpuBurn(Direct):
 
 def _last_of(line: str) -> str | None:
     """The newest state on a line: the tool writes each over the one before."""
-    begins = [found.start() for found in _PROGRESS.finditer(line)]
+    begins = [match.start() for match in _PROGRESS.finditer(line)]
     return line[begins[-1] :] if begins else None
 
 

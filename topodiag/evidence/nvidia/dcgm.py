@@ -118,10 +118,10 @@ class Dcgm(Source[HealthLine]):
 
 def _fill_failed(failed: dict[int, dict[str, HealthLine]], held: set[int], blob: Blob, draft: NodeDraft) -> None:
     """What failed on each GPU; `held` are those whose clocks are held down, which says why a test failed."""
-    for index, said in failed.items():
+    for index, lines in failed.items():
         if index not in held:
-            first = next(iter(said.values()))
-            draft.gpu(index=index).offer(FAILED, tuple(said), blob.origin(first.line, first.text))
+            first = next(iter(lines.values()))
+            draft.gpu(index=index).offer(FAILED, tuple(lines), blob.origin(first.line, first.text))
 
 
 def _sentences(lines: Iterator[tuple[int, str]]) -> Iterator[HealthLine]:
@@ -133,11 +133,11 @@ def _sentences(lines: Iterator[tuple[int, str]]) -> Iterator[HealthLine]:
         name, cell = (row[1].strip(" -"), row[2].strip()) if row else ("", text)
         if name:
             test, before = name, "" if _FAIL.match(cell) else before
-        found = list(_failures(test, cell, number, text)) if row else []
-        for said in dict.fromkeys((cell, f"{before} {cell}")):
-            found = found or list(_said(said, number))
-        yield from (record for record in found if record.index <= MAX_INDEX)
-        before = "" if found else f"{before} {cell}"[-MAX_LINE:] if row and not name else cell
+        health_lines = list(_failures(test, cell, number, text)) if row else []
+        for sentence in dict.fromkeys((cell, f"{before} {cell}")):
+            health_lines = health_lines or list(_said(sentence, number))
+        yield from (record for record in health_lines if record.index <= MAX_INDEX)
+        before = "" if health_lines else f"{before} {cell}"[-MAX_LINE:] if row and not name else cell
 
 
 def _failures(test: str, cell: str, number: int, text: str) -> Iterator[HealthLine]:
@@ -188,8 +188,8 @@ class DcgmNvlink(Direct):
             if gpu is not None and (errors := _ERRORS.match(text)) is not None:
                 gpu.child("nvlink", int(errors[1])).count(_COUNTERS[errors[2]], int(errors[3]), origin)
                 parsed.records.append(number)
-            elif (found := _NVLINK_GPU.match(text) or _ERRORS_OF.match(text)) is not None:
-                gpu = draft.gpu(index=int(found[1])) if int(found[1]) <= MAX_INDEX else None
+            elif (match := _NVLINK_GPU.match(text) or _ERRORS_OF.match(text)) is not None:
+                gpu = draft.gpu(index=int(match[1])) if int(match[1]) <= MAX_INDEX else None
             elif gpu is not None and _LETTERS.match(text):
                 for link, letter in enumerate(text.split()):
                     if letter in _STATES:

@@ -196,11 +196,11 @@ class DcgmDmon(Source[GpuField]):
             if _HEADER.match(line):
                 columns = line.lstrip("# ").split()[1:]
                 continue
-            found = _ROW.match(line) if columns else None
-            cells = found[2].split() if found is not None else []
-            if found is None or len(cells) != len(columns) or int(found[1]) > MAX_INDEX:
+            match = _ROW.match(line) if columns else None
+            cells = match[2].split() if match is not None else []
+            if match is None or len(cells) != len(columns) or int(match[1]) > MAX_INDEX:
                 continue
-            index, sample = int(found[1]), _Sample()
+            index, sample = int(match[1]), _Sample()
             for column, cell in zip(columns, cells, strict=True):
                 value = to_int(cell) if cell.startswith("0x") else to_float(cell, low=0)
                 if value is not None and (field := _NAMES["dcgm-short"].get(column)) is not None:

@@ -95,17 +95,17 @@ class NvidiaSmiNvlink(Direct):
 
 def _offer_link(draft: NodeDraft, gpu: int | None, match: re.Match[str], origin: Origin) -> str:
     """Offer what a line says of a link; why it says nothing, "" where it does."""
-    number, said = int(match[1]), _said(match[2].strip())
+    number, pair = int(match[1]), _said(match[2].strip())
     if number >= MAX_LINKS:
         return "no GPU has that many NVLinks"
-    if said is None:
+    if pair is None:
         return "nothing known is said of this link"
     if gpu is None:
         return NAMELESS
     link = draft.gpu(index=gpu).child("nvlink", number)
-    for name, value in said[0].items():
+    for name, value in pair[0].items():
         link.offer(name, value, origin)
-    for name, count in said[1].items():
+    for name, count in pair[1].items():
         link.count(name, count, origin)
     return ""
 

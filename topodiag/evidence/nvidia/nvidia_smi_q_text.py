@@ -114,7 +114,7 @@ class NvidiaSmiQText(Source[XmlRecord]):
 def _counted(parsed: Parsed[XmlRecord]) -> bool:
     """Whether the report says how many GPUs there are."""
     heads = [record for record in parsed.records if isinstance(record, XmlDriver)]
-    return any(each.path == "attached_gpus" for head in heads for each in head.fields)
+    return any(xml_field.path == "attached_gpus" for head in heads for xml_field in head.fields)
 
 
 class _Reading:

@@ -163,20 +163,20 @@ def _busiest(rows: Sequence[QueryRow]) -> list[QueryRow]:
 
 
 def _fields(row: QueryRow) -> list[XmlField]:
-    made: list[XmlField] = []
+    xml_fields: list[XmlField] = []
     for column, text in row.cells:
         path, reason = _PATHS.get(column), _REASON.fullmatch(column)
         if _MASK.fullmatch(column):
             mask = to_int(text, low=0, high=2**63)
             for bit, name in EVENT_REASONS.items() if mask is not None else ():
                 word = "Active" if (mask or 0) & bit else "Not Active"
-                made.append(XmlField(_REASONS + name, word, row.line, row.text))
+                xml_fields.append(XmlField(_REASONS + name, word, row.line, row.text))
         elif reason is not None:
-            made.append(XmlField(_REASONS + reason[1], text, row.line, row.text))
+            xml_fields.append(XmlField(_REASONS + reason[1], text, row.line, row.text))
         elif path is not None:
-            made.append(XmlField(path, text, row.line, row.text))
+            xml_fields.append(XmlField(path, text, row.line, row.text))
     top = dict(row.cells).get("pcie.link.gen.max")
     if top is not None and "pcie.link.gen.gpumax" not in dict(row.cells):
         # That of GPU and slot together: without the GPU's own it stands for it.
-        made.append(XmlField(f"{_LINK}/pcie_gen/max_device_link_gen", top, row.line, row.text))
-    return made
+        xml_fields.append(XmlField(f"{_LINK}/pcie_gen/max_device_link_gen", top, row.line, row.text))
+    return xml_fields

@@ -149,8 +149,8 @@ def lost_gpus(blob: Blob) -> Iterator[LostGpu]:
 
 def fill_lost(blob: Blob, draft: NodeDraft) -> bool:
     """Offer what the text says of lost GPUs; whether it says so of any."""
-    found = list(lost_gpus(blob))
-    for each in found:
-        entity = draft.gpu(index=each.index, bus_id=each.bus_id)
-        entity.offer("lost", each.words, blob.origin(each.line, each.text))
-    return bool(found)
+    gpus = list(lost_gpus(blob))
+    for lost_gpu in gpus:
+        entity = draft.gpu(index=lost_gpu.index, bus_id=lost_gpu.bus_id)
+        entity.offer("lost", lost_gpu.words, blob.origin(lost_gpu.line, lost_gpu.text))
+    return bool(gpus)

@@ -187,12 +187,12 @@ class _Reader:
             return
         text = line.strip(_DECORATION)
         if header.piped:
-            found = _piped_cells(header, line)
+            row = _piped_cells(header, line)
         else:
-            found = _plain_cells(header, line)
-        if found is None:
+            row = _plain_cells(header, line)
+        if row is None:
             return
-        label, cells, tail = found
+        label, cells, tail = row
         if not any(_known(word) for word in cells):
             return
         if label in self.rows:

@@ -87,13 +87,13 @@ def fill_report(blob: Blob, records: Sequence[XmlRecord], draft: NodeDraft, *, o
         if not numbered and bus_id is None and uuid is None:
             continue
         entity = draft.gpu(index=gpu.order if numbered else None, bus_id=bus_id, uuid=uuid)
-        made = _Gpu(blob, gpu, entity)
-        made.state(uuid)
-        made.guest(draft)
-        made.fabric()
-        made.memory_errors()
-        if bus_id is not None or (numbered and made.has_link()):
-            made.pcie(draft.pci(bus_id or unplaced(gpu.order)))
+        report = _Gpu(blob, gpu, entity)
+        report.state(uuid)
+        report.guest(draft)
+        report.fabric()
+        report.memory_errors()
+        if bus_id is not None or (numbered and report.has_link()):
+            report.pcie(draft.pci(bus_id or unplaced(gpu.order)))
 
 
 def _is_numbered(blob: Blob, drivers: Sequence[XmlDriver], gpus: Sequence[XmlGpu]) -> bool:
@@ -177,10 +177,10 @@ class _Gpu:
 
     def _throttle(self) -> None:
         seen = {match[1]: field for path, field in self.fields.items() if (match := _REASON.match(path))}
-        told = {name: field for name, field in seen.items() if field.text in ("Active", "Not Active")}
-        active = [name for name, field in told.items() if field.text == "Active"]
-        if told:
-            field = told[active[0]] if active else next(iter(told.values()))
+        fields = {name: field for name, field in seen.items() if field.text in ("Active", "Not Active")}
+        active = [name for name, field in fields.items() if field.text == "Active"]
+        if fields:
+            field = fields[active[0]] if active else next(iter(fields.values()))
             self._offer(self.entity, "throttle", field, tuple(_REASON_SPELLINGS.get(name, name) for name in active))
         elif seen:
             self._offer(self.entity, "throttle", next(iter(seen.values())), None)
@@ -232,8 +232,8 @@ class _Gpu:
         self._fabric_problems(child, block)
 
     def _fabric_problems(self, child: Entity, block: dict[str, XmlField]) -> None:
-        found: list[str] = []
-        told: XmlField | None = None
+        texts: list[str] = []
+        xml_field: XmlField | None = None
         for tag, name in (
             ("routerecovery", "route recovery in progress"),
             ("routeunhealthy", "route unhealthy"),
@@ -245,12 +245,12 @@ class _Gpu:
                 if not path.startswith(f"fabric/health/{tag}") or value.upper() in ("N/A", "NOT SUPPORTED", ""):
                     continue
                 is_problem = value.lower() == "true" if name else value.lower() not in ("none", "false")
-                if told is None or (is_problem and not found):
-                    told = field
+                if xml_field is None or (is_problem and not texts):
+                    xml_field = field
                 if is_problem:
-                    found.append(name or value[:60])
-        if told is not None:
-            self._offer(child, "problems", told, ", ".join(found))
+                    texts.append(name or value[:60])
+        if xml_field is not None:
+            self._offer(child, "problems", xml_field, ", ".join(texts))
 
     def memory_errors(self) -> None:
         for span in ("volatile", "aggregate"):

@@ -88,7 +88,10 @@ def verdicts(line: str) -> list[LineMatch | Refused]:
     bare = unwrap(line)
     answers = [confirm(entry, bare, [bare.text], 0) for entry in candidates]
     if line.lstrip()[:1] == "{":
-        answers = [_in_object(each.entry, bare, line, each) if isinstance(each, Refused) else each for each in answers]
+        answers = [
+            _in_object(answer.entry, bare, line, answer) if isinstance(answer, Refused) else answer
+            for answer in answers
+        ]
     return sorted(answers, key=lambda answer: isinstance(answer, Refused))
 
 
@@ -164,12 +167,12 @@ _unwrapped = lru_cache(1024)(unwrap)
 
 @lru_cache(1024)
 def _answers(
-    raw: str, lines: tuple[str, ...], after: int, found: frozenset[int], families: tuple[str, ...]
+    raw: str, lines: tuple[str, ...], after: int, numbers: frozenset[int], families: tuple[str, ...]
 ) -> list[LineMatch]:
     """What the entries take whose literals were found in a line, of which `after` lines follow among `lines`."""
     line, answers = _unwrapped(raw), list[LineMatch]()
-    for entry in _candidates(found, families)[0]:
-        if entry.also or all(each.entry.also for each in answers):
+    for entry in _candidates(numbers, families)[0]:
+        if entry.also or all(answer.entry.also for answer in answers):
             answer = confirm(entry, line, lines, len(lines) - 1 - after)
             if isinstance(answer, Refused) and raw.lstrip()[:1] == "{":
                 answer = _in_object(entry, line, raw, answer)
@@ -230,26 +233,26 @@ class _Reading:
         """All sentences that the window owns."""
         data = window.data
         number, counted = window.line, 0
-        for begin, end, found in owned_lines(_finder(*self.families).hits(data), window):
+        for begin, end, numbers in owned_lines(_finder(*self.families).hits(data), window):
             number += data.count(b"\n", counted, begin)
             counted = begin
-            self.seen |= found
+            self.seen |= numbers
             raw = data[begin:end].decode("utf-8", "replace")
-            candidates, counts = _candidates(found, self.families)
+            candidates, counts = _candidates(numbers, self.families)
             if counts:
                 self._advance(candidates, raw, number)
             elif self.events or candidates:
-                self._line(data, (begin, end), (number, raw), found, candidates)
+                self._line(data, (begin, end), (number, raw), numbers, candidates)
 
     def _line(
-        self, data: bytes, span: tuple[int, int], place: Place, found: frozenset[int], candidates: Sequence[Signature]
+        self, data: bytes, span: tuple[int, int], place: Place, numbers: frozenset[int], candidates: Sequence[Signature]
     ) -> None:
         if self.ends:
-            self._end(found, place[1])
+            self._end(numbers, place[1])
         if all(self.of_entry.get(entry.id, 0) >= MOST_LOOKED_AT for entry in candidates):
             return
         before, after = map(max, zip(*map(_reach, candidates), strict=True))
-        for answer in _answers(place[1], tuple(_around(data, *span, before, after)), after, found, self.families):
+        for answer in _answers(place[1], tuple(_around(data, *span, before, after)), after, numbers, self.families):
             self._add(answer, place)
 
     def _advance(self, candidates: Sequence[Signature], raw: str, number: int) -> None:
@@ -295,9 +298,9 @@ class _Reading:
             if entry.over is not None:
                 self.ends.add(entry.over.literal)
 
-    def _end(self, found: Iterable[int], raw: str) -> None:
+    def _end(self, numbers: Iterable[int], raw: str) -> None:
         """Drops the events that this line says are over."""
-        present = {_places(*self.families)[literal][0] for literal in found}
+        present = {_places(*self.families)[literal][0] for literal in numbers}
         if self.ends.isdisjoint(present):
             return
         line = _unwrapped(raw)

@@ -14,8 +14,8 @@ from topodiag.evidence.signatures.wrappers import Unwrapped
 def lines_of(name: str, data: bytes) -> Iterator[tuple[int, bytes, tuple[Signature, ...]]]:
     """The lines of a text that hold a literal of a family, by their numbers from 1, each with the entries that may take
     it in the order of the catalogue."""
-    for number, begin, end, found in lines_with(_finder(name), data):
-        yield number, data[begin:end], _in_order(found, name)
+    for number, begin, end, numbers in lines_with(_finder(name), data):
+        yield number, data[begin:end], _in_order(numbers, name)
 
 
 @lru_cache(4096)

@@ -79,15 +79,15 @@ class OnePass(Finder):
     def hits(self, block: bytes) -> list[Hit]:
         if self._is_plain(block):
             return self._plain.hits(block)
-        found: list[Hit] = []
-        lengths, add = self._lengths, found.append
+        pairs: list[Hit] = []
+        lengths, add = self._lengths, pairs.append
 
         def on_match(number: int, _start: int, end: int, _flags: int, _context: object) -> None:
             add((end - lengths[number], number))
 
         self._database.scan(block, match_event_handler=on_match, scratch=self._scratch())
-        found.sort()
-        return found
+        pairs.sort()
+        return pairs
 
     def any(self, block: bytes) -> bool:
         if self._is_plain(block):
@@ -115,14 +115,14 @@ class OneByOne(Finder):
 
     def hits(self, block: bytes) -> list[Hit]:
         block = block.lower() if self.lines else block
-        found: list[Hit] = []
+        pairs: list[Hit] = []
         for number, literal in enumerate(self.literals):
             at = block.find(literal)
             while at >= 0:
-                found.append((at, number))
+                pairs.append((at, number))
                 at = block.find(literal, at + 1) if not self.once else -1
-        found.sort()
-        return found
+        pairs.sort()
+        return pairs
 
     def any(self, block: bytes) -> bool:
         return any(literal in block for literal in self.literals)
@@ -145,18 +145,18 @@ def lines_with(finder: Finder, data: bytes) -> Iterator[tuple[int, int, int, fro
     while at < len(data):
         stop = data.rfind(b"\n", at, at + BLOCK) + 1 or min(at + BLOCK, len(data))
         block, counted, begin, end = data[at:stop], 0, 0, -1
-        found: set[int] = set()
+        numbers: set[int] = set()
         for place, literal in finder.hits(block):
             if place >= end:
-                if found:
-                    yield number, at + begin, at + end, frozenset(found)
+                if numbers:
+                    yield number, at + begin, at + end, frozenset(numbers)
                 begin, end = block.rfind(b"\n", 0, place) + 1, block.find(b"\n", place)
                 end = end if end >= 0 else len(block)
                 number, counted = number + block.count(b"\n", counted, begin), begin
-                found = set()
-            found.add(literal)
-        if found:
-            yield number, at + begin, at + end, frozenset(found)
+                numbers = set()
+            numbers.add(literal)
+        if numbers:
+            yield number, at + begin, at + end, frozenset(numbers)
         number += block.count(b"\n", counted)
         at = stop if block[-1:] == b"\n" else data.find(b"\n", stop) + 1 or len(data)
         number += at > stop and data[at - 1 : at] == b"\n"

@@ -66,20 +66,20 @@ def owned_lines(hits: Iterable[Hit], window: Window) -> Iterator[tuple[int, int,
     line that is longer than what is looked at, a part that lies in the one before is left out."""
     data = window.data
     begin = end = last = done = -1
-    found: set[int] = set()
+    numbers: set[int] = set()
     for place, literal in hits:
         if not window.start <= place < window.stop:
             continue
         if not begin <= place < end or place - begin > MAX_LINE // 2:
-            if last >= done and found:
-                yield begin, end, frozenset(found)
+            if last >= done and numbers:
+                yield begin, end, frozenset(numbers)
                 done = end
             begin, end = _line_at(data, place)
-            found.clear()
-        found.add(literal)
+            numbers.clear()
+        numbers.add(literal)
         last = place
-    if last >= done and found:
-        yield begin, end, frozenset(found)
+    if last >= done and numbers:
+        yield begin, end, frozenset(numbers)
 
 
 def _line_at(data: bytes, at: int) -> tuple[int, int]:

@@ -265,9 +265,9 @@ def _texts(held: Mapping[str, Any]) -> Iterator[str]:
 def _objects(value: dict[str, Any], depth: int) -> Iterator[dict[str, Any]]:
     yield value
     for inner in value.values():
-        for each in inner if isinstance(inner, list) else (inner,):
-            if isinstance(each, dict) and depth < MAX_DEPTH:
-                yield from _objects(each, depth + 1)
+        for item in inner if isinstance(inner, list) else (inner,):
+            if isinstance(item, dict) and depth < MAX_DEPTH:
+                yield from _objects(item, depth + 1)
 
 
 def _first(held: Mapping[str, Any], names: tuple[str, ...]) -> str:

@@ -27,26 +27,26 @@ WHEN = (2020, 1, 1, 0, 0, 0)
 def archive() -> bytes:
     """The zip archive of the collector, below a first line that makes it executable."""
     packed = io.BytesIO()
-    with zipfile.ZipFile(packed, "w") as made:
-        _add(made, "__main__.py", START.encode())
+    with zipfile.ZipFile(packed, "w") as packed_file:
+        _add(packed_file, "__main__.py", START.encode())
         for name, data in sorted(_sources(files(PACKAGE), PACKAGE)):
-            _add(made, name, data)
+            _add(packed_file, name, data)
     return INTERPRETER + packed.getvalue()
 
 
 def _sources(folder: Traversable, name: str) -> list[tuple[str, bytes]]:
     """Name and content of every module below a package."""
-    found: list[tuple[str, bytes]] = []
-    for each in folder.iterdir():
-        if each.is_dir():
-            found += _sources(each, f"{name}/{each.name}")
-        elif each.name.endswith(".py"):
-            found.append((f"{name}/{each.name}", each.read_bytes()))
-    return found
+    pairs: list[tuple[str, bytes]] = []
+    for path in folder.iterdir():
+        if path.is_dir():
+            pairs += _sources(path, f"{name}/{path.name}")
+        elif path.name.endswith(".py"):
+            pairs.append((f"{name}/{path.name}", path.read_bytes()))
+    return pairs
 
 
-def _add(made: zipfile.ZipFile, name: str, data: bytes) -> None:
+def _add(packed_file: zipfile.ZipFile, name: str, data: bytes) -> None:
     entry = zipfile.ZipInfo(name, WHEN)
     entry.compress_type = zipfile.ZIP_DEFLATED
     entry.external_attr = 0o644 << 16
-    made.writestr(entry, data)
+    packed_file.writestr(entry, data)

@@ -65,11 +65,11 @@ class Folder:
         """By node the latest answer that is still good: its file is there, and has the sum that it came with."""
         sums = sums_of(str(self.path))
         wanted = set(nodes)
-        found: dict[str, NodeAnswer] = {}
-        for each in self._answers():
-            if each.node in wanted and sums.get(each.file) == each.sha256 == self._sum(each.file):
-                found[each.node] = each
-        return found
+        answers: dict[str, NodeAnswer] = {}
+        for answer in self._answers():
+            if answer.node in wanted and sums.get(answer.file) == answer.sha256 == self._sum(answer.file):
+                answers[answer.node] = answer
+        return answers
 
     def keep(self, part: Path, answer: NodeAnswer) -> NodeAnswer:
         """Give a bundle that came whole its name, and write down its sum. What is no bundle is not kept. Raises
@@ -82,7 +82,7 @@ class Folder:
         if why:
             part.unlink(missing_ok=True)
             return replace(answer, state=State.GARBAGE, why=f"what came whole {why}", sha256="", size=0)
-        hung = tuple(dict.fromkeys(each.id for each in held.missing if each.status == "timeout"))
+        hung = tuple(dict.fromkeys(item.id for item in held.missing if item.status == "timeout"))
         name = file_name(answer.node, answer.boot_id, answer.time)
         self._add_sum(answer.sha256, name)
         part.replace(self.path / name)
@@ -125,10 +125,12 @@ class Folder:
         for old in self._stubs(answer.node):
             old.unlink(missing_ok=True)
         name = file_name(answer.node, answer.boot_id, when).removesuffix(".tar.gz") + ".hung.tar.gz"
-        made = packed.getvalue()
+        packed_bytes = packed.getvalue()
         with replacing(str(self.path / name), private=True) as stream:
-            stream.write(made)
-        return replace(answer, file=name, time=when, sha256=hashlib.sha256(made).hexdigest(), size=len(made))
+            stream.write(packed_bytes)
+        return replace(
+            answer, file=name, time=when, sha256=hashlib.sha256(packed_bytes).hexdigest(), size=len(packed_bytes)
+        )
 
     def write(self, collection: Collection) -> None:
         """Write the answers of this call beside the bundles. Raises InputError."""
@@ -139,8 +141,8 @@ class Folder:
         start = file_name(node, "", "").partition("-noboot-")[0] + "-"
         # a name that only begins alike has another number of parts
         return [
-            each for each in self.path.glob("*.hung.tar.gz")
-            if each.name.startswith(start) and each.name.count("-") == start.count("-") + 1
+            path for path in self.path.glob("*.hung.tar.gz")
+            if path.name.startswith(start) and path.name.count("-") == start.count("-") + 1
         ]  # fmt: skip
 
     def _add_sum(self, digest: str, name: str) -> None:
@@ -149,9 +151,13 @@ class Folder:
 
     def _answers(self) -> Iterator[NodeAnswer]:
         """The answers that were written down here, those of earlier calls first. What cannot be read is none."""
-        found = self._document()
-        if found is not None:
-            yield from (each for each in (*found.before, *found.answers) if each.state is State.ANSWERED)
+        collect_document = self._document()
+        if collect_document is not None:
+            yield from (
+                answer
+                for answer in (*collect_document.before, *collect_document.answers)
+                if answer.state is State.ANSWERED
+            )
 
     def _document(self) -> CollectDocument | None:
         try:

@@ -38,8 +38,8 @@ class Kubectl(Transport):
         name = f"{NAME}-{secrets.token_hex(4)}"  # a second attempt is another Job
         space = ("--namespace", request.namespace) if request.namespace else ()
         end = time.monotonic() + within_s
-        made = job(request, nodes, name, within_s + request.node_s)
-        listed = {"apiVersion": "v1", "kind": "List", "items": made}
+        objects = job(request, nodes, name, within_s + request.node_s)
+        listed = {"apiVersion": "v1", "kind": "List", "items": objects}
         # create, not apply: apply would keep all of it a second time, in an annotation
         kubectl("create", *space, "-f", "-", given=json.dumps(listed).encode())
         try:
@@ -117,6 +117,6 @@ def kubectl(*argv: str, given: bytes = b"") -> bytes:
             "kubectl", f"did not answer within {in_s(ANSWER_S)}", hint="is the API server there?"
         ) from None
     if done.returncode:
-        said = done.stderr.decode("utf-8", "replace").strip().splitlines()
-        raise InputError("kubectl", said[-1][:300] if said else f"exit status {done.returncode}")
+        texts = done.stderr.decode("utf-8", "replace").strip().splitlines()
+        raise InputError("kubectl", texts[-1][:300] if texts else f"exit status {done.returncode}")
     return done.stdout

@@ -69,7 +69,7 @@ def daemon_set(request: Request, nodes: Sequence[str], name: str, every_s: float
 
 def _run(arguments: Sequence[str]) -> str:
     """The collector with the host's Python, else with the image's on the host's files."""
-    on_files = [f"{_HOST}{each}" if each.startswith("/") else each for each in arguments]
+    on_files = [f"{_HOST}{argument}" if argument.startswith("/") else argument for argument in arguments]
     return (
         f'if chroot {_HOST} /bin/sh -c "command -v python3" >/dev/null 2>&1;'
         f" then chroot {_HOST} python3 -c {_BOOT} < {_CODE}/collector;"
@@ -90,8 +90,8 @@ def _object(api: str, kind: str, request: Request, name: str, spec: dict[str, An
     metadata: dict[str, Any] = {"name": name, "labels": {"app": name}}
     if request.namespace:
         metadata["namespace"] = request.namespace
-    made: dict[str, Any] = {"apiVersion": api, "kind": kind, "metadata": metadata}
-    return made if spec is None else made | {"spec": spec}
+    document: dict[str, Any] = {"apiVersion": api, "kind": kind, "metadata": metadata}
+    return document if spec is None else document | {"spec": spec}
 
 
 def _required(key: str, term: dict[str, Any]) -> dict[str, Any]:

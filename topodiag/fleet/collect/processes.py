@@ -91,82 +91,82 @@ class Pump:
             self._heard.complaint(job, f"{job.argv[0]}: {error.strerror or error}".encode())
             self._heard.ends(job, 127)
             return
-        each = _Running(job, process, time.monotonic() + self._limit_s, memoryview(job.given))
-        self._running.append(each)
+        running = _Running(job, process, time.monotonic() + self._limit_s, memoryview(job.given))
+        self._running.append(running)
         self._heard.begins(job)
         for stream in (process.stdin, process.stdout, process.stderr):
             assert stream is not None  # noqa: S101 - pipes, as asked
             os.set_blocking(stream.fileno(), False)
         assert process.stdout is not None  # noqa: S101
         assert process.stderr is not None  # noqa: S101
-        self._selector.register(process.stdout, selectors.EVENT_READ, (each, process.stdout))
-        self._selector.register(process.stderr, selectors.EVENT_READ, (each, process.stderr))
+        self._selector.register(process.stdout, selectors.EVENT_READ, (running, process.stdout))
+        self._selector.register(process.stderr, selectors.EVENT_READ, (running, process.stderr))
         if job.given and process.stdin is not None:
-            self._selector.register(process.stdin, selectors.EVENT_WRITE, (each, process.stdin))
+            self._selector.register(process.stdin, selectors.EVENT_WRITE, (running, process.stdin))
 
     def _turn(self, wait_s: float) -> None:
         for key, _ in self._selector.select(wait_s):
-            each, stream = key.data
-            if stream is each.process.stdin:
-                self._write(each, stream)
+            running, stream = key.data
+            if stream is running.process.stdin:
+                self._write(running, stream)
             else:
-                self._read(each, stream)
+                self._read(running, stream)
         now = time.monotonic()
-        for each in list(self._running):
-            if each.kill_at and now > each.kill_at:
-                _signal(each.process, signal.SIGKILL)
-            elif not each.kill_at and now > each.end:
-                each.late = True
-                self._ask_to_end(each)
-            open_still = any(key.data[0] is each for key in self._selector.get_map().values() if not _writes(key))
-            if each.process.poll() is not None and (not open_still or now > each.end + KIND_S):
-                self._ended(each)
+        for running in list(self._running):
+            if running.kill_at and now > running.kill_at:
+                _signal(running.process, signal.SIGKILL)
+            elif not running.kill_at and now > running.end:
+                running.late = True
+                self._ask_to_end(running)
+            open_still = any(key.data[0] is running for key in self._selector.get_map().values() if not _writes(key))
+            if running.process.poll() is not None and (not open_still or now > running.end + KIND_S):
+                self._ended(running)
 
-    def _write(self, each: _Running, stream: IO[bytes]) -> None:
+    def _write(self, running: _Running, stream: IO[bytes]) -> None:
         try:
-            written = os.write(stream.fileno(), each.given[:BLOCK])
-            each.given = each.given[written:]
+            written = os.write(stream.fileno(), running.given[:BLOCK])
+            running.given = running.given[written:]
         except BlockingIOError:
             return
         except OSError:
-            each.given = each.given[:0]  # it ended; its standard error says why
-        if not each.given:
+            running.given = running.given[:0]  # it ended; its standard error says why
+        if not running.given:
             self._selector.unregister(stream)
 
-    def _read(self, each: _Running, stream: IO[bytes]) -> None:
+    def _read(self, running: _Running, stream: IO[bytes]) -> None:
         try:
             data = os.read(stream.fileno(), BLOCK)
         except BlockingIOError:
             return
-        lines = (each.rests.pop(stream.fileno(), b"") + data).split(b"\n")
+        lines = (running.rests.pop(stream.fileno(), b"") + data).split(b"\n")
         rest = lines.pop()
         if data and len(rest) < MAX_LINE:
-            each.rests[stream.fileno()] = rest
+            running.rests[stream.fileno()] = rest
         elif rest:
             lines.append(rest)
         if not data:
             self._selector.unregister(stream)
         for line in lines:
-            if stream is each.process.stderr:
-                self._heard.complaint(each.job, line)
-            elif not self._heard.line(each.job, line) and not each.kill_at:
-                self._ask_to_end(each)
+            if stream is running.process.stderr:
+                self._heard.complaint(running.job, line)
+            elif not self._heard.line(running.job, line) and not running.kill_at:
+                self._ask_to_end(running)
 
-    def _ask_to_end(self, each: _Running) -> None:
-        each.kill_at = time.monotonic() + KIND_S
-        _signal(each.process, signal.SIGTERM)
+    def _ask_to_end(self, running: _Running) -> None:
+        running.kill_at = time.monotonic() + KIND_S
+        _signal(running.process, signal.SIGTERM)
 
-    def _ended(self, each: _Running) -> None:
-        self._close(each)
-        code = each.process.returncode
-        if each.late:
-            self._heard.late(each.job)
+    def _ended(self, running: _Running) -> None:
+        self._close(running)
+        code = running.process.returncode
+        if running.late:
+            self._heard.late(running.job)
         else:
-            self._heard.ends(each.job, code if code >= 0 else 128 - code)
+            self._heard.ends(running.job, code if code >= 0 else 128 - code)
 
-    def _close(self, each: _Running) -> None:
-        self._running.remove(each)
-        for stream in (each.process.stdin, each.process.stdout, each.process.stderr):
+    def _close(self, running: _Running) -> None:
+        self._running.remove(running)
+        for stream in (running.process.stdin, running.process.stdout, running.process.stderr):
             if stream is not None:
                 with suppress(KeyError, ValueError):
                     self._selector.unregister(stream)
@@ -175,16 +175,16 @@ class Pump:
 
     def _end_all(self) -> None:
         """Ask what still runs to end, and end it after a moment."""
-        for each in self._running:
-            _signal(each.process, signal.SIGTERM)
+        for running in self._running:
+            _signal(running.process, signal.SIGTERM)
         until = time.monotonic() + KIND_S
-        for each in list(self._running):
+        for running in list(self._running):
             try:
-                each.process.wait(max(until - time.monotonic(), 0.01))
+                running.process.wait(max(until - time.monotonic(), 0.01))
             except subprocess.TimeoutExpired:
-                _signal(each.process, signal.SIGKILL)
-                each.process.wait()
-            self._close(each)
+                _signal(running.process, signal.SIGKILL)
+                running.process.wait()
+            self._close(running)
 
 
 def _writes(key: selectors.SelectorKey) -> bool:

@@ -8,4 +8,4 @@ from topodiag.fleet.collect.share import Share
 from topodiag.fleet.collect.srun import Srun
 from topodiag.fleet.collect.ssh import Ssh
 
-TRANSPORTS: dict[str, type[Transport]] = {each.name: each for each in (Ssh, Srun, Kubectl, Share)}
+TRANSPORTS: dict[str, type[Transport]] = {kind.name: kind for kind in (Ssh, Srun, Kubectl, Share)}

@@ -100,22 +100,22 @@ class _Room:
 
     def _of_receipt(self, node: str, receipt: Receipt) -> NodeAnswer:
         if receipt.whole:
-            made = self._made(node, receipt, State.ANSWERED, "")
-            return self.folder.keep(receipt.place, replace(made, sha256=receipt.sha256, size=receipt.size))
+            answer = self._made(node, receipt, State.ANSWERED, "")
+            return self.folder.keep(receipt.place, replace(answer, sha256=receipt.sha256, size=receipt.size))
         if receipt.failure:
             return self._made(node, receipt, State.REFUSED, receipt.failure)
         return self._made(node, receipt, State.GARBAGE, receipt.broken)
 
     def _ended(self, node: str, receipt: Receipt, code: int) -> NodeAnswer:
-        said = _reason(receipt.said)
+        reason = _reason(receipt.said)
         if receipt.hello:
             lost = (
                 f"it ended after {receipt.size} bytes of its bundle" if receipt.size else "it ended before its bundle"
             )
-            return self._made(node, receipt, State.GARBAGE, f"{lost}: {said}" if said else lost)
+            return self._made(node, receipt, State.GARBAGE, f"{lost}: {reason}" if reason else lost)
         if NO_PYTHON in receipt.said:
             return self._made(node, receipt, State.REFUSED, "no python3 on the node")
-        return self._made(node, receipt, State.REFUSED, said or f"exit status {code}, and no word why")
+        return self._made(node, receipt, State.REFUSED, reason or f"exit status {code}, and no word why")
 
     def _late(self, node: str, receipt: Receipt) -> NodeAnswer:
         limit = self.request.node_s
@@ -123,8 +123,8 @@ class _Room:
             why = f"the collector did not start within {in_s(limit)} of asking: its login hangs, or it is too busy"
             return self._made(node, receipt, State.TIMED_OUT, why)
         waited = ", ".join(receipt.waited_for) or "the collector's end"
-        made = self._made(node, receipt, State.TIMED_OUT, f"no bundle after {in_s(limit)}, waiting for {waited}")
-        return self.folder.keep_hung(replace(made, waited_for=receipt.waited_for), limit)
+        answer = self._made(node, receipt, State.TIMED_OUT, f"no bundle after {in_s(limit)}, waiting for {waited}")
+        return self.folder.keep_hung(replace(answer, waited_for=receipt.waited_for), limit)
 
     def _cut(self, node: str, receipt: Receipt) -> NodeAnswer:
         """A node whose own time was not over when that of the whole was: nothing says that it hangs."""
@@ -143,7 +143,7 @@ class _Room:
 
     def end_attempt(self, in_time: bool) -> None:
         """What a stream of many nodes leaves without an end of its own: those nodes were late, or had no more time."""
-        for node in [each for each in self.began if each not in self.answers]:
+        for node in [node for node in self.began if node not in self.answers]:
             receipt = self._receipt(node)
             if receipt is None:
                 continue
@@ -154,7 +154,9 @@ class _Room:
 
     def again(self) -> list[str]:
         """The nodes that were not reached, for another attempt: what the first one said stands until they answer."""
-        lost = [node for node, each in self.answers.items() if each.state is State.REFUSED and not self._heard(node)]
+        lost = [
+            node for node, answer in self.answers.items() if answer.state is State.REFUSED and not self._heard(node)
+        ]
         for node in lost:
             self.first[node] = self.answers.pop(node)
             del self.receipts[node]
@@ -237,7 +239,7 @@ def _ask_twice(transport: Transport, request: Request, room: _Room, nodes: Seque
     return ""
 
 
-def _reason(said: str) -> str:
+def _reason(words: str) -> str:
     """The line of standard error that says most: the last one that looks like a reason, else the last one."""
-    lines = [line for line in said.splitlines() if line.strip()]
+    lines = [line for line in words.splitlines() if line.strip()]
     return next((line for line in reversed(lines) if _REASON.match(line)), lines[-1] if lines else "")[:300]

@@ -70,10 +70,10 @@ def _play(path: Path, mark: str, node: str, ear: Ear) -> bool:
     try:
         with path.open("rb") as stream:
             data = stream.read(MAX_BUNDLE + 1)
-        told = Path(f"{path}.sha256").read_text(encoding="ascii", errors="replace")[:64]
+        digest = Path(f"{path}.sha256").read_text(encoding="ascii", errors="replace")[:64]
     except OSError:
         return False
-    if hashlib.sha256(data).hexdigest() != told:
+    if hashlib.sha256(data).hexdigest() != digest:
         return False
     lines = io.BytesIO()
     host, boot, when = path.name.removesuffix(".tar.gz").rsplit("-", 2)
@@ -81,8 +81,8 @@ def _play(path: Path, mark: str, node: str, ear: Ear) -> bool:
     Sender(lines, mark, node).bundle(data, {"host": host, "boot_id": _padded(boot), "time": stamp})
     for line in lines.getvalue().splitlines():
         ear.hears(node, line)
-    for each in (path, Path(f"{path}.sha256")):
-        each.unlink(missing_ok=True)
+    for file in (path, Path(f"{path}.sha256")):
+        file.unlink(missing_ok=True)
     return True
 
 

@@ -91,7 +91,7 @@ def _by_tree(request: Request) -> Job:
 
 def _heard(ear: Ear, nodes: Sequence[str]) -> Heard:
     """srun's lines: output by node, complaints by the node that they name, the others for all."""
-    known, said = set(nodes), [b""]
+    known, output = set(nodes), [b""]
 
     def complaint(_: Job, line: bytes) -> None:
         match = _OF_NODE.match(line[:4000].decode("utf-8", "replace"))
@@ -104,12 +104,12 @@ def _heard(ear: Ear, nodes: Sequence[str]) -> Heard:
         for node in named:
             ear.complains(node, line)
         if not named and line.strip():
-            said[0] = line
+            output[0] = line
 
     def ends(_: Job, code: int) -> None:
         for node in nodes:
-            if said[0]:
-                ear.complains(node, said[0])
+            if output[0]:
+                ear.complains(node, output[0])
             ear.ends(node, code)
 
     def line(_: Job, text: bytes) -> bool:

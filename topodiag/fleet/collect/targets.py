@@ -20,6 +20,6 @@ def nodes_of(sets: Sequence[str]) -> tuple[str, ...]:
             "--nodelist", "names no node", hint="write --nodelist gpu[001-200]; inside salloc it is not needed"
         )
     try:
-        return tuple(dict.fromkeys(node for each in given for node in expand(each, groups=True)))
+        return tuple(dict.fromkeys(node for name in given for node in expand(name, groups=True)))
     except NodeSetError as error:
         raise InputError("--nodelist", str(error)) from None

@@ -45,7 +45,7 @@ class Addition:
         date = _date(capture.time_s)
         # Counters have their own table, and what is of the moment is not kept. (An enum is slow to look up in a set.)
         kept = [
-            each for each in capture.facts if each.kind is not FactKind.COUNTER and each.kind is not FactKind.MOMENT
+            fact for fact in capture.facts if fact.kind is not FactKind.COUNTER and fact.kind is not FactKind.MOMENT
         ]
         names = [self._block(capture, facts, date) for facts in _parted(kept)]
         self._name.update(capture.id.encode())
@@ -68,10 +68,10 @@ class Addition:
         self._name.update(digest.encode())
         self.hosts.add(log.host)
         self.added += 1
-        for each in log.states:
-            for spell in each.spells:
+        for state in log.states:
+            for spell in state.spells:
                 self._rows["spells", _date(spell.end_s)].append(
-                    (log.host, each.part, spell.state, spell.boot, spell.first_s, spell.last_s, spell.time_s,
+                    (log.host, state.part, spell.state, spell.boot, spell.first_s, spell.last_s, spell.time_s,
                      spell.fallen)
                 )  # fmt: skip
         for xid in log.xids:

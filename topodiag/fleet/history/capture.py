@@ -18,7 +18,7 @@ def capture_of(node: Node, source: str, inputs: Sequence[Input] = (), findings: 
     """The capture of a node with all its facts. `inputs` are the files of its evidence with their sha256: they make its
     id, so that a folder and an archive of it are one capture."""
     digest = hashlib.sha256(f"{node.host}\0{node.time.value}".encode("utf-8", "surrogateescape"))
-    for each in sorted(each.sha256 for each in inputs if each.sha256):
+    for each in sorted(file.sha256 for file in inputs if file.sha256):
         digest.update(each.encode())
     return Capture(
         id=digest.hexdigest(),
@@ -33,12 +33,12 @@ def capture_of(node: Node, source: str, inputs: Sequence[Input] = (), findings: 
 
 def failures(findings: Iterable[Finding]) -> tuple[str, ...]:
     """The findings at error level, each as `ID place`."""
-    made = []
+    texts = []
     for finding in findings:
         if finding.severity is Severity.ERROR:
             where = finding.where
-            made.append(" ".join((finding.id, *where.gpus, *where.nics, *where.links))[:200])
-    return tuple(dict.fromkeys(made))
+            texts.append(" ".join((finding.id, *where.gpus, *where.nics, *where.links))[:200])
+    return tuple(dict.fromkeys(texts))
 
 
 def pair(before: Capture, now: Capture, basis: str) -> NodeHistory:

@@ -56,21 +56,21 @@ class Row:
     facts: int
 
 
-def rows_by_host(store: Store, told: Told) -> dict[str, list[Row]]:
+def rows_by_host(store: Store, is_asked: Told) -> dict[str, list[Row]]:
     """The captures of each host in the order of time; those without a time come first."""
     table = store.table("captures")
-    made: dict[str, list[Row]] = defaultdict(list)
+    by_host: dict[str, list[Row]] = defaultdict(list)
     columns = [table[name].to_pylist() for name in table.schema.names]
     for capture, host, time_s, boot_s, source, blocks, errors, facts in zip(*columns, strict=True):
-        if told(host):
+        if is_asked(host):
             held = Capture(capture, host, time_s, boot_s, source, tuple(errors or ()))
-            made[host].append(Row(held, frozenset(blocks or ()), facts))
-    for rows in made.values():
+            by_host[host].append(Row(held, frozenset(blocks or ()), facts))
+    for rows in by_host.values():
         rows.sort(key=lambda row: (row.capture.time_s or 0.0, row.capture.id))
-    return dict(made)
+    return dict(by_host)
 
 
-def histories(store: Store, rows: Mapping[str, Sequence[Row]], told: Told) -> list[NodeHistory]:
+def histories(store: Store, rows: Mapping[str, Sequence[Row]], is_asked: Told) -> list[NodeHistory]:
     """The history of each host that has a capture or was watched: its last capture beside the last good one before it,
     its counters, the states of its links."""
     pairs = {host: _pair(of_host) for host, of_host in rows.items()}
@@ -80,8 +80,8 @@ def histories(store: Store, rows: Mapping[str, Sequence[Row]], told: Told) -> li
             wanted |= now.blocks ^ before.blocks
     facts = _facts(store, wanted)
     grown = _grown(store, rows)
-    states = _states(store, told)
-    made = []
+    states = _states(store, is_asked)
+    node_histories = []
     for host in sorted(set(rows) | set(states)):
         parts, end_s = states.get(host, ((), None))
         history = NodeHistory(host, states=parts, end_s=end_s, grown=grown.get(host, ()))
@@ -91,13 +91,13 @@ def histories(store: Store, rows: Mapping[str, Sequence[Row]], told: Told) -> li
             there = _with_facts(now, before.blocks if before is not None else now.blocks, facts)
             same = now.facts - len(there.facts)
             history = replace(history, now=there, before=held, basis=basis, same=max(0, same) if before else 0)
-        made.append(history)
-    return made
+        node_histories.append(history)
+    return node_histories
 
 
 def failing(rows: Mapping[str, Sequence[Row]]) -> tuple[NodeFailures, ...]:
     """The nodes that keep failing, the worst first."""
-    made = []
+    failures = []
     for host, of_host in rows.items():
         last = of_host[-1].capture.time_s
         recent = [
@@ -113,10 +113,10 @@ def failing(rows: Mapping[str, Sequence[Row]]) -> tuple[NodeFailures, ...]:
             before = errors
         if times >= FAILING_TIMES:
             bad = [capture for capture in recent if capture.errors]
-            made.append(
+            failures.append(
                 NodeFailures(host, times, len(bad), tuple(seen.most_common(5)), bad[0].day[:10], bad[-1].day[:10])
             )
-    return tuple(sorted(made, key=lambda each: (-each.times, each.host)))
+    return tuple(sorted(failures, key=lambda failure: (-failure.times, failure.host)))
 
 
 def rising(histories: Iterable[NodeHistory]) -> tuple[tuple[RisingCounter, ...], tuple[tuple[str, int, int], ...]]:
@@ -125,44 +125,44 @@ def rising(histories: Iterable[NodeHistory]) -> tuple[tuple[RisingCounter, ...],
     by_key: dict[str, list[tuple[str, Growth]]] = defaultdict(list)
     totals: Counter[str] = Counter()
     for history in histories:
-        for each in history.grown:
-            totals[each.key] += 1
-            if each.count > 0:
-                by_key[each.key].append((history.host, each))
-    told: list[RisingCounter] = []
+        for one in history.grown:
+            totals[one.key] += 1
+            if one.count > 0:
+                by_key[one.key].append((history.host, one))
+    risen: list[RisingCounter] = []
     common = []
-    for key, found in sorted(by_key.items()):
-        if len(found) > COMMON * totals[key] and totals[key] >= MIN_SIBLINGS:
-            common.append((key, len(found), totals[key]))
+    for key, pairs in sorted(by_key.items()):
+        if len(pairs) > COMMON * totals[key] and totals[key] >= MIN_SIBLINGS:
+            common.append((key, len(pairs), totals[key]))
             continue
-        told += [
-            RisingCounter(host, each.part, key, each.count, each.hours, len(found), totals[key]) for host, each in found
+        risen += [
+            RisingCounter(host, one.part, key, one.count, one.hours, len(pairs), totals[key]) for host, one in pairs
         ]
-    told.sort(key=lambda each: (each.parts / each.total, -each.count / max(each.hours, 1.0), each.host, each.part))
-    return tuple(told), tuple(sorted(common, key=lambda each: -each[1]))
+    risen.sort(key=lambda each: (each.parts / each.total, -each.count / max(each.hours, 1.0), each.host, each.part))
+    return tuple(risen), tuple(sorted(common, key=lambda row: -row[1]))
 
 
 def worst_hosts(findings: Iterable[Finding]) -> list[str]:
     """The nodes of findings that are more than a note, the worst first."""
-    told = sorted(
-        (finding for finding in findings if finding.severity > Severity.INFO), key=lambda each: -each.severity
+    worst = sorted(
+        (finding for finding in findings if finding.severity > Severity.INFO), key=lambda finding: -finding.severity
     )
-    return [host for each in told for host in each.where.nodes]
+    return [host for finding in worst for host in finding.where.nodes]
 
 
 def tracks(
     hosts: Iterable[str], rows: Mapping[str, Sequence[Row]], histories: Iterable[NodeHistory]
 ) -> tuple[Track, ...]:
     """These nodes over time, each once: all captures with a time, and the parts that were up and went down."""
-    by_host = {each.host: each for each in histories}
-    made = []
+    by_host = {history.host: history for history in histories}
+    listed = []
     for host in list(dict.fromkeys(hosts))[:TRACKS]:
         held = [row.capture for row in rows.get(host, ())]
         states = by_host[host].states if host in by_host else ()
         fallen = [part for part in states if any(s.down for s in part.spells) and any(s.up for s in part.spells)]
-        captured = tuple((each.time_s, each.errors) for each in held if each.time_s is not None)
-        made.append(Track(host, captured, tuple(fallen)))
-    return tuple(made)
+        captured = tuple((capture.time_s, capture.errors) for capture in held if capture.time_s is not None)
+        listed.append(Track(host, captured, tuple(fallen)))
+    return tuple(listed)
 
 
 def _pair(rows: Sequence[Row]) -> tuple[Row, Row | None, str]:
@@ -177,22 +177,22 @@ def _pair(rows: Sequence[Row]) -> tuple[Row, Row | None, str]:
 
 def _facts(store: Store, wanted: Collection[str]) -> dict[str, list[NodeFact]]:
     """The facts of some blocks, by the block."""
-    made: dict[str, list[NodeFact]] = defaultdict(list)
+    node_facts: dict[str, list[NodeFact]] = defaultdict(list)
     if not wanted:
-        return made
+        return node_facts
     table = store.blocks(wanted)
     names = ("block", "family", "part", "key", "value", "kind", "unit", "source")
     for block, family, part, key, value, kind, unit, source in zip(
         *(table[name].to_pylist() for name in names), strict=True
     ):
-        made[block].append(NodeFact(family, part, key, value, FactKind(kind), unit, source))
-    return made
+        node_facts[block].append(NodeFact(family, part, key, value, FactKind(kind), unit, source))
+    return node_facts
 
 
 def _with_facts(row: Row, other: frozenset[str], facts: Mapping[str, Sequence[NodeFact]]) -> Capture:
     """The capture with the facts of the blocks that the other one has not."""
-    found = [fact for name in sorted(row.blocks - other) for fact in facts.get(name, ())]
-    return replace(row.capture, facts=tuple(found))
+    node_facts = [fact for name in sorted(row.blocks - other) for fact in facts.get(name, ())]
+    return replace(row.capture, facts=tuple(node_facts))
 
 
 def _grown(store: Store, rows: Mapping[str, Sequence[Row]]) -> dict[str, tuple[Growth, ...]]:
@@ -219,7 +219,7 @@ def _grown(store: Store, rows: Mapping[str, Sequence[Row]]) -> dict[str, tuple[G
     for capture, family, part, key, unit, value in zip(*(moving[name].to_pylist() for name in names), strict=True):
         by_capture[capture].append(NodeFact(family, part, key, value, FactKind.COUNTER, unit))
     by_host: dict[str, list[Capture]] = defaultdict(list)
-    for capture in sorted(recent.values(), key=lambda each: (each.time_s or 0.0, each.id)):
+    for capture in sorted(recent.values(), key=lambda capture: (capture.time_s or 0.0, capture.id)):
         by_host[capture.host].append(replace(capture, facts=tuple(by_capture.get(capture.id, ()))))
     return {host: growth(captures) for host, captures in by_host.items()}
 
@@ -236,7 +236,7 @@ def _moving(table: pa.Table) -> pa.Table:
     return rows.join(kept, keys, join_type="left semi")
 
 
-def _states(store: Store, told: Told) -> dict[str, tuple[tuple[PartStates, ...], float | None]]:
+def _states(store: Store, is_asked: Told) -> dict[str, tuple[tuple[PartStates, ...], float | None]]:
     """The states of each host that was watched, in the order of time, of its last days. A file that was added again
     with more lines has the same spells, only longer."""
     table = store.table("spells")
@@ -245,7 +245,7 @@ def _states(store: Store, told: Told) -> dict[str, tuple[tuple[PartStates, ...],
     longest: dict[tuple[str, str, str, float], Spell] = {}
     columns = (table[name].to_pylist() for name in table.schema.names)
     for host, part, state, boot, first_s, last_s, time_s, fallen in zip(*columns, strict=True):
-        if told(host):
+        if is_asked(host):
             key = (host, part, boot, first_s)
             held = longest.get(key)
             if held is None or last_s > held.last_s:
@@ -258,7 +258,7 @@ def _states(store: Store, told: Told) -> dict[str, tuple[tuple[PartStates, ...],
     made: dict[str, tuple[tuple[PartStates, ...], float | None]] = {}
     for host, parts in by_part.items():
         states = [
-            PartStates(part, tuple(sorted(_recent(spells, ends[host]), key=lambda each: each.time_s)))
+            PartStates(part, tuple(sorted(_recent(spells, ends[host]), key=lambda spell: spell.time_s)))
             for part, spells in sorted(parts.items())
         ]
         made[host] = (tuple(states), ends[host])
@@ -267,7 +267,7 @@ def _states(store: Store, told: Told) -> dict[str, tuple[tuple[PartStates, ...],
 
 def _recent(spells: Sequence[Spell], end_s: float) -> list[Spell]:
     """The spells of the window, and the last one before it: whether the part was ever up is asked, too."""
-    ordered = sorted(spells, key=lambda each: each.time_s)
-    old = [each for each in ordered if each.end_s < end_s - WINDOW_S]
-    was_up = [each for each in old if each.up][-1:]
-    return [*was_up, *(each for each in ordered if each.end_s >= end_s - WINDOW_S)]
+    ordered = sorted(spells, key=lambda spell: spell.time_s)
+    old = [spell for spell in ordered if spell.end_s < end_s - WINDOW_S]
+    was_up = [spell for spell in old if spell.up][-1:]
+    return [*was_up, *(spell for spell in ordered if spell.end_s >= end_s - WINDOW_S)]

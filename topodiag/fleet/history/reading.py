@@ -30,7 +30,7 @@ def read_captures(places: Sequence[Place], intake: Intake) -> Iterator[Capture |
 
 def read_capture(place: Place, intake: Intake) -> Capture | str:
     """One capture, judged by the checks of a node; or why it cannot be read."""
-    if why := "; ".join(f"{each.path}: {why}" for each in place.pieces if (why := changed(each.path))):
+    if why := "; ".join(f"{piece.path}: {why}" for piece in place.pieces if (why := changed(piece.path))):
         return why
     try:
         # Captures of one host are told apart elsewhere; here they are its history.

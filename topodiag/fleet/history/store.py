@@ -91,7 +91,7 @@ class Store:
         """The rows of a table, of the dates from `since` on (`2026-11-22`) and of unknown ones. Raises InputError for a
         file that is damaged or gone."""
         schema = TABLES[name]
-        wanted = [schema.field(each) for each in columns or schema.names]
+        wanted = [schema.field(column) for column in columns or schema.names]
         parts = [
             self._read(file.file, [field.name for field in wanted])
             for file in self.manifest.files
@@ -116,7 +116,7 @@ class Store:
 
     def _read(self, file: str, columns: Sequence[str]) -> pa.Table:
         place = os.path.join(self.folder, file)
-        schema = pa.schema([TABLES[file.partition("/")[0]].field(each) for each in columns])
+        schema = pa.schema([TABLES[file.partition("/")[0]].field(column) for column in columns])
         words = [field.name for field in schema if pa.types.is_dictionary(field.type)]
         try:
             # One file: a folder `date=...` would become a column.
@@ -180,10 +180,10 @@ def commit(store: Store, rows: Rows, name: str, manifest: Manifest) -> Store:
             file = f"{table}/date={date}/{name}.parquet"
             place = os.path.join(store.folder, file)
             os.makedirs(os.path.dirname(place), mode=0o700, exist_ok=True)
-            made = _table(values, TABLES[table])
+            written = _table(values, TABLES[table])
             with replacing(place, private=True) as stream:
-                pq.write_table(made, stream, compression="zstd", compression_level=9)
-            files.append(FileRows(file, table, date, made.num_rows))
+                pq.write_table(written, stream, compression="zstd", compression_level=9)
+            files.append(FileRows(file, table, date, written.num_rows))
         manifest = msgspec.structs.replace(manifest, files=files)
         with replacing(os.path.join(store.folder, MANIFEST), private=True) as stream:
             stream.write(msgspec.json.format(msgspec.json.encode(manifest), indent=1))
@@ -205,5 +205,5 @@ def _table(rows: Sequence[tuple[Any, ...]], schema: pa.Schema) -> pa.Table:
 
 def _clean(value: Any) -> Any:
     if isinstance(value, list):
-        return [_clean(each) for each in value]
+        return [_clean(item) for item in value]
     return value.encode("utf-8", "backslashreplace").decode() if isinstance(value, str) else value

@@ -76,31 +76,33 @@ def runtime_channels(
     the channels are extended to the `nvls` channels, which the log then counts as collective channels.
     """
     bound = max_channels(minor)
-    made = list(range(2 * searched))[:bound]
-    steps = [ChannelStep(len(made), f"two channels (one of each tree) for each of {searched} search channels")]
+    numbers = list(range(2 * searched))[:bound]
+    steps = [ChannelStep(len(numbers), f"two channels (one of each tree) for each of {searched} search channels")]
 
     def extend(end: int, rule: str) -> None:
-        start = len(made)
+        start = len(numbers)
         if end <= start:
             return
         for channel in range(start, end):
-            made.append(made[channel - start])
-        steps.append(ChannelStep(len(made), rule))
+            numbers.append(numbers[channel - start])
+        steps.append(ChannelStep(len(numbers), rule))
 
     if collnet is not None and collnet[0] > collnet[1] and nranks > nodes:
-        extend(min(bound, len(made) + len(made) // 2), "half as many again for CollNet's bandwidth inside the node")
-    room = len(made) < _ENOUGH if has(minor, Feature.EXTRA_CHANNELS_BELOW_16) else 2 * len(made) <= bound
+        extend(
+            min(bound, len(numbers) + len(numbers) // 2), "half as many again for CollNet's bandwidth inside the node"
+        )
+    room = len(numbers) < _ENOUGH if has(minor, Feature.EXTRA_CHANNELS_BELOW_16) else 2 * len(numbers) <= bound
     hopper = min_sm >= 90 if has(minor, Feature.EXTRA_CHANNELS_BLACKWELL) else min_sm == 90
     if hopper and nodes > 1 and ring_bw_intra > _FAST_RING and room:
-        extend(2 * len(made), f"doubled: ring channels of more than {in_gbs(_FAST_RING)} between nodes")
+        extend(2 * len(numbers), f"doubled: ring channels of more than {in_gbs(_FAST_RING)} between nodes")
     most = min(bounds.most, bounds.max_ctas)
-    if most < len(made):
-        del made[most:]
+    if most < len(numbers):
+        del numbers[most:]
         steps.append(ChannelStep(most, "at most NCCL_MAX_NCHANNELS and NCCL_MAX_CTAS"))
     extend(max(bounds.least, bounds.min_ctas), "at least NCCL_MIN_NCHANNELS and NCCL_MIN_CTAS")
     if has(minor, Feature.CHANNELS_UP_TO_NVLS):
         extend(nvls, "repeated up to the NVLS channels")
-    return made, steps
+    return numbers, steps
 
 
 def nvls_possible(settings: Settings, gpus: int, minor: int) -> bool:
@@ -168,15 +170,15 @@ def p2p_channels(system: System, settings: Settings, *, nranks: int, channels: i
             for gpu in system.gpus
             for count in _per_peer_counts(system, gpu, settings, nranks=nranks, total=total)
         ]
-        each = _power_of_two(min([total, *counts]))
+        channels_each = _power_of_two(min([total, *counts]))
         total = min(_power_of_two(total), bound)
-        return total, min(each, total) if has(minor, Feature.PEER_CHANNELS_WITHIN_ALL) else each
-    total, each = min(_power_of_two(total), bound), _power_of_two(per_peer)
+        return total, min(channels_each, total) if has(minor, Feature.PEER_CHANNELS_WITHIN_ALL) else channels_each
+    total, channels_each = min(_power_of_two(total), bound), _power_of_two(per_peer)
     if nodes > 1 and settings.channels_per_net_peer is None:
-        while each * -(-nranks // _PEERS_PER_BATCH) > total and each > 1:
-            each //= 2
-        return total, each
-    return total, min(each, total)
+        while channels_each * -(-nranks // _PEERS_PER_BATCH) > total and channels_each > 1:
+            channels_each //= 2
+        return total, channels_each
+    return total, min(channels_each, total)
 
 
 def per_peer_of_rank(system: System, gpu: Vertex, settings: Settings, nranks: int) -> int:

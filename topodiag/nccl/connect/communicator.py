@@ -92,13 +92,13 @@ class Communicator:
     def rings(self) -> tuple[tuple[int, ...], ...]:
         """The ring of every runtime channel: ranks in order, from rank 0."""
         ring = self.shape.graphs[RING_ID]
-        made = connect_rings(self.orders(), ring.channels, minor=self.minor, cross_nic=ring.cross_nic)
-        return tuple(made[channel % ring.channels] for channel in self.repeats)
+        numbers = connect_rings(self.orders(), ring.channels, minor=self.minor, cross_nic=ring.cross_nic)
+        return tuple(numbers[channel % ring.channels] for channel in self.repeats)
 
     def trees(self) -> tuple[Mapping[int, TreePlace], ...]:
         """Every rank's place in the tree of every runtime channel."""
-        made = connect_trees(self.orders(), self.shape.graphs[RING_ID].channels)
-        return tuple(made[channel] for channel in self.repeats)
+        places = connect_trees(self.orders(), self.shape.graphs[RING_ID].channels)
+        return tuple(places[channel] for channel in self.repeats)
 
     def heads(self) -> tuple[tuple[int, ...], ...]:
         """For each NVLS head its rank on every node; empty where NVLS is off."""
@@ -126,7 +126,7 @@ def communicator(
     Raises RejectedError with NCCL's words where it would not start.
     """
     groups = _grouped(members, _cliques(len(trees), members, cliques, minor, settings))
-    found: list[tuple[tuple[int, ...], Domain]] = []
+    pairs: list[tuple[tuple[int, ...], Domain]] = []
     alike: dict[tuple[tuple[tuple[int, int], HostRanks], ...], tuple[Domain, ...]] = {}
     by_host = own or (settings,) * len(trees)
     known = {id(tree): tree for tree in trees}
@@ -144,10 +144,10 @@ def communicator(
                 others=len(group) < len(members),
                 settings=by_host[group[0].host],
             )
-        found += [(tuple(group[local].rank for local in domain.local), domain) for domain in alike[kind]]
+        pairs += [(tuple(group[local].rank for local in domain.local), domain) for domain in alike[kind]]
     if has(minor, Feature.NET_COUNTS_MATCH):
-        _same_nets(found, settings)
-    return _joined(found, minor=minor, settings=settings, cuda=cuda, many_hosts=len(groups) > 1)
+        _same_nets(pairs, settings)
+    return _joined(pairs, minor=minor, settings=settings, cuda=cuda, many_hosts=len(groups) > 1)
 
 
 def communicator_of_files(
@@ -161,11 +161,13 @@ def communicator_of_files(
     if nodes > 1 and has(minor, Feature.MNNVL) and settings.mnnvl_enable == 1 and settings.p2p_level != 0:
         hosts = tuple((tree, _shifted(ranks, host * gpus)) for host in range(nodes))
         joined = searched_domains(hosts, gpus * nodes, minor=minor, others=False, settings=settings)
-        found = [(domain.local, domain) for domain in joined]
-        return _joined(found, minor=minor, settings=settings, cuda=cuda, many_hosts=False)
-    made = searched_domains(((tree, ranks),), gpus, minor=minor, others=nodes > 1, settings=settings)
-    found = [(tuple(host * gpus + local for local in domain.local), domain) for host in range(nodes) for domain in made]
-    return _joined(found, minor=minor, settings=settings, cuda=cuda, many_hosts=nodes > 1)
+        pairs = [(domain.local, domain) for domain in joined]
+        return _joined(pairs, minor=minor, settings=settings, cuda=cuda, many_hosts=False)
+    domains = searched_domains(((tree, ranks),), gpus, minor=minor, others=nodes > 1, settings=settings)
+    pairs = [
+        (tuple(host * gpus + local for local in domain.local), domain) for host in range(nodes) for domain in domains
+    ]
+    return _joined(pairs, minor=minor, settings=settings, cuda=cuda, many_hosts=nodes > 1)
 
 
 def _shifted(ranks: HostRanks | None, first: int) -> HostRanks | None:
@@ -186,19 +188,19 @@ def _cliques(
 
 def _grouped(members: Sequence[Member], cliques: Sequence[int]) -> list[list[Member]]:
     groups: dict[int, list[Member]] = {}
-    for member in sorted(members, key=lambda each: each.rank):
+    for member in sorted(members, key=lambda member: member.rank):
         groups.setdefault(cliques[member.host], []).append(member)
     return list(groups.values())
 
 
 def _bus_ids(tree: Element) -> dict[int, str]:
     """GPUs of a file: bus ids as numbers, and as the file spells them, the first of a number."""
-    made: dict[int, str] = {}
+    bus_ids: dict[int, str] = {}
     for element in tree.walk():
         written = element.get("busid") if element.tag == "pci" and element.having("gpu") else None
         if written is not None:
-            made.setdefault(bus_id(written), written)
-    return made
+            bus_ids.setdefault(bus_id(written), written)
+    return bus_ids
 
 
 def _hosts_of(group: Sequence[Member], spelling: Sequence[Mapping[int, str]]) -> list[tuple[int, HostRanks]]:
@@ -219,10 +221,10 @@ def _hosts_of(group: Sequence[Member], spelling: Sequence[Mapping[int, str]]) ->
     return [(place, tuple(ranks.items())) for place, ranks in hosts.items()]
 
 
-def _same_nets(found: Sequence[tuple[tuple[int, ...], Domain]], settings: Settings) -> None:
+def _same_nets(pairs: Sequence[tuple[tuple[int, ...], Domain]], settings: Settings) -> None:
     """NCCL stops where ranks have different numbers of network devices (src/init.cc). A host without any has sockets,
     whose number is not known here."""
-    systems = {id(domain): domain.system for _, domain in found}.values()
+    systems = {id(domain): domain.system for _, domain in pairs}.values()
     counts = {count for system in systems for count in Counter(net.system_id for net in system.nets).values()}
     if len(counts) > 1 and not settings.number("NCCL_IGNORE_NET_MISMATCH"):
         raise RejectedError(
@@ -232,15 +234,15 @@ def _same_nets(found: Sequence[tuple[tuple[int, ...], Domain]], settings: Settin
 
 
 def _joined(
-    found: Sequence[tuple[tuple[int, ...], Domain]], *, minor: int, settings: Settings, cuda: int, many_hosts: bool
+    pairs: Sequence[tuple[tuple[int, ...], Domain]], *, minor: int, settings: Settings, cuda: int, many_hosts: bool
 ) -> Communicator:
-    if not found:
+    if not pairs:
         raise RejectedError("no GPU of the communicator in the topology")
-    renumbered = {old: new for new, old in enumerate(sorted(rank for ranks, _ in found for rank in ranks))}
+    renumbered = {old: new for new, old in enumerate(sorted(rank for ranks, _ in pairs for rank in ranks))}
     # A node is known by the first GPU of its first ring; numbers follow the rank that first names it.
     nodes = tuple(
         CommNode(tuple(renumbered[rank] for rank in ranks), domain, _counting(domain, settings, minor))
-        for ranks, domain in sorted(found, key=lambda each: each[0][0])
+        for ranks, domain in sorted(pairs, key=lambda outlier: outlier[0][0])
     )
     return _Setup(nodes, minor, settings, cuda, many_hosts).communicator()
 
@@ -267,10 +269,10 @@ class _Setup:
     @property
     def kinds(self) -> tuple[CommNode, ...]:
         """One node of each kind, that of rank 0 first."""
-        made: dict[int, CommNode] = {}
+        comm_nodes: dict[int, CommNode] = {}
         for node in self.nodes:
-            made.setdefault(id(node.domain), node)
-        return tuple(made.values())
+            comm_nodes.setdefault(id(node.domain), node)
+        return tuple(comm_nodes.values())
 
     def communicator(self) -> Communicator:
         kinds, first = self.kinds, self.nodes[0]
@@ -282,7 +284,7 @@ class _Setup:
         bounds = limits(self.settings, self.minor)
         by_kind = {id(node.domain): self._nvls(node, bounds) for node in kinds}
         late = has(self.minor, Feature.NVLS_OFF_TOO_LATE) and NVLS_ID in first.graphs
-        made, steps = runtime_channels(
+        numbers, steps = runtime_channels(
             ring.channels,
             bounds,
             minor=self.minor,
@@ -293,7 +295,7 @@ class _Setup:
             collnet=(chain.bw_intra, chain.bw_inter) if chain is not None else None,
             nvls=by_kind[id(first.domain)] if heads or late else 0,
         )
-        lines = self._lines(len(made), by_kind if heads else {}, chain is not None)
+        lines = self._lines(len(numbers), by_kind if heads else {}, chain is not None)
         return Communicator(
             minor=self.minor,
             nodes=self.nodes,
@@ -301,7 +303,7 @@ class _Setup:
             shape=self._shape(fused, lines[0], chain is not None, heads),
             channels=lines[0],
             channels_by_node=lines,
-            repeats=tuple(made),
+            repeats=tuple(numbers),
             steps=tuple(steps),
         )
 
@@ -325,12 +327,12 @@ class _Setup:
             sm=node.domain.system.gpus[0].sm,
             min_sm=min(self._sms()),
             many_hosts=self.many_hosts,
-            local_ranks=[len(each.ranks) for each in self.nodes],
+            local_ranks=[len(node.ranks) for node in self.nodes],
             net_bw=self._least_net_bw() if by_net else 0.0,
         )
 
     def _least_net_bw(self) -> float:
-        systems = [each.domain.system for each in self.kinds]
+        systems = [kind.domain.system for kind in self.kinds]
         return min((least_net_bw(system, gpu, self.settings) for system in systems for gpu in system.gpus), default=0.0)
 
     def _lines(self, channels: int, nvls: Mapping[int, int], collnet: bool) -> tuple[Channels, ...]:

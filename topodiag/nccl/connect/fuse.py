@@ -56,7 +56,7 @@ def fuse(graphs: Sequence[Mapping[int, SearchGraph]], minor: int) -> dict[int, F
     fused: dict[int, Fused] = {}
     crossing_agreed = has(minor, Feature.CROSS_NIC_AGREED)
     for number, own in graphs[0].items():
-        same = [found[number] for found in graphs if number in found]
+        same = [graph[number] for graph in graphs if number in graph]
         channels = min(graph.channels for graph in same)
         if len(same) < len(graphs) or channels == 0:
             continue

@@ -103,14 +103,14 @@ def connect_trees(nodes: Sequence[NodeOrders], channels: int) -> tuple[dict[int,
     """Every rank's place in the trees of 2 * `channels` channels: the first tree on channel c, the second on
     c + `channels` (connectTrees)."""
     branches = [double_tree(len(nodes), index) for index in range(len(nodes))]
-    made: list[dict[int, TreePlace]] = []
+    places: list[dict[int, TreePlace]] = []
     for which in (0, 1):
         for channel in range(channels):
             ends = [_ends(node, channel) for node in nodes]
-            made.append({})
+            places.append({})
             for index, node in enumerate(nodes):
-                made[-1].update(_places(node.trees[channel], ends, index, branches[index][which]))
-    return tuple(made)
+                places[-1].update(_places(node.trees[channel], ends, index, branches[index][which]))
+    return tuple(places)
 
 
 def _places(order: Sequence[int], ends: Sequence[_Ends], index: int, branch: Branch) -> dict[int, TreePlace]:
@@ -144,7 +144,7 @@ def nvls_trees(nodes: Sequence[NodeOrders], nranks: int) -> dict[int, tuple[Nvls
     heads = nvls_heads(nodes)
     if len(nodes) < 2 or not heads:
         return {}
-    made: dict[int, tuple[NvlsPlace, NvlsPlace]] = {}
+    trees: dict[int, tuple[NvlsPlace, NvlsPlace]] = {}
     for index, node in enumerate(nodes):
         branches = double_tree(len(nodes), index)
         for rank in node.ranks:
@@ -152,8 +152,8 @@ def nvls_trees(nodes: Sequence[NodeOrders], nranks: int) -> dict[int, tuple[Nvls
             last = max((h for h, ranks in enumerate(heads) if ranks[index] == rank), default=NONE)
             first, second = (_nvls_place(branch, heads[head] if head >= 0 else (), nranks + 1 + last)
                              for branch in branches)  # fmt: skip
-            made[rank] = (first, second)
-    return made
+            trees[rank] = (first, second)
+    return trees
 
 
 def _nvls_place(branch: Branch, heads: Sequence[int], own: int) -> NvlsPlace:

@@ -90,16 +90,16 @@ def count_gpus(tree: Element) -> int:
 def ranks_by_number(tree: Element) -> tuple[tuple[str, int], ...] | None:
     """Rank i on the i-th GPU of a file by NVML's number, where nobody says who runs on it: the bus ids with their
     ranks. None where bus ids do not tell the GPUs apart."""
-    found: list[tuple[int, str]] = []
+    pairs: list[tuple[int, str]] = []
     for pci in tree.walk():
         if pci.tag != "pci":
             continue
         for gpu in pci.having("gpu"):
-            found.append((c_int(gpu.get("dev") or str(len(found))), pci.get("busid") or ""))
-    ids = {bus_id.lower() for _, bus_id in found}
-    if len(ids) < len(found) or "" in ids or len(found) != count_gpus(tree) or any(dev < 0 for dev, _ in found):
+            pairs.append((c_int(gpu.get("dev") or str(len(pairs))), pci.get("busid") or ""))
+    ids = {bus_id.lower() for _, bus_id in pairs}
+    if len(ids) < len(pairs) or "" in ids or len(pairs) != count_gpus(tree) or any(dev < 0 for dev, _ in pairs):
         return None
-    return tuple((bus_id, rank) for rank, (_, bus_id) in enumerate(sorted(found, key=lambda pair: pair[0])))
+    return tuple((bus_id, rank) for rank, (_, bus_id) in enumerate(sorted(pairs, key=lambda pair: pair[0])))
 
 
 def _readable(tree: Element, host: int, minor: int) -> Branch:

@@ -44,11 +44,11 @@ def domains(system: System) -> list[int]:
     Meant for a system before it is cut; afterwards all are of one domain.
     """
     net = path_types(system.minor).net
-    found: list[int] = []
+    numbers: list[int] = []
     for gpu in system.gpus:
         paths = gpu.paths["GPU"]
-        found.append(min([gpu.index, *(found[other] for other in range(gpu.index) if paths[other].type < net)]))
-    return found
+        numbers.append(min([gpu.index, *(numbers[other] for other in range(gpu.index) if paths[other].type < net)]))
+    return numbers
 
 
 def _trim(system: System, me: int, settings: Settings) -> bool:
@@ -56,22 +56,22 @@ def _trim(system: System, me: int, settings: Settings) -> bool:
 
     Whether any went.
     """
-    found = domains(system)
-    mine = next((found[gpu.index] for gpu in system.gpus if gpu.rank == me), 0)
-    gone = {gpu for gpu in system.gpus if found[gpu.index] != mine}
+    numbers = domains(system)
+    mine = next((numbers[gpu.index] for gpu in system.gpus if gpu.rank == me), 0)
+    vertexes = {gpu for gpu in system.gpus if numbers[gpu.index] != mine}
     kept = system.has(Feature.NETS_KEPT_IN_NODE)
     if system.rccl:
-        gone |= _slow_twins(system)
+        vertexes |= _slow_twins(system)
         kept = system.gdr_all = _gdr_from_all(system, settings) and not all_by_xgmi(system)
-    if not kept and len(system.gpus) - len(gone) == system.nranks:
-        gone |= set(system.nets)
-    if gone:
-        _remove(system, gone)
-    apart = len(system.gpus) != system.nranks
-    system.inter = apart if kept else bool(system.nets)
+    if not kept and len(system.gpus) - len(vertexes) == system.nranks:
+        vertexes |= set(system.nets)
+    if vertexes:
+        _remove(system, vertexes)
+    trimmed = len(system.gpus) != system.nranks
+    system.inter = trimmed if kept else bool(system.nets)
     if system.rccl:
-        system.inter = apart and bool(system.nets)
-    return bool(gone)
+        system.inter = trimmed and bool(system.nets)
+    return bool(vertexes)
 
 
 def _slow_twins(system: System) -> set[Vertex]:
@@ -90,13 +90,13 @@ def _gdr_from_all(system: System, settings: Settings) -> bool:
     )
 
 
-def _remove(system: System, gone: set[Vertex]) -> None:
-    for kind in {vertex.kind for vertex in gone}:
-        system.nodes[kind] = [vertex for vertex in system.nodes[kind] if vertex not in gone]
+def _remove(system: System, vertexes: set[Vertex]) -> None:
+    for kind in {vertex.kind for vertex in vertexes}:
+        system.nodes[kind] = [vertex for vertex in system.nodes[kind] if vertex not in vertexes]
         for index, vertex in enumerate(system.nodes[kind]):
             vertex.index = index
     for vertex in system:
-        vertex.links = [link for link in vertex.links if link.remote not in gone]
+        vertex.links = [link for link in vertex.links if link.remote not in vertexes]
 
 
 def _set_bandwidths(system: System) -> None:

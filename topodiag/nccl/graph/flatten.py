@@ -41,10 +41,10 @@ def flatten(system: System) -> None:
         switch.links = [link for link in switch.links if link.remote not in subs]
         for sub in subs:
             # NCCL looks the sub-switch up by id: with two of one id it takes the first
-            found = next((vertex for vertex in switches if vertex.id == sub.id), switch)
-            if found is switch:
+            same_switch = next((vertex for vertex in switches if vertex.id == sub.id), switch)
+            if same_switch is switch:
                 raise RejectedError(f"two PCI switches {sub.label} below each other")
-            _take_out(system, switch, found)
+            _take_out(system, switch, same_switch)
         # marked, so that it is not found again
         switch.device = switch.device | 0xFFFF if by_level else _FLAT_BEFORE_GEN5
         # else the next look is at the second switch: s = 0, then s++

@@ -34,14 +34,14 @@ def nearest(system: System, vertex: Vertex, kind: str) -> tuple[list[int], int]:
     """
     best_type = path_types(system.minor).dis
     best_bw = 0.0
-    found: list[int] = []
+    numbers: list[int] = []
     for index, path in enumerate(vertex.paths.get(kind, ())):
         if path.bw > best_bw or (path.bw == best_bw and path.type < best_type):
             best_bw, best_type = path.bw, path.type
-            found = [index]
+            numbers = [index]
         elif path.bw == best_bw and path.type == best_type:
-            found.append(index)
-    return found, best_type
+            numbers.append(index)
+    return numbers, best_type
 
 
 def local_nets(system: System, gpu: int, policy: str = "") -> list[int]:
@@ -73,9 +73,9 @@ def _by_rails(system: System, dev: int, nets: list[int], policy: str, sharing: i
     nets = sorted(nets, key=lambda net: (first_of[system.nets[net].rail], system.nets[net].plane, place[net]))
     starts = [at for at, net in enumerate(nets) if not at or system.nets[net].rail != system.nets[nets[at - 1]].rail]
     rails = len(starts)
-    each = -(-rails // sharing)
-    first = dev * each % rails if rails & (rails - 1) else _mirrored(dev, rails)
-    start, end = starts[first], starts[(first + each) % rails] + (len(nets) if first + each >= rails else 0)
+    share = -(-rails // sharing)
+    first = dev * share % rails if rails & (rails - 1) else _mirrored(dev, rails)
+    start, end = starts[first], starts[(first + share) % rails] + (len(nets) if first + share >= rails else 0)
     return [nets[(start + channel) % len(nets)] for channel in range(_per_gpu(policy, len(nets), end - start))]
 
 

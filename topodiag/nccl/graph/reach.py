@@ -105,7 +105,7 @@ def _same_corner(system: System, gpu: Vertex, net: Vertex) -> bool:
     cpu = system.cpus[0]
     if not is_amd(cpu) or cpu.model != ROME or not net.busid:
         return False
-    near = [next((each.id for each in system.cpus if row(one, "CPU")[each.index].count == 2), -1) for one in (gpu, net)]
+    near = [next((cpu.id for cpu in system.cpus if row(one, "CPU")[cpu.index].count == 2), -1) for one in (gpu, net)]
     return near[0] == near[1] != -1 and gpu.id & _CORNER == bus_id(net.busid) & _CORNER
 
 

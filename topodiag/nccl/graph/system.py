@@ -219,10 +219,10 @@ class _Builder:
 
     def partitions(self, id: int) -> list[Vertex]:  # noqa: A002 - as the field of a vertex
         base = id & ~MLOPART_BITS
-        found = [device for device in self.system.nodes["DEV"] if device.id & ~MLOPART_BITS == base]
-        if len(found) > 2:
+        vertexes = [device for device in self.system.nodes["DEV"] if device.id & ~MLOPART_BITS == base]
+        if len(vertexes) > 2:
             raise RejectedError(f"ncclTopoGetDevNodes : too many DEV nodes for busId {id:x} (max 2)", self.line)
-        return found
+        return vertexes
 
     def add_nets(self, nic: Branch, vertex: Vertex, host: int, pci: Branch | None) -> None:
         for net in nic.children:
@@ -272,23 +272,23 @@ class _Builder:
 
     def add_links(self, tree: Branch) -> None:
         """NVLink, C2C and links between PCI switches: three walks over the document, in this order."""
-        found: dict[str, list[tuple[Branch, Branch, Branch, int]]] = {"nvlink": [], "c2c": [], "pcilink": []}
+        rows: dict[str, list[tuple[Branch, Branch, Branch, int]]] = {"nvlink": [], "c2c": [], "pcilink": []}
         for cpu in tree.children:
             host = self.system_id(cpu)
             stack = [(child, cpu, cpu) for child in reversed(cpu.children)]
             while stack:
                 branch, parent, pci = stack.pop()
-                if branch.tag in found:
-                    found[branch.tag].append((branch, parent, pci, host))
+                if branch.tag in rows:
+                    rows[branch.tag].append((branch, parent, pci, host))
                 here = branch if "busid" in branch.attributes else pci
                 stack += [(child, branch, here) for child in reversed(branch.children)]
-        for nvlink, gpu, pci, host in found["nvlink"]:
+        for nvlink, gpu, pci, host in rows["nvlink"]:
             self.line = nvlink.line
             self.add_nvlink(nvlink, gpu, pci, host)
-        for c2c, gpu, pci, host in found["c2c"]:
+        for c2c, gpu, pci, host in rows["c2c"]:
             self.line = c2c.line
             self.add_c2c(c2c, gpu, pci, host)
-        for pcilink, _, pci, host in found["pcilink"]:
+        for pcilink, _, pci, host in rows["pcilink"]:
             self.line = pcilink.line
             self.add_pcilink(pcilink, pci, host)
 
@@ -319,8 +319,8 @@ class _Builder:
             return
         count = nvlink.number("count")
         target = pci_class(nvlink.required("tclass"), rccl=self.system.rccl)
-        each = xgmi_bandwidth(device.gcn) if self.system.rccl else nvlink_bandwidth(device.sm, self.minor)
-        bw = single(count * each)
+        gbs = xgmi_bandwidth(device.gcn) if self.system.rccl else nvlink_bandwidth(device.sm, self.minor)
+        bw = single(count * gbs)
         siblings = len(self.partitions(device.id)) if self.devices else 1
         nvl = self.types.nvl
         if target == "GPU":

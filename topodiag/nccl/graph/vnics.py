@@ -67,7 +67,7 @@ def merge_ports(root: Branch, minor: int, env: Mapping[str, str]) -> None:
 
 def _ports(root: Branch) -> list[_Port]:
     """The devices of the IB transport by their numbers: those with a port, as sockets have port 0."""
-    found: dict[str, _Port] = {}
+    ports: dict[str, _Port] = {}
 
     def walk(branch: Branch, way: tuple[Branch, ...]) -> Iterator[_Port]:
         way = (*way, branch)
@@ -78,8 +78,8 @@ def _ports(root: Branch) -> list[_Port]:
 
     for port in walk(root, ()):
         if port.net.number_or("port", 1) > 0 and port.net.number_or("net", 1):
-            found.setdefault(port.name or f" {len(found)}", port)  # NCCL finds the first of a name
-    return sorted(found.values(), key=lambda port: port.net.number("dev"))
+            ports.setdefault(port.name or f" {len(ports)}", port)  # NCCL finds the first of a name
+    return sorted(ports.values(), key=lambda port: port.net.number("dev"))
 
 
 class _Groups:
@@ -117,14 +117,14 @@ class _Groups:
 
     def near(self) -> Iterator[list[int]]:
         """Every port left with those within the level; where merging is off, NCCL starts again at the second port."""
-        apart: set[frozenset[int]] = set()
+        numbers: set[frozenset[int]] = set()
         at = 0
         while at < len(self.ports):
             if at not in self.placed:
                 group = [at]
                 self.placed.add(at)
                 for other in range(len(self.ports)):
-                    if other not in self.placed and frozenset((at, other)) not in apart and self._joins(at, other):
+                    if other not in self.placed and frozenset((at, other)) not in numbers and self._joins(at, other):
                         group.append(other)
                         self.placed.add(other)
                     if len(group) == self.most:
@@ -138,7 +138,7 @@ class _Groups:
                     )
                 else:
                     self.placed -= set(group)
-                    apart |= {frozenset((at, other)) for other in group[1:]}
+                    numbers |= {frozenset((at, other)) for other in group[1:]}
                     at = 0
             at += 1
 
@@ -187,10 +187,10 @@ def _number_all(groups: Sequence[Sequence[_Port]], count: int) -> None:
 
 def _plane_numbers(ports: Sequence[_Port]) -> Mapping[int, int]:
     """Planes in the order of the ports; 0 is for ports without."""
-    found = {-1: 0}
+    planes = {-1: 0}
     for port in ports:
-        found.setdefault(port.net.number_or("plane", -1), len(found))
-    return found
+        planes.setdefault(port.net.number_or("plane", -1), len(planes))
+    return planes
 
 
 def _place(root: Branch, group: Sequence[_Port], number: int, minor: int, planes: Mapping[int, int]) -> None:
@@ -209,8 +209,8 @@ def _place(root: Branch, group: Sequence[_Port], number: int, minor: int, planes
     parent = common
     if common.tag == "system" and has(minor, Feature.FAR_PORTS_REFUSED):
         raise RejectedError("Fusing NET devices from different NUMA domains is not supported.")
-    made = common.attributes.get("class") == _BRIDGE or not has(minor, Feature.VIRTUAL_NIC_IN_FUNCTION)
-    if (common.tag == "pci" and made) or (common.tag == "cpu" and has(minor, Feature.VIRTUAL_NIC_WIDENS)):
+    own_bridge = common.attributes.get("class") == _BRIDGE or not has(minor, Feature.VIRTUAL_NIC_IN_FUNCTION)
+    if (common.tag == "pci" and own_bridge) or (common.tag == "cpu" and has(minor, Feature.VIRTUAL_NIC_WIDENS)):
         parent = _made_function(root, common, group[0])
     if width:
         _widen((parent, common), width)
@@ -244,12 +244,12 @@ def _made_function(root: Branch, parent: Branch, first: _Port) -> Branch:
     taken = {branch.attributes.get("busid") for branch in root.walk() if branch.tag == "pci"}
     seed = bus_id(function.required("busid"))
     free = (text for step in range(1, _BUS_IDS_TRIED + 1) if (text := spell_bus_id(seed + step)) not in taken)
-    found = next(free, None)
-    if found is None:
+    bus = next(free, None)
+    if bus is None:
         raise RejectedError(f"TOPO/NET : Couldn't generate unique busId after {_BUS_IDS_TRIED} tries", function.line)
-    made = Branch("pci", {**function.attributes, "busid": found}, line=function.line)
-    parent.children.append(made)
-    return made
+    function_branch = Branch("pci", {**function.attributes, "busid": bus}, line=function.line)
+    parent.children.append(function_branch)
+    return function_branch
 
 
 def _figures(group: Sequence[_Port], number: int, minor: int, planes: Mapping[int, int]) -> dict[str, str]:

@@ -53,8 +53,8 @@ class Decided:
 
 def predict_rccl(tree: Element, *, nodes: int, env: Mapping[str, str]) -> Prediction:
     """RCCL 2.21.5 on so many nodes like this one, with the NCCL_ and RCCL_ variables of `env`. Raises RejectedError."""
-    made = decided(tree, nodes=nodes, env=env)
-    system = made.system
+    answer = decided(tree, nodes=nodes, env=env)
+    system = answer.system
     return Prediction(
         version=VERSION,
         nodes=nodes,
@@ -65,12 +65,12 @@ def predict_rccl(tree: Element, *, nodes: int, env: Mapping[str, str]) -> Predic
             start: {end: (hops, gbs, _XGMI.get(kind, kind)) for end, (hops, gbs, kind) in ends.items()}
             for start, ends in path_table(system).items()
         },
-        graphs=tuple(_named(describe(system, graph)) for graph in (made.ring, made.tree)),
-        channels=_channels(made, nodes),
+        graphs=tuple(_named(describe(system, graph)) for graph in (answer.ring, answer.tree)),
+        channels=_channels(answer, nodes),
         ranks=len(system.gpus) * nodes,
         nccl_nodes=nodes,
         library="RCCL",
-        decided_by=_decided_by(made.by),
+        decided_by=_decided_by(answer.by),
     )
 
 
@@ -105,14 +105,16 @@ def decided(tree: Element, *, nodes: int, env: Mapping[str, str]) -> Decided:
     ring = SearchGraph(Graph.RING, RING, min_channels=1, max_channels=MOST_CHANNELS // 2)
     if by is not None:
         ring = _taken(system, ring, by)
-        made = replace(ring, id=Graph.TREE, pattern=BALANCED_TREE)
-        return Decided(system, ring, made, by, through_nets=any("N" in each for each in by.rings) and bool(system.nets))
+        graph = replace(ring, id=Graph.TREE, pattern=BALANCED_TREE)
+        return Decided(
+            system, ring, graph, by, through_nets=any("N" in ring for ring in by.rings) and bool(system.nets)
+        )
     if counts_as_rome(system) and not system.inter:
         ring.max_channels = 2
     ring = _searched(system, settings, ring)
     least = 1 if system.nets else ring.channels
-    made = SearchGraph(Graph.TREE, BALANCED_TREE, min_channels=least, max_channels=ring.channels)
-    return Decided(system, ring, _searched(system, settings, made), None)
+    graph = SearchGraph(Graph.TREE, BALANCED_TREE, min_channels=least, max_channels=ring.channels)
+    return Decided(system, ring, _searched(system, settings, graph), None)
 
 
 def _searched(system: System, settings: Settings, graph: SearchGraph) -> SearchGraph:
@@ -140,52 +142,52 @@ def _taken(system: System, graph: SearchGraph, by: Match) -> SearchGraph:
     return graph
 
 
-def _channels(made: Decided, nodes: int) -> Channels:
-    system = made.system
+def _channels(answer: Decided, nodes: int) -> Channels:
+    system = answer.system
     several = system.inter and bool(system.nets)
-    count = min(made.ring.channels, made.tree.channels) if several else made.ring.channels
-    coll = _coll_channels(made, count, nodes)
-    p2p, per_peer = _p2p_channels(made, coll)
+    count = min(answer.ring.channels, answer.tree.channels) if several else answer.ring.channels
+    coll = _coll_channels(answer, count, nodes)
+    p2p, per_peer = _p2p_channels(answer, coll)
     return Channels(coll, coll, 0, p2p, per_peer)
 
 
-def _coll_channels(made: Decided, count: int, nodes: int) -> int:
-    gpu, alone = made.system.gpus[0], not made.system.inter
+def _coll_channels(answer: Decided, count: int, nodes: int) -> int:
+    gpu, single_node = answer.system.gpus[0], not answer.system.inter
     times = 2
-    if alone and gpu.gcn.startswith("gfx906") and all_by_xgmi(made.system, 1):
+    if single_node and gpu.gcn.startswith("gfx906") and all_by_xgmi(answer.system, 1):
         times = 4
     if gpu.gcn.startswith("gfx908"):
-        times = max(4 // made.ring.channels, 2)
-    if alone and ((made.by is not None and made.by.chord) or gpu.gcn.startswith("gfx90a")):
+        times = max(4 // answer.ring.channels, 2)
+    if single_node and ((answer.by is not None and answer.by.chord) or gpu.gcn.startswith("gfx90a")):
         times = 4
     if gpu.gcn.startswith("gfx90a"):
-        times = max(times, 4 // made.ring.channels)
-    if made.ring.channels > MOST_CHANNELS // 2:
+        times = max(times, 4 // answer.ring.channels)
+    if answer.ring.channels > MOST_CHANNELS // 2:
         times = 1
     most = 2 * CHANNEL_LIMIT
     if gpu.gcn.startswith("gfx94"):
         most = gpu.cu if gpu.cu in _PARTITIONED else MOST_CHANNELS
-    if made.through_nets or nodes > 1:
+    if answer.through_nets or nodes > 1:
         most = min(64, most)
     wanted = min(most // count, times) * count
     doubled = min(most, 2 * count if count <= most // 2 else count)
     return max(doubled, wanted)
 
 
-def _p2p_channels(made: Decided, coll: int) -> tuple[int, int]:
-    system = made.system
-    cpu, alone = system.cpus[0], not system.inter
+def _p2p_channels(answer: Decided, coll: int) -> tuple[int, int]:
+    system = answer.system
+    cpu, single_node = system.cpus[0], not system.inter
     by_xgmi = all_by_xgmi(system)
     least = min([coll, *(count for gpu in system.gpus for count in _per_peer(system, gpu, coll))])
-    rome = made.by.rome if made.by is not None else counts_as_rome(system)
+    rome = answer.by.rome if answer.by is not None else counts_as_rome(system)
     if cpu.arch == X86 and cpu.vendor == INTEL and not by_xgmi:
         return 2, 1
-    if alone and rome and not system.gdr_all and not by_xgmi:
+    if single_node and rome and not system.gdr_all and not by_xgmi:
         return 2, 2
-    each = _power_of_two(least)
-    if alone and system.gpus[0].gcn.startswith("gfx94"):
-        each *= 2
-    return min(_power_of_two(coll), 4 * CHANNEL_LIMIT), each
+    channels = _power_of_two(least)
+    if single_node and system.gpus[0].gcn.startswith("gfx94"):
+        channels *= 2
+    return min(_power_of_two(coll), 4 * CHANNEL_LIMIT), channels
 
 
 def _per_peer(system: System, gpu: Vertex, coll: int) -> list[int]:

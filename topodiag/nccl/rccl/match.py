@@ -46,13 +46,13 @@ class Match:
 def match(system: System) -> Match | None:
     """The set of rings that RCCL takes, None where it searches."""
     layout = layout_of(system)
-    found = _chordal(system, layout)
-    if found is not None or not system.cpus:
-        return found
+    result = _chordal(system, layout)
+    if result is not None or not system.cpus:
+        return result
     for way in (_all_to_all, _rome, _sixteen, _four_hives):
-        found = way(system, layout)
-        if found is not None:
-            return found
+        result = way(system, layout)
+        if result is not None:
+            return result
     return None
 
 

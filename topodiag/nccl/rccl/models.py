@@ -119,14 +119,16 @@ def _links_to(gpu: Vertex, dev: int, system: System) -> int:
 
 def all_to_all(layout: Layout) -> int:
     """Links between every two GPUs where they are the same number, else 0 (checkAlltoallWidth)."""
-    counts = {count for row, each in enumerate(layout.links) for column, count in enumerate(each) if row != column}
+    counts = {
+        count for row, numbers in enumerate(layout.links) for column, count in enumerate(numbers) if row != column
+    }
     return counts.pop() if len(counts) == 1 else 0
 
 
 def orders_of(rings: Sequence[str], gpus: int, nics: int) -> list[list[int]]:
     """The rings that fit so many GPUs and NICs, as GPUs in their order (parseGraph). One that starts or ends at a NIC
     which is not there is passed over."""
-    made = []
+    numbers = []
     for ring in rings:
         words = ring.split()
         order = [int(word) for word in words if not word.startswith("N")]
@@ -135,5 +137,5 @@ def orders_of(rings: Sequence[str], gpus: int, nics: int) -> list[list[int]]:
             continue
         if named and not (named[0] < nics and named[-1] < nics):
             continue
-        made.append(order)
-    return made
+        numbers.append(order)
+    return numbers

@@ -160,19 +160,19 @@ class _Attempt:
     def exits(self, gpu: int, step: int) -> list[tuple[int, Step]]:
         """The NETs by which the channel may leave from a GPU, and what that takes."""
         done = self.done
-        odd = self.entered[done - 1] if self.paired and done & 1 else ANY
+        entry = self.entered[done - 1] if self.paired and done & 1 else ANY
         chosen = self.left[done] if self.balanced and step != 0 else ANY
-        key = gpu, self.entered[done], odd, chosen
-        found = self.exit_lists.get(key)
-        if found is None:
+        key = gpu, self.entered[done], entry, chosen
+        pairs = self.exit_lists.get(key)
+        if pairs is None:
             guide, row = self.guide, self.gpu_net[gpu]
-            found = self.exit_lists[key] = [
+            pairs = self.exit_lists[key] = [
                 (guide.same_id[net], taken)
                 for net in guide.nets(self.trial.type_inter, gpu)
-                if guide.may_return(self.trial, self.entered[done], net, odd, chosen)
+                if guide.may_return(self.trial, self.entered[done], net, entry, chosen)
                 and (taken := row[net]) is not None
             ]
-        return found
+        return pairs
 
     def forced(self, state: int, hops: int, step: int, to_net: int, way: Sequence[int]) -> None:
         """A channel along a given order: the PCI order or that of the channel before."""
@@ -216,8 +216,8 @@ class _Attempt:
         return self._choices(gpu, used, mode, state)
 
     def _choices(self, gpu: int, used: int, mode: int, state: int) -> list[int]:
-        found = self.guide.next_gpus(gpu, used, mode, self.entered[self.done], state)
-        return found if self.fixed[gpu] is not None else self.guide.with_neighbours(found, gpu, self.trial.pattern)
+        numbers = self.guide.next_gpus(gpu, used, mode, self.entered[self.done], state)
+        return numbers if self.fixed[gpu] is not None else self.guide.with_neighbours(numbers, gpu, self.trial.pattern)
 
     def start(self, state: int, hops: int, net: int, gpu: int, way: Sequence[int] | None) -> None:
         """From a NET to the first GPU of a channel, and on in a given order or any."""
@@ -371,10 +371,10 @@ def _visitor(search: _Attempt) -> tuple[_Visit, Callable[[], None]]:
 
     def along(state: int, hops: int, step: int, to_net: int, chain: Chain) -> None:
         """The GPUs of a chain after the one at a step, and on from the last of them."""
-        taken, count, gpus, used, each = chain
+        taken, count, gpus, used, numbers = chain
         after, more = state - taken, len(gpus)
         if after & guard != guard:
-            reached = next(at for at, some in enumerate(each) if (state - some) & guard != guard)
+            reached = next(at for at, some in enumerate(numbers) if (state - some) & guard != guard)
             search.time = max(0, search.time - reached)
             return
         search.order[step + 1 : step + more] = gpus[:-1]

@@ -130,10 +130,10 @@ class Guide:
             return []
         count = len(paths)
         turns = [(channel + turn) % count for turn in range(count)] if self.in_turn else list(range(count))
-        found = [gpu for gpu in turns if paths[gpu].bw == widest and paths[gpu].count == fewest]
+        numbers = [gpu for gpu in turns if paths[gpu].bw == widest and paths[gpu].count == fewest]
         if not self.in_turn:
-            found.sort(key=lambda gpu: self.roads.free_pci(state, gpu) <= 0)
-        return found
+            numbers.sort(key=lambda gpu: self.roads.free_pci(state, gpu) <= 0)
+        return numbers
 
     def beside(self, gpu: int, pattern: int) -> list[int] | None:
         """With an NVSwitch, the GPUs next to this one that NCCL talks to first; None without. Last choice first."""
@@ -216,17 +216,17 @@ class Guide:
             self._chains[key] = Chains(self.roads, ways, orders)
         return self._chains[key]
 
-    def may_return(self, trial: SearchGraph, start: int, net: int, odd: int, chosen: int) -> bool:
+    def may_return(self, trial: SearchGraph, start: int, net: int, parity: int, chosen: int) -> bool:
         """Whether a channel that came in through a NET may leave through another. `odd` is the NET by which the
         channel before came in where this is its counterpart, else ANY; `chosen` the one a balanced tree has taken."""
         nets = self.system.nets
         one, other = nets[start], nets[net]
-        apart = one.plane != other.plane and -1 not in (one.plane, other.plane)
-        if apart and self.has(Feature.RAILS_AND_PLANES):
+        planes_differ = one.plane != other.plane and -1 not in (one.plane, other.plane)
+        if planes_differ and self.has(Feature.RAILS_AND_PLANES):
             return False
         if trial.pattern == TREE and one.id != other.id:
             return False
-        if odd != ANY and other.id != self.ids[odd]:
+        if parity != ANY and other.id != self.ids[parity]:
             return False
         if self._same_nic(trial):
             if -1 not in (one.rail, other.rail) and self.has(Feature.RAILS_AND_PLANES):

@@ -106,9 +106,9 @@ class Ceiling:
         sets: dict[tuple[object, ...], _Set] = {}
         for link, bits, what in links:
             sets.setdefault((start[id(link)].kind, link.remote.kind, link.type), _Set()).add(bits, what)
-        self.sets = [each.items() for each in sets.values()]
-        self.widest = [each.widest() for each in sets.values()]
-        self.sorts = [_sorts(each, [one.bits for one in sets.values()]) for each in ways]
+        self.sets = [one.items() for one in sets.values()]
+        self.widest = [one.widest() for one in sets.values()]
+        self.sorts = [_sorts(way, [one.bits for one in sets.values()]) for way in ways]
         self.ports = list(_ports(roads))
         self.into = self._gates(roads, links, lambda link: link.remote, into=True)
         self.out_of = self._gates(roads, links, lambda link: start[id(link)], into=False)
@@ -163,7 +163,7 @@ class Ceiling:
             if least is None:
                 return 0, 0
             hops += times * least.hops
-            taken = [all_of + times * each for all_of, each in zip(taken, least.costs, strict=True)]
+            taken = [all_of + times * count for all_of, count in zip(taken, least.costs, strict=True)]
             choices.append((times, least.ways))
         free = self._free_at(trial.bw_intra, trial.bw_inter, leaving)
         most = min([most, *(room // need for room, need in zip(free, taken, strict=True) if need)])
@@ -190,7 +190,7 @@ class Ceiling:
         takes = [amounts(speed) for speed in speeds]
         limits = _limits(trial)
         for gate in (*self.into, *(self.out_of if ring else ())):
-            open_ways = [each for each in gate.sorts if each[0] < len(takes) and rules.allow(each[1], limits[each[0]])]
+            open_ways = [sort for sort in gate.sorts if sort[0] < len(takes) and rules.allow(sort[1], limits[sort[0]])]
             need = min((_cost(used, takes[purpose]) for purpose, _, used in open_ways), default=0)
             if not open_ways:
                 return 0
@@ -203,7 +203,7 @@ class Ceiling:
         self, roads: Roads, links: Sequence[tuple[Link, int, _Link]], end: Callable[[Link], Vertex], into: bool
     ) -> list[_Gate]:
         """Of all GPUs, those that are alike once."""
-        found: dict[object, _Gate] = {}
+        gates: dict[object, _Gate] = {}
         for gpu, vertex in enumerate(self.system.gpus):
             mine = _Set()
             for link, bits, what in links:
@@ -220,8 +220,8 @@ class Ceiling:
                 if way is not None:
                     used = tuple((fields & mine.bits).bit_count() for fields in way.uses)
                     sorts.setdefault((purpose, way.type, way.back, way.hops == 0, used), (purpose, way, used))
-            found.setdefault((mine.items(), frozenset(sorts)), _Gate(mine.items(), tuple(sorts.values())))
-        return list(found.values())
+            gates.setdefault((mine.items(), frozenset(sorts)), _Gate(mine.items(), tuple(sorts.values())))
+        return list(gates.values())
 
     def _cheapest(self, purpose: int, speed: float, limit: int, rules: Rules) -> _Least | None:
         """What the ways of a purpose take at least; None where types allow none."""
@@ -229,9 +229,9 @@ class Ceiling:
         if key not in self._least:
             each_takes = amounts(speed)
             allowed = [
-                each
-                for each in self.sorts[purpose]
-                if rules.allow(each.way, limit) and self._is_wide(each.used, each_takes)
+                sort
+                for sort in self.sorts[purpose]
+                if rules.allow(sort.way, limit) and self._is_wide(sort.used, each_takes)
             ]
             costs = {tuple(_cost(used, each_takes) for used in sort.used) for sort in allowed}
             hops = min((sort.way.hops for sort in allowed), default=0)
@@ -255,7 +255,7 @@ class Ceiling:
         key = speed, self.kind_within(trial.type_inter), rules.tree
         if key not in self._entered:
             open_ports = (port for port in self.ports if any(rules.allow(way, trial.type_inter) for way in port.ways))
-            self._entered[key] = sum(max(0, each.room // speed) for each in open_ports)
+            self._entered[key] = sum(max(0, port.room // speed) for port in open_ports)
         return self._entered[key]
 
     def _free_at(self, between: float, entering: float, leaving: float) -> list[int]:
@@ -290,8 +290,8 @@ def _room(link: _Link, takes: Sequence[Sequence[int]]) -> int:
 def _links(roads: Roads, ways: Sequence[Sequence[Way]]) -> Iterator[tuple[Link, int, _Link]]:
     """Every link that a way uses: the bits of its field, and what it is here."""
     used = {
-        (purpose, kind): reduce(or_, (way.uses[kind] for way in each), 0)
-        for purpose, each in enumerate(ways)
+        (purpose, kind): reduce(or_, (way.uses[kind] for way in one), 0)
+        for purpose, one in enumerate(ways)
         for kind in range(4)
     }
     for link, bits in roads.fields():
@@ -302,11 +302,11 @@ def _links(roads: Roads, ways: Sequence[Sequence[Way]]) -> Iterator[tuple[Link, 
 
 def _sorts(ways: Sequence[Way], masks: Sequence[int]) -> list[_Sort]:
     """One way of each sort."""
-    found: dict[tuple[object, ...], _Sort] = {}
+    sorts: dict[tuple[object, ...], _Sort] = {}
     for way in ways:
         used = uses_of(way, masks)
-        found.setdefault((way.type, way.back, way.hops, used), _Sort(way, used))
-    return list(found.values())
+        sorts.setdefault((way.type, way.back, way.hops, used), _Sort(way, used))
+    return list(sorts.values())
 
 
 def _ports(roads: Roads) -> Iterator[_Port]:

@@ -32,8 +32,8 @@ class Chains:
         try:
             return self._known[key]
         except KeyError:
-            found = self._known[key] = self._found(gpu, used)
-            return found
+            row = self._known[key] = self._found(gpu, used)
+            return row
 
     def _found(self, gpu: int, used: int) -> Chain | None:
         gpus: list[int] = []

@@ -42,23 +42,25 @@ class Escapes:
     def __init__(self, roads: Roads) -> None:
         self.system, self.kind_within = roads.system, roads.kind_within
         start = {id(link): vertex for vertex in roads.system for link in vertex.links}
-        found: dict[object, list[tuple[int, int]]] = {}
+        pairs: dict[object, list[tuple[int, int]]] = {}
         for link, bits in roads.fields():
             free = (roads.start & bits) // (bits & -bits)
-            found.setdefault((start[id(link)].kind, link.remote.kind, link.type, free), []).append((free, bits))
-        self.sets = [_LinkKind(len(each), each[0][0], sum(bits for _, bits in each)) for each in found.values()]
+            pairs.setdefault((start[id(link)].kind, link.remote.kind, link.type, free), []).append((free, bits))
+        self.sets = [
+            _LinkKind(len(entries), entries[0][0], sum(bits for _, bits in entries)) for entries in pairs.values()
+        ]
         between = [[way for at, way in enumerate(row) if at != gpu] for gpu, row in enumerate(roads.gpu_gpu)]
         self.sorts = [list(self._sorts(ways)) for ways in (between, roads.net_gpu, roads.gpu_net)]
         self._known: dict[object, bool] = {}
 
     def _sorts(self, ways: Sequence[Sequence[Way | None]]) -> Iterator[tuple[Way, _Pieces]]:
         """One way of each sort, and how many links of each set it uses, by kind of use."""
-        masks = [each.bits for each in self.sets]
-        found: dict[object, tuple[Way, _Pieces]] = {}
-        for way in (each for row in ways for each in row if each is not None):
+        masks = [alike.bits for alike in self.sets]
+        sorts: dict[object, tuple[Way, _Pieces]] = {}
+        for way in (way for row in ways for way in row if way is not None):
             used = uses_of(way, masks)
-            found.setdefault((way.type, way.back, way.hops == 0, used), (way, used))
-        yield from found.values()
+            sorts.setdefault((way.type, way.back, way.hops == 0, used), (way, used))
+        yield from sorts.values()
 
     def hold(self, parts: Sequence[Part], rules: Rules, count: int) -> bool:
         """Whether so many channels of these parts may fit; False is certain."""
@@ -68,16 +70,16 @@ class Escapes:
         return self._known[key]
 
     def _hold(self, parts: Sequence[Part], rules: Rules, count: int) -> bool:
-        times = [count * each for _, each, _, _ in parts]
+        times = [count * part for _, part, _, _ in parts]
         ways = [list(self._allowed(part, rules)) for part in parts]
         if not all(ways):
             return False
         for at, links in enumerate(self.sets):
-            most = [max(sum(way[at]) for way in each) for each in ways]
+            most = [max(sum(way[at]) for way in way) for way in ways]
             # a weight is at most twice the piece's share of the link
-            if 2 * sum(often * each for often, each in zip(times, most, strict=True)) <= links.count * links.free:
+            if 2 * sum(often * count for often, count in zip(times, most, strict=True)) <= links.count * links.free:
                 continue
-            pieces = {piece for each in ways for way in each for piece in way[at]}
+            pieces = {piece for numbers in ways for way in numbers for piece in way[at]}
             for part in {links.free // 2, *(piece for piece in pieces if 2 * piece <= links.free)} - {0}:
                 if not self._fits(at, times, ways, weighed(links.free, part)):
                     return False
@@ -90,9 +92,10 @@ class Escapes:
         for way, used in self.sorts[purpose]:
             if rules.allow(way, limit):
                 pieces = tuple(
-                    tuple(take for uses, take in zip(each, takes, strict=True) for _ in range(uses)) for each in used
+                    tuple(take for uses, take in zip(numbers, takes, strict=True) for _ in range(uses))
+                    for numbers in used
                 )
-                if all(max(each, default=0) <= links.free for each, links in zip(pieces, self.sets, strict=True)):
+                if all(max(numbers, default=0) <= links.free for numbers, links in zip(pieces, self.sets, strict=True)):
                     yield pieces
 
     def _fits(
@@ -101,8 +104,8 @@ class Escapes:
         """Whether the links of one set have room, by the weights of pieces."""
         links = self.sets[at]
         room = links.count * weight(links.free)
-        costs = [[sum(map(weight, way[at])) for way in each] for each in ways]
-        tried = product(*(sorted(set(each), reverse=True)[:_MOST_COSTS] for each in costs))
+        costs = [[sum(map(weight, way[at])) for way in way] for way in ways]
+        tried = product(*(sorted(set(cost), reverse=True)[:_MOST_COSTS] for cost in costs))
         return all(
             sum(often * cost for often, cost in zip(times, usual, strict=True))
             <= room + self._saved(at, usual, costs, ways)

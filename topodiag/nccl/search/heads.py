@@ -83,10 +83,10 @@ class _Heads:
     def from_nets(self, state: int) -> None:
         guide, room, nets_of = self.guide, self.roads.room, self.system.nets
         nets = guide.nets(self.trial.type_inter)
-        channel, found = len(self.heads), False
+        channel, extra = len(self.heads), False
         first_only = self.trial.pattern == NVLS and self.has(Feature.HEADS_OF_FIRST_NET)
         for turn in range(len(nets)):
-            if found or (turn > 0 and first_only):
+            if extra or (turn > 0 and first_only):
                 break
             net = nets[(channel + turn) % len(nets)] if guide.in_turn else nets[turn]
             if self.trial.coll_net and nets_of[net].coll == 0:
@@ -98,7 +98,7 @@ class _Heads:
                 room[twin] -= self.bw
             given_back = True
             if channel < len(nets):
-                given_back, found = self.from_net(state, net, nets)
+                given_back, extra = self.from_net(state, net, nets)
             if given_back:
                 for twin in guide.twins[net]:
                     room[twin] += self.bw

@@ -46,12 +46,12 @@ class _GpuLinks:
     def takes(self, purpose: int, speed: float, limit: int, rules: Rules) -> set[_Taken]:
         """What ways may take that go no further than a type."""
         each_takes = amounts(speed)
-        found = {
+        numbers = {
             tuple(sum(count * take for count, take in zip(uses, each_takes, strict=True)) for uses in used)
             for way, used in self.ways[purpose]
             if rules.allow(way, limit)
         }
-        return {taken for taken in found if self.holds(taken)}
+        return {taken for taken in numbers if self.holds(taken)}
 
     def holds(self, taken: _Taken) -> bool:
         return all(each <= free for each, free in zip(taken, self.free, strict=True))
@@ -70,8 +70,8 @@ class Passes:
             body = roads.body(vertex)
             entries: _Ways = ([roads.gpu_gpu[at][gpu] for at in others], [row[gpu] for row in roads.net_gpu], [])
             exits: _Ways = ([roads.gpu_gpu[gpu][at] for at in others], [], roads.gpu_net[gpu])
-            into = _own(roads, [each for each in fields if each[0].remote is body], entries)
-            out_of = _own(roads, [each for each in fields if _begins(start, each[0], body)], exits)
+            into = _own(roads, [pair for pair in fields if pair[0].remote is body], entries)
+            out_of = _own(roads, [pair for pair in fields if _begins(start, pair[0], body)], exits)
             kinds.setdefault((_said(into), _said(out_of)), (into, out_of))
         self.kinds = list(kinds.values())
         self._known: dict[object, bool] = {}
@@ -96,10 +96,10 @@ class Passes:
                 for at, free in enumerate((*into.free, *out_of.free))
                 for row in _rows(free, [[taken[at] for taken in option] for option in options], count)
             ]
-            alone = rows if len(self.kinds) == 1 else []
+            pairs = rows if len(self.kinds) == 1 else []
             if not all(_one_holds(pair, count) for pair in _pairs(rows)):
                 return False
-            if not all(_all_hold(pair, count, times) for pair in _pairs(alone)):
+            if not all(_all_hold(pair, count, times) for pair in _pairs(pairs)):
                 return False
         return True
 
@@ -110,8 +110,8 @@ class Passes:
         rules = Rules(self.system, trial)
         speeds = trial.bw_intra, trial.bw_inter, leaving_speed(trial)
         limits = trial.type_intra, trial.type_inter, trial.type_inter
-        ends = [into.takes(each, speeds[each], limits[each], rules) for each in (_BETWEEN, _IN)]
-        begins = [out_of.takes(each, speeds[each], limits[each], rules) for each in range(3)]
+        ends = [into.takes(purpose, speeds[purpose], limits[purpose], rules) for purpose in (_BETWEEN, _IN)]
+        begins = [out_of.takes(index, speeds[index], limits[index], rules) for index in range(3)]
         for _, entry, exits in places:
             entered = ends[entry] if entry is not None else {(0,) * len(into.free)}
             left = {
@@ -134,11 +134,11 @@ def _places(pattern: int, gpus: int, inter: bool) -> list[_Place]:
 
 def _rows(free: int, taken: Sequence[Sequence[int]], count: int) -> Iterator[_Row]:
     """A link as it is, and by weights of pieces; only such rows as may bind so many channels."""
-    pieces = sorted({piece for each in taken for piece in each if piece})
+    pieces = sorted({piece for numbers in taken for piece in numbers if piece})
     weights: list[Callable[[int], int]] = [int]
     weights += [weighed(free, piece) for piece in pieces if 2 * piece <= free]
     for weight in weights:
-        costs = tuple(tuple(weight(piece) for piece in each) for each in taken)
+        costs = tuple(tuple(weight(piece) for piece in numbers) for numbers in taken)
         if count * max(chain.from_iterable(costs), default=0) > weight(free):
             yield weight(free), costs
 
@@ -150,11 +150,11 @@ def _pairs(rows: Sequence[_Row]) -> Iterator[tuple[_Row, _Row]]:
 
 def _trades(points: Sequence[tuple[int, int]]) -> set[tuple[int, int]]:
     """The weights of two rows at which two options cost the same, and each row alone."""
-    found = {(1, 0), (0, 1)}
+    pairs = {(1, 0), (0, 1)}
     for (a, b), (c, d) in combinations(points, 2):
         if (a - c) * (b - d) < 0:
-            found.add((abs(b - d), abs(a - c)))
-    return found
+            pairs.add((abs(b - d), abs(a - c)))
+    return pairs
 
 
 def _points(pair: tuple[_Row, _Row]) -> list[set[tuple[int, int]]]:
@@ -174,14 +174,14 @@ def _one_holds(pair: tuple[_Row, _Row], count: int) -> bool:
 def _all_hold(pair: tuple[_Row, _Row], count: int, times: Sequence[int]) -> bool:
     """Whether they get past all GPUs, which are alike, with every place taken as often as a channel has it."""
     (free, _), (more, _) = pair
-    points = [(often, each) for often, each in zip(times, _points(pair), strict=True) if often]
-    if not all(each for _, each in points):
+    points = [(often, pairs) for often, pairs in zip(times, _points(pair), strict=True) if often]
+    if not all(pairs for _, pairs in points):
         return False
     gpus = sum(times)
     return all(
-        count * sum(often * min(w * a + v * b for a, b in each) for often, each in points)
+        count * sum(often * min(w * a + v * b for a, b in pairs) for often, pairs in points)
         <= gpus * (w * free + v * more)
-        for w, v in _trades(sorted(set().union(*(each for _, each in points))))
+        for w, v in _trades(sorted(set().union(*(pairs for _, pairs in points))))
     )
 
 
@@ -192,9 +192,9 @@ def _begins(start: dict[int, Vertex], link: Link, body: Vertex) -> bool:
 def _own(roads: Roads, links: Sequence[tuple[Link, int]], ways: Sequence[Sequence[Way | None]]) -> _GpuLinks:
     masks = [bits for _, bits in links]
     sorts: list[tuple[tuple[Way, tuple[tuple[int, ...], ...]], ...]] = []
-    for each in ways:
+    for one in ways:
         found: dict[object, tuple[Way, tuple[tuple[int, ...], ...]]] = {}
-        for way in each:
+        for way in one:
             if way is not None:
                 used = tuple(tuple((fields & mask) // (mask & -mask) for fields in way.uses) for mask in masks)
                 found.setdefault((way.type, way.back, way.hops == 0, used), (way, used))
@@ -204,5 +204,5 @@ def _own(roads: Roads, links: Sequence[tuple[Link, int]], ways: Sequence[Sequenc
 
 def _said(own: _GpuLinks) -> object:
     """What is the same of GPUs whose links and ways are alike."""
-    ways = (frozenset((way.type, way.back, way.hops == 0, used) for way, used in each) for each in own.ways)
+    ways = (frozenset((way.type, way.back, way.hops == 0, used) for way, used in way) for way in own.ways)
     return own.free, tuple(ways)

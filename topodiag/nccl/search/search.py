@@ -171,13 +171,13 @@ class Search:
 
     def _range(self, kind: str) -> tuple[int, int]:
         """Least and greatest path type from a GPU (ncclTopoGetGpuMinPath, ncclTopoGetGpuMaxPath)."""
-        found = [
+        numbers = [
             path.type
             for gpu in self.system.gpus
             for index, path in enumerate(gpu.paths.get(kind, ()))
             if kind != "GPU" or index != gpu.index
         ]
-        return min([self.types.sys, *found]), max([self.types.loc, *found])
+        return min([self.types.sys, *numbers]), max([self.types.loc, *numbers])
 
     def _bounds(self, graph: SearchGraph) -> None:
         gpus = len(self.system.gpus)
@@ -277,14 +277,14 @@ class Search:
 
     def _relaxed(self, trial: SearchGraph, graph: SearchGraph, limits: _Limits) -> bool:
         """The next combination of pattern, types and cross NIC at the same speed; False after the last."""
-        found = graph.channels > 0
+        relaxed = graph.channels > 0
         stops_apart = self.has(Feature.APART_NOT_FOLLOWED)
         if self.sm >= 90 and trial.pattern == BALANCED_TREE:
             trial.pattern = TREE
             return True
         trial.pattern = graph.pattern
         most = trial.type_inter if self.inter else limits.max_intra
-        if trial.type_intra < most and (not found or trial.type_intra < graph.type_intra):
+        if trial.type_intra < most and (not relaxed or trial.type_intra < graph.type_intra):
             trial.type_intra += 1
             if trial.type_intra < self.types.dis or not stops_apart:
                 return True
@@ -292,7 +292,7 @@ class Search:
         if (
             self.inter
             and trial.type_inter < limits.max_inter
-            and (not found or trial.type_inter < graph.type_inter or trial.type_inter < self.types.pxn)
+            and (not relaxed or trial.type_inter < graph.type_inter or trial.type_inter < self.types.pxn)
         ):
             trial.type_inter += 1
             if trial.type_inter < self.types.dis or not stops_apart:

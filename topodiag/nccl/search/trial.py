@@ -40,14 +40,14 @@ class TrialResult:
     latency: float
 
 
-def keep(graph: SearchGraph, trial: SearchGraph, found: TrialResult) -> None:
+def keep(graph: SearchGraph, trial: SearchGraph, result: TrialResult) -> None:
     """Makes a trial the best graph."""
     graph.pattern, graph.cross_nic, graph.same_channels = trial.pattern, trial.cross_nic, trial.same_channels
     graph.min_channels, graph.max_channels = trial.min_channels, trial.max_channels
     graph.bw_intra, graph.bw_inter = trial.bw_intra, trial.bw_inter
     graph.type_intra, graph.type_inter = trial.type_intra, trial.type_inter
-    graph.channels, graph.hops, graph.latency_inter = len(found.orders), found.hops, found.latency
-    graph.intra, graph.inter = found.orders, found.ends
+    graph.channels, graph.hops, graph.latency_inter = len(result.orders), result.hops, result.latency
+    graph.intra, graph.inter = result.orders, result.ends
 
 
 class Rules:

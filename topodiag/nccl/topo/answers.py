@@ -45,4 +45,4 @@ class TopoFile:
     @property
     def changes(self) -> bool:
         """Whether NCCL decides anything otherwise with the file than without it."""
-        return any(differs(each) for each in self.comparisons)
+        return any(differs(comparison) for comparison in self.comparisons)

@@ -126,16 +126,16 @@ def rate(text: str) -> Change:
     mbps, ports = int(gbps) * 1000, ports_of(name)
     return Change(
         f"{name} at {in_gbps(int(gbps))}{' each' if len(ports) > 1 else ''}",
-        lambda tree: reduce(lambda made, port: _rate(made, port, mbps), ports, tree),
+        lambda tree: reduce(lambda element, port: _rate(element, port, mbps), ports, tree),
     )
 
 
 def off(text: str) -> Change:
     """A feature switched off, by its setting: one of OFF."""
-    found = OFF.get(text.strip().lower())
-    if found is None:
+    pair = OFF.get(text.strip().lower())
+    if pair is None:
         raise ChangeError(f"{text!r}: can be off: {', '.join(OFF)}")
-    return Change(f"{text.strip().lower()} off ({'='.join(found)})", env=(found,))
+    return Change(f"{text.strip().lower()} off ({'='.join(pair)})", env=(pair,))
 
 
 def setting(text: str) -> Change:
@@ -171,12 +171,12 @@ def with_values(element: Element, values: Mapping[str, str]) -> Element:
 
 def gpus_of(tree: Element) -> dict[int, Element]:
     """The `<pci>` of every GPU by its number: `dev`, or the order of the file where that lacks."""
-    found: dict[int, Element] = {}
+    elements: dict[int, Element] = {}
     for element in tree.walk():
         for gpu in element.having("gpu") if element.tag == "pci" else ():
             text = gpu.get("dev") or ""
-            found.setdefault(int(text) if re.fullmatch(r"[0-9]{1,4}", text) else len(found), element)
-    return found
+            elements.setdefault(int(text) if re.fullmatch(r"[0-9]{1,4}", text) else len(elements), element)
+    return elements
 
 
 def nets_of(tree: Element) -> list[str]:
@@ -257,20 +257,20 @@ def _number(text: str | None) -> int:
 
 
 def _without_gpu(tree: Element, number: int) -> Element:
-    gone = bus_of(_gpu(tree, number))
+    bus = bus_of(_gpu(tree, number))
 
     def edit(element: Element) -> Element | None:
         if element.tag == "pci" and element.having("gpu"):
-            if bus_of(element) == gone:
+            if bus_of(element) == bus:
                 return None
-            return replace(element, children=tuple(_without_links_to(child, gone) for child in element.children))
+            return replace(element, children=tuple(_without_links_to(child, bus) for child in element.children))
         return element
 
     return edited(tree, edit)
 
 
-def _without_links_to(gpu: Element, gone: str) -> Element:
-    kept = (c for c in gpu.children if c.tag != "nvlink" or (c.get("target") or "").lower() != gone)
+def _without_links_to(gpu: Element, bus: str) -> Element:
+    kept = (c for c in gpu.children if c.tag != "nvlink" or (c.get("target") or "").lower() != bus)
     return replace(gpu, children=tuple(kept))
 
 
@@ -289,7 +289,7 @@ def _without_nic(tree: Element, pattern: str) -> Element:
 
 def _on_each(tree: Element, device: str, values: Mapping[str, str]) -> Element:
     """The same of all functions behind the name of a virtual NIC."""
-    return reduce(lambda made, port: _on_pci(made, port, values), ports_of(device), tree)
+    return reduce(lambda element, port: _on_pci(element, port, values), ports_of(device), tree)
 
 
 def _on_pci(tree: Element, device: str, values: Mapping[str, str]) -> Element:
@@ -308,10 +308,10 @@ def _on_pci(tree: Element, device: str, values: Mapping[str, str]) -> Element:
             return with_values(element, values)
         return element
 
-    made = edited(tree, edit)
+    result = edited(tree, edit)
     if not done:
         raise ChangeError(f"no device {device} in this topology; NICs: {', '.join(nets_of(tree)) or 'none'}")
-    return made
+    return result
 
 
 def _rate(tree: Element, name: str, mbps: int) -> Element:
@@ -344,5 +344,5 @@ def by_hca_list(tree: Element, text: str, *, rails: bool) -> Element | None:
         empty = element.tag in ("nic", "pci") and not element.children
         return None if empty else element
 
-    made = edited(tree, edit)
-    return made if taken or not seen else None
+    result = edited(tree, edit)
+    return result if taken or not seen else None

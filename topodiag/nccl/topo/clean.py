@@ -82,7 +82,7 @@ def one_host(tree: Element, host: str | None = None) -> Cleaned:
     """The part of one host; `host` is a host_hash, None takes the first. Raises UnfitError where it is not there."""
     hosts = hosts_of(tree)
     if host is not None and host not in hosts:
-        raise UnfitError(f"no host {host} in this file; there are {', '.join(each or '(no hash)' for each in hosts)}")
+        raise UnfitError(f"no host {host} in this file; there are {', '.join(host or '(no hash)' for host in hosts)}")
     if len(hosts) == 1:
         return Cleaned(tree)
     wanted = host if host is not None else hosts[0]
@@ -95,25 +95,25 @@ def clean(tree: Element, minor: int, host: str | None = None) -> Cleaned:
 
     Raises UnfitError when it stays beyond the limits of that version, or has no GPU.
     """
-    made = bare(tree, minor, host)
-    fits = fitted(made.tree, minor)
-    return Cleaned(fits.tree, (*made.done, *fits.done))
+    cleaned = bare(tree, minor, host)
+    fits = fitted(cleaned.tree, minor)
+    return Cleaned(fits.tree, (*cleaned.done, *fits.done))
 
 
 def bare(tree: Element, minor: int, host: str | None = None) -> Cleaned:
     """The tree of one node without what belongs to one run; a further step may still bring it within the limits: the
     flat tree of a guest has all devices below one processor. Raises UnfitError without a GPU."""
-    alone = one_host(tree, host)
-    tree, done = alone.tree, list(alone.done)
-    made = _bare(tree, minor, RCCL_KNOWN if of_rccl(tree) else KNOWN)
-    if not any(element.tag == "gpu" for element in made.walk()):
+    single = one_host(tree, host)
+    tree, done = single.tree, list(single.done)
+    root = _bare(tree, minor, RCCL_KNOWN if of_rccl(tree) else KNOWN)
+    if not any(element.tag == "gpu" for element in root.walk()):
         raise UnfitError("there is no GPU in it")
-    lost = sorted(_dropped(tree, made))
+    lost = sorted(_dropped(tree, root))
     if lost:
         shown = ", ".join(lost[:8]) + (f" and {len(lost) - 8} more" if len(lost) > 8 else "")
         done.append(f"left out attributes that NCCL does not read from a file: {shown}")
-    made = _numbered(made, done)
-    return Cleaned(made, tuple(done))
+    root = _numbered(root, done)
+    return Cleaned(root, tuple(done))
 
 
 def undescribed(tree: Element) -> Element:
@@ -127,17 +127,17 @@ def fitted(tree: Element, minor: int) -> Cleaned:
     """The tree within the limits of NCCL 2.`minor`, the links to NVSwitches joined where that helps. Raises UnfitError
     where it stays beyond them."""
     done: list[str] = []
-    made = tree
-    if _count(made) > MAX_ELEMENTS[minor]:
-        made = _merged_switches(made, done)
-    if (count := _count(made)) > MAX_ELEMENTS[minor]:
+    element = tree
+    if _count(element) > MAX_ELEMENTS[minor]:
+        element = _merged_switches(element, done)
+    if (count := _count(element)) > MAX_ELEMENTS[minor]:
         raise UnfitError(f"it has {count} elements, and NCCL {spell_version(minor)} takes {MAX_ELEMENTS[minor]}")
-    crowded = next((e for e in made.walk() if len(e.children) > MAX_CHILDREN[minor]), None)
+    crowded = next((e for e in element.walk() if len(e.children) > MAX_CHILDREN[minor]), None)
     if crowded is not None:
         where = crowded.get("busid") or crowded.get("numaid") or ""
         limit = MAX_CHILDREN[minor]
         raise UnfitError(f"<{crowded.tag}> {where} has {len(crowded.children)} children, and NCCL takes {limit}")
-    return Cleaned(made, tuple(done))
+    return Cleaned(element, tuple(done))
 
 
 def _bare(element: Element, minor: int, names: Mapping[str, str], tag: str = "system") -> Element:

@@ -34,42 +34,44 @@ def compare(left: Element, right: Element, *, buses: bool = False) -> tuple[Diff
     """All differences, devices in the order of the left tree, then those that only the right one has. With `buses` the
     bus ids (without domain) count, too."""
     ours, theirs = describe(left), describe(right)
-    found: list[Difference] = []
+    differences: list[Difference] = []
     for device in dict.fromkeys((*ours, *theirs)):
         a, b = ours.get(device), theirs.get(device)
         if a is None or b is None:
-            found.append(Difference(device, "", "there" if a is not None else "", "there" if b is not None else ""))
+            differences.append(
+                Difference(device, "", "there" if a is not None else "", "there" if b is not None else "")
+            )
             continue
         for what in dict.fromkeys((*a, *b)):
             if a.get(what, "") != b.get(what, "") and (buses or what != "bus id"):
-                found.append(Difference(device, what, a.get(what, ""), b.get(what, "")))
-    return tuple(found)
+                differences.append(Difference(device, what, a.get(what, ""), b.get(what, "")))
+    return tuple(differences)
 
 
 def describe(tree: Element) -> dict[str, Facts]:
     """Each device by name, with its properties in words."""
-    made: dict[str, Facts] = {}
+    by_path: dict[str, Facts] = {}
     for cpu in tree.having("cpu"):
         keys = ("arch", "vendor", "familyid", "modelid")
         facts = {key: cpu.get(key) or "" for key in keys} | {"cpus": _cpus(cpu.get("affinity") or "")}
         if facts["familyid"].isdecimal():  # by version of NCCL one family is written in two ways
             facts["familyid"] = str(family_of(int(facts["familyid"][:9])))
-        made.setdefault(f"NUMA {cpu.get('numaid')}", facts)
+        by_path.setdefault(f"NUMA {cpu.get('numaid')}", facts)
     ways = _ways(tree)
     names = {(pci.get("busid") or "").lower(): f"GPU{number}" for number, pci in gpus_of(tree).items()}
     beside = _beside(ways, names)
     for number, pci in gpus_of(tree).items():
         for gpu in pci.having("gpu")[:1]:
             facts = {"sm": gpu.get("sm") or "", "gdr": gpu.get("gdr") or ""}
-            made.setdefault(f"GPU{number}", {**facts, **_links(gpu, names), **_place(pci, ways)})
+            by_path.setdefault(f"GPU{number}", {**facts, **_links(gpu, names), **_place(pci, ways)})
     for element in tree.walk():
         for nic in element.having("nic"):
             for net in nic.having("net"):
                 name = net.get("name") or "?"
                 facts = {"speed": net.get("speed") or "", "gdr": net.get("gdr") or "0", "coll": net.get("coll") or "0"}
                 place = _place(element, ways) if element.tag == "pci" else {"below": "a processor"}
-                made.setdefault(name, {**facts, **place, "beside": beside.get(id(element), "")})
-    return made
+                by_path.setdefault(name, {**facts, **place, "beside": beside.get(id(element), "")})
+    return by_path
 
 
 def _ways(tree: Element) -> dict[int, tuple[Element, ...]]:
@@ -88,8 +90,8 @@ def _ways(tree: Element) -> dict[int, tuple[Element, ...]]:
 
 def _place(pci: Element, ways: Mapping[int, tuple[Element, ...]]) -> dict[str, str]:
     above = ways.get(id(pci), ())
-    switches = [each for each in above if each.tag == "pci"]
-    numa = next((each.get("numaid") or "" for each in above if each.tag == "cpu"), "")
+    switches = [element for element in above if element.tag == "pci"]
+    numa = next((element.get("numaid") or "" for element in above if element.tag == "cpu"), "")
     facts = {
         "NUMA": numa,
         "PCIe": _link(pci),
@@ -112,11 +114,11 @@ def _links(gpu: Element, names: Mapping[str, str]) -> dict[str, str]:
         far = names.get((link.get("target") or "").lower(), "NVSwitch")
         text = link.get("count") or ""
         counts[far] = counts.get(far, 0) + (int(text) if re.fullmatch(r"[0-9]{1,4}", text) else 0)
-    made = {f"NVLinks to {far}": str(count) for far, count in counts.items()}
+    links = {f"NVLinks to {far}": str(count) for far, count in counts.items()}
     for link in gpu.having("c2c"):
         # NCCL multiplies them: how many links they come by is nothing to it.
-        made["C2C"] = in_gbs(_number(link.get("count")) * _number(link.get("bw")) / 1000, exact=True)
-    return made
+        links["C2C"] = in_gbs(_number(link.get("count")) * _number(link.get("bw")) / 1000, exact=True)
+    return links
 
 
 def _number(text: str | None) -> int:
@@ -134,15 +136,15 @@ def _cpus(mask: str) -> str:
 
 def _beside(ways: Mapping[int, tuple[Element, ...]], names: Mapping[str, str]) -> dict[int, str]:
     """For each function the GPUs below the lowest switch that it shares with any."""
-    found: dict[int, str] = {}
+    numbers: dict[int, str] = {}
     for number, above in ways.items():
-        for switch in reversed([each for each in above if each.tag == "pci"]):
+        for switch in reversed([element for element in above if element.tag == "pci"]):
             gpus = [
                 names.get((e.get("busid") or "").lower(), "")
                 for e in switch.walk()
                 if e.tag == "pci" and e.having("gpu")
             ]
             if gpus:
-                found[number] = ", ".join(sorted(filter(None, gpus)))
+                numbers[number] = ", ".join(sorted(filter(None, gpus)))
                 break
-    return found
+    return numbers

@@ -81,11 +81,11 @@ def tree_of(node: Node, env: Mapping[str, str] | None = None) -> Detected:
 def places_of(node: Node, functions: Iterable[str]) -> Element:
     """The tree of these PCI functions alone, by bus id, whatever drives them: a host that has passed its GPUs to guests
     knows no GPU, and still where each one sits. Functions that the evidence does not hold are left out."""
-    made = _Detector(node, {})
+    detector = _Detector(node, {})
     for bus_id in functions:
         if bus_id in node.pci:
-            made._pci(bus_id, "0x060400")
-    return made.system.closed()
+            detector._pci(bus_id, "0x060400")
+    return detector.system.closed()
 
 
 def masks_of(node: Node) -> dict[int, str]:
@@ -167,7 +167,7 @@ class _Detector:
 
     def _by_links(self, gpu: Gpu) -> dict[str, tuple[int, str]]:
         """From the node's graph (which knows the matrix), where no link tells its far end."""
-        found: dict[str, tuple[int, str]] = {}
+        groups: dict[str, tuple[int, str]] = {}
         mine = f"gpu:{gpu.index}"
         for link in self.node.links:
             if link.kind.value != "nvlink" or mine not in (link.a, link.b):
@@ -175,12 +175,12 @@ class _Detector:
             far = link.b if link.a == mine else link.a
             peer = self.node.gpu(int(far[4:])) if far.startswith("gpu:") and far[4:].isdigit() else None
             if peer is not None and peer.bus_id:
-                found[peer.bus_id] = (link.count, GPU_CLASS)
+                groups[peer.bus_id] = (link.count, GPU_CLASS)
             elif far.startswith("nvs:"):
-                found[HIDDEN_SWITCH] = (link.count, SWITCH_CLASS)
-        if found:
+                groups[HIDDEN_SWITCH] = (link.count, SWITCH_CLASS)
+        if groups:
             self.assume("far ends of NVLinks are taken from nvidia-smi's matrix")
-        return found
+        return groups
 
     def _as_built(self, gpu: Gpu) -> dict[str, tuple[int, str]]:
         """The links of an NVSwitch product of which nothing was seen: a tool that hung says nothing of the links."""
@@ -239,7 +239,7 @@ class _Detector:
     def _rdma_ports(self) -> list[tuple[Nic, NicPort]]:
         """The ports that NCCL's IB transport takes: active ones, by NCCL_IB_HCA where that is set."""
         wanted = HcaFilter(self.env.get("NCCL_IB_HCA", ""))
-        found = []
+        pairs = []
         for nic in self.node.nics:
             if nic.rdma_name is None or nic.transport.get("").lower() == "iwarp":
                 continue
@@ -248,8 +248,8 @@ class _Detector:
                     port.state.get("ACTIVE").upper().endswith("ACTIVE") and port.link_layer.get("") != "Unspecified"
                 )
                 if usable and wanted.takes(nic.rdma_name, port.number):
-                    found.append((nic, port))
-        return found
+                    pairs.append((nic, port))
+        return pairs
 
     def _sockets(self) -> list[NetDev]:
         """The interfaces that NCCL's socket transport takes: up, by NCCL_SOCKET_IFNAME or else not loopback, not
@@ -302,9 +302,9 @@ class _Detector:
 
     def _numa(self, bus_id: str) -> int:
         device = self.node.pci.get(bus_id)
-        for each in ([device] if device else []) + list(self.node.ancestors(bus_id)):
-            if each.numa.value is not None and each.numa.value >= 0:
-                return each.numa.value
+        for pci_device in ([device] if device else []) + list(self.node.ancestors(bus_id)):
+            if pci_device.numa.value is not None and pci_device.numa.value >= 0:
+                return pci_device.numa.value
         return -1
 
     def _first_cpu(self) -> _Open:
@@ -313,7 +313,7 @@ class _Detector:
     def _cpu(self, numa: int) -> _Open:
         if numa in self.cpus:
             return self.cpus[numa]
-        known = next((each for each in self.node.numa if each.id == numa), None)
+        known = next((numa_node for numa_node in self.node.numa if numa_node.id == numa), None)
         cpu = self.node.cpu
         arch = cpu.arch.get("")
         attributes = {"numaid": str(numa), "affinity": _mask(known)}

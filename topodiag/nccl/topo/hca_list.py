@@ -22,8 +22,8 @@ class HcaFilter:
 
     def place(self, name: str, port: int) -> dict[str, str]:
         """`rail` and `plane` that the list gives a port, without those that it leaves open."""
-        found = None if self.text.strip().startswith("^") else self._item(name, port)
-        values = (found or "").split(":")[2:4]
+        place = None if self.text.strip().startswith("^") else self._item(name, port)
+        values = (place or "").split(":")[2:4]
         return {key: str(c_int(value)) for key, value in zip(("rail", "plane"), values, strict=False) if value}
 
     def _item(self, name: str, port: int) -> str | None:

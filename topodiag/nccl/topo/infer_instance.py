@@ -23,9 +23,9 @@ _HYPER_V = regex(r"(?!0000)[0-9a-f]{4}:00:00\.0")
 def infer_instance(node: Node) -> InstanceSpec | None:
     """The one published layout that fits a guest. None where several fit, none fits, or the guest does not name its
     provider: the same parts stand in other clouds, too."""
-    said = (node.system.value or "").lower()
-    named = [spec for spec in catalog.instances() if any(name.lower() in said for name in (spec.name, *spec.names))]
-    fitting = {spec.groups: spec for spec in named or catalog.instances() if _fits(node, spec, said)}
+    product = (node.system.value or "").lower()
+    named = [spec for spec in catalog.instances() if any(name.lower() in product for name in (spec.name, *spec.names))]
+    fitting = {spec.groups: spec for spec in named or catalog.instances() if _fits(node, spec, product)}
     return next(iter(fitting.values())) if len(fitting) == 1 else None
 
 
@@ -33,7 +33,7 @@ def instance_of_file(tree: Element) -> InstanceSpec | None:
     """The instance type of a file that leaves its GPUs to NCCL: the one layout of Azure's that its places have, with
     PCI domains as Hyper-V gives them to devices of a guest. None for others, whose bus ids say nothing of a provider.
     NUMA nodes are not compared: Azure's own files of one type differ there."""
-    gpus, nics = (sorted(map(bus_of, found)) for found in (bare_gpus(tree), bare_nics(tree)))
+    gpus, nics = (sorted(map(bus_of, elements)) for elements in (bare_gpus(tree), bare_nics(tree)))
     if not gpus or not all(map(_HYPER_V.fullmatch, (*gpus, *nics))):
         return None
     layout: dict[str, tuple[list[int], list[int]]] = defaultdict(lambda: ([], []))
@@ -44,29 +44,29 @@ def instance_of_file(tree: Element) -> InstanceSpec | None:
                 if bus_of(pci) in buses:
                     layout[bus_of(above)][kind].append(buses.index(bus_of(pci)))
             gen = (pci.get("link_speed") or "") if bus_of(pci) in gpus else gen
-    found = {(tuple(sorted(own)), tuple(sorted(its))) for own, its in layout.values()}
+    pairs = {(tuple(sorted(own)), tuple(sorted(its))) for own, its in layout.values()}
     azure = {name for system in catalog.systems() if system.vendor == "Azure" for name in system.product_names}
     fitting = [
         spec
         for spec in catalog.instances()
         if azure & {spec.name, *spec.names}
         and gen.partition(" ")[0] in (GT_PER_S[spec.gpu_link[0]], GT_PER_S[spec.gpu_link[0]].removesuffix(".0"))
-        and found == {(group.gpus, group.nics) for group in spec.groups}
+        and pairs == {(group.gpus, group.nics) for group in spec.groups}
     ]
     return fitting[0] if len(fitting) == 1 else None
 
 
-def _fits(node: Node, spec: InstanceSpec, said: str) -> bool:
+def _fits(node: Node, spec: InstanceSpec, product: str) -> bool:
     nics = sum(nic.role is NicRole.COMPUTE for nic in node.nics)
     if len(node.gpus) != spec.gpus or nics != spec.nics:
         return False
-    return any(_is_of(node, system, said) for system in catalog.systems() if system.name in (spec.name, *spec.names))
+    return any(_is_of(node, system, product) for system in catalog.systems() if system.name in (spec.name, *spec.names))
 
 
-def _is_of(node: Node, system: SystemSpec, said: str) -> bool:
+def _is_of(node: Node, system: SystemSpec, product: str) -> bool:
     """Whether the guest's provider and all its GPUs are those of this system."""
     products = [catalog.gpu_by_name(gpu.name.value or "") for gpu in node.gpus]
     names = (system.gpu, *system.other_gpus)
-    return any(word in said for word in _PROVIDERS.get(system.vendor, ())) and all(
+    return any(word in product for word in _PROVIDERS.get(system.vendor, ())) and all(
         product is not None and product.name in names for product in products
     )

@@ -58,9 +58,9 @@ def loaded(file: Element, machine: Element) -> Element:
 
 
 def _opened(element: Element, parent: _Open | None) -> _Open:
-    made = _Open(element.tag, dict(element.attributes), parent, element.line)
-    made.children = [_opened(child, made) for child in element.children]
-    return made
+    opened = _Open(element.tag, dict(element.attributes), parent, element.line)
+    opened.children = [_opened(child, opened) for child in element.children]
+    return opened
 
 
 def _ways(machine: Element) -> list[tuple[Element, ...]]:
@@ -105,9 +105,9 @@ class _Places:
         return self.append(self.root, element)
 
     def append(self, parent: _Open, element: Element) -> _Open:
-        made = _Open(element.tag, dict(element.attributes), parent, element.line)
-        parent.children.append(made)
-        return made
+        opened = _Open(element.tag, dict(element.attributes), parent, element.line)
+        parent.children.append(opened)
+        return opened
 
     def function(self, way: tuple[Element, ...]) -> _Open:
         """The place of the last element of a way (processor, switches, function), made where it is not there yet."""
@@ -115,11 +115,11 @@ class _Places:
         if last.tag == "cpu":
             return self.cpu(last)
         bus = (last.get("busid") or "").lower()
-        found = self.by_bus.get(bus)
-        if found is None:
-            found = self.by_bus[bus] = self.append(self.function(way[:-1]), last)
-        _fill(found, last)
-        return found
+        function = self.by_bus.get(bus)
+        if function is None:
+            function = self.by_bus[bus] = self.append(self.function(way[:-1]), last)
+        _fill(function, last)
+        return function
 
 
 def _fill(there: _Open, seen: Element) -> None:

@@ -44,8 +44,8 @@ def tree_of_print(system: NcclSystem, sm: int, minor: int = 28) -> Element | Non
     gpus = sorted((device for device in mine.values() if device.kind == "GPU"), key=lambda device: _number(device.id))
     if not cpus or any(device.parent not in mine for device in gpus):
         return None
-    made = _Maker(system, sm, minor, below, {device.name: number for number, device in enumerate(gpus)})
-    return Element("system", (("version", "1"),), tuple(made.cpu(number, cpu) for number, cpu in enumerate(cpus)))
+    maker = _Maker(system, sm, minor, below, {device.name: number for number, device in enumerate(gpus)})
+    return Element("system", (("version", "1"),), tuple(maker.cpu(number, cpu) for number, cpu in enumerate(cpus)))
 
 
 class _Maker:
@@ -74,19 +74,21 @@ class _Maker:
         return Element("cpu", tuple(attributes), tuple(self._children(cpu, 0)))
 
     def _children(self, parent: SystemDevice, depth: int) -> list[Element]:
-        made: list[Element] = []
+        elements: list[Element] = []
         for device in self._below.get(parent.name, ()) if depth < MAX_DEPTH else ():
             if device.kind == "PCI":
-                made.append(self._pci(parent, device, _BRIDGE_CLASS, self._children(device, depth + 1)))
+                elements.append(self._pci(parent, device, _BRIDGE_CLASS, self._children(device, depth + 1)))
             elif device.kind == "GPU":
-                made.append(self._pci(parent, device, GPU_CLASS, [self._gpu(device, device)]))
+                elements.append(self._pci(parent, device, GPU_CLASS, [self._gpu(device, device)]))
             elif device.kind == "DEV":  # since 2.30 the function and the GPU on it are two vertices
                 gpus = [self._gpu(gpu, device) for gpu in self._below.get(device.name, ()) if gpu.kind == "GPU"]
-                made.append(self._pci(parent, device, GPU_CLASS, gpus[:1]))
+                elements.append(self._pci(parent, device, GPU_CLASS, gpus[:1]))
             elif device.kind == "NIC":
                 nets = [net for net in self._below.get(device.name, ()) if net.kind == "NET"]
-                made.append(self._pci(parent, device, _NIC_CLASS, [Element("nic", (), tuple(map(self._net, nets)))]))
-        return made
+                elements.append(
+                    self._pci(parent, device, _NIC_CLASS, [Element("nic", (), tuple(map(self._net, nets)))])
+                )
+        return elements
 
     def _pci(self, parent: SystemDevice, device: SystemDevice, kind: str, below: Sequence[Element]) -> Element:
         gbs = self._links.get(parent.name, {}).get("PCI", {}).get(device.name)

@@ -42,8 +42,8 @@ def repair(tree: Element) -> Repaired:
     """The tree with every repair that its siblings ask for, in the order NVLinks, lanes and speeds, places of NICs."""
     repairs: list[Repair] = []
     for step in (_nvlinks, _reverse_links, _pcie, _places):
-        tree, made = step(tree)
-        repairs.extend(made)
+        tree, steps = step(tree)
+        repairs.extend(steps)
     return Repaired(tree, tuple(repairs))
 
 
@@ -203,7 +203,7 @@ def narrow_functions(tree: Element) -> tuple[tuple[NarrowFunction, ...], int]:
     narrow, seen = [], 0
     for kind in _kinds(tree).values():
         lanes = [_lanes(pci) for pci in kind]
-        seen += sum(each > 0 for each in lanes)
+        seen += sum(width > 0 for width in lanes)
         usual = _clear_majority(lanes)
         for pci, each in zip(kind, lanes, strict=True):
             if usual and 0 < each < usual:
@@ -254,7 +254,7 @@ def _kinds(tree: Element) -> dict[tuple[str, ...], list[Element]]:
         if nets:
             kinds.setdefault(("nic", nets[0].get("speed") or "", element.get("device") or ""), []).append(element)
             return -1
-        height = max((each for each in below if each >= 0), default=-1)
+        height = max((element for element in below if element >= 0), default=-1)
         if height < 0:
             return -1
         kinds.setdefault(("switch", str(height), element.get("device") or ""), []).append(element)
@@ -283,7 +283,7 @@ def _branches(tree: Element) -> Iterator[_Branch]:
 
 
 def _speed(nic: Element) -> str:
-    net = next((net for each in nic.having("nic") for net in each.having("net")), None)
+    net = next((net for element in nic.having("nic") for net in element.having("net")), None)
     return (net.get("speed") or "") if net is not None else ""
 
 
@@ -328,7 +328,7 @@ def _placed(
 
 def _moved(tree: Element, nic: Element, to: _Branch, model: _Branch, speed: str) -> Element | None:
     """The tree with a NIC at the height below the root at which the model's NIC of that speed hangs."""
-    depth = _depth(model.root, next(each for each in model.nics if _speed(each) == speed))
+    depth = _depth(model.root, next(nic for nic in model.nics if _speed(nic) == speed))
     parent = to.root
     for _ in range(depth - 1):
         parent = next(
@@ -336,12 +336,12 @@ def _moved(tree: Element, nic: Element, to: _Branch, model: _Branch, speed: str)
         )
     if parent.having("gpu") or parent.having("nic"):
         return None
-    gone = bus_of(nic)
+    bus = bus_of(nic)
 
     def without(element: Element) -> Element | None:
-        if element.tag == "pci" and bus_of(element) == gone:
+        if element.tag == "pci" and bus_of(element) == bus:
             return None
-        children = tuple(made for child in element.children if (made := without(child)) is not None)
+        children = tuple(kept for child in element.children if (kept := without(child)) is not None)
         emptied = element.tag == "pci" and element.children and not children
         return None if emptied else replace(element, children=children)
 

@@ -116,7 +116,7 @@ def guest_of(tree: Element, taken: Collection[str] = ()) -> Guest:
     return Guest(
         {bus_of(pci): pci for pci in sorted(functions, key=_bus_order) if pci.having("gpu")},
         {bus_of(pci): pci for pci in sorted(functions, key=_bus_order) if nets_of(pci)},
-        frozenset(seen | {each.lower() for each in taken}),
+        frozenset(seen | {bus.lower() for bus in taken}),
     )
 
 
@@ -183,9 +183,9 @@ class _Builder:
         wanted = [(numa, pci) for numa, pci in _functions(self.tree) if bus_of(pci) in self.plan.places]
         if not wanted:
             raise VirtualError("none of the places is of a GPU or a NIC of this machine")
-        gone = {id(pci) for _, pci in wanted}
+        numbers = {id(pci) for _, pci in wanted}
         for cpu in self.tree.having("cpu"):
-            rest = [made for child in cpu.children if (made := _without(child, gone)) is not None]
+            rest = [element for child in cpu.children if (element := _without(child, numbers)) is not None]
             if rest:
                 self._cpu(_number(cpu.get("numaid")), cpu).children.extend(rest)
         for numa, pci in wanted:
@@ -216,19 +216,19 @@ class _Builder:
         return by_device
 
     def _switch(self, numa: int, switch: Switch, parent: _Branch, link: Link) -> _Branch:
-        made = self.switches.get((numa, switch.key))
-        if made is None:
+        branch = self.switches.get((numa, switch.key))
+        if branch is None:
             bus_id = self.ids.setdefault(switch.key, "") or next(self.free)
             self.ids[switch.key] = bus_id
             attributes = (("busid", bus_id), *(_complete_switch(switch, link)))
-            made = self.switches[numa, switch.key] = _Branch(Element("pci", attributes))
-            parent.children.append(made)
+            branch = self.switches[numa, switch.key] = _Branch(Element("pci", attributes))
+            parent.children.append(branch)
         if not switch.attributes:
             # Of an invented switch nothing is known but its devices: its own link is as good as the best of them.
-            up = Link(made.element.get("link_speed") or "", made.element.get("link_width") or "")
+            up = Link(branch.element.get("link_speed") or "", branch.element.get("link_width") or "")
             if link.gbs > up.gbs:
-                made.element = _set(made.element, link.attributes)
-        return made
+                branch.element = _set(branch.element, link.attributes)
+        return branch
 
     def _cpu(self, numa: int, like: Element | None = None) -> _Branch:
         if numa in self.cpus:
@@ -243,8 +243,8 @@ class _Builder:
             own = replace(own, attributes=(*head, *attributes))
             if self.masks and numa not in self.masks:
                 self.done.append(f"NUMA node {numa} is the host's: the guest has none of that number")
-        made = self.cpus[numa] = _Branch(replace(own, children=()))
-        return made
+        branch = self.cpus[numa] = _Branch(replace(own, children=()))
+        return branch
 
     def _tell(self) -> None:
         for link, names in self.guessed.items():
@@ -296,10 +296,10 @@ def _complete_switch(switch: Switch, link: Link) -> tuple[tuple[str, str], ...]:
     """NCCL wants class, speed and width of a switch that is in no sysfs."""
     given = dict(switch.attributes)
     own = Link(given.get("link_speed", ""), given.get("link_width", ""))
-    made = {"class": given.get("class") or SWITCH_CLASS}
-    made |= {name: value for name, value in given.items() if name not in ("busid", "class", "keep")}
-    made |= dict((own if _readable(own) else link).attributes)
-    return tuple(made.items())
+    attributes = {"class": given.get("class") or SWITCH_CLASS}
+    attributes |= {name: value for name, value in given.items() if name not in ("busid", "class", "keep")}
+    attributes |= dict((own if _readable(own) else link).attributes)
+    return tuple(attributes.items())
 
 
 def _free_bus_ids(taken: Collection[str]) -> Iterator[str]:
@@ -320,11 +320,11 @@ def _functions(tree: Element) -> Iterator[tuple[int, Element]]:
                 yield _number(cpu.get("numaid")), element
 
 
-def _without(element: Element, gone: Collection[int]) -> Element | None:
+def _without(element: Element, numbers: Collection[int]) -> Element | None:
     """A branch without these elements, and without bridges that then lead nowhere."""
-    if id(element) in gone:
+    if id(element) in numbers:
         return None
-    children = tuple(made for child in element.children if (made := _without(child, gone)) is not None)
+    children = tuple(kept for child in element.children if (kept := _without(child, numbers)) is not None)
     if element.tag == "pci" and element.children and not children:
         return None
     return element if children == element.children else replace(element, children=children)

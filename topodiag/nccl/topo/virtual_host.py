@@ -54,7 +54,7 @@ def plan_by_host(guest: Guest, host: Node, pairs: Pairs) -> Plan:
 def read_pairs(guest: Guest, host: Node, words: Mapping[str, str]) -> Pairs:
     """Pairs as the user names them: bus ids in any spelling, `GPU3`, NICs by name; guest first. Raises VirtualError."""
     other = guest_of(one_host(host.nccl_file.tree).tree) if host.nccl_file is not None else None
-    made: dict[str, str] = {}
+    pairs: dict[str, str] = {}
     for mine, theirs in words.items():
         bus_id = guest.find(mine) or guest.find(normalise_bus_id(mine) or "")
         if bus_id is None:
@@ -63,30 +63,30 @@ def read_pairs(guest: Guest, host: Node, words: Mapping[str, str]) -> Pairs:
         wanted = wanted or normalise_bus_id(theirs)
         if wanted is None:
             raise VirtualError(f"the host has no {theirs}, which is to be {mine} of the guest")
-        if wanted in made.values():
-            first = next(key for key, value in made.items() if value == wanted)
+        if wanted in pairs.values():
+            first = next(key for key, value in pairs.items() if value == wanted)
             raise VirtualError(f"{theirs} of the host is paired twice: with {guest.label(first)} and {mine}")
-        made[bus_id] = wanted
-    return Pairs(made, "as mapped")
+        pairs[bus_id] = wanted
+    return Pairs(pairs, "as mapped")
 
 
 def find_pairs(guest: Guest, guest_node: Node, host: Node) -> Pairs:
     """Pairs by GPU UUIDs and NIC GUIDs; failing them, by bus ids where all of the guest's are the host's too, each of
     the same kind. Raises VirtualError where some GPU stays without a pair."""
     theirs = dict(_marks(host))
-    made: dict[str, str] = {}
+    pairs: dict[str, str] = {}
     for mark, bus_id in _marks(guest_node):
         if mark in theirs and (bus_id in guest.gpus or bus_id in guest.nics):
-            made.setdefault(bus_id, theirs[mark])
-    if all(bus_id in made for bus_id in guest.gpus) and len(set(made.values())) == len(made):
-        lacking = [guest.label(bus_id) for bus_id in guest.nics if bus_id not in made]
+            pairs.setdefault(bus_id, theirs[mark])
+    if all(bus_id in pairs for bus_id in guest.gpus) and len(set(pairs.values())) == len(pairs):
+        lacking = [guest.label(bus_id) for bus_id in guest.nics if bus_id not in pairs]
         by = "found by UUIDs and GUIDs" + (f"; not found: {_and(lacking)}" if lacking else "")
         if not guest.nics or len(lacking) < len(guest.nics):
-            return Pairs(made, by)
+            return Pairs(pairs, by)
     same = {bus_id: bus_id for bus_id in (*guest.gpus, *guest.nics)}
     if same and all(_kind(guest, bus_id) is _kind_on(host, bus_id) for bus_id in same):
         return Pairs(same, "bus ids are the same in guest and host")
-    lacking = [guest.label(bus_id) for bus_id in (*guest.gpus, *guest.nics) if bus_id not in made]
+    lacking = [guest.label(bus_id) for bus_id in (*guest.gpus, *guest.nics) if bus_id not in pairs]
     raise VirtualError(
         f"no UUID or GUID says which device of the host is {_and(lacking)}: name the pairs with --pairs guest=host,..."
     )
@@ -94,16 +94,16 @@ def find_pairs(guest: Guest, guest_node: Node, host: Node) -> Pairs:
 
 def _marks(node: Node) -> Iterator[tuple[str, str]]:
     """What tells a device from all others, and its bus id. What several devices share tells nothing."""
-    found: dict[str, list[str]] = {}
+    marks: dict[str, list[str]] = {}
     for gpu in node.gpus:
         if gpu.bus_id and gpu.uuid.value:
-            found.setdefault(gpu.uuid.value.lower(), []).append(gpu.bus_id)
+            marks.setdefault(gpu.uuid.value.lower(), []).append(gpu.bus_id)
     for nic in node.nics:
         guids = {nic.node_guid.value, *(port.guid.value for port in nic.ports)}
         for digits in {re.sub(r"[^0-9a-f]", "", guid.lower().removeprefix("0x")) for guid in guids if guid}:
             if nic.bus_id and len(digits.strip("0")) > 1:
-                found.setdefault(f"guid {digits.lstrip('0')}", []).append(nic.bus_id)
-    return ((mark, bus_ids[0]) for mark, bus_ids in found.items() if len(set(bus_ids)) == 1)
+                marks.setdefault(f"guid {digits.lstrip('0')}", []).append(nic.bus_id)
+    return ((mark, bus_ids[0]) for mark, bus_ids in marks.items() if len(set(bus_ids)) == 1)
 
 
 def _kind(guest: Guest, bus_id: str) -> PciKind:

@@ -122,8 +122,8 @@ def sweep(
 ) -> tuple[Choice, ...]:
     """The choice for every size that has one, in the order given."""
     cells = _timed(shape, table, settings, collective)
-    made = (_fastest(shape, cells, collective, nbytes) for nbytes in sizes if 0 < nbytes <= MOST_BYTES)
-    return tuple(choice for choice in made if choice is not None)
+    choices = (_fastest(shape, cells, collective, nbytes) for nbytes in sizes if 0 < nbytes <= MOST_BYTES)
+    return tuple(choice for choice in choices if choice is not None)
 
 
 def changes(
@@ -132,15 +132,15 @@ def changes(
     """The choice for the least size, and the first one of every other algorithm or protocol above it: between two
     neighbouring sizes that differ, the exact byte is searched. `sizes` in any order."""
     cells = _timed(shape, table, settings, collective)
-    made = [
+    choices = [
         choice
         for nbytes in sorted({nbytes for nbytes in sizes if 0 < nbytes <= MOST_BYTES})
         if (choice := _fastest(shape, cells, collective, nbytes)) is not None
     ]
-    found = made[:1]
-    for below, above in pairwise(made):
-        found.extend(_between(shape, cells, below, above))
-    return tuple(found)
+    turns = choices[:1]
+    for below, above in pairwise(choices):
+        turns.extend(_between(shape, cells, below, above))
+    return tuple(turns)
 
 
 def _between(shape: CommShape, cells: list[_Timed], below: Choice, above: Choice) -> Iterator[Choice]:

@@ -140,11 +140,12 @@ def _agreed(comm: Communicator) -> Iterator[Term]:
     if len(comm.nodes) < 2:
         return
     ring = comm.shape.graphs[RING_ID]
-    found = sorted({node.graphs[RING_ID].channels for node in comm.nodes})
+    numbers = sorted({node.graphs[RING_ID].channels for node in comm.nodes})
     yield Term(
         "agreed channels",
         f"{ring.channels} x {_gbs(ring.bw_intra)} inside, {_gbs(ring.bw_inter)} between nodes",
-        f"least of ring and tree of {len(comm.nodes)} nodes, which found {' and '.join(map(str, found))} ring channels",
+        f"least of ring and tree of {len(comm.nodes)} nodes,"
+        f" which found {' and '.join(map(str, numbers))} ring channels",
     )
 
 

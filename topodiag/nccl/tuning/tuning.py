@@ -62,13 +62,13 @@ def _entry(model: Model, lists: Allowed, cell: Cell) -> tuple[float, float]:
 def ring_backup(model: Model, lists: Allowed, collective: str) -> dict[str, tuple[float, float]]:
     """The ring that NCCL with RING_BACKUP falls back to when a user's lists leave nothing for a collective. With
     BACKUP_KEEPS_PROTOCOLS those that are switched off stay so."""
-    made = {}
+    rates = {}
     for protocol in PROTOCOLS:
         cell = Cell(collective, Algorithm.RING, protocol)
         off = model.has(Feature.BACKUP_KEEPS_PROTOCOLS) and _protocol_off(model, lists, cell)
         usable = applies(model, cell) and not off
-        made[protocol] = latency(model, cell, Steps()), bandwidth(model, cell, Steps()) if usable else 0.0
-    return made
+        rates[protocol] = latency(model, cell, Steps()), bandwidth(model, cell, Steps()) if usable else 0.0
+    return rates
 
 
 def disabled(model: Model, lists: Allowed, cell: Cell) -> str:

@@ -18,9 +18,9 @@ from topodiag.lazy import dataclass
 from topodiag.model.nccl_enums import Algorithm, Collective, Protocol
 from topodiag.model.nccl_versions import ByVersion
 
-COLLECTIVES = tuple(each.value for each in Collective)
-ALGORITHMS = tuple(each.value for each in Algorithm)
-PROTOCOLS = tuple(each.value for each in Protocol)
+COLLECTIVES = tuple(collective.value for collective in Collective)
+ALGORITHMS = tuple(algorithm.value for algorithm in Algorithm)
+PROTOCOLS = tuple(protocol.value for protocol in Protocol)
 """In NCCL's order: of two equally fast ones NCCL takes the first."""
 
 VOLTA, AMPERE, HOPPER, BLACKWELL = range(4)
@@ -56,11 +56,11 @@ _RING = {NVLINK: (0.6, 1.9, 3.4), PCI: (1.0, 2.5, 5.7), NET: (2.7, 4.0, 14.0)}
 def _links(simple: Mapping[str, Row]) -> Mapping[str, Latencies]:
     """Latencies per link; `simple` are Simple's over NVLink, PCI and network. Others never changed since 2.18."""
     tree = {NVLINK: (0.6, 1.25), PCI: (1.0, 1.9), NET: (5.0, 8.5)}
-    made: dict[str, Latencies] = {}
+    links: dict[str, Latencies] = {}
     for i, link in enumerate((NVLINK, PCI, NET)):
         rows: dict[str, Row] = {algorithm: (0, 0, values[i]) for algorithm, values in simple.items()}
-        made[link] = rows | {"Tree": (*tree[link], simple["Tree"][i]), "Ring": _RING[link]}
-    return made
+        links[link] = rows | {"Tree": (*tree[link], simple["Tree"][i]), "Ring": _RING[link]}
+    return links
 
 
 _COLLNET_19: Mapping[str, Row] = {"CollNetDirect": (3.7, 3.7, 31), "CollNetChain": (2.8, 2.8, 30)}

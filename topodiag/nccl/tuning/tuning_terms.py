@@ -314,11 +314,11 @@ def _other_latency(model: Model, algorithm: str, base: float, intra: float, inte
         lat = base + 2 * (hops * intra + rounds * inter)
         return lat, f"base + 2 x ({hops} GPUs x {intra:g} + {rounds} levels x {inter:g})"
     if algorithm == Algorithm.COLLNET_DIRECT:
-        each = tc.COLLNET_DIRECT_GPU_US[model.minor]
+        latency_us = tc.COLLNET_DIRECT_GPU_US[model.minor]
         first = min(1, hops)
         return base + 2 * (
-            first * intra + hops * each
-        ) + inter, f"base + 2 x ({first} x {intra:g} + {hops} x {each}) + {inter:g}"
+            first * intra + hops * latency_us
+        ) + inter, f"base + 2 x ({first} x {intra:g} + {hops} x {latency_us}) + {inter:g}"
     if algorithm == Algorithm.COLLNET_CHAIN:
         return base + 2 * hops * intra + inter, f"base + 2 x {hops} GPUs x {intra:g} + {inter:g}"
     if algorithm == Algorithm.PAT:

@@ -18,19 +18,19 @@ _SIGNS = {GateState.PASS: ("✔", "ok"), GateState.FAIL: ("✖", "error"), GateS
 
 def draw_gate(page: Page, gates: Sequence[Gate]) -> None:
     """Each file with what it reached and the bar, the reason below what did not pass."""
-    wide = max((len(each.path) for each in gates), default=0)
-    for each in gates:
-        sign, hue = _SIGNS[each.state]
+    wide = max((len(gate.path) for gate in gates), default=0)
+    for gate in gates:
+        sign, hue = _SIGNS[gate.state]
         page.add(
-            page.text((sign, hue), " ", (each.state.value.ljust(7), hue), "  "),
-            page.text((each.path.ljust(min(wide, PATH_WIDTH)), "strong"), f"  {_numbers(each)}"),
+            page.text((sign, hue), " ", (gate.state.value.ljust(7), hue), "  "),
+            page.text((gate.path.ljust(min(wide, PATH_WIDTH)), "strong"), f"  {_numbers(gate)}"),
         )
-        if each.state is not GateState.PASS and each.why:
-            page.add("           ", (each.why, "dim"))
+        if gate.state is not GateState.PASS and gate.why:
+            page.add("           ", (gate.why, "dim"))
     page.blank()
-    counts = Counter(each.state for each in gates)
+    counts = Counter(gate.state for gate in gates)
     words = ", ".join(f"{counts[state]} {state.value}" for state in GateState if counts[state])
-    worst = next((each for each in (GateState.FAIL, GateState.UNKNOWN) if counts[each]), GateState.PASS)
+    worst = next((state for state in (GateState.FAIL, GateState.UNKNOWN) if counts[state]), GateState.PASS)
     sign, hue = _SIGNS[worst]
     note_answer(page, (words, hue), sign=sign, hue=hue, name=plural(len(gates), "file"))
 

@@ -22,7 +22,7 @@ LEAST_POINTS = 3
 def draw_curves(page: Page, benchmarks: Sequence[Benchmark]) -> None:
     """Bus bandwidth by size, measured and expected. Nothing where there are hardly any points."""
     series, marks = series_of(benchmarks)
-    if not series or max(len(each.points) for each in series) < LEAST_POINTS:
+    if not series or max(len(curve.points) for curve in series) < LEAST_POINTS:
         return
     page.blank()
     page.add("  ", ("bus bandwidth by size", "strong"))
@@ -35,7 +35,7 @@ def series_of(benchmarks: Sequence[Benchmark], *, alone: bool = False) -> tuple[
     several = len(benchmarks) > 1
     with_expected = len(benchmarks) <= 2  # more lines than runs hide what was measured
     folder = folder_of([benchmark.run for benchmark in benchmarks])
-    made: list[Series] = []
+    series: list[Series] = []
     seen: set[tuple[tuple[float, float], ...]] = set()
     for number, benchmark in enumerate(benchmarks[:MOST_CURVES]):
         run = benchmark.run
@@ -45,14 +45,14 @@ def series_of(benchmarks: Sequence[Benchmark], *, alone: bool = False) -> tuple[
         if not points:
             continue
         name = f"{number + 1} {run.placement or collective_words(run)}" if several else "measured"
-        made.append(Series(_named_alone(name, run, folder if several else None) if alone else name, points))
+        series.append(Series(_named_alone(name, run, folder if several else None) if alone else name, points))
         curve = _expected(benchmark, points[0][0], points[-1][0]) if with_expected else ()
         if curve and curve not in seen and benchmark.expected is not None:
             seen.add(curve)
             name = f"expected of {number + 1}" if several else "expected"
-            made.append(Series(f"{name}: {benchmark.expected.machine}" if alone else name, curve, dashed=True))
+            series.append(Series(f"{name}: {benchmark.expected.machine}" if alone else name, curve, dashed=True))
     bound = benchmarks[0].fit.bound_from if len(benchmarks) == 1 else None
-    return made, [Mark(float(bound), f"bandwidth-bound from {spell_bytes(bound)}")] if bound else []
+    return series, [Mark(float(bound), f"bandwidth-bound from {spell_bytes(bound)}")] if bound else []
 
 
 def _named_alone(name: str, run: BenchRun, folder: str | None) -> str:

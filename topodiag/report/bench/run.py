@@ -88,9 +88,9 @@ def _draw_head(page: Page, benchmark: Benchmark, folder: str, low: Finding | Non
         parts.append(hosts_words(run))
     page.entry("evidence", page.join([part for part in (*parts, *settings_words(run)) if part], (" · ", "dim")))
     if (expected := benchmark.expected) is not None:
-        sure = "" if expected.confidence is Confidence.HIGH else f"  [{expected.confidence} confidence]"
+        note = "" if expected.confidence is Confidence.HIGH else f"  [{expected.confidence} confidence]"
         words = f"expected for {expected.machine}, whose links carry up to {in_gbs(expected.limit_gbs)}"
-        page.entry("", words, (sure, "doubtful"))
+        page.entry("", words, (note, "doubtful"))
 
 
 def action_of(benchmark: Benchmark, findings: Sequence[Finding]) -> str:
@@ -222,11 +222,16 @@ def _draw_hypotheses(page: Page, benchmark: Benchmark) -> None:
     """What would explain a low run, likeliest first, then what it is not and what says so."""
     verbose = page.style.verbose
     shown = benchmark.hypotheses if verbose else benchmark.hypotheses[:HYPOTHESES_SHOWN]
-    for number, each in enumerate(shown):
-        likely = f"{percent(each.likelihood)} likely, predicts {in_gbs(each.predicted_gbs)}: "
-        page.entry("verdict" if number == 0 else "", likely, (f"{each.check}  " if each.check else "", "close"),
-              (each.cause, "strong"), most=1)  # fmt: skip
-        for words in (*each.evidence, *(f"check with: {word}" for word in each.confirm)) if verbose else ():
+    for number, hypothesis in enumerate(shown):
+        likely = f"{percent(hypothesis.likelihood)} likely, predicts {in_gbs(hypothesis.predicted_gbs)}: "
+        page.entry(
+            "verdict" if number == 0 else "",
+            likely,
+            (f"{hypothesis.check}  " if hypothesis.check else "", "close"),
+            (hypothesis.cause, "strong"),
+            most=1,
+        )
+        for words in (*hypothesis.evidence, *(f"check with: {word}" for word in hypothesis.confirm)) if verbose else ():
             page.entry("", "  ", (words, "dim"))
     if len(benchmark.hypotheses) > len(shown):
         page.entry("", (more(len(benchmark.hypotheses) - len(shown), "cause"), "dim"))

@@ -45,8 +45,8 @@ class BenchTable(DrawnReport):
                 note_run(page, benchmark, _action(result, benchmark))
         else:
             drawn = self._many(page, result)
-        said = [] if page.style.verbose else [low_of(result, benchmark) for benchmark in drawn]
-        others = [finding for finding in result.findings if finding not in said]
+        lowest = [] if page.style.verbose else [low_of(result, benchmark) for benchmark in drawn]
+        others = [finding for finding in result.findings if finding not in lowest]
         draw_findings(page, others, several_nodes=True, places=Places(result))
         if not page.style.quiet:
             rest = Page(page.style)
@@ -55,7 +55,7 @@ class BenchTable(DrawnReport):
         repeat_answers(page)
 
     def _run(self, page: Page, result: Result, benchmark: Benchmark, *, plot: bool = True) -> None:
-        folder = folder_of([each.run for each in result.benchmarks])
+        folder = folder_of([benchmark.run for benchmark in result.benchmarks])
         low = None if page.style.verbose else low_of(result, benchmark)
         draw_run(page, benchmark, explain=self.explain, plot=plot, folder=folder, low=low,
                  action=_action(result, benchmark))  # fmt: skip
@@ -64,14 +64,17 @@ class BenchTable(DrawnReport):
         """A line for each run, and a few in full, which are returned."""
         runs = result.benchmarks
         counts = Counter(verdict_word(benchmark) for benchmark in runs)
-        hues = {verdict_word(benchmark): sign_of(benchmark) for benchmark in sorted(runs, key=lambda each: each.severe)}
+        hues = {
+            verdict_word(benchmark): sign_of(benchmark)
+            for benchmark in sorted(runs, key=lambda benchmark: benchmark.severe)
+        }
         words: list[Part] = [
             (f"{counts[verdict]} {verdict}", hues[verdict][1])
             for verdict in ("failed", "impossible", "low", "normal", "unknown")
             if counts[verdict]
         ]
         page.add_items(page.text((plural(len(runs), "run"), "strong"), "  "), words)
-        worst = next((each for each in ("failed", "impossible", "low", "unknown") if counts[each]), "normal")
+        worst = next((state for state in ("failed", "impossible", "low", "unknown") if counts[state]), "normal")
         sign, hue = hues.get(worst, ("?", "unknown"))
         note_answer(page, page.join(words, ", "), sign=sign, hue=hue, name=plural(len(runs), "run"))
         folder = folder_of([benchmark.run for benchmark in runs])
@@ -84,13 +87,13 @@ class BenchTable(DrawnReport):
             page.add("  ", ("note: ", "doubtful"), f"{plural(count, 'run')}: {note}")
         if page.style.quiet:
             return ()
-        odd = [benchmark for benchmark in runs if verdict_word(benchmark) in {"failed", "impossible", "low"}]
-        for benchmark in odd[:DETAILED]:
+        benchmarks = [benchmark for benchmark in runs if verdict_word(benchmark) in {"failed", "impossible", "low"}]
+        for benchmark in benchmarks[:DETAILED]:
             page.blank()
             self._run(page, result, benchmark, plot=False)
         page.blank()
         page.add("  ", ("every run in full: -v", "dim"))
-        return odd[:DETAILED]
+        return benchmarks[:DETAILED]
 
 
 def _action(result: Result, benchmark: Benchmark) -> str:
@@ -101,4 +104,4 @@ def _action(result: Result, benchmark: Benchmark) -> str:
 def low_of(result: Result, benchmark: Benchmark) -> Finding | None:
     """The finding on the low bandwidth of a run."""
     at = benchmark.run.origin
-    return next((each for each in result.findings if each.id == LOW and at in each.evidence), None)
+    return next((finding for finding in result.findings if finding.id == LOW and at in finding.evidence), None)

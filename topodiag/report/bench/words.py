@@ -48,8 +48,8 @@ def ranks_words(run: BenchRun) -> str:
     if len(run.devices) < run.nranks:
         return f"{words}, {plural(len(run.devices), 'device line')} of them"
     words += f" on {plural(len(hosts), 'host')}" if len(hosts) > 1 else f" on {hosts[0]}"
-    each = run.ranks_per_host
-    return f"{words}, {each} each" if len(hosts) > 1 and each is not None else words
+    ranks = run.ranks_per_host
+    return f"{words}, {ranks} each" if len(hosts) > 1 and ranks is not None else words
 
 
 def gpus_words(run: BenchRun) -> str:
@@ -61,8 +61,8 @@ def gpus_words(run: BenchRun) -> str:
 
 def versions_words(run: BenchRun) -> list[str]:
     dialect = AMD if run_maker(run) is Maker.AMD else NVIDIA
-    made = [f"{dialect.library} {run.nccl}"] if run.nccl else []
-    return made + ([f"{dialect.say('nccl-tests')} {run.version}"] if run.version else [])
+    lines = [f"{dialect.library} {run.nccl}"] if run.nccl else []
+    return lines + ([f"{dialect.say('nccl-tests')} {run.version}"] if run.version else [])
 
 
 def hosts_words(run: BenchRun) -> str:
@@ -71,15 +71,15 @@ def hosts_words(run: BenchRun) -> str:
 
 def settings_words(run: BenchRun) -> list[str]:
     """What of the parameters changes what the numbers mean, then NCCL's settings."""
-    odd = [("graph", "0"), ("agg iters", "1"), ("validation", ""), ("unalign", "0"), ("blocking", "0")]
-    made = [
+    pairs = [("graph", "0"), ("agg iters", "1"), ("validation", ""), ("unalign", "0"), ("blocking", "0")]
+    lines = [
         f"{name} {run.parameters[name]}"
-        for name, usual in odd
+        for name, usual in pairs
         if name in run.parameters and usual and run.parameters[name] not in {usual, "false"}
     ]
     if run.parameters.get("validation") == "0":
-        made.append("results not checked (-c 0)")
-    return made + [f"{name}={value}" for name, value in sorted(run.env.items()) if name.startswith("NCCL_")]
+        lines.append("results not checked (-c 0)")
+    return lines + [f"{name}={value}" for name, value in sorted(run.env.items()) if name.startswith("NCCL_")]
 
 
 def expected_at(benchmark: Benchmark, size: int) -> float | None:

@@ -23,8 +23,8 @@ def write_json(document: Document, stream: TextIO, indent: int = PAGE_INDENT) ->
 
 def plain(document: Document) -> Document:
     """The document as dictionaries, lists and numbers that JSON has words for."""
-    made: Document = _finite(msgspec.to_builtins(document, str_keys=True, enc_hook=_number))
-    return made
+    plain_values: Document = _finite(msgspec.to_builtins(document, str_keys=True, enc_hook=_number))
+    return plain_values
 
 
 def _finite(value: Any) -> Any:
@@ -38,5 +38,5 @@ def _finite(value: Any) -> Any:
 
 def _number(value: Any) -> float | int | bool:
     """A number of numpy as Python's own."""
-    made: float | int | bool = value.item()
-    return made
+    number: float | int | bool = value.item()
+    return number

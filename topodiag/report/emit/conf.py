@@ -13,8 +13,8 @@ def draw_conf(page: Page, advice: ConfAdvice, output: str | None) -> None:
         page.add(page.text(mark, " ", (advice.subject, "strong"), "  "), words)
     else:
         kept = sum(entry.kept for entry in advice.entries)
-        gone = sum(entry.value is None for entry in advice.entries)
-        counts = (len(advice.entries) - kept - gone, "set"), (gone, "taken out"), (kept, "kept")
+        removals = sum(entry.value is None for entry in advice.entries)
+        counts = (len(advice.entries) - kept - removals, "set"), (removals, "taken out"), (kept, "kept")
         words = ", ".join(f"{count} {what}" for count, what in counts if count)
         page.add(page.text(("✔", "ok"), " ", (output or "nccl.conf", "strong"), "  "), words)
     for entry in advice.entries:

@@ -12,6 +12,6 @@ from topodiag.report.words import counted, findings_of
 def titled_picture(result: Result, node: Node) -> Picture:
     """The picture of a node of this result."""
     findings = findings_of(result, node)
-    found = ", ".join(text for _, text in counted(findings)) or "no faults found in what was seen"
+    title = ", ".join(text for _, text in counted(findings)) or "no faults found in what was seen"
     words = " · ".join([node.host or "this node", *machine_words(node)])
-    return picture_of(node, findings, words, found)
+    return picture_of(node, findings, words, title)

@@ -23,7 +23,7 @@ _FLAT = (
 )
 
 
-def draw_topo_file(page: Page, made: TopoFile, output: str | None, *, refused: bool) -> None:
+def draw_topo_file(page: Page, topo_file: TopoFile, output: str | None, *, refused: bool) -> None:
     """The account of one file, for standard error."""
     name = output or "the topology file"
     if refused:
@@ -31,41 +31,43 @@ def draw_topo_file(page: Page, made: TopoFile, output: str | None, *, refused: b
             page.text(("✖", "error"), " ", (name, "strong"), "  "), ("not written: it would make things worse", "error")
         )
     else:
-        sign: Part = ("✔", "ok") if made.changes else ("▲", "doubtful") if made.flat else ("=", "dim")
-        same = "" if made.changes else ", and decides as it does without it"
-        page.add(page.text(sign, " ", (name, "strong"), "  "), f"{made.library} {made.version} loads it{same}")
-        if made.flat:
+        sign: Part = ("✔", "ok") if topo_file.changes else ("▲", "doubtful") if topo_file.flat else ("=", "dim")
+        same = "" if topo_file.changes else ", and decides as it does without it"
+        page.add(
+            page.text(sign, " ", (name, "strong"), "  "), f"{topo_file.library} {topo_file.version} loads it{same}"
+        )
+        if topo_file.flat:
             page.add("  ", ("the PCI tree is the guest's: ", "doubtful"), _FLAT)
         if output:
             page.add("  ", f"NCCL_TOPO_FILE={output}")
-    for sentence in made.done:
+    for sentence in topo_file.done:
         page.add("  ", (sentence, "dim"))
-    for each in made.repairs:
-        page.add("  ", ("repaired  ", "ok"), each.words)
-    for found in made.left:
-        page.add("  ", ("still in it  ", "doubtful"), f"{found.id}: {found.message}")
-    if made.left and not made.repairs:
+    for repair in topo_file.repairs:
+        page.add("  ", ("repaired  ", "ok"), repair.words)
+    for finding in topo_file.left:
+        page.add("  ", ("still in it  ", "doubtful"), f"{finding.id}: {finding.message}")
+    if topo_file.left and not topo_file.repairs:
         page.add("  ", ("--repair restores what peers have, where they agree", "dim"))
-    first = next(iter(made.comparisons), None)
+    first = next(iter(topo_file.comparisons), None)
     if first is not None and not first.before.accepted:
         page.add("  ", ("as it is NCCL refuses it  ", "doubtful"), first.before.why)
     page.blank()
-    for compared in made.comparisons:
+    for compared in topo_file.comparisons:
         _draw_comparison(page, compared)
-    for sentence in made.worse:
+    for sentence in topo_file.worse:
         page.add("  ", ("worse  ", "error"), sentence)
     if refused:
         page.add("  ", ("--force writes it all the same", "dim"))
-    for each in made.repairs:
-        page.add("  ", ("the hardware fault remains: ", "doubtful"), each.attention)
+    for repair in topo_file.repairs:
+        page.add("  ", ("the hardware fault remains: ", "doubtful"), repair.attention)
 
 
 def _draw_comparison(page: Page, compared: Comparison) -> None:
     head = f"{plural(compared.nodes, 'node')}, {plural(compared.after.ranks, 'GPU')}"
     rows = list(_rows(compared))
     if all(old == new for _, old, new in rows):
-        told = "; ".join(f"{title} {new}" for title, _, new in (*rows[:1], *rows[-1:]))
-        page.add("  ", f"{head}: no difference ", (f"({told})", "dim"))
+        words = "; ".join(f"{title} {new}" for title, _, new in (*rows[:1], *rows[-1:]))
+        page.add("  ", f"{head}: no difference ", (f"({words})", "dim"))
         return
     cells: list[list[Part]] = [
         [title, old, (new, "doubtful") if old != new else (new, "dim")] for title, old, new in rows
@@ -91,9 +93,9 @@ def _rows(compared: Comparison) -> Iterator[tuple[str, str, str]]:
             yield f"all-reduce of {spell_bytes(choice.bytes)}", took, spell_us(choice.time_us) + change
 
 
-def _graph(made: Prediction, number: int) -> str:
+def _graph(prediction: Prediction, number: int) -> str:
     """`8 × 48 = 384, NVL, PIX`; "" where the graph was not found."""
-    graph = made.graph(number)
+    graph = prediction.graph(number)
     if graph is None or not graph.channels:
         return ""
     total = graph.channels * graph.bw_inter

@@ -57,19 +57,19 @@ def _draw_silent(page: Page, done: Collection) -> None:
     """The nodes that did not answer, by state and reason."""
     for state, (sign, hue) in _SIGNS.items():
         groups: dict[str, list[NodeAnswer]] = {}
-        for each in done.of(state):
-            groups.setdefault(_alike(each), []).append(each)
+        for answer in done.of(state):
+            groups.setdefault(_alike(answer), []).append(answer)
         ordered = sorted(groups.values(), key=len, reverse=True)
         shown = ordered if page.style.verbose else ordered[:REASONS_SHOWN]
         if shown:
             page.blank()
         for group in shown:
-            nodes = fold_hosts([each.node for each in group])
+            nodes = fold_hosts([answer.node for answer in group])
             page.add(
                 page.text("  ", (sign, hue), " "), (state.value, hue), "  ", (nodes, "strong"), f"  {group[0].why}"
             )
         if len(shown) < len(ordered):
-            rest = [each.node for group in ordered[len(shown) :] for each in group]
+            rest = [answer.node for group in ordered[len(shown) :] for answer in group]
             page.add("    ", f"{plural(len(ordered) - len(shown), 'more reason')} (-v): {fold_hosts(rest)}")
 
 

@@ -30,9 +30,9 @@ def draw_history(page: Page, answers: FleetHistory) -> None:
     _draw_rising(page, answers)
     if page.style.quiet:
         return
-    for each in answers.aside:
+    for text in answers.aside:
         page.blank()
-        page.add("? ", each)
+        page.add("? ", text)
 
 
 def _draw_answer(page: Page, answers: FleetHistory) -> None:
@@ -51,13 +51,13 @@ def _answer(answers: FleetHistory) -> tuple[str, str, str]:
     """The sentence with its sign and hue: a negative result names how much was compared."""
     parts = []
     for check, words in (("FLT004", "a link comes and goes"), ("FLT003", "changed since the last good capture")):
-        told = [finding for finding in answers.findings if finding.id == check and finding.severity > Severity.INFO]
-        nodes = list(dict.fromkeys(node for each in told for node in each.where.nodes))
+        findings = [finding for finding in answers.findings if finding.id == check and finding.severity > Severity.INFO]
+        nodes = list(dict.fromkeys(node for item in findings for node in item.where.nodes))
         if nodes:
             parts.append(f"{fold_hosts(nodes)}: {words}")
     worst = max((finding.severity for finding in answers.findings), default=Severity.INFO)
     if answers.failing:
-        parts.append(f"{fold_hosts([each.host for each in answers.failing])}: keeps failing")
+        parts.append(f"{fold_hosts([failure.host for failure in answers.failing])}: keeps failing")
         worst = max(worst, Severity.WARNING)
     if parts:
         return "; ".join(parts), *_SIGNS[worst]
@@ -74,11 +74,11 @@ def _draw_failing(page: Page, answers: FleetHistory) -> None:
     page.blank()
     page.add("", ("nodes that keep failing", "strong"))
     shown = answers.failing if page.style.verbose else answers.failing[:FEW]
-    for each in shown:
-        what = ", ".join(f"{name} ({count}x)" if count > 1 else name for name, count in each.failures[:3])
+    for failure in shown:
+        what = ", ".join(f"{name} ({count}x)" if count > 1 else name for name, count in failure.failures[:3])
         page.add(
-            page.text("  ", (each.host, "strong"), "  "),
-            f"{plural(each.times, 'new failure')} from {each.first} to {each.last}: {what}",
+            page.text("  ", (failure.host, "strong"), "  "),
+            f"{plural(failure.times, 'new failure')} from {failure.first} to {failure.last}: {what}",
         )
     _draw_more(page, len(answers.failing) - len(shown), "node")
 
@@ -89,15 +89,16 @@ def _draw_rising(page: Page, answers: FleetHistory) -> None:
     page.blank()
     page.add("", ("counters that rise", "strong"))
     shown = answers.rising if page.style.verbose else answers.rising[:FEW]
-    for each in shown:
+    for growth in shown:
         page.add(
-            page.text("  ", (each.host, "strong"), " ", label_of(each.part), "  "),
-            f"{each.key} +{each.count} in {spell_s(each.hours * 3600)}; rises on {each.parts} of {each.total}",
+            page.text("  ", (growth.host, "strong"), " ", label_of(growth.part), "  "),
+            f"{growth.key} +{growth.count} in {spell_s(growth.hours * 3600)};"
+            f" rises on {growth.parts} of {growth.total}",
         )
     _draw_more(page, len(answers.rising) - len(shown), "counter")
     if answers.common:
-        said = ", ".join(f"{key} ({parts} of {total})" for key, parts, total in answers.common[:FEW])
-        page.add("  ", (f"on many parts, so no part's fault: {said}", "dim"))
+        words = ", ".join(f"{key} ({parts} of {total})" for key, parts, total in answers.common[:FEW])
+        page.add("  ", (f"on many parts, so no part's fault: {words}", "dim"))
 
 
 def _draw_more(page: Page, count: int, what: str) -> None:
@@ -122,5 +123,5 @@ def _unjudged(answers: FleetHistory) -> list[NotObserved]:
     for outcome in answers.outcomes:
         if outcome.status.value == "unknown":
             nodes[outcome.check, outcome.why].append(outcome.node)
-    unjudged = [NotObserved(check, f"{why} ({fold_hosts(found)})") for (check, why), found in nodes.items()]
-    return [*unjudged, *(NotObserved("part of the input", each) for each in answers.aside)]
+    unjudged = [NotObserved(check, f"{why} ({fold_hosts(texts)})") for (check, why), texts in nodes.items()]
+    return [*unjudged, *(NotObserved("part of the input", text) for text in answers.aside)]

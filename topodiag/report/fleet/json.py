@@ -31,11 +31,14 @@ def fleet_json(result: model.FleetResult) -> Document:
 
 
 def _nodes(result: model.FleetResult) -> Iterator[Document]:
-    why = {host: each for each in result.exclusions for host in each.nodes}
+    why = {host: exclusion for exclusion in result.exclusions for host in exclusion.nodes}
     for node in result.nodes:
-        found = why.get(node.host)
+        exclusion = why.get(node.host)
         yield from_model(
-            "fleet.FleetNode", node, verdict="fail" if found else "pass", reasons=found.reasons if found else ()
+            "fleet.FleetNode",
+            node,
+            verdict="fail" if exclusion else "pass",
+            reasons=exclusion.reasons if exclusion else (),
         )
 
 
@@ -47,14 +50,14 @@ def write_lines(result: model.FleetResult, stream: TextIO) -> None:
 
 def rows(result: model.FleetResult) -> Iterator[Row]:
     """One row for each node and finding of it, one for a node without any; the columns are COLUMNS."""
-    found: dict[str, list[Finding]] = {}
+    findings: dict[str, list[Finding]] = {}
     for finding in result.findings:
         for host in finding.where.nodes:
-            found.setdefault(host, []).append(finding)
+            findings.setdefault(host, []).append(finding)
     failed = set(result.failed)
     for node in result.nodes:
         lead = (node.host, node.cohort, "fail" if node.host in failed else "pass")
-        for each in found.get(node.host, ()):
-            yield (*lead, each.id, str(each.severity), each.message, each.cost.gbs_lost, node.path, node.time)
-        if node.host not in found:
+        for one in findings.get(node.host, ()):
+            yield (*lead, one.id, str(one.severity), one.message, one.cost.gbs_lost, node.path, node.time)
+        if node.host not in findings:
             yield (*lead, "", "", "", None, node.path, node.time)

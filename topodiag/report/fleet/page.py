@@ -47,7 +47,7 @@ def draw_fleet(page: Page, result: FleetResult) -> None:
         _draw_cohort(page, cohort)
     if len(result.cohorts) > len(cohorts):
         rest = result.cohorts[len(cohorts) :]
-        nodes = sum(len(each.nodes) for each in rest)
+        nodes = sum(len(cohort.nodes) for cohort in rest)
         page.add("  ", (more(len(rest), f"kind of node, {nodes} nodes", f"kinds of nodes, {nodes} nodes"), "dim"))
     _draw_rest(page, result)
     _draw_left_out(page, result)
@@ -56,21 +56,23 @@ def draw_fleet(page: Page, result: FleetResult) -> None:
 def _draw_answer(page: Page, result: FleetResult) -> None:
     out, total = len(result.failed), len(result.nodes)
     if out:
-        worst = max(each.severity for each in result.exclusions)
+        worst = max(exclusion.severity for exclusion in result.exclusions)
         words: list[Part] = [(f"{out} of {plural(total, 'node')} to exclude now", "strong")]
         sign, hue = SIGNS[worst], _MARK[worst]
         names = short_hosts(result.failed, page.width - len(words[0][0]) - 4)
     else:
-        alone = total - sum(len(each.nodes) for each in result.cohorts if each.compared)
+        unjudged = total - sum(len(cohort.nodes) for cohort in result.cohorts if cohort.compared)
         without = (
-            f"; {plural(alone, 'node')} {'has' if alone == 1 else 'have'} no peers to compare with" if alone else ""
+            f"; {plural(unjudged, 'node')} {'has' if unjudged == 1 else 'have'} no peers to compare with"
+            if unjudged
+            else ""
         )
         words = [(f"no node of {total} to exclude{without}", "strong")]
         names = ""
-        unread = sum(not each.why.startswith(OLDER) for each in result.left_out)
+        unread = sum(not gap.why.startswith(OLDER) for gap in result.left_out)
         if unread:
             words.append((f", {plural(unread, 'capture')} not read", "strong"))
-        if alone or unread or result.unexplained or result.shared_names:
+        if unjudged or unread or result.unexplained or result.shared_names:
             sign, hue = "?", "unknown"
         else:
             sign, hue = ("▲", "warning") if result.worst == Severity.WARNING else ("✔", "ok")
@@ -84,29 +86,29 @@ def _draw_answer(page: Page, result: FleetResult) -> None:
 def _action(result: FleetResult) -> str:
     """The first step of the fix of the worst reason to exclude a node, with the node where there are others; "" where
     none is to be excluded."""
-    reasons = [(check, each.nodes) for each in result.exclusions for check, _ in each.reasons]
-    of_reason = ((found, check, nodes) for check, nodes in reasons for found in result.findings)
-    for found, check, nodes in of_reason:
-        if found.id == check and found.fix and {*nodes} & {*found.where.nodes}:
-            return found.fix[0] if {*nodes} == {*result.failed} else f"{short_hosts(nodes, _NAMES)}: {found.fix[0]}"
+    reasons = [(check, exclusion.nodes) for exclusion in result.exclusions for check, _ in exclusion.reasons]
+    of_reason = ((finding, check, nodes) for check, nodes in reasons for finding in result.findings)
+    for finding, check, nodes in of_reason:
+        if finding.id == check and finding.fix and {*nodes} & {*finding.where.nodes}:
+            return finding.fix[0] if {*nodes} == {*result.failed} else f"{short_hosts(nodes, _NAMES)}: {finding.fix[0]}"
     return ""
 
 
 def _draw_exclusions(page: Page, exclusions: Sequence[Exclusion]) -> None:
     if len(exclusions) <= GROUPS_SHOWN or page.style.verbose:
-        for each in exclusions:
-            _draw_exclusion(page, each)
+        for exclusion in exclusions:
+            _draw_exclusion(page, exclusion)
         return
     classes: dict[str, list[Exclusion]] = {}
-    for each in exclusions:
-        classes.setdefault(_class_of(*each.reasons[0]), []).append(each)
+    for exclusion in exclusions:
+        classes.setdefault(_class_of(*exclusion.reasons[0]), []).append(exclusion)
     ordered = sorted(classes.items(), key=lambda item: (-max(e.severity for e in item[1]), -_nodes(item[1]), item[0]))
     for name, own in ordered[:CLASSES_SHOWN]:
-        worst = max(each.severity for each in own)
+        worst = max(exclusion.severity for exclusion in own)
         lead = page.text("  ", (SIGNS[worst], _MARK[worst]), " ", (plural(_nodes(own), "node"), "strong"), "  ")
         if len(own) == 1:
             name = "  ".join(own[0].reasons[0])
-        names = short_hosts([host for each in own for host in each.nodes], page.width // 4)
+        names = short_hosts([host for exclusion in own for host in exclusion.nodes], page.width // 4)
         page.lines.append(page.cut(page.text(lead, (names, "name"), "  ", name), page.width))
     if len(ordered) > CLASSES_SHOWN:
         left = plural(sum(_nodes(own) for _, own in ordered[CLASSES_SHOWN:]), "node")
@@ -114,15 +116,15 @@ def _draw_exclusions(page: Page, exclusions: Sequence[Exclusion]) -> None:
     page.add("    ", ("each node with its reasons: -v", "dim"))
 
 
-def _draw_exclusion(page: Page, each: Exclusion) -> None:
+def _draw_exclusion(page: Page, exclusion: Exclusion) -> None:
     """The nodes and their worst reason on a line; the others are counted."""
-    verbose, hue = page.style.verbose, _MARK[each.severity]
-    who = fold_hosts(each.nodes) if verbose else short_hosts(each.nodes, _NAMES)
-    (check, message), *rest = each.reasons
-    also = f" ({in_gbs(each.gbs_lost)} lost)" if each.gbs_lost else ""
+    verbose, hue = page.style.verbose, _MARK[exclusion.severity]
+    who = fold_hosts(exclusion.nodes) if verbose else short_hosts(exclusion.nodes, _NAMES)
+    (check, message), *rest = exclusion.reasons
+    also = f" ({in_gbs(exclusion.gbs_lost)} lost)" if exclusion.gbs_lost else ""
     also += f" (and {plural(len(rest), 'more reason')})" if rest and not verbose else ""
     page.add(
-        page.text("  ", (SIGNS[each.severity], hue), " "), (who, "strong"), "  ", (check, hue), f"  {message}",
+        page.text("  ", (SIGNS[exclusion.severity], hue), " "), (who, "strong"), "  ", (check, hue), f"  {message}",
         (also, "dim"), under=" " * 6,
     )  # fmt: skip
     for check, message in rest if verbose else ():
@@ -133,28 +135,28 @@ def _draw_widespread(page: Page, result: FleetResult) -> None:
     """A reason that many nodes of a kind share is rather one cause for all of them than a fault of each. Nodes that
     hung before they told their kind are many only beside the whole fleet."""
     for cohort in result.cohorts:
-        own, told = set(cohort.nodes), dict(cohort.traits)
-        known = bool(told.get("product") or told.get("GPU"))
+        own, traits = set(cohort.nodes), dict(cohort.traits)
+        known = bool(traits.get("product") or traits.get("GPU"))
         among = len(own if known else result.nodes)
         kind = " of one kind" if known else ""
         hit: dict[str, set[str]] = {}
-        for each in result.exclusions:
-            for check, _ in each.reasons:
-                hit.setdefault(check, set()).update(own.intersection(each.nodes))
+        for exclusion in result.exclusions:
+            for check, _ in exclusion.reasons:
+                hit.setdefault(check, set()).update(own.intersection(exclusion.nodes))
         alike: dict[frozenset[str], list[str]] = {}
         for check, hosts in hit.items():
             alike.setdefault(frozenset(hosts), []).append(check)
         for nodes, checks in alike.items():
             if len(nodes) >= WIDESPREAD_NODES and len(nodes) >= WIDESPREAD * among:
-                said = f"{', '.join(checks)} on {len(nodes)} of {plural(among, 'node')}{kind}"
+                words = f"{', '.join(checks)} on {len(nodes)} of {plural(among, 'node')}{kind}"
                 page.add(
-                    page.text("  ", ("? ", "doubtful")), (said, "strong"),
+                    page.text("  ", ("? ", "doubtful")), (words, "strong"),
                     ": look first for one cause that they share (image, driver, file system, switch)", under=" " * 4,
                 )  # fmt: skip
 
 
 def _nodes(exclusions: Sequence[Exclusion]) -> int:
-    return sum(len(each.nodes) for each in exclusions)
+    return sum(len(exclusion.nodes) for exclusion in exclusions)
 
 
 def _class_of(check: str, message: str) -> str:
@@ -163,8 +165,8 @@ def _class_of(check: str, message: str) -> str:
 
     if check == "FLT001":
         return f"{check}  {message.partition(':')[0].partition(' of ')[0]} unlike the peers"
-    found = check_class(check)
-    return f"{check}  {found.title}" if found is not None else check
+    kind = check_class(check)
+    return f"{check}  {kind.title}" if kind is not None else check
 
 
 def _draw_cohort(page: Page, cohort: Cohort) -> None:
@@ -186,9 +188,12 @@ def _draw_cohort(page: Page, cohort: Cohort) -> None:
             side = page.text(" " * 15, f"{len(group.nodes)}: {', '.join(group.values[:SPLITS_SHOWN])}")
             page.lines.append(page.cut(side, page.width))
         if split.association is not None:
-            found = split.association
-            values = fold_labels(found.values, 4)
-            page.add(" " * 15, (f"split as by {found.attribute}: {values} ({percent(found.jaccard)} overlap)", "dim"))
+            association = split.association
+            values = fold_labels(association.values, 4)
+            page.add(
+                " " * 15,
+                (f"split as by {association.attribute}: {values} ({percent(association.jaccard)} overlap)", "dim"),
+            )
     if len(cohort.populations) > len(shown):
         page.add(" " * 15, (more(len(cohort.populations) - len(shown), "split"), "dim"))
     if cohort.varying:
@@ -199,27 +204,27 @@ def _draw_cohort(page: Page, cohort: Cohort) -> None:
 def _draw_same(page: Page, cohort: Cohort) -> None:
     """How much is equal, and the facts that are asked for first."""
     split = {(outlier.family, outlier.key) for outlier in cohort.outliers}
-    split |= {(family, key) for each in cohort.populations for family, key, _ in each.facts}
+    split |= {(family, key) for population in cohort.populations for family, key, _ in population.facts}
     whole = [e for e in cohort.same if e.known == len(cohort.nodes) and (e.family, e.key) not in split]
-    facts = sum(len(each.parts) for each in cohort.same)
+    facts = sum(len(value.parts) for value in cohort.same)
     lead = f"{facts} of {plural(cohort.compared, 'fact')} equal on all nodes that show them"
     page.add(page.text("  ", ("equal        ", "ok")), lead)
-    known = {(each.family, each.key): each for each in whole}
+    known = {(value.family, value.key): value for value in whole}
     telling = [known[at] for at in _TELLING if at in known]
-    chosen = whole if page.style.verbose else [each for each in telling if len(each.values) == 1][:FACTS_SHOWN]
-    page.add_items(" " * 15, [_same_words(each) for each in chosen])
+    chosen = whole if page.style.verbose else [value for value in telling if len(value.values) == 1][:FACTS_SHOWN]
+    page.add_items(" " * 15, [_same_words(value) for value in chosen])
 
 
 def _same_words(each: SharedFact) -> str:
     values = [spelled(value, each.unit) for value in each.values]
-    said = ", ".join(values[:2]) + (f", ... ({len(values)} values by part)" if len(values) > 2 else "")
+    words = ", ".join(values[:2]) + (f", ... ({len(values)} values by part)" if len(values) > 2 else "")
     many = f" x{len(each.parts)}" if len(each.parts) > 1 else ""
-    return f"{named(each.family, each.key)} {said}{many}"
+    return f"{named(each.family, each.key)} {words}{many}"
 
 
 def _draw_rest(page: Page, result: FleetResult) -> None:
     """Findings that exclude no node: one line for each, with the number of nodes; the most widespread first."""
-    out = {reason for each in result.exclusions for reason in each.reasons}
+    out = {reason for exclusion in result.exclusions for reason in exclusion.reasons}
     rest = [
         finding
         for finding in result.findings
@@ -231,10 +236,12 @@ def _draw_rest(page: Page, result: FleetResult) -> None:
     if not rest and not notes:
         return
     page.blank()
-    ordered = sorted(rest, key=lambda each: (-each.severity, -len(each.where.nodes), each.id, each.message))
+    ordered = sorted(
+        rest, key=lambda finding: (-finding.severity, -len(finding.where.nodes), finding.id, finding.message)
+    )
     shown = ordered if page.style.verbose else ordered[:CLASSES_SHOWN]
-    for each in shown:
-        _draw_finding(page, each)
+    for one in shown:
+        _draw_finding(page, one)
     if len(ordered) > len(shown):
         page.add("  ", (more(len(ordered) - len(shown), "finding"), "dim"))
     if notes:
@@ -270,13 +277,13 @@ def _draw_left_out(page: Page, result: FleetResult) -> None:
         )  # fmt: skip
     if result.unexplained:
         page.blank()
-        kinds = ", ".join(dict.fromkeys(each.what for each in result.unexplained))
+        kinds = ", ".join(dict.fromkeys(trouble.what for trouble in result.unexplained))
         count = plural(len(result.unexplained), "line")
         page.add(page.text(("? ", "doubtful")), f"{count} of trouble that no check explains ({kinds}): --format json")
     by_why: dict[str, list[str]] = {}
-    for each in result.left_out:
-        why = "another capture of the same node is newer" if each.why.startswith(OLDER) else each.why
-        by_why.setdefault(why, []).append(each.what)
+    for gap in result.left_out:
+        why = "another capture of the same node is newer" if gap.why.startswith(OLDER) else gap.why
+        by_why.setdefault(why, []).append(gap.what)
     if by_why:
         page.blank()
         page.add(page.text(("? ", "doubtful")), (f"{plural(len(result.left_out), 'capture')} left out", "strong"))

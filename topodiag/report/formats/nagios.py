@@ -66,9 +66,9 @@ def _text(result: Result) -> str:
     checks = f"{tally.judged} of {tally.total} checks ran, {tally.unknown} unknown"
     if result.findings:
         counts = ", ".join(words for _, words in counted(result.findings))
-        told = "; ".join(f"{finding.id} {finding.message}" for finding in result.findings[:TOLD])
+        words = "; ".join(f"{finding.id} {finding.message}" for finding in result.findings[:TOLD])
         rest = f"; {len(result.findings) - TOLD} more" if len(result.findings) > TOLD else ""
-        return f"{hosts}: {counts}: {told}{rest}"
+        return f"{hosts}: {counts}: {words}{rest}"
     unseen = [sight for node in result.nodes if (sight := gpu_sight(node)).sight is not Sight.SEEN]
     if unseen:
         verdict = "no NVIDIA GPU" if unseen[0].sight is Sight.NONE else "GPUs could not be read"

@@ -28,28 +28,45 @@ def fleet_extras(result: FleetResult) -> Extras:
 
 def _exclusions(result: FleetResult) -> Grid:
     rows = [
-        [Cell(fold_hosts(each.nodes)), Cell(str(len(each.nodes)), len(each.nodes)),
-         Cell(f"{SIGNS[each.severity]} {each.severity}", float(each.severity), _MARKS[each.severity]),
-         Cell("; ".join(f"{check} {message}" for check, message in each.reasons))]
-        for each in result.exclusions
-    ]  # fmt: skip
+        [
+            Cell(fold_hosts(exclusion.nodes)),
+            Cell(str(len(exclusion.nodes)), len(exclusion.nodes)),
+            Cell(
+                f"{SIGNS[exclusion.severity]} {exclusion.severity}",
+                float(exclusion.severity),
+                _MARKS[exclusion.severity],
+            ),
+            Cell("; ".join(f"{check} {message}" for check, message in exclusion.reasons)),
+        ]
+        for exclusion in result.exclusions
+    ]
     return _grid("exclude", "Nodes to exclude now", ("Nodes", "Count", "Severity", "Why"), rows, {1})
 
 
 def _cohort(cohort: Cohort, number: int) -> tuple[Grid, ...]:
     """What differs, which populations there are, and what is equal, of one kind of node."""
     of = f"{cohort.name}, {len(cohort.nodes)} nodes"
-    odd = [
-        [Cell(each.family), Cell(each.key), Cell(_parts(each.parts)), Cell(spelled(each.value, each.unit)),
-         Cell(f"{spelled(each.usual, each.unit)} on {each.usual_count} of {each.total}", each.usual_count),
-         Cell(fold_hosts(each.nodes)), Cell(str(len(each.nodes)), len(each.nodes)), Cell(each.explained_by)]
-        for each in cohort.outliers
-    ]  # fmt: skip
+    cells = [
+        [
+            Cell(outlier.family),
+            Cell(outlier.key),
+            Cell(_parts(outlier.parts)),
+            Cell(spelled(outlier.value, outlier.unit)),
+            Cell(
+                f"{spelled(outlier.usual, outlier.unit)} on {outlier.usual_count} of {outlier.total}",
+                outlier.usual_count,
+            ),
+            Cell(fold_hosts(outlier.nodes)),
+            Cell(str(len(outlier.nodes)), len(outlier.nodes)),
+            Cell(outlier.explained_by),
+        ]
+        for outlier in cohort.outliers
+    ]
     split = [
-        [Cell(few([f"{family} {key}" for family, key, _ in each.facts], 4)), Cell(", ".join(group.values)),
+        [Cell(few([f"{family} {key}" for family, key, _ in population.facts], 4)), Cell(", ".join(group.values)),
          Cell(str(len(group.nodes)), len(group.nodes)), Cell(fold_hosts(group.nodes)),
-         Cell(f"{each.association.attribute}" if each.association is not None else "")]
-        for each in cohort.populations for group in each.groups
+         Cell(f"{population.association.attribute}" if population.association is not None else "")]
+        for population in cohort.populations for group in population.groups
     ]  # fmt: skip
     same = [
         [Cell(each.family), Cell(each.key), Cell(_parts(each.parts)),
@@ -58,7 +75,7 @@ def _cohort(cohort: Cohort, number: int) -> tuple[Grid, ...]:
     ]  # fmt: skip
     heads = ("Family", "Fact", "Parts", "Here", "Usual", "Nodes", "Count", "Explained by")
     return (
-        _grid(f"odd-{number}", f"What differs: {of}", heads, odd, {6}),
+        _grid(f"odd-{number}", f"What differs: {of}", heads, cells, {6}),
         _grid(f"split-{number}", f"Populations: {of}", ("Facts", "Value", "Count", "Nodes", "Goes with"), split, {2}),
         _grid(f"same-{number}", f"What is equal: {of}", ("Family", "Fact", "Parts", "Value", "Known on"), same, {4}),
     )

@@ -22,20 +22,32 @@ def history_extras(answers: FleetHistory) -> Extras:
 
 def _failing(answers: FleetHistory) -> Grid:
     rows = [
-        [Cell(each.host), Cell(str(each.times), each.times), Cell(str(each.captures), each.captures), Cell(each.first),
-         Cell(each.last), Cell(few([f"{name} ({count}x)" for name, count in each.failures], 4))]
-        for each in answers.failing[:ROWS_SHOWN]
-    ]  # fmt: skip
+        [
+            Cell(failure.host),
+            Cell(str(failure.times), failure.times),
+            Cell(str(failure.captures), failure.captures),
+            Cell(failure.first),
+            Cell(failure.last),
+            Cell(few([f"{name} ({count}x)" for name, count in failure.failures], 4)),
+        ]
+        for failure in answers.failing[:ROWS_SHOWN]
+    ]
     heads = ("Node", "New failures", "Captures with errors", "First", "Last", "What")
     return Grid("failing", "Nodes that keep failing", heads, rows, frozenset({1, 2}), _more(len(answers.failing)))
 
 
 def _rising(answers: FleetHistory) -> Grid:
     rows = [
-        [Cell(each.host), Cell(label_of(each.part)), Cell(each.key), Cell(f"{each.count:,}", each.count),
-         Cell(number(each.hours / 24), each.hours), Cell(f"{each.parts} of {each.total}", each.parts / each.total)]
-        for each in answers.rising[:ROWS_SHOWN]
-    ]  # fmt: skip
+        [
+            Cell(growth.host),
+            Cell(label_of(growth.part)),
+            Cell(growth.key),
+            Cell(f"{growth.count:,}", growth.count),
+            Cell(number(growth.hours / 24), growth.hours),
+            Cell(f"{growth.parts} of {growth.total}", growth.parts / growth.total),
+        ]
+        for growth in answers.rising[:ROWS_SHOWN]
+    ]
     heads = ("Node", "Part", "Counter", "Rose by", "Days", "Rises on")
     return Grid("rising", "Counters that rise on few parts", heads, rows, frozenset({3, 4, 5}),
                 _more(len(answers.rising)))  # fmt: skip

@@ -95,7 +95,7 @@ class Sheet:
 
     def of(self, section: str) -> tuple[Drawing, ...]:
         """The drawings of a section."""
-        return tuple(each for each in self.drawings if each.section == section)
+        return tuple(drawing for drawing in self.drawings if drawing.section == section)
 
 
 def markup(text: str) -> Markup:

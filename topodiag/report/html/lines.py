@@ -24,12 +24,12 @@ def lines_of(lines: Sequence[Text]) -> list[Line]:
 def _pieces(line: Text) -> Line:
     plain = line.plain
     edges = sorted({0, len(plain), *(at for span in line.spans for at in (span.start, span.end) if at < len(plain))})
-    made: Line = []
+    pieces: Line = []
     for start, end in pairwise(edges):
         inside = [span for span in line.spans if span.start <= start and end <= span.end]
         hue = _HUES.get(str(inside[-1].style), "") if inside else ""
-        if made and made[-1][1] == hue:
-            made[-1] = (made[-1][0] + plain[start:end], hue)
+        if pieces and pieces[-1][1] == hue:
+            pieces[-1] = (pieces[-1][0] + plain[start:end], hue)
         else:
-            made.append((plain[start:end], hue))
-    return made
+            pieces.append((plain[start:end], hue))
+    return pieces

@@ -70,7 +70,7 @@ def environment() -> Environment:
     """The templates: escaping is on, a value that is missing is an error, foreign text is made visible."""
     from jinja2 import Environment, FunctionLoader, StrictUndefined  # noqa: PLC0415 - 0.1 s
 
-    made = Environment(
+    built = Environment(
         loader=FunctionLoader(_own),
         autoescape=True,
         undefined=StrictUndefined,
@@ -79,9 +79,9 @@ def environment() -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    made.filters.update(anchor=_anchor, names=_names, own=markup, base64=_base64, pieces=pieces, typed=_typed)
-    made.tests.update(command=_is_command, name=_is_name)
-    return made
+    built.filters.update(anchor=_anchor, names=_names, own=markup, base64=_base64, pieces=pieces, typed=_typed)
+    built.tests.update(command=_is_command, name=_is_name)
+    return built
 
 
 def visible(value: Any) -> Any:

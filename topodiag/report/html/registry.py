@@ -33,6 +33,6 @@ ORDER = {
 def sections_of(sheet: Sheet) -> Iterator[Section]:
     """The sections that have something to say."""
     for name, label in ORDER.items():
-        made: Section | None = import_module(f"topodiag.report.html.sections.{name}").section(sheet)
-        if made is not None:
-            yield replace(made, label=label)
+        section: Section | None = import_module(f"topodiag.report.html.sections.{name}").section(sheet)
+        if section is not None:
+            yield replace(section, label=label)

@@ -19,15 +19,15 @@ def sweep_extras(judged: SweepJudgement, fabric: Fabric) -> Extras:
     if len(fabric.nodes) > 1:
         title = "Pairs of nodes, by share of what is normal"
         drawings = (Drawing("nodes", title, heat_svg(judged, fabric, title, prefix="pairs"), inline=True),)
-    odd = sorted((run for run in judged.runs if run.standing in _MARKS), key=_rank)
-    left = len(odd) - ROWS_SHOWN
+    runs = sorted((run for run in judged.runs if run.standing in _MARKS), key=_rank)
+    left = len(runs) - ROWS_SHOWN
     heads = ("Run", "Nodes", "Rail", "GB/s", "Alike reach", "Share", "Standing", "Why")
     grid = Grid(
         "odd-runs", "Runs that are slower than those alike, or failed", heads,
-        [_row(each) for each in odd[:ROWS_SHOWN]], right=frozenset({2, 3, 4, 5}),
+        [_row(judged_run) for judged_run in runs[:ROWS_SHOWN]], right=frozenset({2, 3, 4, 5}),
         left_out=f"{left} more runs are in the JSON" if left > 0 else "",
     )  # fmt: skip
-    grids = tuple(each for each in (_rails(judged, fabric), grid) if each.rows)
+    grids = tuple(one for one in (_rails(judged, fabric), grid) if one.rows)
     return Extras(drawings, {"nodes": grids} if grids else {})
 
 
@@ -44,23 +44,23 @@ def _rails(judged: SweepJudgement, fabric: Fabric) -> Grid:
     )  # fmt: skip
 
 
-def _share(each: JudgedRun | None) -> Cell:
-    if each is None or each.share is None:
+def _share(judged_run: JudgedRun | None) -> Cell:
+    if judged_run is None or judged_run.share is None:
         return Cell("", -1.0)
-    return Cell(f"{each.share * 100:.0f}", each.share, _MARKS.get(each.standing, ""))
+    return Cell(f"{judged_run.share * 100:.0f}", judged_run.share, _MARKS.get(judged_run.standing, ""))
 
 
-def _rank(each: JudgedRun) -> tuple[bool, float]:
-    return each.standing is not Standing.FAILED, each.share if each.share is not None else 0.0
+def _rank(judged_run: JudgedRun) -> tuple[bool, float]:
+    return judged_run.standing is not Standing.FAILED, judged_run.share if judged_run.share is not None else 0.0
 
 
-def _row(each: JudgedRun) -> list[Cell | str]:
-    run = each.run
+def _row(entry: JudgedRun) -> list[Cell | str]:
+    run = entry.run
     return [
         Cell(run.id), Cell(fold_hosts(run.nodes)), Cell("" if run.rail is None else str(run.rail), run.rail),
-        _gbs(each.gbs), _gbs(each.reference),
-        Cell("" if each.share is None else percent(each.share), each.share),
-        Cell(each.standing.value, mark=_MARKS[each.standing]), Cell(each.why),
+        _gbs(entry.gbs), _gbs(entry.reference),
+        Cell("" if entry.share is None else percent(entry.share), entry.share),
+        Cell(entry.standing.value, mark=_MARKS[entry.standing]), Cell(entry.why),
     ]  # fmt: skip
 
 

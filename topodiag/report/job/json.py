@@ -30,7 +30,7 @@ def job_facts(job: Job) -> Document:
         },
         subsystems=sorted(job.subsystems),
         events=job.events[:MAX_EVENTS],
-        steps=[_pace(each) for each in job.paces],
+        steps=[_pace(pace) for pace in job.paces],
     )
 
 

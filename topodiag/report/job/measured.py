@@ -17,20 +17,22 @@ from topodiag.report.job.json import job_facts
 
 def jobs_facts(jobs: Sequence[Job], runs: Sequence[BenchRun]) -> list[Document]:
     """The jobs of the logs, then the runs that no log stands with."""
-    made = [_completed(job_facts(job), job.stated.ranks) for job in jobs]
-    alone: list[BenchRun] = []
+    documents = [_completed(job_facts(job), job.stated.ranks) for job in jobs]
+    bench_runs: list[BenchRun] = []
     in_file = Counter(run.source for run in runs)
     for run in runs:
         if not run.hosts or not all(run.hosts):
             continue
         place = _place(run, jobs, lone=in_file[run.source] == 1)
         if place is None:
-            alone.append(run)
+            bench_runs.append(run)
         else:
-            made[place] = _with_run(made[place], run)
-    several = len(made) + len(alone) > 1
-    made += [_with_run(_nothing(f"run {number}" if several else "job"), run) for number, run in enumerate(alone)]
-    return made
+            documents[place] = _with_run(documents[place], run)
+    several = len(documents) + len(bench_runs) > 1
+    documents += [
+        _with_run(_nothing(f"run {number}" if several else "job"), run) for number, run in enumerate(bench_runs)
+    ]
+    return documents
 
 
 def _place(run: BenchRun, jobs: Sequence[Job], *, lone: bool) -> int | None:

@@ -20,19 +20,19 @@ COMMS_SHOWN = 40
 def nics_by_rank(job: Job) -> dict[int, tuple[str, ...]]:
     """The network devices that each world rank's own lines name; devices without a name as `NET 3`."""
     conns = job.connections
-    found: dict[int, set[int]] = {}
+    by_rank: dict[int, set[int]] = {}
     for batch in conns.batches():
         used = np.flatnonzero((batch.net_dev >= 0) & (batch.printed_by >= 0) & (batch.proxy < 0))
         ranks, devices = batch.printed_by[used], batch.net_dev[used]
         first, _ = distinct(ranks, devices)
         for rank, device in zip(ranks[first].tolist(), devices[first].tolist(), strict=True):
-            found.setdefault(rank, set()).add(device)
-    made = {}
+            by_rank.setdefault(rank, set()).add(device)
+    nics = {}
     for rank in job.ranks:
         process = job.process_of(rank)
         names = {number: nic.name for number, nic in nics_of(process).items()} if process else {}
-        made[rank.rank] = tuple(names.get(dev, f"NET {dev}") for dev in sorted(found.get(rank.rank, ())))
-    return made
+        nics[rank.rank] = tuple(names.get(dev, f"NET {dev}") for dev in sorted(by_rank.get(rank.rank, ())))
+    return nics
 
 
 def draw_ranks(page: Page, job: Job) -> None:
@@ -55,8 +55,8 @@ def draw_ranks(page: Page, job: Job) -> None:
         page.add("  ", (more(len(job.ranks) - len(shown), "rank"), "dim"))
     if (missing := job.world_size - len(job.ranks)) > 0:
         seen = {rank.rank for rank in job.ranks}
-        absent = [rank for rank in range(min(job.world_size, 1 << 20)) if rank not in seen]
-        page.add(page.text("  ", (f"{missing} not seen: ", "doubtful")), spell_ranks(absent))
+        numbers = [rank for rank in range(min(job.world_size, 1 << 20)) if rank not in seen]
+        page.add(page.text("  ", (f"{missing} not seen: ", "doubtful")), spell_ranks(numbers))
 
 
 def _known(value: int) -> str:

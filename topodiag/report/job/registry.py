@@ -27,8 +27,8 @@ class View:
 
     @property
     def draw(self) -> Callable[..., None]:
-        made: Callable[..., None] = _named(self.place)
-        return made
+        draw: Callable[..., None] = _named(self.place)
+        return draw
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +44,8 @@ class Table:
         return {name: kinds[kind] for name, _, kind in (word.partition(":") for word in self.columns_text.split())}
 
     def rows(self, result: Result) -> Iterable[Row]:
-        made: Iterable[Row] = _named(self.place)(result)
-        return made
+        rows: Iterable[Row] = _named(self.place)(result)
+        return rows
 
 
 VIEWS: Mapping[str, View] = {

@@ -58,21 +58,21 @@ def _pieces(
         shown = runs
     else:
         shown = runs[: HOSTS_SHOWN - 1]
-    made: list[Part] = []
+    pieces: list[Part] = []
     for run in shown:
-        made += _node(page, comm, run, world, hosts, vias)
+        pieces += _node(page, comm, run, world, hosts, vias)
         last = run[-1]
         if last < len(vias):
             inside = last == len(ring) - 1 and hosts[last] == hosts[0]
-            made.append(page.text((_arrow(vias[last], "-" if inside else "="), _hue(vias[last]))))
+            pieces.append(page.text((_arrow(vias[last], "-" if inside else "="), _hue(vias[last]))))
     if len(shown) < len(runs):
         rest = [hosts[run[0]] for run in runs[len(shown) :]]
         others = sorted({vias[run[-1]] for run in runs[len(shown) :] if run[-1] < len(vias)})
         words = ", ".join(others[:3]) + (" …" if len(others) > 3 else "")
-        made.append((f"… {len(rest)} more nodes over {words} (-v shows all) => ", "dim"))
+        pieces.append((f"… {len(rest)} more nodes over {words} (-v shows all) => ", "dim"))
     closed = len(vias) == len(ring) and len(ring) > 0
-    made.append(("back" if closed else "… not closed in the logs", "dim" if closed else "doubtful"))
-    return made
+    pieces.append(("back" if closed else "… not closed in the logs", "dim" if closed else "doubtful"))
+    return pieces
 
 
 def _node(  # noqa: PLR0917 - parallel lists of one ring
@@ -83,25 +83,25 @@ def _node(  # noqa: PLR0917 - parallel lists of one ring
     inner = [vias[at] for at in run[:-1] if at < len(vias)]
     head = page.text((hosts[run[0]], "name"), "[")
     if len(set(inner)) <= 1:
-        made: list[Part] = []
+        pieces: list[Part] = []
         text = page.text(head, names[0])
         if inner and inner[0] != UNSAID:
             text.append_text(page.text((f" -{inner[0]}-", _hue(inner[0]))))
         for name in names[1:]:
-            made.append(page.text(text, " "))
+            pieces.append(page.text(text, " "))
             text = page.text(name)
-        made.append(page.text(text, "] "))
-        return made
-    made = []
+        pieces.append(page.text(text, "] "))
+        return pieces
+    pieces = []
     text = head
     for at, name in enumerate(names):
         text.append_text(page.text(name))
         if at < len(inner):
             text.append_text(page.text((f" -{inner[at]}- ", _hue(inner[at]))))
-            made.append(text)
+            pieces.append(text)
             text = page.text("")
-    made.append(page.text(text, "] "))
-    return made
+    pieces.append(page.text(text, "] "))
+    return pieces
 
 
 def _arrow(via: str, line: str) -> str:

@@ -95,10 +95,10 @@ def setting_rows(result: Result) -> Iterator[table_files.Row]:
 
 
 def _rank_of_process(job: Job) -> dict[int, int]:
-    made: dict[int, int] = {}
+    ranks: dict[int, int] = {}
     for rank in job.ranks:
-        made.setdefault(rank.process, rank.rank)
-    return made
+        ranks.setdefault(rank.process, rank.rank)
+    return ranks
 
 
 def choice_rows(result: Result) -> Iterator[table_files.Row]:
@@ -141,5 +141,5 @@ def finding_rows(result: Result) -> Iterator[table_files.Row]:
 
 
 def unread_rows(result: Result) -> Iterator[table_files.Row]:
-    for each in result.unread:
-        yield each.source, each.line, each.text, each.why
+    for line in result.unread:
+        yield line.source, line.line, line.text, line.why

@@ -41,12 +41,12 @@ _LABEL = 11
 
 def draw_job_head(page: Page, result: Result, job: Job) -> None:
     """The verdict and where the job ran."""
-    found, tally = findings_of_job(result, job), judged(result, job.name)
+    findings, tally = findings_of_job(result, job), judged(result, job.name)
     troubles = result.troubles(job.name)
     draw_verdict(
         page,
         job.name or "job",
-        found,
+        findings,
         tally,
         what="logged",
         why_none=says_answers(job.ras) if job.only_ras else "",
@@ -75,31 +75,31 @@ def draw_summary(page: Page, job: Job) -> None:
 
 
 def _places(job: Job) -> list[Part]:
-    made: list[Part] = []
+    pieces: list[Part] = []
     seen = len(job.ranks)
     asked = answered(job.ras) if not seen else None
     if job.world_size > 0:
-        made.append((plural(job.world_size, "rank"), "strong"))
+        pieces.append((plural(job.world_size, "rank"), "strong"))
         if asked is not None:
             everyone = asked[0] == asked[1]
-            made.append(
+            pieces.append(
                 ("all of them answered RAS", "") if everyone else (f"{asked[0]} of them answered RAS", "doubtful")
             )
         elif seen < job.world_size:
-            made.append((f"{seen} of them seen", "doubtful"))
+            pieces.append((f"{seen} of them seen", "doubtful"))
     elif seen:
-        made.append((plural(seen, "rank") + " seen", "strong"))
+        pieces.append((plural(seen, "rank") + " seen", "strong"))
     if job.hosts:
-        made.append(f"{plural(len(job.hosts), 'node')}: {spell_hosts(job.hosts)}")
+        pieces.append(f"{plural(len(job.hosts), 'node')}: {spell_hosts(job.hosts)}")
     per_host = Counter(rank.host for rank in job.ranks)
     counts = sorted(set(per_host.values()))
     if len(per_host) > 1 and counts:
-        made.append(
+        pieces.append(
             f"{plural(counts[0], 'rank')} each" if len(counts) == 1 else f"{counts[0]} to {counts[-1]} ranks each"
         )
     if job.unplaced:
-        made.append((f"{plural(len(job.unplaced), 'process', 'processes')} without a rank", "doubtful"))
-    return made or ["no rank was named"]
+        pieces.append((f"{plural(len(job.unplaced), 'process', 'processes')} without a rank", "doubtful"))
+    return pieces or ["no rank was named"]
 
 
 def _software(job: Job) -> list[str]:
@@ -178,14 +178,14 @@ def _init(job: Job) -> str:
 
 def _settings(page: Page, job: Job) -> str:
     """The variables that were set, those first that change what NCCL does."""
-    made = []
+    lines = []
     for name, values in sorted(job.settings().items()):
         if name.startswith("NCCL_DEBUG") and not page.style.verbose:
             continue
         value = next(iter(values)) if len(values) == 1 else f"<{len(values)} values>"
-        made.append(f"{name}={value if len(value) <= 40 else value[:39] + '…'}")
-    shown = made if page.style.verbose else made[:6]
-    rest = f" and {len(made) - len(shown)} more" if len(made) > len(shown) else ""
+        lines.append(f"{name}={value if len(value) <= 40 else value[:39] + '…'}")
+    shown = lines if page.style.verbose else lines[:6]
+    rest = f" and {len(lines) - len(shown)} more" if len(lines) > len(shown) else ""
     return " ".join(shown) + rest
 
 
@@ -213,9 +213,9 @@ def _draw_families(page: Page, job: Job) -> None:
             for name, count in member.transports.items():
                 transports[name] = transports.get(name, 0) + count
         slow = max((float(np.nanmax(m.init_s)) for m in family.members if np.isfinite(m.init_s).any()), default=np.nan)
-        sure = "" if comm.role_why == "" or comm.role_sure >= 3 else "?"
+        mark = "" if comm.role_why == "" or comm.role_sure >= 3 else "?"
         rows.append([
-            ((name_of(comm) if len(family.members) == 1 else comm.role.value) or "other") + sure,
+            ((name_of(comm) if len(family.members) == 1 else comm.role.value) or "other") + mark,
             str(len(family.members)), str(comm.nranks), _nodes(comm), spell_channels(comm),
             spell_connections(transports),
             " ".join(sorted({name for member in family.members for name in algorithms_of(member)})),

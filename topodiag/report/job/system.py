@@ -37,21 +37,21 @@ def draw_system(page: Page, job: Job) -> None:
 
 
 def _prints(job: Job) -> list[tuple[str, NcclSystem | None, tuple[Graph, ...]]]:
-    made: dict[str, tuple[NcclSystem | None, tuple[Graph, ...]]] = {}
+    prints: dict[str, tuple[NcclSystem | None, tuple[Graph, ...]]] = {}
     for communicator in job.communicators:
         for host in dict.fromkeys((*communicator.systems, *communicator.graphs)):
-            made.setdefault(host, (communicator.systems.get(host), communicator.graphs.get(host, ())))
+            prints.setdefault(host, (communicator.systems.get(host), communicator.graphs.get(host, ())))
     for process in job.processes:
         if process.system is not None or process.graphs:
-            made.setdefault(process.host, (process.system, process.graphs))
-    return [(host, *found) for host, found in made.items()]
+            prints.setdefault(process.host, (process.system, process.graphs))
+    return [(host, *found) for host, found in prints.items()]
 
 
 def _draw_host(page: Page, host: str, system: NcclSystem | None, graphs: Sequence[Graph]) -> None:
     sums = []
     if system is not None:
-        told = (("max", system.max_gbs), ("total", system.total_gbs))
-        sums = [f"{word} {in_gbs(gbs)}" for word, gbs in told if gbs is not None]
+        figures = (("max", system.max_gbs), ("total", system.total_gbs))
+        sums = [f"{word} {in_gbs(gbs)}" for word, gbs in figures if gbs is not None]
     page.add("  ", (host or "a node", "name"), ("  " + ", ".join(sums) if sums else "", "dim"))
     if system is not None:
         _draw_tree(page, system)
@@ -89,7 +89,7 @@ def _draw_tree(page: Page, system: NcclSystem) -> None:
 
 def _draw_paths(page: Page, system: NcclSystem) -> None:
     """The path types between GPUs and NICs, as the table below the tree has them; `?` where it was cut."""
-    rows = [each.name for kind in ("GPU", "NET") for each in system.of_kind(kind)]
+    rows = [device.name for kind in ("GPU", "NET") for device in system.of_kind(kind)]
     if not system.paths or not rows:
         return
     fields = (Field("path"), *(Field(name) for name in rows))
@@ -114,6 +114,6 @@ def _draw_graph(page: Page, graph: Graph) -> None:
 
 
 def _channels(counts: Channels) -> str:
-    told = (("rings and trees", counts.coll), ("CollNet", counts.collnet), ("NVLS", counts.nvls), ("p2p", counts.p2p),
+    row = (("rings and trees", counts.coll), ("CollNet", counts.collnet), ("NVLS", counts.nvls), ("p2p", counts.p2p),
             ("p2p a peer", counts.per_peer))  # fmt: skip
-    return ", ".join(f"{count} {word}" for word, count in told if count > 0)
+    return ", ".join(f"{count} {word}" for word, count in row if count > 0)

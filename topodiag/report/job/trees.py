@@ -22,16 +22,16 @@ def draw_trees(page: Page, job: Job) -> None:
         page.add("  ", ("no tree is in the logs: NCCL_DEBUG_SUBSYS lacked INIT", "unknown"))
         return
     shown = with_trees if page.style.verbose else with_trees[:COMMS_SHOWN]
-    for each in shown:
-        page.add("  ", (name_of(each) or each.label, "strong"), (f"  ranks {spell_ranks(each.ranks)}", "dim"))
-        _draw(page, each)
+    for comm in shown:
+        page.add("  ", (name_of(comm) or comm.label, "strong"), (f"  ranks {spell_ranks(comm.ranks)}", "dim"))
+        _draw(page, comm)
     if len(with_trees) > len(shown):
         page.add("  ", (more(len(with_trees) - len(shown), "communicator"), "dim"))
 
 
-def _draw(page: Page, each: Communicator) -> None:
+def _draw(page: Page, communicator: Communicator) -> None:
     alike: dict[tuple[tuple[int, int], ...], list[int]] = {}
-    for channel, pairs in sorted(each.trees.items()):
+    for channel, pairs in sorted(communicator.trees.items()):
         alike.setdefault(pairs, []).append(channel)
     lines = list(alike.items())
     shown = lines if page.style.verbose else lines[:LINES_SHOWN]

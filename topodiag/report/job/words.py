@@ -92,8 +92,8 @@ def seconds(value: float) -> str:
 
 
 def median(values: npt.NDArray[np.float64]) -> float:
-    found = values[np.isfinite(values)]
-    return float(np.median(found)) if found.size else float("nan")
+    finite = values[np.isfinite(values)]
+    return float(np.median(finite)) if finite.size else float("nan")
 
 
 def clock(ts: float | None, *, date: bool = False) -> str:

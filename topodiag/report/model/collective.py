@@ -29,56 +29,67 @@ def spell_spread(spread: Spread) -> str:
 
 
 def draw_placements(
-    page: Page, made: Placements, machine: Machine, sizes: Sequence[int], reading: Reading | None, *, explain: bool
+    page: Page,
+    placements: Placements,
+    machine: Machine,
+    sizes: Sequence[int],
+    reading: Reading | None,
+    *,
+    explain: bool,
 ) -> None:
     """A row per placement, the gain, the reading of a measured time, the plot; tiers and terms with `explain`."""
-    page.add("", (f"{made.collective} of {spell_size(made.size)}", "strong"), f"  on {machine.name}")
-    times = ", ".join(f"{spell_time(each.priced.time_us)} for {spell_spread(each.spread)}" for each in made.placed)
-    note_answer(page, (f"{made.collective} of {spell_size(made.size)}: ", "strong"), times)
+    page.add("", (f"{placements.collective} of {spell_size(placements.size)}", "strong"), f"  on {machine.name}")
+    times = ", ".join(
+        f"{spell_time(placement.priced.time_us)} for {spell_spread(placement.spread)}"
+        for placement in placements.placed
+    )
+    note_answer(page, (f"{placements.collective} of {spell_size(placements.size)}: ", "strong"), times)
     page.blank()
     rows: list[list[Part]] = []
-    for each in made.placed:
+    for placement in placements.placed:
         rows.append([
-            (spell_spread(each.spread), "name"),
-            each.priced.algorithm,
-            each.spread.level,
-            (spell_time(each.priced.time_us), "strong"),
-            spell_gbs(each.algbw_gbs),
-            (spell_gbs(each.busbw_gbs), "strong"),
-            spell_time(each.bound_us),
+            (spell_spread(placement.spread), "name"),
+            placement.priced.algorithm,
+            placement.spread.level,
+            (spell_time(placement.priced.time_us), "strong"),
+            spell_gbs(placement.algbw_gbs),
+            (spell_gbs(placement.busbw_gbs), "strong"),
+            spell_time(placement.bound_us),
         ])  # fmt: skip
     fields = (
         Field("ranks"), Field("algorithm", drop=1), Field("carried by"), Field("time", right=True),
         Field("algbw", right=True, drop=2), Field("busbw GB/s", right=True), Field("bound", right=True, drop=3),
     )  # fmt: skip
     draw_grid(page, fields, rows)
-    if len(made.placed) > 1:
+    if len(placements.placed) > 1:
         page.blank()
-        _gain(page, made)
+        _gain(page, placements)
     if reading is not None:
         page.blank()
         draw_reading(page, reading)
     if not page.style.quiet:
         page.blank()
-        draw_plot(page, placement_series(made, sizes))
+        draw_plot(page, placement_series(placements, sizes))
     if explain:
         page.blank()
         draw_tiers(page, machine)
-        for each in made.placed:
-            draw_terms(page, spelt(each.priced.terms), f"{spell_spread(each.spread)}, {each.priced.algorithm}")
+        for placement in placements.placed:
+            draw_terms(
+                page, spelt(placement.priced.terms), f"{spell_spread(placement.spread)}, {placement.priced.algorithm}"
+            )
         draw_assumed(page, machine.assumed)
 
 
-def _gain(page: Page, made: Placements) -> None:
-    first, last = made.placed[0], made.placed[-1]
-    if abs(made.gain - 1) < NO_GAIN:
+def _gain(page: Page, placements: Placements) -> None:
+    first, last = placements.placed[0], placements.placed[-1]
+    if abs(placements.gain - 1) < NO_GAIN:
         page.add("  ", ("placement makes no difference", "ok"), " to this collective at this size")
         return
-    if made.gain >= 1:
-        words = f"{made.gain:.1f}× faster than {spell_spread(last.spread)}"
+    if placements.gain >= 1:
+        words = f"{placements.gain:.1f}× faster than {spell_spread(last.spread)}"
         page.add("  ", (spell_spread(first.spread), "name"), " is ", (words, "strong"))
     else:
-        words = f"{1 / made.gain:.1f}× faster than {spell_spread(first.spread)}"
+        words = f"{1 / placements.gain:.1f}× faster than {spell_spread(first.spread)}"
         page.add("  ", (spell_spread(last.spread), "name"), " is ", (words, "strong"))
 
 
@@ -91,29 +102,36 @@ def draw_reading(page: Page, reading: Reading) -> None:
         page.add("  fix       ", reading.fix)
 
 
-def placement_series(made: Placements, sizes: Sequence[int]) -> list[Series]:
+def placement_series(placements: Placements, sizes: Sequence[int]) -> list[Series]:
     """The fastest algorithm of each placement over the sizes; the one that was asked for where one was."""
-    return [Series(spell_spread(each.spread), _points(made, each, sizes)) for each in made.placed]
+    return [
+        Series(spell_spread(placement.spread), _points(placements, placement, sizes)) for placement in placements.placed
+    ]
 
 
-def _points(made: Placements, each: PricedPlacement, sizes: Sequence[int]) -> list[tuple[float, float]]:
-    if each.spread.ranks == 1:
+def _points(placements: Placements, placement: PricedPlacement, sizes: Sequence[int]) -> list[tuple[float, float]]:
+    if placement.spread.ranks == 1:
         return []
-    names = available(made.collective, each.spread) if made.fastest else (each.priced.algorithm,)
-    return [(float(at), min(time_us(made.collective, name, each.spread, float(at)) for name in names)) for at in sizes]
+    names = available(placements.collective, placement.spread) if placements.fastest else (placement.priced.algorithm,)
+    return [
+        (float(at), min(time_us(placements.collective, name, placement.spread, float(at)) for name in names))
+        for at in sizes
+    ]
 
 
-def placements_json(made: Placements, machine: Machine, reading: Reading | None, inputs: dict[str, Any]) -> Document:
+def placements_json(
+    placements: Placements, machine: Machine, reading: Reading | None, inputs: dict[str, Any]
+) -> Document:
     """The published shape (schema/model-1.0.schema.json); time and bandwidths at the top are the first placement's."""
-    first = made.placed[0]
-    fits = made.placed.index(reading.fits) if reading is not None and reading.fits is not None else None
+    first = placements.placed[0]
+    fits = placements.placed.index(reading.fits) if reading is not None and reading.fits is not None else None
     return document_of(
         "model.CollectiveDocument",
         first,
         inputs={**inputs, "system": machine_json(machine)},
         terms=first.priced.terms,
         time_us=first.priced.time_us,
-        gain=made.gain if first.priced.time_us > 0 else None,
-        placements=made.placed,
+        gain=placements.gain if first.priced.time_us > 0 else None,
+        placements=placements.placed,
         reading=from_model("model.Reading", reading, fits=fits) if reading is not None else None,
     )

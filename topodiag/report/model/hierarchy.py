@@ -29,90 +29,93 @@ EXPLAINED = {
 
 
 def draw_hierarchy(
-    page: Page, made: Hierarchy, machine: Machine, size: int, sizes: Sequence[int], *, explain: bool
+    page: Page, hierarchy: Hierarchy, machine: Machine, size: int, sizes: Sequence[int], *, explain: bool
 ) -> None:
     """Each way at `size` and its regimes; with -v the table by size with the gain over the flat ring, and the plot."""
-    ranks = made.nodes * made.per_node
+    ranks = hierarchy.nodes * hierarchy.per_node
     kind = "node" if machine.domain == machine.gpus_per_node else "NVLink domain"
-    where = f"{plural(ranks, 'rank')} on {plural(made.nodes, kind)} of {made.per_node}"
+    where = f"{plural(ranks, 'rank')} on {plural(hierarchy.nodes, kind)} of {hierarchy.per_node}"
     page.add("", (f"all_reduce, {where}", "strong"), f"  on {machine.name}")
-    if len(made.ways) == 1:
+    if len(hierarchy.ways) == 1:
         page.add("  ", "One rank per node, or one node alone: there is no hierarchy to use.")
-    best, flat = made.best(size), made.ways[0].time_us(size)
+    best, flat = hierarchy.best(size), hierarchy.ways[0].time_us(size)
     note_answer(
-        page, (f"all_reduce of {spell_size(size)}: {best.name} {spell_time(best.time_us(size))}", "strong"),
-        f", {flat / best.time_us(size):.2f}× as fast as {made.ways[0].name}" if best is not made.ways[0] else "",
-    )  # fmt: skip
+        page,
+        (f"all_reduce of {spell_size(size)}: {best.name} {spell_time(best.time_us(size))}", "strong"),
+        f", {flat / best.time_us(size):.2f}× as fast as {hierarchy.ways[0].name}"
+        if best is not hierarchy.ways[0]
+        else "",
+    )
     page.blank()
-    _at_size(page, made, size)
+    _at_size(page, hierarchy, size)
     if page.style.verbose:
         page.blank()
-        _by_size(page, made, sizes)
+        _by_size(page, hierarchy, sizes)
     page.blank()
-    for way in made.ways:
-        _regimes(page, way, max(len(each.name) for each in made.ways))
+    for way in hierarchy.ways:
+        _regimes(page, way, max(len(way.name) for way in hierarchy.ways))
     if page.style.verbose:
         page.blank()
-        draw_plot(page, hierarchy_series(made, sizes), marks=hierarchy_marks(made))
+        draw_plot(page, hierarchy_series(hierarchy, sizes), marks=hierarchy_marks(hierarchy))
     if explain:
         page.blank()
         draw_tiers(page, machine)
-        draw_terms(page, spelt(way_terms(made.ways, size)))
+        draw_terms(page, spelt(way_terms(hierarchy.ways, size)))
         draw_assumed(page, machine.assumed)
 
 
-def _at_size(page: Page, made: Hierarchy, size: int) -> None:
-    flat = made.ways[0].time_us(size)
-    best = made.best(size)
+def _at_size(page: Page, hierarchy: Hierarchy, size: int) -> None:
+    flat = hierarchy.ways[0].time_us(size)
+    best = hierarchy.best(size)
     rows: list[list[Part]] = [
         [
-            (way.name, "ok" if way is best and len(made.ways) > 1 else "name"),
+            (way.name, "ok" if way is best and len(hierarchy.ways) > 1 else "name"),
             (spell_time(way.time_us(size)), "strong"),
             f"{flat / way.time_us(size):.2f}×" if way.time_us(size) > 0 else "",
         ]
-        for way in made.ways
+        for way in hierarchy.ways
     ]
     draw_grid(page, (Field(f"at {spell_size(size)}"), Field("time", right=True), Field("gain", right=True)), rows)
 
 
-def _by_size(page: Page, made: Hierarchy, sizes: Sequence[int]) -> None:
+def _by_size(page: Page, hierarchy: Hierarchy, sizes: Sequence[int]) -> None:
     rows: list[list[Part]] = []
     for at in sizes:
-        flat, best = made.ways[0].time_us(at), made.best(at)
+        flat, best = hierarchy.ways[0].time_us(at), hierarchy.best(at)
         row: list[Part] = [spell_size(at)]
-        for way in made.ways:
+        for way in hierarchy.ways:
             words = spell_time(way.time_us(at))
-            row.append((words, "ok") if way is best and len(made.ways) > 1 else words)
+            row.append((words, "ok") if way is best and len(hierarchy.ways) > 1 else words)
         took = best.time_us(at)
         rows.append([*row, (f"{flat / took:.2f}×" if took > 0 else "", "strong"), best.name])
-    names = (Field(way.name, right=True) for way in made.ways)
+    names = (Field(way.name, right=True) for way in hierarchy.ways)
     draw_grid(page, (Field("bytes", right=True), *names, Field("gain", right=True), Field("by", drop=1)), rows)
 
 
 def _regimes(page: Page, way: Way, wide: int) -> None:
     page.add(page.text("  ", (way.name.ljust(wide), "name"), "  "), EXPLAINED[way.name])
-    found = way.regimes
-    if found is None:
+    regimes = way.regimes
+    if regimes is None:
         return
-    if found.bandwidth_from < 1:
-        page.add(" " * (wide + 4), (f"gains {found.gain_large:.2f}× at every size: no link has a latency", "dim"))
+    if regimes.bandwidth_from < 1:
+        page.add(" " * (wide + 4), (f"gains {regimes.gain_large:.2f}× at every size: no link has a latency", "dim"))
         return
-    low, high = spell_size(found.latency_to), spell_size(found.bandwidth_from)
-    small, large = f"{found.gain_small:.2f}×", f"{found.gain_large:.2f}×"
+    low, high = spell_size(regimes.latency_to), spell_size(regimes.bandwidth_from)
+    small, large = f"{regimes.gain_small:.2f}×", f"{regimes.gain_large:.2f}×"
     words = f"gains up to {small} below {low}, where latency limits, and {large} above {high}, where bandwidth limits"
     page.add(" " * (wide + 4), (words, "dim"))
 
 
-def hierarchy_series(made: Hierarchy, sizes: Sequence[int]) -> list[Series]:
-    return [Series(way.name, [(float(at), way.time_us(at)) for at in sizes]) for way in made.ways]
+def hierarchy_series(hierarchy: Hierarchy, sizes: Sequence[int]) -> list[Series]:
+    return [Series(way.name, [(float(at), way.time_us(at)) for at in sizes]) for way in hierarchy.ways]
 
 
-def hierarchy_marks(made: Hierarchy) -> list[Mark]:
+def hierarchy_marks(hierarchy: Hierarchy) -> list[Mark]:
     """Where the latency regime ends and where the bandwidth regime starts, over all ways."""
-    found = [way.regimes for way in made.ways if way.regimes is not None]
-    if not found:
+    regimes = [way.regimes for way in hierarchy.ways if way.regimes is not None]
+    if not regimes:
         return []
-    low, high = min(each.latency_to for each in found), max(each.bandwidth_from for each in found)
+    low, high = min(regime.latency_to for regime in regimes), max(regime.bandwidth_from for regime in regimes)
     return [
         Mark(low, f"below {spell_size(low)} latency limits every way"),
         Mark(high, f"above {spell_size(high)} bandwidth limits every way"),
@@ -121,35 +124,35 @@ def hierarchy_marks(made: Hierarchy) -> list[Mark]:
 
 def way_terms(ways: Sequence[Way], size: float) -> list[Term]:
     """The phases of each way and their sum."""
-    made: list[Term] = []
+    terms: list[Term] = []
     for way in ways:
-        made += [
+        terms += [
             Term(f"{way.name}: {stage.name}", stage.time_us(size), "us", stage.formula)
             for stage in way.stages
             if len(way.stages) > 1
         ]
         words = way.stages[0].formula if len(way.stages) == 1 else "the phases one after the other"
-        made.append(Term(way.name, way.time_us(size), "us", words))
-    return made
+        terms.append(Term(way.name, way.time_us(size), "us", words))
+    return terms
 
 
 def hierarchy_json(
-    made: Hierarchy, machine: Machine, size: int, sizes: Sequence[int], inputs: dict[str, Any]
+    hierarchy: Hierarchy, machine: Machine, size: int, sizes: Sequence[int], inputs: dict[str, Any]
 ) -> Document:
     """The published shape (schema/model-1.0.schema.json).
 
     Time and bandwidths at the top are those of the fastest way at `size`.
     """
-    took = made.best(size).time_us(size)
+    took = hierarchy.best(size).time_us(size)
     return document_of(
         "model.HierarchyDocument",
-        made,
+        hierarchy,
         inputs={**inputs, "system": machine_json(machine)},
-        terms=way_terms(made.ways, size),
+        terms=way_terms(hierarchy.ways, size),
         time_us=took,
         algbw_gbs=algbw_gbs(size, took),
-        busbw_gbs=busbw_gbs("all_reduce", made.nodes * made.per_node, size, took),
-        best=made.best(size).name,
+        busbw_gbs=busbw_gbs("all_reduce", hierarchy.nodes * hierarchy.per_node, size, took),
+        best=hierarchy.best(size).name,
         ways=[
             from_model(
                 "model.Way",
@@ -157,6 +160,6 @@ def hierarchy_json(
                 time_us=way.time_us(size),
                 sizes=[{"bytes": at, "time_us": way.time_us(at)} for at in sizes],
             )
-            for way in made.ways
+            for way in hierarchy.ways
         ],
     )

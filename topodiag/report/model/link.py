@@ -18,26 +18,26 @@ from topodiag.report.text import Page, Part
 from topodiag.words.units import spell_gbs, spell_time
 
 
-def draw_links(page: Page, made: Sequence[LinkPrice], size: int, sizes: Sequence[int], *, explain: bool) -> None:
+def draw_links(page: Page, prices: Sequence[LinkPrice], size: int, sizes: Sequence[int], *, explain: bool) -> None:
     """A row per tier, the plot over sizes, and with `explain` the terms."""
-    first = made[0].link.name
+    first = prices[0].link.name
     page.add("", (f"{spell_size(size)} over one link, one direction", "strong"), "  T = alpha + B/beta")
     note_answer(
         page, (f"{spell_size(size)} over one link: ", "strong"),
-        ", ".join(f"{each.link.name} {spell_time(each.time_us)}" for each in made),
+        ", ".join(f"{link_price.link.name} {spell_time(link_price.time_us)}" for link_price in prices),
     )  # fmt: skip
     page.blank()
     rows: list[list[Part]] = [
         [
-            (each.link.name, "name"),
-            f"{each.link.alpha_us:g}",
-            spell_gbs(each.link.gbs),
-            (spell_time(each.time_us), "strong"),
-            f"{each.ratio:.1f}×",
-            spell_gbs(algbw_gbs(size, each.time_us)),
-            spell_size(each.link.crossover) if each.link.crossover >= 1 else "every size",
+            (link_price.link.name, "name"),
+            f"{link_price.link.alpha_us:g}",
+            spell_gbs(link_price.link.gbs),
+            (spell_time(link_price.time_us), "strong"),
+            f"{link_price.ratio:.1f}×",
+            spell_gbs(algbw_gbs(size, link_price.time_us)),
+            spell_size(link_price.link.crossover) if link_price.link.crossover >= 1 else "every size",
         ]
-        for each in made
+        for link_price in prices
     ]
     fields = (
         Field("tier", least=8), Field("alpha us", right=True), Field("GB/s", right=True), Field("time", right=True),
@@ -46,45 +46,52 @@ def draw_links(page: Page, made: Sequence[LinkPrice], size: int, sizes: Sequence
     )  # fmt: skip
     draw_grid(page, fields, rows)
     page.blank()
-    draw_plot(page, link_series(made, sizes), marks=link_marks(made) if page.style.verbose else ())
+    draw_plot(page, link_series(prices, sizes), marks=link_marks(prices) if page.style.verbose else ())
     if explain:
-        draw_terms(page, spelt([term for each in made for term in link_terms(each, size)]))
+        draw_terms(page, spelt([term for link_price in prices for term in link_terms(link_price, size)]))
 
 
-def link_series(made: Sequence[LinkPrice], sizes: Sequence[int]) -> list[Series]:
-    return [Series(each.link.name, [(float(at), each.link.time_us(float(at))) for at in sizes]) for each in made]
-
-
-def link_marks(made: Sequence[LinkPrice]) -> list[Mark]:
+def link_series(prices: Sequence[LinkPrice], sizes: Sequence[int]) -> list[Series]:
     return [
-        Mark(each.link.crossover, f"{each.link.name} turns bandwidth-bound at {spell_size(each.link.crossover)}")
-        for each in sorted(made, key=lambda each: each.link.crossover)
-        if each.link.crossover >= 1
+        Series(link_price.link.name, [(float(at), link_price.link.time_us(float(at))) for at in sizes])
+        for link_price in prices
     ]
 
 
-def links_json(made: Sequence[LinkPrice], size: int, sizes: Sequence[int], inputs: dict[str, Any]) -> Document:
+def link_marks(prices: Sequence[LinkPrice]) -> list[Mark]:
+    return [
+        Mark(
+            link_price.link.crossover,
+            f"{link_price.link.name} turns bandwidth-bound at {spell_size(link_price.link.crossover)}",
+        )
+        for link_price in sorted(prices, key=lambda link_price: link_price.link.crossover)
+        if link_price.link.crossover >= 1
+    ]
+
+
+def links_json(prices: Sequence[LinkPrice], size: int, sizes: Sequence[int], inputs: dict[str, Any]) -> Document:
     """The published shape (schema/model-1.0.schema.json).
 
     The times at the top are the first tier's, all tiers stand in `tiers`.
     """
-    first = made[0].time_us
+    first = prices[0].time_us
     return document_of(
         "model.LinkDocument",
-        made[0],
+        prices[0],
         inputs=inputs,
-        terms=[term for each in made for term in link_terms(each, size)],
+        terms=[term for link_price in prices for term in link_terms(link_price, size)],
         time_us=first,
         algbw_gbs=algbw_gbs(size, first),
         busbw_gbs=algbw_gbs(size, first),
         tiers=[
             from_model(
                 "model.PricedTier",
-                each,
+                link_price,
                 sizes=[
-                    {"bytes": at, "time_us": each.link.time_us(float(at)), "bound": each.link.bound(at)} for at in sizes
+                    {"bytes": at, "time_us": link_price.link.time_us(float(at)), "bound": link_price.link.bound(at)}
+                    for at in sizes
                 ],
             )
-            for each in made
+            for link_price in prices
         ],
     )

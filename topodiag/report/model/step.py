@@ -18,55 +18,55 @@ from topodiag.report.text import Page, Part
 from topodiag.words.fold import plural
 from topodiag.words.units import percent, spell_time
 
-NAMES = {each.name: each.noun for each in DIMENSIONS}
+NAMES = {dimension.name: dimension.noun for dimension in DIMENSIONS}
 
 
-def draw_step(page: Page, made: Step, assumed: tuple[str, ...], *, explain: bool) -> None:
+def draw_step(page: Page, step: Step, assumed: tuple[str, ...], *, explain: bool) -> None:
     """The verdict, a bar per part, a row per collective, memory, the misplacement; with `explain` tiers and terms."""
-    layout = made.layout
+    layout = step.layout
     sizes = " ".join(
         f"{name}{size}" for name, size in layout.all_sizes.items() if size > 1 or BY_NAME[name].numbers_ranks
     )
-    where_to = f"  {made.machine.name}, {layout.world} GPUs, {sizes}"
-    page.add("", (f"{spell_time(made.time_us)} per step", "strong"), where_to)
-    note_answer(page, (f"{spell_time(made.time_us)} per step", "strong"), f", {made.tokens_per_s:,.0f} tokens/s")
+    where_to = f"  {step.machine.name}, {layout.world} GPUs, {sizes}"
+    page.add("", (f"{spell_time(step.time_us)} per step", "strong"), where_to)
+    note_answer(page, (f"{spell_time(step.time_us)} per step", "strong"), f", {step.tokens_per_s:,.0f} tokens/s")
     page.add_items("  ", [
-        f"{made.tokens_per_s:,.0f} tokens/s",
-        f"{percent(made.mfu)} of the peak (MFU)",
-        f"{percent(made.compute_us / made.time_us)} of the step computes",
-        *([f"{spell_time(made.unhidden_us)} if nothing ran beside compute"] if page.style.verbose else []),
+        f"{step.tokens_per_s:,.0f} tokens/s",
+        f"{percent(step.mfu)} of the peak (MFU)",
+        f"{percent(step.compute_us / step.time_us)} of the step computes",
+        *([f"{spell_time(step.unhidden_us)} if nothing ran beside compute"] if page.style.verbose else []),
     ])  # fmt: skip
     page.blank()
     draw_bars(
-        page, [(name, us, f"{spell_time(us)}  {percent(us / made.time_us)}", hue) for name, us, hue in parts(made)]
+        page, [(name, us, f"{spell_time(us)}  {percent(us / step.time_us)}", hue) for name, us, hue in parts(step)]
     )
-    if made.pieces:
+    if step.pieces:
         page.blank()
-        _pieces(page, made)
+        _pieces(page, step)
     page.blank()
-    _memory(page, made)
-    draw_misplaced(page, made)
-    scaled = weak_scaling(made)
+    _memory(page, step)
+    draw_misplaced(page, step)
+    scaled = weak_scaling(step)
     if len(scaled) > 1:
-        words = [f"{plural(each.nodes, 'node')} {percent(each.efficiency)}" for each in scaled]
+        words = [f"{plural(point.nodes, 'node')} {percent(point.efficiency)}" for point in scaled]
         page.add_items(page.text(("scaling", "strong"), "  tokens per GPU  "), words)
     if explain:
         page.blank()
-        draw_tiers(page, made.machine)
-        draw_terms(page, spelt(made.terms))
-        for piece in made.pieces:
+        draw_tiers(page, step.machine)
+        draw_terms(page, spelt(step.terms))
+        for piece in step.pieces:
             draw_terms(
                 page, spelt(piece.terms), f"one {piece.traffic.collective} of {piece.dimension}, {piece.algorithm}"
             )
-    draw_assumed(page, (*assumed, *made.machine.assumed), fold=not explain)
+    draw_assumed(page, (*assumed, *step.machine.assumed), fold=not explain)
 
 
-def parts(made: Step) -> list[tuple[str, float, str]]:
+def parts(step: Step) -> list[tuple[str, float, str]]:
     """(name, us of the step, hue): what the step is made of."""
-    bars = [("compute", made.compute_us, "nvlink")]
-    bars += [(NAMES[name], made.dimension_us(name)[1], "doubtful") for name in made.dimensions]
-    if made.bubble_us > 0:
-        bars.append(("bubble", made.bubble_us, "dim"))
+    bars = [("compute", step.compute_us, "nvlink")]
+    bars += [(NAMES[name], step.dimension_us(name)[1], "doubtful") for name in step.dimensions]
+    if step.bubble_us > 0:
+        bars.append(("bubble", step.bubble_us, "dim"))
     return bars
 
 
@@ -76,10 +76,10 @@ def where(piece: Piece) -> str:
     return f"{spread.ranks} in 1 domain" if spread.nodes == 1 else f"{spread.per_node} in each of {spread.nodes}"
 
 
-def _pieces(page: Page, made: Step) -> None:
+def _pieces(page: Page, step: Step) -> None:
     rows: list[list[Part]] = [
         [
-            (_label(piece, made), "name"),
+            (_label(piece, step), "name"),
             f"{piece.traffic.calls:g}×",
             piece.traffic.collective,
             spell_size(piece.traffic.size),
@@ -88,10 +88,10 @@ def _pieces(page: Page, made: Step) -> None:
             spell_time(piece.each_us),
             spell_time(piece.total_us),
             spell_time(piece.exposed_us),
-            (percent(piece.exposed_us / made.time_us), "strong"),
+            (percent(piece.exposed_us / step.time_us), "strong"),
             piece.algorithm,
         ]
-        for piece in made.pieces
+        for piece in step.pieces
     ]
     fields = (
         Field("dimension"),
@@ -109,16 +109,16 @@ def _pieces(page: Page, made: Step) -> None:
     draw_grid(page, fields, rows)
 
 
-def _label(piece: Piece, made: Step) -> str:
+def _label(piece: Piece, step: Step) -> str:
     """The dimension; gradients of experts, which fewer ranks share, apart from those of all other weights."""
-    fewer = piece.spread.ranks < made.layout.copies
-    apart = piece.dimension == "dp" and made.work.experts and not made.work.shard and fewer
-    return NAMES[piece.dimension] + (" (experts)" if apart else "")
+    fewer = piece.spread.ranks < step.layout.copies
+    apart_note = piece.dimension == "dp" and step.work.experts and not step.work.shard and fewer
+    return NAMES[piece.dimension] + (" (experts)" if apart_note else "")
 
 
-def _memory(page: Page, made: Step) -> None:
-    kept, total = made.memory, made.memory.total + made.activations_gb
-    has = made.machine.gpu.memory_gb if made.machine.gpu is not None else 0.0
+def _memory(page: Page, step: Step) -> None:
+    kept, total = step.memory, step.memory.total + step.activations_gb
+    has = step.machine.gpu.memory_gb if step.machine.gpu is not None else 0.0
     words = f"{total:.1f} GB per GPU"
     over = has and total > has
     if has:
@@ -126,79 +126,80 @@ def _memory(page: Page, made: Step) -> None:
     begin = len(page.lines)
     page.add_items(page.text(("memory  ", "strong"), (words, "error" if over else ""), "  "), [
         f"weights {kept.weights:.1f}", f"gradients {kept.gradients:.1f}", f"optimiser {kept.optimiser:.1f}",
-        f"activations {made.activations_gb:.1f}",
+        f"activations {step.activations_gb:.1f}",
     ])  # fmt: skip
     page.keep_lines(begin, 1)
     if over:
         page.add("        ", "does not fit: a higher ZeRO stage, more tp or pp, or --recompute full")
 
 
-def draw_misplaced(page: Page, made: Step) -> None:
+def draw_misplaced(page: Page, step: Step) -> None:
     """The worst misplacement and its cost, or that topology hardly matters and why."""
-    why = made.hardly_matters
+    why = step.hardly_matters
     if why:
         page.add(page.text(("topology hardly matters here", "ok"), "  "), why)
         return
-    if made.better is not None:
-        saved = made.time_us - made.better.step_us
-        order = "-".join(made.better.order)
+    if step.better is not None:
+        saved = step.time_us - step.better.step_us
+        order = "-".join(step.better.order)
         page.add(page.text(("placed badly", "error"), "  "), f"ranks numbered {order} would put the groups closer")
-        words = f"-{spell_time(saved)} per step, {percent(saved / made.better.step_us)} more throughput"
+        words = f"-{spell_time(saved)} per step, {percent(saved / step.better.step_us)} more throughput"
         page.add("  ", (words, "strong"), f" (--order {order})")
-    if not made.misplaced or made.misplaced[0].step_us < (1 + MATTERS) * made.time_us:
+    if not step.misplaced or step.misplaced[0].step_us < (1 + MATTERS) * step.time_us:
         return
-    worst = made.misplaced[0]
-    more = worst.step_us - made.time_us
-    now = made.dimension_us(worst.dimension)[0]
+    worst = step.misplaced[0]
+    more = worst.step_us - step.time_us
+    now = step.dimension_us(worst.dimension)[0]
     page.add(page.text(("worst misplacement", "error"), "  "), f"{NAMES[worst.dimension]}: {worst.words}")
-    words = f"+{spell_time(more)} per step, {percent(more / made.time_us)} slower"
+    words = f"+{spell_time(more)} per step, {percent(more / step.time_us)} slower"
     moved = f"{spell_time(now)} to {spell_time(worst.dimension_us)}, {worst.dimension_us / now:.1f}×" if now > 0 else ""
     page.add("  ", (words, "strong"), f"; {NAMES[worst.dimension]} traffic {moved}")
     if not page.style.verbose:
         return
-    gain = percent(more / made.time_us)
+    gain = percent(more / step.time_us)
     page.add("  ", (f"a job placed so gains {gain} throughput by moving the groups back together", "dim"))
-    if made.machine.nodes < FEW_NODES:
+    if step.machine.nodes < FEW_NODES:
         page.add(
             "  ",
-            (f"otherwise placement hardly matters on {plural(made.machine.nodes, 'node')} under one switch", "dim"),
+            (f"otherwise placement hardly matters on {plural(step.machine.nodes, 'node')} under one switch", "dim"),
         )
-    for other in made.misplaced[1:]:
-        cost = other.step_us / made.time_us - 1
+    for other in step.misplaced[1:]:
+        cost = other.step_us / step.time_us - 1
         page.add("  ", (f"{NAMES[other.dimension]}: {other.words}: {percent(cost, signed=True)}", "dim"))
 
 
-def step_json(made: Step, assumed: tuple[str, ...], inputs: dict[str, Any]) -> Document:
+def step_json(step: Step, assumed: tuple[str, ...], inputs: dict[str, Any]) -> Document:
     """The published shape (schema/model-1.0.schema.json).
 
     The bandwidths at the top are those of the collective that is waited for longest.
     """
-    longest = max(made.pieces, key=lambda piece: piece.exposed_us, default=None)
+    longest = max(step.pieces, key=lambda piece: piece.exposed_us, default=None)
     algbw = busbw = None
     if longest is not None:
         size = longest.traffic.size
         algbw = algbw_gbs(size, longest.each_us)
         busbw = busbw_gbs(longest.traffic.collective, longest.spread.ranks, size, longest.each_us)
-    better = made.better
+    better = step.better
     return document_of(
         "model.StepDocument",
-        made,
-        inputs={**inputs, "system": machine_json(made.machine), "assumed": list(assumed)},
+        step,
+        inputs={**inputs, "system": machine_json(step.machine), "assumed": list(assumed)},
         algbw_gbs=algbw,
         busbw_gbs=busbw,
         dimensions=[
             from_model(
                 "model.StepCollective",
                 piece,
-                share=piece.exposed_us / made.time_us,
+                share=piece.exposed_us / step.time_us,
                 busbw_gbs=busbw_gbs(piece.traffic.collective, piece.spread.ranks, piece.traffic.size, piece.each_us),
             )
-            for piece in made.pieces
+            for piece in step.pieces
         ],
-        memory_gb=from_model("model.MemoryGb", made.memory, activations=made.activations_gb),
+        memory_gb=from_model("model.MemoryGb", step.memory, activations=step.activations_gb),
         misplacements=[
-            from_model("model.Misplacement", each, cost=each.step_us / made.time_us - 1) for each in made.misplaced
+            from_model("model.Misplacement", dimension, cost=dimension.step_us / step.time_us - 1)
+            for dimension in step.misplaced
         ],
         better=from_model("model.BetterOrder", better, order="-".join(better.order)) if better is not None else None,
-        scaling=weak_scaling(made),
+        scaling=weak_scaling(step),
     )

@@ -28,8 +28,8 @@ def draw_header(page: Page, result: Result, node: Node) -> None:
         sight.sight, "not known: the GPUs could not be read"
     )
     tally = judged(result, node.host)
-    name, found, open_ = node.host or "this node", findings_of(result, node), result.troubles(node.host)
-    draw_verdict(page, name, found, tally, what="seen", why_none=unseen, troubles=open_)
+    name, findings, open_ = node.host or "this node", findings_of(result, node), result.troubles(node.host)
+    draw_verdict(page, name, findings, tally, what="seen", why_none=unseen, troubles=open_)
     page.add_items("  ", _machine(node))
     if sight.sight is not Sight.SEEN:
         label = "no NVIDIA GPU: " if sight.sight is Sight.NONE else "GPUs unknown: "
@@ -64,10 +64,10 @@ def draw_verdict(
     that no finding explains."""
     checks = f"  ({tally.judged} of {plural(tally.total, 'check')} ran)"
     given = list(findings)
-    found = counted(given)
-    if found:
-        sign, hue = SIGNS[found[0][0]], str(found[0][0])
-        parts: list[Part] = [(text, str(severity)) for severity, text in found]
+    pairs = counted(given)
+    if pairs:
+        sign, hue = SIGNS[pairs[0][0]], str(pairs[0][0])
+        parts: list[Part] = [(text, str(severity)) for severity, text in pairs]
         words = page.join([*parts, *([(unexplained_words(troubles), "doubtful")] if troubles else [])], ", ")
     elif troubles:
         sign, hue = "?", "doubtful"
@@ -96,7 +96,7 @@ def draw_verdict(
 
 def _causes(findings: Sequence[Finding]) -> tuple[list[Finding], list[Finding]]:
     """The worst findings, and of these those that follow from no other."""
-    worst = [finding for finding in findings if finding.severity == max(each.severity for each in findings)]
+    worst = [finding for finding in findings if finding.severity == max(finding.severity for finding in findings)]
     return worst, [finding for finding in worst if finding.follows is None] or worst
 
 

@@ -21,10 +21,10 @@ def sign(page: Page, marks: Marks, *names: str | None) -> Text:
         return Text()
     worst = max(ids.values())
     shown = [(check, str(severity)) for check, severity in list(ids.items())[:_MAX_IDS]]
-    made = page.text((SIGNS[worst], str(worst)), page.join(shown, ","))
+    drawn = page.text((SIGNS[worst], str(worst)), page.join(shown, ","))
     if len(ids) > _MAX_IDS:
-        made.append_text(page.text((f" +{len(ids) - _MAX_IDS}", "dim")))
-    return made
+        drawn.append_text(page.text((f" +{len(ids) - _MAX_IDS}", "dim")))
+    return drawn
 
 
 def more(count: int, what: str, many: str = "") -> str:

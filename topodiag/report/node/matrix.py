@@ -112,7 +112,7 @@ class _Grid:
     """The words between rows and columns, and which of them a finding names."""
 
     def __init__(
-        self, node: Node, rows: Sequence[_Column], columns: Sequence[_Column], found: Sequence[Finding]
+        self, node: Node, rows: Sequence[_Column], columns: Sequence[_Column], findings: Sequence[Finding]
     ) -> None:
         self.words: dict[tuple[str, str], str] = {}
         for row in rows:
@@ -127,7 +127,7 @@ class _Grid:
             (row.name, column.name)
             for row in rows
             for column in columns
-            if (word := self.words.get((row.name, column.name))) and _blamed(row, column, word, most, found)
+            if (word := self.words.get((row.name, column.name))) and _blamed(row, column, word, most, findings)
         }
 
     def cell(self, row: _Column, column: _Column) -> tuple[str, str]:
@@ -188,14 +188,14 @@ def _columns_of_nics(node: Node) -> list[_Column]:
     seen = [nic for nic in seen if nic.rdma_name or _in_smi_matrix(node, nic)] or seen
     if len(seen) > MAX_NICS:
         seen = [nic for nic in seen if nic.role is NicRole.COMPUTE][:MAX_NICS]
-    made: list[_Column] = []
+    columns: list[_Column] = []
     for prefix, group in groupby(seen, key=lambda nic: _prefix(nic.name)):
         members = list(group)
         short = len(members) > 1
         for nic in members:
             title = nic.name.removeprefix(prefix) if short else nic.name
-            made.append(_Column(nic_labels(nic), title, nic.name, prefix if short else ""))
-    return made
+            columns.append(_Column(nic_labels(nic), title, nic.name, prefix if short else ""))
+    return columns
 
 
 def _in_smi_matrix(node: Node, nic: Nic) -> bool:
@@ -234,8 +234,8 @@ def _blocks(
 
 
 def _cell_width(page: Page, grid: _Grid, rows: Sequence[_Column], columns: Sequence[_Column]) -> int:
-    told = [grid.cell(row, column)[0] for row in rows for column in columns] + [column.title for column in columns]
-    return min(max((width_of(page.clean(text)) for text in told), default=3), 10) + 1
+    texts = [grid.cell(row, column)[0] for row in rows for column in columns] + [column.title for column in columns]
+    return min(max((width_of(page.clean(text)) for text in texts), default=3), 10) + 1
 
 
 def _draw_block(page: Page, grid: _Grid, rows: Sequence[_Column], block: _Block) -> None:
@@ -306,9 +306,9 @@ def _kind(word: str) -> str:
 
 def _legend(page: Page, words: set[str], dialect: Dialect, *, blamed: bool) -> None:
     kinds = sorted({_kind(word) for word in words}, key=lambda kind: _ORDER.index(kind) if kind in _ORDER else -1)
-    told = [f"{kind} {dialect.say(_MEANING[kind])}" for kind in kinds if kind in _MEANING]
-    told += ["! named by a finding"] if blamed else []
-    page.add_items("", [(words, "dim") for words in told])
+    texts = [f"{kind} {dialect.say(_MEANING[kind])}" for kind in kinds if kind in _MEANING]
+    texts += ["! named by a finding"] if blamed else []
+    page.add_items("", [(words, "dim") for words in texts])
 
 
 def _tell(page: Page, node: Node, gpus: Sequence[_Column], nics: Sequence[_Column]) -> None:
@@ -316,8 +316,8 @@ def _tell(page: Page, node: Node, gpus: Sequence[_Column], nics: Sequence[_Colum
     page.blank()
     pairs = [(a, b) for i, a in enumerate(gpus) for b in gpus[i + 1 :]]
     kinds = Counter(word for a, b in pairs if (word := path_word(node, a.labels, b.labels)))
-    told = ", ".join(f"{count} {word}" for word, count in kinds.most_common(6))
-    page.add(page.text(("paths  ", "name")), f"{plural(len(gpus), 'GPU')}, {plural(len(pairs), 'pair')}: {told}")
+    words = ", ".join(f"{count} {word}" for word, count in kinds.most_common(6))
+    page.add(page.text(("paths  ", "name")), f"{plural(len(gpus), 'GPU')}, {plural(len(pairs), 'pair')}: {words}")
     if nics:
         kinds = Counter(word for a in gpus for b in nics if (word := path_word(node, a.labels, b.labels)))
         page.add("       ", "to NICs: " + ", ".join(f"{count} {word}" for word, count in kinds.most_common(6)))

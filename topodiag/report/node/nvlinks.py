@@ -20,7 +20,7 @@ def nvlink_words(page: Page, node: Node, gpu: Gpu, marks: Marks) -> Text:
     total = len(gpu.nvlinks)
     ids = {finding.id for finding in marks.about("NVL", gpu.label)}
     count = f"{active}" if active == total else f"{active} of {total}"
-    made = page.text(
+    drawn = page.text(
         f"{dialect_of(node).links} ", (count, "sick" if "NVL001" in ids else "nvlink" if active else "dim")
     )
     rates = sorted(
@@ -28,8 +28,8 @@ def nvlink_words(page: Page, node: Node, gpu: Gpu, marks: Marks) -> Text:
     )
     if rates and active:
         spread = in_gbs(rates[0]) if len(rates) == 1 else f"{spell_gbs(rates[0])}–{in_gbs(rates[-1])}"
-        made.append_text(page.text(" × ", (spread, "sick" if "NVL002" in ids else "")))
-    return made
+        drawn.append_text(page.text(" × ", (spread, "sick" if "NVL002" in ids else "")))
+    return drawn
 
 
 def _from_matrix(page: Page, node: Node, gpu: Gpu, marks: Marks) -> Text:

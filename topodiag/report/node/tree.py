@@ -60,9 +60,9 @@ class _Drawing:
         if device.gen.value is None and device.width.value is None:
             return self.page.text(("link ?" if device.gen.origin or device.width.origin else "", "dim"))
         words: list[Part] = []
-        found = self.marks.about("PCI00", device.bus_id, *names)
-        narrow = any(finding.id == "PCI001" for finding in found)
-        slow = any(finding.id == "PCI002" for finding in found)
+        findings = self.marks.about("PCI00", device.bus_id, *names)
+        narrow = any(finding.id == "PCI001" for finding in findings)
+        slow = any(finding.id == "PCI002" for finding in findings)
         if device.gen.value is not None:
             best = _best(device.slot_max_gen.value, device.max_gen.value)
             low = best is not None and device.gen.value < best

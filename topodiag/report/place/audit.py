@@ -118,9 +118,9 @@ def _said(collective: str, calls: float, size: float) -> str:
     return f"{calls:g} {collective} of {spell_size(size)}"
 
 
-def _levels(audit: Audit, each: DimensionAudit) -> str:
+def _levels(audit: Audit, dim: DimensionAudit) -> str:
     """`node`, or `node 24, leaf 8` where groups of a dimension meet at several levels."""
-    levels, counts = np.unique(each.levels, return_counts=True)
+    levels, counts = np.unique(dim.levels, return_counts=True)
     names = [audit.level_name(level) for level in levels.tolist()]
     if len(names) == 1:
         return names[0]
@@ -240,20 +240,20 @@ def audit_json(audit: Audit, findings: Sequence[Finding], inputs: Iterable[Input
     )
 
 
-def _group_rows(audit: Audit, each: DimensionAudit) -> list[Document]:
-    levels, now = each.levels.tolist(), each.group_us.tolist()
+def _group_rows(audit: Audit, dim: DimensionAudit) -> list[Document]:
+    levels, now = dim.levels.tolist(), dim.group_us.tolist()
     step = audit.step_us or 1.0
     return [
         {
-            "dimension": each.dimension,
+            "dimension": dim.dimension,
             "id": number,
             "level": audit.level_name(levels[number]),
             "domains": domains,
             "ms_per_step": now[number] / 1000,
-            "best_ms": each.best_us / 1000,
-            "lost_percent": max(100 * (now[number] - each.best_us) / step, 0.0),
+            "best_ms": dim.best_us / 1000,
+            "lost_percent": max(100 * (now[number] - dim.best_us) / step, 0.0),
         }
-        for number, domains in enumerate(each.domains.tolist())
+        for number, domains in enumerate(dim.domains.tolist())
     ]
 
 

@@ -40,8 +40,8 @@ NARROWEST = 420
 
 def look_svg(look: Look, *, prefix: str = "") -> str:
     """The picture: a document, or with a `prefix` an element for a page."""
-    said = [f"{view.title}, {look.dimension}: {view.said}" for view in look.views]
-    canvas = Canvas(f"Layout of {look.dimension} groups", "; ".join(said), prefix)
+    texts = [f"{view.title}, {look.dimension}: {view.said}" for view in look.views]
+    canvas = Canvas(f"Layout of {look.dimension} groups", "; ".join(texts), prefix)
     nodes = look.shown.tolist()
     if len(nodes) > MOST_NODES:
         return _overview(canvas, look)
@@ -56,7 +56,7 @@ def look_svg(look: Look, *, prefix: str = "") -> str:
     across, down = (0, tops[-1]) if prefix else (one + MARGIN, 0)  # a page may be as narrow as a telephone
     for place, view in enumerate(look.views):
         left, top = MARGIN + place * across, place * down
-        canvas.text(left, top + MARGIN + 14, said[place], "title", room=one, size=16)
+        canvas.text(left, top + MARGIN + 14, texts[place], "title", room=one, size=16)
         for number, (home, column) in enumerate(columns):
             at = (left + number % ACROSS * wide, top + tops[number // ACROSS])
             _panel(canvas, look, view, home, column, names, at)
@@ -99,8 +99,8 @@ def _overview(canvas: Canvas, look: Look) -> str:
 
 def shades(share: Floats) -> Ints:
     """The number of its shade, by the share of a node that is split (-1: nothing runs)."""
-    made = np.where(share < 0, 0, np.where(share == 0, 1, np.where(share >= 1, 5, 2 + np.floor(share * 3))))
-    return made.astype(np.int64)
+    shade = np.where(share < 0, 0, np.where(share == 0, 1, np.where(share >= 1, 5, 2 + np.floor(share * 3))))
+    return shade.astype(np.int64)
 
 
 def _flow(sizes: list[int]) -> tuple[list[tuple[int, int, int]], int, int]:

@@ -41,8 +41,8 @@ def units_of(look: Look, most: int) -> Units:
         if 1 < first.size <= most:
             rank = np.argsort(np.argsort(first))  # in the order of their first nodes
             names = tuple(look.group_name(level, int(level.group[nodes[at]])) for at in np.sort(first).tolist())
-            each = np.bincount(of)
-            many = f"up to {each.max()}" if each.min() < each.max() else f"{each.max()}"
+            counts = np.bincount(of)
+            many = f"up to {counts.max()}" if counts.min() < counts.max() else f"{counts.max()}"
             return Units(rank[of].astype(np.int64), names, f"a {level.kind} of {many} nodes")
     size = -(-nodes.size // most)
     names = tuple(look.cluster.names[node] for node in nodes[::size].tolist())
@@ -83,8 +83,8 @@ def draw_overview(page: Page, look: Look) -> None:
         page.lines.append(page.cut(line, page.width))
     page.blank()
     split = "o no group split, 1-9 so many tenths of its GPUs in split groups, # all"
-    said = split if any(view.together for view in views) else "o in use"
-    page.add("", (f"a sign is {units.what}: {said}, . idle", "dim"))
+    title = split if any(view.together for view in views) else "o in use"
+    page.add("", (f"a sign is {units.what}: {title}, . idle", "dim"))
 
 
 def _sign(share: float) -> Part:

@@ -91,9 +91,9 @@ def _dimensions(page: Page, solved: Solved) -> None:
                 str(len(now[0].demand.groups)),
                 str(now[0].demand.size),
                 _level(solved.cluster, now[0]),
-                spell_time(fsum(each.step_us for each in now)),
-                spell_time(fsum(each.step_us for each in before)),
-                spell_time(fsum(each.bound_us for each in now)),
+                spell_time(fsum(cost.step_us for cost in now)),
+                spell_time(fsum(cost.step_us for cost in before)),
+                spell_time(fsum(cost.bound_us for cost in now)),
             ]
         )
     fields = (
@@ -108,12 +108,12 @@ def by_dimension(
     now: PlacementCost, before: PlacementCost
 ) -> dict[str, tuple[tuple[DemandCost, ...], tuple[DemandCost, ...]]]:
     """The prices of each dimension's collectives under two placements; a dimension without groups is left out."""
-    made: dict[str, tuple[tuple[DemandCost, ...], tuple[DemandCost, ...]]] = {}
+    costs: dict[str, tuple[tuple[DemandCost, ...], tuple[DemandCost, ...]]] = {}
     for one, other in zip(now.demands, before.demands, strict=True):
         if one.each_us.size:
-            first, second = made.get(one.demand.dimension, ((), ()))
-            made[one.demand.dimension] = (*first, one), (*second, other)
-    return made
+            first, second = costs.get(one.demand.dimension, ((), ()))
+            costs[one.demand.dimension] = (*first, one), (*second, other)
+    return costs
 
 
 def _level(cluster: Cluster, cost: DemandCost) -> str:
@@ -166,10 +166,10 @@ def solution_json(solved: Solved, inputs: Iterable[Input] = ()) -> Document:
         levels=solved.place.levels,
         cost={
             name: {
-                "ms_per_step": fsum(each.step_us for each in now) / 1000,
+                "ms_per_step": fsum(cost.step_us for cost in now) / 1000,
                 "level": _level(solved.cluster, now[0]),
-                "bound_ms": fsum(each.bound_us for each in now) / 1000,
-                "before_ms_per_step": fsum(each.step_us for each in before) / 1000,
+                "bound_ms": fsum(cost.bound_us for cost in now) / 1000,
+                "before_ms_per_step": fsum(cost.step_us for cost in before) / 1000,
                 "groups": len(now[0].demand.groups),
                 "size": now[0].demand.size,
             }

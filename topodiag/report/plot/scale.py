@@ -81,8 +81,8 @@ class Span:
         place = self.axis.place(value)
         if place is None or self.high <= self.low:
             return None if place is None else 0.5
-        made = (place - self.low) / (self.high - self.low)
-        return made if -1e-9 <= made <= 1 + 1e-9 else None
+        share = (place - self.low) / (self.high - self.low)
+        return share if -1e-9 <= share <= 1 + 1e-9 else None
 
 
 def span_of(axis: Axis, values: Iterable[float], ticks: int) -> Span | None:
@@ -125,12 +125,12 @@ def shown(series: Series, across: Span, up: Span) -> list[tuple[float, float]]:
     if step > 1:
         least = (min(points[at : at + step], key=lambda point: point[1]) for at in range(0, len(points) - 1, step))
         points = [*least, points[-1]]
-    made = []
+    pairs = []
     for x, y in points:
         at, height = across.share(x), up.share(y)
         if at is not None and height is not None:
-            made.append((at, height))
-    return made
+            pairs.append((at, height))
+    return pairs
 
 
 def spans(

@@ -31,18 +31,18 @@ def plot_svg(
     canvas = Canvas(title or "Plot", desc, prefix)
     if title:
         canvas.text(WIDE / 2, 28, title, "title", "middle", room=WIDE - 40, size=16)
-    found = spans(series, x, y, marks, (8, 7))
-    if found is None:
+    pair = spans(series, x, y, marks, (8, 7))
+    if pair is None:
         canvas.text(WIDE / 2, HIGH / 2, "nothing to show", "", "middle")
         return canvas.document(WIDE, high, margin=0)
-    across, up = found
+    across, up = pair
     _axes(canvas, across, up)
     for mark in marks:
         at = across.share(mark.x)
         if at is not None:
             canvas.line(_across(at), _TOP, _across(at), HIGH - _BOTTOM, "mark")
-    for number, each in enumerate(series):
-        _line(canvas, each, number, across, up)
+    for number, curve in enumerate(series):
+        _line(canvas, curve, number, across, up)
     _legend(canvas, series, marks)
     return canvas.document(WIDE, high, margin=0)
 
@@ -105,11 +105,11 @@ def _sign(canvas: Canvas, number: int, x: float, y: float) -> None:
 
 def _legend(canvas: Canvas, series: Sequence[Series], marks: Sequence[Mark]) -> None:
     y = HIGH + 4
-    for number, each in enumerate(series):
-        canvas.path(f"M{_LEFT} {y - 4}h28", _stroke(each, number))
-        if not each.dashed:
+    for number, curve in enumerate(series):
+        canvas.path(f"M{_LEFT} {y - 4}h28", _stroke(curve, number))
+        if not curve.dashed:
             _sign(canvas, number, _LEFT + 14, y - 4)
-        canvas.text(_LEFT + 36, y, each.name, room=WIDE - _LEFT - 60)
+        canvas.text(_LEFT + 36, y, curve.name, room=WIDE - _LEFT - 60)
         y += _LINE
     for mark in marks:
         canvas.line(_LEFT + 14, y - 13, _LEFT + 14, y + 3, "mark")

@@ -47,10 +47,10 @@ def draw_plot(
     """
     height = min(max(page.width // 8, _LEAST_ROWS), _MOST_ROWS)
     wide = min(page.width, _MOST_COLUMNS + 12)
-    found = spans(series, x, y, marks, (max(wide // 14, 2), max(height // 3, 2)))
-    if found is None:
+    pair = spans(series, x, y, marks, (max(wide // 14, 2), max(height // 3, 2)))
+    if pair is None:
         return
-    across, up = found
+    across, up = pair
     left = max(len(page.clean(word)) for _, word in up.ticks) + 2
     columns = max(wide - left - 2, 16)
     cells: list[list[tuple[str, str]]] = [[(" ", "")] * columns for _ in range(height)]
@@ -62,9 +62,9 @@ def draw_plot(
                 row[column] = ("|" if page.style.ascii else "┊", "dim")
     signs = _PLAIN_SIGNS if page.style.ascii else _SIGNS
     for number in reversed(range(len(series))):  # the first is drawn last: it is the one that matters
-        each = series[number]
+        curve = series[number]
         dot = "." if page.style.ascii else "·"
-        _trace(cells, shown(each, across, up), signs[number % len(signs)], dot, _hue(each, number))
+        _trace(cells, shown(curve, across, up), signs[number % len(signs)], dot, _hue(curve, number))
     page.add(" " * max(left - len(y.title) - 1, 0), (y.title, "dim"))
     _rows(page, cells, up, left)
     _foot(page, across, left, columns)
@@ -109,13 +109,13 @@ def _rows(page: Page, cells: list[list[tuple[str, str]]], up: Span, left: int) -
 
 def _runs(row: Sequence[tuple[str, str]]) -> list[Part]:
     """Neighbouring cells of one hue as one part: a colour code per cell would be most of the output."""
-    made: list[tuple[str, str]] = []
+    pairs: list[tuple[str, str]] = []
     for char, hue in row:
-        if made and made[-1][1] == hue:
-            made[-1] = (made[-1][0] + char, hue)
+        if pairs and pairs[-1][1] == hue:
+            pairs[-1] = (pairs[-1][0] + char, hue)
         else:
-            made.append((char, hue))
-    return [part for part in made if part[0]]
+            pairs.append((char, hue))
+    return [part for part in pairs if part[0]]
 
 
 def _foot(page: Page, across: Span, left: int, columns: int) -> None:
@@ -138,8 +138,8 @@ def _foot(page: Page, across: Span, left: int, columns: int) -> None:
 
 def _legend(page: Page, series: Sequence[Series], signs: str) -> None:
     items: list[Part] = [
-        page.text((signs[number % len(signs)], _hue(each, number)), " ", each.name)
-        for number, each in enumerate(series)
+        page.text((signs[number % len(signs)], _hue(curve, number)), " ", curve.name)
+        for number, curve in enumerate(series)
     ]
     page.add_pieces("  ", [page.text(item, "   ") for item in items])
 

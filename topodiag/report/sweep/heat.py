@@ -39,17 +39,17 @@ def heat(judged: SweepJudgement, fabric: Fabric, most: int) -> Heat:
         if key not in repeats or _rank(run) > _rank(repeats[key]):
             repeats[key] = run
     cells: dict[tuple[int, int], JudgedRun] = {}
-    for each in repeats.values():
-        a, b = sorted((at[each.run.nodes[0]], at[each.run.nodes[-1]]))
+    for repeat in repeats.values():
+        a, b = sorted((at[repeat.run.nodes[0]], at[repeat.run.nodes[-1]]))
         known = cells.get((a, b))
-        if known is None or _rank(each) < _rank(known):
-            cells[a, b] = each
+        if known is None or _rank(repeat) < _rank(known):
+            cells[a, b] = repeat
     labels = tuple(fold_hosts(nodes[start : start + block]) for start in range(0, len(nodes), block))
     return Heat(labels, cells, block)
 
 
-def _rank(each: JudgedRun) -> tuple[int, float]:
-    return _WORST[each.standing], each.share if each.share is not None else 1.0
+def _rank(judged_run: JudgedRun) -> tuple[int, float]:
+    return _WORST[judged_run.standing], judged_run.share if judged_run.share is not None else 1.0
 
 
 def draw_heat(page: Page, judged: SweepJudgement, fabric: Fabric) -> None:
@@ -57,30 +57,30 @@ def draw_heat(page: Page, judged: SweepJudgement, fabric: Fabric) -> None:
     longest = max((len(node) for node in fabric.nodes), default=0) + 8
     label = min(max(longest, _LEAST_LABEL), _MOST_LABEL, page.width // 3)
     room = page.width - label - 4
-    made = heat(judged, fabric, room)
-    wide = 2 if len(made.labels) * 2 <= room else 1
+    drawn = heat(judged, fabric, room)
+    wide = 2 if len(drawn.labels) * 2 <= room else 1
     normal = "#" if page.style.ascii else "■"
     none = "." if page.style.ascii else "·"
-    for row, name in enumerate(made.labels):
+    for row, name in enumerate(drawn.labels):
         parts: list[Part] = []
-        for column in range(len(made.labels)):
-            char, hue = _char(made.cells.get((min(row, column), max(row, column))), normal, none)
+        for column in range(len(drawn.labels)):
+            char, hue = _char(drawn.cells.get((min(row, column), max(row, column))), normal, none)
             parts.append((char.ljust(wide), hue))
         line = page.text("  ", (page.cut(page.text(name), label).plain.ljust(label), "dim"), "  ", *parts)
         line.rstrip()
         page.lines.append(page.cut(line, page.width))
-    block = f"a cell is {made.block} x {made.block} nodes, its worst run: " if made.block > 1 else ""
+    block = f"a cell is {drawn.block} x {drawn.block} nodes, its worst run: " if drawn.block > 1 else ""
     page.add("  ", f"{block}{normal} normal, 0-9 tenths of normal, x failed, ? not judged, {none} not measured")
 
 
-def _char(each: JudgedRun | None, normal: str, none: str) -> tuple[str, str]:
-    if each is None:
+def _char(judged_run: JudgedRun | None, normal: str, none: str) -> tuple[str, str]:
+    if judged_run is None:
         return none, "dim"
-    match each.standing:
+    match judged_run.standing:
         case Standing.NORMAL:
             return normal, "nvlink"
         case Standing.LOW:
-            share = each.share or 0.0
+            share = judged_run.share or 0.0
             return str(min(int(share * 10), 9)), "error" if share < SEVERE_SHARE else "doubtful"
         case Standing.FAILED:
             return "x", "error"
@@ -101,32 +101,32 @@ _STANDINGS = {Standing.NORMAL: 0, Standing.FAILED: 4, Standing.UNKNOWN: 5}
 
 def heat_svg(judged: SweepJudgement, fabric: Fabric, title: str, *, prefix: str = "") -> str:
     """The matrix: a document, or with a `prefix` an element for a page; a cell's run is in its tooltip."""
-    made = heat(judged, fabric, _SIDE)
-    side = len(made.labels) * _CELL
-    canvas = Canvas(title, f"{len(made.labels)} rows, a cell is the worst run of two", prefix)
+    drawn = heat(judged, fabric, _SIDE)
+    side = len(drawn.labels) * _CELL
+    canvas = Canvas(title, f"{len(drawn.labels)} rows, a cell is the worst run of two", prefix)
     canvas.text(0, 18, title, "title", room=max(_LEFT + side, _WIDE), size=16)
-    for row, name in enumerate(made.labels):
+    for row, name in enumerate(drawn.labels):
         y = _TOP + row * _CELL
         canvas.text(_LEFT - 6, y + 11, name, "", "end", room=_LEFT - 12)
-        for column in range(len(made.labels)):
-            each = made.cells.get((min(row, column), max(row, column)))
-            kind, hatch, _ = _LOOKS[_look(each)]
-            tip = run_words(each) if each is not None else ""
+        for column in range(len(drawn.labels)):
+            judged_run = drawn.cells.get((min(row, column), max(row, column)))
+            kind, hatch, _ = _LOOKS[_look(judged_run)]
+            tip = run_words(judged_run) if judged_run is not None else ""
             canvas.rect(_LEFT + column * _CELL, y, _CELL, _CELL, f"c {kind}", tip, hatch=hatch)
     foot, x = _TOP + side + 24, 0.0
     for kind, hatch, words in _LOOKS:
         canvas.rect(x, foot - 10, 11, 11, kind, hatch=hatch)
         canvas.text(x + 16, foot, words)
         x += 30 + width_of(words)
-    if made.block > 1:
-        canvas.text(0, foot + 20, f"a cell is {made.block} x {made.block} nodes and shows its worst run", "quiet")
+    if drawn.block > 1:
+        canvas.text(0, foot + 20, f"a cell is {drawn.block} x {drawn.block} nodes and shows its worst run", "quiet")
     return canvas.document(max(_LEFT + side + 4, _WIDE), foot + 30)
 
 
-def _look(each: JudgedRun | None) -> int:
+def _look(judged_run: JudgedRun | None) -> int:
     """Place in _LOOKS."""
-    if each is None:
+    if judged_run is None:
         return len(_LOOKS) - 1
-    if each.standing in _STANDINGS:
-        return _STANDINGS[each.standing]
-    return next(place for least, place in _LOW_FROM if (each.share or 0.0) >= least)
+    if judged_run.standing in _STANDINGS:
+        return _STANDINGS[judged_run.standing]
+    return next(place for least, place in _LOW_FROM if (judged_run.share or 0.0) >= least)

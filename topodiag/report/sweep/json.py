@@ -60,7 +60,7 @@ def _fault_finding(fault: Fault, judged: SweepJudgement, fabric: Fabric) -> Find
     nodes = {part.place for part in fault.parts} & set(fabric.nodes)
     nics = {name for part in fault.parts if part.kind == "link" and (name := fabric.nic(part.rail))}
     slow = [run for run in judged.runs if run.run.id in runs and run.gbs is not None]
-    worst = min(slow, key=lambda each: each.gbs or 0.0, default=None)
+    worst = min(slow, key=lambda judged_run: judged_run.gbs or 0.0, default=None)
     return Finding(
         id=GAP_ID if severe(fault) else LOW_ID,
         severity=Severity.ERROR if fault.confirmed else Severity.WARNING,

@@ -69,9 +69,9 @@ def _verdict(judged: SweepJudgement) -> Part:
 def _extent(judged: SweepJudgement, plans: Sequence[SweepPlan]) -> str:
     states = {standing: sum(run.standing is standing for run in judged.runs) for standing in Standing}
     counts = ((len(plans[-1].fabric.nodes), "node"), (len(plans), "round"), (len(judged.runs), "run"))
-    made = ", ".join(plural(count, word) for count, word in counts) + ": "
-    made += ", ".join(f"{count} {standing.value}" for standing, count in states.items() if count)
-    return made + (f"; {judged.missing} not done yet" if judged.missing else "")
+    words = ", ".join(plural(count, word) for count, word in counts) + ": "
+    words += ", ".join(f"{count} {standing.value}" for standing, count in states.items() if count)
+    return words + (f"; {judged.missing} not done yet" if judged.missing else "")
 
 
 def _draw_fault(page: Page, fault: Fault, judged: SweepJudgement, fabric: Fabric) -> None:
@@ -95,8 +95,8 @@ def _draw_fault(page: Page, fault: Fault, judged: SweepJudgement, fabric: Fabric
         page.add("    ", alike)
     ids = set(fault.runs)
     runs = [run for run in judged.runs if run.run.id in ids]
-    for each in runs if page.style.verbose else runs[:_SHOWN_RUNS]:
-        page.add("    ", (run_words(each), "dim"))
+    for run in runs if page.style.verbose else runs[:_SHOWN_RUNS]:
+        page.add("    ", (run_words(run), "dim"))
     if len(runs) > _SHOWN_RUNS and not page.style.verbose:
         page.add("    ", (f"and {plural(len(runs) - _SHOWN_RUNS, 'run')} more (-v)", "dim"))
     if fault.confirmed:
@@ -115,9 +115,9 @@ def _draw_gaps(page: Page, gaps: Sequence[Gap]) -> None:
             (f"{SIGNS[Severity.WARNING]} {GAP_ID} ", "warning"),
             f"{gap.collective} on {gap.ranks} ranks: one placement is {percent(gap.lost)} slower than another",
         )
-        for each, word in ((gap.best, "best "), (gap.worst, "worst")):
-            name = page.text(f"{in_gbs(each.gbs or 0)} on ", fold_hosts(each.run.nodes))
-            page.add(f"    {word} ", name, (f"  {each.run.why or each.run.id}", "dim"))
+        for judged_run, word in ((gap.best, "best "), (gap.worst, "worst")):
+            name = page.text(f"{in_gbs(judged_run.gbs or 0)} on ", fold_hosts(judged_run.run.nodes))
+            page.add(f"    {word} ", name, (f"  {judged_run.run.why or judged_run.run.id}", "dim"))
 
 
 def _draw_settings(page: Page, judged: SweepJudgement) -> None:
@@ -133,7 +133,7 @@ def _draw_settings(page: Page, judged: SweepJudgement) -> None:
             run.run.protocol or ("NCCL's choice" if run.run.algorithm else ""),
             spell_gbs(run.gbs) if run.gbs is not None else (run.why or "-", "warning"),
         ]
-        for run in sorted(runs, key=lambda each: (each.run.collective, -(each.gbs or 0.0)))
+        for run in sorted(runs, key=lambda judged_run: (judged_run.run.collective, -(judged_run.gbs or 0.0)))
     ]
     draw_grid(page, [Field("collective"), Field("algorithm"), Field("protocol"), Field("busbw GB/s", least=10)], rows)
 
@@ -176,8 +176,8 @@ def best_by_rail(judged: SweepJudgement) -> dict[tuple[str, int], JudgedRun]:
     return best
 
 
-def _share(each: JudgedRun | None) -> Part:
-    if each is None or each.share is None:
+def _share(judged_run: JudgedRun | None) -> Part:
+    if judged_run is None or judged_run.share is None:
         return ("-", "dim")
-    hue = "" if each.standing is not Standing.LOW else "error" if each.share < SEVERE_SHARE else "doubtful"
-    return (f"{100 * each.share:.0f}", hue)
+    hue = "" if judged_run.standing is not Standing.LOW else "error" if judged_run.share < SEVERE_SHARE else "doubtful"
+    return (f"{100 * judged_run.share:.0f}", hue)

@@ -29,12 +29,12 @@ def fault_words(fault: Fault, fabric: Fabric) -> list[str]:
     by_node: dict[tuple[str, frozenset[str]], list[int]] = {}
     for (node, rail), kinds in ports.items():
         by_node.setdefault((node, frozenset(kinds)), []).append(rail)
-    made = [_port(node, rails, kinds, fabric) for (node, kinds), rails in by_node.items()]
+    lines = [_port(node, rails, kinds, fabric) for (node, kinds), rails in by_node.items()]
     others: dict[tuple[str, str], list[int]] = {}
     for part in fault.parts:
         if part.kind not in _PORT:
             others.setdefault((part.kind, part.place), []).append(part.rail)
-    return [_other(kind, place, rails) for (kind, place), rails in others.items()] + made
+    return [_other(kind, place, rails) for (kind, place), rails in others.items()] + lines
 
 
 def _port(node: str, rails: Sequence[int], kinds: frozenset[str], fabric: Fabric) -> str:
@@ -85,16 +85,16 @@ def untold(fault: Fault) -> str:
 def look_at(fault: Fault, fabric: Fabric) -> list[str]:
     """What to do next about a confirmed fault."""
     part = fault.parts[0]
-    kinds = {each.kind for each in fault.parts}
+    kinds = {part.kind for part in fault.parts}
     nic = fabric.nic(part.rail) or "DEVICE"
     scan = f"topodiag scan on {part.place}"
     if kinds <= _PORT:
-        made = [f"{scan}: checks NIC and PCI"]
+        lines = [f"{scan}: checks NIC and PCI"]
         if "link" in kinds:
-            made.append(f"mlxlink -d {nic} -m -c -e on {part.place}: width, errors and the cable; then swap the cable")
+            lines.append(f"mlxlink -d {nic} -m -c -e on {part.place}: width, errors and the cable; then swap the cable")
         if kinds == {"link", "pcie"}:
-            made.append("topodiag bench run DIR --ib-write-bw: a round more tells the link from the PCIe way")
-        return made
+            lines.append("topodiag bench run DIR --ib-write-bw: a round more tells the link from the PCIe way")
+        return lines
     match part.kind:
         case "gpu":
             return [f"{scan}: checks NVL and PCI", f"nvidia-smi -q -i {part.rail} on {part.place}: clocks, throttling"]

@@ -21,14 +21,14 @@ from topodiag.words.fold import fold_labels, plural
 def draw_diff(
     page: Page,
     names: tuple[str, str],
-    found: Sequence[Difference],
-    made: tuple[Prediction, Prediction],
+    differences: Sequence[Difference],
+    pair: tuple[Prediction, Prediction],
     not_compared: Sequence[NotObserved] = (),
 ) -> None:
     """Differences folded over devices, then the channels that NCCL finds on either side."""
-    if found:
-        verb = "matters" if len(found) == 1 else "matter"
-        sign, hue, words = "▲", "warning", f"{plural(len(found), 'difference')} that {verb} to communication"
+    if differences:
+        verb = "matters" if len(differences) == 1 else "matter"
+        sign, hue, words = "▲", "warning", f"{plural(len(differences), 'difference')} that {verb} to communication"
     else:
         sign, hue, words = "✔", "ok", "no difference that matters to communication"
         words += ", in what was compared" if not_compared else ""
@@ -38,27 +38,29 @@ def draw_diff(
         return
     page.add("  left   ", (names[0], "strong"))
     page.add("  right  ", (names[1], "strong"))
-    if found:
+    if differences:
         page.blank()
-        draw_grid(page, _FIELDS, [[devices, what, *_sides(left, right)] for devices, what, left, right in fold(found)])
+        draw_grid(
+            page, _FIELDS, [[devices, what, *_sides(left, right)] for devices, what, left, right in fold(differences)]
+        )
     for gap in not_compared:
         page.add("  not compared  ", (f"{gap.what}: {gap.why}", "dim"))
     page.blank()
     rows: list[list[Part]] = []
     for number, title in GRAPHS.items():
-        texts = [spell_graph(each, number) for each in made]
+        texts = [spell_graph(prediction, number) for prediction in pair]
         if any(text not in ("", NOT_FOUND) for text in texts):
             rows.append([title, *_sides(texts[0], texts[1])])
-    for each, name in zip(made, names, strict=True):
-        if not each.accepted:
-            page.add("  ", (f"{each.by} refuses {name}: ", "doubtful"), each.why)
-    draw_assumed(page, made[0].assumed)
-    if any(each.what.startswith("trained") for each in found):
+    for prediction, name in zip(pair, names, strict=True):
+        if not prediction.accepted:
+            page.add("  ", (f"{prediction.by} refuses {name}: ", "doubtful"), prediction.why)
+    draw_assumed(page, pair[0].assumed)
+    if any(difference.what.startswith("trained") for difference in differences):
         page.add(
             "  ", ("NCCL plans with the full speed of each link, so a link that trained lower changes no graph", "dim")
         )
     if rows:
-        draw_grid(page, (Field(made[0].by), Field("left", least=12), Field("right", least=12)), rows)
+        draw_grid(page, (Field(pair[0].by), Field("left", least=12), Field("right", least=12)), rows)
 
 
 _FIELDS = (Field("device", least=10), Field("what", least=8), Field("left", least=10), Field("right", least=10))
@@ -69,18 +71,18 @@ def _sides(left: str, right: str) -> list[Part]:
     return [(left or "-", hue), (right or "-", hue)]
 
 
-def fold(found: Sequence[Difference]) -> list[tuple[str, str, str, str]]:
+def fold(differences: Sequence[Difference]) -> list[tuple[str, str, str, str]]:
     """Devices that differ alike on one line."""
     alike: dict[tuple[str, str, str], list[str]] = {}
-    for each in found:
-        alike.setdefault((each.what, each.left, each.right), []).append(each.device)
+    for difference in differences:
+        alike.setdefault((difference.what, difference.left, difference.right), []).append(difference.device)
     return [(fold_labels(devices), what, left, right) for (what, left, right), devices in alike.items()]
 
 
 def diff_json(
     names: tuple[str, str],
-    found: Sequence[Difference],
-    made: tuple[Prediction, Prediction],
+    differences: Sequence[Difference],
+    pair: tuple[Prediction, Prediction],
     inputs: Iterable[Input] = (),
     not_observed: Iterable[NotObserved] = (),
 ) -> Document:
@@ -91,16 +93,16 @@ def diff_json(
         inputs=inputs,
         left=names[0],
         right=names[1],
-        differences=found,
+        differences=differences,
         graphs={
-            title: (_graph(made[0], number), _graph(made[1], number))
+            title: (_graph(pair[0], number), _graph(pair[1], number))
             for number, title in GRAPHS.items()
-            if any(each.graph(number) is not None for each in made)
+            if any(prediction.graph(number) is not None for prediction in pair)
         },
         not_observed=not_observed,
     )
 
 
-def _graph(made: Prediction, number: int) -> str | None:
-    text = spell_graph(made, number)
+def _graph(prediction: Prediction, number: int) -> str | None:
+    text = spell_graph(prediction, number)
     return text if text not in {"", NOT_FOUND} else None

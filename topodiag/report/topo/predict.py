@@ -22,98 +22,100 @@ from topodiag.report.topo.names import Names, base_name, spell_order
 from topodiag.words.fold import plural
 from topodiag.words.units import in_gbs, spell_bytes, spell_gbs, spell_us
 
-PATTERNS = {int(each): each.words for each in Pattern}
-GRAPHS = {int(each): each.words for each in Graph}
+PATTERNS = {int(pattern): pattern.words for pattern in Pattern}
+GRAPHS = {int(graph): graph.words for graph in Graph}
 
 
 def draw_prediction(
-    page: Page, made: Prediction, name: str, *, names: Names | None = None, explain: bool = False
+    page: Page, prediction: Prediction, name: str, *, names: Names | None = None, explain: bool = False
 ) -> None:
     """Verdict, system, graphs, channels, choices by size; with `explain` every term of the derivation. `names` are the
     devices behind NCCL's labels."""
-    draw_verdict(page, made, name)
-    if not made.accepted or page.style.quiet:
+    draw_verdict(page, prediction, name)
+    if not prediction.accepted or page.style.quiet:
         return
     page.blank()
-    if made.no_nic:
+    if prediction.no_nic:
         page.add(page.text("  ", ("!", "doubtful"), " "), NO_NIC)
     else:
-        draw_graphs(page, made, {**(names or {}), **virtual_names(made)})
-    _draw_lost_tree(page, made)
+        draw_graphs(page, prediction, {**(names or {}), **virtual_names(prediction)})
+    _draw_lost_tree(page, prediction)
     page.blank()
-    draw_paths(page, made)
-    _draw_virtual_nics(page, made)
-    draw_choices(page, made)
+    draw_paths(page, prediction)
+    _draw_virtual_nics(page, prediction)
+    draw_choices(page, prediction)
     if page.style.verbose:
-        draw_tuning(page, made)
+        draw_tuning(page, prediction)
     if explain:
-        draw_terms(page, [(term.name, term.value, term.formula) for term in made.terms], room=FORMULA)
+        draw_terms(page, [(term.name, term.value, term.formula) for term in prediction.terms], room=FORMULA)
 
 
 def virtual_names(*predictions: Prediction) -> dict[str, str]:
     """Labels of virtual NICs by the ports that they are made of."""
-    return {nic.label: nic.name for made in predictions for nic in made.virtual_nics}
+    return {nic.label: nic.name for prediction in predictions for nic in prediction.virtual_nics}
 
 
-def draw_verdict(page: Page, made: Prediction, name: str) -> None:
+def draw_verdict(page: Page, prediction: Prediction, name: str) -> None:
     """One line whether NCCL takes it, and what it then sees."""
-    version = made.by
-    if not made.accepted:
+    version = prediction.by
+    if not prediction.accepted:
         name = base_name(name)
-        place = f"{name}:{made.line}" if made.line else name
-        page.add(page.text(("✖", "error"), " ", (place, "strong"), "  "), (f"{version} refuses it: ", ""), made.why)
-        note_answer(page, f"{version} refuses it: ", made.why, sign="✖", hue="error", name=place)
+        place = f"{name}:{prediction.line}" if prediction.line else name
+        page.add(
+            page.text(("✖", "error"), " ", (place, "strong"), "  "), (f"{version} refuses it: ", ""), prediction.why
+        )
+        note_answer(page, f"{version} refuses it: ", prediction.why, sign="✖", hue="error", name=place)
         return
-    hosts = plural(made.nodes, "node")
-    seen = "" if made.nccl_nodes in (0, made.nodes) else f" ({made.nccl_nodes} nodes to NCCL)"
-    words = f"{version} on {hosts}{seen}, {plural(made.ranks, 'rank')}"
+    hosts = plural(prediction.nodes, "node")
+    seen = "" if prediction.nccl_nodes in (0, prediction.nodes) else f" ({prediction.nccl_nodes} nodes to NCCL)"
+    words = f"{version} on {hosts}{seen}, {plural(prediction.ranks, 'rank')}"
     page.add(page.text(("✔", "ok"), " ", (base_name(name), "strong"), "  "), words)
-    best = f", best path {in_gbs(made.max_bw)}, {in_gbs(made.total_bw)} per GPU in all"
-    if made.no_nic:
-        best = f", {in_gbs(made.total_bw)} per GPU in all; {NO_NIC}"
+    best = f", best path {in_gbs(prediction.max_bw)}, {in_gbs(prediction.total_bw)} per GPU in all"
+    if prediction.no_nic:
+        best = f", {in_gbs(prediction.total_bw)} per GPU in all; {NO_NIC}"
     note_answer(page, words + best, sign="✔", hue="ok", name=base_name(name))
     if page.style.quiet:
         return
-    items: list[Part] = [] if made.no_nic else [f"best path {in_gbs(made.max_bw)}"]
-    items.append(f"{in_gbs(made.total_bw)} per GPU in all")
-    if made.channels is not None:
-        counts = made.channels
+    items: list[Part] = [] if prediction.no_nic else [f"best path {in_gbs(prediction.max_bw)}"]
+    items.append(f"{in_gbs(prediction.total_bw)} per GPU in all")
+    if prediction.channels is not None:
+        counts = prediction.channels
         kinds = (("coll", counts.coll), ("collnet", counts.collnet), ("nvls", counts.nvls), ("p2p", counts.p2p))
         words = ", ".join(f"{count} {kind}" for kind, count in kinds if count)
         items.append(f"channels: {words}, {counts.p2p_per_peer} per peer")
     page.add_items("  ", items)
-    if made.decided_by:
-        page.add("  ", f"its rings come from {made.decided_by}")
+    if prediction.decided_by:
+        page.add("  ", f"its rings come from {prediction.decided_by}")
 
 
 FORMULA = 44
 """Columns that the formula must have beside them; with less it has a line of its own."""
 
 
-def over_network(made: Prediction) -> bool:
+def over_network(prediction: Prediction) -> bool:
     """Whether NCCL sees more than one node, so that there are ways to NICs at all."""
-    return (made.nccl_nodes or made.nodes) > 1
+    return (prediction.nccl_nodes or prediction.nodes) > 1
 
 
 NVLS = 3
 
 
-def each_gbs(made: Prediction, graph: PredictedGraph) -> float:
+def each_gbs(prediction: Prediction, graph: PredictedGraph) -> float:
     """What one channel of a graph carries: between nodes, or on the only one."""
-    return graph.bw_inter if over_network(made) else graph.bw_intra
+    return graph.bw_inter if over_network(prediction) else graph.bw_intra
 
 
-def total_gbs(made: Prediction, graph: PredictedGraph) -> float | None:
+def total_gbs(prediction: Prediction, graph: PredictedGraph) -> float | None:
     """What all channels carry. None for NVLS on one node: there a channel's figure is that of one head, and what comes
     of it NCCL's tuning alone says."""
-    return None if graph.id == NVLS and not over_network(made) else graph.channels * each_gbs(made, graph)
+    return None if graph.id == NVLS and not over_network(prediction) else graph.channels * each_gbs(prediction, graph)
 
 
-def draw_graphs(page: Page, made: Prediction, names: Names) -> None:
+def draw_graphs(page: Page, prediction: Prediction, names: Names) -> None:
     """What the searches found, and the first channel of each. On one node nothing goes to NICs."""
-    far = over_network(made)
+    far = over_network(prediction)
     rows: list[list[Part]] = []
-    for graph in made.graphs:
+    for graph in prediction.graphs:
         title: Part = (GRAPHS.get(graph.id, "?"), "name")
         if not graph.channels:
             rows.append([title, ("not found", "doubtful"), *[""] * 7])
@@ -124,13 +126,13 @@ def draw_graphs(page: Page, made: Prediction, names: Names) -> None:
             str(graph.channels),
             spell_gbs(graph.bw_intra),
             spell_gbs(graph.bw_inter) if far else "",
-            (spell_gbs(total) if (total := total_gbs(made, graph)) is not None else "", "strong"),
+            (spell_gbs(total) if (total := total_gbs(prediction, graph)) is not None else "", "strong"),
             f"{graph.type_intra}, {graph.type_inter}" if far else graph.type_intra,
             ("yes" if graph.cross_nic else "no") if far else "",
             spell_order(graph.orders[0], names) if graph.orders else "",
         ])  # fmt: skip
     # Where a search found nothing its word must stay, so the pattern cannot go.
-    missing = any(not graph.channels for graph in made.graphs)
+    missing = any(not graph.channels for graph in prediction.graphs)
     fields = (
         Field("graph"), Field("pattern", drop=0 if missing else 3), Field("channels", right=True),
         Field("GB/s each" if not far else "GB/s inside", right=True, drop=1), Field("to NICs", right=True),
@@ -141,26 +143,26 @@ def draw_graphs(page: Page, made: Prediction, names: Names) -> None:
         draw_grid(page, fields, rows)
 
 
-def _draw_lost_tree(page: Page, made: Prediction) -> None:
-    if not made.lost_tree:
+def _draw_lost_tree(page: Page, prediction: Prediction) -> None:
+    if not prediction.lost_tree:
         return
     page.blank()
     why = "no tree was found: its stand-in has one channel, and NCCL cuts the rings down to that"
     bound = Feature.TREES_BOUND_BY_PXN
-    if has(minor_of(made.version), bound):
+    if has(minor_of(prediction.version), bound):
         others = f"{spell_version(bound.since - 1)} and {spell_version(bound.until + 1)}"
         why += f"; NCCL {others} find one, and this version may with --env NCCL_PXN_DISABLE=1"
     page.add(page.text("  ", ("✖", "error"), " "), why)
 
 
-def draw_paths(page: Page, made: Prediction) -> None:
+def draw_paths(page: Page, prediction: Prediction) -> None:
     """How many pairs are joined by which type: a matrix for few GPUs is `topo show`'s to draw."""
-    gpus = [label for label in made.paths if label.startswith("GPU/")]
+    gpus = [label for label in prediction.paths if label.startswith("GPU/")]
     for title, kind in (("GPU to GPU", "GPU/"), ("GPU to NIC", "NET/")):
         counted = Counter(
-            (made.paths[a][b][2], made.paths[a][b][1])
+            (prediction.paths[a][b][2], prediction.paths[a][b][1])
             for a in gpus
-            for b in made.paths[a]
+            for b in prediction.paths[a]
             if b != a and b.startswith(kind)
         )
         words: list[Part] = [
@@ -172,18 +174,18 @@ def draw_paths(page: Page, made: Prediction) -> None:
             page.add_items(page.text("  ", (f"{title}  ", "dim")), words)
 
 
-def _draw_virtual_nics(page: Page, made: Prediction) -> None:
+def _draw_virtual_nics(page: Page, prediction: Prediction) -> None:
     """The devices that NCCL makes of several ports, folded by speed."""
-    by_speed = groupby(sorted(made.virtual_nics, key=lambda nic: -nic.gbs), key=lambda nic: nic.gbs)
+    by_speed = groupby(sorted(prediction.virtual_nics, key=lambda nic: -nic.gbs), key=lambda nic: nic.gbs)
     words: list[Part] = [f"{', '.join(nic.name for nic in nics)} {in_gbs(gbs)} each" for gbs, nics in by_speed]
     if words:
         page.add_items(page.text("  ", ("virtual NICs  ", "dim")), words)
 
 
-def draw_choices(page: Page, made: Prediction) -> None:
+def draw_choices(page: Page, prediction: Prediction) -> None:
     """For each collective the ranges of sizes in which NCCL keeps to one algorithm and protocol."""
     for collective in BY_WEIGHT:
-        mine = [choice for choice in made.choices if choice.collective == collective]
+        mine = [choice for choice in prediction.choices if choice.collective == collective]
         if not mine or (collective != "AllReduce" and not page.style.verbose):
             continue
         page.blank()
@@ -197,8 +199,8 @@ def draw_choices(page: Page, made: Prediction) -> None:
             )
         draw_grid(page, (Field("bytes"), Field("algorithm"), Field("protocol"), Field("time", right=True),
                          Field("busbw GB/s", right=True)), rows)  # fmt: skip
-    if made.choices and made.left_out:
-        page.add("  ", (made.left_out, "dim"))
+    if prediction.choices and prediction.left_out:
+        page.add("  ", (prediction.left_out, "dim"))
 
 
 def ranges_of(choices: Sequence[Choice]) -> list[list[Choice]]:
@@ -206,11 +208,11 @@ def ranges_of(choices: Sequence[Choice]) -> list[list[Choice]]:
     return [list(run) for _, run in groupby(choices, key=lambda choice: (choice.algorithm, choice.protocol))]
 
 
-def draw_tuning(page: Page, made: Prediction) -> None:
+def draw_tuning(page: Page, prediction: Prediction) -> None:
     """The tuning table: latency and algorithm bandwidth of each combination in use."""
     rows: list[list[Part]] = [
         [collective, algorithm, protocol, f"{latency:.1f}", spell_gbs(gbs)]
-        for collective, algorithms in made.tuning.items()
+        for collective, algorithms in prediction.tuning.items()
         for algorithm, protocols in algorithms.items()
         for protocol, (latency, gbs) in protocols.items()
         if gbs > 0
@@ -224,15 +226,19 @@ def draw_tuning(page: Page, made: Prediction) -> None:
                          Field("GB/s", right=True)), rows)  # fmt: skip
 
 
-def predict_json(made: Prediction, inputs: Iterable[Input] = (), not_observed: Iterable[NotObserved] = ()) -> Document:
+def predict_json(
+    prediction: Prediction, inputs: Iterable[Input] = (), not_observed: Iterable[NotObserved] = ()
+) -> Document:
     """The published shape of `topo predict --format json`: schema/predict-1.0.schema.json."""
-    return document_of("predict.PredictDocument", made, inputs=inputs, not_observed=not_observed, **_decisions(made))
+    return document_of(
+        "predict.PredictDocument", prediction, inputs=inputs, not_observed=not_observed, **_decisions(prediction)
+    )
 
 
-def prediction_json(made: Prediction) -> Document:
+def prediction_json(prediction: Prediction) -> Document:
     """The decisions alone, as `topo what-if` prints them twice."""
-    return from_model("what-if.Prediction", made, schema_version=VERSIONS["what-if"], **_decisions(made))
+    return from_model("what-if.Prediction", prediction, schema_version=VERSIONS["what-if"], **_decisions(prediction))
 
 
-def _decisions(made: Prediction) -> dict[str, Any]:
-    return {"line": made.line or None, "system": made}
+def _decisions(prediction: Prediction) -> dict[str, Any]:
+    return {"line": prediction.line or None, "system": prediction}

@@ -52,8 +52,8 @@ def draw_what_if(page: Page, answer: WhatIf, name: str) -> None:
     draw_assumed(page, after.assumed)
 
 
-def _where(made: Prediction) -> str:
-    return f"{made.by}, {plural(made.nodes, 'node')}, {plural(made.ranks, 'rank')}"
+def _where(prediction: Prediction) -> str:
+    return f"{prediction.by}, {plural(prediction.nodes, 'node')}, {plural(prediction.ranks, 'rank')}"
 
 
 def _marked(old: str, new: str) -> Part:
@@ -83,30 +83,30 @@ def _rows(answer: WhatIf) -> Iterator[tuple[str, str, str]]:
         yield "  busbw", in_gbs(old_choice.busbw_gbs), in_gbs(new_choice.busbw_gbs)
 
 
-def _between(made: Prediction) -> str:
-    return "TCP sockets" if made.no_nic else in_gbs(made.max_bw)
+def _between(prediction: Prediction) -> str:
+    return "TCP sockets" if prediction.no_nic else in_gbs(prediction.max_bw)
 
 
-def _verdict(made: Prediction) -> str:
-    return "accepts it" if made.accepted else f"refuses it: {made.why}"
+def _verdict(prediction: Prediction) -> str:
+    return "accepts it" if prediction.accepted else f"refuses it: {prediction.why}"
 
 
-def spell_graph(made: Prediction, number: int) -> str:
+def spell_graph(prediction: Prediction, number: int) -> str:
     """`8 × 48 = 384 GB/s, NVL, PIX`, on one node without the way to the NICs; "" where the graph was not asked for."""
-    graph = made.graph(number)
+    graph = prediction.graph(number)
     if graph is None:
         return ""
     if not graph.channels:
         return NOT_FOUND
-    types = f"{graph.type_intra}, {graph.type_inter}" if over_network(made) else graph.type_intra
-    total = total_gbs(made, graph)
-    each = each_gbs(made, graph)
-    sum_of_all = in_gbs(each) if total is None else f"{spell_gbs(each)} = {in_gbs(total)}"
+    types = f"{graph.type_intra}, {graph.type_inter}" if over_network(prediction) else graph.type_intra
+    total = total_gbs(prediction, graph)
+    gbs = each_gbs(prediction, graph)
+    sum_of_all = in_gbs(gbs) if total is None else f"{spell_gbs(gbs)} = {in_gbs(total)}"
     return f"{graph.channels} × {sum_of_all}, {types}"
 
 
-def _channels(made: Prediction) -> str:
-    counts = made.channels
+def _channels(answer: Prediction) -> str:
+    counts = answer.channels
     if counts is None:
         return "?"
     return f"{counts.coll}" + (f", {counts.nvls} NVLS" if counts.nvls else "")
@@ -210,8 +210,8 @@ def _why(before: Prediction, after: Prediction) -> str:
     return f", because {' and '.join(reasons)}" if reasons else ""
 
 
-def _figures(made: Prediction, graph: PredictedGraph) -> tuple[int, float]:
-    return graph.channels, each_gbs(made, graph) if graph.channels else 0.0
+def _figures(prediction: Prediction, graph: PredictedGraph) -> tuple[int, float]:
+    return graph.channels, each_gbs(prediction, graph) if graph.channels else 0.0
 
 
 def what_if_json(answer: WhatIf, inputs: Iterable[Input] = (), not_observed: Iterable[NotObserved] = ()) -> Document:

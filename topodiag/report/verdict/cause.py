@@ -69,7 +69,10 @@ def draw_chain(page: Page, cause: Cause) -> None:
     """The check that found the cause, and what follows from it as a tree."""
     seen = cause.finding.observed or cause.finding.message
     page.entry("evidence", (f"{cause.finding.id}  ", str(cause.finding.severity)), seen, most=1)
-    groups = [list(group) for _, group in groupby(cause.consequences, key=lambda each: (each.finding.id, each.depth))]
+    groups = [
+        list(group)
+        for _, group in groupby(cause.consequences, key=lambda consequence: (consequence.finding.id, consequence.depth))
+    ]
     shown = groups if page.style.verbose else groups[:CONSEQUENCES_SHOWN]
     left = sum(len(group) for group in groups[len(shown) :])
     for group in shown:

@@ -148,20 +148,24 @@ def _draw_rest(page: Page, result: Result, verdict: Verdict) -> None:
 
 def _draw_measured(page: Page, result: Result) -> None:
     """What NCCL's Inspector measured: of each communicator the size that took most of the time."""
-    every = [
+    communicators = [
         communicator
         for job in result.jobs
         if job.inspection is not None
         for communicator in job.inspection.communicators
     ]
-    told = [(each, max(each.sizes, key=lambda size: size.calls * size.clean_us)) for each in every if each.sizes]
-    for number, (each, size) in enumerate(told[: _most(page)]):
-        hosts = fold_hosts(list(dict.fromkeys(member.host for member in each.members.values() if member.host)))
+    pairs = [
+        (communicator, max(communicator.sizes, key=lambda size: size.calls * size.clean_us))
+        for communicator in communicators
+        if communicator.sizes
+    ]
+    for number, (comm, size) in enumerate(pairs[: _most(page)]):
+        hosts = fold_hosts(list(dict.fromkeys(member.host for member in comm.members.values() if member.host)))
         where = f" on {hosts}" if hosts else ""
         page.entry("measured" if number == 0 else "", f"{size.collective} of {spell_bytes(size.bytes)}: ",
-              (in_gbs(size.busbw_mid_gbs), "strong"), f" bus bandwidth, {plural(each.nranks, 'rank')}{where}",
+              (in_gbs(size.busbw_mid_gbs), "strong"), f" bus bandwidth, {plural(comm.nranks, 'rank')}{where}",
               most=1)  # fmt: skip
-    _draw_more(page, len(told), "communicator")
+    _draw_more(page, len(pairs), "communicator")
 
 
 def _draw_unrelated(page: Page, verdict: Verdict) -> None:

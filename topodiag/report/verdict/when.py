@@ -45,33 +45,33 @@ def around_first_error(result: Result) -> list[Moment]:
         return []
     first = verdict.causes[0]
     timed = [moment for moment in result.timeline.moments if moment.time is not None]
-    below = [each.finding for each in first.consequences]
+    below = [consequence.finding for consequence in first.consequences]
     begin = next(filter(None, (_begins(timed, group) for group in ([first.finding], below))), None)
     if begin is None:
         return []
     return [
-        each
-        for each in timed
-        if each.time is not None and begin - BEFORE_S <= each.time <= begin + AFTER_S and not each.frames
+        moment
+        for moment in timed
+        if moment.time is not None and begin - BEFORE_S <= moment.time <= begin + AFTER_S and not moment.frames
     ]
 
 
 def _begins(timed: Sequence[Moment], findings: Sequence[Finding]) -> float | None:
     """The time of the first event that stands in the evidence of these findings."""
     lines = {(line.source, line.line) for finding in findings for line in finding.evidence}
-    hits = [each.time for each in timed if each.origin and (each.origin.source, each.origin.line) in lines]
+    hits = [moment.time for moment in timed if moment.origin and (moment.origin.source, moment.origin.line) in lines]
     return min((time for time in hits if time is not None), default=None)
 
 
 def _draw(page: Page, moments: Sequence[Moment], total: int) -> None:
     days = {int(moment.time // 86_400) for moment in moments if moment.time is not None}
-    for number, each in enumerate(moments):
-        place = each.host + (f" rank {each.rank}" if each.rank >= 0 else "")
-        count = f" ×{each.count}" if each.count > 1 else ""
+    for number, one in enumerate(moments):
+        place = one.host + (f" rank {one.rank}" if one.rank >= 0 else "")
+        count = f" ×{one.count}" if one.count > 1 else ""
         label = f"{'when' if number == 0 else '':<{LABEL}}"
-        at = _clock(each, dated=len(days) > 1)
+        at = _clock(one, dated=len(days) > 1)
         head = page.text("  ", (label, "dim"), (at, "close"), "  ", (f"{place}  " if place else "", "name"))
-        head.append_text(page.text(" ".join(each.what.split())))
+        head.append_text(page.text(" ".join(one.what.split())))
         line = page.cut(head, page.width - len(count))
         line.append_text(page.text((count, "strong")))
         page.lines.append(line)

@@ -64,8 +64,8 @@ def compare(  # noqa: PLR0917 - three figures, and the words for them
         return Compared(Agreement.AGREES, f"{cause} {verb} {_part(loss, missing)} ({numbers})")
     nearer_to_whole = abs(whole - measured) < abs(measured - predicted)
     if measured > predicted * (1 + TOLERANCE) or (measured > predicted and nearer_to_whole):
-        said = "no such loss was measured" if nearer_to_whole else "the run lost less than predicted"
-        return Compared(Agreement.EXCEEDS, f"{said}: the cause was not, or not fully, active in it ({numbers})")
+        relation = "no such loss was measured" if nearer_to_whole else "the run lost less than predicted"
+        return Compared(Agreement.EXCEEDS, f"{relation}: the cause was not, or not fully, active in it ({numbers})")
     if least < 1 and least * predicted <= measured < predicted:
         bounds = f"expect {spell_gbs(least * predicted)} to {in_gbs(predicted)}"
         bounds += f": NCCL's model leaves out {unreckoned}" if unreckoned else ""
@@ -101,7 +101,7 @@ def as_another_algorithm(predicted: float, measured: float, taken: str, reached:
     near = {name: gbs for name, gbs in reached.items() if name != taken and abs(measured / gbs - 1) <= TOLERANCE}
     if not near:
         return ""
-    name = min(near, key=lambda each: abs(near[each] - measured))
+    name = min(near, key=lambda other: abs(near[other] - measured))
     asked = "NCCL_DEBUG_SUBSYS=TUNING shows which one ran"
     return f"{name} reaches {in_gbs(near[name])} on these machines, where NCCL's model takes {taken}: {asked}"
 

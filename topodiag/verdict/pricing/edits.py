@@ -39,14 +39,14 @@ def buses_of_labels(labels: Iterable[str], tree: Element) -> frozenset[str]:
     wanted = list(labels)
     if not wanted:
         return frozenset(bus_of(pci) for pci in gpus.values())
-    found = set()
+    texts = set()
     for label in wanted:
         match = _GPU_LABEL.fullmatch(label)
         if match is not None and int(match[1]) in gpus:
-            found.add(bus_of(gpus[int(match[1])]))
+            texts.add(bus_of(gpus[int(match[1])]))
         elif match is None:
-            found.add(label.lower())
-    return frozenset(found)
+            texts.add(label.lower())
+    return frozenset(texts)
 
 
 def nvlinks_by_gpu(tree: Element) -> dict[str, tuple[Element, ...]]:
@@ -67,7 +67,7 @@ def with_nvlinks(tree: Element, links: Mapping[str, tuple[Element, ...]]) -> Ele
         children = []
         for child in element.children:
             if child.tag == "gpu":
-                others = tuple(each for each in child.children if each.tag != "nvlink")
+                others = tuple(child for child in child.children if child.tag != "nvlink")
                 child = replace(child, children=(*mine, *others))
             children.append(child)
         return replace(element, children=tuple(children))
@@ -101,12 +101,12 @@ def _rate(net: Element) -> int:
 
 def rates(tree: Element) -> dict[str, int]:
     """Mb/s of network ports by name, the first of a name. Ports of a virtual NIC have equal parts of its rate."""
-    found: dict[str, int] = {}
+    by_bus: dict[str, int] = {}
     for element in tree.walk():
         if element.tag == "net":
             ports = ports_of(element.get("name") or "")
-            found = dict.fromkeys(ports, _rate(element) // len(ports)) | found
-    return found
+            by_bus = dict.fromkeys(ports, _rate(element) // len(ports)) | by_bus
+    return by_bus
 
 
 def ports_by_bus(tree: Element) -> dict[str, tuple[str, ...]]:

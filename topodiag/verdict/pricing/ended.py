@@ -15,9 +15,9 @@ _STOPS = ("JOB001", "JOB005", "JOB006", "JOB009", "NET008", "TOP001")
 
 def ended(cause: Cause, case: Case) -> Price | None:
     """The price of a cause that a job died or hangs of; None where none did."""
-    findings = [cause.finding, *(each.finding for each in cause.consequences)]
+    findings = [cause.finding, *(consequence.finding for consequence in cause.consequences)]
     # What ends after wrong results took no time from the run.
-    stops = any(each.id in _STOPS and each.severity is Severity.ERROR for each in findings)
+    stops = any(finding.id in _STOPS and finding.severity is Severity.ERROR for finding in findings)
     if cause.finding.id == "BEN004" or not stops:
         return None
     named = {name for finding in findings for name in finding.where.jobs}
@@ -34,6 +34,6 @@ def _since(jobs: list[Job]) -> str:
     first = min((event.ts for job in jobs for event in job.events if event.ts is not None), default=None)
     # Several runs may stand in one log: what is dated later refutes it, and where no step was seen, none is missed.
     seen = begun or any(job.progress or job.steps for job in jobs)
-    if first is None or not seen or any(each.last_s > first for job in jobs for each in job.progress):
+    if first is None or not seen or any(progress.last_s > first for job in jobs for progress in job.progress):
         return "the job stopped"
     return f"no step ran after {datetime.fromtimestamp(first, UTC):%Y-%m-%d %H:%M:%S} (the log's own clock)"

@@ -87,7 +87,7 @@ def ground_of_job(job: Job, case: Case, claims: Claims) -> Ground:
     devices = devices_of(job, case)
     if len(devices) != job.world_size:
         raise NoGroundError(f"{len(devices)} of {job.world_size} ranks of {job.name} have a known GPU")
-    version = next((found[0] for each in job.nccl_versions if (found := _VERSION.match(each))), "")
+    version = next((match[0] for version in job.nccl_versions if (match := _VERSION.match(version))), "")
     run = BenchRun(_collective(job), (), devices, job.world_size, nccl=version, source=job.name)
     return _ground(job.name, run, job, case, claims)
 
@@ -186,11 +186,11 @@ class _Sources:
 
     def env(self, host: str) -> dict[str, str]:
         """The variables that NCCL's processes on a host say, the first value of each."""
-        found: dict[str, str] = {}
+        settings: dict[str, str] = {}
         for process in self.processes.get(host, ()):
             for given in process.settings.values():
-                found.setdefault(given.name, given.value)
-        return found
+                settings.setdefault(given.name, given.value)
+        return settings
 
 
 def _minor(run: BenchRun) -> int:
@@ -215,12 +215,12 @@ def _sm(hosts: Iterable[_Open], run: BenchRun, sources: _Sources) -> int | None:
 
 def _sm_by_sums(run: BenchRun, sources: _Sources) -> int | None:
     largest = max(map(_switched_gbs, sources.prints.values()), default=0.0)
-    found = {
+    numbers = {
         spec.sm
         for spec in catalog.gpus()
         if spec.nvswitch and largest and _near(largest, spec.nvlinks * nvlink_bandwidth(spec.sm, _minor(run)))
     }
-    return found.pop() if len(found) == 1 else None
+    return numbers.pop() if len(numbers) == 1 else None
 
 
 def _near(seen: float, wanted: float) -> bool:
@@ -264,7 +264,7 @@ def _look_at_capture(host: _Open, node: Node, file_is_wrong: bool) -> None:
     settings = {setting.name: setting.value for setting in node.settings}
     try:
         detected = tree_of(bare, whole_network(node, {**settings, **host.env}))
-        found = tree_of(bare, {**settings, **host.given}).tree
+        element = tree_of(bare, {**settings, **host.given}).tree
     except LackingError:
         if file is None or file_is_wrong:
             return
@@ -275,7 +275,7 @@ def _look_at_capture(host: _Open, node: Node, file_is_wrong: bool) -> None:
     if file is not None and not file_is_wrong:
         built = loaded(file.tree, built)
     host.built = canonical(built)
-    host.views.append(View(canonical(loaded(file.tree, found) if file is not None else found), source))
+    host.views.append(View(canonical(loaded(file.tree, element) if file is not None else element), source))
 
 
 @lru_cache(maxsize=64)
@@ -308,13 +308,13 @@ def _like_captures(hosts: Sequence[_Open], case: Case, claims: Claims) -> list[s
     best = max(captures, key=_network_mbps, default=None)
     if best is None or best.built is None:
         return []
-    said = []
+    texts = []
     for host in hosts:
         alike = host.built is None or _buses(host.built) == _buses(best.built)
         if alike and (host.built is None or _network_mbps(host) < _network_mbps(best)):
             host.built = best.built
-            said.append(f"{host.name} is taken to be built as the capture of {best.name} shows")
-    return said
+            texts.append(f"{host.name} is taken to be built as the capture of {best.name} shows")
+    return texts
 
 
 def _buses(tree: Element) -> frozenset[str]:
@@ -328,13 +328,13 @@ def _like_siblings(hosts: Sequence[_Open], claims: Claims) -> list[str]:
     if not known_hosts:
         return []
     best = max(known_hosts, key=_network_mbps)
-    said = []
+    texts = []
     for host in hosts:
         poor = host.built is not None and _network_mbps(host) < _network_mbps(best)
         if host.built is None or (poor and any(_is(host.name, name) for name in claims.nics)):
             host.built = best.built
-            said.append(f"{host.name} is taken to be built as {best.name} is")
-    return said
+            texts.append(f"{host.name} is taken to be built as {best.name} is")
+    return texts
 
 
 def _is(host: str, name: str) -> bool:

@@ -51,8 +51,8 @@ class NoFabric(Mend):
     def inflict(self, machine: Machine, host: HostGround, finding: Finding) -> Machine:
         if "NVLink domain" in finding.message:  # the links inside the tray carry data all the same
             raise CannotError("what NVLink between trays would bring is measured only")
-        gone: dict[str, tuple[()]] = dict.fromkeys(nvlinks_by_gpu(machine.tree), ())
-        return replace(machine, tree=with_nvlinks(machine.tree, gone))
+        links: dict[str, tuple[()]] = dict.fromkeys(nvlinks_by_gpu(machine.tree), ())
+        return replace(machine, tree=with_nvlinks(machine.tree, links))
 
 
 class NarrowPcie(Mend):
@@ -78,25 +78,25 @@ class NarrowPcie(Mend):
     def _only_nvlink(machine: Machine, host: HostGround) -> bool:
         """Whether the collective never leaves the NVLinks of the node: one node whose GPUs all have some."""
         links = nvlinks_by_gpu(machine.tree)
-        alone = host.job is None or len(host.job.hosts) < 2
-        return alone and len(gpus_of(machine.tree)) > 1 and all(links.values())
+        single_node = host.job is None or len(host.job.hosts) < 2
+        return single_node and len(gpus_of(machine.tree)) > 1 and all(links.values())
 
 
 def _functions_of(finding: Finding, tree: Element) -> frozenset[str]:
     """Bus ids of the devices that a finding names, with all bridges above them."""
     wanted = set(buses_of_labels(finding.where.gpus, tree)) if finding.where.gpus else set()
     wanted |= {bus for bus, ports in ports_by_bus(tree).items() if {bus, *ports} & set(finding.where.nics)}
-    found: set[str] = set()
+    texts: set[str] = set()
 
     def walk(element: Element, above: tuple[str, ...]) -> None:
         here = (*above, bus_of(element)) if element.tag == "pci" else above
         if element.tag == "pci" and bus_of(element) in wanted:
-            found.update(here)
+            texts.update(here)
         for child in element.children:
             walk(child, here)
 
     walk(tree, ())
-    return frozenset(found)
+    return frozenset(texts)
 
 
 class NoPeerToPeer(Mend):

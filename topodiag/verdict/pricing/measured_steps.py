@@ -28,34 +28,36 @@ many of them, and a fault may be told by a watch that looks every few minutes.""
 def with_measured_steps(causes: Sequence[Cause], case: Case, bears: Callable[[Cause, Job], bool]) -> list[Cause]:
     """The causes with the comparison, where the log of a job shows that its steps became longer. `bears` says whether a
     cause is of a job."""
-    made = list(causes)
+    ordered = list(causes)
     for job in case.jobs:
         pace = _slower(job)
         if pace is None:
             continue
-        priced = [at for at, each in enumerate(made) if each.price.step_share is not None and bears(each, job)]
+        priced = [at for at, cause in enumerate(ordered) if cause.price.step_share is not None and bears(cause, job)]
         if len(priced) == 1:
             at = priced[0]
-            says, agrees = _compared(made[at], pace, job, case)
-            price = replace(made[at].price, step_says=says, step_agrees=agrees)
-            made[at] = replace(made[at], price=price)
-    return made
+            says, agrees = _compared(ordered[at], pace, job, case)
+            price = replace(ordered[at].price, step_says=says, step_agrees=agrees)
+            ordered[at] = replace(ordered[at], price=price)
+    return ordered
 
 
 def open_steps(causes: Sequence[Cause], case: Case) -> tuple[str, ...]:
     """Of each job whose steps became longer what no cause explains, in a sentence."""
     if any(cause.price.step_agrees for cause in causes):
         return ()
-    made = []
+    texts = []
     for job in case.jobs:
         for pace in job.paces[:1]:
             if says_waits(pace):
                 continue
             if pace.slower > 1:
-                made.append(f"{says_change(pace)}: no cause that is known began then")
+                texts.append(f"{says_change(pace)}: no cause that is known began then")
             elif pace.drift > 1:
-                made.append(f"steps became {percent(pace.drift - 1)} longer little by little: no cause is known for it")
-    return tuple(made)
+                texts.append(
+                    f"steps became {percent(pace.drift - 1)} longer little by little: no cause is known for it"
+                )
+    return tuple(texts)
 
 
 def _slower(job: Job) -> Pace | None:
@@ -71,23 +73,23 @@ def _compared(cause: Cause, pace: Pace, job: Job, case: Case) -> tuple[str, bool
     measured = f"{says_change(pace)}: {percent(lost)} of a step"
     if _is_from_the_start(cause, job):
         return f"{measured}; the cause was there when the job began, so it did not change them", False
-    began, apart = _began(cause, pace, case)
-    if apart:
+    began, gap_s = _began(cause, pace, case)
+    if gap_s:
         return f"{measured}, and the cause is of another time: it does not explain that", False
     if price.step_range is not None and least == most:
         agrees = compare(1.0, 1 - price.step_share, 1 - lost, "the cause").agreement is Agreement.AGREES
-        said = f"predicted {percent(price.step_share)}"
-        return f"{measured}, {said}: " + (f"the cause explains it{began}" if agrees else "these differ"), agrees
+        words = f"predicted {percent(price.step_share)}"
+        return f"{measured}, {words}: " + (f"the cause explains it{began}" if agrees else "these differ"), agrees
     # Of a model that is only assumed, a value inside the range is no proof.
     fits = least * (1 - TOLERANCE) <= lost <= most * (1 + TOLERANCE)
     low, high = round(100 * least), round(100 * most)
-    said = f"predicted {f'{low}-' if low < high else ''}{percent(high / 100)} by the model that is trained"
-    return f"{measured}, {said}: " + (f"that fits{began}" if fits else "these differ"), False
+    words = f"predicted {f'{low}-' if low < high else ''}{percent(high / 100)} by the model that is trained"
+    return f"{measured}, {words}: " + (f"that fits{began}" if fits else "these differ"), False
 
 
 def _is_from_the_start(cause: Cause, job: Job) -> bool:
     """Whether NCCL's lines at the start of the job show it or what follows from it."""
-    findings = (cause.finding, *(each.finding for each in cause.consequences))
+    findings = (cause.finding, *(consequence.finding for consequence in cause.consequences))
     return any(
         finding.id.startswith(_AT_START)
         and finding.id != "NET008"
@@ -108,8 +110,8 @@ def _began(cause: Cause, pace: Pace, case: Case) -> tuple[str, bool]:
     )
     if not times or at is None:
         return ", if it began then", False
-    apart = min(abs(time - at) for time in times)
-    return (", and its first line is of that time", False) if apart <= TOGETHER_S else ("", True)
+    gap_s = min(abs(time - at) for time in times)
+    return (", and its first line is of that time", False) if gap_s <= TOGETHER_S else ("", True)
 
 
 def _is_at(moment: Moment, lines: set[tuple[str, int | None]]) -> bool:

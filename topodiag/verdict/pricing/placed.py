@@ -33,14 +33,14 @@ def placement_price(finding: Finding, case: Case) -> Price | None:
             for communicator in job.communicators
             if communicator.role in roles and (not ranks or ranks & set(communicator.known))
         ]
-        made = _job_price(job, groups, collective, case) if groups else None
-        if made is not None:
+        price = _job_price(job, groups, collective, case) if groups else None
+        if price is not None:
             own = finding.cost
             return replace(
-                made,
-                gbs_lost=own.gbs_lost if own.gbs_lost is not None else made.gbs_lost,
-                share=own.share if own.gbs_lost is not None else made.share,
-                text="; ".join(each for each in (made.text, own.text) if each),
+                price,
+                gbs_lost=own.gbs_lost if own.gbs_lost is not None else price.gbs_lost,
+                share=own.share if own.gbs_lost is not None else price.share,
+                text="; ".join(text for text in (price.text, own.text) if text),
             )
     return None
 
@@ -59,9 +59,9 @@ def _job_price(job: Job, groups: list[Communicator], collective: str, case: Case
             continue
         if spread not in known:  # groups that are spread alike cost alike: one of them is asked
             known[spread] = _both(ground, members, collective)
-        found = known[spread]
-        if found is not None and (worst is None or found[0] < worst[0]):
-            worst = (*found, group.nranks)
+        pair = known[spread]
+        if pair is not None and (worst is None or pair[0] < worst[0]):
+            worst = (*pair, group.nranks)
     if worst is None:
         return None
     now, packed, size = worst
@@ -90,7 +90,7 @@ def _both(ground: Ground, members: list[Member], collective: str) -> tuple[float
     uneven = len({sum(member.host == place for member in members) for place in places}) > 1
     if len(buses) < len(members) or uneven or ground.setup.domain > 1:
         return None
-    spread = [Member(number, places.index(each.host), each.bus_id) for number, each in enumerate(members)]
+    spread = [Member(number, places.index(member.host), member.bus_id) for number, member in enumerate(members)]
     packed = [Member(number, 0, bus) for number, bus in enumerate(buses[: len(members)])]
     there = replace(
         ground.setup,

@@ -22,8 +22,8 @@ class Setting(Mend):
     """A variable in force, against the machine without it."""
 
     def claimed_settings(self, finding: Finding) -> frozenset[str]:
-        told = {name for name, value in finding.settings if value is None}
-        return frozenset(told or _NAME.findall(finding.message))
+        texts = {name for name, value in finding.settings if value is None}
+        return frozenset(texts or _NAME.findall(finding.message))
 
     def claims_file(self, finding: Finding) -> bool:
         return _FILE in self.claimed_settings(finding)
@@ -38,7 +38,7 @@ class Setting(Mend):
 def _set(machine: Machine, host: HostGround, name: str, value: str) -> Machine:
     """The machine with a variable in force: those that choose NICs and files change what NCCL sees."""
     if name == HCA:
-        taken, nets = HcaFilter(value), (each for each in machine.tree.walk() if each.tag == "net")
+        taken, nets = HcaFilter(value), (node for node in machine.tree.walk() if node.tag == "net")
         lost = {
             name
             for net in nets

@@ -64,13 +64,13 @@ def _seats(ground: Ground, job: Job) -> Mapping[int, tuple[int, str]] | None:
     """The place of each rank of the job: the number of its host, and the bus id of its GPU; None where one has none."""
     places = {host.name: place for place, host in enumerate(ground.hosts)}
     buses = [set(map(bus_of, gpus_of(host.built.tree).values())) for host in ground.hosts]
-    made = {}
+    seats = {}
     for rank in job.ranks:
         place, bus = places.get(rank.host), rank.bus_id.lower()
         if place is None or bus not in buses[place]:
             return None
-        made[rank.rank] = (place, bus)
-    return made if len(made) == job.world_size else None
+        seats[rank.rank] = (place, bus)
+    return seats if len(seats) == job.world_size else None
 
 
 @dataclass
@@ -100,7 +100,7 @@ class _Groups:
         return None if pairs is None else pairs.reshape(len(groups), -1).min(axis=1)
 
     def _rows(self, rows: Ints, collective: str) -> Floats | None:
-        made = np.ones(len(rows), np.float64)
+        weights = np.ones(len(rows), np.float64)
         hosts = np.array([self.seats[rank][0] for rank in range(len(self.seats))], np.int64)
         touched = np.isin(hosts[rows], sorted(self.hurt)).any(axis=1)
         kinds: dict[tuple[object, ...], list[int]] = {}
@@ -114,8 +114,8 @@ class _Groups:
             share = self.known[kind]
             if share is None:
                 return None
-            made[numbers] = share
-        return made
+            weights[numbers] = share
+        return weights
 
     def _kind(self, ranks: Ints, collective: str) -> tuple[object, ...]:
         """What groups that lose alike have in common: which machines they are on, and with which GPUs."""
@@ -133,8 +133,8 @@ class _Groups:
             places = sorted({self.alike[place]: place for place in self.hurt}.values())
             inside = [[rank for rank, (host, _) in self.seats.items() if host == place] for place in places]
             shares = [self._asked(ranks, "all_reduce") for ranks in inside[:MOST_KINDS] if len(ranks) > 1]
-            sure = [share for share in shares if share is not None]
-            self.known[_INSIDE] = min(sure, default=1.0) if len(sure) == len(shares) else None
+            known = [share for share in shares if share is not None]
+            self.known[_INSIDE] = min(known, default=1.0) if len(known) == len(shares) else None
         return self.known[_INSIDE]
 
     def _asked(self, ranks: list[int], collective: str) -> float | None:
@@ -156,5 +156,5 @@ class _Groups:
             less = rates_of(with_machines(setup, now, members), tested, ())
         except NoSetupError:
             return None
-        share = reached(whole, less) * min(each.pace for each in now)
+        share = reached(whole, less) * min(machine.pace for machine in now)
         return min(share, 1.0) if share > 0 else None

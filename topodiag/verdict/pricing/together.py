@@ -64,16 +64,16 @@ def together(parts: Sequence[Part], case: Case, steps: Sequence[JobStep]) -> dic
     claims = _claims(parts, case)
     grounds, refused = _grounds(case, claims)
     on: list[_GroundCauses] = [_GroundCauses(ground) for ground in grounds]
-    made: dict[int, Price] = {}
+    prices: dict[int, Price] = {}
     for part in parts:
         home, why = _home(part, on, case)
         if home is None:
-            made[part.at] = without_mend(part.finding, why or next(iter(refused), ""))
+            prices[part.at] = without_mend(part.finding, why or next(iter(refused), ""))
         elif len(home.parts) < MOST_CAUSES:
             home.parts.append(part)
     for each in on:
-        made.update(_on_ground(each, case, _step_of(each.ground, steps)))
-    return made
+        prices.update(_on_ground(each, case, _step_of(each.ground, steps)))
+    return prices
 
 
 def _claims(parts: Sequence[Part], case: Case) -> Claims:
@@ -148,15 +148,15 @@ def _touches(finding: Finding, host: HostGround, case: Case) -> bool:
 
 def _machines(ground: Ground, parts: Sequence[Part], case: Case) -> tuple[Machine, ...]:
     """The machines of a ground with these causes in force. Raises CannotError."""
-    made = []
+    machines = []
     for host in ground.hosts:
         machine = host.built
         for part in parts:
             for mend, finding in part.mends:
                 if _touches(finding, host, case):
                     machine = mend.inflict(machine, host, finding)
-        made.append(machine)
-    return tuple(made)
+        machines.append(machine)
+    return tuple(machines)
 
 
 def _reach(priced_on: _GroundCauses, parts: Sequence[Part], case: Case) -> _Bandwidths | None:
@@ -188,18 +188,18 @@ def _on_ground(home: _GroundCauses, case: Case, step: JobStep | None) -> dict[in
     if not home.parts:
         return {}
     whole, now = _reach(home, [], case), _reach(home, home.parts, case)
-    made = {}
+    prices = {}
     for part in home.parts:
         if not whole or not now:
             why = "NCCL would refuse these machines" if whole else "NCCL's model has no figure for these machines"
-            made[part.at] = without_mend(part.finding, why)
+            prices[part.at] = without_mend(part.finding, why)
             continue
-        others = [each for each in home.parts if each is not part]
-        alone, only = _reach(home, others, case), _reach(home, [part], case)
-        reach = _Reached(whole.gbs, now, alone, (only or now).gbs)
+        others = [one for one in home.parts if one is not part]
+        single, only = _reach(home, others, case), _reach(home, [part], case)
+        reach = _Reached(whole.gbs, now, single, (only or now).gbs)
         price = _price(home, part, reach)
-        made[part.at] = price if step is None else _with_step(price, home.ground, part, reach, step, case)
-    return made
+        prices[part.at] = price if step is None else _with_step(price, home.ground, part, reach, step, case)
+    return prices
 
 
 def _with_step(  # noqa: PLR0917 - one price
@@ -231,22 +231,22 @@ class _Reached:
 
 def _price(home: _GroundCauses, part: Part, reach: _Reached) -> Price:
     ground, whole, now, only = home.ground, reach.whole, reach.now, reach.only
-    found = measured_of(ground.run, ground.what)
+    quantity = measured_of(ground.run, ground.what)
     cause = "the cause" if len(home.parts) == 1 else f"these {len(home.parts)} causes"
-    roughest = min((mend for each in home.parts for mend, _ in each.mends), key=lambda mend: mend.least)
+    roughest = min((mend for part in home.parts for mend, _ in part.mends), key=lambda mend: mend.least)
     compared = None
-    told = [_by_table(ground, now)]
-    if found is not None:
-        compared = compare(whole, now.gbs, found.value, cause, roughest.least, roughest.unreckoned)
-        other = as_another_algorithm(now.gbs, found.value, now.algorithm.partition("/")[0], now.others)
-        told = [compared.says, other, *told]
-    says = "; ".join(each for each in told if each)
+    texts = [_by_table(ground, now)]
+    if quantity is not None:
+        compared = compare(whole, now.gbs, quantity.value, cause, roughest.least, roughest.unreckoned)
+        other = as_another_algorithm(now.gbs, quantity.value, now.algorithm.partition("/")[0], now.others)
+        texts = [compared.says, other, *texts]
+    says = "; ".join(text for text in texts if text)
     own = part.finding.cost
     share = max(1 - only / whole, 0.0)
     lost = f"{spell_gbs(only)} of {in_gbs(whole)}"
     if own.gbs_lost and own.share:  # the finding's numbers are of a part, these of the job
         of = _OF.get(part.finding.id[:3], "the narrowest place")
-        seen = f", measured {spell_gbs(found.value)}" if found is not None else ""
+        seen = f", measured {spell_gbs(quantity.value)}" if quantity is not None else ""
         lead = f"of {in_gbs(own.gbs_lost / own.share)} of {of}, so that {ground.what},"
         lost = f"{lead} should reach {lost} (-{percent(share)}){seen}"
     else:
@@ -254,11 +254,11 @@ def _price(home: _GroundCauses, part: Part, reach: _Reached) -> Price:
     return Price(
         gbs_lost=own.gbs_lost if own.gbs_lost is not None else whole - only,
         share=own.share if own.gbs_lost is not None else share,
-        text="; ".join(each for each in (lost, own.text) if each),
+        text="; ".join(text for text in (lost, own.text) if text),
         predicted=Quantity(ground.what, now.gbs, source=FORMULA),
         alone=Quantity(ground.what, reach.alone.gbs, source=FORMULA) if reach.alone is not None else None,
         all_gone=Quantity(ground.what, whole, source=FORMULA),
-        measured=found,
+        measured=quantity,
         agreement=compared.agreement if compared is not None else Agreement.NOT_MEASURED,
         says=says,
         job_share=share,

@@ -128,24 +128,24 @@ class ProcessDied(JobCheck[Died | LostRanks]):
     id = "JOB009"
 
     def observe(self, judged: Job, peers: Sequence[Job]) -> Died | LostRanks | Outcome:
-        told = [event for event in judged.events if event.kind == ENDED]
-        own = _by_themselves(judged, told)
+        events = [event for event in judged.events if event.kind == ENDED]
+        own = _by_themselves(judged, events)
         if not own:
             lost = gone(judged)
             if lost is not None and not lost.left:
                 return lost
-            if not told:
+            if not events:
                 return self.unknown(judged, f"no line of a launcher: give its output, too; {ask_for(judged)}")
-            if not _is_explained(judged, told):
+            if not _is_explained(judged, events):
                 return self.unknown(judged, f"processes ended or waited, and not which one began it; {ask_for(judged)}")
             return self.clean(judged, "what ended, ended because of something else")
-        of_one_file = len({each.origin.source for each in own if each.origin is not None}) <= 1
+        of_one_file = len({event.origin.source for event in own if event.origin is not None}) <= 1
         first = min(own, key=lambda event: _order(event, of_one_file))
-        rank, host = _place(judged, first, told)
+        rank, host = _place(judged, first, events)
         for other in own:  # of the lines about one end, the first says that it came and another one where
             if rank < 0 and not host and other.details["how"] == first.details["how"]:
-                rank, host = _place(judged, other, told)
-        return Died(first, first.details["how"], rank, host or launched_on(judged, rank), len(told) - 1)
+                rank, host = _place(judged, other, events)
+        return Died(first, first.details["how"], rank, host or launched_on(judged, rank), len(events) - 1)
 
     def tell(self, judged: Job, observed: Died | LostRanks) -> Iterator[Finding]:
         if isinstance(observed, LostRanks):
@@ -157,9 +157,9 @@ class ProcessDied(JobCheck[Died | LostRanks]):
         what = event.details.get("what", "")
         code = event.details.get("code", "")
         named = f" ({what})" if what else f" (exit code {code})" if code else ""
-        sure = Confidence[ending.get("confidence", "high").upper()]
+        confidence = Confidence[ending.get("confidence", "high").upper()]
         if observed.how == "exception" and not event.details.get("uncaught"):
-            sure = Confidence.MEDIUM
+            confidence = Confidence.MEDIUM
         yield self.finding(
             self.where([observed.host] if observed.host else [], ranks=[observed.rank] if observed.rank >= 0 else []),
             "died",
@@ -172,17 +172,17 @@ class ProcessDied(JobCheck[Died | LostRanks]):
                 + (f"; {plural(observed.later, 'later end')} follow from it" if observed.later > 1 else "")
             ),
             evidence=[event.origin],
-            confidence=sure,
+            confidence=confidence,
         )
 
 
-def _by_themselves(job: Job, told: Sequence[Event]) -> list[Event]:
+def _by_themselves(job: Job, events: Sequence[Event]) -> list[Event]:
     """The ends that nothing else in the text brought about."""
-    around = _EndContext(job, told)
+    around = _EndContext(job, events)
     started = bool(job.ranks)  # then it found its place in the end
     return [
         event
-        for event in told
+        for event in events
         if event.details.get("how") in _endings()
         and not around.explains(event)
         and not (started and event.details["how"] == "no room")
@@ -193,21 +193,21 @@ def _by_themselves(job: Job, told: Sequence[Event]) -> list[Event]:
 class _EndContext:
     """What stands around the ends of a job, gathered once: a log may tell of a hundred thousand ends."""
 
-    def __init__(self, job: Job, told: Sequence[Event]) -> None:
+    def __init__(self, job: Job, events: Sequence[Event]) -> None:
         others = [event for event in job.events if event.kind != ENDED]
-        self._hows = {each.details.get("how") for each in told}
+        self._hows = {event.details.get("how") for event in events}
         self._goes_wrong = bool(others) or self._hows != {"exception"}
         self._others_explain = any(
-            each.kind in HANGS | ERRORS or each.kind == "peer closed" or each.details.get("fault") in FATAL
-            for each in others
+            event.kind in HANGS | ERRORS or event.kind == "peer closed" or event.details.get("fault") in FATAL
+            for event in others
         )
-        self._faulty = any("fault" in each.details for each in others)
-        self._breaking = _First([each for each in others if _breaks(each)], clocks_of(job))
+        self._faulty = any("fault" in event.details for event in others)
+        self._breaking = _First([event for event in others if _breaks(event)], clocks_of(job))
         self._heads: dict[str, list[int]] = {}
         """By file the lines of torch's launcher about the process that failed first, in their order."""
-        for each in told:
-            if each.details.get("root") and each.origin is not None and each.origin.line is not None:
-                insort(self._heads.setdefault(each.origin.source, []), each.origin.line)
+        for event in events:
+            if event.details.get("root") and event.origin is not None and event.origin.line is not None:
+                insort(self._heads.setdefault(event.origin.source, []), event.origin.line)
 
     def explains(self, event: Event) -> bool:
         """Whether an end is the consequence of something else in the text."""
@@ -266,10 +266,10 @@ def _file_of(event: Event) -> tuple[str | None, int]:
     return (at.source, at.line) if at is not None and at.line is not None else (None, 0)
 
 
-def _is_explained(job: Job, told: Sequence[Event]) -> bool:
+def _is_explained(job: Job, events: Sequence[Event]) -> bool:
     """Whether an error that is nobody else's end stands behind what ended. Ranks that waited, or lost a peer, only
     show that another one was not there: it may have died by itself."""
-    if all(each.details.get("how") == "context" for each in told):
+    if all(event.details.get("how") == "context" for event in events):
         return False
     return any(
         (other.kind in ERRORS or "fault" in other.details)
@@ -302,22 +302,22 @@ def _order(event: Event, of_one_file: bool) -> tuple[object, ...]:
     return (vague, line, stage) if of_one_file else (vague, stage, line)
 
 
-def _failed_node(event: Event, told: Sequence[Event]) -> str:
+def _failed_node(event: Event, events: Sequence[Event]) -> str:
     """The node that failed, by any line that names it: the line of a step is of the host that tells it."""
-    failures = [each for each in told if each.details.get("how") == event.details.get("how") == "node failure"]
-    return next((host for each in failures if (host := each.details.get("host"))), "")
+    failures = [each for each in events if each.details.get("how") == event.details.get("how") == "node failure"]
+    return next((host for failure in failures if (host := failure.details.get("host"))), "")
 
 
-def _place(job: Job, event: Event, told: Sequence[Event]) -> tuple[int, str]:
+def _place(job: Job, event: Event, events: Sequence[Event]) -> tuple[int, str]:
     """Rank and host of an end: those that its line names, or the lines of torch's summary above it. The line of a
     launcher is of the process that it names, not of the one that printed last."""
     label = event.label
     rank = int(label) if label.isdecimal() and len(label) < 10 else int(event.details.get("named_rank", "-1"))
-    host = event.details.get("host", "") or _failed_node(event, told)
+    host = event.details.get("host", "") or _failed_node(event, events)
     at = event.origin
     if at is None or at.line is None:
         return rank, host
-    for other in told:
+    for other in events:
         near = other.origin
         if other.details.get("how") != "context" or near is None or near.line is None or near.source != at.source:
             continue

@@ -77,7 +77,7 @@ class FirstError(OneStep[Job], JobCheck[Never]):
 
     def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
         errors = errors_of(job)
-        primary = [each for each in primary_errors(job, errors) if began_after(job, each.origin) is None]
+        primary = [error for error in primary_errors(job, errors) if began_after(job, error.origin) is None]
         secondary = [event for event in errors if event.secondary]
         if not errors:
             if any(event.level == "UNWIND" for event in job.events):
@@ -98,7 +98,7 @@ class FirstError(OneStep[Job], JobCheck[Never]):
         return self.clean(job, f"{plural(len(errors), 'warning')}, and no sign that the job failed")
 
     def _first(self, job: Job, primary: Sequence[Event], errors: Sequence[Event]) -> Finding:
-        first, sure, doubt = _weighed(job, *choose(primary, clocks_of(job)))
+        first, confidence, doubt = _weighed(job, *choose(primary, clocks_of(job)))
         goes_on = _goes_on(job, primary)
         later = [event for event in errors if event is not first]
         device, peer = first.details.get("hca", ""), peer_of(job, first)
@@ -118,7 +118,7 @@ class FirstError(OneStep[Job], JobCheck[Never]):
             + doubt,
             fix=(advice(first),),
             evidence=[first.origin, *(event.origin for event in later)],
-            confidence=min(sure, Confidence.MEDIUM) if goes_on else sure,
+            confidence=min(confidence, Confidence.MEDIUM) if goes_on else confidence,
         )
 
     def _suspect(self, job: Job, secondary: Sequence[Event]) -> Finding:
@@ -178,15 +178,15 @@ def _goes_on(job: Job, primary: Sequence[Event]) -> bool:
     )
 
 
-def _weighed(job: Job, first: Event, sure: Confidence, doubt: str) -> tuple[Event, Confidence, str]:
+def _weighed(job: Job, first: Event, confidence: Confidence, doubt: str) -> tuple[Event, Confidence, str]:
     """The choice, less sure where only the application says it, or where a warning was not followed by a return."""
     if first.level == "APP" and first.kind not in NO_CAUSE:
-        sure = min(sure, Confidence.MEDIUM)
+        confidence = min(confidence, Confidence.MEDIUM)
         doubt += "; as the application repeats it"
     unwound = {(event.host, event.pid) for event in job.events if event.level == "UNWIND"}
     if first.kind in WARNINGS and (first.host, first.pid) not in unwound:
-        sure = min(sure, Confidence.MEDIUM)
-    return first, sure, doubt
+        confidence = min(confidence, Confidence.MEDIUM)
+    return first, confidence, doubt
 
 
 def _who(job: Job, event: Event) -> str:

@@ -95,19 +95,19 @@ class RankBehind(OneStep[Job], JobCheck[Never]):
 
     def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
         hung = any(event.kind in HANG_KINDS for event in job.events)
-        found = self._without_operations(job, hung)
-        reported = [] if found else [*by_watchdog(self, job)]
-        counted = [each for each in job.communicators if len(each.operations) > 1]
+        findings = self._without_operations(job, hung)
+        reported = [] if findings else [*by_watchdog(self, job)]
+        counted = [communicator for communicator in job.communicators if len(communicator.operations) > 1]
         for communicator in counted:
-            behind = None if communicator.destroyed else self._behind(job, communicator, hung)
+            late = None if communicator.destroyed else self._behind(job, communicator, hung)
             other = self._mismatch(job, communicator, hung)
-            found += [finding for finding in (other, behind) if finding is not None]
-        found = found or reported
-        seen = sum(len(each.operations) for each in counted)
-        total = sum(each.nranks for each in counted)
+            findings += [finding for finding in (other, late) if finding is not None]
+        findings = findings or reported
+        seen = sum(len(communicator.operations) for communicator in counted)
+        total = sum(communicator.nranks for communicator in counted)
         coverage = Coverage(seen, total, "members with operations") if counted else None
-        if found:
-            return self.found(job, found, coverage)
+        if findings:
+            return self.found(job, findings, coverage)
         if counted or job.flight:
             return self.clean(job, coverage=coverage)
         return self.unknown(job, _unseen(job))
@@ -117,7 +117,7 @@ class RankBehind(OneStep[Job], JobCheck[Never]):
         where those before it showed nothing."""
         # Who left answers RAS no more: that it left says more.
         left = [*by_leaving(self, job)]
-        found = [
+        reports = [
             *(left or by_ras(self, job)),
             *self._from_flight(job, hung),
             *by_words(self, job),
@@ -125,7 +125,7 @@ class RankBehind(OneStep[Job], JobCheck[Never]):
         ]
         last = last_entries(entries_by_name(job), job.flight)
         return (
-            found
+            reports
             or [*by_stacks(self, job, hung)]
             or [*by_missing_dumps(self, job, hung, last)]
             or [*by_dead_peers(self, job)]
@@ -176,17 +176,17 @@ class RankBehind(OneStep[Job], JobCheck[Never]):
                 if id(ops.tail) in calls:
                     groups[calls[id(ops.tail)]].append(at)
             ordered = sorted(groups.items(), key=lambda item: (-len(item[1]), item[1]))
-            odd = sorted(at for _, members in ordered[1:] for at in members)
-            ranks = _world(communicator, odd)
-            told = [f"{call} on {rank_word(_world(communicator, members))}" for call, members in ordered[:3]]
+            numbers = sorted(at for _, members in ordered[1:] for at in members)
+            ranks = _world(communicator, numbers)
+            texts = [f"{call} on {rank_word(_world(communicator, members))}" for call, members in ordered[:3]]
             return self.finding(
                 self.where(hosts_with(job, ranks), ranks=ranks),
                 "mismatch",
                 f"{rank_word(ranks)} of {communicator.label} called another operation than the others,"
                 f" call {number + 1} of {total}",
                 severity=Severity.ERROR if hung else Severity.WARNING,
-                observed="; ".join(told),
-                evidence=_evidence(communicator, [ordered[0][1][0], *odd]),
+                observed="; ".join(texts),
+                evidence=_evidence(communicator, [ordered[0][1][0], *numbers]),
                 coverage=Coverage(len(same), communicator.nranks, "members with equally many operations"),
                 confidence=Confidence.HIGH if hung else Confidence.MEDIUM,
             )
@@ -207,12 +207,12 @@ class RankBehind(OneStep[Job], JobCheck[Never]):
         worst = sorted(rank for rank, seq in at.last.items() if seq == lowest and rank not in at.elsewhere)
         records = {record.rank: record for record in job.flight}
         waiting, operation, state = at.entries[0]
-        sure = hung or front - lowest > 1
+        certain = hung or front - lowest > 1
         return self.finding(
             self.where(hosts_with(job, worst), ranks=worst),
             Advice(),
             f"{rank_word(worst)} did not enter {operation} number {front} of process group {at.words}",
-            severity=Severity.ERROR if sure else Severity.WARNING,
+            severity=Severity.ERROR if certain else Severity.WARNING,
             observed=f"last sequence number {lowest} on {rank_word(worst)};"
             f" {front} on {rank_word(sorted(rank for rank, _, _ in at.entries))}, state {state}",
             expected=f"sequence number {front} on all {at.size} ranks of group {at.group}",
@@ -223,7 +223,7 @@ class RankBehind(OneStep[Job], JobCheck[Never]):
             ),
             evidence=[records[rank].origin for rank in [*worst, waiting] if rank in records],
             coverage=Coverage(len(at.last), at.size, "flight recorder dumps"),
-            confidence=Confidence.HIGH if sure else Confidence.MEDIUM,
+            confidence=Confidence.HIGH if certain else Confidence.MEDIUM,
         )
 
     def _differs_in_flight(
@@ -240,14 +240,14 @@ class RankBehind(OneStep[Job], JobCheck[Never]):
             if len(by_seq[seq]) < 2:
                 continue
             ordered = sorted(by_seq[seq].items(), key=lambda item: (-len(item[1]), item[0]))
-            odd = sorted(rank for _, ranks in ordered[1:] for rank in ranks)
+            numbers = sorted(rank for _, ranks in ordered[1:] for rank in ranks)
             yield self.finding(
-                self.where(hosts_with(job, odd), ranks=odd),
+                self.where(hosts_with(job, numbers), ranks=numbers),
                 "differs in flight",
-                f"{rank_word(odd)} called {ordered[1][0]} where the others called {ordered[0][0]}, number {seq} of"
+                f"{rank_word(numbers)} called {ordered[1][0]} where the others called {ordered[0][0]}, number {seq} of"
                 f" process group {words}",
                 observed="; ".join(f"{operation} on {rank_word(sorted(ranks))}" for operation, ranks in ordered[:3]),
-                evidence=[records[rank].origin for rank in odd if rank in records],
+                evidence=[records[rank].origin for rank in numbers if rank in records],
             )
             return
 

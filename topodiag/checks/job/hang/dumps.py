@@ -61,17 +61,17 @@ def roots_of(fronts: Sequence[Front]) -> list[Front]:
     is innocent: who holds that group up explains both. Of groups that wait for the same ranks the one with most that
     wait. Where all wait for each other, all of them."""
     held = sorted((front for front in fronts if front.waits), key=lambda front: -len(front.waiting))
-    made: list[Front] = []
+    roots: list[Front] = []
     for front in held:
         waits = frozenset[int]().union(*(other.waiting for other in held if other is not front))
         root = replace(front, elsewhere=front.late & waits)
         own = root.late - root.elsewhere
-        if own and not any(own == each.late - each.elsewhere for each in made):
-            made.append(root)
-    shown = {(front.group, front.members) for front in made}
+        if own and not any(own == front.late - front.elsewhere for front in roots):
+            roots.append(root)
+    shown = {(front.group, front.members) for front in roots}
     others = (front.waiting for front in held if (front.group, front.members) not in shown)
     follow = frozenset[int]().union(*others)
-    return [replace(front, follow=follow - front.waiting) for front in made] or held
+    return [replace(front, follow=follow - front.waiting) for front in roots] or held
 
 
 def fronts_of(job: Job) -> Iterator[Front]:
@@ -86,21 +86,21 @@ def fronts_of(job: Job) -> Iterator[Front]:
 
 def entries_of_flight(job: Job) -> dict[Group, dict[int, list[tuple[int, str, str]]]]:
     """What each rank recorded, by process group; without a list of its ranks, of those that recorded it."""
-    found: dict[Group, dict[int, list[tuple[int, str, str]]]] = defaultdict(lambda: defaultdict(list))
+    rows: dict[Group, dict[int, list[tuple[int, str, str]]]] = defaultdict(lambda: defaultdict(list))
     listed = {name: ranks for record in job.flight for name, ranks in record.groups.items() if ranks}
     for record in job.flight:
         for group, seq, operation, state in record.entries:
             members = record.groups.get(group) or listed.get(group, ())
-            found[group, tuple(members)][record.rank].append((seq, operation, state))
-    return {(name, members or tuple(sorted(by_rank))): by_rank for (name, members), by_rank in found.items()}
+            rows[group, tuple(members)][record.rank].append((seq, operation, state))
+    return {(name, members or tuple(sorted(by_rank))): by_rank for (name, members), by_rank in rows.items()}
 
 
 def entries_by_name(job: Job) -> dict[str, dict[int, list[tuple[int, str, str]]]]:
     """The same by the names of the groups alone."""
-    made: dict[str, dict[int, list[tuple[int, str, str]]]] = defaultdict(dict)
+    rows: dict[str, dict[int, list[tuple[int, str, str]]]] = defaultdict(dict)
     for (name, _), by_rank in entries_of_flight(job).items():
-        made[name].update(by_rank)
-    return made
+        rows[name].update(by_rank)
+    return rows
 
 
 def _front(
@@ -141,13 +141,13 @@ def by_missing_dumps(
     """`waiting`: by process group, the last entry of each rank. Of several groups the largest is told."""
     records = {record.rank: record for record in job.flight}
     found = [
-        each
+        waits
         for group, last in waiting.items()
-        if (each := _waiting(job, hung, group, last, records.keys())) is not None
+        if (waits := _waiting(job, hung, group, last, records.keys())) is not None
     ]
     if not found:
         return
-    best = max(found, key=lambda each: each.size)
+    best = max(found, key=lambda waits: waits.size)
     size, group, missing, last = best.size, best.group, best.missing, best.last
     words = next((r.descriptions[group] for r in job.flight if r.descriptions.get(group)), group)
     _, number, operation, state = last[0]
@@ -169,9 +169,9 @@ def _waiting(job: Job, hung: bool, group: str, last: Sequence[LastEntry], dumped
     missing = sorted(set(members) - dumped)
     alike = len({(number, operation) for _, number, operation, _ in last}) == 1
     all_wait = alike and all(state != "completed" for *_, state in last) and last[0][1] > 0
-    sure = hung or any(state == TIMED_OUT for *_, state in last)
+    certain = hung or any(state == TIMED_OUT for *_, state in last)
     few = 0 < len(missing) <= max(1, MOST_SHARE * len(members)) and len(last) >= 2
-    return _Waiting(group, len(members), missing, last) if all_wait and sure and few else None
+    return _Waiting(group, len(members), missing, last) if all_wait and certain and few else None
 
 
 def _members(job: Job, group: str) -> tuple[int, ...]:
@@ -182,13 +182,13 @@ def last_entries(
     entries: Mapping[str, Mapping[int, Sequence[tuple[int, str, str]]]], records: Sequence[FlightRecord]
 ) -> dict[str, list[LastEntry]]:
     """Of each process group, the last entry of each rank that dumped and belongs to it; number 0 where it has none."""
-    made: dict[str, list[LastEntry]] = {}
+    rows: dict[str, list[LastEntry]] = {}
     for group, by_rank in entries.items():
         for record in records:
             own = by_rank.get(record.rank, ())
             if own:
                 number, operation, state = max(own)
-                made.setdefault(group, []).append((record.rank, number, operation, state))
+                rows.setdefault(group, []).append((record.rank, number, operation, state))
             elif record.rank in record.groups.get(group, ()):
-                made.setdefault(group, []).append((record.rank, 0, "", ""))
-    return made
+                rows.setdefault(group, []).append((record.rank, 0, "", ""))
+    return rows

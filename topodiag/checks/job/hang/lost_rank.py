@@ -71,9 +71,9 @@ def gone(job: Job) -> LostRanks | None:
     if not left and _may_have_left(job, silent, bool(unanswered)):
         return None
     coverage = Coverage(len(spoke), size, "ranks that report an error")
-    told = next(iter(_ends_of(job, silent)), None)
+    last_event = next(iter(_ends_of(job, silent)), None)
     tellers = len(seen_by - {-1}) or len({(event.host, event.pid) for event in closed})
-    return LostRanks(tuple(silent), closed, tellers, coverage, left, bool(unanswered), told)
+    return LostRanks(tuple(silent), closed, tellers, coverage, left, bool(unanswered), last_event)
 
 
 def _other_error(job: Job) -> bool:
@@ -141,13 +141,13 @@ def tell_gone(check: JobCheck[Any], job: Job, lost: LostRanks) -> Finding:
     silent = (
         "no answer to RAS" if lost.unanswered else "no error of its own" if it == "it" else "no errors of their own"
     )
-    told = f"; {quoted(lost.told.text)}" if lost.told is not None else ""
-    sure = lost.unanswered or lost.told is not None or lost.tellers > 1
+    words = f"; {quoted(lost.told.text)}" if lost.told is not None else ""
+    certain = lost.unanswered or lost.told is not None or lost.tellers > 1
     return check.finding(
         check.where(hosts, ranks=lost.ranks),
         "lost rank",
         f"{who}{f' on {hosts_word(hosts)}' if hosts else ''} {verb}: the others saw {its} connections close",
-        observed=f"{quoted(lost.closed[0].text)} on {plural(lost.tellers, 'rank')}, {silent} of {who}{told}",
+        observed=f"{quoted(lost.closed[0].text)} on {plural(lost.tellers, 'rank')}, {silent} of {who}{words}",
         fix=(
             "its launcher's output has its exit code: 137 or -9 is a kill, 139 or -11 a crash, 0 a program that came to"
             " its end before the others",
@@ -156,7 +156,7 @@ def tell_gone(check: JobCheck[Any], job: Job, lost: LostRanks) -> Finding:
         ),
         evidence=[*([lost.told.origin] if lost.told is not None else []), *(event.origin for event in lost.closed)],
         coverage=lost.coverage,
-        confidence=Confidence.MEDIUM if sure else Confidence.LOW,
+        confidence=Confidence.MEDIUM if certain else Confidence.LOW,
     )
 
 
@@ -187,23 +187,23 @@ def _ranks_of_processes(job: Job) -> dict[tuple[str, int], int]:
     by_pid: dict[int, set[int]] = defaultdict(set)
     for rank in job.ranks:
         by_pid[rank.pid].add(rank.rank)
-    made = {(event.host, event.pid): event.rank for event in job.events if event.rank >= 0 and event.pid >= 0}
+    ranks = {(event.host, event.pid): event.rank for event in job.events if event.rank >= 0 and event.pid >= 0}
     for event in job.events:
         own = by_pid.get(event.pid, ())
         if len(own) == 1:
-            made.setdefault((event.host, event.pid), next(iter(own)))
+            ranks.setdefault((event.host, event.pid), next(iter(own)))
     standing = Standing(job)
     for comm in (comm for answer in standing.status for comm in answer.communicators):
         for member in comm.members:
             if member.process is not None and (world := standing.who(member, comm).rank) >= 0:
-                made.setdefault(member.process.key, world)
-    return made
+                ranks.setdefault(member.process.key, world)
+    return ranks
 
 
 def _reporters(job: Job, rank_of: Mapping[tuple[str, int], int]) -> set[int]:
     """The ranks that report what they met, but for those whose program came to its end."""
-    told = (event for event in job.events if event.kind not in _NO_REPORTS)
-    ranks = {event.rank if event.rank >= 0 else rank_of.get((event.host, event.pid), -1) for event in told}
+    events = (event for event in job.events if event.kind not in _NO_REPORTS)
+    ranks = {event.rank if event.rank >= 0 else rank_of.get((event.host, event.pid), -1) for event in events}
     return ranks - {-1} - _ended_well(job)
 
 

@@ -17,7 +17,9 @@ _GIVES_NAME = "Comm name set to "
 
 def by_openings(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
     entered = _entered(job)
-    named = [said.text.partition(_GIVES_NAME)[2].strip() for said in entered.values() if _GIVES_NAME in said.text]
+    named = [
+        message.text.partition(_GIVES_NAME)[2].strip() for message in entered.values() if _GIVES_NAME in message.text
+    ]
     parent = _parent(job, entered)
     if parent is None or not named:
         return
@@ -35,7 +37,7 @@ def by_openings(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
         " also by those that take no part (NCCL_SPLIT_NOCOLOR)",
         fix=look_at(job, late),
         cost=Cost(text=f"{plural(len(entered), 'rank')} wait" if hung else "the log may have been cut here"),
-        evidence=[said.origin for _, said in sorted(entered.items())][:2],
+        evidence=[message.origin for _, message in sorted(entered.items())][:2],
         coverage=Coverage(len(entered), parent.nranks, "ranks that entered"),
         confidence=Confidence.MEDIUM if hung else Confidence.LOW,
     )
@@ -48,7 +50,7 @@ def _entered(job: Job) -> dict[int, Message]:
     for rank in job.ranks:
         by_process.setdefault(rank.process, []).append(rank.rank)
     opening = {at: process.opening for at, process in enumerate(job.processes) if process.opening is not None}
-    return {by_process[at][0]: said for at, said in opening.items() if len(by_process.get(at, ())) == 1}
+    return {by_process[at][0]: message for at, message in opening.items() if len(by_process.get(at, ())) == 1}
 
 
 def _parent(job: Job, entered: dict[int, Message]) -> Communicator | None:
@@ -59,7 +61,7 @@ def _parent(job: Job, entered: dict[int, Message]) -> Communicator | None:
         for communicator in job.communicators
         if entered and entered.keys() <= _ranks(communicator) and not communicator.destroyed
     ]
-    parent = min(holders, key=lambda each: (each.nranks, each.index), default=None)
+    parent = min(holders, key=lambda communicator: (communicator.nranks, communicator.index), default=None)
     if parent is None or parent.nranks == len(entered) or 2 * len(entered) <= parent.nranks:
         return None
     whole = _ranks(parent) <= known.keys() and len(_ranks(parent)) == parent.nranks

@@ -36,11 +36,11 @@ def by_ras(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
     if silent is not None:
         yield _silent(check, silent)
     left = list(standing.left())
-    yield from (_left(check, each) for each in left)
-    gone = {who.rank for each in left for who in each.who}
-    for each in standing.behind():
-        if not gone or not {who.rank for who in each.who} <= gone:  # who left launched less
-            yield _behind(check, each, standing)
+    yield from (_left(check, member) for member in left)
+    numbers = {who.rank for member in left for who in member.who}
+    for late in standing.behind():
+        if not numbers or not {who.rank for who in late.who} <= numbers:  # who left launched less
+            yield _behind(check, late, standing)
 
 
 def by_ras_in_init(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
@@ -64,50 +64,50 @@ def by_ras_in_init(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
     )
 
 
-def _behind(check: JobCheck[Any], each: Stragglers, standing: Standing) -> Finding:
-    stays = each.lasting is Lasting.STAYS
-    operation = each.collective or "operation"
-    who = _ranks(each.who, each.communicator) if each.who else plural(each.count, "rank")
-    others = plural(each.others, "other rank")
-    own, theirs = (each.front, each.at) if each.ahead else (each.at, each.front)
-    if each.instead:
-        message = f"{who} launched {each.instead} where {others} of {each.communicator} launched {operation}"
-    elif each.ahead:
-        message = f"{who} launched {operation} number {each.front} of {each.communicator}, and {others} did not"
+def _behind(check: JobCheck[Any], late: Stragglers, standing: Standing) -> Finding:
+    stays = late.lasting is Lasting.STAYS
+    operation = late.collective or "operation"
+    who = _ranks(late.who, late.communicator) if late.who else plural(late.count, "rank")
+    others = plural(late.others, "other rank")
+    own, theirs = (late.front, late.at) if late.ahead else (late.at, late.front)
+    if late.instead:
+        message = f"{who} launched {late.instead} where {others} of {late.communicator} launched {operation}"
+    elif late.ahead:
+        message = f"{who} launched {operation} number {late.front} of {late.communicator}, and {others} did not"
     else:
-        missed = each.at + 1
-        message = f"{who} did not launch {operation} number {missed} of {each.communicator}, which {others} launched"
+        missed = late.at + 1
+        message = f"{who} did not launch {operation} number {missed} of {late.communicator}, which {others} launched"
     return check.finding(
-        check.where(_hosts(each.who), ranks=_known(each.who)),
+        check.where(_hosts(late.who), ranks=_known(late.who)),
         "behind by ras",
         message + ("" if stays else ", in the one answer there is"),
         severity=Severity.ERROR if stays else Severity.WARNING,
         observed=f"{own} on {who}, {theirs} on {others}"
         + (f", the same in {plural(len(standing.status), 'answer')}" if stays else "")
-        + (f"; its peers are late in {plural(each.holds_up, 'other communicator')}" if each.holds_up else ""),
-        fix=(*([] if stays else [ASK_AGAIN]), *(_look(each.who) if each.who else [WHO])),
+        + (f"; its peers are late in {plural(late.holds_up, 'other communicator')}" if late.holds_up else ""),
+        fix=(*([] if stays else [ASK_AGAIN]), *(_look(late.who) if late.who else [WHO])),
         cost=Cost(text="the others wait in that collective" if stays else "the job may simply run"),
-        evidence=_origins(each.origins),
+        evidence=_origins(late.origins),
         confidence=Confidence.HIGH if stays else Confidence.LOW,
     )
 
 
-def _left(check: JobCheck[Any], each: DepartedRanks) -> Finding:
-    stays = each.lasting is Lasting.STAYS
-    who = _ranks(each.who, each.communicator)
+def _left(check: JobCheck[Any], member: DepartedRanks) -> Finding:
+    stays = member.lasting is Lasting.STAYS
+    who = _ranks(member.who, member.communicator)
     return check.finding(
-        check.where(_hosts(each.who), ranks=_known(each.who)),
+        check.where(_hosts(member.who), ranks=_known(member.who)),
         "left by ras",
-        f"{who} left {each.communicator} ({', then '.join(each.states)}), and {plural(each.others, 'other rank')}"
-        f" {'goes' if each.others == 1 else 'go'} on with it",
+        f"{who} left {member.communicator} ({', then '.join(member.states)}), and {plural(member.others, 'other rank')}"
+        f" {'goes' if member.others == 1 else 'go'} on with it",
         severity=Severity.ERROR if stays else Severity.WARNING,
-        observed=f"state {', then '.join(each.states)}; RUNNING on {plural(each.others, 'rank')}",
+        observed=f"state {', then '.join(member.states)}; RUNNING on {plural(member.others, 'rank')}",
         fix=(
             *([] if stays else [ASK_AGAIN]),
             f"find out why {who} ended early: its exit code and its last lines; fewer batches than the others, or an"
             " exception that was caught",
         ),
-        evidence=_origins(each.origins),
+        evidence=_origins(member.origins),
         confidence=Confidence.HIGH if stays else Confidence.MEDIUM,
     )
 
@@ -215,11 +215,11 @@ def _given_up(job: Job) -> _GivenUp | None:
     own: dict[str, int] = {}
     peers: dict[str, _Peer] = defaultdict(_Peer)
     for number, text, origin in said_by(job, "ras"):
-        if found := _OWN.match(text):
-            own[found[1]] = number
-        elif found := _GIVEN_UP.match(text):
-            peers[found[1]].told_by.add(number)
-            peers[found[1]].origins.append(origin)
+        if match := _OWN.match(text):
+            own[match[1]] = number
+        elif match := _GIVEN_UP.match(text):
+            peers[match[1]].told_by.add(number)
+            peers[match[1]].origins.append(origin)
     dead = {own[address] for address in peers if address in own}
     tellers = set().union(*(peer.told_by for peer in peers.values())) - dead
     size = max(job.world_size, len(job.processes))
@@ -238,10 +238,14 @@ def by_dead_peers(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
     rank_of = {rank.process: rank.rank for rank in job.ranks}
     ranks = sorted(rank_of[number] for number in seen.known if number in rank_of)
     known = [job.processes[number] for number in seen.known if number >= 0]
-    who = [rank_word(ranks)] if len(ranks) == len(seen.known) and ranks else [f"process {each.pid}" for each in known]
+    who = (
+        [rank_word(ranks)]
+        if len(ranks) == len(seen.known) and ranks
+        else [f"process {process.pid}" for process in known]
+    )
     who += [f"the process at {address.partition('<')[0]}" for address in seen.unknown]
-    hosts = list(dict.fromkeys(each.host for each in known))
-    places = [f"process {each.pid} on {each.host}" for each in known] + list(seen.unknown)
+    hosts = list(dict.fromkeys(process.host for process in known))
+    places = [f"process {process.pid} on {process.host}" for process in known] + list(seen.unknown)
     yield check.finding(
         check.where(hosts, ranks=ranks),
         "dead peers",

@@ -105,8 +105,8 @@ class Standing:
     @property
     def no_communicator(self) -> bool:
         """Whether no answer lists a communicator: init has not ended anywhere. One that was cut lists nothing yet."""
-        listed = any(each.total or each.processes for each in self.status)
-        return not listed and any(each.whole for each in self.status)
+        listed = any(ras_answer.total or ras_answer.processes for ras_answer in self.status)
+        return not listed and any(ras_answer.whole for ras_answer in self.status)
 
     def who(self, member: RasMember, communicator: RasCommunicator) -> Who:
         """The world rank and host of a member, as far as something ties it."""
@@ -124,11 +124,11 @@ class Standing:
 
     def process(self, process: RasProcess) -> Who:
         """The rank of a process, by its pid and address; processes with several ranks have the first."""
-        found = self._by_pid.get(process.pid, [])
-        if len(found) > 1:
-            found = [each for each in found if process.host in self._addresses.get((each[0], process.pid), ())]
-        if found:
-            host, rank = min(found, key=lambda each: each[1])
+        pairs = self._by_pid.get(process.pid, [])
+        if len(pairs) > 1:
+            pairs = [pair for pair in pairs if process.host in self._addresses.get((pair[0], process.pid), ())]
+        if pairs:
+            host, rank = min(pairs, key=lambda pair: pair[1])
             return Who(rank, host, process)
         return Who(self._own_world.get(process.key, -1), process.host, process)
 
@@ -155,16 +155,16 @@ class Standing:
     def behind(self) -> Sequence[Stragglers]:
         """By communicator: who launched less than the others in the last answer, unless the counts move; without those
         that a rank behind in another communicator holds up."""
-        made: list[Stragglers] = []
+        late_ranks: list[Stragglers] = []
         for comm, before in self._last_of_each(_differs):
             collectives = [name for name, by_count in comm.counts.items() if len(by_count) > 1]
             same = [old for old in before if _of(old, collectives) == _of(comm, collectives)]
             if before and not same:
                 continue  # the counts move: the job runs
             lasting = Lasting.STAYS if same else Lasting.ONCE
-            told = [each for name in collectives if (each := self._late(comm, name, lasting)) is not None]
-            made += _merged(told)
-        return _without_held_up(made)
+            told = [late for name in collectives if (late := self._late(comm, name, lasting)) is not None]
+            late_ranks += _merged(told)
+        return _without_held_up(late_ranks)
 
     def _late(self, comm: RasCommunicator, collective: str, lasting: Lasting) -> Stragglers | None:
         by_count = comm.counts[collective]
@@ -186,33 +186,33 @@ class Standing:
     def left(self) -> Iterator[DepartedRanks]:
         """By communicator: who leaves or has left while others run in it."""
         for comm, before in self._last_of_each(_parted):
-            gone = _gone(comm)
+            members = _gone(comm)
             running = sum(count for state, count in comm.states.items() if state not in GONE)
-            if not gone or not running or len(gone) > running:
+            if not members or not running or len(members) > running:
                 continue  # most have left: the communicator is being taken down
-            keys = {each.rank for each in gone}
-            same = [old for old in before if {each.rank for each in _gone(old)} == keys]
+            keys = {ras_member.rank for ras_member in members}
+            same = [old for old in before if {ras_member.rank for ras_member in _gone(old)} == keys]
             yield DepartedRanks(
                 self.label(comm),
-                tuple(self.who(each, comm) for each in gone),
-                tuple(dict.fromkeys(each.state for old in (*same, comm) for each in _gone(old))),
+                tuple(self.who(ras_member, comm) for ras_member in members),
+                tuple(dict.fromkeys(ras_member.state for old in (*same, comm) for ras_member in _gone(old))),
                 running,
                 Lasting.STAYS if same else Lasting.ONCE,
-                tuple(each.origin for each in gone if each.origin is not None),
+                tuple(ras_member.origin for ras_member in members if ras_member.origin is not None),
             )
 
     def silent(self) -> Silent | None:
         """Processes that RAS gave up, and those that do not answer in the last answer."""
         dead, back = self._given_up()
-        asked = {each.key: each for answer in self.status[-1:] for each in answer.silent}
-        lost = {key: each for key, each in {**asked, **dead}.items() if key not in back}
+        asked = {process.key: process for answer in self.status[-1:] for process in answer.silent}
+        lost = {key: process for key, process in {**asked, **dead}.items() if key not in back}
         if not lost:
             return None
         given_up = bool(dead.keys() & lost.keys())
         seen = [answer for answer in self.status if lost.keys() & {p.key for p in (*answer.silent, *answer.dead)}]
-        placed = tuple(self._with_rank(self.process(each)) for each in lost.values())
-        said = [event.origin for event, process in self._events() if process.key in lost and event.origin]
-        origins = (*(each.origin for each in placed), *(answer.origin for answer in seen[-1:]), *said[:1])
+        placed = tuple(self._with_rank(self.process(process)) for process in lost.values())
+        where = [event.origin for event, process in self._events() if process.key in lost and event.origin]
+        origins = (*(member.origin for member in placed), *(answer.origin for answer in seen[-1:]), *where[:1])
         return Silent(
             placed,
             given_up,
@@ -224,7 +224,7 @@ class Standing:
 
     def _given_up(self) -> tuple[dict[tuple[str, int], RasProcess], set[tuple[str, int]]]:
         """Processes that an answer or an event calls dead, and those that came back since."""
-        dead = {each.key: each for answer in self.status for each in answer.dead}
+        dead = {process.key: process for answer in self.status for process in answer.dead}
         dead |= {process.key: process for event, process in self._events() if event.what in _LOST}
         return dead, {process.key for event, process in self._events() if event.what == "PEER_RECOVERED"}
 
@@ -241,13 +241,17 @@ class Standing:
         for answer in reversed(self.status):
             for comm in answer.communicators:
                 missing = [member for member in comm.members if member.missing]
-                own = [each for each in missing if each.process is not None and each.process.key == who.process.key]
-                unnamed = [each for each in missing if each.process is None]
+                own = [
+                    ras_member
+                    for ras_member in missing
+                    if ras_member.process is not None and ras_member.process.key == who.process.key
+                ]
+                unnamed = [ras_member for ras_member in missing if ras_member.process is None]
                 single = unnamed if len({*answer.silent, *answer.dead}) == len(missing) == 1 else []
-                for each in (*own, *single):
-                    known = self.who(each, comm)
+                for ras_member in (*own, *single):
+                    known = self.who(ras_member, comm)
                     if known.rank >= 0:
-                        return Who(known.rank, known.host or who.host, who.process, each.rank, each.origin)
+                        return Who(known.rank, known.host or who.host, who.process, ras_member.rank, ras_member.origin)
         return who
 
     def _answering(self, lost: Mapping[tuple[str, int], RasProcess]) -> int | None:
@@ -297,35 +301,35 @@ class Standing:
                 yield comm, before
 
 
-def _merged(told: Sequence[Stragglers]) -> Iterator[Stragglers]:
+def _merged(late_ranks: Sequence[Stragglers]) -> Iterator[Stragglers]:
     """One for each group of ranks: who launched less of one collective and more of another one diverged."""
     by_who: dict[tuple[Who, ...], list[Stragglers]] = defaultdict(list)
-    for each in told:
+    for each in late_ranks:
         by_who[tuple(sorted(each.who, key=lambda w: (w.rank, w.local)))].append(each)
     for several in by_who.values():
-        late = [each for each in several if not each.ahead] or several
+        late = [late for late in several if not late.ahead] or several
         more = [each.collective for each in several if each.ahead and each is not late[0]]
         first = late[0]
         yield replace(first, instead=more[0] if more and first.who else "")
 
 
-def _without_held_up(told: Sequence[Stragglers]) -> list[Stragglers]:
+def _without_held_up(late_ranks: Sequence[Stragglers]) -> list[Stragglers]:
     """Without those that are late because they wait elsewhere. One rank that all others of its communicator wait for
     holds them up in their other groups too. Where nothing lists those others (text lists who is not in order alone), as
     many late processes on its host as the communicator has ranks are them."""
-    for root in told:
+    for root in late_ranks:
         if len(root.who) != 1 or root.others < len(root.who) + 1 or root.ahead or root.instead:
             continue
-        near = {key for each in told for key in _keys(each) if key[0] == root.who[0].host}
-        held = [each for each in told if each is not root and each.who and not each.ahead]
-        if len(near) == root.others + 1 and all(_keys(each) <= near for each in held):
-            return [replace(root, holds_up=len(held)), *(each for each in told if each not in (root, *held))]
-    return list(told)
+        near = {key for late in late_ranks for key in _keys(late) if key[0] == root.who[0].host}
+        held = [late for late in late_ranks if late is not root and late.who and not late.ahead]
+        if len(near) == root.others + 1 and all(_keys(late) <= near for late in held):
+            return [replace(root, holds_up=len(held)), *(late for late in late_ranks if late not in (root, *held))]
+    return list(late_ranks)
 
 
-def _keys(behind: Stragglers) -> set[tuple[str, int]]:
+def _keys(late: Stragglers) -> set[tuple[str, int]]:
     """Hosts and numbers of the processes that are late; -1 for one that RAS does not name."""
-    return {who.process.key if who.process is not None else (who.host, -1) for who in behind.who}
+    return {who.process.key if who.process is not None else (who.host, -1) for who in late.who}
 
 
 def _differs(comm: RasCommunicator) -> bool:
@@ -350,7 +354,7 @@ def _host(member: RasMember) -> str:
 
 def _world_of(answers: Sequence[RasAnswer]) -> Mapping[tuple[str, int], int]:
     """World ranks by process, where the largest communicator is one alone and lists its members."""
-    made: dict[tuple[str, int], int] = {}
+    worlds: dict[tuple[str, int], int] = {}
     for answer in answers:
         sizes = sorted((comm.size for comm in answer.communicators), reverse=True)
         if answer.form != "json" or not sizes or sizes[1:2] == sizes[:1]:
@@ -358,5 +362,5 @@ def _world_of(answers: Sequence[RasAnswer]) -> Mapping[tuple[str, int], int]:
         world = max(answer.communicators, key=lambda comm: comm.size)
         for member in world.members:
             if member.process is not None:
-                made.setdefault(member.process.key, member.rank)
-    return made
+                worlds.setdefault(member.process.key, member.rank)
+    return worlds

@@ -63,7 +63,7 @@ def collective_of(stack: Stack) -> str:
 
 
 def _told(
-    check: JobCheck[Any], others: Sequence[Stack], waiting: Sequence[Stack], hung: bool, sure: Confidence
+    check: JobCheck[Any], others: Sequence[Stack], waiting: Sequence[Stack], hung: bool, confidence: Confidence
 ) -> Finding:
     first = others[0]
     who, wait = _names(others), _names(waiting)
@@ -72,10 +72,10 @@ def _told(
         check.advice("stacks", who=who),
         f"{who} {'is' if len(others) == 1 else 'are'} in {_place(first)}, while {wait}"
         f" {'waits' if len(waiting) == 1 else 'wait'} in {collective_of(waiting[0])}",
-        severity=Severity.ERROR if hung else Severity.WARNING if sure is Confidence.MEDIUM else Severity.INFO,
+        severity=Severity.ERROR if hung else Severity.WARNING if confidence is Confidence.MEDIUM else Severity.INFO,
         observed=f"{_chain(first.frames)}; {plural(len(waiting), 'stack')} in {collective_of(waiting[0])}",
         evidence=[stack.origin for stack in (*others[:3], *waiting[:2])],
-        confidence=sure,
+        confidence=confidence,
     )
 
 

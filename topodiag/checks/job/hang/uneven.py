@@ -81,13 +81,13 @@ class RanksUneven(JobCheck[UnevenRanks]):
 
     def tell(self, judged: Job, observed: UnevenRanks) -> Iterator[Finding]:
         usual = most(observed.by_host.values())
-        odd = [host for host, count in observed.by_host.items() if count != usual]
-        told = ", ".join(f"{count} on {host}" for host, count in list(observed.by_host.items())[:6])
+        texts = [host for host, count in observed.by_host.items() if count != usual]
+        words = ", ".join(f"{count} on {host}" for host, count in list(observed.by_host.items())[:6])
         yield self.finding(
             self.where(list(observed.by_host), ranks=observed.ranks[:4096]),
             "uneven",
-            f"ranks per node differ ({told}), and init does not end while NVLink SHARP is set up",
-            observed=f"{hosts_word(odd)} {'has' if len(odd) == 1 else 'have'} another number of ranks than"
+            f"ranks per node differ ({words}), and init does not end while NVLink SHARP is set up",
+            observed=f"{hosts_word(texts)} {'has' if len(texts) == 1 else 'have'} another number of ranks than"
             f" {plural(usual, 'rank')}",
             evidence=[observed.multicast],
             settings=(("NCCL_NVLS_ENABLE", "0"),),
@@ -104,7 +104,7 @@ def _ranks_by_host(job: Job, world: Communicator) -> dict[str, int]:
 def _multicast(job: Job) -> Origin | None:
     """A line by which NVLink SHARP is being set up; None where it is off, or no line shows it."""
     given = [process.settings.get("NCCL_NVLS_ENABLE") for process in job.processes]
-    if any(each is not None and each.value in _NVLS_OFF for each in given):
+    if any(setting is not None and setting.value in _NVLS_OFF for setting in given):
         return None
     for process in job.processes:
         for message in process.said("nvls"):

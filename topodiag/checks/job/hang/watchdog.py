@@ -39,10 +39,10 @@ def by_watchdog(check: JobCheck[Any], job: Job) -> Iterable[Finding]:
     are told as a place to look at, which proves little: they may have been killed first. Ranks that wait in the same
     work with unlike amounts of data go before all that.
     """
-    made = [*by_calls(check, job)] or [*_by_progress(check, job)]
-    if not made and _lost_to_gpu(job):
+    findings = [*by_calls(check, job)] or [*_by_progress(check, job)]
+    if not findings and _lost_to_gpu(job):
         return
-    yield from made or [*_waits(check, job)] or _hung(check, job)
+    yield from findings or [*_waits(check, job)] or _hung(check, job)
 
 
 def _lost_to_gpu(job: Job) -> bool:
@@ -74,23 +74,25 @@ def _standings(job: Job) -> Mapping[str, Mapping[int, RankProgress]]:
     """By process group and rank. No rank completes what it did not enqueue: where a group's first work hangs, torch 2.4
     prints memory that nothing was written to, `last enqueued NCCL work: 1, last completed NCCL work: 94904856301872`
     (ProcessGroupNCCL.cpp, lastCompletedSeq), and nothing was completed."""
-    made: dict[str, dict[int, RankProgress]] = defaultdict(dict)
+    progress: dict[str, dict[int, RankProgress]] = defaultdict(dict)
     for event in job.events:
         work, completed = event.details.get("work", ""), event.details.get("completed", "")
         if event.kind == "watchdog" and event.rank >= 0 and work and completed and (group := _group(event)):
             enqueued, done = int(work), int(completed)
-            made[group].setdefault(event.rank, RankProgress(enqueued, done if done <= enqueued else 0, event))
-    return made or _gave_up(job)
+            progress[group].setdefault(event.rank, RankProgress(enqueued, done if done <= enqueued else 0, event))
+    return progress or _gave_up(job)
 
 
 def _gave_up(job: Job) -> Mapping[str, Mapping[int, RankProgress]]:
     """By the line `Watchdog caught collective operation timeout` alone, where all that printed one wait in the same
     work: it names no process group, so that others would not compare."""
-    told = [e for e in job.events if e.kind == "watchdog" and e.rank >= 0 and e.details.get("seq", "").isdecimal()]
-    works = {(event.details["seq"], event.details.get("op", "")) for event in told}
+    events = [e for e in job.events if e.kind == "watchdog" and e.rank >= 0 and e.details.get("seq", "").isdecimal()]
+    works = {(event.details["seq"], event.details.get("op", "")) for event in events}
     if len(works) != 1 or works.pop()[1] in POINT_TO_POINT:
         return {}
-    return {WORLD: {e.rank: RankProgress(int(e.details["seq"]), int(e.details["seq"]) - 1, e) for e in reversed(told)}}
+    return {
+        WORLD: {e.rank: RankProgress(int(e.details["seq"]), int(e.details["seq"]) - 1, e) for e in reversed(events)}
+    }
 
 
 def _group(event: Event) -> str:
@@ -166,24 +168,24 @@ def _silent(check: JobCheck[Any], job: Job, ranks: Mapping[int, RankProgress], l
 
 def _waits(check: JobCheck[Any], job: Job) -> Iterable[Finding]:
     """The wait itself, where no line tells who is behind: ranks, operation, group, size and how long."""
-    told = [event for event in job.events if event.kind == "watchdog" and not event.secondary]
-    told = [event for event in told if event.details.get("op")]
-    if not told or {event.details["op"] for event in told} <= set(POINT_TO_POINT):
+    events = [event for event in job.events if event.kind == "watchdog" and not event.secondary]
+    events = [event for event in events if event.details.get("op")]
+    if not events or {event.details["op"] for event in events} <= set(POINT_TO_POINT):
         return
-    first = min(told, key=lambda event: (int(event.details.get("seq", "0")), event.rank))
-    alike = [event for event in told if event.details.get("seq") == first.details.get("seq")]
-    elsewhere = len(told) - len(alike)
+    first = min(events, key=lambda event: (int(event.details.get("seq", "0")), event.rank))
+    alike = [event for event in events if event.details.get("seq") == first.details.get("seq")]
+    elsewhere = len(events) - len(alike)
     ranks = ranks_in(alike)
     size = f" of {job.world_size}" if job.world_size > len(ranks) else ""
     who = f"{rank_word(ranks)}{size}" if ranks else "a rank"
     yield check.finding(
         check.where(hosts_with(job, ranks), ranks=ranks[:4096]),
         "waits",
-        f"{who} waited in {_operation_words(first, told)} until the watchdog: no line says who did not come",
+        f"{who} waited in {_operation_words(first, events)} until the watchdog: no line says who did not come",
         observed=f"{plural(len(alike), 'timeout')} in the same operation"
         + (f", {elsewhere} in others" if elsewhere else "")
         + _wait_words(job),
-        evidence=[event.origin for event in told],
+        evidence=[event.origin for event in events],
     )
 
 
@@ -192,22 +194,22 @@ def _hung(check: JobCheck[Any], job: Job) -> Iterable[Finding]:
     prints while it dumps and ends, alone."""
     if any(event.kind not in _BESIDE_A_HANG for event in job.events):
         return
-    told = [event for event in job.events if event.kind == "watchdog" and _HANG.search(event.text)]
-    if not told:
+    events = [event for event in job.events if event.kind == "watchdog" and _HANG.search(event.text)]
+    if not events:
         return
     yield check.finding(
-        check.where(ranks=ranks_in(told)[:4096]),
+        check.where(ranks=ranks_in(events)[:4096]),
         "hung without an operation",
-        f"ranks waited in an operation until the watchdog ended them: {quoted(told[0].text)}",
-        observed=quoted(told[0].text, 300),
-        evidence=[event.origin for event in told],
+        f"ranks waited in an operation until the watchdog ended them: {quoted(events[0].text)}",
+        observed=quoted(events[0].text, 300),
+        evidence=[event.origin for event in events],
     )
 
 
-def _operation_words(first: Event, told: Sequence[Event]) -> str:
+def _operation_words(first: Event, events: Sequence[Event]) -> str:
     """The operation, its number and its process group, as far as the lines name them."""
     number = f" number {first.details['seq']}" if "seq" in first.details else ""
-    words = next((event.details["group_words"] for event in told if event.details.get("group_words")), "")
+    words = next((event.details["group_words"] for event in events if event.details.get("group_words")), "")
     return f"{first.details['op']}{number}" + (f" of process group {words}" if words else "")
 
 
@@ -243,11 +245,11 @@ def by_calls(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
         if len(calls) < 2:
             continue
         ordered = sorted(calls.items(), key=lambda held: (-len(held[1]), held[1]))
-        odd = sorted(rank for _, ranks in ordered[1:] for rank in ranks)
+        numbers = sorted(rank for _, ranks in ordered[1:] for rank in ranks)
         yield check.finding(
-            check.where(hosts_with(job, odd), ranks=odd[:4096]),
+            check.where(hosts_with(job, numbers), ranks=numbers[:4096]),
             "calls differ",
-            f"{rank_word(odd)} {'waits' if len(odd) == 1 else 'wait'} in {ordered[1][0]} number {seq}, where"
+            f"{rank_word(numbers)} {'waits' if len(numbers) == 1 else 'wait'} in {ordered[1][0]} number {seq}, where"
             f" {rank_word(ordered[0][1])} {'waits' if len(ordered[0][1]) == 1 else 'wait'} in {ordered[0][0]}",
             observed="; ".join(f"{operation} on {rank_word(ranks)}" for operation, ranks in ordered[:3]),
             fix=_FIX,
@@ -259,15 +261,15 @@ def by_calls(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
 
 def _waits_by_number(job: Job) -> Iterator[tuple[str, int, Mapping[int, Event]]]:
     """By group ("" where no line names one) and number, the line of each rank that waits in an operation of all."""
-    told = [e for e in job.events if e.kind == "watchdog" and e.rank >= 0 and e.details.get("seq", "").isdecimal()]
-    told = [event for event in told if event.details.get("op", "") not in _OF_SOME]
-    named = any(event.details.get("guid") or "group" in event.details for event in told)
-    made: dict[tuple[str, int], dict[int, Event]] = defaultdict(dict)
-    for event in told:
+    events = [e for e in job.events if e.kind == "watchdog" and e.rank >= 0 and e.details.get("seq", "").isdecimal()]
+    events = [event for event in events if event.details.get("op", "") not in _OF_SOME]
+    named = any(event.details.get("guid") or "group" in event.details for event in events)
+    by_rank: dict[tuple[str, int], dict[int, Event]] = defaultdict(dict)
+    for event in events:
         group = event.details.get("guid", "") or ("0" if event.details.get("group") == "0" else "")
         if group or not named:
-            made[group, int(event.details["seq"])].setdefault(event.rank, event)
-    if not named and len(made) > 1:
+            by_rank[group, int(event.details["seq"])].setdefault(event.rank, event)
+    if not named and len(by_rank) > 1:
         return
-    for (group, seq), waits in sorted(made.items()):
+    for (group, seq), waits in sorted(by_rank.items()):
         yield group, seq, waits

@@ -35,10 +35,10 @@ def by_words(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
     mismatched = [event for event in job.events if event.kind == "mismatch" and "one" in event.details]
     if mismatched:
         yield _differ(check, job, mismatched)
-    told = [event for event in job.events if "told" in event.details]
-    if told and not (stalled or mismatched or job.ras):
-        yield _told(check, job, told)
-    if not (stalled or mismatched or told):
+    events = [event for event in job.events if "told" in event.details]
+    if events and not (stalled or mismatched or job.ras):
+        yield _told(check, job, events)
+    if not (stalled or mismatched or events):
         yield from _ended_early(check, job)
     if not mismatched:
         yield from _cut_short(check, job)
@@ -133,12 +133,12 @@ def _differ(check: JobCheck[Any], job: Job, events: Sequence[Event]) -> Finding:
     one, other = first.details["one"], first.details.get("other", "")
     numbers = [first.details.get(f"{side}_seq", "") for side in ("one", "other")]
     at = f" at number {numbers[0]}" if numbers[0] and numbers[0] == numbers[1] else ""
-    apart = f"; sequence numbers {numbers[0]} and {numbers[1]}" if all(numbers) and numbers[0] != numbers[1] else ""
+    words = f"; sequence numbers {numbers[0]} and {numbers[1]}" if all(numbers) and numbers[0] != numbers[1] else ""
     told = f"{one} on rank {ranks[0]}; {other} on rank {ranks[1]}" if len(ranks) > 1 else one
     return check.finding(
         check.where(hosts_with(job, ranks), ranks=sorted(ranks)),
         "different calls",
-        f"{rank_word(sorted(ranks))} call different operations{at}: {one or 'one'} and {other or 'another'}{apart}"
+        f"{rank_word(sorted(ranks))} call different operations{at}: {one or 'one'} and {other or 'another'}{words}"
         if len(ranks) > 1
         else f"{rank_word(ranks)} calls {one or 'an operation'}, and other ranks call another one",
         observed=told,

@@ -53,16 +53,16 @@ def slow_nics(job: Job) -> tuple[NicPosts, ...]:
     """NICs whose posts take far longer than those of the others, the slowest first; none where most are slow."""
     seen: dict[tuple[str, str], NicPosts] = {}
     for number, text, where in said_by(job, "wqe latency"):
-        found = _SUMMARY.search(text)
-        if found is None or number < 0:
+        match = _SUMMARY.search(text)
+        if match is None or number < 0:
             continue
         host = job.processes[number].host
-        nic = seen.setdefault((host, found[1]), NicPosts(host, found[1]))
-        nic.posts += int(found[2])
-        nic.slow += int(found[3])
-        nic.threshold_ns = int(found[4])
-        if nic.origin is None or int(found[5]) > nic.p99_ns:
-            nic.p99_ns, nic.origin = int(found[5]), where
+        nic = seen.setdefault((host, match[1]), NicPosts(host, match[1]))
+        nic.posts += int(match[2])
+        nic.slow += int(match[3])
+        nic.threshold_ns = int(match[4])
+        if nic.origin is None or int(match[5]) > nic.p99_ns:
+            nic.p99_ns, nic.origin = int(match[5]), where
     slow = [nic for nic in seen.values() if nic.posts >= LEAST_POSTS and nic.share >= SLOW_SHARE]
     rest = [nic for nic in seen.values() if nic not in slow]
     others = sum(nic.slow for nic in rest) / max(1, sum(nic.posts for nic in rest))
@@ -144,42 +144,44 @@ class NcclReports(JobCheck[tuple[Reported | Differing | NicPosts, ...]]):
             return self.not_applicable(
                 judged, "no lines of NCCL's diagnostics: NCCL_RUN_RAS_DIAGNOSTICS=1, 2.31 and later"
             )
-        told = [diagnosis for diagnosis in judged.diagnostics if not diagnosis.ok]
-        found: list[Reported | Differing | NicPosts] = [*slow]
+        failed = [diagnosis for diagnosis in judged.diagnostics if not diagnosis.ok]
+        reports: list[Reported | Differing | NicPosts] = [*slow]
         for kind in phrases("diagnosis"):
             lines = tuple(
-                each for each in told if kind.words.search(f"{each.subject}: {each.text}") and not _fast(each)
+                diagnosis
+                for diagnosis in failed
+                if kind.words.search(f"{diagnosis.subject}: {diagnosis.text}") and not _fast(diagnosis)
             )
             if lines:
-                found.append(Reported(kind, lines))
-        found += _settings(judged, told)
-        if found:
-            return tuple(found)
-        blind = next((each for each in told if _NO_DATA.search(each.text)), None)
+                reports.append(Reported(kind, lines))
+        reports += _settings(judged, failed)
+        if reports:
+            return tuple(reports)
+        blind = next((diagnosis for diagnosis in failed if _NO_DATA.search(diagnosis.text)), None)
         return (
             self.unknown(judged, quoted(f"{blind.subject}: {blind.text}")) if blind is not None else self.clean(judged)
         )
 
     def tell(self, judged: Job, observed: tuple[Reported | Differing | NicPosts, ...]) -> Iterator[Finding]:
-        for each in observed:
-            if isinstance(each, NicPosts):
-                yield self._slow(each)
+        for report in observed:
+            if isinstance(report, NicPosts):
+                yield self._slow(report)
                 continue
-            if isinstance(each, Differing):
-                yield self._differing(judged, each)
+            if isinstance(report, Differing):
+                yield self._differing(judged, report)
                 continue
-            ranks, words = _world(judged, each.lines)
-            named = list(dict.fromkeys(a or b for line in each.lines for a, b in _HOST.findall(line.text)))
+            ranks, words = _world(judged, report.lines)
+            named = list(dict.fromkeys(a or b for line in report.lines for a, b in _HOST.findall(line.text)))
             words = words or ", ".join(named)
             yield self.finding(
                 self.where(named or hosts_with(judged, ranks), ranks=ranks),
                 "reported by nccl",
-                f"{each.kind.says}: {words}" if words else each.kind.says,
-                severity=each.kind.severity,
-                observed=quoted(f"{each.lines[0].subject}: {each.lines[0].text}", 200),
-                fix=(each.kind.fix,),
-                cost=Cost(text=each.kind.cost),
-                evidence=[line.origin for line in each.lines],
+                f"{report.kind.says}: {words}" if words else report.kind.says,
+                severity=report.kind.severity,
+                observed=quoted(f"{report.lines[0].subject}: {report.lines[0].text}", 200),
+                fix=(report.kind.fix,),
+                cost=Cost(text=report.kind.cost),
+                evidence=[line.origin for line in report.lines],
             )
 
     def _slow(self, nic: NicPosts) -> Finding:
@@ -194,15 +196,15 @@ class NcclReports(JobCheck[tuple[Reported | Differing | NicPosts, ...]]):
 
     def _differing(self, job: Job, differing: Differing) -> Finding:
         must = differing.name in MUST_AGREE
-        odd = min((line for _, line in differing.values), key=lambda line: len(line.ranks))
-        ranks, _ = _world(job, [odd])
+        diagnosis = min((line for _, line in differing.values), key=lambda line: len(line.ranks))
+        ranks, _ = _world(job, [diagnosis])
         return self.finding(
             self.where(hosts_with(job, ranks), ranks=ranks),
             "settings differ",
             f"{differing.name} differs between ranks: "
             + ", ".join(f"{value} on {rank_word(line.ranks)}" for value, line in differing.values[:4]),
             severity=Severity.WARNING if must else Severity.INFO,
-            observed=quoted(odd.text),
+            observed=quoted(diagnosis.text),
             cost=Cost(text="the first collective fails or hangs" if must else "ranks may choose by different rules"),
             evidence=[line.origin for _, line in differing.values],
             confidence=Confidence.HIGH if must else Confidence.MEDIUM,
@@ -215,14 +217,14 @@ def _fast(line: Diagnosis) -> bool:
     return match is not None and float(match[1]) > float(match[2])
 
 
-def _settings(job: Job, told: Sequence[Diagnosis]) -> Iterator[Differing]:
+def _settings(job: Job, diagnosis: Sequence[Diagnosis]) -> Iterator[Differing]:
     """Settings of several values, without those that each process has of its own and those that JOB003 tells."""
     logged = job.settings()
     by_name: dict[str, dict[str, Diagnosis]] = {}
-    for each in told:
-        match = _ENV.search(each.text)
+    for report in diagnosis:
+        match = _ENV.search(report.text)
         if match is not None:
-            by_name.setdefault(match[1], {}).setdefault(match[2], each)
+            by_name.setdefault(match[1], {}).setdefault(match[2], report)
     for name, values in sorted(by_name.items()):
         own = name in MEANT_TO_DIFFER or nccl_variables.is_foreign(name) or len(logged.get(name, ())) > 1
         each_its_own = len(values) > 2 and all(len(line.ranks) <= 1 for line in values.values())

@@ -78,12 +78,12 @@ class SettingsDiffer(OneStep[Job], JobCheck[Never]):
 
     def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
         talking = [number for number, process in enumerate(job.processes) if prints_settings(process)]
-        told = list(unlike_sizes(self, job))
-        if told:
-            return self.found(job, told)
+        findings = list(unlike_sizes(self, job))
+        if findings:
+            return self.found(job, findings)
         if len(job.processes) < 2:
             return self.not_applicable(job, "one process in the log")
-        found = []
+        reports = []
         open_ring = ring_is_open(job)
         for name, by_value in sorted(job.settings().items()):
             if name in MEANT_TO_DIFFER or nccl_variables.is_foreign(name):
@@ -93,16 +93,16 @@ class SettingsDiffer(OneStep[Job], JobCheck[Never]):
                 groups.setdefault(value.strip(), []).extend(numbers)
             having = {number for numbers in groups.values() for number in numbers}
             by_ring = open_ring and name == DEVICES
-            absent = lists_all(job, having) if by_ring else self._would_have_said(job, name, having)
-            if absent:
-                groups["not set"] = absent
+            silent = lists_all(job, having) if by_ring else self._would_have_said(job, name, having)
+            if silent:
+                groups["not set"] = silent
             if len(groups) > 1:
                 report = self._report(job, name, groups)
-                found.append(accused(job, report, groups) if by_ring else report)
-        found += choice_findings(self, job)
+                reports.append(accused(job, report, groups) if by_ring else report)
+        reports += choice_findings(self, job)
         coverage = Coverage(len(talking), len(job.processes), "processes with settings")
-        if found:
-            return self.found(job, found, coverage)
+        if reports:
+            return self.found(job, reports, coverage)
         if len(talking) < 2 and "ENV" not in job.subsystems:
             return self.unknown(job, f"settings were not logged: {ask_for(job)} on all ranks")
         return self.clean(job, coverage=coverage)
@@ -115,9 +115,9 @@ class SettingsDiffer(OneStep[Job], JobCheck[Never]):
             return []
         hosts_having = {job.processes[number].host for number in having}
         complete = _came_far(job)
-        absent = [number for number in range(len(job.processes)) if number not in having]
-        lacking = [number for number in absent if number in complete and _spoke(job, job.processes[number], name)]
-        if any(job.processes[number].host in hosts_having for number in absent) or len(lacking) != len(absent):
+        numbers = [number for number in range(len(job.processes)) if number not in having]
+        lacking = [number for number in numbers if number in complete and _spoke(job, job.processes[number], name)]
+        if any(job.processes[number].host in hosts_having for number in numbers) or len(lacking) != len(numbers):
             return []  # a node with both, or a process of which too little is known
         if len(lacking) < 2 and not _is_believed(job, name, lacking):
             return []
@@ -126,16 +126,16 @@ class SettingsDiffer(OneStep[Job], JobCheck[Never]):
     def _report(self, job: Job, name: str, groups: Mapping[str, Sequence[int]]) -> Finding:
         rank_of = {rank.process: rank.rank for rank in job.ranks}
         ordered = sorted(groups.items(), key=lambda item: (-len(item[1]), item[0] != "not set", item[0]))
-        odd = [number for _, numbers in ordered[1:] for number in numbers]
-        hosts = list(dict.fromkeys(job.processes[number].host for number in odd))
+        outliers = [number for _, numbers in ordered[1:] for number in numbers]
+        hosts = list(dict.fromkeys(job.processes[number].host for number in outliers))
         severity, text = _harm(name)
-        told = "not set" not in groups or name in READ_BY_ALL | READ_BEFORE_INIT
-        if not told:
+        known = "not set" not in groups or name in READ_BY_ALL | READ_BEFORE_INIT
+        if not known:
             severity = min(severity, Severity.INFO if len(groups) == 2 else Severity.WARNING)
         values = few([value[:40] or "(empty)" for value, _ in ordered], 4)
         firsts = [job.processes[number].settings.get(name) for _, numbers in ordered for number in numbers[:1]]
         return self.finding(
-            self.where(hosts, ranks=sorted({rank_of[number] for number in odd if number in rank_of})),
+            self.where(hosts, ranks=sorted({rank_of[number] for number in outliers if number in rank_of})),
             Advice(),
             f"{name} differs between ranks: {values}",
             severity=severity,
@@ -148,17 +148,17 @@ class SettingsDiffer(OneStep[Job], JobCheck[Never]):
             cost=Cost(text=text),
             evidence=[given.origin for given in firsts if given is not None],
             coverage=Coverage(sum(map(len, groups.values())), len(job.processes), "processes"),
-            confidence=_sure(job, told, groups),
+            confidence=_sure(job, known, groups),
             settings=((name, None),),
         )
 
 
-def _sure(job: Job, told: bool, groups: Mapping[str, Sequence[int]]) -> Confidence:
+def _sure(job: Job, known: bool, groups: Mapping[str, Sequence[int]]) -> Confidence:
     """How sure it is that ranks differ. `told`: a rank that has no line of the setting would have printed it."""
     if "not set" not in groups:
         return Confidence.HIGH
     spoke = all(prints_settings(job.processes[number]) for number in groups["not set"])
-    return Confidence.MEDIUM if told and (spoke or _broke_messages(job)) else Confidence.LOW
+    return Confidence.MEDIUM if known and (spoke or _broke_messages(job)) else Confidence.LOW
 
 
 def _is_believed(job: Job, name: str, lacking: Sequence[int]) -> bool:
@@ -185,23 +185,23 @@ def _harm(name: str) -> tuple[Severity, str]:
 
 def _completed(job: Job) -> dict[int, bool]:
     """By process, whether its world rank was seen to start and to complete init."""
-    world, made = job.world, {}
+    world, completed = job.world, {}
     if world is None or len(world.completed) != world.nranks:
         return {}
     at = {int(rank): place for place, rank in enumerate(world.ranks) if rank >= 0}
     for rank in job.ranks:
         place = at.get(rank.rank, -1)
-        made[rank.process] = place >= 0 and bool(world.completed[place]) and bool(world.started[place])
-    return made
+        completed[rank.process] = place >= 0 and bool(world.completed[place]) and bool(world.started[place])
+    return completed
 
 
 def _came_far(job: Job) -> set[int]:
     """Processes that came so far that they printed what they read. Of a job that hangs or fails in init, those that
     searched: what was printed before is printed all the same."""
-    made = {number for number, done in _completed(job).items() if done}
+    numbers = {number for number, done in _completed(job).items() if done}
     if failed(job):
-        made |= {number for number, process in enumerate(job.processes) if _searched(job, process)}
-    return made
+        numbers |= {number for number, process in enumerate(job.processes) if _searched(job, process)}
+    return numbers
 
 
 def _searched(job: Job, process: Process) -> bool:
@@ -259,8 +259,8 @@ def lists_all(job: Job, having: set[int]) -> list[int]:
 def accused(job: Job, report: Finding, groups: Mapping[str, Sequence[int]]) -> Finding:
     """The finding that NCCL_IB_HCA differs, as an error where it gives nodes different numbers of devices: each node
     then searches its graphs for other NICs than its peers."""
-    told = (job.processes[at] for numbers in groups.values() for at in numbers)
-    counts = {len(process.hcas) for process in told if not process.hcas_cut} - {0}
+    processes = (job.processes[at] for numbers in groups.values() for at in numbers)
+    counts = {len(process.hcas) for process in processes if not process.hcas_cut} - {0}
     if len(counts) < 2:
         return report
     return replace(
@@ -280,19 +280,19 @@ def choice_findings(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
         return
     first = job.choices_apart[0]
     ordered = sorted(first.by_choice.items(), key=lambda item: (-len(item[1]), item[0]))
-    odd = [at for _, processes in ordered[1:] for at in processes]
+    numbers = [at for _, processes in ordered[1:] for at in processes]
     ranks = {rank.process: rank.rank for rank in job.ranks}
-    told = "; ".join(f"{choice} on {processes_word(job, processes, ranks)}" for choice, processes in ordered[:4])
+    words = "; ".join(f"{choice} on {processes_word(job, processes, ranks)}" for choice, processes in ordered[:4])
     sizes = len(job.choices_apart)
     yield check.finding(
         check.where(
-            list(dict.fromkeys(job.processes[at].host for at in odd)),
-            ranks=sorted({ranks[at] for at in odd if at in ranks}),
+            list(dict.fromkeys(job.processes[at].host for at in numbers)),
+            ranks=sorted({ranks[at] for at in numbers if at in ranks}),
         ),
         "different choices",
         f"ranks choose differently for {_operation(first)}: {few([choice for choice, _ in ordered], 4)}",
         severity=Severity.ERROR if failed(job) else Severity.WARNING,
-        observed=told + (f"; and so for {plural(sizes - 1, 'other size')}" if sizes > 1 else ""),
+        observed=words + (f"; and so for {plural(sizes - 1, 'other size')}" if sizes > 1 else ""),
         evidence=first.origins,
         confidence=Confidence.HIGH if job.communicators else Confidence.MEDIUM,
     )

@@ -60,41 +60,42 @@ class BelowModel(JobCheck[tuple[ModelComparison, ...]]):
         beside = judged.inspection.beside_model
         if not beside:
             return self.unknown(judged, judged.inspection.not_beside)
-        low = tuple(each for each in beside if each.is_low)
+        low = tuple(comparison for comparison in beside if comparison.is_low)
         if low:
             return low
-        best = max(beside, key=lambda each: each.size.calls * each.size.clean_us)
+        best = max(beside, key=lambda comparison: comparison.size.calls * comparison.size.clean_us)
         reached = f"{best.size.collective}: {in_gbs(best.gbs)}, above half of the {in_gbs(best.part_gbs)} expected"
         return self.clean(judged, reached)
 
     def tell(self, judged: Job, observed: tuple[ModelComparison, ...]) -> Iterator[Finding]:
         names = Names(judged)
-        for each in observed:
-            part = each.part_gbs
-            what = f"{each.size.collective} of {spell_bytes(each.size.bytes)}"
-            who = names.label(each.comm)
-            if each.alike > 1:
-                who = f"the fastest of {plural(each.alike, 'communicator')} of {each.comm.nranks} ranks, {who},"
-            hosts = list(dict.fromkeys(member.host for member in each.comm.members.values()))
-            shared = f", shared by {each.sharing} communicators" if each.sharing > 1 else ""
+        for comparison in observed:
+            part = comparison.part_gbs
+            what = f"{comparison.size.collective} of {spell_bytes(comparison.size.bytes)}"
+            who = names.label(comparison.comm)
+            if comparison.alike > 1:
+                alike = plural(comparison.alike, "communicator")
+                who = f"the fastest of {alike} of {comparison.comm.nranks} ranks, {who},"
+            hosts = list(dict.fromkeys(member.host for member in comparison.comm.members.values()))
+            shared = f", shared by {comparison.sharing} communicators" if comparison.sharing > 1 else ""
             yield self.finding(
                 self.where(hosts if len(hosts) <= MOST_NAMED else ()),
                 self.advice(
                     "below model",
                     part=in_gbs(part),
-                    expected_gbs=in_gbs(each.expected_gbs),
+                    expected_gbs=in_gbs(comparison.expected_gbs),
                     shared=shared,
                     hosts=hosts_word(hosts),
                 ),
-                f"{what} reaches {percent(each.gbs / part)} of what {each.machine} should: {who} has"
-                f" {in_gbs(each.gbs)} in its best calls",
-                observed=f"{in_gbs(each.gbs)} bus bandwidth in the best tenth of {each.size.calls} calls",
+                f"{what} reaches {percent(comparison.gbs / part)} of what {comparison.machine} should: {who} has"
+                f" {in_gbs(comparison.gbs)} in its best calls",
+                observed=f"{in_gbs(comparison.gbs)} bus bandwidth in the best tenth of {comparison.size.calls} calls",
                 cost=Cost(
-                    gbs_lost=part - each.gbs,
-                    share=1 - each.gbs / part,
-                    text=f"{in_gbs(part - each.gbs)} of bus bandwidth, if nothing else used the links",
+                    gbs_lost=part - comparison.gbs,
+                    share=1 - comparison.gbs / part,
+                    text=f"{in_gbs(part - comparison.gbs)} of bus bandwidth, if nothing else used the links",
                 ),
-                evidence=[next(iter(each.comm.members.values())).origin],
-                coverage=Coverage(each.hosts_seen, each.hosts, "nodes captured"),
-                confidence=Confidence.MEDIUM if each.hosts_seen == each.hosts else Confidence.LOW,
+                evidence=[next(iter(comparison.comm.members.values())).origin],
+                coverage=Coverage(comparison.hosts_seen, comparison.hosts, "nodes captured"),
+                confidence=Confidence.MEDIUM if comparison.hosts_seen == comparison.hosts else Confidence.LOW,
             )

@@ -60,7 +60,7 @@ class Names:
         sizes = sorted((communicator.nranks for communicator in inspection.communicators), reverse=True)
         if sizes[1:2] == sizes[:1]:
             return {}
-        world = max(inspection.communicators, key=lambda each: each.nranks)
+        world = max(inspection.communicators, key=lambda communicator: communicator.nranks)
         processes = {(member.host, member.pid) for comm in inspection.communicators for member in comm.members.values()}
         of_world = Counter((member.host, member.pid) for member in world.members.values())
         if not processes <= of_world.keys():

@@ -69,14 +69,14 @@ def late_kernels(job: Job) -> tuple[LateKernels, ...]:
     A rank that comes late to its small group makes all of this group late to their other ones, and a slow group makes
     all of its members late elsewhere. Only who is late where neither is to blame is named."""
     names = Names(job)
-    found = [late for comm in judged_communicators(job) if (late := _late(comm, names)) is not None]
-    if not found or job.inspection is None:
+    kernels = [late for comm in judged_communicators(job) if (late := _late(comm, names)) is not None]
+    if not kernels or job.inspection is None:
         return ()
-    slow = [each.comm for each in beside_siblings(job.inspection.communicators) if each.slow]
-    found = [late for late in found if not _kept(late, slow)]
+    slow = [sibling.comm for sibling in beside_siblings(job.inspection.communicators) if sibling.slow]
+    kernels = [late for late in kernels if not _kept(late, slow)]
     merged: dict[frozenset[tuple[str, int]], list[LateKernels]] = defaultdict(list)
-    for late in found:
-        if not any(other.explains(late) for other in found):
+    for late in kernels:
+        if not any(other.explains(late) for other in kernels):
             merged[late.processes].append(late)
     worst = [replace(max(several, key=_total), also=len(several) - 1) for several in merged.values()]
     return tuple(sorted(worst, key=_total, reverse=True))
@@ -95,7 +95,7 @@ def _total(late: LateKernels) -> float:
 def _late(comm: InspectorCommunicator, names: Names) -> LateKernels | None:
     if comm.wait_us < LEAST_WAIT * comm.time_us:
         return None
-    ranks = _who(comm, comm.last, fsum(each.wait_us for each in comm.last.values()))
+    ranks = _who(comm, comm.last, fsum(arrivals.wait_us for arrivals in comm.last.values()))
     if not ranks:
         return None
     times = sum(comm.last[rank].times for rank in ranks)
@@ -113,7 +113,7 @@ def _late(comm: InspectorCommunicator, names: Names) -> LateKernels | None:
 def _who(comm: InspectorCommunicator, last: Mapping[int, LastArrivals], caused: float) -> tuple[int, ...]:
     """The rank, or the ranks of one host, that cause most of the waiting; () where it is spread."""
     count = len(comm.members)
-    rank = max(last, key=lambda each: last[each].wait_us)
+    rank = max(last, key=lambda number: last[number].wait_us)
     if last[rank].wait_us >= max(LEAST_SHARE, TIMES_ITS_SHARE / count) * caused:
         return (rank,)
     by_host: dict[str, list[int]] = defaultdict(list)
@@ -123,7 +123,7 @@ def _who(comm: InspectorCommunicator, last: Mapping[int, LastArrivals], caused: 
     hosts = {member.host for member in comm.members.values()}
     if len(hosts) < FEWEST_RANKS:
         return ()
-    host = max(by_host, key=lambda each: _sum(last, by_host[each]), default="")
+    host = max(by_host, key=lambda word: _sum(last, by_host[word]), default="")
     even = sum(member.host == host for member in comm.members.values()) / count
     if _sum(last, by_host.get(host, ())) < max(LEAST_SHARE, TIMES_ITS_SHARE * even) * caused:
         return ()

@@ -133,7 +133,7 @@ class LateArriver(JobCheck[tuple[Late, ...]]):
         timed = {group: arrivals for group, arrivals in groups.items() if len(arrivals) >= FEWEST_COLLECTIVES}
         if not timed:
             return self.unknown(judged, "fewer than three collectives with times of three ranks in the dumps")
-        found = []
+        late_ranks = []
         for group, arrivals in timed.items():
             words = next((r.descriptions[group] for r in judged.flight if r.descriptions.get(group)), group)
             late = _once(arrivals) or _each_time(judged, arrivals)
@@ -142,8 +142,8 @@ class LateArriver(JobCheck[tuple[Late, ...]]):
                 seen = max(len(by_rank) for by_rank in arrivals.values())
                 size = max((len(r.groups.get(group, ())) for r in judged.flight), default=seen)
                 coverage = Coverage(seen, max(size, seen), "ranks with dumps")
-                found.append(LateRank(words, seq, operations.get((group, seq), ""), ranks, seconds, coverage))
-        return tuple(found) or self.clean(judged)
+                late_ranks.append(LateRank(words, seq, operations.get((group, seq), ""), ranks, seconds, coverage))
+        return tuple(late_ranks) or self.clean(judged)
 
     def tell(self, judged: Job, observed: tuple[Late, ...]) -> Iterator[Finding]:
         yield from self._tell_kernels([late for late in observed if isinstance(late, LateKernels)])
@@ -155,14 +155,14 @@ class LateArriver(JobCheck[tuple[Late, ...]]):
         for late in observed:
             who = late.word
             calls = "calls" if late.comm.made_of is MadeOf.CALLS else "means over a dump"
-            each = f"{percent(late.times / late.comm.calls)} of {late.comm.calls} {calls}"
+            times = f"{percent(late.times / late.comm.calls)} of {late.comm.calls} {calls}"
             more = f", and in {plural(late.also, 'communicator')} more" if late.also else ""
             yield self.finding(
                 self.where(hosts_in(late.who), ranks=sorted(place.rank for place in late.who if place.rank >= 0)),
                 self.advice("last to arrive", who=who),
                 f"{who} {'comes' if len(late.who) == 1 else 'come'} last to the collectives of {late.group}{more}: the"
                 f" others wait {percent(late.share)} of the time in them",
-                observed=f"the shortest kernel in {each}, where the others take {spell_s(late.wait_us / 1e6)} longer",
+                observed=f"the shortest kernel in {times}, where the others take {spell_s(late.wait_us / 1e6)} longer",
                 cost=Cost(share=late.share, text=f"the others wait {spell_s(late.wait_us / 1e6)} each time"),
                 evidence=[place.origin for place in late.who],
                 coverage=Coverage(len(late.comm.members), late.comm.nranks, "ranks with records"),
@@ -191,15 +191,15 @@ class LateArriver(JobCheck[tuple[Late, ...]]):
 
 def _arrivals(job: Job, operations: dict[tuple[str, int], str]) -> dict[str, Arrivals]:
     """By group, the arrivals at collectives that at least three ranks recorded with a time."""
-    made: dict[str, dict[int, dict[int, float]]] = defaultdict(lambda: defaultdict(dict))
+    arrivals: dict[str, dict[int, dict[int, float]]] = defaultdict(lambda: defaultdict(dict))
     for record in job.flight:
         for (group, seq, operation, _), created in zip(record.entries, record.created_s, strict=False):
             if isfinite(created) and not any(word in operation.lower() for word in ("send", "recv", "coalesced")):
-                made[group][seq][record.rank] = created
+                arrivals[group][seq][record.rank] = created
                 operations.setdefault((group, seq), operation.split(" ")[0])
     return {
         group: {seq: by_rank for seq, by_rank in sorted(by_seq.items()) if len(by_rank) >= FEWEST_RANKS}
-        for group, by_seq in made.items()
+        for group, by_seq in arrivals.items()
     }
 
 
@@ -211,18 +211,18 @@ def _behind(by_rank: Mapping[int, float]) -> dict[int, float]:
 
 def _once(arrivals: Arrivals) -> tuple[int, tuple[int, ...], float] | None:
     """The collective to which few ranks came later than they usually do: a constant distance is that of clocks."""
-    behind = {seq: _behind(by_rank) for seq, by_rank in arrivals.items()}
+    late = {seq: _behind(by_rank) for seq, by_rank in arrivals.items()}
     usual: dict[int, list[float]] = defaultdict(list)
-    for by_rank in behind.values():
+    for by_rank in late.values():
         for rank, seconds in by_rank.items():
             usual[rank].append(seconds)
     base = {rank: median(seconds) for rank, seconds in usual.items()}
     worst: tuple[int, tuple[int, ...], float] | None = None
-    for seq, by_rank in behind.items():
+    for seq, by_rank in late.items():
         beyond = {rank: seconds - base[rank] for rank, seconds in by_rank.items() if len(usual[rank]) > 2}
-        found = _standing_out(beyond, LATE_S)
-        if found is not None and (worst is None or found[1] > worst[2]):
-            worst = (seq, *found)
+        pair = _standing_out(beyond, LATE_S)
+        if pair is not None and (worst is None or pair[1] > worst[2]):
+            worst = (seq, *pair)
     return worst
 
 
@@ -237,26 +237,26 @@ def _each_time(job: Job, arrivals: Arrivals) -> tuple[int, tuple[int, ...], floa
                 by_host[host_of[rank]][rank] = at
         for host, own in by_host.items():
             if len(own) >= FEWEST_RANKS:
-                for rank, behind in _behind(own).items():
-                    seconds[host][rank].append(behind)
+                for rank, late in _behind(own).items():
+                    seconds[host][rank].append(late)
     for by_rank_of_host in seconds.values():
         typical = {rank: median(late) for rank, late in by_rank_of_host.items() if len(late) >= FEWEST_COLLECTIVES}
-        found = _standing_out(typical, LATE_EACH_S)
-        if found is not None:
-            return 0, *found
+        pair = _standing_out(typical, LATE_EACH_S)
+        if pair is not None:
+            return 0, *pair
     return None
 
 
 def _standing_out(late: Mapping[int, float], least: float) -> tuple[tuple[int, ...], float] | None:
     """The ranks that are late by more than `least` and out of the noise of the others; None where they are many."""
-    odd = tuple(sorted(rank for rank, seconds in late.items() if seconds > least))
-    if not odd or len(odd) > max(1, MOST_SHARE * len(late)):
+    numbers = tuple(sorted(rank for rank, seconds in late.items() if seconds > least))
+    if not numbers or len(numbers) > max(1, MOST_SHARE * len(late)):
         return None
-    rest = [abs(seconds) for rank, seconds in late.items() if rank not in odd]
-    lateness = min(late[rank] for rank in odd)
+    rest = [abs(seconds) for rank, seconds in late.items() if rank not in numbers]
+    lateness = min(late[rank] for rank in numbers)
     if not rest or lateness < TIMES_THE_NOISE * median(rest):
         return None
-    return odd, max(late[rank] for rank in odd)
+    return numbers, max(late[rank] for rank in numbers)
 
 
 # For JOB008: a rank that is late in a part of each step, by the parts that the ranks of a training print.
@@ -281,20 +281,20 @@ def late_in_parts(job: Job) -> tuple[LatePart, ...] | None:
 def tell_parts(check: JobCheck[Any], job: Job, observed: Sequence[LatePart]) -> Iterator[Finding]:
     """The finding on ranks that are late, one for each part."""
     by_part: dict[str, list[LatePart]] = {}
-    for each in observed:
-        by_part.setdefault(each.part, []).append(each)
+    for part in observed:
+        by_part.setdefault(part.part, []).append(part)
     for several in by_part.values():
         yield _finding(check, job, several)
 
 
 def _finding(check: JobCheck[Any], job: Job, several: Sequence[LatePart]) -> Finding:
     worst = several[0]
-    ranks = sorted(each.series.rank for each in several if each.series.rank >= 0)
+    ranks = sorted(part.series.rank for part in several if part.series.rank >= 0)
     one = len(several) == 1
-    who = rank_word(ranks) if len(ranks) == len(several) else few([each.who for each in several], 4)
+    who = rank_word(ranks) if len(ranks) == len(several) else few([part.who for part in several], 4)
     waits = " and ".join(worst.waits_in)
     share = min(worst.late_s / worst.step_s, 1.0)
-    hosts = hosts_with(job, ranks) or list(dict.fromkeys(each.series.host for each in several if each.series.host))
+    hosts = hosts_with(job, ranks) or list(dict.fromkeys(part.series.host for part in several if part.series.host))
     return check.finding(
         check.where(hosts, ranks=ranks),
         "late rank",
@@ -305,7 +305,7 @@ def _finding(check: JobCheck[Any], job: Job, several: Sequence[LatePart]) -> Fin
         f" the others, by the median of {worst.steps} steps of {spell_s(worst.step_s)}",
         fix=(_FIXES.get(worst.of, _COMPUTES).format(who=who), NO_WIRE),
         cost=Cost(share=share, text=f"the others wait {spell_s(worst.late_s)} of each step, {percent(share)}"),
-        evidence=[each.step.origin for each in several],
+        evidence=[part.step.origin for part in several],
         coverage=Coverage(worst.ranks, max(job.world_size, worst.ranks), "ranks that time the parts of their steps"),
     )
 
@@ -319,7 +319,7 @@ KEPT_UP = "less than a tenth of of a step are spent waiting for data"
 def late_for_data(job: Job) -> tuple[DataWaits, ...]:
     """The waiting of the last start of each rank that prints it, the worst first."""
     found = [waits for pace in job.paces if (waits := data_waits(pace.series)) is not None]
-    return tuple(sorted(found, key=lambda each: -each.share)[:1])
+    return tuple(sorted(found, key=lambda waits: -waits.share)[:1])
 
 
 def tell_waits(check: JobCheck[Any], job: Job, observed: Sequence[DataWaits]) -> Iterator[Finding]:

@@ -85,11 +85,11 @@ class SlowHoursOfJob(JobCheck[tuple[SlowHours, ...]]):
             return self.unknown(judged, "the records were dumped within fewer than four hours")
         between = [comm for comm in judged.inspection.communicators if comm.nnodes > 1]
         inside = [comm for comm in judged.inspection.communicators if comm.nnodes == 1]
-        found = [*_slow(between or inside, inside if between else [], len(hours))]
-        told = sum(each.last - each.first + 1 for each in found)
-        if not found or told > MOST_HOURS * len(hours):
+        slow_hours = [*_slow(between or inside, inside if between else [], len(hours))]
+        told = sum(slow_hours.last - slow_hours.first + 1 for slow_hours in slow_hours)
+        if not slow_hours or told > MOST_HOURS * len(hours):
             return self.clean(judged)
-        return tuple(found)
+        return tuple(slow_hours)
 
     def tell(self, judged: Job, observed: tuple[SlowHours, ...]) -> Iterator[Finding]:
         names = Names(judged)
@@ -122,20 +122,20 @@ class SlowHoursOfJob(JobCheck[tuple[SlowHours, ...]]):
 def _ratios(communicators: Sequence[InspectorCommunicator]) -> dict[int, dict[int, float]]:
     """By hour, then by the number of the communicator, how many times longer its operations took than usual: over its
     sizes, weighed by the time that they take."""
-    made: dict[int, dict[int, float]] = defaultdict(dict)
+    ratios: dict[int, dict[int, float]] = defaultdict(dict)
     for number, comm in enumerate(communicators):
         by_hour: dict[int, list[tuple[float, float]]] = defaultdict(list)
         for size in comm.sizes:
-            counted = [each for each in size.by_hour if each.calls >= FEWEST_CALLS]
+            counted = [hour for hour in size.by_hour if hour.calls >= FEWEST_CALLS]
             if len(counted) < FEWEST_HOURS:
                 continue
-            usual = median(each.clean_us for each in counted)
-            for each in counted:
-                by_hour[each.hour].append((each.calls * usual, each.clean_us / usual))
-        for hour, found in by_hour.items():
-            total = fsum(weight for weight, _ in found)
-            made[hour][number] = fsum(weight * ratio for weight, ratio in found) / total
-    return made
+            usual = median(hour.clean_us for hour in counted)
+            for calls in counted:
+                by_hour[calls.hour].append((calls.calls * usual, calls.clean_us / usual))
+        for hour, pairs in by_hour.items():
+            total = fsum(weight for weight, _ in pairs)
+            ratios[hour][number] = fsum(weight * ratio for weight, ratio in pairs) / total
+    return ratios
 
 
 def _slow(

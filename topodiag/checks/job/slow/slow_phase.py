@@ -60,17 +60,17 @@ def beside_siblings(communicators: Sequence[InspectorCommunicator]) -> list[Slow
         spread = 1.4826 * median(abs(log(size.clean_us / usual)) for _, size in several)
         slow = [log(size.clean_us / usual) > max(log(SLOWER), TIMES_THE_SPREAD * spread) for _, size in several]
         few_slow = sum(slow) <= max(1, MOST_SHARE * len(several))
-        for (comm, size), odd in zip(several, slow, strict=True):
+        for (comm, size), is_slow in zip(several, slow, strict=True):
             weight = size.calls * size.clean_us
             known[id(comm)] = comm
-            ratios[id(comm)].append((weight, size.clean_us / usual, size, gbs, len(several) - 1, odd and few_slow))
-    made = []
-    for key, found in ratios.items():
-        total = fsum(weight for weight, *_ in found)
-        odd = fsum(weight for weight, _, _, _, _, slow in found if slow) * 2 > total
-        _, times, worst, gbs, siblings, _ = max(found, key=lambda each: (each[5], each[0]))
-        made.append(SlowCommunicator(known[key], times, worst, gbs, siblings, odd))
-    return made
+            ratios[id(comm)].append((weight, size.clean_us / usual, size, gbs, len(several) - 1, is_slow and few_slow))
+    beside = []
+    for key, rows in ratios.items():
+        total = fsum(weight for weight, *_ in rows)
+        is_slow = fsum(weight for weight, _, _, _, _, slow in rows if slow) * 2 > total
+        _, times, worst, gbs, siblings, _ = max(rows, key=lambda row: (row[5], row[0]))
+        beside.append(SlowCommunicator(known[key], times, worst, gbs, siblings, is_slow))
+    return beside
 
 
 def processes_of(comm: InspectorCommunicator) -> frozenset[Process]:
@@ -196,9 +196,11 @@ def _grouped(beside: Sequence[SlowCommunicator]) -> Iterator[tuple[list[SlowComm
     """Slow communicators with what they share and no fast one of theirs holds, as few groups as explain all of them:
     those between nodes, then those within one."""
     for between in (True, False):
-        kind = [each for each in beside if (each.comm.nnodes > 1) is between]
-        cleared = {process for each in kind if not each.slow for process in processes_of(each.comm)}
-        yield from _explaining([each for each in kind if each.slow], cleared)
+        kind = [communicator for communicator in beside if (communicator.comm.nnodes > 1) is between]
+        cleared = {
+            process for communicator in kind if not communicator.slow for process in processes_of(communicator.comm)
+        }
+        yield from _explaining([communicator for communicator in kind if communicator.slow], cleared)
 
 
 def _explaining(
@@ -208,16 +210,16 @@ def _explaining(
     left = list(slow)
     while left:
         holders: dict[Process, list[SlowCommunicator]] = defaultdict(list)
-        for each in left:
-            for process in processes_of(each.comm) - cleared:
-                holders[process].append(each)
+        for communicator in left:
+            for process in processes_of(communicator.comm) - cleared:
+                holders[process].append(communicator)
         if not holders:
-            for each in left:  # each of its members is in a fast one as well: together they are slow
-                yield [each], processes_of(each.comm)
+            for communicator in left:  # each of its members is in a fast one as well: together they are slow
+                yield [communicator], processes_of(communicator.comm)
             return
         best = max(holders.values(), key=len)
         yield best, frozenset(process for process, several in holders.items() if several == best)
-        left = [each for each in left if all(each is not other for other in best)]
+        left = [phase for phase in left if all(phase is not other for other in best)]
 
 
 def _part(
@@ -226,14 +228,14 @@ def _part(
     coverage: Coverage,
 ) -> SlowPart:
     slow, shared = group
-    worst = max(slow, key=lambda each: each.times)
+    worst = max(slow, key=lambda communicator: communicator.times)
     own = [(comm.comm, member) for comm in slow[:1] for member in comm.comm.members.values()]
     who = [names.place(comm, m) for comm, m in own if {(m.host, m.pid, -1), (m.host, m.pid, m.rank)} & shared]
     nics = names.nics(who[0].rank) if len(who) == 1 and who[0].rank >= 0 else ()
     return SlowPart(
         tuple(who),
-        tuple(names.label(each.comm) for each in slow),
-        tuple(each.comm for each in slow),
+        tuple(names.label(communicator.comm) for communicator in slow),
+        tuple(communicator.comm for communicator in slow),
         worst.times,
         worst.worst.collective,
         worst.worst.bytes,

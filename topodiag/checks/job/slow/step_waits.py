@@ -85,40 +85,44 @@ class OddStepWaits(JobCheck[tuple[OutlierWaits, ...]]):
         if not judged.step_waits:
             return self.not_applicable(judged, "no traces of NCCL's profiler")
         by_comm: dict[int, list[StepWaits]] = defaultdict(list)
-        for each in judged.step_waits:
-            if each.total_us >= LEAST_US:
-                by_comm[each.comm].append(each)
+        for wait in judged.step_waits:
+            if wait.total_us >= LEAST_US:
+                by_comm[wait.comm].append(wait)
         groups = {comm: waits for comm, waits in by_comm.items() if len(waits) >= FEWEST_RANKS}
         if not groups:
             return self.unknown(judged, "fewer than three traces of one communicator with a millisecond of waiting")
-        found = [odd for comm, waits in groups.items() for state in STATES if (odd := _odd(comm, waits, state))]
-        return tuple(found) or self.clean(judged)
+        outliers = [
+            outlier for comm, waits in groups.items() for state in STATES if (outlier := _odd(comm, waits, state))
+        ]
+        return tuple(outliers) or self.clean(judged)
 
     def tell(self, judged: Job, observed: tuple[OutlierWaits, ...]) -> Iterator[Finding]:
-        for odd in observed:
-            ranks = _world(judged, odd.comm, [wait.rank for wait in odd.waits])
-            who = rank_word(ranks or [wait.rank for wait in odd.waits])
-            behind = sorted({max(wait.peers, key=wait.peers.__getitem__) for wait in odd.waits if wait.peers})
-            to = f" (to {rank_word(behind)})" if odd.state.peer and behind else ""
-            share = max(wait.share(odd.state.name) for wait in odd.waits)
+        for outlier in observed:
+            ranks = _world(judged, outlier.comm, [wait.rank for wait in outlier.waits])
+            who = rank_word(ranks or [wait.rank for wait in outlier.waits])
+            numbers = sorted({max(wait.peers, key=wait.peers.__getitem__) for wait in outlier.waits if wait.peers})
+            to = f" (to {rank_word(numbers)})" if outlier.state.peer and numbers else ""
+            share = max(wait.share(outlier.state.name) for wait in outlier.waits)
             yield self.finding(
                 self.where(hosts_with(judged, ranks), ranks=ranks),
                 "step waits",
-                f"{who}: {odd.state.message}{to}",
-                observed=f"{odd.state.name} is {percent(share)} of the waiting of its steps",
-                expected=f"{percent(odd.others)}, the median of the other ranks",
-                fix=(odd.state.fix,),
-                evidence=[wait.origin for wait in odd.waits],
-                coverage=odd.coverage,
+                f"{who}: {outlier.state.message}{to}",
+                observed=f"{outlier.state.name} is {percent(share)} of the waiting of its steps",
+                expected=f"{percent(outlier.others)}, the median of the other ranks",
+                fix=(outlier.state.fix,),
+                evidence=[wait.origin for wait in outlier.waits],
+                coverage=outlier.coverage,
             )
 
 
 def _odd(comm: int, waits: Sequence[StepWaits], state: State) -> OutlierWaits | None:
-    odd = [wait for wait in waits if wait.share(state.name) >= LEAST_SHARE]
+    step_waits = [wait for wait in waits if wait.share(state.name) >= LEAST_SHARE]
     rest = [wait.share(state.name) for wait in waits if wait.share(state.name) < LEAST_SHARE]
-    if not odd or not rest or len(odd) > max(1, MOST_RANKS * len(waits)) or median(rest) > MOST_OF_OTHERS:
+    if not step_waits or not rest or len(step_waits) > max(1, MOST_RANKS * len(waits)) or median(rest) > MOST_OF_OTHERS:
         return None
-    return OutlierWaits(state, comm, tuple(odd), median(rest), Coverage(len(waits), len(waits), "ranks with traces"))
+    return OutlierWaits(
+        state, comm, tuple(step_waits), median(rest), Coverage(len(waits), len(waits), "ranks with traces")
+    )
 
 
 def _world(job: Job, comm: int, ranks: Sequence[int]) -> list[int]:
@@ -126,5 +130,5 @@ def _world(job: Job, comm: int, ranks: Sequence[int]) -> list[int]:
     known = next((communicator for communicator in job.communicators if communicator.comm_id == comm), None)
     if known is not None:
         return sorted(int(known.ranks[r]) for r in ranks if r < len(known.ranks) and known.ranks[r] >= 0)
-    alone = not job.processes and len({each.comm for each in job.step_waits}) == 1
-    return sorted(ranks) if alone else []
+    single_world = not job.processes and len({wait.comm for wait in job.step_waits}) == 1
+    return sorted(ranks) if single_world else []

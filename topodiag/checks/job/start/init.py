@@ -126,7 +126,7 @@ class InitNotFinished(OneStep[Job], JobCheck[Never]):
     id = "JOB001"
 
     def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
-        found = []
+        findings = []
         stuck_world = False
         judged = 0
         for communicator in job.communicators:
@@ -137,22 +137,22 @@ class InitNotFinished(OneStep[Job], JobCheck[Never]):
             if open_at:
                 stuck = self._stuck(job, communicator, open_at)
                 stuck_world |= communicator.index == 0 and stuck.severity is not Severity.INFO
-                found.append(stuck)
-        found = _folded(found)
+                findings.append(stuck)
+        findings = _folded(findings)
         numbers = list(wrong_numbers(self, job))
         lone = self._without_rank(job) if not numbers else None  # what such a process says is told with its number
         if lone is not None:
-            found.append(lone)
+            findings.append(lone)
         missing = self._missing(job, stuck_world) if job.world_size > 0 and job.ranks else None
-        if missing is not None and not (stuck_world and found and missing.severity is Severity.INFO):
-            found.append(missing)
-        found += [*judge_alone(self, job, peers), *absent_at_meeting(self, job)]
-        found += numbers
-        if not found and not judged:
-            found += [*by_ras_in_init(self, job)]
+        if missing is not None and not (stuck_world and findings and missing.severity is Severity.INFO):
+            findings.append(missing)
+        findings += [*judge_alone(self, job, peers), *absent_at_meeting(self, job)]
+        findings += numbers
+        if not findings and not judged:
+            findings += [*by_ras_in_init(self, job)]
         coverage = Coverage(len(job.ranks), max(job.world_size, len(job.ranks)), "ranks")
-        if found:
-            return self.found(job, found, coverage)
+        if findings:
+            return self.found(job, findings, coverage)
         if not judged:
             return self.unknown(job, f"no Init START or COMPLETE in the log: {ask_for(job)} from the start of the job")
         return self.clean(job, coverage=coverage)
@@ -223,14 +223,16 @@ def _init_of(job: Job, communicator: Communicator, open_at: Sequence[int], hosts
     """How an init stands whose members `open_at`, on these hosts, did not finish."""
     by_rank, nranks = job.by_rank, communicator.nranks
     done = int(communicator.completed.sum())
-    absent = sum(bool(communicator.ranks[at] < 0) for at in range(nranks))
+    missing = sum(bool(communicator.ranks[at] < 0) for at in range(nranks))
     nearly = bool(done) and done + len(open_at) == nranks and len(open_at) * 10 <= done
     # A piece of a log ends in the middle of an init that went well: a hang needs most ranks, or an error, to show.
-    cut = not failed(job) and ((done == 0 and absent >= nranks - absent) or job.is_cut)
+    cut = not failed(job) and ((done == 0 and missing >= nranks - missing) or job.is_cut)
     # Init ends with a barrier of the host's ranks (src/init.cc, initTransportsRank): one COMPLETE speaks for all.
     finished = {by_rank[rank].host for rank in communicator.ranks[communicator.completed].tolist() if rank in by_rank}
     torn = bool(hosts) and finished.issuperset(hosts) and not failed(job)
-    return OpenInit(done, absent, _who(job, communicator, absent), cut, torn, nearly, went_on(job, communicator.origin))
+    return OpenInit(
+        done, missing, _who(job, communicator, missing), cut, torn, nearly, went_on(job, communicator.origin)
+    )
 
 
 def _ends_of_init(job: Job, lone: Sequence[Process]) -> dict[tuple[str, int], Origin]:
@@ -261,9 +263,9 @@ def _informed(process: Process) -> bool:
     return bool(process.bootstrap or process.network or process.hcas or process.versions or process.settings)
 
 
-def _folded(found: list[Finding]) -> list[Finding]:
+def _folded(findings: list[Finding]) -> list[Finding]:
     """The first few of many communicators that did not come up: the rest follows from the same ranks."""
-    return sorted(found, key=lambda finding: -len(finding.where.ranks))[:3]
+    return sorted(findings, key=lambda finding: -len(finding.where.ranks))[:3]
 
 
 def _phase(job: Job, communicator: Communicator, hosts: Sequence[str]) -> str:
@@ -287,11 +289,11 @@ def _silent(job: Job, communicator: Communicator) -> list[int]:
     return [at for at in range(communicator.nranks) if communicator.ranks[at] < 0] if whole else []
 
 
-def _who(job: Job, communicator: Communicator, absent: int) -> str:
+def _who(job: Job, communicator: Communicator, missing: int) -> str:
     silent = _silent(job, communicator)
     host = silent_host(job) if silent else ""
     on = f" (on {host}, inferred from the others)" if host else ""
-    return f"{rank_word(silent)}{on}" if silent else plural(absent, "other rank")
+    return f"{rank_word(silent)}{on}" if silent else plural(missing, "other rank")
 
 
 def _first(job: Job, communicator: Communicator, ranks: Sequence[int]) -> str:
@@ -314,7 +316,7 @@ def judge_alone(check: JobCheck[Any], job: Job, peers: Sequence[Job]) -> Iterato
     if not is_alone(job):
         return
     others = [peer for peer in peers if is_alone(peer)]
-    hosts = sorted({host for each in (job, *others) for host in each.hosts})
+    hosts = sorted({host for one in (job, *others) for host in one.hosts})
     count = 1 + len(others)
     yield check.finding(
         check.where(hosts),
@@ -324,7 +326,7 @@ def judge_alone(check: JobCheck[Any], job: Job, peers: Sequence[Job]) -> Iterato
         else f"a communicator of one rank on {hosts_word(hosts) or 'a node'}: it talks to nobody",
         severity=Severity.WARNING if others else Severity.INFO,
         observed="Channel 00 : 0" if job.world is None or job.world.inferred else "nranks 1",
-        evidence=[each.world.origin for each in (job, *others) if each.world is not None],
+        evidence=[one.world.origin for one in (job, *others) if one.world is not None],
         confidence=Confidence.MEDIUM if others else Confidence.LOW,
     )
 

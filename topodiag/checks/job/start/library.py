@@ -119,7 +119,7 @@ class KnownLibraryFault(JobCheck[tuple[FaultMet, ...]]):
             library = fault.library.upper()
             release = f"{library} {met.version}" if met.version else library
             until = f" until {fault.fixed}" if fault.fixed else ", no fixed release known"
-            sure = Confidence.HIGH if fault.sure == "high" else Confidence.MEDIUM
+            confidence = Confidence.HIGH if fault.sure == "high" else Confidence.MEDIUM
             yield self.of_events(
                 met.events,
                 Advice(),
@@ -133,7 +133,7 @@ class KnownLibraryFault(JobCheck[tuple[FaultMet, ...]]):
                     f"read {fault.source}",
                 ),
                 cost=Cost(text=UNSEEN if fault.setting else f"the job ends or hangs{at}"),
-                confidence=sure if met.version or fault.told else Confidence.LOW,
+                confidence=confidence if met.version or fault.told else Confidence.LOW,
             )
 
 
@@ -145,36 +145,36 @@ def release_of(text: str) -> Release | None:
 
 def _versions(job: Job) -> dict[str, Release]:
     """The releases of NCCL that the text names: NCCL's own words, torch's, and the names of library files."""
-    told = list(job.nccl_versions)
-    told += [match[1] for event in job.events for match in _NAMED.finditer(event.text)]
-    told += [event.details["so"] for event in job.events if event.details.get("so")]
-    return {text.split("+")[0]: release for text in told if (release := release_of(text)) is not None}
+    texts = list(job.nccl_versions)
+    texts += [match[1] for event in job.events for match in _NAMED.finditer(event.text)]
+    texts += [event.details["so"] for event in job.events if event.details.get("so")]
+    return {text.split("+")[0]: release for text in texts if (release := release_of(text)) is not None}
 
 
 def _met(job: Job, versions: dict[str, Release]) -> tuple[FaultMet, ...]:
     """The known faults of the job's library that its text shows. An event counts once, for the first that fits."""
     met: list[FaultMet] = []
-    told: set[int] = set()
+    numbers: set[int] = set()
     events = (*job.events, *_settings(job))
     for fault in library_faults():
         if fault.library.upper() != job.library or (fault.beside and not _says(job, fault.beside)):
             continue
-        shown = tuple(event for event in events if id(event) not in told and _shows(fault, event))
+        shown = tuple(event for event in events if id(event) not in numbers and _shows(fault, event))
         shown = tuple(event for event in shown if not fault.after or _stands_after(job, fault.after, event))
         having = [version for version, release in versions.items() if fault.has(release)]
         if shown and (having or not (versions or fault.setting)) and len(job.hosts) >= fault.nodes:
             met.append(FaultMet(fault, shown, having[0] if having else ""))
-            told.update(id(event) for event in shown)
+            numbers.update(id(event) for event in shown)
     return tuple(met)
 
 
 def _stands_after(job: Job, call: str, event: Event) -> bool:
     """Whether a line of this call, or of the communicator that it makes, stands above a line of the same log."""
-    made = [each.origin for each in job.communicators if each.func == call]
-    made += [where for _, text, where in said_by(job, "split") if text.startswith(call)]
+    origins = [communicator.origin for communicator in job.communicators if communicator.func == call]
+    origins += [where for _, text, where in said_by(job, "split") if text.startswith(call)]
     line = event.origin
     return line is not None and any(
-        where is not None and where.source == line.source and (where.line or 0) < (line.line or 0) for where in made
+        where is not None and where.source == line.source and (where.line or 0) < (line.line or 0) for where in origins
     )
 
 
@@ -188,8 +188,8 @@ def _settings(job: Job) -> Iterator[Event]:
     given = {
         f"{setting.name}={setting.value}": setting for process in job.processes for setting in process.settings.values()
     }
-    for line, each in given.items():
-        yield Event(SETTING, line, "", level="INFO", origin=each.origin)
+    for line, setting in given.items():
+        yield Event(SETTING, line, "", level="INFO", origin=setting.origin)
 
 
 def _shows(fault: LibraryFault, event: Event) -> bool:

@@ -77,49 +77,49 @@ class VersionsDiffer(OneStep[Job], JobCheck[Never]):
     id = "JOB002"
 
     def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
-        told = {key: _by_version(job, key) for key in COMPONENTS}
-        found: list[Finding] = []
+        by_key = {key: _by_version(job, key) for key in COMPONENTS}
+        findings: list[Finding] = []
         builds = False
         for key, (word, usual) in COMPONENTS.items():
-            if key == "git" and found:
+            if key == "git" and findings:
                 continue  # another version is another build
-            severity = _severity(key, list(told[key]), usual) if len(told[key]) > 1 else None
+            severity = _severity(key, list(by_key[key]), usual) if len(by_key[key]) > 1 else None
             if severity is not None:
-                found.append(self._report(job, word, told[key], severity))
+                findings.append(self._report(job, word, by_key[key], severity))
                 builds |= key in OF_NCCL
-        if not found or found[0].severity is not Severity.ERROR:  # NCCL is the first component
-            found += self._by_wording(job)
-        if not any(finding.severity is Severity.ERROR for finding in found):
-            found += self._by_nccl(job)
-        found += [] if builds else self._by_notice(job)
-        found += [] if found else not_as_built(self, job)
-        said = max(sum(map(len, by_value.values())) for by_value in told.values())
-        coverage = Coverage(said, len(job.processes), "processes with a version")
-        if found:
-            return self.found(job, found, coverage)
+        if not findings or findings[0].severity is not Severity.ERROR:  # NCCL is the first component
+            findings += self._by_wording(job)
+        if not any(finding.severity is Severity.ERROR for finding in findings):
+            findings += self._by_nccl(job)
+        findings += [] if builds else self._by_notice(job)
+        findings += [] if findings else not_as_built(self, job)
+        total = max(sum(map(len, by_value.values())) for by_value in by_key.values())
+        coverage = Coverage(total, len(job.processes), "processes with a version")
+        if findings:
+            return self.found(job, findings, coverage)
         if max(len(job.processes), job.world_size) < 2:
             return self.not_applicable(job, "one process: nothing to compare")
-        if said < 2:
+        if total < 2:
             return self.unknown(job, f"fewer than two processes told a version: {ask_for(job)} on all ranks")
-        return self.clean(job, coverage=coverage) if said else self.unknown(job, f"no version: {ask_for(job)}")
+        return self.clean(job, coverage=coverage) if total else self.unknown(job, f"no version: {ask_for(job)}")
 
     def _by_nccl(self, job: Job) -> Iterator[Finding]:
         """NCCL's own warning. A driver that is too old for the library is of this kind too, and no difference."""
-        told = [event for event in job.events if event.kind == "version" and "ismatched" in event.text]
-        if not told:
+        events = [event for event in job.events if event.kind == "version" and "ismatched" in event.text]
+        if not events:
             return
         yield self.of_events(
-            told,
+            events,
             "nccl versions",
-            f"NCCL itself found different versions: {quoted(told[0].text, 120)}",
-            observed=quoted(told[0].text) or "NCCL says so",
+            f"NCCL itself found different versions: {quoted(events[0].text, 120)}",
+            observed=quoted(events[0].text) or "NCCL says so",
         )
 
     def _by_notice(self, job: Job) -> list[Finding]:
         """NCCL's notice that ranks run other builds of its version, by fingerprints of branch and commit."""
-        told = list(said_by(job, "git mismatch"))
-        others = sorted({int(found[1]) for _, text, _ in told if (found := _OTHER_BUILD.search(text)) is not None})
-        if not told:
+        notices = list(said_by(job, "git mismatch"))
+        others = sorted({int(match[1]) for _, text, _ in notices if (match := _OTHER_BUILD.search(text)) is not None})
+        if not notices:
             return []
         return [
             self.finding(
@@ -127,14 +127,16 @@ class VersionsDiffer(OneStep[Job], JobCheck[Never]):
                 "another build",
                 f"NCCL itself found different builds of one version: {rank_word(others)} of a communicator beside its"
                 " rank 0",
-                observed=quoted(told[0][1]),
-                evidence=[origin for _, _, origin in told],
+                observed=quoted(notices[0][1]),
+                evidence=[origin for _, _, origin in notices],
             )
         ]
 
     def _by_wording(self, job: Job) -> Iterator[Finding]:
         """Processes that cannot be of one release."""
-        ranges = {number: found for number, each in enumerate(job.processes) if (found := releases(each)) is not None}
+        ranges = {
+            number: pair for number, process in enumerate(job.processes) if (pair := releases(process)) is not None
+        }
         newest = max((low for low, _ in ranges.values()), default=_FIRST)
         oldest = min((high for _, high in ranges.values()), default=_LAST)
         if newest <= oldest:
@@ -142,11 +144,11 @@ class VersionsDiffer(OneStep[Job], JobCheck[Never]):
         new = [number for number, (low, _) in ranges.items() if low > oldest]
         old = [number for number, (_, high) in ranges.items() if high < newest]
         ranks = {rank.process: rank.rank for rank in job.ranks}
-        odd = min((old, new), key=len)  # the first, where they are equally many
+        numbers = min((old, new), key=len)  # the first, where they are equally many
         yield self.finding(
             self.where(
-                list(dict.fromkeys(job.processes[number].host for number in odd)),
-                ranks=sorted({ranks[number] for number in odd if number in ranks}),
+                list(dict.fromkeys(job.processes[number].host for number in numbers)),
+                ranks=sorted({ranks[number] for number in numbers if number in ranks}),
             ),
             "nccl by its words",
             f"NCCL differs between ranks by its own words: {_spell(oldest)} or earlier on"
@@ -158,18 +160,18 @@ class VersionsDiffer(OneStep[Job], JobCheck[Never]):
 
     def _report(self, job: Job, word: str, by_value: dict[str, list[int]], severity: Severity) -> Finding:
         groups = sorted(by_value.items(), key=lambda item: (-len(item[1]), item[0]))
-        odd = [number for _, numbers in groups[1:] for number in numbers]
+        outliers = [number for _, numbers in groups[1:] for number in numbers]
         ranks = {rank.process: rank.rank for rank in job.ranks}
-        told = [f"{value} on {processes_word(job, numbers, ranks)}" for value, numbers in groups]
+        texts = [f"{value} on {processes_word(job, numbers, ranks)}" for value, numbers in groups]
         return self.finding(
             self.where(
-                list(dict.fromkeys(job.processes[number].host for number in odd)),
-                ranks=sorted({ranks[number] for number in odd if number in ranks}),
+                list(dict.fromkeys(job.processes[number].host for number in outliers)),
+                ranks=sorted({ranks[number] for number in outliers if number in ranks}),
             ),
             Advice(),
             f"{word} differs between ranks: {few([value for value, _ in groups], 4)}",
             severity=severity,
-            observed="; ".join(told[:4]),
+            observed="; ".join(texts[:4]),
             expected=f"one version of {word} on all ranks (most have {groups[0][0]})",
             fix=(
                 "one driver on all nodes (`nvidia-smi`), and in their containers the same of CUDA's compatibility"
@@ -189,8 +191,8 @@ class VersionsDiffer(OneStep[Job], JobCheck[Never]):
 
 def _said_version(process: Process, value: str) -> Origin | None:
     """The line that names the version."""
-    told = (message.origin for message in process.messages if value in message.text and message.origin is not None)
-    return next(told, process.origin)
+    origins = (message.origin for message in process.messages if value in message.text and message.origin is not None)
+    return next(origins, process.origin)
 
 
 def _by_version(job: Job, key: str) -> dict[str, list[int]]:
@@ -235,9 +237,9 @@ def _spell(release: Release) -> str:
 
 def _wording(process: Process) -> Origin | None:
     """The line that tells most of the release of a process."""
-    told = [(last[1] - first[1], message.origin) for kind, words, first, last in WORDINGS
+    weighed = [(last[1] - first[1], message.origin) for kind, words, first, last in WORDINGS
             for message in process.said(kind) if words in message.text]  # fmt: skip
-    return min(told, key=lambda each: each[0])[1] if told else process.origin
+    return min(weighed, key=lambda weight: weight[0])[1] if weighed else process.origin
 
 
 # For JOB002: a library of another version than what was built with it, a driver older than NCCL's CUDA.
@@ -257,30 +259,33 @@ _BUILT_FOR = regex(r"\+cuda(\d{1,2})\.(\d{1,2})")
 def not_as_built(check: JobCheck[Any], job: Job) -> list[Finding]:
     """The dynamic loader's word that a library by which ranks talk is of another version than what was built with
     it, or CUDA's that the driver is older than what NCCL was built for."""
-    told = [
+    events = [
         event
         for event in job.events
         if event.details.get("how") == "loader" and _NOT_AS_BUILT.search(event.text) and _OF_RANKS.search(event.text)
     ]
-    if not told or any("libnccl-net" in event.text for event in told):
+    if not events or any("libnccl-net" in event.text for event in events):
         return _driver_behind(check, job)
     return [
         check.finding(
-            check.where(hosts_in(told)),
+            check.where(hosts_in(events)),
             "not as built",
-            f"a library by which ranks talk is of another version than what was built with it: {quoted(told[0].text)}",
-            observed=quoted(told[0].text, 300),
-            evidence=[event.origin for event in told],
+            f"a library by which ranks talk is of another version"
+            f" than what was built with it: {quoted(events[0].text)}",
+            observed=quoted(events[0].text, 300),
+            evidence=[event.origin for event in events],
         )
     ]
 
 
 def _driver_behind(check: JobCheck[Any], job: Job) -> list[Finding]:
     """CUDA's error that the driver lacks a call, in a log that shows an NCCL which was built for a newer CUDA."""
-    told = [event for event in job.events if event.kind == "version" and _TOO_OLD.search(event.text)]
-    for event in told:
+    events = [event for event in job.events if event.kind == "version" and _TOO_OLD.search(event.text)]
+    for event in events:
         drivers = {p.versions.get("driver", "") for p in job.processes if p.host == event.host} - {""}
-        built = [(int(found[1]), int(found[2])) for each in job.nccl_versions if (found := _BUILT_FOR.search(each))]
+        built = [
+            (int(match[1]), int(match[2])) for version in job.nccl_versions if (match := _BUILT_FOR.search(version))
+        ]
         if len(drivers) != 1 or not built or not (has := drivers.pop()).isdecimal():
             continue
         needs, own = min(built), (int(has) // 1000, int(has) % 1000 // 10)
@@ -294,7 +299,7 @@ def _driver_behind(check: JobCheck[Any], job: Job) -> list[Finding]:
                 f"NCCL was built for CUDA {cuda}, and the driver is of CUDA {own[0]}.{own[1]}: it lacks a call that"
                 " NCCL makes",
                 observed=quoted(event.text, 300),
-                evidence=[each.origin for each in told],
+                evidence=[event.origin for event in events],
             )
         ]
     return []

@@ -83,27 +83,27 @@ class WrongInterface(OneStep[Job], JobCheck[Never]):
     id = "NET002"
 
     def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
-        found = [*self._none(job), *self._of_gloo(job)]
+        findings = [*self._none(job), *self._of_gloo(job)]
         several = len(job.hosts) > 1 or piece(job) or multi_node(job)
         if len(job.hosts) > 1 or multi_node(job):
-            found += self._wrong(job)
-            found += self._link_local(job)
+            findings += self._wrong(job)
+            findings += self._link_local(job)
         world = job.world
         if several and not (world is not None and world.init_complete):
-            found += self._of_one_node(job)
-            found += by_connects(self, job)
-            found += by_own_bridge(self, job) if not found else []
-            found += self._of_this_node(job) if not found else []
-        if found:
-            return self.found(job, found)
+            findings += self._of_one_node(job)
+            findings += by_connects(self, job)
+            findings += by_own_bridge(self, job) if not findings else []
+            findings += self._of_this_node(job) if not findings else []
+        if findings:
+            return self.found(job, findings)
         if not several:
             return self.not_applicable(job, "one node: any interface does")
-        told = sum(bool(process.bootstrap) for process in job.processes)
-        if not told:
+        count = sum(bool(process.bootstrap) for process in job.processes)
+        if not count:
             return self.unknown(job, f"no line names the interface of the bootstrap; {ask_for(job, *NET)}")
         if not met(job):
             return self.unknown(job, "no line shows that ranks connected over the named interface")
-        return self.clean(job, "", Coverage(told, len(job.processes), "processes"))
+        return self.clean(job, "", Coverage(count, len(job.processes), "processes"))
 
     def _none(self, job: Job) -> list[Finding]:
         wanted = settings_of(job, "NCCL_SOCKET_IFNAME").get("NCCL_SOCKET_IFNAME", [])
@@ -140,12 +140,12 @@ class WrongInterface(OneStep[Job], JobCheck[Never]):
 
     def _link_local(self, job: Job) -> Iterator[Finding]:
         """Some processes meet at an IPv6 link-local address, which is good on one link only, and others elsewhere."""
-        told = [(number, process) for number, process in enumerate(job.processes) if process.bootstrap]
-        local = [(number, process) for number, process in told if LINK_LOCAL.search(process.bootstrap)]
-        names = {process.bootstrap.partition(":")[0] for _, process in told}
-        if not local or len(local) == len(told) or len(names) < 2:
+        pairs = [(number, process) for number, process in enumerate(job.processes) if process.bootstrap]
+        local = [(number, process) for number, process in pairs if LINK_LOCAL.search(process.bootstrap)]
+        names = {process.bootstrap.partition(":")[0] for _, process in pairs}
+        if not local or len(local) == len(pairs) or len(names) < 2:
             return
-        other = next(process for _, process in told if not LINK_LOCAL.search(process.bootstrap))
+        other = next(process for _, process in pairs if not LINK_LOCAL.search(process.bootstrap))
         yield self.finding(
             self.where(
                 list(dict.fromkeys(process.host for _, process in local)),
@@ -157,7 +157,7 @@ class WrongInterface(OneStep[Job], JobCheck[Never]):
             f" {other.bootstrap.partition(':')[0]}",
             observed=f"{local[0][1].bootstrap} and {other.bootstrap}",
             evidence=[place_of(local[0][1]), place_of(other)],
-            coverage=Coverage(len(local), len(told), "processes"),
+            coverage=Coverage(len(local), len(pairs), "processes"),
         )
 
     def _of_one_node(self, job: Job) -> list[Finding]:
@@ -167,13 +167,13 @@ class WrongInterface(OneStep[Job], JobCheck[Never]):
         for number, process in enumerate(job.processes):
             for name, address in addresses_of(process):
                 users.setdefault((name, address), []).append((number, process))
-        made = []
+        findings = []
         for (name, address), group in users.items():
             hosts = list(dict.fromkeys(process.host for _, process in group))
             if len(job.hosts) < 2 or NOT_FOR_JOBS.match(name) or not leads_nowhere(address, len(hosts)):
                 continue
             ranks = world_ranks(job, [number for number, _ in group])
-            made.append(
+            findings.append(
                 self.finding(
                     self.where(hosts, ranks=ranks, nics=[name]),
                     "address of one node",
@@ -183,7 +183,7 @@ class WrongInterface(OneStep[Job], JobCheck[Never]):
                     coverage=Coverage(len(group), len(job.processes), "processes"),
                 )
             )
-        return made
+        return findings
 
     def _wrong(self, job: Job) -> list[Finding]:
         used: dict[str, list[tuple[int, Process]]] = {}
@@ -192,12 +192,12 @@ class WrongInterface(OneStep[Job], JobCheck[Never]):
                 used.setdefault(name, []).append((number, process))
         world = job.world
         started = world is not None and world.init_complete
-        made = []
+        findings = []
         for name, group in used.items():
             if not NOT_FOR_JOBS.match(name):
                 continue
             hosts = list(dict.fromkeys(process.host for _, process in group))
-            made.append(
+            findings.append(
                 self.finding(
                     self.where(hosts, ranks=world_ranks(job, [number for number, _ in group]), nics=[name]),
                     self.advice("interface of one node that works" if started else "interface of one node", named=name),
@@ -210,14 +210,14 @@ class WrongInterface(OneStep[Job], JobCheck[Never]):
                     settings=(("NCCL_SOCKET_IFNAME", _all_but(used)),),
                 )
             )
-        return made
+        return findings
 
     def _of_this_node(self, job: Job) -> list[Finding]:
         """A piece of a log whose bootstrap takes an interface of its own host though another one is there. It does no
         harm where all ranks run on that host, which a piece does not say."""
         for process in job.processes:
             name = process.bootstrap.partition(":")[0].strip()
-            others = sorted(each for each in interfaces_listed(process) if not NOT_FOR_JOBS.match(each))
+            others = sorted(name for name in interfaces_listed(process) if not NOT_FOR_JOBS.match(name))
             against = _against_lo(process) if name == "lo" else None
             if not NOT_FOR_JOBS.match(name) or not others or (name == "lo" and against is None):
                 continue
@@ -263,8 +263,8 @@ def _against_lo(process: Process) -> GivenSetting | None:
     if root is not None and MET_AT.match(root.value.strip()) and not root.value.strip().startswith(("127.", "0.")):
         return root
     if names is not None and names.value.strip().startswith("^"):
-        passed = [each.strip() for each in names.value.strip()[1:].lstrip("=").split(",")]
-        return names if not any(each and "lo".startswith(each) for each in passed) else None
+        passed = [part.strip() for part in names.value.strip()[1:].lstrip("=").split(",")]
+        return names if not any(name and "lo".startswith(name) for name in passed) else None
     return None
 
 

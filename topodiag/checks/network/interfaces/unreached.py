@@ -63,7 +63,7 @@ def one_bridge(a: str, b: str) -> bool:
         both = (ipaddress.ip_address(a), ipaddress.ip_address(b))
     except ValueError:
         return False
-    return any(all(each in network for each in both) for network in OF_ONE_NODE)
+    return any(all(address in network for address in both) for network in OF_ONE_NODE)
 
 
 def place_of(process: Process) -> Origin | None:
@@ -120,13 +120,13 @@ def by_connects(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
     hosts = list(dict.fromkeys(connect.host for connect in unreached if connect.host))
     peers = list(dict.fromkeys(connect.peer for connect in unreached if connect.peer))
     used = sorted({name for process in job.processes if process.host in hosts for name in interfaces_of(process)})
-    who, whom = hosts_word(hosts) or "a node", ", ".join(peers[:3]) or "another node"
-    what = f"{who} cannot reach {whom}" + (f" over {'/'.join(used[:3])}" if used else "")
+    who, peer_words = hosts_word(hosts) or "a node", ", ".join(peers[:3]) or "another node"
+    what = f"{who} cannot reach {peer_words}" + (f" over {'/'.join(used[:3])}" if used else "")
     why = unreached[0].why
     by_reason = own_data("checks/network/interfaces/unreached")
     words = by_reason.get(why, by_reason["other"])
     if "what" in words:
-        what = words["what"].format(who=who, whom=whom)
+        what = words["what"].format(who=who, whom=peer_words)
     yield check.finding(
         check.where(hosts, ranks=ranks_in(unreached), nics=used[:3]),
         "unreached",
@@ -156,22 +156,25 @@ def _is_unreached(event: Event) -> bool:
 
 def _tried(job: Job) -> list[FailedConnect]:
     """Connects that were tried again: NCCL prints them at level INFO, from 2.24 on each time."""
-    made = []
+    tried = []
     for kind in ("socket note", "retry"):
         for number, text, where in said_by(job, kind):
             match = TRIED.search(text)
             if match is not None and number >= 0:
-                made.append(
+                tried.append(
                     FailedConnect(job.processes[number].host, match[1] or match[2] or "another node", text, where)
                 )
-    return made or _still_tried(job)
+    return tried or _still_tried(job)
 
 
 def _still_tried(job: Job) -> list[FailedConnect]:
     """Connects of others than NCCL that their program tries again, where a log ends with them: no rank goes on."""
-    told = [event for event in job.events if event.kind == TRIED_AGAIN]
-    tried = [each for each in told if "peer" in each.details and not LOOPBACK.fullmatch(each.details["peer"])]
-    if not any("last" in connect.details for connect in tried) or len({"reached" in each.details for each in told}) > 1:
+    events = [event for event in job.events if event.kind == TRIED_AGAIN]
+    tried = [event for event in events if "peer" in event.details and not LOOPBACK.fullmatch(event.details["peer"])]
+    if (
+        not any("last" in connect.details for connect in tried)
+        or len({"reached" in event.details for event in events}) > 1
+    ):
         return []
     if job.steps or job.communicators or any(event.kind == MET for event in job.events):
         return []
@@ -190,17 +193,17 @@ def _is_gone(job: Job, refused: Event) -> bool:
 
 def by_own_bridge(check: JobCheck[Any], job: Job) -> list[Finding]:
     """A connect that fails to an address of the bridge that each host has for itself, on which this one meets."""
-    made = []
+    findings = []
     for event in job.events:
         match = CONNECTED.search(event.text)
         own = {address for p in job.processes if p.host == event.host for _, address in addresses_of(p)}
         tried = match[1] if match is not None and event.level != "UNWIND" else ""
         if event.details.get("why") == "own" and not _is_gone(job, event):
             tried, own = event.details["peer"], {event.details["peer"]}
-        if not tried or not (tried == OWN_NAME or any(one_bridge(tried, each) for each in own)):
+        if not tried or not (tried == OWN_NAME or any(one_bridge(tried, name) for name in own)):
             continue
         why = "each host gives it to its own name" if tried == OWN_NAME else "each host numbers that bridge by itself"
-        made.append(
+        findings.append(
             check.finding(
                 check.where([event.host] if event.host else []),
                 "own bridge",
@@ -219,4 +222,4 @@ def by_own_bridge(check: JobCheck[Any], job: Job) -> list[Finding]:
                 evidence=[event.origin, *(place_of(p) for p in job.processes if p.host == event.host)],
             )
         )
-    return made[:1]
+    return findings[:1]

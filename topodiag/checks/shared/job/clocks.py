@@ -36,14 +36,14 @@ class Clocks:
 
     def words(self, *hosts: str) -> str:
         """`; the clock of n1 is 62 s ahead by the init of the job`; "" where all of them agree."""
-        apart = [(host, self.ahead_s[host]) for host in hosts if self.ahead_s.get(host)]
-        told = [f"the clock of {host} is {spell_s(abs(s))} {'ahead' if s > 0 else 'behind'}" for host, s in apart]
-        return f"; {', '.join(told)} by the end of init" if told else ""
+        pairs = [(host, self.ahead_s[host]) for host in hosts if self.ahead_s.get(host)]
+        texts = [f"the clock of {host} is {spell_s(abs(s))} {'ahead' if s > 0 else 'behind'}" for host, s in pairs]
+        return f"; {', '.join(texts)} by the end of init" if texts else ""
 
 
 def clocks_of(job: Job) -> Clocks:
     """The clocks of the hosts by the largest communicator whose members printed the time of their Init COMPLETE."""
-    for communicator in sorted(job.communicators, key=lambda each: -each.nranks):
+    for communicator in sorted(job.communicators, key=lambda communicator: -communicator.nranks):
         times = _times(job, communicator)
         if len(times) > 1:
             middle = median_low(times.values())

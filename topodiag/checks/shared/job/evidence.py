@@ -58,16 +58,16 @@ def piece(job: Job) -> bool:
 
 def only_sockets(job: Job) -> bool:
     """Whether every process that says its network says sockets."""
-    told = {process.network.lower() for process in job.processes if process.network}
-    return told == {"socket"}
+    texts = {process.network.lower() for process in job.processes if process.network}
+    return texts == {"socket"}
 
 
 def by_host(job: Job) -> dict[str, list[tuple[int, Process]]]:
     """Processes with their index, by host, hosts in the job's order."""
-    made: dict[str, list[tuple[int, Process]]] = {host: [] for host in job.hosts}
+    pairs: dict[str, list[tuple[int, Process]]] = {host: [] for host in job.hosts}
     for number, process in enumerate(job.processes):
-        made.setdefault(process.host, []).append((number, process))
-    return {host: group for host, group in made.items() if group}
+        pairs.setdefault(process.host, []).append((number, process))
+    return {host: group for host, group in pairs.items() if group}
 
 
 def rdma(hca: Hca) -> bool:
@@ -89,7 +89,7 @@ def unopened(job: Job) -> Iterator[tuple[Event, str]]:
 def hcas_by_host(job: Job) -> dict[str, dict[str, Hca]]:
     """RDMA ports that the processes of a host listed, by name and port. Hosts that said nothing of theirs are absent;
     a host that said `No device found` has none."""
-    made: dict[str, dict[str, Hca]] = {}
+    hcas: dict[str, dict[str, Hca]] = {}
     for host, group in by_host(job).items():
         seen: dict[str, Hca] = {}
         for _, process in group:
@@ -99,8 +99,8 @@ def hcas_by_host(job: Job) -> dict[str, dict[str, Hca]]:
                 if (known is None or (hca.gdr is not None and known.gdr is None)) and rdma(hca):
                     seen[port] = hca
         if seen or any(process.said("no hca") for _, process in group):
-            made[host] = seen
-    return made
+            hcas[host] = seen
+    return hcas
 
 
 def with_cut_lists(job: Job) -> set[str]:
@@ -111,13 +111,13 @@ def with_cut_lists(job: Job) -> set[str]:
 
 def settings_of(job: Job, *names: str) -> dict[str, list[tuple[int, GivenSetting]]]:
     """Settings in force by name, each with the indexes of the processes; those that NCCL refused are left out."""
-    made: dict[str, list[tuple[int, GivenSetting]]] = defaultdict(list)
+    pairs: dict[str, list[tuple[int, GivenSetting]]] = defaultdict(list)
     for number, process in enumerate(job.processes):
         for name in names:
             given = process.settings.get(name)
             if given is not None and given.how != "invalid":
-                made[name].append((number, given))
-    return dict(made)
+                pairs[name].append((number, given))
+    return dict(pairs)
 
 
 def prints_settings(process: Process) -> bool:
@@ -152,9 +152,9 @@ def ranks_per_node(job: Job) -> int:
 def meets_inside(job: Job) -> bool:
     """Whether NCCL shows two GPUs of one node, whatever ranks left a log: shared memory reaches no other node, and the
     GPUs to which NCCL refuses peer-to-peer are all of its own node."""
-    made = job.connections
-    shared = [at for at, via in enumerate(made.vias) if transport_kind(via) == "SHM"]
-    return bool(shared and np.isin(made.flows.via, shared).any()) or any(True for _ in said_by(job, "p2p off"))
+    connections = job.connections
+    shared = [at for at, via in enumerate(connections.vias) if transport_kind(via) == "SHM"]
+    return bool(shared and np.isin(connections.flows.via, shared).any()) or any(True for _ in said_by(job, "p2p off"))
 
 
 def transport_kind(via: str) -> str:
@@ -169,16 +169,16 @@ def uses_gdr(via: str) -> bool:
 
 def between_nodes(conns: Connections) -> Mask:
     """Entries over the network between two hosts."""
-    made: Mask = conns.over(_over_network) & ((conns.host < 0) | (conns.host != conns.peer_host))
-    return made
+    across: Mask = conns.over(_over_network) & ((conns.host < 0) | (conns.host != conns.peer_host))
+    return across
 
 
 def inside_nodes(conns: Connections) -> Mask:
     """Entries between two ranks of one host; shared memory says so by itself, whatever is known of the peer."""
     known = (conns.host >= 0) & (conns.host == conns.peer_host)
-    alone = (conns.host < 0) | (conns.peer_host < 0)
-    made: Mask = (known | (alone & conns.over(_over_shm))) & (conns.rank != conns.peer)
-    return made
+    unnamed = (conns.host < 0) | (conns.peer_host < 0)
+    inside: Mask = (known | (unnamed & conns.over(_over_shm))) & (conns.rank != conns.peer)
+    return inside
 
 
 def _over_shm(via: str) -> bool:
@@ -207,10 +207,10 @@ def net_uses(conns: Connections) -> list[NetUse]:
     chosen = np.flatnonzero(over & ((flows.host < 0) | (flows.host != flows.peer_host)))
     side = np.where(flows.direction == 2, flows.peer_host, flows.host)[chosen]
     columns = (side, flows.via[chosen], flows.direction[chosen])
-    made = summed(columns, flows.entries[chosen], flows.lines[chosen], flows.first[chosen])
+    counted = summed(columns, flows.entries[chosen], flows.lines[chosen], flows.first[chosen])
     return [
         NetUse(host_name(conns, host), conns.vias[via], direction, entries, first)
-        for host, via, direction, entries, _, first in zip(*(column.tolist() for column in made), strict=True)
+        for host, via, direction, entries, _, first in zip(*(column.tolist() for column in counted), strict=True)
     ]
 
 
@@ -285,7 +285,7 @@ def views(job: Job) -> dict[tuple[int, str], NcclSystem]:
             for communicator in job.communicators
             for host, system in communicator.systems.items()
         }
-    return {(-1, each.host): each.system for each in prints(job)}
+    return {(-1, system_print.host): system_print.system for system_print in prints(job)}
 
 
 def gpu_of(system: NcclSystem, rank: int) -> SystemDevice | None:
@@ -306,11 +306,11 @@ def cpu_of(system: NcclSystem, device: SystemDevice) -> str:
 
 def nvlink_gbs(system: NcclSystem) -> dict[str, float]:
     """GB/s of NVLink by GPU, 0 for one without."""
-    made = {gpu.name: 0.0 for gpu in system.of_kind("GPU")}
+    rates = {gpu.name: 0.0 for gpu in system.of_kind("GPU")}
     for link in system.links:
-        if link.kind in GPU_LINKS and link.a in made:
-            made[link.a] += link.gbs
-    return made
+        if link.kind in GPU_LINKS and link.a in rates:
+            rates[link.a] += link.gbs
+    return rates
 
 
 def pcie_gbs(system: NcclSystem) -> list[float]:
@@ -356,20 +356,20 @@ def _folded(text: str, group: Sequence[Finding]) -> Finding:
     if len(group) == 1:
         return first
     coverage = first.coverage
-    if coverage is not None and any(each.coverage is not coverage for each in group):
-        parts = [each.coverage for each in group if each.coverage is not None]
+    if coverage is not None and any(finding.coverage is not coverage for finding in group):
+        parts = [finding.coverage for finding in group if finding.coverage is not None]
         coverage = Coverage(sum(part.seen for part in parts), sum(part.total for part in parts), coverage.what)
     where = replace(
         first.where,
-        nodes=tuple(dict.fromkeys(node for each in group for node in each.where.nodes)),
-        ranks=tuple(sorted({rank for each in group for rank in each.where.ranks})),
-        nics=tuple(dict.fromkeys(nic for each in group for nic in each.where.nics)),
+        nodes=tuple(dict.fromkeys(node for finding in group for node in finding.where.nodes)),
+        ranks=tuple(sorted({rank for finding in group for rank in finding.where.ranks})),
+        nics=tuple(dict.fromkeys(nic for finding in group for nic in finding.where.nics)),
     )
     return replace(
         first,
         message=f"{hosts_word(where.nodes)}: {text}",
         where=where,
         coverage=coverage,
-        evidence=tuple(dict.fromkeys(place for each in group for place in each.evidence[:2]))[:MAX_EVIDENCE],
-        confidence=min(each.confidence for each in group),
+        evidence=tuple(dict.fromkeys(place for finding in group for place in finding.evidence[:2]))[:MAX_EVIDENCE],
+        confidence=min(finding.confidence for finding in group),
     )

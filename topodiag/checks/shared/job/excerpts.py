@@ -13,7 +13,9 @@ _LEFT_BEHIND = frozenset({"peer closed", "watchdog", "timeout", "stalled"})
 def met(job: Job) -> bool:
     """Whether the logs show that ranks came together: an init that completed, or connections. An excerpt that ends
     before that shows neither that a network works nor that nothing went wrong on it."""
-    return any(bool(each.completed.any()) or bool(each.transports) for each in job.communicators)
+    return any(
+        bool(communicator.completed.any()) or bool(communicator.transports) for communicator in job.communicators
+    )
 
 
 def others_fell_first(job: Job) -> bool:
@@ -31,12 +33,12 @@ LEAST_PROGRESS = 3
 def went_on(job: Job, since: Origin | None) -> Progress | None:
     """Progress whose last line stands below `since`. In another log it counts too: where in time it stands is not
     known, so ask this only of what lets no progress be."""
-    return next((each for each in _enough(job) if _is_below(each.last, since) is not False), None)
+    return next((progress for progress in _enough(job) if _is_below(progress.last, since) is not False), None)
 
 
 def began_after(job: Job, end: Origin | None) -> Progress | None:
     """Progress of the same log whose first line stands below `end`: what came before it ended no job."""
-    return next((each for each in _enough(job) if _is_below(each.first, end)), None)
+    return next((progress for progress in _enough(job) if _is_below(progress.first, end)), None)
 
 
 def _enough(job: Job) -> list[Progress]:
@@ -44,7 +46,7 @@ def _enough(job: Job) -> list[Progress]:
         (series.steps[0].origin, series.steps[-1].origin, len(series.steps)) for series in job.steps if series.steps
     ]
     steps = [Progress("progress.step", number, first, last) for first, last, number in starts if first and last]
-    return [each for each in (*job.progress, *steps) if each.number >= LEAST_PROGRESS]
+    return [progress for progress in (*job.progress, *steps) if progress.number >= LEAST_PROGRESS]
 
 
 def _is_below(line: Origin, mark: Origin | None) -> bool | None:

@@ -25,12 +25,12 @@ def launched_on(job: Job, rank: int) -> str:
             tasks.setdefault(host, set()).update(_expanded(named))
             if event.details.get("how") not in _ASKED:
                 failed[host] = None
-    if any(len(each) > 1 for each in tasks.values()):
-        return next((host for host, each in tasks.items() if rank in each), "")
+    if any(len(task) > 1 for task in tasks.values()):
+        return next((host for host, numbers in tasks.items() if rank in numbers), "")
     return next(iter(failed)) if len(failed) == 1 else ""
 
 
 def _expanded(text: str) -> set[int]:
     """`8-11,13` as numbers; at most so many as a job has."""
-    ends = ((int(found[1]), int(found[2] or found[1])) for found in _TASKS.finditer(text))
+    ends = ((int(match[1]), int(match[2] or match[1])) for match in _TASKS.finditer(text))
     return {task for first, last in ends for task in range(first, min(last, first + _MOST_TASKS) + 1)}

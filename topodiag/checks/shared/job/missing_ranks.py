@@ -42,26 +42,26 @@ class Meeting:
 def absent_at_meeting(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
     """The finding on a store, a coordinator or a barrier at which not all ranks came in time, else on a store's barrier
     with which the log ends."""
-    told = [event for event in job.events if event.details.get("fault") == ABSENT]
-    meeting = _open_meeting(job, over=not told)
-    if not told:
+    events = [event for event in job.events if event.details.get("fault") == ABSENT]
+    meeting = _open_meeting(job, over=not events)
+    if not events:
         if meeting is not None:
             yield _still_waiting(check, meeting)
         return
     # Who counts who came is at the meeting, and is quoted before those that wait for one more thing.
-    told.sort(key=lambda event: not _count(event))
-    count = _count(told[0])
+    events.sort(key=lambda event: not _count(event))
+    count = _count(events[0])
     missing = list(meeting.missing) if meeting is not None else []
     yield check.finding(
         check.where(ranks=missing),
         Advice(Severity.ERROR),
         f"not all processes came to where the job meets{count}" + (f"; {_never(missing)}" if missing else ""),
-        observed=quoted(told[0].text, 200),
+        observed=quoted(events[0].text, 200),
         expected="as many processes as the world size says, within the time that the first one waits",
         fix=_FIX,
         cost=Cost(text="the job does not begin"),
-        evidence=[event.origin for event in told],
-        confidence=Confidence.HIGH if _CAME.search(told[0].text) or "all" in told[0].details else Confidence.MEDIUM,
+        evidence=[event.origin for event in events],
+        confidence=Confidence.HIGH if _CAME.search(events[0].text) or "all" in events[0].details else Confidence.MEDIUM,
     )
 
 
@@ -103,20 +103,20 @@ def _open_meeting(job: Job, *, over: bool) -> Meeting | None:
         over and (job.steps or any(bool(communicator.completed.any()) for communicator in job.communicators))
     ):
         return None
-    told = next(reversed(by_key.values()))
-    if over and not any("last" in event.details for event in told):
+    events = next(reversed(by_key.values()))
+    if over and not any("last" in event.details for event in events):
         return None
-    return _meeting_of(told)
+    return _meeting_of(events)
 
 
-def _meeting_of(told: Sequence[Event]) -> Meeting | None:
+def _meeting_of(events: Sequence[Event]) -> Meeting | None:
     """What the lines of one barrier say, where they do not say that all came."""
-    waits = [event for event in told if "came" in event.details]
-    if not waits or any("all" in event.details for event in told):
+    waits = [event for event in events if "came" in event.details]
+    if not waits or any("all" in event.details for event in events):
         return None
     world = int(waits[-1].details["world"])
     came = max(int(event.details["came"]) for event in waits)
-    seen = {int(event.details["ranks"]) for event in told}
+    seen = {int(event.details["ranks"]) for event in events}
     # Without its own words for it, an old torch's start that went well ends with the line of the rank that came last.
     if world < 2 or world > _MOST_RANKS or came == world or len(seen) >= world:
         return None

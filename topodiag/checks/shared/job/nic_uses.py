@@ -33,12 +33,12 @@ _HEX = regex(r"[0-9a-f]{1,8}")
 
 def nics_by_host(job: Job) -> dict[str, dict[int, Hca]]:
     """The RDMA devices of each host by their number in connections: virtual NICs instead of their ports."""
-    made: dict[str, dict[int, Hca]] = defaultdict(dict)
+    hcas: dict[str, dict[int, Hca]] = defaultdict(dict)
     for process in job.processes:
         for number, nic in nics_of(process).items():
             if rdma(nic):
-                made[process.host].setdefault(number, nic)
-    return dict(made)
+                hcas[process.host].setdefault(number, nic)
+    return dict(hcas)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +91,8 @@ def nic_uses(job: Job, *, send_recv: bool) -> Iterator[NicUse]:
 
 def net_of(system: NcclSystem, net_dev: int) -> SystemDevice | None:
     """The NET vertex of a device of connection lines."""
-    found = [net for net in system.of_kind("NET") if _number(net) == net_dev]
-    return found[0] if len(found) == 1 else None
+    devices = [net for net in system.of_kind("NET") if _number(net) == net_dev]
+    return devices[0] if len(devices) == 1 else None
 
 
 def _number(net: SystemDevice) -> int:
@@ -117,24 +117,26 @@ def fewer_than_others(job: Job, peers: Sequence[Job]) -> FewerThanOthers | None:
     """None where no other job of these hosts lists more, and no capture shows more. A host that is down or a NIC that
     was lost between two jobs would show so too: only where a setting of this job names the NICs it is the job."""
     mine = hcas_by_host(job)
-    found: dict[str, tuple[tuple[Hca, ...], tuple[Hca, ...]]] = {}
+    shorter: dict[str, tuple[tuple[Hca, ...], tuple[Hca, ...]]] = {}
     for host in with_cut_lists(job):
         mine.pop(host, None)
     for host, hcas in mine.items():
         for peer in peers:
             theirs = hcas_by_host(peer).get(host, {})
             if {hca.name for hca in hcas.values()} < {hca.name for hca in theirs.values()}:
-                found[host] = tuple(hcas.values()), tuple(theirs.values())
+                shorter[host] = tuple(hcas.values()), tuple(theirs.values())
     filters = tuple(given for _, given in settings_of(job, "NCCL_IB_HCA").get("NCCL_IB_HCA", []))
     if not filters:
         return None
-    captured = not found
+    captured = not shorter
     if captured:
-        found = {host: sides for host, hcas in mine.items() if (sides := _beside_capture(job, host, hcas)) is not None}
-    if not found:
+        shorter = {
+            host: sides for host, hcas in mine.items() if (sides := _beside_capture(job, host, hcas)) is not None
+        }
+    if not shorter:
         return None
-    kept, more = next(iter(found.values()))
-    return FewerThanOthers(tuple(found), kept, more, filters, captured)
+    kept, more = next(iter(shorter.values()))
+    return FewerThanOthers(tuple(shorter), kept, more, filters, captured)
 
 
 def short_of_captures(job: Job, listed: Mapping[str, Mapping[str, Hca]]) -> list[FewerThanOthers]:
@@ -142,14 +144,14 @@ def short_of_captures(job: Job, listed: Mapping[str, Mapping[str, Hca]]) -> list
     names NICs, or where the job has a part of the GPUs: its container may rightly have a part of the NICs."""
     if settings_of(job, "NCCL_IB_HCA"):
         return []
-    made: dict[tuple[str, ...], FewerThanOthers] = {}
+    shorter: dict[tuple[str, ...], FewerThanOthers] = {}
     for host, hcas in listed.items():
         sides = _beside_capture(job, host, hcas)
         if sides is not None and ranks_of(job, host) >= len(job.machines[host].gpus) > 0:
             key = tuple(hca.name for side in sides for hca in side)
-            known = made.get(key, FewerThanOthers((), *sides, (), captured=True))
-            made[key] = replace(known, hosts=(*known.hosts, host))
-    return list(made.values())
+            known = shorter.get(key, FewerThanOthers((), *sides, (), captured=True))
+            shorter[key] = replace(known, hosts=(*known.hosts, host))
+    return list(shorter.values())
 
 
 def ranks_of(job: Job, host: str) -> int:

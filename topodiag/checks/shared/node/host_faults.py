@@ -34,17 +34,17 @@ class HostCheck(NodeCheck[tuple[HostFault, ...]]):
 
     def any_of(self, judged: Node, faults: Iterable[HostFault | None]) -> tuple[HostFault, ...] | Outcome:
         """Those that are there; clean where none is."""
-        found = tuple(fault for fault in faults if fault is not None)
-        return found or self.clean(judged)
+        host_faults = tuple(fault for fault in faults if fault is not None)
+        return host_faults or self.clean(judged)
 
     def tell(self, judged: Node, observed: tuple[HostFault, ...]) -> Iterator[Finding]:
-        for each in observed:
+        for host_fault in observed:
             yield self.finding(
-                self.where(judged, nics=each.nics),
-                self.advice(each.advice, **each.words),
-                each.message,
-                severity=each.severity,
-                observed=each.observed,
-                evidence=each.evidence,
-                confidence=each.confidence,
+                self.where(judged, nics=host_fault.nics),
+                self.advice(host_fault.advice, **host_fault.words),
+                host_fault.message,
+                severity=host_fault.severity,
+                observed=host_fault.observed,
+                evidence=host_fault.evidence,
+                confidence=host_fault.confidence,
             )

@@ -41,7 +41,7 @@ class XidGroup:
     @property
     def programs(self) -> frozenset[tuple[str, str]]:
         """Pid and name of each program that the lines name."""
-        return frozenset(found for event in self.events if (found := process_of(event.text)) is not None)
+        return frozenset(pair for event in self.events if (pair := process_of(event.text)) is not None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,12 +123,12 @@ def where_gpus(labels: Iterable[str]) -> tuple[str, ...]:
 
 def xid_groups(node: Node, families: Collection[str] | None = None) -> tuple[XidGroup, ...]:
     """The Xids of the node by GPU and number, in the order in which they first came; None takes every family."""
-    found: dict[tuple[str, int], list[KernelEvent]] = defaultdict(list)
+    events: dict[tuple[str, int], list[KernelEvent]] = defaultdict(list)
     for event in node.events:
         if event.kind == "xid" and event.code is not None:
             label = f"GPU{event.gpu}" if event.bus_id is None and event.gpu >= 0 else label_at(node, event.bus_id)
-            found[label, event.code].append(event)
-    groups = (XidGroup(code, xid(code), label, own[0].bus_id, tuple(own)) for (label, code), own in found.items())
+            events[label, event.code].append(event)
+    groups = (XidGroup(code, xid(code), label, own[0].bus_id, tuple(own)) for (label, code), own in events.items())
     return tuple(
         group for group in groups if families is None or (group.entry is not None and group.entry.family in families)
     )

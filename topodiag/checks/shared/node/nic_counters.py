@@ -28,10 +28,10 @@ PRIORITY_DISCARDS = "rx_prio*_discards"
 
 def _limits() -> dict[str, Limit]:
     held = own_data("checks/shared/node/nic_counters")
-    made = {}
+    limits = {}
     for name, counter in held["counter"].items():
         kind = held["kind"][counter["kind"]]
-        made[name] = Limit(
+        limits[name] = Limit(
             counter["meaning"],
             Severity[kind.get("severity", "warning").upper()],
             kind["cost"],
@@ -40,7 +40,7 @@ def _limits() -> dict[str, Limit]:
             counter.get("per_flap", 0),
             kind.get("ethernet_only", False),
         )
-    return made
+    return limits
 
 
 LIMITS = _limits()

@@ -58,7 +58,7 @@ def find(block: Block, message: Positions, end: Positions) -> Lines:
     number = np.where(connects, rows[1], rows[0] >> _U(40))
     fine = leading_digits(number) == 2
     if not fine.all():
-        lines, message, end, number, connects = (each[fine] for each in (lines, message, end, number, connects))
+        lines, message, end, number, connects = (array[fine] for array in (lines, message, end, number, connects))
         rows = np.ascontiguousarray(rows[:, fine])
     channel = 10 * ((number & _U(0xFF)) - _U(48)) + (((number >> _U(8)) & _U(0xFF)) - _U(48))
     keep_first(rows, end - message)
@@ -135,7 +135,7 @@ def read(block: Block, message: Positions, end: Positions) -> Connections:
     net_dev, proxy, tail, fine = _tails(block, here, stop)
     lines = np.flatnonzero(good & fine)
     if len(lines) < len(good):
-        conn, rank, peer, net_dev, proxy = (each[lines] for each in (conn, rank, peer, net_dev, proxy))
+        conn, rank, peer, net_dev, proxy = (array[lines] for array in (conn, rank, peer, net_dev, proxy))
         dev, peer_dev = dev[lines], peer_dev[lines]
         tail = np.ascontiguousarray(tail[:, lines])
     return Connections(lines, conn, rank, peer, dev, peer_dev, net_dev, proxy, tail)

@@ -40,13 +40,13 @@ class Contexts:
         self._named = np.zeros(0, dtype=np.int64)
         self._keys = self._filled = self._offsets = np.zeros(0, dtype=np.int64)
 
-    def name(self, said: Naming, threads: int) -> Positions:
+    def name(self, naming: Naming, threads: int) -> Positions:
         """Take a block's naming records, in any order; returns the context that each names. `threads` are there."""
         self._know(threads)
-        codes = self._named_by(said)
-        keys = (said.thread << 40) | said.place
+        codes = self._named_by(naming)
+        keys = (naming.thread << 40) | naming.place
         order = np.argsort(keys, kind="stable")
-        self._keys, self._filled, self._offsets = keys[order], codes[order], said.offset[order]
+        self._keys, self._filled, self._offsets = keys[order], codes[order], naming.offset[order]
         return codes
 
     def _know(self, threads: int) -> None:
@@ -55,25 +55,25 @@ class Contexts:
             self._now = np.append(self._now, np.zeros(more, dtype=np.int64))
             self._named = np.append(self._named, np.full(more, -1, dtype=np.int64))
 
-    def _named_by(self, said: Naming) -> Positions:
+    def _named_by(self, naming: Naming) -> Positions:
         """A pointer means what the last Init START of its process made of it."""
-        size = len(said.place)
+        size = len(naming.place)
         codes = np.zeros(size, dtype=np.int64)
         if not size:
             return codes
-        order = np.lexsort((said.place, said.pointer, said.process))
-        process, pointer = said.process[order], said.pointer[order]
-        starts, offset = said.starts[order] != 0, said.offset[order]
+        order = np.lexsort((naming.place, naming.pointer, naming.process))
+        process, pointer = naming.process[order], naming.pointer[order]
+        starts, offset = naming.starts[order] != 0, naming.offset[order]
         new = np.append(True, (process[1:] != process[:-1]) | (pointer[1:] != pointer[:-1]))
         runs = np.flatnonzero(new | starts)
         ends = np.append(runs[1:], size)
-        made = []
+        numbers = []
         rows = (process[runs], pointer[runs].view(np.uint64), starts[runs], offset[runs])
         for owner, address, begins, at in zip(*(row.tolist() for row in rows), strict=True):
             if begins:
                 self._gens[owner, address] = at
-            made.append(self.code(address, self._gens.get((owner, address), -1)))
-        codes[order] = np.repeat(np.array(made, dtype=np.int64), ends - runs)
+            numbers.append(self.code(address, self._gens.get((owner, address), -1)))
+        codes[order] = np.repeat(np.array(numbers, dtype=np.int64), ends - runs)
         return codes
 
     def code(self, pointer: int, gen: int) -> int:

@@ -58,20 +58,20 @@ class Form:
     def __init__(self, text: str, *others: Token) -> None:
         """Tokens are the words of `text`, and `others` in the places of `?`."""
         rest = iter(others)
-        self.tokens = tuple(next(rest) if each == "?" else Token(each.encode()) for each in text.split())
-        before = [each.before for each in self.tokens]
+        self.tokens = tuple(next(rest) if part == "?" else Token(part.encode()) for part in text.split())
+        before = [token.before for token in self.tokens]
         self.named = self.tokens[0].kind == "name"
         self.masks: Words = np.array(
-            [[MASKS[min(max(len(each) - half, 0), 8)] for each in before] for half in (0, 8)], dtype=np.uint64
+            [[MASKS[min(max(len(data) - half, 0), 8)] for data in before] for half in (0, 8)], dtype=np.uint64
         )
-        self.words: Words = np.array([[word(each[half : half + 8]) for each in before] for half in (0, 8)])
-        self.around = np.array([len(each.before) + len(each.after) for each in self.tokens], dtype=np.int64)
+        self.words: Words = np.array([[word(data[half : half + 8]) for data in before] for half in (0, 8)])
+        self.around = np.array([len(token.before) + len(token.after) for token in self.tokens], dtype=np.int64)
         self.literal, self.any = self._columns(""), self._columns("any")
-        self.after = [(column, each.after[0]) for column, each in enumerate(self.tokens) if each.after]
+        self.after = [(column, token.after[0]) for column, token in enumerate(self.tokens) if token.after]
         self.numbers = [_Numbers(self, self._columns(kind), kind == "hex") for kind in ("decimal", "hex")]
 
     def _columns(self, kind: str) -> list[int]:
-        return [column for column, each in enumerate(self.tokens) if each.kind == kind]
+        return [column for column, token in enumerate(self.tokens) if token.kind == kind]
 
 
 class _Numbers:
@@ -80,11 +80,11 @@ class _Numbers:
     def __init__(self, form: Form, columns: list[int], hexadecimal: bool) -> None:
         tokens = [form.tokens[column] for column in columns]
         self.columns, self.hexadecimal = columns, hexadecimal
-        self.names = [each.name for each in tokens]
-        self.skip = np.array([len(each.before) for each in tokens], dtype=np.int64)
-        self.low = np.array([each.low if each.high != _ALL else -_ALL for each in tokens], dtype=np.int64)
-        self.high = np.array([min(each.high, _ALL - 1) for each in tokens], dtype=np.int64)
-        self.digits = np.array([16 if each.high == _ALL else 15 for each in tokens], dtype=np.int64)
+        self.names = [token.name for token in tokens]
+        self.skip = np.array([len(token.before) for token in tokens], dtype=np.int64)
+        self.low = np.array([token.low if token.high != _ALL else -_ALL for token in tokens], dtype=np.int64)
+        self.high = np.array([min(token.high, _ALL - 1) for token in tokens], dtype=np.int64)
+        self.digits = np.array([16 if token.high == _ALL else 15 for token in tokens], dtype=np.int64)
 
 
 _POINTER = Token(b"0x", "hex", "ctx", high=_ALL)
@@ -164,13 +164,13 @@ def read(block: Block, start: Positions, end: Positions, form: Form, names: Call
     for column, letter in form.after:
         good &= block.at[at[:, column] + length[:, column] - 1] == letter
     columns: dict[str, Positions] = {}
-    for each in form.numbers:
-        where = at[:, each.columns] + each.skip
-        value, digits = _numbers(block, where.reshape(-1), hexadecimal=each.hexadecimal)
+    for one in form.numbers:
+        where = at[:, one.columns] + one.skip
+        value, digits = _numbers(block, where.reshape(-1), hexadecimal=one.hexadecimal)
         value, digits = value.reshape(where.shape), digits.reshape(where.shape)
-        fine = (digits == inner[:, each.columns]) & (digits > 0) & (digits <= each.digits)
-        good &= (fine & (value >= each.low) & (value <= each.high)).all(axis=1)
-        columns |= {name: value[:, number] for number, name in enumerate(each.names)}
+        fine = (digits == inner[:, one.columns]) & (digits > 0) & (digits <= one.digits)
+        good &= (fine & (value >= one.low) & (value <= one.high)).all(axis=1)
+        columns |= {name: value[:, number] for number, name in enumerate(one.names)}
     good &= columns["ctx"] != 0  # nothing is named
     code = np.full(len(lines), -1, dtype=np.int64)
     if form.named:

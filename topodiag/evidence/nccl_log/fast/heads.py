@@ -75,18 +75,18 @@ class Heads:
         rows = block.rows(anchor - 8 * count, count)
         keep_last(rows, np.minimum(room, 8 * count))
         fronts = rows[::-1]
-        found = self._by_front(fronts, room)
-        open_ = np.flatnonzero(found[0] == _UNKNOWN)
+        heads = self._by_front(fronts, room)
+        open_ = np.flatnonzero(heads[0] == _UNKNOWN)
         while len(open_):
             # Some of them first: what is learned from those may be all that the others need.
             some, open_ = open_[:_SOME], open_[_SOME:]
             if self._learn(np.ascontiguousarray(fronts[:, some]), room[some]):
                 open_ = np.append(some, open_)
-                found[:, open_] = self._by_front(np.ascontiguousarray(fronts[:, open_]), room[open_])
-                open_ = open_[found[0, open_] == _UNKNOWN]
+                heads[:, open_] = self._by_front(np.ascontiguousarray(fronts[:, open_]), room[open_])
+                open_ = open_[heads[0, open_] == _UNKNOWN]
             else:
-                found[:, some] = self._by_heads(block, np.ascontiguousarray(rows[:, some]), anchor[some], room[some])
-        return found[0], found[1]
+                heads[:, some] = self._by_heads(block, np.ascontiguousarray(rows[:, some]), anchor[some], room[some])
+        return heads[0], heads[1]
 
     def _by_front(self, fronts: Words, room: Positions) -> Positions:
         """Thread and length of the head by the words in front of the anchor, the last one first."""
@@ -160,8 +160,8 @@ def _lengths(rows: Words, room: Positions) -> tuple[Positions, Flags, Flags]:
     inside = np.minimum(inside, 6)
     shift = (_U(8) * (6 - inside).view(np.uint64)).astype(np.uint64)
     fine &= ((last >> shift) & _U(0xFF)) == _SPACE
-    behind = inside + 2
-    fine &= room > behind
+    ends = inside + 2
+    fine &= room > ends
     length = bytes_behind_last(last & MASKS[6 - inside], _SPACE)
     unknown: npt.NDArray[np.bool_] = length == 8
     for row in rows[-2::-1]:

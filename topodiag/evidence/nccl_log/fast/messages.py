@@ -18,7 +18,7 @@ from topodiag.evidence.nccl_log.tables.hashes import Words
 
 PLACE = ("thread", "ctx", "offset", "line", "count")
 COLUMNS: dict[str, tuple[str, ...]] = {
-    name: tuple(each for each in facts.SCHEMAS[name].names if each not in (*PLACE, "gen"))
+    name: tuple(column for column in facts.SCHEMAS[name].names if column not in (*PLACE, "gen"))
     for name in facts.ROW_TABLES
     if name not in ("event", "op", "tail")
 }
@@ -94,13 +94,15 @@ class Messages:
             return len(self._fans) - 1
         if message.startswith(_NAMES):
             return -1
-        said = trees(text) if message.startswith(b"Trees ") else parse("INFO", text)
-        understood = said is not None
-        if said is None:
-            said, _ = rows_of(Record("", -1, -1, -1, "INFO", text))
-        if any(name in _BY_LINE for name, _ in said):
+        pairs = trees(text) if message.startswith(b"Trees ") else parse("INFO", text)
+        understood = pairs is not None
+        if pairs is None:
+            pairs, _ = rows_of(Record("", -1, -1, -1, "INFO", text))
+        if any(name in _BY_LINE for name, _ in pairs):
             return -1
-        return self._add([(_NUMBERS[name], self.value(name, columns)) for name, columns in said], understood=understood)
+        return self._add(
+            [(_NUMBERS[name], self.value(name, columns)) for name, columns in pairs], understood=understood
+        )
 
     def _add(self, rows: list[tuple[int, int]], *, understood: bool) -> int:
         for table, code in rows:
@@ -118,7 +120,7 @@ class Messages:
     def value(self, name: str, columns: dict[str, Any]) -> int:
         """Code of what a row of this table says."""
         defaults, texts, known = DEFAULTS[name], self._texts, self._values[name]
-        cells = [columns.get(each, defaults[each]) for each in COLUMNS[name]]
+        cells = [columns.get(column, defaults[column]) for column in COLUMNS[name]]
         key = tuple([cell if type(cell) is int and cell < _LARGE else bits(cell, texts) for cell in cells])
         return known.setdefault(key, len(known))
 
@@ -128,7 +130,7 @@ class Messages:
         if name == "text":
             values += reversed(self._kept_texts)  # whose codes are counted from the end
         cells = np.array(values, dtype=np.int64).reshape(-1, len(COLUMNS[name]))
-        return {each: cells[codes, index] for index, each in enumerate(COLUMNS[name])}
+        return {name: cells[codes, index] for index, name in enumerate(COLUMNS[name])}
 
     def expand(self, message: Ints) -> dict[str, tuple[Ints, Ints]]:
         """By table: index into `message`, and code, of each row that those messages make."""
@@ -140,8 +142,8 @@ class Messages:
         source = np.repeat(np.arange(len(message)), times)
         within = np.arange(len(source)) - np.repeat(np.cumsum(times) - times, times)
         row = first[message[source]] + within if len(source) else source
-        made = {}
+        columns = {}
         for number, name in enumerate(COLUMNS):
             chosen = np.flatnonzero(tables[row] == number) if len(row) else row
-            made[name] = source[chosen], codes[row[chosen]] if len(row) else row
-        return made
+            columns[name] = source[chosen], codes[row[chosen]] if len(row) else row
+        return columns

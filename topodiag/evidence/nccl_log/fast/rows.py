@@ -92,8 +92,8 @@ def listed(name: str, columns: dict[str, Any]) -> pa.Table:
         return table_of(name)
     texts = Texts()
     cells = {
-        each: values if isinstance(values, np.ndarray) else np.array([bits(one, texts) for one in values], np.int64)
-        for each, values in columns.items()
+        name: values if isinstance(values, np.ndarray) else np.array([bits(one, texts) for one in values], np.int64)
+        for name, values in columns.items()
     }
     words = strings(texts.words())
     return pa.table({field.name: _column(cells[field.name], field.type, words) for field in schema}, schema)

@@ -62,7 +62,7 @@ def extract_several(parts: Sequence[tuple[bytes | memoryview, int, int]]) -> Fac
 
 def _take(shard: Shard, data: bytes, base: int) -> int:
     """Reads a file's lines; returns how many it did not need to look at."""
-    torn = any(each in data for each in _TORN)
+    torn = any(text in data for text in _TORN)
     if not torn and not speaking().any(data):
         return data.count(b"\n") + (data[-1:] not in (b"", b"\n"))
     fine = not torn and b"\r" not in data
@@ -82,7 +82,7 @@ def _cleaned(text: bytes) -> tuple[bytes, Positions]:
     each of them began."""
     newlines = np.flatnonzero(np.frombuffer(text, np.uint8) == _NEWLINE)
     begins = np.append(0, newlines + 1)[: len(newlines) + (text[-1:] != b"\n")]
-    if any(each in text for each in _TORN):
+    if any(data in text for data in _TORN):
         text = without_colours(text)
     return text.replace(b"\r\n", b"\n"), begins
 
@@ -129,7 +129,7 @@ class _Scan:
             fine &= ~self._with_old_record(line)
         if not fine.all():
             self.odd[line[~fine]] = True
-            line, anchor, thread, label = (each[fine] for each in (line, anchor, thread, label))
+            line, anchor, thread, label = (array[fine] for array in (line, anchor, thread, label))
         self.line, self.thread, self.label = line, thread, label
         self.message, self.end = anchor + _ANCHOR_BYTES, self.ends[line]
 
@@ -156,11 +156,11 @@ class _Scan:
         shard, block = self.shard, self.block
         message, end = self.message[records], self.end[records]
         rest = np.ones(len(records), dtype=np.bool_)
-        found = scan_forms.candidates(block, message, end)
+        candidates = scan_forms.candidates(block, message, end)
         for lines, form in (
-            (found.operations, scan_forms.OPERATION),
-            (found.inits, scan_forms.INIT),
-            (found.members, scan_forms.MEMBER),
+            (candidates.operations, scan_forms.OPERATION),
+            (candidates.inits, scan_forms.INIT),
+            (candidates.members, scan_forms.MEMBER),
         ):
             if not len(lines):
                 continue
@@ -173,7 +173,7 @@ class _Scan:
                 continue
             events = ("member", "member") if form is scan_forms.MEMBER else ("complete", "start")
             codes = np.array([shard.texts.code(event) for event in events])
-            which = found.starts[read.lines] if form is scan_forms.INIT else np.zeros(len(line), dtype=np.bool_)
+            which = candidates.starts[read.lines] if form is scan_forms.INIT else np.zeros(len(line), dtype=np.bool_)
             shard.add_inits(read, codes[which.astype(np.int64)], line, thread, self._stamps(chosen))
         return records[rest]
 
@@ -226,9 +226,9 @@ class _Scan:
         block = self.block
         where = places(block.at == ord("L")) - 4
         begin, after = block.rows(where, 2)
-        found = np.flatnonzero((begin & _ANCHOR_MASK) == _ANCHOR)
-        if len(found) < len(where):
-            where, begin, after = where[found], begin[found], after[found]
+        records = np.flatnonzero((begin & _ANCHOR_MASK) == _ANCHOR)
+        if len(records) < len(where):
+            where, begin, after = where[records], begin[records], after[records]
         good = (begin == _NCCL) & ((after & MASKS[3]) == _INFO)
         # A message may begin with the word: `NCCL INFO NCCL version 2.28.9`.
         again = (where[1:] == where[:-1] + _ANCHOR_BYTES - 1) & good[:-1]

@@ -118,13 +118,13 @@ class Shard:
         return np.array(self._name_codes or [-1], dtype=np.int64)[codes]
 
     def add_operations(self, read: Read, line: Positions, thread: Positions) -> None:
-        said = {**read.columns, "func": read.name, "line": line, "thread": thread}
-        said["op_count"][np.isin(read.name, [self.texts.code(name) for name in UNORDERED])] = -1
-        self._named.append(("op", said))
+        columns = {**read.columns, "func": read.name, "line": line, "thread": thread}
+        columns["op_count"][np.isin(read.name, [self.texts.code(name) for name in UNORDERED])] = -1
+        self._named.append(("op", columns))
         self.count(len(line), len(line))
 
     def add_inits(self, read: Read, event: Ints, line: Positions, thread: Positions, ts: Ints) -> None:
-        columns = {each: np.full(len(line), bits(DEFAULTS["init"][each], self.texts)) for each in COLUMNS["init"]}
+        columns = {column: np.full(len(line), bits(DEFAULTS["init"][column], self.texts)) for column in COLUMNS["init"]}
         columns |= {"event": event, "ts": ts}
         columns["func"] = np.where(read.name < 0, columns["func"], read.name)
         self._named.append(("init", {**columns, **read.columns, "line": line, "thread": thread}))
@@ -136,35 +136,36 @@ class Shard:
             self._process.append(self._processes.setdefault((file, host, pid), len(self._processes)))
         process = np.array(self._process or [0], dtype=np.int64)
         slow = [
-            (said.thread, said.line, said.index, _signed(columns["ctx"]), columns.get("event") == "start")
-            for said in self.slow.said
-            for _, columns in said.rows
+            (naming.thread, naming.line, naming.index, _signed(columns["ctx"]), columns.get("event") == "start")
+            for naming in self.slow.said
+            for _, columns in naming.rows
             if columns.get("ctx")
         ]
         rows = np.array(slow, dtype=np.int64).reshape(-1, 5)
         start = self.texts.code("start")
-        thread = np.concatenate([rows[:, 0], *(said["thread"] for _, said in self._named)])
-        line = np.concatenate([rows[:, 1], *(said["line"] for _, said in self._named)])
+        thread = np.concatenate([rows[:, 0], *(columns["thread"] for _, columns in self._named)])
+        line = np.concatenate([rows[:, 1], *(columns["line"] for _, columns in self._named)])
         index = np.append(rows[:, 2], np.zeros(len(line) - len(rows), dtype=np.int64))
         starts = [
-            said["event"] == start if name == "init" else np.zeros(len(said["line"])) for name, said in self._named
+            columns["event"] == start if name == "init" else np.zeros(len(columns["line"]))
+            for name, columns in self._named
         ]
         self.contexts.name(
             Naming(
                 thread=thread,
                 process=process[thread],
                 place=place(line, index),
-                pointer=np.concatenate([rows[:, 3], *(said["ctx"] for _, said in self._named)]),
+                pointer=np.concatenate([rows[:, 3], *(columns["ctx"] for _, columns in self._named)]),
                 starts=np.concatenate([rows[:, 4], *starts]).astype(np.int64),
                 offset=self._offsets[line],
             ),
             len(self._process),
         )
-        for name, said in self._named:
+        for name, columns in self._named:
             if name == "op":
-                self._ops.append({each: values for each, values in self._placed(said).items() if each != "count"})
+                self._ops.append({name: values for name, values in self._placed(columns).items() if name != "count"})
             else:
-                self._inits.append(self._placed(said))
+                self._inits.append(self._placed(columns))
 
     def _placed(self, columns: Columns) -> Columns:
         """Rows of lines of the block with all that facts say of their place."""
@@ -179,10 +180,10 @@ class Shard:
 
     # Connections and rings.
 
-    def add_channels(self, block: Block, found: scan_conn.Lines, line: Positions, thread: Positions) -> Positions:
+    def add_channels(self, block: Block, lines: scan_conn.Lines, line: Positions, thread: Positions) -> Positions:
         """Take lines of channels; returns those (index into `found`) that were not read."""
         ctx = self.contexts.at(thread, place(line))
-        groups = scan_conn.grouped(found.rows, ((thread << 40) | ctx).view(np.uint64), found.channels)
+        groups = scan_conn.grouped(lines.rows, ((thread << 40) | ctx).view(np.uint64), lines.channels)
         first = groups.first
         own = {
             "thread": thread[first], "ctx": ctx[first], "offset": self._offsets[line[first]],
@@ -190,24 +191,24 @@ class Shard:
         }  # fmt: skip
         connects = np.flatnonzero(groups.connects)
         at = first[connects]
-        read = scan_conn.read(block, found.message[at], found.end[at])
+        read = scan_conn.read(block, lines.message[at], lines.end[at])
         tail = self._tail_codes(read.tail)
         kept = np.flatnonzero(tail >= 0)
         tail = tail[kept]
         chosen = connects[read.lines[kept]]
-        said = {
+        columns = {
             "rank": read.rank[kept], "peer": read.peer[kept], "conn": read.conn[kept],
             "dev": self._device(read.dev[kept]), "peer_dev": self._device(read.peer_dev[kept]),
             "net_dev": read.net_dev[kept], "proxy": read.proxy[kept],
             "direction": self._tail_columns[0][tail], "via": self._tail_columns[1][tail],
         }  # fmt: skip
-        self._fast["conn"].append({**{name: each[chosen] for name, each in own.items()}, **said})
+        self._fast["conn"].append({**{name: column[chosen] for name, column in own.items()}, **columns})
         others = np.flatnonzero(~groups.connects)
         at = first[others]
-        rings = scan_conn.read_rings(block, found.message[at], found.end[at])
+        rings = scan_conn.read_rings(block, lines.message[at], lines.end[at])
         turns = others[rings.lines]
         ranks = dict(zip(("prev", "rank", "next"), rings.ranks, strict=True))
-        self._fast["ring"].append({**{name: each[turns] for name, each in own.items()}, **ranks})
+        self._fast["ring"].append({**{name: column[turns] for name, column in own.items()}, **ranks})
         left = np.ones(len(first), dtype=np.bool_)
         left[chosen] = left[turns] = False
         taken = int(groups.count[~left].sum())
@@ -220,26 +221,26 @@ class Shard:
         new = self._tails.texts[len(self._tail_values) :]
         if new:
             self._tail_values += [self._tail(text) for text in new]
-            self._tail_columns = np.array([each or (-1, 0) for each in self._tail_values], dtype=np.int64).T.copy()
+            self._tail_columns = np.array([value or (-1, 0) for value in self._tail_values], dtype=np.int64).T.copy()
         codes[self._tail_columns[0][codes] < 0] = -1
         return codes
 
     def _tail(self, text: bytes) -> tuple[int, ...] | None:
-        behind, before = text[: 8 * scan_conn.SUFFIX_WORDS], text[8 * scan_conn.SUFFIX_WORDS :]
-        network, behind = behind[-1] == 1, behind[:-1].rstrip(b"\0")
-        proxied = behind[:1] == b")"
+        data, before = text[: 8 * scan_conn.SUFFIX_WORDS], text[8 * scan_conn.SUFFIX_WORDS :]
+        network, data = data[-1] == 1, data[:-1].rstrip(b"\0")
+        proxied = data[:1] == b")"
         if b"INFO" in text or b"WARN" in text:
             return None  # may be two records
         numbers = b"%d" % _NETWORK * network + b"(%d" % _PROXIED * proxied
-        read = list(records(clean(b"h:1:1 [0] NCCL INFO Channel 01/0 : 2[3] -> 4[5]" + before + numbers + behind)))
+        read = list(records(clean(b"h:1:1 [0] NCCL INFO Channel 01/0 : 2[3] -> 4[5]" + before + numbers + data)))
         rows = parse("INFO", read[0].message) if len(read) == 1 else None
         if rows is None or len(rows) != 1 or rows[0][0] != "conn":
             return None
-        said: dict[str, Any] = rows[0][1]
+        columns: dict[str, Any] = rows[0][1]
         expected = (2, 3, 4, 5, 2, _NETWORK if network else -1, _PROXIED if proxied else -1)
-        if tuple(said[n] for n in ("rank", "dev", "peer", "peer_dev", "channels", "net_dev", "proxy")) != expected:
+        if tuple(columns[n] for n in ("rank", "dev", "peer", "peer_dev", "channels", "net_dev", "proxy")) != expected:
             return None
-        return tuple(bits(said[name], self.texts) for name in _TAIL)
+        return tuple(bits(columns[name], self.texts) for name in _TAIL)
 
     def _device(self, words: Words) -> Ints:
         """What stands in brackets, most often one digit."""
@@ -261,8 +262,8 @@ class Shard:
     def add_messages(self, codes: Ints, line: Positions, thread: Positions) -> None:
         """Messages by their codes, once the contexts of the block are named."""
         kept = np.flatnonzero(codes >= 0)
-        said = {"message": codes[kept], "line": line[kept], "thread": thread[kept]}
-        self._said.append(self._placed(said))
+        columns = {"message": codes[kept], "line": line[kept], "thread": thread[kept]}
+        self._said.append(self._placed(columns))
         self.count(len(kept), self.messages.understood(codes[kept]))
 
     def end_block(self, lines: int) -> None:
@@ -272,26 +273,30 @@ class Shard:
 
     def _slow_rows(self) -> None:
         """Rows of lines that were read one by one."""
-        said = sorted(self.slow.said, key=lambda each: each.line)  # stable: records that share a line stay in order
-        if not said:
+        namings = sorted(
+            self.slow.said, key=lambda naming: naming.line
+        )  # stable: records that share a line stay in order
+        if not namings:
             return
-        thread = np.array([each.thread for each in said], dtype=np.int64)
-        line = np.array([each.line for each in said], dtype=np.int64)
-        contexts = self.contexts.at(thread, place(line, np.array([each.index for each in said], dtype=np.int64)))
+        thread = np.array([naming.thread for naming in namings], dtype=np.int64)
+        line = np.array([naming.line for naming in namings], dtype=np.int64)
+        contexts = self.contexts.at(thread, place(line, np.array([naming.index for naming in namings], dtype=np.int64)))
         pointers, gens = self.contexts.pairs()
         offsets = self._offsets[line].tolist()
-        for each, context, offset in zip(said, contexts.tolist(), offsets, strict=True):
-            number = self._lines + each.line + 1
-            for name, columns in each.rows:
+        for naming, context, offset in zip(namings, contexts.tolist(), offsets, strict=True):
+            number = self._lines + naming.line + 1
+            for name, columns in naming.rows:
                 if name == "event":
                     pointer = int(pointers[context]) & MASK
-                    own = {"thread": each.thread, "ctx": pointer, "gen": int(gens[context]), "offset": offset}
+                    own = {"thread": naming.thread, "ctx": pointer, "gen": int(gens[context]), "offset": offset}
                     self.slow.add_event({**own, "line": number}, columns)
                 elif name == "op":
-                    row = (each.thread, context, offset, number, *scan_ops.values(columns, self.texts))
+                    row = (naming.thread, context, offset, number, *scan_ops.values(columns, self.texts))
                     self._op_rows.append(row)
                 else:
-                    self._rows[name].append((each.thread, context, offset, number, self.messages.value(name, columns)))
+                    self._rows[name].append(
+                        (naming.thread, context, offset, number, self.messages.value(name, columns))
+                    )
 
     # Tables.
 
@@ -314,7 +319,7 @@ class Shard:
         events = [{**row, "thread": int(number[row["thread"]])} for row in self.slow.events()]
         events.sort(key=lambda row: (row["thread"], row["offset"]))
         tables["event"] = listed(
-            "event", {each: [row[each] for row in events] for each in facts.SCHEMAS["event"].names}
+            "event", {name: [row[name] for row in events] for name in facts.SCHEMAS["event"].names}
         )
         return self._ordered(tables, contexts, number)
 
@@ -324,21 +329,21 @@ class Shard:
         self._fast["text"] = [{**texts, "text": codes_of(self._kept_texts, self.texts)}]
         said = together(self._said, (*PLACE, "message"))
         expanded = self.messages.expand(said.pop("message"))
-        made = []
+        pairs = []
         for name in COLUMNS:
             source, code = expanded[name]
             fast = self._inits if name == "init" else self._fast.get(name, [])
-            if not len(source) and not self._rows[name] and not any(len(each["thread"]) for each in fast):
-                made.append((name, {"thread": said["thread"][:0], "offset": said["offset"][:0]}))
+            if not len(source) and not self._rows[name] and not any(len(columns["thread"]) for columns in fast):
+                pairs.append((name, {"thread": said["thread"][:0], "offset": said["offset"][:0]}))
                 continue
             slow = np.array(self._rows[name], dtype=np.int64).reshape(-1, 5)
-            places = {each: slow[:, index] for index, each in enumerate(("thread", "ctx", "offset", "line"))}
+            places = {name: slow[:, index] for index, name in enumerate(("thread", "ctx", "offset", "line"))}
             places["count"] = np.ones(len(slow), dtype=np.int64)
-            columns = {each: np.append(values[source], places[each]) for each, values in said.items()}
+            columns = {name: np.append(values[source], places[name]) for name, values in said.items()}
             columns |= self.messages.columns(name, np.append(code, slow[:, 4]).astype(np.int64))
             whole = together([columns, *fast], tuple(columns))
-            made.append((name, {**whole, "thread": number[whole["thread"]]}))
-        return made
+            pairs.append((name, {**whole, "thread": number[whole["thread"]]}))
+        return pairs
 
     def _prints(self, columns: Columns) -> Columns:
         """Rows of each thread and context as one text."""
@@ -374,7 +379,7 @@ class Shard:
             {"thread": number[busy], "offset": named, "ctx": contexts[0][now].view(np.uint64), "gen": contexts[1][now]},
         )
         tables["shards"] = listed(
-            "shards", {name: [each[name] for each in self._ended] for name in facts.SCHEMAS["shards"].names}
+            "shards", {name: [counts[name] for counts in self._ended] for name in facts.SCHEMAS["shards"].names}
         )
         return Facts({name: tables[name] for name in facts.SCHEMAS})
 

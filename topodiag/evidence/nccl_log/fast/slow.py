@@ -44,9 +44,9 @@ DEFAULTS: dict[str, dict[str, Any]] = {
 for _name, _column in (("init", "comm_id"), ("init", "parent"), ("conn", "direction"), ("tree", "second")):
     DEFAULTS[_name][_column] = 0
 _OF_EVENTS = tuple(
-    each
-    for each in SCHEMAS["event"].names
-    if each not in ("thread", "ctx", "gen", "offset", "line", "count", "ts", "last_ts", "last_offset")
+    name
+    for name in SCHEMAS["event"].names
+    if name not in ("thread", "ctx", "gen", "offset", "line", "count", "ts", "last_ts", "last_offset")
 )
 """The columns in which equal events are equal, besides thread and context."""
 _POINTERS = compiled(r"0x[0-9a-fA-F]+")
@@ -66,9 +66,9 @@ def rows_of_line(raw: bytes) -> Iterator[tuple[ThreadKey, Rows, bool | None]]:
         several = True
         yield (record.host, record.pid, record.tid, record.dev), *rows_of(record)
     if not several:
-        said = [row for row in (application(text), torch_version(text)) if row is not None] + stated_of(text)
-        if said:
-            yield NOBODY, said, None
+        pairs = [row for row in (application(text), torch_version(text)) if row is not None] + stated_of(text)
+        if pairs:
+            yield NOBODY, pairs, None
 
 
 def rows_of(record: Record) -> tuple[Rows, bool]:
@@ -130,7 +130,7 @@ class Slow:
     def add_event(self, place: dict[str, int], columns: dict[str, Any]) -> None:
         """An event whose context is known."""
         full = {**DEFAULTS["event"], **columns}
-        values = (full[each] for each in _OF_EVENTS)
+        values = (full[name] for name in _OF_EVENTS)
         unknown_alike = [None if isinstance(value, float) and isnan(value) else value for value in values]
         known = self._events.setdefault((place["thread"], place["ctx"], place["gen"], *unknown_alike), full)
         if known is full:
@@ -142,9 +142,9 @@ class Slow:
 
     def _drop(self) -> None:
         """Leave out what is left out of the events of the whole."""
-        every = list(self._events.items())
-        shapes = shapes_of((each["level"], each["text"]) for _, each in every)
-        self._events = dict(every[at] for at in first_of_each(shapes, MOST_EVENTS, 1).tolist())
+        pairs = list(self._events.items())
+        shapes = shapes_of((event["level"], event["text"]) for _, event in pairs)
+        self._events = dict(pairs[at] for at in first_of_each(shapes, MOST_EVENTS, 1).tolist())
 
     def events(self) -> list[dict[str, Any]]:
         """The events by thread and offset."""

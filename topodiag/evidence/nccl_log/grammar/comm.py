@@ -33,14 +33,14 @@ def communicator(message: str) -> Rows | None:
     at = words.index("comm")
     if len(words) < at + 6 or words[at + 2] != "rank" or not _POINTER.fullmatch(words[at + 1]):
         return None
-    said = dict(zip(words[at + 2 :: 2], words[at + 3 :: 2], strict=False))
-    nranks = i32(said.get("nranks", said.get("nRanks")))
-    rank = i32(said.get("rank"))
+    values = dict(zip(words[at + 2 :: 2], words[at + 3 :: 2], strict=False))
+    nranks = i32(values.get("nranks", values.get("nRanks")))
+    rank = i32(values.get("rank"))
     if nranks < 1 or rank < 0:
         return None
     if end:
         event = _EVENTS.get(end[1]) or end[1].split()[0].lower()
-    elif "nNodes" in said:
+    elif "nNodes" in values:
         event = "member"
     elif at == 0 and (len(words) == 6 or (len(words) == 10 and words[6::2] == ["cudaDev", "nvmlDev"])):
         event = "start"  # 2.3 prints no more, and the first of 2.4 no more than that
@@ -55,18 +55,18 @@ def communicator(message: str) -> Rows | None:
                 "func": words[at - 1] if at and words[at - 1].startswith("nccl") else "",
                 "rank": rank,
                 "nranks": nranks,
-                "cuda_dev": i32(said.get("cudaDev")),
-                "nvml_dev": i32(said.get("nvmlDev")),
-                "bus_id": bus(said.get("busId")),
-                "comm_id": u64_hex(said.get("commId")),
-                "parent": u64_hex(said.get("parent")),
-                "split": i32(said.get("splitCount", said.get("childCount"))),
-                "color": i64(said.get("color")),
-                "key": i64(said.get("key")),
-                "nodes": i32(said.get("nNodes")),
-                "local_ranks": i32(said.get("localRanks")),
-                "local_rank": i32(said.get("localRank")),
-                "mnnvl": int(said["MNNVL"]) if said.get("MNNVL") in ("0", "1") else -1,
+                "cuda_dev": i32(values.get("cudaDev")),
+                "nvml_dev": i32(values.get("nvmlDev")),
+                "bus_id": bus(values.get("busId")),
+                "comm_id": u64_hex(values.get("commId")),
+                "parent": u64_hex(values.get("parent")),
+                "split": i32(values.get("splitCount", values.get("childCount"))),
+                "color": i64(values.get("color")),
+                "key": i64(values.get("key")),
+                "nodes": i32(values.get("nNodes")),
+                "local_ranks": i32(values.get("localRanks")),
+                "local_rank": i32(values.get("localRank")),
+                "mnnvl": int(values["MNNVL"]) if values.get("MNNVL") in ("0", "1") else -1,
             },
         )
     ]

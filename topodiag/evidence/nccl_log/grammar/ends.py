@@ -60,11 +60,11 @@ FRAME_WORDS = (
 
 def frame_of(text: str) -> tuple[str, str] | None:
     """Function and version of the library, "" where the line has none; None for all other lines."""
-    found = _FRAME.search(text)
-    if found is None:
+    match = _FRAME.search(text)
+    if match is None:
         return None
-    symbol = next((name for at, name in enumerate(found.groups(), 1) if name and at != _LIBRARY), "")
-    return symbol, found[_LIBRARY] or ""
+    symbol = next((name for at, name in enumerate(match.groups(), 1) if name and at != _LIBRARY), "")
+    return symbol, match[_LIBRARY] or ""
 
 
 _EXCEPTION = compiled(
@@ -102,33 +102,33 @@ EXCEPTION_WORDS = (
 
 def lone_of(text: str) -> dict[str, str] | None:
     """An exception without a message, as `exception_of` gives it; None for all other lines."""
-    found = _LONE.search(text)
-    if found is None:
+    match = _LONE.search(text)
+    if match is None:
         return None
-    name = (found[1] or found[3]).rsplit(".", 1)[-1]
+    name = (match[1] or match[3]).rsplit(".", 1)[-1]
     return {"how": "exception", "what": name, "message": "", "uncaught": "1" if rank_of(text) else ""}
 
 
 def exception_of(text: str) -> dict[str, str] | None:
     """`what`, `message` and `uncaught` of an exception that nothing else explains; None for all other lines."""
-    found = _EXCEPTION.search(text)
-    if found is None or (_OF_OTHERS.search(text) and not found[1].endswith(("ImportError", "ModuleNotFoundError"))):
+    match = _EXCEPTION.search(text)
+    if match is None or (_OF_OTHERS.search(text) and not match[1].endswith(("ImportError", "ModuleNotFoundError"))):
         return None
-    if found[1].endswith("SignalException") and (signal := _GOT_SIGNAL.match(found[2])) is not None:
+    if match[1].endswith("SignalException") and (signal := _GOT_SIGNAL.match(match[2])) is not None:
         return {"how": how_of_code(-int(signal[1]))}
     return {
         "how": "exception",
-        "what": found[1].rsplit(".", 1)[-1],
-        "message": found[2][:200],
-        "uncaught": "1" if _UNCAUGHT.search(text[: found.start(1)]) else "",
+        "what": match[1].rsplit(".", 1)[-1],
+        "message": match[2][:200],
+        "uncaught": "1" if _UNCAUGHT.search(text[: match.start(1)]) else "",
     }
 
 
 def rank_of(text: str) -> str:
     """The rank that a launcher or torch's hook puts before an exception, as digits; "" for other lines."""
-    found = _EXCEPTION.search(text)
-    if found is not None:
-        before = text[: found.start(1)]
+    match = _EXCEPTION.search(text)
+    if match is not None:
+        before = text[: match.start(1)]
         named = _UNCAUGHT.search(before) or _SRUN.match(before)
         return named[1] if named is not None else ""
     lone = _LONE.search(text)
@@ -207,24 +207,24 @@ def end_of(text: str) -> tuple[str, dict[str, str]] | None:
     killed, aborted, hung up, exit, died, not launched, loader, port taken, or context (a line of
     torch's summary that names rank or host).
     """
-    found = _FINGERPRINTS.search(text)
-    if found is not None:
-        return "mismatch", _fingerprints(found)
-    found = _INCONSISTENT.search(text)
-    if found is not None:
-        return "mismatch", {"ranks": found[1], "one": _words(found[2])}
-    found = _STALLED.search(text)
-    if found is not None:
-        return "stalled", {"ranks": found[2].replace(" ", ""), "op": found[1].strip()[-120:]}
+    match = _FINGERPRINTS.search(text)
+    if match is not None:
+        return "mismatch", _fingerprints(match)
+    match = _INCONSISTENT.search(text)
+    if match is not None:
+        return "mismatch", {"ranks": match[1], "one": _words(match[2])}
+    match = _STALLED.search(text)
+    if match is not None:
+        return "stalled", {"ranks": match[2].replace(" ", ""), "op": match[1].strip()[-120:]}
     waited = job_sentences.stalled_of(text)
     if waited is not None:
         return "stalled", waited
-    found = _MISSED.match(text)
-    if found is not None:
-        return "stalled", {"ranks": found[1].replace(" ", ""), "op": ""}
-    found = _READY.search(text)
-    if found is not None:
-        return "stalled", {"ranks": _left_out(found[2]), "op": found[1][-120:]}
+    match = _MISSED.match(text)
+    if match is not None:
+        return "stalled", {"ranks": match[1].replace(" ", ""), "op": ""}
+    match = _READY.search(text)
+    if match is not None:
+        return "stalled", {"ranks": _left_out(match[2]), "op": match[1][-120:]}
     if _MISSING.search(text):
         return "stalled", {"ranks": "", "op": ""}
     return _ended(text)
@@ -248,21 +248,21 @@ def _of_context(text: str) -> dict[str, str] | None:
     frame = frame_of(text)
     if frame is not None:
         return {"how": "context", "symbol": frame[0], "so": frame[1]}
-    found = _SUMMARY_RANK.search(text)
-    if found is not None:
-        return {"how": "context", "named_rank": found[1]}
-    found = _SUMMARY_HOST.search(text)
-    return {"how": "context", "host": found[1]} if found is not None else None
+    match = _SUMMARY_RANK.search(text)
+    if match is not None:
+        return {"how": "context", "named_rank": match[1]}
+    match = _SUMMARY_HOST.search(text)
+    return {"how": "context", "host": match[1]} if match is not None else None
 
 
-def _fingerprints(found: re.Match[str]) -> dict[str, str]:
-    made = {"ranks": f"{found[1]},{found[3]}"}
-    for side, text in (("one", found[2]), ("other", found[4] or f"OpType={found[5]},")):
+def _fingerprints(match: re.Match[str]) -> dict[str, str]:
+    details = {"ranks": f"{match[1]},{match[3]}"}
+    for side, text in (("one", match[2]), ("other", match[4] or f"OpType={match[5]},")):
         parts = dict(_PART.findall(text))
-        made[side] = _words(text)
+        details[side] = _words(text)
         if "SequenceNumber" in parts:
-            made[f"{side}_seq"] = parts["SequenceNumber"]
-    return made
+            details[f"{side}_seq"] = parts["SequenceNumber"]
+    return details
 
 
 def _words(fingerprint: str) -> str:

@@ -59,9 +59,9 @@ def said_of(text: str) -> tuple[str, dict[str, str]] | None:
 def _said_of(text: str) -> tuple[str, dict[str, str]] | None:
     if job_sentences.is_note(text):
         return "note", {}
-    found = _before_all(text) or _of_libraries(text) or _unmet(text) or _waits(text)
-    if found is not None:
-        return found
+    pair = _before_all(text) or _of_libraries(text) or _unmet(text) or _waits(text)
+    if pair is not None:
+        return pair
     end, fault = _end_of(text), job_sentences.fault_of(text)
     if (end is None or end[1].get("how") == "exception") and not fault and (unreached := _unreached(text)):
         return "connect", unreached
@@ -128,9 +128,9 @@ def _of_framework(text: str, kind: str) -> bool:
 
 def _unmet(text: str) -> tuple[str, dict[str, str]] | None:
     """What a process says that it does not reach: a peer, torch's store, gloo's or the launcher's other nodes."""
-    gone, store = job_sentences.first(text, "peer closed"), job_sentences.first(text, "store")
-    if gone is not None:
-        return "peer closed", _given({"peer": str(gone.fields.get("peer", ""))})
+    closed, store = job_sentences.first(text, "peer closed"), job_sentences.first(text, "store")
+    if closed is not None:
+        return "peer closed", _given({"peer": str(closed.fields.get("peer", ""))})
     if store is not None:
         peer = reach.peer_of(text) or str(store.fields.get("peer", ""))
         why = "number" if reach.is_number(peer) else reach.why_unreached(text) if peer else ""

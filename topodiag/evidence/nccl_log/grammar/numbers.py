@@ -85,16 +85,16 @@ DEPTH = 2
 
 def any_of(words: Iterable[bytes], depth: int = DEPTH) -> bytes:
     """The source of a pattern that is found where any of the words is. Of two that begin alike the shorter counts."""
-    behind: dict[bytes, list[bytes]] = {}
+    tails: dict[bytes, list[bytes]] = {}
     for word in sorted(set(words)):
-        behind.setdefault(word[:1], []).append(word[1:])
-    made = []
-    for letter, rest in behind.items():
+        tails.setdefault(word[:1], []).append(word[1:])
+    numbers = []
+    for letter, rest in tails.items():
         if b"" in rest:
-            made.append(re.escape(letter))
+            numbers.append(re.escape(letter))
         elif len(rest) == 1:
-            made.append(re.escape(letter + rest[0]))
+            numbers.append(re.escape(letter + rest[0]))
         else:
             inner = any_of(rest, depth - 1) if depth > 1 else b"|".join(map(re.escape, rest))
-            made.append(re.escape(letter) + b"(?:" + inner + b")")
-    return b"|".join(made)
+            numbers.append(re.escape(letter) + b"(?:" + inner + b")")
+    return b"|".join(numbers)

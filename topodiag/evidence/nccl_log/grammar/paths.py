@@ -53,8 +53,8 @@ _CHOICE = compiled(
     r"(?:(\w{1,40}): )?(\d{1,19}) Bytes -> Algo (\w{1,40}) proto (\w{1,40})"
     r"(?: time (?:[-\d.e+]+|inf|-?nan))?(?: channel\{Lo\.\.Hi\}=\{(\d{1,6})\.\.(\d{1,6})\})?"
 )
-_ALGORITHMS = tuple(each.name for each in Algorithm)
-_PROTOCOLS = tuple(each.name for each in Protocol)
+_ALGORITHMS = tuple(algorithm.name for algorithm in Algorithm)
+_PROTOCOLS = tuple(protocol.name for protocol in Protocol)
 
 
 def bit(channel: int) -> int:
@@ -195,11 +195,11 @@ def _masks(shapes: dict[str, int]) -> _Trees:
 def _one_tree(part: str) -> tuple[int, int, tuple[int, ...]] | None:
     matched = _DOWN_FIRST.fullmatch(part)
     if matched:
-        d0, d1, d2, rank, up = (-1 if each is None else int(each) for each in matched.groups())
+        d0, d1, d2, rank, up = (-1 if word is None else int(word) for word in matched.groups())
         return up, rank, (d0, d1, d2)
     matched = _UP_FIRST.fullmatch(part)
     if matched:
-        up, rank, d0, d1, d2 = (-1 if each is None else int(each) for each in matched.groups())
+        up, rank, d0, d1, d2 = (-1 if word is None else int(word) for word in matched.groups())
         return up, rank, (d0, d1, d2)
     return None
 

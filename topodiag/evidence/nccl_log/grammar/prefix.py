@@ -93,17 +93,17 @@ def clean(raw: bytes) -> str:
 
 def records(text: str) -> Iterator[Record]:
     """The records of one clean line, in their order."""
-    found = _heads(text)
-    if not found:
+    pairs = _heads(text)
+    if not pairs:
         record = _without_plain_head(text)
         if record is not None:
             yield record
         return
-    for index, (who, head) in enumerate(found):
-        before = text[found[index - 1][1].end() if index else 0 : who.start()]
-        end = found[index + 1][0].start() if index + 1 < len(found) else len(text)
+    for index, (who, head) in enumerate(pairs):
+        before = text[pairs[index - 1][1].end() if index else 0 : who.start()]
+        end = pairs[index + 1][0].start() if index + 1 < len(pairs) else len(text)
         message = text[head.end() : end]
-        if index + 1 < len(found):
+        if index + 1 < len(pairs):
             message = _without_label(message)
         level = head[5] or head[6] or (head[7] and "WARN") or head[9] or head[10]
         label, ts = front(before[-300:]) if before else ("", nan)
@@ -150,15 +150,15 @@ def _masked_number(text: str) -> int:
 
 def _heads(text: str) -> list[tuple[re.Match[str], re.Match[str]]]:
     """Per record: the match of who prints, and of the whole head. A torn record can stand before the real head."""
-    found = []
+    pairs = []
     if "INFO" in text or "NCCL" in text or " WARN " in text:
         for head in RECORD.finditer(text):
             who = head
             if head[8]:
                 for inner in IDENTITY.finditer(text, head.start(8), head.end(8) + 1):
                     who = inner
-            found.append((who, head))
-    return found
+            pairs.append((who, head))
+    return pairs
 
 
 def _place(middle: str | None, level: str) -> str:
@@ -234,22 +234,22 @@ def application(text: str) -> tuple[str, dict[str, object]] | None:
     if not _FAILURE.search(text) or _FRAME.search(text):
         return _of_job(text)
     head = _GLOG.search(text)
-    place, said, before = ("", text, "") if head is None else (head[1], text[head.end() :], text[: head.start()])
+    place, words, before = ("", text, "") if head is None else (head[1], text[head.end() :], text[: head.start()])
     label, ts = front((before or text)[:300])
     if not label.isdigit():
         rank = _TORCH_RANK.search(text)
         label = str(int(rank[1])) if rank else ("" if head is None else label)
-    return "event", {"level": "APP", "place": place, "label": label, "text": said.strip()[:1000], "ts": ts}
+    return "event", {"level": "APP", "place": place, "label": label, "text": words.strip()[:1000], "ts": ts}
 
 
 def _of_job(text: str) -> tuple[str, dict[str, object]] | None:
     """The row of a line that a job prints, behind whatever label; None for all others."""
-    said = next((part for part in (text, unwrap(text).text) if job_lines.speaks(part)), None)
-    if said is None:
+    sentence = next((part for part in (text, unwrap(text).text) if job_lines.speaks(part)), None)
+    if sentence is None:
         return None
     label, ts = front(text[:300])
     label = ends.label_of(text) or (label if label.isdigit() else "")
-    return "event", {"level": "APP", "place": "", "label": label, "text": said.strip()[: ends.LIMIT], "ts": ts}
+    return "event", {"level": "APP", "place": "", "label": label, "text": sentence.strip()[: ends.LIMIT], "ts": ts}
 
 
 def _is_label(front: str) -> bool:
@@ -259,11 +259,11 @@ def _is_label(front: str) -> bool:
 
 def torch_version(text: str) -> tuple[str, dict[str, object]] | None:
     """The row of NCCL's version, where torch names it behind an error, or pip lists its wheel."""
-    found = _TORCH_VERSION.search(text) if "NCCL error" in text else None
+    match = _TORCH_VERSION.search(text) if "NCCL error" in text else None
     pip = _PIP_VERSION.match(text) if "nvidia-nccl-cu" in text else None
     if pip is not None:
         return "text", {"kind": "version", "text": f"NCCL version {pip[1]}"}
-    return ("text", {"kind": "version", "text": found[1]}) if found is not None else None
+    return ("text", {"kind": "version", "text": match[1]}) if match is not None else None
 
 
 _PIP_VERSION = compiled(r"\s{0,8}nvidia-nccl-cu\d{2}\s{1,40}(?:==)?\s{0,4}(\d{1,3}\.\d{1,3}\.\d{1,3})\s*$")

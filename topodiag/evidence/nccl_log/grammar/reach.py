@@ -109,9 +109,9 @@ def of_ranks(text: str) -> bool:
 
 def peer_of(text: str) -> str:
     """The host or address that was to be reached, without its port; "" where the line names none."""
-    for found in _PEER.finditer(text):
+    for match in _PEER.finditer(text):
         # A plain word is a host where a port stands behind it.
-        if any(sign in "0123456789.-:" for sign in found[1]) or found[2]:
-            return str(found[1]).strip("[]")
+        if any(sign in "0123456789.-:" for sign in match[1]) or match[2]:
+            return str(match[1]).strip("[]")
     address = _ADDRESS.search(text)
     return str(address[1]) if address is not None else ""

@@ -93,7 +93,7 @@ def _is_of_job(text: str, traceback: bool, by_shell: bool) -> bool:
     row = application(text)
     if row is None or row[0] != "event":
         return torch_version(text) is not None
-    said = job_lines.said_of(text)
-    if said is None or said[1].get("how") not in ("context", "exception"):
+    pair = job_lines.said_of(text)
+    if pair is None or pair[1].get("how") not in ("context", "exception"):
         return text.strip() != "Killed" or by_shell
-    return traceback or any(said[1].get(name) for name in ("uncaught", "fault", "symbol"))
+    return traceback or any(pair[1].get(name) for name in ("uncaught", "fault", "symbol"))

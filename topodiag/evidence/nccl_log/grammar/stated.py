@@ -48,19 +48,19 @@ _NOBODY = frozenset({"<N/A>", "localhost", "unknown"})
 
 def stated_of(text: str) -> list[tuple[str, dict[str, object]]]:
     """Rows of the table `text`; none for most lines."""
-    made: list[tuple[str, dict[str, object]]] = []
+    pairs: list[tuple[str, dict[str, object]]] = []
     taken = list(said_in(text, "stated")) if _ANY.search(text) is not None else []
     stated = {what: sentence.fields for what, sentence in reversed(taken)}
     size, host = int(stated.get("size", {}).get("count", 0)), str(stated.get("host", {}).get("host", ""))
     if 0 < size < _MOST:
-        made.append(("text", {"kind": SIZE, "text": str(size)}))
+        pairs.append(("text", {"kind": SIZE, "text": str(size)}))
     if host and host not in _NOBODY:
-        made.append(("text", {"kind": HOST, "text": host}))
+        pairs.append(("text", {"kind": HOST, "text": host}))
     device = DEVICE.search(text) if " device " in text else None
     if device is not None and device[3] and device[4]:
-        made.append(("text", {"kind": RANK, "text": device[0][:400]}))
+        pairs.append(("text", {"kind": RANK, "text": device[0][:400]}))
     if "nccl" in stated:
-        made.append(("text", {"kind": "version", "text": f"NCCL version {stated['nccl']['version']}"}))
+        pairs.append(("text", {"kind": "version", "text": f"NCCL version {stated['nccl']['version']}"}))
     if ("CCL_" in text or any(word in text for word in _PROGRAMS)) and stated_in(text) is not None:
-        made.append(("text", {"kind": COMMAND, "text": text.strip()[:_MOST_COMMAND]}))
-    return made
+        pairs.append(("text", {"kind": COMMAND, "text": text.strip()[:_MOST_COMMAND]}))
+    return pairs

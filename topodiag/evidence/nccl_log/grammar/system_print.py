@@ -26,8 +26,8 @@ from topodiag.model.provenance import Origin
 _CELL = regex(r" *(-?\d{1,9}\.\d{1,6})/ *(-?\d{1,9}\.\d{1,6}) *\|")
 _COLLECTIVE = regex(rf" *({'|'.join(Collective)}) \|")
 # One CollNet up to 2.9.
-_ALGORITHMS = {each.value: each.name for each in Algorithm} | {"CollNet": Algorithm.COLLNET_DIRECT.name}
-_PROTOCOLS = {each.value: each.name for each in Protocol}
+_ALGORITHMS = {algorithm.value: algorithm.name for algorithm in Algorithm} | {"CollNet": Algorithm.COLLNET_DIRECT.name}
+_PROTOCOLS = {protocol.value: protocol.name for protocol in Protocol}
 
 
 class TuningReader:
@@ -227,12 +227,12 @@ class _Reader:
         self.in_tree = False
         start = vertex_name(match[1], match[2])
         for kind, printed, hops, gbs, word in _PATH.findall(row, match.end()):
-            found = _path(int(hops), gbs, _BEFORE_2_21.get(word, word) if "-" not in printed else word)
-            if found is not None:
-                draft.paths[start, vertex_name(kind, printed)] = found
+            path = _path(int(hops), gbs, _BEFORE_2_21.get(word, word) if "-" not in printed else word)
+            if path is not None:
+                draft.paths[start, vertex_name(kind, printed)] = path
 
     def result(self) -> Print:
-        return Print(self._system(), tuple(self._graph(*each) for each in self.graphs), self.tuning.table)
+        return Print(self._system(), tuple(self._graph(*graph) for graph in self.graphs), self.tuning.table)
 
     def _system(self) -> NcclSystem | None:
         if not self.systems:

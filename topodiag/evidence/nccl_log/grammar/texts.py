@@ -396,5 +396,5 @@ def kind_of_start(start: str) -> str | None:
 def shown(kind: str, message: str) -> str:
     """The text as it is kept: equal facts give equal texts."""
     if kind in _REWRITTEN:
-        return _QP_NOISE.sub(lambda found: f"{found[1]} #" if found[1] else "", message).rstrip()
+        return _QP_NOISE.sub(lambda match: f"{match[1]} #" if match[1] else "", message).rstrip()
     return message

@@ -55,30 +55,30 @@ def unwrapped(line: bytes) -> str | None:
     if b'"message"' not in line and _VERDICT.search(line) is not None:
         return None
     try:
-        found = msgspec.json.decode(line)
+        document = msgspec.json.decode(line)
     except (msgspec.MsgspecError, ValueError, RecursionError):
-        found = _with_patience(line)
-        if isinstance(found, str):
-            return _one_line(found)
-    if not isinstance(found, dict):
+        document = _with_patience(line)
+        if isinstance(document, str):
+            return _one_line(document)
+    if not isinstance(document, dict):
         return None
-    text = next((found[key] for key in TEXT_KEYS if isinstance(found.get(key), str)), None)
-    if text is None or (" NCCL " not in text and _says_more(found)):
+    text = next((document[key] for key in TEXT_KEYS if isinstance(document.get(key), str)), None)
+    if text is None or (" NCCL " not in text and _says_more(document)):
         return None
     text = _one_line(text)
     if _NEAR_TIMES.search(text):
-        time = next((found[key] for key in TIME_KEYS if isinstance(found.get(key), str)), "")
+        time = next((document[key] for key in TIME_KEYS if isinstance(document.get(key), str)), "")
         stamp = _TIME.match(time)
         text = f"[{stamp[0]}] {text}" if stamp else text
     return text
 
 
-def _says_more(found: Mapping[str, Any], depth: int = 0) -> bool:
+def _says_more(document: Mapping[str, Any], depth: int = 0) -> bool:
     """Whether an object inside has a message of its own: an event that an agent passes on, and no line of a program."""
-    inner = [each for each in found.values() if isinstance(each, dict)] if depth < MAX_DEPTH else []
+    inner = [value for value in document.values() if isinstance(value, dict)] if depth < MAX_DEPTH else []
     return any(
-        any(" " in text for key in TEXT_KEYS if isinstance(text := each.get(key), str)) or _says_more(each, depth + 1)
-        for each in inner
+        any(" " in text for key in TEXT_KEYS if isinstance(text := value.get(key), str)) or _says_more(value, depth + 1)
+        for value in inner
     )
 
 

@@ -245,9 +245,9 @@ class _Held:
         """Where the first newline at or behind `start` is, -1 without one."""
         begin = 0
         for block in self._blocks:
-            found = block.find(b"\n", max(start - begin, 0)) if begin + len(block) > start else -1
-            if found >= 0:
-                return begin + found
+            end = block.find(b"\n", max(start - begin, 0)) if begin + len(block) > start else -1
+            if end >= 0:
+                return begin + end
             begin += len(block)
         return -1
 
@@ -262,11 +262,11 @@ class _Held:
 
     def drop(self, count: int) -> None:
         self.size -= count
-        gone = 0
-        while gone < len(self._blocks) and len(self._blocks[gone]) <= count:
-            count -= len(self._blocks[gone])
-            gone += 1
-        del self._blocks[:gone]
+        dropped = 0
+        while dropped < len(self._blocks) and len(self._blocks[dropped]) <= count:
+            count -= len(self._blocks[dropped])
+            dropped += 1
+        del self._blocks[:dropped]
         if count:
             self._blocks[0] = self._blocks[0][count:]
 

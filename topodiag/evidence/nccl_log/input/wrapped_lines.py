@@ -127,9 +127,9 @@ def whole_lines(blocks: Iterator[bytes]) -> Iterator[bytes]:
     lines = _unfolded(lines)
     at = 0
     while at < len(lines) - 1:
-        found = _joined(lines, at)
-        if found is not None:
-            text, pieces = found
+        pair = _joined(lines, at)
+        if pair is not None:
+            text, pieces = pair
             lines[at : at + pieces + 1] = [text.encode("utf-8", "replace"), *[b""] * pieces]
             at += pieces
         at += 1
@@ -169,16 +169,16 @@ def _unfolded(lines: list[bytes]) -> list[bytes]:
     texts = [clean(line) for line in lines]
     # Broken by a terminal every line is full to the last column, and a word goes on in the next.
     between = "" if {len(texts[at]) for at in folds} == {max(map(len, texts))} else " "
-    made, at = list(lines), 0
+    unfolded, at = list(lines), 0
     while at < len(lines):
         last = at
         while last in folds and last - at < _MOST_FOLDS:
             last += 1
         if last > at:
             pieces = [text if not between else text.strip() for text in texts[at : last + 1]]
-            made[at : last + 1] = [between.join(pieces).encode("utf-8", "replace"), *[b""] * (last - at)]
+            unfolded[at : last + 1] = [between.join(pieces).encode("utf-8", "replace"), *[b""] * (last - at)]
         at = last + 1
-    return made
+    return unfolded
 
 
 def _joined(lines: list[bytes], at: int) -> tuple[str, int] | None:
@@ -211,8 +211,11 @@ def _record(first: str, pieces: list[str]) -> tuple[str, int] | None:
     for number, piece in enumerate(pieces, 1):
         if _is_record(piece):
             return None
-        apart, close = [f"{text.rstrip()} {piece.strip()}" for text in texts], [text + piece.strip() for text in texts]
-        texts = apart + close if piece[:1].isspace() else close + apart
+        split_texts, close = (
+            [f"{text.rstrip()} {piece.strip()}" for text in texts],
+            [text + piece.strip() for text in texts],
+        )
+        texts = split_texts + close if piece[:1].isspace() else close + split_texts
         for text in texts:
             if not _open(text):
                 return text, number
@@ -222,10 +225,10 @@ def _record(first: str, pieces: list[str]) -> tuple[str, int] | None:
 def _open(text: str) -> bool:
     """Whether the last record of a line is of level INFO, and nothing understands it, or it is a list without its
     end."""
-    found = list(records(text))
-    if not found or found[-1].level != "INFO":
+    opened = list(records(text))
+    if not opened or opened[-1].level != "INFO":
         return False
-    message = found[-1].message
+    message = opened[-1].message
     return parse("INFO", message) is None or (message.startswith(_LIST) and _LIST_END not in message)
 
 

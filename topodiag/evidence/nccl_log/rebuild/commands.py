@@ -41,19 +41,19 @@ def commanded(frame: Frame, processes: Processes) -> Mapping[int, Mapping[str, G
     if not len(chosen):
         return {}
     files = frame["threads"]["file"][rows.read("thread")[chosen]]
-    made: dict[int, Mapping[str, GivenSetting]] = {}
+    by_process: dict[int, Mapping[str, GivenSetting]] = {}
     firsts = _firsts(frame, processes)
     for file in sorted(set(files.tolist())):
         commands = _commands(frame, rows, chosen[files == file].tolist()[:_MOST])
         for (at, process), offset in firsts.items():
-            if at == file and process not in made:
-                made[process] = _in_force([each for each in commands if each.offset < offset])
-    return made
+            if at == file and process not in by_process:
+                by_process[process] = _in_force([command for command in commands if command.offset < offset])
+    return by_process
 
 
 def _firsts(frame: Frame, processes: Processes) -> dict[tuple[int, int], int]:
     """By file and process, the offset of its first line that speaks of it."""
-    made: dict[tuple[int, int], int] = {}
+    firsts: dict[tuple[int, int], int] = {}
     for table in ("text", "init"):
         rows = frame[table]
         files, offset = frame["threads"]["file"][rows.read("thread")], rows.read("offset")
@@ -63,18 +63,18 @@ def _firsts(frame: Frame, processes: Processes) -> dict[tuple[int, int], int]:
         new = np.flatnonzero((np.diff(files[order], prepend=-1) != 0) | (np.diff(owner[order], prepend=-1) != 0))
         for row in order[new].tolist():
             key = int(files[row]), int(owner[row])
-            made[key] = min(int(offset[row]), made.get(key, int(offset[row])))
-    return made
+            firsts[key] = min(int(offset[row]), firsts.get(key, int(offset[row])))
+    return firsts
 
 
 def _commands(frame: Frame, rows: Rows, chosen: Iterable[int]) -> list[_Command]:
-    made = []
+    commands = []
     for row in chosen:
         text = rows.word("text", row)
-        if (said := stated_in(text)) is not None:
+        if (stated := stated_in(text)) is not None:
             origin = frame.origin(rows, row, text[:MAX_QUOTE])
-            made.append(_Command(int(rows["offset"][row]), *said, int(rows["count"][row]), origin))
-    return sorted(made, key=lambda each: each.offset)
+            commands.append(_Command(int(rows["offset"][row]), *stated, int(rows["count"][row]), origin))
+    return sorted(commands, key=lambda command: command.offset)
 
 
 def _in_force(commands: Sequence[_Command]) -> dict[str, GivenSetting]:
@@ -85,20 +85,22 @@ def _in_force(commands: Sequence[_Command]) -> dict[str, GivenSetting]:
     values: dict[str, set[str]] = {}
     echoed: set[str] = set()
     repeated: set[str] = set()
-    for each in commands:
-        names = {name: GivenSetting(name, value, COMMANDED, each.origin) for name, value in each.settings}
-        if each.scope is Scope.RUN:
-            run[each.program] = names
-        elif each.scope is Scope.ECHO:
+    for command in commands:
+        names = {name: GivenSetting(name, value, COMMANDED, command.origin) for name, value in command.settings}
+        if command.scope is Scope.RUN:
+            run[command.program] = names
+        elif command.scope is Scope.ECHO:
             echoed |= names.keys()
         else:
-            shell |= {name: given for name, given in names.items() if each.scope is Scope.SHELL or name not in echoed}
+            shell |= {
+                name: given for name, given in names.items() if command.scope is Scope.SHELL or name not in echoed
+            }
             for name, given in names.items():
                 values.setdefault(name, set()).add(given.value)
-        if each.count > 1:
+        if command.count > 1:
             repeated |= names.keys()
-    several = {name for name, found in values.items() if len(found - {""}) > 1 or (len(found) > 1 and name in repeated)}
-    made = {name: given for name, given in shell.items() if name not in several}
+    several = {name for name, texts in values.items() if len(texts - {""}) > 1 or (len(texts) > 1 and name in repeated)}
+    in_force = {name: given for name, given in shell.items() if name not in several}
     for each_run in run.values():
-        made |= each_run
-    return {name: given for name, given in made.items() if given.value}
+        in_force |= each_run
+    return {name: given for name, given in in_force.items() if given.value}

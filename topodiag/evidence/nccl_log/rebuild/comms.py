@@ -148,19 +148,19 @@ class FieldCollector:
         comm = self._comm(member)
         order, _, _ = by_owner(np.lexsort((rows.read("offset"), self.rank_of[member])), comm)
         for row, number, which, code in in_pieces(order, comm, member, rows.read("text")):
-            said, host = self.said[number], self.host_of[which]
+            fields, host = self.said[number], self.host_of[which]
             if (number, host) in whole:
                 continue
             if code not in read:
                 read[code] = read_print(rows.words["text"][code], self.frame.origin(rows, row))
             found = read[code]
-            if found.system is not None and (host not in said.systems or found.system.whole):
-                said.systems[host] = found.system
+            if found.system is not None and (host not in fields.systems or found.system.whole):
+                fields.systems[host] = found.system
             if found.graphs:
-                said.graphs.setdefault(host, found.graphs)
-            if found.tuning and not said.tuning:
-                said.tuning = found.tuning
-            if host in said.systems and said.systems[host].whole and host in said.graphs:
+                fields.graphs.setdefault(host, found.graphs)
+            if found.tuning and not fields.tuning:
+                fields.tuning = found.tuning
+            if host in fields.systems and fields.systems[host].whole and host in fields.graphs:
                 whole.add((number, host))
 
     def choices(self, member: Ints) -> None:
@@ -257,10 +257,10 @@ class FieldCollector:
         kinds, texts = rows.words["kind"], rows.words["text"]
         comm = np.where(rows.is_word("kind", *OF_COMMUNICATORS), self._comm(member), -1)  # few of very many
         order, _, _ = by_owner(np.arange(rows.size), comm)
-        said = (comm, rows.read("kind"), rows.read("text"))
-        order, count = once(order, said, rows.read("count"))
+        row = (comm, rows.read("kind"), rows.read("text"))
+        order, count = once(order, row, rows.read("count"))
         made: dict[int, list[Message]] = {}
-        columns = (*said, rows.read("thread"), rows.read("line"))
+        columns = (*row, rows.read("thread"), rows.read("line"))
         for (_, number, kind, text, thread, line), times in zip(in_pieces(order, *columns), count, strict=True):
             self._note(self.said[number], kinds[kind], texts[text])
             origin = Origin(self.frame.file_of(thread), line, texts[text])
@@ -268,15 +268,15 @@ class FieldCollector:
         for number, messages in made.items():
             self.said[number].messages = tuple(messages)
 
-    def _note(self, said: CommunicatorFields, kind: str, text: str) -> None:
+    def _note(self, fields: CommunicatorFields, kind: str, text: str) -> None:
         if kind == "network":
-            said.network = said.network or network_named(text)
+            fields.network = fields.network or network_named(text)
         elif kind == "connected" and "use ring PXN" in text:
             words = text.partition("use ring PXN")[2].split()
             if len(words) >= 3 and words[0] in "01" and words[2] in "01":
                 # One member without GDR is a communicator with a channel without it.
-                said.ring_pxn = bool(said.ring_pxn) or words[0] == "1"
-                said.ring_gdr = words[2] == "1" and said.ring_gdr is not False
+                fields.ring_pxn = bool(fields.ring_pxn) or words[0] == "1"
+                fields.ring_gdr = words[2] == "1" and fields.ring_gdr is not False
 
 
 def _by_channels(masks: npt.NDArray[np.uint64]) -> Iterator[tuple[list[int], npt.NDArray[np.bool_]]]:
@@ -293,10 +293,10 @@ def _by_channels(masks: npt.NDArray[np.uint64]) -> Iterator[tuple[list[int], npt
 
 def _table(rows: Rows, names: Sequence[str], order: Ints) -> npt.NDArray[Any]:
     """These columns side by side, in this order of the rows."""
-    made = np.empty(len(order), [(name, rows.read(name).dtype) for name in names])
+    table = np.empty(len(order), [(name, rows.read(name).dtype) for name in names])
     for name in names:
-        made[name] = rows.read(name)[order]
-    return made
+        table[name] = rows.read(name)[order]
+    return table
 
 
 def _first_least(values: Ints, starts: Ints) -> Ints:
@@ -324,14 +324,14 @@ def _sums(funcs: Sequence[str], rows: Sequence[tuple[int, int, int, int]]) -> tu
 
 def _closed(link: Sequence[int]) -> tuple[int, ...]:
     """The ring from rank 0 when following it comes back after all ranks."""
-    made = []
+    numbers = []
     here = 0
     for _ in link:
-        made.append(here)
+        numbers.append(here)
         here = link[here]
         if here <= 0:
             break
-    return tuple(made) if link and here == 0 and len(made) == len(link) else ()
+    return tuple(numbers) if link and here == 0 and len(numbers) == len(link) else ()
 
 
 def _order(text: str, size: int) -> tuple[int, ...]:

@@ -110,19 +110,19 @@ def _classified(level: str, text: str) -> tuple[str, bool, tuple[tuple[str, str]
     named = _named_trouble(level, text)
     if named is not None:
         return named
-    said = said_of(text) if level == "APP" and not LAST_ERROR.match(text) and not _GAVE_UP.search(text) else None
-    if said is not None:
-        return said[0], True, _given(said[1])
+    pair = said_of(text) if level == "APP" and not LAST_ERROR.match(text) and not _GAVE_UP.search(text) else None
+    if pair is not None:
+        return pair[0], True, _given(pair[1])
     if level == "APP" and not LAST_ERROR.match(text):
         return ("watchdog" if "atchdog" in text or _WATCHDOG.search(text) else "other"), True, _given(_group(text))
-    found = _CLOSED.search(text)
-    if found is not None:
-        return "peer closed", True, _given({"peer": found[1] or ""})
+    match = _CLOSED.search(text)
+    if match is not None:
+        return "peer closed", True, _given({"peer": match[1] or ""})
     if "Multiple Ranks are using the same GPU" in text:
         return "duplicate gpu", False, ()
-    found = _VERSIONS.search(text)
-    if found is not None:
-        details = {"ranks": f"{found[1]},{found[3]}", "versions": f"{found[2]},{found[4]}"}
+    match = _VERSIONS.search(text)
+    if match is not None:
+        details = {"ranks": f"{match[1]},{match[3]}", "versions": f"{match[2]},{match[4]}"}
         return "version", level == "APP", _given(details)
     kind = next((kind for kind, pattern in _KINDS if pattern.search(text)), "other")
     return kind, level == "APP" or bool(_CASCADE.search(text)), _given(_connection(text))
@@ -131,25 +131,25 @@ def _classified(level: str, text: str) -> tuple[str, bool, tuple[tuple[str, str]
 def _named_trouble(level: str, text: str) -> tuple[str, bool, tuple[tuple[str, str], ...]] | None:
     """Lines that tell the whole trouble by themselves, whoever repeats them; None for others."""
     details: dict[str, str] = {}
-    found = _COMPLETION.search(text)
-    if found is not None:
-        return _completion(found, text, again=level == "APP")
+    match = _COMPLETION.search(text)
+    if match is not None:
+        return _completion(match, text, again=level == "APP")
     refused = refused_of(text) if text.startswith("NET/OFI ") else {}
     if refused:
         return "connect", level == "APP", _given(refused)
     if _OFI.search(text) is not None:
         return "ib completion", level == "APP", (("provider", "libfabric"),)
-    found = _ASYNC.search(text)
-    if found is not None:
-        what = (found["what"] or found["changed"]).strip()
+    match = _ASYNC.search(text)
+    if match is not None:
+        what = (match["what"] or match["changed"]).strip()
         if what.startswith("marking device"):
             what = "device fatal: it is given up after a GID change"
-        details = {"hca": found["hca"] or "", "port": found["port"] or "", "event": what}
+        details = {"hca": match["hca"] or "", "port": match["port"] or "", "event": what}
         kind = "port" if what.startswith(("port ", "Device link", "speed")) else "ib async"
         return kind, False, _given(details)
-    found = _WATCHDOG.search(text)
-    if found is not None:
-        details = {"seq": found[1] or "", "op": found[2]}
+    match = _WATCHDOG.search(text)
+    if match is not None:
+        details = {"seq": match[1] or "", "op": match[2]}
         times = _WATCHDOG_TIME.search(text)
         if times is not None:
             details |= {"timeout_ms": times[1], "ran_ms": times[2]}
@@ -159,22 +159,22 @@ def _named_trouble(level: str, text: str) -> tuple[str, bool, tuple[tuple[str, s
         return "watchdog", False, _given(details | _group(text))
     if _GPU_ENDED.search(text) is not None:
         return "cuda", False, _given(_group(text))
-    found = _LAST_WORK.search(text)
-    if found is not None:
-        return "watchdog", True, _given({"work": found[1], "completed": found[2]} | _group(text))
-    found = _SILENT.search(text)
-    if found is not None:
-        return "connect", level == "APP", _given({"peer": found[1]})
-    found = _DUPLICATE.search(text)
-    if found is not None:
-        details = {"ranks": f"{found[1]},{found[2]}", "bus_id": _unpacked(found[3])}
+    match = _LAST_WORK.search(text)
+    if match is not None:
+        return "watchdog", True, _given({"work": match[1], "completed": match[2]} | _group(text))
+    match = _SILENT.search(text)
+    if match is not None:
+        return "connect", level == "APP", _given({"peer": match[1]})
+    match = _DUPLICATE.search(text)
+    if match is not None:
+        details = {"ranks": f"{match[1]},{match[2]}", "bus_id": _unpacked(match[3])}
         return "duplicate gpu", level == "APP", _given(details)
     return None
 
 
-def _completion(found: re.Match[str], text: str, *, again: bool) -> tuple[str, bool, tuple[tuple[str, str], ...]]:
-    number = int(found["status"])
-    details = {"peer": found["peer"] or "", "status": str(number)}
+def _completion(match: re.Match[str], text: str, *, again: bool) -> tuple[str, bool, tuple[tuple[str, str], ...]]:
+    number = int(match["status"])
+    details = {"peer": match["peer"] or "", "status": str(number)}
     if number < len(_STATUS):
         details["status_name"] = _STATUS[number]
     for name, pattern in (
@@ -189,25 +189,25 @@ def _completion(found: re.Match[str], text: str, *, again: bool) -> tuple[str, b
 
 def _connection(text: str) -> dict[str, str]:
     details: dict[str, str] = {}
-    found = _CONNECT.search(text)
-    if found is not None:
-        details["peer"] = found[1] or ""
-    found = _QP.search(text)
-    if found is not None:
+    match = _CONNECT.search(text)
+    if match is not None:
+        details["peer"] = match[1] or ""
+    match = _QP.search(text)
+    if match is not None:
         details |= {
-            "hca": found["hca"] or "",
-            "port": found["port"] or "",
-            "gid": found["local"],
-            "remote_gid": found["remote"],
+            "hca": match["hca"] or "",
+            "port": match["port"] or "",
+            "gid": match["local"],
+            "remote_gid": match["remote"],
         }
     return details
 
 
 def _group(text: str) -> dict[str, str]:
-    found = _PG.search(text)
-    if found is None:
+    match = _PG.search(text)
+    if match is None:
         return {}
-    return {"group": found[1], "guid": found[2] or "", "group_words": found[3] or "", "group_rank": found[4]}
+    return {"group": match[1], "guid": match[2] or "", "group_words": match[3] or "", "group_rank": match[4]}
 
 
 def _given(details: dict[str, str]) -> tuple[tuple[str, str], ...]:
@@ -232,5 +232,5 @@ def rank_of(label: str, text: str) -> int:
     labelled = _LABEL.fullmatch(label)
     if labelled is not None:
         return int(labelled[1])
-    found = _RANK.search(text) if "atchdog" in text or "[R" in text or text.startswith("[rank") else None
-    return int(found[1] or found[2]) if found is not None else -1
+    match = _RANK.search(text) if "atchdog" in text or "[R" in text or text.startswith("[rank") else None
+    return int(match[1] or match[2]) if match is not None else -1

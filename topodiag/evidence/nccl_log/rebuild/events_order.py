@@ -72,13 +72,13 @@ def _without_caught(events: list[Event]) -> list[Event]:
     such sentence."""
     caught, below = (
         set[int](),
-        [(*_place(each), at) for at, each in enumerate(events) if each.details.get("how") == "exception"],
+        [(*_place(event), at) for at, event in enumerate(events) if event.details.get("how") == "exception"],
     )
     for at, event in enumerate(events):
         if event.details.get("how") == "lived on":
             source, line = _place(event)
-            near = [each for each in below if each[0] == source and 0 < each[1] - line <= _MOST_OF_TRACEBACK]
-            caught |= {at, *(each[2] for each in sorted(near)[:1])}
+            near = [row for row in below if row[0] == source and 0 < row[1] - line <= _MOST_OF_TRACEBACK]
+            caught |= {at, *(row[2] for row in sorted(near)[:1])}
     return [event for at, event in enumerate(events) if at not in caught]
 
 

@@ -57,11 +57,11 @@ class Wide(Mapping[str, npt.NDArray[Any]]):
         self._made: dict[str, npt.NDArray[Any]] = {}
 
     def __getitem__(self, name: str) -> npt.NDArray[Any]:
-        made = self._made.get(name)
-        if made is None:
-            made = self.read(name)
-            self._made[name] = made = made.astype(np.int64) if made.dtype.kind == "i" else made
-        return made
+        column = self._made.get(name)
+        if column is None:
+            column = self.read(name)
+            self._made[name] = column = column.astype(np.int64) if column.dtype.kind == "i" else column
+        return column
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._rows.schema.names)
@@ -89,13 +89,13 @@ class Tables:
         rows = alike(self._facts[name])
         if name not in self._words:
             worded = [field.name for field in rows.schema if pa.types.is_dictionary(field.type)]
-            self._words[name] = {each: _words(rows.column(each)) for each in worded}
-        made = Rows(Wide(rows), self._words[name], rows.num_rows)
+            self._words[name] = {word: _words(rows.column(word)) for word in worded}
+        table = Rows(Wide(rows), self._words[name], rows.num_rows)
         if name == "threads" or rows.num_rows <= SMALL_ROWS:
-            self._kept[name] = made
+            self._kept[name] = table
         else:
             self._facts.rest()
-        return made
+        return table
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,32 +128,32 @@ class Frame:
 
     def connections(self) -> Iterator[Rows]:
         """The connections in order of thread and offset; columns keep the width of their table."""
-        every = alike(self.facts["conn"])
-        for first in range(0, every.num_rows, BATCH_ROWS):
-            rows = every.slice(first, BATCH_ROWS)
+        column = alike(self.facts["conn"])
+        for first in range(0, column.num_rows, BATCH_ROWS):
+            rows = column.slice(first, BATCH_ROWS)
             columns = {name: numbers(rows.column(name)) for name in rows.schema.names}
             yield Rows(columns, {"via": self.vias}, rows.num_rows)
             self.facts.rest()
 
     def connection_spans(self) -> Mapping[str, tuple[int, int]]:
         """Least and largest number of those columns of connections that the lines fill; 0 and 0 without any."""
-        made: dict[str, tuple[int, int]] = {}
+        spans: dict[str, tuple[int, int]] = {}
         for name in ("rank", "peer", "conn", "direction", "net_dev", "proxy", "count"):
             low, high = 0, 0
             for chunk in self.facts["conn"].column(name).chunks:
                 for first in range(0, len(chunk), BATCH_ROWS):
                     values = numbers(chunk.slice(first, BATCH_ROWS))
                     low, high = min(low, int(values.min())), max(high, int(values.max()))
-            made[name] = low, high
+            spans[name] = low, high
             self.facts.rest()
-        return made
+        return spans
 
 
 def open_frame(facts: Facts, files: Sequence[SourceFile]) -> Frame:
     tables = Tables(facts)
     threads = tables["threads"]
     hosts = tuple(threads.word("host", i) for i in range(threads.size))
-    paths = tuple(each.path for each in files)
+    paths = tuple(file.path for file in files)
     sources = tuple(paths[file] if 0 <= file < len(paths) else "" for file in threads["file"].tolist())
     return Frame(tables, paths, hosts, sources, _words(alike(facts["conn"]).column("via")), facts)
 
@@ -194,7 +194,7 @@ def once(order: Ints, columns: Sequence[npt.NDArray[Any]], counts: Ints) -> tupl
 
 def groups(keys: Ints) -> Iterator[tuple[int, Ints]]:
     """(key, rows in their order) for each key that is not negative."""
-    order, found, starts = by_owner(np.arange(len(keys)), keys)
+    order, values, starts = by_owner(np.arange(len(keys)), keys)
     bounds = [*starts.tolist(), len(order)]
-    for number, key in enumerate(found.tolist()):
+    for number, key in enumerate(values.tolist()):
         yield key, order[bounds[number] : bounds[number + 1]]

@@ -32,21 +32,21 @@ def find_comms(members: Sequence[Member], processes: Processes) -> list[Comm]:
     ordinals: dict[int, int] = {}
     for _, own in by_process(members).items():
         _key_process(members, own, keys, parents, ordinals)
-    made: list[Comm] = []
+    comms: list[Comm] = []
     grouped: dict[Hashable, list[int]] = {}
     for i in range(len(members)):
         grouped.setdefault(keys[i], []).append(i)
     for group in _of_one_launch(grouped.values(), members):
         for part in _apart(members, group, processes):
             first = members[part[0]]
-            made.append(Comm(first.nranks, part, root=not first.parent, ordinal=min(ordinals[i] for i in part)))
-    comm_of = {i: number for number, comm in enumerate(made) for i in comm.members}
-    for comm in made:
+            comms.append(Comm(first.nranks, part, root=not first.parent, ordinal=min(ordinals[i] for i in part)))
+    comm_of = {i: number for number, comm in enumerate(comms) for i in comm.members}
+    for comm in comms:
         votes = Counter(comm_of[parents[i]] for i in comm.members if i in parents)
         if votes:
             comm.parent = votes.most_common(1)[0][0]
             comm.root = False
-    return made
+    return comms
 
 
 def _key_process(
@@ -87,14 +87,14 @@ def _key_process(
 def _of_one_launch(groups: Iterable[list[int]], members: Sequence[Member]) -> list[list[int]]:
     """The groups, of which two are one where they share out all ranks of one size between them and nobody completed.
     Versions of NCCL print the one unique id of a launch as different commIds."""
-    made: list[list[int]] = []
+    numbers: list[list[int]] = []
     open_at: dict[int, list[int]] = {}
     for group in groups:
         first = members[group[0]]
         ranks = {members[i].rank for i in group}
         whole = len(ranks) != len(group) or len(ranks) >= first.nranks or -1 in ranks
         if whole or not first.comm_id or any(members[i].parent or members[i].completed for i in group):
-            made.append(group)
+            numbers.append(group)
             continue
         other = open_at.get(first.nranks)
         taken = {members[i].rank for i in other} if other is not None else set[int]()
@@ -103,8 +103,8 @@ def _of_one_launch(groups: Iterable[list[int]], members: Sequence[Member]) -> li
             del open_at[first.nranks]
             continue
         open_at[first.nranks] = group
-        made.append(group)
-    return made
+        numbers.append(group)
+    return numbers
 
 
 def _apart(members: Sequence[Member], group: Sequence[int], processes: Processes) -> list[list[int]]:
@@ -171,7 +171,7 @@ def _ordered(job: Sequence[int], comms: Sequence[Comm], members: Sequence[Member
     def rank(number: int) -> tuple[int, int, int, int, int, int]:
         comm = comms[number]
         color = members[comm.members[0]].color
-        known = [each for each in comm.world.values() if each >= 0]
+        known = [rank for rank in comm.world.values() if rank >= 0]
         return (number != world, depth(number), comm.ordinal, color, min(known, default=1 << 40), number)
 
     return sorted(job, key=rank)
@@ -187,16 +187,16 @@ def _number_world(job: Sequence[int], world: int, comms: Sequence[Comm], members
             by_own.setdefault(members[i].process, set()).add(members[i].rank)
     else:  # nobody printed the world: number what is there
         lanes = sorted({lane(members[i]) for number in job for i in comms[number].members})
-        for rank, each in enumerate(lanes):
-            by_lane[each] = rank
-            by_own.setdefault(each[0], set()).add(rank)
+        for rank, row in enumerate(lanes):
+            by_lane[row] = rank
+            by_own.setdefault(row[0], set()).add(rank)
     for number in job:
         for i in comms[number].members:
             member = members[i]
             found = by_lane.get(lane(member))
             if found is None:
-                alone = by_own.get(member.process, set())
-                found = next(iter(alone)) if len(alone) == 1 else -1
+                numbers = by_own.get(member.process, set())
+                found = next(iter(numbers)) if len(numbers) == 1 else -1
             comms[number].world[member.rank] = found
 
 

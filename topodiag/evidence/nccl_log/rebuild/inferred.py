@@ -53,13 +53,13 @@ def inferred_members(frame: Frame, processes: Processes) -> list[Member]:
         return []
     size = max(seen.highest + 1, _printed_size(frame))
     size = size if size <= MOST_RANKS else -1
-    made = []
+    members = []
     for (process, dev), ranks in sorted(seen.ranks.items()):
         known = [rank for rank in ranks if rank >= 0] or [-1]
         for rank in known:
             offset, thread, line = ranks[rank]
-            made.append(Member(process, 0, NO_GEN, offset, thread, line, rank, size, cuda_dev=dev))
-    return made
+            members.append(Member(process, 0, NO_GEN, offset, thread, line, rank, size, cuda_dev=dev))
+    return members
 
 
 def _printed_size(frame: Frame) -> int:
@@ -91,15 +91,15 @@ class InferredPlaces(Places):
         thread = rows.read("thread")
         devs = self.frame["threads"]["dev"][thread]
         owners = zip(process.tolist(), devs.tolist(), strict=True)
-        made = np.array(
+        places = np.array(
             [self.by_lane.get(lane, self.by_process.get(lane[0], -1)) for lane in owners], np.int64
         )  # fmt: skip
         if table in _OTHERS and rows.size:
             mine = _mine(table, rows)
             known = (mine >= 0) & (mine < len(self.by_rank) - 1)
             found = np.where(known, self.by_rank[np.where(known, mine, 0)], -1)
-            made = np.where(found >= 0, found, made)
-        return made
+            places = np.where(found >= 0, found, places)
+        return places
 
     def of_text(self) -> Ints:
         text = self.frame["text"]
@@ -120,7 +120,7 @@ def _seen(frame: Frame, processes: Processes) -> _Seen | None:
     """None where the log is too large to be an excerpt."""
     if frame.connection_rows > MOST_ROWS:
         return None
-    made = _Seen({})
+    seen = _Seen({})
     for table, rows in _tables(frame):
         thread, offset = rows.read("thread"), rows.read("offset")
         process = processes.of(thread, offset)
@@ -129,15 +129,15 @@ def _seen(frame: Frame, processes: Processes) -> _Seen | None:
         columns = (process, devs, mine, offset, thread, rows.read("line"))
         for owner, dev, rank, at, by, line in zip(*(column.tolist() for column in columns), strict=True):
             if owner >= 0:
-                made.add((owner, dev), rank, (at, by, line))
+                seen.add((owner, dev), rank, (at, by, line))
         for name in _OTHERS.get(table, ()):
-            made.highest = max(made.highest, int(rows.read(name).max(initial=-1)))
-        made.highest = max(made.highest, int(mine.max(initial=-1)))
+            seen.highest = max(seen.highest, int(rows.read(name).max(initial=-1)))
+        seen.highest = max(seen.highest, int(mine.max(initial=-1)))
     orders = frame["order"]
     for row in range(orders.size):
         if not orders["cut"][row]:
-            made.highest = max(made.highest, len(orders.word("ranks", row).split()) - 1)
-    return made
+            seen.highest = max(seen.highest, len(orders.word("ranks", row).split()) - 1)
+    return seen
 
 
 def _tables(frame: Frame) -> Iterator[tuple[str, Rows]]:

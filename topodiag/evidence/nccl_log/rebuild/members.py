@@ -50,12 +50,12 @@ class Processes:
 
     def of(self, thread: npt.NDArray[Any], offset: npt.NDArray[Any]) -> Ints:
         """Process of each row, -1 for lines that nobody's head names."""
-        made: Ints = self.first[thread]
+        process: Ints = self.first[thread]
         if self.restarted:
             for row in np.flatnonzero(np.isin(thread, list(self.restarted))).tolist():
                 offsets, which = self.restarted[int(thread[row])]
-                made[row] = which[max(bisect.bisect_right(offsets, int(offset[row])) - 1, 0)]
-        return made
+                process[row] = which[max(bisect.bisect_right(offsets, int(offset[row])) - 1, 0)]
+        return process
 
 
 def find_processes(frame: Frame) -> Processes:
@@ -72,26 +72,26 @@ def find_processes(frame: Frame) -> Processes:
     chosen = np.flatnonzero(text.is_word("kind", *_BEGINNINGS))
     for _, thread, kind, offset in in_pieces(chosen, text.read("thread"), text.read("kind"), text.read("offset")):
         begun.setdefault(keys[thread], {}).setdefault(kinds[kind], []).append(offset)
-    made = Processes()
+    processes = Processes()
     owner: dict[tuple[str, int], int] = {}
     real = sorted(_real(frame, keys), key=lambda key: (key not in first_init, key[1], key[2], key[0]))
     for key in real:
         _, host, pid = key
         if (host, pid) in owner and not (key in begun and key in first_init):
-            made.starts[key] = ([0], [owner[host, pid]])
+            processes.starts[key] = ([0], [owner[host, pid]])
             continue
         offsets = [0, *_restarts(begun.get(key, {}), first_init.get(key))]
         which = []
         for _ in offsets:
-            which.append(len(made.host))
-            made.host.append(host)
-            made.pid.append(pid)
+            which.append(len(processes.host))
+            processes.host.append(host)
+            processes.pid.append(pid)
         owner.setdefault((host, pid), which[0])
-        made.starts[key] = (offsets, which)
-    found = [made.starts.get(key) for key in keys]
-    made.first = np.array([-1 if each is None else each[1][0] for each in found], np.int64)
-    made.restarted = {i: each for i, each in enumerate(found) if each is not None and len(each[1]) > 1}
-    return made
+        processes.starts[key] = (offsets, which)
+    starts = [processes.starts.get(key) for key in keys]
+    processes.first = np.array([-1 if pair is None else pair[1][0] for pair in starts], np.int64)
+    processes.restarted = {i: pair for i, pair in enumerate(starts) if pair is not None and len(pair[1]) > 1}
+    return processes
 
 
 def _real(frame: Frame, keys: Sequence[Key]) -> set[Key]:
@@ -184,7 +184,7 @@ def find_members(frame: Frame, processes: Processes) -> list[Member]:
     last = np.maximum.reduceat(np.where(completed, np.arange(len(order)), -1), starts)
     columns.append(np.where(last < 0, -1, init.read("offset")[order][last]))
     columns.append(np.where(last < 0, np.nan, init.read("ts")[order][last]))
-    return [Member(*each) for each in zip(*(column.tolist() for column in columns), strict=True)]
+    return [Member(*row) for row in zip(*(column.tolist() for column in columns), strict=True)]
 
 
 def _first_given(values: npt.NDArray[Any], nothing: int, starts: Ints, ends: Ints) -> npt.NDArray[Any]:
@@ -234,7 +234,7 @@ def _told_apart(frame: Frame, processes: Processes) -> tuple[Ints, Ints]:
     known: dict[tuple[int, int, int], _Known] = {}
     latest: dict[tuple[int, int], _Known] = {}
     members = 0
-    made = np.full(init.size, -1, np.int64)
+    numbers = np.full(init.size, -1, np.int64)
     for row, owner, start, end, ctx, gen, rank, nranks, comm_id in in_pieces(
         order, process, starts, ends, *(init.read(name) for name in names)
     ):
@@ -250,8 +250,8 @@ def _told_apart(frame: Frame, processes: Processes) -> tuple[Ints, Ints]:
             members += 1
         member.take(rank, nranks, comm_id)
         member.destroyed = member.destroyed or end == 1
-        made[row] = member.number
-    return order, made
+        numbers[row] = member.number
+    return order, numbers
 
 
 def lane(member: Member) -> tuple[int, int, int]:
@@ -261,10 +261,10 @@ def lane(member: Member) -> tuple[int, int, int]:
 
 def by_process(members: Sequence[Member]) -> dict[int, list[int]]:
     """Members of each process, in order of their lines."""
-    made: dict[int, list[int]] = {}
+    numbers: dict[int, list[int]] = {}
     for i, member in enumerate(members):
-        made.setdefault(member.process, []).append(i)
-    return made
+        numbers.setdefault(member.process, []).append(i)
+    return numbers
 
 
 def torn_down(world: Sequence[int], own: Sequence[Member]) -> tuple[int, ...]:

@@ -48,7 +48,7 @@ def choices_apart(
     for row in kept.tolist():
         chosen = taken[int(comm[row]), int(func[row]), int(size[row])][int(process[row])]
         chosen.setdefault((int(algo[row]), int(proto[row])), row)
-    made = []
+    aparts = []
     for (_, of, amount), by_process in taken.items():
         if len({frozenset(chosen) for chosen in by_process.values()}) < 2:
             continue
@@ -58,7 +58,7 @@ def choices_apart(
                 [(choice, row)] = chosen.items()
                 groups[choice][number] = row
         if len(groups) > 1:
-            made.append(
+            aparts.append(
                 ChoiceApart(
                     words[0][of],
                     amount,
@@ -69,7 +69,7 @@ def choices_apart(
                     tuple(frame.origin(rows, next(iter(rows_of.values()))) for rows_of in groups.values()),
                 )
             )
-    return tuple(made[:MOST_KEPT])
+    return tuple(aparts[:MOST_KEPT])
 
 
 NAMED = "Comm name set to "
@@ -102,16 +102,16 @@ def find_openings(frame: Frame, processes: Processes, members: Sequence[Member])
         if member.started:
             begun[member.process].append((member.offset, number))
     names: dict[int, str] = {}
-    said: dict[int, Message] = {}
+    messages: dict[int, Message] = {}
     for process, calls in _calls(frame, processes).items():
         own = sorted(begun.get(process, []))
-        names |= _names([each for each in calls if each.name], own)
+        names |= _names([call for call in calls if call.name], own)
         last = max(calls)
-        named = sum(each.times for each in calls if each.name)
+        named = sum(call.times for call in calls if call.name)
         after = last.times == 1 and own and last.offset > own[-1][0]
         if own and (after or named > len(own)):
-            said[process] = last.message
-    return Openings(names, said)
+            messages[process] = last.message
+    return Openings(names, messages)
 
 
 def _calls(frame: Frame, processes: Processes) -> dict[int, list[_Call]]:
@@ -122,17 +122,17 @@ def _calls(frame: Frame, processes: Processes) -> dict[int, list[_Call]]:
     thread, offset = rows.read("thread"), rows.read("offset")
     process = processes.of(thread[chosen], offset[chosen])
     columns = (rows.read(name) for name in ("thread", "offset", "count", "line", "kind", "text"))
-    made: dict[int, list[_Call]] = defaultdict(list)
+    calls: dict[int, list[_Call]] = defaultdict(list)
     for owner, (row, _, at, count, _, kind, text) in zip(process.tolist(), in_pieces(chosen, *columns), strict=True):
         if owner >= 0 and (kinds[kind] == NO_COLOUR or NAMED in texts[text]):
-            made[owner].append(_Call(at, count, Message(kinds[kind], texts[text], frame.origin(rows, row), count)))
-    return {owner: sorted(calls, key=lambda call: call.offset) for owner, calls in made.items()}
+            calls[owner].append(_Call(at, count, Message(kinds[kind], texts[text], frame.origin(rows, row), count)))
+    return {owner: sorted(calls, key=lambda call: call.offset) for owner, calls in calls.items()}
 
 
 def _names(calls: Sequence[_Call], begun: Sequence[tuple[int, int]]) -> dict[int, str]:
     """By member, the name that was given before it began; none where calls of several names wait, as in a group, whose
     communicators begin in any order."""
-    made: dict[int, str] = {}
+    names: dict[int, str] = {}
     waiting: list[str] = []
     before = -1
     for offset, member in begun:
@@ -141,6 +141,6 @@ def _names(calls: Sequence[_Call], begun: Sequence[tuple[int, int]]) -> dict[int
         if len(set(waiting)) > 1:
             waiting = [""] * len(waiting)
         if waiting and waiting[-1]:
-            made[member] = waiting[-1]
+            names[member] = waiting[-1]
         waiting = waiting[:-1]
-    return made
+    return names

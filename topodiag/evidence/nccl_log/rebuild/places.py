@@ -97,10 +97,10 @@ class Places:
         order = np.arange(len(pair))[::-1]  # of members that are equal in all three, the last
         self.exact, last = np.unique(self._exactly(pair, gen)[order], return_index=True)
         self.exact_member = order[last]
-        every = np.arange(len(members))
+        numbers = np.arange(len(members))
         started = np.flatnonzero([member.started for member in members])
         ended = np.flatnonzero([member.completed and not member.started for member in members])
-        self.lanes = _Marks(self._lane(process, thread), offset, every)
+        self.lanes = _Marks(self._lane(process, thread), offset, numbers)
         self.starts = _Marks(self._lane_of_file(process[started], thread[started]), offset[started], started)
         self.ends = _Marks(thread[ended], end[ended], ended)
 
@@ -115,8 +115,8 @@ class Places:
 
     def _lane(self, process: Ints, thread: npt.NDArray[Any]) -> Ints:
         """Number of a process and the GPU that the thread's head names."""
-        made: Ints = process * self.devs + self.dev[thread]
-        return made
+        lane: Ints = process * self.devs + self.dev[thread]
+        return lane
 
     def _lane_of_file(self, process: Ints, thread: npt.NDArray[Any]) -> Ints:
         lane = self._lane(process, thread) * (int(self.file.max(initial=0)) + 1) + self.file[thread]
@@ -141,21 +141,21 @@ class Places:
         pair = _place(self.pairs, self._pair(process[starts], ctx[starts]))
         exact = _place(self.exact, self._exactly(pair, gen[starts]))
         member = np.where(pair >= 0, _taken(self.only, pair), -1)
-        made: Ints = np.repeat(np.where(exact >= 0, _taken(self.exact_member, exact), member), lengths)
-        left = np.flatnonzero((made < 0) & (process >= 0))
+        members: Ints = np.repeat(np.where(exact >= 0, _taken(self.exact_member, exact), member), lengths)
+        left = np.flatnonzero((members < 0) & (process >= 0))
         if left.size:
-            made[left] = self.lanes.last_until(self._lane(process[left], thread[left]), offset[left])
+            members[left] = self.lanes.last_until(self._lane(process[left], thread[left]), offset[left])
             pair = np.repeat(pair, lengths)
             for row, number, at in in_pieces(left[pair[left] >= 0], pair, offset):
                 offsets, which = self.several[number]
-                made[row] = which[max(bisect.bisect_right(offsets, at) - 1, 0)]
+                members[row] = which[max(bisect.bisect_right(offsets, at) - 1, 0)]
         if table in _SETUP and self.ends.key.size:
             # A COMPLETE without a START says whose the rows before it in the same thread are.
             ending = self.ends.next_from(thread, offset)
             if table == "conn":
                 ending[rows.read("conn") == 1] = -1
-            made = np.where(ending >= 0, ending, made)
-        return made
+            members = np.where(ending >= 0, ending, members)
+        return members
 
     def of_text(self) -> Ints:
         """The same for texts, where some kinds belong to the START that follows: in the thread, or in another one of
@@ -163,26 +163,28 @@ class Places:
         text = self.frame["text"]
         thread, offset = text.read("thread"), text.read("offset")
         process = self.processes.of(thread, offset)
-        made = self._of_rows("text", text, process)
+        members = self._of_rows("text", text, process)
         early = np.flatnonzero(text.is_word("kind", *BEFORE_START))
         thread, offset = thread[early], offset[early]
         lane = self._lane_of_file(process[early], thread)
         coming = self.starts.next_from(lane, offset)
         ending = self.ends.next_from(thread, offset)
         coming = np.where(np.isin(lane, self.starts.key), coming, ending)
-        made[early] = np.where(coming >= 0, coming, made[early])
-        return made
+        members[early] = np.where(coming >= 0, coming, members[early])
+        return members
 
     def of_connections(self, rows: Rows, process: Ints, seating: Seating) -> Ints:
         """Members of these rows of `conn`, checked against what the lines print."""
-        made = self._of_rows("conn", rows, process)
+        members = self._of_rows("conn", rows, process)
         received = rows["direction"] == 2
         mine = np.where(received, rows["peer"], rows["rank"])
         other = np.where(received, rows["rank"], rows["peer"])
         other_dev = np.where(received, rows["dev"], rows["peer_dev"])
         comm_of, flat = seating.comm_of, seating.devices
-        fits = (made >= 0) & (seating.ranks[made] == mine) & (other < seating.sizes[made])
-        index = np.where(fits & (other >= 0), seating.base[comm_of[made]] + np.maximum(other, 0), 0) if flat.size else 0
+        fits = (members >= 0) & (seating.ranks[members] == mine) & (other < seating.sizes[members])
+        index = (
+            np.where(fits & (other >= 0), seating.base[comm_of[members]] + np.maximum(other, 0), 0) if flat.size else 0
+        )
         known = flat[index] if flat.size else np.full(rows.size, -1, np.int64)
         bus = seating.buses[index] if flat.size else known
         fits &= (other < 0) | (known < 0) | (other_dev < 0) | (known == other_dev) | (bus == other_dev)
@@ -194,8 +196,8 @@ class Places:
                 answers = [i for i in candidates if self._fits(i, key, seating)]
                 seating.answers[key] = answers
             before = [i for i in answers if self.members[i].offset <= int(rows["offset"][row])]
-            made[row] = (before or answers or [-1])[-1]
-        return made
+            members[row] = (before or answers or [-1])[-1]
+        return members
 
     def seating(self, comms: Sequence[Comm], comm_of: Ints) -> Seating:
         ranks, sizes, nvml, bus, started = (

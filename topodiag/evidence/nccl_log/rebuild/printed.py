@@ -27,14 +27,14 @@ _SUBSYSTEMS = {
 
 def versions(frame: Frame, processes: Sequence[Process], *, first: bool) -> tuple[str, ...]:
     """NCCL's versions that the processes print; of the first job also those that stand in no process's lines."""
-    found = {process.versions["nccl"] for process in processes if "nccl" in process.versions}
-    if not found and first:
+    known = {process.versions["nccl"] for process in processes if "nccl" in process.versions}
+    if not known and first:
         rows = frame["text"]
         texts = rows.words["text"]
         codes = rows["text"][rows.is_word("kind", "version")]
-        found = {version_of(texts[code]) for code in distinct(codes).tolist()} - {""}
+        known = {version_of(texts[code]) for code in distinct(codes).tolist()} - {""}
     # One build that is named twice, with the CUDA that it is for and without: `2.21.5+cuda12.4`, torch's `2.21.5`.
-    return tuple(sorted(each for each in found if not any(other.startswith(f"{each}+") for other in found)))
+    return tuple(sorted(version for version in known if not any(other.startswith(f"{version}+") for other in known)))
 
 
 def stated(frame: Frame, files: frozenset[int] | None) -> Stated:
@@ -43,27 +43,27 @@ def stated(frame: Frame, files: frozenset[int] | None) -> Stated:
     chosen = rows.is_word("kind", *STATED)
     if files is not None:
         chosen &= np.isin(frame["threads"]["file"][rows.read("thread")], list(files))
-    found: dict[str, dict[str, None]] = {kind: {} for kind in STATED}
+    by_kind: dict[str, dict[str, None]] = {kind: {} for kind in STATED}
     for row in np.flatnonzero(chosen).tolist():
-        found[rows.word("kind", row)][rows.word("text", row)] = None
+        by_kind[rows.word("kind", row)][rows.word("text", row)] = None
     operations = frame["op"]
     sizes = {size for size in distinct(operations.read("nranks")).tolist() if size > 0} if files is None else set()
     return Stated(
-        size=int(*found[SIZE]) if len(found[SIZE]) == 1 else -1,
-        ranks=_listed(found[RANK]),
-        hosts=tuple(sorted(found[HOST])),
+        size=int(*by_kind[SIZE]) if len(by_kind[SIZE]) == 1 else -1,
+        ranks=_listed(by_kind[RANK]),
+        hosts=tuple(sorted(by_kind[HOST])),
         comm_sizes=tuple(sorted(sizes)),
     )
 
 
 def _listed(lines: Iterable[str]) -> tuple[Rank, ...]:
     """The ranks of one list of devices, the first where a text holds several."""
-    made: dict[int, Rank] = {}
+    ranks: dict[int, Rank] = {}
     for device in filter(None, map(device_of, lines)):
-        made.setdefault(
+        ranks.setdefault(
             device.rank, Rank(device.rank, device.host, device.pid, cuda_dev=device.device, bus_id=device.bus_id)
         )
-    return tuple(made[rank] for rank in sorted(made))
+    return tuple(ranks[rank] for rank in sorted(ranks))
 
 
 _OF_RCCL = regex(
@@ -89,7 +89,7 @@ def library(frame: Frame, processes: Sequence[Process], events: Sequence[Event] 
     rows = frame["text"]
     lone = {rows.words["text"][code] for code in set(rows["text"][rows.is_word("kind", "version")].tolist())}
     if not lone:
-        return "RCCL" if any(hca.name.startswith(_NIC_OF_AMD) for each in asked for hca in each.hcas) else "NCCL"
+        return "RCCL" if any(hca.name.startswith(_NIC_OF_AMD) for process in asked for hca in process.hcas) else "NCCL"
     return "RCCL" if all(text.lstrip().startswith("RCCL") for text in lone) else "NCCL"
 
 
@@ -106,9 +106,9 @@ def _is_of_rccl(process: Process) -> bool:
 def subsystems(frame: Frame) -> frozenset[str]:
     """Seen anywhere in the evidence: a job's processes share their settings."""
     tables = {"init": "INIT", "ring": "GRAPH", "print": "GRAPH", "op": "COLL", "choice": "TUNING"}
-    made = {name for table, name in tables.items() if frame[table].size}
+    texts = {name for table, name in tables.items() if frame[table].size}
     kinds = set(frame["text"].words["kind"])
-    made.update(name for name, own in _SUBSYSTEMS.items() if kinds.intersection(own))
+    texts.update(name for name, own in _SUBSYSTEMS.items() if kinds.intersection(own))
     for via in frame.vias:
-        made.add("NET" if via.startswith(("NET", "COLLNET")) else "SHM" if "SHM" in via else "P2P")
-    return frozenset(made)
+        texts.add("NET" if via.startswith(("NET", "COLLNET")) else "SHM" if "SHM" in via else "P2P")
+    return frozenset(texts)

@@ -51,7 +51,7 @@ def devices_of(texts: Sequence[Text]) -> tuple[tuple[Hca, ...], tuple[Hca, ...]]
         ports = tuple(nic if nic.name == port else replace(nic, index=-1, name=port) for port, nic in gdr.items())
         return ports, _virtual(ports, named)
     details: dict[str, tuple[int | None, str]] = {
-        found[0]: found[1:] for kind, text, *_ in texts if kind == "hca" and (found := _hca(text)) is not None
+        row[0]: row[1:] for kind, text, *_ in texts if kind == "hca" and (row := _hca(text)) is not None
     }
     none = Hca(-1, "")
     ports = tuple(
@@ -65,23 +65,23 @@ def devices_of(texts: Sequence[Text]) -> tuple[tuple[Hca, ...], tuple[Hca, ...]]
 def _listed(texts: Sequence[Text]) -> tuple[str, Origin | None] | None:
     """The first list of ports with its end, `; OOB` (NCCL src/transport/net_ib.cc), else the first."""
     lists = [(text, origin) for kind, text, origin, _ in texts if kind == "hcas"]
-    return next((each for each in lists if ";" in each[0]), lists[0] if lists else None)
+    return next((words for words in lists if ";" in words[0]), lists[0] if lists else None)
 
 
 def _numbered(texts: Sequence[Text], listed: tuple[str, Origin | None] | None) -> dict[tuple[int, str], Hca]:
     """The devices that lines give a number, and what such lines say of them."""
-    made: dict[tuple[int, str], Hca] = {}
+    hcas: dict[tuple[int, str], Hca] = {}
     for nic in _joined(listed[0]) if listed is not None else ():
-        made[nic.index, nic.name] = replace(nic, origin=listed[1] if listed is not None else None)
+        hcas[nic.index, nic.name] = replace(nic, origin=listed[1] if listed is not None else None)
     for kind, text, origin, _ in texts:
-        if kind == "virtual nic" and (found := _VIRTUAL.search(text)) is not None:
-            nic = Hca(int(found[1]), found[2], speed_mbps=int(found[3]), origin=origin)
-            made.setdefault((nic.index, nic.name), nic)
-        elif kind == "gdr hca" and (found := _GDR_HCA.search(text)) is not None and not text.startswith("NET/Socket"):
-            on = found[1] == "Enabled"
-            nic = made.get((int(found[2]), found[3])) or Hca(int(found[2]), found[3], origin=origin)
-            made[nic.index, nic.name] = replace(nic, gdr=on, gdr_origin=None if on else origin)
-    return made
+        if kind == "virtual nic" and (match := _VIRTUAL.search(text)) is not None:
+            nic = Hca(int(match[1]), match[2], speed_mbps=int(match[3]), origin=origin)
+            hcas.setdefault((nic.index, nic.name), nic)
+        elif kind == "gdr hca" and (match := _GDR_HCA.search(text)) is not None and not text.startswith("NET/Socket"):
+            on = match[1] == "Enabled"
+            nic = hcas.get((int(match[2]), match[3])) or Hca(int(match[2]), match[3], origin=origin)
+            hcas[nic.index, nic.name] = replace(nic, gdr=on, gdr_origin=None if on else origin)
+    return hcas
 
 
 def _virtual(ports: Sequence[Hca], named: Sequence[Hca]) -> tuple[Hca, ...]:
@@ -105,25 +105,25 @@ def _of_ports(nic: Hca, ports: Sequence[Hca]) -> Hca:
 @lru_cache(maxsize=65536)
 def _hca(text: str) -> tuple[str, int, str] | None:
     """Name, speed in Mb/s and path of a device. Processes print the same paths with pointers of their own beside."""
-    found = _HCA_LONG.search(text)
-    return (found[2], int(found[5]), intern(found[6] or "")) if found is not None else None
+    match = _HCA_LONG.search(text)
+    return (match[2], int(match[5]), intern(match[6] or "")) if match is not None else None
 
 
 @lru_cache(maxsize=4096)
 def _hcas(text: str) -> tuple[Hca, ...]:
     """`[0]mlx5_0:1/IB [1]mlx5_1:1/RoCE [RO]; OOB ib0:10.0.0.1<0>`, the ports of merged `[0]={[0] mlx5_0:1/IB, ..}`."""
-    made = []
-    for found in _HCA.finditer(text.partition("; OOB")[0].partition(" ;")[0]):
-        layer = (found[4] or "").strip("/")
-        made.append(Hca(int(found[1]), found[2], int(found[3] or 1), layer))
-    return tuple(made)
+    hcas = []
+    for match in _HCA.finditer(text.partition("; OOB")[0].partition(" ;")[0]):
+        layer = (match[4] or "").strip("/")
+        hcas.append(Hca(int(match[1]), match[2], int(match[3] or 1), layer))
+    return tuple(hcas)
 
 
 @lru_cache(maxsize=4096)
 def _joined(text: str) -> tuple[Hca, ...]:
     """The virtual NICs of a list up to 2.23, which has the ports of one adapter in braces."""
     return tuple(
-        Hca(int(found[1]), "+".join(port.name for port in _hcas(found[2]))) for found in _JOINED.finditer(text)
+        Hca(int(match[1]), "+".join(port.name for port in _hcas(match[2]))) for match in _JOINED.finditer(text)
     )
 
 
@@ -176,7 +176,7 @@ def process_of(host: str, pid: int, texts: Sequence[Text], commanded: Mapping[st
     if not network and {kind for kind, *_ in texts} >= {"no hca", "sockets"}:
         network = "Socket"  # NCCL lists interfaces for data only when it found no RDMA device
     ports, virtual = devices_of(texts)
-    messages = tuple(Message(*each) for each in texts if each[0] not in OF_DEVICES)
+    messages = tuple(Message(*text) for text in texts if text[0] not in OF_DEVICES)
     return Process(
         host, pid, versions, network, ports, virtual, bootstrap, settings, messages, texts[0][2] if texts else None,
         addresses=tuple(addresses), hcas_cut=";" not in (_listed(texts) or ";")[0],
@@ -193,46 +193,48 @@ def _take_version(versions: dict[str, str], component: str, version: str) -> Non
 
 def network_named(text: str) -> str:
     """What `Using network Socket [repeated 15x across cluster]` names, without Ray's remark on lines that are alike."""
-    found = _NETWORK.search(text)
-    return (found[1] or found[2]).partition(" [repeated ")[0].strip() if found is not None else ""
+    match = _NETWORK.search(text)
+    return (match[1] or match[2]).partition(" [repeated ")[0].strip() if match is not None else ""
 
 
 @lru_cache(maxsize=65536)
 def _version(kind: str, text: str) -> tuple[str, str]:
     """Component and version, "" where the text says none."""
     component, pattern = _VERSIONED[kind]
-    found = pattern.search(text)
-    if found is None or (kind == "net plugin" and found[1] in ("IB", "Socket")):
+    match = pattern.search(text)
+    if match is None or (kind == "net plugin" and match[1] in ("IB", "Socket")):
         return "", ""
     if kind == "version" and text.lstrip().startswith("RCCL"):
         component = "rccl"
-    return component, found[1]
+    return component, match[1]
 
 
 @lru_cache(maxsize=65536)
 def _bootstrap(text: str) -> str:
-    found = _BOOTSTRAP.search(text)
-    return found[1].split(" [")[0] if found else ""
+    match = _BOOTSTRAP.search(text)
+    return match[1].split(" [")[0] if match else ""
 
 
 @lru_cache(maxsize=65536)
 def _addresses(text: str) -> tuple[str, ...]:
     """Addresses of the process's own interfaces, without its loopback."""
-    found = (match[1] or match[2] for match in _ADDRESS.finditer(text))
-    return tuple(each.strip("[]") for each in found if not each.startswith("127.") and each.strip("[]") != "::1")
+    addresses = (match[1] or match[2] for match in _ADDRESS.finditer(text))
+    return tuple(
+        address.strip("[]") for address in addresses if not address.startswith("127.") and address.strip("[]") != "::1"
+    )
 
 
 @lru_cache(maxsize=65536)
 def version_of(text: str) -> str:
-    found = _VERSION.search(text)
-    return found[1] if found else ""
+    match = _VERSION.search(text)
+    return match[1] if match else ""
 
 
 @lru_cache(maxsize=65536)
 def _given(kind: str, text: str, origin: Origin | None) -> GivenSetting | None:
     """The setting that a line names, by the environment or by the application's ncclConfig_t."""
-    if kind == "setting" and (found := _setting(text)) is not None:
-        return GivenSetting(*found, origin)
+    if kind == "setting" and (row := _setting(text)) is not None:
+        return GivenSetting(*row, origin)
     if kind == "config" and (config := _CONFIG.search(text)) is not None and config[1] != "Comm name":
         return GivenSetting(config[1], config[2].strip(), "application", origin)
     return None
@@ -240,13 +242,13 @@ def _given(kind: str, text: str, origin: Origin | None) -> GivenSetting | None:
 
 def _setting(text: str) -> tuple[str, str, str] | None:
     """Name, value and how it was given."""
-    found = _INVALID.search(text)
-    if found is not None:
-        return found[2], found[1], "invalid"
-    found = _SETTING.search(text)
-    if found is None:
+    match = _INVALID.search(text)
+    if match is not None:
+        return match[2], match[1], "invalid"
+    match = _SETTING.search(text)
+    if match is None:
         return None
-    name, value = found[1], found[2].strip()
+    name, value = match[1], match[2].strip()
     if value.endswith(".") and value[:-1].lstrip("-").isdigit():
         value = value[:-1]
     return name, "-1" if value == _MINUS_ONE else value, "environment"

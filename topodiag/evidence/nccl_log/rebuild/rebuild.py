@@ -46,10 +46,10 @@ def rebuild(
     large = facts["conn"].num_rows > BATCH_ROWS
     if large:
         give_back()
-    made = _Builder(open_frame(whole_hosts(facts), files), layout, described or {}).jobs()
+    jobs = _Builder(open_frame(whole_hosts(facts), files), layout, described or {}).jobs()
     if large:
         give_back()
-    return made
+    return jobs
 
 
 class _Builder:
@@ -94,34 +94,34 @@ class _Builder:
         drafts = {number: self._draft(number, events.get(number, [])) for number in order}
         self._rest()
         gathered = self._gather({number: seated for number, (_, seated) in drafts.items()})
-        made = [self._joined(drafts.pop(number)[0], gathered.pop(number)) for number in order]
+        joined = [self._joined(drafts.pop(number)[0], gathered.pop(number)) for number in order]
         self.roles.check()
-        return tuple(replace(job, name=f"job {i}" if len(made) > 1 else "job") for i, job in enumerate(made))
+        return tuple(replace(job, name=f"job {i}" if len(joined) > 1 else "job") for i, job in enumerate(joined))
 
     @property
     def jobs_count(self) -> int:
-        said = self.processes.host or self.frame["event"].size or (~self.frame["text"].is_word("kind", *STATED)).any()
-        return len(self.groups) or (1 if said else 0)
+        known = self.processes.host or self.frame["event"].size or (~self.frame["text"].is_word("kind", *STATED)).any()
+        return len(self.groups) or (1 if known else 0)
 
     def _spans(self) -> list[tuple[tuple[int, int], tuple[int, int], int]]:
         """The jobs in the order in which they begin: file and offset of the first and the last member of each."""
-        files, made = self.frame["threads"]["file"], []
+        files, rows = self.frame["threads"]["file"], []
         for number in range(self.jobs_count):
-            members = [i for each in (self.groups[number] if self.groups else ()) for i in self.comms[each].members]
+            members = [i for group in (self.groups[number] if self.groups else ()) for i in self.comms[group].members]
             places = [(int(files[self.members[i].thread]), self.members[i].offset) for i in members] or [(0, 0)]
-            made.append((min(places), max(places), number))
-        return sorted(made)
+            rows.append((min(places), max(places), number))
+        return sorted(rows)
 
     def _jobs_of_processes(self) -> list[int]:
         """Job of each process; those that began no communicator go with the job of their host, else the first."""
-        made = [-1] * len(self.processes.host)
+        homes = [-1] * len(self.processes.host)
         by_host: dict[str, int] = {}
         for number, job in enumerate(self.groups):
             for each in job:
                 for i in self.comms[each].members:
-                    made[self.members[i].process] = number
+                    homes[self.members[i].process] = number
                     by_host.setdefault(self.host_of[i], number)
-        return [by_host.get(host, 0) if job < 0 else job for job, host in zip(made, self.processes.host, strict=True)]
+        return [by_host.get(host, 0) if job < 0 else job for job, host in zip(homes, self.processes.host, strict=True)]
 
     def _hear(self) -> list[CommunicatorFields]:
         places = self.places
@@ -149,9 +149,9 @@ class _Builder:
         thread, offset = rows.read("thread"), rows.read("offset")
         files = self.frame["threads"]["file"][thread]
         owner = self.processes.of(thread, offset)
-        alone = self._only_process_of_file()
+        single_process = self._only_process_of_file()
         for row in np.flatnonzero((owner < 0) & ~rows.is_word("kind", COMMAND)).tolist():
-            owner[row] = alone.get(int(files[row]), -1)
+            owner[row] = single_process.get(int(files[row]), -1)
         order = np.lexsort((offset, files))
         order = order[owner[order] >= 0]
         order, count = once(order, (owner, rows.read("kind"), rows.read("text")), rows.read("count"))
@@ -171,19 +171,19 @@ class _Builder:
         rows = self.frame["print"]
         process = self.processes.of(rows["thread"], rows["offset"])
         lone = np.flatnonzero((self.places.of("print") < 0) & (process >= 0))
-        made: dict[int, Print] = {}
+        prints: dict[int, Print] = {}
         for row in lone[np.argsort(rows["offset"][lone], kind="stable")].tolist():
-            known = made.get(int(process[row]))
+            known = prints.get(int(process[row]))
             if known is None or not (known.system is None or known.system.whole):
                 found = read_print(rows.word("text", row), self.frame.origin(rows, row))
                 if known is None or (found.system is not None and found.system.whole):
-                    made[int(process[row])] = found
-        return made
+                    prints[int(process[row])] = found
+        return prints
 
     def _seen(self, process: Process, number: int) -> Process:
-        found, waits = self.lone_prints.get(number), self.openings.said.get(number)
+        lone, waits = self.lone_prints.get(number), self.openings.said.get(number)
         process = process if waits is None else replace(process, opening=waits)
-        return process if found is None else replace(process, system=found.system, graphs=found.graphs)
+        return process if lone is None else replace(process, system=lone.system, graphs=lone.graphs)
 
     def _only_process_of_file(self) -> dict[int, int]:
         owners: dict[int, set[int]] = {}
@@ -203,7 +203,7 @@ class _Builder:
             return None
         jobs: dict[int, set[int]] = {}
         for (file, _, _), (_, which) in self.processes.starts.items():
-            jobs.setdefault(file, set()).update(self.job_of_process[each] for each in which)
+            jobs.setdefault(file, set()).update(self.job_of_process[number] for number in which)
         return frozenset(file for file, own in jobs.items() if own == {number})
 
     def _draft(self, number: int, events: list[Event]) -> tuple[Job, Seats]:
@@ -219,7 +219,7 @@ class _Builder:
         ranks = self._ranks(group, place)
         communicators = self._communicators(group)
         rank_hosts = {rank.rank: rank.host for rank in ranks}
-        told = bool(communicators) and world_is_known(group, self.comms) and not self.inferred
+        complete = bool(communicators) and world_is_known(group, self.comms) and not self.inferred
         hosts = tuple(sorted(({process.host for process in processes} | set(rank_hosts.values())) - {""}))
         placed = {rank.process for rank in ranks}
         by_process: dict[tuple[str, int], list[int]] = {}
@@ -227,7 +227,7 @@ class _Builder:
             by_process.setdefault((rank.host, rank.pid), []).append(rank.rank)
         job = Job(
             name="job",
-            world_size=self._world_size(communicators, len(ranks), events, told=told),
+            world_size=self._world_size(communicators, len(ranks), events, told=complete),
             ranks=ranks,
             processes=processes,
             communicators=communicators,
@@ -237,11 +237,11 @@ class _Builder:
             events=tuple(ranked(event, by_process) for event in events),
             subsystems=subsystems(self.frame),
             unplaced=tuple(i for i in range(len(processes)) if i not in placed),
-            notes=(untold(self.inferred),) if communicators and not told else (),
+            notes=(untold(self.inferred),) if communicators and not complete else (),
             files=self._files(set(own)),
             choices_apart=choices_apart(self.frame, self.processes, self.places.of("choice"), self.comm_of, own),
             library=library(self.frame, processes, events),
-            size_told=told,
+            size_told=complete,
             stated=stated(self.frame, self._files_alone(number)),
         )
         return job, seats(group, len(self.comms), communicators, rank_hosts, self.processes.host, hosts)
@@ -262,25 +262,25 @@ class _Builder:
         communicators = tuple(
             replace(communicator, transports=counted.get(communicator.index, {})) for communicator in job.communicators
         )
-        told = bool(job.communicators) and not job.notes
+        complete = bool(job.communicators) and not job.notes
         rank_hosts = {rank.rank: rank.host for rank in job.ranks}
-        communicators, misfit = self.roles.assign(communicators, job.world_size, rank_hosts, told=told)
+        communicators, misfit = self.roles.assign(communicators, job.world_size, rank_hosts, told=complete)
         notes = (*job.notes, misfit) if misfit else job.notes
         return replace(job, communicators=communicators, connections=gathered.connections(), notes=notes)
 
     def _ranks(self, group: Sequence[int], place: Mapping[int, int]) -> tuple[Rank, ...]:
-        made: dict[int, Rank] = {}
-        for each in group:
-            comm = self.comms[each]
+        ranks: dict[int, Rank] = {}
+        for number in group:
+            comm = self.comms[number]
             for i in comm.members:
                 member = self.members[i]
                 world = comm.world.get(member.rank, -1)
-                if world >= 0 and world not in made:
-                    made[world] = Rank(
+                if world >= 0 and world not in ranks:
+                    ranks[world] = Rank(
                         world, self.host_of[i], self.processes.pid[member.process], member.cuda_dev, member.nvml_dev,
                         bus_id_of(member.bus_id), place.get(member.process, -1), self._said_at(member),
                     )  # fmt: skip
-        return tuple(made[rank] for rank in sorted(made))
+        return tuple(ranks[rank] for rank in sorted(ranks))
 
     def _said_at(self, member: Member) -> Origin:
         return Origin(self.frame.file_of(member.thread), member.line)
@@ -290,12 +290,12 @@ class _Builder:
         return tuple(self._communicator(number, i, index) for i, number in enumerate(group))
 
     def _communicator(self, number: int, i: int, index: Mapping[int, int]) -> Communicator:
-        comm, said = self.comms[number], self.said[number]
+        comm, fields = self.comms[number], self.said[number]
         size = max(comm.nranks, 0)
         own = [self.members[m] for m in comm.members]
         rank = self.rank_of[comm.members]
         seated = (rank >= 0) & (rank < size)
-        world = np.array([comm.world.get(each, -1) for each in rank.tolist()], np.int64)
+        world = np.array([comm.world.get(value, -1) for value in rank.tolist()], np.int64)
         ranks = np.full(size, -1, np.int64)
         ranks[rank[seated]] = world[seated]
         started, completed = np.zeros(size, bool), np.zeros(size, bool)
@@ -325,21 +325,21 @@ class _Builder:
             local_ranks={self.processes.host[m.process]: m.local_ranks for m in own if m.local_ranks > 0},
             destroyed=sum(member.destroyed for member in own),
             torn_down=torn_down(world.tolist(), own),
-            init_s=said.timing.get("total", np.full(size, np.nan)),
-            phases_s={name: said.timing[name] for name in PHASES if name in said.timing},
-            network=said.network,
-            channels=said.channels,
-            channels_by_rank=said.channels_by_rank,
-            rings=said.rings,
-            trees=said.trees,
-            ring_pxn=said.ring_pxn,
-            ring_gdr=said.ring_gdr,
-            systems=said.systems,
-            graphs=said.graphs,
-            tuning=said.tuning,
-            choices=said.choices,
-            operations=said.operations,
-            messages=said.messages,
+            init_s=fields.timing.get("total", np.full(size, np.nan)),
+            phases_s={name: fields.timing[name] for name in PHASES if name in fields.timing},
+            network=fields.network,
+            channels=fields.channels,
+            channels_by_rank=fields.channels_by_rank,
+            rings=fields.rings,
+            trees=fields.trees,
+            ring_pxn=fields.ring_pxn,
+            ring_gdr=fields.ring_gdr,
+            systems=fields.systems,
+            graphs=fields.graphs,
+            tuning=fields.tuning,
+            choices=fields.choices,
+            operations=fields.operations,
+            messages=fields.messages,
             origin=self._said_at(first),
             inferred=self.inferred,
         )
@@ -347,7 +347,7 @@ class _Builder:
     def _gather(self, seated: Mapping[int, Seats]) -> dict[int, ConnectionCollector]:
         """Connections by job, with their communicator."""
         spans = self.frame.connection_spans()
-        made = {number: ConnectionCollector(self.frame, each, spans) for number, each in seated.items()}
+        collectors = {number: ConnectionCollector(self.frame, seats, spans) for number, seats in seated.items()}
         jobs = np.array(self.job_of_process, np.int64)
         seating = self.places.seating(self.comms, self.comm_of)
         for rows in self.frame.connections() if jobs.size else ():
@@ -356,31 +356,31 @@ class _Builder:
             comm = np.where(member >= 0, self.comm_of[member], -1) if self.members else member
             owner = np.where(process >= 0, jobs[process], -1)
             if (owner == owner[0]).all() and owner[0] >= 0:  # most logs are of one job
-                made[int(owner[0])].add(rows, slice(None), comm, process)
+                collectors[int(owner[0])].add(rows, slice(None), comm, process)
                 continue
             for number, chosen in groups(owner):
-                made[number].add(rows, chosen, comm, process)
-        return made
+                collectors[number].add(rows, chosen, comm, process)
+        return collectors
 
     def _events(self, runs: Sequence[tuple[tuple[int, int], int]]) -> dict[int, list[Event]]:
         """Events by job, in the order of time where all have it, else by file and offset. `runs`: where each begins."""
         rows = self.frame["event"]
         process = self.processes.of(rows["thread"], rows["offset"])
-        alone = self._only_process_of_file()
+        single_process = self._only_process_of_file()
         files = self.frame["threads"]["file"][rows["thread"]] if rows.size else np.zeros(0, np.int64)
         member, ends = self.places.of("event"), ends_of(self.frame)
-        made: dict[int, list[tuple[Event, int]]] = {}
+        pairs: dict[int, list[tuple[Event, int]]] = {}
         for row in few(rows, np.lexsort((rows["offset"], files)).tolist()) if rows.size else []:
             owner = int(process[row])
             if owner < 0:
-                owner = alone.get(int(files[row]), -1)
+                owner = single_process.get(int(files[row]), -1)
             event = self._event(rows, row, owner, int(member[row]))
             file, last = int(files[row]), int(rows["last_offset"][row])
             if mark := is_last(event, last, ends.get(file, 0)):
                 event = replace(event, details={**event.details, mark: "1"})
             begun = (number for first, number in reversed(runs) if first[0] == file and first <= (file, last))
-            made.setdefault(self.job_of_process[owner] if owner >= 0 else next(begun, 0), []).append((event, row))
-        return {number: in_time(with_last([event for event, _ in own], self.frame)) for number, own in made.items()}
+            pairs.setdefault(self.job_of_process[owner] if owner >= 0 else next(begun, 0), []).append((event, row))
+        return {number: in_time(with_last([event for event, _ in own], self.frame)) for number, own in pairs.items()}
 
     def _event(self, rows: Rows, row: int, owner: int, member: int) -> Event:
         level, text, label = rows.word("level", row), rows.word("text", row), rows.word("label", row)

@@ -24,7 +24,7 @@ _MOST_TENSOR = 8
 """Tensor groups larger than this are taken for such only when they are one whole host."""
 
 _WORDS: Mapping[str, Role] = {**ROLE_WORDS, "world": Role.WORLD, "default": Role.WORLD}
-_COPIES = frozenset(each.role for each in DIMENSIONS if each.repeats_weights)
+_COPIES = frozenset(dimension.role for dimension in DIMENSIONS if dimension.repeats_weights)
 _POINT_TO_POINT = frozenset(("Send", "Recv"))
 
 
@@ -51,13 +51,13 @@ def assign_roles(
     groups = LayoutGroups(layout, world_size) if layout is not None and world_size > 0 else None
     guesses = _guess(communicators, world_size, rank_hosts)
     assigned = []
-    for number, each in enumerate(communicators):
-        name = each.name or _description(each, described)
-        found = _by_name(name, each) or _by_world(each, number, world_size, groups)
-        if found is None and groups is not None:
-            found = _by_layout(each, groups)
-        found = found or guesses.get(number, _UNKNOWN)
-        assigned.append(replace(each, role=found.role, role_sure=found.sure, role_why=found.why))
+    for number, communicator in enumerate(communicators):
+        name = communicator.name or _description(communicator, described)
+        role = _by_name(name, communicator) or _by_world(communicator, number, world_size, groups)
+        if role is None and groups is not None:
+            role = _by_layout(communicator, groups)
+        role = role or guesses.get(number, _UNKNOWN)
+        assigned.append(replace(communicator, role=role.role, role_sure=role.sure, role_why=role.why))
     return tuple(assigned)
 
 
@@ -88,7 +88,7 @@ class RolesOfJobs:
     def check(self) -> None:
         """After all jobs: raises the LayoutError of the largest job where no job fits."""
         if self._misfits and not self._fits:
-            raise max(self._misfits, key=lambda each: each[0])[1]
+            raise max(self._misfits, key=lambda pair: pair[0])[1]
 
 
 def descriptions(flight: Iterable[FlightRecord]) -> dict[tuple[int, ...], str]:
@@ -101,10 +101,10 @@ def descriptions(flight: Iterable[FlightRecord]) -> dict[tuple[int, ...], str]:
     return {members: next(iter(texts)) for members, texts in by_members.items() if len(texts) == 1}
 
 
-def _description(each: Communicator, described: Mapping[tuple[int, ...], str] | None) -> str:
-    if not described or not _complete(each):
+def _description(communicator: Communicator, described: Mapping[tuple[int, ...], str] | None) -> str:
+    if not described or not _complete(communicator):
         return ""
-    return described.get(tuple(np.sort(each.ranks).tolist()), "")
+    return described.get(tuple(np.sort(communicator.ranks).tolist()), "")
 
 
 def role_of_name(name: str) -> Role | None:
@@ -123,34 +123,36 @@ def role_of_name(name: str) -> Role | None:
     return roles.pop() if roles else None
 
 
-def _by_name(name: str, each: Communicator) -> _RoleGuess | None:
+def _by_name(name: str, communicator: Communicator) -> _RoleGuess | None:
     role = role_of_name(name)
     if role is not None:
         return _RoleGuess(role, Confidence.HIGH, f"its name is {name}")
     words = re.findall("[a-z]+", name.lower()[:200])
     # Megatron's MODEL_PARALLEL_GROUP spans the pipeline too, which is the tensor group only without one.
-    run = _progression(each)
+    run = _progression(communicator)
     if ("mp" in words or {"model", "parallel"} <= set(words)) and run is not None and run.stride == 1:
         return _RoleGuess(Role.TP, Confidence.MEDIUM, f"its name is {name}, and its ranks are neighbours")
     return None
 
 
-def _by_world(each: Communicator, number: int, world_size: int, groups: LayoutGroups | None) -> _RoleGuess | None:
+def _by_world(
+    communicator: Communicator, number: int, world_size: int, groups: LayoutGroups | None
+) -> _RoleGuess | None:
     """A communicator of all ranks. Beside the first one there may be a data-parallel group of all ranks."""
-    if each.nranks != world_size or world_size < 1:
+    if communicator.nranks != world_size or world_size < 1:
         return None
     if number > 0 and groups is not None and (role := groups.role_of_all) is not None:
         return _RoleGuess(role, Confidence.MEDIUM, f"it holds all ranks, and so does {role.value} in the layout")
     return _RoleGuess(Role.WORLD, Confidence.HIGH, "it holds all ranks")
 
 
-def _by_layout(each: Communicator, groups: LayoutGroups) -> _RoleGuess | None:
-    names = groups.matching(each.ranks)
+def _by_layout(communicator: Communicator, groups: LayoutGroups) -> _RoleGuess | None:
+    names = groups.matching(communicator.ranks)
     if not names:
         return None
     roles = {groups.role(name) for name in names}
     words = " and ".join(name.upper() for name in names)
-    if not _complete(each):
+    if not _complete(communicator):
         if len(roles) > 1:
             return _RoleGuess(Role.OTHER, Confidence.LOW, f"the members that are known could be {words} in the layout")
         role = roles.pop()
@@ -160,8 +162,10 @@ def _by_layout(each: Communicator, groups: LayoutGroups) -> _RoleGuess | None:
     return _RoleGuess(groups.role(names[0]), Confidence.MEDIUM, f"{words} have the same members in the layout")
 
 
-def _complete(each: Communicator) -> bool:
-    return bool(len(each.ranks) == each.nranks and each.ranks.size and each.ranks.min() >= 0)
+def _complete(communicator: Communicator) -> bool:
+    return bool(
+        len(communicator.ranks) == communicator.nranks and communicator.ranks.size and communicator.ranks.min() >= 0
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,11 +177,11 @@ class _Run:
     size: int
 
 
-def _progression(each: Communicator) -> _Run | None:
+def _progression(communicator: Communicator) -> _Run | None:
     """The even spacing that the members have; two known ones of an incomplete group are enough to tell."""
-    if each.nranks < 2 or len(each.ranks) != each.nranks:
+    if communicator.nranks < 2 or len(communicator.ranks) != communicator.nranks:
         return None
-    ranks = np.sort(each.ranks) if _complete(each) else each.ranks
+    ranks = np.sort(communicator.ranks) if _complete(communicator) else communicator.ranks
     at = np.flatnonzero(ranks >= 0)
     if at.size < 2:
         return None
@@ -188,7 +192,7 @@ def _progression(each: Communicator) -> _Run | None:
     base = int(ranks[at[0]]) - stride * int(at[0])
     if base < 0 or not bool((ranks[at] == base + stride * at).all()):
         return None
-    return _Run(base, stride, each.nranks)
+    return _Run(base, stride, communicator.nranks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,11 +220,11 @@ def _guess(
 ) -> Mapping[int, _RoleGuess]:
     """Roles from sizes and strides, by position in `communicators`."""
     by_shape: dict[tuple[int, int], list[tuple[int, _Run]]] = defaultdict(list)
-    for number, each in enumerate(communicators):
-        run = _progression(each) if each.nranks < world_size else None
+    for number, communicator in enumerate(communicators):
+        run = _progression(communicator) if communicator.nranks < world_size else None
         if run is not None and run.base + run.stride * (run.size - 1) < world_size:
             by_shape[run.stride, run.size].append((number, run))
-    families, found = [], {}
+    families, roles = [], {}
     for (stride, size), members in sorted(by_shape.items()):
         numbers = tuple(number for number, _ in members)
         used = {word for number in numbers for word in _operations(communicators[number])}
@@ -233,12 +237,12 @@ def _guess(
         if aligned:
             families.append(family)
         elif size == 2 and stride > 1 and world_size % stride == 0 and not family.collects:
-            sure = Confidence.MEDIUM if family.sends else Confidence.LOW
+            confidence = Confidence.MEDIUM if family.sends else Confidence.LOW
             why = f"inferred: pairs of ranks {stride} apart that overlap, as neighbouring pipeline stages do"
-            found.update(dict.fromkeys(numbers, _RoleGuess(Role.PP, sure, why)))
+            roles.update(dict.fromkeys(numbers, _RoleGuess(Role.PP, confidence, why)))
     for family, guess in _chain(families, world_size, _gpus_per_host(rank_hosts)):
-        found.update(dict.fromkeys(family.numbers, guess))
-    return _with_siblings(communicators, found)
+        roles.update(dict.fromkeys(family.numbers, guess))
+    return _with_siblings(communicators, roles)
 
 
 def _aligned(bases: Iterable[int], stride: int, size: int, world_size: int) -> bool:
@@ -246,8 +250,8 @@ def _aligned(bases: Iterable[int], stride: int, size: int, world_size: int) -> b
     return world_size % (stride * size) == 0 and all(base % (stride * size) < stride for base in bases)
 
 
-def _operations(each: Communicator) -> set[str]:
-    return {name for done in each.operations.values() for name in done.bytes_by_collective}
+def _operations(communicator: Communicator) -> set[str]:
+    return {name for done in communicator.operations.values() for name in done.bytes_by_collective}
 
 
 def _gpus_per_host(rank_hosts: Mapping[int, str]) -> int:
@@ -257,22 +261,22 @@ def _gpus_per_host(rank_hosts: Mapping[int, str]) -> int:
 
 def _chain(families: Sequence[_Family], world_size: int, per_host: int) -> list[tuple[_Family, _RoleGuess]]:
     """Families whose strides follow from each other: neighbours, then blocks of those, up to all ranks."""
-    made: list[tuple[_Family, _RoleGuess]] = []
-    inner = next((each for each in families if each.stride == 1), None)
+    pairs: list[tuple[_Family, _RoleGuess]] = []
+    inner = next((family for family in families if family.stride == 1), None)
     if inner is not None and (inner.size <= _MOST_TENSOR or inner.size == per_host) and not inner.sends:
-        outer = [each for each in families if each.stride == inner.size]
-        sure = Confidence.MEDIUM if inner.whole and any(each.whole for each in outer) else Confidence.LOW
+        outer = [family for family in families if family.stride == inner.size]
+        confidence = Confidence.MEDIUM if inner.whole and any(family.whole for family in outer) else Confidence.LOW
         why = f"inferred: blocks of {inner.size} neighbouring ranks"
-        made.append((inner, _RoleGuess(Role.TP, sure, f"{why}, and groups across them" if outer else why)))
+        pairs.append((inner, _RoleGuess(Role.TP, confidence, f"{why}, and groups across them" if outer else why)))
         start = inner.size
     else:
         start = 1
-    return made + _outside(families, start, world_size)
+    return pairs + _outside(families, start, world_size)
 
 
 def _outside(families: Sequence[_Family], start: int, world_size: int) -> list[tuple[_Family, _RoleGuess]]:
     """The families outside the tensor groups of size `start` (1: there are none)."""
-    level = [each for each in families if each.stride == start]
+    level = [family for family in families if family.stride == start]
     if not level:
         return []
     first, last = level[0], level[-1]
@@ -282,10 +286,10 @@ def _outside(families: Sequence[_Family], start: int, world_size: int) -> list[t
         if last.end != world_size or last.sends:
             return []
         why = f"inferred: ranks {start} apart, all that share a place in their block"
-        made = [(last, _RoleGuess(Role.DP, _sure(last), why))]
+        pairs = [(last, _RoleGuess(Role.DP, _sure(last), why))]
         note = "inferred: a part of the data-parallel group, for context, experts or shards"
-        return made + [(each, _RoleGuess(Role.OTHER, Confidence.LOW, note)) for each in level[:-1]]
-    across = next((each for each in families if each.stride == first.end and each.end == world_size), None)
+        return pairs + [(family, _RoleGuess(Role.OTHER, Confidence.LOW, note)) for family in level[:-1]]
+    across = next((family for family in families if family.stride == first.end and family.end == world_size), None)
     return [] if across is None else _two_dimensions(first, across)
 
 
@@ -298,12 +302,12 @@ def _two_dimensions(first: _Family, across: _Family) -> list[tuple[_Family, _Rol
     else:
         data, pipeline = first, across
     # Without operations seen, tensor-context-data has the same sizes and strides as tensor-data-pipeline.
-    told = data.collects and pipeline.sends
-    sure = Confidence.MEDIUM if told and data.whole and pipeline.whole else Confidence.LOW
+    two = data.collects and pipeline.sends
+    confidence = Confidence.MEDIUM if two and data.whole and pipeline.whole else Confidence.LOW
     stages = f"ranks {pipeline.stride} apart" + (", which only send and receive" if pipeline.sends else "")
     return [
-        (data, _RoleGuess(Role.DP, sure, f"inferred: ranks {data.stride} apart, {data.size} of them")),
-        (pipeline, _RoleGuess(Role.PP, sure, f"inferred: {pipeline.size} {stages}")),
+        (data, _RoleGuess(Role.DP, confidence, f"inferred: ranks {data.stride} apart, {data.size} of them")),
+        (pipeline, _RoleGuess(Role.PP, confidence, f"inferred: {pipeline.size} {stages}")),
     ]
 
 
@@ -316,14 +320,14 @@ def _with_siblings(communicators: Sequence[Communicator], found: dict[int, _Role
     roles: dict[tuple[int, int, int], set[_RoleGuess]] = defaultdict(set)
     for number, guess in found.items():
         roles[_split(communicators[number])].add(guess)
-    for number, each in enumerate(communicators):
-        known = roles.get(_split(each), set())
-        if number not in found and each.split >= 0 and each.parent >= 0 and len(known) == 1:
+    for number, communicator in enumerate(communicators):
+        known = roles.get(_split(communicator), set())
+        if number not in found and communicator.split >= 0 and communicator.parent >= 0 and len(known) == 1:
             role = next(iter(known)).role
             if role is not Role.OTHER:
                 found[number] = _RoleGuess(role, Confidence.LOW, "inferred from the other groups of the same split")
     return found
 
 
-def _split(each: Communicator) -> tuple[int, int, int]:
-    return each.parent, each.split, each.nranks
+def _split(communicator: Communicator) -> tuple[int, int, int]:
+    return communicator.parent, communicator.split, communicator.nranks

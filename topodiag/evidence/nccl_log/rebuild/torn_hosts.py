@@ -31,10 +31,10 @@ def whole_hosts(facts: Facts) -> Facts:
     if len(set(hosts)) < 2:
         return facts
     files, pids, tids = (threads.column(name).to_pylist() for name in ("file", "pid", "tid"))
-    said = _lines_by_thread(facts, len(hosts))
+    counts = _lines_by_thread(facts, len(hosts))
     by_process: dict[tuple[int, int], dict[str, int]] = {}
     by_thread: dict[tuple[int, int, int], dict[str, int]] = {}
-    for file, host, pid, tid, count in zip(files, hosts, pids, tids, said.tolist(), strict=True):
+    for file, host, pid, tid, count in zip(files, hosts, pids, tids, counts.tolist(), strict=True):
         for lines in (by_process.setdefault((file, pid), {}), by_thread.setdefault((file, pid, tid), {})):
             lines[host] = lines.get(host, 0) + count
     renamed = [
@@ -50,28 +50,28 @@ def whole_hosts(facts: Facts) -> Facts:
 
 
 def _lines_by_thread(facts: Facts, threads: int) -> npt.NDArray[Any]:
-    said = np.zeros(threads, np.float64)
+    counts = np.zeros(threads, np.float64)
     for name in ROW_TABLES:
         if name == "tail":
             continue  # the lines of `op` once more
         for rows in facts[name].select(["thread", "count"]).to_batches(max_chunksize=_AT_ONCE):
-            said += np.bincount(numbers(rows.column(0)), numbers(rows.column(1)), minlength=threads)
+            counts += np.bincount(numbers(rows.column(0)), numbers(rows.column(1)), minlength=threads)
         facts.rest()
-    return said.astype(np.int64)
+    return counts.astype(np.int64)
 
 
 def _whole(host: str, of_process: dict[str, int], of_thread: dict[str, int]) -> str:
     """Lines by host of this one's process id, and of its thread: a head that lost its beginning still has both."""
-    said = max(of_process[host], 1)
+    total = max(of_process[host], 1)
     likely = [
         other
         for other, count in of_process.items()
-        if other and other != host and host.endswith(other) and count >= _MANY * said
+        if other and other != host and host.endswith(other) and count >= _MANY * total
     ]
     likely += [
         other
         for other, count in of_thread.items()
-        if host and other != host and count >= _MANY * said and (other.endswith(host) or _without_middle(host, other))
+        if host and other != host and count >= _MANY * total and (other.endswith(host) or _without_middle(host, other))
     ]
     return max(likely, key=lambda other: (of_process[other], other), default=host)
 

@@ -146,9 +146,9 @@ class Facts:
 
     def rest(self) -> None:
         """Let go of the memory that looking at tables on disk has taken; they are read again where they are needed."""
-        for each in self.maps:
-            if hasattr(each, "madvise"):
-                each.madvise(mmap.MADV_DONTNEED)
+        for mapped in self.maps:
+            if hasattr(mapped, "madvise"):
+                mapped.madvise(mmap.MADV_DONTNEED)
 
 
 def table(name: str, columns: Mapping[str, Any] | None = None) -> pa.Table:
@@ -240,17 +240,17 @@ def empty() -> Facts:
 
 def without_files(facts: Facts, dropped: frozenset[int], keep: Keep | None = None) -> Facts:
     """The facts without those of some files; threads are renumbered, files are not. `maps` stay those of before."""
-    gone = list(dropped)
-    held = ~np.isin(numbers(facts["threads"].column("file")), gone)
+    dropped_files = list(dropped)
+    held = ~np.isin(numbers(facts["threads"].column("file")), dropped_files)
     number = np.cumsum(held, dtype=np.int32) - 1
-    shards = ~np.isin(numbers(facts["shards"].column("file")), gone)
-    made = {
+    shards = ~np.isin(numbers(facts["shards"].column("file")), dropped_files)
+    kept = {
         "threads": facts["threads"].filter(plain(held, _BOOL)),
         "shards": facts["shards"].filter(plain(shards, _BOOL)),
     }
     for name in THREAD_TABLES:
-        made[name] = (keep or in_memory)(name, SCHEMAS[name], _of_threads(facts, name, held, number))
-    return replace(facts, tables={name: made[name] for name in SCHEMAS})
+        kept[name] = (keep or in_memory)(name, SCHEMAS[name], _of_threads(facts, name, held, number))
+    return replace(facts, tables={name: kept[name] for name in SCHEMAS})
 
 
 def _of_threads(

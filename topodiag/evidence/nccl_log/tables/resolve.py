@@ -74,39 +74,39 @@ def merge_facts(parts: Sequence[Facts], keep: Keep | None = None, *, consume: bo
     """The normal form of several facts together. `consume`: `parts` is a list that nobody needs any more; it is
     emptied, so that each table is let go as soon as it was merged. `threads`: how many work on it."""
     held: list[dict[str, Any]] = [dict(part.tables) for part in parts]
-    maps = Facts({}, tuple(each for part in parts for each in part.maps))
+    maps = Facts({}, tuple(mapped for part in parts for mapped in part.maps))
     if consume and isinstance(parts, list):
         parts.clear()
     keep = keep or in_memory
-    made: dict[str, pa.Table] = {}
-    renumber, made["threads"], file_of, process_of = _threads([each.pop("threads") for each in held])
-    shards = [each.pop("shards") for each in held]
-    runs, made["shards"] = _runs(shards)
+    merged: dict[str, pa.Table] = {}
+    renumber, merged["threads"], file_of, process_of = _threads([facts.pop("threads") for facts in held])
+    shards = [facts.pop("shards") for facts in held]
+    runs, merged["shards"] = _runs(shards)
     places = _Places(runs, file_of)
-    locate = [places.of(each) for each in shards]
-    context = Rows("contexts", [each.pop("contexts") for each in held], renumber, locate).columns(0, len(file_of))
-    starts = _starts([each["init"] for each in held], renumber, places)
+    locate = [places.of(shard) for shard in shards]
+    context = Rows("contexts", [facts.pop("contexts") for facts in held], renumber, locate).columns(0, len(file_of))
+    starts = _starts([facts["init"] for facts in held], renumber, places)
     known = _Known(context, starts, process_of)
 
-    for each, table in zip(held, _few_events([each.pop("event") for each in held], renumber, file_of), strict=True):
-        each["event"] = table
+    for facts, table in zip(held, _few_events([facts.pop("event") for facts in held], renumber, file_of), strict=True):
+        facts["event"] = table
 
     def jobs() -> Iterator[Callable[[], tuple[str, pa.RecordBatch]]]:
         for name in ROW_TABLES:
-            rows = Rows(name, [each.pop(name) for each in held], renumber, locate)
+            rows = Rows(name, [facts.pop(name) for facts in held], renumber, locate)
             for low, high in rows.ranges(RANGE_ROWS if name != "print" else 0):
                 maps.rest()
                 yield partial(_range, rows, known, low, high)
 
     for name, batches in groupby(_in_turn(jobs(), threads), itemgetter(0)):
-        made[name] = keep(name, SCHEMAS[name], (batch for _, batch in batches))
+        merged[name] = keep(name, SCHEMAS[name], (batch for _, batch in batches))
     for name in ROW_TABLES:
-        if name not in made:
-            made[name] = keep(name, SCHEMAS[name], iter(()))
-    made["contexts"] = in_memory(
+        if name not in merged:
+            merged[name] = keep(name, SCHEMAS[name], iter(()))
+    merged["contexts"] = in_memory(
         "contexts", SCHEMAS["contexts"], iter([record_batch("contexts", last_contexts(context), {})])
     )
-    return Facts({name: made[name] for name in SCHEMAS})
+    return Facts({name: merged[name] for name in SCHEMAS})
 
 
 def _few_events(tables: list[pa.Table], renumber: Sequence[Ints], file_of: Ints) -> list[pa.Table]:
@@ -118,7 +118,7 @@ def _few_events(tables: list[pa.Table], renumber: Sequence[Ints], file_of: Ints)
     for table, number_of in zip(tables, renumber, strict=True):
         shapes.append(shapes_of(zip(*(table.column(name).to_pylist() for name in ("level", "text")), strict=True)))
         places.append((numbers(table.column("offset")), file_of[number_of[numbers(table.column("thread"))]]))
-    order = np.lexsort([np.concatenate(each) for each in zip(*places, strict=True)])
+    order = np.lexsort([np.concatenate(row) for row in zip(*places, strict=True)])
     kept = np.zeros(len(order), bool)
     kept[order[first_of_each(np.concatenate(shapes)[order], MOST_EVENTS, 1)]] = True
     parts = np.split(kept, np.cumsum([table.num_rows for table in tables])[:-1])
@@ -167,7 +167,7 @@ def _in_turn(jobs: Iterator[Callable[[], _Made]], threads: int) -> Iterator[_Mad
     with ThreadPoolExecutor(threads - 1) as pool:
         waiting: deque[Future[_Made]] = deque()
         for job in jobs:
-            if sum(not each.done() for each in waiting) < threads:
+            if sum(not future.done() for future in waiting) < threads:
                 waiting.append(pool.submit(job))
             else:
                 here: Future[_Made] = Future()
@@ -182,8 +182,8 @@ def _in_turn(jobs: Iterator[Callable[[], _Made]], threads: int) -> Iterator[_Mad
 def _used(columns: Columns, words: dict[str, pa.Array]) -> tuple[Columns, dict[str, pa.Array]]:
     """Without the words that no row has."""
     columns, kept = dict(columns), {}
-    for name, every in words.items():
-        columns[name], kept[name] = used(columns[name], every)
+    for name, column in words.items():
+        columns[name], kept[name] = used(columns[name], column)
     return columns, kept
 
 
@@ -203,8 +203,8 @@ def _threads(tables: Sequence[pa.Table]) -> tuple[list[Ints], pa.Table, Ints, In
     kept = {name: values[first] for name, values in columns.items()}
     _, process = unique([kept["file"], kept["host"], kept["pid"]], len(first))
     ends = np.cumsum([table.num_rows for table in tables])
-    made = pa.Table.from_batches([record_batch("threads", *_used(kept, words))], SCHEMAS["threads"])
-    return np.split(inverse, ends[:-1]) if len(ends) else [], made, kept["file"].astype(np.int64), process
+    threads = pa.Table.from_batches([record_batch("threads", *_used(kept, words))], SCHEMAS["threads"])
+    return np.split(inverse, ends[:-1]) if len(ends) else [], threads, kept["file"].astype(np.int64), process
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,8 +221,8 @@ class _Runs:
         """Index of the shard that holds this place, -1 where none is known."""
         if not self.key.size:
             return np.full(len(file), -1, np.int64)
-        found = np.searchsorted(self.key, (file << ROOM) + offset, side="right") - 1
-        return np.where((found >= 0) & (self.file[np.maximum(found, 0)] == file), found, -1)
+        shard = np.searchsorted(self.key, (file << ROOM) + offset, side="right") - 1
+        return np.where((shard >= 0) & (self.file[np.maximum(shard, 0)] == file), shard, -1)
 
     def of(self, values: Ints, shard: Ints, other: int) -> Ints:
         if not values.size:
@@ -288,7 +288,7 @@ def _place(base: int, run: int, lines_before: int, columns: Columns) -> None:
 def _starts(tables: Sequence[pa.Table], renumber: Sequence[Ints], places: _Places) -> Columns:
     """Thread, pointer, offset and run of all Init STARTs."""
     names = ("thread", "ctx", "offset")
-    found: dict[str, list[Column]] = {name: [np.zeros(0, np.uint64 if name == "ctx" else np.int64)] for name in names}
+    starts: dict[str, list[Column]] = {name: [np.zeros(0, np.uint64 if name == "ctx" else np.int64)] for name in names}
     for table, number_of in zip(tables, renumber, strict=True):
         if not table.num_rows:
             continue
@@ -297,8 +297,8 @@ def _starts(tables: Sequence[pa.Table], renumber: Sequence[Ints], places: _Place
         begun = np.flatnonzero(numbers(rows.column("event")) == (words.index("start") if "start" in words else -1))
         for name in names:
             own = numbers(rows.column(name))[begun]
-            found[name].append(number_of[own] if name == "thread" else own)
-    columns = {name: np.concatenate(values) for name, values in found.items()}
+            starts[name].append(number_of[own] if name == "thread" else own)
+    columns = {name: np.concatenate(values) for name, values in starts.items()}
     columns |= {name: np.empty(len(columns["offset"]), np.int64) for name in ("~base", "~run")}
     places.locate(columns)
     return columns

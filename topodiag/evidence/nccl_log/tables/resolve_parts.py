@@ -76,7 +76,7 @@ class Rows:
             table = table.set_column(0, self._schema.field(0), taken(np.sort(there), pa.int32()))
             number_of = np.arange(self.threads)
         for batch in table.to_batches():
-            columns = {each: numbers(batch.column(at)) for at, each in enumerate(self._schema.names)}
+            columns = {name: numbers(batch.column(at)) for at, name in enumerate(self._schema.names)}
             self._runs.append(_Run(columns, number_of, recoded, locate))
 
     def ranges(self, most: int) -> Iterator[tuple[int, int]]:
@@ -93,17 +93,17 @@ class Rows:
 
     def columns(self, low: int, high: int) -> Columns:
         """The rows of these threads, located, with threads renumbered and words as codes into `words`."""
-        found = [(run, run.between(low, high)) for run in self._runs]
-        size = sum(rows.stop - rows.start for _, rows in found)
-        made = {column: np.empty(size, kind) for column, kind in _WIDTHS[self.name].items()}
-        made |= {"~base": np.empty(size, np.int64), "~run": np.empty(size, np.int64)}
+        pairs = [(run, run.between(low, high)) for run in self._runs]
+        size = sum(rows.stop - rows.start for _, rows in pairs)
+        columns = {column: np.empty(size, kind) for column, kind in _WIDTHS[self.name].items()}
+        columns |= {"~base": np.empty(size, np.int64), "~run": np.empty(size, np.int64)}
         first = 0
-        for run, rows in found:
+        for run, rows in pairs:
             last = first + rows.stop - rows.start
             if last > first:
-                run.put(rows, {name: values[first:last] for name, values in made.items()})
+                run.put(rows, {name: values[first:last] for name, values in columns.items()})
             first = last
-        return made
+        return columns
 
 
 def _rising(values: Column) -> bool:
@@ -112,10 +112,10 @@ def _rising(values: Column) -> bool:
 
 _WIDTHS: Mapping[str, Mapping[str, np.dtype[Any]]] = {
     name: {
-        each.name: np.dtype(
-            (each.type.index_type if pa.types.is_dictionary(each.type) else each.type).to_pandas_dtype()
+        name.name: np.dtype(
+            (name.type.index_type if pa.types.is_dictionary(name.type) else name.type).to_pandas_dtype()
         )
-        for each in schema
+        for name in schema
     }
     for name, schema in SCHEMAS.items()
 }
@@ -130,21 +130,21 @@ def sorted_words(name: str, tables: Sequence[pa.Table]) -> tuple[dict[str, pa.Ar
     for field in fields:
         own = [table.column(field).chunk(0).dictionary for table in tables]
         words[field], places = _sorted(pa.concat_arrays(own) if own else strings([]))
-        ends = np.cumsum([len(each) for each in own])
+        ends = np.cumsum([len(word) for word in own])
         for recoded, part in zip(codes, np.split(places, ends[:-1]), strict=False):
             recoded[field] = part
     return words, codes
 
 
-def _sorted(every: pa.Array) -> tuple[pa.Array, npt.NDArray[Any]]:
+def _sorted(column: pa.Array) -> tuple[pa.Array, npt.NDArray[Any]]:
     """The words in their order, each once, and the place of each of these among them."""
-    if len(every) <= FEW_WORDS:
-        held = every.to_pylist()
+    if len(column) <= FEW_WORDS:
+        held = column.to_pylist()
         place = {word: number for number, word in enumerate(sorted(set(held)))}
         return strings(place), np.array([place[word] for word in held], np.int32)
     import pyarrow.compute as pc  # noqa: PLC0415 - 40 ms that few words do not need
 
-    encoded = every.dictionary_encode()
+    encoded = column.dictionary_encode()
     order = pc.sort_indices(encoded.dictionary)
     rank = np.empty(len(order), np.int32)
     rank[numbers(order)] = np.arange(len(order))

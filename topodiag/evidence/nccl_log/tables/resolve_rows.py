@@ -112,9 +112,9 @@ def _by_place(columns: Columns, names: Sequence[str]) -> Ints | None:
 
 
 def _keys(name: str, columns: Mapping[str, Column]) -> list[str]:
-    apart = {"offset", "line", "count", "~base", "last_offset", "digest", _OR.get(name, "")}
-    apart.update(_LAST.get(name, ()), _FIRST.get(name, ()))
-    return [column for column in columns if column not in apart]
+    texts = {"offset", "line", "count", "~base", "last_offset", "digest", _OR.get(name, "")}
+    texts.update(_LAST.get(name, ()), _FIRST.get(name, ()))
+    return [column for column in columns if column not in texts]
 
 
 def grouped(name: str, columns: Columns) -> Columns:
@@ -135,7 +135,7 @@ def merged(name: str, columns: Columns, wanted: Sequence[str]) -> Columns:
     order = _by_place(columns, keys)
     rows, number = _several([columns[key] for key in keys], order, size)
     if not len(rows):
-        return columns if order is None else {each: columns[each].take(order) for each in wanted}
+        return columns if order is None else {name: columns[name].take(order) for name in wanted}
     starts = np.flatnonzero(np.append(True, number[1:] != number[:-1]))
     first = rows[starts]
     made = dict(columns)
@@ -154,7 +154,7 @@ def merged(name: str, columns: Columns, wanted: Sequence[str]) -> Columns:
     kept[rows] = False
     kept[first] = True
     last = np.flatnonzero(kept) if order is None else order[kept[order]]
-    return {each: made[each].take(last) for each in wanted}
+    return {name: made[name].take(last) for name in wanted}
 
 
 def _several(columns: Sequence[Column], order: Ints | None, size: int) -> tuple[Ints, Ints]:
@@ -192,9 +192,9 @@ def breaks(words: Sequence[Column]) -> npt.NDArray[np.bool_]:
 
 def _onto(column: Column, rows: Ints, values: Column) -> Column:
     """The column with these values at these rows."""
-    made = column.copy()
-    made[rows] = values
-    return made
+    copy = column.copy()
+    copy[rows] = values
+    return copy
 
 
 def owners(columns: Mapping[str, Column], size: int) -> Ints:
@@ -260,9 +260,9 @@ def join_prints(columns: Columns, words: pa.Array) -> tuple[Columns, pa.Array]:
         pieces = columns["text"][order[starts[i] : ends[i]]]
         joined = "\n".join(words[int(piece)].as_py() for piece in pieces)
         text[i] = len(words) + codes.setdefault(joined, len(codes))
-    every = pa.concat_arrays([words, strings(list(codes))])
+    all_words = pa.concat_arrays([words, strings(list(codes))])
     rank = np.lexsort((made["ctx"], placed(made)))
-    return {name: values[rank] for name, values in made.items()}, every
+    return {name: values[rank] for name, values in made.items()}, all_words
 
 
 def record_batch(name: str, columns: Mapping[str, Column], words: Mapping[str, pa.Array]) -> pa.RecordBatch:
@@ -287,9 +287,9 @@ _HEAD = 120
 _DIGITS = regex(r"\d+")
 
 
-def shapes_of(said: Iterable[tuple[str, str]]) -> Ints:
+def shapes_of(pairs: Iterable[tuple[str, str]]) -> Ints:
     """A number for the shape of each event, by its level and text."""
-    return np.array([hash((level, _DIGITS.sub("#", text[:_HEAD]))) for level, text in said], np.int64)
+    return np.array([hash((level, _DIGITS.sub("#", text[:_HEAD]))) for level, text in pairs], np.int64)
 
 
 def first_of_each(shapes: Ints, most: int = MOST_EVENTS, more: int = 0) -> Ints:

@@ -103,7 +103,7 @@ _HINT = "give it the logs, or a file that `topodiag logs --save` wrote"
 
 Spelt = Callable[[str], str]
 _TEXTS = {
-    name: tuple(each.name for each in schema if pa.types.is_dictionary(each.type)) for name, schema in SCHEMAS.items()
+    name: tuple(name.name for name in schema if pa.types.is_dictionary(name.type)) for name, schema in SCHEMAS.items()
 }
 
 
@@ -118,15 +118,15 @@ def save(stream: BinaryIO, facts: Facts, files: Sequence[SourceFile], spelt: Spe
     note = json.dumps({"version": FACTS_VERSION, "files": listed})
     named = [schema.append(pa.field("table", pa.string())) for schema in SCHEMAS.values()]
     schema = pa.unify_schemas(named).with_metadata({b"topodiag": note.encode()})
-    worded = [each.name for each in schema if not pa.types.is_primitive(each.type)]  # of numbers they take more room
-    none = {each.name: pa.nulls(BATCH_ROWS, each.type) for each in schema}
+    worded = [name.name for name in schema if not pa.types.is_primitive(name.type)]  # of numbers they take more room
+    none = {name.name: pa.nulls(BATCH_ROWS, name.type) for name in schema}
     how = {"compression": "zstd", "use_dictionary": worded, "write_statistics": ["table"]}
     with pq.ParquetWriter(stream, schema, **how) as writer:
         for name in SCHEMAS:
             for first in range(0, facts[name].num_rows, BATCH_ROWS):
                 rows = facts[name].slice(first, BATCH_ROWS)
-                columns = {each: nulls.slice(0, rows.num_rows) for each, nulls in none.items()}
-                columns |= {each: _own_words(rows.column(each), spelt) for each in rows.schema.names}
+                columns = {name: nulls.slice(0, rows.num_rows) for name, nulls in none.items()}
+                columns |= {name: _own_words(rows.column(name), spelt) for name in rows.schema.names}
                 columns["table"] = pa.array([name] * rows.num_rows, pa.string())
                 writer.write_table(pa.table(columns, schema))
                 facts.rest()
@@ -140,7 +140,7 @@ def _own_words(column: pa.ChunkedArray, spelt: Spelt | None) -> pa.ChunkedArray:
     for chunk in column.chunks:
         codes, words = used(numbers(chunk), chunk.dictionary)
         if spelt is not None:
-            words = pa.array([each and spelt(each) for each in words.to_pylist()], words.type)
+            words = pa.array([word and spelt(word) for word in words.to_pylist()], words.type)
         made.append(pa.DictionaryArray.from_arrays(plain(codes, pa.int32()), words))
     return pa.chunked_array(made, column.type)
 
@@ -160,7 +160,7 @@ def load(path: str, shown: str = "") -> tuple[Facts, tuple[SourceFile, ...]]:
         files = tuple(SourceFile(str(p), int(s), str(h), str(n)) for p, s, h, n in note["files"])
         saved = _Saved(name, file, len(files))
         store = Store() if saved.size > MOST_BYTES else None
-        tables = {each: saved.table(each, store if each in ROW_TABLES else None) for each in SCHEMAS}
+        tables = {schema: saved.table(schema, store if schema in ROW_TABLES else None) for schema in SCHEMAS}
     if store is None:
         return Facts(tables), files
     give_back()
@@ -189,7 +189,7 @@ class _Saved:
         self._groups: dict[str, list[tuple[int, bool]]] = {name: [] for name in SCHEMAS}
         """Row groups that hold rows of this table, and whether no others."""
         self._rows = dict.fromkeys(SCHEMAS, 0)
-        words = {name: {each: _Words() for each in texts} for name, texts in _TEXTS.items()}
+        words = {name: {text: _Words() for text in texts} for name, texts in _TEXTS.items()}
         for group in range(file.num_row_groups):
             held = pc.value_counts(file.read_row_group(group, ["table"]).column("table")).to_pylist()
             for each in held:
@@ -198,12 +198,12 @@ class _Saved:
                 self._rows[name] += each["counts"]
                 for text, column in self._read(name, (group, len(held) == 1), _TEXTS[name]).items():
                     words[name][text].add(column)
-        self._words = {name: {text: each.all() for text, each in texts.items()} for name, texts in words.items()}
+        self._words = {name: {text: words.all() for text, words in texts.items()} for name, texts in words.items()}
 
     @property
     def size(self) -> int:
         """What the tables take, in bytes."""
-        rows = sum(self._rows[name] * sum(each.type.bit_width for each in SCHEMAS[name]) // 8 for name in SCHEMAS)
+        rows = sum(self._rows[name] * sum(schema.type.bit_width for schema in SCHEMAS[name]) // 8 for name in SCHEMAS)
         return int(rows + sum(text.nbytes for texts in self._words.values() for text in texts.values()))
 
     def table(self, name: str, store: Store | None) -> pa.Table:
@@ -221,14 +221,14 @@ class _Saved:
         """Some columns of a table's rows in one row group. Only those are read."""
         import pyarrow.compute as pc  # noqa: PLC0415
 
-        group, alone = place
+        group, single = place
         if not columns:
             return {}
-        wanted = list(columns) if alone else [*columns, "table"]
+        wanted = list(columns) if single else [*columns, "table"]
         rows = self._file.read_row_group(group, wanted)
-        if not alone:
+        if not single:
             rows = rows.filter(pc.equal(rows.column("table"), name))
-        return {each: rows.column(each).cast(SCHEMAS[name].field(each).type) for each in columns}
+        return {column: rows.column(column).cast(SCHEMAS[name].field(column).type) for column in columns}
 
     def _batch(self, name: str, columns: Mapping[str, pa.ChunkedArray]) -> pa.RecordBatch:
         if any(column.null_count for column in columns.values()):
@@ -278,11 +278,11 @@ def _recoded(column: pa.ChunkedArray, words: pa.Array) -> pa.DictionaryArray:
     """The column as codes into these words."""
     import pyarrow.compute as pc  # noqa: PLC0415
 
-    made = []
+    columns = []
     for chunk in column.chunks:
         code_of = numbers(pc.index_in(chunk.dictionary, words).fill_null(-1))
-        made.append(code_of[numbers(chunk)])
-    codes = np.concatenate(made)
+        columns.append(code_of[numbers(chunk)])
+    codes = np.concatenate(columns)
     if (codes < 0).any():
         raise ValueError("words are missing")
     return pa.DictionaryArray.from_arrays(plain(codes, pa.int32()), words)

@@ -43,7 +43,10 @@ def _drawn(verdict: Verdict | None) -> list[Drawing]:
 
 
 def _of_cause(cause: Cause, result: Result, anchors: Anchors) -> dict[str, Any]:
-    groups = [list(group) for _, group in groupby(cause.consequences, key=lambda each: (each.finding.id, each.depth))]
+    groups = [
+        list(group)
+        for _, group in groupby(cause.consequences, key=lambda consequence: (consequence.finding.id, consequence.depth))
+    ]
     places = Places(result)
     against = [
         {"place": places.spell(line, cause.finding), "text": " ".join(line.text.split())}
@@ -86,12 +89,12 @@ def _of_findings(result: Result, anchors: Anchors) -> list[dict[str, Any]]:
     for finding in result.findings:
         if finding.follows is not None:
             below.setdefault((finding.follows.check, finding.follows.message), []).append(finding)
-    made = []
+    cards = []
     for finding in result.findings:
         effects = below.pop((finding.id, finding.message), [])
         if effects and finding.follows is None:
-            groups = [list(group) for _, group in groupby(effects, key=lambda each: each.id)]
-            made.append({
+            groups = [list(group) for _, group in groupby(effects, key=lambda finding: finding.id)]
+            cards.append({
                 **_head(finding, anchors), "status": "", "mechanism": cost_words(finding.cost), "proof": (),
                 "against": [],
                 "effects": [
@@ -99,4 +102,4 @@ def _of_findings(result: Result, anchors: Anchors) -> list[dict[str, Any]]:
                      "count": len(group)} for group in groups
                 ],
             })  # fmt: skip
-    return made[:CAUSES_SHOWN]
+    return cards[:CAUSES_SHOWN]

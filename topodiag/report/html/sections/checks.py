@@ -37,11 +37,11 @@ def _rows(result: Result, status: Status) -> list[dict[str, Any]]:
             counts[outcome.check] += 1
             if outcome.why:
                 reasons[outcome.check][outcome.why] += 1
-    made, dialect = [], dialect_of_all(result.nodes, result.jobs, result.benchmarks)
+    rows, dialect = [], dialect_of_all(result.nodes, result.jobs, result.benchmarks)
     for name in sorted(counts):
         common = reasons[name].most_common(REASONS_SHOWN)
         words = [f"{why} ({times} times)" if times > 1 else why for why, times in common]
         rest = len(reasons[name]) - len(common)
-        made.append({"check": name, "title": title_of(name, dialect), "count": counts[name],
+        rows.append({"check": name, "title": title_of(name, dialect), "count": counts[name],
                      "why": "; ".join(words) + (f"; and {rest} more reasons" if rest > 0 else "")})  # fmt: skip
-    return made
+    return rows

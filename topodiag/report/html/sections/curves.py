@@ -25,15 +25,15 @@ def section(sheet: Sheet) -> Section | None:
     table = Grid(
         "runs", "Runs", ("Run", "Collective", "Ranks", "Measured, GB/s", "Expected, GB/s", "Normal from", "Verdict",
                          "Why"),
-        [_row(number_, each) for number_, each in enumerate(runs[:RUNS_SHOWN], start=1)],
+        [_row(number_, benchmark) for number_, benchmark in enumerate(runs[:RUNS_SHOWN], start=1)],
         right=frozenset({0, 3, 4, 5}), left_out=f"{left} more runs: topodiag bench --csv=rows" if left > 0 else "",
     )  # fmt: skip
-    guesses = [row for number_, each in enumerate(runs, start=1) for row in _hypotheses(number_, each)]
+    guesses = [row for number_, benchmark in enumerate(runs, start=1) for row in _hypotheses(number_, benchmark)]
     causes = Grid(
         "hypotheses", "What would explain it", ("Run", "Cause", "Predicts, GB/s", "Likely", "Evidence", "Check with"),
         guesses[:HYPOTHESES_SHOWN], right=frozenset({0, 2, 3}),
     )  # fmt: skip
-    grids = [each for each in (table, causes) if each.rows]
+    grids = [grid for grid in (table, causes) if grid.rows]
     return Section(
         "curves", "Measured bandwidth", {"drawings": drawings, "grids": grids}, plural(len(runs), "run"), "figures"
     )
@@ -68,8 +68,8 @@ def _gbs(value: float | None) -> Cell:
 
 def _hypotheses(place: int, benchmark: Benchmark) -> list[list[Cell]]:
     return [
-        [Cell(str(place), place), Cell(each.cause), _gbs(each.predicted_gbs),
-         Cell(percent(each.likelihood), each.likelihood), Cell("; ".join(each.evidence)),
-         Cell("; ".join(each.confirm))]
-        for each in benchmark.hypotheses
+        [Cell(str(place), place), Cell(hypothesis.cause), _gbs(hypothesis.predicted_gbs),
+         Cell(percent(hypothesis.likelihood), hypothesis.likelihood), Cell("; ".join(hypothesis.evidence)),
+         Cell("; ".join(hypothesis.confirm))]
+        for hypothesis in benchmark.hypotheses
     ]  # fmt: skip

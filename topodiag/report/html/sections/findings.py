@@ -15,15 +15,15 @@ OPENED_OF_MANY = 4
 
 def section(sheet: Sheet) -> Section | None:
     """None where nothing was found: the verdict says that."""
-    made = cards(sheet.result)
-    if not made:
+    drawn = cards(sheet.result)
+    if not drawn:
         return None
-    counts = Counter(each.severity for each in made)
+    counts = Counter(card.severity for card in drawn)
     kinds = [(kind, counts[kind]) for kind in ("error", "warning", "note") if counts[kind]]
     values = {
-        "cards": made,
+        "cards": drawn,
         "kinds": kinds,
-        "opened": OPENED if len(made) <= OPENED else OPENED_OF_MANY,
+        "opened": OPENED if len(drawn) <= OPENED else OPENED_OF_MANY,
         "left": max(len(sheet.result.findings) - FINDINGS_SHOWN, 0),
     }
     return Section("findings", "Findings", values, note=str(len(sheet.result.findings)))

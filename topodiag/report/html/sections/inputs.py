@@ -25,9 +25,9 @@ def section(sheet: Sheet) -> Section:
 
 def _files(inputs: tuple[Input, ...], spoken: Dialect) -> Grid:
     rows = [
-        [Cell(each.path), Cell(spoken.say(each.kind)), Cell(f"{each.lines:,}", each.lines),
-         Cell(f"{each.unparsed:,}", each.unparsed), Cell(each.sha256)]
-        for each in inputs
+        [Cell(one.path), Cell(spoken.say(one.kind)), Cell(f"{one.lines:,}", one.lines),
+         Cell(f"{one.unparsed:,}", one.unparsed), Cell(one.sha256)]
+        for one in inputs
     ]  # fmt: skip
     heads = ("Input", "Kind", "Lines", "Not understood", "SHA-256")
     return Grid("input-files", "What was read", heads, rows, right=frozenset({2, 3}))
@@ -36,8 +36,8 @@ def _files(inputs: tuple[Input, ...], spoken: Dialect) -> Grid:
 def _kinds(inputs: tuple[Input, ...], spoken: Dialect) -> Grid:
     """One line for each kind; its checksum is that of the list `sha256sum` would print of its files, by path."""
     kinds: dict[str, list[Input]] = defaultdict(list)
-    for each in inputs:
-        kinds[each.kind].append(each)
+    for one in inputs:
+        kinds[one.kind].append(one)
     rows = []
     for kind, members in sorted(kinds.items()):
         listed = "".join(f"{member.sha256}  {member.path}\n" for member in sorted(members, key=lambda item: item.path))

@@ -54,7 +54,7 @@ def _matrices(jobs: tuple[Job, ...]) -> list[Drawing]:
 
 def _facts(job: Job) -> list[tuple[str, str]]:
     kinds = Counter(process.network for process in job.processes if process.network)
-    made = [
+    pairs = [
         ("Ranks", str(job.world_size if job.world_size > 0 else len(job.ranks) or "")),
         ("Nodes", f"{len(job.hosts)}: {spell_hosts(job.hosts, 300)}" if job.hosts else ""),
         (job.library, ", ".join(job.nccl_versions)),
@@ -62,13 +62,13 @@ def _facts(job: Job) -> list[tuple[str, str]]:
         ("Files", str(len(job.files)) if job.files else ""),
     ]
     if 0 < len(job.ranks) < job.world_size:
-        made[0] = ("Ranks", f"{job.world_size}, {len(job.ranks)} of them seen")
-    return [each for each in made if each[1]]
+        pairs[0] = ("Ranks", f"{job.world_size}, {len(job.ranks)} of them seen")
+    return [pair for pair in pairs if pair[1]]
 
 
 def _grids(job: Job, number: int) -> list[Grid]:
-    made = [_ranks(job, number), _communicators(job, number), _transports(job, number), _settings(job, number)]
-    return [each for each in made if each is not None]
+    grids = [_ranks(job, number), _communicators(job, number), _transports(job, number), _settings(job, number)]
+    return [grid for grid in grids if grid is not None]
 
 
 def _ranks(job: Job, number: int) -> Grid | None:

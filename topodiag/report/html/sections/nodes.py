@@ -37,10 +37,12 @@ def _kinds(result: Result) -> Grid:
     everywhere = [finding for finding in result.findings if not finding.where.nodes]
     groups: dict[tuple[str, str, str, tuple[tuple[str, Severity], ...]], list[Node]] = defaultdict(list)
     for node in result.nodes:
-        found = tuple(dict.fromkeys((each.id, each.severity) for each in (*of_host.get(node.host, ()), *everywhere)))
+        pairs = tuple(
+            dict.fromkeys((finding.id, finding.severity) for finding in (*of_host.get(node.host, ()), *everywhere))
+        )
         sight = gpu_sight(node)
         unseen = "" if sight.sight is Sight.SEEN else sight.why
-        groups[" · ".join(machine_words(node)), " · ".join(installed_words(node)), unseen, found].append(node)
+        groups[" · ".join(machine_words(node)), " · ".join(installed_words(node)), unseen, pairs].append(node)
     ordered = sorted(groups.items(), key=lambda item: (-max((s for _, s in item[0][3]), default=0), -len(item[1])))
     left = len(ordered) - ROWS_SHOWN
     return Grid(
@@ -51,11 +53,11 @@ def _kinds(result: Result) -> Grid:
 
 
 def _row(key: tuple[str, str, str, tuple[tuple[str, Severity], ...]], nodes: list[Node]) -> list[Cell]:
-    machine, software, unseen, found = key
-    worst = max((severity for _, severity in found), default=None)
-    words = f"{SIGNS[worst]} {', '.join(check for check, _ in found)}" if worst is not None else "none"
+    machine, software, unseen, pairs = key
+    worst = max((severity for _, severity in pairs), default=None)
+    words = f"{SIGNS[worst]} {', '.join(check for check, _ in pairs)}" if worst is not None else "none"
     if unseen:
-        words = f"{words}; ? GPUs not seen: {unseen}" if found else f"? GPUs not seen: {unseen}"
+        words = f"{words}; ? GPUs not seen: {unseen}" if pairs else f"? GPUs not seen: {unseen}"
     times = sorted({node.time.value for node in nodes if node.time.value})
     captured = f"captured {times[0]}{f' to {times[-1]}' if len(times) > 1 else ''}" if times else ""
     mark = {Severity.ERROR: "error", Severity.WARNING: "warning"}.get(worst, "") if worst is not None else ""

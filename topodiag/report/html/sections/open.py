@@ -25,13 +25,21 @@ def section(sheet: Sheet) -> Section | None:
     result = sheet.result
     verdict = result.verdict
     groups = [
-        ("Ruled out", "ok", [(each.what, each.by) for each in (verdict.ruled_out if verdict is not None else ())]),
+        (
+            "Ruled out",
+            "ok",
+            [(ruled_out.what, ruled_out.by) for ruled_out in (verdict.ruled_out if verdict is not None else ())],
+        ),
         ("Not explained", "warning", _unexplained(result)),
         ("Sources that contradict each other", "warning", [(c.subject, c.text) for c in result.identity.conflicts]),
         ("Could not be judged", "unknown", _by_reason((o.check, o.why or "no reason given") for o in _unknown(result))),
         ("Not seen", "unknown", _by_reason((gap.what, _why(gap.why, gap.needs_root)) for gap in gaps_of(result))),
         ("Sources disagree", "note", _disagreements(result)),
-        ("Known to be harmless", "note", [_trouble(each, result) for each in result.unexplained if each.harmless]),
+        (
+            "Known to be harmless",
+            "note",
+            [_trouble(trouble, result) for trouble in result.unexplained if trouble.harmless],
+        ),
         ("Lines that were not understood", "note", _unread(result)),
     ]
     shown = [
@@ -41,15 +49,15 @@ def section(sheet: Sheet) -> Section | None:
     ]
     if verdict is not None and verdict.joined:
         shown.append({"title": "What the verdict rests on", "mark": "note", "count": len(verdict.joined), "left": 0,
-                      "items": [(each, "") for each in verdict.joined]})  # fmt: skip
+                      "items": [(line, "") for line in verdict.joined]})  # fmt: skip
     return Section("open", "Ruled out, not seen, not explained", {"groups": shown}) if shown else None
 
 
 def _unexplained(result: Result) -> list[tuple[str, str]]:
     verdict = result.verdict
-    told = {cause.price.says for cause in verdict.causes} if verdict is not None else set()
-    words = [(each, "") for each in (verdict.not_explained if verdict is not None else ()) if each not in told]
-    return words + [_trouble(each, result) for each in result.unexplained if not each.harmless]
+    texts = {cause.price.says for cause in verdict.causes} if verdict is not None else set()
+    words = [(line, "") for line in (verdict.not_explained if verdict is not None else ()) if line not in texts]
+    return words + [_trouble(trouble, result) for trouble in result.unexplained if not trouble.harmless]
 
 
 def _trouble(line: Trouble, result: Result) -> tuple[str, str]:
@@ -77,8 +85,8 @@ def _by_reason(pairs: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
 def _disagreements(result: Result) -> list[tuple[str, str]]:
     alike: dict[tuple[str, str, str], list[Disagreement]] = defaultdict(list)
     for node in result.nodes:
-        for each in node.disagreements:
-            alike[each.field, each.taken, each.other].append(each)
+        for disagreement in node.disagreements:
+            alike[disagreement.field, disagreement.taken, disagreement.other].append(disagreement)
     return [
         (f"{group[0].subject}{f' and {len(group) - 1} more' if len(group) > 1 else ''}: {group[0].field}",
          f"used {taken} ({group[0].taken_from}), ignored {other} ({group[0].other_from})")
@@ -87,9 +95,9 @@ def _disagreements(result: Result) -> list[tuple[str, str]]:
 
 
 def _unread(result: Result) -> list[tuple[str, str]]:
-    made = [
+    pairs = [
         (f"{line.source}{'' if line.line is None else f':{line.line}'}  {line.text[:QUOTED]}", line.why)
         for line in result.unread[:MOST]
     ]
-    rest = unread_count(result) - len(made)
-    return [*made, (plural(rest, "more line"), "")] if rest > 0 else made
+    rest = unread_count(result) - len(pairs)
+    return [*pairs, (plural(rest, "more line"), "")] if rest > 0 else pairs

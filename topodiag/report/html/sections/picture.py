@@ -27,17 +27,17 @@ def _nodes(result: Result) -> list[Drawing]:
     of_host = by_host(result)
     for node in result.nodes:
         if node.gpus or node.nics:
-            found = tuple((each.id, each.where.gpus, each.where.nics, each.where.links)
-                          for each in of_host.get(node.host, ())
-                          if each.where.gpus or each.where.nics or each.where.links)  # fmt: skip
-            groups.setdefault((node.system.value, len(node.gpus), len(node.nics), found), []).append(node)
+            rows = tuple((finding.id, finding.where.gpus, finding.where.nics, finding.where.links)
+                          for finding in of_host.get(node.host, ())
+                          if finding.where.gpus or finding.where.nics or finding.where.links)  # fmt: skip
+            groups.setdefault((node.system.value, len(node.gpus), len(node.nics), rows), []).append(node)
     ordered = sorted(groups.items(), key=lambda item: (-len(item[0][3]), len(item[1])))  # type: ignore[arg-type]
     faulty = [group for key, group in ordered if key[3]]
-    made: list[Drawing] = []
+    drawings: list[Drawing] = []
     for group in (faulty or [group for _, group in ordered])[:MOST]:
         node = group[0]
-        alike = f"{plural(len(group), 'node')} alike: {short_hosts([each.host for each in group], NAMES_ROOM)}"
+        alike = f"{plural(len(group), 'node')} alike: {short_hosts([node.host for node in group], NAMES_ROOM)}"
         title = f"Topology of {node.host or 'this node'}"
-        svg = draw_node(titled_picture(result, node), prefix=f"node{len(made)}")
-        made.append(Drawing("picture", title, svg, inline=True, caption=alike if len(group) > 1 else ""))
-    return made
+        svg = draw_node(titled_picture(result, node), prefix=f"node{len(drawings)}")
+        drawings.append(Drawing("picture", title, svg, inline=True, caption=alike if len(group) > 1 else ""))
+    return drawings

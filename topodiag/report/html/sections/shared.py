@@ -56,11 +56,11 @@ class Card:
 def anchors(findings: Sequence[Finding]) -> list[str]:
     """An id for each finding: its check and its number among those of this check."""
     seen: Counter[str] = Counter()
-    made = []
+    lines = []
     for finding in findings:
         seen[finding.id] += 1
-        made.append(f"{finding.id}-{seen[finding.id]}")
-    return made
+        lines.append(f"{finding.id}-{seen[finding.id]}")
+    return lines
 
 
 def several_nodes(result: Result) -> bool:
@@ -71,7 +71,7 @@ def cards(result: Result) -> list[Card]:
     """The findings of a result, in its order."""
     places, several = Places(result), several_nodes(result)
     shown = result.findings[:FINDINGS_SHOWN]
-    return [_card(each, anchor, places, several) for each, anchor in zip(shown, anchors(shown), strict=True)]
+    return [_card(finding, anchor, places, several) for finding, anchor in zip(shown, anchors(shown), strict=True)]
 
 
 def _card(finding: Finding, anchor: str, places: Places, several: bool) -> Card:
@@ -116,7 +116,7 @@ class Anchors:
         shown = result.findings[:FINDINGS_SHOWN]
         named = list(zip(shown, anchors(shown), strict=True))
         self._exact = dict(reversed(named))
-        self._near = {(each.id, each.message): anchor for each, anchor in reversed(named)}
+        self._near = {(finding.id, finding.message): anchor for finding, anchor in reversed(named)}
         self._several = several_nodes(result)
         self.dialect = dialect_of_all(result.nodes, result.jobs, result.benchmarks)
 
@@ -131,7 +131,7 @@ class Anchors:
 
 def distinct(words: Iterable[str]) -> list[str]:
     """Each once, in order, without empty ones."""
-    return [each for each in dict.fromkeys(words) if each]
+    return [word for word in dict.fromkeys(words) if word]
 
 
 def severity_tally(result: Result) -> list[tuple[str, str]]:
@@ -141,8 +141,8 @@ def severity_tally(result: Result) -> list[tuple[str, str]]:
 
 def by_host(result: Result) -> dict[str, list[Finding]]:
     """The findings of each node that has one; one that names no node is everybody's and stands under no host."""
-    made: dict[str, list[Finding]] = {}
+    findings: dict[str, list[Finding]] = {}
     for finding in result.findings:
         for host in finding.where.nodes:
-            made.setdefault(host, []).append(finding)
-    return made
+            findings.setdefault(host, []).append(finding)
+    return findings

@@ -23,18 +23,18 @@ def section(sheet: Sheet) -> Section | None:
     drawings = (*sheet.of("timeline"), *_drawn(sheet.result))
     if not (timeline.moments or drawings):
         return None
-    near = {id(each) for each in around_first_error(sheet.result)}
+    near = {id(moment) for moment in around_first_error(sheet.result)}
     shown = timeline.moments[:MOST]
     places = Places(sheet.result)
     left = len(timeline.moments) - len(shown)
     events = Grid(
         "events", "Events in order", ("Time (UTC)", "Node", "Rank", "What", "Times", "Where it stands"),
-        [_row(each, places, near=id(each) in near) for each in shown], right=frozenset({2, 4}),
+        [_row(moment, places, near=id(moment) in near) for moment in shown], right=frozenset({2, 4}),
         left_out=f"{left} more events are in the JSON" if left > 0 else "",
     )  # fmt: skip
     clocks = Grid("clocks", "Clocks", ("Source", "Node", "Ahead", "Within", "How it is known"),
-                  [_clock(each) for each in timeline.clocks[:MOST]], right=frozenset({2, 3}))  # fmt: skip
-    values = {"drawings": drawings, "grids": [each for each in (events, clocks) if each.rows], "near": len(near)}
+                  [_clock(one) for one in timeline.clocks[:MOST]], right=frozenset({2, 3}))  # fmt: skip
+    values = {"drawings": drawings, "grids": [grid for grid in (events, clocks) if grid.rows], "near": len(near)}
     return Section("timeline", "Timeline", values, note=str(len(timeline.moments)))
 
 

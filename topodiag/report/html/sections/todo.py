@@ -24,8 +24,8 @@ def section(sheet: Sheet) -> Section | None:
     unset = [f"unset {name}" for name, value in settings.items() if value is None]
     verdict = result.verdict
     nexts = [
-        {"command": each.command, "where": each.where, "why": each.why or each.what}
-        for each in (verdict.next_evidence if verdict is not None else ())
+        {"command": evidence.command, "where": evidence.where, "why": evidence.why or evidence.what}
+        for evidence in (verdict.next_evidence if verdict is not None else ())
     ]
     if not (tasks or settings or nexts):
         return None
@@ -65,11 +65,13 @@ def _task(group: list[Finding], anchors: Anchors, confirm: list[str]) -> dict[st
     first = group[0]
     where = anchors.where(first)
     if len(group) > 1:
-        nodes = short_hosts([node for each in group for node in each.where.nodes], NAMES_ROOM)
+        nodes = short_hosts([node for finding in group for node in finding.where.nodes], NAMES_ROOM)
         where = f"{plural(len(group), 'place')}{' on ' + nodes if nodes else ''}"
     return {
         "check": first.id,
-        "message": first.message if len({each.message for each in group}) == 1 else title_of(first.id, anchors.dialect),
+        "message": first.message
+        if len({finding.message for finding in group}) == 1
+        else title_of(first.id, anchors.dialect),
         "anchor": anchors.of(first),
         "where": where,
         "steps": list(first.fix),
@@ -79,8 +81,8 @@ def _task(group: list[Finding], anchors: Anchors, confirm: list[str]) -> dict[st
 
 def _settings(result: Result) -> dict[str, str | None]:
     """Variables of NCCL that the fixes set, None for one that they remove."""
-    made: dict[str, str | None] = {}
+    values: dict[str, str | None] = {}
     for finding in result.findings:
         for name, value in finding.settings:
-            made.setdefault(name, value)
-    return made
+            values.setdefault(name, value)
+    return values

@@ -81,16 +81,16 @@ def _facts(sheet: Sheet, cause: Cause) -> list[tuple[str, str, str]]:
     if not cost:
         cost = cost_words(Cost(price.gbs_lost, price.share, price.text))
     anchor = Anchors(sheet.result).of(cause.finding)
-    made = [
+    rows = [
         ("Cause", f"{cause.finding.id}  {cause.finding.message}", f"#{anchor}" if anchor else ""),
         ("Where", where_words(cause.finding.where, True), ""),
         ("Cost", cost, ""),
-        ("Step", ": ".join(each for each in (step_words(price), price.step_said) if each), ""),
+        ("Step", ": ".join(words for words in (step_words(price), price.step_said) if words), ""),
         ("Steps", price.step_says, ""),
         ("Measured", price.says, "#waterfall" if price.all_gone is not None else ""),
         ("Verdict", f"{STATUS[cause.status][0]}, confidence {cause.finding.confidence}", ""),
     ]
-    return [each for each in made if each[1]]
+    return [row for row in rows if row[1]]
 
 
 def _checks(causes: tuple[Cause, ...]) -> str:
@@ -128,12 +128,12 @@ def _of_answers(sheet: Sheet) -> dict[str, Any]:
 
 def _of_nodes(result: Result) -> list[dict[str, str]]:
     """Of many nodes: those with the same worst finding together, the worst first, and how many have none."""
-    found = by_host(result)
+    findings = by_host(result)
     groups: dict[tuple[Severity, str], list[str]] = {}
     dialect = dialect_of_all(result.nodes, result.jobs, result.benchmarks)
     for node in result.nodes:
-        if node.host in found:
-            worst = max(found[node.host], key=lambda each: each.severity)
+        if node.host in findings:
+            worst = max(findings[node.host], key=lambda finding: finding.severity)
             groups.setdefault((worst.severity, worst.id), []).append(node.host)
     answers = []
     for (severity, check), hosts in sorted(groups.items(), key=lambda item: (-item[0][0], -len(item[1])))[
@@ -144,7 +144,7 @@ def _of_nodes(result: Result) -> list[dict[str, str]]:
         word = word_of(severity)
         names = short_hosts(hosts, NAMES_ROOM)
         answers.append({"sign": MARKS[severity], "word": word.upper(), "hue": word, "names": names, "text": words})
-    rest = sum(1 for node in result.nodes if node.host not in found)
+    rest = sum(1 for node in result.nodes if node.host not in findings)
     if rest:
         answers.append({"sign": "", "word": "", "hue": "plain", "names": "",
                         "text": f"{rest:,} of {len(result.nodes):,} nodes without a finding"})  # fmt: skip
@@ -157,4 +157,4 @@ def _first_line(sheet: Sheet) -> str:
 
 
 def _names(group: Any) -> str:
-    return fold_hosts([each.name for each in group if each.name])
+    return fold_hosts([name.name for name in group if name.name])

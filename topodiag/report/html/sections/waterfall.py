@@ -16,20 +16,20 @@ def section(sheet: Sheet) -> Section | None:
     """None where no cause has a price in numbers."""
     verdict = sheet.result.verdict
     drawings = (*sheet.of("waterfall"), *_drawn(verdict, Places(sheet.result).sent))
-    priced = [each for each in (verdict.causes if verdict is not None else ()) if each.price.all_gone is not None]
+    priced = [cause for cause in (verdict.causes if verdict is not None else ()) if cause.price.all_gone is not None]
     if not (priced or drawings):
         return None
     heads = ("Cause", "With no cause", "Without this cause", "With all causes", "Measured", "This cause takes")
     grid = Grid(
-        "prices", "What the job's collective reaches, by cause", heads, [_row(each) for each in priced],
+        "prices", "What the job's collective reaches, by cause", heads, [_row(cause) for cause in priced],
         right=frozenset({1, 2, 3, 4, 5}),
     )  # fmt: skip
-    says = distinct(each.price.says for each in priced)
-    of = [each.price.all_gone.what for each in priced if each.price.all_gone is not None]
+    says = distinct(cause.price.says for cause in priced)
+    of = [cause.price.all_gone.what for cause in priced if cause.price.all_gone is not None]
     formulas = distinct(
         f"{quantity.what}: {quantity.source}"
-        for each in priced
-        for quantity in (each.price.all_gone, each.price.predicted, each.price.measured)
+        for cause in priced
+        for quantity in (cause.price.all_gone, cause.price.predicted, cause.price.measured)
         if quantity is not None and quantity.source
     )
     values = {"drawings": drawings, "grid": grid, "says": says, "of": distinct(of), "formulas": formulas}
