@@ -55,7 +55,6 @@ MODULE = Template('''\
 from __future__ import annotations
 
 from collections.abc import Iterable$sequence
-from dataclasses import dataclass
 
 $imports
 
@@ -191,6 +190,7 @@ def _module(check_id: str, subject: Subject, name: str, title: str) -> str:
     base, base_from, judged, judged_from, where = OF_SUBJECT[subject]
     of_file = subject is Subject.TOPO
     imports = {
+        "topodiag.lazy": "dataclass",
         "topodiag.checks.interface": "Advice" if of_file else f"Advice, {base}",
         judged_from: judged,
         "topodiag.model.finding": "Cost, Finding, Outcome, Severity",

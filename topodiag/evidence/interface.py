@@ -1,6 +1,6 @@
 """What a source is: it recognises its format, reads typed records from any bytes, and offers facts to the draft.
 
-Adding one is a file with a `Source` subclass and a line in `registry.py`. A source never raises on bad content: what
+Adding one is a file with a `Source` subclass and an entry in `sources.toml`. A source never raises on bad content: what
 it cannot read becomes an `UnreadLine`, and the rest of the input is kept.
 """
 
