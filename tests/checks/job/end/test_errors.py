@@ -184,7 +184,7 @@ def test_the_advice_for_a_completion_is_that_of_its_status() -> None:
     text = COMPLETION.replace("status=12", "status=4")
     event = jobs.event("ib completion", text, details={"status": "4"})
     [finding] = FirstError().judge(jobs.job(events=[event])).findings
-    assert "registration" in finding.fix[0]
+    assert "register the memory" in finding.fix[0]
 
 
 @pytest.mark.parametrize("ts", [None, 100.0])
