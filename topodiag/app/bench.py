@@ -9,7 +9,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from topodiag.app.case.opening import stream_for, with_given
 from topodiag.app.case.runs import READ, read_runs
@@ -17,9 +16,6 @@ from topodiag.app.judge.runs import BenchOptions, judged_runs
 from topodiag.evidence.intake.gather import gather
 from topodiag.evidence.intake.watched import watch
 from topodiag.model.result import Result
-
-if TYPE_CHECKING:
-    pass
 
 
 def bench(paths: Sequence[str], *, options: BenchOptions | None = None) -> Result:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 from topodiag.app.case.jobs import LogOptions, Read, job_case
 from topodiag.app.case.opening import stream_for, with_given
@@ -13,9 +12,6 @@ from topodiag.evidence.intake.gather import gather
 from topodiag.model.case import Case
 from topodiag.model.result import Result
 from topodiag.writing import check_apart, check_writable
-
-if TYPE_CHECKING:
-    pass
 
 
 def logs(paths: Sequence[str], *, options: LogOptions | None = None, on_progress: Read | None = None) -> Result:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from topodiag.app.case.cluster import PlaceError, stdin_of
 from topodiag.app.judge.placing import PlaceOptions, audited, open_place, talk_for
@@ -19,9 +19,6 @@ from topodiag.placement.groups import Talk
 from topodiag.placement.seats import by_rule
 from topodiag.placement.view import Look, look_of
 from topodiag.verdict.order import arranged
-
-if TYPE_CHECKING:
-    pass
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from topodiag.app.case.collecting import few_collections
 from topodiag.app.case.live import Options, Progress, captured
@@ -16,9 +15,6 @@ from topodiag.evidence.kinds import NODE_KINDS
 from topodiag.model.errors import InputError
 from topodiag.model.node import Node
 from topodiag.model.result import Result
-
-if TYPE_CHECKING:
-    pass
 
 
 @few_collections()

@@ -68,13 +68,13 @@ def inspected(intake: Intake) -> Inspected:
 def _not_seen(inspection: Inspection) -> list[NotObserved]:
     """What the records do not hold, which is never taken for health."""
     small = "operations below NCCL_INSPECTOR_DUMP_MIN_SIZE_BYTES (8192 unless set), and sends and receives unless"
-    observeds = [NotObserved(BLIND, f"{small} NCCL_INSPECTOR_ENABLE_P2P=1")]
+    gaps = [NotObserved(BLIND, f"{small} NCCL_INSPECTOR_ENABLE_P2P=1")]
     if inspection.unread:
-        observeds.append(NotObserved(PART, f"{plural(inspection.unread, 'line')} without a record that can be read"))
-    observeds += _not_in_metrics(inspection)
+        gaps.append(NotObserved(PART, f"{plural(inspection.unread, 'line')} without a record that can be read"))
+    gaps += _not_in_metrics(inspection)
     records = inspection.records + inspection.missing
     if inspection.missing > LITTLE * records:
-        observeds.append(
+        gaps.append(
             NotObserved(
                 PART,
                 f"{percent(inspection.missing / records)} of the sequence numbers have no record: too small, without"
@@ -82,7 +82,7 @@ def _not_seen(inspection: Inspection) -> list[NotObserved]:
             )
         )
     if inspection.untimed:
-        observeds.append(
+        gaps.append(
             NotObserved(
                 PART,
                 f"{plural(inspection.untimed, 'record')} timed by the CPU: not used, such a time holds the queue of the"
@@ -90,7 +90,7 @@ def _not_seen(inspection: Inspection) -> list[NotObserved]:
             )
         )
     if inspection.transfers:
-        observeds.append(
+        gaps.append(
             NotObserved(
                 PART, f"{plural(inspection.transfers, 'send or receive', 'sends and receives')}: counted, not judged"
             )
@@ -99,7 +99,7 @@ def _not_seen(inspection: Inspection) -> list[NotObserved]:
     silent_ranks = sum(communicator.nranks - len(communicator.members) for communicator in counted)
     if silent_ranks:
         cut = sum(communicator.nranks > len(communicator.members) for communicator in counted)
-        observeds.append(
+        gaps.append(
             NotObserved(
                 PART,
                 f"{plural(silent_ranks, 'rank')} of {plural(cut, 'communicator')}"
@@ -107,15 +107,15 @@ def _not_seen(inspection: Inspection) -> list[NotObserved]:
             )
         )
     if inspection.one_in > 1:
-        observeds.append(NotObserved(PART, f"one in {inspection.one_in} calls was kept: all of them exceed the memory"))
+        gaps.append(NotObserved(PART, f"one in {inspection.one_in} calls was kept: all of them exceed the memory"))
     if len(inspection.hours) == 1 and inspection.records > 100_000:
-        observeds.append(
+        gaps.append(
             NotObserved(
                 "which hours were slow",
                 "all records were dumped within one hour: NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS=60000000",
             )
         )
-    return observeds
+    return gaps
 
 
 def _not_in_metrics(inspection: Inspection) -> Iterator[NotObserved]:

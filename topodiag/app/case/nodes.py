@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from topodiag.app.case.opening import stream_for
 from topodiag.evidence.intake.captures import Capture, captures, evidence_of
@@ -17,9 +16,6 @@ from topodiag.model.case import Case
 from topodiag.model.errors import InputError
 from topodiag.model.finding import Input
 from topodiag.model.provenance import PART, NotObserved
-
-if TYPE_CHECKING:
-    pass
 
 _BUNDLED = regex(r"(?:json|trees|commands|files|text)/[^/]{1,200}\Z")
 """A file of a bundle by its name inside."""

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from topodiag.app.case.nodes import one_node
 from topodiag.checks.shared.topo_file import alone
@@ -31,9 +30,6 @@ from topodiag.nccl.topo.infer_instance import instance_of_file
 from topodiag.nccl.topo.merge import loaded
 from topodiag.nccl.topo.names import device_names
 from topodiag.words.fold import plural
-
-if TYPE_CHECKING:
-    pass
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ class ConfFile:
 
 
 def conf_of(result: Result, name: str) -> ConfFile:
-    """The nccl.conf that follows from the findings on these nodes and jobs. `name` is what errors are told of. Raises
+    """The nccl.conf that follows from the findings on these nodes and jobs. Errors name `name` as their input. Raises
     InputError where no file can hold it."""
     nodes, jobs = result.nodes, result.jobs
     hosts = [node.host for node in nodes] or [job.name for job in jobs]

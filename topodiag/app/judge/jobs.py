@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from topodiag.checks.registry import Subject
 from topodiag.checks.run import fold, run
@@ -19,9 +18,6 @@ from topodiag.model.provenance import NotObserved
 from topodiag.model.result import Result
 from topodiag.verdict.judge import state_of_jobs
 from topodiag.verdict.order import arranged
-
-if TYPE_CHECKING:
-    pass
 
 
 def with_state(case: Case) -> Result:
@@ -56,15 +52,15 @@ OF_RCCL = (
 def _not_logged(jobs: Sequence[Job]) -> list[NotObserved]:
     """What no line tells because its subsystem was off, and what to set next time."""
     versions = sorted({version for job in jobs for version in job.nccl_versions if is_newer(version)})
-    observeds = [NotObserved(f"what is new in NCCL {version}", assumption(version)) for version in versions]
+    gaps = [NotObserved(f"what is new in NCCL {version}", assumption(version)) for version in versions]
     if any(job.library == "RCCL" for job in jobs):
-        observeds.append(NotObserved("what RCCL decides by rules of its own", OF_RCCL))
+        gaps.append(NotObserved("what RCCL decides by rules of its own", OF_RCCL))
     for job in jobs:
         if not job.processes:
             continue
         hang = wants_operations(job)
         why = f"not logged: {next_time(hang=hang)} (topodiag env prints all of it)"
-        observeds += [NotObserved(f"{name}: {SUBSYSTEMS[name]}", why) for name in ONCE if name not in job.subsystems]
+        gaps += [NotObserved(f"{name}: {SUBSYSTEMS[name]}", why) for name in ONCE if name not in job.subsystems]
         if hang:
-            observeds.append(NotObserved(f"{HANG}: which rank entered which operation", why))
-    return observeds
+            gaps.append(NotObserved(f"{HANG}: which rank entered which operation", why))
+    return gaps

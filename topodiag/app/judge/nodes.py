@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from topodiag.checks.registry import Subject
 from topodiag.checks.run import fold, run
 from topodiag.checks.spoken import told
@@ -12,9 +10,6 @@ from topodiag.evidence.intake.reader import ReadNode
 from topodiag.model.case import Case
 from topodiag.model.result import Result
 from topodiag.verdict.order import arranged
-
-if TYPE_CHECKING:
-    pass
 
 
 def judged(case: Case, earlier: ReadNode | None = None, path: str = "") -> Result:

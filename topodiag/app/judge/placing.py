@@ -52,8 +52,8 @@ def _input(path: str, kind: str) -> Input:
 
 @dataclass(frozen=True, slots=True)
 class PlaceOptions:
-    """A cluster, the layout on it, and who talks to whom: by parallel sizes (`layout`) or by a file of `groups`.
-    `ranks` 0: as many as fit. `paths` are files of any of these kinds, and bundles and logs, told by their content."""
+    """A cluster, the layout on it, and the groups in which ranks talk: parallel sizes (`layout`) or a file (`groups`).
+    `ranks` 0: as many as fit. `paths` are files of any of these kinds, bundles and logs, known by their content."""
 
     cluster: ClusterOptions
     places: LayoutOptions
@@ -76,9 +76,9 @@ class PlaceOptions:
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """All of it opened: cluster, ranks on it (`opened.assignment`, None where nothing says where they sit), who talks
-    to whom (`layout` of parallel sizes, or `groups`; neither: a job's communicators, if at all), the ranks, and the
-    bundles of nodes that were given."""
+    """All of it opened: the cluster, the ranks on it (`opened.assignment`, None where nothing says where they sit), the
+    groups in which they talk (by `layout` or `groups`; without both by the communicators of a job, where there is one),
+    and the bundles of nodes that were given."""
 
     opened: Opened
     layout: Layout | None

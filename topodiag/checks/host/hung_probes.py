@@ -73,10 +73,10 @@ class ProbeHangs(HostCheck):
 
 def _faults(node: Node, hung: Sequence[NotObserved]) -> Iterator[HostFault]:
     """One for what nobody else answered for, one for the rest."""
-    observeds = [gap for gap in hung if (gap.of - node.told if gap.of else not node.told)]
-    other = [gap for gap in hung if gap not in observeds]
-    if observeds:
-        yield _fault(observeds, Severity.ERROR, Confidence.HIGH, "nothing else answered for what they ask")
+    gaps = [gap for gap in hung if (gap.of - node.told if gap.of else not node.told)]
+    other = [gap for gap in hung if gap not in gaps]
+    if gaps:
+        yield _fault(gaps, Severity.ERROR, Confidence.HIGH, "nothing else answered for what they ask")
     if other:
         yield _fault(other, Severity.WARNING, Confidence.MEDIUM, "other sources answered for the same parts")
 

@@ -101,7 +101,7 @@ class ProcessDied(JobCheck[Died | LostRanks]):
         Output of torchrun, Slurm, Kubernetes, Ray, mpirun, the dynamic loader, and Python tracebacks with the rank in
         front, or an exception with which a text ends. Reports of closed connections (`Connection closed by remote
         peer`, ncclRemoteError) of all ranks but one. States of jobs and pods in tables of schedulers and operators. A
-        job that somebody cancelled or interrupted (Ctrl-C) is told as info.
+        job that somebody cancelled or interrupted (Ctrl-C) is a remark.
 
     When it stays silent
         The process ended because of an error of communication that stands before it, or by SIGABRT, which
