@@ -3,21 +3,19 @@
     {"nodes": {"0": {"status": "READY", ...}, "1": {"status": "UNAVAILABLE", ...}}, "status": "DOWN"}
     [Sep 01 2026 09:11:40] [ERROR] [tid 937292] Node disconnect event detected for node 1 with address ...
     I0902 09:57:32.838156       1 computedomain.go:200] numNodes: 2, nodes seen: 1
-    I0929 12:40:26.277236       1 nvlib.go:243] identified fabric clique UUID/ID (device 0/GPU-..): 6a13..917/32766
 
 The first is `nvidia-imex-ctl -N -j`, the second the log of an IMEX daemon that goes on: a peer that did not come back
 before the daemon itself ended, memory that it could not export or import. The third is the log of the DRA driver's own
-daemon, which waits until it has seen all nodes of the domain, the last that of its plug-in on a node, whose GPUs are in
-one clique.
+daemon, which waits until it has seen all nodes of the domain.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-
-import msgspec
+from itertools import chain, islice
 
 from topodiag.evidence.interface import Blob, Parsed
+from topodiag.evidence.json_values import load, member
 from topodiag.evidence.sentences import Reporting, report
 from topodiag.lazy import regex
 from topodiag.model.events import Event, Trust
@@ -40,8 +38,6 @@ _STOPS = regex(
 )
 _SEEN = regex(r"\bnumNodes: (\d{1,5}), nodes seen: (\d{1,5})\b")
 """SOURCE: k8s-dra-driver-gpu, cmd/compute-domain-daemon/computedomain.go."""
-_DEVICE = regex(r"\bfabric clique UUID/ID \(device \d{1,3}/(GPU-[\w-]{8,40})\): ([\w-]{8,40}/\d{1,10})\b")
-"""SOURCE: k8s-dra-driver-gpu, cmd/gpu-kubelet-plugin/nvlib.go: one line for each GPU of its node."""
 
 
 class ComputeDomain(Reporting):
@@ -57,17 +53,14 @@ class ComputeDomain(Reporting):
         return (
             _IMEX.match(head) is not None
             or _SEEN.search(head) is not None
-            or _DEVICE.search(head) is not None
             or ("] [tid " in head and _DAEMON.search(head.encode()) is not None)
         )
 
     def parse(self, blob: Blob) -> Parsed[Event]:
         parsed: Parsed[Event] = Parsed()
-        rows = (*_imex(blob), *_of_log(blob), *_waits(blob),
-                *_of_devices(blob))  # fmt: skip
-        for number, text, line in rows:
-            if len(parsed.records) < MAX_EVENTS:
-                parsed.records.append(report("nvlink.fabric", text, blob, number, line, trust=Trust.PERSON))
+        rows = chain(_imex(blob), _of_log(blob), _waits(blob))
+        for number, text, line in islice(rows, MAX_EVENTS):
+            parsed.records.append(report("nvlink.fabric", text, blob, number, line, trust=Trust.PERSON))
         return parsed
 
 
@@ -75,17 +68,13 @@ def _imex(blob: Blob) -> Iterator[tuple[int, str, str]]:
     """The state of an IMEX domain, and the nodes that are not ready."""
     if _IMEX.match(blob.text) is None:
         return
-    try:
-        held = msgspec.json.decode(blob.data)
-    except (msgspec.MsgspecError, ValueError, RecursionError):
-        return
-    nodes = held.get("nodes") if isinstance(held, dict) else None
-    word = _IMEX_WORDS.get(str(held.get("status")), "") if isinstance(held, dict) else ""
+    document, _ = load(blob)
+    nodes, word = member(document, "nodes"), _IMEX_WORDS.get(str(member(document, "status")), "")
     if word and isinstance(nodes, dict):
         out = [
-            str(node.get("host", name))[:60]
+            str(member(node, "host") or name)[:60]
             for name, node in nodes.items()
-            if isinstance(node, dict) and node.get("status") not in ("READY", None)
+            if member(node, "status") not in ("READY", None)
         ]
         text = f"the IMEX domain is {word}" + (f": {', '.join(out[:4])} not ready" if out else "")
         line = next((number for number, line in blob.lines() if '"status"' in line), 1)
@@ -123,17 +112,3 @@ def _waits(blob: Blob) -> Iterator[tuple[int, str, str]]:
     if last is not None and last[2] < last[1]:
         text = f"the compute domain waits for {last[1]} nodes, and {last[2]} came: its channels are not given out"
         yield last[0], text, last[3]
-
-
-def _of_devices(blob: Blob) -> Iterator[tuple[int, str, str]]:
-    """A GPU that is in another clique than the first of its node, by the last word on each: a log holds restarts."""
-    devices: dict[str, tuple[str, int, str]] = {}
-    for number, whole in blob.lines():
-        match = _DEVICE.search(whole[:MAX_LINE]) if "clique" in whole else None
-        if match is not None:
-            devices[match[1]] = (match[2], number, whole)
-    first = next(iter(devices.values()), ("", 0, ""))[0]
-    for gpu, (clique, number, line) in devices.items():
-        if clique != first:
-            yield number, f"{gpu} is in the clique {clique}, and another GPU of its node in {first}", line
-            return
