@@ -54,6 +54,9 @@ MATRIX = """{} P2P=Enabled Bandwidth Matrix (GB/s)
      3  50.46  51.12  50.40 920.47 {bad}
      4 {bad} {bad} {bad} {bad} 900.10
 """
+CLIQUES = """I0929 12:40:26 1 nvlib.go:2] identified fabric clique UUID/ID (device 0/GPU-6328b923): 6a130f54-f917/32766
+I0929 12:40:26 1 nvlib.go:2] identified fabric clique UUID/ID (device 1/GPU-0a5e77c1): {}
+"""
 QUEUE = "NETDEV WATCHDOG: {} ({}): transmit queue 7 timed out\n"
 SYMBOL = "[76463.6883] {}: {} of symbol ib_register_peer_memory_client{}\n"
 
@@ -101,6 +104,7 @@ FAULTS = {
         " port mlx4_0:1 is ACTIVE (LinkUp 56 Gb/sec).\n",
         "NIC001",
     ),
+    "two cliques": (CLIQUES.format("6a130f54-f917/1"), "NVL005"),
     "plug-in restarts": (
         "$ nvidia-smi --query-gpu=index,name --format=csv\nindex, name\n0, NVIDIA H200\n1, NVIDIA H200\n"
         "$ nvidia-smi -q | grep 'Fabric' -A 2\n    Fabric\n        State                                          :"
@@ -135,6 +139,7 @@ HARMLESS = {
     " Link is Up 1000 Mbps Full Duplex\n",
     "steps of a check": "DEBUG:  Evaluating single check line:  check_hw_ib 56\n/etc/nhc/scripts/lbnl_hw.nhc: line 134:"
     " /sys/class/infiniband/mlx4_0/device/current_link_speed: No such file or directory\n",
+    "one clique": CLIQUES.format("6a130f54-f917/32766"),
     "another module": "[ 76.68] my_mod: disagrees about version of symbol module_layout\n",
 }
 

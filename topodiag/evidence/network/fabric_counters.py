@@ -21,13 +21,13 @@ rdma-core, infiniband-diags/ibnetdiscover.c (dump_ports_report).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from itertools import chain, islice
 
-from topodiag.evidence.draft import NodeDraft
+from topodiag.evidence.draft import Entity, NodeDraft
 from topodiag.evidence.fabric_links import End, FabricLink, discovered_links, listed_links
-from topodiag.evidence.interface import Blob, Direct, Parsed
-from topodiag.evidence.page import MARGIN, MAX_LINE
+from topodiag.evidence.interface import Blob, Direct, Parsed, to_int
+from topodiag.evidence.page import MARGIN, MAX_LINE, Line, Page
 from topodiag.lazy import regex
 from topodiag.model.topics import Topic
 from topodiag.words.own_data import own_data
@@ -37,13 +37,7 @@ MAX_PORTS = 100_000
 MAX_NUMBER = 1024
 UNNAMED_PORT = "the port"
 
-_NODE = regex(r'Errors for (?:0x[0-9a-fA-F]{1,16} )?"([^"\n]{1,160})"')
-_PORT = regex(r"GUID (0x[0-9a-fA-F]{1,16}) port (ALL|[0-9]{1,4}): ?(\[.{0,3000})")
 _COUNT = regex(r"\[([A-Za-z0-9]{3,40}) == ([0-9]{1,20})\b")
-_ONE = regex(
-    r"# (?:Port|Port extended) counters: (?:Lid ([0-9]{1,6}|0x[0-9a-fA-F]{1,6})|DR path [^ ]{1,80}) port ([0-9]{1,4})"
-)
-_FIELD = regex(r"([A-Za-z0-9]{3,40}):\.{2,60}([0-9]{1,20}|0x[0-9a-fA-F]{1,16})\s*\Z")
 
 
 class FabricCounters(Direct):
@@ -54,34 +48,44 @@ class FabricCounters(Direct):
     trust = 60
 
     def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
-        parsed: Parsed[int] = Parsed()
-        names: Mapping[str, str] = own_data(_NAMES)["infiniband-diags"]
-        name, single = "", None
-        for number, whole in blob.lines():
-            text, counts = whole[:MAX_LINE].strip(MARGIN), list[tuple[str, str]]()
-            port_of = None
-            if len(parsed.records) >= MAX_PORTS:
+        page = Page(blob, draft)
+        name = ""
+        port: Entity | None = None
+        for line in page.lines():
+            if len(page.parsed.records) >= MAX_PORTS:
                 break
-            if (node := _NODE.search(text)) is not None:
-                name, single = node[1].strip(), None
-            elif (port := _PORT.search(text)) is not None:
-                place = 0 if port[2] == "ALL" else int(port[2])
-                port_of, counts = (name or port[1], port[1].lower(), place), _COUNT.findall(port[3])
-            elif (one := _ONE.search(text)) is not None:
-                single = (f"LID {one[1]}" if one[1] else UNNAMED_PORT, "", int(one[2]))
-                port_of = single
-            elif (cell := _FIELD.match(text)) is not None:
-                single = single or (UNNAMED_PORT, "", 0)
-                port_of, counts = single, [(cell[1], cell[2])]
+            text = line.bare
+            words, (counter, dotted, count) = text.replace(":", " ").split(), text.partition(":..")
+            if text.startswith("Errors for "):
+                name, port = text.partition('"')[2].rpartition('"')[0].strip(), None
+            elif words[:1] == ["GUID"] and words[2:3] == ["port"] and len(words) > 3:
+                # `port ALL` is the sum of a switch.
+                port = _port(line, name or words[1], words[1].lower(), words[3].replace("ALL", "0"))
+                for counter, count in _COUNT.findall(text):
+                    _offer(line, port, counter, count)
+            elif text.startswith("# Port") and "counters" in words and "port" in words[:-1]:
+                lid = words[words.index("Lid") + 1] if "Lid" in words[:-1] else ""
+                port = _port(line, f"LID {lid}" if lid else UNNAMED_PORT, "", words[words.index("port") + 1])
+            elif dotted and counter.isalnum():
+                port = port or _port(line, UNNAMED_PORT, "", "0")
+                _offer(line, port, counter, count.strip("."))
             elif text and not text.startswith(("#", "$", "Link info")):
-                parsed.leave(blob, number, text, "not a line of ibqueryerrors or perfquery")
-            if port_of is not None and port_of[2] <= MAX_NUMBER:
-                entity = draft.fabric_port(*port_of)
-                for counter, count in counts:
-                    if counter in names and count.isdecimal():
-                        entity.count(names[counter], int(count), blob.origin(number, text))
-                parsed.records.append(number)
-        return parsed
+                line.leave("not a line of ibqueryerrors or perfquery")
+        return page.parsed
+
+
+def _offer(line: Line, port: Entity | None, counter: str, count: str) -> None:
+    name = own_data(_NAMES)["infiniband-diags"].get(counter)
+    if port is not None and name is not None:
+        line.count(port, name, to_int(count, low=0))
+
+
+def _port(line: Line, name: str, guid: str, number: str) -> Entity | None:
+    place = to_int(number, low=0, high=MAX_NUMBER)
+    if place is None:
+        return None
+    line.page.mark(line.number)
+    return line.page.draft.fabric_port(name, guid, place)
 
 
 MAX_LINKS = 100_000
