@@ -24,11 +24,10 @@ _ENDED = regex(r"(?:Main|Control) process exited, code=(?:exited, status=[1-9]|k
 _DAEMON = regex(r"\[[A-Z][a-z]{2} {1,2}\d{1,2} \d{4} [\d:]{8}\] \[(\w{3,9}) {0,4}\] \[tid \d{1,9}\] (.{1,400})")
 """Fabric Manager and IMEX share the form of their logs, /var/log/fabricmanager.log and /var/log/nvidia-imex.log."""
 _GIVES_UP = regex(
-    r"[Nn]o matching network interface|[Ff]ailed to (?:start|initiali[sz]e|bind|parse|open|configure|load|create)"
-    r"|[Rr]equest to query NVSwitch .{1,120} failed|[Uu]nable to|[Aa]bort|[Ee]xiting|[Mm]ust match|not compatible"
-    r"|[Ff]atal"
+    r"no matching network interface|failed to (?:start|initiali[sz]e|bind|parse|open|configure|load|create)"
+    r"|request to query nvswitch .{1,120} failed|unable to|abort|exiting|must match|not compatible|fatal"
 )
-_STANDS = regex(r"[Ss]uccessfully (?:configured|initiali[sz]ed)|Identified this node as ID|All nodes are connected")
+_STANDS = ("successfully configured", "successfully initiali", "identified this node as id", "all nodes are connected")
 _WORDS = {"Started": "active", "Failed to start": "failed", "Stopped": "inactive"}
 
 
@@ -76,9 +75,9 @@ def _of_daemon(text: str) -> str:
         return ""
     if match[2].startswith("detected "):
         return ""  # a fault of a link, of which it goes on to tell
-    if match[1] in ("ERROR", "FATAL") and _GIVES_UP.search(match[2]):
+    if match[1] in ("ERROR", "FATAL") and _GIVES_UP.search(match[2].lower()):
         return "failed"
-    return "active" if _STANDS.search(match[2]) else ""
+    return "active" if any(words in match[2].lower() for words in _STANDS) else ""
 
 
 def _state(text: str) -> tuple[str, str] | None:
