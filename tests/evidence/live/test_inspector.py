@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +14,8 @@ from tests.tables import examples
 from topodiag.app.logs import logs
 from topodiag.evidence.intake.looks import looks
 from topodiag.evidence.kinds import Kind
-from topodiag.evidence.live import inspector_columns
 from topodiag.evidence.live.inspector import InspectorReader
 from topodiag.evidence.live.inspector_calls import Calls, Records, Whose
-from topodiag.evidence.live.inspector_columns import columns
 from topodiag.model.errors import InputError
 from topodiag.model.inspector import Inspection
 
@@ -86,32 +84,6 @@ def test_the_size_of_an_all_gather_is_that_of_one_rank_and_its_bandwidth_counts_
         ).communicators
     ]
     assert size.busbw_gbs == pytest.approx(busbw)
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _as_tables() -> Iterator[None]:
-    """Blocks of any size are read as the large ones of real files."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(inspector_columns, "_SMALL", 0)
-        yield
-
-
-def test_small_blocks_are_read_line_by_line_and_say_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    tables = inspection(*job())
-    monkeypatch.setattr(inspector_columns, "_SMALL", 1 << 30)
-    monkeypatch.setattr(inspector_columns, "_as_table", None)
-    assert inspection(*job()) == tables
-
-
-def test_a_block_of_one_layout_and_one_that_is_read_line_by_line_say_the_same() -> None:
-    for files in (job(), [text([record(0, n, 5.5, header={"comm_name": 'a,"b'}) for n in range(9)])]):
-        for block in files:
-            spaced = "".join(json.dumps(json.loads(line)) + "\n" for line in block.decode().splitlines()).encode()
-            assert inspection(block).communicators == inspection(block).communicators
-            one, other = columns(block), columns(spaced)
-            assert [one.names[who] for who in one.who] == [other.names[who] for who in other.who]
-            for name in ("number", "size", "time_us", "stamp_us", "lines"):
-                assert getattr(one, name).tolist() == getattr(other, name).tolist()
 
 
 @examples("other")
