@@ -17,7 +17,7 @@ from topodiag.evidence.kinds import Kind
 from topodiag.evidence.live.inspector import InspectorReader
 from topodiag.evidence.live.inspector_calls import Calls, Records, Whose
 from topodiag.model.errors import InputError
-from topodiag.model.inspector import Inspection
+from topodiag.model.inspector import Inspection, InspectorCommunicator
 
 HOUR_US = 3_600_000_000
 
@@ -142,7 +142,7 @@ def test_where_calls_exceed_the_memory_every_second_one_is_kept_and_shares_stay(
             times = np.full(500, 700.0 if rank == 2 else 1000.0, np.float32)
             own = Records(numbers, times, np.full(500, 1 << 20), np.full(500, 485_000, np.int32))
             calls.add(Whose(1, "AllReduce", rank), own, lambda: 1.5)
-    told = calls.summary(1, 4)
+    told = calls.summed(InspectorCommunicator(1, "", 4, 1, {}), 4)
     assert calls.one_in >= 4
     assert abs(told.calls - count) < 0.1 * count
     assert told.last.keys() == {2}
