@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from topodiag.checks.shared.node.fabric_state import cluster
+from topodiag.checks.shared.devices import cluster
 from topodiag.checks.shared.node.host_faults import HostCheck, HostFault
 from topodiag.checks.shared.node.kernel_events import no_gpu
 from topodiag.lazy import regex

@@ -8,8 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Never
 
 from topodiag.checks.interface import NodeCheck, OneStep
-from topodiag.checks.nic.ports import ONE_OF_MORE, Family, Port, able_gbps, lists_no_nics, ports_of, product
-from topodiag.checks.nic.state import NO_COMPUTE
+from topodiag.checks.nic.state import NO_COMPUTE, ONE_OF_MORE, Family, Port, able_gbps, lists_no_nics, ports_of, product
 from topodiag.checks.peers import of_everyone
 from topodiag.checks.shared.comparisons import majority
 from topodiag.checks.shared.devices import compute_nics

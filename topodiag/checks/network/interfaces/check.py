@@ -18,8 +18,7 @@ from topodiag.checks.network.interfaces.unreached import (
 )
 from topodiag.checks.shared.devices import NOT_FOR_JOBS
 from topodiag.checks.shared.job.evidence import multi_node, piece, said_by, settings_of, world_ranks
-from topodiag.checks.shared.job.excerpts import met
-from topodiag.checks.shared.job.text import NET, ask_for
+from topodiag.checks.shared.job.text import NET, ask_for, met
 from topodiag.checks.words import hosts_in, hosts_word, quoted, ranks_in
 from topodiag.lazy import dataclass, regex
 from topodiag.model.finding import Confidence, Coverage, Finding, Outcome, Severity

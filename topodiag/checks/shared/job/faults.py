@@ -10,8 +10,7 @@ from typing import Literal
 import msgspec
 
 from topodiag.checks.interface import Advice, JobCheck
-from topodiag.checks.shared.job.launcher import launched_on
-from topodiag.checks.shared.job.text import survived
+from topodiag.checks.shared.job.text import launched_on, survived
 from topodiag.checks.words import hosts_word, quoted, rank_word, ranks_in
 from topodiag.lazy import dataclass
 from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
