@@ -129,23 +129,19 @@ class CostlySettingInLog(SettingsInLog):
         finding = self.report(job, own, Severity.ERROR, words, failure.sure)
         yield replace(finding, evidence=tuple(dict.fromkeys((*finding.evidence, *shown.values())))[:MAX_EVIDENCE])
 
-    def _by_rccl(self, job: Job) -> list[Finding]:
+    def _by_rccl(self, job: Job) -> Iterator[Finding]:
         """What RCCL itself finds amiss in the settings of a node, of which NCCL's logs say nothing."""
-        findings = []
         for phrase in phrases("advised_by_rccl"):
             events = [event for event in job.events if phrase.words.search(event.text)]
             if events:
-                findings.append(
-                    self.of_events(
-                        events,
-                        "advised by rccl",
-                        f"RCCL advises {phrase.says}",
-                        observed=quoted(events[0].text),
-                        expected=phrase.says,
-                        fix=(phrase.fix,),
-                    )
+                yield self.of_events(
+                    events,
+                    "advised by rccl",
+                    f"RCCL advises {phrase.says}",
+                    observed=quoted(events[0].text),
+                    expected=phrase.says,
+                    fix=(phrase.fix,),
                 )
-        return findings
 
     def _costs(self, job: Job, force: SettingInForce, rule: Rule) -> Finding:
         words = (f"{force.name}={force.value[:60]}: {rule.what}", f"{force.name} not set", rule.fix, rule.what)

@@ -115,22 +115,20 @@ class VersionsDiffer(OneStep[Job], JobCheck[Never]):
             observed=quoted(events[0].text) or "NCCL says so",
         )
 
-    def _by_notice(self, job: Job) -> list[Finding]:
+    def _by_notice(self, job: Job) -> Iterator[Finding]:
         """NCCL's notice that ranks run other builds of its version, by fingerprints of branch and commit."""
         notices = list(said_by(job, "git mismatch"))
         others = sorted({int(match[1]) for _, text, _ in notices if (match := _OTHER_BUILD.search(text)) is not None})
         if not notices:
-            return []
-        return [
-            self.finding(
-                self.where(),
-                "another build",
-                f"NCCL itself found different builds of one version: {rank_word(others)} of a communicator beside its"
-                " rank 0",
-                observed=quoted(notices[0][1]),
-                evidence=[origin for _, _, origin in notices],
-            )
-        ]
+            return
+        yield self.finding(
+            self.where(),
+            "another build",
+            f"NCCL itself found different builds of one version: {rank_word(others)} of a communicator beside its"
+            " rank 0",
+            observed=quoted(notices[0][1]),
+            evidence=[origin for _, _, origin in notices],
+        )
 
     def _by_wording(self, job: Job) -> Iterator[Finding]:
         """Processes that cannot be of one release."""
@@ -253,7 +251,7 @@ _OF_RANKS = regex(
 """Libraries by which ranks talk, and their functions. NCCL's network plugin is NET005's."""
 
 
-def not_as_built(check: JobCheck[Any], job: Job) -> list[Finding]:
+def not_as_built(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
     """The dynamic loader's word that a library by which ranks talk is of another version than what was built with
     it."""
     events = [
@@ -262,14 +260,11 @@ def not_as_built(check: JobCheck[Any], job: Job) -> list[Finding]:
         if event.details.get("how") == "loader" and _NOT_AS_BUILT.search(event.text) and _OF_RANKS.search(event.text)
     ]
     if not events or any("libnccl-net" in event.text for event in events):
-        return []
-    return [
-        check.finding(
-            check.where(hosts_in(events)),
-            "not as built",
-            f"a library by which ranks talk is of another version"
-            f" than what was built with it: {quoted(events[0].text)}",
-            observed=quoted(events[0].text, 300),
-            evidence=[event.origin for event in events],
-        )
-    ]
+        return
+    yield check.finding(
+        check.where(hosts_in(events)),
+        "not as built",
+        f"a library by which ranks talk is of another version than what was built with it: {quoted(events[0].text)}",
+        observed=quoted(events[0].text, 300),
+        evidence=[event.origin for event in events],
+    )

@@ -104,24 +104,22 @@ class WrongInterface(OneStep[Job], JobCheck[Never]):
             return self.unknown(job, "no line shows that ranks connected over the named interface")
         return self.clean(job, "", Coverage(count, len(job.processes), "processes"))
 
-    def _none(self, job: Job) -> list[Finding]:
+    def _none(self, job: Job) -> Iterator[Finding]:
         wanted = settings_of(job, "NCCL_SOCKET_IFNAME").get("NCCL_SOCKET_IFNAME", [])
         events = _without_interface(job, named=bool(wanted))
         if not events:
-            return []
+            return
         value = f" that fits NCCL_SOCKET_IFNAME={wanted[0][1].value}" if wanted else ""
         hosts = hosts_in(events)
-        return [
-            self.finding(
-                self.where(hosts, ranks=ranks_in(events)),
-                "no interface",
-                f"NCCL found no interface{value}{f' on {hosts_word(hosts)}' if hosts else ''}",
-                observed=events[0].text.strip(),
-                evidence=[*(event.origin for event in events), *(given.origin for _, given in wanted[:2])],
-                coverage=Coverage(len({(e.host, e.pid) for e in events}), len(job.processes), "processes"),
-                settings=(("NCCL_SOCKET_IFNAME", None),) if wanted else (),
-            )
-        ]
+        yield self.finding(
+            self.where(hosts, ranks=ranks_in(events)),
+            "no interface",
+            f"NCCL found no interface{value}{f' on {hosts_word(hosts)}' if hosts else ''}",
+            observed=events[0].text.strip(),
+            evidence=[*(event.origin for event in events), *(given.origin for _, given in wanted[:2])],
+            coverage=Coverage(len({(e.host, e.pid) for e in events}), len(job.processes), "processes"),
+            settings=(("NCCL_SOCKET_IFNAME", None),) if wanted else (),
+        )
 
     def _of_gloo(self, job: Job) -> list[Finding]:
         return [
@@ -159,59 +157,51 @@ class WrongInterface(OneStep[Job], JobCheck[Never]):
             coverage=Coverage(len(local), len(pairs), "processes"),
         )
 
-    def _of_one_node(self, job: Job) -> list[Finding]:
+    def _of_one_node(self, job: Job) -> Iterator[Finding]:
         """Addresses that cannot lead to another node, where ranks on several nodes did not come together: loopback, or
         one address of a bridge on two nodes."""
         users: dict[tuple[str, str], list[tuple[int, Process]]] = {}
         for number, process in enumerate(job.processes):
             for name, address in addresses_of(process):
                 users.setdefault((name, address), []).append((number, process))
-        findings = []
         for (name, address), group in users.items():
             hosts = list(dict.fromkeys(process.host for _, process in group))
             if len(job.hosts) < 2 or NOT_FOR_JOBS.match(name) or not leads_nowhere(address, len(hosts)):
                 continue
             ranks = world_ranks(job, [number for number, _ in group])
-            findings.append(
-                self.finding(
-                    self.where(hosts, ranks=ranks, nics=[name]),
-                    "address of one node",
-                    f"{hosts_word(hosts)}: {name} has {address}, which leads to no other node",
-                    observed=f"{name}:{address} on {hosts_word(hosts)}",
-                    evidence=[place_of(process) for _, process in group],
-                    coverage=Coverage(len(group), len(job.processes), "processes"),
-                )
+            yield self.finding(
+                self.where(hosts, ranks=ranks, nics=[name]),
+                "address of one node",
+                f"{hosts_word(hosts)}: {name} has {address}, which leads to no other node",
+                observed=f"{name}:{address} on {hosts_word(hosts)}",
+                evidence=[place_of(process) for _, process in group],
+                coverage=Coverage(len(group), len(job.processes), "processes"),
             )
-        return findings
 
-    def _wrong(self, job: Job) -> list[Finding]:
+    def _wrong(self, job: Job) -> Iterator[Finding]:
         used: dict[str, list[tuple[int, Process]]] = {}
         for number, process in enumerate(job.processes):
             for name in interfaces_of(process):
                 used.setdefault(name, []).append((number, process))
         world = job.world
         started = world is not None and world.init_complete
-        findings = []
         for name, group in used.items():
             if not NOT_FOR_JOBS.match(name):
                 continue
             hosts = list(dict.fromkeys(process.host for _, process in group))
-            findings.append(
-                self.finding(
-                    self.where(hosts, ranks=world_ranks(job, [number for number, _ in group]), nics=[name]),
-                    self.advice("interface of one node that works" if started else "interface of one node", named=name),
-                    f"{name} is used between nodes by {len(group)} {'process' if len(group) == 1 else 'processes'} on"
-                    f" {hosts_word(hosts)}",
-                    severity=Severity.WARNING if started else Severity.ERROR,
-                    observed=f"{group[0][1].bootstrap or name}",
-                    evidence=[place_of(process) for _, process in group],
-                    coverage=Coverage(len(group), len(job.processes), "processes"),
-                    settings=(("NCCL_SOCKET_IFNAME", _all_but(used)),),
-                )
+            yield self.finding(
+                self.where(hosts, ranks=world_ranks(job, [number for number, _ in group]), nics=[name]),
+                self.advice("interface of one node that works" if started else "interface of one node", named=name),
+                f"{name} is used between nodes by {len(group)} {'process' if len(group) == 1 else 'processes'} on"
+                f" {hosts_word(hosts)}",
+                severity=Severity.WARNING if started else Severity.ERROR,
+                observed=f"{group[0][1].bootstrap or name}",
+                evidence=[place_of(process) for _, process in group],
+                coverage=Coverage(len(group), len(job.processes), "processes"),
+                settings=(("NCCL_SOCKET_IFNAME", _all_but(used)),),
             )
-        return findings
 
-    def _of_this_node(self, job: Job) -> list[Finding]:
+    def _of_this_node(self, job: Job) -> Iterator[Finding]:
         """A piece of a log whose bootstrap takes an interface of its own host though another one is there. It does no
         harm where all ranks run on that host, which a piece does not say."""
         for process in job.processes:
@@ -221,19 +211,17 @@ class WrongInterface(OneStep[Job], JobCheck[Never]):
             if not NOT_FOR_JOBS.match(name) or not others or (name == "lo" and against is None):
                 continue
             why = f" ({against.name}={against.value})" if against is not None else ""
-            return [
-                self.finding(
-                    self.where([process.host] if process.host else [], nics=[name]),
-                    "address of this node",
-                    f"{hosts_word([process.host])} meets its peers over {name}, which other nodes do not reach, though"
-                    f" {others[0]} is there{why}",
-                    severity=Severity.INFO if against is None else Severity.WARNING,
-                    observed=process.bootstrap,
-                    fix=(f"NCCL_SOCKET_IFNAME={others[0]}, or {_all_but([name])}, on every node",),
-                    evidence=[place_of(process), *([against.origin] if against is not None else [])],
-                )
-            ]
-        return []
+            yield self.finding(
+                self.where([process.host] if process.host else [], nics=[name]),
+                "address of this node",
+                f"{hosts_word([process.host])} meets its peers over {name}, which other nodes do not reach, though"
+                f" {others[0]} is there{why}",
+                severity=Severity.INFO if against is None else Severity.WARNING,
+                observed=process.bootstrap,
+                fix=(f"NCCL_SOCKET_IFNAME={others[0]}, or {_all_but([name])}, on every node",),
+                evidence=[place_of(process), *([against.origin] if against is not None else [])],
+            )
+            return
 
 
 def _without_interface(job: Job, *, named: bool) -> list[Event]:
