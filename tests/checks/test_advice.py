@@ -13,7 +13,7 @@ from topodiag.checks.registry import FOLDERS
 CHECKS = ROOT / "topodiag" / "checks"
 KEYS = {"severity", "confidence", "expected", "fix", "cost", "share"}
 FINDINGS = {"finding", "of_events"}
-ENTRIES = {path.stem: tomllib.loads(path.read_text(encoding="utf-8")) for path in (CHECKS / "advice").glob("*.toml")}
+ENTRIES = {path.stem: tomllib.loads(path.read_text(encoding="utf-8")) for path in (CHECKS / "advice").glob("???.toml")}
 
 
 def _asked() -> Iterator[tuple[set[str], str, set[str]]]:

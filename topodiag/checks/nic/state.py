@@ -281,7 +281,7 @@ class NicPortDown(OneStep[Node], NodeCheck[Never]):
             severity=severity,
             observed=f"{state} on {plural(len(bad), 'port')} ({where})",
             expected=f"ACTIVE/LinkUp, as {plural(len(up), 'other port')}" if up else "ACTIVE/LinkUp",
-            fix=own_data("checks/shared/node/fixes")["port"][kind],
+            fix=own_data("checks/advice/node_faults")["port"][kind],
             cost=_loss(node, bad, ports),
             evidence=list(_shown(node, bad)),
             coverage=coverage,

@@ -33,7 +33,7 @@ _CODE = regex(r"-> ([1-68])\b")
 
 
 _OF_OTHER_CHECKS = frozenset({"fabric", "busy", "removed", "absent", "rank twice", "no such rank", "worlds"})
-"""Faults, beside those of faults.toml, that a check of their own finds."""
+"""Faults, beside those of job_faults.toml, that a check of their own finds."""
 _STORAGE = "HST006"
 """What the storage refuses is the first error as well: that names the rank."""
 
