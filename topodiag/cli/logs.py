@@ -94,7 +94,7 @@ def logs(  # noqa: PLR0917 - one parameter per option
         flight=flight,
         save=save,
     )
-    with reading(printing) as tell:
+    with reading(printing, "logs", "judging", "DownloadColumn", "TransferSpeedColumn") as tell:
         result = judge_logs(paths, options=options, on_progress=tell)
     solved = None
     if printing.html is not None:

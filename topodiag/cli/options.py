@@ -62,12 +62,12 @@ explain_option = click.option("--explain", is_flag=True, help="Show each term of
 class Printing:
     """Where and how a command prints, as its options say, and from which severity on it exits with 1."""
 
-    output: str | None
-    color: str
-    ascii_only: bool
-    width: int | None
-    quiet: bool
-    verbose: int
+    output: str | None = None
+    color: str = "auto"
+    ascii_only: bool = False
+    width: int | None = None
+    quiet: bool = False
+    verbose: int = 0
     format_: str = "table"
     html: str | None = None
     redact: bool = False

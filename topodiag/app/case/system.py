@@ -52,6 +52,8 @@ def machine_of(
 
 
 def _is_path(text: str) -> bool:
+    if text in {spec.name for spec in catalog.systems()}:
+        return False  # names of systems have slashes, too
     return text == "-" or text.startswith("fixture:") or "/" in text or Path(text).exists()
 
 

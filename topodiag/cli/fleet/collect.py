@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -13,7 +12,6 @@ from topodiag.cli.command import Command
 from topodiag.cli.errors import CLEAN, FOUND, Outcome
 from topodiag.cli.options import Printing, format_option, nodelist_option, page_options
 from topodiag.cli.params import PLACE, Count, Duration
-from topodiag.cli.terminal import is_terminal, style_for
 
 if TYPE_CHECKING:
     from topodiag.model.collect import NodeAnswer
@@ -108,25 +106,16 @@ def collect(  # noqa: PLR0917 - one parameter per option
 @contextmanager
 def _progress(printing: Printing) -> Iterator[Callable[[NodeAnswer | None, int, int], None] | None]:
     """A bar of the nodes that have answered, on standard error, while a terminal looks on; else silence."""
-    if printing.quiet or not is_terminal(sys.stderr):
-        yield None
-        return
-    from rich.console import Console  # noqa: PLC0415 - only for someone who watches
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn  # noqa: PLC0415
+    from topodiag.cli.progress import bar  # noqa: PLC0415 - heavy
 
-    style = style_for(sys.stderr, color=printing.color, ascii_only=printing.ascii_only)
-    console = Console(stderr=True, no_color=not style.color, highlight=False, markup=False, emoji=False)
-    columns = [TextColumn("collecting"), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}")]
-    if not style.ascii:
-        columns.insert(1, BarColumn())
     counts: dict[str, int] = {}
-    with Progress(*columns, console=console, transient=True, refresh_per_second=5) as bar:
-        task = bar.add_task("", total=None)
+    with bar(printing, "collecting", "MofNCompleteColumn", "TimeElapsedColumn") as shown:
 
         def tell(answer: NodeAnswer | None, done: int, total: int) -> None:
             if answer is not None and answer.state != "answered":
                 counts[answer.state.value] = counts.get(answer.state.value, 0) + 1
-            words = ", ".join(f"{count} {state}" for state, count in counts.items())
-            bar.update(task, completed=done, total=total, description=words)
+            words = ", ".join(["collecting", *(f"{count} {state}" for state, count in counts.items())])
+            if shown is not None:
+                shown.show(done, total, words)
 
-        yield tell
+        yield None if shown is None else tell

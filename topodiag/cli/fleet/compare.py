@@ -58,12 +58,12 @@ def compare(  # noqa: PLR0917 - one parameter per option
     from topodiag.app.compare import compare as compared  # noqa: PLC0415 - heavy from here on
     from topodiag.cli.html import as_shown, check_written  # noqa: PLC0415
     from topodiag.cli.output import check_output, fleet_verdict  # noqa: PLC0415
-    from topodiag.cli.progress import reading_captures  # noqa: PLC0415
+    from topodiag.cli.progress import reading  # noqa: PLC0415
 
     for path in (printing.output, pass_list, fail_list):
         check_output(path)
     check_written(printing, paths)
-    with reading_captures(printing) as tell:
+    with reading(printing, "captures", "comparing", "MofNCompleteColumn") as tell:
         result = compared(paths, workers=workers, dask=dask, on_read=tell)
     reached.code = fleet_verdict(result, printing.fail_on)
     result = as_shown(result, redact=printing.redact)

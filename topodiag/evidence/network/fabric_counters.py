@@ -38,7 +38,7 @@ from collections.abc import Mapping
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.iblinkinfo import LINK_ROW
 from topodiag.evidence.interface import Blob, Direct, Parsed
-from topodiag.evidence.network.network_records import MARGIN, MAX_LINE
+from topodiag.evidence.page import MARGIN, MAX_LINE
 from topodiag.lazy import regex
 from topodiag.model.provenance import Origin
 from topodiag.model.topics import Topic

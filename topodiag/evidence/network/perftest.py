@@ -20,13 +20,15 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import field
 
-from topodiag.evidence.interface import Blob, Parsed
+from topodiag.evidence.draft import NodeDraft
+from topodiag.evidence.interface import Blob, Direct, Parsed
 from topodiag.evidence.network import rdma_words as words
-from topodiag.evidence.network.network_records import Line, Page, RdmaRecord, RdmaSource
+from topodiag.evidence.page import Line, Page
 from topodiag.evidence.sentences import MAX_LINE
 from topodiag.lazy import dataclass, regex
 from topodiag.model.bench import BenchDevice, BenchRow, BenchRun, Timing
-from topodiag.model.provenance import MAX_QUOTE, Origin
+from topodiag.model.provenance import Origin
+from topodiag.model.topics import Topic
 
 _MARK = regex(
     r"^[ \t>|]{0,60}(?:RDMA_Write|RDMA_Read|Send|Write|Read|Atomic\w{0,20})\b.{0,30} (?:BW|Latency) Test\s*$", re.M
@@ -80,27 +82,27 @@ def _tests(lines: Iterable[Line]) -> list[_Test]:
     return tests
 
 
-class Perftest(RdmaSource):
+class Perftest(Direct):
     """Devices that a test of perftest used."""
 
     kind = "rdma-perftest"
+    speaks_of = frozenset({Topic.RDMA_DEVICES})
     trust = 55
     a_piece = "a test names the device that it was given"
 
-    def parse(self, blob: Blob) -> Parsed[RdmaRecord]:
-        parsed: Parsed[RdmaRecord] = Parsed()
-        for test in _tests(Page(blob, parsed).lines()):
+    def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
+        page = Page(blob, draft)
+        for test in _tests(page.lines()):
             if not test.device:
                 continue
-            record = RdmaRecord(test.device, test.line.number)
-            facts = record.port(1, test.line.number).facts
-            test.line.put(facts, "link_layer", words.link_layer(test.layer))
+            page.begin()
+            port = draft.nic(rdma=test.device).child("port", 1)
+            test.line.offer(port, "link_layer", words.link_layer(test.layer))
             # Of the rows with whole messages the fastest is what the test reached.
             whole = [row for row in test.rows if row[1] >= WHOLE and row[2] > 0] if test.one_way else []
             for line, _, gbps in sorted(whole, key=lambda row: -row[2])[:1]:
-                line.put(facts, "tested_gbps", gbps)
-            parsed.records.append(record)
-        return parsed
+                line.offer(port, "tested_gbps", gbps)
+        return page.parsed
 
 
 def pair_runs(text: str, source: str, hosts: Sequence[str] = ()) -> tuple[BenchRun, ...]:
@@ -109,23 +111,23 @@ def pair_runs(text: str, source: str, hosts: Sequence[str] = ()) -> tuple[BenchR
     named = _PAIR_FILE.search(source.rpartition("/")[2])
     known = tuple(hosts) or (named.group("a", "b") if named is not None else ())
     bench_runs = []
-    for test in _tests(Line(number, line) for number, line in enumerate(text.split("\n"), 1)):
+    for test in _tests(Page(Blob(source, text.encode("utf-8", "replace")), NodeDraft()).lines()):
         ends = test.hosts or known
         if len(ends) == 2 and test.rows:
             rows = tuple(
-                BenchRow(size, out_of_place=Timing(algbw_gbs=gbps / 8, busbw_gbs=gbps / 8), origin=_at(source, line))
+                BenchRow(size, out_of_place=Timing(algbw_gbs=gbps / 8, busbw_gbs=gbps / 8), origin=_at(line))
                 for line, size, gbps in test.rows
             )
             devices = tuple(BenchDevice(rank, host, -1) for rank, host in enumerate(ends))
             title = " ".join(test.line.text.split())
             bench_runs.append(
-                BenchRun(title, rows, devices, 2, program="perftest", source=source, origin=_at(source, test.line))
+                BenchRun(title, rows, devices, 2, program="perftest", source=source, origin=_at(test.line))
             )
     return tuple(bench_runs)
 
 
-def _at(source: str, line: Line) -> Origin:
-    return Origin(source, line.number, line.text.strip()[:MAX_QUOTE])
+def _at(line: Line) -> Origin:
+    return line.page.blob.origin(line.number, line.text)
 
 
 _NAME = r"(?=[A-Za-z0-9._-]{0,40}\d)[A-Za-z](?:[A-Za-z0-9._]|-(?!-|>)){1,62}"
