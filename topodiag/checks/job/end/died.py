@@ -8,10 +8,7 @@ from typing import Any
 
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.job.hang.lost_rank import LostRanks, gone, tell_gone
-from topodiag.checks.shared.job.clocks import Clocks, clocks_of
-from topodiag.checks.shared.job.excerpts import began_after
-from topodiag.checks.shared.job.launcher import launched_on
-from topodiag.checks.shared.job.text import LIVED_WITH, ask_for
+from topodiag.checks.shared.job.text import LIVED_WITH, Clocks, ask_for, began_after, clocks_of, launched_on
 from topodiag.checks.shared.phrases import advice_by_words
 from topodiag.checks.words import hosts_word, quoted
 from topodiag.lazy import dataclass, regex
