@@ -26,7 +26,6 @@ COLUMNS = (*NODE, *DOMAIN, *LEVELS, "gpus", "free", "system", "gpu")
 SWITCH = regex(r'Switch\s{1,20}\d{1,4}\s{1,20}"S-([0-9a-f]{1,16})"\s{0,40}#\s{1,20}"([^"]{0,200})"', re.ASCII)
 _NODE_LIST = regex(r'"kind"\s{0,20}:\s{0,20}"Node(?:List)?"|"items"\s{0,20}:\s{0,20}\[')
 _NODE_ITEMS = regex(r'"kind"\s{0,20}:\s{0,20}"Node(?:List)?"|"apiVersion"\s{0,20}:\s{0,20}"v1"')
-_LINKINFO = regex(r"\] ==\( ")
 _SWITCH_LINE = regex(r"^[ \t]*(?:switchname|blockname)=", re.IGNORECASE | re.MULTILINE)
 _YAML_LINE = regex(r"^[ \t]*-[ \t]*topology:", re.MULTILINE)
 _POD = r"[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?"
@@ -48,17 +47,17 @@ def is_kubernetes(head: str) -> bool:
 
 def is_discover(head: str) -> bool:
     """`ibnetdiscover`."""
-    return "switchguid=" in head or SWITCH.search(head) is not None
+    return "switchguid=" in head or ('"S-' in head and SWITCH.search(head) is not None)
 
 
 def is_linkinfo(head: str) -> bool:
     """`iblinkinfo`."""
-    return _LINKINFO.search(head) is not None
+    return "] ==( " in head
 
 
 def is_slurm_conf(head: str) -> bool:
     """Slurm's topology.conf, or `scontrol show topology`."""
-    return _SWITCH_LINE.search(head) is not None
+    return "name=" in head.lower() and _SWITCH_LINE.search(head) is not None
 
 
 def is_slurm_yaml(head: str) -> bool:
@@ -94,11 +93,11 @@ def unread(head: str) -> str:
 
 def is_pods(head: str) -> bool:
     """Whether a text says of pods on which node they run, by its first 64 KiB."""
-    if POD_HEADER.search(head) or POD_SCHEDULED.search(head):
+    if ("READY" in head and POD_HEADER.search(head)) or ("Successfully " in head and POD_SCHEDULED.search(head)):
         return True
-    if POD_OBJECT.search(head) and POD_SPEC.search(head):
+    if "nodeName" in head and POD_OBJECT.search(head) and POD_SPEC.search(head):
         return True
-    return {"Name", "Node"} <= {match[1] for match in POD_DESCRIBED.finditer(head)} and "\nNode:" in f"\n{head}"
+    return "\nNode:" in f"\n{head}" and {"Name", "Node"} <= {match[1] for match in POD_DESCRIBED.finditer(head)}
 
 
 def cluster_format(head: str) -> Kind | None:

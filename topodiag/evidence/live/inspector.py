@@ -161,22 +161,11 @@ class InspectorReader:
         """All that was read, by communicator."""
         communicators = []
         for known in self._known.values():
-            summary = self._calls.summary(known.hash, len(known.members))
-            communicators.append(
-                InspectorCommunicator(
-                    known.hash,
-                    known.name,
-                    max(known.nranks, len(known.members)),
-                    known.nnodes if known.nnodes > 0 else len({member.host for member in known.members.values()}),
-                    dict(sorted(known.members.items())),
-                    summary.sizes,
-                    summary.calls,
-                    summary.time_us,
-                    summary.wait_us,
-                    summary.last,
-                    summary.missing,
-                )
-            )
+            members = dict(sorted(known.members.items()))
+            hosts = {member.host for member in members.values()}
+            nnodes = known.nnodes if known.nnodes > 0 else len(hosts)
+            comm = InspectorCommunicator(known.hash, known.name, max(known.nranks, len(members)), nnodes, members)
+            communicators.append(self._calls.summed(comm, len(members)))
         metrics = self._metrics
         communicators += metrics.communicators()
         communicators.sort(key=lambda communicator: (-communicator.nranks, communicator.name, communicator.hash))
