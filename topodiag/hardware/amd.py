@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Mapping
 from dataclasses import field
 from functools import cache
-from pathlib import Path
-from typing import Any
 
 from topodiag.lazy import dataclass
+from topodiag.words.own_data import own_data
 
 _MAX_NAME = 128
 PCIE_LANES = 16
@@ -50,13 +48,8 @@ class AmdSystem:
 
 
 @cache
-def _load() -> dict[str, Any]:
-    return tomllib.loads(Path(__file__).with_name("amd.toml").read_text(encoding="utf-8"))
-
-
-@cache
 def amd_gpus() -> tuple[AmdGpu, ...]:
-    return tuple(AmdGpu(**row) for row in _load()["gpu"])
+    return tuple(AmdGpu(**row) for row in own_data("hardware/amd")["gpu"])
 
 
 @cache
@@ -71,7 +64,7 @@ def amd_systems() -> tuple[AmdSystem, ...]:
             tuple(row["names"]),
             row["source"],
         )
-        for row in _load()["system"]
+        for row in own_data("hardware/amd")["system"]
     )
 
 

@@ -21,7 +21,6 @@ class GpuSpec:
     sm: int
     form: str
     nvlinks: int
-    nvlink_version: str
     nvlink_line_gbs: float
     nvlink_nccl_gbs: float
     bridged: bool
@@ -54,7 +53,6 @@ class NicSpec:
     """Ports that one PCI function drives (1 on ConnectX-5 and later in their usual form)."""
     pcie_gen: int
     pcie_width: int
-    link_layers: tuple[str, ...]
     is_vf: bool
     dpu: bool
     source: str
