@@ -48,6 +48,11 @@ def value(entity: Entity, name: str) -> Any:
     return next((offer.value for offer in entity.offers.get(name, []) if offer.value is not None), None)
 
 
+def values(entity: Entity) -> dict[str, Any]:
+    """The first value offered for each field and counter."""
+    return {name: offers[0].value for name, offers in (entity.offers | entity.counters).items()}
+
+
 def why(entity: Entity, name: str) -> str:
     """The first reason offered for a field having no value."""
     return next((offer.why for offer in entity.offers.get(name, []) if offer.value is None), "")

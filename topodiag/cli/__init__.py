@@ -6,7 +6,7 @@ import gc
 from collections.abc import Mapping
 from importlib import import_module
 from os.path import exists
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
@@ -20,14 +20,14 @@ _COMMANDS = {
     "diagnose": ("diagnose:diagnose", "Join all evidence of a job into one verdict, as `topodiag PATH`."),
     "scan": ("scan:scan", "Check this node or captures; on a GPU node plain `topodiag` does."),
     "logs": ("logs:logs", "Rebuild a job from its NCCL logs and check its communication."),
-    "bench": ("bench.group:bench", "Check whether a measured bandwidth is normal (nccl-tests)."),
+    "bench": ("groups:bench", "Check whether a measured bandwidth is normal (nccl-tests)."),
     "ras": ("ras:ras", "Find the rank that a hung job waits for."),
-    "fleet": ("fleet.group:fleet", "Collect, compare and remember the evidence of many nodes."),
+    "fleet": ("groups:fleet", "Collect, compare and remember the evidence of many nodes."),
     "explain": ("explain:explain", "List the checks, or explain one: what it finds, and the fix."),
-    "place": ("place.group:place", "Check, optimise and write rank placement."),
-    "topo": ("topo.group:topo", "Check, predict, change and draw what NCCL sees of a node."),
-    "model": ("model.group:model", "Estimate the best bandwidth and step time that the links allow."),
-    "emit": ("emit.group:emit", "Write topology files, nccl.conf and pictures."),
+    "place": ("groups:place", "Check, optimise and write rank placement."),
+    "topo": ("groups:topo", "Check, predict, change and draw what NCCL sees of a node."),
+    "model": ("groups:model", "Estimate the best bandwidth and step time that the links allow."),
+    "emit": ("groups:emit", "Write topology files, nccl.conf and pictures."),
     "probe": ("probe:probe", "Write the collector as one file, for nodes without topodiag."),
     "env": ("env:env", "Print the debug settings for the next run."),
     "watch": ("watch:watch", "Record which links of this node come and go."),
@@ -40,18 +40,22 @@ _HEADINGS = {"diagnose": "Commands", "place": "Planning", "emit": "Tools"}
 
 
 class LazyGroup(click.Group):
-    """A group whose commands are imported when they run; their help lines are known without that."""
+    """A group whose commands are imported when they run. `places` are where each lives, and its line in the help;
+    `headings` stand above the first command below each; `of_paths` is the command that runs where a path or an option
+    stands instead of a command."""
 
-    places: ClassVar[Mapping[str, tuple[str, str]]] = _COMMANDS
-    headings: ClassVar[Mapping[str, str]] = {}
-    """Headings of the list of commands, by the first command below each."""
-    of_paths: ClassVar[str] = ""
-    """The command that runs where a path or an option stands instead of a command: where it lives."""
-
-    def __init__(self, *args: Any, **given: Any) -> None:
+    def __init__(
+        self,
+        *args: Any,
+        places: Mapping[str, tuple[str, str]],
+        headings: Mapping[str, str] | None = None,
+        of_paths: str = "",
+        **given: Any,
+    ) -> None:
         # click keeps the option of the first context that asks, which may have no parent to inherit from
         given.setdefault("context_settings", {"help_option_names": ["-h", "--help"]})
         super().__init__(*args, **given)
+        self.places, self.headings, self.of_paths = places, headings or {}, of_paths
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if not args and not ctx.resilient_parsing:
@@ -135,9 +139,6 @@ def _may_be_input(word: str) -> bool:
 
 
 class _Program(LazyGroup):
-    headings: ClassVar[Mapping[str, str]] = _HEADINGS
-    of_paths: ClassVar[str] = "diagnose:diagnose"
-
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The commands, and the options in one line: the whole help fits 30 lines."""
         self.format_commands(ctx, formatter)
@@ -162,6 +163,9 @@ class _Program(LazyGroup):
 
 @click.group(
     cls=_Program,
+    places=_COMMANDS,
+    headings=_HEADINGS,
+    of_paths="diagnose:diagnose",
     subcommand_metavar="PATH... | COMMAND [ARGS]...",
     epilog="Exit codes: 0 clean; 1 slow, failed or hung; 2 wrong input; 130 interrupted.",
 )

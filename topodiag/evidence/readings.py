@@ -1,16 +1,21 @@
-"""Readings: what a source made of one file of a tree, as a typed value with its line, ready to be offered."""
+"""Files of a captured tree, read into a draft: every value is offered with the line of the file that says it."""
 
 from __future__ import annotations
 
-from topodiag.evidence.draft import Entity
-from topodiag.evidence.interface import Blob, Parsed
+from collections.abc import Callable, Iterator
+
+from topodiag.evidence.draft import Entity, NodeDraft
+from topodiag.evidence.interface import NO_READING, Blob, Parsed
 from topodiag.evidence.tree import Tree, TreeFile, read_tree
 from topodiag.lazy import dataclass
+
+MAX_VALUE = 4096
+"""Characters of a file that is one value."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """One value of one subject (`0000:1b:00.0`, `numa 0`, `os`), or why there is none (`value is None`)."""
+    """One value of one subject (a bus id, `os`), or why there is none (`value is None`), before it is offered."""
 
     subject: str
     name: str
@@ -18,23 +23,13 @@ class Reading:
     line: int
     text: str
     why: str = ""
-    counter: bool = False
 
     def offer_to(self, entity: Entity, blob: Blob) -> None:
         origin = blob.origin(self.line, self.text)
         if self.value is None:
             entity.unread(self.name, self.why, origin)
-        elif self.counter and isinstance(self.value, int):
-            entity.count(self.name, self.value, origin)
         else:
             entity.offer(self.name, self.value, origin)
-
-
-def read_readings(blob: Blob) -> tuple[Tree, Parsed[Reading]]:
-    """The tree of a blob, and a `Parsed` for its readings that already knows the lines that are no tree lines."""
-    files: Parsed[TreeFile] = Parsed()
-    tree = read_tree(blob, files)
-    return tree, Parsed(unread=files.unread, unread_count=files.unread_count, partial=files.partial)
 
 
 def quote(file: TreeFile, text: str | None = None) -> str:
@@ -61,42 +56,100 @@ def value_line(file: TreeFile) -> tuple[int, str]:
 
 
 class Notes:
-    """Collects readings into a `Parsed`, so that a value costs its caller one line of code."""
+    """A tree on its way into a draft. `parsed` records the lines of the tree that said something."""
 
-    def __init__(self, blob: Blob, parsed: Parsed[Reading]) -> None:
-        self._blob = blob
-        self.parsed = parsed
+    def __init__(self, blob: Blob, draft: NodeDraft) -> None:
+        files: Parsed[TreeFile] = Parsed()
+        self._blob, self.draft = blob, draft
+        self.tree = read_tree(blob, files)
+        self.parsed: Parsed[int] = Parsed(unread=files.unread, unread_count=files.unread_count, partial=files.partial)
 
-    def take(self, subject: str, name: str, value: object, file: TreeFile, at: tuple[int, str] | None = None) -> None:
-        """A value that was read, on the given line of the file or on its first."""
+    def lines(self, path: str) -> Iterator[tuple[TreeFile, tuple[int, str]]]:
+        """The lines of a file with it; none where it is not there."""
+        file = self.tree.files.get(path)
+        if file is not None:
+            yield from ((file, line) for line in file.lines)
+
+    def below(self, folder: str) -> dict[str, dict[str, TreeFile]]:
+        """Files by the first name under a folder: `{"mlx5_0": {"ports/1/state": file, "": link}}`."""
+        start = folder + "/"
+        groups: dict[str, dict[str, TreeFile]] = {}
+        for path, file in self.tree.files.items():
+            if path.startswith(start):
+                name, _, rest = path[len(start) :].partition("/")
+                groups.setdefault(name, {})[rest] = file
+        return groups
+
+    def take(
+        self,
+        entity: Entity,
+        name: str,
+        value: object,
+        file: TreeFile,
+        at: tuple[int, str] | None = None,
+        *,
+        why: str = "",
+    ) -> None:
+        """A value that was read, on the given line of the file or on its first; None where the machine gives none."""
         line, text = at if at is not None else value_line(file)
-        self.parsed.records.append(Reading(subject, name, value, line, quote(file, text)))
+        self.parsed.records.append(line)
+        origin = self._blob.origin(line, quote(file, text))
+        if value is None:
+            entity.unread(name, why, origin)
+        else:
+            entity.offer(name, value, origin)
 
-    def count(self, subject: str, name: str, value: int, file: TreeFile, at: tuple[int, str]) -> None:
+    def count(self, entity: Entity, name: str, value: int, file: TreeFile, at: tuple[int, str] | None = None) -> None:
         """A reading of a cumulative counter."""
-        self.parsed.records.append(Reading(subject, name, value, at[0], quote(file, at[1]), counter=True))
+        line, text = at if at is not None else value_line(file)
+        self.parsed.records.append(line)
+        entity.count(name, value, self._blob.origin(line, quote(file, text)))
 
-    def miss(self, subject: str, name: str, why: str, file: TreeFile, at: tuple[int, str] | None = None) -> None:
+    def miss(self, entity: Entity, name: str, why: str, file: TreeFile, at: tuple[int, str] | None = None) -> None:
         """A value that the machine does not give, and why."""
-        line, text = at if at is not None else value_line(file)
-        self.parsed.records.append(Reading(subject, name, None, line, quote(file, text), why))
+        self.take(entity, name, None, file, at, why=why)
 
-    def reject(self, subject: str, name: str, why: str, file: TreeFile, at: tuple[int, str] | None = None) -> None:
+    def reject(self, entity: Entity, name: str, why: str, file: TreeFile, at: tuple[int, str] | None = None) -> None:
         """A value that is there and makes no sense: unknown, and listed with what could not be read."""
-        line, text = at if at is not None else value_line(file)
-        self.miss(subject, name, why, file, (line, text))
-        self.leave(why, file, (line, text))
+        at = at if at is not None else value_line(file)
+        self.miss(entity, name, why, file, at)
+        self.leave(why, file, at)
 
-    def read(self, subject: str, name: str, value: object, why: str, file: TreeFile) -> None:
+    def read(self, entity: Entity, name: str, value: object, why: str, file: TreeFile) -> None:
         """A value that was read, or why what is there makes no sense where it is None."""
         if value is None:
-            self.reject(subject, name, why, file)
+            self.reject(entity, name, why, file)
         else:
-            self.take(subject, name, value, file)
+            self.take(entity, name, value, file)
+
+    def convert(self, entity: Entity, name: str, convert: Callable[[str], object], file: TreeFile) -> None:
+        """The content of a file as a value; one that is none is reported unless it stands for no reading."""
+        value, why = converted(file, convert, name.replace("_", " "))
+        if value is None and file.error is None and not says_nothing(file.text or ""):
+            self.reject(entity, name, why, file)
+        else:
+            self.take(entity, name, value, file, why=why)
 
     def leave(self, why: str, file: TreeFile, at: tuple[int, str]) -> None:
         """A line of a file that is of no use, and is no value of anything."""
         self.parsed.leave(self._blob, at[0], quote(file, at[1]), why)
+
+
+def converted(file: TreeFile, convert: Callable[[str], object], what: str) -> tuple[object, str]:
+    """The content of a file as a value; None with the reason where it has none."""
+    text = file.text
+    if text is None or file.error is not None:
+        return None, (file.error or "no content was captured")[:80]
+    value = convert(text) if len(text) <= MAX_VALUE else None
+    if value is not None:
+        return value, ""
+    return None, f"the kernel gives none ({text[:40]})" if says_nothing(text) else f"no {what} in {text[:40]!r}"
+
+
+def says_nothing(text: str) -> bool:
+    """Whether a text was understood and is no reading: `N/A`, a speed of -1, a GUID of zeros that nobody has set."""
+    cleaned = text.strip().lower()
+    return cleaned in NO_READING or cleaned == "-1" or cleaned.startswith("unknown") or not cleaned.strip("0x:")
 
 
 def is_absent(tree: Tree, path: str) -> bool:

@@ -8,14 +8,13 @@ of any network) as if that were one more system, so that a single published numb
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import field
 from functools import cache
 from math import exp, fsum, log
-from pathlib import Path
 
 from topodiag.lazy import dataclass
+from topodiag.words.own_data import own_data
 
 GENERATIONS = ((100, "blackwell"), (90, "hopper"), (80, "ampere"), (70, "volta"), (0, "pascal"))
 _LEAST, _MOST = 0.2, 1.3
@@ -133,12 +132,7 @@ def _factor(key: tuple[str, str, str], rows: list[Observation], prior: float) ->
 @cache
 def calibration() -> Calibration:
     """The factors that ship with the package."""
-    return read(Path(__file__).with_name("calibration.toml").read_text(encoding="utf-8"))
-
-
-def read(text: str) -> Calibration:
-    """A calibration file. Raises KeyError or TOMLDecodeError for one that is none: it is the package's own data."""
-    table = tomllib.loads(text)
+    table = own_data("expect/calibration")
     lists = ("systems", "sources")
     factors = [
         Factor(**{**row, **{name: tuple(row.get(name, ())) for name in lists}}) for row in table.get("factor", [])

@@ -11,7 +11,6 @@ from functools import cache
 from topodiag.lazy import dataclass, regex
 from topodiag.words.own_data import own_data
 
-_DATA = "hardware/xid"
 SOURCE = "NVIDIA, Analyzing Xid Errors with the Xid Catalog (docs.nvidia.com/deploy/xid-errors)"
 
 _RECOVERY = regex(r"recovery action changed from [^()]{0,20}\(([^()]{1,40})\) to [^()]{0,20}\(([^()]{1,40})\)", re.I)
@@ -68,12 +67,12 @@ class NvlinkError:
 
 @cache
 def _xids() -> dict[int, Xid]:
-    actions = own_data(_DATA)["action"]
+    actions = own_data("hardware/xid")["action"]
     return {
         code: Xid(
             code, row["name"], row["family"], row["severity"], row["side"], row["means"], tuple(actions[row["action"]])
         )
-        for row in own_data(_DATA)["xid"]
+        for row in own_data("hardware/xid")["xid"]
         for code in row["codes"]
     }
 
@@ -82,7 +81,7 @@ def _xids() -> dict[int, Xid]:
 def _sxids() -> dict[int, Sxid]:
     return {
         code: Sxid(code, row["name"], row["severity"], row["means"])
-        for row in own_data(_DATA)["sxid"]
+        for row in own_data("hardware/xid")["sxid"]
         for code in row["codes"]
     }
 
@@ -144,7 +143,9 @@ def nvlink_of(code: int, text: str) -> NvlinkError | None:
 
 def _by_status(code: int, unit: str, status: int | None, fatal: bool) -> tuple[str, str]:
     """Severity and words. A status word that the table does not hold leaves the line's own word, Fatal or Nonfatal."""
-    row = next((row for row in own_data(_DATA)["nvlink"] if row["xid"] == code and unit.startswith(row["unit"])), None)
+    row = next(
+        (row for row in own_data("hardware/xid")["nvlink"] if row["xid"] == code and unit.startswith(row["unit"])), None
+    )
     if status and row is not None:
         for key, severity, words in (
             ("reset", "error", "fatal: the link is lost until the GPU is reset"),

@@ -61,7 +61,7 @@ class GivenSetting:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A line that is known and kept as it is: `kind` is one of evidence/nccl_log/grammar/texts.py."""
+    """A line that is known and kept as it is: `kind` is one of evidence/nccl_log/grammar/texts.toml."""
 
     kind: str
     text: str

@@ -62,3 +62,31 @@ def test_a_training_without_a_line_of_nccl_is_unknown_and_no_error(
     assert done.returncode == code
     assert says in (done.stderr if code else done.stdout)
     assert done.stdout.startswith("? UNKNOWN" if code == 0 else "")
+
+
+TRACEBACK = """Traceback (most recent call last):
+  File "train.py", line 9, in main
+    fetch(url)
+"""
+
+
+@pytest.mark.parametrize(
+    ("above", "error", "below", "says"),
+    [
+        ("loading", "requests.exceptions.Timeout: no answer", "", ("FAILED", "train.log:5", "train.py:9 raised")),
+        ("step 1 loss 2", "KeyError: 'x'", "", ("FAILED", "train.log:5", "train.py:9 raised")),
+        ("loading", "RuntimeError: CUDA error: device-side assert triggered", "CUDA kernel errors might be wrong",
+         ("FAILED", "train.log:5", "CUDA_LAUNCH_BLOCKING=1")),
+        ("loading", "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB.", "",
+         ("FAILED", "train.log:5", "a smaller batch")),
+        ("loading", "KeyError: 'x'", "step 1 loss 2\nstep 2 loss 1\nstep 3 loss 1", ("UNKNOWN",)),
+        ("ERROR request 7 failed", "KeyError: 'x'", "", ("UNKNOWN",)),
+    ],
+)  # fmt: skip
+def test_a_process_that_ends_with_a_traceback_failed_and_one_that_goes_on_did_not(
+    above: str, error: str, below: str, says: tuple[str, ...], tmp_path: Path
+) -> None:
+    (tmp_path / "train.log").write_text(f"{above}\n{TRACEBACK}{error}\n{below}\n", encoding="utf-8")
+    done = program.run("diagnose", "train.log", "--width", "200", cwd=tmp_path)
+    assert all(part in done.stdout for part in says)
+    assert done.returncode == (says[0] == "FAILED")

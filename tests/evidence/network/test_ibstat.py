@@ -144,8 +144,9 @@ def test_ibstat_of_the_corpus_is_recognised_and_read_whole() -> None:
     for name, text in mine.items():
         parsed = Ibstat().parse(Blob(name, text.encode()))
         assert parsed.unread_count == 0, name
-        assert len(parsed.records) == text.count("CA '"), name
-        assert all(record.ports[1].facts["state"].value for record in parsed.records), name
+        nics = list(filled(text).entities("nic"))
+        assert len(nics) == text.count("CA '"), name
+        assert all(value(nic.child("port", 1), "state") for nic in nics), name
 
 
 @given(st.lists(st.sampled_from(TWO_DEVICES.splitlines(keepends=True)), max_size=60), st.integers(0, 60))
@@ -167,6 +168,5 @@ def test_ports_without_their_numbers_stand_in_their_order() -> None:
         "CA 'mlx5_0'\n\t\tState: Active\n\t\tRate: 200\n\t\tState: Down\n\t\tRate: 10\n"
         "CA 'mlx5_1'\n\t\tState: Initializing\n\t\tRate: 400\n"
     )
-    first, second = Ibstat().parse(Blob("ibstat.txt", text.encode())).records
-    assert [(number, port.facts["state"].value) for number, port in first.ports.items()] == [(1, "ACTIVE"), (2, "DOWN")]
-    assert second.ports[1].facts["rate_gbps"].value == 400
+    assert [value(port(text, number=number), "state") for number in (1, 2)] == ["ACTIVE", "DOWN"]
+    assert value(port(text, "mlx5_1"), "rate_gbps") == 400

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.evidence.filled import draft_by
+from tests.evidence.filled import draft_by, values
 from tests.tables import examples, texts
 from topodiag.evidence.draft import Entity, NodeDraft
 from topodiag.evidence.interface import Blob
@@ -107,10 +107,7 @@ def test_a_second_device_does_not_inherit_from_the_first() -> None:
 
 def test_a_fragment_without_a_header_is_read_but_given_to_no_device() -> None:
     text = "\t\t\tphys_state:\t\tLINK_UP (5)\n\t\t\tGID[  0]:\t\tfe80::1, RoCE v1\n"
-    parsed = IbvDevinfo().parse(Blob("cut", text.encode()))
-    assert [(record.name, record.ports[1].facts["gids"].value) for record in parsed.records] == [
-        ("", ("0 fe80::1 RoCE v1",))
-    ]
+    assert IbvDevinfo().recognises(text)
     assert list(filled(text).entities("nic")) == []
 
 
@@ -139,17 +136,19 @@ def test_facts_of_the_corpus_cases_are_recovered() -> None:
     for path in sorted((CORPUS / "cases").glob("*.json")):
         case = json.loads(path.read_text())
         for text in (entry["text"] for entry in case["inputs"] if entry["kind"] == "ibv_devinfo"):
-            record = IbvDevinfo().parse(Blob(path.name, text.encode())).records[0]
-            facts = next(iter(record.ports.values())).facts
+            nic = next(filled(text).entities("nic"), None)
+            if nic is None:
+                continue  # a table of GIDs that somebody cut out
+            facts = values(next(iter(nic.children.values())))
             wanted = case["facts"]
             for name in wanted.keys() & {"active_mtu", "max_mtu", "link_layer"}:
-                assert facts[name].value == wanted[name], path.name
+                assert facts[name] == wanted[name], path.name
                 checked += 1
             if "nic" in wanted:
-                assert record.name == wanted["nic"], path.name
+                assert nic.keys["rdma"] == wanted["nic"], path.name
                 checked += 1
             if "gids" in wanted:
-                gids = facts["gids"].value
+                gids = facts["gids"]
                 assert isinstance(gids, tuple)
                 assert len(gids) == wanted["gids"], path.name
                 v2 = {int(gid.split()[0]): gid.split()[1] for gid in gids if gid.endswith("RoCE v2")}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.evidence.filled import draft_by, values
 from tests.tables import texts
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.network.ip_link import IpLink
@@ -21,10 +22,8 @@ OLD = "ens2np0: flags=4099<UP,BROADCAST,MULTICAST>  mtu 1500\n        ether b8:c
 def read(text: str) -> dict[str, dict[str, object]]:
     source = IpLink()
     assert source.recognises(text)
-    return {
-        each.name: {name: cell.value for name, cell in (each.facts | each.counters).items()}
-        for each in source.parse(Blob("ip.txt", text.encode())).records
-    }
+    draft = draft_by(source, Blob("ip.txt", text.encode()))
+    return {str(entity.keys["name"]): values(entity) for entity in draft.entities("netdev")}
 
 
 def test_an_interface_has_its_state_mtu_bond_and_counters() -> None:
@@ -79,7 +78,8 @@ def test_json_tells_what_the_text_tells() -> None:
 
 @pytest.mark.parametrize("text", ["[", "[1]", '[{"ifname": 7}]', '[{"ifname":"eth0","addr_info":{},"flags":3}]'])
 def test_json_of_another_form_costs_itself(text: str) -> None:
-    assert all("addresses" not in each.facts for each in IpLink().parse(Blob("x", text.encode())).records)
+    draft = draft_by(IpLink(), Blob("x", text.encode()))
+    assert all("addresses" not in entity.offers for entity in draft.entities("netdev"))
 
 
 @pytest.mark.parametrize("text", ["", "eth0 is up\n", "GPU0 UP <none>\n", "4: a line of a list\n"])
@@ -89,4 +89,4 @@ def test_other_texts_are_left(text: str) -> None:
 
 def test_a_prompt_in_brackets_is_no_json() -> None:
     text = "[root@gn07 ~]# ip link\n2: ens1f0: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1500 qdisc mq state UP\n"
-    assert [each.name for each in IpLink().parse(Blob("x", text.encode())).records] == ["ens1f0"]
+    assert list(read(text)) == ["ens1f0"]

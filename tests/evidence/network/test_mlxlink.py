@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.evidence.filled import node_of
+from tests.evidence.filled import draft_by, node_of, values
 from tests.tables import texts
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.network.mlxlink import Mlxlink
@@ -12,9 +12,8 @@ TEXT = TEXTS["text"]
 
 
 def read(text: str) -> dict[str, object]:
-    [record] = Mlxlink().parse(Blob("mlxlink.txt", text.encode())).records
-    port = record.ports[1]
-    return {"name": record.name} | {name: cell.value for name, cell in (port.facts | port.counters).items()}
+    [nic] = draft_by(Mlxlink(), Blob("mlxlink.txt", text.encode())).entities("nic")
+    return {"name": nic.keys["rdma"]} | values(nic.child("port", 1))
 
 
 def test_a_port_has_its_state_rate_counters_and_the_firmwares_word() -> None:
@@ -33,7 +32,7 @@ def test_no_issue_and_reasons_of_a_link_that_is_down_are_no_word_on_the_signal()
 def test_ethernet_speeds_are_sums_and_a_device_of_the_firmware_tools_names_no_port() -> None:
     text = TEXT.replace("mlx5_5", "/dev/mst/mt4115_pciconf0").replace("IB-NDR", "100GbE")
     made = read(text.replace("LinkUp", "ETH_AN_FSM_ENABLE"))
-    assert (made["name"], made["rate_gbps"], made["link_layer"]) == ("", 100.0, "Ethernet")
+    assert (made["name"], made["rate_gbps"], made["link_layer"]) == ("the port", 100.0, "Ethernet")
     assert "phys_state" not in made
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.evidence.filled import draft_by, values
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.network.perftest import Perftest
 
@@ -18,9 +19,8 @@ TEXT = """\
 
 def test_the_device_has_the_link_layer_that_the_test_names() -> None:
     assert Perftest().recognises(TEXT)
-    [record] = Perftest().parse(Blob("bw.txt", TEXT.encode())).records
-    assert record.name == "mlx4_0"
-    assert {name: cell.value for name, cell in record.ports[1].facts.items()} == {"link_layer": "Ethernet"}
+    nic = draft_by(Perftest(), Blob("bw.txt", TEXT.encode())).nic(rdma="mlx4_0")
+    assert values(nic.child("port", 1)) == {"link_layer": "Ethernet"}
 
 
 @given(st.binary())

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from tests.evidence.filled import draft_by
+from tests.evidence.filled import draft_by, values
 from tests.tables import examples
 from topodiag.evidence.draft import Entity, NodeDraft
 from topodiag.evidence.interface import Blob
@@ -45,8 +45,7 @@ def test_counters_are_those_of_the_port_and_tell_no_state() -> None:
     source = RdmaLink()
     assert source.recognises(text)
     parsed = source.parse(Blob("rdma.txt", text.encode()))
-    counters = parsed.records[0].ports[1].counters
-    assert {name: cell.value for name, cell in counters.items()} == {
+    assert values(filled(text).nic(rdma="mlx5_0").child("port", 1)) == {
         "rx_write_requests": 12, "out_of_sequence": 41002, "local_ack_timeout_err": 7,
     }  # fmt: skip
     assert not source.told(parsed)
@@ -139,6 +138,4 @@ def test_a_bad_value_loses_only_that_value(junk: str) -> None:
 
 
 def test_a_prompt_in_brackets_is_no_json() -> None:
-    text = b"[root@gn07 ~]# rdma link show\nlink mlx5_0/1 state ACTIVE physical_state LINK_UP netdev ens1f0\n"
-    (record,) = RdmaLink().parse(Blob("rdma.txt", text)).records
-    assert record.ports[1].facts["state"].value == "ACTIVE"
+    assert facts(f"[root@gn07 ~]# rdma link show\n{ROCE}", "mlx5_2")["state"] == "ACTIVE"

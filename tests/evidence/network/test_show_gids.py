@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tests.evidence.filled import draft_by, values
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.network.mlnx_ofed import ShowGids
 
@@ -16,9 +17,8 @@ n_gids_found=2
 
 def test_each_port_has_its_table_layer_and_interface() -> None:
     assert ShowGids().recognises(TEXT)
-    [record] = ShowGids().parse(Blob("gids.txt", TEXT.encode())).records
-    facts = {name: cell.value for name, cell in record.ports[1].facts.items()}
-    assert facts == {
+    nic = draft_by(ShowGids(), Blob("gids.txt", TEXT.encode())).nic(rdma="mlx5_0")
+    assert values(nic.child("port", 1)) == {
         "link_layer": "Ethernet",
         "netdev": "net1",
         "gids": ("4 fe80::c025:a1ff:fe31:2e81 RoCE v1", "7 ::ffff:10.156.129.132 RoCE v2"),

@@ -139,7 +139,6 @@ def test_a_capture_has_the_addresses_of_its_interfaces_by_the_routes() -> None:
         "= proc/net/if_inet6\tfd000000000000000000000000000002 02 40 00 82     ens1f0\n"
         "= proc/net/if_inet6\tfe800000000000000042acfffe110002 02 40 20 80     ens1f0\n"
     )
-    records = {each.name: each.facts for each in SysNet().parse(Blob("net.tree", text.encode())).records}
-    assert records["ens1f0"]["addresses"].value == ("192.168.0.7", "fd00::2")
-    assert records["eth0"]["addresses"].value == ("34.1.2.3",), "beyond all networks it is met by the default route"
-    assert "addresses" not in records["ens2"]
+    assert value("ens1f0", "addresses", text) == ("192.168.0.7", "fd00::2")
+    assert value("eth0", "addresses", text) == ("34.1.2.3",), "beyond all networks it is met by the default route"
+    assert "addresses" not in filled(text).netdev("ens2").offers

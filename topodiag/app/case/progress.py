@@ -1,19 +1,23 @@
 """Proof of life in texts of jobs: what programs printed while they worked, counted by the catalogue of sentences over
-whole files, and whether the stream of a log was cut."""
+whole files, and how a text ends: in the middle of a line, or with a traceback."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from topodiag.evidence.intake.pieces import STDIN, Intake, Piece
 from topodiag.evidence.intake.reading import blocks_of
 from topodiag.evidence.kinds import Kind
+from topodiag.evidence.nccl_log.grammar.ends import MOST_OF_END, last_traceback
 from topodiag.evidence.nccl_log.input.streams import JSON_LINES, WRAPPED_LINES, Reading
 from topodiag.evidence.signatures import engine
+from topodiag.lazy import dataclass
+from topodiag.model.connections import no_connections
 from topodiag.model.errors import InputError
-from topodiag.model.job import Job
+from topodiag.model.job import Event, Job
 from topodiag.model.progress import Progress
+from topodiag.model.provenance import MAX_QUOTE, Origin
 
 OF_LINES = frozenset({Kind.NCCL_LOG, Kind.JOB_OUTPUT, Kind.STEPS, Kind.TEXT})
 """Kinds of texts in which lines of programs stand."""
@@ -21,38 +25,73 @@ _MENDED = (JSON_LINES, WRAPPED_LINES)
 """Layers that mend lines of NCCL's for their reader: other lines are whole as they stand."""
 
 
+@dataclass(frozen=True, slots=True)
+class TextEnd:
+    """How a text ends: `is_cut` in the middle of a line; with the traceback of an exception (`last`), None without."""
+
+    is_cut: bool = False
+    last: Event | None = None
+
+
 def progress_of(intake: Intake, pieces: Sequence[Piece]) -> tuple[Progress, ...]:
     """The progress of each of these texts. Standard input can be read once, and its reader has it; what cannot be
     opened is said by the reader of logs."""
-    progress: list[Progress] = []
+    return tuple(line for progress, _ in _read_all(intake, pieces) for line in progress)
+
+
+def lone_job(intake: Intake, pieces: Sequence[Piece]) -> tuple[Job, ...]:
+    """A job of texts of which nothing else can be judged, where one ends with a traceback; nothing without."""
+    ends = (end.last for _, end in _read_all(intake, pieces))
+    last = tuple(event for event in ends if event is not None and event.details["last"])
+    files = tuple(event.origin.source for event in last if event.origin is not None)
+    return (Job("job", -1, (), (), (), no_connections(), (), events=last, files=files),) if last else ()
+
+
+def _read_all(intake: Intake, pieces: Sequence[Piece]) -> Iterator[tuple[tuple[Progress, ...], TextEnd]]:
     for piece in pieces:
         packed = piece.held is not None or (piece.member and not piece.spooled)
         if piece.path != STDIN and not packed and piece.is_any(OF_LINES):
-            progress += _read(intake, piece)[0]
-    return tuple(progress)
+            yield _read(intake, piece)
 
 
 def with_progress(jobs: Sequence[Job], intake: Intake) -> tuple[Job, ...]:
-    """The jobs with the progress of their logs. Logs are looked through only where an init stands open, a process
-    ended or NCCL's lines do not show what all ranks used: elsewhere nothing is asked of it. `intake` holds plain files
-    (spool); standard input was read, and is left out."""
+    """The jobs with the progress and the ends of their logs. Logs are looked through only where an init stands open, a
+    process ended or NCCL's lines do not show what all ranks used: elsewhere nothing is asked of it. `intake` holds
+    plain files (spool); standard input was read, and is left out."""
     asked = {file for job in jobs if _is_asked(job) for file in job.files}
-    if not asked:
-        return tuple(jobs)
     read = {
         piece.name: _read(intake, replace(piece, coding=tuple(layer for layer in piece.coding if layer not in _MENDED)))
         for piece in intake.pieces
         if piece.name in asked and piece.path != STDIN
     }
-    nothing: tuple[tuple[Progress, ...], bool] = ((), False)
-    return tuple(
-        replace(
-            job,
-            progress=tuple(line for file in job.files for line in read.get(file, nothing)[0]),
-            cut_logs=tuple(file for file in job.files if read.get(file, nothing)[1]),
-        )
-        for job in jobs
+    return tuple(_with_ends(job, {file: read[file] for file in job.files if file in read}) for job in jobs)
+
+
+def _with_ends(job: Job, read: Mapping[str, tuple[tuple[Progress, ...], TextEnd]]) -> Job:
+    events = job.events
+    for _, end in read.values():
+        events = _with_last(job, events, end.last) if end.last is not None else events
+    return replace(
+        job,
+        progress=tuple(line for progress, _ in read.values() for line in progress),
+        cut_logs=tuple(file for file, (_, end) in read.items() if end.is_cut),
+        events=events,
     )
+
+
+def _with_last(job: Job, events: tuple[Event, ...], last: Event) -> tuple[Event, ...]:
+    """The events with the exception that ends a text: at its event, or one more where nothing but exceptions is known
+    of the job. One that was caught ends nothing."""
+    text = last.text.strip()
+    if any(event.text.strip() == text for event in events):
+        return tuple(
+            replace(event, details={**event.details, **last.details}, origin=last.origin)
+            if event.text.strip() == text and event.details.get("how") == "exception"
+            else event
+            for event in events
+        )
+    alone = not job.ranks and all(event.details.get("how") == "exception" for event in events)
+    return (*events, last) if alone and last.details["last"] else events
 
 
 def _is_asked(job: Job) -> bool:
@@ -61,19 +100,31 @@ def _is_asked(job: Job) -> bool:
     return ended or in_part or any(communicator.unfinished for communicator in job.communicators)
 
 
-def _read(intake: Intake, piece: Piece) -> tuple[tuple[Progress, ...], bool]:
-    """The progress of a text, and whether it ends in the middle of a line; nothing of one that is gone."""
-    last = [b"\n"]
+def _read(intake: Intake, piece: Piece) -> tuple[tuple[Progress, ...], TextEnd]:
+    """The progress of a text, and how it ends; nothing of one that is gone."""
+    tail, breaks = bytearray(), [0]
     try:
         with blocks_of(intake, piece, Reading()) as blocks:
-            progress = tuple(engine.progress(_remembering(blocks, last), piece.name))
+            progress = tuple(engine.progress(_remembering(blocks, tail, breaks), piece.name))
     except InputError:
-        return (), False
-    return progress, last[0] != b"\n"
+        return (), TextEnd()
+    above = breaks[0] - tail.count(b"\n")
+    return progress, TextEnd(bool(tail) and not tail.endswith(b"\n"), _last_event(bytes(tail), above, piece.name))
 
 
-def _remembering(blocks: Iterable[bytes], last: list[bytes]) -> Iterator[bytes]:
+def _last_event(tail: bytes, above: int, name: str) -> Event | None:
+    """The end of the process whose traceback stands last in a text; `above` lines stand above its tail."""
+    last = last_traceback(tail)
+    if last is None:
+        return None
+    details = {"how": "exception", "what": last.name, "message": last.message[:200], "frame": last.frame}
+    details["last"] = "" if last.caught else "1"
+    origin = Origin(name, above + last.line + 1, last.text[:MAX_QUOTE])
+    return Event("ended", last.text, "", level="APP", secondary=True, details=details, origin=origin)
+
+
+def _remembering(blocks: Iterable[bytes], tail: bytearray, breaks: list[int]) -> Iterator[bytes]:
     for block in blocks:
-        if block:
-            last[0] = block[-1:]
+        breaks[0] += block.count(b"\n")
+        tail[:] = (tail + block)[-MOST_OF_END:]
         yield block

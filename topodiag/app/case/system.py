@@ -6,9 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from topodiag.cost.alpha_beta import Link
-from topodiag.cost.questions import (
-    ModelError,
-)
+from topodiag.cost.questions import ModelError
 from topodiag.cost.tiers import (
     LackingError,
     Machine,
@@ -52,6 +50,8 @@ def machine_of(
 
 
 def _is_path(text: str) -> bool:
+    if text in {spec.name for spec in catalog.systems()}:
+        return False  # names of systems have slashes, too
     return text == "-" or text.startswith("fixture:") or "/" in text or Path(text).exists()
 
 

@@ -22,7 +22,11 @@ from topodiag.verdict.order import arranged
 
 def with_state(case: Case) -> Result:
     """The jobs of a case, judged, and how the worst of them is."""
+    from topodiag.app.judge.placed_jobs import seats  # noqa: PLC0415 - prices, which only jobs of known groups need
+
     result = judged(case)
+    outcomes = (*result.outcomes, *seats(case)[0])
+    result = told(replace(result, outcomes=outcomes, findings=arranged(fold(outcomes), case)))
     return replace(result, state=state_of_jobs(result, case))
 
 

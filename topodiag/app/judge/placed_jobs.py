@@ -23,7 +23,7 @@ from topodiag.hardware import catalog
 from topodiag.model.case import Case
 from topodiag.model.dimensions import NAMES, ORDER
 from topodiag.model.errors import TopodiagError
-from topodiag.model.finding import Finding, Outcome
+from topodiag.model.finding import Confidence, Finding, Outcome, Severity
 from topodiag.model.job import Job
 from topodiag.model.job_wires import wires_of
 from topodiag.model.layout import Layout
@@ -37,6 +37,7 @@ from topodiag.placement.job_step import JobStep, PlacedJobs, model_step
 SHOWN = 4
 """Lines that place ranks, of a finding about where they sit."""
 NOT_PLACED = "where ranks are meant to sit"
+HIGH = Confidence.HIGH
 NOT_PRICED = "what a cause takes of a training step"
 
 
@@ -44,22 +45,11 @@ class TrainingError(TopodiagError):
     """What is trained does not fit the layout of the job."""
 
 
-def place_jobs(case: Case, trained: Mapping[str, Any] | None = None) -> PlacedJobs:
-    """What the seats of the case's ranks say. `trained` are the options of `topodiag model step` by name, None where
-    nobody says what is trained, empty where nothing is: an engine that serves has no training step. Raises
-    TrainingError where these do not fit the layout."""
-    serves, trained = trained is not None and not trained, trained or None
-    steps: list[JobStep] = []
+def seats(case: Case, trained: Mapping[str, Any] | None = None) -> tuple[list[Outcome], list[NotObserved]]:
+    """The checks of layouts, on each job and launcher's file; and what could not be judged of these."""
     outcomes: list[Outcome] = []
     missing: list[NotObserved] = []
-    for job in () if serves else _jobs(case):
-        try:
-            steps += _step(job, case, trained)
-        except TrainingError:
-            raise
-        except TopodiagError as error:
-            if case.sizes is not None:
-                missing.append(NotObserved(NOT_PRICED, str(error)))
+    serves, trained = trained is not None and not trained, trained or None
     met = False
     for read, talked in _layouts(case):
         of_file = read.declared is not None or talked is None
@@ -72,7 +62,26 @@ def place_jobs(case: Case, trained: Mapping[str, Any] | None = None) -> PlacedJo
                 missing.append(NotObserved(NOT_PLACED, str(error)))
     if case.layouts and not (met and outcomes) and not missing:
         missing.append(NotObserved(NOT_PLACED, f"{case.layouts[0].name}: {NO_TALK}"))
-    return PlacedJobs(tuple(steps), tuple(outcomes), tuple(dict.fromkeys(missing)))
+    return outcomes, missing
+
+
+def place_jobs(case: Case, trained: Mapping[str, Any] | None = None) -> PlacedJobs:
+    """What the seats of the case's ranks say. `trained` are the options of `topodiag model step` by name, None where
+    nobody says what is trained, empty where nothing is: an engine that serves has no training step. Raises
+    TrainingError where these do not fit the layout."""
+    serves = trained is not None and not trained
+    steps: list[JobStep] = []
+    missing: list[NotObserved] = []
+    for job in () if serves else _jobs(case):
+        try:
+            steps += _step(job, case, trained or None)
+        except TrainingError:
+            raise
+        except TopodiagError as error:
+            if case.sizes is not None:
+                missing.append(NotObserved(NOT_PRICED, str(error)))
+    outcomes, unplaced = seats(case, trained)
+    return PlacedJobs(tuple(steps), tuple(outcomes), tuple(dict.fromkeys((*missing, *unplaced))))
 
 
 NO_TALK = "which ranks form groups is not known: give the parallel sizes (--tp, --pp, ...), or the log of the job"
@@ -203,8 +212,14 @@ def _of(outcome: Outcome, job: Job) -> Outcome:
 def _shown(finding: Finding, job: Job) -> Finding:
     ranks = [rank for rank in finding.where.ranks or sorted(job.by_rank) if rank in job.by_rank]
     placed = [line for rank in ranks if (line := job.by_rank[rank].origin) is not None]
-    where = replace(finding.where, jobs=(job.name,))
-    return replace(finding, where=where, evidence=finding.evidence or tuple(placed[:SHOWN]))
+    sure = min((group.role_sure for group in job.communicators if group.role_sure > Confidence.LOW), default=HIGH)
+    return replace(
+        finding,
+        where=replace(finding.where, jobs=(job.name,)),
+        severity=finding.severity if sure is HIGH else min(finding.severity, Severity.WARNING),
+        confidence=min(finding.confidence, sure),
+        evidence=finding.evidence or tuple(placed[:SHOWN]),
+    )
 
 
 # --- the cluster -------------------------------------------------------------------------------------------------
@@ -221,7 +236,12 @@ def _opened(read: LayoutRead, case: Case, *, healthy: bool = False) -> Opened:
     if healthy and read.job is not None and wires_of([read.job]).kind == "sockets":
         seen = replace(seen, nics=None, nics_said="")
     system = _system(case)
-    opened = open_cluster(ClusterOptions(), replace(seen, system=system) if system else seen)
+    try:
+        opened = open_cluster(ClusterOptions(), replace(seen, system=system) if system else seen)
+    except ModelError:
+        if healthy:
+            raise  # a step needs the rate of the NICs
+        opened = open_cluster(ClusterOptions(), seen)  # which groups are split does not depend on it
     return opened_on(ClusterOptions(), read, cluster=opened)
 
 

@@ -75,10 +75,9 @@ def used(audit: Audit) -> Ints:
     return np.bincount(nodes, minlength=audit.cluster.nodes).astype(np.int64)
 
 
-class SplitInLayout(OneStep[Audit], PlacementCheck[Never]):
+class SplitGroups(OneStep[Audit], PlacementCheck[Never]):
     """What PLC001 and PLC002 share on a layout."""
 
-    experts = False
     worst = Severity.ERROR
     tell_large = True
 
@@ -136,20 +135,73 @@ class SplitInLayout(OneStep[Audit], PlacementCheck[Never]):
 def _judge_of(audit: DimensionAudit) -> str:
     """The check that speaks of a dimension's split groups; PLC001 of groups that somebody named."""
     dimension = of_label(audit.dimension)
-    return (dimension.split_check if dimension is not None else "") or TensorGroupSplitInLayout.id
+    return (dimension.split_check if dimension is not None else "") or TensorGroupSplit.id
 
 
-class TensorGroupSplitInLayout(SplitInLayout):
-    """PLC001 on a layout: see job_placement.TensorGroupSplit."""
+class TensorGroupSplit(SplitGroups):
+    """PLC001: a tensor-parallel or context-parallel group spans NVLink domains
+
+    What it finds
+        Communicators of tensor or context parallelism whose members run on several nodes although one node has enough
+        GPUs for them. Racks joined by NVLink (MNNVL) count as one domain. Groups larger than a domain: info.
+
+    Why it matters
+        Tensor parallelism reduces activations twice per layer and direction, and nothing hides it. Over NVLink that
+        runs at some 370 GB/s per GPU on H100, between nodes at 50 GB/s per NIC and with ten times the latency.
+
+    Evidence it reads
+        Communicators and their members from the Init lines; their role from their name, from the layout that was
+        given, or from sizes and strides; connections that show which hosts NVLink joins.
+
+    When it stays silent
+        No communicator has such a role. Its role is a guess of low confidence: unknown. A guess of medium
+        confidence makes a warning, not an error.
+
+    How to confirm
+        topodiag logs LOGS --comms                     the members of the group with their hosts
+        all_reduce_perf -b 1G -e 1G                    on the hosts of one such group, then on a group within one domain
+
+    How to fix
+        Start ranks so that consecutive ones share a node, and build the mesh with the tensor dimension innermost.
+
+    References
+        NCCL src/init.cc (ncclCommInitRankFunc); Megatron-LM, Efficient Large-Scale Language Model Training, SC21,
+        section 3.2.
+    """
 
     id = "PLC001"
 
 
-class ExpertGroupSplitInLayout(SplitInLayout):
-    """PLC002 on a layout: see job_placement.ExpertGroupSplit."""
+class ExpertGroupSplit(SplitGroups):
+    """PLC002: an expert-parallel group spans domains while it would fit in one
+
+    What it finds
+        Communicators of expert parallelism with no more ranks than a node (or NVLink rack) has GPUs, spread over
+        several.
+
+    Why it matters
+        Experts exchange tokens all to all, twice per layer: the share that leaves the node is (n-1)/n for a group
+        spread over n nodes, through 50 GB/s NICs instead of NVLink, and in many small messages.
+
+    Evidence it reads
+        As PLC001: communicators, members, roles, connections.
+
+    When it stays silent
+        The group has more ranks than any domain: large expert groups span nodes by design. Roles of low confidence.
+
+    How to confirm
+        topodiag logs LOGS --comms                     the members of the group with their hosts
+        alltoall_perf -b 1G -e 1G                      on the hosts of the group, then on one node
+
+    How to fix
+        Place the group's ranks on one node: expert parallelism inside, data and pipeline parallelism outside.
+
+    References
+        NCCL src/init.cc (ncclCommInitRankFunc); DeepSeek-V3 technical report, sections 2.1.2 (node-limited routing) and
+        3.2.2 (all-to-all across nodes).
+    """
 
     id = "PLC002"
-    experts = True
     worst = Severity.WARNING
     tell_large = False
 

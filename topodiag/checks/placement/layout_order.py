@@ -114,8 +114,35 @@ def _further(audit: Audit, dim: DimensionAudit) -> tuple[int, int, int] | None:
     return None
 
 
-class PeersOnOtherRailsInLayout(OneStep[Audit], PlacementCheck[Never]):
-    """PLC004 on a layout: see job_placement.PeersOnOtherRails."""
+class PeersOnOtherRails(OneStep[Audit], PlacementCheck[Never]):
+    """PLC004: data-parallel peers sit on different rails
+
+    What it finds
+        Data-parallel communicators that use other GPU positions on one node than on the next, so that the peers' own
+        NICs hang on different rails (leaf switches).
+
+    Why it matters
+        On a rail-optimised network GPU n of every node reaches its peers over one leaf. Peers on other rails cross
+        the spine, where they meet everybody's traffic, or take a detour over NVLink and another GPU's NIC (PXN).
+
+    Evidence it reads
+        The host and the GPU of each rank, from the layout or from the Init lines (NVML index, 2.4, 2.18 and later), the
+        groups, and the rails of the fabric.
+
+    When it stays silent
+        Nodes have fewer NICs than GPUs, so that there are no rails. The group has members of all positions, or
+        not the same number on each node. NVLink joins the nodes. The better map crosses as many rails.
+
+    How to confirm
+        topodiag logs LOGS --comms --ranks             the local GPU numbers of the group's members
+
+    How to fix
+        Give the same local rank to a group on every node: all GPUs of a node, in the same order, in the same job.
+
+    References
+        NCCL src/graph/search.cc (ncclTopoSearchCheckNet: which NIC a ring may return by) v2.28; NCCL environment,
+        NCCL_CROSS_NIC.
+    """
 
     id = "PLC004"
 
@@ -187,8 +214,8 @@ def off_rail(cluster: Cluster, groups: Ints, assignment: Assignment) -> Bools:
     return wrong
 
 
-class RingReturnsInLayout(OneStep[Audit], PlacementCheck[Never]):
-    """PLC007 on a layout: see job_order.RingReturns. NCCL's own rings enter each node once whatever the rank order;
+class LayoutRings(OneStep[Audit], PlacementCheck[Never]):
+    """PLC007 on a layout: see job_rings.RingReturns. NCCL's own rings enter each node once whatever the rank order;
     rings of send and receive (ring attention) go by rank."""
 
     id = "PLC007"

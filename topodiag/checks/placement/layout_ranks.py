@@ -101,10 +101,37 @@ def _dearer(audit: Audit) -> bool:
     return best_us > audit.waited_us + NOTHING * audit.step_us
 
 
-class RankOrderInLayout(OneStep[Audit], PlacementCheck[Never]):
-    """PLC006 on a layout: see job_order.RankOrder. Also groups whose rings go back and forth between leaves, where
-    another map of the same ranks has fewer detours and costs no more, and ranks of a job that ran elsewhere than the
-    launcher's file declares (the file and the job's log are given)."""
+class RankOrder(OneStep[Audit], PlacementCheck[Never]):
+    """PLC006: rank order ignores the topology
+
+    What it finds
+        Ranks that are dealt to the nodes like cards (round-robin), or that return to a node again and again, where that
+        splits groups. Groups whose rings go back and forth between leaves, where another map of the same ranks has
+        fewer detours and costs no more. Ranks of a job that ran elsewhere than the launcher's file declares.
+
+    Why it matters
+        Frameworks build tensor, context and expert groups from consecutive ranks. With consecutive ranks on different
+        nodes, each group spans nodes. Ordering ranks by the network gave 8 to 9 % of step time in a measurement
+        (pytorch issue 191190).
+
+    Evidence it reads
+        The host of each rank, from the layout or from the Init lines; the groups, from the sizes that are given or from
+        the communicators of the job; the levels of the network, where a file names them.
+
+    When it stays silent
+        One GPU per node. Ranks without a known place. NVLink joins the nodes. The order splits no group, or nobody
+        says which ranks form groups. A log alone does not show whether the order of whole nodes suits the switches
+        (node10 sorted before node2).
+
+    How to confirm
+        topodiag logs LOGS --ranks                     each rank with its host and GPU
+
+    How to fix
+        `srun --distribution=block`, `mpirun --map-by ppr:8:node`, or sort the host file.
+
+    References
+        Slurm srun, --distribution; Open MPI mpirun, --map-by; pytorch issue 191190.
+    """
 
     id = "PLC006"
 

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from topodiag.model.finding import Status
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import TypeVar
+
+from topodiag.checks.interface import NodeCheck
+from topodiag.model.finding import Outcome, Status
+from topodiag.model.nccl_tree import NcclFile
 from topodiag.model.node import Node
 from topodiag.model.topics import Topic
 
@@ -26,3 +32,21 @@ def without_file(node: Node) -> tuple[Status, str]:
     if named:
         return Status.UNKNOWN, f"NCCL_TOPO_FILE names {named}, which is not in the evidence"
     return Status.NOT_APPLICABLE, "no topology file in the evidence"
+
+
+O = TypeVar("O")  # noqa: E741 - the observation
+
+
+class FileCheck(NodeCheck[O]):
+    """A check of the topology file of a node. A node without one is unknown, or not applicable."""
+
+    def observe(self, judged: Node, peers: Sequence[Node]) -> O | Outcome:
+        file = judged.nccl_file
+        if file is None:
+            status, why = without_file(judged)
+            return Outcome(self.id, status, judged.host, why=why)
+        return self.observe_file(judged, file)
+
+    @abstractmethod
+    def observe_file(self, node: Node, file: NcclFile) -> O | Outcome:
+        """What is so with a file, or the outcome without findings."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,8 +11,8 @@ import click
 
 from topodiag.cli.command import Command
 from topodiag.cli.errors import FAILED, FOUND, Outcome
-from topodiag.cli.options import folder_option, quiet_option
-from topodiag.cli.params import PLACE, Count
+from topodiag.cli.options import Printing, options
+from topodiag.cli.params import PLACE
 from topodiag.words.units import in_gbs
 
 if TYPE_CHECKING:
@@ -25,23 +24,7 @@ DEFAULT_PARALLEL = 64
 
 @click.command(cls=Command)
 @click.argument("plan", metavar="PLAN|DIR", type=PLACE)
-@folder_option("for the results (default: plan.sweep for plan.json)")
-@click.option(
-    "--bin-dir", metavar="DIR", type=PLACE,
-    help="Folder of the *_perf programs (default: PATH, then /opt/nccl-tests/build).",
-)  # fmt: skip
-@click.option(
-    "--parallel", type=Count(1, 4096), default=DEFAULT_PARALLEL, show_default=True, metavar="N",
-    help="Number of runs at the same time; they never share a node.",
-)  # fmt: skip
-@click.option("--retry", is_flag=True, help="Repeat runs that failed or timed out.")
-@click.option("--keep-going", is_flag=True, help="Continue even if all runs so far failed.")
-@click.option(
-    "--ib-write-bw", "write_bw", is_flag=True,
-    help="In the next round, use ib_write_bw to separate NIC from PCIe faults.",
-)  # fmt: skip
-@click.option("--dry-run", is_flag=True, help="Print the commands and run none.")
-@quiet_option
+@options("folder", "bin_dir", "parallel", "retry", "keep_going", "write_bw", "dry_run", "quiet", of="bench run")
 @click.pass_obj
 def run(  # noqa: PLR0917 - one parameter per option
     reached: Outcome,
@@ -158,34 +141,21 @@ def _end(done: Summary, folder: str, quiet: bool) -> int:
 @contextmanager
 def _progress(quiet: bool) -> Iterator[Callable[[SweepResult, int, int], None] | None]:
     """A bar for someone who watches, a line a run for a log."""
-    if quiet:
-        yield None
-        return
-    from topodiag.cli.terminal import is_terminal  # noqa: PLC0415
+    from topodiag.cli.progress import bar  # noqa: PLC0415 - heavy
     from topodiag.words.text import clean  # noqa: PLC0415
 
     def line(result: SweepResult) -> str:
         what = in_gbs(result.gbs or 0.0) if result.state.value == "ok" else f"{result.state.value}: {result.why}"
         return clean(f"{result.run}: {what}")
 
-    if not is_terminal(sys.stderr):
+    with bar(Printing(quiet=quiet), "starting", "MofNCompleteColumn", "TimeElapsedColumn") as shown:
 
         def tell(result: SweepResult, done: int, total: int) -> None:
-            click.echo(f"[{done}/{total}] {line(result)}", err=True)
-
-        yield tell
-        return
-    from rich.console import Console  # noqa: PLC0415
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn  # noqa: PLC0415
-
-    console = Console(stderr=True, highlight=False, markup=False, emoji=False)
-    columns = (TimeElapsedColumn(), BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}", markup=False))
-    with Progress(*columns, console=console, transient=True, refresh_per_second=4) as bar:
-        task = bar.add_task("starting", total=None)
-
-        def show(result: SweepResult, done: int, total: int) -> None:
-            bar.update(task, completed=done, total=total, description=line(result))
+            if shown is None:
+                click.echo(f"[{done}/{total}] {line(result)}", err=True)
+                return
+            shown.show(done, total, line(result))
             if result.state.value != "ok":
-                bar.console.print(line(result), soft_wrap=True)
+                shown.say(line(result))
 
-        yield show
+        yield None if quiet else tell

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -11,9 +10,7 @@ import click
 
 from topodiag.cli.command import Command
 from topodiag.cli.errors import CLEAN, FOUND, Outcome
-from topodiag.cli.options import Printing, format_option, nodelist_option, page_options
-from topodiag.cli.params import PLACE, Count, Duration
-from topodiag.cli.terminal import is_terminal, style_for
+from topodiag.cli.options import Printing, format_option, options, page_options
 
 if TYPE_CHECKING:
     from topodiag.model.collect import NodeAnswer
@@ -23,31 +20,10 @@ WHOLE_S = 300.0
 
 
 @click.command(cls=Command)
-@nodelist_option("Nodes, or @group (default: those of the Slurm allocation)")
-@click.option(
-    "--to", "to", type=PLACE, metavar="DIR", required=True, help="Folder for the bundles; created if missing."
-)
-@click.option(
-    "--via", type=click.Choice(VIA), default="auto", show_default=True,
-    help="How to reach the nodes; auto: srun inside a Slurm allocation, else ssh.",
+@options(
+    "nodelist", "to", "via", "fanout", "deadline", "within", "sample", "user", "ssh_options", "image", "namespace",
+    "again", of="fleet collect",
 )  # fmt: skip
-@click.option(
-    "--fanout", type=Count(1, 4096), default=64, show_default=True, metavar="N",
-    help="Number of nodes at the same time.",
-)  # fmt: skip
-@click.option("--deadline", type=Duration(), metavar="TIME", help="Stop probing a node after this time (default: 20s).")
-@click.option(
-    "--within", type=Duration(), metavar="TIME",
-    help="Stop waiting for all nodes after this time; bundles that arrived are kept (default: 5m).",
-)  # fmt: skip
-@click.option(
-    "--sample", type=Duration(), metavar="TIME", help="Read counters twice, with this time between (5s, 500ms, 1m)."
-)
-@click.option("--user", metavar="NAME", help="User on the nodes, for ssh.")
-@click.option("--ssh-options", metavar="TEXT", help="More options for ssh, as one text: '-i key -J gateway'.")
-@click.option("--image", metavar="IMAGE", help="Image of the pods, for kubectl (default: python:3.12-slim).")
-@click.option("--namespace", metavar="NAME", help="Namespace of the pods, for kubectl (default: the context's).")
-@click.option("--again", is_flag=True, help="Also ask the nodes that have a good bundle in the folder.")
 @format_option()
 @page_options
 @click.pass_obj
@@ -108,25 +84,16 @@ def collect(  # noqa: PLR0917 - one parameter per option
 @contextmanager
 def _progress(printing: Printing) -> Iterator[Callable[[NodeAnswer | None, int, int], None] | None]:
     """A bar of the nodes that have answered, on standard error, while a terminal looks on; else silence."""
-    if printing.quiet or not is_terminal(sys.stderr):
-        yield None
-        return
-    from rich.console import Console  # noqa: PLC0415 - only for someone who watches
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn  # noqa: PLC0415
+    from topodiag.cli.progress import bar  # noqa: PLC0415 - heavy
 
-    style = style_for(sys.stderr, color=printing.color, ascii_only=printing.ascii_only)
-    console = Console(stderr=True, no_color=not style.color, highlight=False, markup=False, emoji=False)
-    columns = [TextColumn("collecting"), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}")]
-    if not style.ascii:
-        columns.insert(1, BarColumn())
     counts: dict[str, int] = {}
-    with Progress(*columns, console=console, transient=True, refresh_per_second=5) as bar:
-        task = bar.add_task("", total=None)
+    with bar(printing, "collecting", "MofNCompleteColumn", "TimeElapsedColumn") as shown:
 
         def tell(answer: NodeAnswer | None, done: int, total: int) -> None:
             if answer is not None and answer.state != "answered":
                 counts[answer.state.value] = counts.get(answer.state.value, 0) + 1
-            words = ", ".join(f"{count} {state}" for state, count in counts.items())
-            bar.update(task, completed=done, total=total, description=words)
+            words = ", ".join(["collecting", *(f"{count} {state}" for state, count in counts.items())])
+            if shown is not None:
+                shown.show(done, total, words)
 
-        yield tell
+        yield None if shown is None else tell

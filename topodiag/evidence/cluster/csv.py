@@ -15,9 +15,10 @@ import numpy as np
 
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.marks import COLUMNS, DOMAIN, LEVELS, NODE, delimiter
+from topodiag.evidence.page import at_line
 from topodiag.model.cluster_facts import ClusterFacts, nested, no_twins, partition_of
 from topodiag.model.errors import InputError
-from topodiag.words.node_sets import MAX_GPUS, MAX_NODES, NodeSetError, expand, gpu_list, short
+from topodiag.words.node_sets import MAX_GPUS, MAX_NODES, expand, gpu_list, short
 
 _MAX_CELL = 4096
 
@@ -69,10 +70,8 @@ def _nodes(
     lines: list[int] = []
     for line, row in rows:
         padded = row + [""] * (width - len(row))
-        try:
+        with at_line(blob, line):
             texts = expand(padded[node_at])
-        except NodeSetError as error:
-            raise InputError(blob.name, str(error), line=line) from None
         nodes += texts
         cells += [padded] * len(texts)
         lines += [line] * len(texts)
@@ -132,11 +131,9 @@ def _free(blob: Blob, cells: list[str | None], lines: list[int]) -> dict[int, tu
     for node, (cell, line) in enumerate(zip(cells, lines, strict=True)):
         if cell is None or cell.lower() == "all":
             continue
-        try:
+        with at_line(blob, line):
             # Spaces too: a comma needs quotes in CSV.
             free[node] = () if cell.lower() in ("none", "-") else gpu_list(",".join(cell.replace(",", " ").split()))
-        except NodeSetError as error:
-            raise InputError(blob.name, str(error), line=line) from None
     return free
 
 

@@ -18,13 +18,13 @@ from __future__ import annotations
 
 import re
 
-from topodiag.evidence.draft import NodeDraft
-from topodiag.evidence.interface import Blob, Direct, Parsed, Source, to_int
+from topodiag.evidence.draft import Entity, NodeDraft
+from topodiag.evidence.interface import Blob, Direct, Parsed, to_int
 from topodiag.evidence.pasted_files import shows
-from topodiag.evidence.readings import Notes, Reading, read_readings, value_line
+from topodiag.evidence.readings import Notes, value_line
 from topodiag.evidence.sentences import report
-from topodiag.evidence.tree import Tree, TreeFile
-from topodiag.lazy import dataclass, regex
+from topodiag.evidence.tree import TreeFile
+from topodiag.lazy import regex
 from topodiag.model.cpulist import parse_cpulist
 from topodiag.model.events import REMARK
 from topodiag.model.topics import Topic
@@ -67,15 +67,14 @@ class Numactl(Direct):
 
 
 _SHOWN = ("proc/cpuinfo", "sys/devices/system/node/", "sys/devices/system/cpu/")
-_NODE = regex(r"sys/devices/system/node/node([0-9]{1,4})/(cpulist|distance)")
-_PACKAGE = regex(r"sys/devices/system/cpu/cpu([0-9]{1,5})/topology/physical_package_id")
-
+_NODES = "sys/devices/system/node"
+_CPUS = "sys/devices/system/cpu"
+_PACKAGE = "topology/physical_package_id"
 _NAMES = own_data("evidence/host/names")
-Line = tuple[int, str]
 
 
-class SysCpu(Source[Reading]):
-    """Reads the processors' names and the NUMA nodes. Subjects are `cpu`, `os` and `numa N`.
+class SysCpu(Direct):
+    """Reads the processors' names and the NUMA nodes.
 
     Trusted a little less than os-state, because the hypervisor flag says that this is a guest and not of whom.
     """
@@ -87,171 +86,121 @@ class SysCpu(Source[Reading]):
     def recognises(self, head: str) -> bool:
         return shows(head, *_SHOWN)
 
-    def parse(self, blob: Blob) -> Parsed[Reading]:
-        tree, parsed = read_readings(blob)
-        notes = Notes(blob, parsed)
-        cpuinfo = tree.files.get("proc/cpuinfo")
-        if cpuinfo is not None:
-            _read_cpuinfo(cpuinfo, notes)
-        _read_count(tree, notes)
-        _read_sockets(tree, notes)
-        _read_nodes(tree, notes)
-        _read_governor(tree, notes)
-        return parsed
-
-    def fill(self, blob: Blob, parsed: Parsed[Reading], draft: NodeDraft) -> None:
-        for reading in parsed.records:
-            kind, _, number = reading.subject.partition(" ")
-            reading.offer_to(draft.numa(int(number)) if number else draft.single(kind), blob)
-
-
-@dataclass(frozen=True, slots=True)
-class _Processor:
-    """The first value of every key of cpuinfo, with its line: all processors are taken to be alike."""
-
-    file: TreeFile
-    values: dict[str, str]
-    lines: dict[str, Line]
-    notes: Notes
-
-    def take(self, field: str, key: str, value: object) -> None:
-        self.notes.take("cpu", field, value, self.file, self.lines[key])
-
-    def number(self, field: str, key: str) -> None:
-        if key in self.values:
-            value = to_int(self.values[key], low=0, high=0xFFFF)
-            if value is None:
-                self.notes.reject("cpu", field, f"not a number for {key}", self.file, self.lines[key])
-            else:
-                self.take(field, key, value)
+    def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
+        notes = Notes(blob, draft)
+        _read_cpuinfo(notes)
+        _read_count(notes)
+        packages = {
+            int(cpu.removeprefix("cpu")): files[_PACKAGE]
+            for cpu, files in notes.below(_CPUS).items()
+            if _PACKAGE in files and cpu.removeprefix("cpu").isdecimal()
+        }
+        _read_sockets(notes, packages)
+        for node, files in notes.below(_NODES).items():
+            number = to_int(node.removeprefix("node"), low=0, high=MAX_NODES - 1)
+            if number is not None and "cpulist" in files:
+                _read_node_cpus(notes, draft.numa(number), files["cpulist"], packages)
+            if number is not None and "distance" in files:
+                notes.convert(draft.numa(number), "distances", _distances, files["distance"])
+        # The frequency governor and the driver below it, of the first processor.
+        for name, field in (("scaling_governor", "governor"), ("scaling_driver", "frequency_driver")):
+            for file, line in notes.lines(f"{_CPUS}/cpu0/cpufreq/{name}"):
+                if (word := line[1].strip()).replace("_", "").replace("-", "").isalnum():
+                    notes.take(draft.single("os"), field, word[:32], file, line)
+        return notes.parsed
 
 
-def _read_governor(tree: Tree, notes: Notes) -> None:
-    """The frequency governor and the driver below it, of the first processor."""
-    for name, field in (("scaling_governor", "governor"), ("scaling_driver", "frequency_driver")):
-        file = tree.files.get(f"sys/devices/system/cpu/cpu0/cpufreq/{name}")
-        if file is not None and (word := value_line(file)[1]).replace("_", "").replace("-", "").isalnum():
-            notes.take("os", field, word[:32], file)
-
-
-def _read_cpuinfo(file: TreeFile, notes: Notes) -> None:
+def _read_cpuinfo(notes: Notes) -> None:
+    """The first value of every key of cpuinfo counts: all processors are taken to be alike."""
+    file = notes.tree.files.get("proc/cpuinfo")
+    if file is None:
+        return
     values: dict[str, str] = {}
-    lines: dict[str, Line] = {}
+    lines: dict[str, tuple[int, str]] = {}
     for number, text in file.lines:
         name, colon, value = text.partition(":")
         key = name.strip().lower()
         if colon and key not in values:
             lines[key] = (number, text)
             values[key] = value.strip()
-    processor = _Processor(file, values, lines, notes)
+    cpu = notes.draft.single("cpu")
     if file.error is not None and not file.lines:
-        notes.miss("cpu", "name", file.error, file)
-    elif "vendor_id" in values:
-        _read_x86(processor)
-    elif "cpu implementer" in values:
-        _read_arm(processor)
-    elif values.get("cpu", "").startswith("POWER"):
-        processor.take("arch", "cpu", "ppc64le")
-        processor.take("vendor", "cpu", "IBM")
-        processor.take("name", "cpu", values["cpu"].partition(",")[0])
-    elif file.text:
-        notes.miss("cpu", "arch", "neither x86, ARM nor POWER, by its cpuinfo", file)
-
-
-def _read_x86(processor: _Processor) -> None:
-    values = processor.values
-    processor.take("arch", "vendor_id", "x86_64")
-    if values["vendor_id"]:
-        processor.take("vendor", "vendor_id", values["vendor_id"])
-    processor.number("family", "cpu family")
-    processor.number("model", "model")
-    if values.get("model name"):
-        processor.take("name", "model name", values["model name"])
+        notes.miss(cpu, "name", file.error, file)
+        return
+    fields = _of_processor(values)
+    for (field, key), known in fields.items():
+        if known is None:
+            notes.reject(cpu, field, f"not a number for {key}", file, lines[key])
+        else:
+            notes.take(cpu, field, known, file, lines[key])
+    if file.text and not fields:
+        notes.miss(cpu, "arch", "neither x86, ARM nor POWER, by its cpuinfo", file)
     if "hypervisor" in values.get("flags", "").split():
         # CPUID leaf 1, ECX bit 31: no processor sets it, every hypervisor does.
-        at = (processor.lines["flags"][0], "flags : ... hypervisor ...")
-        processor.notes.take("os", "virtualization", "vm", processor.file, at)
+        at = (lines["flags"][0], "flags : ... hypervisor ...")
+        notes.take(notes.draft.single("os"), "virtualization", "vm", file, at)
 
 
-def _read_arm(processor: _Processor) -> None:
-    values = processor.values
-    processor.take("arch", "cpu implementer", "aarch64")
-    implementer = to_int(values["cpu implementer"], low=0, high=0xFF)
-    if implementer is None:
-        at = processor.lines["cpu implementer"]
-        processor.notes.reject("cpu", "vendor", "not a CPU implementer", processor.file, at)
-        return
-    processor.take("vendor", "cpu implementer", _NAMES["arm-vendors"].get(hex(implementer), hex(implementer)))
-    processor.number("family", "cpu architecture")
-    processor.number("model", "cpu part")
-    part = to_int(values.get("cpu part"), low=0, high=0xFFF)
-    name = _NAMES["arm-parts"].get(f"{implementer:#x} {part:#x}") if part is not None else None
-    if name is not None:
-        processor.take("name", "cpu part", name)
+def _of_processor(values: dict[str, str]) -> dict[tuple[str, str], object]:
+    """What cpuinfo says of a processor, by field and the key that says it; None for a number that is none."""
+    fields: dict[tuple[str, str], object] = {}
+    numbers: tuple[tuple[str, str], ...] = ()
+    if "vendor_id" in values:
+        fields = {("arch", "vendor_id"): "x86_64", ("vendor", "vendor_id"): values["vendor_id"],
+                  ("name", "model name"): values.get("model name", "")}  # fmt: skip
+        numbers = (("family", "cpu family"), ("model", "model"))
+    elif "cpu implementer" in values:
+        maker, part = (to_int(values.get(key), low=0, high=0xFFFF) for key in ("cpu implementer", "cpu part"))
+        vendor = None if maker is None else _NAMES["arm-vendors"].get(hex(maker), hex(maker))
+        name = _NAMES["arm-parts"].get(f"{maker or 0:#x} {part or 0:#x}", "")
+        fields = {("arch", "cpu implementer"): "aarch64", ("vendor", "cpu implementer"): vendor,
+                  ("name", "cpu part"): name}  # fmt: skip
+        numbers = (("family", "cpu architecture"), ("model", "cpu part"))
+    elif values.get("cpu", "").startswith("POWER"):
+        name = values["cpu"].partition(",")[0]
+        fields = {("arch", "cpu"): "ppc64le", ("vendor", "cpu"): "IBM", ("name", "cpu"): name}
+    return {place: value for place, value in fields.items() if value != ""} | {
+        (field, key): to_int(values[key], low=0, high=0xFFFF) for field, key in numbers if key in values
+    }
 
 
-def _read_count(tree: Tree, notes: Notes) -> None:
+def _read_count(notes: Notes) -> None:
     """Online processors: the capture holds one cpuinfo block per socket, so blocks are no count."""
-    file = tree.files.get("sys/devices/system/cpu/online")
-    if file is None:
-        return
-    cpus = parse_cpulist(value_line(file)[1]) if file.lines else None
-    if file.error is not None and not cpus:
-        notes.miss("cpu", "count", file.error, file)
-    else:
-        notes.read("cpu", "count", len(cpus) if cpus else None, "not a cpu list", file)
+    file = notes.tree.files.get(f"{_CPUS}/online")
+    if file is not None:
+        notes.convert(notes.draft.single("cpu"), "count", lambda text: len(parse_cpulist(text) or ()) or None, file)
 
 
-def _read_sockets(tree: Tree, notes: Notes) -> None:
+def _package(text: str) -> int | None:
+    """A socket; the kernel writes -1 where the firmware does not say."""
+    return to_int(text, low=0, high=0xFFFF)
+
+
+def _read_sockets(notes: Notes, packages: dict[int, TreeFile]) -> None:
     """Distinct packages, over the first processor of each NUMA node and the processors in cpuinfo."""
-    packages: set[int] = set()
-    origin: tuple[TreeFile, Line] | None = None
-    for path, file in tree.files.items():
-        if _PACKAGE.fullmatch(path) and file.lines:
-            package = to_int(value_line(file)[1], low=0, high=0xFFFF)
-            if package is not None:  # the kernel writes -1 where the firmware does not say
-                packages.add(package)
-                origin = origin or (file, value_line(file))
-    cpuinfo = tree.files.get("proc/cpuinfo")
-    for number, text in cpuinfo.lines if cpuinfo is not None else ():
-        key, colon, value = text.partition(":")
-        if colon and key.strip() == "physical id" and (package := to_int(value, low=0, high=0xFFFF)) is not None:
-            packages.add(package)
-            origin = origin or ((cpuinfo, (number, text)) if cpuinfo is not None else None)
-    if packages and origin is not None:
-        notes.take("cpu", "sockets", len(packages), *origin)
+    shown = [(file, value_line(file), file.text or "") for file in packages.values()]
+    for file, line in notes.lines("proc/cpuinfo"):
+        key, _, value = line[1].partition(":")
+        if key.strip() == "physical id":
+            shown.append((file, line, value))
+    known = [(socket, file, line) for file, line, text in shown if (socket := _package(text)) is not None]
+    if known:
+        _, file, line = known[0]
+        notes.take(notes.draft.single("cpu"), "sockets", len({socket for socket, _, _ in known}), file, line)
 
 
-def _read_nodes(tree: Tree, notes: Notes) -> None:
-    packages = {int(match[1]): file for path, file in tree.files.items() if (match := _PACKAGE.fullmatch(path))}
-    for path, file in tree.files.items():
-        match = _NODE.fullmatch(path)
-        if match is None or int(match[1]) >= MAX_NODES:
-            continue
-        subject, what = f"numa {int(match[1])}", match[2]
-        if not file.lines:
-            notes.miss(subject, "cpus" if what == "cpulist" else "distances", file.error or "nothing was read", file)
-        elif what == "cpulist":
-            _read_node_cpus(subject, file, packages, notes)
-        else:
-            _read_distances(subject, file, notes)
-
-
-def _read_node_cpus(subject: str, file: TreeFile, packages: dict[int, TreeFile], notes: Notes) -> None:
-    text = value_line(file)[1]
-    cpus = parse_cpulist(text)
-    if cpus is None:
-        notes.reject(subject, "cpus", "not a cpu list", file)
-        return
-    notes.take(subject, "cpus", text, file)  # empty for a node that is memory alone
+def _read_node_cpus(notes: Notes, numa: Entity, file: TreeFile, packages: dict[int, TreeFile]) -> None:
+    cpus = parse_cpulist(file.text or "") if file.lines else None
+    if not file.lines:
+        notes.miss(numa, "cpus", file.error or "nothing was read", file)
+    else:
+        notes.read(numa, "cpus", file.text if cpus is not None else None, "not a cpu list", file)  # empty: memory alone
     for cpu, package in packages.items():
-        if cpu in cpus and (socket := to_int(value_line(package)[1], low=0, high=0xFFFF)) is not None:
-            notes.take(subject, "socket", socket, package)
+        if cpu in (cpus or ()) and (socket := _package(package.text or "")) is not None:
+            notes.take(numa, "socket", socket, package)
             return
 
 
-def _read_distances(subject: str, file: TreeFile, notes: Notes) -> None:
-    words = value_line(file)[1].split()[:MAX_NODES]
-    distances = tuple(to_int(word, low=0, high=255) for word in words)
-    known = distances if distances and None not in distances else None
-    notes.read(subject, "distances", known, "not a row of distances", file)
+def _distances(text: str) -> tuple[int, ...] | None:
+    numbers = [number for word in text.split()[:MAX_NODES] if (number := to_int(word, low=0, high=255)) is not None]
+    return tuple(numbers) if numbers and len(numbers) == len(text.split()[:MAX_NODES]) else None

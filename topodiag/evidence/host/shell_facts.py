@@ -85,7 +85,7 @@ def _readings(lines: Iterator[tuple[int, str]]) -> Iterator[Reading]:
             if "l" in asked:
                 yield Reading("os", "memlock_bytes", _bytes(answer[1]), number, f"{whose}ulimit -{asked}: {answer[1]}")
             elif "H" in asked:
-                yield Reading("os", "open_files", _count(answer[1]), number, f"{whose}ulimit -{asked}: {answer[1]}")
+                yield Reading("os", "open_files", limit(answer[1]), number, f"{whose}ulimit -{asked}: {answer[1]}")
         asked = ""
         yield from _of_line(number, line)
 
@@ -100,13 +100,15 @@ def _of_line(number: int, line: str) -> Iterator[Reading]:
             return
 
 
-def _count(text: str) -> int:
-    return UNLIMITED if text.lower() == "unlimited" else int(text)
+def limit(text: str) -> int | None:
+    """A limit, -1 without one; None for what is none."""
+    return UNLIMITED if text.lower() == "unlimited" else to_int(text, low=0)
 
 
-def _bytes(text: str) -> int:
+def _bytes(text: str) -> int | None:
     """`ulimit` prints KiB."""
-    return UNLIMITED if text.lower() == "unlimited" else int(text) * KIB
+    kib = limit(text)
+    return kib * KIB if kib is not None and kib != UNLIMITED else kib
 
 
 def _size(text: str) -> int:
@@ -122,12 +124,9 @@ def _uptime(text: str) -> float:
     return float((to_int(days) or 0) * 86_400 + (to_int(hours) or 0) * 3600 + int(minutes) * 60)
 
 
-def _words(text: str) -> str:
-    return " ".join(text.split())
-
-
 _CONVERT: Mapping[str, Callable[[str], object]] = {
-    "kib": _bytes, "count": _count, "size": _size, "text": str, "words": _words, "uptime": _uptime,
+    "kib": _bytes, "count": limit, "size": _size, "text": str, "words": lambda text: " ".join(text.split()),
+    "uptime": _uptime,
 }  # fmt: skip
 _FACTS = tuple(
     (fact["fields"], _CONVERT[fact["is"]], regex(fact["pattern"])) for fact in own_data("evidence/host/shell")["fact"]

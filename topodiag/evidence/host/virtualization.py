@@ -5,18 +5,16 @@ The hypervisors' DMI strings are those that their makers document and that syste
 
 from __future__ import annotations
 
-import re
+from collections.abc import Iterator
 
 from topodiag.evidence.readings import is_present, value_line
 from topodiag.evidence.tree import Tree, TreeFile
-from topodiag.lazy import dataclass, regex
+from topodiag.lazy import dataclass
 from topodiag.words.own_data import own_data
 
 _DMI = "sys/class/dmi/id/"
 
 _NAMES = own_data("evidence/host/names")
-_BARE_EC2 = regex(r"\.metal(?:-|$)", re.IGNORECASE)
-"""EC2 instance types without a hypervisor: `p4d.metal`, `m7i.metal-24xl`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +27,14 @@ class Verdict:
     why: str = ""
 
 
+def verdicts(tree: Tree) -> Iterator[tuple[str, Verdict]]:
+    """All of them by the name of the field."""
+    yield "virtualization", _hypervisor(tree)
+    yield "bios", _bios(tree)
+    yield "container", _container(tree)
+    yield "system", _system(tree)
+
+
 def _dmi(tree: Tree, name: str) -> tuple[str, TreeFile | None]:
     """A DMI string and its file; placeholders of careless firmware are no strings."""
     file = tree.files.get(_DMI + name)
@@ -36,12 +42,12 @@ def _dmi(tree: Tree, name: str) -> tuple[str, TreeFile | None]:
     return ("" if text.lower() in _NAMES["placeholders"] else text[:120]), file
 
 
-def hypervisor(tree: Tree) -> Verdict:
+def _hypervisor(tree: Tree) -> Verdict:
     """The hypervisor, `none` on bare metal, or unknown where the firmware's name is of neither."""
     vendor, vendor_file = _dmi(tree, "sys_vendor")
     product, product_file = _dmi(tree, "product_name")
-    if _BARE_EC2.search(product) and vendor.lower().startswith("amazon"):
-        return Verdict("none", product_file)
+    if vendor.lower().startswith("amazon") and product.partition(".")[2].partition("-")[0].lower() == "metal":
+        return Verdict("none", product_file)  # EC2 instance types without one: `p4d.metal`, `m7i.metal-24xl`
     if vendor.lower().startswith("microsoft") and product.lower() == "virtual machine":
         return Verdict("microsoft", product_file)
     # The product first: QEMU's product names are plain PCs, but clouds put their own product over QEMU's vendor.
@@ -67,7 +73,7 @@ def _has_word(text: str, part: str) -> bool:
     return at >= 0 and (at == 0 or not text[at - 1].isalnum())
 
 
-def system(tree: Tree) -> Verdict:
+def _system(tree: Tree) -> Verdict:
     """The product as DMI calls it, `VENDOR PRODUCT`; on EC2 the product is the instance type and stands alone."""
     vendor, _ = _dmi(tree, "sys_vendor")
     product, file = _dmi(tree, "product_name")
@@ -78,7 +84,7 @@ def system(tree: Tree) -> Verdict:
     return Verdict(f"{vendor} {product}", file)
 
 
-def bios(tree: Tree) -> Verdict:
+def _bios(tree: Tree) -> Verdict:
     """The version of the system's firmware, with its date."""
     version, file = _dmi(tree, "bios_version")
     date, _ = _dmi(tree, "bios_date")
@@ -87,7 +93,7 @@ def bios(tree: Tree) -> Verdict:
     return Verdict(f"{version} {date}".rstrip(), file)
 
 
-def container(tree: Tree) -> Verdict:
+def _container(tree: Tree) -> Verdict:
     """The container runtime, or `none` without any marker of one and with process 1 where a host's init is."""
     cgroup = tree.files.get("proc/1/cgroup")
     for number, text in cgroup.lines if cgroup is not None else ():

@@ -13,21 +13,16 @@ beside them. Format: ethtool's netlink/settings.c and ethtool.c.
 
 from __future__ import annotations
 
-import re
+from collections.abc import Iterator
+from dataclasses import field
 
-from topodiag.evidence.draft import NodeDraft
-from topodiag.evidence.interface import Blob, Item, Parsed
+from topodiag.evidence.draft import Entity, NodeDraft
+from topodiag.evidence.interface import Blob, Direct, Item, Parsed
 from topodiag.evidence.network import rdma_words as words
-from topodiag.evidence.network.network_records import (
-    Line,
-    NetDevRecord,
-    NetDevSource,
-    Page,
-    fill_netdev,
-    offer_cells,
-)
-from topodiag.lazy import regex
+from topodiag.evidence.page import Line, Page
+from topodiag.lazy import dataclass, regex
 from topodiag.model.provenance import NotObserved
+from topodiag.model.topics import Topic
 
 MAX_COUNTERS = 20_000
 """Counters read of one interface; drivers with a counter for each of 128 queues and 40 names stay below."""
@@ -35,12 +30,11 @@ _COMMAND = regex(
     r"(?:[#$] (?:sudo )?ethtool|\bethtool\s+(?:-i|--driver|(-S|--statistics)))"
     r"\s+([A-Za-z0-9_][A-Za-z0-9_.:@+-]{0,63})\s*(\|.{1,200})?\Z"
 )
-_SETTINGS = regex(r"Settings for (\S{1,64}):\Z")
+_SETTINGS = "Settings for "
 _STATISTICS = "NIC statistics:"
 _MODES = "Supported link modes"
 _MODE = regex(r"\b([0-9]{2,7})base[A-Za-z]")
-_REFUSED = regex(r"(?:netlink error|Cannot get|Cannot set|No data available)", re.IGNORECASE)
-_BOARD = regex(r"\(((?:MT|DEL|HP|LNV|NVD|ISL|SM)_[A-Z0-9]{4,16})\)\s*\Z")
+_BOARDS = ("MT_", "DEL_", "HP_", "LNV_", "NVD_", "ISL_", "SM_")
 _OF_A_QUEUE = regex(
     r"(?:\[[0-9]{1,5}\]: |queue_[0-9]{1,5}_|(?:rx|tx|ch)(?:_xsk|_xdp|_xdp_tx)?[-_]?(?:queue[-_])?[0-9]{1,5}[-_.])"
 )
@@ -56,82 +50,90 @@ def named_interface(item: Item | None) -> str:
     return (words.device_name(item.argv[-1]) or "") if item is not None and len(item.argv) > 1 else ""
 
 
-class Ethtool(NetDevSource):
+@dataclass(slots=True)
+class _Block:
+    """What one command printed of an interface, "" where nothing names it."""
+
+    name: str
+    counts: bool
+    lines: list[Line] = field(default_factory=list)
+
+
+class Ethtool(Direct):
     """Interfaces with their settings, driver and counters."""
 
     kind = "ethtool"
+    speaks_of = frozenset({Topic.INTERFACES})
     trust = 70
     measured = regex(r"\s*\S[^:\t]{0,120}: (?P<numbers>[0-9]{1,18})\s*\Z")
 
-    def parse(self, blob: Blob) -> Parsed[NetDevRecord]:
-        parsed: Parsed[NetDevRecord] = Parsed()
-        page = Page(blob, parsed)
-        name, key, counts = named_interface(blob.item), "", False
-        record: NetDevRecord | None = None
-        for line in page.lines():
-            text = line.bare
-            word, colon, cell = text.rpartition(":") if counts else text.partition(":")
-            asked, settings = _COMMAND.search(text), _SETTINGS.match(text)
-            if asked is not None:
-                name, counts = asked[2], bool(asked[1])
-                record = _begun(parsed, name, line) if asked[3] else None
-            elif settings is not None:
-                record, counts, key = _begun(parsed, words.device_name(settings[1]) or "", line), False, ""
-            elif text == _STATISTICS or word == "driver":
-                record, counts = _begun(parsed, name, line), text == _STATISTICS
-                name = named_interface(blob.item)  # an echoed command names one block only
-            elif _REFUSED.match(text):
-                page.leave(line, "the driver does not answer this")
-            if record is None or asked is not None or settings is not None or text == _STATISTICS:
-                continue
-            if counts:
-                _count(page, line, record, (word, cell.strip()))
+    def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
+        page = Page(blob, draft)
+        for block in _blocks(page):
+            page.begin()
+            if block.counts:
+                _count(page, block)
             else:
-                key = word.strip() if colon else key
-                _read(page, line, record, (key, cell if colon else text))
-        parsed.records[:] = [record for record in parsed.records if record.counters or _is_of_some(record)]
-        return parsed
-
-    def fill(self, blob: Blob, parsed: Parsed[NetDevRecord], draft: NodeDraft) -> None:
-        for record in parsed.records:
-            fill_netdev(blob, record, draft)
-            place = record.facts.get("bus_id")
-            if not record.name and place is not None and isinstance(place.value, str):
-                offer_cells(blob, draft.nic(bus_id=place.value), record.facts)
-            elif not record.name and record.counters:
-                why = "the output does not name the interface"
-                draft.missing.append(NotObserved(f"counters of ethtool -S in {blob.name}", why))
+                _read(page, block)
+        return page.end()
 
 
-def _is_of_some(record: NetDevRecord) -> bool:
-    """Whether facts are of an interface, or a function, that is named."""
-    return bool(record.facts) and (bool(record.name) or "bus_id" in record.facts)
+def _blocks(page: Page) -> Iterator[_Block]:
+    of_item = named_interface(page.blob.item)
+    name, block = of_item, _Block("", False)
+    for line in page.lines():
+        text = line.bare
+        if (asked := _COMMAND.search(text)) is not None:
+            yield block
+            name, block = asked[2], _Block(asked[2] if asked[3] else "", bool(asked[1] and asked[3]))
+        elif text.startswith(_SETTINGS):
+            yield block
+            block = _Block(words.device_name(text.removeprefix(_SETTINGS).rstrip(":")) or "", False)
+        elif text == _STATISTICS or (not block.counts and text.startswith("driver:")):
+            yield block
+            block = _Block(name, text == _STATISTICS, [line])
+            name = of_item  # an echoed command names one block only
+        else:
+            block.lines.append(line)
+    yield block
 
 
-def _begun(parsed: Parsed[NetDevRecord], name: str, line: Line) -> NetDevRecord:
-    parsed.records.append(NetDevRecord(name, line.number))
-    return parsed.records[-1]
+def _read(page: Page, block: _Block) -> None:
+    """Settings and driver; without a name the facts go to the NIC of the function."""
+    key, rows = "", list[tuple[Line, str, str]]()
+    for line in block.lines:
+        word, colon, cell = line.bare.partition(":")
+        key = word.strip() if colon else key
+        rows.append((line, key, cell if colon else word))
+    bus_id = next((bus for _, key, cell in rows if key == "bus-info" and (bus := words.bus_id_in(cell))), None)
+    if not block.name and bus_id is None:
+        return
+    entity = page.draft.netdev(block.name) if block.name else page.draft.nic(bus_id=bus_id)
+    fastest: tuple[int, Line] | None = None
+    for line, key, cell in rows:
+        if key in _KEYS:
+            words.offer_cell(line, entity, _KEYS[key], cell)
+        if key == "firmware-version" and (board := cell.rpartition("(")[2].rstrip(") ")).startswith(_BOARDS):
+            line.offer(entity, "board_id", board)
+        if key == _MODES:
+            speed = max((int(mode[1]) for mode in _MODE.finditer(cell)), default=0)
+            fastest = (speed, line) if speed > (fastest[0] if fastest else 0) else fastest
+    if fastest is not None:
+        fastest[1].offer(entity, "max_speed_mbps", fastest[0])
 
 
-def _read(page: Page[NetDevRecord], line: Line, record: NetDevRecord, pair: tuple[str, str]) -> None:
-    key, cell = pair
-    if key in _KEYS:
-        page.read(line, cell, record.facts, _KEYS[key])
-        if key == "firmware-version" and (board := _BOARD.search(cell)) is not None:
-            line.put(record.facts, "board_id", board[1])
-    elif key == _MODES:
-        best = max((int(mode[1]) for mode in _MODE.finditer(cell)), default=0)
-        kept = record.facts.get("max_speed_mbps")
-        if kept is not None and isinstance(kept.value, int) and best > kept.value:
-            del record.facts["max_speed_mbps"]
-        if best:
-            line.put(record.facts, "max_speed_mbps", best)
-
-
-def _count(page: Page[NetDevRecord], line: Line, record: NetDevRecord, pair: tuple[str, str]) -> None:
-    name, cell = pair
-    if not name or not cell.lstrip("-").isdecimal():
-        if line.bare:
-            page.leave(line, "not a counter of ethtool -S")
-    elif len(record.counters) < MAX_COUNTERS and (_OF_A_QUEUE.match(name) is None or _OF_A_LOSS.search(name)):
-        line.put(record.counters, name, words.count(cell), "below zero or too large")
+def _count(page: Page, block: _Block) -> None:
+    entity: Entity | None = page.draft.netdev(block.name) if block.name else None
+    kept = 0
+    for line in block.lines:
+        name, _, cell = line.bare.rpartition(":")
+        count = words.count(cell) if name and cell.strip().isdecimal() else None
+        if count is None or kept >= MAX_COUNTERS or (_OF_A_QUEUE.match(name) and not _OF_A_LOSS.search(name)):
+            continue
+        kept += 1
+        if entity is not None:
+            line.count(entity, name, count)
+    if entity is None and kept:
+        page.parsed.records.append(block.lines[0].number)
+        why = "the output does not name the interface"
+        page.draft.missing.append(NotObserved(f"counters of ethtool -S in {page.blob.name}", why))

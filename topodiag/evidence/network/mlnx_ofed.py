@@ -14,11 +14,12 @@ mlx5_0  1     3      0000:0000:0000:0000:0000:ffff:0a9c:8184  10.156.129.132  v2
 from __future__ import annotations
 
 from topodiag.evidence.draft import NodeDraft
-from topodiag.evidence.interface import Blob, Parsed
+from topodiag.evidence.interface import Blob, Direct, Parsed, to_int
 from topodiag.evidence.network import rdma_words as words
-from topodiag.evidence.network.network_records import MAX_PORT, Page, RdmaRecord, RdmaSource, offer_cells
+from topodiag.evidence.page import Page
 from topodiag.lazy import regex
 from topodiag.model.busid import normalise_bus_id
+from topodiag.model.topics import Topic
 
 _RIGHT = regex(r"\s*(\S{1,64})\s+\((Up|Down)\)")
 _LEFT = regex(
@@ -26,83 +27,71 @@ _LEFT = regex(
     r"(?:\s+\((?P<hca>MT[0-9]{3,6})\s*-[^)]{0,80}\))?(?P<rest>.*)\sport\s+(?P<port>[0-9]{1,3})"
     r"(?:\s*\(\s*(?P<state>[A-Za-z_]{2,16})\s*\))?\s*\Z"
 )
-_FIRMWARE = regex(r"(?:^|\s)fw\s+(\S{1,40})\s*\Z")
 
 
-class Ibdev2netdev(RdmaSource):
+class Ibdev2netdev(Direct):
     """Interfaces of RDMA ports from `ibdev2netdev`."""
 
     kind = "ibdev2netdev"
+    speaks_of = frozenset({Topic.RDMA_DEVICES})
     trust = 60
 
-    def parse(self, blob: Blob) -> Parsed[RdmaRecord]:
-        parsed: Parsed[RdmaRecord] = Parsed()
-        page = Page(blob, parsed)
+    def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
+        page = Page(blob, draft)
         for line in page.lines():
-            text = line.bare
-            if not text or text.startswith(("#", "$")):
+            if not line.bare or line.bare.startswith(("#", "$")):
                 continue
-            left, arrow, right = text.partition("==>")
+            left, _, right = line.bare.partition("==>")
             match, target = _LEFT.match(left.rstrip()), _RIGHT.match(right)
             name = words.device_name(match["name"]) if match else None
             interface = words.device_name(target[1]) if target else None
-            number = int(match["port"]) if match else MAX_PORT + 1
-            if not arrow or match is None or target is None or not name or not interface or number > MAX_PORT:
-                page.leave(line, "not a line of ibdev2netdev")
+            number = to_int(match["port"], high=words.MAX_PORT) if match else None
+            if match is None or target is None or not name or not interface or number is None:
+                line.leave("not a line of ibdev2netdev")
                 continue
-            record = RdmaRecord(name, line.number, normalise_bus_id(match["bus"] or ""))
-            parsed.records.append(record)
-            port = record.port(number, line.number)
-            line.put(port.facts, "netdev", interface)
-            line.put(record.netdevs, interface, target[2].lower())
+            bus_id = normalise_bus_id(match["bus"] or "")
+            nic, netdev = draft.nic(rdma=name, bus_id=bus_id), draft.netdev(interface)
+            port = nic.child("port", number)
+            page.begin()
+            line.offer(port, "netdev", interface)
+            line.offer(netdev, "operstate", target[2].lower())
+            if bus_id is not None:
+                line.offer(netdev, "bus_id", bus_id)
             if match["state"]:
-                line.put(port.facts, "state", words.port_state(match["state"]), "not a port state")
+                line.offer(port, "state", words.port_state(match["state"]), "not a port state")
             if match["hca"]:
-                line.put(record.facts, "hca_type", match["hca"])
-            version = _FIRMWARE.search(match["rest"])
-            if version:
-                line.put(record.facts, "firmware", version[1])
-        return parsed
-
-    def fill(self, blob: Blob, parsed: Parsed[RdmaRecord], draft: NodeDraft) -> None:
-        super().fill(blob, parsed, draft)
-        for record in parsed.records:
-            for name, read in record.netdevs.items():
-                offer_cells(blob, draft.netdev(name), {"operstate": read})
+                line.offer(nic, "hca_type", match["hca"])
+            rest = match["rest"].split()
+            if rest[-2:-1] == ["fw"]:
+                line.offer(nic, "firmware", rest[-1][:40])
+        return page.parsed
 
 
-_ROW = regex(
-    r"(?P<name>[A-Za-z0-9_.-]{1,63})\s{1,40}(?P<port>[0-9]{1,3})\s{1,40}(?P<index>[0-9]{1,4})\s{1,40}"
-    r"(?P<gid>[0-9a-fA-F:]{3,45})(?:\s{1,40}[0-9]{1,3}(?:\.[0-9]{1,3}){3})?(?:\s{1,60}(?P<version>v[12]))?"
-    r"(?:\s{1,40}(?P<netdev>\S{1,15}))?\s*\Z"
-)
-
-
-class ShowGids(RdmaSource):
+class ShowGids(Direct):
     """GID tables of RoCE ports from `show_gids`."""
 
     kind = "rdma-gids"
+    speaks_of = frozenset({Topic.RDMA_DEVICES})
     trust = 60
     a_piece = "ports without an address are left out"
 
-    def parse(self, blob: Blob) -> Parsed[RdmaRecord]:
-        parsed: Parsed[RdmaRecord] = Parsed()
-        page = Page(blob, parsed)
-        devices: dict[str, RdmaRecord] = {}
+    def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
+        page = Page(blob, draft)
         for line in page.lines():
-            match = _ROW.match(line.bare)
-            if match is None or not 0 < int(match["port"]) <= MAX_PORT:
+            name, place, index, gid, *rest = *line.bare.split(), "", "", "", ""
+            number = to_int(place, low=1, high=words.MAX_PORT) if place.isdecimal() and index.isdecimal() else None
+            if number is None or ":" not in gid or words.device_name(name) is None:
                 continue
-            entry = words.gid(int(match["index"]), match["gid"], f"RoCE {match['version']}" if match["version"] else "")
+            version = next((word for word in rest if word in ("v1", "v2")), "")
+            entry = words.gid(int(index[:4]), gid, f"RoCE {version}")
             if entry is None:
-                page.leave(line, "not a GID")
+                line.leave("not a GID")
                 continue
-            record = devices.setdefault(match["name"], RdmaRecord(match["name"], line.number))
-            port = record.port(int(match["port"]), line.number)
-            if match["version"]:
-                line.put(port.facts, "link_layer", "Ethernet")
-            if match["netdev"] and words.device_name(match["netdev"]):
-                line.put(port.facts, "netdev", match["netdev"])
-            line.add(port.facts, "gids", entry)
-        parsed.records.extend(devices.values())
-        return parsed
+            port = draft.nic(rdma=name).child("port", number)
+            line.add(port, "gids", entry)
+            if version:
+                line.offer(port, "link_layer", "Ethernet")
+            others = [word for word in rest if word and word != version and word.count(".") != 3]
+            if others and words.device_name(others[-1]):
+                line.offer(port, "netdev", others[-1])
+        return page.end()

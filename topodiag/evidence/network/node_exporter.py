@@ -18,83 +18,82 @@ Only names of counters that are known, and two ports at least that call themselv
 
 from __future__ import annotations
 
-import re
-
 from topodiag.evidence.draft import NodeDraft
-from topodiag.evidence.interface import Blob, Parsed, to_int
-from topodiag.evidence.metrics_text import Sample, samples_of, whole
+from topodiag.evidence.interface import Blob, Direct, Parsed, to_int
+from topodiag.evidence.metrics_text import samples_of, whole
 from topodiag.evidence.network import rdma_words as words
-from topodiag.evidence.network.network_records import MAX_PORT, Line, Page, PortRecord, RdmaRecord, RdmaSource
+from topodiag.evidence.page import Line, Page
 from topodiag.lazy import regex
+from topodiag.model.topics import Topic
 from topodiag.words.own_data import own_data
 
-MAX_DEVICES = 1024
 _PREFIX = "node_infiniband_"
-_MARK = regex(r"^(?:[ \t]{0,16}node_infiniband_[a-z0-9_]{1,80}\{|# (?:HELP|TYPE) node_[a-z])", re.MULTILINE)
+_MARKS = ("node_infiniband_", "# HELP node_", "# TYPE node_")
 _WORD = 4
 """Bytes that port_rcv_data and port_xmit_data count as one."""
 _TIMES = ("node_boot_time_seconds", "node_time_seconds")
-_COUNTERS = "evidence/network/counters"
+MAX_DEVICES = 1024
 
 
-class NodeExporter(RdmaSource):
-    """RDMA devices, their ports and counters from a scrape of the node exporter."""
+class NodeExporter(Direct):
+    """RDMA devices, their ports and counters from a scrape of the node exporter. Of several scrapes in one text the
+    last counts."""
 
     kind = "node-exporter"
+    speaks_of = frozenset({Topic.RDMA_DEVICES})
     trust = 65
     a_piece = "the lines that somebody searched for look the same"
 
     def recognises(self, head: str) -> bool:
-        return "node_" in head and _MARK.search(head) is not None
+        return any(line.lstrip(" \t").startswith(_MARKS) for line in head.split("\n"))
 
-    def parse(self, blob: Blob) -> Parsed[RdmaRecord]:
-        parsed: Parsed[RdmaRecord] = Parsed(partial=True)
-        devices: dict[str, RdmaRecord] = {}
+    def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
+        page = Page(blob, draft)
+        page.parsed.partial = True
+        samples = list(samples_of(blob, "node_"))
         instances: dict[str, int] = {}
-        for sample in samples_of(blob, _PREFIX):
-            instances.setdefault(sample.labels.get("instance", ""), sample.line)
-            name = words.device_name(sample.labels.get("device", ""))
-            number = to_int(sample.labels.get("port"), low=0, high=MAX_PORT)
-            if name is None or (name not in devices and len(devices) >= MAX_DEVICES):
-                parsed.leave(blob, sample.line, sample.text, "not a device name")
-            elif number is not None:
-                port = devices.setdefault(name, RdmaRecord(name, sample.line)).port(number, sample.line)
-                _take(port, sample.name.removeprefix(_PREFIX).removesuffix("_total"), sample)
+        last = {}
+        for sample in samples:
+            name, number = (
+                sample.labels.get("device", ""),
+                to_int(sample.labels.get("port"), low=0, high=words.MAX_PORT),
+            )
+            if sample.name in _TIMES:
+                last[sample.name, "", 0] = sample
+            elif sample.name.startswith(_PREFIX):
+                instances.setdefault(sample.labels.get("instance", ""), sample.line)
+                if words.device_name(name) is None:
+                    page.parsed.leave(blob, sample.line, sample.text, "not a device name")
+                elif number is not None:
+                    last[sample.name, name, number] = sample
         if len(instances) > 1:
             why = f"metrics of {len(instances)} hosts in one text: give each host's own"
-            parsed.leave(blob, sorted(instances.values())[1], "", why)
-            return parsed
-        parsed.records.extend(devices.values())
-        return parsed
-
-    def fill(self, blob: Blob, parsed: Parsed[RdmaRecord], draft: NodeDraft) -> None:
-        super().fill(blob, parsed, draft)
-        times = {sample.name: sample for sample in samples_of(blob, "node_") if sample.name in _TIMES}
-        if parsed.records and len(times) == len(_TIMES):
-            boot, now = (times[name] for name in _TIMES)
-            if 0 < boot.value < now.value < 1e11:
-                draft.single("os").offer("uptime_s", now.value - boot.value, blob.origin(boot.line, boot.text))
-
-
-def _take(port: PortRecord, name: str, sample: Sample) -> None:
-    """Put one sample into its port. Of several scrapes in one text the last counts."""
-    names = own_data(_COUNTERS)
-    count = whole(sample.value)
-    line = Line(sample.line, sample.text)
-    if name == "state_id":
-        port.facts["state"] = line.cell(words.port_state(f"{count}: id"))
-    elif name == "physical_state_id":
-        port.facts["phys_state"] = line.cell(words.phys_state(f"{count}: id"))
-    elif name == "rate_bytes_per_second":
-        port.facts["rate_gbps"] = line.cell(sample.value * 8 / 1e9 if 0 < sample.value < 1e13 else None)
-    elif (counter := names["node-exporter"].get(name)) is not None and count is not None:
-        port.counters[counter] = line.cell(count)
-    elif (counter := names["node-exporter-bytes"].get(name)) is not None and count is not None:
-        port.counters[counter] = line.cell(count // _WORD)
+            page.parsed.leave(blob, sorted(instances.values())[1], "", why)
+            return page.parsed
+        names = own_data("evidence/network/counters")
+        for (metric, name, number), sample in last.items():
+            line, count = Line(page, sample.line, sample.text), whole(sample.value)
+            short = metric.removeprefix(_PREFIX).removesuffix("_total")
+            if not name:
+                continue
+            port = draft.nic(rdma=name).child("port", number)
+            if short == "state_id":
+                line.offer(port, "state", words.port_state(f"{count}: id"))
+            elif short == "physical_state_id":
+                line.offer(port, "phys_state", words.phys_state(f"{count}: id"))
+            elif short == "rate_bytes_per_second":
+                line.offer(port, "rate_gbps", sample.value * 8 / 1e9 if 0 < sample.value < 1e13 else None)
+            elif (counter := names["node-exporter"].get(short)) is not None:
+                line.count(port, counter, count)
+            elif (counter := names["node-exporter-bytes"].get(short)) is not None and count is not None:
+                line.count(port, counter, count // _WORD)
+        boot, now = (last.get((name, "", 0)) for name in _TIMES)
+        if page.parsed.records and boot is not None and now is not None and 0 < boot.value < now.value < 1e11:
+            Line(page, boot.line, boot.text).offer(draft.single("os"), "uptime_s", now.value - boot.value)
+        return page.parsed
 
 
 MAX_LINE = 300
-MAX_PORTS = 1024
 _LINE_COUNTERS = (
     r"link_down(?:ed|_events(?:_phy)?)|link_error_recovery|symbol_errors?|port_rcv_errors|local_link_integrity_errors"
     r"|excessive_buffer_overrun_errors|port_xmit_discards|rx_(?:crc|symbol)_err(?:ors)?(?:_phy)?|rx_icrc_encapsulated"
@@ -107,22 +106,20 @@ _LINE = regex(
 _OTHERWISE = {"symbol_errors": "symbol_error", "rx_crc_err_phy": "rx_crc_errors_phy"}
 
 
-class CounterLines(RdmaSource):
+class CounterLines(Direct):
     """Error counters by port."""
 
     kind = "counter-lines"
+    speaks_of = frozenset({Topic.RDMA_DEVICES})
     trust = 50
     a_piece = "the counters that somebody asked for"
 
-    def parse(self, blob: Blob) -> Parsed[RdmaRecord]:
-        parsed: Parsed[RdmaRecord] = Parsed(partial=True)
-        page = Page(blob, parsed)
-        devices: dict[str, RdmaRecord] = {}
-        for line in page.lines():
-            match = _LINE.match(line.text[:MAX_LINE])
-            if match is not None and (match[1] in devices or len(devices) < MAX_PORTS):
-                record = devices.setdefault(match[1], RdmaRecord(match[1], line.number))
-                name = _OTHERWISE.get(match[2], match[2])
-                line.put(record.port(1, line.number).counters, name, to_int(match[3], low=0))
-        parsed.records.extend(devices.values() if len(devices) > 1 else ())
-        return parsed
+    def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
+        page = Page(blob, draft)
+        page.parsed.partial = True
+        rows = [(line, match) for line in page.lines() if (match := _LINE.match(line.text[:MAX_LINE])) is not None]
+        if 1 < len({match[1] for _, match in rows}) <= MAX_DEVICES:
+            for line, match in rows:
+                port = draft.nic(rdma=match[1]).child("port", 1)
+                line.count(port, _OTHERWISE.get(match[2], match[2]), to_int(match[3], low=0))
+        return page.parsed

@@ -15,18 +15,17 @@ from __future__ import annotations
 import re
 from typing import ClassVar
 
-from topodiag.evidence.draft import NodeDraft
-from topodiag.evidence.interface import Blob, Parsed, to_int
+from topodiag.evidence.draft import Entity, NodeDraft
+from topodiag.evidence.interface import Blob, Direct, Parsed, to_int
 from topodiag.evidence.network import rdma_words as words
-from topodiag.evidence.network.network_records import MAX_PORT, Line, Page, PortRecord, RdmaRecord, RdmaSource
+from topodiag.evidence.page import Line, Page
 from topodiag.lazy import dataclass, regex
 from topodiag.model.provenance import NotObserved
+from topodiag.model.topics import Topic
 
 _PORT = regex(r"(?:[Pp]ort ([0-9]{1,3}):|port:\s*(\S{1,20}))\s*\Z")
 _FIELD = regex(r"([A-Za-z][A-Za-z0-9_ ]{0,40}):(.*)\Z")
 _GID = regex(r"GID\[ *([0-9]{1,5})\]:\s*([0-9a-fA-F:.]{2,64})(?:,\s*(.{0,40}))?\Z")
-_FLAG = regex(r"(?:[A-Z][A-Z0-9_ ]{2,60}|[A-Za-z][A-Za-z0-9_]{2,60})(?: \([0-9a-fx]{1,20}\))?\Z")
-"""Flags of a device stand below their name, one a line."""
 _FAILED = regex(r"(?:stat of IB device '([^']{1,64})' failed|'([^']{1,64})' IB device can't be found)")
 _MELLANOX = 0x02C9
 """NVIDIA's (Mellanox') vendor id in verbs, an IEEE OUI; its part ids are the numbers of its MT names."""
@@ -34,50 +33,61 @@ _MELLANOX = 0x02C9
 
 @dataclass(slots=True)
 class _Place:
-    """What the lines so far belong to."""
+    """What the lines so far belong to. `numbered`: whether a line said which port of the device it is; where a pattern
+    took these lines, ports stand in order."""
 
-    device: RdmaRecord
-    port: PortRecord | None = None
+    name: str
+    device: Entity
+    port: Entity | None = None
     numbered: bool = False
-    """Whether a line said which port of the device it is. Where a pattern took these lines, ports stand in order."""
+    ports: int = 0
+    """Ports that stand without their numbers."""
     vendor: int | None = None
 
-    def port_with(self, name: str, number: int) -> PortRecord | None:
-        """The port that a field on a line is of; without numbers a field that comes again is the next port's."""
-        if not self.numbered and (self.port is None or name in self.port.facts):
-            self.port = self.device.port(min(len(self.device.ports) + 1, MAX_PORT), number)
+    def number(self, line: Line, written: str) -> None:
+        """The port of a line with its number. Facts of a port that cannot be must not fall to the port before it."""
+        number = to_int(written, low=0, high=words.MAX_PORT)
+        self.port, self.numbered = None, True
+        if number is None:
+            line.leave("not a port of a device")
+        else:
+            self.port = self.device.child("port", number)
+
+    def port_with(self, page: Page, name: str) -> Entity | None:
+        """The port that a field is of; without numbers a field that comes again is the next port's."""
+        if not self.numbered and (self.port is None or page.said(self.port, name) is not None):
+            self.ports += 1
+            self.port = self.device.child("port", min(self.ports, words.MAX_PORT))
         return self.port
 
 
-class _Blocks(RdmaSource):
+class _Blocks(Direct):
     """Devices and ports in blocks."""
 
+    speaks_of = frozenset({Topic.RDMA_DEVICES})
     trust = 70
     begins: ClassVar[re.Pattern[str]]
     """The line that names a device; its second group, where it has one, is the number of a port."""
 
-    def parse(self, blob: Blob) -> Parsed[RdmaRecord]:
-        parsed: Parsed[RdmaRecord] = Parsed()
-        page = Page(blob, parsed)
-        headless = RdmaRecord("", 1)
-        place = _Place(headless)
+    def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
+        page = Page(blob, draft)
+        place: _Place | None = None
         for line in page.lines():
             text = line.bare
             if (head := self.begins.match(text)) is not None:
-                place = _begin(page, line, head)
-            elif (port := _PORT.match(text)) is not None:
-                _number(page, line, place, port[1] or port[2])
-            elif text and not text.startswith(("#", "$")):
-                _read(page, line, place)
-        if any("gids" in port.facts for port in headless.ports.values()):
-            parsed.records.append(headless)  # somebody cut the table of GIDs out, which says much without the device
-        return parsed
-
-    def fill(self, blob: Blob, parsed: Parsed[RdmaRecord], draft: NodeDraft) -> None:
-        super().fill(blob, parsed, draft)
-        for left in parsed.unread:
-            if (failed := _FAILED.search(left.text)) is not None:
-                draft.missing.append(NotObserved(f"ibstat of {failed[1] or failed[2]}", left.text))
+                place = _begin(line, head, place)
+            elif (failed := _FAILED.search(text)) is not None:
+                line.leave("the tool could not read it")
+                draft.missing.append(NotObserved(f"ibstat of {failed[1] or failed[2]}", text))
+            elif place is None and _GID.match(text):
+                page.mark(line.number)  # a table of GIDs that somebody cut out
+            elif place is not None and (port := _PORT.match(text)) is not None:
+                place.number(line, port[1] or port[2])
+            elif place is not None and (field := _FIELD.match(text)) is not None:
+                _read(line, place, field[1].strip().lower().replace(" ", "_"), field[2])
+            elif place is not None and text.startswith("GID["):
+                _read_gid(line, place)
+        return page.end()
 
 
 class Ibstat(_Blocks):
@@ -101,88 +111,61 @@ class IbvDevinfo(_Blocks):
     begins = regex(r"hca_id:\s*(\S{1,64})\s*\Z")
 
 
-def _begin(page: Page[RdmaRecord], line: Line, head: re.Match[str]) -> _Place:
+def _begin(line: Line, head: re.Match[str], before: _Place | None) -> _Place | None:
     """The device of a line that names one, and its port."""
-    name, last = words.device_name(head[1]), page.parsed.records[-1] if page.parsed.records else None
-    if name is None:
-        page.leave(line, "not a device name")
-        return _Place(RdmaRecord("", line.number))
-    if last is not None and last.name == name and head.re.groups > 1:
-        place = _Place(last)
-    else:
-        place = _Place(last := RdmaRecord(name, line.number))
-        page.parsed.records.append(last)
+    page = line.page
+    if words.device_name(head[1]) is None:
+        line.leave("not a device name")
+        return None
+    if before is None or before.name != head[1] or head.re.groups == 1:
+        page.begin()
+    page.mark(line.number)
+    place = _Place(head[1], page.draft.nic(rdma=head[1]))
     if head.re.groups > 1:
-        _number(page, line, place, head[2])
+        place.number(line, head[2])
     return place
 
 
-def _number(page: Page[RdmaRecord], line: Line, place: _Place, written: str) -> None:
-    """Facts of a port that cannot be must not fall to the port before it."""
-    number = to_int(written, low=0, high=MAX_PORT)
-    place.port, place.numbered = None, True
-    if number is None:
-        page.leave(line, "not a port of a device")
-    else:
-        place.port = place.device.port(number, line.number)
-
-
-def _read(page: Page[RdmaRecord], line: Line, place: _Place) -> None:
+def _read(line: Line, place: _Place, key: str, cell: str) -> None:
     """Keep what a row says."""
-    text = line.bare
-    if text.startswith("GID["):
-        _read_gid(page, line, place)
-        return
-    field = _FIELD.match(text) if _FAILED.search(text) is None else None
-    if field is None:
-        if _FLAG.match(text) is None:
-            page.leave(line, "no name and value")
-        return
-    key, cell = field[1].strip().lower().replace(" ", "_"), field[2]
     if key in words.DEVICE_KEYS:
-        page.read(line, cell, place.device.facts, words.DEVICE_KEYS[key])
+        words.offer_cell(line, place.device, words.DEVICE_KEYS[key], cell)
     elif key == "vendor_id":
         place.vendor = to_int(cell, low=0)
     elif key == "vendor_part_id" and place.vendor == _MELLANOX:
         part = to_int(cell, low=1, high=0xFFFF)
-        line.put(place.device.facts, "hca_type", None if part is None else f"MT{part}", "no part of Mellanox")
+        line.offer(place.device, "hca_type", None if part is None else f"MT{part}", "no part of Mellanox")
     elif key in words.PORT_KEYS or key in ("rate", "active_speed"):
-        _read_port(page, line, place, key, cell)
+        name = words.PORT_KEYS.get(key, "rate_gbps")
+        port = place.port_with(line.page, name)
+        if port is None:
+            line.leave("of a port that cannot be")
+        elif key == "rate":
+            words.offer_rate(line, port, cell)
+        elif key == "active_speed":
+            _read_speed(line, port, cell)
+        else:
+            words.offer_cell(line, port, name, cell)
 
 
-def _read_port(page: Page[RdmaRecord], line: Line, place: _Place, key: str, cell: str) -> None:
-    name = words.PORT_KEYS.get(key, "rate_gbps")
-    port = place.port_with(name, line.number)
-    if port is None:
-        page.leave(line, "of a port that cannot be")
-    elif key == "rate":
-        page.rate(line, cell, port.facts)
-    elif key == "active_speed":
-        _read_speed(page, line, cell, port)
-    else:
-        page.read(line, cell, port.facts, name)
-
-
-def _read_speed(page: Page[RdmaRecord], line: Line, text: str, port: PortRecord) -> None:
+def _read_speed(line: Line, port: Entity, text: str) -> None:
     """The speed of a lane, which makes a rate with the width that stands before it."""
-    speed = words.verbs_speed(text)
-    lanes = port.facts.get("lanes")
-    width = lanes.value if lanes is not None and isinstance(lanes.value, int) else None
+    speed, lanes = words.verbs_speed(text), line.page.said(port, "lanes")
     if speed is None:
-        page.leave(line, "no link speed in it")
+        line.leave("no link speed in it")
     elif speed[1] is not None:
-        line.put(port.facts, "speed_name", speed[1])
-    total = speed[0] * width if speed is not None and width is not None else None
-    line.put(port.facts, "rate_gbps", total, "width or speed of the link is not readable")
+        line.offer(port, "speed_name", speed[1])
+    total = speed[0] * lanes if speed is not None and isinstance(lanes, int) else None
+    line.offer(port, "rate_gbps", total, "width or speed of the link is not readable")
 
 
-def _read_gid(page: Page[RdmaRecord], line: Line, place: _Place) -> None:
+def _read_gid(line: Line, place: _Place) -> None:
     match = _GID.match(line.bare)
     if match is not None and not match[2].strip("0:"):
         return  # an empty entry of the table
     entry = words.gid(int(match[1]), match[2], match[3] or "") if match else None
-    port = place.port or place.port_with("", line.number)
+    port = place.port or place.port_with(line.page, "")
     if entry is None or port is None:
-        page.leave(line, "not a GID of a port")
+        line.leave("not a GID of a port")
     else:
-        line.add(port.facts, "gids", entry)
+        line.add(port, "gids", entry)

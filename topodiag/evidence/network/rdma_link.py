@@ -9,10 +9,11 @@ of InfiniBand ports only (drivers/infiniband/core/nldev.c, fill_port_info), whic
 
 from __future__ import annotations
 
-from topodiag.evidence.interface import Blob, Parsed, to_int
+from topodiag.evidence.draft import NodeDraft
+from topodiag.evidence.interface import Blob, Direct, Parsed, to_int
 from topodiag.evidence.json_values import line_of, load, objects, opens_list
 from topodiag.evidence.network import rdma_words as words
-from topodiag.evidence.network.network_records import MAX_PORT, Line, Page, RdmaRecord, RdmaSource
+from topodiag.evidence.page import Line, Page
 from topodiag.lazy import regex
 from topodiag.model.topics import Topic
 
@@ -21,56 +22,50 @@ _NO_COUNTERS = {"ifindex", "port", "lmc", "subnet_prefix", "netdev_index"}
 _MAX_PORTS = 4096
 
 
-class RdmaLink(RdmaSource):
+class RdmaLink(Direct):
     """Ports from `rdma link show`, and their counters from `rdma statistic show`, with or without `-j`."""
 
     kind = "rdma-link"
+    speaks_of = frozenset({Topic.RDMA_DEVICES})
     trust = 65
 
-    def told(self, parsed: Parsed[RdmaRecord]) -> frozenset[Topic]:
-        """Counters alone do not say which devices there are."""
-        stated = any("state" in port.facts for record in parsed.records for port in record.ports.values())
-        return super().told(parsed) if stated else frozenset()
-
-    def parse(self, blob: Blob) -> Parsed[RdmaRecord]:
-        parsed: Parsed[RdmaRecord] = Parsed()
-        page = Page(blob, parsed)
+    def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
+        page = Page(blob, draft)
+        # Counters alone do not say which devices there are.
+        page.parsed.partial = "state" not in blob.text
         if opens_list(blob.text):
             document, why = load(blob)
             if why:
-                page.leave(Line(1, blob.text[:80]), why)
+                page.parsed.leave(blob, 1, blob.text[:80], why)
             for _, entry in objects(document, _MAX_PORTS):
                 pairs = {key: str(cell)[:80] for key, cell in entry.items() if isinstance(cell, str | int)}
                 quote = " ".join(f"{key} {cell}" for key, cell in list(pairs.items())[:12])
                 name = pairs.get("ifname", "")
-                _port(page, Line(line_of(blob.text, name), quote), name, pairs.get("port", ""), pairs)
-            return parsed
+                _port(Line(page, line_of(blob.text, name), quote), name, pairs.get("port", ""), pairs)
+            return page.parsed
         for line in page.lines():
             text = line.bare
-            match = _LINK.match(text)
-            if match:
+            if (match := _LINK.match(text)) is not None:
                 pieces = match[3].split()
-                _port(page, line, match[1], match[2], dict(zip(pieces[::2], pieces[1::2], strict=False)))
+                _port(line, match[1], match[2], dict(zip(pieces[::2], pieces[1::2], strict=False)))
             elif text and not text.startswith(("#", "$", "caps:")):
-                page.leave(line, "not a line of rdma link")
-        return parsed
+                line.leave("not a line of rdma link")
+        return page.parsed
 
 
-def _port(page: Page[RdmaRecord], line: Line, device: str, place: str, pairs: dict[str, str]) -> None:
-    name, number = words.device_name(device), to_int(place, low=0, high=MAX_PORT)
+def _port(line: Line, device: str, place: str, pairs: dict[str, str]) -> None:
+    name, number = words.device_name(device), to_int(place, low=0, high=words.MAX_PORT)
     if name is None or number is None:
-        page.leave(line, "not a device and its port")
+        line.leave("not a device and its port")
         return
-    record = RdmaRecord(name, line.number)
-    port = record.port(number, line.number)
+    port = line.page.draft.nic(rdma=name).child("port", number)
+    line.page.begin()
     for key, cell in pairs.items():
         if key in words.PORT_KEYS:
-            page.read(line, cell, port.facts, words.PORT_KEYS[key])
+            words.offer_cell(line, port, words.PORT_KEYS[key], cell)
         elif key not in _NO_COUNTERS and (count := to_int(cell, low=0)) is not None:
-            line.put(port.counters, key, count)
+            line.count(port, key, count)
     if "subnet_prefix" in pairs or "lid" in pairs:
-        line.put(port.facts, "link_layer", "InfiniBand")
+        line.offer(port, "link_layer", "InfiniBand")
     elif "netdev" in pairs:
-        line.put(port.facts, "link_layer", "Ethernet")
-    if port.facts or port.counters:
-        page.parsed.records.append(record)
+        line.offer(port, "link_layer", "Ethernet")

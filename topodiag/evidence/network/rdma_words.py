@@ -10,7 +10,10 @@ import ipaddress
 import re
 from collections.abc import Callable, Mapping
 
+from topodiag.evidence.draft import Entity
 from topodiag.evidence.interface import reading, to_float, to_int
+from topodiag.evidence.page import Line
+from topodiag.evidence.readings import says_nothing
 from topodiag.lazy import dataclass, regex
 from topodiag.model.busid import normalise_bus_id
 from topodiag.words.own_data import own_data
@@ -98,6 +101,12 @@ def rate(text: str) -> Rate | None:
         return None
     gbps, lanes = float(match[1]), int(match[2] or 0) or None
     return Rate(gbps, lanes, match[3] or ("SDR" if lanes and gbps == 2.5 * lanes else None))
+
+
+def gbps(text: str) -> float | None:
+    """The rate of `rate` alone."""
+    port_rate = rate(text)
+    return port_rate.gbps if port_rate is not None else None
 
 
 def verbs_width(text: str) -> int | None:
@@ -224,3 +233,26 @@ CONVERT: Mapping[str, Convert] = {
 DEVICE_KEYS: Mapping[str, str] = _WORDS["device-keys"]
 PORT_KEYS: Mapping[str, str] = _WORDS["port-keys"]
 """Names that tools and the kernel give to these fields."""
+MAX_PORT = 255
+
+
+def offer_cell(line: Line, entity: Entity, name: str, cell: str) -> None:
+    """Offer a tool's words as a field; those that are no value lose themselves only, and are reported unless empty."""
+    value = CONVERT[name](cell)
+    why = f"no {name.replace('_', ' ')} in {cell.strip()[:40]!r}"
+    line.offer(entity, name, value, why)
+    if value is None and not says_nothing(cell):
+        line.leave(why)
+
+
+def offer_rate(line: Line, entity: Entity, cell: str) -> None:
+    """Offer the rate of a port, and the lanes and the generation that stand with it."""
+    port_rate = rate(cell)
+    why = f"no rate in {cell.strip()[:40]!r}"
+    line.offer(entity, "rate_gbps", port_rate.gbps if port_rate is not None else None, why)
+    if port_rate is None:
+        line.leave(why)
+        return
+    for name, value in (("lanes", port_rate.lanes), ("speed_name", port_rate.name)):
+        if value is not None:
+            line.offer(entity, name, value)

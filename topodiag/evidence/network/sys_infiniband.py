@@ -6,38 +6,23 @@ Files: Documentation/ABI/stable/sysfs-class-infiniband of the Linux kernel. A co
 
 from __future__ import annotations
 
-from topodiag.evidence.interface import Blob, Parsed, to_int
+from collections.abc import Mapping
+
+from topodiag.evidence.draft import Entity, NodeDraft
+from topodiag.evidence.interface import Blob, Direct, Parsed, to_int
 from topodiag.evidence.network import rdma_words as words
-from topodiag.evidence.network.network_records import (
-    MAX_PORT,
-    Cell,
-    Line,
-    PortRecord,
-    RdmaRecord,
-    RdmaSource,
-    by_device,
-    carry_over,
-    leave_bad,
-    presence,
-    put_generation,
-    read_file,
-)
 from topodiag.evidence.pasted_files import shows
-from topodiag.evidence.tree import TreeFile, read_tree
+from topodiag.evidence.readings import Notes, converted
+from topodiag.evidence.tree import TreeFile
 from topodiag.lazy import regex
+from topodiag.model.provenance import NotObserved
+from topodiag.model.topics import Topic
 
 _ROOT = "sys/class/infiniband"
-_PORT = regex(r"ports/([0-9]{1,3})/(.+)\Z")
-_INDEXED = regex(r"(gids|gid_attrs/types|gid_attrs/ndevs)/([0-9]{1,5})\Z")
-_COUNTER = regex(r"(?:hw_)?counters/([A-Za-z0-9_.-]{1,80})\Z")
-_CLASS = regex(r"tc/([0-9]{1,3})/traffic_class\Z")
-_GLOBAL = regex(r"(?:Global )?tclass=([0-9]{1,3})\b")
-_NETDEV = regex(r"device/net/([^/]+)(?:/(dev_port))?")
-
 _NOT_A_COUNTER = "lifespan"
 """How long the kernel keeps hw_counters before it asks the device again, in milliseconds."""
-
-Files = dict[str, TreeFile]
+_GIDS, _TYPES, _NDEVS = "gids/", "gid_attrs/types/", "gid_attrs/ndevs/"
+Files = Mapping[str, TreeFile]
 
 
 def _numa(text: str) -> int | None:
@@ -45,14 +30,15 @@ def _numa(text: str) -> int | None:
 
 
 def _traffic_class(text: str) -> int | None:
-    match = _GLOBAL.match(text)
-    return to_int(match[1], low=0, high=255) if match else None
+    """`Global tclass=106`."""
+    return to_int(text.removeprefix("Global ").removeprefix("tclass="), low=0, high=255) if "tclass=" in text else None
 
 
-class SysInfiniband(RdmaSource):
+class SysInfiniband(Direct):
     """RDMA devices from sysfs."""
 
     kind = "sys-infiniband"
+    speaks_of = frozenset({Topic.RDMA_DEVICES})
     trust = 80
     measured = regex(
         r"= sys/class/infiniband/[^/\t]{1,64}/(?:ports/[0-9]{1,3}/)?(?:hw_)?counters/[A-Za-z0-9_.-]{1,80}\t"
@@ -62,138 +48,125 @@ class SysInfiniband(RdmaSource):
     def recognises(self, head: str) -> bool:
         return shows(head, "sys/class/infiniband/")
 
-    def parse(self, blob: Blob) -> Parsed[RdmaRecord]:
-        tree_parsed: Parsed[TreeFile] = Parsed()
-        tree = read_tree(blob, tree_parsed)
-        parsed: Parsed[RdmaRecord] = Parsed()
-        carry_over(parsed, tree_parsed)
-        for name, files in by_device(tree, _ROOT).items():
+    def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
+        notes = Notes(blob, draft)
+        for name, files in notes.below(_ROOT).items():
             first = next(iter(files.values()))
             if words.device_name(name) is None:
-                parsed.leave(blob, first.at, name, "not a device name")
+                notes.parsed.leave(blob, first.at, name, "not a device name")
             else:
-                parsed.records.append(_device(blob, parsed, name, files))
-        return parsed
+                notes.parsed.records.append(first.at)
+                _read_device(notes, name, files)
+        return notes.parsed
 
 
-def _device(blob: Blob, parsed: Parsed[RdmaRecord], name: str, files: Files) -> RdmaRecord:
-    record = RdmaRecord(name, next(iter(files.values())).at, _bus_id(files))
-    port_files: dict[int, Files] = {}
+def _read_device(notes: Notes, name: str, files: Files) -> None:
+    links = [bus for path in ("device", "") if path in files and (bus := words.bus_id_in(files[path].link or ""))]
+    bus_id = links[0] if links else None  # without the link, from where the device's own folder lies
+    nic = notes.draft.nic(rdma=name, bus_id=bus_id)
+    ports: dict[int, dict[str, TreeFile]] = {}
+    netdevs: dict[str, TreeFile] = {}
     dev_ports: dict[str, int] = {}
     for path, file in files.items():
-        port, counter, netdev = _PORT.match(path), _COUNTER.match(path), _NETDEV.match(path)
-        if port and int(port[1]) <= MAX_PORT:
-            port_files.setdefault(int(port[1]), {})[port[2]] = file
-        elif counter and counter[1] != _NOT_A_COUNTER:
-            record.counters[counter[1]] = read_file(file, words.count, "count")
-        elif (tclass := _CLASS.match(path)) is not None and int(tclass[1]) <= MAX_PORT:
-            port_files.setdefault(int(tclass[1]), {})["traffic_class"] = file
-        elif netdev and words.device_name(netdev[1]):
-            record.netdevs.setdefault(netdev[1], presence(file, netdev[1]))
-            number = to_int(file.text, low=0, high=MAX_PORT) if netdev[2] else None
-            if number is not None:
-                dev_ports[netdev[1]] = number + 1  # dev_port counts from 0, ports of a device from 1
+        folder, place, rest = (*path.split("/", 2), "", "")[:3]
+        if (port := to_int(place, low=0, high=words.MAX_PORT)) is not None and (
+            (folder == "ports" and rest) or (folder == "tc" and rest == "traffic_class")
+        ):
+            ports.setdefault(port, {})[rest] = file
+        elif path.startswith("device/net/") and words.device_name(netdev := rest.partition("/")[0]):
+            netdevs.setdefault(netdev, file)
+            if rest.endswith("/dev_port") and (counted := to_int(file.text, low=0, high=words.MAX_PORT)) is not None:
+                dev_ports[netdev] = counted + 1  # dev_port counts from 0, ports of a device from 1
         elif path == "device/numa_node":
-            record.facts["numa"] = read_file(file, _numa, "numa")
+            notes.convert(nic, "numa", _numa, file)
+        elif path == "device/driver" and words.device_name(driver := link_name(file)):
+            notes.take(nic, "driver", driver, file)
+        elif path == "device/physfn" and file.link is not None:
+            notes.take(nic, "is_vf", True, file)
         elif path in words.DEVICE_KEYS:
             field = words.DEVICE_KEYS[path]
-            record.facts[field] = read_file(file, words.CONVERT[field], field)
-            leave_bad(blob, parsed, file, record.facts[field])
-    _links(record, files)
-    for number, below in sorted(port_files.items()):
-        port_record = record.port(number, next(iter(below.values())).at)
-        _read_port(blob, parsed, port_record, below)
-    for port_record in record.ports.values():
-        cell = _netdev(record, port_record, port_files[port_record.number], dev_ports)
-        if cell is not None:
-            port_record.facts["netdev"] = cell
-    return record
-
-
-def _bus_id(files: Files) -> str | None:
-    """From the `device` link; without it from where the device's own folder lies."""
-    for path in ("device", ""):
-        file = files.get(path)
-        bus_id = words.bus_id_in(file.link) if file is not None and file.link is not None else None
+            notes.convert(nic, field, words.CONVERT[field], file)
+    read_counters(notes, nic, files, name, "counters", "hw_counters")
+    for netdev, file in netdevs.items():
         if bus_id is not None:
-            return bus_id
-    return None
+            notes.take(notes.draft.netdev(netdev), "bus_id", bus_id, file)
+    # Interfaces with a dot are partitions or VLANs of another one.
+    own = [netdev for netdev in netdevs if "." not in netdev]
+    for number, below in sorted(ports.items()):
+        child = nic.child("port", number)
+        _read_port(notes, child, below)
+        read_counters(notes, child, below, f"{name} port {number}", "counters", "hw_counters")
+        numbered = [netdev for netdev in own if dev_ports.get(netdev) == number]
+        alone = numbered if len(numbered) == 1 else own if len(ports) == 1 and len(own) == 1 else []
+        _offer_netdev(notes, child, below, {netdev: netdevs[netdev] for netdev in alone})
 
 
-def _links(record: RdmaRecord, files: Files) -> None:
-    driver, parent = files.get("device/driver"), files.get("device/physfn")
-    name = driver.link.rstrip("/").rpartition("/")[2] if driver is not None and driver.link else ""
-    if driver is not None and words.device_name(name):
-        record.facts["driver"] = presence(driver, name)
-    if parent is not None and parent.link is not None:
-        record.facts["is_vf"] = presence(parent, True)
+def link_name(file: TreeFile) -> str:
+    """The last name of what a link leads to, "" without a link."""
+    return (file.link or "").rstrip("/").rpartition("/")[2]
 
 
-def _read_port(blob: Blob, parsed: Parsed[RdmaRecord], port: PortRecord, files: Files) -> None:
+def read_counters(notes: Notes, entity: Entity, files: Files, subject: str, *folders: str) -> None:
+    """Offer the counters in these folders that have a value; what failed is one line for all of them."""
+    failed: list[str] = []
+    why = ""
     for path, file in files.items():
-        counter = _COUNTER.match(path)
+        folder, _, name = path.rpartition("/")
+        if folder not in folders or name == _NOT_A_COUNTER:
+            continue
+        value, reason = converted(file, words.count, "count")
+        if isinstance(value, int):
+            notes.count(entity, name, value, file)
+        else:
+            failed.append(name)
+            why = why or reason
+    if failed and notes.draft.sample == 0:
+        named = ", ".join(failed[:4]) + (f" and {len(failed) - 4} more" if len(failed) > 4 else "")
+        notes.draft.missing.append(NotObserved(f"counters of {subject}: {named}", why))
+
+
+def _read_port(notes: Notes, port: Entity, files: Files) -> None:
+    for path, file in files.items():
         if path in words.PORT_KEYS:
             field = words.PORT_KEYS[path]
-            port.facts[field] = read_file(file, words.CONVERT[field], field)
-            leave_bad(blob, parsed, file, port.facts[field])
+            notes.convert(port, field, words.CONVERT[field], file)
         elif path == "traffic_class":
-            port.facts[path] = read_file(file, _traffic_class, path)
+            notes.convert(port, path, _traffic_class, file)
         elif path == "rate":
-            _read_rate(blob, parsed, port, file)
-        elif counter and counter[1] != _NOT_A_COUNTER:
-            port.counters[counter[1]] = read_file(file, words.count, "count")
-    _read_gids(port, files)
+            rate = words.rate(file.text or "")
+            notes.convert(port, "rate_gbps", words.gbps, file)
+            if rate is not None and rate.lanes is not None:
+                notes.take(port, "lanes", rate.lanes, file)
+            if rate is not None and rate.name is not None:
+                notes.take(port, "speed_name", rate.name, file)
+    _read_gids(notes, port, files)
 
 
-def _read_rate(blob: Blob, parsed: Parsed[RdmaRecord], port: PortRecord, file: TreeFile) -> None:
-    rate = words.rate(file.text or "")
-    read = read_file(file, lambda _: rate.gbps if rate else None, "rate")
-    port.facts["rate_gbps"] = read
-    leave_bad(blob, parsed, file, read)
-    if rate is not None:
-        put_generation(Line(read.line, read.text), port.facts, rate)
+def _indexed(files: Files, folder: str) -> dict[int, TreeFile]:
+    """The files of a table by their places, in order."""
+    numbers = [path.removeprefix(folder) for path in files if path.startswith(folder)]
+    places = sorted(int(number) for number in numbers if number.isdecimal() and len(number) < 6)
+    return {place: files[f"{folder}{place}"] for place in places if f"{folder}{place}" in files}
 
 
-def _indexed(files: Files) -> dict[str, dict[int, TreeFile]]:
-    tree_files: dict[str, dict[int, TreeFile]] = {"gids": {}, "gid_attrs/types": {}, "gid_attrs/ndevs": {}}
-    for path, file in files.items():
-        match = _INDEXED.match(path)
-        if match:
-            tree_files[match[1]][int(match[2])] = file
-    return tree_files
-
-
-def _read_gids(port: PortRecord, files: Files) -> None:
+def _read_gids(notes: Notes, port: Entity, files: Files) -> None:
     """The table of GIDs, and the port's own GUID: the lower half of GID 0 on InfiniBand (IBTA 4.1.1)."""
-    tables = _indexed(files)
-    infiniband = port.facts.get("link_layer", Cell(None, 0, "")).value == "InfiniBand"
-    entries: list[str] = []
-    first: TreeFile | None = None
-    for index, file in sorted(tables["gids"].items()):
-        kind = tables["gid_attrs/types"].get(index)
-        words_of_kind = (kind.text or "") if kind is not None and not infiniband else ""
-        entry = words.gid(index, file.text or "", words_of_kind)
-        if entry is not None:
-            entries.append(entry)
-            first = first or file
+    infiniband = "link_layer" in files and words.link_layer(files["link_layer"].text or "") == "InfiniBand"
+    types = _indexed(files, _TYPES)
+    entries: dict[str, TreeFile] = {}
+    for index, file in _indexed(files, _GIDS).items():
+        kind = types[index].text if index in types and not infiniband else None
+        if (entry := words.gid(index, file.text or "", kind or "")) is not None:
+            entries[entry] = file
             lower = words.guid(":".join((file.text or "").split(":")[4:]))
             if infiniband and index == 0 and lower is not None:
-                port.facts["guid"] = presence(file, lower)
-    if first is not None:
-        port.facts["gids"] = presence(first, tuple(entries))
+                notes.take(port, "guid", lower, file)
+    if entries:
+        notes.take(port, "gids", tuple(entries), next(iter(entries.values())))
 
 
-def _netdev(record: RdmaRecord, port: PortRecord, files: Files, dev_ports: dict[str, int]) -> Cell | None:
-    """The port's interface: what GID 0 belongs to (Ethernet), else what the function has for this port alone."""
-    for _, file in sorted(_indexed(files)["gid_attrs/ndevs"].items()):
-        name = words.device_name(file.text or "")
-        if name is not None:
-            return presence(file, name)
-    # Interfaces with a dot are partitions or VLANs of another one.
-    own = {name: read for name, read in record.netdevs.items() if "." not in name}
-    numbered = [name for name in own if dev_ports.get(name) == port.number]
-    if len(numbered) == 1:
-        return own[numbered[0]]
-    if len(record.ports) == 1 and len(own) == 1:
-        return next(iter(own.values()))
-    return None
+def _offer_netdev(notes: Notes, port: Entity, files: Files, alone: Files) -> None:
+    """The port's interface: what GID 0 belongs to (Ethernet), else the one that the function has for this port."""
+    of_gids = {name: file for file in _indexed(files, _NDEVS).values() if (name := words.device_name(file.text or ""))}
+    for name, file in list((of_gids or alone).items())[:1]:
+        notes.take(port, "netdev", name, file)

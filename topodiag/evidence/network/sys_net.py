@@ -5,127 +5,106 @@ Files: Documentation/ABI/testing/sysfs-class-net of the Linux kernel; route flag
 
 from __future__ import annotations
 
-from topodiag.evidence.interface import Blob, Parsed, to_int
+from topodiag.evidence.draft import Entity, NodeDraft
+from topodiag.evidence.interface import Blob, Direct, Parsed, to_int
 from topodiag.evidence.network import rdma_words as words
 from topodiag.evidence.network.local_addresses import read_addresses
-from topodiag.evidence.network.network_records import (
-    Cell,
-    NetDevRecord,
-    NetDevSource,
-    by_device,
-    carry_over,
-    leave_bad,
-    presence,
-    read_file,
-)
+from topodiag.evidence.network.sys_infiniband import Files, link_name, read_counters
 from topodiag.evidence.pasted_files import shows
-from topodiag.evidence.tree import Tree, TreeFile, read_tree
+from topodiag.evidence.readings import Notes
 from topodiag.lazy import regex
-from topodiag.model.provenance import MAX_QUOTE
+from topodiag.model.topics import Topic
 
 _ROOT = "sys/class/net"
 _ROUTE = "proc/net/route"
 _ROUTE6 = "proc/net/ipv6_route"
-_BONDING = "proc/net/bonding"
-_COUNTER = regex(r"(?:statistics/([A-Za-z0-9_.-]{1,80})|(carrier_changes|carrier_(?:up|down)_count))\Z")
-
+_BONDING = "proc/net/bonding/"
+_CARRIER = ("carrier_changes", "carrier_up_count", "carrier_down_count")
 _RTF_UP = 0x0001
 _RTF_REJECT = 0x0200
-
-Files = dict[str, TreeFile]
 
 
 def _mtu(text: str) -> int | None:
     return to_int(text, low=1, high=2**31)
 
 
-_FILES = {"operstate": "operstate", "carrier": "carrier", "speed": "speed_mbps", "type": "kind"}
+_FILES = {"operstate": "operstate", "carrier": "carrier", "speed": "speed_mbps", "type": "kind", "mtu": "mtu"}
 _LINKS = {"master": "master", "device/driver": "driver"}
 
 
-class SysNet(NetDevSource):
+class SysNet(Direct):
     """Interfaces from sysfs and /proc/net."""
 
     kind = "sys-net"
+    speaks_of = frozenset({Topic.INTERFACES})
     trust = 80
     measured = regex(r"= sys/class/net/[^/\t]{1,64}/statistics/[A-Za-z0-9_.-]{1,80}\t(?P<numbers>[0-9]{1,18})\Z")
 
     def recognises(self, head: str) -> bool:
         return shows(head, "sys/class/net/")
 
-    def parse(self, blob: Blob) -> Parsed[NetDevRecord]:
-        tree_parsed: Parsed[TreeFile] = Parsed()
-        tree = read_tree(blob, tree_parsed)
-        parsed: Parsed[NetDevRecord] = Parsed()
-        carry_over(parsed, tree_parsed)
-        records: dict[str, NetDevRecord] = {}
-        for name, files in by_device(tree, _ROOT).items():
+    def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
+        notes = Notes(blob, draft)
+        interfaces: dict[str, Entity] = {}
+        bonded: set[str] = set()
+        for name, files in notes.below(_ROOT).items():
             first = next(iter(files.values()))
             if "" in files and files[""].lines:
                 continue  # a file between the interfaces: bonding_masters
             if words.device_name(name) is None:
-                parsed.leave(blob, first.at, name, "not an interface's name")
+                notes.parsed.leave(blob, first.at, name, "not an interface's name")
                 continue
-            records[name] = NetDevRecord(name, first.at)
-            _read_interface(blob, parsed, records[name], files)
-        _read_bonds(tree, records)
-        _read_routes(tree, records)
-        read_addresses(tree, records)
-        parsed.records.extend(records.values())
-        return parsed
+            notes.parsed.records.append(first.at)
+            interfaces[name] = draft.netdev(name)
+            _read_interface(notes, interfaces[name], name, files)
+            bonded |= {name} if "master" in files else set()
+        _read_bonds(notes, {name: entity for name, entity in interfaces.items() if name not in bonded})
+        _read_routes(notes, interfaces)
+        read_addresses(notes, interfaces)
+        return notes.parsed
 
 
-def _read_interface(blob: Blob, parsed: Parsed[NetDevRecord], record: NetDevRecord, files: Files) -> None:
+def _read_interface(notes: Notes, entity: Entity, name: str, files: Files) -> None:
+    counters = {path: file for path, file in files.items() if "/" in path or path in _CARRIER}
+    read_counters(notes, entity, counters, name, "statistics", "")
     for path, file in files.items():
-        counter = _COUNTER.match(path)
-        if counter:
-            record.counters[counter[1] or counter[2]] = read_file(file, words.count, "count")
-        elif path in _FILES or path == "mtu":
-            field = _FILES.get(path, path)
-            record.facts[field] = read_file(file, words.CONVERT.get(field, _mtu), field.replace("_", " "))
-            leave_bad(blob, parsed, file, record.facts[field])
-        elif path in _LINKS and file.link is not None:
-            target = words.device_name(file.link.rstrip("/").rpartition("/")[2])
-            if target is not None:
-                record.facts[_LINKS[path]] = presence(file, target)
-    device = files.get("device")
-    if device is None or device.link is None:
-        return
+        if path in _FILES:
+            notes.convert(entity, _FILES[path], words.CONVERT.get(_FILES[path], _mtu), file)
+        elif path in _LINKS and words.device_name(target := link_name(file)):
+            notes.take(entity, _LINKS[path], target, file)
     # A virtio interface's device is `virtio0`: the PCI function is further up the interface's own path.
-    for place in (device, files.get("")):
-        bus_id = words.bus_id_in(place.link) if place is not None and place.link is not None else None
-        if place is not None and bus_id is not None:
-            record.facts["bus_id"] = presence(place, bus_id)
+    for path in ("device", "") if "device" in files and files["device"].link is not None else ():
+        if path in files and (bus_id := words.bus_id_in(files[path].link or "")) is not None:
+            notes.take(entity, "bus_id", bus_id, files[path])
             return
 
 
-def _read_bonds(tree: Tree, records: dict[str, NetDevRecord]) -> None:
+def _read_bonds(notes: Notes, interfaces: dict[str, Entity]) -> None:
     """Members of bonds, from the bonding driver's own file, where sysfs did not say it."""
-    for bond, files in by_device(tree, _BONDING).items():
-        for file in files.values():
-            for number, text in file.lines:
-                key, _, member = text.partition(":")
-                record = records.get(member.strip())
-                if key.strip() == "Slave Interface" and record is not None and words.device_name(bond):
-                    record.facts.setdefault("master", Cell(bond, number, f"= {file.path}\t{text}"[:MAX_QUOTE]))
+    for path in [path for path in notes.tree.files if path.startswith(_BONDING)]:
+        bond = words.device_name(path.removeprefix(_BONDING))
+        for file, line in notes.lines(path):
+            key, _, member = line[1].partition(":")
+            if key.strip() == "Slave Interface" and bond and member.strip() in interfaces:
+                notes.take(interfaces[member.strip()], "master", bond, file, line)
 
 
-def _read_routes(tree: Tree, records: dict[str, NetDevRecord]) -> None:
+def _read_routes(notes: Notes, interfaces: dict[str, Entity]) -> None:
     """Which interfaces carry a default route; the others do not, when the IPv4 table was there to be read."""
-    table, table6 = tree.files.get(_ROUTE), tree.files.get(_ROUTE6)
-    for file, column, is_default in ((table, 0, _default4), (table6, -1, _default6)):
-        for number, text in file.lines if file is not None else ():
-            cells = text[:400].split()
-            record = records.get(cells[column]) if cells else None
-            if record is not None and file is not None and is_default(cells):
-                record.facts.setdefault("default_route", Cell(True, number, f"= {file.path}\t{text}"[:MAX_QUOTE]))
+    others = dict(interfaces)
+    for path, column, is_default in ((_ROUTE, 0, _default4), (_ROUTE6, -1, _default6)):
+        for file, line in notes.lines(path):
+            cells = line[1][:400].split()
+            if cells and cells[column] in others and is_default(cells):
+                notes.take(others.pop(cells[column]), "default_route", True, file, line)
+    table, table6 = notes.tree.files.get(_ROUTE), notes.tree.files.get(_ROUTE6)
     if table is None:
         return
-    for record in records.values():
+    for entity in others.values():
         if table.error is not None:
-            record.facts.setdefault("default_route", Cell(None, table.at, f"! {table.path}", table.error[:80]))
+            notes.miss(entity, "default_route", table.error[:80], table)
         elif table.lines and (table6 is None or table6.error is None):
-            record.facts.setdefault("default_route", Cell(False, table.lines[0][0], f"= {table.path}: no default"))
+            notes.take(entity, "default_route", False, table, (table.lines[0][0], "no default"))
 
 
 def _flags(text: str) -> bool:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache
 
+import msgspec
+
 from topodiag.lazy import dataclass
 from topodiag.model.nccl_versions import path_types
 from topodiag.nccl.graph.bandwidths import xgmi_bandwidth
@@ -53,24 +55,17 @@ class RomeModel(Layout):
 @cache
 def rome_models() -> tuple[RomeModel, ...]:
     """All sets, in the order in which RCCL tries them."""
-    return tuple(
-        RomeModel(
-            bus=_hex(row["bus"]),
-            numa=tuple(row["numa"]),
-            nic_bus=_hex(row["nic_bus"]),
-            nic_numa=tuple(row["nic_numa"]),
-            links=tuple(tuple(int(digit) for digit in line) for line in row["links"].split()),
-            distance=tuple(tuple(line.split()) for line in row["distance"]),
-            pattern=row["pattern"],
-            cpus=row["cpus"],
-            most_links=row["most_links"],
-            index=row["index"],
-            name=row["name"],
-            rings=tuple(row["rings"]),
-            options=row.get("options", ""),
-        )
+    rows = [
+        {
+            **row,
+            "bus": _hex(row["bus"]),
+            "nic_bus": _hex(row["nic_bus"]),
+            "links": [[int(digit) for digit in line] for line in row["links"].split()],
+            "distance": [line.split() for line in row["distance"]],
+        }
         for row in own_data("nccl/rccl/rome_models")["model"]
-    )
+    ]
+    return msgspec.convert(rows, tuple[RomeModel, ...])
 
 
 def _hex(text: str) -> tuple[int, ...]:

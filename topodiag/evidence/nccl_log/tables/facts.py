@@ -105,7 +105,7 @@ SCHEMAS: Mapping[str, pa.Schema] = {
     # `AllReduce: 1048576 Bytes -> Algo RING proto SIMPLE channel{Lo..Hi}={0..15}`; algo and proto in upper case names
     # whatever the version prints; lo, hi -1 where not printed; func "" before 2.23.
     "choice": _row(func=_WORD, bytes=_I64, algo=_WORD, proto=_WORD, lo=_I32, hi=_I32),
-    # Everything else that is known: `kind` is one of grammar/texts.py, `text` the message.
+    # Everything else that is known: `kind` is one of grammar/texts.toml, `text` the message.
     "text": _row(kind=_WORD, text=_WORD),
     # Warnings, unwinding (`file:line -> code`) and what applications print beside (torch's watchdog): level WARN,
     # UNWIND or APP. place: `transport/net_ib.cc:2459`. label: what a launcher put in front, a rank where it is one.

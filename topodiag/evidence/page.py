@@ -1,0 +1,114 @@
+"""A text that is read line by line into a draft: every value is offered with the line that says it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from topodiag.evidence.draft import Entity, NodeDraft
+from topodiag.evidence.interface import Blob, Parsed
+from topodiag.lazy import dataclass
+from topodiag.model.errors import InputError
+from topodiag.model.provenance import MAX_QUOTE
+from topodiag.words.node_sets import NodeSetError
+
+MAX_LINE = 4096
+"""Characters of the longest line worth reading: no tool's format comes near it."""
+MOST_OF_A_LIST = 256
+"""GIDs of a port, and addresses of an interface, that are kept: a load balancer gives an interface some thousands."""
+MARGIN = " \t>|"
+"""What a quotation or a table puts before a line."""
+
+
+def bare_lines(blob: Blob) -> Iterator[tuple[int, str]]:
+    """Numbered lines without comments and blanks."""
+    for number, text in blob.lines():
+        if bare := text.partition("#")[0].strip():
+            yield number, bare
+
+
+@contextmanager
+def at_line(blob: Blob, number: int | None) -> Iterator[None]:
+    """What is no set of nodes becomes an InputError with its line."""
+    try:
+        yield
+    except NodeSetError as error:
+        raise InputError(blob.name, str(error), line=number) from None
+
+
+class Page:
+    """A text on its way into a draft, and what it said so far. `parsed` records the numbers of lines that said
+    something."""
+
+    def __init__(self, blob: Blob, draft: NodeDraft) -> None:
+        self.blob, self.draft = blob, draft
+        self.parsed: Parsed[int] = Parsed()
+        self._said: dict[tuple[Entity, str], object] = {}
+        self._lists: dict[tuple[Entity, str], tuple[Line, dict[str, None]]] = {}
+
+    def lines(self) -> Iterator[Line]:
+        """The lines that can belong to a tool's format; longer ones are left aside."""
+        for number, text in self.blob.lines():
+            if len(text) > MAX_LINE:
+                self.parsed.leave(self.blob, number, text[:MAX_QUOTE], "line too long for this format")
+            else:
+                yield Line(self, number, text)
+
+    def mark(self, number: int) -> None:
+        """A line said something."""
+        if self.parsed.records[-1:] != [number]:
+            self.parsed.records.append(number)
+
+    def said(self, entity: Entity, name: str) -> object:
+        """The value that this block of the text gave; None without one."""
+        return self._said.get((entity, name))
+
+    def begin(self) -> None:
+        """Another block of the same tool begins: its values stand beside those of the blocks before."""
+        self._said.clear()
+
+    def end(self) -> Parsed[int]:
+        """Offers the lists, which are whole now."""
+        for (entity, name), (line, values) in self._lists.items():
+            line.offer(entity, name, tuple(values)[:MOST_OF_A_LIST])
+        return self.parsed
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of a text being read, and what it offers."""
+
+    page: Page
+    number: int
+    text: str
+
+    @property
+    def bare(self) -> str:
+        return self.text.strip(MARGIN)
+
+    def offer(self, entity: Entity, name: str, value: object, why: str = "") -> None:
+        """Offer a value of a field, or why the line has none; of a block's values the first good one stays."""
+        self.page.mark(self.number)
+        if (entity, name) in self.page._said and (value is None or self.page.said(entity, name) is not None):
+            return
+        self.page._said[entity, name] = value
+        origin = self.page.blob.origin(self.number, self.text)
+        if value is None:
+            entity.unread(name, why or "no value", origin)
+        else:
+            entity.offer(name, value, origin)
+
+    def add(self, entity: Entity, name: str, *values: str) -> None:
+        """Add to the values of a list, which knows the line of its first one."""
+        self.page.mark(self.number)
+        _, kept = self.page._lists.setdefault((entity, name), (self, {}))
+        kept.update(dict.fromkeys(values))
+
+    def count(self, entity: Entity, name: str, value: int | None) -> None:
+        """Offer a reading of a cumulative counter; None is ignored."""
+        self.page.mark(self.number)
+        entity.count(name, value, self.page.blob.origin(self.number, self.text))
+
+    def leave(self, why: str) -> None:
+        """Leave the line: it says nothing that can be used."""
+        self.page.parsed.leave(self.page.blob, self.number, self.text, why)
