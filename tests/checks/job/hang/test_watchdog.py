@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import pytest
 
@@ -107,3 +107,17 @@ def test_the_rank_that_did_not_time_out_is_named_without_the_lines_of_the_last_w
 def test_a_rank_that_reported_otherwise_is_not_silent() -> None:
     spoke = jobs.event("watchdog", "Process group watchdog thread terminated", "", rank=0, level="APP", secondary=True)
     assert found([*(caught(rank, 4) for rank in range(1, 8)), spoke]) == []
+
+
+@pytest.mark.parametrize(
+    ("ranks", "key"), [(range(8), "all ranks entered it"), ((0, 2, 4), "no line says who did not come")]
+)
+def test_where_the_watchdogs_of_all_ranks_end_one_operation_no_rank_is_missing(ranks: Sequence[int], key: str) -> None:
+    [finding] = RankBehind().judge(jobs.job(1, events=[caught(rank, 4) for rank in ranks])).findings
+    assert key in finding.message
+    assert ("no rank is late" in finding.fix[0]) == (key == "all ranks entered it")
+
+
+def test_ranks_that_wait_in_several_operations_may_miss_one() -> None:
+    apart = [caught(rank, 4, "ALLREDUCE") for rank in range(8)] + [caught(3, 9, "ALLGATHER")]
+    assert not [each for each in RankBehind().judge(jobs.job(1, events=apart)).findings if "entered it" in each.message]

@@ -167,7 +167,8 @@ def _silent(check: JobCheck[Any], job: Job, ranks: Mapping[int, RankProgress], l
 
 
 def _waits(check: JobCheck[Any], job: Job) -> Iterable[Finding]:
-    """The wait itself, where no line tells who is behind: ranks, operation, group, size and how long."""
+    """The wait itself, where no line tells who is behind: ranks, operation, group, size and how long. A watchdog times
+    what its rank enqueued: where those of all ranks end one operation, all ranks entered it."""
     events = [event for event in job.events if event.kind == "watchdog" and not event.secondary]
     events = [event for event in events if event.details.get("op")]
     if not events or {event.details["op"] for event in events} <= set(POINT_TO_POINT):
@@ -178,10 +179,12 @@ def _waits(check: JobCheck[Any], job: Job) -> Iterable[Finding]:
     ranks = ranks_in(alike)
     size = f" of {job.world_size}" if job.world_size > len(ranks) else ""
     who = f"{rank_word(ranks)}{size}" if ranks else "a rank"
+    came = not elsewhere and len(ranks) == job.world_size > 1
     yield check.finding(
         check.where(hosts_with(job, ranks), ranks=ranks[:4096]),
-        "waits",
-        f"{who} waited in {_operation_words(first, events)} until the watchdog: no line says who did not come",
+        "all came" if came else "waits",
+        f"{who} waited in {_operation_words(first, events)} until the watchdog: "
+        + ("all ranks entered it, and none is missing" if came else "no line says who did not come"),
         observed=f"{plural(len(alike), 'timeout')} in the same operation"
         + (f", {elsewhere} in others" if elsewhere else "")
         + _wait_words(job),
