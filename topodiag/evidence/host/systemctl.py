@@ -163,7 +163,9 @@ class Systemctl(Source[UnitState]):
             elif words[-3:-1] == ["systemctl", "is-active"]:
                 asked = words[-1]
         _close(blob, parsed, block)
-        parsed.records += _of_journal(blob, {unit.name.removesuffix(".service") for unit in parsed.records})
+        # `systemctl status` shows lines of the journal below the state that they led to.
+        names = {unit.name.removesuffix(".service") for unit in parsed.records}
+        parsed.records += [state for state in units(blob) if state.name not in names]
         return parsed
 
     def fill(self, blob: Blob, parsed: Parsed[UnitState], draft: NodeDraft) -> None:
@@ -175,11 +177,6 @@ class Systemctl(Source[UnitState]):
                 services.unread(name, "systemd does not know its state", origin)
             else:
                 services.offer(name, unit.word, origin)
-
-
-def _of_journal(blob: Blob, texts: set[str]) -> list[UnitState]:
-    """`systemctl status` shows lines of the journal below the state that they led to."""
-    return [state for state in units(blob) if state.name not in texts]
 
 
 def _close(blob: Blob, parsed: Parsed[UnitState], block: _Block | None) -> None:
