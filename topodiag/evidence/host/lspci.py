@@ -12,7 +12,6 @@ from topodiag.evidence.sentences import report
 from topodiag.lazy import dataclass, regex
 from topodiag.model.busid import normalise_bus_id
 from topodiag.model.provenance import Fact
-from topodiag.model.topics import Topic
 from topodiag.words.own_data import own_data
 
 MAX_LINE = 2048
@@ -63,10 +62,6 @@ class _Function:
 
 class Lspci(Direct):
     """Reads what each function is, its link, its place, its driver and its ACS control register."""
-
-    kind = "lspci"
-    speaks_of = frozenset({Topic.PCI})
-    trust = 70
 
     def recognises(self, head: str) -> bool:
         headers = (match for line in head.split("\n") if (match := _HEADER.fullmatch(line[:MAX_LINE])) is not None)

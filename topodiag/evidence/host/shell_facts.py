@@ -20,7 +20,6 @@ from topodiag.evidence.interface import Blob, Direct, Parsed, to_int
 from topodiag.evidence.page import Line, Page
 from topodiag.lazy import regex
 from topodiag.model.system import IOMMU_UNITS, KernelEvent
-from topodiag.model.topics import Topic
 from topodiag.words.own_data import own_data
 
 UNLIMITED = -1
@@ -40,11 +39,6 @@ _UNITS = {"": KIB, "K": KIB, "M": KIB**2, "G": KIB**3, "T": KIB**4, "P": KIB**5}
 
 class ShellFacts(Direct):
     """Limits, size of /dev/shm, kernel command line, uptime, device nodes that are not there, as a shell shows them."""
-
-    kind = "shell"
-    speaks_of = frozenset({Topic.OS})
-    trust = 50
-    a_piece = "what a few lines of a shell do not say, nobody asked for"
 
     def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
         page, system = Page(blob, draft), draft.single("os")

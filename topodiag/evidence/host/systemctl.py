@@ -15,7 +15,6 @@ import re
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import Blob, Parsed, Source
 from topodiag.lazy import dataclass, regex
-from topodiag.model.topics import Topic
 
 _SYSTEMD = "systemd[1]: "
 _DESCRIBED = {"fabric manager": "nvidia-fabricmanager", "fabricmanager": "nvidia-fabricmanager", "imex": "nvidia-imex"}
@@ -124,10 +123,6 @@ class _Block:
 
 class Systemctl(Source[UnitState]):
     """Reads units from any of systemctl's outputs, and from a journal."""
-
-    kind = "systemctl"
-    speaks_of = frozenset({Topic.SERVICES})
-    trust = 70
 
     def parse(self, blob: Blob) -> Parsed[UnitState]:
         parsed: Parsed[UnitState] = Parsed()
