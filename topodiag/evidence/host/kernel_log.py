@@ -51,12 +51,12 @@ class KernelLog(Source[KernelEvent]):
     """
 
     def recognises(self, head: str) -> bool:
-        """By an event of interest, or by the kernel's stamp or name on half of the lines."""
-        if any(True for _ in _matches(head.encode("utf-8", "replace"))):
-            return True
+        """By the kernel's stamp or name on half of the lines, or by an event of interest."""
         lines = [line[:MAX_HEAD] for line in head[:HEAD_CHARS].split("\n") if line.strip()][:400]
         own = sum("kernel: " in line or _STAMPED.match(line) is not None for line in lines)
-        return own >= 1 and own * 2 >= len(lines) and not any(" NCCL " in line for line in lines)
+        if own >= 1 and own * 2 >= len(lines) and not any(" NCCL " in line for line in lines):
+            return True
+        return next(_matches(head.encode("utf-8", "replace")), None) is not None
 
     def parse(self, blob: Blob) -> Parsed[KernelEvent]:
         parsed: Parsed[KernelEvent] = Parsed()
