@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 
 from topodiag.evidence.interface import Blob
-from topodiag.evidence.nccl_log.grammar.prefix import RECORD
 from topodiag.evidence.signatures.wrappers import of_one_host
 from topodiag.lazy import regex
 
@@ -38,13 +37,14 @@ _NOBODY = {"localhost", "localhost.localdomain", "host", "node", "ubuntu", "(non
 _GPU = r"GPU-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 _L = r"\n(?:[^\n]{0,200}\n)"
 _IDS = (
-    ("gpu", regex(rf"^GPU (\d{{1,3}}): [^\n]{{1,200}}\(UUID: ({_GPU})\)", re.M)),
-    ("bus", regex(rf"^GPU ([\da-fA-F:.]{{12,16}}){_L}{{1,40}}?\s+GPU UUID\s+: ({_GPU})", re.M)),
-    ("nic", regex(rf"^CA '([\w.-]{{1,64}})'{_L}{{1,8}}?\s+Node GUID: (0x[0-9a-f]{{16}})", re.M)),
-    ("nic", regex(rf"^hca_id:\s{{1,8}}([\w.-]{{1,64}}){_L}{{1,8}}?\s+node_guid:\s+([0-9a-f:]{{19}})", re.M)),
-    ("", regex(rf"()({_GPU})")),
+    ("gpu", "GPU-", regex(rf"^GPU (\d{{1,3}}): [^\n]{{1,200}}\(UUID: ({_GPU})\)", re.M)),
+    ("bus", "GPU-", regex(rf"^GPU ([\da-fA-F:.]{{12,16}}){_L}{{1,40}}?\s+GPU UUID\s+: ({_GPU})", re.M)),
+    ("nic", "Node GUID", regex(rf"^CA '([\w.-]{{1,64}})'{_L}{{1,8}}?\s+Node GUID: (0x[0-9a-f]{{16}})", re.M)),
+    ("nic", "hca_id", regex(rf"^hca_id:\s{{1,8}}([\w.-]{{1,64}}){_L}{{1,8}}?\s+node_guid:\s+([0-9a-f:]{{19}})", re.M)),
+    ("", "GPU-", regex(rf"()({_GPU})")),
 )  # fmt: skip
-"""Serials and their devices: `nvidia-smi -L` and `-q`, `ibstat`, `ibv_devinfo`; any other UUID of a GPU."""
+"""Serials and their devices, with what stands in each such text: `nvidia-smi -L` and `-q`, `ibstat`, `ibv_devinfo`; any
+other UUID of a GPU."""
 _MOST_IDS = 400
 
 
@@ -64,6 +64,8 @@ def host_of_text(blob: Blob) -> str:
 
 def host_of_log(head: bytes) -> str:
     """The host of the first record of NCCL's log, "" without one."""
+    from topodiag.evidence.nccl_log.grammar.prefix import RECORD  # noqa: PLC0415 - where there is such a log
+
     match = RECORD.search(head.decode("utf-8", "replace"))
     return match[1] if match else ""
 
@@ -77,10 +79,8 @@ def ids_of_text(text: str) -> frozenset[tuple[str, str]]:
 def serials_of_text(text: str, most: int = _MOST_IDS) -> list[tuple[int, str, str]]:
     """The same with the place of each in the text, in no order, where a serial stands first; at most so many."""
     counts: dict[tuple[str, str], int] = {}
-    for kind, pattern in _IDS:
-        if kind != "nic" and "GPU-" not in text:
-            continue
-        for match in pattern.finditer(text):
+    for kind, literal, pattern in _IDS:
+        for match in pattern.finditer(text) if literal in text else ():
             serial = match[2].removeprefix("0x").replace(":", "").lower()
             counts.setdefault((f"{kind} {match[1].lower()}" if kind else "", serial), match.start())
             if len(counts) >= most:
