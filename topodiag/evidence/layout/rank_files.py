@@ -30,6 +30,8 @@ from topodiag.model.rank_hosts import RankHosts
 from topodiag.words.node_sets import MAX_GPUS, NodeSetError, expand, short
 
 MAX_RANKS = 1 << 22
+_HEAD = 1 << 16
+"""Bytes of a file in which a NUL shows that it is no text."""
 MAX_MAP = 512 << 20
 """Bytes of a map: 100,000 ranks take some 30 MB."""
 _HOST = r"([A-Za-z0-9_][A-Za-z0-9._-]{0,252})"
@@ -155,7 +157,9 @@ def ranks_of_map(blob: Blob, document: Any, why: str = "") -> RankHosts:
 
 
 def _lines(blob: Blob) -> Iterator[tuple[int, str]]:
-    """Numbered lines without comments and blanks."""
+    """Numbered lines without comments and blanks. Raises InputError for what is no text."""
+    if b"\0" in blob.data[:_HEAD]:
+        raise InputError(blob.name, "is a binary file, and no text", hint="give the text that the launcher reads")
     for line, text in blob.lines():
         bare = text.partition("#")[0].strip()
         if bare:
