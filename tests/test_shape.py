@@ -28,8 +28,8 @@ _REASON = re.compile(r"\s*# Complexity (\d{1,3}): \S")
 MODULES = sorted(path for room in ("topodiag", "probes") for path in (ROOT / room).rglob("*.py"))
 
 
-MOST_CODE_LINES = 97_859
-MOST_PATTERNS = 1_082
+MOST_CODE_LINES = 97_853
+MOST_PATTERNS = 1_079
 MOST_FILES_OF_EVIDENCE = 218
 MOST_FILES_OF_CHECKS = 15
 MOST_GESTURES = 266

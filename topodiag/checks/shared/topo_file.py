@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from topodiag.model.finding import Status
-from topodiag.model.nccl_tree import Element
 from topodiag.model.node import Node
 from topodiag.model.topics import Topic
+
+if TYPE_CHECKING:
+    from topodiag.model.nccl_tree import Element
 
 
 def alone(node: Node) -> bool:
