@@ -9,7 +9,7 @@ import click
 
 from topodiag.cli.command import Command
 from topodiag.cli.errors import no_such
-from topodiag.cli.options import ascii_option, color_option, format_option, verbose_option, width_option
+from topodiag.cli.options import format_option, options
 
 if TYPE_CHECKING:
     from topodiag.checks.interface import Check
@@ -30,14 +30,9 @@ def _ids(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[st
 
 @click.command(cls=Command)
 @click.argument("name", metavar="[ID|FAMILY|EVENT|NCCL_VARIABLE]", required=False, shell_complete=_ids)
-@click.option(
-    "--line", metavar="TEXT", help="Show which sentence of the catalogue this line matches, and why others do not."
-)
+@options("line", of="explain")
 @format_option()
-@color_option
-@ascii_option
-@width_option
-@verbose_option
+@options("color", "ascii_only", "width", "verbose")
 @click.pass_context
 def explain(
     ctx: click.Context,

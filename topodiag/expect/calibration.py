@@ -12,7 +12,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import field
 from functools import cache
 from math import exp, fsum, log
-from typing import Any
 
 from topodiag.lazy import dataclass
 from topodiag.words.own_data import own_data
@@ -96,27 +95,18 @@ def fit(observations: Iterable[Observation], tolerances: Mapping[str, Tolerance]
     """Factors of every cell that has an observation."""
     rows = [observation for observation in observations if _LEAST <= observation.ratio <= _MOST]
     factors: dict[tuple[str, str, str], Factor] = {}
-    for level in (_of_wire, _of_transport, _of_generation, _of_cell):
-        for key in dict.fromkeys(level(row) for row in rows):
-            mine = [row for row in rows if level(row) == key]
+    for level in range(4):
+        for key in dict.fromkeys(_cells(row)[level] for row in rows):
+            mine = [row for row in rows if _cells(row)[level] == key]
             factors[key] = _factor(key, mine, _around(factors, key))
     return Calibration(factors, tolerances or {})
 
 
-def _of_wire(row: Observation) -> tuple[str, str, str]:
-    return "", _wire(row.transport), ""
-
-
-def _of_transport(row: Observation) -> tuple[str, str, str]:
-    return "", row.transport, ""
-
-
-def _of_generation(row: Observation) -> tuple[str, str, str]:
-    return row.generation, row.transport, ""
-
-
-def _of_cell(row: Observation) -> tuple[str, str, str]:
-    return row.generation, row.transport, row.collective
+def _cells(row: Observation) -> tuple[tuple[str, str, str], ...]:
+    """The cells that an observation is in, the widest first."""
+    generation, transport = row.generation, row.transport
+    cell = generation, transport, row.collective
+    return ("", _wire(transport), ""), ("", transport, ""), (generation, transport, ""), cell
 
 
 def _around(factors: Mapping[tuple[str, str, str], Factor], key: tuple[str, str, str]) -> float:
@@ -143,23 +133,12 @@ def _factor(key: tuple[str, str, str], rows: list[Observation], prior: float) ->
 def calibration() -> Calibration:
     """The factors that ship with the package."""
     table = own_data("expect/calibration")
-    factors = [_read_factor(row) for row in table.get("factor", [])]
-    tolerances = [Tolerance(row["transport"], row["below"], row["why"]) for row in table.get("tolerance", [])]
+    lists = ("systems", "sources")
+    factors = [
+        Factor(**{**row, **{name: tuple(row.get(name, ())) for name in lists}}) for row in table.get("factor", [])
+    ]
+    tolerances = [Tolerance(**row) for row in table.get("tolerance", [])]
     return Calibration(
         {(factor.generation, factor.transport, factor.collective): factor for factor in factors},
         {tolerance.transport: tolerance for tolerance in tolerances},
-    )
-
-
-def _read_factor(row: Mapping[str, Any]) -> Factor:
-    return Factor(
-        transport=row["transport"],
-        factor=row["factor"],
-        generation=row.get("generation", ""),
-        collective=row.get("collective", ""),
-        low=row["low"],
-        high=row["high"],
-        rows=row["rows"],
-        systems=tuple(row["systems"]),
-        sources=tuple(row.get("sources", ())),
     )

@@ -5,19 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from topodiag.lazy import regex
-from topodiag.model.finding import Finding, Severity
+from topodiag.model.finding import Finding
 from topodiag.verdict.interface import Condition
 from topodiag.verdict.job_errors import is_severe
 from topodiag.verdict.scene import Scene
 
 
-def _starts_no_gpu(firmware: Finding, missing: Finding, _: Scene) -> bool:
-    """Whether one tells of a GPU's processor that does not answer, the other that nvidia-smi shows no GPU at all."""
-    return firmware.id == "GPU003" and "(GSP)" in firmware.message and "nvidia-smi finds no GPU" in missing.message
-
-
-def _is_lost_by_itself(lost: Finding, other: Finding, scene: Scene) -> bool:
-    return not _starts_no_gpu(other, lost, scene)
+def _is_lost_by_itself(lost: Finding, other: Finding, _: Scene) -> bool:
+    """Not where a GPU's processor does not answer and nvidia-smi shows none: the driver starts no such GPU."""
+    return "(GSP)" not in other.message or "nvidia-smi finds no GPU" not in lost.message
 
 
 def _are_links_of_the_gpu(cause: Finding, other: Finding, scene: Scene) -> bool:
@@ -38,29 +34,6 @@ def _same_gpu(cause: Finding, other: Finding, _: Scene) -> bool:
 
 def _gpus(finding: Finding) -> frozenset[str]:
     return frozenset(label.split(" ")[0] for label in (*finding.where.gpus, *finding.where.links))
-
-
-def _is_of_nvlink(cause: Finding, _: Finding, __: Scene) -> bool:
-    text = f"{cause.message} {cause.observed}".lower()
-    return "nvlink" in text or "sxid" in text or "nvswitch" in text
-
-
-def _hangs_the_driver(cause: Finding, other: Finding, _: Scene) -> bool:
-    return cause.severity > Severity.INFO and ("nvidia" in other.message or "nvml" in other.message)
-
-
-def _stalls_the_rank(cause: Finding, other: Finding, _: Scene) -> bool:
-    if cause.severity is Severity.INFO:
-        return False
-    if other.id != "JOB009":
-        return True
-    # The end of the rank whose write the storage refused, not any other end.
-    ranks = set(cause.where.ranks)
-    return "exception" in other.message and (not other.where.ranks or not ranks.isdisjoint(other.where.ranks))
-
-
-def _parts_domains(cause: Finding, other: Finding, _: Scene) -> bool:
-    return "NVLink domain" in cause.message and (other.id != "HST002" or "IMEX" in other.message)
 
 
 _OPERATOR_POD = regex(
@@ -90,21 +63,10 @@ def _is_later_exception(cause: Finding, other: Finding) -> bool:
     )
 
 
-def _leaves_this_status(_: Finding, other: Finding, __: Scene) -> bool:
-    text = f"{other.message} {other.observed}"
-    return other.id != "NET008" or any(f"status {number}" in text for number in (4, 10, 11))
-
-
 HOLDS: Mapping[str, Condition] = {
-    "FirmwareStartsNoGpu": _starts_no_gpu,
     "LostGpuOnItsNode": _is_lost_by_itself,
     "LinksThatTheKernelReported": _are_links_of_the_gpu,
-    "GpuErrorEndsLinks": _is_of_nvlink,
     "FaultMetByTest": _same_gpu,
-    "GpuFaultHangsTools": _hangs_the_driver,
     "HungDriverHoldsJob": is_severe,
-    "StorageHoldsJob": _stalls_the_rank,
-    "DomainsApart": _parts_domains,
     "FabricFailsJob": _refuses_cuda,
-    "AcsOrIommu": _leaves_this_status,
 }

@@ -52,14 +52,6 @@ def _keeps_ranks_out(cause: Finding, other: Finding, scene: Scene) -> bool:
     return other.id != "JOB006" or not kinds or not _WAITED.issuperset(kinds)
 
 
-def _ends_with_a_code(_: Finding, other: Finding, __: Scene) -> bool:
-    return other.id != "JOB009" or "error code" in other.message
-
-
-def _runs_out_of_memory(_: Finding, other: Finding, __: Scene) -> bool:
-    return other.id != "JOB009" or "out of memory" in other.observed
-
-
 def _lasted_as_long(cause: Finding, other: Finding, scene: Scene) -> bool:
     """What is over by now held a rank only where it lasted about as long as ranks waited, and at no other time."""
     if cause.severity is not Severity.INFO:
@@ -82,7 +74,5 @@ HOLDS: Mapping[str, Condition] = {
     "NumbersDoNotFit": _leaves_a_rank_to_nobody,
     "ErrorKeepsRanksOut": _is_more_than_a_wait,
     "ErrorEndsInit": _keeps_ranks_out,
-    "ResultsAreWrong": _ends_with_a_code,
-    "GpuShared": _runs_out_of_memory,
     "StorageHoldsJob": _lasted_as_long,
 }

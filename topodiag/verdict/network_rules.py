@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from topodiag.lazy import regex
 from topodiag.model.finding import Finding
 from topodiag.model.provenance import Origin
 from topodiag.verdict import clearing
@@ -21,17 +20,9 @@ def _is_of_this_node(cause: Finding, other: Finding, scene: Scene) -> bool:
     return not own or scene.same_node(cause, other)
 
 
-def _refuses_the_node(cause: Finding, other: Finding, _: Scene) -> bool:
-    return "error code" in other.message and " by the word of " in cause.message
-
-
 def _was_in_use(cause: Finding, _: Finding, scene: Scene) -> bool:
     """A port that was down before the job began had no connection over it."""
     return not clearing.devices_left_out(scene, cause.where.nodes, cause.where.nics)
-
-
-def _is_of_mtu(cause: Finding, _: Finding, __: Scene) -> bool:
-    return " MTU" in cause.message
 
 
 def _fails_by_name(_: Finding, other: Finding, scene: Scene) -> bool:
@@ -44,20 +35,6 @@ def _networks_meet(cause: Finding, other: Finding, scene: Scene) -> bool:
     if other.id != "JOB005" or error_is(other, scene, "mismatch", "connect", "watchdog", "timeout"):
         return True
     return error_says(other, scene, "wrong type 3 != 4", "wrong type 4 != 3")
-
-
-def _finds_no_place(cause: Finding, other: Finding, _: Scene) -> bool:
-    return "no node of the cluster has" in cause.message and "there is no place" in other.message
-
-
-_BY_ITSELF = regex(r"\b(?:crashed|error code|an exception)\b")
-"""How a program ends that met an error: nobody ended it from outside."""
-
-
-def _refuses_memory(cause: Finding, other: Finding, _: Scene) -> bool:
-    if "cannot be registered" not in cause.message:
-        return False
-    return other.id != "JOB009" or _BY_ITSELF.search(other.message) is not None
 
 
 def _lists_the_devices(cause: Finding, scene: Scene) -> tuple[Origin, ...]:
@@ -74,13 +51,9 @@ def _uses_gpudirect(cause: Finding, scene: Scene) -> tuple[Origin, ...]:
 
 HOLDS: Mapping[str, Condition] = {
     "PortDown": _is_of_this_node,
-    "GateRefuses": _refuses_the_node,
     "PortFails": _was_in_use,
-    "SmallPackets": _is_of_mtu,
     "PluginFailsJob": _fails_by_name,
     "NetworksMeet": _networks_meet,
-    "AddressUnknown": _finds_no_place,
-    "MemoryRefused": _refuses_memory,
 }
 CONTRADICTED_BY: Mapping[str, Contradiction] = {
     "PortDown": _lists_the_devices,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from topodiag.lazy import regex
 from topodiag.model.finding import Finding
 from topodiag.model.provenance import Origin
 from topodiag.verdict import gpu_rules, job_rules, network_rules, setting_rules
@@ -34,6 +35,8 @@ def _rules() -> Iterator[Rule]:
             entry["because"],
             Reach(entry.get("reach", "job")),
             tuple(entry.get("errors", ())),
+            regex(entry["cause_says"]) if "cause_says" in entry else None,
+            {check_id: regex(words) for check_id, words in entry.get("other_says", {}).items()},
             entry.get("notes", False),
             entry.get("in_part", False),
             HOLDS.get(name, _always),

@@ -68,27 +68,11 @@ def _leaves_no_room(cause: Finding, other: Finding, scene: Scene) -> bool:
     return full and _BUS_ERROR.search(f"{other.message} {other.observed}") is not None
 
 
-_WITHOUT_GPU = regex(r"No CUDA GPUs|CUDA unknown error|CUDA-capable device is detected|invalid device ordinal")
-"""What a process says that ends because CUDA finds no GPU."""
-
-
-def _hides_devices(_: Finding, other: Finding, __: Scene) -> bool:
-    if other.id == "NVL005" and "NVLink domain" in other.message:
-        return False  # no device file puts a tray into another domain
-    return other.id != "JOB009" or _WITHOUT_GPU.search(f"{other.message} {other.observed}") is not None
-
-
-def _names_the_driver(_: Finding, other: Finding, __: Scene) -> bool:
-    return other.id != "JOB009" or "driver" in f"{other.message} {other.observed}".lower()
-
-
 HOLDS: Mapping[str, Condition] = {
     "SettingLeavesOut": _names_the_missing,
     "SettingDoesIt": _can_cause,
     "SettingsDiffer": _parts_ranks,
     "LimitReached": _leaves_no_room,
     "MemoryRemoved": is_severe,
-    "ContainerSeesLess": _hides_devices,
-    "DriverRefuses": _names_the_driver,
 }
 CONTRADICTED_BY: Mapping[str, Contradiction] = {"SettingDoesIt": _uses_rdma}

@@ -6,9 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from topodiag.cost.alpha_beta import Link
-from topodiag.cost.questions import (
-    ModelError,
-)
+from topodiag.cost.questions import ModelError
 from topodiag.cost.tiers import (
     LackingError,
     Machine,

@@ -79,7 +79,7 @@ class FabricInLog(OneStep[Job], JobCheck[Never]):
             for fault in _faults(int(match[4]), int(match[5], 16)):
                 faults.setdefault(fault, defaultdict(list))[host].append((match[1], where))
         findings = [self._report(job, *fault, by_host) for fault, by_host in faults.items()]
-        findings += self._imex(job, bool(members)) + self._not_up(job) + self._nvls(job)
+        findings += [*self._imex(job, bool(members)), *self._not_up(job), *self._nvls(job)]
         findings += judge_domains(self, job, members)
         if findings:
             return self.found(job, findings)
@@ -103,22 +103,20 @@ class FabricInLog(OneStep[Job], JobCheck[Never]):
             evidence=[where for reports in by_host.values() for _, where in reports],
         )
 
-    def _not_up(self, job: Job) -> list[Finding]:
+    def _not_up(self, job: Job) -> Iterator[Finding]:
         """CUDA refuses the GPUs of a node with NVSwitches before Fabric Manager has programmed these."""
         events = [event for event in job.events if event.details.get("fault") == "fabric" or NOT_UP.search(event.text)]
         if not events:
-            return []
+            return
         hosts = hosts_in(events)
-        return [
-            self.of_events(
-                events,
-                "fabric not up",
-                f"{hosts_word(hosts) or 'a node'}: CUDA does not start: the NVSwitch fabric of the node is not up",
-                observed=quoted(events[0].text),
-            )
-        ]
+        yield self.of_events(
+            events,
+            "fabric not up",
+            f"{hosts_word(hosts) or 'a node'}: CUDA does not start: the NVSwitch fabric of the node is not up",
+            observed=quoted(events[0].text),
+        )
 
-    def _nvls(self, job: Job) -> list[Finding]:
+    def _nvls(self, job: Job) -> Iterator[Finding]:
         """NVLink SHARP that could not be set up: multicast needs the switches' routes."""
         reports = [(event.host, event.rank, event.text, event.origin) for event in job.events if _of_nvls(event)]
         reports += [
@@ -127,38 +125,34 @@ class FabricInLog(OneStep[Job], JobCheck[Never]):
             if NVLS.search(text)
         ]
         if not reports:
-            return []
+            return
         hosts = list(dict.fromkeys(host for host, *_ in reports if host))
         memory = any("out of memory" in text for _, _, text, _ in reports)
-        return [
-            self.finding(
-                self.where(hosts, ranks=sorted({rank for _, rank, _, _ in reports if rank >= 0})),
-                "no multicast",
-                f"{hosts_word(hosts) or 'a node'}: NVLink SHARP cannot be set up: multicast memory is not bound",
-                observed=quoted(reports[0][2]),
-                fix=(
-                    "`systemctl status nvidia-fabricmanager` and its log, `nvidia-smi -q | grep -A4 Fabric`",
-                    *(("the error is `out of memory`: is GPU memory left for NCCL's buffers?",) if memory else ()),
-                    "NCCL_NVLS_ENABLE=0 as a control: does all else work?",
-                ),
-                evidence=[where for *_, where in reports],
-            )
-        ]
+        yield self.finding(
+            self.where(hosts, ranks=sorted({rank for _, rank, _, _ in reports if rank >= 0})),
+            "no multicast",
+            f"{hosts_word(hosts) or 'a node'}: NVLink SHARP cannot be set up: multicast memory is not bound",
+            observed=quoted(reports[0][2]),
+            fix=(
+                "`systemctl status nvidia-fabricmanager` and its log, `nvidia-smi -q | grep -A4 Fabric`",
+                *(("the error is `out of memory`: is GPU memory left for NCCL's buffers?",) if memory else ()),
+                "NCCL_NVLS_ENABLE=0 as a control: does all else work?",
+            ),
+            evidence=[where for *_, where in reports],
+        )
 
-    def _imex(self, job: Job, between_trays: bool) -> list[Finding]:
+    def _imex(self, job: Job, between_trays: bool) -> Iterator[Finding]:
         events = [event for event in job.events if event.level == "WARN" and IMEX.search(event.text)]
         events = events or (_not_imported(job) if between_trays else [])
         if not events:
-            return []
+            return
         hosts = hosts_in(events)
-        return [
-            self.of_events(
-                events,
-                "no imex",
-                f"{hosts_word(hosts)}: NVLink between nodes is there and does not work: IMEX",
-                observed=quoted(events[0].text),
-            )
-        ]
+        yield self.of_events(
+            events,
+            "no imex",
+            f"{hosts_word(hosts)}: NVLink between nodes is there and does not work: IMEX",
+            observed=quoted(events[0].text),
+        )
 
 
 def _faults(state: int, mask: int) -> list[tuple[Severity, str]]:

@@ -294,7 +294,7 @@ def _described(blob: Blob) -> Iterator[Tie]:
 def _objects(blob: Blob) -> Iterator[Tie]:
     """Pods as JSON or YAML. The address of a pod is its node's where it uses the network of its host alone."""
     for pod in _pods(load_yaml(blob)):
-        meta, spec, status = (_mapping(pod.get(key)) for key in ("metadata", "spec", "status"))
+        meta, spec, status = (_object(pod.get(key)) for key in ("metadata", "spec", "status"))
         addresses = [text(status.get("podIP")) or "", text(status.get("hostIP")) or ""]
         name, node = text(meta.get("name")) or "", text(spec.get("nodeName")) or ""
         host = text(spec.get("hostname")) or ""
@@ -307,10 +307,6 @@ def _pods(value: Any) -> Sequence[Mapping[str, Any]]:
     items = value.get("items")
     listed = items if isinstance(items, list) else [value]
     return [pod for pod in listed[:MAX_PODS] if isinstance(pod, Mapping) and pod.get("kind", "Pod") == "Pod"]
-
-
-def _mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
 
 
 def _tie(  # noqa: PLR0917 - where it stands, and what it says

@@ -17,6 +17,7 @@ from topodiag.evidence.json_values import integer, objects, text
 from topodiag.evidence.nccl_tests.infer import CommandSetting
 from topodiag.evidence.nccl_tests.text import MAX_DEVICES, MAX_ERRORS, MAX_ROWS, Draft, TextRead
 from topodiag.evidence.nccl_tests.words import collective_of_binary, version_of_code
+from topodiag.evidence.signatures.wrappers import Unwrapped
 from topodiag.lazy import regex
 from topodiag.model.bench import BenchDevice, BenchRow, Timing
 from topodiag.model.busid import normalise_bus_id
@@ -112,7 +113,7 @@ def read_json(data: bytes, source: str) -> TextRead | None:
             text_read.left = 1
             return text_read
         return None
-    run = Draft("", Origin(source), from_json=True)
+    run = Draft(Unwrapped("").stream, Origin(source), from_json=True)
     text_read.drafts.append(run)
     _config(run, document)
     for place, entry in objects(document.get("results"), MAX_ROWS):

@@ -15,6 +15,7 @@ from topodiag.evidence.bench_devices import device_of
 from topodiag.evidence.nccl_tests import words
 from topodiag.evidence.nccl_tests.infer import MAX_SETTINGS, CommandSetting, give
 from topodiag.evidence.nccl_tests.table import OpenRow, Title, begin_row, close_row, only_cells, take_cells, title_of
+from topodiag.evidence.signatures.wrappers import Stream
 from topodiag.lazy import dataclass, regex
 from topodiag.model.bench import BenchDevice, BenchRow
 from topodiag.model.provenance import MAX_QUOTE, Origin
@@ -41,7 +42,7 @@ _FENCE = regex(r"[\s#`.=*_-]*|.{0,200}\s#\s*")
 class Draft:
     """A run under construction. `widths` are the numbers that each row had; `seen` the kinds of lines so far."""
 
-    key: str
+    key: Stream
     origin: Origin
     collective: str = ""
     why_collective: str = ""
@@ -110,7 +111,7 @@ class TextReader:
     def __init__(self, source: str) -> None:
         self.source = source
         self.made = TextRead()
-        self._streams: dict[str, _Stream] = {}
+        self._streams: dict[Stream, _Stream] = {}
         self._hosts: frozenset[str] = frozenset()
         self._named = ""
         self._nccl = ""

@@ -13,8 +13,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 from topodiag.evidence.nccl_log.grammar.prefix import BARE, RECORD
+from topodiag.evidence.signatures.wrappers import Stream, unwrap
 from topodiag.lazy import dataclass, regex
 from topodiag.words.colours import without_colours
 
@@ -139,30 +141,16 @@ def library_of(code: str | None) -> str:
 MAX_LINE = 1 << 16
 """Bytes of one line that are looked at; a row with all its broken pieces is below a tenth of this."""
 
-_LABELS = (
-    regex(r"\s{0,20}[|>]\s?"),
-    # Container engines (CRI), Ray, CloudWatch, `mpirun --timestamp-output`.
-    regex(r"\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[\d.,]{0,12}(?:Z|[+-]\d\d:?\d\d)?\]?\s{0,4}(?:std(?:out|err) [FP] )?"),
-    regex(r"[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4}(?=[\[<])"),
-)
-_KEYED = (
-    regex(r"\[([\w.@-]{1,100},\d{1,6})\](?:<std(?:out|err)>)?:? ?"),
-    regex(r"\[(\d{1,6})\] ?"),
-    regex(r"\[(pod/[\w./-]{1,300})\] ?"),
-    regex(r"\(([\w./-]{1,60} pid=\d{1,10}(?:, ip=[\w.:]{1,60})?)\) ?"),
-    regex(r"\s{0,6}(\d{1,6}): ?"),
-    regex(r"([A-Za-z0-9][\w.-]{0,100}): (?=[#\s]|\d)"),
-)
 TAG = regex(r"\[[\w.@-]{0,100}\d{1,6},\d{1,6}\](?:<std(?:out|err)>)?:?|\[\d{1,6}\](?!\w)")
 """A label in the middle of a line: the row went on after another process had written."""
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """`key`: the stream it belongs to, "" without a label. `text`: without label. `number` from 1."""
+    """`key`: the stream it belongs to, the process that its labels name. `text`: without label. `number` from 1."""
 
     number: int
-    key: str
+    key: Stream
     text: str
     raw: str
 
@@ -183,23 +171,10 @@ def physical(data: bytes) -> Iterator[tuple[int, str, bool]]:
 
 def labelled(number: int, text: str) -> Line:
     """The line without what launchers and log collectors put in front."""
-    key: list[str] = []
-    at = 0
-    for _ in range(4):
-        before = at
-        for pattern in _LABELS:
-            match = pattern.match(text, at)
-            if match:
-                at = match.end()
-        for keyed in _KEYED:
-            match = keyed.match(text, at)
-            if match:
-                key.append(match[1])
-                at = match.end()
-                break
-        if at == before:
-            break
-    return Line(number, " ".join(key), text[at:], text)
+    bare = unwrap(text)
+    if bare.text.startswith("Test "):  # no label: nccl-tests names its own host in front of a failure
+        bare = replace(bare, host="", text=f"{bare.host}: {bare.text}" if bare.host else bare.text)
+    return Line(number, bare.stream, bare.text, text)
 
 
 _GLUED = regex(r"-1|\d+(?:\.\d+)?(?:e[+-]?\d+)?(?=[A-Za-z])|N/A")

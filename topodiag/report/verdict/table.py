@@ -11,9 +11,8 @@ from topodiag.report.answer import FEW_LINES
 from topodiag.report.drawn import DrawnReport
 from topodiag.report.findings import where_words
 from topodiag.report.gaps import draw_gaps, draw_unreadable
-from topodiag.report.node.marks import more
 from topodiag.report.places import Places
-from topodiag.report.text import Page
+from topodiag.report.text import Page, more
 from topodiag.report.verdict.cause import (
     draw_answer,
     draw_chain,
@@ -98,7 +97,7 @@ def _draw_jobs(page: Page, verdict: Verdict) -> None:
 def _draw_causes(page: Page, result: Result, verdict: Verdict) -> None:
     """The first cause whole, the others in a line each; with -v all whole."""
     places = Places(result)
-    whole = verdict.causes if page.style.verbose else verdict.causes[:1]
+    whole = page.some(verdict.causes, 1)
     for number, cause in enumerate(whole):
         if number:
             page.blank()

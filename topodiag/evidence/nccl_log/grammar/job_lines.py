@@ -12,6 +12,7 @@ from topodiag.evidence.nccl_log.grammar import ends, job_sentences, reach, sched
 from topodiag.evidence.nccl_log.grammar.numbers import compiled
 from topodiag.evidence.signatures.engine import LineMatch
 from topodiag.evidence.signatures.literals import finder
+from topodiag.evidence.signatures.wrappers import unwrap
 
 TRIED = "tried"
 """Kind of a connect that its program tries again."""
@@ -22,7 +23,6 @@ WORDS = (
 )  # fmt: skip
 """A line without any of these is none of theirs."""
 
-_RAY = compiled(r"^\s{0,8}\((?!raylet)[\w.:<>/-]{1,80} pid=\d{1,9}(?:, ip=([\d.a-fA-F:]{3,45}))?\)")
 _ANY = finder(WORDS)
 
 
@@ -72,9 +72,8 @@ def _said_of(text: str) -> tuple[str, dict[str, str]] | None:
     kind, named = end if end is not None else ("cuda" if fault == job_sentences.CONTAINED else "device", {})
     if fault:
         named["fault"] = fault
-    ray = _RAY.search(text)
-    if ray is not None and ray[1]:
-        named.setdefault("host", ray[1])
+    if "pid=" in text and "(raylet" not in text and (host := unwrap(text).host):
+        named.setdefault("host", host)
     return kind, named
 
 
