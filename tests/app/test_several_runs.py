@@ -48,9 +48,10 @@ BROADCAST = run("broadcast_perf", 355.0, 1.0, "none", 0)
     [
         (GOOD + BROADCAST, ["normal", "normal"], "healthy"),
         (GOOD + run("alltoall_perf", 0, 1, "none", end=DIED) + BROADCAST, ["normal", "unknown", "normal"], "failed"),
-        (GOOD + run("alltoall_perf", 0, 1, "none", end=LIMIT), ["normal", "unknown"], "at_risk"),
+        (GOOD + run("alltoall_perf", 0, 1, "none", end=LIMIT), ["normal", "unknown"], "unknown"),
+        (run("alltoall_perf", 0, 1, "none", end="Segmentation fault (core dumped)\n"), ["unknown"], "failed"),
     ],
-    ids=["both good", "one died between two", "the last met its limit"],
+    ids=["both good", "one died between two", "the last met its limit", "its program crashed"],
 )
 def test_runs_of_one_file_are_told_apart_and_judged_alike(
     tmp_path: Path, text: str, verdicts: list[str], state: str
