@@ -69,12 +69,11 @@ def headline(
 
 
 def _unknown_words(benchmarks: Sequence[Benchmark]) -> str:
-    """What the first run reaches that could not be judged, and what is missing to judge it; "" without one."""
+    """What the first run that could not be judged reaches, and what is missing to judge it; "" without one."""
     for benchmark in benchmarks:
-        if benchmark.verdict == "unknown" and benchmark.why and benchmark.run.top is not None:
-            return (
-                f"{benchmark.run.collective or 'the benchmark'} reaches {in_gbs(benchmark.run.top[1])}; {benchmark.why}"
-            )
+        if benchmark.verdict == "unknown" and benchmark.why:
+            name, top = benchmark.run.collective or "the benchmark", benchmark.run.top
+            return f"{name}{f' reaches {in_gbs(top[1])}; ' if top is not None else ': '}{benchmark.why}"
     return ""
 
 
