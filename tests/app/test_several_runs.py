@@ -48,9 +48,10 @@ BROADCAST = run("broadcast_perf", 355.0, 1.0, "none", 0)
     [
         (GOOD + BROADCAST, ["normal", "normal"], "healthy"),
         (GOOD + run("alltoall_perf", 0, 1, "none", end=DIED) + BROADCAST, ["normal", "unknown", "normal"], "failed"),
-        (GOOD + run("alltoall_perf", 0, 1, "none", end=LIMIT), ["normal", "unknown"], "at_risk"),
+        (GOOD + run("alltoall_perf", 0, 1, "none", end=LIMIT), ["normal", "unknown"], "unknown"),
+        (run("alltoall_perf", 0, 1, "none", end="Segmentation fault (core dumped)\n"), ["unknown"], "failed"),
     ],
-    ids=["both good", "one died between two", "the last met its limit"],
+    ids=["both good", "one died between two", "the last met its limit", "its program crashed"],
 )
 def test_runs_of_one_file_are_told_apart_and_judged_alike(
     tmp_path: Path, text: str, verdicts: list[str], state: str
@@ -71,3 +72,17 @@ def test_a_broadcast_at_line_rate_rules_out_what_would_halve_the_rate(tmp_path: 
     slow = bench([str(path)], options=BenchOptions(system="dgx-h100")).benchmarks[0]
     assert slow.verdict == "low"
     assert any("broadcast on the same nodes" in str(each) for each in slow.ruled_out)
+
+
+def test_a_table_of_nccl_tests_1_without_a_row_is_as_unknown_to_diagnose_as_to_bench(tmp_path: Path) -> None:
+    path = tmp_path / "run.txt"
+    path.write_text(
+        "# Using devices\n#   Rank  0 uses device  0 [0x02] Tesla P100-PCIE-16GB\n"
+        "#   Rank  1 uses device  1 [0x03] Tesla P100-PCIE-16GB\n\n"
+        "#      bytes             N    type      op     time  algbw  busbw      res     time  algbw  busbw      res\n"
+    )
+    [alone], joined = bench([str(path)]).benchmarks, diagnose(str(path))
+    assert (alone.verdict, alone.why) == ("unknown", "no row has a bandwidth")
+    assert [(each.verdict, each.why) for each in joined.benchmarks] == [(alone.verdict, alone.why)]
+    assert joined.verdict is not None
+    assert alone.why in joined.verdict.headline

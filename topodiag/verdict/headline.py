@@ -10,7 +10,7 @@ from topodiag.model.job import Job
 from topodiag.model.ras import says_answers
 from topodiag.model.verdict import Cause, CauseStatus, State
 from topodiag.verdict.scene import Scene
-from topodiag.verdict.state import NO_WORD, OPEN
+from topodiag.verdict.state import NO_WORD, OPEN, ended_from_outside
 from topodiag.words.fold import fold_hosts, plural
 from topodiag.words.units import in_gbs, percent, spell_gbs
 
@@ -52,6 +52,8 @@ def headline(
     `past` how the worst of the earlier runs was."""
     if causes:
         lead, effect = _lead(causes[0]), loss_words(benchmarks) if state is State.SLOW else ""
+        if ended_from_outside(causes[0].finding):
+            effect = _step_words(scene).removesuffix("; ") or _progress_words(scene)
         return f"{lead}; {effect}" if effect and effect.split(" ")[0] not in lead else lead
     if state is State.HEALTHY:
         return healthy_words(benchmarks, scene, past)
@@ -67,12 +69,11 @@ def headline(
 
 
 def _unknown_words(benchmarks: Sequence[Benchmark]) -> str:
-    """What the first run reaches that could not be judged, and what is missing to judge it; "" without one."""
+    """What the first run that could not be judged reaches, and what is missing to judge it; "" without one."""
     for benchmark in benchmarks:
-        if benchmark.verdict == "unknown" and benchmark.why and benchmark.run.top is not None:
-            return (
-                f"{benchmark.run.collective or 'the benchmark'} reaches {in_gbs(benchmark.run.top[1])}; {benchmark.why}"
-            )
+        if benchmark.verdict == "unknown" and benchmark.why:
+            name, top = benchmark.run.collective or "the benchmark", benchmark.run.top
+            return f"{name}{f' reaches {in_gbs(top[1])}; ' if top is not None else ': '}{benchmark.why}"
     return ""
 
 
@@ -85,6 +86,12 @@ def _lead(first: Cause) -> str:
         return f"possible cause, not proven: {lead}"
     unsure = first.status is CauseStatus.LIKELY and not first.consequences
     return f"{lead} (root cause not known yet)" if unsure else lead
+
+
+def _progress_words(scene: Scene) -> str:
+    """How much progress the jobs of a case print; "" without any."""
+    done = sum(progress.number for job in scene.case.jobs for progress in job.progress)
+    return f"{plural(done, 'line')} of progress until then" if done else ""
 
 
 def _ras_words(scene: Scene) -> str:

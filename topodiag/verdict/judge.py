@@ -60,8 +60,11 @@ def judge(result: Result, case: Case, steps: Sequence[JobStep] = ()) -> Verdict:
     causes = _ordered(_measured(_priced(found_causes, result, scene, steps), scene))
     jobs = _jobs(causes, beside, result, scene)
     past = states.worst([State.HEALTHY, *(job.state for job in jobs if job.name in scene.earlier)])
-    # What a log alone lacks is no risk of a machine.
-    machines = states.of_machines([cause.finding for cause in causes if cause.finding.id != "JOB001"], result)
+    # What a log alone lacks, and how a job ended, is no risk of a machine.
+    of_machines = [cause.finding for cause in causes if cause.finding.id != "JOB001"]
+    machines = states.of_machines(
+        [finding for finding in of_machines if not states.ended_from_outside(finding)], result
+    )
     state = states.worst([job.state for job in jobs if job.name not in scene.earlier]) if jobs else machines
     if jobs and state in (State.HEALTHY, State.UNKNOWN) and machines is State.AT_RISK:
         state = State.AT_RISK
@@ -284,7 +287,7 @@ def _jobs(causes: Sequence[Cause], beside: Sequence[Tree], result: Result, scene
         words = cause_words(causes[places[0]].finding) if places else ""
         job_states.append(JobState(job.name or "job", own, words, places))
     for benchmark in result.benchmarks:
-        own = states.of_run(benchmark)
+        own = states.of_run(benchmark, findings)
         places = tuple(at for at, cause in enumerate(causes) if _explains_run(cause, benchmark, scene))
         spelt = scene.dialect().say(benchmark.run.program)
         name = f"{benchmark.run.placement or benchmark.run.collective or 'run'} ({spelt})"

@@ -44,11 +44,17 @@ def of_job(job: Job, findings: Sequence[Finding], result: Result, scene: Scene) 
         return end
     if any(_costs(finding) for finding in own) or _became_slow(job):
         return State.SLOW
-    if [finding for finding in own if finding not in ended]:
+    if [finding for finding in own if finding not in ended and not ended_from_outside(finding)]:
         return State.AT_RISK
     if own:
-        return State.UNKNOWN  # its log lacks lines, and nobody says that it waits
+        return State.UNKNOWN  # its log lacks lines, and nobody says that it waits, or somebody else ended it
     return State.UNKNOWN if not_judged(job, result, scene) else State.HEALTHY
+
+
+def ended_from_outside(finding: Finding) -> bool:
+    """Whether a finding says that somebody else ended the job: its time limit, a preemption, a signal to its launcher.
+    That is no fault of the job, and no risk; how the job was until then, the rest of its log says."""
+    return finding.id == "JOB009" and finding.severity is Severity.WARNING
 
 
 def _end(job: Job, own: Sequence[Finding], ended: Sequence[Finding], scene: Scene) -> State | None:
@@ -140,12 +146,16 @@ def _ends_it(event: Event) -> bool:
     return ended or fault in FATAL or (fault == "memlock" and "fail" in event.text.lower())
 
 
-def of_run(run: Benchmark) -> State:
-    """The state of a measured run."""
+def of_run(run: Benchmark, findings: Sequence[Finding] = ()) -> State:
+    """The state of a measured run; of `findings`, those of its own output may say that its program ended with an
+    error."""
     if run.run.errors or run.run.wrong_values or (run.found and run.verdict not in {"low", "impossible"}):
         return State.FAILED
     if run.verdict == "low":
         return State.SLOW
+    died = [finding for finding in findings if finding.id == "JOB009" and finding.severity is Severity.ERROR]
+    if run.verdict != "normal" and any(where.source == run.run.source for end in died for where in end.evidence):
+        return State.FAILED
     return State.HEALTHY if run.verdict == "normal" else State.UNKNOWN
 
 

@@ -39,8 +39,12 @@ _SYSLOG = regex(r"[A-Z][a-z]{2} {1,2}[0-9]{1,2} [0-9:]{8} (?:\S{1,255} )?")
 _BUS = r"[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}(?:\.[0-7])?"
 _ANY_BUS = regex(rf"(?<![0-9a-fA-F:]){_BUS}(?![0-9a-fA-F])")
 FAMILY = "kernel"
-_STAMPED = regex(r"(?:<[0-9]{1,3}>)?\[ {0,10}[0-9]{1,10}\.[0-9]{6}\] (?!\[[^\]\s:]{1,80}:[0-9]{1,9}:[0-9]{1,9}\])\S")
-"""UCX puts seconds in brackets, too, and then `[host:process:thread]`."""
+_STAMPED = regex(
+    r"(?:<[0-9]{1,3}>)?\[(?: {0,10}[0-9]{1,10}\.[0-9]{6}| {1,10}[0-9]{1,10}\.[0-9]{1,9}"
+    r"|[A-Z][a-z]{2} [A-Z][a-z]{2} [ 0-9][0-9] [0-9:]{8} [0-9]{4})\] (?!\[[^\]\s:]{1,80}:[0-9]{1,9}:[0-9]{1,9}\])\S"
+)
+"""Seconds since boot, with all digits or padded by spaces, or the date of `dmesg -T`. UCX puts seconds in brackets, too,
+and then `[host:process:thread]`."""
 
 
 class KernelLog(Source[KernelEvent]):

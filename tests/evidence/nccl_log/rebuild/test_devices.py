@@ -59,6 +59,10 @@ def test_ports_stay_listed_and_carry_what_is_said_of_their_virtual_nic() -> None
     assert [(hca.name, hca.gdr) for hca in made.hcas] == [
         ("mlx5_0", None), ("mlx5_1", None), ("mlx5_2", False), ("mlx5_3", False),
     ]  # fmt: skip
+    old = process(
+        LIST, "NET/IB : GPU Direct RDMA Disabled for GPU 2[2] / HCA 1 'mlx5_1' (no module or not supported by GPU)"
+    )
+    assert [(hca.name, hca.gdr) for hca in old.hcas] == [("mlx5_0", None), ("mlx5_1", False), ("mlx5_2", None)]
     alone = process(GDR.format("Disabled", 2, "mlx5_0+mlx5_1"))
     assert [(hca.name, hca.gdr) for hca in alone.hcas] == [("mlx5_0", False), ("mlx5_1", False)]
 

@@ -35,7 +35,8 @@ _JOINED = regex(r"\[(\d{1,6})\]=\{([^{}]{1,600})\}")
 _HCA_LONG = regex(
     r"NET/IB\s?: \[(\d{1,6})\] ([^\s:]+):[^\s:]+:(\d{1,6})/(\S+) .*?speed=(\d{1,12})(?:.*?pciPath=(\S+))?"
 )
-_GDR_HCA = regex(r"GPU Direct RDMA (Enabled|Disabled) for HCA (\d{1,6}) '([^']*)'")
+_GDR_HCA = regex(r"GPU Direct RDMA (Enabled|Disabled) for (?:GPU \S{1,20} / )?HCA (\d{1,6}) '([^']*)'")
+"""NCCL 2.4 and 2.5 name the GPU, too."""
 _VIRTUAL = regex(r"Made virtual device \[(\d{1,6})\] name=(\S+) speed=(\d{1,12})")
 
 
