@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from topodiag.api.tables.interface import DTYPES, Table
-from topodiag.api.tables.registry import TABLES
+from topodiag.api.tables import DTYPES, TABLES, Table
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "api.md"
 START = "<!-- The tables below are generated: python tools/build_api_docs.py -->\n"

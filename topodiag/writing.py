@@ -5,10 +5,8 @@ from __future__ import annotations
 import fcntl
 import glob
 import os
-import secrets
 import shutil
 import stat
-import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -125,7 +123,7 @@ def _check_place(path: str, place: Path) -> None:
 
 def _beside(place: Path) -> Path:
     """A new name in the same folder that nobody can guess, short enough for any name beside it."""
-    return place.with_name(f".{place.name[:80]}.{secrets.token_hex(8)}.tmp")
+    return place.with_name(f".{place.name[:80]}.{os.urandom(8).hex()}.tmp")
 
 
 def _new_file(place: Path) -> BinaryIO:
@@ -198,6 +196,8 @@ _SCRATCH, _HELD = "topodiag-", ".held"
 def scratch_folder() -> Iterator[str]:
     """A folder below TMPDIR for the time of some work, for its owner alone. What runs of this user left that were
     killed is removed first. Raises OSError."""
+    import tempfile  # noqa: PLC0415 - few runs write much
+
     for left in Path(tempfile.gettempdir()).glob(f"{_SCRATCH}*/{_HELD}"):
         with suppress(OSError):
             if left.lstat().st_uid == os.getuid() and left.parent.lstat().st_uid == os.getuid():

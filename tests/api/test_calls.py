@@ -193,7 +193,7 @@ def test_what_is_trained_has_the_defaults_of_the_command() -> None:
     import click  # noqa: PLC0415
 
     made = click.command()(lambda: None)
-    for option in (*MODEL_OPTIONS, *TRAINING_OPTIONS):
+    for option in (MODEL_OPTIONS, TRAINING_OPTIONS):
         option(made)
     given = made.make_context("place", []).params
     assert {name: given[name] for name in TRAINING} == TRAINING

@@ -14,11 +14,10 @@ import topodiag
 from tests.report import machines
 from topodiag.api.html import page_of
 from topodiag.api.results import Answer, Diagnosis, UnknownTableError
-from topodiag.api.tables.interface import DTYPES, Table, columns
-from topodiag.api.tables.registry import TABLES
+from topodiag.api.tables import DTYPES, TABLES, Table
 from topodiag.model.errors import TopodiagError
 from topodiag.model.result import Result
-from topodiag.report.job.registry import TABLES as CSV
+from topodiag.report.columns import columns
 
 SICK = Diagnosis(machines.sick())
 EMPTY = Diagnosis(Result())
@@ -44,15 +43,6 @@ def test_every_table_has_its_columns_and_types_with_and_without_rows(answer: Ans
         assert [str(kind) for kind in made.dtypes] == [
             str(pd.Series([], dtype=DTYPES[column.kind]).dtype) for column in table.columns
         ]
-
-
-def test_tables_of_jobs_are_those_of_csv() -> None:
-    kinds = {str: "text", int: "whole", float: "number", bool: "truth"}
-    pairs = {"ranks": "ranks", "communicators": "comms", "connections": "connections", "rings": "rings",
-             "events": "events", "settings": "settings", "choices": "choices", "steps": "steps"}  # fmt: skip
-    for name, csv in pairs.items():
-        said = [(column.name, column.kind) for column in Diagnosis.known[name].columns]
-        assert said == [(column, kinds[kind]) for column, kind in CSV[csv].columns.items()], name
 
 
 def test_unknown_is_missing_and_known_is_a_number() -> None:

@@ -184,11 +184,7 @@ def audit(source: Source | None = None, *, training: Mapping[str, Any] | None = 
 
 @_named(**PLACEMENT)
 def solve(
-    source: Source | None = None,
-    *,
-    launcher: str = "",
-    training: Mapping[str, Any] | None = None,
-    **options: Any,
+    source: Source | None = None, *, launcher: str = "", training: Mapping[str, Any] | None = None, **options: Any
 ) -> SolvedLayout:
     """A map from ranks to nodes and GPUs that makes a training step wait least. `launcher` is a format of `topodiag
     place emit`: the map is one that it can take. See `audit` for the options."""

@@ -6,6 +6,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from topodiag.report.words import counted
+from topodiag.words.own_data import own_text
 from topodiag.words.text import clean
 
 if TYPE_CHECKING:
@@ -16,50 +17,13 @@ if TYPE_CHECKING:
 
 SHOWN = 20
 """Findings on the page; the table `findings` has all."""
-TEXT = """\
-<div class="topodiag">
-<p><b>{{ headline }}</b>{% if counts %}: {{ counts }}{% endif %}</p>
-{%- for each in first %}
-<p>{{ each }}</p>
-{%- endfor %}
-{%- if causes %}
-<table>
-<thead><tr><th>cause</th><th>status</th><th>what</th><th>cost</th><th>follows</th><th>do</th></tr></thead>
-<tbody>
-{%- for each in causes %}
-<tr><td>{{ each.id }}</td><td>{{ each.status }}</td><td>{{ each.message }}</td><td>{{ each.cost }}</td>
-<td>{{ each.follows }}</td><td>{{ each.fix }}</td></tr>
-{%- endfor %}
-</tbody>
-</table>
-{%- endif %}
-{%- for each in next %}
-<p>next: <code>{{ each.command }}</code> {{ each.where }}: {{ each.why }}</p>
-{%- endfor %}
-{%- if findings %}
-<table>
-<thead><tr><th>severity</th><th>check</th><th>finding</th><th>where</th><th>fix</th></tr></thead>
-<tbody>
-{%- for each in findings %}
-<tr><td>{{ each.severity }}</td><td>{{ each.id }}</td><td>{{ each.message }}</td><td>{{ each.where }}</td>
-<td>{{ each.fix }}</td></tr>
-{%- endfor %}
-</tbody>
-</table>
-{%- endif %}
-{%- if more %}
-<p>{{ more }} more findings: .table("findings")</p>
-{%- endif %}
-<p>tables: {{ tables }}</p>
-</div>
-"""
 
 
 @cache
 def _template() -> Template:
     from jinja2 import Environment  # noqa: PLC0415 - 0.1 s, and only notebooks need it
 
-    return Environment(autoescape=True).from_string(TEXT)
+    return Environment(autoescape=True).from_string(own_text("api/notebook.html"))
 
 
 def page_of(answer: Answer) -> str:

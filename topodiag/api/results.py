@@ -8,8 +8,7 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
-from topodiag.api.tables import registry
-from topodiag.api.tables.interface import Table
+from topodiag.api import tables
 from topodiag.model.bench import Benchmark
 from topodiag.model.errors import TopodiagError
 from topodiag.model.finding import Finding, Input, Outcome
@@ -48,7 +47,7 @@ class UnknownTableError(TopodiagError, KeyError):
 class Answer(ABC):
     """What every result offers. Results are values: they do not change, and asking twice gives the same."""
 
-    known: ClassVar[Mapping[str, Table]]
+    known: ClassVar[Mapping[str, tables.Table]]
     """Tables of this kind of result, by name."""
 
     @property
@@ -71,12 +70,10 @@ class Answer(ABC):
 
     def table(self, name: str) -> pd.DataFrame:
         """A table with its documented columns, also where it has no rows. Raises UnknownTableError (a KeyError)."""
-        from topodiag.api.tables.frame import frame_of  # noqa: PLC0415 - pandas from here on
-
         table = self.known.get(name)
         if table is None:
             raise UnknownTableError(f"no table {name!r:.40}: the tables are {', '.join(self.known)}")
-        return frame_of(table, self._held())
+        return table.frame(self._held())
 
     def _held(self) -> object:
         """What the rows are made from."""
@@ -100,7 +97,7 @@ class Answer(ABC):
 class Diagnosis(Answer):
     """The result of `diagnose`, `scan`, `logs` and `bench`. `result` is the model's value of it."""
 
-    known = registry.DIAGNOSIS
+    known = tables.DIAGNOSIS
 
     def __init__(self, result: Result) -> None:
         self.result = result
@@ -173,7 +170,7 @@ class Diagnosis(Answer):
 class PredictedTopology(Answer):
     """The result of `predict`: NCCL's decisions on a topology."""
 
-    known = registry.PREDICTION
+    known = tables.PREDICTION
 
     def __init__(self, topology: Topology, prediction: Prediction) -> None:
         self.topology = topology
@@ -211,7 +208,7 @@ class PredictedTopology(Answer):
 class AuditedLayout(Answer):
     """The result of `audit`: what a layout costs."""
 
-    known = registry.AUDIT
+    known = tables.AUDIT
 
     def __init__(self, audited: JudgedLayout, inputs: tuple[Input, ...] = ()) -> None:
         self.audited = audited
@@ -241,7 +238,7 @@ class AuditedLayout(Answer):
 class SolvedLayout(Answer):
     """The result of `solve`: a map from ranks to nodes and GPUs."""
 
-    known = registry.SOLUTION
+    known = tables.SOLUTION
 
     def __init__(self, solved: Solved, inputs: tuple[Input, ...] = ()) -> None:
         self.solved = solved

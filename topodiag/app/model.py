@@ -24,10 +24,7 @@ from topodiag.cost.questions import (
     price_placements,
     read_measured,
 )
-from topodiag.cost.tiers import (
-    Machine,
-    Tier,
-)
+from topodiag.cost.tiers import Machine, Tier
 from topodiag.cost.tiers import known as known_systems
 from topodiag.lazy import dataclass
 

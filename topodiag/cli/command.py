@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any
 
 import click
 
 from topodiag.cli.params import PLACE, Evidence
 from topodiag.model.dimensions import NAMES
+from topodiag.words.own_data import own_data
 from topodiag.words.text import clean
 
 HELP = ["-h", "--help"]
@@ -16,29 +18,16 @@ JOB = "topodiag.job"
 """Where a context keeps the settings that --job read."""
 FEW_OPTIONS = 12
 """A help of so few options is one list."""
-_SECTIONS: Mapping[str, Sequence[str]] = {
-    "The machine": (
-        "evidence", "system", "gpu", "nics", "inside", "outside", "gpus_per_node", "version", "env",
-    ),
-    "The cluster": (
-        "topology", "bundles", "nodes", "leaf", "racks", "oversubscription", "nodelist", "exclude", "free",
-    ),
-    "The layout of the job": (
-        "job", "hostfile", "rankfile", "slurm_hostfile", "torchrun", "map_", "logs", "rule", *NAMES, "order", "groups",
-        "world_size",
-    ),
-    "The model and its training": (
-        "trained", "params", "layers", "hidden", "seq", "micro_batch", "global_batch", "precision", "experts", "top_k",
-        "capacity", "active_params", "kv_share", "chunks", "zero", "shard", "sequence_parallel", "ulysses", "recompute",
-        "overlap", "efficiency", "peak_tflops",
-    ),
-    "Reading": ("flight", "workers", "dask"),
-    "Output": (
-        "format_", "html", "picture", "dimension", "svg", "csv_", "parquet", "redact", "explain", "output", "fail_on",
-        "color", "ascii_only", "width", "quiet", "verbose",
-    ),
-}  # fmt: skip
-"""Headings of a long help with the parameters below each; a parameter of no heading stands first."""
+
+
+@cache
+def shared_sections() -> dict[str, list[str]]:
+    """Headings of a long help with the parameters below each; a parameter of no heading stands first."""
+    listed: dict[str, list[str]] = own_data("cli/options")["sections"]
+    return {
+        title: [name for word in names for name in (NAMES if word == "dimensions" else (word,))]
+        for title, names in listed.items()
+    }
 
 
 class Command(click.Command):
@@ -48,7 +37,7 @@ class Command(click.Command):
         # click keeps the option of the first context that asks, which may have no parent to inherit from
         given.setdefault("context_settings", {"help_option_names": HELP})
         super().__init__(*args, **given)
-        self.sections = {**(sections or {}), **_SECTIONS}
+        self.sections = sections or {}
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         records = {
@@ -59,9 +48,10 @@ class Command(click.Command):
         if len(records) <= FEW_OPTIONS:
             super().format_options(ctx, formatter)
             return
-        placed = {name for names in self.sections.values() for name in names}
+        sections = {**self.sections, **shared_sections()}
+        placed = {name for names in sections.values() for name in names}
         own = tuple(name for name in records if name not in placed)
-        for title, names in {"Options": own, **self.sections}.items():
+        for title, names in {"Options": own, **sections}.items():
             if rows := [records[name] for name in names if name in records]:
                 with formatter.section(title):
                     formatter.write_dl(rows)

@@ -10,8 +10,8 @@ import click
 from topodiag.cli.command import Command
 from topodiag.cli.dimensions import layout_of, order_option, size_options
 from topodiag.cli.errors import Outcome
-from topodiag.cli.options import Printing, report_options
-from topodiag.cli.params import EVIDENCE, PLACE
+from topodiag.cli.options import Printing, options, report_options
+from topodiag.cli.params import EVIDENCE
 from topodiag.cli.place.work import work_options
 
 if TYPE_CHECKING:
@@ -22,14 +22,7 @@ if TYPE_CHECKING:
 
 @click.command(cls=Command)
 @click.argument("paths", metavar="PATH...", nargs=-1, type=EVIDENCE)
-@click.option(
-    "--ras", "places", metavar="HOST[:PORT]", multiple=True,
-    help="Also ask NCCL's RAS of the running job there, twice in ten seconds; may be given several times.",
-)  # fmt: skip
-@click.option(
-    "--to", "folder", metavar="DIR", type=PLACE,
-    help="Also write the files that apply the fixes into this new folder: topology files, nccl.conf, rank maps.",
-)  # fmt: skip
+@options("places", "folder", of="diagnose")
 @size_options()
 @order_option
 @work_options

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from topodiag.cli.command import JOB
-from topodiag.cli.options import Command
-from topodiag.cli.params import EVIDENCE, Count
+from topodiag.cli.options import Command, option
+from topodiag.cli.params import Count
 from topodiag.model.dimensions import DIMENSIONS, NAMES, ORDER, flags
 
 if TYPE_CHECKING:
@@ -40,14 +40,7 @@ def _read_job(ctx: click.Context, param: click.Parameter, values: tuple[str, ...
     ctx.meta[JOB] = settings
 
 
-job_option = click.option(
-    "--job", metavar="FILE", type=EVIDENCE, multiple=True, is_eager=True, expose_value=False, callback=_read_job,
-    help="Take layout and model from the job's own files: script or log of Megatron-LM, JSON of DeepSpeed, TOML of "
-    "torchtitan, YAML of NeMo or accelerate, command line of vLLM or SGLang, config.json of the model; "
-    "may be given several times.",
-)  # fmt: skip
-
-
+job_option = option("job", callback=_read_job)
 order_option = click.option(
     "--order", metavar="DIMS", default="", help=f"Order of the dimensions over the ranks, fastest first: {ORDER}."
 )

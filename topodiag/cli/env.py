@@ -7,7 +7,7 @@ import sys
 import click
 
 from topodiag.cli.command import Command
-from topodiag.cli.options import folder_option, format_option
+from topodiag.cli.options import format_option, options
 
 FORMATS = ("sh", "slurm", "mpirun", "k8s", "json")
 
@@ -16,7 +16,7 @@ FORMATS = ("sh", "slurm", "mpirun", "k8s", "json")
 @format_option(FORMATS)
 @click.option("--quick", "level", flag_value="quick", help="Shorter logs: communicators, settings, network and rings.")
 @click.option("--full", "level", flag_value="full", help="For hangs: also every operation, and a topology dump.")
-@folder_option("for the logs; it must exist on every node")
+@options("folder", of="env")
 def env(format_: str, level: str | None, folder: str) -> None:
     """Print the debug settings for the next run, so that its logs answer every check.
 

@@ -98,11 +98,7 @@ def write_answer(  # noqa: PLR0917 - what a page is made of
 
 
 def write_result_page(
-    printing: Printing,
-    command: str,
-    result: Result,
-    table: Callable[[], DrawnReport],
-    solved: Solved | None = None,
+    printing: Printing, command: str, result: Result, table: Callable[[], DrawnReport], solved: Solved | None = None
 ) -> None:
     """Write the page of a command whose answer is a result; `solved` is the better map of a badly placed job."""
     if printing.html is not None:

@@ -12,8 +12,8 @@ import click
 from topodiag.cli.command import Command
 from topodiag.cli.dimensions import job_option, layout_of, order_option, size_options
 from topodiag.cli.errors import Outcome
-from topodiag.cli.options import Printing, report_options, was_given
-from topodiag.cli.params import EVIDENCE, PLACE, Count
+from topodiag.cli.options import Printing, options, report_options, was_given
+from topodiag.cli.params import EVIDENCE
 from topodiag.report.job.registry import TABLES, VIEWS
 
 if TYPE_CHECKING:
@@ -41,13 +41,7 @@ def view_options(command: Callable[..., None]) -> Callable[..., None]:
 @job_option
 @size_options()
 @order_option
-@click.option(
-    "--flight", metavar="FILE", type=EVIDENCE, multiple=True,
-    help="A dump of torch's flight recorder; may be given several times.",
-)  # fmt: skip
-@click.option("--workers", type=Count(1, 4096), metavar="N", help="Processes that read (default: all cores).")
-@click.option("--dask", metavar="WHERE", help="Read on a dask cluster: its address, local or slurm.")
-@click.option("--save", metavar="FILE", type=PLACE, help="Keep the facts as Parquet; `topodiag logs FILE` reads them.")
+@options("flight", "workers", "dask", "save", of="logs")
 @click.option(
     "--csv", "csv_", type=click.Choice(TABLES), metavar="TABLE", help=f"Write a table as CSV: {', '.join(TABLES)}."
 )
@@ -87,13 +81,7 @@ def logs(  # noqa: PLR0917 - one parameter per option
     check_written(printing, (*paths, *flight))
     for dump in flight:
         _must_be_there(dump)
-    options = LogOptions(
-        workers=workers,
-        dask=dask,
-        layout=layout_of(sizes, order),
-        flight=flight,
-        save=save,
-    )
+    options = LogOptions(workers=workers, dask=dask, layout=layout_of(sizes, order), flight=flight, save=save)
     with reading(printing, "logs", "judging", "DownloadColumn", "TransferSpeedColumn") as tell:
         result = judge_logs(paths, options=options, on_progress=tell)
     solved = None

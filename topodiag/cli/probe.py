@@ -9,11 +9,11 @@ import sys
 import click
 
 from topodiag.cli.command import Command
-from topodiag.cli.options import output_option
+from topodiag.cli.options import options
 
 
 @click.command(cls=Command)
-@output_option
+@options("output")
 def probe(output: str | None) -> None:
     """Write the collector as one file, which any node with Python 3.6 can run.
 

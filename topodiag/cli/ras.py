@@ -8,29 +8,16 @@ import click
 
 from topodiag.cli.command import Command
 from topodiag.cli.errors import Outcome
-from topodiag.cli.options import Printing, report_options
-from topodiag.cli.params import EVIDENCE, Count
+from topodiag.cli.options import Printing, options, report_options
 
 
 @click.command(cls=Command)
 @click.argument("places", metavar="HOST[:PORT]...", nargs=-1)
-@click.option(
-    "--with", "paths", metavar="PATH", type=EVIDENCE, multiple=True,
-    help="Logs of the job, which name its ranks; may be given several times.",
-)  # fmt: skip
-@click.option(
-    "--times", metavar="N", type=Count(1, 1000), default=2, help="Number of answers, ten seconds apart (default: 2)."
-)
-@click.option("--to", "keep", metavar="DIR", type=click.Path(file_okay=False), help="Keep the answers in this folder.")
+@options("paths", "times", "keep", of="ras")
 @report_options()
 @click.pass_obj
 def ras(  # noqa: PLR0917 - one parameter per option
-    reached: Outcome,
-    places: tuple[str, ...],
-    paths: tuple[str, ...],
-    times: int,
-    keep: str | None,
-    printing: Printing,
+    reached: Outcome, places: tuple[str, ...], paths: tuple[str, ...], times: int, keep: str | None, printing: Printing
 ) -> None:
     """Ask NCCL's RAS of a running job, and say which rank the others wait for.
 

@@ -9,8 +9,8 @@ import click
 
 from topodiag.cli.command import Command
 from topodiag.cli.errors import Outcome
-from topodiag.cli.options import Printing, fail_on_option, format_option, html_option, page_options
-from topodiag.cli.params import EVIDENCE, PLACE, Duration
+from topodiag.cli.options import Printing, format_option, options, page_options
+from topodiag.cli.params import EVIDENCE
 from topodiag.report.registry import names
 
 if TYPE_CHECKING:
@@ -20,17 +20,9 @@ if TYPE_CHECKING:
 
 @click.command(cls=Command)
 @click.argument("sources", metavar="[PATH]...", nargs=-1, type=EVIDENCE)
-@click.option("--since", metavar="BUNDLE", type=EVIDENCE, help="Show what changed since this capture of the same node.")
-@click.option("--save", metavar="FILE", type=PLACE, help="Keep the evidence as a bundle (.tar.gz, else a new folder).")
-@click.option("--redact", is_flag=True, help="Replace names, addresses and serials by tokens, in report and capture.")
-@click.option(
-    "--sample", type=Duration(), metavar="TIME", help="Read counters twice, with this time between (5s, 500ms, 1m)."
-)
-@click.option("--deadline", type=Duration(), metavar="TIME", help="Stop probing after this time (default: 20s).")
+@options("since", "save", "redact", "sample", "deadline", of="scan")
 @format_option(names())
-@html_option
-@fail_on_option()
-@page_options
+@options("html", "fail_on", page_options)
 @click.pass_obj
 def scan(  # noqa: PLR0917 - one parameter per option
     reached: Outcome,
@@ -81,11 +73,7 @@ def _refuse_live_options(sources: tuple[str, ...], **given: object) -> None:
 
 
 def _live(
-    since: str | None,
-    save: str | None,
-    sample: float | None,
-    deadline: float | None,
-    printing: Printing,
+    since: str | None, save: str | None, sample: float | None, deadline: float | None, printing: Printing
 ) -> Result:
     from topodiag.app.case.live import Options  # noqa: PLC0415
     from topodiag.app.scan import live  # noqa: PLC0415

@@ -5,23 +5,12 @@ from __future__ import annotations
 import click
 
 from topodiag.cli.command import Command
-from topodiag.cli.params import PLACE, Count, Duration, Size
+from topodiag.cli.options import options
 
 
 @click.command(cls=Command)
 @click.argument("folder", metavar="[DIR]", required=False, type=click.Path(file_okay=False))
-@click.option(
-    "--textfile", metavar="FILE", type=PLACE, help="Prometheus text for node_exporter's textfile collector (.prom)."
-)
-@click.option("--every", type=Duration(), default=10.0, metavar="TIME", help="Time between two samples (default: 10s).")
-@click.option(
-    "--size", type=Size(), default=4 << 20, metavar="SIZE", help="Largest size of one file of changes (default: 4M)."
-)
-@click.option(
-    "--files", type=Count(1, 1000), default=4, metavar="N", help="Number of files of changes to keep (default: 4)."
-)
-@click.option("--times", type=Count(1, 10**9), metavar="N", help="End after N samples (default: no end).")
-@click.option("--quiet", "-q", is_flag=True, help="Print nothing at the start.")
+@options("textfile", "every", "size", "files", "times", "quiet", of="watch")
 def watch(  # noqa: PLR0917 - one parameter per option
     folder: str | None, textfile: str | None, every: float, size: int, files: int, times: int | None, quiet: bool
 ) -> None:

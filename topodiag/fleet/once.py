@@ -17,16 +17,7 @@ from topodiag.checks.registry import Subject
 from topodiag.checks.run import run
 from topodiag.evidence.intake.node_parts import Path, Touched, at_path, names_of
 from topodiag.evidence.intake.sibling_nodes import HOST, Pattern
-from topodiag.fleet.digest import (
-    Answers,
-    Counted,
-    Counter,
-    Lasting,
-    counter_of,
-    counters_in,
-    of_counters,
-    of_rates,
-)
+from topodiag.fleet.digest import Answers, Counted, Counter, Lasting, counter_of, counters_in, of_counters, of_rates
 from topodiag.fleet.facts import device_rows, kernel_log
 from topodiag.fleet.rows import Row, made_of
 from topodiag.lazy import dataclass

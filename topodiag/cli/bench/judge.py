@@ -8,18 +8,7 @@ import click
 
 from topodiag.cli.command import Command
 from topodiag.cli.errors import Outcome
-from topodiag.cli.options import (
-    Printing,
-    env_option,
-    explain_option,
-    nccl_option,
-    nics_option,
-    nodes_option,
-    report_options,
-    svg_option,
-    system_option,
-    was_given,
-)
+from topodiag.cli.options import Printing, nccl_option, options, report_options, was_given
 from topodiag.cli.params import EVIDENCE
 from topodiag.cli.plotting import write_svg
 
@@ -33,24 +22,13 @@ TABLES = ("rows",)
 
 @click.command(cls=Command)
 @click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=EVIDENCE)
-@click.option(
-    "--machine", "evidence", metavar="PATH", type=EVIDENCE, multiple=True,
-    help="Compare with this machine (bundle, topology file or NCCL log); may be given several times.",
-)  # fmt: skip
-@system_option("what the output or NCCL's log in it says")
-@nics_option
-@nodes_option(when="of the run (default: what the output says)")
+@options("evidence", "system", "nics", "nodes", of="bench")
 @nccl_option(otherwise="what the output says")
-@env_option()
-@click.option(
-    "--gate", is_flag=True, help="One line for each file: pass, fail or unknown. Exit code 1 unless all pass."
-)
-@click.option("--by-file", is_flag=True, help="Compare the files as placements of the same job.")
-@explain_option
+@options("env", "gate", "by_file", "explain", of="bench")
 @click.option(
     "--csv", "csv_", type=click.Choice(TABLES), metavar="TABLE", help="Write a table as CSV: rows (all runs)."
 )
-@svg_option
+@options("svg")
 @report_options()
 @click.pass_obj
 def judge(  # noqa: PLR0917 - one parameter per option

@@ -7,72 +7,21 @@ import os
 import click
 
 from topodiag.cli.command import Command
-from topodiag.cli.options import (
-    algo_option,
-    env_option,
-    gpus_per_node_option,
-    nodelist_option,
-    output_option,
-    quiet_option,
-    topology_option,
-)
-from topodiag.cli.params import Count, Duration
-from topodiag.model.nccl_enums import ALGO_WORDS, PROTO_WORDS
+from topodiag.cli.options import env_reader, option, options
 from topodiag.words.units import spell_s
-
-KINDS = ("intra", "pairs", "ring", "rails", "racks", "bisection", "settings", "fabric")
-COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter", "alltoall", "broadcast", "reduce", "sendrecv")
 
 
 @click.command(cls=Command)
-@nodelist_option("Nodes to measure (default: the Slurm job's)")
-@gpus_per_node_option
-@click.option(
-    "--rail-nics", "nics", metavar="NICS", default="",
-    help="NICs in the order of their rails: mlx5_[0-7] (default: NCCL's choice).",
+@options(
+    "nodelist", "gpus_per_node", "rail_nics", "rails", "topology", "leaf_per", "kinds", "algo", "protocols",
+    "collectives", "launcher", "arguments", option("env", callback=env_reader("")), "timeout", "write_bw",
+    "output", "quiet",
+    of="bench plan",
 )  # fmt: skip
-@click.option(
-    "--rails", type=Count(1, 256), metavar="N", help="Number of rails (default: as many as NICs, else as GPUs)."
-)
-@topology_option("CSV of NODE,RACK, or Slurm's topology.conf")
-@click.option(
-    "--leaf-per", type=click.Choice(("rail", "rack")), default="rail", show_default=True,
-    help="One leaf switch per rail of a rack, or one per rack.",
-)  # fmt: skip
-@click.option(
-    "--kind", "kinds", multiple=True, type=click.Choice(KINDS),
-    help="Plan only runs of this kind; may be given several times.",
-)  # fmt: skip
-@algo_option(ALGO_WORDS, "Also compare this algorithm; may be given several times.")
-@click.option(
-    "--proto", "protocols", multiple=True, type=click.Choice(PROTO_WORDS, case_sensitive=False),
-    help="Also compare this protocol; may be given several times.",
-)  # fmt: skip
-@click.option(
-    "--collective", "collectives", multiple=True, type=click.Choice(COLLECTIVES),
-    help="Also compare this collective; may be given several times.",
-)  # fmt: skip
-@click.option(
-    "--launcher", type=click.Choice(("srun", "mpirun", "none")), default="srun", show_default=True,
-    help="Program that starts the runs; none: only this machine.",
-)  # fmt: skip
-@click.option(
-    "--launcher-arg", "arguments", multiple=True, metavar="ARG",
-    help="Argument for the launcher: --launcher-arg=--mpi=pmix; may be given several times.",
-)  # fmt: skip
-@env_option("")
-@click.option(
-    "--timeout", type=Duration(), metavar="TIME", default="180s", show_default=True, help="Time limit of each run."
-)
-@click.option(
-    "--ib-write-bw", "write_bw", is_flag=True, help="In later rounds, use ib_write_bw to separate NIC from PCIe faults."
-)
-@output_option
-@quiet_option
 def plan(  # noqa: PLR0917 - one parameter per option
     nodelist: tuple[str, ...],
     gpus_per_node: int,
-    nics: str,
+    rail_nics: str,
     rails: int | None,
     topology: str,
     leaf_per: str,
@@ -114,7 +63,7 @@ def plan(  # noqa: PLR0917 - one parameter per option
         raise click.UsageError("Name the nodes: --nodelist gpu[001-064].", click.get_current_context())
     check_output(output)
     fabric = fabric_from(
-        sets, gpus=gpus_per_node, nics=nics, rails=rails, racks=topology or None, leaf_per_rail=leaf_per == "rail"
+        sets, gpus=gpus_per_node, nics=rail_nics, rails=rails, racks=topology or None, leaf_per_rail=leaf_per == "rail"
     )
     if launcher == "none" and len(fabric.nodes) > 1:
         raise TopodiagError("--launcher none is for one node", hint="srun or mpirun starts runs on several")

@@ -8,7 +8,7 @@ import click
 
 from topodiag.cli.command import Command
 from topodiag.cli.errors import FOUND, Outcome
-from topodiag.cli.options import Printing, report_options, svg_option
+from topodiag.cli.options import Printing, options, report_options
 from topodiag.cli.params import PLACE
 
 if TYPE_CHECKING:
@@ -19,22 +19,11 @@ if TYPE_CHECKING:
 
 @click.command(cls=Command)
 @click.argument("folder", metavar="DIR", type=PLACE)
-@click.option(
-    "--next", "next_plan", metavar="FILE", type=PLACE, help="Write the next round's plan, which tests the suspects."
-)
-@click.option(
-    "--ib-write-bw", "write_bw", is_flag=True, help="In that plan, use ib_write_bw to separate NIC from PCIe faults."
-)
-@svg_option
+@options("next_plan", "write_bw", "svg", of="bench read")
 @report_options()
 @click.pass_obj
 def read(  # noqa: PLR0917 - one parameter per option
-    reached: Outcome,
-    folder: str,
-    next_plan: str | None,
-    write_bw: bool,
-    svg: str | None,
-    printing: Printing,
+    reached: Outcome, folder: str, next_plan: str | None, write_bw: bool, svg: str | None, printing: Printing
 ) -> None:
     """Show what the runs of a plan found: pair matrix, nodes, NICs and rails at fault, and what needs more runs.
 

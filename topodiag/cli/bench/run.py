@@ -11,8 +11,8 @@ import click
 
 from topodiag.cli.command import Command
 from topodiag.cli.errors import FAILED, FOUND, Outcome
-from topodiag.cli.options import Printing, folder_option, quiet_option
-from topodiag.cli.params import PLACE, Count
+from topodiag.cli.options import Printing, options
+from topodiag.cli.params import PLACE
 from topodiag.words.units import in_gbs
 
 if TYPE_CHECKING:
@@ -24,23 +24,7 @@ DEFAULT_PARALLEL = 64
 
 @click.command(cls=Command)
 @click.argument("plan", metavar="PLAN|DIR", type=PLACE)
-@folder_option("for the results (default: plan.sweep for plan.json)")
-@click.option(
-    "--bin-dir", metavar="DIR", type=PLACE,
-    help="Folder of the *_perf programs (default: PATH, then /opt/nccl-tests/build).",
-)  # fmt: skip
-@click.option(
-    "--parallel", type=Count(1, 4096), default=DEFAULT_PARALLEL, show_default=True, metavar="N",
-    help="Number of runs at the same time; they never share a node.",
-)  # fmt: skip
-@click.option("--retry", is_flag=True, help="Repeat runs that failed or timed out.")
-@click.option("--keep-going", is_flag=True, help="Continue even if all runs so far failed.")
-@click.option(
-    "--ib-write-bw", "write_bw", is_flag=True,
-    help="In the next round, use ib_write_bw to separate NIC from PCIe faults.",
-)  # fmt: skip
-@click.option("--dry-run", is_flag=True, help="Print the commands and run none.")
-@quiet_option
+@options("folder", "bin_dir", "parallel", "retry", "keep_going", "write_bw", "dry_run", "quiet", of="bench run")
 @click.pass_obj
 def run(  # noqa: PLR0917 - one parameter per option
     reached: Outcome,

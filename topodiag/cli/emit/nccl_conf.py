@@ -7,14 +7,13 @@ import sys
 import click
 
 from topodiag.cli.command import Command
-from topodiag.cli.options import log_option, output_option
+from topodiag.cli.options import options
 from topodiag.cli.params import EVIDENCE
 
 
 @click.command("nccl-conf", cls=Command)
 @click.argument("sources", metavar="[SOURCE]...", nargs=-1, type=EVIDENCE)
-@log_option
-@output_option
+@options("logs", "output")
 def nccl_conf(sources: tuple[str, ...], logs: tuple[str, ...], output: str | None) -> None:
     """Write an nccl.conf that fixes the findings of this node, of bundles or of a job's logs.
 

@@ -9,40 +9,16 @@ import click
 
 from topodiag.cli.command import Command
 from topodiag.cli.errors import FOUND, Outcome
-from topodiag.cli.options import env_option, nccl_option, nodes_option, output_option
+from topodiag.cli.options import nccl_option, options
 from topodiag.cli.params import EVIDENCE
 
 
 @click.command("nccl-topo", cls=Command)
 @click.argument("source", type=EVIDENCE)
-@output_option
-@click.option("--repair", is_flag=True, help="Restore missing NVLinks, low link widths and misplaced NICs.")
-@click.option(
-    "--bare", is_flag=True,
-    help="Write only CPUs and PCI devices, as cloud providers do: NCCL detects GPUs, NVLinks and NICs itself. "
-    "For a file that many nodes share.",
+@options(
+    "output", "repair", "bare", "host_capture", "pairs", "instance", "affinity", "host", "nodes", nccl_option(), "env",
+    "force", of="emit nccl-topo",
 )  # fmt: skip
-@click.option(
-    "--host-capture", metavar="FILE", type=EVIDENCE,
-    help="For a guest: place its devices as in this capture of the host (a bundle or a topology dump).",
-)  # fmt: skip
-@click.option(
-    "--pairs", metavar="PAIRS",
-    help="Which guest device is which host device, for --host-capture: GUEST=HOST,... or a file, CSV or JSON "
-    "(default: by UUID and GUID).",
-)  # fmt: skip
-@click.option("--instance", metavar="NAME", help="For a guest: place its devices as in this instance type.")
-@click.option(
-    "--affinity", metavar="FILE", type=EVIDENCE,
-    help="For a guest: group its devices by measurements, a CSV matrix of GPU by NIC (in GB/s or us).",
-)  # fmt: skip
-@click.option(
-    "--host", metavar="HASH", help="Use the host with this host_hash from a dump of several hosts (default: the first)."
-)
-@nodes_option(when="of the job, for the comparison (default: 1 and 2; only 1 without NICs)")
-@nccl_option()
-@env_option()
-@click.option("--force", is_flag=True, help="Write the file even if it makes communication slower.")
 @click.pass_obj
 def nccl_topo(  # noqa: PLR0917 - one parameter per option
     reached: Outcome,

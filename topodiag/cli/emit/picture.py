@@ -8,7 +8,7 @@ import sys
 import click
 
 from topodiag.cli.command import Command
-from topodiag.cli.options import output_option
+from topodiag.cli.options import options
 from topodiag.cli.params import EVIDENCE
 
 FORMATS = ("svg", "png", "pdf", "dot")
@@ -16,7 +16,7 @@ FORMATS = ("svg", "png", "pdf", "dot")
 
 @click.command(cls=Command)
 @click.argument("source", type=EVIDENCE)
-@output_option
+@options("output")
 def picture(source: str, output: str | None) -> None:
     """Draw the node: sockets, switches, GPUs, NICs, NVLinks. Faults are red.
 

@@ -10,8 +10,7 @@ import click
 
 from topodiag.cli.command import Command
 from topodiag.cli.errors import CLEAN, FOUND, Outcome
-from topodiag.cli.options import Printing, format_option, nodelist_option, page_options
-from topodiag.cli.params import PLACE, Count, Duration
+from topodiag.cli.options import Printing, format_option, options, page_options
 
 if TYPE_CHECKING:
     from topodiag.model.collect import NodeAnswer
@@ -21,31 +20,10 @@ WHOLE_S = 300.0
 
 
 @click.command(cls=Command)
-@nodelist_option("Nodes, or @group (default: those of the Slurm allocation)")
-@click.option(
-    "--to", "to", type=PLACE, metavar="DIR", required=True, help="Folder for the bundles; created if missing."
-)
-@click.option(
-    "--via", type=click.Choice(VIA), default="auto", show_default=True,
-    help="How to reach the nodes; auto: srun inside a Slurm allocation, else ssh.",
+@options(
+    "nodelist", "to", "via", "fanout", "deadline", "within", "sample", "user", "ssh_options", "image", "namespace",
+    "again", of="fleet collect",
 )  # fmt: skip
-@click.option(
-    "--fanout", type=Count(1, 4096), default=64, show_default=True, metavar="N",
-    help="Number of nodes at the same time.",
-)  # fmt: skip
-@click.option("--deadline", type=Duration(), metavar="TIME", help="Stop probing a node after this time (default: 20s).")
-@click.option(
-    "--within", type=Duration(), metavar="TIME",
-    help="Stop waiting for all nodes after this time; bundles that arrived are kept (default: 5m).",
-)  # fmt: skip
-@click.option(
-    "--sample", type=Duration(), metavar="TIME", help="Read counters twice, with this time between (5s, 500ms, 1m)."
-)
-@click.option("--user", metavar="NAME", help="User on the nodes, for ssh.")
-@click.option("--ssh-options", metavar="TEXT", help="More options for ssh, as one text: '-i key -J gateway'.")
-@click.option("--image", metavar="IMAGE", help="Image of the pods, for kubectl (default: python:3.12-slim).")
-@click.option("--namespace", metavar="NAME", help="Namespace of the pods, for kubectl (default: the context's).")
-@click.option("--again", is_flag=True, help="Also ask the nodes that have a good bundle in the folder.")
 @format_option()
 @page_options
 @click.pass_obj

@@ -8,8 +8,8 @@ import click
 
 from topodiag.cli.command import Command
 from topodiag.cli.errors import Outcome
-from topodiag.cli.options import Printing, report_options
-from topodiag.cli.params import EVIDENCE, PLACE, Count
+from topodiag.cli.options import Printing, options, report_options
+from topodiag.cli.params import EVIDENCE
 
 if TYPE_CHECKING:
     from topodiag.model.fleet import FleetResult
@@ -19,10 +19,7 @@ FORMATS = ("table", "json", "jsonl", "csv", "parquet", "drain", "conditions")
 
 @click.command(cls=Command)
 @click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=EVIDENCE)
-@click.option("--pass-list", metavar="FILE", type=PLACE, help="Write the nodes that jobs may get, as one node set.")
-@click.option("--fail-list", metavar="FILE", type=PLACE, help="Write the nodes to exclude, as one node set.")
-@click.option("--workers", type=Count(1, 4096), metavar="N", help="Processes that read (default: all cores).")
-@click.option("--dask", metavar="WHERE", help="Read on a dask cluster: its address, local or slurm.")
+@options("pass_list", "fail_list", "workers", "dask", of="fleet compare")
 @report_options(FORMATS)
 @click.pass_obj
 def compare(  # noqa: PLR0917 - one parameter per option

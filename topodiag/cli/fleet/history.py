@@ -8,7 +8,7 @@ import click
 
 from topodiag.cli.command import Command
 from topodiag.cli.errors import Outcome
-from topodiag.cli.options import Printing, nodelist_option, report_options
+from topodiag.cli.options import Printing, options, report_options
 from topodiag.cli.params import EVIDENCE
 
 if TYPE_CHECKING:
@@ -18,15 +18,11 @@ if TYPE_CHECKING:
 @click.command(cls=Command)
 @click.argument("place", metavar="DIR", type=EVIDENCE)
 @click.argument("paths", metavar="[PATH]...", nargs=-1, type=EVIDENCE)
-@nodelist_option("Only these nodes")
+@options("nodelist", of="fleet history")
 @report_options()
 @click.pass_obj
 def history(
-    reached: Outcome,
-    place: str,
-    paths: tuple[str, ...],
-    nodelist: tuple[str, ...],
-    printing: Printing,
+    reached: Outcome, place: str, paths: tuple[str, ...], nodelist: tuple[str, ...], printing: Printing
 ) -> None:
     """Show what changed over time, which links come and go, and which nodes keep failing.
 

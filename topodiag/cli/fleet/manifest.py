@@ -5,8 +5,7 @@ from __future__ import annotations
 import click
 
 from topodiag.cli.command import Command
-from topodiag.cli.options import folder_option, nodelist_option, output_option
-from topodiag.cli.params import Duration
+from topodiag.cli.options import options
 
 KINDS = ("job", "daemonset")
 KEEP = "/var/lib/topodiag"
@@ -14,15 +13,7 @@ KEEP = "/var/lib/topodiag"
 
 @click.command(cls=Command)
 @click.argument("kind", type=click.Choice(KINDS))
-@nodelist_option("Nodes by kubernetes.io/hostname (default of a daemonset: all with GPUs)")
-@click.option("--image", metavar="IMAGE", help="Image of the pods (default: python:3.12-slim).")
-@click.option("--namespace", metavar="NAME", help="Namespace of the pods (default: the context's).")
-@click.option(
-    "--every", type=Duration(), default=3600.0, metavar="TIME", help="Time between two captures (default: 1h)."
-)
-@folder_option("on the nodes where a daemonset saves bundles (default: /var/lib/topodiag)")
-@click.option("--deadline", type=Duration(), metavar="TIME", help="Stop probing a node after this time (default: 20s).")
-@output_option
+@options("nodelist", "image", "namespace", "every", "folder", "deadline", "output", of="fleet manifest")
 def manifest(  # noqa: PLR0917 - one parameter per option
     kind: str,
     nodelist: tuple[str, ...],

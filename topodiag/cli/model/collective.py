@@ -6,8 +6,8 @@ import click
 
 from topodiag.cli.command import Command
 from topodiag.cli.model.options import MachineOptions, machine_options
-from topodiag.cli.options import Printing, algo_option, plot_options, size_option, sizes_option
-from topodiag.cli.params import Micros, Pair
+from topodiag.cli.options import Printing, options, plot_options
+from topodiag.cli.params import Pair
 
 COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce", "all_to_all", "send_recv")
 ALGORITHMS = (
@@ -18,19 +18,7 @@ _PLACEMENT = Pair("a placement", "1x8 (nodes x ranks per node)", whole=True)
 
 @click.command(cls=Command)
 @click.argument("collective", type=click.Choice(COLLECTIVES), default="all_reduce", metavar="COLLECTIVE")
-@size_option("1GiB")
-@click.option(
-    "--placement", type=_PLACEMENT, metavar="NODESxRANKS",
-    help="Number of nodes, and of ranks on each: 2x8 (default: one full node).",
-)  # fmt: skip
-@click.option(
-    "--versus", "against", type=_PLACEMENT, metavar="NODESxRANKS",
-    help="Placement to compare with (default: one rank per node).",
-)  # fmt: skip
-@algo_option(ALGORITHMS, "Algorithm to assume; auto: the fastest that NCCL has.", default="auto")
-@click.option("--measured", type=Micros(), metavar="TIME", help="Measured time to compare with both: 150ms.")
-@machine_options()
-@sizes_option("4K:4G")
+@options("size", "placement", "against", "algo", "measured", machine_options(), "sizes", of="model collective")
 @plot_options
 def collective(  # noqa: PLR0917 - one parameter per option
     collective: str,

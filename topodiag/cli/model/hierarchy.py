@@ -6,14 +6,11 @@ import click
 
 from topodiag.cli.command import Command
 from topodiag.cli.model.options import MachineOptions, machine_options
-from topodiag.cli.options import Printing, nodes_option, plot_options, size_option, sizes_option
+from topodiag.cli.options import Printing, options, plot_options
 
 
 @click.command(cls=Command)
-@nodes_option(4)
-@size_option("1GiB")
-@sizes_option("256K:1G")
-@machine_options()
+@options("nodes", "size", "sizes", machine_options(), of="model hierarchy")
 @plot_options
 def hierarchy(  # noqa: PLR0917 - one parameter per option
     nodes: int,

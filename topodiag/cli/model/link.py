@@ -8,22 +8,14 @@ import click
 
 from topodiag.cli.command import Command
 from topodiag.cli.model.options import MachineOptions, machine_options
-from topodiag.cli.options import Printing, nodes_option, plot_options, size_option, sizes_option
-from topodiag.cli.params import LinkParam
+from topodiag.cli.options import Printing, options, plot_options
 
 if TYPE_CHECKING:
     from topodiag.cost.alpha_beta import Link
 
 
 @click.command(cls=Command)
-@size_option("256MiB")
-@sizes_option("4K:1G")
-@click.option(
-    "--link", "links", type=LinkParam("link"), multiple=True, metavar="NAME=US,GBS",
-    help="A link by its latency and bandwidth, instead of --system: NVLink=1.0,300; may be given several times.",
-)  # fmt: skip
-@machine_options(links=False)
-@nodes_option(2)
+@options("size", "sizes", "links", machine_options(links=False), "nodes", of="model link")
 @plot_options
 def link(  # noqa: PLR0917 - one parameter per option
     size: int,

@@ -2,37 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
-from functools import wraps
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from topodiag.cli.options import (
-    DEFAULT_SYSTEM,
-    Command,
-    Option,
-    gpu_option,
-    gpus_per_node_option,
-    inside_option,
-    leaf_option,
-    machine_option,
-    nics_option,
-    options,
-    outside_option,
-    oversubscription_option,
-    system_option,
-)
+from topodiag.cli.options import DEFAULT_SYSTEM, Option, options, value_options
 from topodiag.lazy import dataclass
 
 if TYPE_CHECKING:
     from topodiag.cost.alpha_beta import Link
     from topodiag.cost.tiers import Machine
-
-_SYSTEM = (
-    system_option(DEFAULT_SYSTEM), machine_option, gpu_option, nics_option, leaf_option, oversubscription_option,
-)  # fmt: skip
-_LINKS = (inside_option, outside_option, gpus_per_node_option)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,15 +47,6 @@ class MachineOptions:
 
 def machine_options(*, links: bool = True) -> Option:
     """`asked`: the options of a system or evidence of one, and where `links` a machine of two links."""
-
-    def add(command: Command) -> Command:
-        @options(_SYSTEM, _LINKS if links else ())
-        @wraps(command)
-        def wrapped(*args: Any, **given: Any) -> None:
-            named = [field.name for field in fields(MachineOptions) if field.name in given]
-            asked = MachineOptions(**{name: given.pop(name) for name in named})
-            command(*args, asked=asked, **given)
-
-        return wrapped
-
-    return add
+    of_links = ("inside", "outside", "gpus_per_node") if links else ()
+    of_system = ("system", "evidence", "gpu", "nics", "leaf", "oversubscription")
+    return value_options("asked", MachineOptions, options(*of_system, *of_links, of="model"))

@@ -13,7 +13,7 @@ from topodiag.words.units import percent
 
 
 @click.command(cls=Command)
-@trained_options((job_option,), MODEL_OPTIONS, LAYOUT_OPTIONS, TRAINING_OPTIONS)
+@trained_options(job_option, MODEL_OPTIONS, LAYOUT_OPTIONS, TRAINING_OPTIONS)
 @machine_options()
 @plot_options
 def step(  # noqa: PLR0917 - one parameter per option

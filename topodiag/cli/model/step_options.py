@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import wraps
 from typing import TYPE_CHECKING, Any
 
@@ -11,8 +11,7 @@ from click.core import ParameterSource
 
 from topodiag.cli.command import JOB
 from topodiag.cli.dimensions import size_options
-from topodiag.cli.options import Command, nodes_option, options
-from topodiag.cli.params import Count, Number, Ratio
+from topodiag.cli.options import Command, Option, options
 from topodiag.lazy import dataclass
 from topodiag.model.dimensions import DIMENSIONS, NAMES, RANKED, listed
 
@@ -47,74 +46,27 @@ def _order(ctx: click.Context, param: click.Parameter, value: str) -> tuple[str,
         raise click.BadParameter(f"{error}.", ctx, param) from None
 
 
-_SIZE = Count(1, 1 << 20)
-MODEL_OPTIONS = (
-    click.option(
-        "--params", type=Number(), default="70e9", show_default=True, metavar="N",
-        help="Number of parameters: 70e9 or 70B.",
-    ),
-    click.option(
-        "--layers", type=Count(1, 10_000), default=80, show_default=True, metavar="N", help="Number of layers."
-    ),
-    click.option("--hidden", type=_SIZE, default=8192, show_default=True, metavar="N", help="Hidden size."),
-    click.option(
-        "--seq", type=Count(1, 1 << 24), default=4096, show_default=True, metavar="N", help="Sequence length."
-    ),
-    click.option(
-        "--micro-batch", type=_SIZE, default=1, show_default=True, metavar="N", help="Sequences per micro-batch."
-    ),
-    click.option(
-        "--global-batch", type=Count(1, 1 << 24), metavar="N", help="Sequences per step (default: 16 per replica)."
-    ),
-    click.option(
-        "--precision", type=click.Choice(("bf16", "fp16", "fp8")), default="bf16", show_default=True,
-        help="Precision of the arithmetic; activations and gradients are sent as 16 bit.",
-    ),
-    click.option(
-        "--experts", type=Count(0, 1 << 16), default=0, metavar="N", help="Experts per layer (0: a dense model)."
-    ),
-    click.option("--top-k", type=Count(1, 1024), default=2, show_default=True, metavar="N", help="Experts per token."),
-    click.option("--capacity", type=Ratio(0.1, 100), default=1.0, metavar="X", help="Capacity factor of the experts."),
-    click.option("--active-params", type=Number(), metavar="N", help="Parameters that one token uses."),
-    click.option(
-        "--kv-share", type=Ratio(0.001, 1), default=1.0, metavar="X", help="Key-value heads divided by attention heads."
-    ),
+MODEL_OPTIONS = options(
+    "params", "layers", "hidden", "seq", "micro_batch", "global_batch", "precision", "experts", "top_k", "capacity",
+    "active_params", "kv_share", of="model step",
 )  # fmt: skip
-LAYOUT_OPTIONS = (
-    nodes_option(8),
+LAYOUT_OPTIONS = options(
+    "nodes",
     size_options({name: 1 for name in NAMES if name != "dp"} | {"tp": 8}),
     click.option(
         "--order", default="-".join(RANKED), show_default=True, callback=_order, metavar="DIMS",
         help="Order of the dimensions over the ranks, fastest first.",
     ),
+    of="model step",
 )  # fmt: skip
-TRAINING_OPTIONS = (
-    click.option(
-        "--chunks", type=Count(1, 1024), default=1, metavar="N", help="Model chunks per GPU (interleaved pipeline)."
-    ),
-    click.option(
-        "--zero", type=Count(0, 3), default=1, show_default=True, metavar="STAGE", help="ZeRO stage 0 to 3; 3 is FSDP."
-    ),
-    click.option("--shard", type=_SIZE, metavar="N", help="HSDP: FSDP within N ranks, replicas between."),
-    click.option("--sequence-parallel", is_flag=True, help="Use sequence parallelism with tp."),
-    click.option("--ulysses", is_flag=True, help="Context parallelism by all-to-all instead of a ring."),
-    click.option(
-        "--recompute", type=click.Choice(("none", "selective", "full")), default="selective", show_default=True,
-        help="Which activations the backward pass computes again.",
-    ),
+TRAINING_OPTIONS = options(
+    "chunks", "zero", "shard", "sequence_parallel", "ulysses", "recompute",
     click.option(
         "--overlap", multiple=True, metavar="DIM=SHARE", callback=_overlap,
         help=f"Share of a dimension's traffic that overlaps with compute (default: {_HIDDEN_WORDS}); "
         "may be given several times.",
     ),
-    click.option(
-        "--efficiency", type=Ratio(0.01, 1), default=0.5, show_default=True, metavar="X",
-        help="Share of the peak that compute reaches between communication.",
-    ),
-    click.option(
-        "--peak-tflops", type=Ratio(0.001, 1e6), metavar="X",
-        help="Dense peak of one GPU, instead of the datasheet's.",
-    ),
+    "efficiency", "peak_tflops", of="model step",
 )  # fmt: skip
 """How it is trained, whatever the layout."""
 TRAINED: list[click.Parameter] = click.command()(options(MODEL_OPTIONS, TRAINING_OPTIONS)(lambda: None)).params
@@ -142,7 +94,7 @@ def trained_by(ctx: click.Context, given: Mapping[str, Any], *, said: bool) -> T
     return Trained(given, said or sized, serves and not said)
 
 
-def trained_options(*groups: tuple[Callable[[Command], Command], ...]) -> Callable[[Command], Command]:
+def trained_options(*groups: Option) -> Option:
     """These options; of them what is trained reaches the command as its argument `trained`."""
 
     def add(command: Command) -> Command:

@@ -8,7 +8,7 @@ import click
 
 from topodiag.cli.command import Command
 from topodiag.cli.errors import Outcome
-from topodiag.cli.options import Printing, answer_options, fail_on_option
+from topodiag.cli.options import Printing, answer_options, options
 from topodiag.cli.place.options import place_options
 from topodiag.cli.place.picture import Pictured, picture_options
 from topodiag.cli.place.work import work_options, work_said
@@ -23,18 +23,11 @@ if TYPE_CHECKING:
 @click.command(cls=Command)
 @place_options
 @work_options
-@fail_on_option("warning")
+@options("fail_on", of="place audit")
 @picture_options
 @answer_options()
 @click.pass_obj
-def audit(
-    reached: Outcome,
-    *,
-    asked: PlaceOptions,
-    trained: Trained,
-    pictured: Pictured,
-    printing: Printing,
-) -> None:
+def audit(reached: Outcome, *, asked: PlaceOptions, trained: Trained, pictured: Pictured, printing: Printing) -> None:
     """Price a layout by dimension, and compare it with the best layout on the same GPUs.
 
     For each dimension the report shows the links that its groups use, the time that a step waits for it, that time with

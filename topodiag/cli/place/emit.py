@@ -8,7 +8,7 @@ import sys
 import click
 
 from topodiag.cli.command import Command
-from topodiag.cli.options import output_option
+from topodiag.cli.options import options
 from topodiag.cli.params import EVIDENCE
 from topodiag.cli.place.options import LAUNCHERS
 
@@ -18,7 +18,7 @@ _FORMATS = (*LAUNCHERS, "new-group", "json")
 @click.command(cls=Command)
 @click.argument("format_", metavar="FORMAT", type=click.Choice(_FORMATS))
 @click.argument("map_", metavar="MAP", type=EVIDENCE, default="-")
-@output_option
+@options("output")
 def emit(format_: str, map_: str, output: str | None) -> None:
     """Write a map for a launcher: MAP is the JSON of `place solve --format json`, `-` for standard input.
 

@@ -15,90 +15,19 @@ import click
 from topodiag.cli.command import JOB
 from topodiag.cli.dimensions import layout_of, order_option, size_options
 from topodiag.cli.errors import aside
-from topodiag.cli.options import (
-    MAX_NODES,
-    gpu_option,
-    leaf_option,
-    log_option,
-    machine_option,
-    nics_option,
-    nodelist_option,
-    nodes_option,
-    options,
-    oversubscription_option,
-    system_option,
-    topology_option,
-)
-from topodiag.cli.params import EVIDENCE, Count
+from topodiag.cli.options import options
+from topodiag.cli.params import EVIDENCE
 from topodiag.words.text import clean
 
 if TYPE_CHECKING:
     from topodiag.app.judge.placing import PlaceOptions
 
-CLUSTER = (
-    topology_option(
-        "Slurm's topology.conf, topology.yaml or scontrol show topology, ibnetdiscover, iblinkinfo, "
-        "kubectl get nodes -o json, CSV"
-    ),
-    click.option(
-        "--bundles", type=EVIDENCE, metavar="PATH", multiple=True,
-        help="The nodes: bundles of `topodiag scan --save`, or a folder of them; may be given several times. "
-        "Goes with --topology.",
-    ),
-    system_option("as the file says, else dgx-h100"),
-    machine_option,
-    gpu_option,
-    nics_option,
-    nodes_option(when="of the cluster, without --topology"),
-    leaf_option,
-    click.option("--racks", type=Count(1, MAX_NODES), metavar="N", help="Number of equal racks, with --nodes."),
-    oversubscription_option,
-    nodelist_option("Use only these nodes"),
-    click.option(
-        "--exclude", multiple=True, metavar="NODES[:GPUS]",
-        help="Leave out what is broken or taken: gpu07, or gpu07:0,3; may be given several times.",
-    ),
-    click.option(
-        "--free", type=EVIDENCE, metavar="FILE", default="",
-        help="Free GPUs, a line per node: gpu[01-04] 0-3.",
-    ),
+CLUSTER = options(
+    "topology", "bundles", "system", "evidence", "gpu", "nics", "nodes", "leaf", "racks", "oversubscription",
+    "nodelist", "exclude", "free", of="place",
 )  # fmt: skip
-LAYOUT = (
-    click.option(
-        "--hostfile", type=EVIDENCE, metavar="FILE", default="",
-        help="Hostfile of Open MPI, MPICH or Intel MPI.",
-    ),
-    click.option("--rankfile", type=EVIDENCE, metavar="FILE", default="", help="Rankfile of Open MPI."),
-    click.option(
-        "--slurm-hostfile", type=EVIDENCE, metavar="FILE", default="",
-        help="SLURM_HOSTFILE: one host per task.",
-    ),
-    click.option(
-        "--torchrun", type=EVIDENCE, metavar="FILE", default="",
-        help="Nodes in the order of their node ranks.",
-    ),
-    click.option(
-        "--map", "map_", type=EVIDENCE, metavar="FILE", default="",
-        help="Map of ranks that `place solve` wrote as JSON.",
-    ),
-    log_option,
-    click.option(
-        "--rule", type=click.Choice(("block", "cyclic", "alphabetical")), default=None,
-        help="How the launcher numbers ranks, if no file says it.",
-    ),
-)  # fmt: skip
-DIMENSIONS = (
-    size_options(),
-    order_option,
-    click.option(
-        "--groups", type=EVIDENCE, metavar="FILE", default="",
-        help="Groups as JSON or YAML: together: [0-7, 8-15], may_span: [...].",
-    ),
-    click.option(
-        "--world-size", type=Count(1, 1 << 22), metavar="N",
-        help="Number of ranks (default: as many as fit).",
-    ),
-)  # fmt: skip
+LAYOUT = options("hostfile", "rankfile", "slurm_hostfile", "torchrun", "map_", "logs", "rule")
+DIMENSIONS = options(size_options(), order_option, "groups", "world_size")
 LAUNCHERS = ("slurm-hostfile", "slurm-flags", "rankfile", "hostfile", "mpich", "torchrun", "kubernetes")
 """Formats of a map that launchers read."""
 _NAMES = ("topology", "bundles", "system", "evidence", "gpu", "nics", "nodes", "leaf", "racks", "oversubscription",

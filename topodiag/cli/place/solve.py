@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import click
 
 from topodiag.cli.command import Command
-from topodiag.cli.options import Printing, answer_options
-from topodiag.cli.place.options import LAUNCHERS, place_options
+from topodiag.cli.options import Printing, answer_options, options
+from topodiag.cli.place.options import place_options
 from topodiag.cli.place.picture import Pictured, picture_options
 from topodiag.cli.place.work import work_options, work_said
 
@@ -23,20 +23,11 @@ if TYPE_CHECKING:
 @click.command(cls=Command)
 @place_options
 @work_options
-@click.option(
-    "--for", "launcher", type=click.Choice(LAUNCHERS), default=None,
-    help="Find only maps that this launcher can take, for `place emit`: hostfile, mpich and torchrun fill node after "
-    "node.",
-)  # fmt: skip
+@options("launcher", of="place solve")
 @picture_options
 @answer_options()
 def solve(
-    *,
-    asked: PlaceOptions,
-    trained: Trained,
-    pictured: Pictured,
-    launcher: str | None,
-    printing: Printing,
+    *, asked: PlaceOptions, trained: Trained, pictured: Pictured, launcher: str | None, printing: Printing
 ) -> None:
     """Find the map from ranks to nodes and GPUs with which a training step waits least.
 

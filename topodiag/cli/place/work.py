@@ -9,7 +9,7 @@ import click
 
 from topodiag.cli.dimensions import job_option
 from topodiag.cli.model.step_options import TRAINED, Trained, trained_by
-from topodiag.cli.options import options
+from topodiag.cli.options import option, options
 from topodiag.model.dimensions import flags
 
 if TYPE_CHECKING:
@@ -29,14 +29,7 @@ def _trained(ctx: click.Context, param: click.Parameter, values: Sequence[str]) 
     return trained_by(ctx, given, said=bool(words))
 
 
-work_options = options((
-    job_option,
-    click.option(
-        "--model", "trained", metavar="NAME=VALUE", multiple=True, callback=_trained,
-        help="The model and its training, by the options of `topodiag model step`: params=7B,layers=32,zero=3; may be "
-        "given several times.",
-    ),
-))  # fmt: skip
+work_options = options(job_option, option("trained", callback=_trained))
 
 
 def work_said(asked: PlaceOptions, trained: Trained) -> Mapping[str, Any] | None:

@@ -6,26 +6,16 @@ import click
 
 from topodiag.cli.command import Command
 from topodiag.cli.errors import Outcome
-from topodiag.cli.options import Printing, nccl_option, report_options
+from topodiag.cli.options import Printing, nccl_option, options, report_options
 from topodiag.cli.params import EVIDENCE
 
 
 @click.command(cls=Command)
 @click.argument("file", type=EVIDENCE)
-@nccl_option(otherwise="all of them")
-@click.option(
-    "--against", metavar="SOURCE", type=EVIDENCE,
-    help="Evidence of the machine that the file should fit: a bundle, an NCCL log, a topology file.",
-)  # fmt: skip
+@options(nccl_option(otherwise="all of them"), "against", of="topo check")
 @report_options()
 @click.pass_obj
-def check(
-    reached: Outcome,
-    file: str,
-    version: str,
-    against: str | None,
-    printing: Printing,
-) -> None:
+def check(reached: Outcome, file: str, version: str, against: str | None, printing: Printing) -> None:
     """Check whether NCCL loads this topology file, whether the file is complete, and whether it fits the machine.
 
     Where NCCL refuses the file, the report shows the line and NCCL's message. Without --nccl the file is checked for

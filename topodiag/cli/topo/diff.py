@@ -6,26 +6,18 @@ import click
 
 from topodiag.cli.command import Command
 from topodiag.cli.errors import FOUND, Outcome
-from topodiag.cli.options import Printing, answer_options, nccl_option, nodes_option
+from topodiag.cli.options import Printing, answer_options, nccl_option, options
 from topodiag.cli.params import EVIDENCE
 
 
 @click.command(cls=Command)
 @click.argument("left", type=EVIDENCE)
 @click.argument("right", type=EVIDENCE)
-@click.option("--buses", is_flag=True, help="Also compare bus ids.")
-@nodes_option(1)
-@nccl_option()
+@options("buses", "nodes", nccl_option(), of="topo diff")
 @answer_options()
 @click.pass_obj
 def diff(  # noqa: PLR0917 - one parameter per option
-    reached: Outcome,
-    left: str,
-    right: str,
-    buses: bool,
-    nodes: int,
-    version: str,
-    printing: Printing,
+    reached: Outcome, left: str, right: str, buses: bool, nodes: int, version: str, printing: Printing
 ) -> None:
     """Compare two machines, for example a node with a healthy peer, and what NCCL chooses on each.
 

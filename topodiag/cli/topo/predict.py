@@ -6,25 +6,13 @@ import click
 
 from topodiag.cli.command import Command
 from topodiag.cli.errors import FOUND, Outcome
-from topodiag.cli.options import (
-    Printing,
-    answer_options,
-    env_option,
-    explain_option,
-    nccl_option,
-    nodes_option,
-    system_option,
-)
+from topodiag.cli.options import Printing, answer_options, nccl_option, options
 from topodiag.cli.params import EVIDENCE
 
 
 @click.command(cls=Command)
 @click.argument("file", type=EVIDENCE)
-@nodes_option(1)
-@nccl_option()
-@env_option()
-@system_option("what the file says; required for a file without GPUs, except Azure's")
-@explain_option
+@options("nodes", nccl_option(), "env", "system", "explain", of="topo predict")
 @answer_options()
 @click.pass_obj
 def predict(  # noqa: PLR0917 - one parameter per option

@@ -6,22 +6,15 @@ import click
 
 from topodiag.cli.command import Command
 from topodiag.cli.errors import Outcome
-from topodiag.cli.options import Printing, answer_options, env_option, nccl_option, nodes_option, size_option
+from topodiag.cli.options import Printing, answer_options, nccl_option, options
 from topodiag.cli.params import EVIDENCE
 
 
 @click.command("what-if", cls=Command)
 @click.argument("file", type=EVIDENCE)
-@click.option("--down", multiple=True, metavar="LINK", help="NVLinks that are down: nvlink:GPU3:6, nvlink:GPU3-GPU5:2.")
-@click.option("--remove", multiple=True, metavar="DEVICE", help="A device that is missing: nic:mlx5_4, GPU3.")
-@click.option("--lanes", multiple=True, metavar="DEVICE=LANES", help="PCIe lanes of a device: GPU5=4, mlx5_0=8.")
-@click.option("--speed", multiple=True, metavar="DEVICE=GEN", help="PCIe generation of a device: GPU5=gen3.")
-@click.option("--rate", multiple=True, metavar="NIC=GBPS", help="Rate of a NIC's port in Gb/s: mlx5_0=200.")
-@click.option("--off", multiple=True, metavar="FEATURE", help="Switch off gdr, p2p, nvls, pxn, nvb, shm or cross-nic.")
-@size_option("1G")
-@nodes_option(1)
-@nccl_option()
-@env_option()
+@options(
+    "down", "remove", "lanes", "speed", "rate", "off", "size", "nodes", nccl_option(), "env", of="topo what-if",
+)  # fmt: skip
 @answer_options()
 @click.pass_obj
 def what_if(  # noqa: PLR0917 - one parameter per option

@@ -20,7 +20,6 @@ its end. SOURCE: NCCL ext-profiler/example (2.23 to 2.28), plugins/profiler/exam
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from dataclasses import field
 
@@ -35,7 +34,6 @@ MAX_BYTES = 64 << 20
 MAX_LINES = 100_000
 MAX_LINE = 4000
 
-LOOKS = regex(rb"NCCL DIAG (?:\[OK\]|\[INFO\]|===|RAS diagnostics|NCCL diagnostics) ?")
 _LINE = regex(r"NCCL DIAG \[(OK|INFO)\] {1,3}(?:(S?Xid)(?= [0-9])|([^:]{1,60}):) (.{1,3000})")
 _COMM = regex(r"(?:across ([0-9]{1,9}) ranks\)? )?in comm 0x([0-9a-fA-F]{1,16})")
 _RANKS = regex(r"rank\(s\) \{([0-9, ]{1,2000})")
@@ -83,7 +81,6 @@ MAX_OPEN = 100_000
 MAX_RANKS = 10_000
 
 STATES = ("SendGpuWait", "SendPeerWait", "SendWait", "RecvWait", "RecvFlushWait", "RecvGpuWait")
-TRACE_LOOKS = regex(rb'^\{"name": "(?:Send|Recv)\w{0,12}Wait", "cat": "NET", "ph": "b"', re.MULTILINE)
 
 
 class _Args(msgspec.Struct, rename={"comm": "CommHash", "rank": "Rank", "peer": "Peer"}):

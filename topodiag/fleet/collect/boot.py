@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import json
 
+from topodiag.words.own_data import own_text
+
 _PYTHONS = "python3 /usr/bin/python3 /usr/libexec/platform-python /usr/local/bin/python3"
 
 COMMAND = (
@@ -18,54 +20,6 @@ COMMAND = (
 )
 """For a login shell. For a launcher without a shell: `argv()`."""
 NO_PYTHON = "topodiag: no python3 on this node"
-
-_BOOT = """
-import os, sys
-size, mark, arguments = {size}, {mark}, {arguments}
-data = sys.stdin.buffer.read(size)
-if len(data) < size:
-    sys.exit("topodiag: the collector did not arrive whole")
-place = folder = None
-why = "no folder"
-try:
-    kept = os.memfd_create("topodiag-probe")
-    with os.fdopen(os.dup(kept), "wb") as handle:
-        handle.write(data)
-    place = "/proc/%d/fd/%d" % (os.getpid(), kept)
-    with open(place, "rb") as handle:
-        handle.read(1)
-except (AttributeError, OSError) as error:
-    import tempfile
-    place = None
-    for top in (os.environ.get("XDG_RUNTIME_DIR"), "/dev/shm", os.environ.get("TMPDIR"), "/tmp", "/var/tmp", "/run"):
-        try:
-            folder = tempfile.mkdtemp("", "topodiag-", top) if top else None
-            if folder:
-                place = os.path.join(folder, "topodiag-probe.pyz")
-                with open(place, "wb") as handle:
-                    handle.write(data)
-                break
-        except OSError as error:
-            why, place = str(error), None
-            if folder:
-                import shutil
-                shutil.rmtree(folder, True)
-            folder = None
-if place is None:
-    node = os.environ.get("SLURMD_NODENAME") or os.environ.get("NODE_NAME") or "-"
-    print(mark, node, "fail", "no folder takes the collector: " + why, flush=True)
-    sys.exit(0)
-sys.path.insert(0, place)
-sys.argv[0] = "topodiag-probe"
-try:
-    from topodiag_probes.__main__ import main
-    code = main(arguments)
-finally:
-    if folder:
-        import shutil
-        shutil.rmtree(folder, True)
-sys.exit(code)
-"""
 
 
 def argv() -> tuple[str, ...]:
@@ -78,5 +32,7 @@ def standard_input(collector: bytes, mark: str, arguments: tuple[str, ...], *, t
     node knows its name by its launcher (SLURMD_NODENAME, NODE_NAME)."""
     given = [*arguments, *(("--tied",) if tied else ()), "--quiet"]
     # JSON of texts and of a list of texts is Python too, as long as it is ASCII
-    code = _BOOT.format(size=len(collector), mark=json.dumps(mark), arguments=json.dumps(given))
+    code = own_text("fleet/collect/start.txt").format(
+        size=len(collector), mark=json.dumps(mark), arguments=json.dumps(given)
+    )
     return f"exec({json.dumps(code)})\n".encode("ascii") + collector

@@ -8,13 +8,16 @@ starts where the device plugin is broken, and it tolerates all taints: cordoned 
 from __future__ import annotations
 
 import base64
+import json
 import shlex
 from collections.abc import Sequence
+from string import Template
 from typing import Any
 
 from topodiag.fleet.collect.boot import standard_input
 from topodiag.fleet.collect.interface import Request
 from topodiag.model.errors import InputError
+from topodiag.words.own_data import own_text
 
 IMAGE = "docker.io/library/python:3.12-slim"
 """Anything with sh, chroot, sleep and python3."""
@@ -99,34 +102,13 @@ def _required(key: str, term: dict[str, Any]) -> dict[str, Any]:
 
 
 def _template(request: Request, name: str, run: str, more: dict[str, Any], keep: str = "") -> dict[str, Any]:
-    """The pod: the host's processes, network and files, all rights to read them, and none to the cluster."""
-    mounts: list[dict[str, Any]] = [
-        {"name": "host", "mountPath": _HOST, "readOnly": True, "mountPropagation": "HostToContainer"},
-        {"name": "collector", "mountPath": _CODE, "readOnly": True},
-    ]
-    volumes: list[dict[str, Any]] = [
-        {"name": "host", "hostPath": {"path": "/"}},
-        {"name": "collector", "configMap": {"name": name}},
-    ]
+    """The pod of pod.yaml, which with `keep` may write into that folder of the host."""
+    import yaml  # noqa: PLC0415 - for Kubernetes only
+
+    given = {"image": request.image or IMAGE, "run": run, "name": name}
+    text = Template(own_text("fleet/collect/pod.yaml"))
+    pod = yaml.safe_load(text.substitute({key: json.dumps(value) for key, value in given.items()}))
     if keep:
-        mounts.append({"name": "bundles", "mountPath": _HOST + keep})
-        volumes.append({"name": "bundles", "hostPath": {"path": keep, "type": "DirectoryOrCreate"}})
-    container = {
-        "name": "collector",
-        "image": request.image or IMAGE,
-        "command": ["/bin/sh", "-c", run],
-        "env": [{"name": "NODE_NAME", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}],
-        "securityContext": {"privileged": True},
-        "resources": {"requests": {"cpu": "100m", "memory": "128Mi"}, "limits": {"memory": "1Gi"}},
-        "volumeMounts": mounts,
-    }
-    pod = {
-        "hostPID": True,
-        "hostNetwork": True,
-        "automountServiceAccountToken": False,
-        "terminationGracePeriodSeconds": 5,
-        "tolerations": [{"operator": "Exists"}],
-        "containers": [container],
-        "volumes": volumes,
-    }
+        pod["containers"][0]["volumeMounts"].append({"name": "bundles", "mountPath": _HOST + keep})
+        pod["volumes"].append({"name": "bundles", "hostPath": {"path": keep, "type": "DirectoryOrCreate"}})
     return {"metadata": {"labels": {"app": name}}, "spec": pod | more}

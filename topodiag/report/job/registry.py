@@ -33,14 +33,22 @@ class View:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """The type of each column by its name, as `job rank:int time_s:float`, and where its rows come from."""
+    """Where the rows of a table come from, and the table of tables.toml that has its columns; or their types by name,
+    as `job rank:int time_s:float`."""
 
-    columns_text: str
     place: str
+    of: str = ""
+    columns_text: str = ""
 
     @property
     def columns(self) -> Mapping[str, type]:
-        kinds: dict[str, type] = {"int": int, "float": float, "bool": bool, "": str}
+        if self.of:
+            from topodiag.report.columns import KINDS, columns  # noqa: PLC0415 - not for the help
+            from topodiag.words.own_data import own_data  # noqa: PLC0415
+
+            listed = columns(own_data("report/tables")["diagnosis"][self.of]["columns"])
+            return {column.name: KINDS[column.kind] for column in listed}
+        kinds: dict[str, type] = {"int": int, "float": float, "": str}
         return {name: kinds[kind] for name, _, kind in (word.partition(":") for word in self.columns_text.split())}
 
     def rows(self, result: Result) -> Iterable[Row]:
@@ -67,33 +75,21 @@ VIEWS: Mapping[str, View] = {
 }  # fmt: skip
 
 TABLES: Mapping[str, Table] = {
-    "ranks": Table("job rank:int host pid:int cuda_dev:int nvml_dev:int bus_id nics", "rows:rank_rows"),
-    "comms": Table(
-        "job comm:int name role role_confidence nranks:int nodes:int parent:int color:int ranks hosts coll:int "
-        "collnet:int nvls:int p2p:int gdr:bool transports algorithms init_complete:bool init_max_s:float",
-        "rows:comm_rows",
-    ),
-    "connections": Table(
-        "job comm:int rank:int peer:int world_rank:int world_peer:int host peer_host channels_mask use direction "
-        "transport net_dev:int proxy:int count:int source line:int", "rows:connection_rows",
-    ),
-    "rings": Table("job comm:int channel:int place:int rank:int world_rank:int", "rows:ring_rows"),
-    "events": Table(
-        "job time_s:float host pid:int rank:int level kind secondary:bool count:int text place source line:int",
-        "rows:event_rows",
-    ),
-    "settings": Table("job host pid:int rank:int name value how", "rows:setting_rows"),
-    "choices": Table("job comm:int collective bytes:int algorithm protocol count:int", "rows:choice_rows"),
-    "steps": Table(
-        "job rank:int host start:int step:int value:float unit time_s:float work:float source line:int",
-        "rows:step_rows",
-    ),
+    "ranks": Table("rows:rank_rows", "ranks"),
+    "comms": Table("rows:comm_rows", "communicators"),
+    "connections": Table("rows:connection_rows", "connections"),
+    "rings": Table("rows:ring_rows", "rings"),
+    "events": Table("rows:event_rows", "events"),
+    "settings": Table("rows:setting_rows", "settings"),
+    "choices": Table("rows:choice_rows", "choices"),
+    "steps": Table("rows:step_rows", "steps"),
     "findings": Table(
-        "id severity confidence message nodes ranks observed expected gbs_lost:float share:float cost fix source "
-        "line:int jobs", "rows:finding_rows",
+        "rows:finding_rows",
+        columns_text="id severity confidence message nodes ranks observed expected gbs_lost:float share:float cost fix"
+        " source line:int jobs",
     ),
-    "unread": Table("source line:int text why", "rows:unread_rows"),
-}  # fmt: skip
+    "unread": Table("rows:unread_rows", "unread"),
+}
 
 
 def _named(place: str) -> Any:

@@ -45,26 +45,6 @@ _MEANING = {
     "DR": "switched off by a registry key",
     "U": "peer access unknown",
 }
-_ORDER = (
-    "NVL",
-    "XGMI",
-    "NVB",
-    "C2C",
-    "PIX",
-    "PXB",
-    "P2C",
-    "PXN",
-    "PHB",
-    "NODE",
-    "SYS",
-    "OK",
-    "CNS",
-    "GNS",
-    "TNS",
-    "NS",
-    "DR",
-    "U",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,8 +285,8 @@ def _kind(word: str) -> str:
 
 
 def _legend(page: Page, words: set[str], dialect: Dialect, *, blamed: bool) -> None:
-    kinds = sorted({_kind(word) for word in words}, key=lambda kind: _ORDER.index(kind) if kind in _ORDER else -1)
-    texts = [f"{kind} {dialect.say(_MEANING[kind])}" for kind in kinds if kind in _MEANING]
+    kinds = {_kind(word) for word in words}
+    texts = [f"{kind} {dialect.say(meaning)}" for kind, meaning in _MEANING.items() if kind in kinds]
     texts += ["! named by a finding"] if blamed else []
     page.add_items("", [(words, "dim") for words in texts])
 

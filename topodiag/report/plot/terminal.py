@@ -14,16 +14,7 @@ from itertools import pairwise
 
 from rich.text import Text
 
-from topodiag.report.plot.scale import (
-    SIZE,
-    TIME,
-    Axis,
-    Mark,
-    Series,
-    Span,
-    shown,
-    spans,
-)
+from topodiag.report.plot.scale import SIZE, TIME, Axis, Mark, Series, Span, shown, spans
 from topodiag.report.text import Page, Part
 
 HUES = ("nvlink", "close", "doubtful", "unknown", "error", "strong")
@@ -34,12 +25,7 @@ _MOST_COLUMNS = 100
 
 
 def draw_plot(
-    page: Page,
-    series: Sequence[Series],
-    *,
-    x: Axis = SIZE,
-    y: Axis = TIME,
-    marks: Sequence[Mark] = (),
+    page: Page, series: Sequence[Series], *, x: Axis = SIZE, y: Axis = TIME, marks: Sequence[Mark] = ()
 ) -> None:
     """The series on the page, each point with its series' sign and joined by dots; the legend and the marks below.
 

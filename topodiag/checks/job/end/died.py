@@ -8,10 +8,7 @@ from typing import Any
 
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.job.hang.lost_rank import LostRanks, gone, tell_gone
-from topodiag.checks.shared.job.clocks import Clocks, clocks_of
-from topodiag.checks.shared.job.excerpts import began_after
-from topodiag.checks.shared.job.launcher import launched_on
-from topodiag.checks.shared.job.text import LIVED_WITH, ask_for
+from topodiag.checks.shared.job.text import LIVED_WITH, Clocks, ask_for, began_after, clocks_of, launched_on
 from topodiag.checks.shared.phrases import advice_by_words
 from topodiag.checks.words import hosts_word, quoted
 from topodiag.lazy import dataclass, regex
@@ -206,7 +203,7 @@ class _EndContext:
     def __init__(self, job: Job, events: Sequence[Event]) -> None:
         others = [event for event in job.events if event.kind != ENDED]
         self._hows = {event.details.get("how") for event in events}
-        self._goes_wrong = bool(others) or self._hows != {"exception"}
+        self._goes_wrong = bool(others) or not self._hows <= {"exception", "cancelled", *NO_FAULT}
         self._others_explain = any(
             event.kind in HANGS | ERRORS or event.kind == "peer closed" or event.details.get("fault") in FATAL
             for event in others

@@ -75,12 +75,7 @@ def _head(finding: Finding, anchors: Anchors) -> dict[str, Any]:
 
 def _effect(group: list[Consequence], anchors: Anchors) -> dict[str, Any]:
     first = group[0]
-    return {
-        **_head(first.finding, anchors),
-        "why": first.why,
-        "depth": min(first.depth, 6),
-        "count": len(group),
-    }
+    return {**_head(first.finding, anchors), "why": first.why, "depth": min(first.depth, 6), "count": len(group)}
 
 
 def _of_findings(result: Result, anchors: Anchors) -> list[dict[str, Any]]:
