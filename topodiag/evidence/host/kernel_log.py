@@ -24,8 +24,8 @@ HEAD_CHARS = 1 << 16
 MAX_EVENTS = 2000
 """Events kept, the newest: a faulty link writes millions of the same line."""
 LEAST_WHOLE = 200
-"""Lines of the kernel's from which on a text that somebody gave is called a log, and not lines that were chosen from one:
-Linux writes more while it boots."""
+"""Lines of the kernel's from which on a text that somebody gave is called a log, and not lines chosen from one: Linux
+writes more while it boots."""
 MAX_HEAD = 160
 """Characters of a line in which the kernel's stamp and name stand."""
 MAX_TEXT = 500
