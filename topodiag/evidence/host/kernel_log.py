@@ -124,8 +124,8 @@ def _split(line: str) -> tuple[float | None, str]:
     """The time and the message, without the sender's name."""
     facility = _FACILITY.match(line)
     when, message = _stamped(line[facility.end() :] if facility is not None else line)
-    sender, found, rest = message[:MAX_HEAD].partition("kernel:")
-    if found and len(sender.split()) < 2 and not sender.rstrip().endswith(":"):
+    sender, kernel, rest = message[:MAX_HEAD].partition("kernel:")
+    if kernel and len(sender.split()) < 2 and not sender.rstrip().endswith(":"):
         later, own = _stamped((rest + message[MAX_HEAD:]).lstrip(" "))
         return (when, own) if when is not None else (later, own)
     return when, message
@@ -134,8 +134,8 @@ def _split(line: str) -> tuple[float | None, str]:
 def _stamped(line: str) -> tuple[float | None, str]:
     """A time before a message, and what is behind it: in brackets, of ISO 8601, of syslog (whose host goes with it), or
     that of /dev/kmsg itself: level, number, microseconds since boot and flags."""
-    stamp, found, _ = line[1:64].partition("]") if line.startswith("[") else ("", "", "")
-    if found:
+    stamp, bracket, _ = line[1:64].partition("]") if line.startswith("[") else ("", "", "")
+    if bracket:
         when = to_float(stamp.strip()) if stamp.strip()[:1].isdecimal() else seconds(stamp)
         return (when, line[len(stamp) + 2 :].removeprefix(" ")) if when is not None else (None, line)
     day, _, rest = line[:64].partition(" ")
