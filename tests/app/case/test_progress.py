@@ -90,3 +90,47 @@ def test_a_process_that_ends_with_a_traceback_failed_and_one_that_goes_on_did_no
     done = program.run("diagnose", "train.log", "--width", "200", cwd=tmp_path)
     assert all(part in done.stdout for part in says)
     assert done.returncode == (says[0] == "FAILED")
+
+
+BOUND = (
+    "[W socket.cpp:426] [c10d] The server socket has failed to bind to [::]:29500 (errno: 98 - Address already in use)."
+)
+WATCHDOG = (
+    "[E ProcessGroupNCCL.cpp:828] [Rank {}] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=1, "
+    "OpType=ALLREDUCE, Timeout(ms)=1800000) ran for 1801501 milliseconds"
+)
+PREEMPTED = "slurmstepd: error: *** JOB {} ON n7 CANCELLED AT 2026-03-01T09:14:02 DUE TO PREEMPTION ***"
+STOPPED = "slurmstepd: error: *** JOB {} ON n7 CANCELLED AT 2026-03-02T09:14:02 ***"
+STEPS = [f"step {n}00 loss 2.31" for n in range(1, 301)]
+FELL = [*TRACEBACK.splitlines(), "KeyError: 'x'"]
+
+
+@pytest.mark.parametrize(
+    ("lines", "says"),
+    [
+        ([BOUND, WATCHDOG.format(0), WATCHDOG.format(1)], ("HUNG", "job 1", "another process has its port")),
+        ([*STEPS[:9], *FELL, PREEMPTED.format(7), *STEPS[:60]], ("UNKNOWN", "an earlier run", "was preempted")),
+        ([*FELL, PREEMPTED.format(7), "loading", *FELL, "caught", STOPPED.format(8)], ("UNKNOWN", "an earlier run")),
+        ([*FELL, *STEPS, "Killed"], ("FAILED", "signal 9", "train.log:305")),
+        (["Killed", *FELL, *STEPS, "Killed"], ("FAILED", "signal 9", "train.log:306")),
+    ],
+    ids=["the port of another launch", "steps below the end", "another job of the scheduler", "started again", "twice"],
+)
+def test_the_last_launch_of_a_log_says_how_the_job_is(lines: list[str], says: tuple[str, ...], tmp_path: Path) -> None:
+    (tmp_path / "train.log").write_text("\n".join([*lines, ""]), encoding="utf-8")
+    done = program.run("diagnose", "train.log", "--width", "200", cwd=tmp_path)
+    assert all(part in done.stdout for part in says)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        [PREEMPTED.format(7), *STEPS[:9]],
+        [PREEMPTED.format(7), PREEMPTED.format(7).replace("n7", "n8").replace("JOB 7", "STEP 7.0")],
+        [BOUND, "RuntimeError: The server socket has failed to listen on any local network address."],
+    ],
+    ids=["steps out of a buffer", "several nodes of one job", "the port of this launch"],
+)
+def test_one_launch_is_one_job(lines: list[str], tmp_path: Path) -> None:
+    (tmp_path / "train.log").write_text("\n".join([*STEPS[:9], *lines, ""]), encoding="utf-8")
+    assert "job 1" not in program.run("diagnose", "train.log", "--width", "200", cwd=tmp_path).stdout

@@ -4,7 +4,7 @@ whole files, and how a text ends: in the middle of a line, or with a traceback."
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 
 from topodiag.evidence.intake.pieces import STDIN, Intake, Piece
 from topodiag.evidence.intake.reading import blocks_of
@@ -12,11 +12,11 @@ from topodiag.evidence.kinds import Kind
 from topodiag.evidence.nccl_log.grammar.ends import MOST_OF_END, last_traceback
 from topodiag.evidence.nccl_log.input.streams import JSON_LINES, WRAPPED_LINES, Reading
 from topodiag.evidence.signatures import engine
-from topodiag.lazy import dataclass
+from topodiag.lazy import dataclass, regex
 from topodiag.model.connections import no_connections
 from topodiag.model.errors import InputError
 from topodiag.model.job import Event, Job
-from topodiag.model.progress import Progress
+from topodiag.model.progress import LEAST_PROGRESS, MOST_BUFFERED, Progress
 from topodiag.model.provenance import MAX_QUOTE, Origin
 
 OF_LINES = frozenset({Kind.NCCL_LOG, Kind.JOB_OUTPUT, Kind.STEPS, Kind.TEXT})
@@ -27,10 +27,12 @@ _MENDED = (JSON_LINES, WRAPPED_LINES)
 
 @dataclass(frozen=True, slots=True)
 class TextEnd:
-    """How a text ends: `is_cut` in the middle of a line; with the traceback of an exception (`last`), None without."""
+    """How a text ends: `is_cut` in the middle of a line; with the traceback of an exception (`last`), None without.
+    `lines` are the numbers of its last lines, by their text."""
 
     is_cut: bool = False
     last: Event | None = None
+    lines: Mapping[str, int] = field(default_factory=dict)
 
 
 def progress_of(intake: Intake, pieces: Sequence[Piece]) -> tuple[Progress, ...]:
@@ -64,11 +66,16 @@ def with_progress(jobs: Sequence[Job], intake: Intake) -> tuple[Job, ...]:
         for piece in intake.pieces
         if piece.name in asked and piece.path != STDIN
     }
-    return tuple(_with_ends(job, {file: read[file] for file in job.files if file in read}) for job in jobs)
+    ended = [_with_ends(job, {file: read[file] for file in job.files if file in read}) for job in jobs]
+    launches = _launches(ended[0]) if len(ended) == 1 else ()
+    return launches or tuple(ended)
+
+
+_NOTHING: tuple[tuple[Progress, ...], TextEnd] = ((), TextEnd())
 
 
 def _with_ends(job: Job, read: Mapping[str, tuple[tuple[Progress, ...], TextEnd]]) -> Job:
-    events = job.events
+    events = tuple(_where_last(event, read) for event in job.events)
     for _, end in read.values():
         events = _with_last(job, events, end.last) if end.last is not None else events
     return replace(
@@ -77,6 +84,14 @@ def _with_ends(job: Job, read: Mapping[str, tuple[tuple[Progress, ...], TextEnd]
         cut_logs=tuple(file for file, (_, end) in read.items() if end.is_cut),
         events=events,
     )
+
+
+def _where_last(event: Event, read: Mapping[str, tuple[tuple[Progress, ...], TextEnd]]) -> Event:
+    """An end with which the text ends, and which stood far above as well: at its last line."""
+    if "again" not in event.details or event.origin is None:
+        return event
+    line = read.get(event.origin.source, _NOTHING)[1].lines.get(event.text, 0)
+    return replace(event, origin=replace(event.origin, line=line)) if line > _line(event) + MOST_BUFFERED else event
 
 
 def _with_last(job: Job, events: tuple[Event, ...], last: Event) -> tuple[Event, ...]:
@@ -94,6 +109,50 @@ def _with_last(job: Job, events: tuple[Event, ...], last: Event) -> tuple[Event,
     return (*events, last) if alone and last.details["last"] else events
 
 
+_OF_LAUNCH = frozenset({"limit", "preempted", "cancelled", "node failure", "port taken", "root"})
+"""Ends of all processes of a launch, by `how`; torch's summary of failures names the `root`."""
+_SLURM_JOB = regex(r"\*\*\* (?:JOB|STEP) ([0-9]{1,12})\b")
+_TEARDOWN_LINES = 40
+"""Lines that processes print after the launch has ended: what stands further below is of a later one."""
+
+
+def _launches(job: Job) -> tuple[Job, ...]:
+    """The earlier launches of one log whose ranks are not known, as one job, and the last launch: below the end of the
+    earlier one a program goes on, ranks call collectives, or the scheduler ends another job. Nothing where the log
+    shows one launch."""
+    ends = [] if job.ranks or len(job.files) != 1 else _past_ends(job)
+    if not ends:
+        return ()
+    past = [event for event in job.events if _line(event) <= max(ends) and "again" not in event.details]
+    last = [event for event in job.events if event not in past]
+    return (
+        replace(job, name="job 1", events=tuple(past), progress=(), is_past=True),
+        replace(job, name="job 2", events=tuple(last)),
+    )
+
+
+def _past_ends(job: Job) -> list[int]:
+    """The lines on which launches ended that were not the last."""
+    alive = max((progress.last.line or 0 for progress in job.progress if progress.number >= LEAST_PROGRESS), default=0)
+    called = max(
+        (_line(event) for event in job.events if "op" in event.details and event.kind == "watchdog"), default=0
+    )
+    ends = {_line(event): event for event in job.events if _OF_LAUNCH & {event.details.get("how"), *event.details}}
+    numbers = {line: number[1] for line, event in ends.items() if (number := _SLURM_JOB.search(event.text)) is not None}
+    last_number = numbers[max(numbers)] if numbers else ""
+    return [
+        line
+        for line, event in ends.items()
+        if line + _TEARDOWN_LINES < alive
+        or numbers.get(line, last_number) != last_number
+        or (event.details["how"] == "port taken" and line < called)
+    ]
+
+
+def _line(event: Event) -> int:
+    return event.origin.line or 0 if event.origin is not None else 0
+
+
 def _is_asked(job: Job) -> bool:
     ended = any(event.kind == "ended" for event in job.events)
     in_part = len(job.ranks) < job.world_size or not len(job.connections.flows.via)
@@ -107,9 +166,11 @@ def _read(intake: Intake, piece: Piece) -> tuple[tuple[Progress, ...], TextEnd]:
         with blocks_of(intake, piece, Reading()) as blocks:
             progress = tuple(engine.progress(_remembering(blocks, tail, breaks), piece.name))
     except InputError:
-        return (), TextEnd()
+        return _NOTHING
     above = breaks[0] - tail.count(b"\n")
-    return progress, TextEnd(bool(tail) and not tail.endswith(b"\n"), _last_event(bytes(tail), above, piece.name))
+    lines = {line.decode("utf-8", "replace").strip(): above + at for at, line in enumerate(tail.split(b"\n"), 1)}
+    is_cut = bool(tail) and not tail.endswith(b"\n")
+    return progress, TextEnd(is_cut, _last_event(bytes(tail), above, piece.name), lines)
 
 
 def _last_event(tail: bytes, above: int, name: str) -> Event | None:

@@ -203,7 +203,7 @@ class _EndContext:
     def __init__(self, job: Job, events: Sequence[Event]) -> None:
         others = [event for event in job.events if event.kind != ENDED]
         self._hows = {event.details.get("how") for event in events}
-        self._goes_wrong = bool(others) or self._hows != {"exception"}
+        self._goes_wrong = bool(others) or not self._hows <= {"exception", "cancelled", *NO_FAULT}
         self._others_explain = any(
             event.kind in HANGS | ERRORS or event.kind == "peer closed" or event.details.get("fault") in FATAL
             for event in others

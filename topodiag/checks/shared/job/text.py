@@ -15,7 +15,7 @@ from topodiag.model.job import Communicator, Event, Job
 from topodiag.model.job_domains import domains as domains  # noqa: PLC0414 - checks find all words on a job here
 from topodiag.model.nccl_features import Feature
 from topodiag.model.nccl_versions import text_has
-from topodiag.model.progress import Progress
+from topodiag.model.progress import LEAST_PROGRESS, MOST_BUFFERED, Progress
 from topodiag.model.provenance import Origin
 from topodiag.words.units import spell_s
 
@@ -109,10 +109,6 @@ def others_fell_first(job: Job) -> bool:
     return not whole and any(event.secondary or event.kind in _LEFT_BEHIND for event in job.events)
 
 
-LEAST_PROGRESS = 3
-"""Lines of progress that prove that a job works: one or two may come out of a buffer."""
-
-
 def went_on(job: Job, since: Origin | None) -> Progress | None:
     """Progress whose last line stands below `since`. In another log it counts too: where in time it stands is not
     known, so ask this only of what lets no progress be."""
@@ -120,8 +116,17 @@ def went_on(job: Job, since: Origin | None) -> Progress | None:
 
 
 def began_after(job: Job, end: Origin | None) -> Progress | None:
-    """Progress of the same log whose first line stands below `end`: what came before it ended no job."""
-    return next((progress for progress in _enough(job) if _is_below(progress.first, end)), None)
+    """Progress of the same log whose first line stands below `end`: what came before it ended no job. Of a process
+    without ranks beside it, progress far below: it was started again."""
+    alone = not job.ranks and all(event.rank < 0 for event in job.events)
+    return next(
+        (
+            progress
+            for progress in _enough(job)
+            if _is_below(progress.first, end) or (alone and _is_below(progress.last, end, MOST_BUFFERED))
+        ),
+        None,
+    )
 
 
 def _enough(job: Job) -> list[Progress]:
@@ -132,11 +137,11 @@ def _enough(job: Job) -> list[Progress]:
     return [progress for progress in (*job.progress, *steps) if progress.number >= LEAST_PROGRESS]
 
 
-def _is_below(line: Origin, mark: Origin | None) -> bool | None:
-    """Whether one line stands below another one; None where both are not of one file."""
+def _is_below(line: Origin, mark: Origin | None, lines: int = 0) -> bool | None:
+    """Whether one line stands more than so many lines below another one; None where both are not of one file."""
     if mark is None or mark.line is None or line.source != mark.source:
         return None
-    return (line.line or 0) > mark.line
+    return (line.line or 0) > mark.line + lines
 
 
 BARRIER_S = 2.0
