@@ -208,9 +208,12 @@ _BUS_ERROR = regex(r"[Bb]us error|SIGBUS|\bsignal 7\b|exit ?code:? (?:-7|135)\b"
 
 
 def _leaves_no_room(cause: Finding, other: Finding, scene: Scene) -> bool:
-    """Of ends that of a page of a mapped file for which there is no room: the kernel sends SIGBUS."""
+    """Of ends that whose line names the limit, and that of a page of a mapped file for which there is no room: the
+    kernel sends SIGBUS."""
     if other.id != "JOB009":
         return True
+    if not {(at.source, at.line) for at in cause.evidence}.isdisjoint((at.source, at.line) for at in other.evidence):
+        return True  # the line with which it ended names the limit
     full = _SHM_FULL.search(cause.message) is not None and scene.same_node(cause, other)
     return full and _BUS_ERROR.search(f"{other.message} {other.observed}") is not None
 

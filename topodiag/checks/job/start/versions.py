@@ -93,8 +93,8 @@ class VersionsDiffer(OneStep[Job], JobCheck[Never]):
             findings += self._by_nccl(job)
         findings += [] if builds else self._by_notice(job)
         findings += [] if findings else not_as_built(self, job)
-        total = max(sum(map(len, by_value.values())) for by_value in by_key.values())
-        coverage = Coverage(total, len(job.processes), "processes with a version")
+        total = max(sum(map(len, by_key[key].values())) for key in OF_NCCL)
+        coverage = Coverage(total, len(job.processes), "processes with a version of NCCL")
         if findings:
             return self.found(job, findings, coverage)
         if max(len(job.processes), job.world_size) < 2:
