@@ -25,7 +25,7 @@ from topodiag.model.nccl_tree import Element
 from topodiag.nccl.predict import predict_tree
 from topodiag.nccl.topo.repair import repair
 from topodiag.verdict.pricing.edits import canonical
-from topodiag.verdict.pricing.ground import HostGround, Machine, View
+from topodiag.verdict.pricing.mend import HostGround, Machine, View
 from topodiag.verdict.pricing.registry import mend_of
 
 CORPUS = Path(__file__).resolve().parents[1].parent / "shared" / "corpus" / "topo"

@@ -43,7 +43,7 @@ HELP = {
 OF_SUBJECT = {
     # Subject: (base class, its import, what is judged, its import, where its findings are)
     Subject.NODE: ("NodeCheck", "topodiag.checks.interface", "Node", "topodiag.model.node", "judged"),
-    Subject.TOPO: ("FileCheck", "topodiag.checks.shared.file_check", "Node", "topodiag.model.node", "judged"),
+    Subject.TOPO: ("FileCheck", "topodiag.checks.shared.topo_file", "Node", "topodiag.model.node", "judged"),
     Subject.JOB: ("JobCheck", "topodiag.checks.interface", "Job", "topodiag.model.job", ""),
     Subject.LAYOUT: ("PlacementCheck", "topodiag.checks.interface", "Audit", "topodiag.placement.audit", ""),
     Subject.BENCH: ("BenchCheck", "topodiag.checks.interface", "Benchmark", "topodiag.model.bench", "judged.run.hosts"),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import fcntl
 import glob
 import os
-import secrets
 import shutil
 import stat
 import tempfile
@@ -125,7 +124,7 @@ def _check_place(path: str, place: Path) -> None:
 
 def _beside(place: Path) -> Path:
     """A new name in the same folder that nobody can guess, short enough for any name beside it."""
-    return place.with_name(f".{place.name[:80]}.{secrets.token_hex(8)}.tmp")
+    return place.with_name(f".{place.name[:80]}.{os.urandom(8).hex()}.tmp")
 
 
 def _new_file(place: Path) -> BinaryIO:

@@ -13,12 +13,13 @@ GONE = "<hidden>"
 SEARCHED = 512 * 1024
 """Characters of suspect lines of one text that are searched; further suspect lines are left out whole."""
 
+# Patterns that few texts need are compiled at their first use, which `re` remembers: together they take 5 ms.
 _LONG = (
     r"pass(?:word|wd|phrase|code)|secret|token"
     r"|(?:api|access|private|auth|encryption|license|ssh|client|signing|munge|wandb|comet|ngc|openai)[_-]?key"
 )
 _SHORT = r"pass|pwd|pw|account[_-]?key|credentials?|creds?|authorization|auth|cookie|jwt|sessionid"
-_NAMED = re.compile(
+_NAMED = (
     # The short ones are parts of other words: `pass` of `passthrough`, `auth` of `author`.
     # `/etc/passwd` is a file that messages name.
     r"(?i)((?:(?<!/etc/)(?:%s)|(?<![A-Za-z])(?:%s))(?:s|[_-][A-Za-z0-9_-]{1,40}|[0-9]{1,4})?"
@@ -26,22 +27,22 @@ _NAMED = re.compile(
     r"(\\{1,3}\"[^\"\n\\]{1,4096}|\"[^\"\n]{1,4096}\"?|'[^'\n]{1,4096}'?|(?:Bearer |Basic )?[^\s\"'<>&,;]{1,4096})"
     % (_LONG, _SHORT)
 )
-_OPTION = re.compile(
-    r"(?i)((?<![A-Za-z0-9-])--?(?:[a-z0-9]{1,24}-){0,3}(?:%s|%s)[ \t]{1,4})([^\s\"'<>-][^\s\"'<>]{0,4095})"
-    % (_LONG, _SHORT)
+_OPTION = r"(?i)((?<![A-Za-z0-9-])--?(?:[a-z0-9]{1,24}-){0,3}(?:%s|%s)[ \t]{1,4})([^\s\"'<>-][^\s\"'<>]{0,4095})" % (
+    _LONG,
+    _SHORT,
 )
-_SPOKEN = re.compile(
+_SPOKEN = (
     r"(?i)(\b(?:password|passwd|passphrase|secret|api[_ ]key|access[_ ]key)(?: is| was| of)? )"
     r"(?=[^\s]{0,80}[0-9!@#$%^&*])([^\s\"'<>,;]{4,4096})"
 )
-_SCHEME = re.compile(r"(?i)(\b(?:Bearer|Basic|Negotiate) )([A-Za-z0-9+/_=.~-]{8,8192})")
-_LOGIN = re.compile(
+_SCHEME = r"(?i)(\b(?:Bearer|Basic|Negotiate) )([A-Za-z0-9+/_=.~-]{8,8192})"
+_LOGIN = (
     # A password may hold any sign, `@` and `/` too; the port of an address without a login is none.
     # The kernel's command line names a disk of iSCSI as `iscsi:user:word@server` (dracut.cmdline(7)).
     r"(://|\biscsi:)(?:[^/@:\[\s\"'<>]{0,256}:(?![0-9]{1,5}(?:[/?#,;\s\"']|\Z))(?:(?!://)[^\s\"]){1,1024}@|[^/@\s\"'<>]{1,4096}@)"
 )
-_SIGNED = re.compile(r"(?i)([?&][a-z0-9-]{0,20}sig(?:nature)?=)[^\s\"'<>&]{8,4096}")
-_COMMAND = re.compile(
+_SIGNED = r"(?i)([?&][a-z0-9-]{0,20}sig(?:nature)?=)[^\s\"'<>&]{8,4096}"
+_COMMAND = (
     # What programs take as a password without naming it.
     r"(?i)(\bsshpass[ \t]{1,4}-p[ \t]{0,4}"
     r"|\b(?:docker|podman|nerdctl|helm)\b[^\n]{0,100}?\blogin\b[^\n]{0,400}?[ \t]-p[ \t]{1,4}"
@@ -49,11 +50,11 @@ _COMMAND = re.compile(
     r"|\b(?:wandb|munge)\b[^\n]{0,100}?[ :](?=[0-9a-f]{32,128}\b))([^\s\"'-][^\s\"']{0,4095})"
     r"|(\becho[ \t]{1,4})[^\n|]{1,400}?(?=[ \t]{0,4}\|[ \t]{0,4}sudo\b)"
 )
-_PRIVATE = re.compile(
+_PRIVATE = (
     r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----(?:(?!-----END)[\s\S]){0,16384}"
     r"(?:-----END [A-Z0-9 ]{0,40}KEY(?: BLOCK)?-----)?"
 )
-_FORMS = re.compile(
+_FORMS = (
     r"(?<![A-Za-z0-9_])(?:"
     r"(?:AKIA|ASIA|AROA|AIDA)[0-9A-Z]{12,20}|ABSK[A-Za-z0-9+/=]{40,512}"
     r"|gh[pousr]_[A-Za-z0-9]{16,255}|github_pat_[A-Za-z0-9_]{16,255}"
@@ -68,14 +69,14 @@ _FORMS = re.compile(
     r")(?![A-Za-z0-9])"
 )
 _RANDOM = re.compile(r"(?<![A-Za-z0-9+_/])[A-Za-z0-9+_/]{28,4096}={0,2}(?![A-Za-z0-9+_/])")
-_HARMLESS = re.compile(
+_HARMLESS = (
     r"(?i)(?:true|false|yes|no|on|off|none|null|n/?a|enabled|disabled|unknown|0|1|%s)[.,;)\]]{0,2}\Z" % re.escape(GONE)
 )
 
 
 def _named(match: "Match[str]") -> str:
     value = match.group(2).strip("\"'")
-    if not value or _HARMLESS.match(value):
+    if not value or re.match(_HARMLESS, value):
         return match.group(0)
     return match.group(1) + GONE
 
@@ -86,6 +87,8 @@ def _random(match: "Match[str]") -> str:
     Names of symbols, parameters and counters are made of words, where they change every three letters at most.
     """
     text = match.group(0)
+    if text == text.lower():
+        return text
     kinds = {_kind(char) for char in text}
     if len(kinds) < 3 or text.count("/") > max(4, len(text) // 10) or text.count("_") > 4:
         return text
@@ -109,9 +112,7 @@ _BEGINNINGS = (
 
 def _lines_with(text: str, words: Iterable[str]) -> List[Tuple[int, int]]:
     """Where the lines begin and end that hold one of some words: to search 8 MiB for all forms takes half a minute."""
-    low = text.lower()
-    if len(low) != len(text):  # some letters have no small form of one character
-        return [(0, len(text))]
+    low = text.replace("İ", "i").lower()  # the one letter whose small form is longer than one character
     found: Set[Tuple[int, int]] = set()
     for word in words:
         place = low.find(word)
@@ -124,11 +125,11 @@ def _lines_with(text: str, words: Iterable[str]) -> List[Tuple[int, int]]:
 
 
 def _in_line(line: str) -> str:
-    line = _NAMED.sub(_named, line)
-    line = _OPTION.sub(lambda found: found.group(1) + GONE, line)
-    line = _COMMAND.sub(lambda found: (found.group(1) or found.group(3)) + GONE, line)
-    line = _SPOKEN.sub(lambda found: found.group(1) + GONE, line)
-    return _SCHEME.sub(lambda found: found.group(1) + GONE, line)
+    line = re.sub(_NAMED, _named, line)
+    line = re.sub(_OPTION, lambda found: found.group(1) + GONE, line)
+    line = re.sub(_COMMAND, lambda found: (found.group(1) or found.group(3)) + GONE, line)
+    line = re.sub(_SPOKEN, lambda found: found.group(1) + GONE, line)
+    return re.sub(_SCHEME, lambda found: found.group(1) + GONE, line)
 
 
 def _on_lines(text: str, words: Iterable[str], change: Callable[[str], str]) -> str:
@@ -155,10 +156,10 @@ def without_secrets(text: str) -> str:
     if _MAY_HOLD.search(text) is None:
         return text
     if "PRIVATE KEY" in text:
-        text = _PRIVATE.sub(lambda found: GONE + "\n" * found.group(0).count("\n"), text)
+        text = re.sub(_PRIVATE, lambda found: GONE + "\n" * found.group(0).count("\n"), text)
     if "://" in text or "iscsi:" in text:
-        text = _SIGNED.sub(lambda found: found.group(1) + GONE, _LOGIN.sub(r"\1", text))
-    text = _on_lines(text, _BEGINNINGS, lambda line: _FORMS.sub(GONE, line))
+        text = re.sub(_SIGNED, lambda found: found.group(1) + GONE, re.sub(_LOGIN, r"\1", text))
+    text = _on_lines(text, _BEGINNINGS, lambda line: re.sub(_FORMS, GONE, line))
     text = _on_lines(text, _NAMING, _in_line)
     return _RANDOM.sub(_random, text)
 

@@ -13,11 +13,11 @@ from topodiag.checks.registry import FOLDERS
 CHECKS = ROOT / "topodiag" / "checks"
 KEYS = {"severity", "confidence", "expected", "fix", "cost", "share"}
 FINDINGS = {"finding", "of_events"}
-ENTRIES = {path.stem: tomllib.loads(path.read_text(encoding="utf-8")) for path in (CHECKS / "advice").glob("*.toml")}
+ENTRIES = {path.stem: tomllib.loads(path.read_text(encoding="utf-8")) for path in (CHECKS / "advice").glob("???.toml")}
 
 
 def _asked() -> Iterator[tuple[set[str], str, set[str]]]:
-    """Of each finding that names its advice, each call of `advice` and each `HostFault`: the files of the folder's
+    """Of each finding that names its advice, each call of `advice` and each `NodeFault`: the files of the folder's
     families, the name, and its words."""
     for path in CHECKS.rglob("*.py"):
         folder = path.relative_to(CHECKS).parts[0]
@@ -26,7 +26,7 @@ def _asked() -> Iterator[tuple[set[str], str, set[str]]]:
             each for each in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(each, ast.Call)
         ):
             named = {word.arg: word.value for word in call.keywords}
-            if isinstance(call.func, ast.Name) and call.func.id == "HostFault":
+            if isinstance(call.func, ast.Name) and call.func.id == "NodeFault":
                 name = named["advice"] if "advice" in named else call.args[3]
                 given = named.get("words", ast.Dict([], []))
                 assert isinstance(name, ast.Constant)
@@ -34,7 +34,7 @@ def _asked() -> Iterator[tuple[set[str], str, set[str]]]:
                 words = {ast.literal_eval(key) for key in given.keys if key is not None}
             elif isinstance(call.func, ast.Attribute) and call.func.attr == "advice":
                 name, words = call.args[0], set(named)
-                if not isinstance(name, ast.Constant):  # the one place that tells a HostFault
+                if not isinstance(name, ast.Constant):  # the one place that tells a NodeFault
                     continue
             elif isinstance(call.func, ast.Attribute) and call.func.attr in FINDINGS and len(call.args) > 1:
                 named_by = call.args[-2]

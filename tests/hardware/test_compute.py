@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from tests.tables import examples
 from topodiag.hardware import catalog
-from topodiag.hardware.compute import _rows, peak
+from topodiag.hardware.compute import peak
+from topodiag.words.own_data import own_data
 
 
 @examples("gpu", "precision", "tflops")
@@ -26,7 +27,7 @@ def test_an_a100_has_no_fp8_and_a_t4_no_bf16() -> None:
 
 def test_every_row_names_known_products_and_no_other_precision() -> None:
     known = {spec.name for spec in catalog.gpus()} | {spec.family for spec in catalog.gpus()}
-    for row in _rows():
+    for row in own_data("hardware/compute")["gpu"]:
         names = row["names"]
         assert isinstance(names, list)
         assert set(names) <= known

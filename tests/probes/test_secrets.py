@@ -19,6 +19,7 @@ NODES = Path(__file__).parents[2] / "fixtures" / "nodes"
 @examples("text")
 def test_what_is_named_a_secret_is_gone(text: str):
     assert MARK not in without_secrets(text)
+    assert MARK not in without_secrets(f"gpu-07 10.0.0.1\n{text}\n/etc/passwd")
 
 
 @examples("secret")

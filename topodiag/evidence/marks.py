@@ -2,11 +2,6 @@
 
 Whether a file is a dump of torch's flight recorder, by its first bytes.
 
-Whether a text holds what NCCL's Inspector measured: records by their keys, since the version that they print never
-changed, metrics by their names, as a text or as a result of Prometheus' query API.
-
-How output of nccl-tests is recognised: by any line that nobody else writes, behind any label of a launcher.
-
 What a file that says where ranks sit looks like, by the first 64 KiB of its text. Light: no reader is loaded.
 """
 
@@ -31,7 +26,6 @@ COLUMNS = (*NODE, *DOMAIN, *LEVELS, "gpus", "free", "system", "gpu")
 SWITCH = regex(r'Switch\s{1,20}\d{1,4}\s{1,20}"S-([0-9a-f]{1,16})"\s{0,40}#\s{1,20}"([^"]{0,200})"', re.ASCII)
 _NODE_LIST = regex(r'"kind"\s{0,20}:\s{0,20}"Node(?:List)?"|"items"\s{0,20}:\s{0,20}\[')
 _NODE_ITEMS = regex(r'"kind"\s{0,20}:\s{0,20}"Node(?:List)?"|"apiVersion"\s{0,20}:\s{0,20}"v1"')
-_LINKINFO = regex(r"\] ==\( ")
 _SWITCH_LINE = regex(r"^[ \t]*(?:switchname|blockname)=", re.IGNORECASE | re.MULTILINE)
 _YAML_LINE = regex(r"^[ \t]*-[ \t]*topology:", re.MULTILINE)
 _POD = r"[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?"
@@ -53,17 +47,17 @@ def is_kubernetes(head: str) -> bool:
 
 def is_discover(head: str) -> bool:
     """`ibnetdiscover`."""
-    return "switchguid=" in head or SWITCH.search(head) is not None
+    return "switchguid=" in head or ('"S-' in head and SWITCH.search(head) is not None)
 
 
 def is_linkinfo(head: str) -> bool:
     """`iblinkinfo`."""
-    return _LINKINFO.search(head) is not None
+    return "] ==( " in head
 
 
 def is_slurm_conf(head: str) -> bool:
     """Slurm's topology.conf, or `scontrol show topology`."""
-    return _SWITCH_LINE.search(head) is not None
+    return "name=" in head.lower() and _SWITCH_LINE.search(head) is not None
 
 
 def is_slurm_yaml(head: str) -> bool:
@@ -99,11 +93,11 @@ def unread(head: str) -> str:
 
 def is_pods(head: str) -> bool:
     """Whether a text says of pods on which node they run, by its first 64 KiB."""
-    if POD_HEADER.search(head) or POD_SCHEDULED.search(head):
+    if ("READY" in head and POD_HEADER.search(head)) or ("Successfully " in head and POD_SCHEDULED.search(head)):
         return True
-    if POD_OBJECT.search(head) and POD_SPEC.search(head):
+    if "nodeName" in head and POD_OBJECT.search(head) and POD_SPEC.search(head):
         return True
-    return {"Name", "Node"} <= {match[1] for match in POD_DESCRIBED.finditer(head)} and "\nNode:" in f"\n{head}"
+    return "\nNode:" in f"\n{head}" and {"Name", "Node"} <= {match[1] for match in POD_DESCRIBED.finditer(head)}
 
 
 def cluster_format(head: str) -> Kind | None:
@@ -133,34 +127,6 @@ def looks_like_flight(head: bytes) -> bool:
     if PICKLED.match(head):
         return any(key in head for key in _KEYS)
     return head.lstrip()[:1] == b"{" and _JSON.search(head) is not None
-
-
-_NAMES = rb"nccl_(?:p2p_)?(?:(?:bus|algorithm)_bandwidth_gbs|(?:collective_)?exec_time_microseconds)"
-METRICS = regex(rb"^" + _NAMES + rb"\{", re.MULTILINE)
-QUERY = regex(
-    rb'\A\s{0,64}\{\s{0,64}"(?:status|data)"\s{0,4}:(?=[^\0]{0,65536}"__name__"\s{0,4}:\s{0,4}"' + _NAMES + rb'")'
-)
-_RECORDS = rb'^\{(?=[^\n]{0,4096}"(?:coll|p2p)_perf"\s{0,4}:\s{0,4}\{)'
-LOOKS = regex(_RECORDS + rb"|" + METRICS.pattern + rb"|" + QUERY.pattern, re.MULTILINE)
-
-
-def holds_metrics(block: bytes) -> bool:
-    """Whether a line of a block is one of the metrics. Records name NCCL as well, but not where a line begins."""
-    return (block.startswith(b"nccl_") or b"\nnccl_" in block) and METRICS.search(block) is not None
-
-
-TABLE = regex(
-    rb"\bnThreads?:? {1,4}\d{1,9} {1,4}nGpus:? {1,4}\d"
-    rb"|(?:^|[\s\]>:|)])#[ \t]{1,40}size[ \t]{1,40}count[ \t]{1,40}type\b"
-    rb"|\bAvg bus bandwidth[ \t]{0,20}:|\bOut of bounds values[ \t]{0,20}:"
-    rb"|: Test (?:NCCL|CUDA|HIP) failure \S|\bTest timeout \(\d"
-    # One row: size, count, type, operation, root, then time, algbw and busbw; a launcher's tag where the row went on.
-    rb"|(?<![\w.])\d{1,20}[ \t]{1,40}\d{1,20}[ \t]{1,40}(?:float|half|bfloat16|double|u?int(?:8|32|64)|char|int)"
-    rb"(?:[ \t]{1,40}(?:sum|prod|max|min|avg|none))?(?:[ \t]{1,40}-?\d{1,6})?"
-    rb"(?:(?:\[[\w.@,-]{1,100}\])?[ \t]{1,40}\d{1,12}(?:\.\d{1,4})?){2}[ \t]{1,40}\d{1,9}\.\d{1,4}\b",
-    re.M,
-)
-"""A row alone, the line of the averages alone, an error alone: people hand over what they have."""
 
 
 _HOST = r"[A-Za-z0-9_][A-Za-z0-9._-]{0,252}"

@@ -8,15 +8,13 @@ of any network) as if that were one more system, so that a single published numb
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import field
 from functools import cache
 from math import exp, fsum, log
-from pathlib import Path
-from typing import Any
 
 from topodiag.lazy import dataclass
+from topodiag.words.own_data import own_data
 
 GENERATIONS = ((100, "blackwell"), (90, "hopper"), (80, "ampere"), (70, "volta"), (0, "pascal"))
 _LEAST, _MOST = 0.2, 1.3
@@ -97,27 +95,18 @@ def fit(observations: Iterable[Observation], tolerances: Mapping[str, Tolerance]
     """Factors of every cell that has an observation."""
     rows = [observation for observation in observations if _LEAST <= observation.ratio <= _MOST]
     factors: dict[tuple[str, str, str], Factor] = {}
-    for level in (_of_wire, _of_transport, _of_generation, _of_cell):
-        for key in dict.fromkeys(level(row) for row in rows):
-            mine = [row for row in rows if level(row) == key]
+    for level in range(4):
+        for key in dict.fromkeys(_cells(row)[level] for row in rows):
+            mine = [row for row in rows if _cells(row)[level] == key]
             factors[key] = _factor(key, mine, _around(factors, key))
     return Calibration(factors, tolerances or {})
 
 
-def _of_wire(row: Observation) -> tuple[str, str, str]:
-    return "", _wire(row.transport), ""
-
-
-def _of_transport(row: Observation) -> tuple[str, str, str]:
-    return "", row.transport, ""
-
-
-def _of_generation(row: Observation) -> tuple[str, str, str]:
-    return row.generation, row.transport, ""
-
-
-def _of_cell(row: Observation) -> tuple[str, str, str]:
-    return row.generation, row.transport, row.collective
+def _cells(row: Observation) -> tuple[tuple[str, str, str], ...]:
+    """The cells that an observation is in, the widest first."""
+    generation, transport = row.generation, row.transport
+    cell = generation, transport, row.collective
+    return ("", _wire(transport), ""), ("", transport, ""), (generation, transport, ""), cell
 
 
 def _around(factors: Mapping[tuple[str, str, str], Factor], key: tuple[str, str, str]) -> float:
@@ -143,29 +132,13 @@ def _factor(key: tuple[str, str, str], rows: list[Observation], prior: float) ->
 @cache
 def calibration() -> Calibration:
     """The factors that ship with the package."""
-    return read(Path(__file__).with_name("calibration.toml").read_text(encoding="utf-8"))
-
-
-def read(text: str) -> Calibration:
-    """A calibration file. Raises KeyError or TOMLDecodeError for one that is none: it is the package's own data."""
-    table = tomllib.loads(text)
-    factors = [_read_factor(row) for row in table.get("factor", [])]
-    tolerances = [Tolerance(row["transport"], row["below"], row["why"]) for row in table.get("tolerance", [])]
+    table = own_data("expect/calibration")
+    lists = ("systems", "sources")
+    factors = [
+        Factor(**{**row, **{name: tuple(row.get(name, ())) for name in lists}}) for row in table.get("factor", [])
+    ]
+    tolerances = [Tolerance(**row) for row in table.get("tolerance", [])]
     return Calibration(
         {(factor.generation, factor.transport, factor.collective): factor for factor in factors},
         {tolerance.transport: tolerance for tolerance in tolerances},
-    )
-
-
-def _read_factor(row: Mapping[str, Any]) -> Factor:
-    return Factor(
-        transport=row["transport"],
-        factor=row["factor"],
-        generation=row.get("generation", ""),
-        collective=row.get("collective", ""),
-        low=row["low"],
-        high=row["high"],
-        rows=row["rows"],
-        systems=tuple(row["systems"]),
-        sources=tuple(row.get("sources", ())),
     )

@@ -8,12 +8,12 @@ AMD's accelerators, whose RCCL decides for itself, it is that of the wires.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from math import log
+from typing import Unpack
 
 from topodiag.expect.calibration import Calibration, Factor, Tolerance, calibration, generation_of
 from topodiag.expect.rates import Rates
-from topodiag.expect.setup import NoSetupError, Setup
+from topodiag.expect.setup import Given, NoSetupError, Setup
 from topodiag.expect.shared import shared_setup, variants_of, versions_of
 from topodiag.expect.wires import Wires, wire_rates, wires_of
 from topodiag.lazy import dataclass
@@ -48,47 +48,23 @@ DOUBT = 0.35
 or the spread of healthy networks, is less than this; half the NICs or half their rate is more."""
 
 
-def expect(
-    run: BenchRun,
-    machine: Node | None = None,
-    *,
-    system: str | None = None,
-    nics: tuple[int, float] | None = None,
-    nodes: int | None = None,
-    version: str | None = None,
-    env: Mapping[str, str] | None = None,
-) -> Expectation | None:
-    """The expectation of a run, or None where the run does not say enough (expected() tells why).
-
-    `machine` is the node that it ran on (all nodes alike), `system` a name of the catalogue, `nics` (count, Gb/s) those
-    of a node, `nodes` how many nodes the ranks were on; `version` and `env` of NCCL win over what the run says.
-    """
-    return expected(run, machine, system=system, nics=nics, nodes=nodes, version=version, env=env).expectation
+def expect(run: BenchRun, machine: Node | None = None, **given: Unpack[Given]) -> Expectation | None:
+    """The expectation of a run, or None where the run does not say enough (expected() tells why). `machine` is the node
+    that it ran on (all nodes alike)."""
+    return expected(run, machine, **given).expectation
 
 
 def expected(
-    run: BenchRun,
-    machine: Node | None = None,
-    *,
-    system: str | None = None,
-    nics: tuple[int, float] | None = None,
-    nodes: int | None = None,
-    version: str | None = None,
-    env: Mapping[str, str] | None = None,
-    network: str | None = None,
-    fitted: Calibration | None = None,
+    run: BenchRun, machine: Node | None = None, *, fitted: Calibration | None = None, **given: Unpack[Given]
 ) -> Expected:
-    """`expect` with its parts. `nics` (count, Gb/s) and `network` (rdma, cloud, tcpx, slingshot, sockets) say what a
-    system's name leaves open; `fitted` stands in for the shipped calibration. Never raises for a run's content."""
+    """`expect` with its parts; `fitted` stands in for the shipped calibration. Never raises for a run's content."""
     sizes = tuple(dict.fromkeys(row.size for row in run.rows))
     try:
-        setup = shared_setup(
-            run, machine, system=system, nics=nics, nodes=nodes, version=version, env=env, network=network
-        )
+        setup = shared_setup(run, machine, given)
         rates, setup, versions = _middle(run, setup, sizes)
     except NoSetupError as lacking:
         try:
-            wires = wires_of(run, lacking, system=system, nics=nics, nodes=nodes, env=env, network=network)
+            wires = wires_of(run, lacking, given)
             rates = wire_rates(wires, run.collective, sizes)
         except NoSetupError as still:
             return Expected(why=str(still), action=still.action)

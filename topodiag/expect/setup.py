@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import field, replace
+from typing import TypedDict, Unpack
 
 from topodiag.expect.as_built import NarrowLink, built_tree, narrow_links
 from topodiag.expect.settings import HCA, is_costly, leaves_out, whole_network
@@ -41,6 +42,19 @@ OTHER_VERSIONS = (spell_version(Feature.SHARDED_BY_BUS.since - 1), spell_version
 GUESSED_NODE, GUESSED_NETWORK = 0.2, 0.5
 """What is normal below the expectation of a machine that is only guessed: few of its GPUs may be in use, and which NICs
 a node has is the integrator's choice."""
+
+
+class Given(TypedDict, total=False):
+    """What is said of a run and its machine: `system` is a name of the catalogue, `nics` (count, Gb/s) those of a node
+    whose network that leaves open, `network` what joins the nodes (rdma, cloud, tcpx, slingshot, sockets), `nodes` how
+    many the ranks were on; `version` and `env` of NCCL win over what the run says."""
+
+    system: str | None
+    nics: tuple[int, float] | None
+    nodes: int | None
+    version: str | None
+    env: Mapping[str, str] | None
+    network: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,34 +124,24 @@ class _Machine:
     narrow: tuple[NarrowLink, ...] = ()
 
 
-def setup_of(
-    run: BenchRun,
-    machine: Node | None = None,
-    *,
-    system: str | None = None,
-    nics: tuple[int, float] | None = None,
-    nodes: int | None = None,
-    version: str | None = None,
-    env: Mapping[str, str] | None = None,
-    network: str | None = None,
-) -> Setup:
-    """The set-up of a run. `system` is a name of the catalogue, `nics` (count, Gb/s) of a machine whose network the
-    catalogue leaves open. Raises NoSetupError."""
+def setup_of(run: BenchRun, machine: Node | None = None, **given: Unpack[Given]) -> Setup:
+    """The set-up of a run. Raises NoSetupError."""
     ranks = _ranks(run)
-    given = {**run.env, **(env or {})}
-    settings = {name: value for name, value in given.items() if not is_costly(name, value)}
-    built = _machine(run, machine, system, nics, settings)
+    nics, version = given.get("nics"), given.get("version") or run.nccl
+    env = {**run.env, **(given.get("env") or {})}
+    settings = {name: value for name, value in env.items() if not is_costly(name, value)}
+    built = _machine(run, machine, given.get("system"), nics, settings)
     gpus = len(gpus_of(built.tree))
-    hosts, per_node, how = _placed(run, nodes, gpus)
+    hosts, per_node, how = _placed(run, given.get("nodes"), gpus)
     _refuse_shared_gpus(run)
     assumed = [*built.assumed, *([how] if how else [])]
     if gpus < per_node:
         raise NoSetupError(f"{per_node} ranks per node, and {built.name} has {gpus} GPUs")
-    costly = {name: value for name, value in given.items() if name not in settings}
-    if hosts > 1 and leaves_out(given.get(HCA, ""), nets_of(built.tree)):
-        costly[HCA] = given[HCA]
+    costly = {name: value for name, value in env.items() if name not in settings}
+    if hosts > 1 and leaves_out(env.get(HCA, ""), nets_of(built.tree)):
+        costly[HCA] = env[HCA]
     assumed += [f"modelled without {name}={value}" for name, value in costly.items()]
-    minor, nccl = _version(version or run.nccl)
+    minor, nccl = _version(version)
     assumed += [nccl] if nccl else []
     tree = _used(built.tree, run, per_node)
     domain = _domain(built, hosts, minor, settings)
@@ -152,7 +156,7 @@ def setup_of(
         version=spell_version(minor),
         env=settings,
         sm=_sm(tree),
-        network=(network or _network(built, settings)) if hosts > domain else "",
+        network=(given.get("network") or _network(built, settings)) if hosts > domain else "",
         confidence=built.confidence,
         assumed=tuple(assumed),
         others=_others(built, run, per_node, across=hosts > domain),
@@ -162,7 +166,7 @@ def setup_of(
         faults=built.faults,
         narrow=built.narrow,
         guessed=_doubt(built, hosts > domain, nics),
-        versions=() if version or run.nccl else OTHER_VERSIONS,
+        versions=() if version else OTHER_VERSIONS,
         costly=costly,
     )
 
@@ -366,8 +370,8 @@ def _used(tree: Element, run: BenchRun, per_node: int) -> Element:
 
 
 def _sm(tree: Element) -> int:
-    texts = [gpu.get("sm") or "" for pci in gpus_of(tree).values() for gpu in pci.having("gpu")]
-    return min((int(text) for text in texts if text.isdecimal() and len(text) < 5), default=0)
+    numbers = [gpu.number("sm") for pci in gpus_of(tree).values() for gpu in pci.having("gpu")]
+    return min(filter(None, numbers), default=0)
 
 
 def _domain(machine: _Machine, nodes: int, minor: int, env: Mapping[str, str]) -> int:

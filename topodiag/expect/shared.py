@@ -6,21 +6,20 @@ reckoned once. Of the last few kinds alone: what is kept holds the node it was m
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import lru_cache
 from typing import Generic, TypeVar
 
 from topodiag.expect.rates import Rates, rates_of
-from topodiag.expect.setup import NoSetupError, Setup, setup_of
-from topodiag.model.bench import BenchDevice, BenchRun
+from topodiag.expect.setup import Given, NoSetupError, Setup, setup_of
+from topodiag.model.bench import BenchRun
 from topodiag.model.node import Node
 
 _KEPT = 16
 """Kinds of runs that are remembered."""
 
 T = TypeVar("T")
-Named = tuple[tuple[str, str], ...]
 
 
 class IdentityKey(Generic[T]):
@@ -38,50 +37,31 @@ class IdentityKey(Generic[T]):
         return id(self.it)
 
 
-def shared_setup(
-    run: BenchRun,
-    machine: Node | None,
-    *,
-    system: str | None,
-    nics: tuple[int, float] | None,
-    nodes: int | None,
-    version: str | None,
-    env: Mapping[str, str] | None,
-    network: str | None,
-) -> Setup:
+class _Asked:
+    """A run without what was measured, its machine, and what is said of both: equal where runs tell the same."""
+
+    def __init__(self, run: BenchRun, machine: Node | None, given: Given) -> None:
+        devices = tuple(replace(device, pid=0) for device in run.devices)
+        self.run = BenchRun("", (), devices, run.nranks, nccl=run.nccl, env=run.env)
+        self.machine, self.given = machine, given
+        said = {**given, "env": tuple((given.get("env") or {}).items())}
+        self._key = devices, run.nranks, run.nccl, tuple(run.env.items()), id(machine), frozenset(said.items())
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Asked) and other._key == self._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+
+def shared_setup(run: BenchRun, machine: Node | None, given: Given) -> Setup:
     """setup_of, the same object for runs that tell the same. Raises NoSetupError."""
-    return _setup(
-        tuple(replace(device, pid=0) for device in run.devices),
-        *(run.nranks, run.nccl, tuple(run.env.items())),
-        *(IdentityKey(machine), system, nics, nodes, version, tuple((env or {}).items()), network),
-    )
+    return _setup(_Asked(run, machine, given))
 
 
 @lru_cache(maxsize=_KEPT)
-def _setup(  # noqa: PLR0917 - all that the key is made of
-    devices: tuple[BenchDevice, ...],
-    nranks: int | None,
-    nccl: str,
-    pairs: Named,
-    machine: IdentityKey[Node | None],
-    system: str | None,
-    nics: tuple[int, float] | None,
-    nodes: int | None,
-    version: str | None,
-    env: Named,
-    network: str | None,
-) -> Setup:
-    bare = BenchRun("", (), devices, nranks, nccl=nccl, env=dict(pairs))
-    return setup_of(
-        bare,
-        machine.it,
-        system=system,
-        nics=nics,
-        nodes=nodes,
-        version=version,
-        env=dict(env),
-        network=network,
-    )
+def _setup(asked: _Asked) -> Setup:
+    return setup_of(asked.run, asked.machine, **asked.given)
 
 
 def versions_of(setup: Setup, collective: str, sizes: tuple[int, ...]) -> tuple[tuple[Rates, Setup], ...]:

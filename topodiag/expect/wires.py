@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from topodiag.expect.rates import NCCL_NAMES, Rates, Terms
-from topodiag.expect.setup import MOST_RANKS, NoSetupError
+from topodiag.expect.setup import MOST_RANKS, Given, NoSetupError
 from topodiag.hardware.amd import AmdGpu, AmdSystem, amd_gpu_by_name, amd_system_by_name
 from topodiag.lazy import dataclass
 from topodiag.model.bench import BenchRun
@@ -53,24 +53,15 @@ class Wires:
         return self.ranks // self.nodes if self.ranks is not None and self.nodes else None
 
 
-def wires_of(
-    run: BenchRun,
-    lacking: NoSetupError,
-    *,
-    system: str | None = None,
-    nics: tuple[int, float] | None = None,
-    nodes: int | None = None,
-    env: Mapping[str, str] | None = None,
-    network: str | None = None,
-) -> Wires:
+def wires_of(run: BenchRun, lacking: NoSetupError, given: Given) -> Wires:
     """The wires of a run that `lacking` refused. Raises NoSetupError where they are not known either, `lacking` itself
     where nothing was said of them."""
-    spec, gpu = _amd(run, system)
-    chosen = nics or (spec.nics if spec is not None else None)
+    spec, gpu = _amd(run, given.get("system"))
+    chosen = given.get("nics") or (spec.nics if spec is not None else None)
     unlikely = run.nranks is not None and not 1 < run.nranks <= MOST_RANKS
     if unlikely or (chosen is None and gpu is None):
         raise lacking
-    hosts, assumed = _nodes(run, nodes, spec)
+    hosts, assumed = _nodes(run, given.get("nodes"), spec)
     if hosts == 1 and gpu is None:
         raise lacking
     product = spec or gpu
@@ -85,7 +76,7 @@ def wires_of(
         gbps=gbps,
         nodes=hosts,
         ranks=run.nranks,
-        network=network or _network({**run.env, **(env or {})}),
+        network=given.get("network") or _network({**run.env, **(given.get("env") or {})}),
         gpu=gpu,
         confidence=Confidence.MEDIUM if spec is not None or _is_whole_board(run, hosts, gpu) else Confidence.LOW,
         assumed=(*assumed, *_wired(spec, gpu)),

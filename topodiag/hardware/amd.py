@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Mapping
 from dataclasses import field
 from functools import cache
-from pathlib import Path
-from typing import Any
+
+from msgspec import convert
 
 from topodiag.lazy import dataclass
+from topodiag.words.own_data import own_data
 
 _MAX_NAME = 128
 PCIE_LANES = 16
@@ -44,35 +44,20 @@ class AmdSystem:
     name: str
     gpu: AmdGpu
     gpus: int
-    nics: tuple[int, float] | None
     names: tuple[str, ...]
     source: str
-
-
-@cache
-def _load() -> dict[str, Any]:
-    return tomllib.loads(Path(__file__).with_name("amd.toml").read_text(encoding="utf-8"))
+    nics: tuple[int, float] | None = None
 
 
 @cache
 def amd_gpus() -> tuple[AmdGpu, ...]:
-    return tuple(AmdGpu(**row) for row in _load()["gpu"])
+    return tuple(AmdGpu(**row) for row in own_data("hardware/amd")["gpu"])
 
 
 @cache
 def amd_systems() -> tuple[AmdSystem, ...]:
     gpus = {gpu.name: gpu for gpu in amd_gpus()}
-    return tuple(
-        AmdSystem(
-            row["name"],
-            gpus[row["gpu"]],
-            row["gpus"],
-            (row["nics"][0], float(row["nics"][1])) if "nics" in row else None,
-            tuple(row["names"]),
-            row["source"],
-        )
-        for row in _load()["system"]
-    )
+    return tuple(convert({**row, "gpu": gpus[row["gpu"]]}, AmdSystem) for row in own_data("hardware/amd")["system"])
 
 
 def amd_gpu_by_name(text: str) -> AmdGpu | None:

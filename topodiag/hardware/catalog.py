@@ -7,15 +7,16 @@ expectation, which is not the same as an expectation of nothing.
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache, lru_cache
-from pathlib import Path
 from typing import Any
+
+from msgspec import convert
 
 from topodiag.hardware.specs import GpuSpec, InstanceGroup, InstanceSpec, NicSpec, PcieGeneration, SystemSpec
 from topodiag.lazy import regex
+from topodiag.words.own_data import own_data
 
 _MAX_NAME = 256
 """Longest product name that is looked at, characters; the real ones stay below 80."""
@@ -27,12 +28,6 @@ _BRANDS = regex(r"^(?:nvidia|tesla|geforce)\s+", re.IGNORECASE)
 _MIG = regex(r"\s+MIG\s.*$", re.IGNORECASE)
 
 
-@cache
-def _load(name: str) -> dict[str, Any]:
-    """One data file, parsed. The files ship with the package, so a fault in them is a bug and raises."""
-    return tomllib.loads(Path(__file__).with_name(name).read_text(encoding="utf-8"))
-
-
 # --- GPUs ---------------------------------------------------------------------------------------------------
 
 
@@ -40,7 +35,7 @@ def _load(name: str) -> dict[str, Any]:
 def _gpu_rows() -> tuple[tuple[str, tuple[int, ...], GpuSpec], ...]:
     """Pattern of the name, PCI device ids, product. The patterns are compiled where a search comes to them."""
     rows = []
-    for family in _load("gpus.toml")["family"]:
+    for family in own_data("hardware/gpus")["family"]:
         for product in family["products"]:
             row = {**family, **product}
             rows.append((row["match"], tuple(row.get("pci", ())), _gpu(row, family["name"])))
@@ -49,25 +44,11 @@ def _gpu_rows() -> tuple[tuple[str, tuple[int, ...], GpuSpec], ...]:
 
 def _gpu(row: dict[str, Any], family: str) -> GpuSpec:
     gen, width = row["pcie"]
-    links = row.get("nvlinks", 0)
-    return GpuSpec(
-        name=row["name"],
-        sm=row["sm"],
-        form=row["form"],
-        nvlinks=links,
-        nvlink_version=row.get("nvlink", ""),
-        nvlink_line_gbs=float(row.get("line_gbs", 0)),
-        nvlink_nccl_gbs=nvlink_nccl_gbs(row["sm"]) if links else 0.0,
-        bridged=row.get("bridged", False),
-        nvswitch=row.get("nvswitch", False),
-        pcie_gen=gen,
-        pcie_width=width,
-        p2p_pcie=row.get("p2p_pcie", True),
-        c2c_gbs=float(row.get("c2c_gbs", 0)),
-        memory_gb=float(row.get("memory_gb", 0)),
-        source=row["source"],
-        family=family,
-    )
+    rates = {
+        "nvlink_line_gbs": row.get("line_gbs", 0),
+        "nvlink_nccl_gbs": nvlink_nccl_gbs(row["sm"]) if row.get("nvlinks") else 0,
+    }
+    return convert({**row, **rates, "family": family, "pcie_gen": gen, "pcie_width": width}, GpuSpec)
 
 
 @cache
@@ -109,7 +90,7 @@ def gpu_by_pci_device(device_id: int) -> GpuSpec | None:
 def nics() -> tuple[NicSpec, ...]:
     """All NIC products, each virtual function as a product of its own after its physical one."""
     return tuple(
-        spec for vendor in _load("nics.toml")["vendor"] for row in vendor["nics"] for spec in _nic(vendor, row)
+        spec for vendor in own_data("hardware/nics")["vendor"] for row in vendor["nics"] for spec in _nic(vendor, row)
     )
 
 
@@ -119,20 +100,10 @@ def _nic(vendor: dict[str, Any], row: dict[str, Any]) -> Iterator[NicSpec]:
     if "vf" in row:
         functions.append((row["vf"], f"{row['name']} VF", True))
     for device, name, is_vf in functions:
-        yield NicSpec(
-            name=name,
-            vendor=vendor["id"],
-            device=device,
-            hca_type=f"{vendor['hca_type']}{device}" if "hca_type" in vendor else "",
-            rate_gbps=float(row.get("rate_gbps", 0)),
-            ports=row.get("ports", 1),
-            pcie_gen=gen,
-            pcie_width=width,
-            link_layers=tuple(row["layers"]),
-            is_vf=is_vf,
-            dpu=row.get("dpu", False),
-            source=row.get("source", vendor["source"]),
-        )
+        own = {"name": name, "vendor": vendor["id"], "device": device, "is_vf": is_vf}
+        if "hca_type" in vendor:
+            own["hca_type"] = f"{vendor['hca_type']}{device}"
+        yield convert({"source": vendor["source"], **row, **own, "pcie_gen": gen, "pcie_width": width}, NicSpec)
 
 
 @cache
@@ -161,28 +132,23 @@ def nic_by_hca_type(hca_type: str) -> NicSpec | None:
 @cache
 def systems() -> tuple[SystemSpec, ...]:
     """All known machines, those of a fixed make before the boards that integrators build around."""
-    return tuple(_system(row) for row in _load("systems.toml")["system"])
+    return tuple(_system(row) for row in own_data("hardware/systems")["system"])
 
 
 def _system(row: dict[str, Any]) -> SystemSpec:
     count, gbps = row.get("nics", (0, 0))
     gpu, *others = row["gpu"]
-    return SystemSpec(
-        name=row["name"],
-        vendor=row["vendor"],
-        gpu=gpu,
-        gpus=row["gpus"],
-        compute_nics=count,
-        compute_nic_gbps=float(gbps),
-        nvlink=row["nvlink"],
-        nvswitches=row.get("nvswitches", 0),
-        sockets=row.get("sockets", 0),
-        virtual=row.get("virtual", False),
-        product_names=tuple(row.get("names", ())),
-        source=row["source"],
-        other_gpus=tuple(others),
-        nvlinks_per_gpu=row.get("nvlinks"),
-        gdr=row.get("gdr", True),
+    return convert(
+        {
+            **row,
+            "gpu": gpu,
+            "other_gpus": others,
+            "compute_nics": count,
+            "compute_nic_gbps": gbps,
+            "product_names": row.get("names", ()),
+            "nvlinks_per_gpu": row.get("nvlinks"),
+        },
+        SystemSpec,
     )
 
 
@@ -253,22 +219,14 @@ def _switches_fit(spec: SystemSpec, seen: int) -> bool:
 @cache
 def instances() -> tuple[InstanceSpec, ...]:
     """The instance types whose PCI layout is published."""
-    return tuple(_instance(row) for row in _load("instances.toml")["instance"])
+    return tuple(_instance(row) for row in own_data("hardware/instances")["instance"])
 
 
 def _instance(row: dict[str, Any]) -> InstanceSpec:
     switch = row.get("switches", True)
-    return InstanceSpec(
-        name=row["name"],
-        names=tuple(row.get("names", ())),
-        gpus=row["gpus"],
-        nics=row["nics"],
-        gpu_link=(row["gpu"][0], row["gpu"][1]),
-        nic_link=(row["nic"][0], row["nic"][1]),
-        switch_link=(row["switch"][0], row["switch"][1]),
-        groups=tuple(InstanceGroup(numa, tuple(gpus), tuple(nics), switch) for numa, gpus, nics in row["groups"]),
-        source=row["source"],
-    )
+    groups = [InstanceGroup(numa, tuple(gpus), tuple(nics), switch) for numa, gpus, nics in row["groups"]]
+    links = {f"{kind}_link": row[kind] for kind in ("gpu", "nic", "switch")}
+    return convert({**row, **links, "groups": groups}, InstanceSpec)
 
 
 def instance_by_name(text: str) -> InstanceSpec | None:
@@ -287,7 +245,7 @@ def instance_by_name(text: str) -> InstanceSpec | None:
 
 @cache
 def _pcie_generations() -> dict[int, PcieGeneration]:
-    return {row["gen"]: PcieGeneration(**row) for row in _load("links.toml")["pcie"]}
+    return {row["gen"]: PcieGeneration(**row) for row in own_data("hardware/links")["pcie"]}
 
 
 def pcie(gen: int) -> PcieGeneration | None:
@@ -310,10 +268,10 @@ def pcie_line_gbs(gen: int, width: int) -> float | None:
 @lru_cache(maxsize=256)
 def nvlink_nccl_gbs(sm: int) -> float:
     """What NCCL reckons per NVLink and direction for a compute capability (times ten), GB/s."""
-    for row in _load("links.toml")["nvlink"]["rows"]:
+    for row in own_data("hardware/links")["nvlink"]["rows"]:
         if row["min_sm"] <= sm <= row.get("max_sm", sm):
             return float(row["gbs"])
-    return float(_load("links.toml")["nvlink"]["rows"][-1]["gbs"])
+    return float(own_data("hardware/links")["nvlink"]["rows"][-1]["gbs"])
 
 
 @lru_cache(maxsize=256)
@@ -323,7 +281,7 @@ def smp_gbs(arch: str, vendor: str | None = None, family: int | None = None, mod
     `arch` as `uname -m` or NCCL's topology file says it, `vendor` as CPUID does. An Intel or Zhaoxin processor whose
     family or model is not known (None or 0) counts as unknown.
     """
-    table = _load("links.toml")["smp"]
+    table = own_data("hardware/links")["smp"]
     machine = _ARCHITECTURES.get(arch.lower(), arch.lower())
     for row in table["rows"]:
         if row["arch"] != machine or row.get("vendor", vendor) not in (vendor, (vendor or "").strip()):
@@ -356,5 +314,5 @@ def _smp_row_fits(row: dict[str, Any], family: int | None, model: int | None) ->
 
 def latency_us(kind: str) -> float | None:
     """Time that one hop takes in NCCL's tuning model, microseconds; `kind` is `nvlink`, `pcie` or `network`."""
-    value = _load("links.toml")["latency"].get(f"{kind}_us")
+    value = own_data("hardware/links")["latency"].get(f"{kind}_us")
     return float(value) if isinstance(value, float) else None

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import tomllib
-from functools import cache
-from pathlib import Path
-
 from topodiag.hardware.specs import GpuSpec
 from topodiag.lazy import dataclass
+from topodiag.words.own_data import own_data
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,15 +15,9 @@ class Peak:
     source: str
 
 
-@cache
-def _rows() -> tuple[dict[str, object], ...]:
-    text = Path(__file__).with_name("compute.toml").read_text(encoding="utf-8")
-    return tuple(tomllib.loads(text)["gpu"])
-
-
 def peak(gpu: GpuSpec, precision: str) -> Peak | None:
     """The peak of a product in a precision; None where the data has none."""
-    for row in _rows():
+    for row in own_data("hardware/compute")["gpu"]:
         names, rate = row["names"], row.get(precision)
         if isinstance(names, list) and (gpu.name in names or gpu.family in names):
             return Peak(float(rate), str(row["source"])) if isinstance(rate, (int, float)) else None

@@ -6,12 +6,10 @@ Judges no node: a number that is not in the catalogue answers None.
 from __future__ import annotations
 
 import re
-import tomllib
 from functools import cache
-from pathlib import Path
-from typing import Any
 
 from topodiag.lazy import dataclass, regex
+from topodiag.words.own_data import own_data
 
 SOURCE = "NVIDIA, Analyzing Xid Errors with the Xid Catalog (docs.nvidia.com/deploy/xid-errors)"
 
@@ -68,18 +66,13 @@ class NvlinkError:
 
 
 @cache
-def _data() -> dict[str, Any]:
-    return tomllib.loads(Path(__file__).with_name("xid.toml").read_text(encoding="utf-8"))
-
-
-@cache
 def _xids() -> dict[int, Xid]:
-    actions = _data()["action"]
+    actions = own_data("hardware/xid")["action"]
     return {
         code: Xid(
             code, row["name"], row["family"], row["severity"], row["side"], row["means"], tuple(actions[row["action"]])
         )
-        for row in _data()["xid"]
+        for row in own_data("hardware/xid")["xid"]
         for code in row["codes"]
     }
 
@@ -87,7 +80,9 @@ def _xids() -> dict[int, Xid]:
 @cache
 def _sxids() -> dict[int, Sxid]:
     return {
-        code: Sxid(code, row["name"], row["severity"], row["means"]) for row in _data()["sxid"] for code in row["codes"]
+        code: Sxid(code, row["name"], row["severity"], row["means"])
+        for row in own_data("hardware/xid")["sxid"]
+        for code in row["codes"]
     }
 
 
@@ -148,7 +143,9 @@ def nvlink_of(code: int, text: str) -> NvlinkError | None:
 
 def _by_status(code: int, unit: str, status: int | None, fatal: bool) -> tuple[str, str]:
     """Severity and words. A status word that the table does not hold leaves the line's own word, Fatal or Nonfatal."""
-    row = next((row for row in _data()["nvlink"] if row["xid"] == code and unit.startswith(row["unit"])), None)
+    row = next(
+        (row for row in own_data("hardware/xid")["nvlink"] if row["xid"] == code and unit.startswith(row["unit"])), None
+    )
     if status and row is not None:
         for key, severity, words in (
             ("reset", "error", "fatal: the link is lost until the GPU is reset"),

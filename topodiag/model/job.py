@@ -317,7 +317,7 @@ class Job:
 
     `ranks` are those that left a line with their rank, by rank; `world_size` is what NCCL was told. `unplaced` are the
     processes that printed and never said a rank. `subsystems` are those whose lines were seen. `communicators` come
-    parents first.
+    parents first. `is_past`: the same log shows a later launch.
     """
 
     name: str
@@ -336,7 +336,6 @@ class Job:
     diagnostics: tuple[Diagnosis, ...] = ()
     step_waits: tuple[StepWaits, ...] = ()
     steps: tuple[StepSeries, ...] = ()
-    """The steps of its training, as its own log prints them."""
     training: JobSettings | None = None
     progress: tuple[Progress, ...] = ()
     """Lines that its programs print while they work, where an init stands open in its log."""
@@ -355,6 +354,7 @@ class Job:
     stated: Stated = Stated()
     library: str = "NCCL"
     """Whose log it is: NCCL or RCCL, which has NCCL's lines and decides by rules of its own."""
+    is_past: bool = False
 
     @property
     def is_cut(self) -> bool:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from math import fsum
 from typing import TYPE_CHECKING
 
 from topodiag.lazy import dataclass
-from topodiag.model.devices import ports_of
+from topodiag.model.devices import NicPort, NicRole, ports_of
 
 if TYPE_CHECKING:
     from topodiag.model.job import Hca, Job, Process  # numpy is slow to load, and a run without a log needs none
@@ -78,3 +78,25 @@ def socket_gbs(job: Job) -> float:
     for system in (system for communicator in job.communicators[:1] for system in communicator.systems.values()):
         best = max(best, fsum(net.speed_gbs or 0.0 for net in system.of_kind("NET") if not net.guid.strip("0x")))
     return best
+
+
+def hosts_on_sockets(job: Job) -> tuple[str, ...]:
+    """The hosts of a job over several nodes whose processes took sockets, or found no RDMA device."""
+    chosen: dict[str, set[str]] = {}
+    for process in job.processes:
+        if process.network or process.said("no hca"):
+            chosen.setdefault(process.host, set()).add(process.network.lower())
+    return tuple(host for host, names in chosen.items() if names <= {"socket", ""}) if len(job.hosts) > 1 else ()
+
+
+def nics_up(job: Job, hosts: Sequence[str]) -> dict[str, list[NicPort]]:
+    """By host, the active ports of RDMA NICs for the job's traffic that the capture of its machine shows."""
+    nic_ports: dict[str, list[NicPort]] = {}
+    for host in hosts:
+        machine = job.machines.get(host)
+        nics = machine.nics if machine is not None else ()
+        ports = [port for nic in nics if nic.role is NicRole.COMPUTE and nic.rdma_name for port in nic.ports
+                 if port.state.value == "ACTIVE"]  # fmt: skip
+        if ports:
+            nic_ports[host] = ports
+    return nic_ports

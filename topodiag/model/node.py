@@ -97,6 +97,12 @@ class Node:
                 chain.append(device)
         return tuple(chain)
 
+    def hung_from(self, bus_id: str) -> int:
+        """The NUMA node that a function hangs from: its own word, else that of a bridge above it; -1 as NCCL has it."""
+        device = self.pci.get(bus_id)
+        numbers = [one.numa.get(-1) for one in (*([device] if device else ()), *self.ancestors(bus_id))]
+        return next((number for number in numbers if number >= 0), -1)
+
     @property
     def nvswitches(self) -> tuple[PciDevice, ...]:
         return tuple(device for device in self.pci.values() if device.kind is PciKind.NVSWITCH)

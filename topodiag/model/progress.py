@@ -7,6 +7,11 @@ from math import nan
 from topodiag.lazy import dataclass
 from topodiag.model.provenance import Origin
 
+LEAST_PROGRESS = 3
+"""Lines of progress that prove that a job works: one or two may come out of a buffer."""
+MOST_BUFFERED = 200
+"""Lines that a program's buffer still held when it ended: they stand below the traceback, which has no buffer."""
+
 
 @dataclass(frozen=True, slots=True)
 class Progress:

@@ -10,10 +10,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from topodiag.checks.network.sockets import nics_up, on_sockets
 from topodiag.model.case import Case
 from topodiag.model.clock_text import booted, captured, is_wall, stamp
 from topodiag.model.identity import Conflict, Identity
+from topodiag.model.job_wires import hosts_on_sockets, nics_up
 from topodiag.model.node import Node
 from topodiag.model.provenance import Origin
 from topodiag.words.fold import few, plural
@@ -94,7 +94,7 @@ def _age(node: Node, spans: Mapping[str, tuple[float, float]], identity: Identit
 
 def _networks(job: Job, case: Case) -> Iterator[Conflict]:
     """NICs that are up on the machine, and sockets in the job."""
-    up = nics_up(job, on_sockets(job))
+    up = nics_up(job, hosts_on_sockets(job))
     first = {process.host: process.origin for process in reversed(job.processes)} if up else {}
     for host, ports in up.items():
         name = case.identity.name(host)

@@ -62,7 +62,7 @@ def headline(
     steps = _step_words(scene)
     why = "" if steps.endswith(_NO_WIRE) else f"{why}; "
     asked = "" if steps else _unknown_words(benchmarks) if benchmarks else _ras_words(scene)
-    seen = f"{steps}{why}{seen_words(scene, scene.case.jobs)}".removesuffix("; what was given")
+    seen = f"{steps}{why}{seen_words(scene, scene.case.jobs)}".removesuffix("; what was given") + _past_words(past)
     return loss_words(benchmarks) or asked or seen
 
 
@@ -123,9 +123,13 @@ def healthy_words(benchmarks: Sequence[Benchmark], scene: Scene, past: State = S
         return f"{measured}no fault in what was seen of {seen_words(scene, scene.case.jobs)}"
     last = [job for job in scene.case.jobs if job.name not in scene.earlier]
     runs = f"the last of {len(last) + len(scene.earlier)} runs" if len(last) == 1 else "the last runs"
+    return f"{runs}: {measured}no fault in what was seen of {seen_words(scene, last)}{_past_words(past)}"
+
+
+def _past_words(past: State) -> str:
+    """How the worst of the earlier runs of the same log was; "" where all were well."""
     how = {State.UNKNOWN: "is not judged", State.SLOW: "was slow", State.AT_RISK: "was at risk"}.get(past, WORDS[past])
-    seen = f"{runs}: {measured}no fault in what was seen of {seen_words(scene, last)}"
-    return f"{seen}; an earlier run {how} (unrelated)"
+    return "" if past is State.HEALTHY else f"; an earlier run {how} (unrelated)"
 
 
 def seen_words(scene: Scene, jobs: Sequence[Job]) -> str:

@@ -65,7 +65,7 @@ def judge(result: Result, case: Case, steps: Sequence[JobStep] = ()) -> Verdict:
     state = states.worst([job.state for job in jobs if job.name not in scene.earlier]) if jobs else machines
     if jobs and state in (State.HEALTHY, State.UNKNOWN) and machines is State.AT_RISK:
         state = State.AT_RISK
-    why = [tree.root.message for tree in beside if tree.root.id == "JOB009"]
+    why = [tree.root.message for tree in beside if tree.root.id == "JOB009" and not scene.is_past(tree.root)]
     why += (states.not_judged(job, result, scene) for job in case.jobs)
     verdict = Verdict(
         state=state,

@@ -124,7 +124,9 @@ class Scene:
             for job in jobs
             if any(communicator.completed.any() for communicator in job.communicators)
         }
-        return frozenset(job.name for job in jobs if max(_lines(job), default=0) < begun.get(job.files, 0))
+        return frozenset(
+            job.name for job in jobs if job.is_past or max(_lines(job), default=0) < begun.get(job.files, 0)
+        )
 
     def is_past(self, finding: Finding) -> bool:
         """Whether a finding is of earlier runs alone."""

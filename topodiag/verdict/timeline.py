@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from statistics import median
 
-from topodiag.checks.shared.job.clocks import BARRIER_S, clocks_of
+from topodiag.checks.shared.job.text import BARRIER_S, clocks_of
 from topodiag.lazy import dataclass, regex
 from topodiag.model.case import Case
 from topodiag.model.identity import Identity

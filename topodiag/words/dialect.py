@@ -9,10 +9,10 @@ import re
 from collections.abc import Iterable, Mapping
 from enum import Enum
 from functools import cached_property
-from pathlib import Path
 from typing import Any, cast
 
 from topodiag.lazy import dataclass, regex
+from topodiag.words.own_data import own_data
 
 
 class Maker(Enum):
@@ -36,10 +36,7 @@ class Dialect:
     def _held(self) -> Mapping[str, Any]:
         if not self.table:
             return {}
-        import tomllib  # noqa: PLC0415 - where another maker's words are asked for
-
-        held = tomllib.loads(Path(__file__).with_name("dialects.toml").read_text(encoding="utf-8"))
-        return cast("Mapping[str, Any]", held[self.table])
+        return cast("Mapping[str, Any]", own_data("words/dialects")[self.table])
 
     @property
     def checks(self) -> Mapping[str, str]:

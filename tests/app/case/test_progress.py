@@ -62,3 +62,75 @@ def test_a_training_without_a_line_of_nccl_is_unknown_and_no_error(
     assert done.returncode == code
     assert says in (done.stderr if code else done.stdout)
     assert done.stdout.startswith("? UNKNOWN" if code == 0 else "")
+
+
+TRACEBACK = """Traceback (most recent call last):
+  File "train.py", line 9, in main
+    fetch(url)
+"""
+
+
+@pytest.mark.parametrize(
+    ("above", "error", "below", "says"),
+    [
+        ("loading", "requests.exceptions.Timeout: no answer", "", ("FAILED", "train.log:5", "train.py:9 raised")),
+        ("step 1 loss 2", "KeyError: 'x'", "", ("FAILED", "train.log:5", "train.py:9 raised")),
+        ("loading", "RuntimeError: CUDA error: device-side assert triggered", "CUDA kernel errors might be wrong",
+         ("FAILED", "train.log:5", "CUDA_LAUNCH_BLOCKING=1")),
+        ("loading", "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB.", "",
+         ("FAILED", "train.log:5", "a smaller batch")),
+        ("loading", "KeyError: 'x'", "step 1 loss 2\nstep 2 loss 1\nstep 3 loss 1", ("UNKNOWN",)),
+        ("ERROR request 7 failed", "KeyError: 'x'", "", ("UNKNOWN",)),
+    ],
+)  # fmt: skip
+def test_a_process_that_ends_with_a_traceback_failed_and_one_that_goes_on_did_not(
+    above: str, error: str, below: str, says: tuple[str, ...], tmp_path: Path
+) -> None:
+    (tmp_path / "train.log").write_text(f"{above}\n{TRACEBACK}{error}\n{below}\n", encoding="utf-8")
+    done = program.run("diagnose", "train.log", "--width", "200", cwd=tmp_path)
+    assert all(part in done.stdout for part in says)
+    assert done.returncode == (says[0] == "FAILED")
+
+
+BOUND = (
+    "[W socket.cpp:426] [c10d] The server socket has failed to bind to [::]:29500 (errno: 98 - Address already in use)."
+)
+WATCHDOG = (
+    "[E ProcessGroupNCCL.cpp:828] [Rank {}] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=1, "
+    "OpType=ALLREDUCE, Timeout(ms)=1800000) ran for 1801501 milliseconds"
+)
+PREEMPTED = "slurmstepd: error: *** JOB {} ON n7 CANCELLED AT 2026-03-01T09:14:02 DUE TO PREEMPTION ***"
+STOPPED = "slurmstepd: error: *** JOB {} ON n7 CANCELLED AT 2026-03-02T09:14:02 ***"
+STEPS = [f"step {n}00 loss 2.31" for n in range(1, 301)]
+FELL = [*TRACEBACK.splitlines(), "KeyError: 'x'"]
+
+
+@pytest.mark.parametrize(
+    ("lines", "says"),
+    [
+        ([BOUND, WATCHDOG.format(0), WATCHDOG.format(1)], ("HUNG", "job 1", "another process has its port")),
+        ([*STEPS[:9], *FELL, PREEMPTED.format(7), *STEPS[:60]], ("UNKNOWN", "an earlier run", "was preempted")),
+        ([*FELL, PREEMPTED.format(7), "loading", *FELL, "caught", STOPPED.format(8)], ("UNKNOWN", "an earlier run")),
+        ([*FELL, *STEPS, "Killed"], ("FAILED", "signal 9", "train.log:305")),
+        (["Killed", *FELL, *STEPS, "Killed"], ("FAILED", "signal 9", "train.log:306")),
+    ],
+    ids=["the port of another launch", "steps below the end", "another job of the scheduler", "started again", "twice"],
+)
+def test_the_last_launch_of_a_log_says_how_the_job_is(lines: list[str], says: tuple[str, ...], tmp_path: Path) -> None:
+    (tmp_path / "train.log").write_text("\n".join([*lines, ""]), encoding="utf-8")
+    done = program.run("diagnose", "train.log", "--width", "200", cwd=tmp_path)
+    assert all(part in done.stdout for part in says)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        [PREEMPTED.format(7), *STEPS[:9]],
+        [PREEMPTED.format(7), PREEMPTED.format(7).replace("n7", "n8").replace("JOB 7", "STEP 7.0")],
+        [BOUND, "RuntimeError: The server socket has failed to listen on any local network address."],
+    ],
+    ids=["steps out of a buffer", "several nodes of one job", "the port of this launch"],
+)
+def test_one_launch_is_one_job(lines: list[str], tmp_path: Path) -> None:
+    (tmp_path / "train.log").write_text("\n".join([*STEPS[:9], *lines, ""]), encoding="utf-8")
+    assert "job 1" not in program.run("diagnose", "train.log", "--width", "200", cwd=tmp_path).stdout

@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from topodiag.checks.fleet.changed import MAX_TOLD, ChangedSinceGood
-from topodiag.checks.fleet.changes import changes_between, same_machine
+from topodiag.checks.fleet.changed import MAX_TOLD, ChangedSinceGood, changes_between, same_machine
 from topodiag.model.finding import Outcome, Severity, Status
 from topodiag.model.fleet import FactKind, NodeFact
 from topodiag.model.history import Capture, NodeHistory

@@ -7,8 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from topodiag.checks.fleet.flapping import ComesAndGoes, fallen_alone
-from topodiag.checks.fleet.flaps import drops, flaps
+from topodiag.checks.fleet.flapping import ComesAndGoes, drops, fallen_alone, flaps
 from topodiag.model.finding import Severity, Status
 from topodiag.model.history import Capture, Growth, NodeHistory, PartStates, Spell
 

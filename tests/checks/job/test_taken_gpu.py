@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.pasted import loud, said
-from topodiag.checks.job.taken_gpu import taken_before
+from topodiag.checks.job.shared_gpu import taken_before
 
 ROW = (
     "|   {index}  Tesla V100-SXM2...  On   | 00000000:00:0{index}.0 Off |                    0 |\n"

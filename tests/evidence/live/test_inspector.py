@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +14,10 @@ from tests.tables import examples
 from topodiag.app.logs import logs
 from topodiag.evidence.intake.looks import looks
 from topodiag.evidence.kinds import Kind
-from topodiag.evidence.live import inspector_columns
 from topodiag.evidence.live.inspector import InspectorReader
 from topodiag.evidence.live.inspector_calls import Calls, Records, Whose
-from topodiag.evidence.live.inspector_columns import columns
 from topodiag.model.errors import InputError
-from topodiag.model.inspector import Inspection
+from topodiag.model.inspector import Inspection, InspectorCommunicator
 
 HOUR_US = 3_600_000_000
 
@@ -88,32 +86,6 @@ def test_the_size_of_an_all_gather_is_that_of_one_rank_and_its_bandwidth_counts_
     assert size.busbw_gbs == pytest.approx(busbw)
 
 
-@pytest.fixture(autouse=True, scope="module")
-def _as_tables() -> Iterator[None]:
-    """Blocks of any size are read as the large ones of real files."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(inspector_columns, "_SMALL", 0)
-        yield
-
-
-def test_small_blocks_are_read_line_by_line_and_say_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    tables = inspection(*job())
-    monkeypatch.setattr(inspector_columns, "_SMALL", 1 << 30)
-    monkeypatch.setattr(inspector_columns, "_as_table", None)
-    assert inspection(*job()) == tables
-
-
-def test_a_block_of_one_layout_and_one_that_is_read_line_by_line_say_the_same() -> None:
-    for files in (job(), [text([record(0, n, 5.5, header={"comm_name": 'a,"b'}) for n in range(9)])]):
-        for block in files:
-            spaced = "".join(json.dumps(json.loads(line)) + "\n" for line in block.decode().splitlines()).encode()
-            assert inspection(block).communicators == inspection(block).communicators
-            one, other = columns(block), columns(spaced)
-            assert [one.names[who] for who in one.who] == [other.names[who] for who in other.who]
-            for name in ("number", "size", "time_us", "stamp_us", "lines"):
-                assert getattr(one, name).tolist() == getattr(other, name).tolist()
-
-
 @examples("other")
 def test_patched_verbose_and_older_forms_are_read_by_their_keys(other: dict[str, Any]) -> None:
     files = [text([record(rank, n, 900, **other) for n in range(25)]) for rank in range(2)]
@@ -170,7 +142,7 @@ def test_where_calls_exceed_the_memory_every_second_one_is_kept_and_shares_stay(
             times = np.full(500, 700.0 if rank == 2 else 1000.0, np.float32)
             own = Records(numbers, times, np.full(500, 1 << 20), np.full(500, 485_000, np.int32))
             calls.add(Whose(1, "AllReduce", rank), own, lambda: 1.5)
-    told = calls.summary(1, 4)
+    told = calls.summed(InspectorCommunicator(1, "", 4, 1, {}), 4)
     assert calls.one_in >= 4
     assert abs(told.calls - count) < 0.1 * count
     assert told.last.keys() == {2}

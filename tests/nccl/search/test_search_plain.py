@@ -23,11 +23,10 @@ Graphs = list[dict[str, object]]
 
 
 def compiled(tree: Element, minor: int, nodes: int, env: dict[str, str], collnet: bool) -> Graphs | str:
-    """Rings and trees, or why NCCL would give up; after the first attempt each is looked at closely before."""
+    """Rings and trees, or why NCCL would give up."""
     try:
         system = built(tree, minor=minor, nodes=nodes, **env)
-        with patch.object(search, "_HARD", -1):
-            graphs = search_graphs(system, read_settings(env, minor), nvls=False, collnet=collnet)
+        graphs = search_graphs(system, read_settings(env, minor), nvls=False, collnet=collnet)
     except RejectedError as rejected:
         return rejected.words
     return [asdict(graph) for graph in graphs if graph.id != 4]

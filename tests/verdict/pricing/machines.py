@@ -14,7 +14,7 @@ from topodiag.model.node import Node
 from topodiag.model.provenance import Origin, known
 from topodiag.model.verdict import Cause, CauseStatus, Consequence
 from topodiag.nccl.topo.changes import Change, apply
-from topodiag.verdict.pricing.ground import HostGround, Machine, View
+from topodiag.verdict.pricing.mend import HostGround, Machine, View
 
 PRODUCT = "NVIDIA H100 80GB HBM3"
 SIZE = 16 << 30

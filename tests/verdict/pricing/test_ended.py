@@ -13,7 +13,7 @@ from topodiag.model.case import Case
 from topodiag.model.job import Event
 from topodiag.model.progress import Progress
 from topodiag.model.provenance import Origin
-from topodiag.verdict.pricing.ended import ended
+from topodiag.verdict.price import ended
 
 ENDED_S = 1_766_280_682.0
 """When the first line about the end stands: 2025-12-21 01:31:22."""

@@ -11,8 +11,7 @@ from topodiag.model.finding import Cost
 from topodiag.model.nccl_tree import Element
 from topodiag.nccl.topo.changes import down, nets_of, off, rate, remove, width, with_values
 from topodiag.verdict.pricing.edits import canonical, nvlinks_by_gpu, rates, with_less, with_nets
-from topodiag.verdict.pricing.ground import HostGround, Machine, View
-from topodiag.verdict.pricing.mend import CannotError, Mend
+from topodiag.verdict.pricing.mend import CannotError, HostGround, Machine, Mend, View
 from topodiag.verdict.pricing.registry import MENDS, NO_NUMBER, mend_of
 
 

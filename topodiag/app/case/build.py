@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from topodiag.app.case.machine import only
 from topodiag.app.case.nodes import left_out, node_case
 from topodiag.app.case.opening import stream_for
-from topodiag.app.case.progress import progress_of
+from topodiag.app.case.progress import lone_job, progress_of
 from topodiag.app.case.scheduled import of_the_jobs
 from topodiag.evidence.intake.captures import captures
 from topodiag.evidence.intake.gather import gather
@@ -105,16 +105,16 @@ def _holds_table(piece: Piece) -> bool:
 
 
 def _alive(intake: Intake) -> Case:
-    """Texts of which nothing can be judged, where they show that a program worked: nobody waits there. Raises
-    InputError where they do not."""
+    """Texts of which nothing can be judged but how they end, or where they show that a program worked: nobody waits
+    there. Raises InputError where they show neither."""
     texts = [piece for piece in intake.of(Kind.TEXT) if piece.path != STDIN]
-    progress = progress_of(intake, texts)
-    if not progress:
+    progress, jobs = progress_of(intake, texts), lone_job(intake, texts)
+    if not progress and not jobs:
         raise refusal(intake, JUDGED, "evidence that can be judged")
     done = sum(line.number for line in progress)
     why = f"{plural(done, 'line')} of progress and no line of NCCL, a GPU or a link"
     inputs = tuple(Input(piece.name, piece.kind.value) for piece in texts)
-    return Case(progress=progress, inputs=inputs, not_observed=(NotObserved(PART, why),))
+    return Case(jobs=jobs, progress=progress, inputs=inputs, not_observed=(NotObserved(PART, why),))
 
 
 def _with_one_node_each(case: Case) -> Case:

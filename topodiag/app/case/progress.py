@@ -1,19 +1,23 @@
 """Proof of life in texts of jobs: what programs printed while they worked, counted by the catalogue of sentences over
-whole files, and whether the stream of a log was cut."""
+whole files, and how a text ends: in the middle of a line, or with a traceback."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import field, replace
 
 from topodiag.evidence.intake.pieces import STDIN, Intake, Piece
 from topodiag.evidence.intake.reading import blocks_of
 from topodiag.evidence.kinds import Kind
+from topodiag.evidence.nccl_log.grammar.ends import MOST_OF_END, last_traceback
 from topodiag.evidence.nccl_log.input.streams import JSON_LINES, WRAPPED_LINES, Reading
 from topodiag.evidence.signatures import engine
+from topodiag.lazy import dataclass, regex
+from topodiag.model.connections import no_connections
 from topodiag.model.errors import InputError
-from topodiag.model.job import Job
-from topodiag.model.progress import Progress
+from topodiag.model.job import Event, Job
+from topodiag.model.progress import LEAST_PROGRESS, MOST_BUFFERED, Progress
+from topodiag.model.provenance import MAX_QUOTE, Origin
 
 OF_LINES = frozenset({Kind.NCCL_LOG, Kind.JOB_OUTPUT, Kind.STEPS, Kind.TEXT})
 """Kinds of texts in which lines of programs stand."""
@@ -21,38 +25,132 @@ _MENDED = (JSON_LINES, WRAPPED_LINES)
 """Layers that mend lines of NCCL's for their reader: other lines are whole as they stand."""
 
 
+@dataclass(frozen=True, slots=True)
+class TextEnd:
+    """How a text ends: `is_cut` in the middle of a line; with the traceback of an exception (`last`), None without.
+    `lines` are the numbers of its last lines, by their text."""
+
+    is_cut: bool = False
+    last: Event | None = None
+    lines: Mapping[str, int] = field(default_factory=dict)
+
+
 def progress_of(intake: Intake, pieces: Sequence[Piece]) -> tuple[Progress, ...]:
     """The progress of each of these texts. Standard input can be read once, and its reader has it; what cannot be
     opened is said by the reader of logs."""
-    progress: list[Progress] = []
+    return tuple(line for progress, _ in _read_all(intake, pieces) for line in progress)
+
+
+def lone_job(intake: Intake, pieces: Sequence[Piece]) -> tuple[Job, ...]:
+    """A job of texts of which nothing else can be judged, where one ends with a traceback; nothing without."""
+    ends = (end.last for _, end in _read_all(intake, pieces))
+    last = tuple(event for event in ends if event is not None and event.details["last"])
+    files = tuple(event.origin.source for event in last if event.origin is not None)
+    return (Job("job", -1, (), (), (), no_connections(), (), events=last, files=files),) if last else ()
+
+
+def _read_all(intake: Intake, pieces: Sequence[Piece]) -> Iterator[tuple[tuple[Progress, ...], TextEnd]]:
     for piece in pieces:
         packed = piece.held is not None or (piece.member and not piece.spooled)
         if piece.path != STDIN and not packed and piece.is_any(OF_LINES):
-            progress += _read(intake, piece)[0]
-    return tuple(progress)
+            yield _read(intake, piece)
 
 
 def with_progress(jobs: Sequence[Job], intake: Intake) -> tuple[Job, ...]:
-    """The jobs with the progress of their logs. Logs are looked through only where an init stands open, a process
-    ended or NCCL's lines do not show what all ranks used: elsewhere nothing is asked of it. `intake` holds plain files
-    (spool); standard input was read, and is left out."""
+    """The jobs with the progress and the ends of their logs. Logs are looked through only where an init stands open, a
+    process ended or NCCL's lines do not show what all ranks used: elsewhere nothing is asked of it. `intake` holds
+    plain files (spool); standard input was read, and is left out."""
     asked = {file for job in jobs if _is_asked(job) for file in job.files}
-    if not asked:
-        return tuple(jobs)
     read = {
         piece.name: _read(intake, replace(piece, coding=tuple(layer for layer in piece.coding if layer not in _MENDED)))
         for piece in intake.pieces
         if piece.name in asked and piece.path != STDIN
     }
-    nothing: tuple[tuple[Progress, ...], bool] = ((), False)
-    return tuple(
-        replace(
-            job,
-            progress=tuple(line for file in job.files for line in read.get(file, nothing)[0]),
-            cut_logs=tuple(file for file in job.files if read.get(file, nothing)[1]),
-        )
-        for job in jobs
+    ended = [_with_ends(job, {file: read[file] for file in job.files if file in read}) for job in jobs]
+    launches = _launches(ended[0]) if len(ended) == 1 else ()
+    return launches or tuple(ended)
+
+
+_NOTHING: tuple[tuple[Progress, ...], TextEnd] = ((), TextEnd())
+
+
+def _with_ends(job: Job, read: Mapping[str, tuple[tuple[Progress, ...], TextEnd]]) -> Job:
+    events = tuple(_where_last(event, read) for event in job.events)
+    for _, end in read.values():
+        events = _with_last(job, events, end.last) if end.last is not None else events
+    return replace(
+        job,
+        progress=tuple(line for progress, _ in read.values() for line in progress),
+        cut_logs=tuple(file for file, (_, end) in read.items() if end.is_cut),
+        events=events,
     )
+
+
+def _where_last(event: Event, read: Mapping[str, tuple[tuple[Progress, ...], TextEnd]]) -> Event:
+    """An end with which the text ends, and which stood far above as well: at its last line."""
+    if "again" not in event.details or event.origin is None:
+        return event
+    line = read.get(event.origin.source, _NOTHING)[1].lines.get(event.text, 0)
+    return replace(event, origin=replace(event.origin, line=line)) if line > _line(event) + MOST_BUFFERED else event
+
+
+def _with_last(job: Job, events: tuple[Event, ...], last: Event) -> tuple[Event, ...]:
+    """The events with the exception that ends a text: at its event, or one more where nothing but exceptions is known
+    of the job. One that was caught ends nothing."""
+    text = last.text.strip()
+    if any(event.text.strip() == text for event in events):
+        return tuple(
+            replace(event, details={**event.details, **last.details}, origin=last.origin)
+            if event.text.strip() == text and event.details.get("how") == "exception"
+            else event
+            for event in events
+        )
+    alone = not job.ranks and all(event.details.get("how") == "exception" for event in events)
+    return (*events, last) if alone and last.details["last"] else events
+
+
+_OF_LAUNCH = frozenset({"limit", "preempted", "cancelled", "node failure", "port taken", "root"})
+"""Ends of all processes of a launch, by `how`; torch's summary of failures names the `root`."""
+_SLURM_JOB = regex(r"\*\*\* (?:JOB|STEP) ([0-9]{1,12})\b")
+_TEARDOWN_LINES = 40
+"""Lines that processes print after the launch has ended: what stands further below is of a later one."""
+
+
+def _launches(job: Job) -> tuple[Job, ...]:
+    """The earlier launches of one log whose ranks are not known, as one job, and the last launch: below the end of the
+    earlier one a program goes on, ranks call collectives, or the scheduler ends another job. Nothing where the log
+    shows one launch."""
+    ends = [] if job.ranks or len(job.files) != 1 else _past_ends(job)
+    if not ends:
+        return ()
+    past = [event for event in job.events if _line(event) <= max(ends) and "again" not in event.details]
+    last = [event for event in job.events if event not in past]
+    return (
+        replace(job, name="job 1", events=tuple(past), progress=(), is_past=True),
+        replace(job, name="job 2", events=tuple(last)),
+    )
+
+
+def _past_ends(job: Job) -> list[int]:
+    """The lines on which launches ended that were not the last."""
+    alive = max((progress.last.line or 0 for progress in job.progress if progress.number >= LEAST_PROGRESS), default=0)
+    called = max(
+        (_line(event) for event in job.events if "op" in event.details and event.kind == "watchdog"), default=0
+    )
+    ends = {_line(event): event for event in job.events if _OF_LAUNCH & {event.details.get("how"), *event.details}}
+    numbers = {line: number[1] for line, event in ends.items() if (number := _SLURM_JOB.search(event.text)) is not None}
+    last_number = numbers[max(numbers)] if numbers else ""
+    return [
+        line
+        for line, event in ends.items()
+        if line + _TEARDOWN_LINES < alive
+        or numbers.get(line, last_number) != last_number
+        or (event.details["how"] == "port taken" and line < called)
+    ]
+
+
+def _line(event: Event) -> int:
+    return event.origin.line or 0 if event.origin is not None else 0
 
 
 def _is_asked(job: Job) -> bool:
@@ -61,19 +159,33 @@ def _is_asked(job: Job) -> bool:
     return ended or in_part or any(communicator.unfinished for communicator in job.communicators)
 
 
-def _read(intake: Intake, piece: Piece) -> tuple[tuple[Progress, ...], bool]:
-    """The progress of a text, and whether it ends in the middle of a line; nothing of one that is gone."""
-    last = [b"\n"]
+def _read(intake: Intake, piece: Piece) -> tuple[tuple[Progress, ...], TextEnd]:
+    """The progress of a text, and how it ends; nothing of one that is gone."""
+    tail, breaks = bytearray(), [0]
     try:
         with blocks_of(intake, piece, Reading()) as blocks:
-            progress = tuple(engine.progress(_remembering(blocks, last), piece.name))
+            progress = tuple(engine.progress(_remembering(blocks, tail, breaks), piece.name))
     except InputError:
-        return (), False
-    return progress, last[0] != b"\n"
+        return _NOTHING
+    above = breaks[0] - tail.count(b"\n")
+    lines = {line.decode("utf-8", "replace").strip(): above + at for at, line in enumerate(tail.split(b"\n"), 1)}
+    is_cut = bool(tail) and not tail.endswith(b"\n")
+    return progress, TextEnd(is_cut, _last_event(bytes(tail), above, piece.name), lines)
 
 
-def _remembering(blocks: Iterable[bytes], last: list[bytes]) -> Iterator[bytes]:
+def _last_event(tail: bytes, above: int, name: str) -> Event | None:
+    """The end of the process whose traceback stands last in a text; `above` lines stand above its tail."""
+    last = last_traceback(tail)
+    if last is None:
+        return None
+    details = {"how": "exception", "what": last.name, "message": last.message[:200], "frame": last.frame}
+    details["last"] = "" if last.caught else "1"
+    origin = Origin(name, above + last.line + 1, last.text[:MAX_QUOTE])
+    return Event("ended", last.text, "", level="APP", secondary=True, details=details, origin=origin)
+
+
+def _remembering(blocks: Iterable[bytes], tail: bytearray, breaks: list[int]) -> Iterator[bytes]:
     for block in blocks:
-        if block:
-            last[0] = block[-1:]
+        breaks[0] += block.count(b"\n")
+        tail[:] = (tail + block)[-MOST_OF_END:]
         yield block

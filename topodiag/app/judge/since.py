@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from topodiag.checks.fleet.changes import same_machine
+from topodiag.checks.fleet.changed import same_machine
 from topodiag.checks.registry import Subject
 from topodiag.checks.run import run
 from topodiag.evidence.intake.reader import ReadNode

@@ -80,7 +80,30 @@ def redacted(value: T, key: bytes | None = None) -> T:
 
 def hidden(value: T) -> T:
     """The value without secrets: tokens of known services, logins in addresses, keys. Names and addresses stay."""
-    return _OfSecrets().value(value, "", "")
+    texts = "\n".join(_strings(value))
+    return value if without_secrets(texts) == texts else _OfSecrets().value(value, "", "")
+
+
+def _strings(value: object) -> set[str]:
+    """The texts that may hold a secret: most reports have none, and need no copy."""
+    texts: set[str] = set()
+    seen: set[int] = set()
+    waiting: list[Any] = [value]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, str):
+            texts.add(value)
+        elif names := _fields_of(value):
+            if id(value) not in seen:
+                seen.add(id(value))
+                kept = _OfSecrets.skipped.get(type(value).__name__, _KEPT)
+                parts = [getattr(value, name) for name in names if name not in kept]
+                waiting += [part for part in parts if type(part) not in _PLAIN]
+        elif isinstance(value, Mapping):
+            waiting += [*value, *value.values()]
+        elif isinstance(value, (tuple, list, frozenset)):
+            waiting += value
+    return texts
 
 
 def _names_of(value: object) -> Callable[[str], str]:

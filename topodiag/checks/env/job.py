@@ -33,11 +33,6 @@ class SettingInForce:
     processes: tuple[int, ...]
     given: GivenSetting
 
-    def where(self, job: Job) -> tuple[list[str], list[int]]:
-        rank_of = {rank.process: rank.rank for rank in job.ranks}
-        hosts = list(dict.fromkeys(job.processes[number].host for number in self.processes))
-        return hosts, sorted({rank_of[number] for number in self.processes if number in rank_of})
-
     def place(self, job: Job) -> str:
         count = len(job.processes)
         return f"{len(self.processes)} of {count} {'process' if count == 1 else 'processes'}"
@@ -63,9 +58,8 @@ class SettingsInLog(OneStep[Job], JobCheck[Never]):
                confidence: Confidence = Confidence.HIGH, *, meant: str | None = None) -> Finding:  # fmt: skip
         """`meant`: the value that the setting should have, None where it should not be there."""
         message, expected, fix, cost = words
-        hosts, ranks = force.where(job)
         return self.finding(
-            self.where(hosts, ranks=ranks),
+            self.where_of(job, force.processes),
             Advice(),
             f"{message} ({force.place(job)})",
             severity=severity,
@@ -99,7 +93,14 @@ class CostlySettingInLog(SettingsInLog):
             for force in in_force(job, "environment", "command")
             for rule in broken("job", shown, force.name, force.value)
         ]
-        ended = [self._failed(job, setting) for setting in failed_settings(job)]
+        ended = [
+            finding
+            for failure in _FAILURES
+            for name in failure.names
+            for force in in_force(job, "environment")
+            if force.name == name and failed(job)
+            for finding in self._failed(job, force, failure)
+        ]
         findings = [*ended, *findings, *self._by_rccl(job)]
         unsure = [
             force.name
@@ -110,30 +111,31 @@ class CostlySettingInLog(SettingsInLog):
             return self.unknown(job, NOT_JUDGED.format(few(unsure, 4)))
         return self.answer(job, findings)
 
-    def _failed(self, job: Job, setting: FailedSetting) -> Finding:
-        """A setting that NCCL's own lines show to have failed."""
-        force = SettingInForce(setting.name, setting.value, setting.processes, setting.given)
-        words = (f"{setting.name}={setting.value[:60]} {setting.what}", setting.expected, setting.fix, "the job fails")
-        finding = self.report(job, force, setting.severity, words, setting.sure)
-        return replace(finding, evidence=tuple(dict.fromkeys((*finding.evidence, *setting.shown)))[:MAX_EVIDENCE])
+    def _failed(self, job: Job, force: SettingInForce, failure: _Failure) -> Iterator[Finding]:
+        """A setting that the job's own lines show to have failed. Only of a job that failed: where NCCL went on with
+        something slower, NET001 tells of that, and of the settings."""
+        lines = {at: failure.shows(job, job.processes[at]) for at in force.processes}
+        shown = {at: line for at, line in lines.items() if line is not None}
+        if not shown or (force.name == "NCCL_NET" and _device_fails(job, tuple(shown))):
+            return  # or the network is there, and its device is not
+        words = (f"{force.name}={force.value[:60]} {failure.what}", failure.expected, failure.fix, "the job fails")
+        own = replace(force, processes=tuple(shown), given=job.processes[min(shown)].settings[force.name])
+        finding = self.report(job, own, Severity.ERROR, words, failure.sure)
+        yield replace(finding, evidence=tuple(dict.fromkeys((*finding.evidence, *shown.values())))[:MAX_EVIDENCE])
 
-    def _by_rccl(self, job: Job) -> list[Finding]:
+    def _by_rccl(self, job: Job) -> Iterator[Finding]:
         """What RCCL itself finds amiss in the settings of a node, of which NCCL's logs say nothing."""
-        findings = []
         for phrase in phrases("advised_by_rccl"):
             events = [event for event in job.events if phrase.words.search(event.text)]
             if events:
-                findings.append(
-                    self.of_events(
-                        events,
-                        "advised by rccl",
-                        f"RCCL advises {phrase.says}",
-                        observed=quoted(events[0].text),
-                        expected=phrase.says,
-                        fix=(phrase.fix,),
-                    )
+                yield self.of_events(
+                    events,
+                    "advised by rccl",
+                    f"RCCL advises {phrase.says}",
+                    observed=quoted(events[0].text),
+                    expected=phrase.says,
+                    fix=(phrase.fix,),
                 )
-        return findings
 
     def _costs(self, job: Job, force: SettingInForce, rule: Rule) -> Finding:
         words = (f"{force.name}={force.value[:60]}: {rule.what}", f"{force.name} not set", rule.fix, rule.what)
@@ -222,22 +224,6 @@ _NO_NETWORK = regex(
 """src/net.cc v2.19 and later, src/plugin/net.cc from v2.27 on."""
 
 
-@dataclass(frozen=True, slots=True)
-class FailedSetting:
-    """One variable and value that failed: what it did, the lines that show it, the processes that have it."""
-
-    name: str
-    value: str
-    what: str
-    expected: str
-    fix: str
-    severity: Severity
-    sure: Confidence
-    given: GivenSetting
-    shown: tuple[Origin, ...]
-    processes: tuple[int, ...]
-
-
 Shows = Callable[[Job, Process], Origin | None]
 """The line by which a process shows that a setting of its own failed."""
 
@@ -279,29 +265,6 @@ _FAILURES = (
              "a network whose plugin loads, or NCCL's own: IB, Socket",
              "unset NCCL_NET, or fix the plugin: `grep NET/Plugin` in the log says why", _event(_NO_NETWORK)),
 )  # fmt: skip
-
-
-def failed_settings(job: Job) -> Iterator[FailedSetting]:
-    """Settings that the job's own lines show to have failed. Only of a job that failed: where NCCL went on with
-    something slower, NET001 tells of that, and of the settings."""
-    for failure in _FAILURES if failed(job) else ():
-        for name in failure.names:
-            yield from _of_name(job, failure, name, Severity.ERROR)
-
-
-def _of_name(job: Job, failure: _Failure, name: str, severity: Severity) -> Iterator[FailedSetting]:
-    met: dict[str, list[tuple[int, GivenSetting, Origin | None]]] = {}
-    for number, process in enumerate(job.processes):
-        given = process.settings.get(name)
-        if given is not None and given.how == "environment" and (line := failure.shows(job, process)) is not None:
-            met.setdefault(given.value, []).append((number, given, line))
-    for value, uses in met.items():
-        if name == "NCCL_NET" and _device_fails(job, [number for number, _, _ in uses]):
-            continue  # the network is there, and its device is not
-        yield FailedSetting(
-            name, value, failure.what, failure.expected, failure.fix, severity, failure.sure, uses[0][1],
-            tuple(line for _, _, line in uses if line is not None), tuple(number for number, _, _ in uses),
-        )  # fmt: skip
 
 
 def _device_fails(job: Job, processes: Sequence[int]) -> bool:

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Sequence
 
-from topodiag.checks.interface import NodeCheck
 from topodiag.checks.shared.comparisons import majority
+from topodiag.checks.shared.node.faults import FaultCheck, NodeFault, NodeFaults
 from topodiag.checks.shared.node.kernel_events import no_gpu
-from topodiag.lazy import dataclass
 from topodiag.model.devices import Gpu
-from topodiag.model.finding import Confidence, Coverage, Finding, Outcome, Severity
+from topodiag.model.finding import Confidence, Coverage, Outcome, Severity
 from topodiag.model.node import Node
-from topodiag.model.provenance import Fact
 from topodiag.words.fold import fold_runs
 from topodiag.words.own_data import own_data
 from topodiag.words.units import in_mhz, in_w
@@ -43,25 +40,7 @@ MIN_SIBLINGS = 2
 """Busy peers that show what the clock of a GPU would be."""
 
 
-@dataclass(frozen=True, slots=True)
-class ClockHold:
-    """GPUs whose clocks one thing holds down."""
-
-    what: str
-    kind: str
-    severity: Severity
-    gpus: tuple[str, ...]
-    clocks: str
-    evidence: tuple[Fact[Any], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class HeldClocks:
-    held: tuple[ClockHold, ...]
-    coverage: Coverage
-
-
-class ClocksHeldDown(NodeCheck[HeldClocks]):
+class ClocksHeldDown(FaultCheck):
     """GPU004: a GPU's clocks are held down
 
     What it finds
@@ -100,7 +79,7 @@ class ClocksHeldDown(NodeCheck[HeldClocks]):
 
     id = "GPU004"
 
-    def observe(self, judged: Node, peers: Sequence[Node]) -> HeldClocks | Outcome:
+    def observe(self, judged: Node, peers: Sequence[Node]) -> NodeFaults | Outcome:
         if why := no_gpu(judged):
             return self.not_applicable(judged, why)
         if not judged.gpus:
@@ -115,25 +94,7 @@ class ClocksHeldDown(NodeCheck[HeldClocks]):
                 held[reason].append(gpu)
         if not held and not seen:
             return self.unknown(judged, "neither clock event reasons nor clocks are in the evidence")
-        if not held:
-            return self.clean(judged, "", coverage)
-        return HeldClocks(tuple(_held(key, gpus) for key, gpus in held.items()), coverage)
-
-    def tell(self, judged: Node, observed: HeldClocks) -> Iterator[Finding]:
-        for held in observed.held:
-            names = fold_runs(list(held.gpus))
-            yield self.finding(
-                self.where(judged, gpus=held.gpus),
-                "clocks",
-                f"{names}: clocks are held down, {held.what}",
-                severity=held.severity,
-                observed=held.clocks,
-                fix=own_data("checks/shared/node/fixes")["clocks"][held.kind],
-                evidence=held.evidence,
-                confidence=Confidence.MEDIUM
-                if held.kind in ("stuck", "apart", "capped", "limited")
-                else Confidence.HIGH,
-            )
+        return self.any_of(judged, (_held(*reason, gpus) for reason, gpus in held.items()), coverage)
 
 
 def _is_idle(gpu: Gpu) -> bool:
@@ -210,8 +171,8 @@ def _less_power(gpu: Gpu, gpus: Sequence[Gpu]) -> tuple[str, str, Severity] | No
     return f"its power limit is {in_w(limit)}, {in_w(usual)} on its peers", "limited", Severity.WARNING
 
 
-def _held(key: tuple[str, str, Severity], gpus: Sequence[Gpu]) -> ClockHold:
-    what, kind, severity = key
+def _held(what: str, kind: str, severity: Severity, gpus: Sequence[Gpu]) -> NodeFault:
+    """GPUs whose clocks one thing holds down."""
     clocks = [
         f"{gpu.label} {gpu.sm_clock_mhz.value} of {in_mhz(gpu.max_sm_clock_mhz.get(0))}"
         for gpu in gpus
@@ -220,6 +181,14 @@ def _held(key: tuple[str, str, Severity], gpus: Sequence[Gpu]) -> ClockHold:
     names = ", ".join(dict.fromkeys(name for gpu in gpus for name in gpu.throttle.get(()) if name != "gpu_idle"))
     words = "; ".join(part for part in (f"active: {names}" if names else "", ", ".join(clocks[:4])) if part)
     of_power = (gpu.power_limit_w for gpu in gpus) if kind == "limited" else ()
-    facts: list[Fact[Any]] = [*of_power, *(fact for gpu in gpus for fact in (gpu.throttle, gpu.sm_clock_mhz))]
-    evidence = tuple(fact for fact in facts if fact.known)
-    return ClockHold(what, kind, severity, tuple(gpu.label for gpu in gpus), words or what, evidence)
+    labels = tuple(gpu.label for gpu in gpus)
+    return NodeFault(
+        severity,
+        f"{fold_runs(labels)}: clocks are held down, {what}",
+        words or what,
+        "clocks",
+        (*of_power, *(fact for gpu in gpus for fact in (gpu.throttle, gpu.sm_clock_mhz))),
+        Confidence.MEDIUM if kind in ("stuck", "apart", "capped", "limited") else Confidence.HIGH,
+        gpus=labels,
+        fix=tuple(own_data("checks/advice/node_faults")["clocks"][kind]),
+    )

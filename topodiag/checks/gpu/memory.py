@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from topodiag.checks.interface import NodeCheck
+from topodiag.checks.shared.node.faults import FaultCheck, NodeFault, NodeFaults
 from topodiag.checks.shared.node.kernel_events import (
     XidGroup,
     capital,
@@ -17,9 +17,8 @@ from topodiag.checks.shared.node.kernel_events import (
     with_bus,
     xid_groups,
 )
-from topodiag.lazy import dataclass
 from topodiag.model.devices import Gpu
-from topodiag.model.finding import Coverage, Finding, Outcome, Severity
+from topodiag.model.finding import Coverage, Outcome, Severity
 from topodiag.model.node import Node
 from topodiag.model.provenance import Origin
 from topodiag.words.fold import plural
@@ -31,22 +30,7 @@ RESET = (
 REPLACE = "If it comes again after the reset, run `dcgmi diag -r 3` and ask the vendor for a replacement"
 
 
-@dataclass(frozen=True, slots=True)
-class BadMemory:
-    """One GPU whose memory is at fault: signs with the worst first, and where they were read."""
-
-    label: str
-    severity: Severity
-    signs: tuple[str, ...]
-    evidence: tuple[Origin, ...]
-    fix: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class MemoryFaults:
-    faults: tuple[BadMemory, ...]
-    coverage: Coverage | None
-
+LOST = "the program that used this memory died, and its job with it"
 
 Sign = tuple[Severity, str, Origin | None, str]
 """How bad, in words, where it was read, and what helps."""
@@ -55,7 +39,7 @@ Sign = tuple[Severity, str, Origin | None, str]
 SINCE_RESET = "no error since the last reset: whether a repair waits is not in the evidence"
 
 
-class GpuMemory(NodeCheck[MemoryFaults]):
+class GpuMemory(FaultCheck):
     """GPU002: GPU memory has uncorrectable errors, or waits for a repair
 
     What it finds
@@ -91,7 +75,7 @@ class GpuMemory(NodeCheck[MemoryFaults]):
 
     id = "GPU002"
 
-    def observe(self, judged: Node, peers: Sequence[Node]) -> MemoryFaults | Outcome:
+    def observe(self, judged: Node, peers: Sequence[Node]) -> NodeFaults | Outcome:
         if why := no_gpu(judged):
             return self.not_applicable(judged, why)
         counted = [gpu for gpu in judged.gpus if _is_counted(gpu)]
@@ -104,7 +88,7 @@ class GpuMemory(NodeCheck[MemoryFaults]):
             if faults:
                 signs.setdefault(gpu.label, []).extend(faults)
         if signs:
-            return MemoryFaults(tuple(_fault(label, own) for label, own in signs.items()), coverage)
+            return self.any_of(judged, [_fault(judged, label, own) for label, own in signs.items()], coverage)
         if log_was_read(judged):
             return self.clean(judged, "" if counted else "the kernel log shows no memory error", coverage)
         if not counted:
@@ -113,19 +97,6 @@ class GpuMemory(NodeCheck[MemoryFaults]):
             return self.unknown(judged, f"errors are counted of {len(counted)} of {plural(len(judged.gpus), 'GPU')}")
         whole = all(map(_is_counted_since_made, judged.gpus))
         return self.clean(judged, "" if whole else SINCE_RESET, coverage)
-
-    def tell(self, judged: Node, observed: MemoryFaults) -> Iterator[Finding]:
-        for fault in observed.faults:
-            broken = fault.severity is Severity.ERROR
-            yield self.finding(
-                self.where(judged, gpus=where_gpus([fault.label])),
-                "lost memory" if broken else "bad memory",
-                f"{capital(named(judged, fault.label))}: {fault.signs[0]}",
-                severity=fault.severity,
-                observed="; ".join(fault.signs),
-                fix=with_bus(judged, fault.label, fault.fix),
-                evidence=fault.evidence,
-            )
 
 
 def _is_counted(gpu: Gpu) -> bool:
@@ -155,8 +126,18 @@ def _of_counters(gpu: Gpu) -> Iterator[Sign]:
             yield Severity[entry.get("severity", "error").upper()], words, counters[0].origin, fix
 
 
-def _fault(label: str, signs: Sequence[Sign]) -> BadMemory:
+def _fault(node: Node, label: str, signs: Sequence[Sign]) -> NodeFault:
+    """One GPU whose memory is at fault: the worst sign first."""
     ordered = sorted(signs, key=lambda sign: -sign[0])
-    evidence = tuple(origin for _, _, origin, _ in ordered if origin is not None)
-    fix = tuple(dict.fromkeys((*(helps for _, _, _, helps in ordered), REPLACE)))
-    return BadMemory(label, ordered[0][0], tuple(dict.fromkeys(words for _, words, _, _ in ordered)), evidence, fix)
+    broken = ordered[0][0] is Severity.ERROR
+    fix = dict.fromkeys((*(helps for _, _, _, helps in ordered), REPLACE))
+    return NodeFault(
+        ordered[0][0],
+        f"{capital(named(node, label))}: {ordered[0][1]}",
+        "; ".join(dict.fromkeys(words for _, words, _, _ in ordered)),
+        "bad memory",
+        tuple(origin for _, _, origin, _ in ordered),
+        gpus=where_gpus([label]),
+        fix=with_bus(node, label, fix),
+        cost=LOST if broken else "",
+    )

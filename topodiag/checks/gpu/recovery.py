@@ -34,7 +34,7 @@ WHICH = (
 )
 NOTHING = frozenset({"none", "no action", "not needed"})
 
-ACTIONS: dict[str, str] = own_data("checks/shared/node/fixes")["recovery"]
+ACTIONS: dict[str, str] = own_data("checks/advice/node_faults")["recovery"]
 """What to do by a word of the action, the most far-reaching first."""
 
 

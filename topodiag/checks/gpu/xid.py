@@ -9,9 +9,8 @@ from functools import cache
 
 import msgspec
 
-from topodiag.checks.interface import Advice, NodeCheck
+from topodiag.checks.shared.node.faults import FaultCheck, NodeFault, NodeFaults
 from topodiag.checks.shared.node.kernel_events import (
-    Trouble,
     XidGroup,
     capital,
     label_at,
@@ -25,7 +24,7 @@ from topodiag.checks.shared.node.kernel_events import (
     xid_groups,
 )
 from topodiag.hardware.xids import NvlinkError, link_of, nvlink_of, sxid, sxid_severity
-from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
+from topodiag.model.finding import Confidence, Outcome, Severity
 from topodiag.model.node import Node
 from topodiag.model.system import KernelEvent
 from topodiag.words.fold import numbered, plural
@@ -53,7 +52,7 @@ NvlinkUnit = tuple[str, str, str]
 """Severity, unit and verdict of such lines."""
 
 
-class XidInLog(NodeCheck[tuple[Trouble, ...]]):
+class XidInLog(FaultCheck):
     """GPU003: the kernel log holds an Xid or SXid error
 
     What it finds
@@ -93,7 +92,7 @@ class XidInLog(NodeCheck[tuple[Trouble, ...]]):
 
     id = "GPU003"
 
-    def observe(self, judged: Node, peers: Sequence[Node]) -> tuple[Trouble, ...] | Outcome:
+    def observe(self, judged: Node, peers: Sequence[Node]) -> NodeFaults | Outcome:
         if why := no_gpu(judged):
             return self.not_applicable(judged, why)
         all_groups = xid_groups(judged)
@@ -105,52 +104,43 @@ class XidInLog(NodeCheck[tuple[Trouble, ...]]):
         troubles += amd_troubles(judged)
         troubles += silent_firmware(judged, all_groups)
         if troubles:
-            return tuple(troubles)
+            return NodeFaults(tuple(troubles))
         if not log_was_read(judged):
             return self.unknown(judged, no_log(judged))
         return self.clean(judged, "the kernel log holds no other Xid" if all_groups else "the kernel log holds no Xid")
 
-    def tell(self, judged: Node, observed: tuple[Trouble, ...]) -> Iterator[Finding]:
-        for trouble in observed:
-            yield self.finding(
-                self.where(judged, gpus=trouble.gpus, links=trouble.links),
-                Advice(),
-                trouble.message,
-                severity=trouble.severity,
-                observed=trouble.observed,
-                expected=f"no such error: its cause is {trouble.side}" if trouble.side else "no such error",
-                fix=with_bus(judged, trouble.gpus[0] if trouble.gpus else "", trouble.fix),
-                cost=Cost(text=trouble.cost) if trouble.cost else None,
-                evidence=trouble.evidence,
-                confidence=trouble.confidence,
-            )
+
+_STOPPED = "work on this GPU stopped, and every rank of its job waits for it"
+
+
+def _caused_by(side: str) -> str:
+    return f"no such error: its cause is {side}" if side else ""
 
 
 def _at(links: Sequence[int]) -> str:
     return f", {numbered('link', links)}" if links else ""
 
 
-def _as_echo(trouble: Trouble, worse: set[str]) -> Trouble:
+def _as_echo(trouble: NodeFault, worse: set[str]) -> NodeFault:
     """What a program met on a GPU whose memory or bus failed follows from that."""
     if trouble.severity is not Severity.INFO or not worse.intersection(trouble.gpus):
         return trouble
     return replace(trouble, cost="it follows from the other Xids of this GPU")
 
 
-def _of_group(node: Node, group: XidGroup, groups: Sequence[XidGroup]) -> Iterator[Trouble]:
+def _of_group(node: Node, group: XidGroup, groups: Sequence[XidGroup]) -> Iterator[NodeFault]:
     name, where = named(node, group.label), where_gpus([group.label])
     origins = tuple(event.origin for event in group.events)
     if group.entry is None:
-        yield Trouble(
-            name,
+        yield NodeFault(
             Severity.WARNING,
             f"{capital(name)}: Xid {group.code}, which the catalogue does not hold{times(group.events)}",
             group.events[-1].text,
-            "",
-            ("Look the number up in NVIDIA's Xid catalog: docs.nvidia.com/deploy/xid-errors",),
+            "xid",
             origins,
-            where,
-            confidence=Confidence.MEDIUM,
+            Confidence.MEDIUM,
+            gpus=where,
+            fix=("Look the number up in NVIDIA's Xid catalog: docs.nvidia.com/deploy/xid-errors",),
         )
         return
     if 144 <= group.code <= 150:
@@ -162,17 +152,17 @@ def _of_group(node: Node, group: XidGroup, groups: Sequence[XidGroup]) -> Iterat
         words = f", in {count} programs and on no other GPU"
     links = sorted({link for event in group.events if (link := link_of(event.text)) is not None})
     at = _at(links) if group.entry.family == "nvlink" else ""
-    yield Trouble(
-        name,
+    yield NodeFault(
         severity,
         f"{capital(name)}{at}: Xid {group.code} ({group.entry.name}){words}{times(group.events)}",
         group.entry.means,
-        side,
-        group.entry.actions,
+        "xid",
         origins,
-        where,
-        tuple(f"{group.label} link {link}" for link in links) if at else (),
-        "work on this GPU stopped, and every rank of its job waits for it" if severity is Severity.ERROR else "",
+        gpus=where,
+        links=tuple(f"{group.label} link {link}" for link in links) if at else (),
+        expected=_caused_by(side),
+        fix=with_bus(node, group.label, group.entry.actions),
+        cost=_STOPPED if severity is Severity.ERROR else "",
     )
 
 
@@ -182,7 +172,7 @@ def _programs_on_one_gpu(group: XidGroup, groups: Sequence[XidGroup]) -> int:
     return len({pid for pid, _ in group.programs}) if single else 0
 
 
-def _of_nvlinks(node: Node, group: XidGroup) -> Iterator[Trouble]:
+def _of_nvlinks(node: Node, group: XidGroup) -> Iterator[NodeFault]:
     """Lines of one unit, severity and verdict become one; a line of another form keeps the number's own severity."""
     units: dict[NvlinkUnit, list[NvlinkLine]] = defaultdict(list)
     for event in group.events:
@@ -193,7 +183,7 @@ def _of_nvlinks(node: Node, group: XidGroup) -> Iterator[Trouble]:
         yield _of_unit(node, group, unit, lines)
 
 
-def _of_unit(node: Node, group: XidGroup, unit: NvlinkUnit, lines: Sequence[NvlinkLine]) -> Trouble:
+def _of_unit(node: Node, group: XidGroup, unit: NvlinkUnit, lines: Sequence[NvlinkLine]) -> NodeFault:
     assert group.entry is not None  # noqa: S101 - the numbers are in the catalogue
     severity, part, words = unit
     if _harmless_once(lines):
@@ -202,17 +192,17 @@ def _of_unit(node: Node, group: XidGroup, unit: NvlinkUnit, lines: Sequence[Nvli
     links = sorted({error.link for error, _ in lines if error is not None and error.link is not None})
     events = [event for _, event in lines]
     said = f" {part}, {words}" if part else ""
-    return Trouble(
-        name,
+    return NodeFault(
         SEVERITIES[severity],
         f"{capital(name)}{_at(links)}: Xid {group.code} ({group.entry.name}){said}{times(events)}",
         f"{group.entry.means}; {part or 'unit not named'}" + (f": {words}" if words else ""),
-        SIDES[group.entry.side],
-        group.entry.actions,
+        "xid",
         tuple(event.origin for event in events),
-        where,
-        tuple(f"{group.label} link {link}" for link in links if where),
-        "traffic over this link stopped, and every rank of its job waits for it" if severity == "error" else "",
+        gpus=where,
+        links=tuple(f"{group.label} link {link}" for link in links if where),
+        expected=_caused_by(SIDES[group.entry.side]),
+        fix=with_bus(node, group.label, group.entry.actions),
+        cost="traffic over this link stopped, and every rank of its job waits for it" if severity == "error" else "",
     )
 
 
@@ -231,12 +221,11 @@ def _recurs(lines: Sequence[NvlinkLine]) -> bool:
     return any(len(own) > 1 for own in moments.values())
 
 
-def _of_switches(node: Node) -> list[Trouble]:
+def _of_switches(node: Node) -> Iterator[NodeFault]:
     kernel_events: dict[tuple[str, int], list[KernelEvent]] = defaultdict(list)
     for event in node.events:
         if event.kind == "sxid" and event.code is not None:
             kernel_events[event.bus_id or "", event.code].append(event)
-    troubles = []
     for (bus_id, code), events in kernel_events.items():
         entry = sxid(code)
         severity = max(SEVERITIES[sxid_severity(code, event.text)] for event in events)
@@ -244,27 +233,18 @@ def _of_switches(node: Node) -> list[Trouble]:
         links = sorted({link for event in events if (link := link_of(event.text)) is not None})
         at = _at(links)
         what = entry.name if entry is not None else "not in the catalogue"
-        troubles.append(
-            Trouble(
-                name,
-                severity,
-                f"{capital(name)}{at}: SXid {code} ({what}){times(events)}",
-                entry.means if entry is not None else events[-1].text,
-                SIDES["hardware"] if severity is Severity.ERROR else SIDES["either"],
-                (
-                    "Look for an Xid on the GPU at the other end of this link at the same time: whoever came first is"
-                    " the cause",
-                    "After a fatal SXid reset all GPUs and switches of the node, or reboot; if it recurs on the same"
-                    " link or switch, it is hardware",
-                ),
-                tuple(event.origin for event in events),
-                links=(bus_id,) if bus_id else (),
-                cost=f"NVLink traffic through {plural(len(links) or 1, 'link')} of the switch stopped"
-                if severity is Severity.ERROR
-                else "",
-            )
+        yield NodeFault(
+            severity,
+            f"{capital(name)}{at}: SXid {code} ({what}){times(events)}",
+            entry.means if entry is not None else events[-1].text,
+            "sxid",
+            tuple(event.origin for event in events),
+            links=(bus_id,) if bus_id else (),
+            expected=_caused_by(SIDES["hardware"] if severity is Severity.ERROR else SIDES["either"]),
+            cost=f"NVLink traffic through {plural(len(links) or 1, 'link')} of the switch stopped"
+            if severity is Severity.ERROR
+            else "",
         )
-    return troubles
 
 
 # What AMD's driver says in the kernel log (amd_events.toml): a GPU whose firmware is stuck, that did not start,
@@ -286,7 +266,7 @@ def _words() -> tuple[_Words, ...]:
     return msgspec.convert(own_data("checks/gpu/amd_events")["trouble"], tuple[_Words, ...])
 
 
-def amd_troubles(node: Node) -> list[Trouble]:
+def amd_troubles(node: Node) -> list[NodeFault]:
     """One for each GPU whose driver speaks of trouble."""
     events: dict[str, list[KernelEvent]] = defaultdict(list)
     for event in node.events:
@@ -295,19 +275,19 @@ def amd_troubles(node: Node) -> list[Trouble]:
     return [_of_gpu(node, label, events) for label, events in events.items()]
 
 
-def _of_gpu(node: Node, label: str, events: list[KernelEvent]) -> Trouble:
+def _of_gpu(node: Node, label: str, events: list[KernelEvent]) -> NodeFault:
     entry = next(entry for entry in _words() if entry.of(events))
     kernel_events, name = entry.of(events), named(node, label)
-    return Trouble(
-        name,
+    return NodeFault(
         Severity.ERROR,
         f"{capital(name)}: {entry.words}{times(kernel_events)}",
         kernel_events[0].text,
-        entry.side,
-        entry.fix,
+        "xid",
         tuple(event.origin for event in events),
-        where_gpus([label]),
-        cost="work on this GPU stopped, and every rank of its job waits for it",
+        gpus=where_gpus([label]),
+        expected=_caused_by(entry.side),
+        fix=with_bus(node, label, entry.fix),
+        cost=_STOPPED,
     )
 
 
@@ -318,7 +298,7 @@ _SAME = frozenset({62, 79, 109, 119, 120, 143})
 """Xids of which such lines are the echo."""
 
 
-def silent_firmware(node: Node, groups: Sequence[XidGroup]) -> list[Trouble]:
+def silent_firmware(node: Node, groups: Sequence[XidGroup]) -> list[NodeFault]:
     """The one trouble of such lines, where neither an Xid nor a lost GPU speaks for them."""
     events = [event for event in node.events if event.kind == "gsp"]
     spoken = any(group.code in _SAME for group in groups) or any(event.kind == "gpu-lost" for event in node.events)
@@ -327,20 +307,13 @@ def silent_firmware(node: Node, groups: Sequence[XidGroup]) -> list[Trouble]:
     label = label_at(node, next((event.bus_id for event in events if event.bus_id is not None), None))
     name = named(node, label)
     return [
-        Trouble(
-            name,
+        NodeFault(
             Severity.ERROR,
             f"{capital(name)}: its processor (GSP) does not answer the driver{times(events)}",
             events[0].text,
-            "as a rule driver or firmware",
-            (
-                "`dmesg -T | grep -E 'Xid|GSP'` on the node: an Xid 119 or 120 beside it names the GPU",
-                "drain the node and power-cycle it; if it comes again, update the driver, or run without GSP where the"
-                " driver still can (`NVreg_EnableGpuFirmware=0`)",
-            ),
+            "silent firmware",
             tuple(event.origin for event in events),
-            where_gpus([label]),
-            cost="calls to the driver hang, and every rank of the job waits for this GPU",
-            confidence=Confidence.MEDIUM,
+            Confidence.MEDIUM,
+            gpus=where_gpus([label]),
         )
     ]

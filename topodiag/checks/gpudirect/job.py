@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Never
 
 from topodiag.checks.interface import JobCheck, OneStep
@@ -108,7 +108,7 @@ class GdrOffInLog(OneStep[Job], JobCheck[Never]):
             return self.not_applicable(job, "sockets carry the traffic: NET001")
         if job.ranks and all(_shares_memory(rank.bus_id) for rank in job.ranks):
             return self.not_applicable(job, "the memory of these GPUs is the host's: GB10")
-        by_plugin = self._by_plugin(job)
+        by_plugin = list(self._by_plugin(job))
         if by_plugin:
             return self.found(job, by_plugin)
         listed = hcas_by_host(job)
@@ -116,7 +116,7 @@ class GdrOffInLog(OneStep[Job], JobCheck[Never]):
             return self.not_applicable(job, "no RDMA device is listed")
         states = _states(listed)
         if not any(states.told.values()):
-            without = self._without_module(job, listed)
+            without = list(self._without_module(job, listed))
             return self.found(job, without) if without else self._by_connections(job)
         coverage = Coverage(sum(bool(hcas) for hcas in states.told.values()), len(job.hosts), "nodes")
         if not states.off:
@@ -134,29 +134,27 @@ class GdrOffInLog(OneStep[Job], JobCheck[Never]):
             return self.clean(job, "connections use /GDRDMA", coverage)
         return self.unknown(job, f"no line says whether GPUDirect RDMA is enabled for a device; {ask_for(job, *NET)}")
 
-    def _without_module(self, job: Job, listed: Mapping[str, Mapping[str, Hca]]) -> list[Finding]:
+    def _without_module(self, job: Job, listed: Mapping[str, Mapping[str, Hca]]) -> Iterator[Finding]:
         """By the nodes' modules, where NCCL is too old for the other way and no connection shows that it has one."""
         minors = [read_minor(version.split("+")[0]) for version in job.nccl_versions]
         if not minors or any(minor is None or minor >= DMABUF_NCCL for minor in minors):
-            return []
+            return
         off, seen = without_gdr(job)
         seen_on = {host for host in seen if host not in off}
         asked = {host: peermem(node) for host, node in job.machines.items() if listed.get(host) and host not in seen_on}
         hosts = [host for host, (there, _) in asked.items() if there is False]
         if not hosts:
-            return []
-        return [
-            self.finding(
-                self.where(hosts, ranks=ranks_on(job, hosts)),
-                "no module in the log",
-                f"no peer memory module on {hosts_word(hosts)}, and NCCL {job.nccl_versions[0]} has no other way to"
-                " GPUDirect RDMA",
-                observed="neither nvidia_peermem nor nv_peer_mem is loaded",
-                fix=_of_nvidia(job),
-                cost=self._cost(job, None, False),
-                evidence=[origin for host in hosts for origin in asked[host][1] if origin is not None],
-            )
-        ]
+            return
+        yield self.finding(
+            self.where(hosts, ranks=ranks_on(job, hosts)),
+            "no module in the log",
+            f"no peer memory module on {hosts_word(hosts)}, and NCCL {job.nccl_versions[0]} has no other way to"
+            " GPUDirect RDMA",
+            observed="neither nvidia_peermem nor nv_peer_mem is loaded",
+            fix=_of_nvidia(job),
+            cost=self._cost(job, None, False),
+            evidence=[origin for host in hosts for origin in asked[host][1] if origin is not None],
+        )
 
     def _report(self, job: Job, states: GdrStates, coverage: Coverage) -> Finding:
         off, some = states.off, states.on
@@ -184,23 +182,21 @@ class GdrOffInLog(OneStep[Job], JobCheck[Never]):
             confidence=Confidence.HIGH if fast or some else Confidence.MEDIUM,
         )
 
-    def _by_plugin(self, job: Job) -> list[Finding]:
+    def _by_plugin(self, job: Job) -> Iterator[Finding]:
         """What the OFI plugin says of its own devices, which NCCL does not list."""
         pairs = [(event, match) for event in job.events if (match := PLUGIN_OFF.search(event.text))]
         if not pairs:
-            return []
+            return
         hosts = list(dict.fromkeys(event.host for event, _ in pairs if event.host))
-        return [
-            self.finding(
-                self.where(hosts, ranks=sorted({event.rank for event, _ in pairs if event.rank >= 0})),
-                "plugin",
-                f"the OFI plugin goes without GPUDirect RDMA on {hosts_word(hosts)}, though {pairs[0][1][1]} has it",
-                observed=quoted(pairs[0][0].text),
-                cost=self._cost(job, None, False),
-                evidence=[event.origin for event, _ in pairs],
-                coverage=Coverage(len(hosts), len(job.hosts), "nodes"),
-            )
-        ]
+        yield self.finding(
+            self.where(hosts, ranks=sorted({event.rank for event, _ in pairs if event.rank >= 0})),
+            "plugin",
+            f"the OFI plugin goes without GPUDirect RDMA on {hosts_word(hosts)}, though {pairs[0][1][1]} has it",
+            observed=quoted(pairs[0][0].text),
+            cost=self._cost(job, None, False),
+            evidence=[event.origin for event, _ in pairs],
+            coverage=Coverage(len(hosts), len(job.hosts), "nodes"),
+        )
 
     def _uneven(self, job: Job, off: dict[str, WithoutGdr], seen: dict[str, int]) -> Finding | None:
         """Nodes none of whose receives use it, beside nodes all of whose receives do; None where NCCL said too far."""

@@ -6,8 +6,8 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from topodiag.checks.shared.node.fabric_state import cluster
-from topodiag.checks.shared.node.host_faults import HostCheck, HostFault
+from topodiag.checks.shared.devices import cluster
+from topodiag.checks.shared.node.faults import FaultCheck, NodeFault, NodeFaults
 from topodiag.checks.shared.node.kernel_events import no_gpu
 from topodiag.lazy import regex
 from topodiag.model.devices import NVIDIA, PciKind
@@ -21,7 +21,7 @@ _CHANNEL = regex(r"nvidia-caps-imex-channels/channel[0-9]{1,6}")
 IMEX = "nvidia-caps-imex-channels"
 
 
-class DevicesNotGiven(HostCheck):
+class DevicesNotGiven(FaultCheck):
     """HST002: the container or job sees fewer devices than the host has
 
     What it finds
@@ -61,7 +61,7 @@ class DevicesNotGiven(HostCheck):
 
     id = "HST002"
 
-    def observe(self, judged: Node, peers: Sequence[Node]) -> tuple[HostFault, ...] | Outcome:
+    def observe(self, judged: Node, peers: Sequence[Node]) -> NodeFaults | Outcome:
         if why := no_gpu(judged):
             return self.not_applicable(judged, why)
         system = judged.os
@@ -74,7 +74,7 @@ def _looked_for(node: Node, name: str) -> bool:
     return any(device == name or name.startswith(f"{device}/") for device in node.os.absent_devices.get(frozenset()))
 
 
-def _verbs(node: Node) -> HostFault | None:
+def _verbs(node: Node) -> NodeFault | None:
     """RDMA devices of sysfs against their nodes; sysfs shows those of the host in most containers."""
     adapters = [nic for nic in node.nics if nic.rdma_name]
     names = node.os.devices.get(frozenset())
@@ -88,7 +88,7 @@ def _verbs(node: Node) -> HostFault | None:
     if given:
         few = f"{given} of {plural(len(adapters), 'RDMA device')} can be opened here"
         severity = Severity.INFO if inside else Severity.WARNING
-        return HostFault(
+        return NodeFault(
             severity,
             few,
             plural(given, "uverbs node"),
@@ -97,7 +97,7 @@ def _verbs(node: Node) -> HostFault | None:
             Confidence.MEDIUM,
         )
     what = plural(len(adapters), "RDMA device") if adapters else "RDMA"
-    return HostFault(
+    return NodeFault(
         Severity.ERROR,
         f"/dev/infiniband has no uverbs node: {what} cannot be opened here",
         "no /dev/infiniband/uverbsN",
@@ -108,7 +108,7 @@ def _verbs(node: Node) -> HostFault | None:
     )
 
 
-def _channel(node: Node) -> HostFault | None:
+def _channel(node: Node) -> NodeFault | None:
     domain = any(cluster(gpu) for gpu in node.gpus)
     missing = _looked_for(node, IMEX) or any(
         device.startswith(f"{IMEX}/") for device in node.os.absent_devices.get(frozenset())
@@ -116,7 +116,7 @@ def _channel(node: Node) -> HostFault | None:
     names = node.os.devices.get(frozenset())
     if not missing and (not domain or not names or any(_CHANNEL.fullmatch(name) for name in names)):
         return None
-    return HostFault(
+    return NodeFault(
         Severity.ERROR if missing else Severity.WARNING,
         "there is no IMEX channel: memory cannot be shared over multi-node NVLink",
         "no /dev/nvidia-caps-imex-channels/channelN",
@@ -126,12 +126,12 @@ def _channel(node: Node) -> HostFault | None:
     )
 
 
-def _memory(node: Node) -> HostFault | None:
+def _memory(node: Node) -> NodeFault | None:
     names = node.os.devices.get(frozenset())
     driver = any(re.fullmatch(r"nvidia[0-9]{1,3}", name) for name in names)
     if not _looked_for(node, "nvidia-uvm") and (not driver or "nvidia-uvm" in names):
         return None
-    return HostFault(
+    return NodeFault(
         Severity.ERROR,
         "/dev/nvidia-uvm is missing: no CUDA program starts here",
         "no /dev/nvidia-uvm",
@@ -140,14 +140,14 @@ def _memory(node: Node) -> HostFault | None:
     )
 
 
-def _gpus(node: Node) -> HostFault | None:
+def _gpus(node: Node) -> NodeFault | None:
     """Fewer GPUs than the bus holds, in a container: given on purpose as a rule."""
     if node.os.container.get("none") == "none" or not node.gpus:
         return None
     on_bus = [fn for fn in node.pci.values() if fn.kind is PciKind.GPU and fn.vendor.value == NVIDIA]
     if len(on_bus) <= len(node.gpus):
         return None
-    return HostFault(
+    return NodeFault(
         Severity.INFO,
         f"the container sees {len(node.gpus)} of {plural(len(on_bus), 'GPU')} of the host",
         plural(len(node.gpus), "GPU"),

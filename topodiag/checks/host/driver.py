@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from topodiag.checks.shared.node.host_faults import HostCheck, HostFault
+from topodiag.checks.shared.node.faults import FaultCheck, NodeFault, NodeFaults
 from topodiag.checks.shared.node.kernel_events import log_was_read, no_gpu, no_log
 from topodiag.lazy import regex
 from topodiag.model.finding import Confidence, Outcome, Severity
@@ -18,7 +18,7 @@ _FURTHER_LINES = 3
 """The driver breaks its sentence into up to four lines."""
 
 
-class DriverMismatch(HostCheck):
+class DriverMismatch(FaultCheck):
     """HST004: the libraries of the NVIDIA driver are of another version than its kernel module
 
     What it finds
@@ -56,7 +56,7 @@ class DriverMismatch(HostCheck):
 
     id = "HST004"
 
-    def observe(self, judged: Node, peers: Sequence[Node]) -> tuple[HostFault, ...] | Outcome:
+    def observe(self, judged: Node, peers: Sequence[Node]) -> NodeFaults | Outcome:
         refused = "mismatch" in (judged.os.nvml_error.value or "").lower()
         if not refused and (why := no_gpu(judged)) and not any(map(_refuses, judged.events)):
             return self.not_applicable(judged, why)
@@ -89,10 +89,10 @@ def _last(events: Sequence[KernelEvent]) -> tuple[str, str, KernelEvent | None]:
     return client, module, events[at]
 
 
-def _fault(node: Node, client: str, module: str, event: KernelEvent | None, *, alone: bool) -> HostFault:
+def _fault(node: Node, client: str, module: str, event: KernelEvent | None, *, alone: bool) -> NodeFault:
     differ = f"{client} against {module}" if client and module else "their versions differ"
     where = "a process brings other libraries" if alone else "the libraries are others"
-    return HostFault(
+    return NodeFault(
         Severity.WARNING if alone else Severity.ERROR,
         f"the NVIDIA kernel module refuses a process: {where} than the module's ({differ})",
         differ,

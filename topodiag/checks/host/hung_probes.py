@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter as Tally
 from collections.abc import Iterator, Sequence
 
-from topodiag.checks.shared.node.host_faults import HostCheck, HostFault
+from topodiag.checks.shared.node.faults import FaultCheck, NodeFault, NodeFaults
 from topodiag.checks.shared.node.kernel_events import no_gpu
 from topodiag.model.finding import Confidence, Outcome, Severity
 from topodiag.model.node import Node
@@ -19,7 +19,7 @@ LEAST_S = 5.0
 _SHOWN = 4
 
 
-class ProbeHangs(HostCheck):
+class ProbeHangs(FaultCheck):
     """HST005: a probe of the node hangs
 
     What it finds
@@ -57,11 +57,11 @@ class ProbeHangs(HostCheck):
 
     id = "HST005"
 
-    def observe(self, judged: Node, peers: Sequence[Node]) -> tuple[HostFault, ...] | Outcome:
+    def observe(self, judged: Node, peers: Sequence[Node]) -> NodeFaults | Outcome:
         late = [gap for gap in judged.not_observed if gap.timed_out_s is not None]
         hung = [gap for gap in late if (gap.timed_out_s or 0.0) >= LEAST_S]
         if hung:
-            return tuple(_faults(judged, hung))
+            return self.any_of(judged, _faults(judged, hung))
         if late:
             return self.unknown(judged, f"{plural(len(late), 'probe')} had less than {in_s(LEAST_S)} to answer")
         if judged.time.value is None:
@@ -71,7 +71,7 @@ class ProbeHangs(HostCheck):
         return self.clean(judged, "every probe ended by itself")
 
 
-def _faults(node: Node, hung: Sequence[NotObserved]) -> Iterator[HostFault]:
+def _faults(node: Node, hung: Sequence[NotObserved]) -> Iterator[NodeFault]:
     """One for what nobody else answered for, one for the rest."""
     gaps = [gap for gap in hung if (gap.of - node.told if gap.of else not node.told)]
     other = [gap for gap in hung if gap not in gaps]
@@ -81,12 +81,12 @@ def _faults(node: Node, hung: Sequence[NotObserved]) -> Iterator[HostFault]:
         yield _fault(other, Severity.WARNING, Confidence.MEDIUM, "other sources answered for the same parts")
 
 
-def _fault(hung: Sequence[NotObserved], severity: Severity, confidence: Confidence, beside: str) -> HostFault:
+def _fault(hung: Sequence[NotObserved], severity: Severity, confidence: Confidence, beside: str) -> NodeFault:
     tools = Tally(gap.what.split(" ")[0] for gap in hung)
     names = [f"{name} ({plural(count, 'call')})" if count > 1 else name for name, count in tools.items()]
     longest = max(gap.timed_out_s or 0.0 for gap in hung)
     verb = "hangs" if len(hung) == 1 else "hang"
-    return HostFault(
+    return NodeFault(
         severity,
         f"{few(names, _SHOWN)} {verb}: no answer within {in_s(longest)}",
         observed="; ".join(f"{gap.what}: {gap.why}" for gap in hung[:_SHOWN])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from topodiag.checks.shared.node.host_faults import HostCheck, HostFault
+from topodiag.checks.shared.node.faults import FaultCheck, NodeFault, NodeFaults
 from topodiag.checks.shared.node.kernel_events import no_gpu
 from topodiag.model.finding import Confidence, Outcome, Severity
 from topodiag.model.node import Node
@@ -29,7 +29,7 @@ MIN_OPEN_FILES = 4096
 socket for each peer and channel."""
 
 
-class HostLimits(HostCheck):
+class HostLimits(FaultCheck):
     """HST001: a limit of the host or the container breaks NCCL
 
     What it finds
@@ -62,28 +62,26 @@ class HostLimits(HostCheck):
 
     id = "HST001"
 
-    def observe(self, judged: Node, peers: Sequence[Node]) -> tuple[HostFault, ...] | Outcome:
+    def observe(self, judged: Node, peers: Sequence[Node]) -> NodeFaults | Outcome:
         if why := no_gpu(judged):
             return self.not_applicable(judged, why)
         system = judged.os
         seen = [fact for fact in (system.memlock_bytes, system.shm_bytes, system.open_files) if fact.known]
         if not seen:
             return self.unknown(judged, "no limit is in the evidence")
-        faults = tuple(
-            host_fault for host_fault in (_memlock(judged), _shm(judged), _files(judged)) if host_fault is not None
-        )
-        if not faults and not (system.memlock_bytes.known and system.shm_bytes.known):
+        answer = self.any_of(judged, (_memlock(judged), _shm(judged), _files(judged)))
+        if isinstance(answer, Outcome) and not (system.memlock_bytes.known and system.shm_bytes.known):
             missing = "the size of /dev/shm" if system.memlock_bytes.known else "the limit of locked memory"
             return self.unknown(judged, f"{missing} is not in the evidence")
-        return faults or self.clean(judged)
+        return answer
 
 
-def _memlock(node: Node) -> HostFault | None:
+def _memlock(node: Node) -> NodeFault | None:
     value = node.os.memlock_bytes.value
     if value is None or value < 0 or value >= MIN_MEMLOCK or not _may_use_rdma(node):
         return None
     inside = node.os.container.get("none") != "none"
-    return HostFault(
+    return NodeFault(
         Severity.ERROR if inside else Severity.WARNING,
         f"locked memory is limited to {spell_bytes(value)}: RDMA cannot register its buffers",
         spell_bytes(value),
@@ -97,13 +95,13 @@ def _may_use_rdma(node: Node) -> bool:
     return any(nic.rdma_name for nic in node.nics) or Topic.RDMA_DEVICES not in node.told
 
 
-def _shm(node: Node) -> HostFault | None:
+def _shm(node: Node) -> NodeFault | None:
     total, free = node.os.shm_bytes.value, node.os.shm_free_bytes.value
     if len(node.gpus) == 1 and total is not None and total >= 64 * MIB:
         return None  # one rank has nobody to share memory with
     if total is not None and total < USUAL_SHM:
         small = total < MIN_SHM
-        return HostFault(
+        return NodeFault(
             Severity.ERROR if small else Severity.WARNING,
             f"shared memory (/dev/shm) holds {spell_bytes(total)}: too little for the ranks of one node",
             spell_bytes(total),
@@ -112,7 +110,7 @@ def _shm(node: Node) -> HostFault | None:
             Confidence.HIGH,
         )
     if free is not None and free < MIN_FREE_SHM:
-        return HostFault(
+        return NodeFault(
             Severity.ERROR,
             f"shared memory (/dev/shm) is full: {spell_bytes(free)} are free",
             f"{spell_bytes(free)} free",
@@ -124,11 +122,11 @@ def _shm(node: Node) -> HostFault | None:
     return None
 
 
-def _files(node: Node) -> HostFault | None:
+def _files(node: Node) -> NodeFault | None:
     value = node.os.open_files.value
     if value is None or value < 0 or value >= MIN_OPEN_FILES:
         return None
-    return HostFault(
+    return NodeFault(
         Severity.WARNING,
         f"no process may open more than {value} files: large jobs need more sockets",
         f"hard limit {value}",

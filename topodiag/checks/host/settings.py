@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from topodiag.checks.shared.node.host_faults import HostCheck, HostFault
+from topodiag.checks.shared.node.faults import FaultCheck, NodeFault, NodeFaults
 from topodiag.checks.shared.node.kernel_events import no_gpu
 from topodiag.lazy import regex
 from topodiag.model.finding import Confidence, Outcome, Severity
@@ -20,7 +20,7 @@ _ON = regex(r"\b(?:intel_iommu|amd_iommu)=on\b")
 _PASSES = regex(r"\biommu(?:\.passthrough)?=(?:pt|1)\b|\b(?:intel_iommu|amd_iommu|iommu)=off\b")
 
 
-class HostSettings(HostCheck):
+class HostSettings(FaultCheck):
     """HST003: a setting of the host costs time or bandwidth
 
     What it finds
@@ -63,22 +63,18 @@ class HostSettings(HostCheck):
 
     id = "HST003"
 
-    def observe(self, judged: Node, peers: Sequence[Node]) -> tuple[HostFault, ...] | Outcome:
+    def observe(self, judged: Node, peers: Sequence[Node]) -> NodeFaults | Outcome:
         if why := no_gpu(judged):
             return self.not_applicable(judged, why)
         system = judged.os
         iommu = [event for event in judged.events if event.kind == "iommu"]
         if not any((system.numa_balancing.known, system.governor.known, system.cmdline.known, iommu)):
             return self.unknown(judged, "none of these settings is in the evidence")
-        faults = tuple(
-            host_fault
-            for host_fault in (_balancing(judged), _governor(judged), _iommu(judged))
-            if host_fault is not None
-        )
-        untold = _untold(judged) if not faults else ""
+        answer = self.any_of(judged, (_balancing(judged), _governor(judged), _iommu(judged)))
+        untold = _untold(judged) if isinstance(answer, Outcome) else ""
         if untold:
             return self.unknown(judged, f"of these settings the evidence does not hold {untold}")
-        return faults or self.clean(judged)
+        return answer
 
 
 def _untold(node: Node) -> str:
@@ -96,11 +92,11 @@ def _untold(node: Node) -> str:
     return ", ".join(what for what, known in known.items() if not known)
 
 
-def _balancing(node: Node) -> HostFault | None:
+def _balancing(node: Node) -> NodeFault | None:
     if not node.os.numa_balancing.value:
         return None
     grace = node.cpu.arch.get("") in ("aarch64", "arm64") and any(gpu.c2c.value for gpu in node.gpus)
-    return HostFault(
+    return NodeFault(
         Severity.WARNING if grace else Severity.INFO,
         "automatic NUMA balancing is on",
         "kernel.numa_balancing is 1",
@@ -109,14 +105,14 @@ def _balancing(node: Node) -> HostFault | None:
     )
 
 
-def _governor(node: Node) -> HostFault | None:
+def _governor(node: Node) -> NodeFault | None:
     governor = node.os.governor.get("performance")
     if governor not in SLOW_GOVERNORS or node.is_vm:
         return None
     driver = node.os.frequency_driver.value
     managed = driver is None or driver in MANAGED
     below = f" with {driver}" if driver else ""
-    return HostFault(
+    return NodeFault(
         Severity.INFO if managed else Severity.WARNING,
         f"the CPU governor is {governor}{below}",
         f"scaling_governor {governor}",
@@ -126,7 +122,7 @@ def _governor(node: Node) -> HostFault | None:
     )
 
 
-def _iommu(node: Node) -> HostFault | None:
+def _iommu(node: Node) -> NodeFault | None:
     """Translation by the command line or the kernel's own line, where no domain type was read: those are PCI004's."""
     if node.is_vm or any(device.iommu_type.known for device in node.pci.values()) or _passes(node):
         return None
@@ -138,7 +134,7 @@ def _iommu(node: Node) -> HostFault | None:
     if not words or node.cpu.arch.get("x86_64") not in ("x86_64", "amd64", "i686"):
         return None  # Arm servers translate by design
     only_units = shown is units and asked is None  # what the kernel was built for may still let them pass
-    return HostFault(
+    return NodeFault(
         Severity.INFO if only_units else Severity.WARNING,
         "the IOMMU is on, and the kernel command line does not make it pass: it may translate what GPUs send each other"
         if only_units

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
-from topodiag.checks.shared.node.host_faults import HostCheck, HostFault
+from topodiag.checks.shared.node.faults import FaultCheck, NodeFault, NodeFaults
 from topodiag.checks.shared.node.kernel_events import lasted_s, log_was_read, no_log
 from topodiag.lazy import regex
 from topodiag.model.finding import Confidence, Outcome, Severity
@@ -24,7 +24,7 @@ _DISK = regex(
 _SHOWN = 4
 
 
-class StorageStalls(HostCheck):
+class StorageStalls(FaultCheck):
     """HST006: storage does not answer, or processes wait in the kernel
 
     What it finds
@@ -63,21 +63,19 @@ class StorageStalls(HostCheck):
 
     id = "HST006"
 
-    def observe(self, judged: Node, peers: Sequence[Node]) -> tuple[HostFault, ...] | Outcome:
+    def observe(self, judged: Node, peers: Sequence[Node]) -> NodeFaults | Outcome:
         events = [event for event in judged.events if event.kind == "storage"]
         tasks = [event for event in judged.events if event.kind == "hung-task"]
         stalls = [*_servers(events, log_was_read(judged)), _disks(events)]
         named = any(stall is not None and stall.severity is Severity.ERROR for stall in stalls)
         # What is blocked beside storage that does not answer waits for it.
-        faults = tuple(
-            host_fault for host_fault in (*stalls, None if named else _blocked(tasks)) if host_fault is not None
-        )
-        if not faults and not log_was_read(judged):
+        answer = self.any_of(judged, (*stalls, None if named else _blocked(tasks)))
+        if isinstance(answer, Outcome) and not log_was_read(judged):
             return self.unknown(judged, no_log(judged))
-        return faults or self.clean(judged)
+        return answer
 
 
-def _servers(events: Sequence[KernelEvent], whole: bool) -> Iterator[HostFault]:
+def _servers(events: Sequence[KernelEvent], whole: bool) -> Iterator[NodeFault]:
     """Of some lines of a log nobody knows whether the server answered after the last one."""
     for server in own_data("checks/host/storage")["server"]:
         silent, again, what = regex(server["silent"]), regex(server.get("again", "(?!)")), server["what"]
@@ -97,7 +95,7 @@ def _servers(events: Sequence[KernelEvent], whole: bool) -> Iterator[HostFault]:
             back = name in answering
             kernel_events = max(several, key=lasted_s) if back else several[-1]
             seconds = lasted_s(kernel_events)
-            yield HostFault(
+            yield NodeFault(
                 Severity.INFO if back else Severity.ERROR,
                 f"{what} {name} {'did not answer for a while' if back else 'does not answer'}",
                 observed=f"{plural(sum(map(len, several)), 'line')}: {kernel_events[0].text[:160]}"
@@ -111,7 +109,7 @@ def _servers(events: Sequence[KernelEvent], whole: bool) -> Iterator[HostFault]:
             )
 
 
-def _disks(events: Sequence[KernelEvent]) -> HostFault | None:
+def _disks(events: Sequence[KernelEvent]) -> NodeFault | None:
     kernel_events: dict[str, KernelEvent] = {}
     for event in events:
         if match := _DISK.search(event.text):
@@ -119,7 +117,7 @@ def _disks(events: Sequence[KernelEvent]) -> HostFault | None:
     if not kernel_events:
         return None
     names = few(sorted(kernel_events), _SHOWN)
-    return HostFault(
+    return NodeFault(
         Severity.ERROR,
         f"{names}: the kernel reports errors of the disk or its file system",
         observed="; ".join(event.text[:160] for event in list(kernel_events.values())[:_SHOWN]),
@@ -128,13 +126,13 @@ def _disks(events: Sequence[KernelEvent]) -> HostFault | None:
     )
 
 
-def _blocked(tasks: Sequence[KernelEvent]) -> HostFault | None:
+def _blocked(tasks: Sequence[KernelEvent]) -> NodeFault | None:
     pairs = [(event, match) for event in tasks if (match := _BLOCKED.search(event.text))]
     if not pairs:
         return None
     names = list(dict.fromkeys(match[1] for _, match in pairs))
     longest = max(int(match[2]) for _, match in pairs)
-    return HostFault(
+    return NodeFault(
         Severity.WARNING,
         f"{few(names, _SHOWN)}: blocked in the kernel for {longest} seconds or longer",
         observed=f"{plural(len(pairs), 'line')}: {pairs[0][0].text[:160]}",

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from topodiag.checks.interface import Advice
-from topodiag.checks.shared.file_check import FileCheck
 from topodiag.checks.shared.topo_evidence import ask, cost_by_model
+from topodiag.checks.shared.topo_file import FileCheck
 from topodiag.lazy import dataclass
 from topodiag.model.finding import Finding, Outcome, Severity
 from topodiag.model.nccl_features import Feature, has

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from topodiag.checks.shared.devices import compute_nics, is_efa
-from topodiag.checks.shared.node.host_faults import HostCheck, HostFault
+from topodiag.checks.shared.node.faults import FaultCheck, NodeFault, NodeFaults
 from topodiag.checks.shared.node.nic_counters import LIMITS, PRIORITY_DISCARDS
 from topodiag.lazy import regex
 from topodiag.model.devices import Counters, NetDev, Nic
@@ -28,7 +28,7 @@ _BYTES = regex(r"[rt]x_prio([0-7])_bytes")
 _DISCARDS = regex(r"rx_prio[0-7]_discards")
 
 
-class LossyClass(HostCheck):
+class LossyClass(FaultCheck):
     """NET009: RoCE traffic rides a class without flow control
 
     What it finds
@@ -67,7 +67,7 @@ class LossyClass(HostCheck):
 
     id = "NET009"
 
-    def observe(self, judged: Node, peers: Sequence[Node]) -> tuple[HostFault, ...] | Outcome:
+    def observe(self, judged: Node, peers: Sequence[Node]) -> NodeFaults | Outcome:
         roce = [nic for nic in compute_nics(judged) if not is_efa(nic) and "InfiniBand" not in _layers(nic)]
         net_devs = [device for device in judged.netdevs if device.lossless.known and not _is_infiniband(judged, device)]
         if not (roce or net_devs):
@@ -98,7 +98,7 @@ def _is_infiniband(node: Node, device: NetDev) -> bool:
     return device.kind.value == "infiniband" or "InfiniBand" in layers
 
 
-def _by_settings(node: Node, device: NetDev) -> HostFault | None:
+def _by_settings(node: Node, device: NetDev) -> NodeFault | None:
     lossless = device.lossless.value or ()
     if not lossless:
         return _without_pause(device)
@@ -118,9 +118,9 @@ def _by_settings(node: Node, device: NetDev) -> HostFault | None:
     return None
 
 
-def _without_pause(device: NetDev) -> HostFault:
+def _without_pause(device: NetDev) -> NodeFault:
     trust = f", trust {device.trust.value}" if device.trust.value else ""
-    return HostFault(
+    return NodeFault(
         Severity.WARNING,
         f"{device.name}: no priority has flow control, so RoCE packets are dropped under load",
         f"PFC off on all priorities{trust}",
@@ -132,7 +132,7 @@ def _without_pause(device: NetDev) -> HostFault:
     )
 
 
-def _by_global_class(device: NetDev, tclass: int, shown: Fact[int], wanted: str, has_setting: bool) -> HostFault | None:
+def _by_global_class(device: NetDev, tclass: int, shown: Fact[int], wanted: str, has_setting: bool) -> NodeFault | None:
     """What the device's global traffic class does to the kernel's queue pairs, and to those that a GPU drives, which
     do not take it."""
     lossless = device.lossless.value or ()
@@ -143,7 +143,7 @@ def _by_global_class(device: NetDev, tclass: int, shown: Fact[int], wanted: str,
         return _rides(device, tclass, priority, wanted, (shown, device.lossless))
     if has_setting or UNTAGGED in lossless:
         return None
-    return HostFault(
+    return NodeFault(
         Severity.INFO,
         f"{device.name}: queue pairs that a GPU drives (GIN) do not take the global traffic class {tclass}, and"
         f" ride priority {UNTAGGED} without flow control unless NCCL_IB_TC is set",
@@ -158,8 +158,8 @@ def _by_global_class(device: NetDev, tclass: int, shown: Fact[int], wanted: str,
 
 def _rides(
     device: NetDev, tclass: int, priority: int, wanted: str, evidence: tuple[Fact[Any] | Origin | None, ...]
-) -> HostFault:
-    return HostFault(
+) -> NodeFault:
+    return NodeFault(
         Severity.WARNING,
         f"{device.name}: traffic class {tclass} uses priority {priority}; {wanted}",
         f"traffic class {tclass} (DSCP {tclass >> 2}), priority {priority}",
@@ -198,7 +198,7 @@ def _pauses(node: Node, nic: Nic) -> list[Counter]:
     ]
 
 
-def _by_counters(node: Node, nic: Nic) -> HostFault | None:
+def _by_counters(node: Node, nic: Nic) -> NodeFault | None:
     """Packets are lost between two readings, and no pause frame was sent or received."""
     pauses = _pauses(node, nic)
     if not pauses or any(counter.delta != 0 for counter in pauses):
@@ -218,7 +218,7 @@ def _by_counters(node: Node, nic: Nic) -> HostFault | None:
     busiest = max(carried.items(), key=lambda pair: pair[1].delta or 0, default=None)
     rides = f"; the traffic uses priority {busiest[0]}" if busiest is not None else ""
     shown = ", ".join(f"{counter.name} +{counter.delta}" for counter in grown[:4])
-    return HostFault(
+    return NodeFault(
         Severity.WARNING,
         f"{nic.name}: RoCE packets are lost and no pause frame moves{rides}",
         f"{shown}; all pause counters +0",

@@ -64,7 +64,7 @@ class NodesDiffer(OneStep[Job], JobCheck[Never]):
     id = "NET007"
 
     def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
-        met = self._met_other(job)
+        met = list(self._met_other(job))
         if len(job.hosts) < 2:
             return self.found(job, met) if met else self.not_applicable(job, "one node: nothing to compare with")
         networks = {
@@ -93,9 +93,8 @@ class NodesDiffer(OneStep[Job], JobCheck[Never]):
         rates = _of_each(listed, lambda hca: hca.speed_mbps or None)
         layers = _of_each(listed, lambda hca: hca.link_layer or None)
         states = _of_each(listed, lambda hca: hca.gdr)
-        fastest = self._compare(
-            job, "fastest RDMA device", {host: max(of) for host, of in rates.items()}, Severity.WARNING, _rate
-        )
+        best = {host: max(of) for host, of in rates.items()}
+        fastest = list(self._compare(job, "fastest RDMA device", best, Severity.WARNING, _rate))
         layer = {host: "/".join(sorted(set(of))) for host, of in layers.items()}
         gdr = {host: all(of) for host, of in states.items()}
         findings = [
@@ -110,9 +109,9 @@ class NodesDiffer(OneStep[Job], JobCheck[Never]):
 
     def _compare(
         self, job: Job, what: str, values: Mapping[str, Hashable], severity: Severity, word: Callable[[Any], str]
-    ) -> list[Finding]:
+    ) -> Iterator[Finding]:
         if len(set(values.values())) < 2:
-            return []
+            return
         usual = majority(values.values())
         if usual is None:
             usual = _better(values)
@@ -121,65 +120,55 @@ class NodesDiffer(OneStep[Job], JobCheck[Never]):
         for host, value in values.items():
             shown[value].append(host)
         listed = hcas_by_host(job)
-        return [
-            self.finding(
-                self.where(
-                    texts,
-                    ranks=ranks_on(job, texts),
-                    nics=sorted({hca.name for hca in listed.get(texts[0], {}).values()})[:16]
-                    if what != "network"
-                    else (),
-                ),
-                self.advice("nodes differ", what=what, odd=hosts_word(texts), usual=word(usual)),
-                f"{what} differs between nodes: {hosts_word(texts)} {word(values[texts[0]])}, elsewhere {word(usual)}",
-                severity=severity,
-                observed="; ".join(f"{word(value)} on {hosts_word(hosts)}" for value, hosts in shown.items()),
-                cost=_cost(usual, [values[host] for host in texts]),
-                evidence=_shown(job, what, listed, [*texts[:2], *shown[usual][:1]]),
-                coverage=Coverage(len(texts), len(values), "nodes"),
-            )
-        ]
+        yield self.finding(
+            self.where(
+                texts,
+                ranks=ranks_on(job, texts),
+                nics=sorted({hca.name for hca in listed.get(texts[0], {}).values()})[:16] if what != "network" else (),
+            ),
+            self.advice("nodes differ", what=what, odd=hosts_word(texts), usual=word(usual)),
+            f"{what} differs between nodes: {hosts_word(texts)} {word(values[texts[0]])}, elsewhere {word(usual)}",
+            severity=severity,
+            observed="; ".join(f"{word(value)} on {hosts_word(hosts)}" for value, hosts in shown.items()),
+            cost=_cost(usual, [values[host] for host in texts]),
+            evidence=_shown(job, what, listed, [*texts[:2], *shown[usual][:1]]),
+            coverage=Coverage(len(texts), len(values), "nodes"),
+        )
 
-    def _met_other(self, job: Job) -> list[Finding]:
+    def _met_other(self, job: Job) -> Iterator[Finding]:
         """Ranks whose peer connected by the other network: it shows on one node's log alone."""
         events = [(event, match) for event in job.events if (match := MET_OTHER.search(event.text))]
         if not events:
-            return []
+            return
         first, match = events[0]
         here, there = ("NET/IB", "NET/Socket") if match[1] else ("NET/Socket", "NET/IB")
         hosts = list(dict.fromkeys(event.host for event, _ in events if event.host))
-        return [
-            self.finding(
-                self.where(hosts, ranks=sorted({event.rank for event, _ in events if event.rank >= 0})),
-                "another network",
-                f"{hosts_word(hosts) or 'a node'}: a peer came by {there} where {here} listens: nodes of the job use"
-                " different networks",
-                observed=quoted(first.text),
-                evidence=[event.origin for event, _ in events],
-            )
-        ]
+        yield self.finding(
+            self.where(hosts, ranks=sorted({event.rank for event, _ in events if event.rank >= 0})),
+            "another network",
+            f"{hosts_word(hosts) or 'a node'}: a peer came by {there} where {here} listens: nodes of the job use"
+            " different networks",
+            observed=quoted(first.text),
+            evidence=[event.origin for event, _ in events],
+        )
 
-    def _unopened(self, job: Job) -> list[Finding]:
+    def _unopened(self, job: Job) -> Iterator[Finding]:
         """RDMA devices that some nodes cannot open: NCCL goes on without them, on those nodes alone."""
         events: dict[str, list[Event]] = defaultdict(list)
         for event, device in unopened(job):
             events[device].append(event)
-        findings = []
         for device, failures in events.items():
             hosts = list(dict.fromkeys(event.host for event in failures))
             if set(hosts) == set(job.hosts):
                 continue  # as it may be meant for a device that no job is to use
-            findings.append(
-                self.finding(
-                    self.where(hosts, ranks=ranks_on(job, hosts), nics=[device]),
-                    "device not opened",
-                    f"{hosts_word(hosts)}: RDMA device {device} cannot be opened there, and NCCL goes without it",
-                    observed=quoted(failures[0].text),
-                    evidence=[event.origin for event in failures],
-                    coverage=Coverage(len(hosts), len(job.hosts), "nodes"),
-                )
+            yield self.finding(
+                self.where(hosts, ranks=ranks_on(job, hosts), nics=[device]),
+                "device not opened",
+                f"{hosts_word(hosts)}: RDMA device {device} cannot be opened there, and NCCL goes without it",
+                observed=quoted(failures[0].text),
+                evidence=[event.origin for event in failures],
+                coverage=Coverage(len(hosts), len(job.hosts), "nodes"),
             )
-        return findings
 
     def _channels(self, job: Job) -> Iterator[Finding]:
         world = job.world

@@ -107,7 +107,7 @@ class FarNic(OneStep[Job], JobCheck[Never]):
             return self.unknown(job, f"no path from a GPU to the NIC it uses was printed; {ask_for(job, *NET)}")
         return self.clean(job, "", coverage)
 
-    def _rails(self, job: Job) -> list[Finding]:
+    def _rails(self, job: Job) -> Iterator[Finding]:
         """Connections that leave by another NIC than they arrive by."""
         conns = job.connections
         wanted = settings_of(job, "NCCL_CROSS_NIC").get("NCCL_CROSS_NIC", [])
@@ -115,26 +115,24 @@ class FarNic(OneStep[Job], JobCheck[Never]):
         listed = nics_by_host(job)
         ends = None if "1" in values else both_ends(job, listed)
         if ends is None or not ends.crossed:
-            return []
+            return
         first = ends.first[0]
         hosts = sorted({conns.hosts[host] for host in ends.hosts})
         names = listed.get(nic_host(conns, first.sender), {})
         out, into = (names[device].name if device in names else f"NIC {device}" for device in (first.out, first.into))
         count, total = ends.crossed, ends.channels
         asked = "0" in values
-        return [
-            self.finding(
-                self.where(hosts, ranks=sorted(ends.ranks), nics=[out, into]),
-                "crossed rails",
-                f"{count} of {total} channels between nodes cross rails, for example from {out} to {into}"
-                + (", although NCCL_CROSS_NIC=0" if asked else ""),
-                severity=Severity.WARNING if asked else Severity.INFO,
-                observed=f"sent via {conns.label(first.sender)}, received via {conns.label(first.receiver)}",
-                evidence=[conns.origin(entry) for end in ends.first for entry in (end.sender, end.receiver)],
-                coverage=Coverage(count, total, "channels seen from both ends"),
-                confidence=Confidence.HIGH if asked else Confidence.MEDIUM,
-            )
-        ]
+        yield self.finding(
+            self.where(hosts, ranks=sorted(ends.ranks), nics=[out, into]),
+            "crossed rails",
+            f"{count} of {total} channels between nodes cross rails, for example from {out} to {into}"
+            + (", although NCCL_CROSS_NIC=0" if asked else ""),
+            severity=Severity.WARNING if asked else Severity.INFO,
+            observed=f"sent via {conns.label(first.sender)}, received via {conns.label(first.receiver)}",
+            evidence=[conns.origin(entry) for end in ends.first for entry in (end.sender, end.receiver)],
+            coverage=Coverage(count, total, "channels seen from both ends"),
+            confidence=Confidence.HIGH if asked else Confidence.MEDIUM,
+        )
 
     def _report(self, job: Job, host: str, entries: list[_Far], coverage: Coverage) -> Finding:
         conns = job.connections

@@ -9,9 +9,8 @@ from typing import TypeVar
 
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.shared.job.evidence import said_by
-from topodiag.checks.shared.job.excerpts import met, others_fell_first
 from topodiag.checks.shared.job.first_error import refused_over_iwarp
-from topodiag.checks.shared.job.text import ask_for
+from topodiag.checks.shared.job.text import ask_for, met, others_fell_first
 from topodiag.checks.shared.phrases import phrase_in
 from topodiag.checks.words import hosts_in, hosts_word, quoted, rank_word, ranks_in
 from topodiag.lazy import dataclass, regex

@@ -24,10 +24,10 @@ from topodiag.checks.shared.job.first_error import first_error
 from topodiag.checks.shared.job.text import NET, ask_for
 from topodiag.checks.words import hosts_word
 from topodiag.lazy import dataclass, regex
-from topodiag.model.devices import NicPort, NicRole
+from topodiag.model.devices import NicPort
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import GivenSetting, Job, Message, Process
-from topodiag.model.job_wires import socket_gbs
+from topodiag.model.job_wires import nics_up, socket_gbs
 from topodiag.model.provenance import Origin
 from topodiag.words.fold import plural
 from topodiag.words.units import in_gbs
@@ -247,19 +247,6 @@ def _no_trace(job: Job, sockets: Sequence[str]) -> SocketCause:
     return SocketCause(Severity.INFO, text)
 
 
-def nics_up(job: Job, hosts: Sequence[str]) -> dict[str, list[NicPort]]:
-    """By host, the active ports of RDMA NICs for the job's traffic that the capture of its machine shows."""
-    nic_ports: dict[str, list[NicPort]] = {}
-    for host in hosts:
-        machine = job.machines.get(host)
-        nics = machine.nics if machine is not None else ()
-        ports = [port for nic in nics if nic.role is NicRole.COMPUTE and nic.rdma_name for port in nic.ports
-                 if port.state.value == "ACTIVE"]  # fmt: skip
-        if ports:
-            nic_ports[host] = ports
-    return nic_ports
-
-
 def _beside_nics(job: Job, captured: Mapping[str, Sequence[NicPort]], settings: Sequence[GivenSetting]) -> SocketCause:
     """The machines have what the job's processes do not see, or were told not to use."""
     counts = sorted({len(ports) for ports in captured.values()})
@@ -339,11 +326,6 @@ def _provider_tcp(process: Process) -> Message | None:
 
 def _tcp_providers(job: Job) -> list[Origin | None]:
     return [message.origin for message in map(_provider_tcp, job.processes) if message is not None]
-
-
-def on_sockets(job: Job) -> tuple[str, ...]:
-    """The hosts of a job that use sockets between nodes, () for a job that has one node alone."""
-    return _on_sockets(_networks(job)) if multi_node(job) else ()
 
 
 def _without_rdma(job: Job) -> bool:

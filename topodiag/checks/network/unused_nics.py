@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Never
 
 import numpy as np
@@ -90,7 +90,7 @@ class FewerNicsUsed(OneStep[Job], JobCheck[Never]):
         used, carried = _used(job)
         if not listed:
             return self.unknown(job, f"no line lists the RDMA devices; {ask_for(job, *NET)}")
-        findings = self._one_for_many(job, listed)
+        findings = list(self._one_for_many(job, listed))
         limited = bool(settings_of(job, "NCCL_MAX_NCHANNELS", "NCCL_MAX_CTAS", "NCCL_MAX_NRINGS"))
         limited = limited or len({process.network for process in job.processes if process.network}) > 1  # NET007
         if used and not limited:
@@ -156,7 +156,7 @@ class FewerNicsUsed(OneStep[Job], JobCheck[Never]):
             settings=(("NCCL_IB_HCA", None),),
         )
 
-    def _one_for_many(self, job: Job, listed: dict[str, dict[int, Hca]]) -> list[Finding]:
+    def _one_for_many(self, job: Job, listed: dict[str, dict[int, Hca]]) -> Iterator[Finding]:
         """Nodes with NVSwitches whose only NIC serves many GPUs."""
         hosts = []
         for system_print in prints(job):
@@ -166,7 +166,7 @@ class FewerNicsUsed(OneStep[Job], JobCheck[Never]):
             if fast and len(listed.get(host, {})) == 1 and gpus >= 2 * FEW and ranks_of(job, host) >= 2 * FEW:
                 hosts.append(host)
         if not hosts or any(len(listed.get(host, {})) > 1 for host in listed):
-            return []  # where other nodes list more, that is NIC005's to tell
+            return  # where other nodes list more, that is NIC005's to tell
         hca = next(iter(listed[hosts[0]].values()))
         gpus = ranks_of(job, hosts[0])
         speed = (hca.speed_mbps or 0) / 8000
@@ -174,18 +174,16 @@ class FewerNicsUsed(OneStep[Job], JobCheck[Never]):
         text = (
             f"{gpus} GPUs share {in_gbs(speed)}: {in_gbs(speed / gpus)} each" if speed else f"{gpus} GPUs share one NIC"
         )
-        return [
-            self.finding(
-                self.where(hosts, ranks=ranks_on(job, hosts), nics=[hca.name]),
-                "one nic for many",
-                f"{hosts_word(hosts)}: one NIC, {hca.name}, serves {gpus} NVSwitch GPUs"
-                + (f" (NCCL_IB_HCA={filtered[0][1].value})" if filtered else ""),
-                observed=f"NCCL lists {hca.name} only",
-                cost=Cost(text=text),
-                evidence=[hca.origin, *(given.origin for _, given in filtered[:1])],
-                coverage=Coverage(len(hosts), len(job.hosts), "nodes"),
-            )
-        ]
+        yield self.finding(
+            self.where(hosts, ranks=ranks_on(job, hosts), nics=[hca.name]),
+            "one nic for many",
+            f"{hosts_word(hosts)}: one NIC, {hca.name}, serves {gpus} NVSwitch GPUs"
+            + (f" (NCCL_IB_HCA={filtered[0][1].value})" if filtered else ""),
+            observed=f"NCCL lists {hca.name} only",
+            cost=Cost(text=text),
+            evidence=[hca.origin, *(given.origin for _, given in filtered[:1])],
+            coverage=Coverage(len(hosts), len(job.hosts), "nodes"),
+        )
 
 
 def _fastest(hcas: dict[int, Hca]) -> dict[int, Hca]:

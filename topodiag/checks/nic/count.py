@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Never
 
 from topodiag.checks.interface import Advice, NodeCheck, OneStep
-from topodiag.checks.nic.ports import is_near, lists_no_nics, ports_of, product
+from topodiag.checks.nic.state import is_near, lists_no_nics, ports_of, product
 from topodiag.checks.peers import of_everyone
 from topodiag.checks.shared.comparisons import majority
 from topodiag.checks.shared.devices import compute_nics, distance, word

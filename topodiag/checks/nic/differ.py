@@ -8,8 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Never
 
 from topodiag.checks.interface import NodeCheck, OneStep
-from topodiag.checks.nic.ports import Port, is_near, netdev_of, ports_of, product
-from topodiag.checks.nic.state import NO_COMPUTE
+from topodiag.checks.nic.state import NO_COMPUTE, Port, is_near, netdev_of, ports_of, product
 from topodiag.checks.peers import of_everyone
 from topodiag.checks.shared.devices import compute_nics, distance
 from topodiag.lazy import dataclass, regex

@@ -8,8 +8,7 @@ from typing import Never
 
 from topodiag.checks.interface import Advice, NodeCheck, OneStep
 from topodiag.checks.nic.events import of_log, troubles
-from topodiag.checks.nic.ports import Port, ports_of
-from topodiag.checks.nic.state import NO_COMPUTE
+from topodiag.checks.nic.state import NO_COMPUTE, Port, ports_of
 from topodiag.checks.nic.totals import (
     CORRECTED,
     FLAPS_PER_DAY,

@@ -109,7 +109,7 @@ def of_log(check: NodeCheck[Any], node: Node, events: Iterable[Event]) -> Iterat
             f"{event.name}: {event.words}",
             severity=event.severity,
             observed=event.words,
-            fix=own_data("checks/shared/node/fixes")["adapter"][event.kind],
+            fix=own_data("checks/advice/node_faults")["adapter"][event.kind],
             evidence=event.evidence,
             confidence=event.confidence,
         )

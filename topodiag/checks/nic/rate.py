@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections import Counter as Tally
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Never
 
 from topodiag.checks.interface import NodeCheck, OneStep
-from topodiag.checks.nic.ports import ONE_OF_MORE, Family, Port, able_gbps, lists_no_nics, ports_of, product
-from topodiag.checks.nic.state import NO_COMPUTE
+from topodiag.checks.nic.state import NO_COMPUTE, ONE_OF_MORE, Family, Port, able_gbps, lists_no_nics, ports_of, product
 from topodiag.checks.peers import of_everyone
 from topodiag.checks.shared.comparisons import majority
 from topodiag.checks.shared.devices import compute_nics
@@ -203,14 +202,13 @@ def slow_links(check: NodeCheck[Any], node: Node, links: Sequence[FabricPort]) -
     return [_finding(check, node, runs, able, bad) for (runs, able), bad in alike.items()]
 
 
-def odd_links(check: NodeCheck[Any], node: Node, links: Sequence[FabricPort]) -> list[Finding]:
+def odd_links(check: NodeCheck[Any], node: Node, links: Sequence[FabricPort]) -> Iterator[Finding]:
     """Links to adapters of one name below one switch, of which a few run slower than all others."""
     alike: dict[tuple[str, str], list[tuple[float, FabricPort]]] = defaultdict(list)
     for port in links:
         named, rate = _ADAPTER.search(port.peer.get("")), _RUNS.fullmatch(port.runs.get(""))
         if named is not None and rate is not None and rate[2] in _LANE:
             alike[port.node, named[1]].append((int(rate[1]) * _LANE[rate[2]], port))
-    findings = []
     for (_, adapter), ports in alike.items():
         best = max(gbps for gbps, _ in ports)
         bad = [port for gbps, port in ports if gbps < best]
@@ -219,17 +217,14 @@ def odd_links(check: NodeCheck[Any], node: Node, links: Sequence[FabricPort]) ->
         usual = next(port.runs.get("") for gbps, port in ports if gbps == best)
         runs = few(list(dict.fromkeys(port.runs.get("") for port in bad)))
         ends = few([f"{port.label} to {port.peer.value}" for port in bad], LINKS_NAMED, "; ")
-        findings.append(
-            check.finding(
-                check.where(node),
-                check.advice("slower than other links", usual=usual),
-                f"{ends}: {'runs' if len(bad) == 1 else 'run'} at {runs}, {plural(len(ports) - len(bad), 'other link')}"
-                f" to {adapter} at {usual}",
-                observed=f"{runs} on {plural(len(bad), 'link')}",
-                evidence=[port.runs for port in bad[:LINKS_NAMED]],
-            )
+        yield check.finding(
+            check.where(node),
+            check.advice("slower than other links", usual=usual),
+            f"{ends}: {'runs' if len(bad) == 1 else 'run'} at {runs}, {plural(len(ports) - len(bad), 'other link')}"
+            f" to {adapter} at {usual}",
+            observed=f"{runs} on {plural(len(bad), 'link')}",
+            evidence=[port.runs for port in bad[:LINKS_NAMED]],
         )
-    return findings
 
 
 def _finding(check: NodeCheck[Any], node: Node, runs: str, able: str, bad: Sequence[FabricPort]) -> Finding:

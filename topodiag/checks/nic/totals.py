@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
-from topodiag.checks.nic.ports import Port
+from topodiag.checks.nic.state import Port
 from topodiag.checks.shared.node.nic_counters import LIMITS, Limit, limit_name
 from topodiag.lazy import dataclass
 from topodiag.model.devices import Nic

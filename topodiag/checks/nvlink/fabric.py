@@ -12,17 +12,19 @@ from topodiag.checks.nvlink.fabric_machine import (
     ABSENT_ALONE,
     FABRIC_MANAGER,
     FAILED_ALONE,
+    Fault,
     ManagerState,
     bridged_pair,
+    faults_of,
     links_to_switch,
     links_up,
     manager_absent,
     manager_failed,
     not_a_fabric,
+    registers,
     runs_manager_here,
 )
-from topodiag.checks.shared.devices import gpu_spec, just_booted
-from topodiag.checks.shared.node.fabric_state import Fault, cluster, faults_of, registers
+from topodiag.checks.shared.devices import cluster, gpu_spec, just_booted
 from topodiag.lazy import dataclass, regex
 from topodiag.model.devices import Gpu
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity

@@ -1,4 +1,4 @@
-"""NVLink: links that are missing or slow on a GPU. Error counters are in nvlink_errors.py, pairs in nvlink_pairs.py."""
+"""NVLinks that are down or too few, in a capture."""
 
 from __future__ import annotations
 

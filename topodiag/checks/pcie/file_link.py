@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from topodiag.checks.shared.file_check import FileCheck
+from topodiag.checks.shared.topo_file import FileCheck
 from topodiag.hardware.catalog import pcie_nccl_gbs
 from topodiag.lazy import dataclass
 from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity

@@ -109,6 +109,12 @@ def numa_of(node: Node, device: Gpu | Nic) -> Fact[int]:
     return pci.numa if pci is not None else device.numa
 
 
+def cluster(gpu: Gpu) -> str | None:
+    """The UUID of the multi-node NVLink domain, or None when the GPU is in none or does not say."""
+    uuid = gpu.fabric.cluster_uuid.value
+    return uuid if uuid and uuid.strip("0-") else None
+
+
 def on_c2c(gpu: Gpu) -> bool:
     """Whether the GPU hangs on its processor by C2C (Grace), so that PCIe distances to NICs do not bind it."""
     spec = gpu_spec(gpu)

@@ -1,9 +1,14 @@
-"""What checks of topology files and of nodes ask of a file alike: what it stands for, and its first host."""
+"""What checks of topology files and of nodes ask of a file alike: what it stands for."""
 
 from __future__ import annotations
 
-from topodiag.model.finding import Status
-from topodiag.model.nccl_tree import Element
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import TypeVar
+
+from topodiag.checks.interface import NodeCheck
+from topodiag.model.finding import Outcome, Status
+from topodiag.model.nccl_tree import NcclFile
 from topodiag.model.node import Node
 from topodiag.model.topics import Topic
 
@@ -11,12 +16,6 @@ from topodiag.model.topics import Topic
 def alone(node: Node) -> bool:
     """Whether the file is all that is known of the machine, so that the node is what the file says."""
     return node.nccl_file is not None and node.told <= {Topic.TOPOLOGY_FILE}
-
-
-def first_host(tree: Element) -> tuple[Element, ...]:
-    """The processors of the first host: a dump of a multi-node NVLink clique holds several."""
-    cpus = tree.having("cpu")
-    return tuple(cpu for cpu in cpus if cpu.get("host_hash") == cpus[0].get("host_hash"))
 
 
 def nothing_to_judge(node: Node) -> tuple[Status, str] | None:
@@ -33,3 +32,21 @@ def without_file(node: Node) -> tuple[Status, str]:
     if named:
         return Status.UNKNOWN, f"NCCL_TOPO_FILE names {named}, which is not in the evidence"
     return Status.NOT_APPLICABLE, "no topology file in the evidence"
+
+
+O = TypeVar("O")  # noqa: E741 - the observation
+
+
+class FileCheck(NodeCheck[O]):
+    """A check of the topology file of a node. A node without one is unknown, or not applicable."""
+
+    def observe(self, judged: Node, peers: Sequence[Node]) -> O | Outcome:
+        file = judged.nccl_file
+        if file is None:
+            status, why = without_file(judged)
+            return Outcome(self.id, status, judged.host, why=why)
+        return self.observe_file(judged, file)
+
+    @abstractmethod
+    def observe_file(self, node: Node, file: NcclFile) -> O | Outcome:
+        """What is so with a file, or the outcome without findings."""

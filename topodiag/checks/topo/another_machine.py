@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from topodiag.checks.shared.file_check import FileCheck
 from topodiag.checks.shared.topo_evidence import (
     ASKED,
     ask,
@@ -15,6 +14,7 @@ from topodiag.checks.shared.topo_evidence import (
     spell_ring,
     unset_file,
 )
+from topodiag.checks.shared.topo_file import FileCheck
 from topodiag.lazy import dataclass
 from topodiag.model.devices import Gpu, NicRole
 from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity

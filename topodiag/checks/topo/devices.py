@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
-from topodiag.checks.shared.file_check import FileCheck
 from topodiag.checks.shared.topo_evidence import ASKED, ask, cost_by_model, spell_ring
+from topodiag.checks.shared.topo_file import FileCheck
 from topodiag.lazy import dataclass
 from topodiag.model.finding import Finding, Outcome
 from topodiag.model.nccl_tree import Element, NcclFile

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from topodiag.checks.shared.file_check import FileCheck
 from topodiag.checks.shared.topo_evidence import (
     ASKED,
     base_name,
@@ -14,6 +13,7 @@ from topodiag.checks.shared.topo_evidence import (
     refusal_of,
     search_refusal_of,
 )
+from topodiag.checks.shared.topo_file import FileCheck
 from topodiag.lazy import dataclass
 from topodiag.model.finding import Finding, Outcome, Severity
 from topodiag.model.nccl_features import Feature

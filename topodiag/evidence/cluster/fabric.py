@@ -8,33 +8,25 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import field, replace
 from math import fsum
 from statistics import median
 
 import numpy as np
 
-from topodiag.evidence.iblinkinfo import LINK_ROW
+from topodiag.evidence.fabric_links import FabricLink, discovered_links, listed_links
 from topodiag.evidence.interface import Blob
-from topodiag.evidence.marks import SWITCH
 from topodiag.lazy import dataclass, regex
 from topodiag.model.cluster_facts import ClusterFacts, Partition, natural, partition_of
 from topodiag.model.errors import InputError
 from topodiag.words.node_sets import MAX_NODES
 
-_PEER = regex(
-    r'\[\d{1,4}\](?:\[ext \d{1,4}\])?\s{1,20}"([SH])-([0-9a-f]{1,16})"\[\d{1,4}\](?:\([0-9a-fx]{1,18}\))?\s{0,40}'
-    r'#\s{1,20}"([^"]{0,200})"(?: lid \d{1,6})?(?: (\d{1,2})x([A-Z]{2,4}\d{0,3}))?',
-    re.ASCII,
-)  # fmt: skip
-_GBPS = {"SDR": 2.5, "DDR": 5.0, "QDR": 10.0, "FDR": 14.0625, "FDR10": 10.3125, "EDR": 25.0, "HDR": 50.0, "NDR": 100.0,
-         "XDR": 200.0}  # fmt: skip
-"""Per lane, InfiniBand trade association's names."""
-_SECTION = regex(r"(Switch|CA):? {1,4}(?:0x([0-9a-f]{1,16}) )?\s{0,20}(.{0,200}?):\s*", re.ASCII)
+_USUAL_GBPS = 100.0
+"""Of a link whose row does not say it: four lanes of EDR."""
 _HOST = regex(
     r"([A-Za-z0-9][A-Za-z0-9._-]{0,252})(?:['\s]{1,4}(?:HCA-\d{1,3}|[A-Za-z][A-Za-z0-9]{1,20}_\w{1,20}|ib\w{1,20}|"
     r"roce\w{1,20}))?", re.ASCII)  # fmt: skip
-_SWITCH_NAME = regex(r"MF0;([^:]{1,100}):.{0,100}")
 
 
 @dataclass(slots=True)
@@ -49,8 +41,10 @@ class _Fabric:
     nameless: set[str] = field(default_factory=set)
 
     def switch(self, number: str, description: str) -> None:
-        match = _SWITCH_NAME.fullmatch(description.strip())
-        self.names.setdefault(number, match[1] if match else f"switch {number}")
+        managed, _, name = description.partition(";")
+        self.names.setdefault(
+            number, name.partition(":")[0] if managed == "MF0" and ":" in name else f"switch {number}"
+        )
         self.links.setdefault(number, {})
 
     def joins_switch(self, one: str, other: str, gbps: float) -> None:
@@ -76,67 +70,36 @@ def host_of(description: str) -> str | None:
 
 def read_discover(blob: Blob) -> ClusterFacts:
     """The cluster of `ibnetdiscover`. Raises InputError where it shows no host behind a switch."""
-    fabric = _Fabric()
-    here = ""
-    for _, line in blob.lines():
-        if line.startswith("Switch"):
-            match = SWITCH.match(line)
-            here = match[1] if match else ""
-            if match:
-                fabric.switch(match[1], match[2])
-        elif line.startswith("["):
-            match = _PEER.match(line) if here else None
-            if match:
-                gbps = int(match[4] or 4) * _GBPS.get(match[5] or "", 25.0)
-                if match[1] == "S":
-                    fabric.joins_switch(here, match[2], gbps)
-                else:
-                    fabric.joins_host(here, match[3], match[2], gbps)
-        elif line.startswith(("Ca", "Rt", "vendid=")):
-            here = ""
-    return _facts(blob, "ibnetdiscover", fabric)
+    return _facts(blob, "ibnetdiscover", list(discovered_links(blob)))
 
 
 def read_linkinfo(blob: Blob) -> ClusterFacts:
     """The cluster of `iblinkinfo`, with or without `--line`. Raises InputError where it shows no host."""
+    return _facts(blob, "iblinkinfo", list(listed_links(blob)))
+
+
+def _of_switch(link: FabricLink) -> bool:
+    """Whether a row is a switch's. With --line a row names its own end, and a host's own rows repeat those of its
+    switch."""
+    name = link.here.name
+    return bool(link.here.of_switch or (link.here.of_switch is None and not (" " in name and _HOST.fullmatch(name))))
+
+
+def _joined(links: Sequence[FabricLink]) -> _Fabric:
     fabric = _Fabric()
-    rows: list[tuple[str, str, float, str]] = []
-    switch, described = False, ""
-    for _, line in blob.lines():
-        section = _SECTION.fullmatch(line)
-        if section:
-            switch, described = section[1] == "Switch", section[3]
-            continue
-        row = LINK_ROW.match(line)
-        if row is None:
-            continue
-        # With --line a row names its own end, and a host's own rows repeat those of its switch.
-        if row["name"] is not None:
-            described = row["name"].strip()
-            switch = not _is_host(described)
-        if switch:
-            fabric.switch(row["lid"], described)
-            gbps = int(row["lanes"]) * _number(row["speed"])
-            rows.append((row["lid"], row["peer_lid"], gbps, row["peer"].strip()))
-    for here, peer, gbps, description in rows:
-        if peer in fabric.names:
-            fabric.joins_switch(here, peer, gbps)
+    rows = [link for link in links if _of_switch(link)]
+    for link in rows:
+        fabric.switch(link.here.number, link.here.name)
+    for link in rows:
+        if link.peer.of_switch or (link.peer.of_switch is None and link.peer.number in fabric.names):
+            fabric.joins_switch(link.here.number, link.peer.number, link.gbps or _USUAL_GBPS)
         else:
-            fabric.joins_host(here, description, peer, gbps)
-    return _facts(blob, "iblinkinfo", fabric)
+            fabric.joins_host(link.here.number, link.peer.name, link.peer.number, link.gbps or _USUAL_GBPS)
+    return fabric
 
 
-def _is_host(description: str) -> bool:
-    match = _HOST.fullmatch(description)
-    return match is not None and " " in description
-
-
-def _number(text: str) -> float:
-    whole, _, rest = text.partition(".")
-    return float(f"{whole or 0}.{rest.replace('.', '') or 0}")
-
-
-def _facts(blob: Blob, name: str, fabric: _Fabric) -> ClusterFacts:
+def _facts(blob: Blob, name: str, links: Sequence[FabricLink]) -> ClusterFacts:
+    fabric = _joined(links)
     notes: list[str] = []
     if fabric.nameless:
         notes.append(f"{len(fabric.nameless)} adapters whose description names no host are left out")

@@ -16,7 +16,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 from typing import Any
 
-from topodiag.evidence.interface import Blob
+from topodiag.evidence.interface import Blob, to_int
+from topodiag.evidence.page import at_line, bare_lines
 from topodiag.evidence.yaml_values import load_yaml, word
 from topodiag.lazy import dataclass, regex
 from topodiag.model.cluster import Bools
@@ -25,18 +26,14 @@ from topodiag.model.errors import InputError
 from topodiag.words.node_sets import MAX_GPUS, MAX_NODES, NodeSetError, expand, gpu_list, short
 
 _LINE = regex(r"([^\s:]{1,65536})(?:[\s:]\s{0,100}(.{1,1000}))?")
-_SLOTS = regex(r"slots\s?=\s?(\d{1,3})", re.IGNORECASE)
 
 
 def read_free(blob: Blob) -> dict[str, tuple[int, ...] | None]:
     """The free GPUs by node, None for all that it has. Raises InputError with the line."""
     free: dict[str, tuple[int, ...] | None] = {}
-    for line, text in blob.lines():
-        bare = text.partition("#")[0].strip()
-        if not bare:
-            continue
+    for line, bare in bare_lines(blob):
         match = _LINE.fullmatch(bare)
-        try:
+        with at_line(blob, line):
             if match is None:
                 raise NodeSetError(f"{short(bare)!r} is no node with its free GPUs: write gpu[01-04] 0-3")
             gpus = _gpus((match[2] or "all").strip())
@@ -44,8 +41,6 @@ def read_free(blob: Blob) -> dict[str, tuple[int, ...] | None]:
                 if node in free:
                     raise NodeSetError(f"names node {short(node)!r} twice")
                 free[node] = gpus
-        except NodeSetError as error:
-            raise InputError(blob.name, str(error), line=line) from None
     if not free:
         raise InputError(blob.name, "names no free GPU", hint="a line per node: gpu[01-04] 0-3")
     return free
@@ -56,8 +51,9 @@ def _gpus(text: str) -> tuple[int, ...] | None:
         return None
     if text.lower() in ("none", "-"):
         return ()
-    match = _SLOTS.fullmatch(text)
-    return tuple(range(min(int(match[1]), MAX_GPUS))) if match else gpu_list(text)
+    slots, _, count = text.replace(" ", "").partition("=")
+    known = to_int(count, low=0) if slots.lower() == "slots" else None
+    return gpu_list(text) if known is None else tuple(range(min(known, MAX_GPUS)))
 
 
 def keep_free(name: str, usable: Bools, index: Mapping[str, int], free: Mapping[str, tuple[int, ...] | None]) -> Bools:
@@ -198,12 +194,8 @@ def _entries(blob: Blob, value: object, what: str) -> list[Mapping[str, Any]]:
 
 
 def _set(blob: Blob, text: str, line: int | None) -> tuple[str, ...]:
-    if not text:
-        return ()
-    try:
-        return expand(text)
-    except NodeSetError as error:
-        raise InputError(blob.name, str(error), line=line) from None
+    with at_line(blob, line):
+        return expand(text) if text else ()
 
 
 def _few(blob: Blob, listed: int, line: int | None) -> int:
@@ -286,19 +278,8 @@ def _above(blob: Blob, tree: _Tree, parent: Mapping[str, str], name: str) -> tup
             raise InputError(blob.name, f"the switches form a cycle through {short(name)!r}", line=tree.line[name])
         texts.append(name)
         if len(texts) > MAX_LEVELS:
-            cycle = _in_cycle(parent, name)
-            why = f"form a cycle through {short(name)!r}" if cycle else f"are more than {MAX_LEVELS} levels"
-            raise InputError(blob.name, f"the switches {why}", line=tree.line[name])
+            raise InputError(blob.name, f"the switches are more than {MAX_LEVELS} levels", line=tree.line[name])
     return tuple(texts)
-
-
-def _in_cycle(parent: Mapping[str, str], name: str) -> bool:
-    at = parent.get(name)
-    for _ in range(len(parent)):
-        if at is None or at == name:
-            break
-        at = parent.get(at)
-    return at == name
 
 
 def _of_blocks(

@@ -8,29 +8,26 @@
 The first is `nvidia-imex-ctl -N -j`, the second the log of an IMEX daemon that goes on: a peer that did not come back
 before the daemon itself ended, memory that it could not export or import. The third is the log of the DRA driver's own
 daemon, which waits until it has seen all nodes of the domain, the last that of its plug-in on a node, whose GPUs are in
-one clique.
+one clique. SOURCE: k8s-dra-driver-gpu, cmd/compute-domain-daemon/computedomain.go, cmd/gpu-kubelet-plugin/nvlib.go.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-
-import msgspec
+from itertools import chain, islice
 
 from topodiag.evidence.interface import Blob, Parsed
+from topodiag.evidence.json_values import line_of, load, member
 from topodiag.evidence.sentences import Reporting, report
 from topodiag.lazy import regex
 from topodiag.model.events import Event, Trust
-from topodiag.model.topics import Topic
 
 MAX_LINE = 1000
 MAX_EVENTS = 100
-_IMEX = regex(r"\A\s{0,64}\{\s{0,64}\"nodes\"\s{0,8}:(?=[^\0]{0,65536}\"connections\")")
 _IMEX_WORDS = {"UP": "", "DEGRADED": "degraded", "DOWN": "down"}
-_DAEMON = regex(rb"\] \[tid \d{1,9}\] [^\n]{0,200}(?:\bIMEX\b|isconnect event detected|(?:ex|im)port re)")
-_LOGGED = regex(r"\[(\w{3,9}) {0,4}\] \[tid \d{1,9}\] (.{1,400})")
-_LOST_PEER = regex(r"[Nn]ode disconnect event detected for node (\d{1,6})\b")
-_FOUND_PEER = regex(r"[Cc]onnection established to node (\d{1,6})\b")
+_THREAD = "] [tid "
+_OF_IMEX = ("IMEX", "isconnect event detected", "export re", "import re")
+_LOST_PEER, _FOUND_PEER = "ode disconnect event detected for node ", "onnection established to node "
 _NO_MEMORY = regex(
     r"[Ff]ailed to (?:get|allocate|create|find|release) (?:an? |new ){0,3}(?:memory|export|import) ref\w*"
     r"|import response .{0,60}failure status [1-9]|[Ff]ailed to (?:im|ex)port\b"
@@ -39,101 +36,86 @@ _STOPS = regex(
     r"\bSIG(?:TERM|INT)\b|[Ss]hutting down|[Tt]ermination signal|[Ee]xiting|[Ss]topping (?:IMEX|nvidia-imex)"
 )
 _SEEN = regex(r"\bnumNodes: (\d{1,5}), nodes seen: (\d{1,5})\b")
-"""SOURCE: k8s-dra-driver-gpu, cmd/compute-domain-daemon/computedomain.go."""
 _DEVICE = regex(r"\bfabric clique UUID/ID \(device \d{1,3}/(GPU-[\w-]{8,40})\): ([\w-]{8,40}/\d{1,10})\b")
-"""SOURCE: k8s-dra-driver-gpu, cmd/gpu-kubelet-plugin/nvlib.go: one line for each GPU of its node."""
+_Row = tuple[int, str, str]
+"""The number of a line, what it says, and the line."""
 
 
 class ComputeDomain(Reporting):
     """Nodes of an NVLink domain that are not ready, or that have no clique."""
 
-    kind = "compute-domain"
-    speaks_of = frozenset({Topic.SERVICES})
-    quiet_is_news = True
-    trust = 45
-    a_piece = "what the operator wrote of the domain"
-
     def recognises(self, head: str) -> bool:
-        return (
-            _IMEX.match(head) is not None
-            or _SEEN.search(head) is not None
-            or _DEVICE.search(head) is not None
-            or ("] [tid " in head and _DAEMON.search(head.encode()) is not None)
-        )
+        if _is_imex(head) or _SEEN.search(head) is not None or _DEVICE.search(head) is not None:
+            return True
+        return any(_THREAD in line and any(word in line for word in _OF_IMEX) for line in head.split("\n"))
 
     def parse(self, blob: Blob) -> Parsed[Event]:
         parsed: Parsed[Event] = Parsed()
-        rows = (*_imex(blob), *_of_log(blob), *_waits(blob),
-                *_of_devices(blob))  # fmt: skip
-        for number, text, line in rows:
-            if len(parsed.records) < MAX_EVENTS:
-                parsed.records.append(report("nvlink.fabric", text, blob, number, line, trust=Trust.PERSON))
+        rows = chain(_imex(blob), _of_log(blob), _waits(blob), _of_devices(blob))
+        for number, text, line in islice(rows, MAX_EVENTS):
+            parsed.records.append(report("nvlink.fabric", text, blob, number, line, trust=Trust.PERSON))
         return parsed
 
 
-def _imex(blob: Blob) -> Iterator[tuple[int, str, str]]:
+def _is_imex(text: str) -> bool:
+    return "".join(text[:200].split()).startswith('{"nodes":') and '"connections"' in text
+
+
+def _imex(blob: Blob) -> Iterator[_Row]:
     """The state of an IMEX domain, and the nodes that are not ready."""
-    if _IMEX.match(blob.text) is None:
-        return
-    try:
-        held = msgspec.json.decode(blob.data)
-    except (msgspec.MsgspecError, ValueError, RecursionError):
-        return
-    nodes = held.get("nodes") if isinstance(held, dict) else None
-    word = _IMEX_WORDS.get(str(held.get("status")), "") if isinstance(held, dict) else ""
+    document = load(blob)[0] if _is_imex(blob.text) else None
+    nodes, word = member(document, "nodes"), _IMEX_WORDS.get(str(member(document, "status")), "")
     if word and isinstance(nodes, dict):
         out = [
-            str(node.get("host", name))[:60]
+            str(member(node, "host") or name)[:60]
             for name, node in nodes.items()
-            if isinstance(node, dict) and node.get("status") not in ("READY", None)
+            if member(node, "status") not in ("READY", None)
         ]
         text = f"the IMEX domain is {word}" + (f": {', '.join(out[:4])} not ready" if out else "")
-        line = next((number for number, line in blob.lines() if '"status"' in line), 1)
-        yield line, text, text
+        yield line_of(blob.text, "status"), text, text
 
 
-def _of_log(blob: Blob) -> Iterator[tuple[int, str, str]]:
+def _of_log(blob: Blob) -> Iterator[_Row]:
     """What the log of an IMEX daemon says of peers that are gone and of memory that is not shared. A daemon that is
     told to stop loses its peers as it should."""
-    missing: dict[str, tuple[int, str, str]] = {}
-    refused: list[tuple[int, str, str]] = []
+    missing: dict[str, _Row] = {}
+    refused: list[_Row] = []
     for number, whole in blob.lines():
-        match = _LOGGED.search(whole[:MAX_LINE])
-        if match is None:
-            continue
-        if _STOPS.search(match[2]):
+        before, thread, rest = whole[:MAX_LINE].partition(_THREAD)
+        words = rest.partition("] ")[2]
+        failed = before.rstrip().endswith(("[ERROR", "[FATAL"))
+        if thread and _STOPS.search(words):
             missing = {}
-        elif (back := _FOUND_PEER.search(match[2])) is not None:
-            missing.pop(back[1], None)
-        elif match[1] in ("ERROR", "FATAL") and (lost := _LOST_PEER.search(match[2])) is not None:
-            text = f"the IMEX daemon lost its peer {lost[1]} and did not get it back: {match[2]}"
-            missing.setdefault(lost[1], (number, text, whole))
-        elif match[1] in ("ERROR", "FATAL") and _NO_MEMORY.search(match[2]) is not None:
-            refused.append((number, f"the IMEX daemon cannot share memory: {match[2]}", whole))
+        elif thread and _FOUND_PEER in words:
+            missing.pop(_peer(words, _FOUND_PEER), None)
+        elif failed and _LOST_PEER in words:
+            peer = _peer(words, _LOST_PEER)
+            text = f"the IMEX daemon lost its peer {peer} and did not get it back: {words}"
+            missing.setdefault(peer, (number, text, whole))
+        elif failed and _NO_MEMORY.search(words) is not None:
+            refused.append((number, f"the IMEX daemon cannot share memory: {words}", whole))
     yield from missing.values()
     yield from refused
 
 
-def _waits(blob: Blob) -> Iterator[tuple[int, str, str]]:
+def _peer(words: str, before: str) -> str:
+    return words.partition(before)[2].partition(" ")[0].strip(".,")
+
+
+def _waits(blob: Blob) -> Iterator[_Row]:
     """The nodes that a domain still waits for at the end of its log: each start begins with few."""
-    last = None
-    for number, whole in blob.lines():
-        if "nodes seen" in whole and (match := _SEEN.search(whole[:MAX_LINE])) is not None:
-            last = (number, int(match[1]), int(match[2]), whole)
-    if last is not None and last[2] < last[1]:
-        text = f"the compute domain waits for {last[1]} nodes, and {last[2]} came: its channels are not given out"
-        yield last[0], text, last[3]
+    rows = [(number, line, match) for number, line in blob.lines() if (match := _SEEN.search(line[:MAX_LINE]))]
+    for number, line, match in rows[-1:]:
+        if int(match[2]) < int(match[1]):
+            text = f"the compute domain waits for {match[1]} nodes, and {match[2]} came: its channels are not given out"
+            yield number, text, line
 
 
-def _of_devices(blob: Blob) -> Iterator[tuple[int, str, str]]:
+def _of_devices(blob: Blob) -> Iterator[_Row]:
     """A GPU that is in another clique than the first of its node, by the last word on each: a log holds restarts."""
-    devices: dict[str, tuple[str, int, str]] = {}
-    for number, whole in blob.lines():
-        match = _DEVICE.search(whole[:MAX_LINE]) if "clique" in whole else None
-        if match is not None:
-            devices[match[1]] = (match[2], number, whole)
-    first = next(iter(devices.values()), ("", 0, ""))[0]
-    for gpu, (clique, number, line) in devices.items():
-        if clique != first:
-            yield number, f"{gpu} is in the clique {clique}, and another GPU of its node in {first}", line
-            return
+    rows = [(number, line, match) for number, line in blob.lines() if (match := _DEVICE.search(line[:MAX_LINE]))]
+    last = {match[1]: (number, line, match[2]) for number, line, match in rows}
+    first = next((clique for _, _, clique in last.values()), "")
+    others = [(gpu, row) for gpu, row in last.items() if row[2] != first]
+    for gpu, (number, line, clique) in others[:1]:
+        yield number, f"{gpu} is in the clique {clique}, and another GPU of its node in {first}", line

@@ -12,23 +12,18 @@ A device plug-in gives out no GPU that it holds for unhealthy. Format: kubectl 1
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
-from topodiag.evidence.interface import Blob, Parsed
+from topodiag.evidence.interface import Blob, Parsed, to_int
 from topodiag.evidence.sentences import Reporting, report
 from topodiag.lazy import dataclass, regex
 from topodiag.model.events import Event
-from topodiag.model.topics import Topic
 
 MAX_LINE = 2000
 MAX_NODES = 2000
-_MARK = regex(r"^[ \t]{0,8}(?:Allocatable|Capacity):[ \t]*\n(?:[ \t]{1,16}[^\s:]{1,80}:[^\n]{0,80}\n){0,20}?"
-                   r"[ \t]{1,16}(?:nvidia|amd)\.com/gpu:", re.MULTILINE)  # fmt: skip
-_NAME = regex(r"Name:\s{1,40}(\S{1,253})\s*\Z")
+_SECTIONS = ("Capacity", "Allocatable")
+_GPUS = ("nvidia.com/gpu", "amd.com/gpu")
 _PRODUCT = regex(r"\b(?:nvidia|amd)\.com/gpu\.product(?:-name)?=(\S{1,100})")
-_SECTION = regex(r"\s{0,8}(Capacity|Allocatable):\s*\Z")
-_GPUS = regex(r"\s{1,16}(?:nvidia|amd)\.com/gpu:\s{1,40}(\d{1,4})\b")
 
 
 @dataclass(slots=True)
@@ -46,34 +41,30 @@ class Described:
 class KubectlNode(Reporting):
     """Nodes of Kubernetes that give out fewer GPUs than they or their siblings have."""
 
-    kind = "kubectl-node"
-    speaks_of = frozenset({Topic.SERVICES})
-    quiet_is_news = True
-    trust = 50
-    a_piece = "Kubernetes says what a plug-in told it"
-
-    def recognises(self, head: str) -> bool:
-        return _MARK.search(head) is not None
-
     def parse(self, blob: Blob) -> Parsed[Event]:
         parsed: Parsed[Event] = Parsed()
         nodes, section = [Described("")], ""
         for number, whole in blob.lines():
             line = whole[:MAX_LINE]
-            if (name := _NAME.match(line)) and len(nodes) < MAX_NODES:
-                nodes.append(Described(name[1]))
-            elif product := _PRODUCT.search(line):
+            key, colon, cell = (part.strip() for part in line.partition(":"))
+            if product := _PRODUCT.search(line):
                 nodes[-1].product = product[1]
-            elif begun := _SECTION.match(line):
-                section = begun[1]
-            elif gpus := _GPUS.match(line):
+            elif colon and key == "Name" and cell and line[:1] == "N" and len(nodes) < MAX_NODES:
+                nodes.append(Described(cell))
+            elif colon and key in _SECTIONS and not cell:
+                section = key
+            elif section and colon and key in _GPUS and (count := to_int(cell, low=0)) is not None:
                 nodes[-1].line, nodes[-1].text = number, whole
                 if section == "Capacity":
-                    nodes[-1].has = int(gpus[1])
-                elif section == "Allocatable":
-                    nodes[-1].gives = int(gpus[1])
+                    nodes[-1].has = count
+                else:
+                    nodes[-1].gives = count
         parsed.records.extend(_short(blob, nodes))
         return parsed
+
+    def recognises(self, head: str) -> bool:
+        section = min((at for name in _SECTIONS if (at := head.find(f"{name}:")) >= 0), default=-1)
+        return section >= 0 and any(head.find(f"{name}:", section) >= 0 for name in _GPUS)
 
 
 def _short(blob: Blob, nodes: list[Described]) -> Iterator[Event]:

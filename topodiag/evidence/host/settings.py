@@ -13,7 +13,6 @@ from topodiag.evidence.interface import Blob, Direct, Parsed
 from topodiag.evidence.tree import TreeFile, read_tree
 from topodiag.lazy import dataclass, regex
 from topodiag.model.system import ConfLine, Setting
-from topodiag.model.topics import Topic
 from topodiag.words.own_data import own_data
 
 ENVIRONMENT = "environment"
@@ -23,18 +22,13 @@ MAX_VALUE = 1023
 
 _TREE = regex(r"^[=!d] /?(?:environ|(?:\S{1,200}/)?\.?nccl\.conf)(?:\t|$)", re.MULTILINE)
 _NAME = regex(r"[A-Za-z_][A-Za-z0-9_]{0,200}")
-_SECRET = regex(r"TOKEN|KEY|SECRET|PASS|CREDENTIAL|AUTH", re.IGNORECASE)
+_SECRET = ("TOKEN", "KEY", "SECRET", "PASS", "CREDENTIAL", "AUTH")
 _NAMES = "evidence/host/names"
 _NAMESPACE = "serviceaccount/namespace"
 """The file in a pod that names its namespace (Kubernetes, "Accessing the Kubernetes API from a Pod")."""
 REPLACED = regex(r"<replaced: [^<>\n]{1,80}>|<hidden>")
 """What the collector writes for a value that is not of the form that its variable takes: the value is not known."""
-_CONF_NAME = regex(r"\.?nccl\.conf", re.IGNORECASE)
-_ASSIGNMENT = regex(r"\s{0,40}(?:export\s{1,8})?[A-Za-z_][A-Za-z0-9_]{0,200}\s{0,8}=")
-_NCCL_ASSIGNMENT = regex(r"\s{0,40}(?:export\s{1,8})?NCCL_[A-Z0-9_]{1,100}\s{0,8}=")
-_SPACED = regex(r"\s{0,40}NCCL_[A-Z0-9_]{1,100}\s{1,8}=")
-_SHELL = regex(r"^#!|^[ \t]{0,40}(?:export|setenv)[ \t]|^#SBATCH", re.MULTILINE)
-_LOGIN = regex(r"^(?:PATH|HOME|PWD|SHLVL|SHELL|USER|SLURM_\w{1,80}|KUBERNETES_\w{1,80})=", re.MULTILINE)
+_LOGIN = ("PATH=", "HOME=", "PWD=", "SHLVL=", "SHELL=", "USER=", "SLURM_", "KUBERNETES_")
 
 
 @dataclass(slots=True)
@@ -53,7 +47,9 @@ class _Into:
         schedulers = tuple(own_data(_NAMES)["schedulers"])
         if not equals or not _NAME.fullmatch(name) or not name.startswith((*own_data(_NAMES)["ours"], *schedulers)):
             return None
-        if _SECRET.search(name) and not name.startswith("NCCL_"):  # NCCL_IB_PKEY is a partition, no secret
+        if any(word in name.upper() for word in _SECRET) and not name.startswith(
+            "NCCL_"
+        ):  # NCCL_IB_PKEY is a partition, no secret
             return None
         origin = self.blob.origin(number, quote)
         if name.startswith(schedulers):
@@ -78,23 +74,16 @@ class _Into:
 class Settings(Direct):
     """Reads the collector's settings tree, a bare nccl.conf, and bare output of `env`."""
 
-    kind = "settings"
-    speaks_of = frozenset({Topic.SETTINGS})
-    trust = 60
-
     def recognises(self, head: str) -> bool:
         if _TREE.search(head) is not None:
             return True
         lines = [line for line in head.split("\n") if line.strip() and not line.startswith("#")][:2000]
-        if not lines:
+        if not lines or head.startswith("#!") or "#SBATCH" in head:
             return False
-        if head.startswith("#!") or "#SBATCH" in head:
-            return False
-        nccl = sum(_NCCL_ASSIGNMENT.match(line) is not None for line in lines)
-        if nccl * 10 >= len(lines) * 6:
+        names = [name for line in lines if (name := _set_by(line))]
+        if sum(name.startswith("NCCL_") for name in names) * 10 >= len(lines) * 6:
             return True
-        assigned = sum(_ASSIGNMENT.match(line) is not None for line in lines)
-        return len(lines) >= 3 and assigned * 10 >= len(lines) * 8 and _LOGIN.search(head) is not None
+        return len(lines) >= 3 and len(names) * 10 >= len(lines) * 8 and any(line.startswith(_LOGIN) for line in lines)
 
     def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
         into = _Into(blob, draft, Parsed())
@@ -104,6 +93,12 @@ class Settings(Direct):
         else:
             _read_bare(into, _is_conf(blob.name, head))
         return into.parsed
+
+
+def _set_by(line: str) -> str:
+    """The name of the variable that a line sets, "" for a line that sets none."""
+    name, equals, _ = line.strip().removeprefix("export ").partition("=")
+    return name.strip() if equals and _NAME.fullmatch(name.strip()) else ""
 
 
 def as_nccl_reads(line: str) -> tuple[str, str] | None:
@@ -136,28 +131,22 @@ def _read_tree(into: _Into) -> None:
         if REPLACED.search(text):
             parsed.leave(blob, number, text, NOT_KEPT)
         elif (value := into.variable(number, text, f"= environ\t{text}")) is not None:
-            named = value if text.startswith("NCCL_CONF_FILE=") else named
+            named = value.strip().removeprefix("./").strip("/") if text.startswith("NCCL_CONF_FILE=") else named
         elif "=" not in text and text.strip():
             parsed.leave(blob, number, text, "not a variable")
     for path, file in tree.files.items():
         if path.endswith(_NAMESPACE) and file.text:
             origin = blob.origin(file.at, f"= {path}\t{file.text}")
             into.draft.single("scheduler").offer("POD_NAMESPACE", file.text[:253], origin)
-        if path != "environ" and (_CONF_NAME.fullmatch(path.rpartition("/")[2]) or _same_file(path, named)):
+        is_conf = path.rpartition("/")[2].lower().removeprefix(".") == "nccl.conf"
+        if path != "environ" and (is_conf or (named and path.strip("/") == named)):
             for count, (number, text) in enumerate(file.lines, start=1):
                 if REPLACED.search(text):
                     parsed.leave(blob, number, text, NOT_KEPT)
                 else:
-                    into.conf(_conf_path(path), (count, number), text, f"= {path}\t{text}")
-
-
-def _same_file(path: str, named: str) -> bool:
-    return bool(named) and path.strip("/") == named.strip().removeprefix("./").strip("/")
-
-
-def _conf_path(path: str) -> str:
-    """The path as users write it; the collector writes the user's home as HOME."""
-    return "~/" + path[5:] if path.startswith("HOME/") else "/" + path
+                    # The path as users write it; the collector writes the user's home as HOME.
+                    shown = "~/" + path[5:] if path.startswith("HOME/") else "/" + path
+                    into.conf(shown, (count, number), text, f"= {path}\t{text}")
 
 
 def _is_conf(name: str, head: str) -> bool:
@@ -169,7 +158,10 @@ def _is_conf(name: str, head: str) -> bool:
     base = name.rpartition("/")[2].lower()
     if "conf" in base:
         return True
-    return "env" not in base and not _SHELL.search(head) and any(map(_SPACED.match, head.split("\n")))
+    lines = [line.strip() for line in head.split("\n")]
+    if "env" in base or any(line.startswith(("#!", "#SBATCH", "export ", "setenv ")) for line in lines):
+        return False
+    return any(line.startswith("NCCL_") and line.partition("=")[0].endswith(" ") for line in lines if _set_by(line))
 
 
 def _read_bare(into: _Into, conf: bool) -> None:
@@ -183,7 +175,7 @@ def _read_bare(into: _Into, conf: bool) -> None:
         if conf:
             into.conf(into.blob.name, (number, number), text, text)
         elif into.variable(number, assigned, text) is None and not (
-            not assigned or assigned.startswith("#") or _ASSIGNMENT.match(assigned)
+            not assigned or assigned.startswith("#") or _set_by(assigned)
         ):
             into.parsed.leave(into.blob, number, text, "not a variable")
 

@@ -31,7 +31,6 @@ from topodiag.evidence.sentences import report
 from topodiag.evidence.signatures.lines import of_line
 from topodiag.lazy import dataclass, regex
 from topodiag.model.events import OUT_OF_SERVICE, SCHEDULED
-from topodiag.model.topics import Topic
 
 _WANTED = regex(
     r"^\W{0,4}(?:none|unknown|n/?a|-)?\W{0,4}$|\b(?:maint(?:enance)?|reserv\w*|upgrad\w*|updat\w*|reinstall\w*"
@@ -56,25 +55,10 @@ MAX_LINE = 4096
 MAX_NODES = 20_000
 """Nodes kept: more than the largest systems have."""
 
-_NAME = regex(r"^\s{0,8}NodeName=(\S{1,255})")
-_STATE = regex(r"\bState=([A-Z_+*~#!%$@^-]{2,120})")
-_GRES = regex(r"^\s{1,8}Gres=(\S{1,200})")
+_FIELD = regex(r"(?:^|\s)(NodeName|State|Gres)=(\S{1,255})")
 _REASON = regex(r"\bReason=(.{1,400}?)(?:\s\[[^\[\]\s]{1,64}@[^\[\]\s]{1,40}\]|\s+(?:Comment|Extra|InstanceId)=|\s*$)")
-_OUT = regex(r"DRAIN|DOWN|FAIL|INVAL|NOT_RESPONDING|\*", re.IGNORECASE)
-_HEADER = regex(r"^\s{0,8}REASON\s{1,200}USER\s{1,40}TIMESTAMP\s{1,40}(?:STATE\s{1,20})?NODELIST\s*$", re.MULTILINE)
-_ROW = regex(
-    r"^\s{0,8}(\S.{0,200}?)\s{1,200}[\w.()-]{1,40}\s{1,40}(?:\d{4}-\d\d-\d\dT[\d:]{8}|Unknown)\s{1,40}"
-    r"(?:[a-z*~#]{3,16}\s{1,20})?(\S{1,255})\s*$"
-)
-_LONG_HEADER = regex(
-    r"^\s{0,8}(?=[^\n]{0,300}\bNODELIST\b)(?=[^\n]{0,300}\bSTATE\b)(?:[A-Z_:()/]{2,20}\s{1,60}){2,12}"
-    r"(?:REASON|NODELIST)\s*$",
-    re.MULTILINE,
-)
-"""`sinfo -N -l`, `sinfo` without reasons, and columns of one's own whose last one is the reason or the list. A state
-with a star is that of nodes which do not answer."""
-_SHOWN = regex(r"^\s{0,8}NodeName=\S{1,255}\s[^\n]{0,400}\n(?:[^\n]{0,400}\n){0,12}?[^\n]{0,400}\bState=", re.MULTILINE)
-_ONE_LINE = regex(r"^\s{0,8}NodeName=\S{1,255} .{0,2000}\bState=", re.MULTILINE)
+_OUT = ("DRAIN", "DOWN", "FAIL", "INVAL", "NOT_RESPONDING")
+"""In the states of nodes that are out of service. A star is of nodes which do not answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,22 +75,21 @@ class SlurmState:
     @property
     def held(self) -> bool:
         """Whether Slurm holds it out of service. A sentence may be left from before."""
-        return bool(self.reason) and (not self.state or _OUT.search(self.state) is not None)
+        return bool(self.reason) and (not self.state or "*" in self.state or _is_out(self.state))
+
+
+def _is_out(state: str) -> bool:
+    return any(word in state.upper() for word in _OUT)
 
 
 class SlurmNodes(Source[SlurmState]):
     """Nodes with their state; those that Slurm holds out of service with its reason."""
 
-    kind = "slurm-nodes"
-    speaks_of = frozenset({Topic.SERVICES})
-    quiet_is_news = True
-    trust = 50
-    a_piece = "a scheduler says what it was told of a node"
-
     def recognises(self, head: str) -> bool:
         if _is_json(head):
             return True
-        return any(pattern.search(head) for pattern in (_HEADER, _LONG_HEADER, _SHOWN, _ONE_LINE))
+        lines = [line.lstrip() for line in head.split("\n")]
+        return any(map(_columns, lines)) or ("State=" in head and any(line.startswith("NodeName=") for line in lines))
 
     def parse(self, blob: Blob) -> Parsed[SlurmState]:
         parsed: Parsed[SlurmState] = Parsed()
@@ -148,44 +131,51 @@ def _of_json(blob: Blob) -> Iterator[SlurmState]:
 def _listed(blob: Blob) -> Iterator[SlurmState]:
     """The nodes in the order of the text."""
     shown: SlurmState | None = None
-    table: re.Pattern[str] | None = None
     columns: list[str] = []
     for number, whole in blob.lines():
         line = whole[:MAX_LINE]
-        if match := _NAME.match(line):
+        fields, reason = dict(_FIELD.findall(line)), _REASON.search(line)
+        if "NodeName" in fields and line.lstrip().startswith("NodeName="):
             if shown is not None:
                 yield shown
-            shown = SlurmState(match[1], "", "", "", number, line)
+            shown = SlurmState(fields["NodeName"], "", "", "", number, line)
         if shown is not None:
-            state, gres, reason = _STATE.search(line), _GRES.match(line), _REASON.search(line)
-            shown = replace(shown, state=state[1] if state else shown.state, gres=gres[1] if gres else shown.gres)
-            if state or reason:
-                shown = replace(shown, line=number, text=line, reason=reason[1].strip() if reason else shown.reason)
-        elif match := _REASON.search(line):
-            yield SlurmState("", "", "", match[1].strip(), number, line)
-        elif _HEADER.match(line):
-            table, columns = _ROW, []
-        elif _LONG_HEADER.match(line):
-            columns = line.split()
-            columns = columns if {"NODELIST", "STATE"} <= set(columns) else []
-            table = None
-        elif columns:
-            if (listed := _of_row(columns, number, line)) is not None:
-                yield listed
-        elif table is not None and (match := table.match(line)):
-            yield SlurmState(match[2], "", "", match[1].strip(), number, line)
+            shown = replace(shown, state=fields.get("State", shown.state), gres=fields.get("Gres", shown.gres))
+            if reason or "State" in fields:
+                words = reason[1].strip() if reason else shown.reason
+                shown = replace(shown, line=number, text=line, reason=words)
+        elif reason:
+            yield SlurmState("", "", "", reason[1].strip(), number, line)
+        elif header := _columns(line):
+            columns = header
+        elif columns and (listed := _of_row(columns, number, line)) is not None:
+            yield listed
     if shown is not None:
         yield shown
 
 
+def _columns(line: str) -> list[str]:
+    """The columns of a header of `sinfo`, `sinfo -R` or `sinfo -N -l`, also of columns of one's own; none for another
+    line."""
+    names = line.split()
+    wanted = {"NODELIST"} <= set(names) and not {"STATE", "REASON"}.isdisjoint(names)
+    return (
+        names
+        if wanted and 1 < len(names) < 14 and all(name[0].isupper() and name == name.upper() for name in names)
+        else []
+    )
+
+
 def _of_row(columns: list[str], number: int, line: str) -> SlurmState | None:
-    """The nodes of a row whose last column is the reason: no other column holds a blank."""
-    cells = line.split(maxsplit=len(columns) - 1)
-    if len(cells) < len(columns):
+    """The nodes of a row: no column but the reason, the first or the last, holds a blank."""
+    cells = (line.rsplit if columns[0] == "REASON" else line.split)(maxsplit=len(columns) - 1)
+    cell = dict(zip(columns, (part.strip() for part in cells), strict=False))
+    if len(cells) < len(columns) or (cell.get("TIMESTAMP", "Unknown") != "Unknown" and "T" not in cell["TIMESTAMP"]):
         return None
-    cell = dict(zip(columns, cells, strict=True))
-    state, reason = cell["STATE"], cell.get("REASON", "").strip()
-    if "REASON" not in cell and "*" in state and _OUT.search(state.replace("*", "")):
+    state, reason = cell.get("STATE", ""), cell.get("REASON", "")
+    if columns[0] == "REASON":
+        state = ""  # Slurm lists reasons of what is out of service alone
+    elif "REASON" not in cell and "*" in state and _is_out(state):
         reason = "not responding"
     reason = "" if reason.lower() == "none" else reason
-    return SlurmState(cell["NODELIST"].strip(), state, cell.get("GRES", ""), reason, number, line)
+    return SlurmState(cell["NODELIST"], state, cell.get("GRES", ""), reason, number, line)

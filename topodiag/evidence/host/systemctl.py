@@ -15,23 +15,18 @@ import re
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import Blob, Parsed, Source
 from topodiag.lazy import dataclass, regex
-from topodiag.model.topics import Topic
 
-_JOURNAL_UNIT = regex(r"systemd\[1\]: ([A-Za-z0-9:_.\\@-]{1,120})\.service: (.{0,200})")
-_JOB = regex(r"systemd\[1\]: (Started|Failed to start|Stopped) (.{1,120}?)\.?\s*$")
-_DESCRIBED = (
-    (regex(r"\bfabric ?manager\b", re.IGNORECASE), "nvidia-fabricmanager"),
-    (regex(r"\bIMEX\b", re.IGNORECASE), "nvidia-imex"),
-)
+_SYSTEMD = "systemd[1]: "
+_DESCRIBED = {"fabric manager": "nvidia-fabricmanager", "fabricmanager": "nvidia-fabricmanager", "imex": "nvidia-imex"}
+"""Words of a unit's description, by which systemd names it where it starts it."""
 _ENDED = regex(r"(?:Main|Control) process exited, code=(?:exited, status=[1-9]|killed|dumped)|Failed with result ")
 _DAEMON = regex(r"\[[A-Z][a-z]{2} {1,2}\d{1,2} \d{4} [\d:]{8}\] \[(\w{3,9}) {0,4}\] \[tid \d{1,9}\] (.{1,400})")
 """Fabric Manager and IMEX share the form of their logs, /var/log/fabricmanager.log and /var/log/nvidia-imex.log."""
 _GIVES_UP = regex(
-    r"[Nn]o matching network interface|[Ff]ailed to (?:start|initiali[sz]e|bind|parse|open|configure|load|create)"
-    r"|[Rr]equest to query NVSwitch .{1,120} failed|[Uu]nable to|[Aa]bort|[Ee]xiting|[Mm]ust match|not compatible"
-    r"|[Ff]atal"
+    r"no matching network interface|failed to (?:start|initiali[sz]e|bind|parse|open|configure|load|create)"
+    r"|request to query nvswitch .{1,120} failed|unable to|abort|exiting|must match|not compatible|fatal"
 )
-_STANDS = regex(r"[Ss]uccessfully (?:configured|initiali[sz]ed)|Identified this node as ID|All nodes are connected")
+_STANDS = ("successfully configured", "successfully initiali", "identified this node as id", "all nodes are connected")
 _WORDS = {"Started": "active", "Failed to start": "failed", "Stopped": "inactive"}
 
 
@@ -48,14 +43,14 @@ class UnitState:
 def units(blob: Blob) -> tuple[UnitState, ...]:
     """NVIDIA's units in the order in which the text first names them, each as its last line leaves it."""
     daemon = _daemon_of(blob.data)
-    if b"systemd[1]: " not in blob.data and not daemon:
+    if _SYSTEMD.encode() not in blob.data and not daemon:
         return ()
     last: dict[str, UnitState] = {}
     for number, text in blob.lines():
         if daemon and (word := _of_daemon(text[:1000])):
             if daemon not in last or last[daemon].word != word:  # the first of several errors says why
                 last[daemon] = UnitState(daemon, word, number, text)
-        elif "systemd[1]: " in text and (pair := _state(text[:1000])) is not None:
+        elif _SYSTEMD in text and (pair := _state(text[:1000])) is not None:
             name, word = pair
             held = last.get(name)
             # `Failed to start` and `Failed with result` follow the line that tells how it ended: that one is kept.
@@ -79,39 +74,32 @@ def _of_daemon(text: str) -> str:
         return ""
     if match[2].startswith("detected "):
         return ""  # a fault of a link, of which it goes on to tell
-    if match[1] in ("ERROR", "FATAL") and _GIVES_UP.search(match[2]):
+    if match[1] in ("ERROR", "FATAL") and _GIVES_UP.search(match[2].lower()):
         return "failed"
-    return "active" if _STANDS.search(match[2]) else ""
+    return "active" if any(words in match[2].lower() for words in _STANDS) else ""
 
 
 def _state(text: str) -> tuple[str, str] | None:
-    if match := _JOURNAL_UNIT.search(text):
-        return (match[1], "failed") if match[1].startswith("nvidia-") and _ENDED.match(match[2]) else None
-    if match := _JOB.search(text):
-        name = next((unit for pattern, unit in _DESCRIBED if pattern.search(match[2])), None)
-        return (name, _WORDS[match[1]]) if name is not None else None
-    return None
+    """The unit that a line of the journal is of, and the state in which it leaves it."""
+    told = text.partition(_SYSTEMD)[2]
+    unit, colon, rest = told.partition(".service: ")
+    if colon and " " not in unit:
+        return (unit, "failed") if unit.startswith("nvidia-") and _ENDED.match(rest) else None
+    word = next((word for start, word in _WORDS.items() if told.startswith(f"{start} ")), "")
+    name = next((unit for words, unit in _DESCRIBED.items() if words in told.lower()), "")
+    return (name, word) if name and word else None
 
 
 _UNIT = r"[A-Za-z0-9:_.\\@-]{1,120}"
-_PROPERTY = regex(r"(Id|LoadState|ActiveState|SubState|Result)=(.{0,200})")
+_PROPERTIES = frozenset({"Id", "LoadState", "ActiveState", "SubState", "Result"})
+_STATUS = {"Loaded": "LoadState", "Active": "ActiveState"}
+_MARKS = "●○×↻*"
 NOT_FOUND = "not-found"
-_STATUS_HEAD = regex(rf"(?:[●○×↻*] ?)({_UNIT}\.service)(?: - .*)?")
-_STATUS_LOADED = regex(r"\s+Loaded: ([a-z-]+)\b")
-_STATUS_ACTIVE = regex(r"\s+Active: ([a-z-]+)\b")
 _NOT_FOUND = regex(
     rf"(?:Failed to [a-z -]{{2,24}}(?: {_UNIT})?: )?Unit (?:file )?({_UNIT}) (?:could not be found|not found"
     r"|does not exist)\.?"
     rf"|Failed to get unit file state for ({_UNIT}): No such file or directory"
 )
-_NO_PACKAGE = regex(
-    r"(?:dpkg-query: )?(?:no packages? found matching|package) '?\*?(?:nvidia|cuda)-fabric-?manager(?:-\*|\*)?'?"
-    r"(?: is not installed.{0,60})?",
-    re.IGNORECASE,
-)
-"""Of dpkg and rpm, where the name bears no version: another one may be installed."""
-_LISTED = regex(rf"\s{{0,4}}(?:[●○×*] )?({_UNIT}\.service)\s+(loaded|not-found|masked)\s+([a-z]+)\s+([a-z-]+)\b")
-_ASKED = regex(rf"\S{{0,80}}[$#>]\s*(?:sudo )?systemctl is-active ({_UNIT})\s*")
 _STATES = frozenset(
     {"active", "inactive", "failed", "activating", "deactivating", "reloading", "maintenance", "unknown"}
 )
@@ -126,48 +114,53 @@ class _Block:
     text: str
     values: dict[str, str]
 
+    def read_status(self, key: str, word: str, number: int, text: str) -> None:
+        """Take `Loaded:` and `Active:` of `systemctl status`; the line of the state becomes the unit's line."""
+        if key == "Active" and "ActiveState" not in self.values:
+            self.line, self.text = number, text
+        self.values.setdefault(_STATUS[key], word)
+
 
 class Systemctl(Source[UnitState]):
     """Reads units from any of systemctl's outputs, and from a journal."""
 
-    kind = "systemctl"
-    speaks_of = frozenset({Topic.SERVICES})
-    trust = 70
-
     def parse(self, blob: Blob) -> Parsed[UnitState]:
         parsed: Parsed[UnitState] = Parsed()
         block: _Block | None = None
-        asked: str | None = None
+        asked = ""
         for number, text in blob.lines():
-            if asked is not None and text.strip() in _STATES:
+            words = text.strip().lstrip(_MARKS).split()
+            name, equals, value = text.strip().partition("=")
+            if asked and text.strip() in _STATES:
                 parsed.records.append(UnitState(asked, text.strip(), number, text))
-                asked = None
-                continue
-            given = _PROPERTY.fullmatch(text.rstrip())
-            if given is not None:
+                asked = ""
+            elif equals and name in _PROPERTIES:
                 # A second value of a property begins the next unit, even where the blank line got lost.
-                if block is None or given[1] in block.values:
+                if block is None or name in block.values:
                     _close(blob, parsed, block)
                     block = _Block(number, text, {})
-                block.values[given[1]] = given[2]
-            elif head := _STATUS_HEAD.fullmatch(text.rstrip()):
+                block.values[name] = value
+            elif text[:1] in _MARKS and len(words) != 1 and words[1:2] == ["-"] and words[0].endswith(".service"):
                 _close(blob, parsed, block)
-                block = _Block(number, text, {"Id": head[1]})
-            elif block is not None and _read_status(block, number, text):
-                continue
-            elif not text.strip() or text == "--":
+                block = _Block(number, text, {"Id": words[0]})
+            elif block is not None and words[0:1] in (["Loaded:"], ["Active:"]) and len(words) > 1:
+                block.read_status(words[0].rstrip(":"), words[1], number, text)
+            elif not words or text == "--":
                 if block is not None and "ActiveState" in block.values:
                     _close(blob, parsed, block)
                     block = None
-            elif missing := _missing(text.strip()):
-                parsed.records.append(UnitState(missing, NOT_FOUND, number, text))
-            elif listed := _LISTED.match(text):
-                word = NOT_FOUND if listed[2] == NOT_FOUND else listed[3]
-                parsed.records.append(UnitState(listed[1], word, number, text))
-            elif question := _ASKED.fullmatch(text):
-                asked = question[1]
+            elif missing := _NOT_FOUND.fullmatch(text.strip()):
+                parsed.records.append(UnitState(missing[1] or missing[2], NOT_FOUND, number, text))
+            elif len(words) > 3 and words[0].endswith(".service") and words[1] in ("loaded", NOT_FOUND, "masked"):
+                parsed.records.append(
+                    UnitState(words[0], NOT_FOUND if words[1] == NOT_FOUND else words[2], number, text)
+                )
+            elif words[-3:-1] == ["systemctl", "is-active"]:
+                asked = words[-1]
         _close(blob, parsed, block)
-        parsed.records += _of_journal(blob, {unit.name.removesuffix(".service") for unit in parsed.records})
+        # `systemctl status` shows lines of the journal below the state that they led to.
+        names = {unit.name.removesuffix(".service") for unit in parsed.records}
+        parsed.records += [state for state in units(blob) if state.name not in names]
         return parsed
 
     def fill(self, blob: Blob, parsed: Parsed[UnitState], draft: NodeDraft) -> None:
@@ -179,32 +172,6 @@ class Systemctl(Source[UnitState]):
                 services.unread(name, "systemd does not know its state", origin)
             else:
                 services.offer(name, unit.word, origin)
-
-
-def _of_journal(blob: Blob, texts: set[str]) -> list[UnitState]:
-    """`systemctl status` shows lines of the journal below the state that they led to."""
-    return [state for state in units(blob) if state.name not in texts]
-
-
-def _missing(line: str) -> str:
-    """The unit that a line says is not installed, "" for none."""
-    if _NO_PACKAGE.fullmatch(line) is not None:
-        return "nvidia-fabricmanager"
-    match = _NOT_FOUND.fullmatch(line)
-    return match[1] or match[2] if match is not None else ""
-
-
-def _read_status(block: _Block, number: int, text: str) -> bool:
-    """Take `Loaded:` and `Active:` of `systemctl status`; the line of the state becomes the unit's line."""
-    if loaded := _STATUS_LOADED.match(text):
-        block.values.setdefault("LoadState", loaded[1])
-        return True
-    if active := _STATUS_ACTIVE.match(text):
-        if "ActiveState" not in block.values:
-            block.values["ActiveState"] = active[1]
-            block.line, block.text = number, text
-        return True
-    return False
 
 
 def _close(blob: Blob, parsed: Parsed[UnitState], block: _Block | None) -> None:

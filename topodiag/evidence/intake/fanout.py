@@ -96,10 +96,12 @@ def _is_host(name: str) -> bool:
 
 
 def _one_line_each(lines: Sequence[str]) -> Chunks:
-    met = [_ONE_LINE.match(line) for line in lines if line.strip()]
-    if len(met) < LEAST_HOSTS or not all(met):
+    printed = [line for line in lines if line.strip()]
+    if len(printed) < LEAST_HOSTS or not all(map(_ONE_LINE.match, printed)):
         return {}
-    texts = {match[1]: match[2].replace("\\r", "").replace("\\n", "\n") for match in met if match is not None}
+    texts = {
+        match[1]: match[2].replace("\\r", "").replace("\\n", "\n") for match in map(_ONE_LINE.match, printed) if match
+    }
     return {host: [(0, text.split("\n"))] for host, text in texts.items()}
 
 

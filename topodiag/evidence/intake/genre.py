@@ -110,7 +110,8 @@ def program_text(text: str) -> str:
         return "the source of a program"
     if _mostly_changes(text):
         return "a list of changes"
-    return "a handbook" if _headings(text) >= _CHAPTERS and _mostly_prose(text) else ""
+    is_long = text.count("\n") >= _LONG - 1
+    return "a handbook" if is_long and _headings(text) >= _CHAPTERS and _mostly_prose(text) else ""
 
 
 _OF_BINARY = regex(

@@ -10,25 +10,20 @@ import codecs
 import io
 import re
 from collections.abc import Collection, Iterator
-from functools import cache, lru_cache
 
+from topodiag.evidence.heads import HEADS, RECORDS, held, line_kinds
 from topodiag.evidence.intake.bundle import HEAD_BYTES
 from topodiag.evidence.intake.genre import is_json, program_text, strings_of_binary
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.kinds import DAMAGED, KINDS, Kind, source_words
-from topodiag.evidence.live.diagnostics import LOOKS as DIAGNOSTICS
-from topodiag.evidence.live.diagnostics import TRACE_LOOKS as TRACE
-from topodiag.evidence.live.stacks import LOOKS as STACKS
 from topodiag.evidence.live.step_forms import Forms
 from topodiag.evidence.live.step_times import holds_steps
-from topodiag.evidence.marks import LOOKS as INSPECTOR
-from topodiag.evidence.marks import PICKLED, TABLE, cluster_format, is_pods, layout_format, looks_like_flight, unread
+from topodiag.evidence.marks import PICKLED, cluster_format, is_pods, layout_format, looks_like_flight, unread
 from topodiag.evidence.nccl_log.grammar.spoken import holds_job_lines
 from topodiag.evidence.nccl_log.input.json_lines import looks_wrapped
 from topodiag.evidence.nccl_log.input.streams import JSON_LINES, WRAPPED_LINES, Reading, packer_of, text_of
 from topodiag.evidence.nccl_log.input.wrapped_lines import OF_CONTAINERS, dress_of, label_of, looks_broken
 from topodiag.evidence.registry import as_table, recognise
-from topodiag.evidence.signatures.literals import Finder, finder
 from topodiag.evidence.signatures.wrappers import of_one_host
 from topodiag.lazy import dataclass, regex
 
@@ -44,10 +39,7 @@ _BINARY = (
     (b"\x04\x22\x4d\x18", "compressed with lz4: `lz4 -dc FILE | topodiag logs -`"),
     (b"SQLite format 3\x00", "a database (an nsys report?)"),
 )
-WATCH = regex(rb'^\{"time":[0-9.]{1,20},"up":[0-9.]{1,20},"watch":1,"host":"', re.M)
-"""A file of `topodiag watch`."""
 _ZIP = b"PK\x03\x04"
-_BEFORE = rb"\s*(?:<\?xml[^>]*>\s*)?(?:<!--[^>]*-->\s*)*"
 _RECORD = regex(
     rb"(?:^|[ \]>:|)])NCCL (?:INFO|WARN|ATTN|TRACE|ABORT|CALL) |^NCCL version \d[^\n]{0,40}\+cuda"
     # 2.2 and before have no word NCCL in their heads.
@@ -55,50 +47,12 @@ _RECORD = regex(
     rb"|[Ww]atchdog caught collective operation|ProcessGroupNCCL\.cpp:\d|Error 802: system not yet initialized",
     re.M,
 )
-"""What NCCL prints, and torch of NCCL where only its words are left."""
-_RECORDS = (b"NCCL ", b"] INFO ", b"atchdog caught", b"ProcessGroupNCCL", b"Error 802")
-"""One of these stands wherever one of _RECORD is found."""
-_TYPES = (b"float", b"half", b"bfloat16", b"double", b"int", b"uint", b"char")
-_ROWS = tuple(blank + name for blank in (b" ", b"\t") for name in _TYPES)
-"""Types of nccl-tests as a row names them: a row alone is enough where a text is looked at whole."""
-_OF_TABLE = (b"nThreads", b"#", b"Avg bus bandwidth", b"Out of bounds", b": Test ", b"Test timeout")
-RAS_REPORT = regex(rb"^NCCL version \S{1,40} compiled with CUDA ", re.M)
-"""src/ras/client_support.cc of NCCL 2.24 and later."""
+"""What NCCL prints, and torch of NCCL where only its words are left: each holds one of RECORDS."""
 _OWN = regex(
     rb'\s*\{\s*"schema_version":|<!doctype html>[^\0]{0,1000}?<meta name="generator" content="topodiag '
     rb"|(?:[X!]|\xe2(?:\x9c\x96|\x96\xb2)) \S[^\n]{0,300}\n(?: {4,}[^\n]{0,300}\n){0,4}  do {9}\S"
 )
 """What this program wrote: JSON, a page, and what it prints of faults. It says again what the evidence says."""
-_TEXTS: tuple[tuple[re.Pattern[bytes], Kind, tuple[bytes, ...]], ...] = (
-    (regex(_BEFORE + rb"<system\b"), Kind.TOPOLOGY, ()),
-    (regex(_BEFORE + rb"<graphs\b"), Kind.GRAPH, ()),
-    (TABLE, Kind.NCCL_TESTS, (*_OF_TABLE, *_ROWS)),
-    (STACKS, Kind.STACKS, (b"Thread ",)),
-    (INSPECTOR, Kind.INSPECTOR, (b'_perf"', b"nccl_")),
-    (TRACE, Kind.TRACE, (b"Wait",)),
-    (WATCH, Kind.WATCH, (b'"watch":1',)),
-    (RAS_REPORT, Kind.RAS, (b"NCCL version ",)),
-    (regex(rb"^\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\] PEER_[A-Z_]{3,40}: ", re.M), Kind.RAS, (b"PEER_",)),
-    (regex(rb'^\{\s{0,64}"nccl_version": "[^"\n]{1,40}",\s{0,64}"cuda_', re.M), Kind.RAS, (b'"nccl_version"',)),
-    (regex(rb'^[ \t]{0,16}"event": "PEER_[A-Z_]{3,40}"', re.M), Kind.RAS, (b"PEER_",)),
-    (regex(rb"^(?:[\w \"]{1,40},){1,30}\w{0,20}bus_?bw", re.M), Kind.BENCH_CSV, (b"bus_bw", b"busbw")),
-    (regex(rb"\s*\{\s*\"schema\":[^{}\[\]]{0,200}\"tool\": \"topodiag-probe\b"), Kind.MANIFEST, ()),
-    (regex(rb"\s*\{\s*\"format\": *\"topodiag-sweep\""), Kind.SWEEP_PLAN, ()),
-    # -J of nccl-tests, src/util.cu v2.17.3 and later.
-    (regex(rb"\s*\{(?=[\s\S]{0,65536}\"(?:out_of_bounds|bus_bw|busbw)\")"), Kind.NCCL_TESTS, ()),
-)
-"""Texts that are known by a pattern of their own, with literals of which each such text holds one. A pattern of lines
-is searched for; those without literals fit the beginning of a text."""
-
-
-_LINES = (
-    (_OF_TABLE, TABLE, Kind.NCCL_TESTS),
-    ((b"Thread ",), STACKS, Kind.STACKS),
-    ((b"NCCL DIAG ",), regex(DIAGNOSTICS.pattern, re.M), Kind.DIAGNOSTICS),
-    ((b"NCCL version ",), RAS_REPORT, Kind.RAS),
-)
-"""What a text may hold anywhere: literals of which one stands in each such line, its pattern, and the kind."""
-
 _SAID_IN_LINES = frozenset({Kind.NODE_TEXT, Kind.JOB_OUTPUT, Kind.STEPS, Kind.TEXT})
 """Kinds of which a text is for the words of its lines, as the source of a program has them too."""
 _WRITTEN_IN_SOURCE = frozenset({"settings", "nccl-params"})
@@ -233,13 +187,7 @@ def between_records(head: bytes) -> bytes:
 
 def _begins_as(head: bytes, tail: bytes) -> list[Kind]:
     """What a text is by its first lines; by its last ones where rotation left NULs or half a record before them."""
-    held = _held(head)
-    kinds = [
-        kind
-        for pattern, kind, literals in _TEXTS
-        if (pattern.match(head) if not literals else not held.isdisjoint(literals) and pattern.search(head))
-    ]
-    return kinds + ([Kind.INSPECTOR] if Kind.INSPECTOR not in kinds and INSPECTOR.search(tail) else [])
+    return [shown.kind for shown in HEADS.values() if shown.shows_in(head)] + list(line_kinds(tail))
 
 
 def _readers(blob: Blob) -> tuple[str, ...]:
@@ -256,20 +204,13 @@ def step_kinds(head: bytes, tail: bytes = b"", forms: Forms | None = None) -> tu
 
 def _diagnosed(head: bytes, tail: bytes) -> list[Kind]:
     """Whether NCCL's diagnostics stand in a text: rank 0 prints them between its own lines, at any time."""
-    return [Kind.DIAGNOSTICS] if DIAGNOSTICS.search(head) or DIAGNOSTICS.search(tail) else []
+    shown = HEADS["diagnostics"]
+    return [shown.kind] if shown.shows_in(head) or shown.shows_in(tail) else []
 
 
 def _may_hold_job_lines(kinds: Collection[Kind]) -> bool:
     """XML, tables and files of topodiag's own hold no line of a job."""
     return set(kinds) <= {Kind.NODE_TEXT, Kind.NCCL_TESTS, Kind.RAS, Kind.STACKS, Kind.DIAGNOSTICS}
-
-
-def line_kinds(block: bytes) -> Iterator[Kind]:
-    """Kinds that a line by itself shows, wherever it stands in a text."""
-    held = _held(block)
-    for literals, pattern, kind in _LINES:
-        if not held.isdisjoint(literals) and pattern.search(block) is not None:
-            yield kind
 
 
 def speaking_kinds(block: bytes) -> Iterator[Kind]:
@@ -281,21 +222,7 @@ def speaking_kinds(block: bytes) -> Iterator[Kind]:
 
 
 def _holds_record(data: bytes) -> bool:
-    return not _held(data).isdisjoint(_RECORDS) and _RECORD.search(data) is not None
-
-
-@cache
-def _marks() -> Finder:
-    of_texts = (literal for *_, literals in _TEXTS for literal in literals)
-    of_lines = (literal for literals, *_ in _LINES for literal in literals)
-    return finder(tuple(dict.fromkeys((*_RECORDS, *of_texts, *of_lines))), once=True)
-
-
-@lru_cache(4)
-def _held(data: bytes) -> frozenset[bytes]:
-    """Which literals of _RECORDS, _TEXTS and _LINES stand in a text, which is asked for each of them in turn."""
-    marks = _marks()
-    return frozenset(marks.literals[number] for _, number in marks.hits(data))
+    return not held(data).isdisjoint(RECORDS) and _RECORD.search(data) is not None
 
 
 def kinds_of_sources(sources: Collection[str]) -> Iterator[Kind]:
@@ -359,7 +286,7 @@ def _utf16(head: bytes) -> str:
 
 def _speaks(head: bytes, tail: bytes) -> bool:
     """Whether bytes that are no clean text hold lines of NCCL or of its Inspector all the same."""
-    return b" NCCL " in head or b" NCCL " in tail or INSPECTOR.search(tail) is not None
+    return b" NCCL " in head or b" NCCL " in tail or Kind.INSPECTOR in line_kinds(tail)
 
 
 def _is_text(head: bytes) -> bool:

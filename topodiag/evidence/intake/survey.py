@@ -14,12 +14,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import BinaryIO
 
-from topodiag.evidence.heads import IN_FRONT, possible
+from topodiag.evidence.heads import IN_FRONT, line_kinds, possible
 from topodiag.evidence.intake.looks import (
     Looks,
     between_records,
     kinds_of_sources,
-    line_kinds,
     speaking_kinds,
     step_kinds,
 )
@@ -86,7 +85,7 @@ def survey(blocks: Iterable[bytes], name: str, seen: Looks) -> Looks:
             block = without_colours(block)
             coding = coding if COLOURS in coding else (*coding, COLOURS)
         sources += _readers(name, block, sources, tries)
-        kinds += line_kinds(block)
+        kinds += line_kinds(block, anywhere=True)
         if not {Kind.NCCL_LOG, Kind.JOB_OUTPUT} & set(kinds):
             kinds += speaking_kinds(block)
         if Kind.STEPS not in kinds and tries[Kind.STEPS.value] < MOST_STEP_TRIES:

@@ -19,15 +19,16 @@ from typing import Any
 
 import numpy as np
 
-from topodiag.evidence.interface import Blob
+from topodiag.evidence.interface import Blob, to_int
 from topodiag.evidence.json_values import integer, load, objects
 from topodiag.evidence.json_values import text as plain
+from topodiag.evidence.page import at_line, bare_lines
 from topodiag.lazy import regex
 from topodiag.model.cluster import Ints
 from topodiag.model.errors import InputError
 from topodiag.model.place_map import PlaceMap
 from topodiag.model.rank_hosts import RankHosts
-from topodiag.words.node_sets import MAX_GPUS, NodeSetError, expand, short
+from topodiag.words.node_sets import MAX_GPUS, expand, short
 
 MAX_RANKS = 1 << 22
 _HEAD = 1 << 16
@@ -39,7 +40,6 @@ _SLOTS = regex(_HOST + r"(?::(\d{1,7}))?((?:\s+[a-z_-]{1,20}\s?=\s?[^\s=]{1,100}
 _SLOTS_WORD = regex(r"\sslots\s?=\s?(\d{1,7})", re.ASCII | re.IGNORECASE)
 _RANK = regex(r"rank\s{1,20}(\d{1,7})\s{0,20}=\s{0,20}\+?" + _HOST + r"(?:\s+slots?\s{0,20}=.{0,200})?",
                    re.ASCII | re.IGNORECASE)  # fmt: skip
-_TASK = regex(r"(.{1,4096}?)(?:\*(\d{1,7}))?", re.ASCII)
 _TORCHRUN = regex(r"(?:(\d{1,7})[\s:=]+)?" + _HOST, re.ASCII)
 
 
@@ -83,53 +83,44 @@ def read_slurm_hostfile(blob: Blob) -> RankHosts:
     ranks = 0
     known: dict[str, tuple[str, ...]] = {}
     for line, text in _lines(blob):
-        match = _TASK.fullmatch(text)
-        try:
-            if match and match[1] not in known:
-                known[match[1]] = expand(match[1])
-            texts = known[match[1]] if match else ()
-        except NodeSetError as error:
-            raise InputError(blob.name, str(error), line=line) from None
-        times = int(match[2] or 1) if match else 0
-        ranks += len(texts) * times
-        if not match or ranks > MAX_RANKS:
+        written, _, count = text.rpartition("*") if text[-1].isdecimal() and "*" in text else (text, "", "1")
+        with at_line(blob, line):
+            names = known[written] if written in known else known.setdefault(written, expand(written))
+        times = to_int(count, low=0, high=MAX_RANKS)
+        ranks += len(names) * (times or 0)
+        if times is None or ranks > MAX_RANKS:
             raise InputError(blob.name, f"{short(text)!r} is no line of a SLURM_HOSTFILE", line=line)
-        hosts += texts
-        counts += [times] * len(texts)
+        hosts += names
+        counts += [times] * len(names)
     return _repeated(blob.name, hosts, counts)
 
 
 def read_rankfile(blob: Blob) -> RankHosts:
     """`rank 0=host slot=0:0-3`. The slots are cores: the GPU is that of the rank's place in its node."""
-    by_rank: dict[int, str] = {}
-    for line, text in _lines(blob):
-        match = _RANK.fullmatch(text)
-        if match is None:
-            hint = "write rank 0=host slot=0"
-            raise InputError(blob.name, f"{short(text)!r} is no line of a rankfile", line=line, hint=hint)
-        if int(match[1]) in by_rank:
-            raise InputError(blob.name, f"names rank {int(match[1])} twice", line=line)
-        by_rank[int(match[1])] = match[2]
-    return ranks_on(blob.name, list(_in_order(blob, by_rank)))
+    return ranks_on(blob.name, _numbered(blob, _RANK, "line of a rankfile", "rank", "write rank 0=host slot=0"))
 
 
 def read_torchrun(blob: Blob) -> RankHosts:
     """The nodes in the order of their node ranks, one per line (`host`, or `3 host`): each runs a process per GPU."""
+    hosts = _numbered(blob, _TORCHRUN, "node", "node rank", "write one host per line")
+    if len(set(hosts)) < len(hosts):
+        hint = "one line per node; for one per rank use --slurm-hostfile"
+        raise InputError(blob.name, "names a node twice", hint=hint)
+    return ranks_on(blob.name, hosts, whole=True)
+
+
+def _numbered(blob: Blob, pattern: re.Pattern[str], line_is: str, name: str, hint: str) -> list[str]:
+    """The hosts of lines that number them, in order; a line without a number has the next one. Raises InputError."""
     by_rank: dict[int, str] = {}
     for line, text in _lines(blob):
-        match = _TORCHRUN.fullmatch(text)
+        match = pattern.fullmatch(text)
         if match is None:
-            raise InputError(blob.name, f"{short(text)!r} is no node", line=line, hint="write one host per line")
+            raise InputError(blob.name, f"{short(text)!r} is no {line_is}", line=line, hint=hint)
         number = int(match[1]) if match[1] else len(by_rank)
         if number in by_rank:
-            raise InputError(blob.name, f"names node rank {number} twice", line=line)
+            raise InputError(blob.name, f"names {name} {number} twice", line=line)
         by_rank[number] = match[2]
-    hosts = list(_in_order(blob, by_rank))
-    if len(set(hosts)) < len(hosts):
-        raise InputError(
-            blob.name, "names a node twice", hint="one line per node; for one per rank use --slurm-hostfile"
-        )
-    return ranks_on(blob.name, hosts, whole=True)
+    return list(_in_order(blob, by_rank))
 
 
 def read_map(blob: Blob) -> RankHosts:
@@ -157,13 +148,10 @@ def ranks_of_map(blob: Blob, document: Any, why: str = "") -> RankHosts:
 
 
 def _lines(blob: Blob) -> Iterator[tuple[int, str]]:
-    """Numbered lines without comments and blanks. Raises InputError for what is no text."""
+    """Its bare lines. Raises InputError for what is no text."""
     if b"\0" in blob.data[:_HEAD]:
         raise InputError(blob.name, "is a binary file, and no text", hint="give the text that the launcher reads")
-    for line, text in blob.lines():
-        bare = text.partition("#")[0].strip()
-        if bare:
-            yield line, bare
+    return bare_lines(blob)
 
 
 def _repeated(name: str, hosts: list[str], counts: list[int]) -> RankHosts:

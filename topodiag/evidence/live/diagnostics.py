@@ -20,9 +20,10 @@ its end. SOURCE: NCCL ext-profiler/example (2.23 to 2.28), plugins/profiler/exam
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from dataclasses import field
+
+import msgspec
 
 from topodiag.lazy import dataclass, regex
 from topodiag.model.diagnostics import Diagnosis
@@ -33,9 +34,7 @@ MAX_BYTES = 64 << 20
 MAX_LINES = 100_000
 MAX_LINE = 4000
 
-LOOKS = regex(rb"NCCL DIAG (?:\[OK\]|\[INFO\]|===|RAS diagnostics|NCCL diagnostics) ?")
 _LINE = regex(r"NCCL DIAG \[(OK|INFO)\] {1,3}(?:(S?Xid)(?= [0-9])|([^:]{1,60}):) (.{1,3000})")
-_HEAD = regex(r"(\S{1,255}):([0-9]{1,10})\Z")
 _COMM = regex(r"(?:across ([0-9]{1,9}) ranks\)? )?in comm 0x([0-9a-fA-F]{1,16})")
 _RANKS = regex(r"rank\(s\) \{([0-9, ]{1,2000})")
 _RANK = regex(r"\b(?:(?:srcRank|dstRank|rank)=|rank (?=[0-9]{1,9} \([^()]{1,255}\): ))([0-9]{1,9})(?![0-9])")
@@ -54,8 +53,7 @@ def read_diagnostics(text: str, source: str) -> tuple[Diagnosis, ...]:
             continue
         tag, event, named_subject, value = match.groups()
         subject = event or named_subject
-        head = _HEAD.match((line[: match.start()].split() or [""])[-1])
-        host, pid = head.groups() if head is not None else ("", "")
+        host, _, pid = (line[: match.start()].split() or [""])[-1].rpartition(":")
         named = _COMM.search(value)
         if named is not None:
             comm, size = int(named[2], 16), int(named[1]) if named[1] else -1
@@ -69,8 +67,8 @@ def read_diagnostics(text: str, source: str) -> tuple[Diagnosis, ...]:
                 comm,
                 size,
                 tuple(dict.fromkeys(int(rank) for rank in ranks if rank and len(rank) < 10)),
-                host,
-                int(pid) if pid else -1,
+                host if pid.isdecimal() else "",
+                int(pid) if host and pid.isdecimal() else -1,
                 Origin(source, number, line.strip()[:MAX_QUOTE]),
             )
         )
@@ -83,13 +81,25 @@ MAX_OPEN = 100_000
 MAX_RANKS = 10_000
 
 STATES = ("SendGpuWait", "SendPeerWait", "SendWait", "RecvWait", "RecvFlushWait", "RecvGpuWait")
-TRACE_LOOKS = regex(rb'^\{"name": "(?:Send|Recv)\w{0,12}Wait", "cat": "NET", "ph": "b"', re.MULTILINE)
-_EVENT = regex(
-    r'\{"name": "([^"]{1,80})", "cat": "(\w{1,20})", "ph": "([be])", "id": ([0-9]{1,18}), "pid": ([0-9]{1,10}),'
-    r' "tid": [0-9]{1,10}, "ts": (-?[0-9]{1,18}(?:\.[0-9]{1,9})?)'
-)
-_OWNER = regex(r'"CommHash": ([0-9]{1,20}), "Rank": ([0-9]{1,9})(?![0-9])')
-_PEER = regex(r'"Peer": ([0-9]{1,9})(?![0-9])')
+
+
+class _Args(msgspec.Struct, rename={"comm": "CommHash", "rank": "Rank", "peer": "Peer"}):
+    comm: int = -1
+    rank: int = -1
+    peer: int = -1
+
+
+class _Event(msgspec.Struct):
+    name: str
+    cat: str
+    ph: str
+    id: int
+    pid: int
+    ts: float
+    args: _Args = msgspec.field(default_factory=_Args)
+
+
+_EVENTS = msgspec.json.Decoder(_Event)
 
 
 @dataclass(slots=True)
@@ -100,49 +110,34 @@ class _Sums:
     peers: dict[int, float] = field(default_factory=lambda: defaultdict(float))
 
 
-class _Waits:
-    """Waits that have begun, and whose they are: the rank of the last collective, and the last peer."""
-
-    def __init__(self) -> None:
-        self.owner: _Sums | None = None
-        self.peer = -1
-        self._begun: dict[tuple[str, str], float] = {}
-
-    def begin(self, name: str, ident: str, us: float) -> None:
-        if len(self._begun) < MAX_OPEN:
-            self._begun[name, ident] = us
-
-    def end(self, name: str, ident: str, us: float) -> None:
-        start = self._begun.pop((name, ident), None)
-        if start is None or self.owner is None or us <= start:
-            return
-        self.owner.us[name] += us - start
-        if name == "SendPeerWait" and self.peer >= 0:
-            self.owner.peers[self.peer] += us - start
-
-
 def read_trace(text: str, source: str) -> tuple[StepWaits, ...]:
     """The waits of each rank that the trace has collectives or transfers of."""
     by_key: dict[tuple[int, int], _Sums] = {}
-    waits = _Waits()
+    begun: dict[tuple[str, int], float] = {}
+    owner: _Sums | None = None
+    peer = -1
     for number, whole in enumerate(text.split("\n"), 1):
-        line = whole[:TRACE_MAX_LINE]
-        match = _EVENT.match(line)
-        if match is None:
+        line = whole[:TRACE_MAX_LINE].strip(", \r")
+        try:
+            event = _EVENTS.decode(line.encode()) if line.startswith('{"name"') else None
+        except (msgspec.MsgspecError, ValueError):
             continue
-        name, category, phase, ident, pid, ts = match.groups()
-        if category in ("COLL", "P2P") and phase == "b":
-            named = _OWNER.search(line)
-            if named is not None and len(by_key) < MAX_RANKS:
-                key = (int(named[1]), int(named[2]))
-                waits.owner = by_key.setdefault(key, _Sums(int(pid), Origin(source, number, line.strip()[:MAX_QUOTE])))
-        elif category == "PROXY" and phase == "b":
-            at = _PEER.search(line)
-            waits.peer = int(at[1]) if at is not None else -1
-        elif category == "NET" and name in STATES and phase == "b":
-            waits.begin(name, ident, float(ts))
-        elif category == "NET" and name in STATES:
-            waits.end(name, ident, float(ts))
+        if event is None:
+            continue
+        args = event.args
+        if event.cat in ("COLL", "P2P") and event.ph == "b" and args.rank >= 0 and len(by_key) < MAX_RANKS:
+            owner = _Sums(event.pid, Origin(source, number, whole.strip()[:MAX_QUOTE]))
+            owner = by_key.setdefault((args.comm, args.rank), owner)
+        elif event.cat == "PROXY" and event.ph == "b":
+            peer = args.peer
+        elif event.cat == "NET" and event.name in STATES and event.ph == "b" and len(begun) < MAX_OPEN:
+            begun[event.name, event.id] = event.ts
+        elif event.cat == "NET" and event.name in STATES and event.ph == "e":
+            waited = event.ts - begun.pop((event.name, event.id), event.ts)
+            if owner is not None and waited > 0:
+                owner.us[event.name] += waited
+                if event.name == "SendPeerWait" and peer >= 0:
+                    owner.peers[peer] += waited
     return tuple(
         StepWaits(comm, rank, sums.pid, dict(sums.us), dict(sums.peers), sums.origin)
         for (comm, rank), sums in by_key.items()

@@ -22,10 +22,10 @@ from dataclasses import field
 import msgspec
 import numpy as np
 
+from topodiag.evidence.heads import HEADS
 from topodiag.evidence.live.inspector_calls import Calls, Records, Whose
 from topodiag.evidence.live.inspector_columns import OF_GPU, Columns, columns
 from topodiag.evidence.live.inspector_metrics import InspectorMetrics
-from topodiag.evidence.marks import QUERY, holds_metrics
 from topodiag.lazy import dataclass
 from topodiag.model.inspector import Inspection, InspectorCommunicator, InspectorMember
 from topodiag.model.provenance import MAX_QUOTE, Origin
@@ -99,8 +99,8 @@ class InspectorReader:
         first = next(blocks, b"")
         blocks = itertools.chain((first,), blocks)
         metrics = self._metrics
-        if QUERY.match(first) or holds_metrics(first):
-            is_answer = QUERY.match(first) is not None
+        is_answer = HEADS["inspector-query"].shows_in(first)
+        if is_answer or HEADS["inspector-metrics"].shows_in(first):
             return metrics.read(blocks if is_answer else _whole_lines(blocks), source, is_answer=is_answer)
         before = self._records + self._transfers
         number = 1
@@ -161,22 +161,11 @@ class InspectorReader:
         """All that was read, by communicator."""
         communicators = []
         for known in self._known.values():
-            summary = self._calls.summary(known.hash, len(known.members))
-            communicators.append(
-                InspectorCommunicator(
-                    known.hash,
-                    known.name,
-                    max(known.nranks, len(known.members)),
-                    known.nnodes if known.nnodes > 0 else len({member.host for member in known.members.values()}),
-                    dict(sorted(known.members.items())),
-                    summary.sizes,
-                    summary.calls,
-                    summary.time_us,
-                    summary.wait_us,
-                    summary.last,
-                    summary.missing,
-                )
-            )
+            members = dict(sorted(known.members.items()))
+            hosts = {member.host for member in members.values()}
+            nnodes = known.nnodes if known.nnodes > 0 else len(hosts)
+            comm = InspectorCommunicator(known.hash, known.name, max(known.nranks, len(members)), nnodes, members)
+            communicators.append(self._calls.summed(comm, len(members)))
         metrics = self._metrics
         communicators += metrics.communicators()
         communicators.sort(key=lambda communicator: (-communicator.nranks, communicator.name, communicator.hash))

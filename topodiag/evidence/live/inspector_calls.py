@@ -9,14 +9,14 @@ again, which keeps medians and shares as they are.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import field
+from collections.abc import Callable, Iterator
+from dataclasses import field, replace
 
 import numpy as np
 import numpy.typing as npt
 
 from topodiag.lazy import dataclass
-from topodiag.model.inspector import CallsOfOneSize, HourOfCalls, LastArrivals
+from topodiag.model.inspector import CallsOfOneSize, HourOfCalls, InspectorCommunicator, LastArrivals
 
 MAX_SLOTS = 12_000_000
 STEPS_OF_OCTAVE = 4
@@ -70,18 +70,6 @@ class Records:
     time_us: npt.NDArray[np.float32]
     sizes: npt.NDArray[np.int64]
     hours: npt.NDArray[np.int32]
-
-
-@dataclass(frozen=True, slots=True)
-class Summary:
-    """What is said of one communicator (model/inspector.py has the meanings)."""
-
-    sizes: tuple[CallsOfOneSize, ...] = ()
-    calls: int = 0
-    time_us: float = 0.0
-    wait_us: float = 0.0
-    last: Mapping[int, LastArrivals] = field(default_factory=dict)
-    missing: int = 0
 
 
 class Calls:
@@ -165,13 +153,13 @@ class Calls:
     def _all(self) -> Iterator[_Series]:
         return (series for of_comm in self._series.values() for series in of_comm.values())
 
-    def summary(self, comm: int, members: int) -> Summary:
-        """What the calls of one communicator say, of which at least half of the members recorded each."""
+    def summed(self, communicator: InspectorCommunicator, members: int) -> InspectorCommunicator:
+        """A communicator with what its calls say, of which at least half of the members recorded each."""
         sizes: list[CallsOfOneSize] = []
         calls, time_us, wait_us, missing = 0, 0.0, 0.0, 0
         times: dict[int, int] = defaultdict(int)
         waits: dict[int, float] = defaultdict(float)
-        for collective, series in sorted(self._series.get(comm, {}).items()):
+        for collective, series in sorted(self._series.get(communicator.hash, {}).items()):
             missing += sum(high - low + 1 - count for low, high, count in series.seen.values())
             slots = series.slots[: series.used]
             slots = slots[slots["count"] >= max(2, (members + 1) // 2)]
@@ -191,7 +179,10 @@ class Calls:
                 waits[rank] += us * self.one_in
             sizes += _sizes(collective.partition(BEHIND_NAME)[0], series, slots, self.one_in)
         last = {rank: LastArrivals(times[rank], waits[rank]) for rank in sorted(times)}
-        return Summary(tuple(sizes), calls, time_us, wait_us, last, max(missing, 0))
+        return replace(
+            communicator, sizes=tuple(sizes), calls=calls, time_us=time_us, wait_us=wait_us, last=last,
+            missing=max(missing, 0),
+        )  # fmt: skip
 
 
 def _sizes(collective: str, series: _Series, slots: Slots, one_in: int) -> Iterator[CallsOfOneSize]:

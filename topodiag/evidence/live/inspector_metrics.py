@@ -18,16 +18,16 @@ Written for what breaks: one bad line costs itself, where prometheus_client's pa
 from __future__ import annotations
 
 import hashlib
-import re
 from array import array
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import field
+from dataclasses import field, replace
 from math import isfinite
 
 import msgspec
 import numpy as np
 
+from topodiag.evidence.interface import to_int
 from topodiag.evidence.live.inspector_calls import BEHIND_NAME, Calls, Records, Whose
 from topodiag.evidence.metrics_text import labels_of
 from topodiag.lazy import dataclass, regex
@@ -45,10 +45,9 @@ MAX_US = 1e12
 _TIMES = frozenset({"nccl_collective_exec_time_microseconds"})
 _RATES = frozenset({"nccl_bus_bandwidth_gbs"})
 _LINE = regex(rb"(nccl_[a-z0-9_]{1,60})\{([^\n]{1,4096})\}[ \t]{1,8}([^\s#]{1,40})(?:[ \t]{1,8}([0-9.eE+-]{1,30}))?")
-_FILE = regex(r"nccl_inspector_metrics_([\w-]{1,80})\.prom")
+_FILE = "nccl_inspector_metrics_"
 _SIZE = regex(r"(\d{1,4})-(\d{1,4})(B|KB|MB|GB|TB)$")
 _UNITS = {"B": 0, "KB": 10, "MB": 20, "GB": 30, "TB": 40}
-_GPU = regex(r"GPU(\d{1,4})$")
 
 
 class _QueriedSeries(msgspec.Struct, gc=False):
@@ -82,8 +81,7 @@ class _Series:
     gbs: array[float] = field(default_factory=lambda: array("f"))
 
     def number(self, name: str) -> int:
-        text = self.labels.get(name, "")
-        return int(text) if re.fullmatch(r"[0-9]{1,7}", text) else 0
+        return to_int(self.labels.get(name), low=0, high=9_999_999) or 0
 
     def timed_by_rates(self) -> bool:
         """Where no time was asked for: the times that the bandwidths make. False for a series without."""
@@ -100,8 +98,8 @@ class _Series:
     @property
     def member(self) -> tuple[str, int, str]:
         """Node, number of the GPU, and what tells GPUs apart that are the first of their process each."""
-        match = _GPU.match(self.labels.get("gpu", ""))
-        return self.node, int(match[1]) if match else -1, self.device
+        gpu = to_int(self.labels.get("gpu", "").removeprefix("GPU"), low=0, high=9999)
+        return self.node, -1 if gpu is None else gpu, self.device
 
 
 class InspectorMetrics:
@@ -136,8 +134,7 @@ class InspectorMetrics:
 
     def text(self, blocks: Iterable[bytes], source: str) -> None:
         """Blocks of whole lines of the text format."""
-        named = _FILE.search(source)
-        device, number = named[1] if named else "", 0
+        device, number = source.partition(_FILE)[2].partition(".prom")[0], 0
         for block in blocks:
             for raw in block.split(b"\n"):
                 number += 1
@@ -282,24 +279,14 @@ def _communicator(
             np.clip(hours, 0, 1 << 30).astype(np.int32),
         )
         calls.add(Whose(key, kind, rank_of[series.member]), own, lambda factor=factor: factor)  # type: ignore[misc]
-    summary = calls.summary(key, len(places))
     members = {
         number: InspectorMember(number, host, -2 - gpu, origins[number])
         for (host, gpu, _), number in rank_of.items()
     }  # fmt: skip
-    return InspectorCommunicator(
-        key,
-        label,
-        max(nranks, 1),
-        nnodes,
-        members,
-        summary.sizes,
-        summary.calls,
-        summary.time_us,
-        summary.wait_us,
-        summary.last,
-        made_of=MadeOf.MEANS if whole else MadeOf.MEANS_OF_SEVERAL,
-    )
+    made_of = MadeOf.MEANS if whole else MadeOf.MEANS_OF_SEVERAL
+    comm = InspectorCommunicator(key, label, max(nranks, 1), nnodes, members, made_of=made_of)
+    # How often calls are missing is not known of means.
+    return replace(calls.summed(comm, len(places)), missing=0)
 
 
 def _label(name: str, nranks: int, nnodes: int, host: str) -> str:

@@ -19,7 +19,7 @@ from dataclasses import field
 from itertools import islice, pairwise
 from typing import Any
 
-from topodiag.evidence.json_values import integer
+from topodiag.evidence.json_values import integer, objects
 from topodiag.lazy import dataclass, regex
 from topodiag.model.clock_text import seconds
 from topodiag.model.provenance import Origin
@@ -71,15 +71,14 @@ def _bounded(digits: str) -> int:
 
 
 def _answer(document: Mapping[str, Any], source: str, origin: Origin) -> RasAnswer:
-    told = [item for item in document["communicators"] if isinstance(item, dict)]
-    communicators = tuple(_communicator(item, origin) for item in told)
+    entries = [item for _, item in objects(document["communicators"], MAX_MEMBERS)]
+    communicators = tuple(_communicator(item, origin) for item in entries)
+    members = [member.process for communicator in communicators for member in communicator.members]
+    known = {process.key for process in members if process is not None}
     silent: dict[tuple[str, int], RasProcess] = {}
     dead: dict[tuple[str, int], RasProcess] = {}
-    known: set[tuple[str, int]] = set()
-    for communicator, raw in zip(communicators, told, strict=True):
-        known |= {member.process.key for member in communicator.members if member.process is not None}
-        missing = [item for item in _list(raw, "missing_ranks") if isinstance(item, dict)]
-        for item in missing:
+    for entry in entries:
+        for _, item in objects(entry.get("missing_ranks"), MAX_MEMBERS):
             process, status = _process(item), _dict(item, "status")
             if process is not None and status.get("considered_dead") is True:
                 dead[process.key] = process
@@ -101,21 +100,16 @@ def _answer(document: Mapping[str, Any], source: str, origin: Origin) -> RasAnsw
 
 
 def _communicator(raw: Mapping[str, Any], origin: Origin) -> RasCommunicator:
-    members = [_member(item, origin) for item in _list(raw, "ranks") if isinstance(item, dict)]
-    missing = [_missing(item, origin) for item in _list(raw, "missing_ranks") if isinstance(item, dict)]
+    members = [_member(item, origin) for _, item in objects(raw.get("ranks"), MAX_MEMBERS)]
+    missing = [_missing(item, origin) for _, item in objects(raw.get("missing_ranks"), MAX_MEMBERS)]
     counts: dict[str, Counter[int]] = defaultdict(Counter)
     for member in members:
         for name, count in member.counts.items():
             counts[name][count] += 1
+    states = Counter(member.state for member in (*members, *missing) if member.state)
     match = _HASH.fullmatch(str(raw.get("hash", "")))
-    return RasCommunicator(
-        int(match[1], 16) if match is not None else 0,
-        integer(raw.get("size")) or 0,
-        (*members, *missing),
-        counts,
-        Counter(member.state for member in (*members, *missing) if member.state),
-        origin,
-    )
+    number = int(match[1], 16) if match is not None else 0
+    return RasCommunicator(number, integer(raw.get("size")) or 0, (*members, *missing), counts, states, origin)
 
 
 def _member(raw: Mapping[str, Any], origin: Origin) -> RasMember:
@@ -128,19 +122,10 @@ def _member(raw: Mapping[str, Any], origin: Origin) -> RasMember:
         state = "FINALIZE"
     else:
         state = "INIT" if init == _IN_PROGRESS else RUNNING
-    counts = {
-        str(name)[:40]: value
-        for name, given in _dict(raw, "collective_counts").items()
-        if (value := integer(given)) is not None
-    }
-    return RasMember(
-        _rank(raw),
-        _process(raw),
-        state,
-        counts,
-        error=_ERRORS.get(failed, f"error {failed}") if failed is not None else "",
-        origin=origin,
-    )
+    told = {str(name)[:40]: integer(given) for name, given in _dict(raw, "collective_counts").items()}
+    counts = {name: value for name, value in told.items() if value is not None}
+    error = _ERRORS.get(failed, f"error {failed}") if failed is not None else ""
+    return RasMember(_rank(raw), _process(raw), state, counts, error=error, origin=origin)
 
 
 def _missing(raw: Mapping[str, Any], origin: Origin) -> RasMember:
@@ -166,7 +151,8 @@ def _process(raw: Mapping[str, Any]) -> RasProcess | None:
 def _event(document: Mapping[str, Any], origin: Origin) -> RasEvent:
     peer = _dict(document, "peer")
     pid, host = integer(peer.get("pid")), peer.get("host")
-    devices = ",".join(str(item) for item in _list(peer, "cuda_devs")[:64])
+    listed = peer.get("cuda_devs")
+    devices = ",".join(map(str, listed[:64])) if isinstance(listed, list) else ""
     known = RasProcess(host[:200], pid, devices) if pid is not None and isinstance(host, str) else None
     return RasEvent(str(document["event"])[:40], seconds(str(document.get("timestamp"))), known, origin)
 
@@ -174,11 +160,6 @@ def _event(document: Mapping[str, Any], origin: Origin) -> RasEvent:
 def _dict(raw: Mapping[str, Any], key: str) -> Mapping[str, Any]:
     value = raw.get(key)
     return value if isinstance(value, dict) else {}
-
-
-def _list(raw: Mapping[str, Any], key: str) -> list[Any]:
-    value = raw.get(key)
-    return value if isinstance(value, list) else []
 
 
 MAX_EVENTS = 1 << 16
@@ -221,9 +202,6 @@ class _Comm:
     states: Counter[str] = field(default_factory=Counter)
     collective: str = ""
     said: tuple[int | None, str, str] = (None, "", "")
-
-    def member(self, rank: int, origin: Origin) -> RasMember:
-        return self.ranks.get(rank) or RasMember(rank, origin=origin)
 
     def made(self) -> RasCommunicator:
         ranks = tuple(self.ranks[rank] for rank in sorted(self.ranks))
@@ -320,35 +298,25 @@ def _read_problem(draft: _Draft, line: str, origin: Origin) -> None:
         draft.at.said = (None, "", "")
     elif line[:1].strip():
         draft.listed, draft.at = line.strip(), None
-    elif draft.at is not None:
-        for read in (_read_rank, _read_several, _read_different, _read_missing):
-            if read(draft.at, line, origin):
-                return
-    elif match := _PROCESS.match(line):
-        (draft.dead if draft.listed == "DEAD" else draft.silent).append(
-            RasProcess(match[2], int(match[1]), match[3].strip())
-        )
+    elif draft.at is None:
+        if match := _PROCESS.match(line):
+            process = RasProcess(match[2], int(match[1]), match[3].strip())
+            (draft.dead if draft.listed == "DEAD" else draft.silent).append(process)
+    elif match := _RANK.match(line):
+        _read_rank(draft.at, match, origin)
+    elif match := _SEVERAL.match(line):
+        draft.at.said = _said(match, 2)
+        _add(draft.at, draft.at.said, int(match[1]))
+    elif match := _DIFFERENT.match(line):
+        draft.at.collective = "" if match[1] in (None, "collective") else match[1]
+    elif match := _MISSING.match(line):
+        for word in re.findall(r"\d{1,9}", match[1])[:MAX_MEMBERS]:
+            draft.at.ranks[int(word)] = RasMember(int(word), missing=True, origin=origin)
 
 
-def _read_different(comm: _Comm, line: str, _: Origin) -> bool:
-    match = _DIFFERENT.match(line)
-    if match is not None:
-        comm.collective = "" if match[1] in (None, "collective") else match[1]
-    return match is not None
-
-
-def _read_several(comm: _Comm, line: str, _: Origin) -> bool:
-    match = _SEVERAL.match(line)
-    if match is not None:
-        comm.said = _said(match, 2)
-        _add(comm, comm.said, int(match[1]))
-    return match is not None
-
-
-def _read_rank(comm: _Comm, line: str, origin: Origin) -> bool:
-    match = _RANK.match(line)
-    if match is None or len(comm.ranks) >= MAX_MEMBERS:
-        return match is not None
+def _read_rank(comm: _Comm, match: re.Match[str], origin: Origin) -> None:
+    if len(comm.ranks) >= MAX_MEMBERS:
+        return
     own = _said(match, 2)
     identified = own != (None, "", "")
     if identified:
@@ -356,7 +324,7 @@ def _read_rank(comm: _Comm, line: str, origin: Origin) -> bool:
         comm.said = (None, "", "")
     count, state, error = own if identified else comm.said
     rank = int(match[1])
-    old = comm.member(rank, origin)
+    old = comm.ranks.get(rank) or RasMember(rank, origin=origin)
     process = RasProcess(match[8], int(match[7]), match[6].strip()) if match[7] else old.process
     comm.ranks[rank] = RasMember(
         rank,
@@ -367,14 +335,6 @@ def _read_rank(comm: _Comm, line: str, origin: Origin) -> bool:
         error or old.error,
         old.origin if not identified and old.origin is not None and old.origin != origin and old.counts else origin,
     )
-    return True
-
-
-def _read_missing(comm: _Comm, line: str, origin: Origin) -> bool:
-    match = _MISSING.match(line)
-    for word in re.findall(r"\d{1,9}", match[1])[:MAX_MEMBERS] if match is not None else ():
-        comm.ranks[int(word)] = RasMember(int(word), missing=True, origin=origin)
-    return match is not None
 
 
 def _said(match: re.Match[str], at: int) -> tuple[int | None, str, str]:

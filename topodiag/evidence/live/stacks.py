@@ -23,9 +23,6 @@ MAX_STACKS = 100_000
 MAX_FRAMES = 200
 MAX_LINE = 1000
 
-LOOKS = regex(
-    rb"^[ \t>|]{0,20}Thread (?:0x)?[0-9A-Fa-f]{1,16} \((?:active|idle)(?:\+gil)?\)(?::|[ \t]*$)", re.MULTILINE
-)
 _PROCESS = regex(r"Process ([0-9]{1,10}): (\S.{0,300})\Z")
 _THREAD = regex(r"Thread (?:0x)?[0-9A-Fa-f]{1,16} \((?:active|idle)(?:\+gil)?\)(?:: \"([^\"]{0,80})\")?\s*\Z")
 _FRAME = regex(r"([\w.<>$~]{1,200}) \(([^()\n]{1,300}?)(?::[0-9]{1,7})?\)\Z")

@@ -7,7 +7,7 @@ program's line. Seen in Megatron-LM, NeMo, DeepSpeed, torchtitan, MaxText, Compo
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import field
 
 from topodiag.evidence.live.step_parts import TimedParts, in_seconds, sum_of, timed_parts, without
@@ -36,32 +36,13 @@ _LONGEST = 60
 """Characters of a name."""
 _METER = regex(rf"\b(?:Batch )?[Tt]ime\s{{1,6}}({_NUM})\s{{1,6}}(?:\(|(?=(?:Err|Loss|Data)\w{{0,16}} [0-9]))")
 """`Time  0.210 (  0.532)`: now, and the mean so far (PyTorch's ImageNet example); Torch7's has no mean."""
-_MAY_WAIT = regex(r"[dD]ata|[lL]oad|[wW]ait|[fF]etch|stall|batch[ _-]gen")
-_METER_WAITED = regex(
-    r"\b(?:[Dd]ata|[Dd]ata[ _]?[Ll]oading[ _]?[Tt]ime)\s{1,6}([0-9]{1,6}(?:\.[0-9]{1,8})?)(?=[\s,;(]|$)(?!\s?[mu]s\b)"
-)
-_WAITED = regex(
-    r"(?<![\w.-])((?:[A-Za-z]{1,12}[_ /-]){0,5}[A-Za-z]{1,14})(?: ?[(\[](ms|us|s|sec|seconds|t)[)\]])?"
-    r"\s{0,3}[:=]\s{0,6}"
-    r"([0-9]{1,9}(?:\.[0-9]{1,12})?(?:[eE][-+]?[0-9]{1,2})?)\s?(ms|us|s|sec|secs|seconds)?(?![\w%/.:])"
-    r"(?! ?(?:[KMGTkmg]i?[Bb]\b|(?:bytes|samples|tokens|rows|files)\b(?![/_]| ?[:=])|it/|%))"
-)
 _WORDS = own_data("evidence/live/steps")
 _STEPS = tuple((number["word"], regex(number["pattern"])) for number in _WORDS["number"])
-_DATA, _INPUT, _WAITING, _BESIDE_DATA = (
-    frozenset(_WORDS["waits"][name]) for name in ("data", "input", "waiting", "beside")
-)
 _PARTS, _DURATIONS, _COUNTED, _BARE, _BATCH, _LENGTH = (
     frozenset(_WORDS["step"][name]) for name in ("parts", "durations", "counted", "bare", "batch", "length")
 )
 _RATES: Mapping[str, frozenset[str]] = {unit: frozenset(names) for unit, names in _WORDS["rates"].items()}
 _SECONDS: Mapping[str, float] = _WORDS["seconds"]
-_FEWEST_COLUMNS, _MOST_COLUMNS = 3, 40
-_HEAD_OF_STEPS = regex(r"(?:global_?)?(?:step|iter|iteration)s?$", re.IGNORECASE)
-_HEAD_ROOM = 80
-"""Characters in which the first name of a table begins."""
-_COLUMN = regex(r"[A-Za-z][\w/.()%-]{0,40}")
-_IN_UNIT = regex(r"_(s|ms)$")
 _TIMERS = regex(
     r"batch-generator[ .]{0,60}: {0,4}(?:\([0-9.]{1,16}, {0,2}([0-9]{1,9}(?:\.[0-9]{1,6})?)\)"
     r"|([0-9]{1,9}(?:\.[0-9]{1,6})?)(?![0-9.]))"
@@ -79,6 +60,8 @@ _NOT_STEPS = regex(
     r"iz|calibrat|dataset|^map\b|skipp", re.IGNORECASE
 )  # fmt: skip
 """Before the number of a step: it is counted in something that is no training."""
+_OF_DATA = ("ata", "oad", "etch", "nput")
+"""In every line that times waiting for data."""
 _NOT_TRAINED = regex(r"eval|valid|\bval\b|test|infer|predict|prefill|decod|request|warm|bench", re.IGNORECASE)
 """In a line without the number of a step: it is of something that is no training."""
 _UNIT = regex(r"\((ms|us|s|sec|secs|seconds)\)|(?: in|_in) (ms|us|s)$|_(ms)$")
@@ -119,8 +102,7 @@ def read_line(text: str) -> StepLine | None:
     if not values and (bar := _bar(line)) is not None:
         return bar
     parts = in_seconds(timed, values.get("s"))
-    waited = next((part.seconds for part in parts if len(parts) > 1 and part.of is PartOf.DATA), None)
-    waited = _waited(line, values.get("s"), end) if waited is None else waited
+    waited = _waited(parts, values)
     in_epoch = _IN_EPOCH.search(line) if waited is not None else None
     opens = in_epoch is not None and int(in_epoch[2]) == 0
     return StepLine(number, total, values, work, at=at, waited=waited, opens=opens, parts=parts)
@@ -152,37 +134,23 @@ def _bar(line: str) -> StepLine | None:
     return StepLine(int(match[2]), int(match[3]), {"s": seconds}, bar=f"{(match[1] or '').strip()[:40]} {match[3]}")
 
 
-def _waited(line: str, took: float | None, after: int = 0) -> float | None:
-    """`data_time: 0.52` of mmengine and detectron2, `Data 0.52 (0.17)` of PyTorch's ImageNet example. `data` alone may
-    be anything: it counts where it is no more than the step."""
-    if _MAY_WAIT.search(line, after) is None:
-        return None
-    meter = _METER_WAITED.search(line, after)
-    if meter is not None:
-        return float(meter[1])
-    for match in _WAITED.finditer(line, after):
-        words = set(re.split(r"[_ /-]", match[1].lower()))
-        loads = words & _WAITING
-        of_data = bool(words & _DATA or (words & _INPUT and loads))
-        if not of_data or not words <= _DATA | _INPUT | _WAITING | _BESIDE_DATA:
-            continue
-        if "." not in match[3] and not (match[2] or match[4]) and match[3] != "0":
-            continue  # seconds have a point or a unit: counts of what was loaded have neither
-        waited = float(match[3]) * _SECONDS[match[2] or match[4] or ("ms" if "ms" in words else "")]
-        if len(words) > 1 or took is None or waited <= took:
-            return waited
-    return None
-
-
 def _unnumbered(line: str) -> StepLine | None:
     """The figures of a step without its number: below the head of one, or beside the time that it waited for data."""
     if _UNDER_HEAD.match(line) is not None:
         return StepLine(None, 0, _values(line)[0])
-    if _MAY_WAIT.search(line) is None or _NOT_TRAINED.search(line) is not None:
+    timed = timed_parts(line) if any(word in line for word in _OF_DATA) else None
+    if timed is None or not timed.parts or _NOT_TRAINED.search(line) is not None:
         return None
     values, work = _values(line)
-    waited = _waited(line, values.get("s")) if "s" in values else None
+    waited = _waited(in_seconds(timed, values.get("s")), values) if "s" in values else None
     return StepLine(None, 0, values, work, waited=waited) if waited is not None else None
+
+
+def _waited(parts: Sequence[StepPart], values: Mapping[str, float]) -> float | None:
+    """The seconds of the step that waited for data, where one of its parts says them. Alone it may be anything: it
+    counts where it is no more than the step."""
+    waited = next((part.seconds for part in parts if part.of is PartOf.DATA), None)
+    return None if waited is None or (len(parts) < 2 and waited > values.get("s", waited)) else waited
 
 
 def _values(line: str, after: int = 0, timed: TimedParts | None = None) -> tuple[dict[str, float], float | None]:
@@ -278,22 +246,6 @@ def timed_batches(line: str) -> float | None:
     the line of the step."""
     match = _TIMERS.search(line, 0, MAX_LINE) if "batch-generator" in line else None
     return float(match[1] or match[2]) / 1e3 if match is not None else None
-
-
-def columns_of(line: str) -> tuple[str, ...]:
-    """The names of a table of steps, where a line is its head: a step, and at least two more names."""
-    if not line[:_HEAD_ROOM].lstrip().lower().startswith(("global", "step", "iter")):
-        return ()
-    cells = cells_of(line)
-    if not _FEWEST_COLUMNS <= len(cells) <= _MOST_COLUMNS or _HEAD_OF_STEPS.match(cells[0]) is None:
-        return ()
-    if not all(_COLUMN.fullmatch(cell) for cell in cells):
-        return ()
-    return tuple(_IN_UNIT.sub(r" time (\1)", cell) for cell in cells)
-
-
-def cells_of(line: str) -> list[str]:
-    return [cell.strip() for cell in (line.split(",") if "," in line else line.split())]
 
 
 def number_of(text: str) -> float:

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import field, replace
 from functools import cache
+from itertools import islice
 from math import isfinite
 
 from topodiag.evidence.layout.job_settings import LOOKS as ARGUMENTS
@@ -18,12 +19,10 @@ from topodiag.evidence.live.step_forms import Forms
 from topodiag.evidence.live.step_lines import (
     WORDS,
     StepLine,
-    cells_of,
-    columns_of,
     timed_batches,
 )
-from topodiag.evidence.nccl_log.grammar.prefix import stamp_of
 from topodiag.evidence.signatures.literals import Finder, finder, lines_with
+from topodiag.evidence.signatures.wrappers import without_clock
 from topodiag.lazy import dataclass, regex
 from topodiag.model.provenance import MAX_QUOTE, Origin
 from topodiag.model.steps import Step, StepSeries
@@ -38,8 +37,6 @@ _JITTER = 3
 """Steps by which lines of ranks that print at once may stand in another order."""
 _HEAD_REACH = 40
 """Lines below the head of a step which may hold its figures."""
-_MOST_HEAD = 1000
-"""Characters of a row of a table."""
 _RANK = regex(
     r"^\s{0,8}([0-9]{1,5}):\s|\[rank([0-9]{1,6})\]|\[[0-9]{1,6},([0-9]{1,6})\]<std|\brank[\"' =:]{0,4}([0-9]{1,6})\b",
     re.IGNORECASE,
@@ -129,7 +126,7 @@ def read_steps(text: str | bytes, source: str) -> tuple[StepSeries, ...]:
             several.append(_Start(step_line.total, step_line.bar))
         start = several[-1]
         start.last = max(start.last, step_line.number)
-        row = (step_line, stamp_of(before[-300:]), number, line.strip()[:MAX_QUOTE])
+        row = (step_line, without_clock(before[-300:])[1], number, line.strip()[:MAX_QUOTE])
         for unit in step_line.values:
             own = start.steps.setdefault(unit, [])
             if not own or (own[-1][0].number or 0) < step_line.number:
@@ -149,17 +146,14 @@ def read_steps(text: str | bytes, source: str) -> tuple[StepSeries, ...]:
 def _lines(data: bytes, most: int = MAX_STEPS * 100, forms: Forms | None = None) -> Iterator[tuple[int, str, StepLine]]:
     """Lines that say something of a step, among the first `most` that may. Figures below the head of a step have its
     number, those of a log without heads are counted, and what timers print below a step is of it."""
-    head, at, free, looked = None, 0, 0, 0
+    head, at, free = None, 0, 0
     forms = forms or Forms()
     held: tuple[int, str, StepLine] | None = None
-    for number, line, words in _with_names(data):
-        looked += 1
-        if looked > most:
-            break
-        timed = timed_batches(words)
+    for number, line in islice(_with_words(data), most):
+        timed = timed_batches(line)
         if timed is not None and held is not None and number - held[0] <= _HEAD_REACH:
             held = (held[0], held[1], replace(held[2], waited=timed))
-        step_line = forms.read(words) if timed is None else None
+        step_line = forms.read(line) if timed is None else None
         if step_line is None:
             continue
         if step_line.number is not None:
@@ -175,27 +169,12 @@ def _lines(data: bytes, most: int = MAX_STEPS * 100, forms: Forms | None = None)
         yield held
 
 
-def _with_names(data: bytes) -> Iterator[tuple[int, str, str]]:
-    """The lines with words of a step, as they stand and as they are read: rows of a table get the names of its head."""
-    names: tuple[str, ...] = ()
-    above, below = 0, 0
+def _with_words(data: bytes) -> Iterator[tuple[int, str]]:
+    """The lines with words of a step."""
     for number, begin, end, _ in lines_with(_words(), data):
-        if names:
-            yield from _rows(data[below : begin - 1], above, names)
         line = data[begin:end].decode("utf-8", "replace")
         if " NCCL " not in line:
-            names = columns_of(line) if len(line) < _MOST_HEAD else ()
-            yield number, line, line
-        above, below = number, end + 1
-    if names:
-        yield from _rows(data[below:], above, names)
-
-
-def _rows(data: bytes, above: int, names: tuple[str, ...]) -> Iterator[tuple[int, str, str]]:
-    """The rows of a table whose head is the line with the number `above`."""
-    for number, line in enumerate(data.decode("utf-8", "replace").split("\n"), start=above + 1):
-        if len(line) < _MOST_HEAD and len(cells := cells_of(line)) == len(names):
-            yield number, line, ", ".join(f"{name}: {cell}" for name, cell in zip(names, cells, strict=True))
+            yield number, line
 
 
 @cache

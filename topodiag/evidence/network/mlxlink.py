@@ -15,19 +15,16 @@ where no other adapter is known. Format: MFT 4.20 to
 from __future__ import annotations
 
 from topodiag.evidence.draft import UNNAMED_NIC, Entity, NodeDraft
+from topodiag.evidence.fabric_links import LANE_GBPS
 from topodiag.evidence.interface import Blob, Direct, Parsed, to_int
 from topodiag.evidence.network import rdma_words as words
 from topodiag.evidence.page import Line, Page
 from topodiag.lazy import regex
-from topodiag.model.topics import Topic
 from topodiag.words.own_data import own_data
 
 _FIRST = "Operational Info"
 _SECTIONS = (_FIRST, "Troubleshooting Info", "Module Info", "Physical Counters and BER Info")
 _COMMAND = regex(r"\bmlxlink\b.{0,200}?\s-(?:d|-device)[ =](\S{1,64})")
-_LANE_GBPS = {"SDR": 2.5, "DDR": 5.0, "QDR": 10.0, "FDR10": 10.0, "FDR": 14.0, "EDR": 25.0, "HDR": 50.0, "NDR": 100.0,
-              "XDR": 200.0}  # fmt: skip
-"""Gb/s of data in a lane, as the other tools round it."""
 _STATES = {"polling": "Polling", "disable": "Disabled", "disabled": "Disabled", "sleep": "Sleep"}
 """States of mlxlink that the kernel tells as a logical one, down, and a physical one."""
 _OF_SIGNAL = ("signal integrity", "high ber", "ber is high")
@@ -40,11 +37,6 @@ _Rows = dict[str, tuple[Line, str]]
 
 class Mlxlink(Direct):
     """State, rate and counters of a port from `mlxlink`."""
-
-    kind = "mlxlink"
-    speaks_of = frozenset({Topic.RDMA_DEVICES})
-    trust = 60
-    a_piece = "it is asked for one port"
 
     def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
         page = Page(blob, draft)
@@ -83,7 +75,7 @@ def _offer(port: Entity, rows: _Rows) -> None:
             words.offer_cell(line, port, "phys_state", value)
         elif name == "Speed":
             generation, digits = value.removeprefix("IB-"), value.partition("G")[0]
-            lane_gbps = _LANE_GBPS.get(generation)
+            lane_gbps = LANE_GBPS.get(generation)
             if lane_gbps is not None:
                 line.offer(port, "link_layer", "InfiniBand")
                 line.offer(port, "speed_name", generation)

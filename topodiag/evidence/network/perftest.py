@@ -16,31 +16,23 @@ pair (`### g01 -> g09: ib_write_bw`), or the name of the file (`g01-g09.txt`).
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import field
 
 from topodiag.evidence.draft import NodeDraft
-from topodiag.evidence.interface import Blob, Direct, Parsed
+from topodiag.evidence.interface import Blob, Direct, Parsed, to_float
 from topodiag.evidence.network import rdma_words as words
 from topodiag.evidence.page import Line, Page
 from topodiag.evidence.sentences import MAX_LINE
 from topodiag.lazy import dataclass, regex
 from topodiag.model.bench import BenchDevice, BenchRow, BenchRun, Timing
 from topodiag.model.provenance import Origin
-from topodiag.model.topics import Topic
 
-_MARK = regex(
-    r"^[ \t>|]{0,60}(?:RDMA_Write|RDMA_Read|Send|Write|Read|Atomic\w{0,20})\b.{0,30} (?:BW|Latency) Test\s*$", re.M
-)
-_DEVICE = regex(r"\bDevice {1,20}: (\S{1,63})")
-_ONE_WAY = regex(r"(?:RDMA_Write|RDMA_Read|Send|Write|Read) BW Test\s*$")
-_HEAD = regex(r"#bytes\s{1,20}#iterations\s{1,20}BW peak ?\[(Gb|MB|MiB)/sec\]\s{1,20}BW average ?\[(?:Gb|MB|MiB)/sec\]")
-_ROW = regex(r"\s{0,8}(\d{1,12})\s{1,40}\d{1,12}\s{1,40}-?[\d.]{1,20}\s{1,40}(\d{1,8}\.\d{1,8})\s{1,40}[\d.]{1,20}\s*$")
+_VERBS = ("RDMA_Write", "RDMA_Read", "Send", "Write", "Read", "Atomic")
+_ONE_WAY = tuple(f"{verb} BW Test" for verb in _VERBS[:-1])
 WHOLE = 65536
 """Bytes of a message from which on the rate of messages no longer limits a test: perftest's own default."""
 _GBPS = {"Gb": 1.0, "MB": 8 * 2**20 / 1e9, "MiB": 8 * 2**20 / 1e9}
-_LAYER = regex(r"\bLink type {1,20}: (IB|Ethernet)\b")
 
 
 @dataclass(slots=True)
@@ -64,31 +56,33 @@ def _tests(lines: Iterable[Line]) -> list[_Test]:
         title = _TITLE.match(line.text) if len(line.text) < MAX_LINE else None
         if title is not None and title["a"] != title["b"]:
             titled, hosts = line.number, title.group("a", "b")
-        if _MARK.match(line.text) is not None:
+        text, cells = line.bare, line.bare.split()
+        if text.startswith(_VERBS) and text.endswith((" BW Test", " Latency Test")):
             near = line.number - titled <= TITLE_ABOVE
-            tests.append(_Test(line, _ONE_WAY.search(line.text) is not None, hosts if near else ()))
+            tests.append(_Test(line, text in _ONE_WAY, hosts if near else ()))
             titled = -TITLE_ABOVE
         if not tests:
             continue
         test = tests[-1]
-        if (device := _DEVICE.search(line.text)) is not None:
-            test.device = words.device_name(device[1]) or ""
-        if (layer := _LAYER.search(line.text)) is not None:
-            test.layer = layer[1]
-        if (head := _HEAD.search(line.text)) is not None:
-            test.gbps = _GBPS[head[1]]
-        elif test.gbps and (row := _ROW.match(line.text)) is not None:
-            test.rows.append((line, int(row[1]), float(row[2]) * test.gbps))
+        if device := _value_of(text, "Device"):
+            test.device = words.device_name(device) or ""
+        test.layer = _value_of(text, "Link type") or test.layer
+        if text.startswith("#bytes"):
+            test.gbps = _GBPS.get(text.partition("BW average")[2].lstrip(" [").partition("/sec")[0], 0.0)
+        elif test.gbps and len(cells) == 5 and all(to_float(cell) is not None for cell in cells):
+            test.rows.append((line, int(float(cells[0])), float(cells[3]) * test.gbps))
     return tests
+
+
+def _value_of(text: str, name: str) -> str:
+    """The word behind `name   : `, "" where the line has no such name."""
+    _, found, rest = text.partition(name)
+    colon, _, value = rest.strip().partition(" ")
+    return value.split()[0] if found and colon == ":" and value.strip() else ""
 
 
 class Perftest(Direct):
     """Devices that a test of perftest used."""
-
-    kind = "rdma-perftest"
-    speaks_of = frozenset({Topic.RDMA_DEVICES})
-    trust = 55
-    a_piece = "a test names the device that it was given"
 
     def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
         page = Page(blob, draft)

@@ -115,10 +115,7 @@ def catalogue() -> tuple[Signature, ...]:
 @cache
 def literals() -> Mapping[str, tuple[tuple[str, int], ...]]:
     """Each literal with the entries that it may begin: their family and their place in its file."""
-    index: dict[str, list[tuple[str, int]]] = msgspec.json.decode(
-        INDEX.read_bytes(), type=dict[str, list[tuple[str, int]]]
-    )
-    return {literal: tuple(places) for literal, places in index.items()}
+    return msgspec.json.decode(INDEX.read_bytes(), type=dict[str, tuple[tuple[str, int], ...]])
 
 
 def literals_of(*names: str) -> tuple[bytes, ...]:

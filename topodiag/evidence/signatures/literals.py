@@ -60,6 +60,8 @@ class OnePass(Finder):
 
     def _is_plain(self, block: bytes) -> bool:
         """Whether a block is searched without the database, which is compiled where it is not."""
+        if self._database is not None:
+            return False
         cost = max(len(block), LEAST) if self._left < sys.maxsize else 0
         if cost <= self._left:
             self._left -= cost

@@ -10,7 +10,7 @@ from dataclasses import replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from topodiag.checks.fleet.flaps import WINDOW_S
+from topodiag.checks.fleet.flapping import WINDOW_S
 from topodiag.checks.fleet.growth import growth
 from topodiag.fleet.history.store import Store
 from topodiag.lazy import dataclass

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Sequence
 from functools import cache
-from pathlib import Path
+
+import msgspec
 
 from topodiag.lazy import dataclass
 from topodiag.model.nccl_versions import path_types
 from topodiag.nccl.graph.bandwidths import xgmi_bandwidth
 from topodiag.nccl.graph.graph import System, Vertex
 from topodiag.nccl.numbers import bus_id
+from topodiag.words.own_data import own_data
 
 
 @dataclass(frozen=True)
@@ -40,13 +41,11 @@ class Layout:
 
 @dataclass(frozen=True)
 class RomeModel(Layout):
-    """A known set: the machine that it asks for, its rings, those of the last two of an odd number of nodes."""
+    """A known set: the machine that it asks for, and its rings."""
 
     index: int = -1
     name: str = ""
     rings: tuple[str, ...] = ()
-    rings_last: tuple[str, ...] = ()
-    rings_last_but_one: tuple[str, ...] = ()
     options: str = ""
 
     def asks(self, option: str) -> bool:
@@ -56,27 +55,17 @@ class RomeModel(Layout):
 @cache
 def rome_models() -> tuple[RomeModel, ...]:
     """All sets, in the order in which RCCL tries them."""
-    held = tomllib.loads(Path(__file__).with_name("rome_models.toml").read_text(encoding="utf-8"))["model"]
-    return tuple(
-        RomeModel(
-            bus=_hex(row["bus"]),
-            numa=tuple(row["numa"]),
-            nic_bus=_hex(row["nic_bus"]),
-            nic_numa=tuple(row["nic_numa"]),
-            links=tuple(tuple(int(digit) for digit in line) for line in row["links"].split()),
-            distance=tuple(tuple(line.split()) for line in row["distance"]),
-            pattern=row["pattern"],
-            cpus=row["cpus"],
-            most_links=row["most_links"],
-            index=row["index"],
-            name=row["name"],
-            rings=tuple(row["rings"]),
-            rings_last=tuple(row.get("rings_last", ())),
-            rings_last_but_one=tuple(row.get("rings_last_but_one", ())),
-            options=row.get("options", ""),
-        )
-        for row in held
-    )
+    rows = [
+        {
+            **row,
+            "bus": _hex(row["bus"]),
+            "nic_bus": _hex(row["nic_bus"]),
+            "links": [[int(digit) for digit in line] for line in row["links"].split()],
+            "distance": [line.split() for line in row["distance"]],
+        }
+        for row in own_data("nccl/rccl/rome_models")["model"]
+    ]
+    return msgspec.convert(rows, tuple[RomeModel, ...])
 
 
 def _hex(text: str) -> tuple[int, ...]:

@@ -17,7 +17,6 @@ from topodiag.model.nccl_features import Feature
 from topodiag.nccl.graph.graph import BALANCED_TREE, RING, SPLIT_TREE, RejectedError, SearchGraph
 from topodiag.nccl.numbers import single
 from topodiag.nccl.search.candidates import ANY, Guide
-from topodiag.nccl.search.chains import Chain
 from topodiag.nccl.search.follow import Step
 from topodiag.nccl.search.ladders import TIMEOUT_PCI_ORDER
 from topodiag.nccl.search.trial import PERFECT, Memory, Tables, TrialResult, Visits, bar, keep
@@ -49,7 +48,7 @@ class _Attempt:
     """An attempt under way; `done` channels are complete, `order` is that of the one being built."""
 
     __slots__ = (
-        *("balanced", "best", "bits", "by_net", "by_path", "chains", "dense", "done", "ended", "entered", "exit_lists"),
+        *("balanced", "best", "bits", "by_net", "by_path", "dense", "done", "ended", "entered", "exit_lists"),
         *("end", "fixed", "free", "gpu_net", "gpus", "guard", "guide", "known", "last", "latency", "least", "left"),
         *("like_best", "limit", "memory", "minor", "most", "net_gpu", "order", "orders", "paired", "product"),
         *("pci_order", "repeatable", "replays", "roads", "row", "same", "skipping", "speed", "starts_at_local"),
@@ -76,7 +75,6 @@ class _Attempt:
             self.to_first = self.last
         self.paired = guide.paired(trial)
         self.fixed = guide.fixed_orders(trial.pattern)
-        self.chains = guide.chains(trial, self.row)
         self.by_net = not guide.neighbours or not guide.has(Feature.NEIGHBOURS_ONLY)
         self._start_memory()
         self.orders = [[0] * self.gpus for _ in range(self.most + 1)]
@@ -315,8 +313,6 @@ def _visitor(search: _Attempt) -> tuple[_Visit, Callable[[], None]]:
     skipping, dense, free, balanced = search.skipping, search.dense, search.free, search.balanced
     to_first, fixed, by_net = search.to_first, search.fixed, search.by_net
     complete, exits, choose, left = search.complete, search.exits, search.choices, search.left
-    unbound = (-1, last)  # no NET has to be taken on the way
-    chain_after = search.chains.after if search.chains is not None else lambda _gpu, _used: None
 
     def visit(state: int, hops: int, gpu: int, step: int, used: int, to_net: int) -> None:  # noqa: PLR0917
         """A GPU at a step of a channel, after those `used`, and all ways on from it."""
@@ -343,8 +339,6 @@ def _visitor(search: _Attempt) -> tuple[_Visit, Callable[[], None]]:
                 if after & guard == guard:
                     left[search.done] = net
                     visit(after, hops + count, gpu, step, used, then)
-        elif step < last and to_net in unbound and (chain := chain_after(gpu, used)) is not None:
-            along(state, hops, step, to_net, chain)
         elif step < last:
             others = fixed[gpu]
             if others is None or (by_net and to_net != -1):
@@ -369,20 +363,8 @@ def _visitor(search: _Attempt) -> tuple[_Visit, Callable[[], None]]:
         if noting and 0 < search.time <= time - _WORTH and (free or ended == search.ended or search.done + 1 == most):
             visits[key] = time - search.time, hops
 
-    def along(state: int, hops: int, step: int, to_net: int, chain: Chain) -> None:
-        """The GPUs of a chain after the one at a step, and on from the last of them."""
-        taken, count, gpus, used, numbers = chain
-        after, more = state - taken, len(gpus)
-        if after & guard != guard:
-            reached = next(at for at, some in enumerate(numbers) if (state - some) & guard != guard)
-            search.time = max(0, search.time - reached)
-            return
-        search.order[step + 1 : step + more] = gpus[:-1]
-        search.time = max(0, search.time - more + 1)
-        visit(after, hops + count, gpus[-1], step + more, used, to_net)
-
     def end() -> None:
-        nonlocal visit, along
-        del visit, along, search.visit, search.end
+        nonlocal visit
+        del visit, search.visit, search.end
 
     return visit, end

@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from topodiag.model.nccl_features import Feature
-from topodiag.model.nccl_versions import max_channels, path_types
+from topodiag.model.nccl_versions import MAX_CHANNELS, path_types
 from topodiag.nccl.graph.graph import BALANCED_TREE, OWN_RAIL, RING, SPLIT_TREE, TREE, SearchGraph, System, Vertex
 from topodiag.nccl.graph.nearest import local_gpu, local_nets, nearest
-from topodiag.nccl.search.chains import Chains, fits
-from topodiag.nccl.search.follow import Roads, Step, Steps
+from topodiag.nccl.search.follow import Roads, Step
 
 ANY = -1
 _KEPT = 20_000
@@ -56,7 +55,6 @@ class Guide:
         self._free: dict[int, list[int]] = {}
         self._plain = [self._by_path(gpu) for gpu in range(len(system.gpus))]
         self._orders: dict[int, list[list[int] | None]] = {}
-        self._chains: dict[tuple[int, int], Chains] = {}
         self._exits: dict[tuple[int, int, int, float], Exits] = {}
 
     def nets(self, limit: int, gpu: int = ANY) -> list[int]:
@@ -80,7 +78,7 @@ class Guide:
         if len(chosen) >= most:
             return chosen
         known = set(chosen)
-        listed = max_channels(self.minor) if self.has(Feature.NETS_UP_TO_CHANNELS) else len(self.ids)
+        listed = MAX_CHANNELS[self.minor] if self.has(Feature.NETS_UP_TO_CHANNELS) else len(self.ids)
         for kind in range(limit + 1):
             for index in gpus:
                 for net, path in enumerate(self.system.gpus[index].paths.get("NET", [])[:listed]):
@@ -205,16 +203,6 @@ class Guide:
     def exits(self, trial: SearchGraph) -> Exits:
         """What attempts that leave by the same NETs at the same speed have found out of it."""
         return self._exits.setdefault((trial.pattern, trial.cross_nic, trial.type_inter, trial.bw_inter), {})
-
-    def chains(self, trial: SearchGraph, ways: Steps) -> Chains | None:
-        """Of attempts with the same ways between GPUs; None where GPUs are not met in fixed orders."""
-        orders = self.fixed_orders(trial.pattern)
-        if not self.neighbours or None in orders or not fits(self.roads, trial.bw_intra):
-            return None
-        key = trial.pattern, id(ways)
-        if key not in self._chains:
-            self._chains[key] = Chains(self.roads, ways, orders)
-        return self._chains[key]
 
     def may_return(self, trial: SearchGraph, start: int, net: int, parity: int, chosen: int) -> bool:
         """Whether a channel that came in through a NET may leave through another. `odd` is the NET by which the

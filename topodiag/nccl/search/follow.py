@@ -66,12 +66,6 @@ class Way:
         return sum(use * value for use, value in zip(self.uses, values, strict=True) if use)
 
 
-def uses_of(way: Way, masks: Sequence[int]) -> tuple[tuple[int, ...], ...]:
-    """By set of links, of which the bits of their fields are given, how many of them a way uses, by kind of use. One
-    that it uses twice counts once or more often."""
-    return tuple(tuple((fields & mask).bit_count() if fields else 0 for fields in way.uses) for mask in masks)
-
-
 _EXACT = 1e-2
 """Single precision keeps amounts to better than this many thousandths: below it a value is a whole one."""
 

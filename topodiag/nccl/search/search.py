@@ -14,7 +14,7 @@ from dataclasses import replace
 from topodiag.lazy import dataclass
 from topodiag.model.nccl_enums import Graph
 from topodiag.model.nccl_features import Feature
-from topodiag.model.nccl_versions import max_channels, path_types
+from topodiag.model.nccl_versions import MAX_CHANNELS, path_types
 from topodiag.nccl.graph.bandwidths import is_amd
 from topodiag.nccl.graph.graph import BALANCED_TREE, COLLNET_DIRECT, NVLS, RING, SPLIT_TREE, TREE, SearchGraph, System
 from topodiag.nccl.numbers import single
@@ -32,8 +32,6 @@ _NVLS_ARITY, _DIRECT_ARITY = 32, 8
 """Most heads of an NVLS and of a CollNet direct graph (src/include/device.h)."""
 _FRAMES_PER_CHANNEL = 8
 _SPARE_FRAMES = 2000
-_HARD = 4000
-"""Steps of an attempt that take longer than to look closely whether the next one is in vain."""
 
 
 def search_graphs(
@@ -44,13 +42,13 @@ def search_graphs(
     NVLS is searched where `nvls` says that the ranks support it; it may find no channel. Raises RejectedError where
     NCCL would give up.
     """
-    with deep(len(system.gpus), max_channels(system.minor)):
+    with deep(len(system.gpus), MAX_CHANNELS[system.minor]):
         return tuple(_graphs(system, settings, nvls, collnet))
 
 
 def _graphs(system: System, settings: Settings, nvls: bool, collnet: bool) -> Iterator[SearchGraph]:
     search = Search(system, settings)
-    most = max_channels(system.minor)
+    most = MAX_CHANNELS[system.minor]
     ring = search.compute(SearchGraph(Graph.RING, RING, min_channels=1, max_channels=most // 2))
     count = ring.channels
     yield ring
@@ -114,12 +112,10 @@ class Search:
         # visits leave all as it was, unless a NET's bandwidth is forgotten or the last latency seen matters
         self.repeatable = len(latencies) < 2 and not any(self.guide.lost)
         self.ceiling = Ceiling(self.roads) if self.repeatable else None
-        self.is_hard = False  # whether an attempt for this graph took long: the next is looked at closely before
 
     def compute(self, graph: SearchGraph) -> SearchGraph:
         """Fills a graph in and returns it. Raises RejectedError."""
         limits = self._limits(graph)
-        self.is_hard = False
         if graph.pattern == NVLS and (not self.system.nvs or self.sm < 90):
             return graph
         self._bounds(graph)
@@ -273,7 +269,7 @@ class Search:
         """Whether an attempt surely finds nothing better."""
         if self.ceiling is None or trial.pattern in (NVLS, COLLNET_DIRECT):
             return False
-        return not self.ceiling.may_improve(trial, best, closely=self.is_hard and not trial.same_channels)
+        return not self.ceiling.may_improve(trial, best)
 
     def _relaxed(self, trial: SearchGraph, graph: SearchGraph, limits: _Limits) -> bool:
         """The next combination of pattern, types and cross NIC at the same speed; False after the last."""
@@ -360,9 +356,8 @@ class Search:
         )
         if self.repeatable and key in known:
             return known[key]
-        known[key] = left = attempt(self.guide, trial, best, time, self.repeatable)
-        self.is_hard |= 0 <= left < time - _HARD
-        return left
+        known[key] = attempt(self.guide, trial, best, time, self.repeatable)
+        return known[key]
 
     def _duplicate(self, graph: SearchGraph) -> None:
         """Twice the channels with half the speed, where single ones are fast (ncclTopoDupChannels)."""

@@ -38,7 +38,7 @@ from topodiag.nccl.topo.printed import tree_of_print
 from topodiag.nccl.topo.repair import repair
 from topodiag.nccl.tuning.choice import LARGE_BYTES
 from topodiag.verdict.pricing.edits import canonical, rates
-from topodiag.verdict.pricing.ground import Ground, HostGround, Machine, View
+from topodiag.verdict.pricing.mend import Ground, HostGround, Machine, View
 from topodiag.words.hosts import short_name
 
 _TESTED: Mapping[str, str] = {name: tested for tested, name in NCCL_NAMES.items()}

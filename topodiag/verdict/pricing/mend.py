@@ -1,17 +1,82 @@
-"""What a mend is: how one kind of cause changes a machine, so that the machine without it can be set beside.
-
-Machines are built without any cause; a mend puts its cause in. `alone` is then the machine with all causes but one, and
-`predicted` that with all. A mend takes what a source shows of the very part, and says why there is no number where no
-source shows it.
-"""
+"""What a mend is, and the hosts of a job or run that it is priced on."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import field, replace
 from typing import ClassVar
 
+from topodiag.expect.rates import Rates
+from topodiag.expect.setup import Setup
+from topodiag.lazy import dataclass
+from topodiag.model.bench import BenchRun
 from topodiag.model.finding import Finding
-from topodiag.verdict.pricing.ground import HostGround, Machine
+from topodiag.model.job import Job
+from topodiag.model.nccl_tree import Element
+from topodiag.model.node import Node
+from topodiag.nccl.connect.communicator import Member
+from topodiag.words.fold import plural
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """One host as NCCL's ranks meet it. `env` are its NCCL_ variables, `network` what joins it to others where that is
+    not what the run is taken to have (`sockets`). `pace` is the share of what NCCL plans that the host can carry: a
+    PCIe link that trained narrow slows what passes it, and NCCL plans with what the link is able to do."""
+
+    tree: Element
+    env: tuple[tuple[str, str], ...] = ()
+    network: str = ""
+    pace: float = 1.0
+
+    def with_env(self, name: str, value: str) -> Machine:
+        """The machine with a variable set."""
+        return replace(self, env=tuple(sorted({**dict(self.env), name: value}.items())))
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A host as one source shows it; `source` in words ("the bundle of n1")."""
+
+    tree: Element
+    source: str
+
+
+@dataclass(frozen=True)
+class HostGround:
+    """One host of a ground. `built` is what it should be, `views` what sources show, the one to trust first; `given`
+    are the NCCL_ variables in force there, also those that are a cause."""
+
+    name: str
+    built: Machine
+    views: tuple[View, ...] = ()
+    given: Mapping[str, str] = field(default_factory=dict)
+    node: Node | None = None
+    job: Job | None = None
+
+
+@dataclass(frozen=True)
+class Ground:
+    """A run or a job with its machines. `run` is what was measured, or a run without rows that stands for a job's
+    largest communicator. `size` in bytes is the size that is priced, `rates` NCCL's figures of the machines as built,
+    `whole` what healthy ones reach of them, GB/s."""
+
+    name: str
+    run: BenchRun
+    setup: Setup
+    hosts: tuple[HostGround, ...]
+    members: tuple[Member, ...]
+    size: int
+    rates: Rates
+    whole: float
+    job: Job | None = None
+    assumed: tuple[str, ...] = ()
+
+    @property
+    def what(self) -> str:
+        """The quantity that is priced, in words."""
+        return f"busbw of {self.run.collective}, {self.setup.ranks} ranks on {plural(self.setup.nodes, 'node')}"
 
 
 class CannotError(ValueError):

@@ -15,8 +15,8 @@ from topodiag.model.job import Communicator, Job
 from topodiag.model.verdict import Agreement, Price, Quantity
 from topodiag.nccl.connect.communicator import Member
 from topodiag.nccl.topo.changes import bus_of, gpus_of
-from topodiag.verdict.pricing.ground import Ground
 from topodiag.verdict.pricing.grounds import Claims, NoGroundError, ground_of_job
+from topodiag.verdict.pricing.mend import Ground
 from topodiag.verdict.pricing.registry import GROUPS
 from topodiag.words.units import in_gbs, percent, spell_gbs
 

@@ -22,8 +22,8 @@ from topodiag.nccl.connect.communicator import Member
 from topodiag.nccl.topo.changes import bus_of, gpus_of
 from topodiag.placement.job_step import JobStep
 from topodiag.placement.price import DemandCost, Floats, pairs_of
-from topodiag.verdict.pricing.ground import Ground, Machine
 from topodiag.verdict.pricing.grounds import with_machines
+from topodiag.verdict.pricing.mend import Ground, Machine
 
 MOST_KINDS = 16
 """Kinds of groups of one dimension whose loss is asked of NCCL's search; a node has no more GPUs, and

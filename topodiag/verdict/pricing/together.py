@@ -14,9 +14,8 @@ from topodiag.model.verdict import Agreement, Price, Quantity
 from topodiag.nccl.tuning.choice import busbw_factor
 from topodiag.placement.job_step import JobStep
 from topodiag.verdict.pricing.agreement import as_another_algorithm, compare, measured_of, same_as_table
-from topodiag.verdict.pricing.ground import Ground, HostGround, Machine
 from topodiag.verdict.pricing.grounds import Claims, NoGroundError, ground_of, ground_of_job, with_machines
-from topodiag.verdict.pricing.mend import CannotError, Mend
+from topodiag.verdict.pricing.mend import CannotError, Ground, HostGround, Machine, Mend
 from topodiag.verdict.pricing.registry import without_mend
 from topodiag.verdict.pricing.step import step_price
 from topodiag.words.hosts import short_name

@@ -9,8 +9,8 @@ import numpy as np
 
 from tests.checks import jobs
 from topodiag.checks.job.end.errors import FirstError
-from topodiag.checks.shared.job.clocks import clocks_of
 from topodiag.checks.shared.job.first_error import first_error
+from topodiag.checks.shared.job.text import clocks_of
 from topodiag.model.finding import Confidence
 from topodiag.model.job import Job
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.tables import examples
-from topodiag.evidence.nccl_log.grammar.ends import end_of, label_of
+from topodiag.evidence.nccl_log.grammar.ends import end_of, last_traceback, tasks_of
 from topodiag.evidence.nccl_log.grammar.prefix import application
 from topodiag.evidence.nccl_log.grammar.spoken import SPEAKS, holds_job_lines
 
@@ -30,10 +30,9 @@ def test_what_meets_another_failure_is_no_end_of_its_own(text: str) -> None:
 
 
 def test_the_rank_is_the_one_that_the_line_names() -> None:
-    assert label_of("[rank11]: ValueError: no") == "11"
-    assert label_of("srun: error: n1: task 3: Killed") == "3"
-    assert label_of("srun: error: n1: tasks 3-5: Killed") == ""
-    assert label_of("ValueError: no") == ""
+    assert tasks_of("srun: error: n1: task 3: Killed") == "3"
+    assert tasks_of("srun: error: n1: tasks 3-5: Killed") == ""
+    assert tasks_of("ValueError: no") == ""
 
 
 def test_torch_names_rank_and_host_of_the_first_failure_in_a_summary() -> None:
@@ -70,7 +69,7 @@ def test_what_tells_a_text_as_a_jobs_output_is_also_looked_for_by_the_fast_reade
 @given(st.text(max_size=400))
 def test_any_text_is_read_without_an_exception(text: str) -> None:
     end_of(text)
-    label_of(text)
+    tasks_of(text)
 
 
 def test_horovods_list_of_ready_ranks_names_those_that_it_leaves_out() -> None:
@@ -97,3 +96,39 @@ def test_an_exception_counts_below_the_frame_of_a_traceback_that_was_cut() -> No
     frame = b'  File "train.py", line 9, in step\n'
     assert holds_job_lines(frame + b"RuntimeError: CUDA out of memory. Tried to allocate 4 GiB\n")
     assert not holds_job_lines(b"retry after RuntimeError: CUDA out of memory. Tried to allocate 4 GiB\n")
+
+
+TRACEBACK = """Traceback (most recent call last):
+  File "train.py", line 12, in <module>
+    main()
+  File "lib/model.py", line 9, in main
+    loss.backward()
+"""
+
+
+@examples("end", "line", "name")
+def test_a_text_ends_with_the_traceback_of_what_nobody_caught(end: str, line: int, name: str) -> None:
+    last = last_traceback(end.replace("TRACEBACK\n", TRACEBACK).encode())
+    assert last is not None
+    assert (last.line, last.name, last.frame, last.caught) == (line, name, "lib/model.py:9", False)
+
+
+@examples("end")
+def test_a_traceback_that_ended_nothing_is_no_end(end: str) -> None:
+    last = last_traceback(end.replace("TRACEBACK\n", TRACEBACK).encode())
+    assert last is None or last.caught
+
+
+@given(st.binary(max_size=400), st.integers(0, 300))
+def test_any_end_of_a_text_is_looked_at_without_an_exception(data: bytes, cut: int) -> None:
+    last_traceback(data)
+    last_traceback((TRACEBACK.encode() + b"ValueError: no\n")[cut:] + data)
+
+
+BAR = "\r".join(f"Epoch 0: {at:3}%|#| {at}/100 [00:10<01:13,  1.19it/s]" for at in range(100))
+KILLED = "srun: error: n1: task 3: Killed"
+
+
+def test_what_stands_behind_the_redraws_of_a_bar_is_a_line_of_a_job() -> None:
+    assert holds_job_lines(f"{BAR}\r{KILLED}\r{BAR}\n".encode())
+    assert not holds_job_lines(f"{BAR}\n".encode())

@@ -8,10 +8,8 @@ from typing import Any
 
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.job.hang.lost_rank import LostRanks, gone, tell_gone
-from topodiag.checks.shared.job.clocks import Clocks, clocks_of
-from topodiag.checks.shared.job.excerpts import began_after
-from topodiag.checks.shared.job.launcher import launched_on
-from topodiag.checks.shared.job.text import LIVED_WITH, ask_for
+from topodiag.checks.shared.job.text import LIVED_WITH, Clocks, ask_for, began_after, clocks_of, launched_on
+from topodiag.checks.shared.phrases import advice_by_words
 from topodiag.checks.words import hosts_word, quoted
 from topodiag.lazy import dataclass, regex
 from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
@@ -99,19 +97,20 @@ class ProcessDied(JobCheck[Died | LostRanks]):
 
     Evidence it reads
         Output of torchrun, Slurm, Kubernetes, Ray, mpirun, the dynamic loader, and Python tracebacks with the rank in
-        front, or an exception with which a text ends. Reports of closed connections (`Connection closed by remote
-        peer`, ncclRemoteError) of all ranks but one. States of jobs and pods in tables of schedulers and operators. A
-        job that somebody cancelled or interrupted (Ctrl-C) is a remark.
+        front, or an exception or a traceback with which a text ends. Reports of closed connections (`Connection closed
+        by remote peer`, ncclRemoteError) of all ranks but one. States of jobs and pods in tables of schedulers and
+        operators. A job that somebody cancelled or interrupted (Ctrl-C) is a remark.
 
     When it stays silent
-        The process ended because of an error of communication that stands before it, or by SIGABRT, which
-        launchers and watchdogs send to those that are left. An exception that names another failure (NCCL, the
-        store, a peer, a GPU's hardware). An exception without a rank in front, in a job that shows no other sign of
-        failing: it may have been caught. An end above the first line of steps, throughput or requests of the same log:
-        the job began its work after it. No place for a job whose ranks are in the log: it found one later. A time
-        limit after a hang. Closed connections after a watchdog's timeout, after any error that stands for itself, or
-        where more than a quarter of the ranks report nothing. Nothing of a launcher in the text: unknown. Ranks that
-        waited for others or lost them, and no error that explains it: unknown.
+        The process ended because of an error of communication that stands before it, or by SIGABRT, which launchers and
+        watchdogs send to those that are left. An exception that names another failure (NCCL, the store, a peer, a GPU's
+        hardware) and with which no text ends. An exception without a rank in front, in a job that shows no other sign
+        of failing, where the program goes on below it, or where a logger, a thread, a child process, a test or an
+        interpreter's prompt printed it: it was caught. An end above the first line of steps, throughput or requests of
+        the same log: the job began its work after it. No place for a job whose ranks are in the log: it found one
+        later. A time limit after a hang. Closed connections after a watchdog's timeout, after any error that stands for
+        itself, or where more than a quarter of the ranks report nothing. Nothing of a launcher in the text: unknown.
+        Ranks that waited for others or lost them, and no error that explains it: unknown.
 
     How to confirm
         sacct -j JOB --format=JobID,State,ExitCode,MaxRSS,NodeList      state and exit code of each step
@@ -166,7 +165,7 @@ class ProcessDied(JobCheck[Died | LostRanks]):
             f"{who}{where} {ending['says']}{named}",
             severity=SEVERITIES.get(observed.how, Severity.ERROR),
             observed=quoted(event.text, 300),
-            fix=(ending["fix"],),
+            fix=(_fix(judged, event, ending["fix"]),),
             cost=Cost(
                 text="the job ends"
                 + (f"; {plural(observed.later, 'later end')} follow from it" if observed.later > 1 else "")
@@ -174,6 +173,14 @@ class ProcessDied(JobCheck[Died | LostRanks]):
             evidence=[event.origin],
             confidence=confidence,
         )
+
+
+def _fix(job: Job, event: Event, fix: str) -> str:
+    """What to do about an end: by the words of the exception, else what its traceback names, where no rank stands
+    beside the process."""
+    by_words = advice_by_words(event.text) if event.details["how"] == "exception" else ""
+    frame = "" if job.ranks else event.details.get("frame", "")
+    return by_words or (f"fix what the exception names: {frame} raised it" if frame else fix)
 
 
 def _by_themselves(job: Job, events: Sequence[Event]) -> list[Event]:
@@ -196,7 +203,7 @@ class _EndContext:
     def __init__(self, job: Job, events: Sequence[Event]) -> None:
         others = [event for event in job.events if event.kind != ENDED]
         self._hows = {event.details.get("how") for event in events}
-        self._goes_wrong = bool(others) or self._hows != {"exception"}
+        self._goes_wrong = bool(others) or not self._hows <= {"exception", "cancelled", *NO_FAULT}
         self._others_explain = any(
             event.kind in HANGS | ERRORS or event.kind == "peer closed" or event.details.get("fault") in FATAL
             for event in others

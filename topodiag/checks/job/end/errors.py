@@ -9,8 +9,6 @@ from datetime import UTC, datetime
 from typing import Never
 
 from topodiag.checks.interface import JobCheck, OneStep
-from topodiag.checks.shared.job.clocks import clocks_of
-from topodiag.checks.shared.job.excerpts import began_after, met
 from topodiag.checks.shared.job.faults import named_faults
 from topodiag.checks.shared.job.first_error import (
     NO_CAUSE,
@@ -22,7 +20,7 @@ from topodiag.checks.shared.job.first_error import (
     process_of,
     repeated_errors,
 )
-from topodiag.checks.shared.job.text import ask_for
+from topodiag.checks.shared.job.text import ask_for, began_after, clocks_of, met
 from topodiag.checks.shared.phrases import advice_by_words
 from topodiag.checks.words import hosts_in, quoted
 from topodiag.lazy import regex
@@ -35,7 +33,7 @@ _CODE = regex(r"-> ([1-68])\b")
 
 
 _OF_OTHER_CHECKS = frozenset({"fabric", "busy", "removed", "absent", "rank twice", "no such rank", "worlds"})
-"""Faults, beside those of faults.toml, that a check of their own finds."""
+"""Faults, beside those of job_faults.toml, that a check of their own finds."""
 _STORAGE = "HST006"
 """What the storage refuses is the first error as well: that names the rank."""
 

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import field
 from typing import Any
 
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.job.hang.ras_ranks import DepartedRanks, Lasting, Silent, Standing, Stragglers, Who
 from topodiag.checks.shared.job.evidence import said_by
-from topodiag.checks.words import hosts_in, hosts_word, rank_word, ranks_in
-from topodiag.lazy import dataclass, regex
+from topodiag.checks.words import hosts_in, hosts_word, processes_word, rank_word, ranks_in
+from topodiag.lazy import regex
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Severity
-from topodiag.model.job import Job, Process
+from topodiag.model.job import Job
 from topodiag.model.provenance import Origin
 from topodiag.words.fold import plural
 
@@ -180,88 +179,39 @@ def _origins(origins: Sequence[Origin]) -> list[Origin | None]:
     return [*origins[:16]]
 
 
-# Processes that RAS gave up while others of the job ran, by NCCL's own log (subsystem RAS).
-
-
 _OWN = regex(r"^RAS network listening socket at (\S{3,80}<\d{1,5}>)")
 _GIVEN_UP = regex(r"^RAS declaring peer (\S{3,80}<\d{1,5}>) as DEAD\b")
 """src/ras/ras.cc and src/ras/peers.cc, 2.24 and later: RAS gives a peer up that it did not reach for 60 s."""
 
 
-@dataclass(slots=True)
-class _Peer:
-    """`told_by` are the processes whose RAS gave it up."""
-
-    told_by: set[int] = field(default_factory=set)
-    origins: list[Origin | None] = field(default_factory=list)
-
-
-@dataclass(frozen=True, slots=True)
-class _GivenUp:
-    """Processes that the others gave up, and the addresses of those that no line names. `tellers` of `size` say so."""
-
-    known: tuple[int, ...]
-    unknown: tuple[str, ...]
-    tellers: int
-    size: int
-    origins: tuple[Origin | None, ...]
-
-
-def _given_up(job: Job) -> _GivenUp | None:
-    """None at the end of a job, where rank 0 saves a checkpoint and all others are gone: a communicator was torn down,
-    or half of the processes and more are given up."""
+def by_dead_peers(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
+    """Processes that the others gave up while the job ran, by NCCL's own log (subsystem RAS). Not at the end of a job,
+    where rank 0 saves a checkpoint and all others are gone: a communicator was torn down, or half of the processes and
+    more are given up."""
     if job.ras or (job.world is not None and job.world.destroyed):
-        return None
+        return
     own: dict[str, int] = {}
-    peers: dict[str, _Peer] = defaultdict(_Peer)
+    tellers: dict[str, set[int]] = defaultdict(set)
+    origins: list[Origin | None] = []
     for number, text, origin in said_by(job, "ras"):
         if match := _OWN.match(text):
             own[match[1]] = number
         elif match := _GIVEN_UP.match(text):
-            peers[match[1]].told_by.add(number)
-            peers[match[1]].origins.append(origin)
-    dead = {own[address] for address in peers if address in own}
-    tellers = set().union(*(peer.told_by for peer in peers.values())) - dead
+            tellers[match[1]].add(number)
+            origins.append(origin)
+    dead = sorted({own[address] for address in tellers if own.get(address, -1) >= 0})
+    telling = set().union(*tellers.values()).difference(dead)
     size = max(job.world_size, len(job.processes))
-    if not peers or not tellers or 2 * len(peers) >= size:
-        return None
-    unknown = tuple(sorted(address for address in peers if address not in own))
-    origins = tuple(origin for peer in peers.values() for origin in peer.origins)
-    return _GivenUp(tuple(sorted(dead)), unknown, len(tellers), size, origins)
-
-
-def by_dead_peers(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
-    """Processes that the others gave up while the job ran."""
-    seen = _given_up(job)
-    if seen is None:
+    if not telling or 2 * len(tellers) >= size:
         return
-    rank_of = {rank.process: rank.rank for rank in job.ranks}
-    ranks = sorted(rank_of[number] for number in seen.known if number in rank_of)
-    known = [job.processes[number] for number in seen.known if number >= 0]
-    who = (
-        [rank_word(ranks)]
-        if len(ranks) == len(seen.known) and ranks
-        else [f"process {process.pid}" for process in known]
-    )
-    who += [f"the process at {address.partition('<')[0]}" for address in seen.unknown]
-    hosts = list(dict.fromkeys(process.host for process in known))
-    places = [f"process {process.pid} on {process.host}" for process in known] + list(seen.unknown)
+    who = [processes_word(job, dead)] if dead else []
+    who += [f"the process at {address.partition('<')[0]}" for address in sorted(tellers.keys() - own.keys())]
     yield check.finding(
-        check.where(hosts, ranks=ranks),
+        check.where_of(job, dead),
         "dead peers",
-        f"RAS of {plural(seen.tellers, 'process', 'processes')} gave up {', '.join(who[:4])}"
-        f"{f' ({hosts_word(hosts)})' if hosts else ''}: it reached them no more while they ran",
-        observed=f"{'; '.join(places[:4])}: `as DEAD` in the others' logs, after 60 s (times NCCL_RAS_TIMEOUT_FACTOR)",
-        fix=(_look_at(known[0] if known else None),),
-        evidence=seen.origins[:8],
-        coverage=Coverage(seen.tellers, seen.size, "processes that say so"),
-    )
-
-
-def _look_at(first: Process | None) -> str:
-    if first is None:
-        return "is that host up, and do its processes run? its kernel log names what was killed"
-    return (
-        f"on {first.host}: `ps -o stat,etime,cmd -p {first.pid}`, `dmesg -T | tail`, `nvidia-smi`: stopped,"
-        " killed (out of memory?), or cut off from the network?"
+        f"RAS of {plural(len(telling), 'process', 'processes')} gave up {', '.join(who[:4])}: it reached them no more"
+        " while they ran",
+        observed="`as DEAD` in the others' logs, after 60 s (times NCCL_RAS_TIMEOUT_FACTOR)",
+        evidence=origins[:8],
+        coverage=Coverage(len(telling), size, "processes that say so"),
     )

@@ -93,8 +93,8 @@ class VersionsDiffer(OneStep[Job], JobCheck[Never]):
             findings += self._by_nccl(job)
         findings += [] if builds else self._by_notice(job)
         findings += [] if findings else not_as_built(self, job)
-        total = max(sum(map(len, by_value.values())) for by_value in by_key.values())
-        coverage = Coverage(total, len(job.processes), "processes with a version")
+        total = max(sum(map(len, by_key[key].values())) for key in OF_NCCL)
+        coverage = Coverage(total, len(job.processes), "processes with a version of NCCL")
         if findings:
             return self.found(job, findings, coverage)
         if max(len(job.processes), job.world_size) < 2:
@@ -115,22 +115,20 @@ class VersionsDiffer(OneStep[Job], JobCheck[Never]):
             observed=quoted(events[0].text) or "NCCL says so",
         )
 
-    def _by_notice(self, job: Job) -> list[Finding]:
+    def _by_notice(self, job: Job) -> Iterator[Finding]:
         """NCCL's notice that ranks run other builds of its version, by fingerprints of branch and commit."""
         notices = list(said_by(job, "git mismatch"))
         others = sorted({int(match[1]) for _, text, _ in notices if (match := _OTHER_BUILD.search(text)) is not None})
         if not notices:
-            return []
-        return [
-            self.finding(
-                self.where(),
-                "another build",
-                f"NCCL itself found different builds of one version: {rank_word(others)} of a communicator beside its"
-                " rank 0",
-                observed=quoted(notices[0][1]),
-                evidence=[origin for _, _, origin in notices],
-            )
-        ]
+            return
+        yield self.finding(
+            self.where(),
+            "another build",
+            f"NCCL itself found different builds of one version: {rank_word(others)} of a communicator beside its"
+            " rank 0",
+            observed=quoted(notices[0][1]),
+            evidence=[origin for _, _, origin in notices],
+        )
 
     def _by_wording(self, job: Job) -> Iterator[Finding]:
         """Processes that cannot be of one release."""
@@ -143,16 +141,12 @@ class VersionsDiffer(OneStep[Job], JobCheck[Never]):
             return
         new = [number for number, (low, _) in ranges.items() if low > oldest]
         old = [number for number, (_, high) in ranges.items() if high < newest]
-        ranks = {rank.process: rank.rank for rank in job.ranks}
         numbers = min((old, new), key=len)  # the first, where they are equally many
         yield self.finding(
-            self.where(
-                list(dict.fromkeys(job.processes[number].host for number in numbers)),
-                ranks=sorted({ranks[number] for number in numbers if number in ranks}),
-            ),
+            self.where_of(job, numbers),
             "nccl by its words",
             f"NCCL differs between ranks by its own words: {_spell(oldest)} or earlier on"
-            f" {processes_word(job, old, ranks)}, {_spell(newest)} or later on {processes_word(job, new, ranks)}",
+            f" {processes_word(job, old)}, {_spell(newest)} or later on {processes_word(job, new)}",
             observed="lines that no one release prints in both wordings",
             evidence=[_wording(job.processes[number]) for number in (old[0], new[0])],
             coverage=Coverage(len(new) + len(old), len(job.processes), "processes"),
@@ -161,13 +155,9 @@ class VersionsDiffer(OneStep[Job], JobCheck[Never]):
     def _report(self, job: Job, word: str, by_value: dict[str, list[int]], severity: Severity) -> Finding:
         groups = sorted(by_value.items(), key=lambda item: (-len(item[1]), item[0]))
         outliers = [number for _, numbers in groups[1:] for number in numbers]
-        ranks = {rank.process: rank.rank for rank in job.ranks}
-        texts = [f"{value} on {processes_word(job, numbers, ranks)}" for value, numbers in groups]
+        texts = [f"{value} on {processes_word(job, numbers)}" for value, numbers in groups]
         return self.finding(
-            self.where(
-                list(dict.fromkeys(job.processes[number].host for number in outliers)),
-                ranks=sorted({ranks[number] for number in outliers if number in ranks}),
-            ),
+            self.where_of(job, outliers),
             Advice(),
             f"{word} differs between ranks: {few([value for value, _ in groups], 4)}",
             severity=severity,
@@ -242,7 +232,7 @@ def _wording(process: Process) -> Origin | None:
     return min(weighed, key=lambda weight: weight[0])[1] if weighed else process.origin
 
 
-# For JOB002: a library of another version than what was built with it, a driver older than NCCL's CUDA.
+# For JOB002: a library of another version than what was built with it.
 
 
 _NOT_AS_BUILT = regex(r"undefined symbol|version `|not defined in file")
@@ -252,54 +242,21 @@ _OF_RANKS = regex(
 )
 """Libraries by which ranks talk, and their functions. NCCL's network plugin is NET005's."""
 
-_TOO_OLD = regex(r"not supported in the installed CUDA driver|newer driver")
-_BUILT_FOR = regex(r"\+cuda(\d{1,2})\.(\d{1,2})")
 
-
-def not_as_built(check: JobCheck[Any], job: Job) -> list[Finding]:
+def not_as_built(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
     """The dynamic loader's word that a library by which ranks talk is of another version than what was built with
-    it, or CUDA's that the driver is older than what NCCL was built for."""
+    it."""
     events = [
         event
         for event in job.events
         if event.details.get("how") == "loader" and _NOT_AS_BUILT.search(event.text) and _OF_RANKS.search(event.text)
     ]
     if not events or any("libnccl-net" in event.text for event in events):
-        return _driver_behind(check, job)
-    return [
-        check.finding(
-            check.where(hosts_in(events)),
-            "not as built",
-            f"a library by which ranks talk is of another version"
-            f" than what was built with it: {quoted(events[0].text)}",
-            observed=quoted(events[0].text, 300),
-            evidence=[event.origin for event in events],
-        )
-    ]
-
-
-def _driver_behind(check: JobCheck[Any], job: Job) -> list[Finding]:
-    """CUDA's error that the driver lacks a call, in a log that shows an NCCL which was built for a newer CUDA."""
-    events = [event for event in job.events if event.kind == "version" and _TOO_OLD.search(event.text)]
-    for event in events:
-        drivers = {p.versions.get("driver", "") for p in job.processes if p.host == event.host} - {""}
-        built = [
-            (int(match[1]), int(match[2])) for version in job.nccl_versions if (match := _BUILT_FOR.search(version))
-        ]
-        if len(drivers) != 1 or not built or not (has := drivers.pop()).isdecimal():
-            continue
-        needs, own = min(built), (int(has) // 1000, int(has) % 1000 // 10)
-        if own >= needs:
-            continue
-        cuda = f"{needs[0]}.{needs[1]}"
-        return [
-            check.finding(
-                check.where([event.host] if event.host else []),
-                check.advice("driver behind", cuda=cuda),
-                f"NCCL was built for CUDA {cuda}, and the driver is of CUDA {own[0]}.{own[1]}: it lacks a call that"
-                " NCCL makes",
-                observed=quoted(event.text, 300),
-                evidence=[event.origin for event in events],
-            )
-        ]
-    return []
+        return
+    yield check.finding(
+        check.where(hosts_in(events)),
+        "not as built",
+        f"a library by which ranks talk is of another version than what was built with it: {quoted(events[0].text)}",
+        observed=quoted(events[0].text, 300),
+        evidence=[event.origin for event in events],
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Never
+from typing import Any, Never
 
 from topodiag.checks.interface import JobCheck, OneStep
 from topodiag.checks.network.interfaces.unreached import (
@@ -18,11 +18,10 @@ from topodiag.checks.network.interfaces.unreached import (
 )
 from topodiag.checks.shared.devices import NOT_FOR_JOBS
 from topodiag.checks.shared.job.evidence import multi_node, piece, said_by, settings_of, world_ranks
-from topodiag.checks.shared.job.excerpts import met
-from topodiag.checks.shared.job.text import NET, ask_for
+from topodiag.checks.shared.job.text import NET, ask_for, met
 from topodiag.checks.words import hosts_in, hosts_word, quoted, ranks_in
-from topodiag.lazy import dataclass, regex
-from topodiag.model.finding import Confidence, Coverage, Finding, Outcome, Severity
+from topodiag.lazy import regex
+from topodiag.model.finding import Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Event, GivenSetting, Job, Process
 
 LINK_LOCAL = regex(r":\[?fe[89ab][0-9a-f]:", re.I)
@@ -83,7 +82,7 @@ class WrongInterface(OneStep[Job], JobCheck[Never]):
     id = "NET002"
 
     def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
-        findings = [*self._none(job), *self._of_gloo(job)]
+        findings = [*self._none(job), *by_gloo(self, job)]
         several = len(job.hosts) > 1 or piece(job) or multi_node(job)
         if len(job.hosts) > 1 or multi_node(job):
             findings += self._wrong(job)
@@ -105,38 +104,22 @@ class WrongInterface(OneStep[Job], JobCheck[Never]):
             return self.unknown(job, "no line shows that ranks connected over the named interface")
         return self.clean(job, "", Coverage(count, len(job.processes), "processes"))
 
-    def _none(self, job: Job) -> list[Finding]:
+    def _none(self, job: Job) -> Iterator[Finding]:
         wanted = settings_of(job, "NCCL_SOCKET_IFNAME").get("NCCL_SOCKET_IFNAME", [])
         events = _without_interface(job, named=bool(wanted))
         if not events:
-            return []
+            return
         value = f" that fits NCCL_SOCKET_IFNAME={wanted[0][1].value}" if wanted else ""
         hosts = hosts_in(events)
-        return [
-            self.finding(
-                self.where(hosts, ranks=ranks_in(events)),
-                "no interface",
-                f"NCCL found no interface{value}{f' on {hosts_word(hosts)}' if hosts else ''}",
-                observed=events[0].text.strip(),
-                evidence=[*(event.origin for event in events), *(given.origin for _, given in wanted[:2])],
-                coverage=Coverage(len({(e.host, e.pid) for e in events}), len(job.processes), "processes"),
-                settings=(("NCCL_SOCKET_IFNAME", None),) if wanted else (),
-            )
-        ]
-
-    def _of_gloo(self, job: Job) -> list[Finding]:
-        return [
-            self.of_events(
-                fault.events,
-                "gloo",
-                fault.message,
-                observed=fault.observed,
-                fix=fault.fix,
-                confidence=fault.sure,
-                settings=(("GLOO_SOCKET_IFNAME", None),) if fault.setting else (),
-            )
-            for fault in gloo_faults(job)
-        ]
+        yield self.finding(
+            self.where(hosts, ranks=ranks_in(events)),
+            "no interface",
+            f"NCCL found no interface{value}{f' on {hosts_word(hosts)}' if hosts else ''}",
+            observed=events[0].text.strip(),
+            evidence=[*(event.origin for event in events), *(given.origin for _, given in wanted[:2])],
+            coverage=Coverage(len({(e.host, e.pid) for e in events}), len(job.processes), "processes"),
+            settings=(("NCCL_SOCKET_IFNAME", None),) if wanted else (),
+        )
 
     def _link_local(self, job: Job) -> Iterator[Finding]:
         """Some processes meet at an IPv6 link-local address, which is good on one link only, and others elsewhere."""
@@ -160,59 +143,51 @@ class WrongInterface(OneStep[Job], JobCheck[Never]):
             coverage=Coverage(len(local), len(pairs), "processes"),
         )
 
-    def _of_one_node(self, job: Job) -> list[Finding]:
+    def _of_one_node(self, job: Job) -> Iterator[Finding]:
         """Addresses that cannot lead to another node, where ranks on several nodes did not come together: loopback, or
         one address of a bridge on two nodes."""
         users: dict[tuple[str, str], list[tuple[int, Process]]] = {}
         for number, process in enumerate(job.processes):
             for name, address in addresses_of(process):
                 users.setdefault((name, address), []).append((number, process))
-        findings = []
         for (name, address), group in users.items():
             hosts = list(dict.fromkeys(process.host for _, process in group))
             if len(job.hosts) < 2 or NOT_FOR_JOBS.match(name) or not leads_nowhere(address, len(hosts)):
                 continue
             ranks = world_ranks(job, [number for number, _ in group])
-            findings.append(
-                self.finding(
-                    self.where(hosts, ranks=ranks, nics=[name]),
-                    "address of one node",
-                    f"{hosts_word(hosts)}: {name} has {address}, which leads to no other node",
-                    observed=f"{name}:{address} on {hosts_word(hosts)}",
-                    evidence=[place_of(process) for _, process in group],
-                    coverage=Coverage(len(group), len(job.processes), "processes"),
-                )
+            yield self.finding(
+                self.where(hosts, ranks=ranks, nics=[name]),
+                "address of one node",
+                f"{hosts_word(hosts)}: {name} has {address}, which leads to no other node",
+                observed=f"{name}:{address} on {hosts_word(hosts)}",
+                evidence=[place_of(process) for _, process in group],
+                coverage=Coverage(len(group), len(job.processes), "processes"),
             )
-        return findings
 
-    def _wrong(self, job: Job) -> list[Finding]:
+    def _wrong(self, job: Job) -> Iterator[Finding]:
         used: dict[str, list[tuple[int, Process]]] = {}
         for number, process in enumerate(job.processes):
             for name in interfaces_of(process):
                 used.setdefault(name, []).append((number, process))
         world = job.world
         started = world is not None and world.init_complete
-        findings = []
         for name, group in used.items():
             if not NOT_FOR_JOBS.match(name):
                 continue
             hosts = list(dict.fromkeys(process.host for _, process in group))
-            findings.append(
-                self.finding(
-                    self.where(hosts, ranks=world_ranks(job, [number for number, _ in group]), nics=[name]),
-                    self.advice("interface of one node that works" if started else "interface of one node", named=name),
-                    f"{name} is used between nodes by {len(group)} {'process' if len(group) == 1 else 'processes'} on"
-                    f" {hosts_word(hosts)}",
-                    severity=Severity.WARNING if started else Severity.ERROR,
-                    observed=f"{group[0][1].bootstrap or name}",
-                    evidence=[place_of(process) for _, process in group],
-                    coverage=Coverage(len(group), len(job.processes), "processes"),
-                    settings=(("NCCL_SOCKET_IFNAME", _all_but(used)),),
-                )
+            yield self.finding(
+                self.where(hosts, ranks=world_ranks(job, [number for number, _ in group]), nics=[name]),
+                self.advice("interface of one node that works" if started else "interface of one node", named=name),
+                f"{name} is used between nodes by {len(group)} {'process' if len(group) == 1 else 'processes'} on"
+                f" {hosts_word(hosts)}",
+                severity=Severity.WARNING if started else Severity.ERROR,
+                observed=f"{group[0][1].bootstrap or name}",
+                evidence=[place_of(process) for _, process in group],
+                coverage=Coverage(len(group), len(job.processes), "processes"),
+                settings=(("NCCL_SOCKET_IFNAME", _all_but(used)),),
             )
-        return findings
 
-    def _of_this_node(self, job: Job) -> list[Finding]:
+    def _of_this_node(self, job: Job) -> Iterator[Finding]:
         """A piece of a log whose bootstrap takes an interface of its own host though another one is there. It does no
         harm where all ranks run on that host, which a piece does not say."""
         for process in job.processes:
@@ -222,19 +197,17 @@ class WrongInterface(OneStep[Job], JobCheck[Never]):
             if not NOT_FOR_JOBS.match(name) or not others or (name == "lo" and against is None):
                 continue
             why = f" ({against.name}={against.value})" if against is not None else ""
-            return [
-                self.finding(
-                    self.where([process.host] if process.host else [], nics=[name]),
-                    "address of this node",
-                    f"{hosts_word([process.host])} meets its peers over {name}, which other nodes do not reach, though"
-                    f" {others[0]} is there{why}",
-                    severity=Severity.INFO if against is None else Severity.WARNING,
-                    observed=process.bootstrap,
-                    fix=(f"NCCL_SOCKET_IFNAME={others[0]}, or {_all_but([name])}, on every node",),
-                    evidence=[place_of(process), *([against.origin] if against is not None else [])],
-                )
-            ]
-        return []
+            yield self.finding(
+                self.where([process.host] if process.host else [], nics=[name]),
+                "address of this node",
+                f"{hosts_word([process.host])} meets its peers over {name}, which other nodes do not reach, though"
+                f" {others[0]} is there{why}",
+                severity=Severity.INFO if against is None else Severity.WARNING,
+                observed=process.bootstrap,
+                fix=(f"NCCL_SOCKET_IFNAME={others[0]}, or {_all_but([name])}, on every node",),
+                evidence=[place_of(process), *([against.origin] if against is not None else [])],
+            )
+            return
 
 
 def _without_interface(job: Job, *, named: bool) -> list[Event]:
@@ -283,30 +256,17 @@ OWN = "own"
 """In place of an address: torch says that it took loopback, for want of an address of the host."""
 
 
-@dataclass(frozen=True, slots=True)
-class GlooFault:
-    """Lines of one fault, and what is said of it."""
-
-    events: tuple[Event, ...]
-    message: str
-    observed: str
-    fix: tuple[str, ...]
-    sure: Confidence
-    setting: bool
-    """Whether GLOO_SOCKET_IFNAME is what is wrong."""
-
-
-def gloo_faults(job: Job) -> list[GlooFault]:
+def by_gloo(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
     """An interface that Gloo does not find, and loopback addresses that ranks of other nodes were sent to."""
-    unnamed = tuple(event for event in job.events if "gloo" in event.details)
+    unnamed = [event for event in job.events if "gloo" in event.details]
     if unnamed:
-        return [_unnamed(unnamed)]
-    met = tuple(event for event in job.events if "mesh" in event.details)
-    own = tuple(event for event in job.events if event.details.get("loopback") == OWN)
-    looped = tuple(event for event in met if event.details.get("loopback"))
-    if not looped and met and own:
-        looped = own
-    return [_looped(looped)] if looped and _on_several_nodes(job, (*met, *own)) else []
+        yield _unnamed(check, unnamed)
+        return
+    mesh = [event for event in job.events if "mesh" in event.details]
+    own = [event for event in job.events if event.details.get("loopback") == OWN]
+    looped = [event for event in mesh if event.details.get("loopback")] or (own if mesh else [])
+    if looped and _on_several_nodes(job, (*mesh, *own)):
+        yield _looped(check, looped)
 
 
 def _on_several_nodes(job: Job, events: tuple[Event, ...]) -> bool:
@@ -319,44 +279,35 @@ def _on_several_nodes(job: Job, events: tuple[Event, ...]) -> bool:
     )
 
 
-def _unnamed(events: tuple[Event, ...]) -> GlooFault:
+def _unnamed(check: JobCheck[Any], events: Sequence[Event]) -> Finding:
     value = events[0].details["gloo"]
     why = "it has to be the name of one interface of this node"
     if value.startswith("^"):
         why = "Gloo takes the name of one interface; a list of what to leave out is NCCL_SOCKET_IFNAME's"
     elif value.replace(".", "").isdigit() or value.count(":") > 1:
         why = "Gloo takes the name of an interface, and this is an address"
-    return GlooFault(
+    return check.of_events(
         events,
+        "gloo",
         f"{_at(events)}Gloo finds no interface {value} (GLOO_SOCKET_IFNAME): {why}",
-        quoted(events[0].text, 200),
-        (
-            "GLOO_SOCKET_IFNAME: the name that `ip route get` the address of another node gives, on each node its own",
-            "or unset it: Gloo then takes the address that the node's own name resolves to",
-        ),
-        Confidence.HIGH,
-        True,
+        observed=quoted(events[0].text, 200),
+        settings=(("GLOO_SOCKET_IFNAME", None),),
     )
 
 
-def _looped(events: tuple[Event, ...]) -> GlooFault:
+def _looped(check: JobCheck[Any], events: Sequence[Event]) -> Finding:
     address, size = events[0].details["loopback"], events[0].details.get("size")
     what = f"looks for a peer{f' of {size} ranks' if size else ''} at {address}"
     if address == OWN:
         what = "finds no address of this host by its own name, and takes loopback"
-    return GlooFault(
+    return check.of_events(
         events,
+        "gloo over loopback",
         f"{_at(events)}Gloo {what}: loopback leads to no other node",
-        quoted(events[0].text, 200),
-        (
-            "`getent hosts $(hostname)` on each node: its own name must not resolve to 127.x (/etc/hosts)",
-            "or GLOO_SOCKET_IFNAME: the one name that `ip route get` the address of another node gives",
-        ),
-        Confidence.MEDIUM,
-        False,
+        observed=quoted(events[0].text, 200),
     )
 
 
-def _at(events: tuple[Event, ...]) -> str:
+def _at(events: Sequence[Event]) -> str:
     hosts = hosts_in(events)
     return f"{hosts_word(hosts)}: " if hosts else ""

@@ -1,5 +1,5 @@
 """Faults of a device, a limit or the storage that a job's own output names: NCCL, CUDA, torch, UCX or a launcher says
-it. What is said of each is data: faults.toml."""
+it. What is said of each is data: job_faults.toml."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from typing import Literal
 import msgspec
 
 from topodiag.checks.interface import Advice, JobCheck
-from topodiag.checks.shared.job.launcher import launched_on
-from topodiag.checks.shared.job.text import survived
+from topodiag.checks.shared.job.text import launched_on, survived
 from topodiag.checks.words import hosts_word, quoted, rank_word, ranks_in
 from topodiag.lazy import dataclass
 from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
@@ -21,7 +20,7 @@ from topodiag.words.own_data import own_data
 
 
 class NamedFault(msgspec.Struct, frozen=True, kw_only=True):
-    """One entry of faults.toml; the head of that file explains each key."""
+    """One entry of job_faults.toml; the head of that file explains each key."""
 
     check: str
     fault: str
@@ -36,7 +35,7 @@ class NamedFault(msgspec.Struct, frozen=True, kw_only=True):
 @cache
 def named_faults() -> dict[tuple[str, str], NamedFault]:
     """All entries by the id of the check and the name of the fault, in the order of the file."""
-    entries = msgspec.convert(own_data("checks/shared/job/faults")["fault"], tuple[NamedFault, ...])
+    entries = msgspec.convert(own_data("checks/advice/job_faults")["fault"], tuple[NamedFault, ...])
     return {(entry.check, entry.fault): entry for entry in entries}
 
 
@@ -49,7 +48,7 @@ class FaultLines:
 
 
 class FaultInLog(JobCheck[FaultLines]):
-    """A fault that a job's lines name (the field `fault` of an event), said by faults.toml."""
+    """A fault that a job's lines name (the field `fault` of an event), said by job_faults.toml."""
 
     def observe(self, judged: Job, peers: Sequence[Job]) -> FaultLines | Outcome:
         by_fault: dict[str, list[Event]] = {}

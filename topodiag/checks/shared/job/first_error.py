@@ -7,8 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from topodiag.checks.shared.devices import addresses_of_node
-from topodiag.checks.shared.job.clocks import Clocks, clocks_of
-from topodiag.checks.shared.job.text import LIVED_WITH, NO_ERRORS, failed, survived
+from topodiag.checks.shared.job.text import LIVED_WITH, NO_ERRORS, Clocks, clocks_of, failed, survived
 from topodiag.lazy import regex
 from topodiag.model.finding import Confidence
 from topodiag.model.job import Event, Job

@@ -8,7 +8,7 @@ from typing import Any
 
 from topodiag.checks.interface import Advice, JobCheck
 from topodiag.checks.words import quoted, rank_word
-from topodiag.lazy import dataclass, regex
+from topodiag.lazy import regex
 from topodiag.model.finding import Confidence, Cost, Finding, Severity
 from topodiag.model.job import Event, Job
 
@@ -27,104 +27,62 @@ _FIX = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Meeting:
-    """A barrier at torch's store that is not over: how many it waits for, how many it saw, and which ranks never came
-    to it, where all those that it saw left a line. `ahead`: a start whose ranks are ten seconds apart shows as much."""
-
-    world: int
-    came: int
-    missing: tuple[int, ...]
-    told: tuple[Event, ...]
-    ahead: bool = False
-
-
 def absent_at_meeting(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
-    """The finding on a store, a coordinator or a barrier at which not all ranks came in time, else on a store's barrier
-    with which the log ends."""
+    """The finding on a store, a coordinator or a barrier at which not all ranks came in time, or on a store's barrier
+    at which ranks wait when the log ends."""
     events = [event for event in job.events if event.details.get("fault") == ABSENT]
-    meeting = _open_meeting(job, over=not events)
-    if not events:
-        if meeting is not None:
-            yield _still_waiting(check, meeting)
+    waits, missing = _open_barrier(job, over=not events)
+    if not events and not waits:
         return
     # Who counts who came is at the meeting, and is quoted before those that wait for one more thing.
-    events.sort(key=lambda event: not _count(event))
-    count = _count(events[0])
-    missing = list(meeting.missing) if meeting is not None else []
+    lines = sorted(events, key=lambda event: not _count(event)) or waits
+    sure = bool(events) and (_CAME.search(lines[0].text) is not None or "all" in lines[0].details)
     yield check.finding(
         check.where(ranks=missing),
-        Advice(Severity.ERROR),
-        f"not all processes came to where the job meets{count}" + (f"; {_never(missing)}" if missing else ""),
-        observed=quoted(events[0].text, 200),
+        Advice(Severity.ERROR if events else Severity.WARNING),
+        f"not all processes came to where the job meets{_count(lines[0])}"
+        + (f"; {rank_word(missing)} never came" if missing else ""),
+        observed=quoted(lines[0].text, 200),
         expected="as many processes as the world size says, within the time that the first one waits",
         fix=_FIX,
         cost=Cost(text="the job does not begin"),
-        evidence=[event.origin for event in events],
-        confidence=Confidence.HIGH if _CAME.search(events[0].text) or "all" in events[0].details else Confidence.MEDIUM,
+        evidence=[event.origin for event in lines],
+        confidence=Confidence.HIGH if sure else Confidence.MEDIUM,
     )
 
 
-def _still_waiting(check: JobCheck[Any], meeting: Meeting) -> Finding:
-    """A warning: the log shows who waits, and not how it ended. Information where a healthy start looks the same."""
-    came, world = meeting.came, meeting.world
-    missing = list(meeting.missing)
-    if came > world:
-        what = f"{came} processes came to a store at which {world} ranks meet"
-    else:
-        what = f"{came} of {world} ranks came to the store at which the job meets, and wait there"
-    if meeting.ahead:
-        what += " when the log ends, ten seconds or more after the first one"
-    return check.finding(
-        check.where(ranks=missing),
-        Advice(Severity.INFO if meeting.ahead else Severity.WARNING),
-        what + (f"; {_never(missing)}" if missing else ""),
-        observed=quoted(meeting.told[0].text, 200),
-        expected=f"{world} ranks, each once, and torch's `Completed store-based barrier` behind these lines",
-        fix=(f"look first at the log of {rank_word(missing)}", *_FIX) if missing else _FIX,
-        cost=Cost(text="the others wait, and give up when the time of the barrier is over"),
-        evidence=[event.origin for event in meeting.told],
-        confidence=Confidence.LOW if meeting.ahead else Confidence.MEDIUM,
-    )
+def _open_barrier(job: Job, *, over: bool) -> tuple[list[Event], list[int]]:
+    """The lines of ranks that wait for others at the store's last barrier, and the ranks that never came; none where
+    nothing shows that it stays open. `over`: whether what ranks do behind the barrier shows its end; where its time ran
+    out, its end is known."""
+    events = [] if over and _went_on(job) else _last_barrier(job)
+    waits = [event for event in events if "came" in event.details]
+    if not waits or any("all" in event.details for event in events):
+        return [], []
+    world, came = int(waits[-1].details["world"]), max(int(event.details["came"]) for event in waits)
+    seen = {int(event.details["ranks"]) for event in events}
+    # Without its own words for it, an old torch's start that went well ends with the line of the rank that came last.
+    if not 2 <= world <= _MOST_RANKS or came == world or len(seen) >= world:
+        return [], []
+    if over and not (any("last" in event.details for event in events) and _wait_long(waits, came)):
+        return [], []
+    return waits, sorted(set(range(world)) - seen) if len(seen) == came else []
 
 
-def _never(missing: Sequence[int]) -> str:
-    return f"{rank_word(missing)} never came"
+def _went_on(job: Job) -> bool:
+    return bool(job.steps) or any(bool(communicator.completed.any()) for communicator in job.communicators)
 
 
-def _open_meeting(job: Job, *, over: bool) -> Meeting | None:
-    """The last barrier of the store, where ranks wait for others and nothing shows that they went on. `over`: whether
-    what ranks do behind the barrier shows its end; where its time ran out, its end is known."""
+def _last_barrier(job: Job) -> list[Event]:
+    """The lines of the store's last barrier."""
     by_key: dict[str, list[Event]] = defaultdict(list)
     for event in job.events:
         if event.kind == MET:
             by_key[event.details["key"]].append(event)
-    if not by_key or (
-        over and (job.steps or any(bool(communicator.completed.any()) for communicator in job.communicators))
-    ):
-        return None
-    events = next(reversed(by_key.values()))
-    if over and not any("last" in event.details for event in events):
-        return None
-    return _meeting_of(events)
+    return next(reversed(by_key.values()), [])
 
 
-def _meeting_of(events: Sequence[Event]) -> Meeting | None:
-    """What the lines of one barrier say, where they do not say that all came."""
-    waits = [event for event in events if "came" in event.details]
-    if not waits or any("all" in event.details for event in events):
-        return None
-    world = int(waits[-1].details["world"])
-    came = max(int(event.details["came"]) for event in waits)
-    seen = {int(event.details["ranks"]) for event in events}
-    # Without its own words for it, an old torch's start that went well ends with the line of the rank that came last.
-    if world < 2 or world > _MOST_RANKS or came == world or len(seen) >= world:
-        return None
-    missing = tuple(sorted(set(range(world)) - seen)) if len(seen) == came else ()
-    return Meeting(world, came, missing, tuple(waits), ahead=not _waited(waits, came))
-
-
-def _waited(waits: Sequence[Event], came: int) -> bool:
+def _wait_long(waits: Sequence[Event], came: int) -> bool:
     """Whether a rank said more than once that it waits, or all that came say so: one line is what a rank prints that
     is ten seconds ahead of the others."""
     lines = Counter[str]()

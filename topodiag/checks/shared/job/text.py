@@ -1,15 +1,23 @@
-"""What checks of jobs ask of a job alike: how to spell ranks, where members run, and what to log. Decides nothing."""
+"""What checks of jobs ask of a job alike: ranks, progress, clocks, the launcher, what to log. Decides nothing."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping
+from dataclasses import field
+from statistics import median, median_low
 
-from topodiag.lazy import regex
+import numpy as np
+
+from topodiag.lazy import dataclass, regex
 from topodiag.model.debug_settings import HANG, next_time
 from topodiag.model.job import Communicator, Event, Job
 from topodiag.model.job_domains import domains as domains  # noqa: PLC0414 - checks find all words on a job here
 from topodiag.model.nccl_features import Feature
 from topodiag.model.nccl_versions import text_has
+from topodiag.model.progress import LEAST_PROGRESS, MOST_BUFFERED, Progress
+from topodiag.model.provenance import Origin
+from topodiag.words.units import spell_s
 
 NET = ("NET", "GRAPH")
 """Subsystems that tell of NICs, transports and NCCL's view of the node, for `ask_for`."""
@@ -79,3 +87,139 @@ def failed(job: Job) -> bool:
         or (e.level in ("UNWIND", "WARN") and e.kind in signs)
         for e in job.events
     )
+
+
+_LEFT_BEHIND = frozenset({"peer closed", "watchdog", "timeout", "stalled"})
+"""What ranks say that lost another one, or wait for it."""
+
+
+def met(job: Job) -> bool:
+    """Whether the logs show that ranks came together: an init that completed, or connections. An excerpt that ends
+    before that shows neither that a network works nor that nothing went wrong on it."""
+    return any(
+        bool(communicator.completed.any()) or bool(communicator.transports) for communicator in job.communicators
+    )
+
+
+def others_fell_first(job: Job) -> bool:
+    """Whether ranks report that another one is gone, or wait for it, while logs of ranks are missing: why that one
+    ended stands in its own."""
+    world = job.world
+    whole = world is not None and not world.inferred and len(world.known) == world.nranks
+    return not whole and any(event.secondary or event.kind in _LEFT_BEHIND for event in job.events)
+
+
+def went_on(job: Job, since: Origin | None) -> Progress | None:
+    """Progress whose last line stands below `since`. In another log it counts too: where in time it stands is not
+    known, so ask this only of what lets no progress be."""
+    return next((progress for progress in _enough(job) if _is_below(progress.last, since) is not False), None)
+
+
+def began_after(job: Job, end: Origin | None) -> Progress | None:
+    """Progress of the same log whose first line stands below `end`: what came before it ended no job. Of a process
+    without ranks beside it, progress far below: it was started again."""
+    alone = not job.ranks and all(event.rank < 0 for event in job.events)
+    return next(
+        (
+            progress
+            for progress in _enough(job)
+            if _is_below(progress.first, end) or (alone and _is_below(progress.last, end, MOST_BUFFERED))
+        ),
+        None,
+    )
+
+
+def _enough(job: Job) -> list[Progress]:
+    starts = [
+        (series.steps[0].origin, series.steps[-1].origin, len(series.steps)) for series in job.steps if series.steps
+    ]
+    steps = [Progress("progress.step", number, first, last) for first, last, number in starts if first and last]
+    return [progress for progress in (*job.progress, *steps) if progress.number >= LEAST_PROGRESS]
+
+
+def _is_below(line: Origin, mark: Origin | None, lines: int = 0) -> bool | None:
+    """Whether one line stands more than so many lines below another one; None where both are not of one file."""
+    if mark is None or mark.line is None or line.source != mark.source:
+        return None
+    return (line.line or 0) > mark.line + lines
+
+
+BARRIER_S = 2.0
+"""Seconds by which Init COMPLETE lines of one communicator differ on hosts whose clocks agree."""
+
+
+@dataclass(frozen=True, slots=True)
+class Clocks:
+    """By host that a common communicator compares, the seconds that its clock is ahead; 0 where it agrees."""
+
+    ahead_s: Mapping[str, float] = field(default_factory=dict)
+
+    def at(self, event: Event) -> float:
+        """The time of an event by the common clock, as far as that is known; 0 for one without a time."""
+        return 0.0 if event.ts is None else event.ts - self.ahead_s.get(event.host, 0.0)
+
+    def compares(self, *hosts: str) -> bool:
+        return all(host in self.ahead_s for host in hosts)
+
+    def words(self, *hosts: str) -> str:
+        """`; the clock of n1 is 62 s ahead by the init of the job`; "" where all of them agree."""
+        pairs = [(host, self.ahead_s[host]) for host in hosts if self.ahead_s.get(host)]
+        texts = [f"the clock of {host} is {spell_s(abs(s))} {'ahead' if s > 0 else 'behind'}" for host, s in pairs]
+        return f"; {', '.join(texts)} by the end of init" if texts else ""
+
+
+def clocks_of(job: Job) -> Clocks:
+    """The clocks of the hosts by the largest communicator whose members printed the time of their Init COMPLETE."""
+    for communicator in sorted(job.communicators, key=lambda communicator: -communicator.nranks):
+        times = _times(job, communicator)
+        if len(times) > 1:
+            middle = median_low(times.values())
+            return Clocks({host: _apart(ts - middle) for host, ts in times.items()})
+    return Clocks()
+
+
+def _apart(seconds: float) -> float:
+    return seconds if abs(seconds) > BARRIER_S else 0.0
+
+
+def _times(job: Job, communicator: Communicator) -> dict[str, float]:
+    """By host, the median time of its members' Init COMPLETE."""
+    if len(communicator.completed_ts) != len(communicator.ranks):
+        return {}
+    by_host: dict[str, list[float]] = defaultdict(list)
+    for at in np.flatnonzero(np.isfinite(communicator.completed_ts)).tolist():
+        rank = job.by_rank.get(int(communicator.ranks[at]))
+        if rank is not None and rank.host:
+            by_host[rank.host].append(float(communicator.completed_ts[at]))
+    return {host: median(times) for host, times in by_host.items()}
+
+
+_TASKS = regex(r"(\d{1,7})(?:-(\d{1,7}))?")
+_MOST_TASKS = 1 << 17
+_ASKED = frozenset({"stopped", "cancelled"})
+"""Ends that the launcher itself brought about."""
+
+
+def launched_on(job: Job, rank: int) -> str:
+    """The host on which Slurm says that a rank's task ended, "" where it does not say.
+
+    A task is a rank where a host has several; with one a host the tasks are launchers of their own (`srun torchrun`),
+    and only the host of the one task that failed by itself is told.
+    """
+    tasks: dict[str, set[int]] = {}
+    failed: dict[str, None] = {}
+    for event in job.events:
+        host, named = event.details.get("host", ""), event.details.get("tasks", "")
+        if host and named:
+            tasks.setdefault(host, set()).update(_expanded(named))
+            if event.details.get("how") not in _ASKED:
+                failed[host] = None
+    if any(len(task) > 1 for task in tasks.values()):
+        return next((host for host, numbers in tasks.items() if rank in numbers), "")
+    return next(iter(failed)) if len(failed) == 1 else ""
+
+
+def _expanded(text: str) -> set[int]:
+    """`8-11,13` as numbers; at most so many as a job has."""
+    ends = ((int(match[1]), int(match[2] or match[1])) for match in _TASKS.finditer(text))
+    return {task for first, last in ends for task in range(first, min(last, first + _MOST_TASKS) + 1)}

@@ -10,9 +10,7 @@ from datetime import UTC, datetime
 from topodiag.hardware.xids import Xid, process_of, xid
 from topodiag.lazy import dataclass
 from topodiag.model.devices import NVIDIA, Gpu, PciKind
-from topodiag.model.finding import Confidence, Severity
 from topodiag.model.node import Node
-from topodiag.model.provenance import Origin
 from topodiag.model.system import KernelEvent
 from topodiag.model.topics import Topic
 from topodiag.words.fold import plural
@@ -42,23 +40,6 @@ class XidGroup:
     def programs(self) -> frozenset[tuple[str, str]]:
         """Pid and name of each program that the lines name."""
         return frozenset(pair for event in self.events if (pair := process_of(event.text)) is not None)
-
-
-@dataclass(frozen=True, slots=True)
-class Trouble:
-    """One Xid on one GPU, one SXid on one NVSwitch, or what the driver says of one GPU of AMD, in words."""
-
-    name: str
-    severity: Severity
-    message: str
-    observed: str
-    side: str
-    fix: tuple[str, ...]
-    evidence: tuple[Origin, ...]
-    gpus: tuple[str, ...] = ()
-    links: tuple[str, ...] = ()
-    cost: str = ""
-    confidence: Confidence = Confidence.HIGH
 
 
 def log_was_read(node: Node) -> bool:

@@ -16,17 +16,22 @@ Exceptions by their names, of any Python program: which one, with which message,
     2025-10-31 03:11:02 - train - ERROR - MemoryError        the same, by a logger
     torch.OutOfMemoryError: CUDA out of memory. ..           with its module and a message
 
-SOURCE: CPython Lib/traceback.py; torch distributed/elastic/multiprocessing/api.py (SignalException).
+The traceback with which a text ends: of a process that nobody started again, since nothing of a program follows it.
+
+SOURCE: CPython Lib/traceback.py, Lib/threading.py (excepthook), Lib/multiprocessing/process.py; torch
+distributed/elastic/multiprocessing/api.py (SignalException), c10/cuda/CUDAException.cpp.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from topodiag.evidence.nccl_log.grammar import job_sentences
 from topodiag.evidence.nccl_log.grammar.job_sentences import how_of_code
 from topodiag.evidence.nccl_log.grammar.numbers import compiled
-from topodiag.lazy import regex
+from topodiag.lazy import dataclass, regex
+from topodiag.words.colours import without_colours
 
 _FRAME = compiled(
     r"lib[nr]ccl[\w.\-]{0,40}\((\w{2,100})\+0x"
@@ -70,10 +75,8 @@ def frame_of(text: str) -> tuple[str, str] | None:
 _EXCEPTION = compiled(
     r"(?:^|[\s:\]\"'])((?:[A-Za-z_]\w{0,60}\.){0,8}_?[A-Z]\w{0,60}(?:Error|Exception|Interrupt)): (\S.{0,1500})$"
 )
-_UNCAUGHT = compiled(r"\[rank(\d{1,9})\]: *$")
+_UNCAUGHT = compiled(r"\[rank\d{1,9}\]: *$")
 """Torch's hook for what nobody caught puts its rank before each line."""
-_SRUN = compiled(r"(?:\[\d{1,6},(?=\d)|\s{0,8})(\d{1,6})(?:\]<std(?:err|out)>:|: ) *$")
-"""`srun -l` and `mpirun --tag-output` put the rank before each line, caught or not."""
 _OF_OTHERS = regex(
     r"find (?:the |any |a )?(?:network|socket) interface|"
     r"ChildFailedError|LustreError|\w(?:Dead|Died|Lost|Gone)(?:Error|Exception)|Dist(?:Backend|Store|Network)Error|\bnccl|NCCL|Ray(?:Actor|Task)Error|Actor(?:Died|Unavailable)"
@@ -88,7 +91,7 @@ _HEAD = r"^\s{0,8}(?:.{0,160}?(?:\]:?|[\w)]:|>|\w -)\s{1,4})?"
 """What stands before an exception's name: nothing, a rank, or what a logger puts there."""
 _LONE = compiled(
     rf"{_HEAD}(AssertionError|MemoryError|NotImplementedError|RecursionError|StopIteration)\s*$"
-    r"|\[rank(\d{1,6})\]:\s{0,4}((?:[A-Za-z_]\w{0,60}\.){0,8}[A-Z]\w{0,60}(?:Error|Exception))\s*$"
+    r"|(\[rank\d{1,6}\]:)\s{0,4}((?:[A-Za-z_]\w{0,60}\.){0,8}[A-Z]\w{0,60}(?:Error|Exception))\s*$"
 )
 """Names that Python's own statements raise alone; others only where torch's hook for what nobody caught prints them: a
 list of names is no traceback."""
@@ -106,7 +109,8 @@ def lone_of(text: str) -> dict[str, str] | None:
     if match is None:
         return None
     name = (match[1] or match[3]).rsplit(".", 1)[-1]
-    return {"how": "exception", "what": name, "message": "", "uncaught": "1" if rank_of(text) else ""}
+    uncaught = match[2] or _UNCAUGHT.search(text[: match.start(1)])
+    return {"how": "exception", "what": name, "message": "", "uncaught": "1" if uncaught else ""}
 
 
 def exception_of(text: str) -> dict[str, str] | None:
@@ -124,20 +128,6 @@ def exception_of(text: str) -> dict[str, str] | None:
     }
 
 
-def rank_of(text: str) -> str:
-    """The rank that a launcher or torch's hook puts before an exception, as digits; "" for other lines."""
-    match = _EXCEPTION.search(text)
-    if match is not None:
-        before = text[: match.start(1)]
-        named = _UNCAUGHT.search(before) or _SRUN.match(before)
-        return named[1] if named is not None else ""
-    lone = _LONE.search(text)
-    if lone is None:
-        return ""
-    ranked = _UNCAUGHT.search(text[: lone.start(1)]) if lone[1] else None
-    return lone[2] or (ranked[1] if ranked is not None else "")
-
-
 LIMIT = 2000
 """Characters that are kept of such a line: torch prints two fingerprints on one."""
 
@@ -150,7 +140,7 @@ _POD = compiled(
 _POD_STATUS = {"OOMKilled": "memory", "Evicted": "evicted", "NodeLost": "node failure", "CrashLoopBackOff": "died",
                "Error": "died"}  # fmt: skip
 _DIED = compiled(
-    r"\b(?i:worker|process|actor|task|rank|trainer|engine ?core|learner|replica|proc)s?\b[^.;:\n]{0,60}?"
+    r"\b(?i:worker|(?:sub)?process(?:es)?|actor|task|rank|trainer|engine ?core|learner|replica|proc)s?\b[^.;:\n]{0,60}?"
     r"\b(?:(?:has |was |had )?died\b(?! down| out| away)|was killed\b|crashed\b|unexpectedly exit(?:s|ed)\b"
     r"|exited unexpectedly\b|terminated unexpectedly\b|is dead\b)"
 )
@@ -192,12 +182,10 @@ WORDS = (
 """A line without any of these is none of theirs."""
 
 
-def label_of(text: str) -> str:
-    """The rank that such a line names for itself, as digits; "" without."""
+def tasks_of(text: str) -> str:
+    """The one task of which srun says how it ended, as digits; "" for other lines."""
     tasks = job_sentences.tasks_of(text)
-    if tasks:
-        return tasks if tasks.isdecimal() and len(tasks) < 10 else ""
-    return rank_of(text)
+    return tasks if tasks.isdecimal() and len(tasks) < 10 else ""
 
 
 def end_of(text: str) -> tuple[str, dict[str, str]] | None:
@@ -278,3 +266,93 @@ def _left_out(ready: str) -> str:
     if highest >= MOST_READY:
         return ""
     return ",".join(str(rank) for rank in range(highest) if rank not in came)
+
+
+# --- the traceback with which a text ends ---------------------------------------------------------------------------
+
+MOST_OF_END = 1 << 16
+"""Bytes of a text's end that hold its last traceback and what a launcher prints below it."""
+_MOST_EPILOGUE = 40
+"""Lines that launchers, loggers of experiments and job scripts print when a program is gone."""
+_TRACEBACK = "Traceback (most recent call last):"
+_RAISED = compiled(r"((?:[A-Za-z_]\w{0,80}\.){0,10}([A-Za-z_]\w{0,80}))(?::(?: (\S.{0,1500}))?)?$")
+_IN_FILE = compiled(r"\s{1,8}File \"([^\"]{1,1000})\", line (\d{1,9})\b")
+_EPILOGUE = compiled(
+    r"\s|[-=*#_~]{3,}\s*$"
+    r"|(?:srun|slurmstepd|mpirun|mpiexec|prterun|torchrun|wandb|make(?:\[\d{1,3}\])?|bash|[\w./-]{1,200}\.sh)"
+    r"(?::(?! error: \*.{1,200}TIME LIMIT)| \[)"
+    r"|(?:real|user|sys)\s{1,8}\d|Command exited with |Aborted\b|\[\d{1,4}\][+-]?\s{1,8}Exit |ERROR conda\.cli"
+    r"|terminate called |CUDA kernel errors might |For debugging consider passing CUDA|Compile with `TORCH_USE"
+    r"|Device-side assertion tracking |Search for `cuda|Set the environment variable HYDRA_FULL_ERROR"
+    r"|\S{0,200}resource_tracker\b|(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) .{0,40}\d\d:\d\d:\d\d"
+    r"|(?i:\W{0,8}(?:the )?(?:job|script|program|process|run)\b.{0,60}\b(?:end|finish|exit|fail|stopp?)(?:s|ed)?\b"
+    r"|\W{0,8}(?:end(?:ed)?|finished|exit(?:ed)?|stopped)\b.{0,20}\b(?:at|time|date|code|status|on)\b|\W{0,8}elapsed\b)"
+)
+"""The begin of a line that a program's end leaves: the launcher, the shell, the job's script, CUDA's hints, and lines
+that an exception's message goes on with (indented)."""
+_LINKS = ("During handling of the above exception, another", "The above exception was the direct cause of")
+_LIVED_ON = compiled(
+    r"\b(?:ERROR|WARN(?:ING)?|CRITICAL|EXCEPTION|FAIL)\b|Exception (?:in thread|ignored)|Process \S{1,80}:\s*$"
+    r"|>>> |In \[\d|[Rr]etry|[Rr]estart|^\s{0,4}(?:```|~~~)"
+)
+"""What stands right above a traceback that did not end the program: a logger's line, a thread, a child process, an
+interpreter's prompt, a test, a document's fence."""
+_BY_HAND = frozenset({
+    "KeyboardInterrupt", "SystemExit", "GeneratorExit", "BdbQuit", "SignalException", "ChildFailedError"
+})  # fmt: skip
+"""Exceptions of who stops a program by hand, or of a launcher whose process ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class LastTraceback:
+    """The exception of the traceback with which a text ends; of several in a row the first, from which the others
+    follow.
+    `text` is its line, `line` counts lines from the begin of what was looked at, `frame` is file and line of the
+    innermost frame; `caught` says that a logger, a thread or an interpreter printed it, and the program went on."""
+
+    text: str
+    name: str
+    message: str
+    line: int
+    frame: str
+    caught: bool
+
+
+def last_traceback(end: bytes) -> LastTraceback | None:
+    """The traceback with which a text ends, from its last bytes; None where the text goes on below it, and where
+    somebody stopped the program."""
+    texts = [without_colours(line.rstrip(b"\r")).decode("utf-8", "replace") for line in end.split(b"\n")]
+    last = _above_epilogue(texts, len(texts) - 1)
+    head, is_main = _head_of(texts, last), False
+    while head is not None and (raised := _RAISED.match(texts[last])) is not None and raised[2] not in _BY_HAND:
+        above = _not_blank(texts, head - 1)
+        linked = texts[above].startswith(_LINKS)
+        upper = _above_epilogue(texts, _not_blank(texts, above - 1) if linked else above)
+        if (upper_head := _head_of(texts, upper)) is None:
+            caught = not is_main and _LIVED_ON.search(texts[above]) is not None
+            *_, frame = (frame for text in texts[head:last] if (frame := _IN_FILE.match(text)) is not None)
+            return LastTraceback(texts[last], raised[2], raised[3] or "", last, f"{frame[1]}:{frame[2]}", caught)
+        last, head, is_main = upper, upper_head, is_main or not linked
+    return None
+
+
+def _above_epilogue(texts: Sequence[str], at: int) -> int:
+    """The line at or above `at` that is none of a program's end; the last looked at where all are."""
+    for line in range(at, max(at - _MOST_EPILOGUE, 0), -1):
+        if texts[line].strip() and _EPILOGUE.match(texts[line]) is None:
+            return line
+    return max(at - _MOST_EPILOGUE, 0)
+
+
+def _head_of(texts: Sequence[str], last: int) -> int | None:
+    """The head of the traceback whose exception stands on this line; None where no frame stands above the line."""
+    head = last - 1
+    while head > 0 and texts[head].startswith("  "):
+        head -= 1
+    framed = 0 <= head < last - 1 and _IN_FILE.match(texts[head + 1])
+    return head if framed and texts[head] == _TRACEBACK else None
+
+
+def _not_blank(texts: Sequence[str], at: int) -> int:
+    """The line at or above `at` that is neither blank nor a rule, 0 where none is."""
+    return next((line for line in range(at, 0, -1) if texts[line].strip("-=* \t")), 0)
