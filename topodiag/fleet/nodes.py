@@ -16,7 +16,7 @@ from topodiag.evidence.intake.sibling_nodes import Siblings
 from topodiag.evidence.kinds import NODE_KINDS
 from topodiag.fleet.cluster import find_bundles
 from topodiag.fleet.digest import Answers, Digest, Pool, digest_of
-from topodiag.fleet.once import answers_of
+from topodiag.fleet.sibling_answers import answers_of
 from topodiag.fleet.workers import FEW, by_all_cores
 from topodiag.lazy import dataclass
 from topodiag.model.cluster_facts import natural
