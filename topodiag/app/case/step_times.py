@@ -37,7 +37,7 @@ class StepTimes:
     read: Readings[StepSeries]
     intake: Intake
     arguments: tuple[JobSettings, ...] = ()
-    alone: frozenset[str] = frozenset()
+    read_whole: frozenset[str] = frozenset()
 
 
 def step_times(intake: Intake) -> StepTimes:
