@@ -45,8 +45,8 @@ _STAMPED = regex(
     r"(?:<[0-9]{1,3}>)?\[(?: {0,10}[0-9]{1,10}\.[0-9]{6}| {1,10}[0-9]{1,10}\.[0-9]{1,9}"
     r"|[A-Z][a-z]{2} [A-Z][a-z]{2} [ 0-9][0-9] [0-9:]{8} [0-9]{4})\] (?!\[[^\]\s:]{1,80}:[0-9]{1,9}:[0-9]{1,9}\])\S"
 )
-"""Seconds since boot, with all digits or padded by spaces, or the date of `dmesg -T`. UCX puts seconds in brackets, too,
-and then `[host:process:thread]`."""
+"""Seconds since boot, with all digits or padded by spaces, or the date of `dmesg -T`. UCX puts seconds in brackets
+as well, and then `[host:process:thread]`."""
 
 
 _OWN = regex(
