@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import field
+from typing import TYPE_CHECKING
 
 from topodiag.lazy import dataclass
 from topodiag.model.busid import unplaced
 from topodiag.model.devices import FabricPort, Gpu, NetDev, Nic, NumaNode, PciDevice, PciKind
 from topodiag.model.events import Event
 from topodiag.model.links import Link, Path
-from topodiag.model.nccl_tree import NcclFile
 from topodiag.model.provenance import Disagreement, Fact, NotObserved
 from topodiag.model.system import ConfLine, Cpu, KernelEvent, Os, Process, Setting
 from topodiag.model.tables import Table
 from topodiag.model.topics import Topic
 from topodiag.words.dialect import Maker
+
+if TYPE_CHECKING:
+    from topodiag.model.nccl_tree import NcclFile
 
 Pair = tuple[str, str]
 """Two device labels (`GPU0`, `GPU3`, a NIC's name), in the order of the table they were read from."""

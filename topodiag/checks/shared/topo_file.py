@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from topodiag.checks.interface import NodeCheck
 from topodiag.model.finding import Outcome, Status
-from topodiag.model.nccl_tree import NcclFile
 from topodiag.model.node import Node
 from topodiag.model.topics import Topic
+
+if TYPE_CHECKING:
+    from topodiag.model.nccl_tree import NcclFile
 
 
 def alone(node: Node) -> bool:

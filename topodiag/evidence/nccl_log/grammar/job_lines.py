@@ -9,8 +9,9 @@ from __future__ import annotations
 from functools import lru_cache
 
 from topodiag.evidence.nccl_log.grammar import ends, job_sentences, reach, scheduled
-from topodiag.evidence.nccl_log.grammar.numbers import any_of, compiled
+from topodiag.evidence.nccl_log.grammar.numbers import compiled
 from topodiag.evidence.signatures.engine import LineMatch
+from topodiag.evidence.signatures.literals import finder
 from topodiag.evidence.signatures.wrappers import unwrap
 
 TRIED = "tried"
@@ -22,7 +23,7 @@ WORDS = (
 )  # fmt: skip
 """A line without any of these is none of theirs."""
 
-_ANY = compiled(any_of(WORDS).decode())
+_ANY = finder(WORDS)
 
 
 _OF_WORK = compiled(
@@ -50,7 +51,7 @@ def speaks(text: str) -> bool:
 def said_of(text: str) -> tuple[str, dict[str, str]] | None:
     """Kind and what the line names; None for all others. Kinds of `ends.end_of`, and `device`: a fault alone, and
     `note`. `fault` is one of the catalogue; `host` the address that Ray puts in front, where no other is named."""
-    if _ANY.search(text) is None:
+    if not _ANY.any(text.encode("utf-8", "replace")):
         return None
     return _said_of(text) if len(text) <= _MOST_KEPT else _said_of.__wrapped__(text)
 
