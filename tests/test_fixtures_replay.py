@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.scanned import node_at, scanned
-from topodiag.evidence.assemble.graph import gpu_vertex, hung_from, nic_vertex
+from topodiag.evidence.assemble.graph import gpu_vertex, nic_vertex
 from topodiag.evidence.intake.collected import fixture_path, fixtures
 from topodiag.model.links import LinkKind
 from topodiag.model.nccl_enums import PathType
@@ -87,7 +87,7 @@ def test_path_types_equal_topo_m_where_both_exist(name: str) -> None:
     node: Node = node_at(f"fixture:{name}")
     vertices = {gpu.label: gpu_vertex(gpu) for gpu in node.gpus} | {nic.name: nic_vertex(nic) for nic in node.nics}
     owners = {gpu.label: gpu.bus_id for gpu in node.gpus} | {nic.name: nic.bus_id for nic in node.nics}
-    homeless = {name for name, bus_id in owners.items() if bus_id is not None and hung_from(node, bus_id) < 0}
+    homeless = {name for name, bus_id in owners.items() if bus_id is not None and node.hung_from(bus_id) < 0}
     for (a, b), cell in node.smi_matrix.items():
         if not a.startswith("GPU") or cell.value is None or homeless & {a, b}:
             continue

@@ -7,7 +7,6 @@ import glob
 import os
 import shutil
 import stat
-import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -197,6 +196,8 @@ _SCRATCH, _HELD = "topodiag-", ".held"
 def scratch_folder() -> Iterator[str]:
     """A folder below TMPDIR for the time of some work, for its owner alone. What runs of this user left that were
     killed is removed first. Raises OSError."""
+    import tempfile  # noqa: PLC0415 - few runs write much
+
     for left in Path(tempfile.gettempdir()).glob(f"{_SCRATCH}*/{_HELD}"):
         with suppress(OSError):
             if left.lstat().st_uid == os.getuid() and left.parent.lstat().st_uid == os.getuid():

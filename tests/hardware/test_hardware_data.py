@@ -17,11 +17,11 @@ SYSTEMS = catalog.systems()
 LANES = {0, 1, 2, 4, 8, 16}
 
 FAMILY_KEYS = {
-    "name", "sm", "form", "nvlinks", "nvlink", "line_gbs", "bridged", "nvswitch", "pcie", "p2p_pcie", "c2c_gbs",
+    "name", "sm", "form", "nvlinks", "line_gbs", "bridged", "nvswitch", "pcie", "p2p_pcie", "c2c_gbs",
     "memory_gb", "source", "products",
 }  # fmt: skip
 PRODUCT_KEYS = {"name", "match", "pci", "memory_gb", "pcie", "nvswitch"}
-NIC_KEYS = {"name", "device", "vf", "rate_gbps", "ports", "pcie", "layers", "is_vf", "dpu"}
+NIC_KEYS = {"name", "device", "vf", "rate_gbps", "ports", "pcie", "is_vf", "dpu"}
 SYSTEM_KEYS = {
     "name", "vendor", "gpu", "gpus", "nvlink", "nvlinks", "nics", "gdr", "nvswitches", "sockets", "virtual", "names",
     "source",
@@ -49,7 +49,6 @@ def test_a_gpu_entry_is_complete_and_in_range(gpu: GpuSpec) -> None:
 @pytest.mark.parametrize("gpu", GPUS, ids=lambda gpu: gpu.name)
 def test_a_gpu_has_nvlink_figures_exactly_when_it_has_links(gpu: GpuSpec) -> None:
     has = gpu.nvlinks > 0
-    assert (gpu.nvlink_version != "") == has
     assert (gpu.nvlink_line_gbs > 0) == has
     assert (gpu.nvlink_nccl_gbs > 0) == has
     assert has or not (gpu.bridged or gpu.nvswitch)
@@ -99,8 +98,6 @@ def test_a_nic_entry_is_complete_and_in_range(nic: NicSpec) -> None:
     assert nic.ports in {1, 2}
     assert nic.pcie_gen in range(7)
     assert nic.pcie_width in LANES
-    assert nic.link_layers
-    assert set(nic.link_layers) <= {"InfiniBand", "Ethernet", "EFA"}
     assert not (nic.is_vf and nic.dpu and nic.hca_type == "")
 
 

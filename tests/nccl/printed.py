@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from topodiag.model.nccl_features import Feature, has
 from topodiag.nccl.connect.trees import TreePlace
 
 _LINE = 127
 """Characters of a `Channel` line before NCCL cuts it (src/graph/rings.cc, dumpLine)."""
 _OLD_WIDTH = 20
-"""Ranks of a `Channel` line before CHANNEL_LINE_WHOLE."""
+"""Ranks of a `Channel` line before NCCL 2.23 (rings.cc)."""
 
 
 def channel_line(channel: int, channels: int, ring: Sequence[int], nranks: int, minor: int) -> str:
     """The line `Channel 00/16 :  0  7  6 ...` of rank 0, cut where NCCL cuts it."""
     line = f"Channel {channel:02d}/{channels:02d} :"
-    if not has(minor, Feature.CHANNEL_LINE_WHOLE):
+    if minor < 23:
         return line + " " + "".join(f" {rank:3d}" for rank in ring[:_OLD_WIDTH])
     width = len(str(nranks - 1))
     line += "".join(f" {rank:{width}d}" for rank in ring)

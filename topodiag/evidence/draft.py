@@ -9,17 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from topodiag.lazy import dataclass
 from topodiag.model.busid import normalise_bus_id
 from topodiag.model.events import Event
-from topodiag.model.nccl_tree import NcclFile
 from topodiag.model.provenance import Fact, NotObserved, Origin
 from topodiag.model.system import ConfLine, KernelEvent, Process, Setting
 from topodiag.model.tables import Table
 from topodiag.model.topics import Topic
 from topodiag.words.dialect import Maker
+
+if TYPE_CHECKING:
+    from topodiag.model.nccl_tree import NcclFile
 
 Key = str | int
 

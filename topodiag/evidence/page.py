@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import csv
+import io
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from topodiag.evidence.draft import Entity, NodeDraft
 from topodiag.evidence.interface import Blob, Parsed
+from topodiag.evidence.marks import delimiter
 from topodiag.lazy import dataclass
 from topodiag.model.errors import InputError
 from topodiag.model.provenance import MAX_QUOTE
@@ -16,15 +19,32 @@ MAX_LINE = 4096
 """Characters of the longest line worth reading: no tool's format comes near it."""
 MOST_OF_A_LIST = 256
 """GIDs of a port, and addresses of an interface, that are kept: a load balancer gives an interface some thousands."""
+_HEAD = 1 << 16
+"""Bytes of a file in which a NUL shows that it is no text."""
 MARGIN = " \t>|"
 """What a quotation or a table puts before a line."""
 
 
 def bare_lines(blob: Blob) -> Iterator[tuple[int, str]]:
-    """Numbered lines without comments and blanks."""
+    """Numbered lines without comments and blanks. Raises InputError for what is no text."""
+    if b"\0" in blob.data[:_HEAD]:
+        raise InputError(blob.name, "is a binary file, and no text", hint="give the text that the launcher reads")
     for number, text in blob.lines():
         if bare := text.partition("#")[0].strip():
             yield number, bare
+
+
+def csv_rows(blob: Blob) -> list[tuple[int, list[str]]]:
+    """The rows of a CSV with their lines, cells stripped, without comments and blanks; commas, semicolons or tabs part
+    them. Raises InputError for what is none."""
+    text = blob.text.lstrip("\ufeff")
+    header = next((line for line in text.splitlines() if line.strip() and not line.startswith("#")), "")
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter(header))
+    try:
+        rows = [(reader.line_num, [cell.strip() for cell in row]) for row in reader]
+    except csv.Error as error:
+        raise InputError(blob.name, f"is no CSV: {error}", line=reader.line_num) from None
+    return [(number, cells) for number, cells in rows if any(cells) and not cells[0].startswith("#")]
 
 
 @contextmanager

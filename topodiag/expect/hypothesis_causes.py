@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from topodiag.expect.cause import Cause
+from topodiag.expect.limit import net_speeds
 from topodiag.expect.settings import HCA, nics_left
 from topodiag.expect.setup import Setup
-from topodiag.expect.stages import net_speeds
 from topodiag.expect.unlike import one_of
 from topodiag.expect.wires import Wires
 from topodiag.model.nccl_tree import Element
@@ -31,6 +31,8 @@ HOST_MEMORY = 0.3
 """What a way through host memory may bring of NCCL's figure for it, which knows links and not memory: 33 of 93 GB/s are
 reported without GPUDirect RDMA (nccl issue 1412), 4 of 12 without P2P on GeForce cards."""
 
+
+NICS_CONFIRM = ("NCCL_DEBUG=INFO: the list behind `NET/IB : Using` on every node", "ibstat; rdma link")
 
 FOUND = 6.0
 """How much more a fault that the machine shows counts than one that could be."""
@@ -81,40 +83,52 @@ def wire_causes(wires: Wires, expected: float) -> Iterator[Cause]:
     """The same of the network alone, where only wires are known: each as a share of `expected`, GB/s."""
     if wires.nodes == 1:
         return
-    nics_confirm = ("NCCL_DEBUG=INFO: the list behind `NET/IB : Using` on every node", "ibstat; rdma link")
     for lost in _counts(wires.nics):
-        left = wires.nics - lost
-        prior = 1.0 if lost == 1 else 0.5 if left == 1 or lost == wires.nics // 2 else 0.25
-        share = expected * left / wires.nics
+        share = expected * (wires.nics - lost) / wires.nics
         words = f"{lost} of {wires.nics} NICs not used"
-        yield Cause(words, prior=prior, checks=("NET003", "NIC005"), confirm=nics_confirm, gbs=share)
+        prior = _lost_prior(wires.nics, lost)
+        yield Cause(words, prior=prior, checks=("NET003", "NIC005"), confirm=NICS_CONFIRM, gbs=share)
     yield Cause(
         f"NIC ports at half their rate ({in_gbps(wires.gbps / 2)})", prior=0.6, checks=("NIC002",),
         confirm=("ibstat | grep Rate on every node", "ib_write_bw between two nodes"), gbs=expected / 2,
     )  # fmt: skip
-    yield Cause(
+    yield replace(_gdr_off(), least=1.0, gbs=expected, span=(HOST_MEMORY * expected, expected))
+    yield _sockets(wires.gbps)
+    yield _fabric()
+
+
+def _lost_prior(nics: int, lost: int) -> float:
+    """How common it is that so many NICs are not used."""
+    return 1.0 if lost == 1 else 0.5 if lost in (nics - 1, nics // 2) else 0.25
+
+
+def _gdr_off() -> Cause:
+    return Cause(
         "GPUDirect RDMA off: traffic goes through host memory",
-        prior=1.0,
-        checks=("GDR001", "GDR002"),
-        confirm=("lsmod | grep nvidia_peermem", "NCCL_DEBUG=INFO: `/GDRDMA` in the connections"),
-        settings=("NCCL_NET_GDR_LEVEL",),
-        gbs=expected,
-        span=(HOST_MEMORY * expected, expected),
+        _with(off("gdr")),
+        1.0,
+        ("GDR001", "GDR002"),
+        ("lsmod | grep nvidia_peermem", "NCCL_DEBUG=INFO: `via NET/IB/0/GDRDMA` in the connections"),
+        ("NCCL_NET_GDR_LEVEL",),
+        least=HOST_MEMORY,
         cleared_by_log=("GDR001",),
     )
-    yield Cause(
+
+
+def _sockets(gbps: float) -> Cause:
+    """`gbps`: of the fastest NIC of a node, whose port may carry them."""
+    return Cause(
         "sockets instead of RDMA",
         prior=0.9,
         checks=("NET001", "NET005"),
-        confirm=("NCCL_DEBUG=INFO: `Using network Socket`, `via NET/Socket`",),
+        confirm=("NCCL_DEBUG=INFO: `Using network Socket`, `via NET/Socket`", "ibv_devinfo inside the container"),
         settings=("NCCL_IB_DISABLE", "NCCL_NET"),
         networks=("sockets",),
         gbs=SOCKET_GBS[1],
-        span=(SOCKET_GBS[0], min(SOCKET_GBS[1], max(wires.gbps / 16, 1.0))),
+        span=(SOCKET_GBS[0], min(SOCKET_GBS[1], max(gbps / 16, 1.0))),
         slow_start=True,
         cleared_by_log=("NET001",),
     )
-    yield _fabric()
 
 
 def _as_found(setup: Setup) -> Setup:
@@ -133,7 +147,6 @@ def _network(setup: Setup, expected: float) -> Iterator[Cause]:
     names = nets_of(setup.tree)
     count = len(names)
     speeds = {name: speed for name, speed in zip(names, net_speeds(setup.tree), strict=False) if speed >= 2}
-    nics_confirm = ("NCCL_DEBUG=INFO: the list behind `NET/IB : Using` on every node", "ibstat; rdma link")
     filtered = nics_left(setup.costly.get(HCA, ""), names)
     if filtered is not None and filtered < count:
         yield _filter_cause(setup, names, filtered)
@@ -142,33 +155,11 @@ def _network(setup: Setup, expected: float) -> Iterator[Cause]:
         words = (
             f"{lost} of {count} NICs not used" if left > 1 else f"one NIC of {count} carries all (wrong NIC chosen?)"
         )
-        prior = 1.0 if lost == 1 else 0.5 if left == 1 or lost == count // 2 else 0.25
         changes = tuple(remove(name) for name in names[-lost:])
-        yield Cause(
-            words, _with(*changes), prior, ("NET003", "NIC005", "NIC001"), nics_confirm, cleared_by_log=("NET003",)
-        )
-    yield Cause(
-        "GPUDirect RDMA off: traffic goes through host memory",
-        _with(off("gdr")),
-        1.0,
-        ("GDR001", "GDR002"),
-        ("lsmod | grep nvidia_peermem", "NCCL_DEBUG=INFO: `via NET/IB/0/GDRDMA` in the connections"),
-        ("NCCL_NET_GDR_LEVEL",),
-        least=HOST_MEMORY,
-        cleared_by_log=("GDR001",),
-    )
-    yield Cause(
-        "sockets instead of RDMA",
-        prior=0.9,
-        checks=("NET001", "NET005"),
-        confirm=("NCCL_DEBUG=INFO: `Using network Socket`, `via NET/Socket`", "ibv_devinfo inside the container"),
-        settings=("NCCL_IB_DISABLE", "NCCL_NET"),
-        networks=("sockets",),
-        gbs=SOCKET_GBS[1],
-        span=_socket_span(setup),
-        slow_start=True,
-        cleared_by_log=("NET001",),
-    )
+        prior, checks = _lost_prior(count, lost), ("NET003", "NIC005", "NIC001")
+        yield Cause(words, _with(*changes), prior, checks, NICS_CONFIRM, cleared_by_log=("NET003",))
+    yield _gdr_off()
+    yield _sockets(max(net_speeds(setup.tree), default=80.0))
     yield from host_bridge(setup, expected)
     if speeds:
         first, speed = next(iter(speeds.items()))
@@ -239,11 +230,6 @@ def _counts(nics: int) -> list[int]:
     return sorted({lost for lost in (1, 2, nics // 2, nics - 1) if 0 < lost < nics})
 
 
-def _socket_span(setup: Setup) -> tuple[float, float]:
-    fastest = max(net_speeds(setup.tree), default=80.0) / 8
-    return SOCKET_GBS[0], min(SOCKET_GBS[1], max(fastest / 2, 1.0))
-
-
 def _halved_network(setup: Setup) -> Setup:
     speeds = zip(nets_of(setup.tree), net_speeds(setup.tree), strict=False)
     return _with(*(rate(f"{name}={int(speed / 2)}") for name, speed in speeds if speed >= 2))(setup)
@@ -255,11 +241,9 @@ def _narrow_nic(setup: Setup, name: str) -> Setup:
 
 def _lanes(tree: Element, net: str) -> int:
     for element in tree.walk():
-        if element.tag == "pci" and any(
-            child.get("name") == net for nic in element.having("nic") for child in nic.children
-        ):
-            text = element.get("link_width") or ""
-            return int(text) if text in ("2", "4", "8", "16") else 16
+        if any(port.get("name") == net for port in element.nets):
+            lanes = element.number("link_width")
+            return lanes if lanes in (2, 4, 8, 16) else 16
     return 16
 
 
@@ -348,8 +332,7 @@ def _nvlinks(tree: Element) -> Mapping[int, int]:
     """Links of every GPU that has some."""
     links = {}
     for number, pci in gpus_of(tree).items():
-        texts = [link.get("count") or "" for gpu in pci.having("gpu") for link in gpu.having("nvlink")]
-        total = sum(int(text) for text in texts if text.isdecimal() and len(text) < 4)
+        total = sum(link.number("count") for gpu in pci.having("gpu") for link in gpu.having("nvlink"))
         if total:
             links[number] = total
     return links

@@ -46,7 +46,7 @@ def limit_of(setup: Setup, collective: str) -> tuple[float, Term]:
             how += f", NVLS: x {inside / gpu:.3f}"
         parts.append((inside, how))
     if nodes > 1:
-        wires = setup.domain * fsum(_net_line(setup.tree))
+        wires = setup.domain * fsum(net_speeds(setup.tree)) / 8
         across = wires * _across(collective, n, nodes, setup.per_node * setup.domain)
         parts.append((across, f"{in_gbs(wires)} of NICs leaving {'a rack' if setup.domain > 1 else 'a node'}"))
     limit, why = min(parts, default=(float("inf"), "no link is known"))
@@ -88,22 +88,25 @@ def _nvlink_line(pci: Element, sm: int) -> tuple[float, bool]:
     if gpu is None:
         return 0.0, False
     links = [link for link in gpu.having("nvlink") if (link.get("tclass") or "") in _NVLINK_CLASSES]
-    count = sum(int(text) for link in links if (text := link.get("count") or "0").isdecimal() and len(text) < 6)
+    count = sum(link.number("count") for link in links)
     above = max((collective for collective in _LINE_OVER_NCCL if collective <= sm), default=60)
     line = catalog.nvlink_nccl_gbs(sm) * _LINE_OVER_NCCL[above]
     return count * line, any((link.get("tclass") or "") != "0x030200" for link in links)
 
 
 def _pcie_line(pci: Element) -> float:
-    width = pci.get("link_width") or ""
-    words = (pci.get("link_speed") or "").split()
-    known = GENERATIONS.get(words[0]) if words else None
-    if known is None or not width.isdecimal() or len(width) > 3:
-        return UNKNOWN_PCIE_GBS
-    return catalog.pcie_line_gbs(known, int(width)) or UNKNOWN_PCIE_GBS
+    link = pcie_link(pci)
+    return (catalog.pcie_line_gbs(*link) if link is not None else None) or UNKNOWN_PCIE_GBS
 
 
-def _net_line(tree: Element) -> list[float]:
-    """GB/s of every NIC's port."""
+def pcie_link(pci: Element) -> tuple[int, int] | None:
+    """Generation and lanes of a function's link; None where the tree does not say them."""
+    gen = GENERATIONS.get((pci.get("link_speed") or "").partition(" ")[0])
+    width = pci.number("link_width", -1)
+    return (gen, width) if gen is not None and width >= 0 else None
+
+
+def net_speeds(tree: Element) -> list[float]:
+    """Gb/s of every NIC of the tree."""
     texts = [element.get("speed") or "" for element in tree.walk() if element.tag == "net"]
-    return [int(text) / 8000 for text in texts if text.isdecimal() and len(text) < 9]
+    return [int(text) / 1000 for text in texts if text.isdecimal() and len(text) < 9]

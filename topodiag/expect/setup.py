@@ -370,8 +370,8 @@ def _used(tree: Element, run: BenchRun, per_node: int) -> Element:
 
 
 def _sm(tree: Element) -> int:
-    texts = [gpu.get("sm") or "" for pci in gpus_of(tree).values() for gpu in pci.having("gpu")]
-    return min((int(text) for text in texts if text.isdecimal() and len(text) < 5), default=0)
+    numbers = [gpu.number("sm") for pci in gpus_of(tree).values() for gpu in pci.having("gpu")]
+    return min(filter(None, numbers), default=0)
 
 
 def _domain(machine: _Machine, nodes: int, minor: int, env: Mapping[str, str]) -> int:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from math import fsum
 
-from topodiag.expect.limit import GENERATIONS
+from topodiag.expect.limit import net_speeds, pcie_link
 from topodiag.expect.setup import Setup
 from topodiag.hardware import catalog
 from topodiag.lazy import dataclass
@@ -46,7 +46,7 @@ def stages(setup: Setup, predicted: Prediction, choice: Choice) -> Staged:
     if racks == 1 and (choice.algorithm != "NVLSTree" or setup.nodes == 1):
         return Staged(*_reference_nvls(setup, choice))
     nodes = racks if setup.domain > 1 else setup.nodes
-    network = network_gbs(predicted) if setup.domain == 1 else _rack_network(setup)
+    network = network_gbs(predicted) if setup.domain == 1 else setup.domain * fsum(net_speeds(setup.tree)) / 8
     factor = busbw_factor(choice.collective, setup.ranks)
     if choice.collective == "AllReduce":
         across = network * factor * nodes / (2 * (nodes - 1))
@@ -111,16 +111,6 @@ def network_gbs(predicted: Prediction) -> float:
     return ring.channels * ring.bw_inter if ring is not None else 0.0
 
 
-def _rack_network(setup: Setup) -> float:
-    return setup.domain * fsum(net_speeds(setup.tree)) / 8
-
-
-def net_speeds(tree: Element) -> list[float]:
-    """Gb/s of every NIC of the tree."""
-    texts = [element.get("speed") or "" for element in tree.walk() if element.tag == "net"]
-    return [int(text) / 1000 for text in texts if text.isdecimal() and len(text) < 9]
-
-
 NEAR = 0.9
 """Of a port's line rate: NCCL reckons 24 GB/s for 200 Gb/s, and what falls short of this share is bound by PCIe."""
 
@@ -132,8 +122,5 @@ def behind_pcie(tree: Element) -> bool:
 
 
 def _slot_gbs(pci: Element) -> float:
-    words, width = (pci.get("link_speed") or "").split(), pci.get("link_width") or ""
-    gen = GENERATIONS.get(words[0]) if words else None
-    if gen is None or not width.isdecimal() or len(width) > 2:
-        return float("inf")
-    return catalog.pcie_nccl_gbs(gen, int(width)) or float("inf")
+    link = pcie_link(pci)
+    return (catalog.pcie_nccl_gbs(*link) if link is not None else None) or float("inf")

@@ -11,7 +11,7 @@ from topodiag.hardware import catalog
 from topodiag.hardware.specs import GpuSpec, SystemSpec
 from topodiag.lazy import dataclass
 from topodiag.model.nccl_tree import Element
-from topodiag.nccl.topo.detect import GPU_CLASS, HIDDEN_SWITCH, IB_MAXCONN, SWITCH_CLASS, link_speed
+from topodiag.nccl.topo.detect import GPU_CLASS, HIDDEN_SWITCH, SWITCH_CLASS, link_speed, net_attributes
 
 _BRIDGE_CLASS, _NIC_CLASS = "0x060400", "0x020700"
 
@@ -151,15 +151,6 @@ def _nvlinks(layout: Layout, number: int) -> list[tuple[str, int, str]]:
 
 
 def _nic(layout: Layout, group: int, number: int, gbps: float) -> Element:
-    net = (
-        ("name", f"nic{number}"),
-        ("dev", str(number)),
-        ("latency", "0.000000"),
-        ("speed", str(round(gbps * 1000))),
-        ("port", "1"),
-        ("guid", hex(0x1000 + number)),
-        ("maxconn", str(IB_MAXCONN)),
-        ("gdr", str(int(layout.gdr))),
-    )
-    nic = Element("nic", (), (Element("net", net),))
+    attributes = net_attributes(f"nic{number}", number, gbps * 1000, gdr=layout.gdr)
+    nic = Element("nic", (), (Element("net", tuple(attributes.items())),))
     return _pci(f"0002:{number + 1:02x}:00.0", _NIC_CLASS, layout.gpu, [nic], layout.nic_gen)

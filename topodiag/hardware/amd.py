@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import field
 from functools import cache
 
+from msgspec import convert
+
 from topodiag.lazy import dataclass
 from topodiag.words.own_data import own_data
 
@@ -42,9 +44,9 @@ class AmdSystem:
     name: str
     gpu: AmdGpu
     gpus: int
-    nics: tuple[int, float] | None
     names: tuple[str, ...]
     source: str
+    nics: tuple[int, float] | None = None
 
 
 @cache
@@ -55,17 +57,7 @@ def amd_gpus() -> tuple[AmdGpu, ...]:
 @cache
 def amd_systems() -> tuple[AmdSystem, ...]:
     gpus = {gpu.name: gpu for gpu in amd_gpus()}
-    return tuple(
-        AmdSystem(
-            row["name"],
-            gpus[row["gpu"]],
-            row["gpus"],
-            (row["nics"][0], float(row["nics"][1])) if "nics" in row else None,
-            tuple(row["names"]),
-            row["source"],
-        )
-        for row in own_data("hardware/amd")["system"]
-    )
+    return tuple(convert({**row, "gpu": gpus[row["gpu"]]}, AmdSystem) for row in own_data("hardware/amd")["system"])
 
 
 def amd_gpu_by_name(text: str) -> AmdGpu | None:

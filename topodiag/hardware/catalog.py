@@ -12,6 +12,8 @@ from dataclasses import replace
 from functools import cache, lru_cache
 from typing import Any
 
+from msgspec import convert
+
 from topodiag.hardware.specs import GpuSpec, InstanceGroup, InstanceSpec, NicSpec, PcieGeneration, SystemSpec
 from topodiag.lazy import regex
 from topodiag.words.own_data import own_data
@@ -42,25 +44,11 @@ def _gpu_rows() -> tuple[tuple[str, tuple[int, ...], GpuSpec], ...]:
 
 def _gpu(row: dict[str, Any], family: str) -> GpuSpec:
     gen, width = row["pcie"]
-    links = row.get("nvlinks", 0)
-    return GpuSpec(
-        name=row["name"],
-        sm=row["sm"],
-        form=row["form"],
-        nvlinks=links,
-        nvlink_version=row.get("nvlink", ""),
-        nvlink_line_gbs=float(row.get("line_gbs", 0)),
-        nvlink_nccl_gbs=nvlink_nccl_gbs(row["sm"]) if links else 0.0,
-        bridged=row.get("bridged", False),
-        nvswitch=row.get("nvswitch", False),
-        pcie_gen=gen,
-        pcie_width=width,
-        p2p_pcie=row.get("p2p_pcie", True),
-        c2c_gbs=float(row.get("c2c_gbs", 0)),
-        memory_gb=float(row.get("memory_gb", 0)),
-        source=row["source"],
-        family=family,
-    )
+    rates = {
+        "nvlink_line_gbs": row.get("line_gbs", 0),
+        "nvlink_nccl_gbs": nvlink_nccl_gbs(row["sm"]) if row.get("nvlinks") else 0,
+    }
+    return convert({**row, **rates, "family": family, "pcie_gen": gen, "pcie_width": width}, GpuSpec)
 
 
 @cache
@@ -112,20 +100,10 @@ def _nic(vendor: dict[str, Any], row: dict[str, Any]) -> Iterator[NicSpec]:
     if "vf" in row:
         functions.append((row["vf"], f"{row['name']} VF", True))
     for device, name, is_vf in functions:
-        yield NicSpec(
-            name=name,
-            vendor=vendor["id"],
-            device=device,
-            hca_type=f"{vendor['hca_type']}{device}" if "hca_type" in vendor else "",
-            rate_gbps=float(row.get("rate_gbps", 0)),
-            ports=row.get("ports", 1),
-            pcie_gen=gen,
-            pcie_width=width,
-            link_layers=tuple(row["layers"]),
-            is_vf=is_vf,
-            dpu=row.get("dpu", False),
-            source=row.get("source", vendor["source"]),
-        )
+        own = {"name": name, "vendor": vendor["id"], "device": device, "is_vf": is_vf}
+        if "hca_type" in vendor:
+            own["hca_type"] = f"{vendor['hca_type']}{device}"
+        yield convert({"source": vendor["source"], **row, **own, "pcie_gen": gen, "pcie_width": width}, NicSpec)
 
 
 @cache
@@ -160,22 +138,17 @@ def systems() -> tuple[SystemSpec, ...]:
 def _system(row: dict[str, Any]) -> SystemSpec:
     count, gbps = row.get("nics", (0, 0))
     gpu, *others = row["gpu"]
-    return SystemSpec(
-        name=row["name"],
-        vendor=row["vendor"],
-        gpu=gpu,
-        gpus=row["gpus"],
-        compute_nics=count,
-        compute_nic_gbps=float(gbps),
-        nvlink=row["nvlink"],
-        nvswitches=row.get("nvswitches", 0),
-        sockets=row.get("sockets", 0),
-        virtual=row.get("virtual", False),
-        product_names=tuple(row.get("names", ())),
-        source=row["source"],
-        other_gpus=tuple(others),
-        nvlinks_per_gpu=row.get("nvlinks"),
-        gdr=row.get("gdr", True),
+    return convert(
+        {
+            **row,
+            "gpu": gpu,
+            "other_gpus": others,
+            "compute_nics": count,
+            "compute_nic_gbps": gbps,
+            "product_names": row.get("names", ()),
+            "nvlinks_per_gpu": row.get("nvlinks"),
+        },
+        SystemSpec,
     )
 
 
@@ -251,17 +224,9 @@ def instances() -> tuple[InstanceSpec, ...]:
 
 def _instance(row: dict[str, Any]) -> InstanceSpec:
     switch = row.get("switches", True)
-    return InstanceSpec(
-        name=row["name"],
-        names=tuple(row.get("names", ())),
-        gpus=row["gpus"],
-        nics=row["nics"],
-        gpu_link=(row["gpu"][0], row["gpu"][1]),
-        nic_link=(row["nic"][0], row["nic"][1]),
-        switch_link=(row["switch"][0], row["switch"][1]),
-        groups=tuple(InstanceGroup(numa, tuple(gpus), tuple(nics), switch) for numa, gpus, nics in row["groups"]),
-        source=row["source"],
-    )
+    groups = [InstanceGroup(numa, tuple(gpus), tuple(nics), switch) for numa, gpus, nics in row["groups"]]
+    links = {f"{kind}_link": row[kind] for kind in ("gpu", "nic", "switch")}
+    return convert({**row, **links, "groups": groups}, InstanceSpec)
 
 
 def instance_by_name(text: str) -> InstanceSpec | None:

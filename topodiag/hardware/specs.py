@@ -20,21 +20,20 @@ class GpuSpec:
     name: str
     sm: int
     form: str
-    nvlinks: int
-    nvlink_version: str
-    nvlink_line_gbs: float
-    nvlink_nccl_gbs: float
-    bridged: bool
-    nvswitch: bool
-    """Whether the product's usual board joins its NVLinks through NVSwitches."""
     pcie_gen: int
     pcie_width: int
-    p2p_pcie: bool
-    c2c_gbs: float
-    """CPU-GPU chip-to-chip bandwidth, GB/s in one direction; 0 without, or where no source gives it per GPU."""
-    memory_gb: float
-    """As the product name counts it; 0 where the name comes in several sizes."""
     source: str
+    nvlinks: int = 0
+    nvlink_line_gbs: float = 0.0
+    nvlink_nccl_gbs: float = 0.0
+    bridged: bool = False
+    nvswitch: bool = False
+    """Whether the product's usual board joins its NVLinks through NVSwitches."""
+    p2p_pcie: bool = True
+    c2c_gbs: float = 0.0
+    """CPU-GPU chip-to-chip bandwidth, GB/s in one direction; 0 without, or where no source gives it per GPU."""
+    memory_gb: float = 0.0
+    """As the product name counts it; 0 where the name comes in several sizes."""
     family: str = ""
     """The products that differ from this one in memory or cooling only share this name."""
 
@@ -47,17 +46,16 @@ class NicSpec:
     name: str
     vendor: int
     device: int
-    hca_type: str
-    """The kernel's hca_type, e.g. `MT4129`; empty where the driver gives none."""
-    rate_gbps: float
-    ports: int
-    """Ports that one PCI function drives (1 on ConnectX-5 and later in their usual form)."""
+    source: str
     pcie_gen: int
     pcie_width: int
-    link_layers: tuple[str, ...]
     is_vf: bool
-    dpu: bool
-    source: str
+    hca_type: str = ""
+    """The kernel's hca_type, e.g. `MT4129`; empty where the driver gives none."""
+    rate_gbps: float = 0.0
+    ports: int = 1
+    """Ports that one PCI function drives (1 on ConnectX-5 and later in their usual form)."""
+    dpu: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,13 +75,13 @@ class SystemSpec:
     compute_nics: int
     compute_nic_gbps: float
     nvlink: str
-    nvswitches: int
-    """Visible on the PCI bus of the node; 0 where the switches are elsewhere (rack switches, passed-through)."""
-    sockets: int
-    virtual: bool
-    product_names: tuple[str, ...]
-    """DMI product names or instance types that identify it, matched without case as whole words."""
     source: str
+    nvswitches: int = 0
+    """Visible on the PCI bus of the node; 0 where the switches are elsewhere (rack switches, passed-through)."""
+    sockets: int = 0
+    virtual: bool = False
+    product_names: tuple[str, ...] = ()
+    """DMI product names or instance types that identify it, matched without case as whole words."""
     other_gpus: tuple[str, ...] = ()
     """Further `GpuSpec.name`s that it is sold with."""
     nvlinks_per_gpu: int | None = None
@@ -107,7 +105,6 @@ class InstanceSpec:
     """The published PCI layout of an instance type. Links are (PCIe generation, lanes)."""
 
     name: str
-    names: tuple[str, ...]
     gpus: int
     nics: int
     gpu_link: tuple[int, int]
@@ -116,6 +113,7 @@ class InstanceSpec:
     """Of the switch towards its processor."""
     groups: tuple[InstanceGroup, ...]
     source: str
+    names: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

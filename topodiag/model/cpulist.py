@@ -7,6 +7,7 @@ from topodiag.lazy import regex
 MAX_CPU = 65536
 """Above the kernel's NR_CPUS of any shipping machine: a larger number in a list is a misread value."""
 
+_GROUP = regex(r"(?:0x)?[0-9a-fA-F]{0,16}")
 _RUN = regex(r"0{0,8}([0-9]{1,5})(?:-0{0,8}([0-9]{1,5}))?")
 
 
@@ -28,3 +29,14 @@ def parse_cpulist(text: str) -> frozenset[int] | None:
         members.update(range(max(low, reached + 1), high + 1))
         reached = max(reached, high)
     return frozenset(members)
+
+
+def parse_cpumask(text: str) -> frozenset[int] | None:
+    """The members of a mask (`0000ffff,0000ffff`, `0x1,,0xff`): 32-bit groups in hexadecimal, the highest first, empty
+    ones zero. None when the text is not one."""
+    groups = text.strip().split(",")
+    if not any(groups) or len(groups) > MAX_CPU // 32 or not all(map(_GROUP.fullmatch, groups)):
+        return None
+    digits = [group.removeprefix("0x") for group in groups]
+    bits = int("".join(group.zfill(8)[-8:] for group in digits) if len(digits) > 1 else digits[0] or "0", 16)
+    return frozenset(place for place, digit in enumerate(bin(bits)[:1:-1]) if digit == "1")

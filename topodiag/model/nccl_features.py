@@ -148,7 +148,6 @@ class Feature(Enum):
     ODD_NODES_SWAP_TOO = 21, "connect.cc: on an odd number of nodes too"
     SWAP_BY_CROSS_NIC_2 = 26, "connect.cc: where crossNic is 2 only"
     SWAP_BY_OWN_CROSS_NIC = 28, "connect.cc: each node goes by its own crossNic"
-    CHANNEL_LINE_WHOLE = 23, "rings.cc: the line of a channel has all ranks; 20 before"
     EXTRA_CHANNELS_BELOW_16 = 20, "connect.cc: fast rings are doubled below 16 channels; before, up to MAXCHANNELS"
     EXTRA_CHANNELS_BLACKWELL = 25, "connect.cc: Blackwell's rings are doubled too"
     CHANNELS_UP_TO_NVLS = 20, "init.cc: channels are repeated up to the NVLS channels", 27

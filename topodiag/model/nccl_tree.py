@@ -35,9 +35,19 @@ class Element:
         """The value of an attribute, the first one of that name; None where it is not there."""
         return next((value for key, value in self.attributes if key == name), None)
 
+    def number(self, name: str, default: int = 0) -> int:
+        """An attribute that is a whole number of up to nine digits; `default` for any other."""
+        text = (self.get(name) or "").strip()
+        return int(text) if text.isascii() and text.isdecimal() and len(text) < 10 else default
+
     def having(self, tag: str) -> tuple[Element, ...]:
         """The children of a tag."""
         return tuple(child for child in self.children if child.tag == tag)
+
+    @property
+    def nets(self) -> tuple[Element, ...]:
+        """The ports of the NICs on a PCI function."""
+        return tuple(net for nic in self.having("nic") for net in nic.having("net"))
 
     def walk(self) -> Iterator[Element]:
         """This element and all below it, in the order of the file."""
@@ -55,6 +65,12 @@ RCCL_FILE = "2"
 def of_rccl(tree: Element) -> bool:
     """Whether a tree is RCCL's: its rules then hold, not NCCL's."""
     return tree.get("version") == RCCL_FILE
+
+
+def first_host(tree: Element) -> tuple[Element, ...]:
+    """The processors of the first host: a dump of a multi-node NVLink clique holds several, by host_hash."""
+    cpus = tree.having("cpu")
+    return tuple(cpu for cpu in cpus if cpu.get("host_hash") == cpus[0].get("host_hash"))
 
 
 def renamed(tree: Element, tags: Mapping[str, str], version: str | None = None) -> Element:

@@ -200,8 +200,3 @@ def path_types(minor: int) -> PathTypes:
     of.setdefault("C2C", of["NVL"])
     of.setdefault("P2C", of["PHB"])
     return PathTypes(names, **{name.lower(): number for name, number in of.items()})
-
-
-def max_channels(minor: int) -> int:
-    """MAXCHANNELS of the version."""
-    return MAX_CHANNELS[minor]

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import field
+from typing import TYPE_CHECKING
 
 from topodiag.lazy import dataclass
 from topodiag.model.busid import unplaced
 from topodiag.model.devices import FabricPort, Gpu, NetDev, Nic, NumaNode, PciDevice, PciKind
 from topodiag.model.events import Event
 from topodiag.model.links import Link, Path
-from topodiag.model.nccl_tree import NcclFile
 from topodiag.model.provenance import Disagreement, Fact, NotObserved
 from topodiag.model.system import ConfLine, Cpu, KernelEvent, Os, Process, Setting
 from topodiag.model.tables import Table
 from topodiag.model.topics import Topic
 from topodiag.words.dialect import Maker
+
+if TYPE_CHECKING:
+    from topodiag.model.nccl_tree import NcclFile
 
 Pair = tuple[str, str]
 """Two device labels (`GPU0`, `GPU3`, a NIC's name), in the order of the table they were read from."""
@@ -96,6 +99,12 @@ class Node:
             if device is not None:
                 chain.append(device)
         return tuple(chain)
+
+    def hung_from(self, bus_id: str) -> int:
+        """The NUMA node that a function hangs from: its own word, else that of a bridge above it; -1 as NCCL has it."""
+        device = self.pci.get(bus_id)
+        numbers = [one.numa.get(-1) for one in (*([device] if device else ()), *self.ancestors(bus_id))]
+        return next((number for number in numbers if number >= 0), -1)
 
     @property
     def nvswitches(self) -> tuple[PciDevice, ...]:

@@ -99,3 +99,8 @@ def c_float(text: str) -> float:
         return single(float(match[1])) if match else 0.0
     except ValueError:
         return 0.0
+
+
+def power_of_two(value: int) -> int:
+    """The least power of two that is not less."""
+    return 1 << max(0, value - 1).bit_length()

@@ -138,23 +138,19 @@ def _predicted(
     comm = communicator_of_files(tree, nodes=nodes, minor=minor, settings=settings, whole=whole)
     first = comm.node(0).domain
     if not whole and _only_sockets(comm):
-        return _without_network(comm, version, nodes, first.system)
+        return replace(_inside(comm, version, nodes, first.system), no_nic=True)
     table = tuning_table(comm.shape, settings)
-    return Prediction(
-        version=version,
-        nodes=nodes,
-        accepted=True,
+    return replace(
+        _inside(comm, version, nodes, first.system),
         max_bw=round(first.system.max_bw, _DIGITS),
-        total_bw=round(first.system.total_bw, _DIGITS),
-        paths=path_table(first.system),
         graphs=tuple(_told(describe(first.system, graph)) for graph in first.graphs),
         channels=comm.channels,
         tuning=table,
         choices=_choices(comm.shape, table, settings, asked),
         terms=derive(comm, table, settings) if explain else (),
-        ranks=comm.shape.nranks,
-        nccl_nodes=comm.shape.nodes,
-        virtual_nics=_virtual_nics(first.system),
+        virtual_nics=tuple(
+            VirtualNic(net.label, net.name, round(net.bw, _DIGITS)) for net in first.system.nets if "+" in net.name
+        ),
         not_followed=(*not_followed(settings.values), *_rails_of_adapters(tree, minor)),
     )
 
@@ -165,8 +161,7 @@ def _rails_of_adapters(tree: Element, minor: int) -> tuple[str, ...]:
         net
         for pci in tree.walk()
         if pci.tag == "pci" and (pci.get("vendor"), pci.get("device")) == _CONNECTX_9
-        for nic in pci.having("nic")
-        for net in nic.having("net")
+        for net in pci.nets
     )
     if not has(minor, Feature.RAILS_OF_ADAPTERS) or all(net.get("rail") is not None for net in ports):
         return ()
@@ -179,8 +174,8 @@ def _only_sockets(comm: Communicator) -> bool:
     return comm.shape.nodes > 1 and not all(node.domain.system.nets for node in comm.nodes)
 
 
-def _without_network(comm: Communicator, version: str, nodes: int, system: System) -> Prediction:
-    """What is known where only sockets join the nodes: paths inside a node."""
+def _inside(comm: Communicator, version: str, nodes: int, system: System) -> Prediction:
+    """What is known of the inside of a node, and how many ranks and nodes there are."""
     return Prediction(
         version=version,
         nodes=nodes,
@@ -189,12 +184,7 @@ def _without_network(comm: Communicator, version: str, nodes: int, system: Syste
         paths=path_table(system),
         ranks=comm.shape.nranks,
         nccl_nodes=comm.shape.nodes,
-        no_nic=True,
     )
-
-
-def _virtual_nics(system: System) -> tuple[VirtualNic, ...]:
-    return tuple(VirtualNic(net.label, net.name, round(net.bw, _DIGITS)) for net in system.nets if "+" in net.name)
 
 
 def _choices(shape: CommShape, table: TuningTable, settings: Settings, asked: Asked) -> tuple[Choice, ...]:
@@ -250,41 +240,28 @@ def _of_job(
     own = [read[env] for _, env in hosts]
     comm = communicator([trees[tree] for tree, _ in hosts], members, minor=minor, settings=first, own=own)
     if _only_sockets(comm):
-        return _without_network(comm, version, len(hosts), comm.nodes[0].domain.system)
+        return replace(_inside(comm, version, len(hosts), comm.nodes[0].domain.system), no_nic=True)
     types = path_types(minor)
     shape = replace(comm.shape, graphs={graph.id: _fused(graph, types) for graph in agreed}) if agreed else comm.shape
     table = tuning_table(shape, first)
     system = comm.node(min(member.rank for member in members)).domain.system
     worst = min((node.domain.system for node in comm.nodes), key=lambda system: system.total_bw)
-    return Prediction(
-        version=version,
-        nodes=len(hosts),
-        accepted=True,
+    return replace(
+        _inside(comm, version, len(hosts), worst),
         max_bw=round(system.max_bw, _DIGITS),
-        total_bw=round(worst.total_bw, _DIGITS),
-        paths=path_table(worst),
-        graphs=tuple(
-            _told(
-                PredictedGraph(
-                    id=number,
-                    pattern=graph.pattern,
-                    cross_nic=graph.cross_nic,
-                    channels=graph.channels,
-                    bw_intra=graph.bw_intra,
-                    bw_inter=graph.bw_inter,
-                    type_intra=types.names[graph.type_intra],
-                    type_inter=types.names[graph.type_inter],
-                    same_channels=graph.same_channels,
-                )
-            )
-            for number, graph in sorted(shape.graphs.items())
-        ),
+        graphs=tuple(_told(_named(number, graph, types)) for number, graph in sorted(shape.graphs.items())),
         channels=comm.channels,
         tuning=table,
         choices=_choices(shape, table, first, asked),
-        ranks=comm.shape.nranks,
-        nccl_nodes=comm.shape.nodes,
     )
+
+
+def _named(number: int, graph: Fused, types: PathTypes) -> PredictedGraph:
+    near, far = types.names[graph.type_intra], types.names[graph.type_inter]
+    return PredictedGraph(
+        number, graph.pattern, graph.cross_nic, graph.channels, graph.bw_intra, graph.bw_inter, near, far,
+        graph.same_channels,
+    )  # fmt: skip
 
 
 def _fused(graph: PredictedGraph, types: PathTypes) -> Fused:

@@ -14,6 +14,7 @@ from math import fsum
 
 import numpy as np
 
+from topodiag.cost.step import FEW_NODES, MATTERS, MATTERS_MUCH
 from topodiag.lazy import dataclass
 from topodiag.model.cluster import Assignment, Cluster, Demand, Ints
 from topodiag.model.errors import TopodiagError
@@ -26,11 +27,6 @@ from topodiag.placement.rails import on_rails
 from topodiag.placement.solve import in_order, solve
 from topodiag.words.units import percent
 
-MATTERS = 0.05
-"""Share of a step that placement must be worth before a word is said about it; the step model's (cost/step.py)."""
-FEW_NODES = 4
-MATTERS_MUCH = 0.10
-"""Of so few nodes under one switch."""
 SEARCHED = 256
 """Ranks up to which the map to compare with is also improved by local search."""
 ALIKE_US = 1e-6

@@ -8,7 +8,6 @@ share of that size fits are left alone.
 from __future__ import annotations
 
 from dataclasses import field
-from functools import lru_cache
 
 import numpy as np
 
@@ -73,18 +72,14 @@ def classes(cluster: Cluster, demand: Demand, size: int) -> list[Class]:
 
 def make_seats(cluster: Cluster, free: Ints, size: int, allowed: Class, wanted: int) -> Seats:
     """Seats of a class, `wanted` of them where they are found. Groups of few nodes are cut from fragments by search
-    (placement/cut.py); for those of many no way is the best for all, so each is tried until one makes as many, and the
-    one that makes the most is kept. `free` are the free GPUs of each node."""
+    (placement/cut.py); those of many take the largest nodes, first only where no rest is left that no later share fits,
+    or not, whichever makes more. `free` are the free GPUs of each node."""
     if size <= MOST_NODES * int(free.max(initial=0)):
         return _cut(cluster, free.copy(), size, allowed)
-    best: Seats | None = None
-    for frugal, way in _WAYS:
-        seats = _made(cluster, free.copy(), size, allowed, (frugal, way))
-        if best is None or len(seats) > len(best):
-            best = seats
-        if len(best) >= wanted or not allowed.least:
-            break
-    return best if best is not None else Seats(size)
+    seats = _made(cluster, free.copy(), size, allowed, (True, False))
+    if len(seats) >= wanted or not allowed.least:
+        return seats
+    return max(seats, _made(cluster, free.copy(), size, allowed, (False,)), key=len)
 
 
 def _cut(cluster: Cluster, free: Ints, size: int, allowed: Class) -> Seats:
@@ -144,38 +139,31 @@ def _whole(free: Ints, size: int) -> Seats:
     return seats
 
 
-_WAYS = tuple((frugal, way) for way in ("spare", "whole", "equal") for frugal in (True, False))
-"""How fragments are cut: first only what leaves nothing behind that no later share fits, near or far, or not; and what
-is preferred: to spare such rests, to use up whole fragments, or equal shares."""
-
-
-def _made(cluster: Cluster, free: Ints, size: int, allowed: Class, how: tuple[bool, str]) -> Seats:
+def _made(cluster: Cluster, free: Ints, size: int, allowed: Class, rounds: tuple[bool, ...]) -> Seats:
+    """Seats by rounds over all levels, near or far, of which each is frugal with what is left of nodes or not."""
     seats = _whole(free, size)
     passes = list(zip(allowed.least, regions(cluster), strict=False))
-    for frugal in (True, False) if how[0] else (False,):
+    for frugal in rounds:
         for least, region in passes:
             if least:
                 left = np.flatnonzero(free >= least)
                 order = left[np.argsort(region[left], kind="stable")]
                 cuts = np.flatnonzero(np.diff(region[order])) + 1
                 for members in np.split(order, cuts):
-                    _split(seats, free, members, least, (frugal, how[1]))
+                    _split(seats, free, members, least, frugal=frugal)
     return seats
 
 
-def _split(seats: Seats, free: Ints, members: Ints, least: int, how: tuple[bool, str]) -> None:
+def _split(seats: Seats, free: Ints, members: Ints, least: int, *, frugal: bool) -> None:
     """Seats over the nodes of one region, until none is found."""
-    size, (frugal, way) = seats.size, how
+    size = seats.size
     if int(free[members].sum()) < size:
         return
     by_free: dict[int, list[int]] = {}
     for node in members.tolist()[::-1]:
         by_free.setdefault(int(free[node]), []).append(node)
     while True:
-        counts = tuple(sorted((have, min(len(nodes), 2)) for have, nodes in by_free.items() if nodes and have >= least))
-        shares = _pair(counts, size, least, way)
-        if not shares or (frugal and _waste(shares, least)):
-            shares = _many(by_free, size, least)
+        shares = _many(by_free, size, least)
         if not shares or (frugal and _waste(shares, least)):
             return
         parts = []
@@ -191,28 +179,6 @@ def _split(seats: Seats, free: Ints, members: Ints, least: int, how: tuple[bool,
 def _waste(shares: tuple[tuple[int, int], ...], least: int) -> int:
     """GPUs left in the nodes that no later share fits."""
     return sum(have - share for have, share in shares if have - share < least)
-
-
-@lru_cache(maxsize=4096)
-def _pair(counts: tuple[tuple[int, int], ...], size: int, least: int, way: str) -> tuple[tuple[int, int], ...]:
-    """Two nodes (by their free GPUs) and their shares, what `way` prefers; of equal ones the smallest fragments, so
-    that large ones stay whole."""
-    best: tuple[tuple[int, int, int, int], tuple[tuple[int, int], ...]] | None = None
-    for place, (one, many) in enumerate(counts):
-        for other, _ in counts[place if many > 1 else place + 1 :]:
-            for share in range(max(least, size - other), min(one, size - least) + 1):
-                rests = (one - share, other - size + share)
-                waste = sum(rest for rest in rests if rest < least)
-                parts, unequal = sum(rest > 0 for rest in rests), abs(size - 2 * share)
-                order = {
-                    "spare": (waste, parts, unequal),
-                    "whole": (parts, waste, unequal),
-                    "equal": (unequal, waste, parts),
-                }[way]
-                key = (*order, one + other)
-                if best is None or key < best[0]:
-                    best = key, ((one, share), (other, size - share))
-    return best[1] if best else ()
 
 
 def _many(by_free: dict[int, list[int]], size: int, least: int) -> tuple[tuple[int, int], ...]:

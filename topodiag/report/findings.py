@@ -7,9 +7,9 @@ from itertools import groupby
 
 from topodiag.model.finding import Confidence, Cost, Finding, Severity, Where
 from topodiag.model.verdict import Price
-from topodiag.report.node.marks import SIGNS, more
+from topodiag.report.node.marks import SIGNS
 from topodiag.report.places import Places
-from topodiag.report.text import LABEL, LAST, SCREEN, Page
+from topodiag.report.text import LABEL, LAST, SCREEN, Page, more
 from topodiag.words.fold import fold_hosts, fold_labels, numbered
 from topodiag.words.units import in_gbs, percent
 
@@ -59,8 +59,7 @@ def _draw_lines(page: Page, findings: Sequence[Finding], several_nodes: bool) ->
             where = where if where.cell_len <= most else page.text("")  # what follows is where its cause is
             words = page.cut(page.text(key[3]), page.width - lead.cell_len - where.cell_len)
             page.lines.append(page.text(lead, words, (where.plain, "dim")))
-        if len(keys) > LIKE_SHOWN:
-            page.add(" " * 10, (more(len(keys) - LIKE_SHOWN, "like this", "like this"), "dim"))
+        page.add_more(len(keys) - LIKE_SHOWN, "like this", "like this", indent=" " * 10)
     if alike:
         mark = page.text((MARK, "dim"))
         page.lines[-1] = page.text(page.cut(page.lines[-1], page.width - mark.cell_len), mark)
@@ -85,7 +84,7 @@ def _draw_body(page: Page, finding: Finding, several_nodes: bool, places: Places
     _entry(page, "cost", cost_words(finding.cost))
     if page.style.verbose and finding.coverage is not None and finding.coverage.seen < finding.coverage.total:
         _entry(page, "coverage", str(finding.coverage))
-    shown = finding.evidence if page.style.verbose else finding.evidence[:EVIDENCE_SHOWN]
+    shown = page.some(finding.evidence, EVIDENCE_SHOWN)
     left = len(finding.evidence) - len(shown)
     for number_, origin in enumerate(shown):
         quote = " ".join(origin.text.split())

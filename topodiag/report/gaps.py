@@ -8,8 +8,7 @@ from collections.abc import Iterable, Sequence
 from topodiag.model.finding import Outcome, Status
 from topodiag.model.provenance import PART, Disagreement, NotObserved
 from topodiag.model.result import Result, Trouble
-from topodiag.report.node.marks import more
-from topodiag.report.text import Page, Part
+from topodiag.report.text import Page, Part, more
 from topodiag.report.words import unexplained_words
 from topodiag.words.fold import few, plural
 
@@ -90,7 +89,7 @@ def _draw_unexplained(page: Page, lines: Sequence[Trouble]) -> None:
 
 
 def _draw_troubles(page: Page, lines: Sequence[Trouble]) -> None:
-    shown = lines if page.style.verbose else lines[:SHOWN]
+    shown = page.some(lines, SHOWN)
     for line in shown:
         place = (f"{page.fitting(str(line.origin), 6)}  ", "close") if line.origin is not None else ""
         times = f" ×{line.count}" if line.count > 1 else ""
@@ -98,8 +97,7 @@ def _draw_troubles(page: Page, lines: Sequence[Trouble]) -> None:
         page.add(
             "    ", place, text[:QUOTED], (times, "strong"), (f"  {line.harmless}" if line.harmless else "", "dim")
         )
-    if len(lines) > len(shown):
-        page.add("    ", (more(len(lines) - len(shown), "line"), "dim"))
+    page.add_more(len(lines) - len(shown), "line", indent="    ")
 
 
 def gaps_of(result: Result) -> list[NotObserved]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TypeVar
 
 from rich.text import Text
 
@@ -10,6 +11,7 @@ from topodiag.lazy import dataclass
 from topodiag.report.text import Page, Part
 
 _GAP = 2
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +23,15 @@ class Field:
     right: bool = False
     least: int = 0
     drop: int = 0
+
+
+Columns = Mapping[Field, Callable[[T], Part]]
+"""The columns of a table of items, each with what gives its cells."""
+
+
+def draw_table(page: Page, columns: Columns[T], items: Iterable[T], indent: int = 2) -> None:
+    """A row for each item."""
+    draw_grid(page, tuple(columns), [[cell(item) for cell in columns.values()] for item in items], indent)
 
 
 def draw_grid(page: Page, fields: Sequence[Field], rows: Sequence[Sequence[Part]], indent: int = 2) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from functools import cache
+from typing import TypeVar
 
 from rich.cells import cell_len, chop_cells
 from rich.text import Text
@@ -13,6 +14,8 @@ from topodiag.lazy import dataclass, regex
 from topodiag.report.interface import MIN_WIDTH, Style
 from topodiag.words.fold import plural
 from topodiag.words.text import MAX_CHARS, clean
+
+T = TypeVar("T")
 
 _HUES = {
     "error": "bold red",
@@ -56,6 +59,11 @@ class Answer:
     words: Text
     action: str = ""
     """The first step of the change, where there is one."""
+
+
+def more(count: int, what: str, many: str = "") -> str:
+    """The words for what was folded away."""
+    return f"… and {count} more {what if count == 1 else many or what + 's'} (-v shows all)"
 
 
 class Page:
@@ -108,6 +116,15 @@ class Page:
             whole.append_text(line)
             whole.rstrip()
             self.lines.append(self.cut(whole, self.width))
+
+    def some(self, listed: Sequence[T], most: int) -> Sequence[T]:
+        """The first `most` of them; with -v all."""
+        return listed if self.style.verbose else listed[:most]
+
+    def add_more(self, count: int, what: str, many: str = "", *, indent: str = "  ") -> None:
+        """The line that stands for what was folded away, where something was."""
+        if count > 0:
+            self.add(indent, (more(count, what, many), "dim"))
 
     def keep_lines(self, begin: int, most: int) -> None:
         """Of the lines from `begin` on keep so many, the last with a mark where something was cut; with -v all."""

@@ -6,7 +6,8 @@ A rule is one entry of rules.toml. A condition that ids do not show is a functio
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping
 from enum import Enum
 
 from topodiag.lazy import dataclass
@@ -43,6 +44,8 @@ class Rule:
     because: str
     reach: Reach
     errors: tuple[str, ...]
+    cause_says: re.Pattern[str] | None
+    other_says: Mapping[str, re.Pattern[str]]
     notes: bool
     in_part: bool
     holds: Condition
@@ -52,9 +55,13 @@ class Rule:
         """How `cause` leads to `other` in this case; "" where it does not: another object, another job, a condition
         that is not met, or evidence against the cause. Never raises."""
         near = scene.same_node(cause, other) if self.reach is Reach.NODE else scene.same_job(cause, other)
-        if not near or not self._fits_error(other, scene) or not self.holds(cause, other, scene):
+        if not near or not self._fits(cause, other, scene) or not self.holds(cause, other, scene):
             return ""
         return "" if self.contradicted_by(cause, scene) else scene.dialect(other).say(self.because)
 
-    def _fits_error(self, other: Finding, scene: Scene) -> bool:
+    def _fits(self, cause: Finding, other: Finding, scene: Scene) -> bool:
+        """Whether what both say, and the kind of a job's first error, are such as the rule asks for."""
+        for wanted, finding in ((self.cause_says, cause), (self.other_says.get(other.id), other)):
+            if wanted is not None and wanted.search(f"{finding.message} {finding.observed}") is None:
+                return False
         return not self.errors or other.id != "JOB005" or error_is(other, scene, *self.errors)

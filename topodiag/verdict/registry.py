@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from topodiag.lazy import regex
 from topodiag.model.finding import Finding
 from topodiag.model.provenance import Origin
-from topodiag.verdict import gpu_rules, job_rules, network_rules, setting_rules
+from topodiag.verdict.conditions import CONTRADICTED_BY, EFFECTS, HOLDS
 from topodiag.verdict.interface import Reach, Rule
 from topodiag.verdict.scene import Scene
 from topodiag.words.own_data import own_data
-
-HOLDS = {**gpu_rules.HOLDS, **job_rules.HOLDS, **network_rules.HOLDS, **setting_rules.HOLDS}
-CONTRADICTED_BY = {**network_rules.CONTRADICTED_BY, **setting_rules.CONTRADICTED_BY}
 
 
 def _always(_: Finding, __: Finding, ___: Scene) -> bool:
@@ -30,10 +28,12 @@ def _rules() -> Iterator[Rule]:
             name,
             entry["mechanism"],
             tuple(entry["causes"]),
-            tuple(entry["leads_to"]) or setting_rules.EFFECTS,
+            tuple(entry["leads_to"]) or EFFECTS,
             entry["because"],
             Reach(entry.get("reach", "job")),
             tuple(entry.get("errors", ())),
+            regex(entry["cause_says"]) if "cause_says" in entry else None,
+            {check_id: regex(words) for check_id, words in entry.get("other_says", {}).items()},
             entry.get("notes", False),
             entry.get("in_part", False),
             HOLDS.get(name, _always),

@@ -15,12 +15,13 @@ from tests.tables import examples, texts
 from topodiag.evidence import registry
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import Blob, Item
-from topodiag.evidence.nccl_xml.facts import cpus_of_mask
+from topodiag.model.cpulist import parse_cpumask
 from topodiag.model.errors import InputError
 from topodiag.model.finding import Severity
 from topodiag.model.nccl_enums import PathType
 from topodiag.model.node import Node
 from topodiag.model.result import Result
+from topodiag.words.fold import fold_numbers
 
 CORPUS = Path(__file__).parents[4] / "shared" / "corpus"
 FILES = sorted((CORPUS / "topo").glob("*.xml"))
@@ -122,7 +123,7 @@ def test_c2c_is_the_sum_of_its_links() -> None:
 
 @examples("mask", "cpus")
 def test_masks_are_read_from_the_lowest_group(mask: str, cpus: str) -> None:
-    assert cpus_of_mask(mask) == cpus
+    assert fold_numbers(parse_cpumask(mask) or ()) == cpus
 
 
 def diagnosed(tmp_path: Path, text: str) -> Result:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.nccl.small_machines import machines
 from tests.nccl.small_trees import GEN5, built, cpu, gpu, host, nic, nvlink, pci, to_gpu
 from topodiag.model.nccl_tree import Element
-from topodiag.model.nccl_versions import max_channels, path_types
+from topodiag.model.nccl_versions import MAX_CHANNELS, path_types
 from topodiag.nccl.graph.graph import BALANCED_TREE, NVLS, RING, TREE, RejectedError, SearchGraph, System
 from topodiag.nccl.prediction import PredictedGraph
 from topodiag.nccl.search import search
@@ -330,7 +330,7 @@ def _relabelled(tree: Element, order: list[int]) -> dict[str, int]:
 
 def _well_formed(system: System, graph: SearchGraph) -> None:
     ranks = {vertex.rank for vertex in system.gpus}
-    assert 0 <= graph.channels <= max_channels(system.minor)
+    assert 0 <= graph.channels <= MAX_CHANNELS[system.minor]
     assert len(graph.intra) == graph.channels
     for order in graph.intra:
         assert set(order) == ranks

@@ -9,7 +9,6 @@ from topodiag.checks.troubles.node import troubles
 from topodiag.evidence.intake.reader import ReadNode
 from topodiag.model.case import Case
 from topodiag.model.result import Result
-from topodiag.verdict.order import arranged
 
 
 def judged(case: Case, earlier: ReadNode | None = None, path: str = "") -> Result:
@@ -20,11 +19,16 @@ def judged(case: Case, earlier: ReadNode | None = None, path: str = "") -> Resul
         from topodiag.app.judge.since import judged_since  # noqa: PLC0415 - facts of a node, which few scans need
 
         outcomes += judged_since(case.nodes, earlier, path)
+    findings = fold(outcomes)
+    if findings:
+        from topodiag.verdict.order import arranged  # noqa: PLC0415 - rules, where there is anything to relate
+
+        findings = arranged(findings, case)
     result = Result(
         inputs=case.inputs,
         nodes=case.nodes,
         outcomes=outcomes,
-        findings=arranged(fold(outcomes), case),
+        findings=findings,
         not_observed=case.not_observed,
         unread=case.unread,
         unexplained=troubles(case.nodes, outcomes),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from functools import cache
 
 from topodiag.lazy import dataclass
@@ -68,5 +67,7 @@ def is_foreign(name: str) -> bool:
 
 def nearest(name: str) -> str | None:
     """The known name that this one looks like a slip of: one or two characters off, or None."""
+    import difflib  # noqa: PLC0415 - on a name that none of them ever read
+
     close = difflib.get_close_matches(name[:80], sorted(known()), n=1, cutoff=0.9)
     return close[0] if close else None

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from topodiag.checks.shared.topo_file import alone, first_host
+from topodiag.checks.shared.topo_file import alone
 from topodiag.lazy import dataclass
 from topodiag.model.busid import normalise_bus_id
 from topodiag.model.finding import Cost
-from topodiag.model.nccl_tree import Element, NcclFile, Refusal
+from topodiag.model.nccl_tree import Element, NcclFile, Refusal, first_host
 from topodiag.model.nccl_versions import DEFAULT, spell_version
 from topodiag.model.nccl_view import Graph
 from topodiag.model.node import Node

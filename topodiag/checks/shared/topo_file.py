@@ -1,27 +1,23 @@
-"""What checks of topology files and of nodes ask of a file alike: what it stands for, and its first host."""
+"""What checks of topology files and of nodes ask of a file alike: what it stands for."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from topodiag.checks.interface import NodeCheck
 from topodiag.model.finding import Outcome, Status
-from topodiag.model.nccl_tree import Element, NcclFile
 from topodiag.model.node import Node
 from topodiag.model.topics import Topic
+
+if TYPE_CHECKING:
+    from topodiag.model.nccl_tree import NcclFile
 
 
 def alone(node: Node) -> bool:
     """Whether the file is all that is known of the machine, so that the node is what the file says."""
     return node.nccl_file is not None and node.told <= {Topic.TOPOLOGY_FILE}
-
-
-def first_host(tree: Element) -> tuple[Element, ...]:
-    """The processors of the first host: a dump of a multi-node NVLink clique holds several."""
-    cpus = tree.having("cpu")
-    return tuple(cpu for cpu in cpus if cpu.get("host_hash") == cpus[0].get("host_hash"))
 
 
 def nothing_to_judge(node: Node) -> tuple[Status, str] | None:

@@ -8,12 +8,12 @@ from typing import Any
 from topodiag.checks.interface import NodeCheck
 from topodiag.checks.shared.devices import compute_nics, distance, gpu_spec, is_efa, pcie_gbs
 from topodiag.checks.shared.node.flat_tree import NO_SWITCH, flat_signs, gpus_and_nics, is_flat, is_flat_by
-from topodiag.checks.shared.topo_file import alone, first_host
+from topodiag.checks.shared.topo_file import alone
 from topodiag.hardware.catalog import pcie_nccl_gbs
 from topodiag.lazy import dataclass
 from topodiag.model.devices import Nic
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity, Status
-from topodiag.model.nccl_tree import Element, NcclFile
+from topodiag.model.nccl_tree import Element, NcclFile, first_host
 from topodiag.model.node import Node
 from topodiag.model.provenance import Fact, Origin
 from topodiag.model.topics import Topic

@@ -69,15 +69,6 @@ def build_links(node: Node) -> tuple[Link, ...]:
     return tuple(links.values())
 
 
-def hung_from(node: Node, bus_id: str) -> int:
-    """The NUMA node that a function hangs from: its own word, else that of a bridge above it; -1 as NCCL has it."""
-    device = node.pci.get(bus_id)
-    for pci_device in ([device] if device else []) + list(node.ancestors(bus_id)):
-        if pci_device.numa.value is not None and pci_device.numa.value >= 0:
-            return pci_device.numa.value
-    return -1
-
-
 def _pci_links(node: Node) -> Iterator[Link]:
     ends = [(gpu_vertex(gpu), gpu.bus_id, node.pci_of(gpu)) for gpu in node.gpus]
     ends += [(nic_vertex(nic), nic.bus_id, node.pci_of(nic)) for nic in node.nics]
@@ -93,7 +84,7 @@ def _pci_links(node: Node) -> Iterator[Link]:
                 break
             done.add(switch)
         else:
-            yield _pcie(node, vertex, f"cpu:{hung_from(node, bus_id)}", below)
+            yield _pcie(node, vertex, f"cpu:{node.hung_from(bus_id)}", below)
 
 
 def _pcie(node: Node, a: str, b: str, device: PciDevice) -> Link:
@@ -230,7 +221,7 @@ def _c2c_links(node: Node) -> Iterator[Link]:
         spec = catalog.gpu_by_name(gpu.name.value) if gpu.name.value else None
         if not gpu.c2c.get(False) or spec is None or spec.c2c_gbs <= 0:
             continue
-        numa = hung_from(node, gpu.bus_id) if gpu.bus_id else gpu.numa.get(-1)
+        numa = node.hung_from(gpu.bus_id) if gpu.bus_id else gpu.numa.get(-1)
         wide = gpu.c2c_gbs if gpu.c2c_gbs.known else Fact(spec.c2c_gbs, gpu.name.origin)
         intended = Fact(spec.c2c_gbs, gpu.name.origin)
         latency = _latency(LinkKind.C2C)

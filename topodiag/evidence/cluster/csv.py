@@ -8,14 +8,11 @@ those of the others. Semicolons and tabs separate cells too.
 
 from __future__ import annotations
 
-import csv
-import io
-
 import numpy as np
 
 from topodiag.evidence.interface import Blob
-from topodiag.evidence.marks import COLUMNS, DOMAIN, LEVELS, NODE, delimiter
-from topodiag.evidence.page import at_line
+from topodiag.evidence.marks import COLUMNS, DOMAIN, LEVELS, NODE
+from topodiag.evidence.page import at_line, csv_rows
 from topodiag.model.cluster_facts import ClusterFacts, nested, no_twins, partition_of
 from topodiag.model.errors import InputError
 from topodiag.words.node_sets import MAX_GPUS, MAX_NODES, expand, gpu_list, short
@@ -25,8 +22,8 @@ _MAX_CELL = 4096
 
 def read(blob: Blob) -> ClusterFacts:
     """The cluster. Raises InputError with the line."""
-    rows = _rows(blob)
-    header = [cell.strip().lower().lstrip("\ufeff") for cell in rows[0][1]] if rows else []
+    rows = csv_rows(blob)
+    header = [cell.lower() for cell in rows[0][1]] if rows else []
     columns = {name: place for place, name in enumerate(header) if name}
     node_at = next((columns[name] for name in NODE if name in columns), None)
     if node_at is None:
@@ -98,20 +95,6 @@ def _refines(inner: list[str | None], outer: list[str | None]) -> bool:
     """Whether every group of the first lies in one of the second."""
     home: dict[str | None, str | None] = {}
     return all(home.setdefault(one, other) == other for one, other in zip(inner, outer, strict=True))
-
-
-def _rows(blob: Blob) -> list[tuple[int, list[str]]]:
-    text = blob.text
-    header = next((line for line in text.splitlines() if line.strip() and not line.startswith("#")), "")
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter(header), strict=False)
-    pairs: list[tuple[int, list[str]]] = []
-    try:
-        for row in reader:
-            if any(cell.strip() for cell in row) and not row[0].lstrip().startswith("#"):
-                pairs.append((reader.line_num, row))
-    except csv.Error as error:
-        raise InputError(blob.name, f"is no CSV: {error}", line=reader.line_num) from None
-    return pairs
 
 
 def _counts(blob: Blob, cells: list[str | None], lines: list[int]) -> list[int]:

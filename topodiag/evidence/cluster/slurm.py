@@ -278,19 +278,8 @@ def _above(blob: Blob, tree: _Tree, parent: Mapping[str, str], name: str) -> tup
             raise InputError(blob.name, f"the switches form a cycle through {short(name)!r}", line=tree.line[name])
         texts.append(name)
         if len(texts) > MAX_LEVELS:
-            cycle = _in_cycle(parent, name)
-            why = f"form a cycle through {short(name)!r}" if cycle else f"are more than {MAX_LEVELS} levels"
-            raise InputError(blob.name, f"the switches {why}", line=tree.line[name])
+            raise InputError(blob.name, f"the switches are more than {MAX_LEVELS} levels", line=tree.line[name])
     return tuple(texts)
-
-
-def _in_cycle(parent: Mapping[str, str], name: str) -> bool:
-    at = parent.get(name)
-    for _ in range(len(parent)):
-        if at is None or at == name:
-            break
-        at = parent.get(at)
-    return at == name
 
 
 def _of_blocks(

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.host import systemctl
-from topodiag.evidence.interface import Blob, Parsed, Source
+from topodiag.evidence.interface import Blob, Parsed, Source, to_float
 from topodiag.evidence.signatures.engine import LineMatch, Place
 from topodiag.evidence.signatures.entry import Signature
 from topodiag.evidence.signatures.lines import first_of, lines_of
@@ -16,7 +16,6 @@ from topodiag.model.busid import normalise_bus_id
 from topodiag.model.clock_text import seconds
 from topodiag.model.events import Scope, Trust
 from topodiag.model.system import KernelEvent
-from topodiag.model.topics import Topic
 from topodiag.words.dialect import Maker
 
 HEAD_CHARS = 1 << 16
@@ -32,18 +31,10 @@ MAX_TEXT = 500
 MAX_LINE = 4096
 """Characters of one line that are looked at; the kernel's own limit is about 1000."""
 
-_MONOTONIC = regex(r"(?:<[0-9]{1,3}>)?(?:[a-z]{2,8} *:[a-z]{3,7} *: ?)?\[ {0,10}([0-9]{1,10}\.[0-9]{1,9})\] ?")
-_CTIME = regex(
-    r"(?:[a-z]{2,8} *:[a-z]{3,7} *: ?)?\[([A-Z][a-z]{2} [A-Z][a-z]{2} {1,2}[0-9]{1,2} [0-9:]{8} [0-9]{4})\] ?"
-)
-_ISO = regex(
-    r"(?:[a-z]{2,8} *:[a-z]{3,7} *: ?)?"
-    r"([0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9]{2})(?:[.,][0-9]{1,9})?(Z|[+-][0-9]{2}:?[0-9]{2})? "
-)
-_KMSG = regex(r"[0-9]{1,5},[0-9]{1,20},([0-9]{1,16}),[^;]{1,100};")
-"""/dev/kmsg itself: level, number, microseconds since boot, flags."""
+_FACILITY = regex(r"<[0-9]{1,3}>|[a-z]{2,8} *:[a-z]{3,7} *: ?")
+"""What the kernel and `dmesg -x` write before a stamp."""
+_FRACTION = regex(r"[.,][0-9]{1,9}")
 _SYSLOG = regex(r"[A-Z][a-z]{2} {1,2}[0-9]{1,2} [0-9:]{8} (?:\S{1,255} )?")
-_SENDER = regex(r"(?:[A-Za-z0-9_.-]{1,255} )?kernel: ?(?:\[ {0,10}[0-9]{1,10}\.[0-9]{1,9}\] ?)?")
 
 _BUS = r"[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}(?:\.[0-7])?"
 _ANY_BUS = regex(rf"(?<![0-9a-fA-F:]){_BUS}(?![0-9a-fA-F])")
@@ -52,8 +43,8 @@ _STAMPED = regex(
     r"(?:<[0-9]{1,3}>)?\[(?: {0,10}[0-9]{1,10}\.[0-9]{6}| {1,10}[0-9]{1,10}\.[0-9]{1,9}"
     r"|[A-Z][a-z]{2} [A-Z][a-z]{2} [ 0-9][0-9] [0-9:]{8} [0-9]{4})\] (?!\[[^\]\s:]{1,80}:[0-9]{1,9}:[0-9]{1,9}\])\S"
 )
-"""Seconds since boot, with all digits or padded by spaces, or the date of `dmesg -T`. UCX puts seconds in brackets, too,
-and then `[host:process:thread]`."""
+"""Seconds since boot, with all digits or padded by spaces, or the date of `dmesg -T`. UCX puts seconds in brackets,
+too, and then `[host:process:thread]`."""
 
 
 class KernelLog(Source[KernelEvent]):
@@ -62,12 +53,6 @@ class KernelLog(Source[KernelEvent]):
     `time_s` is seconds since boot where the log has them, otherwise seconds since the epoch (a clock without a zone
     is read as UTC), otherwise unknown.
     """
-
-    kind = "kernel-log"
-    speaks_of = frozenset({Topic.KERNEL_LOG})
-    quiet_is_news = True
-    apart = True
-    trust = 60
 
     def recognises(self, head: str) -> bool:
         """By the kernel's stamp or name on half of the lines, or by an event of interest."""
@@ -126,20 +111,32 @@ def _event(blob: Blob, place: Place, when: float | None, message: str, taken: Li
 
 def _split(line: str) -> tuple[float | None, str]:
     """The time and the message, without the sender's name."""
-    when: float | None = None
-    if match := _MONOTONIC.match(line):
-        when = float(match[1])
-    elif match := _CTIME.match(line):
-        when = seconds(match[1])
-    elif match := _ISO.match(line):
-        when = seconds(f"{match[1]}{match[2] or ''}")
-    elif match := _KMSG.match(line):
-        when = int(match[1]) / 1e6
-    else:
-        match = _SYSLOG.match(line)
-    message = line[match.end() :] if match else line
-    sender = _SENDER.match(message) if "kernel:" in message else None
-    return when, message[sender.end() :] if sender else message
+    facility = _FACILITY.match(line)
+    when, message = _stamped(line[facility.end() :] if facility is not None else line)
+    sender, found, rest = message[:MAX_HEAD].partition("kernel:")
+    if found and len(sender.split()) < 2 and not sender.rstrip().endswith(":"):
+        later, own = _stamped((rest + message[MAX_HEAD:]).lstrip(" "))
+        return (when, own) if when is not None else (later, own)
+    return when, message
+
+
+def _stamped(line: str) -> tuple[float | None, str]:
+    """A time before a message, and what is behind it: in brackets, of ISO 8601, of syslog (whose host goes with it), or
+    that of /dev/kmsg itself: level, number, microseconds since boot and flags."""
+    stamp, found, _ = line[1:64].partition("]") if line.startswith("[") else ("", "", "")
+    if found:
+        when = to_float(stamp.strip()) if stamp.strip()[:1].isdecimal() else seconds(stamp)
+        return (when, line[len(stamp) + 2 :].removeprefix(" ")) if when is not None else (None, line)
+    day, _, rest = line[:64].partition(" ")
+    if day[:4].isdecimal() and day[4:5] == "-":
+        stamp = day if "T" in day else f"{day} {rest.partition(' ')[0]}"
+        when = seconds(_FRACTION.sub("", stamp))
+        return (when, line[len(stamp) + 1 :]) if when is not None else (None, line)
+    fields = line[:MAX_HEAD].partition(";")[0].split(",")
+    if len(fields) > 3 and all(field.isdecimal() for field in fields[:3]):
+        return int(fields[2]) / 1e6, line.partition(";")[2]
+    syslog = _SYSLOG.match(line)
+    return None, line[syslog.end() :] if syslog is not None else line
 
 
 def _bus_of(entry: Signature, message: str) -> str | None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 from topodiag.evidence.draft import NodeDraft, Offer
 from topodiag.evidence.host import virtualization
 from topodiag.evidence.host.shell_facts import limit
@@ -14,20 +12,13 @@ from topodiag.evidence.tree import TreeFile
 from topodiag.lazy import regex
 from topodiag.model.busid import normalise_bus_id
 from topodiag.model.gpudirect import PEERMEM_MODULES
-from topodiag.model.topics import Topic
 
-_RECOGNISED = regex(
-    r"^[=>x!d] /?(?:proc/(?:version|cmdline|uptime|modules|meminfo|self/limits|self/status|driver/nvidia/\S+)"
-    r"|etc/os-release|sys/class/dmi/id/\S+|sys/module/\S+|sys/kernel/(?:mm|iommu_groups)\S*"
-    r"|sys/class/iommu\S*|statvfs/\S+|dev/\S+)\t",
-    re.MULTILINE,
-)
 _SHOWN = (
-    "proc/version", "proc/cmdline", "proc/uptime", "proc/modules", "proc/self/limits", "proc/driver/nvidia/",
-    "proc/sys/kernel/numa_balancing", "sys/module/nvidia", "sys/class/dmi/id/", "sys/kernel/mm/",
-    "sys/kernel/iommu_groups", "sys/class/iommu",
+    "proc/version", "proc/cmdline", "proc/uptime", "proc/modules", "proc/meminfo", "proc/self/limits",
+    "proc/self/status", "proc/driver/nvidia/", "proc/sys/kernel/numa_balancing", "etc/os-release",
+    "sys/class/dmi/id/", "sys/class/iommu", "sys/module/", "sys/kernel/mm/", "sys/kernel/iommu_groups", "statvfs/",
+    "dev/",
 )  # fmt: skip
-"""What a paste may show of the same files."""
 _DRIVER = "proc/driver/nvidia/version"
 _DRIVER_VERSION = regex(r"(?<![0-9.])([0-9]{3}\.[0-9]{1,4}(?:\.[0-9]{1,4})?)(?![0-9.])")
 _NAME = regex(r"[A-Za-z0-9_-]{1,80}")
@@ -50,13 +41,10 @@ _BARE_METAL_TRUST = 70
 class OsState(Direct):
     """Reads the state of kernel and driver."""
 
-    kind = "os-state"
-    speaks_of = frozenset({Topic.OS})
-    trust = 80
     measured = regex(r"= proc/uptime\t(?P<numbers>[0-9]{1,15}\.[0-9]{1,6} [0-9]{1,15}\.[0-9]{1,6})\Z")
 
     def recognises(self, head: str) -> bool:
-        return _RECOGNISED.search(head) is not None or shows(head, *_SHOWN)
+        return shows(head, *_SHOWN)
 
     def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
         notes = _State(blob, draft)

@@ -17,7 +17,7 @@ from topodiag.evidence.network import rdma_words as words
 from topodiag.hardware import catalog
 from topodiag.lazy import regex
 from topodiag.model.busid import normalise_bus_id
-from topodiag.model.cpulist import MAX_CPU
+from topodiag.model.cpulist import parse_cpumask
 from topodiag.model.devices import AMD as AMD_ID
 from topodiag.model.devices import NVIDIA
 from topodiag.model.maker import XGMI
@@ -39,7 +39,7 @@ _BUSES = regex(r"(?P<domain>[0-9a-f]{4,8}):\[(?P<bus>[0-9a-f]{2})-[0-9a-f]{2}\]"
 _NVML = regex(r"nvml([0-9]{1,3})")
 _RSMI = regex(r"(?:rsmi|amdsmi)([0-9]{1,3})")
 """AMD's GPUs as ROCm's libraries number them (hwloc topology-rsmi.c, from 3.0 on topology-amdsmi.c)."""
-_HOPS, _HOPS_END, _MOST_OF_HOPS = 'name="XGMIHops"', "</distances2", 400_000
+_END, _MOST_DISTANCES = "</distances2", 400_000
 _NUMBERS = regex(r"<(indexes|u64values)\b[^>]{0,100}>([0-9A-Za-z:\s]{1,100000})</")
 _PORT = regex(r"Port([0-9]{1,3})(State|LID)")
 _OPENFABRICS_V2, _NETWORK_V2 = 3, 2
@@ -49,11 +49,6 @@ _NETWORK_V3, _OPENFABRICS_V3 = 1 << 4, 1 << 5
 _FIRST_GENS, _LAST_128B = 2, 5
 _WIDTHS = (1, 2, 4, 8, 16)
 _GENERATIONS = range(1, 7)
-_MATRIX = regex(
-    r"<distances2hetero\s[^<>]{0,200}\bname=\"NVLinkBandwidth\"[^<>]{0,200}>"
-    r"\s{0,40}<indexes[^<>]{0,80}>([^<>]{1,8000})</indexes>\s{0,40}<u64values[^<>]{0,80}>([^<>]{1,80000})</u64values>"
-)
-_OS_DEVICE = regex(r"\bOSDev:(\d{1,9})\b")
 _LINK_MBS = (25_000, 20_000)
 """One NVLink and direction: 25 GB/s since NVLink 2, 20 GB/s in NVLink 1 (hwloc/topology-nvml.c)."""
 MOST_LINKS = 18
@@ -73,7 +68,7 @@ def fill_draft(objects: Iterable[HwlocObject], blob: Blob, draft: NodeDraft) -> 
     memory_only = {
         number
         for one in hwloc_objects
-        if one.type == "NUMANode" and not bits(one.get("cpuset")) and (number := _number(one)) is not None
+        if one.type == "NUMANode" and not parse_cpumask(one.get("cpuset")) and (number := _number(one)) is not None
     }
     for hwloc_object in hwloc_objects:
         place = origin(hwloc_object.line)
@@ -103,11 +98,12 @@ def _joined(gpus: list[HwlocObject], blob: Blob, draft: NodeDraft, origin: Calla
     peers = {number: set(_rsmi(one.infos.get("XGMIPeers", ""))) for number, one in numbers.items()}
     if not any(peers.values()):
         return
-    hops = _hops(blob, {one.get("gp_index"): number for number, one in numbers.items()})
+    hops = _distances(blob.text, "XGMIHops")
     for number, hwloc_object in numbers.items():
-        for peer in numbers:
+        for peer, other in numbers.items():
             if peer != number:
-                word = pair_word(XGMI, hops.get((number, peer)) or 0) if peer in peers[number] else PCIE
+                far = hops.get((hwloc_object.get("gp_index"), other.get("gp_index")), 0)
+                word = pair_word(XGMI, far) if peer in peers[number] else PCIE
                 draft.pair("smi", draft.gpu(index=number), draft.gpu(index=peer), word, origin(hwloc_object.line))
 
 
@@ -115,47 +111,32 @@ def _rsmi(text: str) -> list[int]:
     return [int(number) for number in _RSMI.findall(text)]
 
 
-def _hops(blob: Blob, numbers: dict[str, int]) -> dict[tuple[int, int], int]:
-    """Hops of each pair, from the matrix of distances over objects by their global index."""
-    text = blob.text
-    start = text.find(_HOPS)
-    end = text.find(_HOPS_END, start, start + _MOST_OF_HOPS) if start >= 0 else -1
-    if end < 0:
-        return {}
+def _distances(text: str, name: str) -> dict[tuple[str, str], int]:
+    """The matrix of distances of a name, by the global indexes of two objects; none where the file has no such one."""
+    start = text.find(f'name="{name}"')
+    end = text.find(_END, start, start + _MOST_DISTANCES) if start >= 0 else -1
     held: dict[str, list[str]] = {"indexes": [], "u64values": []}
-    for kind, cells in _NUMBERS.findall(text[start:end]):
+    for kind, cells in _NUMBERS.findall(text[start:end]) if end >= 0 else ():
         held[kind] += (cell.rpartition(":")[2] for cell in cells.split())
-    order = [numbers.get(index) for index in held["indexes"]]
-    pairs = zip(((a, b) for a in order[:MAX_GPUS] for b in order[:MAX_GPUS]), held["u64values"], strict=False)
-    known = ((pair, hops) for pair, hops in pairs if hops.isascii() and hops.isdecimal() and len(hops) < 4)
-    return {(a, b): int(hops) for (a, b), hops in known if a is not None and b is not None}
+    values = [int(cell) if cell.isascii() and cell.isdecimal() and len(cell) < 12 else 0 for cell in held["u64values"]]
+    indexes = held["indexes"][:MAX_GPUS]
+    pairs = ((one, other) for one in indexes for other in indexes)
+    return dict(zip(pairs, values, strict=True)) if len(values) == len(indexes) ** 2 else {}
 
 
 def _nvlinks(objects: list[HwlocObject], blob: Blob, draft: NodeDraft) -> None:
     """The matrix `NVLinkBandwidth` of hwloc 2.4 and later: MB/s between GPUs, as many links as `nvidia-smi topo -m`
     counts."""
-    text = blob.text
-    matrix = _MATRIX.search(text)
-    if matrix is None:
+    rates = _distances(blob.text, "NVLinkBandwidth")
+    if not rates:
         return
-    gpus = {
-        hwloc_object.get("gp_index"): _gpu(hwloc_object, draft)
-        for hwloc_object in objects
-        if hwloc_object.type == "OSDev"
-    }
-    names, rates = _OS_DEVICE.findall(matrix[1]), _numbers(matrix[2])
-    line = text.count("\n", 0, matrix.start()) + 1
-    if len(rates) != len(names) ** 2:
-        return
-    for number, rate in enumerate(rates):
-        a, b = (gpus.get(names[at]) for at in divmod(number, len(names)))
+    gpus = {one.get("gp_index"): _gpu(one, draft) for one in objects if one.type == "OSDev"}
+    line = blob.text.count("\n", 0, blob.text.find("NVLinkBandwidth")) + 1
+    for (one, other), rate in rates.items():
+        a, b = gpus.get(one), gpus.get(other)
         lanes = next((rate // each for each in _LINK_MBS if rate % each == 0), 0)
         if a is not None and b is not None and a is not b and 0 < lanes <= MOST_LINKS:
             draft.pair("smi", a, b, f"NV{lanes}", blob.origin(line, f"NVLinkBandwidth {rate} MB/s"))
-
-
-def _numbers(text: str) -> list[int]:
-    return [int(word) for word in text.split() if word.isascii() and word.isdigit() and len(word) < 12]
 
 
 def _counts(objects: list[HwlocObject], draft: NodeDraft, origin: Callable[[int], Origin]) -> None:
@@ -183,7 +164,7 @@ def _numa(numa: HwlocObject, draft: NodeDraft, place: Origin) -> None:
     if number is None:
         return
     node = draft.numa(number)
-    node.offer("cpus", fold_numbers(bits(numa.get("cpuset"))), place)
+    node.offer("cpus", fold_numbers(parse_cpumask(numa.get("cpuset")) or ()), place)
     package = numa.within(*_PACKAGES)
     if package is not None:
         node.offer("socket", to_int(package.get("os_index"), low=0, high=MAX_NUMA), place)
@@ -228,7 +209,7 @@ def _numa_of(function: HwlocObject, memory_only: set[int]) -> int | None:
         above = above.above
     if above is None:
         return None
-    nodes = bits(above.get("nodeset")) - memory_only
+    nodes = (parse_cpumask(above.get("nodeset")) or frozenset()) - memory_only
     return next(iter(nodes)) if len(nodes) == 1 else None
 
 
@@ -305,18 +286,3 @@ def _rdma(device: HwlocObject, nic: Entity, place: Origin) -> None:
             one.offer("state", words.port_state(f"{text}:"), place)
         else:
             one.offer("lid", words.lid(text), place)
-
-
-def bits(text: str) -> frozenset[int]:
-    """The members of a bitmap: 32-bit groups, the highest first, empty ones zero (`0x1,,0xff`). Infinite ones
-    (`0xf...f`), and what is none, give the empty set."""
-    groups = text.strip().split(",")
-    if len(groups) > MAX_CPU // 32 or not text.strip():
-        return frozenset()
-    value = 0
-    for group in groups:
-        number = to_int(group, low=0, high=0xFFFFFFFF) if group else 0
-        if number is None or "..." in group:
-            return frozenset()
-        value = value << 32 | number
-    return frozenset(place for place, digit in enumerate(bin(value)[:1:-1]) if digit == "1")

@@ -11,7 +11,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from topodiag.evidence.intake.archives import read_members
 from topodiag.evidence.intake.bundle import (
     MAX_FILE_BYTES,
     MAX_TOTAL_BYTES,
@@ -106,6 +105,8 @@ def evidence_of(capture: Capture, intake: Intake) -> Evidence:
         assert intake.stdin is not None  # noqa: S101 - the piece came from there
         evidence = from_bytes(first.name, read_bundle_stream(intake.stdin, MAX_TOTAL_BYTES))
     elif first.member or first.coding not in ((), ("gzip",)):
+        from topodiag.evidence.intake.archives import read_members  # noqa: PLC0415 - where there is one
+
         evidence = from_files(first.name, read_members(first.path, first.member, MAX_FILE_BYTES))
     else:
         evidence = open_evidence(first.path)

@@ -17,7 +17,6 @@ import os
 import stat
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from difflib import get_close_matches
 from functools import cache, lru_cache
 from pathlib import Path
 
@@ -67,6 +66,8 @@ def fixture_path(name: str) -> Path:
     for fixture in shipped():
         if fixture.name == name:
             return fixture.path
+    from difflib import get_close_matches  # noqa: PLC0415 - on a wrong name
+
     near = get_close_matches(name, [fixture.name for fixture in shipped()], n=3, cutoff=0.5)
     hint = f"did you mean {' or '.join(near)}? " if near else ""
     raise InputError(PREFIX + name, "no such fixture", hint=f"{hint}topodiag fixtures lists them")

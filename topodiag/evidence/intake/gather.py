@@ -16,7 +16,6 @@ from dataclasses import field, replace
 from typing import TYPE_CHECKING, BinaryIO
 
 from topodiag.evidence.intake import collected
-from topodiag.evidence.intake.archives import members
 from topodiag.evidence.intake.bundle import HEAD_BYTES, MANIFEST, is_bundle
 from topodiag.evidence.intake.collected import is_copy, missing, resolve, text_of_copy, without_bookkeeping
 from topodiag.evidence.intake.genre import without_papers
@@ -315,6 +314,8 @@ def _take_archive(piece: Piece, seen: Looks, met: _Met) -> None:
         manifest = seen.head[512 : 512 + _tar_size(seen.head)]
         met.take(_bundle(piece.path, piece.root, manifest, named=piece.named, size=piece.size, coding=piece.coding))
         return
+    from topodiag.evidence.intake.archives import members  # noqa: PLC0415 - where there is one
+
     try:
         packed, notes = members(piece.path)
     except InputError as error:

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import BinaryIO
 
-from topodiag.evidence.intake.archives import read_member
 from topodiag.evidence.intake.pieces import STDIN, Intake, Piece
 from topodiag.evidence.intake.watched import watch
 from topodiag.evidence.interface import Blob
@@ -30,6 +29,8 @@ def read_piece(intake: Intake, piece: Piece, most: int = MAX_BYTES) -> Blob:
         elif piece.path == STDIN:
             stream = intake.stdin or io.BytesIO()
         elif piece.member and not piece.spooled:
+            from topodiag.evidence.intake.archives import read_member  # noqa: PLC0415 - where there is one
+
             stream = io.BytesIO(read_member(piece.path, piece.member, most + 1))
         else:
             stream = open(piece.file, "rb")  # noqa: SIM115 - closed below, and standard input must stay open

@@ -8,11 +8,12 @@ Which device of a guest is which of its host: `guest=host` pairs from the comman
 
 from __future__ import annotations
 
-import csv
-import json
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
+from topodiag.evidence.interface import Blob
+from topodiag.evidence.json_values import load
+from topodiag.evidence.page import bare_lines, csv_rows
 from topodiag.lazy import regex
 from topodiag.model.affinity import Affinity
 from topodiag.model.errors import InputError
@@ -28,25 +29,13 @@ def read_affinity(data: bytes, path: str) -> Affinity:
     """The matrix of a file. Raises InputError with the line that is wrong."""
     if len(data) > MAX_BYTES:
         raise InputError(path, f"is larger than a matrix of {MAX_SIDE} GPUs could be")
-    text = data.decode("utf-8-sig", "replace")
-    head = next((line for line in text.splitlines() if line.strip() and not line.startswith("#")), "")
-    mark = next((mark for mark in ("\t", ";", ",") if mark in head), ",")
-    unit = "GB/s"
-    nics: tuple[str, ...] = ()
+    lines = csv_rows(Blob(path, data))
+    unit, nics = _head(lines[0][1], path, lines[0][0]) if lines else ("", ())
     rows: dict[str, tuple[float, ...]] = {}
-    try:
-        for number, cells in enumerate(csv.reader(text.splitlines(), delimiter=mark), start=1):
-            cells = [cell.strip() for cell in cells]
-            if not any(cells) or cells[0].startswith("#"):
-                continue
-            if not nics:
-                unit, nics = _head(cells, path, number)
-                continue
-            if cells[0] in rows:
-                raise InputError(path, f"has {cells[0][:60]} twice", line=number)
-            rows[cells[0]] = _values(cells, nics, path, number)
-    except csv.Error as error:
-        raise InputError(path, f"is no CSV: {error}") from None
+    for number, cells in lines[1:]:
+        if cells[0] in rows:
+            raise InputError(path, f"has {cells[0][:60]} twice", line=number)
+        rows[cells[0]] = _values(cells, nics, path, number)
     if not rows:
         raise InputError(path, "holds no row of values", hint="a line of NIC names, then GPU0,48.1,22.0,...")
     if len(rows) > MAX_SIDE:
@@ -60,7 +49,7 @@ def _head(cells: list[str], path: str, number: int) -> tuple[str, tuple[str, ...
     if not nics or not all(nics) or len(set(nics)) < len(nics) or len(nics) > MAX_SIDE:
         hint = f"the first cell may be the unit: {', '.join(UNITS)}"
         raise InputError(path, "does not name a NIC for each column in its first line", line=number, hint=hint)
-    if all(_number(nic) is not None for nic in nics):
+    if all(map(_number, nics)):
         raise InputError(path, "begins with values: its first line has to name the NICs", line=number)
     return (match[1] if match else "GB/s"), nics
 
@@ -68,21 +57,20 @@ def _head(cells: list[str], path: str, number: int) -> tuple[str, tuple[str, ...
 def _values(cells: list[str], nics: tuple[str, ...], path: str, number: int) -> tuple[float, ...]:
     if len(cells) - 1 != len(nics):
         raise InputError(path, f"has {len(cells) - 1} values for {len(nics)} NICs", line=number)
-    values = [_number(cell) for cell in cells[1:]]
-    wrong = next((cell for cell, value in zip(cells[1:], values, strict=True) if value is None or value <= 0), None)
-    if wrong is not None:
+    values = tuple(map(_number, cells[1:]))
+    if 0.0 in values:
+        wrong = cells[1:][values.index(0.0)]
         raise InputError(path, f"has {wrong[:40]!r} where a value above zero belongs", line=number)
-    return tuple(value for value in values if value is not None)
+    return values
 
 
-def _number(text: str) -> float | None:
-    if len(text) > 40:
-        return None
+def _number(text: str) -> float:
+    """A value above zero, 0 for what is none."""
     try:
-        value = float(text)
+        value = float(text[:41])
     except ValueError:
-        return None
-    return value if math.isfinite(value) else None
+        return 0.0
+    return value if math.isfinite(value) and value > 0 and len(text) <= 40 else 0.0
 
 
 MAX_PAIRS = 4096
@@ -91,40 +79,33 @@ HINT = "a pair is guest=host, such as 0000:05:00.0=0000:1b:00.0 or GPU0=0000:1b:
 
 def parse_pairs(text: str) -> dict[str, str]:
     """`guest=host,guest=host`. Raises InputError."""
-    return _checked((tuple(part.split("=")) for part in text.split(",") if part.strip()), "--pairs")
+    return _checked((part.split("=") for part in text.split(",") if part.strip()), "--pairs")
 
 
 def read_pairs_file(data: bytes, path: str) -> dict[str, str]:
     """A JSON object of guest to host (or a list of `{"guest": .., "host": ..}`), or lines `guest,host`. InputError."""
     if len(data) > MAX_BYTES:
         raise InputError(path, "is larger than any map of devices")
-    text = data.decode("utf-8-sig", "replace")
-    if text.lstrip()[:1] in ("{", "["):
-        return _checked(_of_json(text, path), path)
-    lines = (line.split("#", 1)[0].strip() for line in text.splitlines())
-    rows = [tuple(line.replace("=", ",").replace(";", ",").replace("\t", ",").split(",")) for line in lines if line]
-    if rows and tuple(cell.strip().lower() for cell in rows[0]) == ("guest", "host"):
+    blob = Blob(path, data.removeprefix(b"\xef\xbb\xbf"))
+    if blob.text.lstrip()[:1] in ("{", "["):
+        document, why = load(blob)
+        if why:
+            raise InputError(path, "is no JSON", hint=HINT)
+        listed = document.items() if isinstance(document, dict) else document
+        return _checked(([*map(str, _pair_of(item))] for item in listed), path)
+    rows = [text.translate(dict.fromkeys(map(ord, "=;\t"), ",")).split(",") for _, text in bare_lines(blob)]
+    if rows and [cell.strip().lower() for cell in rows[0]] == ["guest", "host"]:
         rows = rows[1:]
     return _checked(rows, path)
 
 
-def _of_json(text: str, path: str) -> list[tuple[str, ...]]:
-    try:
-        document = json.loads(text)
-    except (ValueError, RecursionError):
-        raise InputError(path, "is no JSON", hint=HINT) from None
-    if isinstance(document, dict):
-        return [(str(guest), str(host)) for guest, host in document.items()]
-    rows: list[tuple[str, ...]] = []
-    for item in document:
-        if isinstance(item, dict):
-            rows.append((str(item.get("guest", "")), str(item.get("host", ""))))
-        else:
-            rows.append(tuple(map(str, item)) if isinstance(item, list) else (str(item),))
-    return rows
+def _pair_of(item: object) -> Sequence[object]:
+    if isinstance(item, dict):
+        return item.get("guest", ""), item.get("host", "")
+    return item if isinstance(item, list | tuple) else [item]
 
 
-def _checked(rows: Iterable[tuple[str, ...]], path: str) -> dict[str, str]:
+def _checked(rows: Iterable[Sequence[str]], path: str) -> dict[str, str]:
     checked: dict[str, str] = {}
     for row in rows:
         cells = [cell.strip() for cell in row]

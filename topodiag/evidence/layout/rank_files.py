@@ -95,35 +95,30 @@ def read_slurm_hostfile(blob: Blob) -> RankHosts:
 
 def read_rankfile(blob: Blob) -> RankHosts:
     """`rank 0=host slot=0:0-3`. The slots are cores: the GPU is that of the rank's place in its node."""
-    by_rank: dict[int, str] = {}
-    for line, text in bare_lines(blob):
-        match = _RANK.fullmatch(text)
-        if match is None:
-            hint = "write rank 0=host slot=0"
-            raise InputError(blob.name, f"{short(text)!r} is no line of a rankfile", line=line, hint=hint)
-        if int(match[1]) in by_rank:
-            raise InputError(blob.name, f"names rank {int(match[1])} twice", line=line)
-        by_rank[int(match[1])] = match[2]
-    return ranks_on(blob.name, list(_in_order(blob, by_rank)))
+    return ranks_on(blob.name, _numbered(blob, _RANK, "line of a rankfile", "rank", "write rank 0=host slot=0"))
 
 
 def read_torchrun(blob: Blob) -> RankHosts:
     """The nodes in the order of their node ranks, one per line (`host`, or `3 host`): each runs a process per GPU."""
+    hosts = _numbered(blob, _TORCHRUN, "node", "node rank", "write one host per line")
+    if len(set(hosts)) < len(hosts):
+        hint = "one line per node; for one per rank use --slurm-hostfile"
+        raise InputError(blob.name, "names a node twice", hint=hint)
+    return ranks_on(blob.name, hosts, whole=True)
+
+
+def _numbered(blob: Blob, pattern: re.Pattern[str], line_is: str, name: str, hint: str) -> list[str]:
+    """The hosts of lines that number them, in order; a line without a number has the next one. Raises InputError."""
     by_rank: dict[int, str] = {}
     for line, text in bare_lines(blob):
-        match = _TORCHRUN.fullmatch(text)
+        match = pattern.fullmatch(text)
         if match is None:
-            raise InputError(blob.name, f"{short(text)!r} is no node", line=line, hint="write one host per line")
+            raise InputError(blob.name, f"{short(text)!r} is no {line_is}", line=line, hint=hint)
         number = int(match[1]) if match[1] else len(by_rank)
         if number in by_rank:
-            raise InputError(blob.name, f"names node rank {number} twice", line=line)
+            raise InputError(blob.name, f"names {name} {number} twice", line=line)
         by_rank[number] = match[2]
-    hosts = list(_in_order(blob, by_rank))
-    if len(set(hosts)) < len(hosts):
-        raise InputError(
-            blob.name, "names a node twice", hint="one line per node; for one per rank use --slurm-hostfile"
-        )
-    return ranks_on(blob.name, hosts, whole=True)
+    return list(_in_order(blob, by_rank))
 
 
 def read_map(blob: Blob) -> RankHosts:

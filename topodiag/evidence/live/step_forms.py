@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from topodiag.evidence.live.step_lines import MAX_LINE, StepLine, number_of, read_line
@@ -113,27 +113,7 @@ def _learnt(line: str) -> _Form:
     word = line[at:start].rstrip() if at >= 0 else ""
     if start < at or (word and line.rfind(word, 0, start) != at):
         return full
-    return _with_few_groups(replace(form, word=word), line, tokens)
-
-
-def _with_few_groups(form: _Form, line: str, tokens: Sequence[re.Match[str]]) -> _Form:
-    """The form with a pattern that keeps no numbers but those that say something, for half the time."""
-    values = dict(form.values or ())
-    used = {token for value in (*values.values(), form.work) if value is not None for token in value.tokens}
-    kept = sorted(used | {token for token in (form.number, form.total) if token is not None})
-    place: dict[int | None, int] = {token: number for number, token in enumerate(kept)}
-
-    def moved(value: _Value) -> _Value:
-        return replace(value, tokens=tuple(place[token] for token in value.tokens))
-
-    return replace(
-        form,
-        pattern=regex("".join(_pieces(line, tokens, frozenset(kept)))),
-        number=place.get(form.number),
-        total=place.get(form.total),
-        values=tuple((unit, moved(value)) for unit, value in values.items()),
-        work=moved(form.work) if form.work is not None else None,
-    )
+    return replace(form, word=word)
 
 
 def _explained(
@@ -177,14 +157,13 @@ def _is_plain(step_line: StepLine) -> bool:
     )
 
 
-def _pieces(line: str, tokens: Sequence[re.Match[str]], kept: Collection[int] | None = None) -> Iterator[str]:
-    """The pattern of all lines that differ from this one in their numbers, and in how far columns are moved; `kept` are
-    the numbers that it keeps, None for all."""
+def _pieces(line: str, tokens: Sequence[re.Match[str]]) -> Iterator[str]:
+    """The pattern of all lines that differ from this one in their numbers, and in how far columns are moved."""
     at = 0
-    for number, token in enumerate(tokens):
+    for token in tokens:
         yield _text(line[at : token.start()])
         clock = _OF_CLOCK.search(line[max(0, token.start() - 2) : token.end() + 2]) is not None
-        yield f"({'' if kept is None or number in kept else '?:'}{_class(token[0], clock)})"
+        yield f"({_class(token[0], clock)})"
         at = token.end()
     yield _text(line[at:])
 

@@ -21,8 +21,8 @@ from topodiag.evidence.live.step_lines import (
     StepLine,
     timed_batches,
 )
-from topodiag.evidence.nccl_log.grammar.prefix import stamp_of
 from topodiag.evidence.signatures.literals import Finder, finder, lines_with
+from topodiag.evidence.signatures.wrappers import without_clock
 from topodiag.lazy import dataclass, regex
 from topodiag.model.provenance import MAX_QUOTE, Origin
 from topodiag.model.steps import Step, StepSeries
@@ -126,7 +126,7 @@ def read_steps(text: str | bytes, source: str) -> tuple[StepSeries, ...]:
             several.append(_Start(step_line.total, step_line.bar))
         start = several[-1]
         start.last = max(start.last, step_line.number)
-        row = (step_line, stamp_of(before[-300:]), number, line.strip()[:MAX_QUOTE])
+        row = (step_line, without_clock(before[-300:])[1], number, line.strip()[:MAX_QUOTE])
         for unit in step_line.values:
             own = start.steps.setdefault(unit, [])
             if not own or (own[-1][0].number or 0) < step_line.number:

@@ -15,6 +15,7 @@ from topodiag.evidence.bench_devices import device_of
 from topodiag.evidence.nccl_tests import words
 from topodiag.evidence.nccl_tests.infer import MAX_SETTINGS, CommandSetting, give
 from topodiag.evidence.nccl_tests.table import OpenRow, Title, begin_row, close_row, only_cells, take_cells, title_of
+from topodiag.evidence.signatures.wrappers import Stream
 from topodiag.lazy import dataclass, regex
 from topodiag.model.bench import BenchDevice, BenchRow
 from topodiag.model.provenance import MAX_QUOTE, Origin
@@ -41,7 +42,7 @@ _FENCE = regex(r"[\s#`.=*_-]*|.{0,200}\s#\s*")
 class Draft:
     """A run under construction. `widths` are the numbers that each row had; `seen` the kinds of lines so far."""
 
-    key: str
+    key: Stream
     origin: Origin
     collective: str = ""
     why_collective: str = ""
@@ -110,7 +111,7 @@ class TextReader:
     def __init__(self, source: str) -> None:
         self.source = source
         self.made = TextRead()
-        self._streams: dict[str, _Stream] = {}
+        self._streams: dict[Stream, _Stream] = {}
         self._hosts: frozenset[str] = frozenset()
         self._named = ""
         self._nccl = ""
@@ -348,24 +349,23 @@ class TextReader:
 
     def _footer(self, line: words.Line, text: str, stream: _Stream) -> bool:
         if "Out of bounds" in text and (match := words.BOUNDS.search(text)) is not None:
-            run = self._ending(stream, line, lambda run: run.bounds is None)
-            run.bounds = int(match[1])
+            self._ending(stream, line, unbounded=True).bounds = int(match[1])
             return True
         if "Avg bus" in text and (match := words.AVERAGE.search(text)) is not None:
-            run = self._ending(stream, line, lambda _: True)
+            run = self._ending(stream, line)
             value = match[1].replace("nan", "").lstrip("-")
             is_number = re.fullmatch(r"\d[\d.]*(?:e[+-]?\d+)?", value) and value.count(".") < 2
             run.average = float(value) if is_number else -1
-            self._end_row(stream)
             return True
-        if words.FAILURE.search(text):
+        failed = words.FAILURE.search(text) is not None
+        if failed:
             self._failure(line)
-            return True
-        return False
+        return failed
 
-    def _ending(self, stream: _Stream, line: words.Line, lacks: object) -> Draft:
+    def _ending(self, stream: _Stream, line: words.Line, *, unbounded: bool = False) -> Draft:
+        """The run that a line below a table belongs to; `unbounded` where it must lack its count of wrong values."""
         self._end_row(stream)
-        able = [run for run in stream.runs if not run.closed and callable(lacks) and lacks(run)]
+        able = [run for run in stream.runs if not run.closed and not (unbounded and run.bounds is not None)]
         return able[-1] if able else self._begin(stream, line)
 
     def _failure(self, line: words.Line) -> None:

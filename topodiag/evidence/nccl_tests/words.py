@@ -13,8 +13,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 from topodiag.evidence.nccl_log.grammar.prefix import BARE, RECORD
+from topodiag.evidence.signatures.wrappers import Stream, unwrap
 from topodiag.lazy import dataclass, regex
 from topodiag.words.colours import without_colours
 
@@ -42,19 +44,13 @@ _BINARY = regex(
     r"(?<![A-Za-z0-9])(all_reduce|all_gather|reduce_scatter|alltoallv|alltoall|broadcast|reduce|scatter|gather|sendrecv"
     r"|hypercube)_perf(?![a-z])"
 )
-_IN_NAME = (
-    ("reduce_scatter", regex(r"reduce[-_]?scatter", re.I)),
-    ("all_reduce", regex(r"all[-_]?reduce", re.I)),
-    ("all_gather", regex(r"all[-_]?gather", re.I)),
-    ("alltoallv", regex(r"all[-_]?(?:to|2)[-_]?allv", re.I)),
-    ("alltoall", regex(r"all[-_]?(?:to|2)[-_]?all", re.I)),
-    ("sendrecv", regex(r"send[-_]?recv", re.I)),
-    ("broadcast", regex(r"broadcast|bcast", re.I)),
-    ("hypercube", regex(r"hypercube", re.I)),
-    ("scatter", regex(r"(?<![a-z])scatter", re.I)),
-    ("gather", regex(r"(?<![a-z])gather", re.I)),
-    ("reduce", regex(r"(?<![a-z])reduce(?![a-z])", re.I)),
+_IN_NAME = regex(
+    r"reduce[-_]?scatter|all[-_]?reduce|all[-_]?gather|all[-_]?(?:to|2)[-_]?allv?|send[-_]?recv|broadcast|bcast"
+    r"|hypercube|(?<![a-z])(?:scatter|gather|reduce(?![a-z]))",
+    re.I,
 )
+_BY_LETTERS = {name.replace("_", ""): name for name in COLLECTIVES} | {"bcast": "broadcast"}
+"""Collectives by their letters, however a name writes them."""
 
 
 def collective_of_binary(text: str) -> str:
@@ -65,13 +61,9 @@ def collective_of_binary(text: str) -> str:
 
 def collective_of_name(name: str) -> str:
     """The collective that a file's name speaks of, "" where it speaks of none or of several."""
-    base = name.rsplit("/", 1)[-1]
-    texts = []
-    for collective, pattern in _IN_NAME:
-        base, hits = pattern.subn(" ", base)
-        if hits:
-            texts.append(collective)
-    return texts[0] if len(texts) == 1 else ""
+    spellings = _IN_NAME.findall(name.rsplit("/", 1)[-1])
+    named = {_BY_LETTERS[re.sub(r"[-_]", "", text).lower().replace("2", "to")] for text in spellings}
+    return named.pop() if len(named) == 1 else ""
 
 
 def factor(collective: str, nranks: int) -> float | None:
@@ -139,30 +131,16 @@ def library_of(code: str | None) -> str:
 MAX_LINE = 1 << 16
 """Bytes of one line that are looked at; a row with all its broken pieces is below a tenth of this."""
 
-_LABELS = (
-    regex(r"\s{0,20}[|>]\s?"),
-    # Container engines (CRI), Ray, CloudWatch, `mpirun --timestamp-output`.
-    regex(r"\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[\d.,]{0,12}(?:Z|[+-]\d\d:?\d\d)?\]?\s{0,4}(?:std(?:out|err) [FP] )?"),
-    regex(r"[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4}(?=[\[<])"),
-)
-_KEYED = (
-    regex(r"\[([\w.@-]{1,100},\d{1,6})\](?:<std(?:out|err)>)?:? ?"),
-    regex(r"\[(\d{1,6})\] ?"),
-    regex(r"\[(pod/[\w./-]{1,300})\] ?"),
-    regex(r"\(([\w./-]{1,60} pid=\d{1,10}(?:, ip=[\w.:]{1,60})?)\) ?"),
-    regex(r"\s{0,6}(\d{1,6}): ?"),
-    regex(r"([A-Za-z0-9][\w.-]{0,100}): (?=[#\s]|\d)"),
-)
 TAG = regex(r"\[[\w.@-]{0,100}\d{1,6},\d{1,6}\](?:<std(?:out|err)>)?:?|\[\d{1,6}\](?!\w)")
 """A label in the middle of a line: the row went on after another process had written."""
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """`key`: the stream it belongs to, "" without a label. `text`: without label. `number` from 1."""
+    """`key`: the stream it belongs to, the process that its labels name. `text`: without label. `number` from 1."""
 
     number: int
-    key: str
+    key: Stream
     text: str
     raw: str
 
@@ -183,23 +161,10 @@ def physical(data: bytes) -> Iterator[tuple[int, str, bool]]:
 
 def labelled(number: int, text: str) -> Line:
     """The line without what launchers and log collectors put in front."""
-    key: list[str] = []
-    at = 0
-    for _ in range(4):
-        before = at
-        for pattern in _LABELS:
-            match = pattern.match(text, at)
-            if match:
-                at = match.end()
-        for keyed in _KEYED:
-            match = keyed.match(text, at)
-            if match:
-                key.append(match[1])
-                at = match.end()
-                break
-        if at == before:
-            break
-    return Line(number, " ".join(key), text[at:], text)
+    bare = unwrap(text)
+    if bare.text.startswith("Test "):  # no label: nccl-tests names its own host in front of a failure
+        bare = replace(bare, host="", text=f"{bare.host}: {bare.text}" if bare.host else bare.text)
+    return Line(number, bare.stream, bare.text, text)
 
 
 _GLUED = regex(r"-1|\d+(?:\.\d+)?(?:e[+-]?\d+)?(?=[A-Za-z])|N/A")

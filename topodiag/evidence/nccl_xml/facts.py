@@ -16,14 +16,13 @@ from topodiag.evidence.nccl_xml.load import c_int
 from topodiag.lazy import dataclass, regex
 from topodiag.model.busid import NVSWITCH_BUS_ID, normalise_bus_id
 from topodiag.model.cpuid import family_of
-from topodiag.model.cpulist import MAX_CPU
-from topodiag.model.nccl_tree import Element
+from topodiag.model.cpulist import parse_cpumask
+from topodiag.model.nccl_tree import Element, first_host
 from topodiag.model.provenance import Origin
 from topodiag.words.fold import fold_numbers
 
 MAX_GPUS, MAX_LINKS, MAX_NUMA, MAX_PORT = 256, 64, 4095, 255
 _HIDDEN = "fffffff:ffff:ff"
-_MASK = regex(r"[0-9a-fA-F]{1,16}(?:,[0-9a-fA-F]{1,16}){0,2048}")
 _INTERFACE = regex(r"(?:eth|en[opsxP]|ib|bond|wl|veth|virbr|docker|lo)[0-9a-zA-Z._-]{0,20}")
 _REMOTES = (("0x068001", "cpu"), ("0x068000", "switch"), ("0x03", "gpu"), ("0x12", "gpu"))
 
@@ -76,7 +75,7 @@ class _Filler:
             whole.offer(field, family_of(value) if name == "familyid" and value is not None else value, origin)
         numa = to_int(cpu.get("numaid"), low=0, high=MAX_NUMA)
         if numa is not None:
-            cpus = cpus_of_mask(cpu.get("affinity") or "")
+            cpus = fold_numbers(parse_cpumask(cpu.get("affinity") or "") or ())
             node = self._draft.numa(numa)
             if cpus:
                 node.offer("cpus", cpus, origin)
@@ -157,22 +156,6 @@ class _Filler:
                 entity = self._draft.nic(rdma=part, bus_id=bus_id if single_net and len(parts) == 1 else None)
                 if speed is not None:
                     entity.child("port", port or 1).offer("rate_gbps", speed / 1000 / len(parts), origin)
-
-
-def first_host(tree: Element) -> tuple[Element, ...]:
-    """The cpu elements of the first host: a dump of a multi-node NVLink clique holds several, by host_hash."""
-    cpus = tree.having("cpu")
-    return tuple(cpu for cpu in cpus if cpu.get("host_hash") == cpus[0].get("host_hash"))
-
-
-def cpus_of_mask(mask: str) -> str:
-    """`0-15,32-47` for `0000ffff,0000ffff`: 32-bit groups, the highest first, as sysfs prints a mask; else empty."""
-    if not _MASK.fullmatch(mask):
-        return ""
-    groups = mask.split(",")
-    bits = int("".join(group.zfill(8)[-8:] for group in groups) if len(groups) > 1 else mask, 16)
-    digits = bin(bits)[:1:-1][:MAX_CPU]
-    return fold_numbers(cpu for cpu, bit in enumerate(digits) if bit == "1")
 
 
 def _below(element: Element, place: _Place) -> Iterator[tuple[Element, _Place]]:

@@ -15,7 +15,7 @@ from defusedxml.ElementTree import DefusedXMLParser
 
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import Blob, Parsed, Source
-from topodiag.evidence.nvidia.nvidia_words import fill_lost, lost_gpus
+from topodiag.evidence.nvidia.nvidia_words import LOST, fill_lost
 from topodiag.evidence.nvidia.smi_xml_facts import XmlDriver, XmlField, XmlGpu, XmlRecord, fill_report
 from topodiag.lazy import regex
 from topodiag.model.topics import Topic
@@ -54,7 +54,7 @@ class NvidiaSmiXml(Source[XmlRecord]):
         text = blob.text
         start = text.find("<nvidia_smi_log")
         if start < 0:
-            if not any(lost_gpus(blob)):
+            if LOST.search(text) is None:
                 parsed.leave(blob, 1, text[:200], "no report of nvidia-smi -q -x")
             return parsed
         starts = [match.start() for _, match in zip(range(MAX_GPUS + 1), _GPU.finditer(text, start), strict=False)]

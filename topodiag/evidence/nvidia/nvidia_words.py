@@ -15,11 +15,11 @@ Unable to determine the device handle for GPU 0000:1A:00.0: Unknown Error
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import Blob, reading, to_float, to_int
-from topodiag.lazy import dataclass, regex
+from topodiag.lazy import regex
 from topodiag.model.busid import normalise_bus_id
 from topodiag.words.own_data import own_data
 
@@ -125,32 +125,14 @@ LOST = regex(
 MAX_LINE = 1000
 
 
-@dataclass(frozen=True, slots=True)
-class LostGpu:
-    """One such sentence: the GPU by index and bus id as far as they are named, the tool's words, and the line."""
-
-    index: int | None
-    bus_id: str
-    words: str
-    line: int
-    text: str
-
-
-def lost_gpus(blob: Blob) -> Iterator[LostGpu]:
-    """Every GPU that the text says does not answer."""
-    if b"Unable to determine the device handle" not in blob.data:
-        return
-    for number, line in blob.lines():
+def fill_lost(blob: Blob, draft: NodeDraft) -> bool:
+    """Offer what the text says of GPUs that do not answer; whether it says so of any."""
+    lost = False
+    for number, line in blob.lines() if b"Unable to determine the device handle" in blob.data else ():
         match = LOST.search(line[:MAX_LINE])
         bus_id = normalise_bus_id(match[2]) if match is not None else None
         if match is not None and bus_id is not None:
-            yield LostGpu(int(match[1]) if match[1] else None, bus_id, match[3], number, line)
-
-
-def fill_lost(blob: Blob, draft: NodeDraft) -> bool:
-    """Offer what the text says of lost GPUs; whether it says so of any."""
-    gpus = list(lost_gpus(blob))
-    for lost_gpu in gpus:
-        entity = draft.gpu(index=lost_gpu.index, bus_id=lost_gpu.bus_id)
-        entity.offer("lost", lost_gpu.words, blob.origin(lost_gpu.line, lost_gpu.text))
-    return bool(gpus)
+            lost = True
+            gpu = draft.gpu(index=int(match[1]) if match[1] else None, bus_id=bus_id)
+            gpu.offer("lost", match[3], blob.origin(number, line))
+    return lost

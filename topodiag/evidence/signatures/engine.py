@@ -16,7 +16,7 @@ from topodiag.evidence.signatures.entry import Signature, compiled, families, fa
 from topodiag.evidence.signatures.fields import typed
 from topodiag.evidence.signatures.literals import Finder, finder
 from topodiag.evidence.signatures.windows import MAX_LINE, Window, owned_lines, windows
-from topodiag.evidence.signatures.wrappers import Unwrapped, members, unwrap, without_clock
+from topodiag.evidence.signatures.wrappers import Unwrapped, front, members, unwrap
 from topodiag.lazy import dataclass, regex
 from topodiag.model.events import Event, Scope, Value
 from topodiag.model.progress import Progress
@@ -181,12 +181,6 @@ def _answers(
     return answers
 
 
-@lru_cache(1024)
-def _front(text: str) -> Unwrapped:
-    """What the wrappers before a sentence say."""
-    return unwrap(f"{text}.")
-
-
 @dataclass(slots=True)
 class _Count:
     """Progress of one kind while it is read."""
@@ -256,16 +250,14 @@ class _Reading:
             self._add(answer, place)
 
     def _advance(self, candidates: Sequence[Signature], raw: str, number: int) -> None:
-        """A line that counts, once for each kind, and says nothing else. What stands before the sentence is unwrapped
-        once for all lines that differ in their clock only: there is one for each step."""
+        """A line that counts, once for each kind, and says nothing else."""
         counted: set[str] = set()
         for entry in candidates:
             match = entry.pattern.search(raw) if entry.says not in counted else None
             if match is not None:
                 counted.add(entry.says)
-                before, time_s = without_clock(raw[: match.start()])
-                front = _front(before[:MAX_TEXT])
-                self._count(entry, front.host, front.rank, (number, raw), time_s)
+                before = front(raw[: match.start()][:MAX_TEXT])
+                self._count(entry, before.host, before.rank, (number, raw), before.time_s)
 
     def _count(self, entry: Signature, host: str, rank: int, place: Place, time_s: float) -> None:
         count = self.progress.get((entry.says, host, rank))

@@ -19,6 +19,7 @@ PAYS = 1 << 16
 """Bytes from which on a database pays: it takes as long to compile as so many bytes to search without one."""
 LEAST = 1 << 12
 """Bytes for which a shorter text counts: each literal costs a call, however short the text is."""
+_HAS_HYPERSCAN = find_spec("hyperscan") is not None
 Hit = tuple[int, int]
 """Where a literal begins in the block, and its number."""
 
@@ -137,7 +138,7 @@ def _line_of(literals: Sequence[bytes]) -> bytes:
 
 def finder(literals: Sequence[bytes], once: bool = False, lines: bool = False) -> Finder:
     """The faster of the two that this machine has."""
-    return (OnePass if find_spec("hyperscan") is not None else OneByOne)(literals, once, lines)
+    return (OnePass if _HAS_HYPERSCAN else OneByOne)(literals, once, lines)
 
 
 def lines_with(finder: Finder, data: bytes) -> Iterator[tuple[int, int, int, frozenset[int]]]:

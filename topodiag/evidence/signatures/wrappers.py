@@ -10,6 +10,7 @@
     2026-03-02T07:02:11+0000 n1 kernel: ...  journalctl -o short-iso        time, host
     Mar  2 07:02:11 n1 kernel: ...           syslog                         host
     2026-03-02T07:02:11.5Z stdout F ...      CRI                            time
+    2026-03-02 07:02:11,5 - x - INFO - ...   Python's logging               time
     {"time": ..., "host": ..., "msg": ...}   JSON lines, journald exports   time, host, pid
 
 A wrapper inside a wrapper is taken off too. What is left is the sentence.
@@ -47,7 +48,7 @@ _HOST = r"[A-Za-z0-9](?:[\w.-]{0,251}[A-Za-z0-9])?"
 LABELS = {
     name: regex(pattern)
     for name, pattern in {
-        "mpirun": r"\[\d{1,6},(?P<rank>\d{1,7})\](?:\[[^\]\s]{1,80}\])?<std(?:out|err|diag)>: ?",
+        "mpirun": r"\[(?:[\w.@-]{1,100}@)?\d{1,6},(?P<rank>\d{1,7})\](?:\[[^\]\s]{1,80}\])?<std(?:out|err|diag)>: ?",
         "srun": r" {0,6}(?P<rank>\d{1,6}): ",
         "ray": r"(?:\x20{0,4})\((?=[^()]{0,200}\bpid=)[^()]{0,200}?\bpid=(?P<pid>\d{1,10})"
         r"(?:, ip=(?P<host>[\w.:-]{2,64}))?\)(?: \[repeated \d{1,9}x[^\]]{0,120}\])? ?",
@@ -70,6 +71,7 @@ _LAYERS = (
     regex(r"\[default\d{1,6}\]: ?"),
     *(LABELS[name] for name in ("srun", "ray", "pod", "cri", "journal", "syslog")),
     regex(rf"(?:\x20{{0,2}}\| )?\[?{_CLOCK}\]?(?: \||:)? {{0,4}}"),
+    regex(r"- (?:[\w.-]{1,60} - )?(?:DEBUG|INFO|WARNING|ERROR|CRITICAL) - "),
     regex(r"\[ {0,10}(?P<boot>\d{1,10}\.\d{6})\] "),
     regex(r"<\d{1,3}>(?=\[)"),
     regex(
@@ -78,7 +80,7 @@ _LAYERS = (
     ),
     LABELS["compose"],
     regex(r"> "),
-    regex(r" {0,6}(?!\d{1,2}:|[A-Z][a-z]{2,12}:)(?P<host>(?=[\w.-]{0,253}\d)[A-Za-z][\w.-]{0,253}): (?=\S)"),
+    regex(r" {0,6}(?!\d{1,2}:|[A-Z][a-z]{2,12}:)(?P<host>(?=[\w.-]{0,253}\d)[A-Za-z][\w.-]{0,253}): (?=\s*\S)"),
 )
 """Tried in this order, again after each that fits. A name before a colon is a host only where a digit is in it: words
 that end so (`Error: `, `modprobe: `) belong to the sentence."""
@@ -90,6 +92,10 @@ _PIDS = ("_PID", "pid", "process_id")
 _RANKS = ("rank", "global_rank")
 _ADDRESS = regex(r"[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}(?:\.[0-7])?|[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7]")
 _ISO = regex(_CLOCK)
+
+
+Stream = tuple[str, int, int, str]
+"""Whose output a line is: host, rank, process and container, as far as its labels name them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +110,13 @@ class Unwrapped:
     time_s: float = nan
     bus_id: str = ""
     """The one PCI address that an object names in another member."""
+    container: str = ""
+    """The container that docker compose names."""
+
+    @property
+    def stream(self) -> Stream:
+        """Whose output the line is."""
+        return self.host, self.rank, self.pid, self.container
 
 
 def unwrap(line: str) -> Unwrapped:
@@ -160,6 +173,18 @@ def _owner(match: re.Match[str] | None) -> tuple[str | None, ...] | None:
     return tuple(match.groupdict().get(name) for name in ("host", "rank", "pid", "name")) if match is not None else None
 
 
+@lru_cache(1024)
+def _front(text: str) -> Unwrapped:
+    return unwrap(f"{text}.")
+
+
+def front(text: str) -> Unwrapped:
+    """What stands in front of a sentence. It is unwrapped once for all that differ in their clock only, as the steps
+    of a training do."""
+    before, time_s = without_clock(text)
+    return replace(_front(before), time_s=time_s)
+
+
 def without_clock(text: str) -> tuple[str, float]:
     """The text without the first clock in it, and the clock as seconds since the epoch; NaN where there is none."""
     match = _ISO.search(text)
@@ -187,6 +212,7 @@ def _with(line: Unwrapped, groups: Mapping[str, str | None], text: str) -> Unwra
         host=groups.get("host") or line.host,
         rank=int(groups.get("rank") or line.rank),
         pid=int(groups.get("pid") or line.pid),
+        container=groups.get("name") or line.container,
         time_s=line.time_s if isnan(time_s) else time_s,
     )
 

@@ -10,11 +10,11 @@ from collections.abc import Sequence
 
 from topodiag.lazy import dataclass
 from topodiag.model.nccl_features import Feature, has
-from topodiag.model.nccl_versions import max_channels, path_types
+from topodiag.model.nccl_versions import MAX_CHANNELS, path_types
 from topodiag.nccl.graph.bandwidths import nvlink_bandwidth
 from topodiag.nccl.graph.graph import System, Vertex
 from topodiag.nccl.graph.nearest import local_cpu, local_nets, nearest
-from topodiag.nccl.numbers import single
+from topodiag.nccl.numbers import power_of_two, single
 from topodiag.nccl.settings import Settings
 from topodiag.words.units import in_gbs
 
@@ -42,7 +42,7 @@ class Limits:
 
 def limits(settings: Settings, minor: int) -> Limits:
     """NCCL_MIN/MAX_NCHANNELS (or NRINGS) and NCCL_MIN/MAX_CTAS within what the version can have."""
-    bound = max_channels(minor)
+    bound = MAX_CHANNELS[minor]
     most = bound if settings.max_channels is None else max(1, min(settings.max_channels, bound))
     least = 0 if settings.min_channels is None else max(0, min(settings.min_channels, bound))
     max_ctas = bound if settings.max_ctas is None or settings.max_ctas <= 0 else min(settings.max_ctas, bound)
@@ -75,7 +75,7 @@ def runtime_channels(
     `collnet` are the chain graph's bandwidths inside and between nodes where CollNet is on. With CHANNELS_UP_TO_NVLS
     the channels are extended to the `nvls` channels, which the log then counts as collective channels.
     """
-    bound = max_channels(minor)
+    bound = MAX_CHANNELS[minor]
     numbers = list(range(2 * searched))[:bound]
     steps = [ChannelStep(len(numbers), f"two channels (one of each tree) for each of {searched} search channels")]
 
@@ -160,7 +160,7 @@ def p2p_channels(system: System, settings: Settings, *, nranks: int, channels: i
     """Channels of send/recv in all and per peer, powers of two. `per_peer` is what all ranks agreed on
     (see `per_peer_of_rank`); before PEER_CHANNELS_AGREED NCCL looks at the GPUs of the domain alone."""
     minor = system.minor
-    bound = max_channels(minor)
+    bound = MAX_CHANNELS[minor]
     most = bound if settings.max_p2p_channels is None else settings.max_p2p_channels
     least = 1 if settings.min_p2p_channels is None else settings.min_p2p_channels
     total = max(min(channels, most), least, 1)
@@ -170,10 +170,10 @@ def p2p_channels(system: System, settings: Settings, *, nranks: int, channels: i
             for gpu in system.gpus
             for count in _per_peer_counts(system, gpu, settings, nranks=nranks, total=total)
         ]
-        channels_each = _power_of_two(min([total, *counts]))
-        total = min(_power_of_two(total), bound)
+        channels_each = power_of_two(min([total, *counts]))
+        total = min(power_of_two(total), bound)
         return total, min(channels_each, total) if has(minor, Feature.PEER_CHANNELS_WITHIN_ALL) else channels_each
-    total, channels_each = min(_power_of_two(total), bound), _power_of_two(per_peer)
+    total, channels_each = min(power_of_two(total), bound), power_of_two(per_peer)
     if nodes > 1 and settings.channels_per_net_peer is None:
         while channels_each * -(-nranks // _PEERS_PER_BATCH) > total and channels_each > 1:
             channels_each //= 2
@@ -184,7 +184,7 @@ def p2p_channels(system: System, settings: Settings, *, nranks: int, channels: i
 def per_peer_of_rank(system: System, gpu: Vertex, settings: Settings, nranks: int) -> int:
     """Channels per peer as one rank would have it, before ranks agree on the least (PEER_CHANNELS_AGREED)."""
     counts = _per_peer_counts(system, gpu, settings, nranks=nranks, total=0)
-    return min([max_channels(system.minor), *counts])
+    return min([MAX_CHANNELS[system.minor], *counts])
 
 
 def _per_peer_counts(system: System, gpu: Vertex, settings: Settings, *, nranks: int, total: int) -> list[int]:
@@ -247,8 +247,3 @@ def _nets_by_turn_and_bw(system: System, gpu: Vertex, settings: Settings) -> tup
         if bw >= wanted:
             break
     return count, bw
-
-
-def _power_of_two(value: int) -> int:
-    """The least power of two that is not less."""
-    return 1 << max(0, value - 1).bit_length()

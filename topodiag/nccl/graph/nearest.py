@@ -7,7 +7,7 @@ After ncclTopoGetLocal, ncclTopoGetLocalNet, ncclTopoGetLocalGpu (src/graph/topo
 from __future__ import annotations
 
 from topodiag.model.nccl_features import Feature
-from topodiag.model.nccl_versions import max_channels, path_types
+from topodiag.model.nccl_versions import MAX_CHANNELS, path_types
 from topodiag.nccl.graph.graph import Path, RejectedError, System, Vertex
 
 _CONNECTX_8 = (0x15B32100, 0x15B31023)
@@ -98,7 +98,7 @@ def local_gpu(system: System, net: int, policy: str = "", known: dict[int, list[
         if gpu not in known:
             known[gpu] = [system.nets[index].id for index in local_nets(system, gpu, policy)]
     taken = [known[gpu] for gpu in gpus]
-    for channel in range(min(max_channels(system.minor), max((len(ids) for ids in taken), default=0))):
+    for channel in range(min(MAX_CHANNELS[system.minor], max((len(ids) for ids in taken), default=0))):
         for gpu, ids in zip(gpus, taken, strict=True):
             if ids[channel % len(ids)] == wanted:
                 return gpu

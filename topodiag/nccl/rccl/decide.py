@@ -20,7 +20,7 @@ from topodiag.nccl.graph.domains import build_system
 from topodiag.nccl.graph.graph import BALANCED_TREE, RING, RejectedError, SearchGraph, System, Vertex
 from topodiag.nccl.graph.paths import path_table
 from topodiag.nccl.graph.xgmi import all_by_xgmi
-from topodiag.nccl.numbers import single
+from topodiag.nccl.numbers import power_of_two, single
 from topodiag.nccl.prediction import Channels, PredictedGraph, Prediction
 from topodiag.nccl.rccl.match import Match, counts_as_rome, match
 from topodiag.nccl.rccl.models import orders_of
@@ -184,10 +184,10 @@ def _p2p_channels(answer: Decided, coll: int) -> tuple[int, int]:
         return 2, 1
     if single_node and rome and not system.gdr_all and not by_xgmi:
         return 2, 2
-    channels = _power_of_two(least)
+    channels = power_of_two(least)
     if single_node and system.gpus[0].gcn.startswith("gfx94"):
         channels *= 2
-    return min(_power_of_two(coll), 4 * CHANNEL_LIMIT), channels
+    return min(power_of_two(coll), 4 * CHANNEL_LIMIT), channels
 
 
 def _per_peer(system: System, gpu: Vertex, coll: int) -> list[int]:
@@ -203,7 +203,3 @@ def _per_peer(system: System, gpu: Vertex, coll: int) -> list[int]:
         settings = read_settings({}, MINOR)
         counts.append(to_remote(system, gpu, settings, nranks=system.nranks, total=coll))
     return counts
-
-
-def _power_of_two(value: int) -> int:
-    return 1 << max(0, value - 1).bit_length()

@@ -41,13 +41,11 @@ class Layout:
 
 @dataclass(frozen=True)
 class RomeModel(Layout):
-    """A known set: the machine that it asks for, its rings, those of the last two of an odd number of nodes."""
+    """A known set: the machine that it asks for, and its rings."""
 
     index: int = -1
     name: str = ""
     rings: tuple[str, ...] = ()
-    rings_last: tuple[str, ...] = ()
-    rings_last_but_one: tuple[str, ...] = ()
     options: str = ""
 
     def asks(self, option: str) -> bool:

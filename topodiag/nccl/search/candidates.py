@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from topodiag.model.nccl_features import Feature
-from topodiag.model.nccl_versions import max_channels, path_types
+from topodiag.model.nccl_versions import MAX_CHANNELS, path_types
 from topodiag.nccl.graph.graph import BALANCED_TREE, OWN_RAIL, RING, SPLIT_TREE, TREE, SearchGraph, System, Vertex
 from topodiag.nccl.graph.nearest import local_gpu, local_nets, nearest
 from topodiag.nccl.search.follow import Roads, Step
@@ -78,7 +78,7 @@ class Guide:
         if len(chosen) >= most:
             return chosen
         known = set(chosen)
-        listed = max_channels(self.minor) if self.has(Feature.NETS_UP_TO_CHANNELS) else len(self.ids)
+        listed = MAX_CHANNELS[self.minor] if self.has(Feature.NETS_UP_TO_CHANNELS) else len(self.ids)
         for kind in range(limit + 1):
             for index in gpus:
                 for net, path in enumerate(self.system.gpus[index].paths.get("NET", [])[:listed]):

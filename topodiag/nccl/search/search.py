@@ -14,7 +14,7 @@ from dataclasses import replace
 from topodiag.lazy import dataclass
 from topodiag.model.nccl_enums import Graph
 from topodiag.model.nccl_features import Feature
-from topodiag.model.nccl_versions import max_channels, path_types
+from topodiag.model.nccl_versions import MAX_CHANNELS, path_types
 from topodiag.nccl.graph.bandwidths import is_amd
 from topodiag.nccl.graph.graph import BALANCED_TREE, COLLNET_DIRECT, NVLS, RING, SPLIT_TREE, TREE, SearchGraph, System
 from topodiag.nccl.numbers import single
@@ -42,13 +42,13 @@ def search_graphs(
     NVLS is searched where `nvls` says that the ranks support it; it may find no channel. Raises RejectedError where
     NCCL would give up.
     """
-    with deep(len(system.gpus), max_channels(system.minor)):
+    with deep(len(system.gpus), MAX_CHANNELS[system.minor]):
         return tuple(_graphs(system, settings, nvls, collnet))
 
 
 def _graphs(system: System, settings: Settings, nvls: bool, collnet: bool) -> Iterator[SearchGraph]:
     search = Search(system, settings)
-    most = max_channels(system.minor)
+    most = MAX_CHANNELS[system.minor]
     ring = search.compute(SearchGraph(Graph.RING, RING, min_channels=1, max_channels=most // 2))
     count = ring.channels
     yield ring

@@ -7,7 +7,6 @@ each domain builds its system and searches in it. Results are kept for a bounded
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import fields
 from functools import lru_cache
 
 from topodiag.lazy import dataclass
@@ -43,6 +42,10 @@ class Domain:
     graphs: tuple[SearchGraph, ...]
 
 
+_ASKED = (
+    *("cross_nic", "nvb_disable", "pxn_disable", "pxn_c2c", "net_gdr_c2c", "net_gdr_read", "net_disable_intra"),
+    *("shm_disable", "p2p_level", "gdr_level", "collnet_enable"),
+)
 _NAMES = ("NCCL_NETDEVS_POLICY", "NCCL_TOPO_SCATTER_START_NET", *vnics.SETTINGS)
 
 
@@ -51,22 +54,10 @@ class _SearchSettings:
     what NCCL decides later are searched once."""
 
     def __init__(self, settings: Settings) -> None:
-        self.settings = Settings(
-            values={name: settings.values[name] for name in _NAMES if name in settings.values},
-            cross_nic=settings.cross_nic,
-            nvb_disable=settings.nvb_disable,
-            pxn_disable=settings.pxn_disable,
-            pxn_c2c=settings.pxn_c2c,
-            net_gdr_c2c=settings.net_gdr_c2c,
-            net_gdr_read=settings.net_gdr_read,
-            net_disable_intra=settings.net_disable_intra,
-            shm_disable=settings.shm_disable,
-            p2p_level=settings.p2p_level,
-            gdr_level=settings.gdr_level,
-            collnet_enable=settings.collnet_enable,
-        )
-        plain = [getattr(self.settings, each.name) for each in fields(self.settings) if each.name != "values"]
-        self.key = (tuple(plain), tuple(self.settings.values.items()))
+        values = {name: settings.values[name] for name in _NAMES if name in settings.values}
+        asked = {name: getattr(settings, name) for name in _ASKED}
+        self.settings = Settings(values=values, **asked)
+        self.key = (tuple(asked.values()), tuple(values.items()))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, _SearchSettings) and other.key == self.key

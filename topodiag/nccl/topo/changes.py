@@ -34,6 +34,8 @@ OFF: Mapping[str, tuple[str, str]] = {
 """Features by the setting that switches them off."""
 
 WIDTHS = (1, 2, 4, 8, 12, 16, 32)
+_MOST_LINKS = 10_000
+"""NVLinks to one target that are taken away one by one: any real machine has fewer than a hundred."""
 _GPU = regex(r"(?:gpu:)?GPU([0-9]{1,4})", re.IGNORECASE)
 _NVLINK = regex(r"nvlink:GPU([0-9]{1,4})(?:-GPU([0-9]{1,4}))?(?::([0-9]{1,3}|all))?", re.IGNORECASE)
 
@@ -205,7 +207,7 @@ def _lower(tree: Element, number: int, peer: int | None, count: int | None) -> E
         for link in gpu.having("nvlink"):
             target = (link.get("target") or "").lower()
             if far in (None, target):
-                counts[target] += _number(link.get("count"))
+                counts[target] += min(link.number("count"), _MOST_LINKS)
     there = sum(counts.values())
     if not there:
         raise ChangeError(f"GPU{number} has no NVLink{'' if peer is None else f' to GPU{peer}'} in this topology")
@@ -225,7 +227,7 @@ def _lower(tree: Element, number: int, peer: int | None, count: int | None) -> E
         lost = counts.get(here, 0) - left.get(here, 0)
         if not lost:
             return element
-        back = sum(_number(link.get("count")) for gpu in element.having("gpu") for link in gpu.having("nvlink")
+        back = sum(link.number("count") for gpu in element.having("gpu") for link in gpu.having("nvlink")
                    if (link.get("target") or "").lower() == mine)  # fmt: skip
         return _links(element, {mine: max(back - lost, 0)})
 
@@ -241,7 +243,7 @@ def _links(pci: Element, left: Mapping[str, int]) -> Element:
         for child in gpu.children:
             target = (child.get("target") or "").lower()
             if child.tag == "nvlink" and target in open_counts:
-                count = min(_number(child.get("count")), open_counts[target])
+                count = min(child.number("count"), open_counts[target])
                 open_counts[target] -= count
                 if count:
                     kept.append(with_values(child, {"count": str(count)}))
@@ -250,10 +252,6 @@ def _links(pci: Element, left: Mapping[str, int]) -> Element:
         return replace(gpu, children=tuple(kept))
 
     return replace(pci, children=tuple(gpu_of(c) if c.tag == "gpu" else c for c in pci.children))
-
-
-def _number(text: str | None) -> int:
-    return int(text) if text and re.fullmatch(r"[0-9]{1,6}", text.strip()) else 0
 
 
 def _without_gpu(tree: Element, number: int) -> Element:
@@ -302,7 +300,7 @@ def _on_pci(tree: Element, device: str, values: Mapping[str, str]) -> Element:
         nonlocal done
         if element.tag != "pci":
             return element
-        nets = [net.get("name") for nic in element.having("nic") for net in nic.having("net")]
+        nets = [net.get("name") for net in element.nets]
         if bus_of(element) == bus if bus is not None else device in nets:
             done += 1
             return with_values(element, values)

@@ -6,12 +6,11 @@ Devices are matched by what they are called: GPUs by their NVML index, NICs by n
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
 from topodiag.lazy import dataclass
 from topodiag.model.cpuid import family_of
-from topodiag.model.cpulist import MAX_CPU
+from topodiag.model.cpulist import parse_cpumask
 from topodiag.model.nccl_tree import Element
 from topodiag.nccl.topo.changes import gpus_of
 from topodiag.words.fold import fold_numbers
@@ -112,26 +111,18 @@ def _links(gpu: Element, names: Mapping[str, str]) -> dict[str, str]:
     counts: dict[str, int] = {}
     for link in gpu.having("nvlink"):
         far = names.get((link.get("target") or "").lower(), "NVSwitch")
-        text = link.get("count") or ""
-        counts[far] = counts.get(far, 0) + (int(text) if re.fullmatch(r"[0-9]{1,4}", text) else 0)
+        counts[far] = counts.get(far, 0) + link.number("count")
     links = {f"NVLinks to {far}": str(count) for far, count in counts.items()}
     for link in gpu.having("c2c"):
         # NCCL multiplies them: how many links they come by is nothing to it.
-        links["C2C"] = in_gbs(_number(link.get("count")) * _number(link.get("bw")) / 1000, exact=True)
+        links["C2C"] = in_gbs(link.number("count") * link.number("bw") / 1000, exact=True)
     return links
-
-
-def _number(text: str | None) -> int:
-    return int(text) if text and re.fullmatch(r"[0-9]{1,9}", text) else 0
 
 
 def _cpus(mask: str) -> str:
     """`0-15,32-47` for `0000ffff,0000ffff`, however many empty groups stand before it; what is no mask as it is."""
-    groups = mask.split(",")
-    if not all(re.fullmatch(r"[0-9a-fA-F]{1,8}", group) for group in groups) or len(groups) > MAX_CPU // 32:
-        return mask
-    bits = int("".join(group.zfill(8) for group in groups), 16)
-    return fold_numbers(cpu for cpu in range(bits.bit_length()) if bits >> cpu & 1)
+    cpus = parse_cpumask(mask)
+    return mask if cpus is None else fold_numbers(cpus)
 
 
 def _beside(ways: Mapping[int, tuple[Element, ...]], names: Mapping[str, str]) -> dict[int, str]:

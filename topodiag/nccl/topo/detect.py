@@ -43,6 +43,30 @@ def link_speed(gen: int) -> str:
     return f"{GT_PER_S[gen]} GT/s PCIe" if gen in GT_PER_S else ""
 
 
+def net_attributes(
+    name: str,
+    dev: int,
+    mbps: float,
+    guid: str = "",
+    *,
+    port: int = 1,
+    maxconn: int = IB_MAXCONN,
+    gdr: bool = True,
+) -> dict[str, str]:
+    """Those of a `<net>` as NCCL's plugins give them; without a GUID one of its own, so that no two NICs count as
+    one."""
+    return {
+        "name": name,
+        "dev": str(dev),
+        "latency": "0",
+        "speed": str(round(mbps)),
+        "port": str(port),
+        "guid": guid or hex(0x1000 + dev),
+        "maxconn": str(maxconn),
+        "gdr": str(int(gdr)),
+    }
+
+
 class LackingError(ValueError):
     """The evidence of a node is not enough to rebuild the tree; the message says what lacks."""
 
@@ -198,32 +222,15 @@ class _Detector:
             speed = port.rate_gbps.value
             if speed is None:
                 self.assume(f"{name} is taken as 10 Gb/s: its rate was not seen")
-            attributes = {
-                "name": name,
-                "dev": str(dev),
-                "latency": "0",
-                "speed": str(round((speed or 10.0) * 1000)),
-                "port": str(port.number),
-                "guid": _guid(nic, port, dev),
-                "maxconn": str(IB_MAXCONN),
-                "gdr": str(int(self.gdr)),
-            }
-            self._net(nic.bus_id, attributes)
+            mbps = (speed or 10.0) * 1000
+            self._net(nic.bus_id, net_attributes(name, dev, mbps, _guid(nic, port), port=port.number, gdr=self.gdr))
             dev += 1
         if dev:
             return
         for netdev in self._sockets():
             speed_mbps = netdev.speed_mbps.value
-            attributes = {
-                "name": netdev.name,
-                "dev": str(dev),
-                "latency": "0",
-                "speed": str(speed_mbps if speed_mbps and speed_mbps > 0 else 10000),
-                "port": "0",
-                "guid": hex(dev),
-                "maxconn": str(SOCKET_MAXCONN),
-                "gdr": "0",
-            }
+            mbps = speed_mbps if speed_mbps and speed_mbps > 0 else 10000
+            attributes = net_attributes(netdev.name, dev, mbps, hex(dev), port=0, maxconn=SOCKET_MAXCONN, gdr=False)
             self._net(netdev.bus_id, attributes)
             dev += 1
 
@@ -271,7 +278,7 @@ class _Detector:
         self.places[bus_id] = element
         # From the function up: downstream port, upstream port (the switch), ..., root port. Every second one counts.
         above = [bridge.bus_id for bridge in self.node.ancestors(bus_id)][1::2]
-        parent = self._pci(above[0], "0x060400") if above else self._cpu(self._numa(bus_id))
+        parent = self._pci(above[0], "0x060400") if above else self._cpu(self.node.hung_from(bus_id))
         parent.children.append(element)
         if device is None:
             self.assume(f"{bus_id} is taken as Gen3 x16 below the first processor: its place was not seen")
@@ -299,13 +306,6 @@ class _Detector:
         gens = [device.max_gen.value, device.slot_max_gen.value, above.max_gen.value if above else None]
         widths = [device.max_width.value, device.slot_max_width.value, above.max_width.value if above else None]
         return _least(gens), _least(widths)
-
-    def _numa(self, bus_id: str) -> int:
-        device = self.node.pci.get(bus_id)
-        for pci_device in ([device] if device else []) + list(self.node.ancestors(bus_id)):
-            if pci_device.numa.value is not None and pci_device.numa.value >= 0:
-                return pci_device.numa.value
-        return -1
 
     def _first_cpu(self) -> _Open:
         return self.system.children[0] if self.system.children else self._cpu(-1)
@@ -340,10 +340,10 @@ def _class_text(device: PciDevice) -> str:
     return of_kind.get(device.kind, "0x060400")
 
 
-def _guid(nic: Nic, port: NicPort, dev: int) -> str:
-    """The node GUID as NCCL writes it; without one a number of its own, so that no two NICs count as one."""
+def _guid(nic: Nic, port: NicPort) -> str:
+    """The node GUID as NCCL writes it, "" where none is known."""
     digits = re.sub(r"[^0-9a-fA-F]", "", nic.node_guid.get("") or port.guid.get(""))
-    return hex(int(digits[:16], 16)) if digits else hex(0x1000 + dev)
+    return hex(int(digits[:16], 16)) if digits else ""
 
 
 def _mask(numa: NumaNode | None) -> str:

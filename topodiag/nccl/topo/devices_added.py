@@ -12,7 +12,8 @@ from dataclasses import replace
 from topodiag.hardware import catalog
 from topodiag.hardware.specs import GpuSpec, SystemSpec
 from topodiag.model.nccl_tree import Element
-from topodiag.nccl.topo.detect import HIDDEN_SWITCH, IB_MAXCONN, SWITCH_CLASS, Detected
+from topodiag.nccl.topo.changes import bus_of
+from topodiag.nccl.topo.detect import HIDDEN_SWITCH, SWITCH_CLASS, Detected, net_attributes
 from topodiag.words.units import in_gbps
 
 _NVIDIA = "0x10de"
@@ -44,21 +45,17 @@ def with_devices(tree: Element, system: SystemSpec) -> Detected:
     spec = catalog.gpu_by_name(system.gpu)
     if spec is None or len(places) != system.gpus:
         raise UnfitSystemError(f"{system.name} has {system.gpus} GPUs, and the file has places for {len(places)}")
-    added = {id(place): _gpu(number, spec, system) for number, place in enumerate(sorted(places, key=_bus))}
+    added = {id(place): _gpu(number, spec, system) for number, place in enumerate(sorted(places, key=bus_of))}
     assumed = [f"the {len(places)} GPUs that the file leaves to NCCL are those of {system.name}: {spec.name}"]
     nics = bare_nics(tree)
     if nics and len(nics) == system.compute_nics and system.compute_nic_gbps:
-        added |= {id(nic): _nic(number, system) for number, nic in enumerate(sorted(nics, key=_bus))}
+        added |= {id(nic): _nic(number, system) for number, nic in enumerate(sorted(nics, key=bus_of))}
         assumed.append(f"so are its {len(nics)} NICs: {in_gbps(system.compute_nic_gbps)}")
     return Detected(_filled(tree, added), tuple(assumed))
 
 
 def _is(element: Element, kind: str) -> bool:
     return element.tag == "pci" and (element.get("class") or "").startswith(kind)
-
-
-def _bus(pci: Element) -> str:
-    return (pci.get("busid") or "").lower()
 
 
 def _gpu(number: int, spec: GpuSpec, system: SystemSpec) -> Element:
@@ -74,16 +71,8 @@ def _gpu(number: int, spec: GpuSpec, system: SystemSpec) -> Element:
 
 
 def _nic(number: int, system: SystemSpec) -> Element:
-    attributes = (
-        ("name", f"NIC{number}"),
-        ("dev", str(number)),
-        ("speed", str(round(system.compute_nic_gbps * 1000))),
-        ("port", "1"),
-        ("guid", hex(0x1000 + number)),
-        ("maxconn", str(IB_MAXCONN)),
-        ("gdr", str(int(system.gdr))),
-    )
-    return Element("nic", (), (Element("net", attributes),))
+    attributes = net_attributes(f"NIC{number}", number, system.compute_nic_gbps * 1000, gdr=system.gdr)
+    return Element("nic", (), (Element("net", tuple(attributes.items())),))
 
 
 def _filled(element: Element, added: Mapping[int, Element]) -> Element:

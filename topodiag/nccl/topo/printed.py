@@ -15,7 +15,7 @@ from topodiag.model.nccl_tree import Element
 from topodiag.model.nccl_view import NcclSystem, SystemDevice
 from topodiag.nccl.graph.bandwidths import nvlink_bandwidth
 from topodiag.nccl.numbers import spell_bus_id
-from topodiag.nccl.topo.detect import GPU_CLASS, HIDDEN_SWITCH, IB_MAXCONN, SWITCH_CLASS, link_speed
+from topodiag.nccl.topo.detect import GPU_CLASS, HIDDEN_SWITCH, SWITCH_CLASS, link_speed, net_attributes
 
 _BRIDGE_CLASS, _NIC_CLASS = "0x060400", "0x020700"
 _ARCHES = {1: "x86_64", 2: "ppc64", 3: "arm64"}
@@ -121,17 +121,9 @@ class _Maker:
     def _net(self, net: SystemDevice) -> Element:
         number = _number(net.id)
         speed = net.speed_gbs if net.speed_gbs is not None else 12.5
-        attributes = (
-            ("name", f"net{number}"),
-            ("dev", str(number)),
-            ("latency", "0.000000"),
-            ("speed", str(round(speed * 8000))),
-            ("port", str(net.port if net.port is not None and 0 <= net.port < 256 else 1)),
-            ("guid", f"0x{net.guid}" if net.guid else hex(0x1000 + number)),
-            ("maxconn", str(IB_MAXCONN)),
-            ("gdr", "1"),
-        )
-        return Element("net", attributes)
+        port = net.port if net.port is not None and 0 <= net.port < 256 else 1
+        guid = f"0x{net.guid}" if net.guid else ""
+        return Element("net", tuple(net_attributes(f"net{number}", number, speed * 8000, guid, port=port).items()))
 
 
 def bus_of(device: str) -> str:

@@ -12,10 +12,13 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 from topodiag.lazy import dataclass
 from topodiag.model.nccl_tree import Element
-from topodiag.nccl.topo.changes import bus_of, edited
+from topodiag.nccl.topo.changes import bus_of, edited, with_values
+
+T = TypeVar("T")
 
 SWITCH = "switch"
 """All NVSwitches as one target: to NCCL they are one vertex."""
@@ -65,13 +68,7 @@ def _label(pci: Element) -> str:
     gpu = next(iter(pci.having("gpu")), None)
     if gpu is not None:
         return f"GPU{gpu.get('dev')}" if gpu.get("dev") else f"the GPU at {bus_of(pci)}"
-    nets = [net.get("name") or "?" for nic in pci.having("nic") for net in nic.having("net")]
-    return ", ".join(nets) or f"the switch {bus_of(pci)}"
-
-
-def _count(link: Element) -> int:
-    text = link.get("count") or ""
-    return int(text) if re.fullmatch(r"[0-9]{1,4}", text) else 0
+    return ", ".join(net.get("name") or "?" for net in pci.nets) or f"the switch {bus_of(pci)}"
 
 
 def _links(pci: Element) -> tuple[Element, ...]:
@@ -83,7 +80,7 @@ def _is_switched(link: Element) -> bool:
     return not tclass.startswith(("0x03", "0x068001"))
 
 
-def _clear_majority(values: Iterable[int]) -> int | None:
+def _clear_majority(values: Iterable[T]) -> T | None:
     """What most siblings have: more than half of them, and at least LEAST_SIBLINGS."""
     tally = Counter(values)
     if not tally:
@@ -95,9 +92,9 @@ def _clear_majority(values: Iterable[int]) -> int | None:
 def nvlink_totals(tree: Element) -> dict[str, int]:
     """NVLinks to NVSwitches of each GPU by its bus id; empty where GPUs are joined directly, too."""
     gpus = _gpu_functions(tree)
-    if any(_count(link) and not _is_switched(link) for pci in gpus for link in _links(pci)):
+    if any(link.number("count") and not _is_switched(link) for pci in gpus for link in _links(pci)):
         return {}
-    return {bus_of(pci): sum(_count(link) for link in _links(pci) if _is_switched(link)) for pci in gpus}
+    return {bus_of(pci): sum(link.number("count") for link in _links(pci) if _is_switched(link)) for pci in gpus}
 
 
 def _nvlinks(tree: Element) -> tuple[Element, list[Repair]]:
@@ -136,7 +133,7 @@ def _reverse_links(tree: Element) -> tuple[Element, list[Repair]]:
         for link in _links(pci):
             target = (link.get("target") or "").lower()
             if not _is_switched(link) and target in gpus and target != bus:
-                counts[bus, target] += _count(link)
+                counts[bus, target] += link.number("count")
     wanted: dict[str, dict[str, int]] = {}
     repairs = []
     for (bus, target), count in sorted(counts.items()):
@@ -168,8 +165,8 @@ def _pcie(tree: Element) -> tuple[Element, list[Repair]]:
     for kind in _kinds(tree).values():
         for name, words in (("link_width", "lanes"), ("link_speed", "speed")):
             values = [pci.get(name) or "" for pci in kind]
-            usual = _usual_text(values)
-            if usual is None:
+            usual = _clear_majority(values)
+            if not usual:
                 continue
             for pci, value in zip(kind, values, strict=True):
                 if value == usual or _rank(value) >= _rank(usual):
@@ -202,7 +199,7 @@ def narrow_functions(tree: Element) -> tuple[tuple[NarrowFunction, ...], int]:
     have a width at all."""
     narrow, seen = [], 0
     for kind in _kinds(tree).values():
-        lanes = [_lanes(pci) for pci in kind]
+        lanes = [pci.number("link_width") for pci in kind]
         seen += sum(width > 0 for width in lanes)
         usual = _clear_majority(lanes)
         for pci, each in zip(kind, lanes, strict=True):
@@ -211,25 +208,11 @@ def narrow_functions(tree: Element) -> tuple[tuple[NarrowFunction, ...], int]:
     return tuple(narrow), seen
 
 
-def _lanes(pci: Element) -> int:
-    text = pci.get("link_width") or ""
-    return int(text) if re.fullmatch(r"[0-9]{1,2}", text) else 0
-
-
 def _setter(name: str, value: str, before: Callable[[Element], Element] | None) -> Callable[[Element], Element]:
     def edit(element: Element) -> Element:
-        made = before(element) if before is not None else element
-        there = any(key == name for key, _ in made.attributes)
-        pairs = tuple((key, value if key == name else old) for key, old in made.attributes)
-        return replace(made, attributes=pairs if there else (*pairs, (name, value)))
+        return with_values(before(element) if before is not None else element, {name: value})
 
     return edit
-
-
-def _usual_text(values: list[str]) -> str | None:
-    tally = Counter(values)
-    value, count = tally.most_common(1)[0]
-    return value if value and count >= LEAST_SIBLINGS and count * 2 > tally.total() else None
 
 
 def _rank(text: str) -> float:
@@ -247,12 +230,13 @@ def _kinds(tree: Element) -> dict[tuple[str, ...], list[Element]]:
         if element.tag != "pci":
             return max(below, default=-1)
         gpu = next(iter(element.having("gpu")), None)
-        nets = [net for nic in element.having("nic") for net in nic.having("net")]
         if gpu is not None:
             kinds.setdefault(("gpu", gpu.get("sm") or ""), []).append(element)
             return 0
-        if nets:
-            kinds.setdefault(("nic", nets[0].get("speed") or "", element.get("device") or ""), []).append(element)
+        if element.nets:
+            kinds.setdefault(("nic", element.nets[0].get("speed") or "", element.get("device") or ""), []).append(
+                element
+            )
             return -1
         height = max((element for element in below if element >= 0), default=-1)
         if height < 0:
@@ -283,8 +267,7 @@ def _branches(tree: Element) -> Iterator[_Branch]:
 
 
 def _speed(nic: Element) -> str:
-    net = next((net for element in nic.having("nic") for net in element.having("net")), None)
-    return (net.get("speed") or "") if net is not None else ""
+    return next((net.get("speed") or "" for net in nic.nets), "")
 
 
 def _places(tree: Element) -> tuple[Element, list[Repair]]:

@@ -17,6 +17,7 @@ from dataclasses import field, replace
 from topodiag.hardware import catalog
 from topodiag.lazy import dataclass, regex
 from topodiag.model.nccl_tree import Element
+from topodiag.nccl.topo.changes import bus_of, with_values
 from topodiag.nccl.topo.detect import link_speed
 from topodiag.words.fold import few
 
@@ -39,8 +40,8 @@ class Link:
     width: str
 
     @property
-    def attributes(self) -> tuple[tuple[str, str], ...]:
-        return ("link_speed", self.speed), ("link_width", self.width)
+    def attributes(self) -> dict[str, str]:
+        return {"link_speed": self.speed, "link_width": self.width}
 
     @property
     def gbs(self) -> float:
@@ -97,7 +98,7 @@ class Guest:
         text = word.strip().lower()
         for bus_id, pci in (*self.gpus.items(), *self.nics.items()):
             names = [f"gpu{gpu.get('dev')}" for gpu in pci.having("gpu")]
-            names += [(net.get("name") or "").lower() for net in nets_of(pci)]
+            names += [(net.get("name") or "").lower() for net in pci.nets]
             if text == bus_id or text == bus_id.removeprefix("0000:") or text in names:
                 return bus_id
         return None
@@ -115,13 +116,9 @@ def guest_of(tree: Element, taken: Collection[str] = ()) -> Guest:
         seen.add((element.get("target") or "").lower())
     return Guest(
         {bus_of(pci): pci for pci in sorted(functions, key=_bus_order) if pci.having("gpu")},
-        {bus_of(pci): pci for pci in sorted(functions, key=_bus_order) if nets_of(pci)},
+        {bus_of(pci): pci for pci in sorted(functions, key=_bus_order) if pci.nets},
         frozenset(seen | {bus.lower() for bus in taken}),
     )
-
-
-def bus_of(element: Element) -> str:
-    return (element.get("busid") or "").lower()
 
 
 def _bus_order(element: Element) -> tuple[int, str]:
@@ -131,16 +128,12 @@ def _bus_order(element: Element) -> tuple[int, str]:
     return int(digits or "0", 16), text
 
 
-def nets_of(pci: Element) -> list[Element]:
-    return [net for nic in pci.having("nic") for net in nic.having("net")]
-
-
 def label(pci: Element) -> str:
     """`GPU3`, or the names of a NIC."""
     gpu = next(iter(pci.having("gpu")), None)
     if gpu is not None and gpu.get("dev"):
         return f"GPU{gpu.get('dev')}"
-    return ", ".join(net.get("name") or "?" for net in nets_of(pci)) or bus_of(pci)
+    return ", ".join(net.get("name") or "?" for net in pci.nets) or bus_of(pci)
 
 
 def complete(
@@ -187,7 +180,7 @@ class _Builder:
         for cpu in self.tree.having("cpu"):
             rest = [element for child in cpu.children if (element := _without(child, numbers)) is not None]
             if rest:
-                self._cpu(_number(cpu.get("numaid")), cpu).children.extend(rest)
+                self._cpu(cpu.number("numaid", -1), cpu).children.extend(rest)
         for numa, pci in wanted:
             self._put(pci, self.plan.places[bus_of(pci)], numa)
         self._tell()
@@ -201,7 +194,7 @@ class _Builder:
         link = self._link(pci, place)
         for switch in place.switches:
             parent = self._switch(numa, switch, parent, link)
-        parent.children.append(_set(pci, link.attributes))
+        parent.children.append(with_values(pci, link.attributes))
 
     def _link(self, pci: Element, place: Place) -> Link:
         """The guest's own link where it can read it, else that of its place, else by the device."""
@@ -227,13 +220,13 @@ class _Builder:
             # Of an invented switch nothing is known but its devices: its own link is as good as the best of them.
             up = Link(branch.element.get("link_speed") or "", branch.element.get("link_width") or "")
             if link.gbs > up.gbs:
-                branch.element = _set(branch.element, link.attributes)
+                branch.element = with_values(branch.element, link.attributes)
         return branch
 
     def _cpu(self, numa: int, like: Element | None = None) -> _Branch:
         if numa in self.cpus:
             return self.cpus[numa]
-        own = next((cpu for cpu in self.tree.having("cpu") if _number(cpu.get("numaid")) == numa), like)
+        own = next((cpu for cpu in self.tree.having("cpu") if cpu.number("numaid", -1) == numa), like)
         if own is None:
             own = next(iter(self.tree.having("cpu")), Element("cpu", (("arch", "x86_64"),)))
             mask = self.masks.get(numa, "")
@@ -274,12 +267,12 @@ def link_by_device(pci: Element) -> Link:
         gpu = catalog.gpu_by_pci_device(device) if device is not None else None
         if gpu is not None and gpu.pcie_gen:
             return link_of(gpu.pcie_gen, gpu.pcie_width)
-        sm = _number(next(iter(pci.having("gpu"))).get("sm"))
+        sm = next(iter(pci.having("gpu"))).number("sm")
         return link_of(5 if sm >= 90 else 4 if sm >= 80 else 3, _FULL_WIDTH)
     nic = catalog.nic_by_pci_id(vendor, device) if vendor is not None and device is not None else None
     if nic is not None and nic.pcie_gen and not nic.is_vf:
         return link_of(nic.pcie_gen, nic.pcie_width)
-    gbs = sum(max(0, _number(net.get("speed"))) for net in nets_of(pci)) / 8000
+    gbs = sum(net.number("speed") for net in pci.nets) / 8000
     fitting = (gen for gen in (3, 4, 5, 6) if (catalog.pcie_line_gbs(gen, _FULL_WIDTH) or 0) >= gbs)
     return link_of(next(fitting, 6), _FULL_WIDTH)
 
@@ -298,7 +291,7 @@ def _complete_switch(switch: Switch, link: Link) -> tuple[tuple[str, str], ...]:
     own = Link(given.get("link_speed", ""), given.get("link_width", ""))
     attributes = {"class": given.get("class") or SWITCH_CLASS}
     attributes |= {name: value for name, value in given.items() if name not in ("busid", "class", "keep")}
-    attributes |= dict((own if _readable(own) else link).attributes)
+    attributes |= (own if _readable(own) else link).attributes
     return tuple(attributes.items())
 
 
@@ -316,8 +309,8 @@ def _functions(tree: Element) -> Iterator[tuple[int, Element]]:
     """Every function with a GPU or a NIC, and the NUMA node that it stands below."""
     for cpu in tree.having("cpu"):
         for element in cpu.walk():
-            if element.tag == "pci" and (element.having("gpu") or nets_of(element)):
-                yield _number(cpu.get("numaid")), element
+            if element.tag == "pci" and (element.having("gpu") or element.nets):
+                yield cpu.number("numaid", -1), element
 
 
 def _without(element: Element, numbers: Collection[int]) -> Element | None:
@@ -328,16 +321,6 @@ def _without(element: Element, numbers: Collection[int]) -> Element | None:
     if element.tag == "pci" and element.children and not children:
         return None
     return element if children == element.children else replace(element, children=children)
-
-
-def _set(element: Element, values: tuple[tuple[str, str], ...]) -> Element:
-    new = dict(values)
-    kept = tuple((name, new.pop(name, old)) for name, old in element.attributes)
-    return replace(element, attributes=(*kept, *new.items()))
-
-
-def _number(text: str | None) -> int:
-    return int(text) if text and re.fullmatch(r"-?[0-9]{1,9}", text) else -1
 
 
 def _hex(text: str | None) -> int | None:

@@ -15,9 +15,10 @@ from topodiag.model.busid import normalise_bus_id, slot_of
 from topodiag.model.devices import PciKind
 from topodiag.model.nccl_tree import Element
 from topodiag.model.node import Node
+from topodiag.nccl.topo.changes import bus_of
 from topodiag.nccl.topo.clean import one_host
 from topodiag.nccl.topo.detect import places_of
-from topodiag.nccl.topo.virtual import Guest, Link, Place, Plan, Switch, VirtualError, bus_of, guest_of, nets_of
+from topodiag.nccl.topo.virtual import Guest, Link, Place, Plan, Switch, VirtualError, guest_of
 
 RUN_ONLY = frozenset({"busid", "keep"})
 
@@ -37,16 +38,17 @@ def plan_by_host(guest: Guest, host: Node, pairs: Pairs) -> Plan:
     if unpaired:
         raise VirtualError(f"{_and(unpaired)} of the guest has no pair on the host: add it to --pairs")
     dump = host.nccl_file.tree if host.nccl_file is not None else None
-    tree = one_host(dump).tree if dump is not None else places_of(host, _needed(host, pairs))
+    wanted = [bus_id if bus_id in host.pci else _first_function(bus_id) for bus_id in pairs.host_of.values()]
+    tree = one_host(dump).tree if dump is not None else places_of(host, wanted)
     ways = {bus_of(way[-1]): way for way in _ways(tree, ())}
     places = {}
-    for bus_id, wanted in pairs.host_of.items():
-        way = ways.get(wanted) or ways.get(_first_function(wanted))
+    for bus_id, theirs in pairs.host_of.items():
+        way = ways.get(theirs) or ways.get(_first_function(theirs))
         if way is None:
-            raise VirtualError(f"the host's capture has no {wanted}, which is to be {guest.label(bus_id)} of the guest")
+            raise VirtualError(f"the host's capture has no {theirs}, which is to be {guest.label(bus_id)} of the guest")
         cpu, *switches, device = way
-        link = Link(device.get("link_speed") or "", device.get("link_width") or "")
-        places[bus_id] = Place(_numa(cpu), tuple(_switch(element) for element in switches), link)
+        link, numa = Link(device.get("link_speed") or "", device.get("link_width") or ""), cpu.number("numaid", -1)
+        places[bus_id] = Place(numa if numa >= 0 else None, tuple(_switch(element) for element in switches), link)
     how = f" ({pairs.by})" if pairs.by else ""
     return Plan(places, (f"took the places of {len(places)} devices from the host's capture{how}",))
 
@@ -126,10 +128,6 @@ def _host_device(host: Node, word: str) -> str | None:
     return None
 
 
-def _needed(host: Node, pairs: Pairs) -> list[str]:
-    return [bus_id if bus_id in host.pci else _first_function(bus_id) for bus_id in pairs.host_of.values()]
-
-
 def _first_function(bus_id: str) -> str:
     """A virtual function sits where its card does: function 0 of the slot stands for it."""
     return f"{slot_of(bus_id)}.0"
@@ -142,7 +140,7 @@ def _ways(element: Element, above: tuple[Element, ...]) -> Iterator[tuple[Elemen
             yield from _ways(child, (child,))
         elif child.tag == "pci":
             way = (*above, child)
-            if child.having("gpu") or nets_of(child) or not child.having("pci"):
+            if child.having("gpu") or child.nets or not child.having("pci"):
                 yield way
             yield from _ways(child, way)
 
@@ -151,11 +149,6 @@ def _switch(element: Element) -> Switch:
     attributes = tuple((name, value) for name, value in element.attributes if name and name not in RUN_ONLY)
     peers = tuple((link.get("target") or "").lower() for link in element.having("pcilink"))
     return Switch(bus_of(element), attributes, peers)
-
-
-def _numa(cpu: Element) -> int | None:
-    text = cpu.get("numaid") or ""
-    return int(text) if re.fullmatch(r"[0-9]{1,6}", text) else None
 
 
 def _and(names: list[str]) -> str:

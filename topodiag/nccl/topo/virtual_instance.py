@@ -10,7 +10,7 @@ from collections import Counter
 
 from topodiag.hardware.specs import InstanceSpec
 from topodiag.model.nccl_tree import Element
-from topodiag.nccl.topo.virtual import Guest, Place, Plan, Switch, VirtualError, link_of, nets_of
+from topodiag.nccl.topo.virtual import Guest, Place, Plan, Switch, VirtualError, link_of
 
 
 def plan_by_instance(guest: Guest, spec: InstanceSpec) -> Plan:
@@ -44,5 +44,5 @@ def _compute_nics(guest: Guest, spec: InstanceSpec) -> list[str]:
 
 
 def _kind(pci: Element) -> tuple[str, str, str]:
-    net = nets_of(pci)[0]
+    net = pci.nets[0]
     return pci.get("device") or "", net.get("speed") or "", net.get("gdr") or ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from topodiag.model.bench import Benchmark, BenchRow
+from topodiag.model.bench import Benchmark, BenchRow, Regime
 from topodiag.model.finding import Confidence, Finding
 from topodiag.report.answer import note_answer
 from topodiag.report.bench.plot import draw_curves
@@ -28,10 +28,9 @@ from topodiag.report.bench.words import (
     wrong_of,
 )
 from topodiag.report.findings import cost_words
-from topodiag.report.grid import Field, draw_grid
-from topodiag.report.node.marks import more
+from topodiag.report.grid import Columns, Field, draw_grid, draw_table
 from topodiag.report.terms import draw_terms
-from topodiag.report.text import Page, Part
+from topodiag.report.text import Page, Part, more
 from topodiag.words.units import in_gbs, percent, spell_bytes, spell_gbs, spell_us
 
 ROWS_SHOWN = 40
@@ -144,7 +143,7 @@ def _draw_rows(page: Page, benchmark: Benchmark) -> None:
     rows = benchmark.run.rows
     if not rows:
         return
-    shown = rows if page.style.verbose else rows[:ROWS_SHOWN]
+    shown = page.some(rows, ROWS_SHOWN)
     kinds = len({(row.dtype, row.redop, row.root) for row in rows}) > 1
     both = bool(page.style.verbose)
     page.blank()
@@ -157,8 +156,7 @@ def _draw_rows(page: Page, benchmark: Benchmark) -> None:
         ),
         [_cells(benchmark, row, kinds=kinds, both=both) for row in shown],
     )  # fmt: skip
-    if len(rows) > len(shown):
-        page.add("  ", (more(len(rows) - len(shown), "row"), "dim"))
+    page.add_more(len(rows) - len(shown), "row")
 
 
 def _cells(benchmark: Benchmark, row: BenchRow, *, kinds: bool, both: bool) -> list[Part]:
@@ -191,22 +189,14 @@ def _draw_fit(page: Page, benchmark: Benchmark) -> None:
         return
     page.blank()
     page.add("  ", ("fit", "strong"), ("  time = alpha + size / algbw, 95 % intervals", "dim"))
-    rows: list[list[Part]] = [
-        [
-            f"{spell_bytes(regime.low)} - {spell_bytes(regime.high)}",
-            (regime_words(regime), "strong"),
-            range_words(*regime.alpha_range, "us"),
-            range_words(*regime.beta_range, "GB/s"),
-            str(regime.points),
-        ]
-        for regime in fit.regimes
-    ]
-    draw_grid(
-        page,
-        (Field("sizes"), Field("time"), Field("alpha", drop=2), Field("algbw", drop=1),
-         Field("rows", right=True, drop=3)),
-        rows,
-    )  # fmt: skip
+    columns: Columns[Regime] = {
+        Field("sizes"): lambda regime: f"{spell_bytes(regime.low)} - {spell_bytes(regime.high)}",
+        Field("time"): lambda regime: (regime_words(regime), "strong"),
+        Field("alpha", drop=2): lambda regime: range_words(*regime.alpha_range, "us"),
+        Field("algbw", drop=1): lambda regime: range_words(*regime.beta_range, "GB/s"),
+        Field("rows", right=True, drop=3): lambda regime: str(regime.points),
+    }
+    draw_table(page, columns, fit.regimes)
     items: list[Part] = []
     if fit.latency_us is not None:
         items.append(f"latency floor {spell_us(fit.latency_us)}")
@@ -221,7 +211,7 @@ def _draw_fit(page: Page, benchmark: Benchmark) -> None:
 def _draw_hypotheses(page: Page, benchmark: Benchmark) -> None:
     """What would explain a low run, likeliest first, then what it is not and what says so."""
     verbose = page.style.verbose
-    shown = benchmark.hypotheses if verbose else benchmark.hypotheses[:HYPOTHESES_SHOWN]
+    shown = page.some(benchmark.hypotheses, HYPOTHESES_SHOWN)
     for number, hypothesis in enumerate(shown):
         likely = f"{percent(hypothesis.likelihood)} likely, predicts {in_gbs(hypothesis.predicted_gbs)}: "
         page.entry(
@@ -241,33 +231,29 @@ def _draw_hypotheses(page: Page, benchmark: Benchmark) -> None:
 
 def draw_overview(page: Page, benchmarks: Sequence[Benchmark]) -> None:
     """One line per run, where there are too many to draw each."""
-    rows: list[list[Part]] = []
     folder = folder_of([benchmark.run for benchmark in benchmarks])
-    for benchmark in benchmarks:
-        run, top = benchmark.run, benchmark.run.top
-        sign, hue = sign_of(benchmark)
-        expected = benchmark.expected.busbw_gbs if benchmark.expected is not None else None
-        rows.append([
-            page.text((sign, hue), " ", (verdict_word(benchmark), hue)),
-            (collective_words(run), "strong"),
-            "" if run.nranks is None else str(run.nranks),
-            str(len(run.hosts)) if run.hosts and len(run.devices) == run.nranks else "",
-            sizes_words(run.rows),
-            spell_us(benchmark.fit.latency_us) if benchmark.fit.latency_us is not None else "",
-            (spell_gbs(top[1]), "strong") if top is not None else "",
-            spell_gbs(expected) if expected is not None else "",
-            share_words(top[1] if top is not None else None, expected),
-            run.placement,
-            (place_words(run, folder), "dim"),
-        ])  # fmt: skip
-    draw_grid(
-        page,
-        (
-            Field("verdict"), Field("collective"), Field("ranks", right=True), Field("hosts", right=True, drop=3),
-            Field("sizes", drop=4), Field("latency", right=True, drop=2), Field("busbw GB/s", right=True),
-            Field("expected", right=True), Field("of it", right=True, drop=1), Field("placement", least=8),
-            Field("where", least=12),
+    columns: Columns[Benchmark] = {
+        Field("verdict"): lambda one: _signed(page, one),
+        Field("collective"): lambda one: (collective_words(one.run), "strong"),
+        Field("ranks", right=True): lambda one: "" if one.run.nranks is None else str(one.run.nranks),
+        Field("hosts", right=True, drop=3): lambda one: (
+            str(len(one.run.hosts)) if one.run.hosts and len(one.run.devices) == one.run.nranks else ""
         ),
-        rows,
-        indent=0,
-    )  # fmt: skip
+        Field("sizes", drop=4): lambda one: sizes_words(one.run.rows),
+        Field("latency", right=True, drop=2): lambda one: (
+            spell_us(one.fit.latency_us) if one.fit.latency_us is not None else ""
+        ),
+        Field("busbw GB/s", right=True): lambda one: (spell_gbs(one.run.top[1]), "strong") if one.run.top else "",
+        Field("expected", right=True): lambda one: spell_gbs(one.expected.busbw_gbs) if one.expected else "",
+        Field("of it", right=True, drop=1): lambda one: share_words(
+            one.run.top[1] if one.run.top else None, one.expected.busbw_gbs if one.expected else None
+        ),
+        Field("placement", least=8): lambda one: one.run.placement,
+        Field("where", least=12): lambda one: (place_words(one.run, folder), "dim"),
+    }
+    draw_table(page, columns, benchmarks, indent=0)
+
+
+def _signed(page: Page, benchmark: Benchmark) -> Part:
+    sign, hue = sign_of(benchmark)
+    return page.text((sign, hue), " ", (verdict_word(benchmark), hue))

@@ -60,7 +60,7 @@ def _draw_silent(page: Page, done: Collection) -> None:
         for answer in done.of(state):
             groups.setdefault(_alike(answer), []).append(answer)
         ordered = sorted(groups.values(), key=len, reverse=True)
-        shown = ordered if page.style.verbose else ordered[:REASONS_SHOWN]
+        shown = page.some(ordered, REASONS_SHOWN)
         if shown:
             page.blank()
         for group in shown:

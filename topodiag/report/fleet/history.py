@@ -73,7 +73,7 @@ def _draw_failing(page: Page, answers: FleetHistory) -> None:
         return
     page.blank()
     page.add("", ("nodes that keep failing", "strong"))
-    shown = answers.failing if page.style.verbose else answers.failing[:FEW]
+    shown = page.some(answers.failing, FEW)
     for failure in shown:
         what = ", ".join(f"{name} ({count}x)" if count > 1 else name for name, count in failure.failures[:3])
         page.add(
@@ -88,7 +88,7 @@ def _draw_rising(page: Page, answers: FleetHistory) -> None:
         return
     page.blank()
     page.add("", ("counters that rise", "strong"))
-    shown = answers.rising if page.style.verbose else answers.rising[:FEW]
+    shown = page.some(answers.rising, FEW)
     for growth in shown:
         page.add(
             page.text("  ", (growth.host, "strong"), " ", label_of(growth.part), "  "),

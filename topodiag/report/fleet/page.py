@@ -8,8 +8,8 @@ from topodiag.model.finding import Confidence, Finding, Severity
 from topodiag.model.fleet import Cohort, Exclusion, FleetResult, SharedFact
 from topodiag.model.fleet_words import named, spelled
 from topodiag.report.answer import note_answer
-from topodiag.report.node.marks import SIGNS, more
-from topodiag.report.text import Page, Part
+from topodiag.report.node.marks import SIGNS
+from topodiag.report.text import Page, Part, more
 from topodiag.words.fold import few, fold_hosts, fold_labels, plural, short_hosts
 from topodiag.words.units import in_gbs, percent
 
@@ -42,7 +42,7 @@ def draw_fleet(page: Page, result: FleetResult) -> None:
     _draw_answer(page, result)
     _draw_exclusions(page, result.exclusions)
     _draw_widespread(page, result)
-    cohorts = result.cohorts if page.style.verbose else result.cohorts[:COHORTS_SHOWN]
+    cohorts = page.some(result.cohorts, COHORTS_SHOWN)
     for cohort in cohorts:
         _draw_cohort(page, cohort)
     if len(result.cohorts) > len(cohorts):
@@ -178,7 +178,7 @@ def _draw_cohort(page: Page, cohort: Cohort) -> None:
         page.add("  ", (f"too few to compare: {short_hosts(cohort.nodes, _NAMES)}", "dim"))
         return
     _draw_same(page, cohort)
-    shown = cohort.populations if page.style.verbose else cohort.populations[:SPLITS_SHOWN]
+    shown = page.some(cohort.populations, SPLITS_SHOWN)
     for split in shown:
         names = ", ".join(dict.fromkeys(key for _, key, _ in split.facts[:SPLITS_SHOWN]))
         rest = len(split.facts) - SPLITS_SHOWN
@@ -194,8 +194,7 @@ def _draw_cohort(page: Page, cohort: Cohort) -> None:
                 " " * 15,
                 (f"split as by {association.attribute}: {values} ({percent(association.jaccard)} overlap)", "dim"),
             )
-    if len(cohort.populations) > len(shown):
-        page.add(" " * 15, (more(len(cohort.populations) - len(shown), "split"), "dim"))
+    page.add_more(len(cohort.populations) - len(shown), "split", indent=" " * 15)
     if cohort.varying:
         keys = few(list(dict.fromkeys(key for _, key in cohort.varying)))
         page.add(page.text("  ", ("varying      ", "dim")), (keys, "dim"))
@@ -239,11 +238,10 @@ def _draw_rest(page: Page, result: FleetResult) -> None:
     ordered = sorted(
         rest, key=lambda finding: (-finding.severity, -len(finding.where.nodes), finding.id, finding.message)
     )
-    shown = ordered if page.style.verbose else ordered[:CLASSES_SHOWN]
+    shown = page.some(ordered, CLASSES_SHOWN)
     for one in shown:
         _draw_finding(page, one)
-    if len(ordered) > len(shown):
-        page.add("  ", (more(len(ordered) - len(shown), "finding"), "dim"))
+    page.add_more(len(ordered) - len(shown), "finding")
     if notes:
         page.add(
             "  ", (f"{plural(notes, 'note')} on differences that cost nothing by themselves: --format json", "dim")

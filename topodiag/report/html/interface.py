@@ -6,9 +6,9 @@ tables alone need none), and a line in `registry.py`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from markupsafe import Markup
 
@@ -18,6 +18,9 @@ from topodiag.model.result import Result
 if TYPE_CHECKING:
     from topodiag.report.documents.from_model import Document
     from topodiag.report.text import Page
+
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +56,32 @@ class Grid:
     rows: Sequence[Sequence[Cell | str]]
     right: frozenset[int] = frozenset()
     left_out: str = ""
+
+
+Columns = Mapping[str, Callable[[T], "Cell | str | int"]]
+"""What gives the cells below each heading: a cell, a text or a count. A heading behind `>` is of numbers."""
+ROWS_SHOWN = 500
+IN_JSON = "rows are in the JSON"
+
+
+def grid_of(  # noqa: PLR0917 - what a table is made of
+    name: str, caption: str, columns: Columns[T], items: Sequence[T], most: int = ROWS_SHOWN, rest: str = IN_JSON
+) -> Grid:
+    """A table with a row for each item, of `most` at most; `rest` says where the others are."""
+    heads = tuple(head.removeprefix(">") for head in columns)
+    rows = [[_cell(value(item)) for value in columns.values()] for item in items[:most]]
+    left = len(items) - most
+    right = frozenset(at for at, head in enumerate(columns) if head.startswith(">"))
+    return Grid(name, caption, heads, rows, right, f"{left} more {rest}" if left > 0 else "")
+
+
+def _cell(value: Cell | str | int) -> Cell:
+    return value if isinstance(value, Cell) else Cell(str(value), value if isinstance(value, int) else None)
+
+
+def figure(value: float | None, words: Callable[[float], str], unknown: str = "") -> Cell:
+    """A number in these words, sorted by itself; what is not known comes first."""
+    return Cell(unknown, -1.0) if value is None else Cell(words(value), value)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from topodiag.model.sweep import Fabric, JudgedRun, Standing, SweepJudgement
-from topodiag.report.html.interface import Cell, Drawing, Extras, Grid
+from topodiag.report.html.interface import Cell, Columns, Drawing, Extras, Grid, figure, grid_of
 from topodiag.report.sweep.heat import heat_svg
 from topodiag.report.sweep.page import best_by_rail
 from topodiag.words.fold import fold_hosts
@@ -20,14 +22,9 @@ def sweep_extras(judged: SweepJudgement, fabric: Fabric) -> Extras:
         title = "Pairs of nodes, by share of what is normal"
         drawings = (Drawing("nodes", title, heat_svg(judged, fabric, title, prefix="pairs"), inline=True),)
     runs = sorted((run for run in judged.runs if run.standing in _MARKS), key=_rank)
-    left = len(runs) - ROWS_SHOWN
-    heads = ("Run", "Nodes", "Rail", "GB/s", "Alike reach", "Share", "Standing", "Why")
-    grid = Grid(
-        "odd-runs", "Runs that are slower than those alike, or failed", heads,
-        [_row(judged_run) for judged_run in runs[:ROWS_SHOWN]], right=frozenset({2, 3, 4, 5}),
-        left_out=f"{left} more runs are in the JSON" if left > 0 else "",
-    )  # fmt: skip
-    grids = tuple(one for one in (_rails(judged, fabric), grid) if one.rows)
+    title = "Runs that are slower than those alike, or failed"
+    slow = grid_of("odd-runs", title, _RUNS, runs, ROWS_SHOWN, "runs are in the JSON")
+    grids = tuple(grid for grid in (_rails(judged, fabric), slow) if grid.rows)
     return Extras(drawings, {"nodes": grids} if grids else {})
 
 
@@ -36,12 +33,13 @@ def _rails(judged: SweepJudgement, fabric: Fabric) -> Grid:
     best = best_by_rail(judged)
     rails = range(fabric.rails)
     nodes = [node for node in fabric.nodes if any((node, rail) in best for rail in rails)]
-    left = len(nodes) - ROWS_SHOWN
-    return Grid(
-        "rails", "Nodes by rail: the best run over each, per cent of normal", ("Node", *map(str, rails)),
-        [[Cell(node), *(_share(best.get((node, rail))) for rail in rails)] for node in nodes[:ROWS_SHOWN]],
-        right=frozenset(range(1, fabric.rails + 1)), left_out=f"{left} more nodes are in the JSON" if left > 0 else "",
-    )  # fmt: skip
+
+    def share(rail: int, node: str) -> Cell:
+        return _share(best.get((node, rail)))
+
+    columns: Columns[str] = {"Node": str, **{f">{rail}": partial(share, rail) for rail in rails}}
+    title = "Nodes by rail: the best run over each, per cent of normal"
+    return grid_of("rails", title, columns, nodes, ROWS_SHOWN, "nodes are in the JSON")
 
 
 def _share(judged_run: JudgedRun | None) -> Cell:
@@ -54,15 +52,13 @@ def _rank(judged_run: JudgedRun) -> tuple[bool, float]:
     return judged_run.standing is not Standing.FAILED, judged_run.share if judged_run.share is not None else 0.0
 
 
-def _row(entry: JudgedRun) -> list[Cell | str]:
-    run = entry.run
-    return [
-        Cell(run.id), Cell(fold_hosts(run.nodes)), Cell("" if run.rail is None else str(run.rail), run.rail),
-        _gbs(entry.gbs), _gbs(entry.reference),
-        Cell("" if entry.share is None else percent(entry.share), entry.share),
-        Cell(entry.standing.value, mark=_MARKS[entry.standing]), Cell(entry.why),
-    ]  # fmt: skip
-
-
-def _gbs(value: float | None) -> Cell:
-    return Cell("", -1.0) if value is None else Cell(spell_gbs(value), value)
+_RUNS: Columns[JudgedRun] = {
+    "Run": lambda entry: entry.run.id,
+    "Nodes": lambda entry: fold_hosts(entry.run.nodes),
+    ">Rail": lambda entry: "" if entry.run.rail is None else entry.run.rail,
+    ">GB/s": lambda entry: figure(entry.gbs, spell_gbs),
+    ">Alike reach": lambda entry: figure(entry.reference, spell_gbs),
+    ">Share": lambda entry: Cell("" if entry.share is None else percent(entry.share), entry.share),
+    "Standing": lambda entry: Cell(entry.standing.value, mark=_MARKS[entry.standing]),
+    "Why": lambda entry: entry.why,
+}

@@ -7,7 +7,6 @@ from collections import defaultdict
 from topodiag.checks.shared.job.first_error import first_error
 from topodiag.model.job import Event, Job
 from topodiag.report.job.words import clock, spell_hosts, spell_ranks
-from topodiag.report.node.marks import more
 from topodiag.report.text import Page, Part
 
 EVENTS_SHOWN = 20
@@ -25,13 +24,12 @@ def draw_errors(page: Page, job: Job) -> None:
         return
     first = first_error(job)
     own = events if page.style.verbose else [event for event in events if not event.secondary or event is first]
-    shown = own if page.style.verbose else own[:EVENTS_SHOWN]
+    shown = page.some(own, EVENTS_SHOWN)
     if any(event is first for event in own[len(shown) :]):
         shown = [*shown[:-1], *(event for event in own if event is first)]
     for event in shown:
         _draw(page, event, event is first)
-    if len(own) > len(shown):
-        page.add("    ", (more(len(own) - len(shown), "error"), "dim"))
+    page.add_more(len(own) - len(shown), "error", indent="    ")
     if not page.style.verbose:
         _draw_cascade(page, [event for event in events if event.secondary and event is not first])
     if all(event.ts is None for event in events):

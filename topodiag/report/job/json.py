@@ -8,7 +8,7 @@ from topodiag.model.job import Communicator, Job
 from topodiag.model.nccl_versions import number_of
 from topodiag.model.step_pace import Pace, value_of
 from topodiag.report.documents.from_model import Document, from_model
-from topodiag.report.job.words import algorithms_of, gdr_of, median, name_of, transports_by
+from topodiag.report.job.words import algorithms_of, gdr_of, median, name_of, slowest_s, transports_by
 
 MAX_EVENTS = 1000
 
@@ -44,10 +44,7 @@ def _communicator(comm: Communicator) -> Document:
         transports=transports_by(comm.transports),
         gdr=gdr_of(comm),
         algorithms=algorithms_of(comm),
-        init_s={
-            "median": median(comm.init_s),
-            "max": float(np.nanmax(comm.init_s)) if np.isfinite(comm.init_s).any() else None,
-        },
+        init_s={"median": median(comm.init_s), "max": slowest_s(comm)},
     )
 
 

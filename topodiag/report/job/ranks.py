@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from topodiag.model.connections import distinct
-from topodiag.model.job import Communicator, Job
+from topodiag.model.job import Communicator, Job, Rank
 from topodiag.model.job_wires import nics_of
-from topodiag.report.grid import Field, draw_grid
-from topodiag.report.job.words import name_of, seconds, spell_channels, spell_connections, spell_hosts, spell_ranks
-from topodiag.report.node.marks import more
-from topodiag.report.text import Page, Part
+from topodiag.report.grid import Columns, Field, draw_table
+from topodiag.report.job.families import init_words
+from topodiag.report.job.words import name_of, spell_channels, spell_connections, spell_hosts, spell_nodes, spell_ranks
+from topodiag.report.text import Page
 from topodiag.words.fold import fold_labels
 
 RANKS_SHOWN = 64
@@ -37,22 +37,21 @@ def nics_by_rank(job: Job) -> dict[int, tuple[str, ...]]:
 
 def draw_ranks(page: Page, job: Job) -> None:
     nics = nics_by_rank(job)
-    shown = job.ranks if page.style.verbose else job.ranks[:RANKS_SHOWN]
-    rows: list[list[Part]] = [
-        [str(rank.rank), rank.host, _known(rank.pid), _known(rank.cuda_dev), _known(rank.nvml_dev), rank.bus_id,
-         fold_labels(nics.get(rank.rank, ()))]
-        for rank in shown
-    ]  # fmt: skip
-    fields = (
-        Field("rank", right=True), Field("host", least=12), Field("pid", right=True, drop=2),
-        Field("CUDA", right=True, drop=1), Field("NVML", right=True), Field("bus id"), Field("NICs", least=12),
-    )  # fmt: skip
-    if rows:
-        draw_grid(page, fields, rows)
+    shown = page.some(job.ranks, RANKS_SHOWN)
+    columns: Columns[Rank] = {
+        Field("rank", right=True): lambda rank: str(rank.rank),
+        Field("host", least=12): lambda rank: rank.host,
+        Field("pid", right=True, drop=2): lambda rank: _known(rank.pid),
+        Field("CUDA", right=True, drop=1): lambda rank: _known(rank.cuda_dev),
+        Field("NVML", right=True): lambda rank: _known(rank.nvml_dev),
+        Field("bus id"): lambda rank: rank.bus_id,
+        Field("NICs", least=12): lambda rank: fold_labels(nics.get(rank.rank, ())),
+    }
+    if shown:
+        draw_table(page, columns, shown)
     else:
         page.add("  ", ("no line names a rank", "unknown"))
-    if len(job.ranks) > len(shown):
-        page.add("  ", (more(len(job.ranks) - len(shown), "rank"), "dim"))
+    page.add_more(len(job.ranks) - len(shown), "rank")
     if (missing := job.world_size - len(job.ranks)) > 0:
         seen = {rank.rank for rank in job.ranks}
         numbers = [rank for rank in range(min(job.world_size, 1 << 20)) if rank not in seen]
@@ -64,40 +63,33 @@ def _known(value: int) -> str:
 
 
 def draw_comms(page: Page, job: Job) -> None:
-    shown = job.communicators if page.style.verbose else job.communicators[:COMMS_SHOWN]
-    rows: list[list[Part]] = [_comm_row(comm) for comm in shown]
-    fields = (
-        Field("#", right=True), Field("name", least=10), Field("ranks", right=True), Field("members", least=12),
-        Field("nodes", right=True), Field("on", least=11, drop=4), Field("of", right=True, drop=2),
-        Field("channels", drop=1), Field("connections", least=16), Field("init"), Field("role by", least=10, drop=3),
-    )  # fmt: skip
-    if rows:
-        draw_grid(page, fields, rows)
+    shown = page.some(job.communicators, COMMS_SHOWN)
+    if shown:
+        draw_table(page, _COMMUNICATORS, shown)
     else:
         page.add("  ", ("no communicator is in the logs", "unknown"))
-    if len(job.communicators) > len(shown):
-        page.add("  ", (more(len(job.communicators) - len(shown), "communicator"), "dim"))
+    page.add_more(len(job.communicators) - len(shown), "communicator")
 
 
-def _comm_row(comm: Communicator) -> list[Part]:
-    slow = float(np.nanmax(comm.init_s)) if np.isfinite(comm.init_s).any() else float("nan")
-    done = int(comm.completed.sum()) if comm.completed.size else 0
-    state: Part = seconds(slow) or "complete"
-    if comm.inferred:
-        state = ("not logged", "unknown")
-    elif not comm.init_complete:
-        state = (f"{done} of {comm.nranks} done", "doubtful")
+def _members(comm: Communicator) -> str:
     unseen = int((comm.ranks < 0).sum())
-    return [
-        str(comm.index),
-        (name_of(comm) or "?") + (f" {comm.color}" if comm.color >= 0 and comm.parent >= 0 else ""),
-        str(comm.nranks),
-        spell_ranks(comm.ranks, 6) + (f" +{unseen} unseen" if unseen else ""),
-        str(comm.nodes if comm.nodes > 0 else len(comm.hosts) or "?"),
-        spell_hosts(comm.hosts, 40),
-        str(comm.parent) if comm.parent >= 0 else "",
-        spell_channels(comm),
-        spell_connections(comm.transports),
-        state,
-        f"{comm.role_why} ({comm.role_sure} confidence)" if comm.role_why else "",
-    ]
+    return spell_ranks(comm.ranks, 6) + (f" +{unseen} unseen" if unseen else "")
+
+
+_COMMUNICATORS: Columns[Communicator] = {
+    Field("#", right=True): lambda comm: str(comm.index),
+    Field("name", least=10): lambda comm: (
+        (name_of(comm) or "?") + (f" {comm.color}" if comm.color >= 0 and comm.parent >= 0 else "")
+    ),
+    Field("ranks", right=True): lambda comm: str(comm.nranks),
+    Field("members", least=12): _members,
+    Field("nodes", right=True): spell_nodes,
+    Field("on", least=11, drop=4): lambda comm: spell_hosts(comm.hosts, 40),
+    Field("of", right=True, drop=2): lambda comm: str(comm.parent) if comm.parent >= 0 else "",
+    Field("channels", drop=1): spell_channels,
+    Field("connections", least=16): lambda comm: spell_connections(comm.transports),
+    Field("init"): lambda comm: init_words(comm, complete="complete"),
+    Field("role by", least=10, drop=3): lambda comm: (
+        f"{comm.role_why} ({comm.role_sure} confidence)" if comm.role_why else ""
+    ),
+}

@@ -9,7 +9,6 @@ from topodiag.model.job import Communicator, Job
 from topodiag.model.job_rings import UNSAID, rings_of
 from topodiag.model.transports import is_net
 from topodiag.report.job.words import name_of, spell_ranks
-from topodiag.report.node.marks import more
 from topodiag.report.text import Page, Part
 from topodiag.words.fold import fold_numbers
 
@@ -24,18 +23,17 @@ def draw_rings(page: Page, job: Job) -> None:
     if not with_rings:
         page.add("  ", ("no ring is in the logs: NCCL_DEBUG_SUBSYS lacked INIT and GRAPH", "unknown"))
         return
-    shown = with_rings if page.style.verbose else with_rings[:COMMS_SHOWN]
+    shown = page.some(with_rings, COMMS_SHOWN)
     host_of = {rank.rank: rank.host for rank in job.ranks}
     for comm in shown:
         page.add("  ", (name_of(comm) or comm.label, "strong"), (f"  ranks {spell_ranks(comm.ranks)}", "dim"))
         _draw_comm(page, job, comm, host_of)
-    if len(with_rings) > len(shown):
-        page.add("  ", (more(len(with_rings) - len(shown), "communicator"), "dim"))
+    page.add_more(len(with_rings) - len(shown), "communicator")
 
 
 def _draw_comm(page: Page, job: Job, comm: Communicator, host_of: dict[int, str]) -> None:
     lines = rings_of(job, comm)
-    shown = lines if page.style.verbose else lines[:LINES_SHOWN]
+    shown = page.some(lines, LINES_SHOWN)
     labels = [f"ch {fold_numbers(line.channels)}" for line in shown]
     width = max((len(label) for label in labels), default=0)
     for label, line in zip(labels, shown, strict=True):
@@ -43,8 +41,7 @@ def _draw_comm(page: Page, job: Job, comm: Communicator, host_of: dict[int, str]
         page.add_pieces(page.text("    ", (f"{label:<{width}}", "dim"), "  "), pieces)
     if all(via == UNSAID for line in lines for via in line.vias):
         page.add("    ", ("no hop was connected in the logs: NCCL connects when an operation first needs it", "dim"))
-    if len(lines) > len(shown):
-        page.add("    ", (more(len(lines) - len(shown), "ring"), "dim"))
+    page.add_more(len(lines) - len(shown), "ring", indent="    ")
 
 
 def _pieces(

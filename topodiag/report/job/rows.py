@@ -13,7 +13,11 @@ from topodiag.model.job import Job
 from topodiag.model.result import Result
 from topodiag.report import table_files
 from topodiag.report.job.ranks import nics_by_rank
-from topodiag.report.job.words import algorithms_of, gdr_of, name_of, transports_by
+from topodiag.report.job.words import algorithms_of, gdr_of, name_of, slowest_s, transports_by
+
+
+def _known(value: float) -> float | None:
+    return value if np.isfinite(value) else None
 
 
 def _n(value: int) -> int | None:
@@ -31,13 +35,12 @@ def rank_rows(result: Result) -> Iterator[table_files.Row]:
 def comm_rows(result: Result) -> Iterator[table_files.Row]:
     for job in result.jobs:
         for c in job.communicators:
-            slow = float(np.nanmax(c.init_s)) if np.isfinite(c.init_s).any() else None
             yield (
                 job.name, c.index, name_of(c), c.role.value, str(c.role_sure), c.nranks, _n(c.nodes), _n(c.parent),
                 _n(c.color), " ".join(str(rank) for rank in c.ranks.tolist()), " ".join(c.hosts),
                 _n(c.channels.coll), _n(c.channels.collnet), _n(c.channels.nvls), _n(c.channels.p2p), gdr_of(c),
                 " ".join(f"{k}={v}" for k, v in transports_by(c.transports).items()), " ".join(algorithms_of(c)),
-                c.init_complete, slow,
+                c.init_complete, _known(slowest_s(c)),
             )  # fmt: skip
 
 

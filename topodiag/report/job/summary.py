@@ -4,32 +4,27 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import field
 
 import numpy as np
 
-from topodiag.lazy import dataclass
-from topodiag.model.job import Communicator, Hca, Job
+from topodiag.model.job import Hca, Job
 from topodiag.model.ras import answered, says_answers
 from topodiag.model.result import Result
 from topodiag.model.step_pace import says_steps
 from topodiag.model.transports import is_net, uses_gdr
-from topodiag.report.grid import Field, draw_grid
+from topodiag.report.grid import Columns, Field, draw_table
+from topodiag.report.job.families import Family, families, init_words
 from topodiag.report.job.words import (
-    algorithms_of,
     findings_of_job,
     median,
-    name_of,
     seconds,
     spell_channels,
     spell_connections,
     spell_driver,
     spell_hosts,
-    spell_ranks,
-    transports_by,
+    spell_nodes,
 )
 from topodiag.report.node.header import draw_verdict
-from topodiag.report.node.marks import more
 from topodiag.report.text import Page, Part
 from topodiag.report.words import judged
 from topodiag.words.fold import fold_labels, plural
@@ -184,60 +179,28 @@ def _settings(page: Page, job: Job) -> str:
             continue
         value = next(iter(values)) if len(values) == 1 else f"<{len(values)} values>"
         lines.append(f"{name}={value if len(value) <= 40 else value[:39] + '…'}")
-    shown = lines if page.style.verbose else lines[:6]
+    shown = page.some(lines, 6)
     rest = f" and {len(lines) - len(shown)} more" if len(lines) > len(shown) else ""
     return " ".join(shown) + rest
 
 
-@dataclass(slots=True)
-class _Family:
-    """Communicators alike in all that the table shows."""
-
-    first: Communicator
-    members: list[Communicator] = field(default_factory=list)
+_FAMILIES: Columns[Family] = {
+    Field("role"): lambda family: (
+        family.name + ("" if family.first.role_why == "" or family.first.role_sure >= 3 else "?")
+    ),
+    Field("count", right=True): lambda family: str(len(family.members)),
+    Field("ranks", right=True): lambda family: str(family.first.nranks),
+    Field("nodes", right=True): lambda family: spell_nodes(family.first),
+    Field("channels", drop=1): lambda family: spell_channels(family.first),
+    Field("connections", least=24): lambda family: spell_connections(family.transports),
+    Field("algorithms", drop=4): lambda family: family.algorithms,
+    Field("init"): lambda family: init_words(*family.members),
+    Field("members", least=8, drop=5): lambda family: family.ranks,
+}
 
 
 def _draw_families(page: Page, job: Job) -> None:
-    families: dict[tuple[object, ...], _Family] = {}
-    for comm in job.communicators:
-        key = (comm.role, comm.nranks, comm.nodes, len(comm.hosts), comm.channels, comm.init_complete,
-               tuple(transports_by(comm.transports)))  # fmt: skip
-        families.setdefault(key, _Family(comm)).members.append(comm)
-    rows: list[list[Part]] = []
-    found = list(families.values())
-    shown = found if page.style.verbose else found[:FAMILIES_SHOWN]
-    for family in shown:
-        comm = family.first
-        transports: dict[str, int] = {}
-        for member in family.members:
-            for name, count in member.transports.items():
-                transports[name] = transports.get(name, 0) + count
-        slow = max((float(np.nanmax(m.init_s)) for m in family.members if np.isfinite(m.init_s).any()), default=np.nan)
-        mark = "" if comm.role_why == "" or comm.role_sure >= 3 else "?"
-        rows.append([
-            ((name_of(comm) if len(family.members) == 1 else comm.role.value) or "other") + mark,
-            str(len(family.members)), str(comm.nranks), _nodes(comm), spell_channels(comm),
-            spell_connections(transports),
-            " ".join(sorted({name for member in family.members for name in algorithms_of(member)})),
-            seconds(slow) if comm.init_complete else _incomplete(comm),
-            spell_ranks(comm.ranks) if len(family.members) == 1 else "",
-        ])  # fmt: skip
-    fields = (
-        Field("role"), Field("count", right=True), Field("ranks", right=True), Field("nodes", right=True),
-        Field("channels", drop=1), Field("connections", least=24),
-        Field("algorithms", drop=4), Field("init"), Field("members", least=8, drop=5),
-    )  # fmt: skip
-    draw_grid(page, fields, rows)
-    if len(found) > len(shown):
-        page.add("  ", (more(len(found) - len(shown), "kind of communicator", "kinds of communicators"), "dim"))
-
-
-def _nodes(comm: Communicator) -> str:
-    return str(comm.nodes if comm.nodes > 0 else len(comm.hosts) or "?")
-
-
-def _incomplete(comm: Communicator) -> Part:
-    if comm.inferred:
-        return "not logged", "unknown"
-    done = int(comm.completed.sum()) if comm.completed.size else 0
-    return f"{done} of {comm.nranks} done", "doubtful"
+    listed = families(job)
+    shown = page.some(listed, FAMILIES_SHOWN)
+    draw_table(page, _FAMILIES, shown)
+    page.add_more(len(listed) - len(shown), "kind of communicator", "kinds of communicators")

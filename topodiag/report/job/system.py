@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from topodiag.model.job import Channels, Job
 from topodiag.model.nccl_view import Graph, NcclSystem, SystemDevice
 from topodiag.report.grid import Field, draw_grid
-from topodiag.report.node.marks import more
 from topodiag.report.text import Page, Part
 from topodiag.words.units import in_gbs, number
 
@@ -27,11 +26,10 @@ def draw_system(page: Page, job: Job) -> None:
     if not prints and not counts:
         page.add("  ", ("no system print is in the logs: NCCL_DEBUG_SUBSYS lacked GRAPH", "unknown"))
         return
-    shown = prints if page.style.verbose else prints[:HOSTS_SHOWN]
+    shown = page.some(prints, HOSTS_SHOWN)
     for host, system, graphs in shown:
         _draw_host(page, host, system, graphs)
-    if len(prints) > len(shown):
-        page.add("  ", (more(len(prints) - len(shown), "node"), "dim"))
+    page.add_more(len(prints) - len(shown), "node")
     if counts:
         page.add("  ", ("channels  ", "dim"), _channels(counts[0]))
 
@@ -106,11 +104,10 @@ def _draw_graph(page: Page, graph: Graph) -> None:
     words = PATTERNS.get(graph.pattern, f"pattern {graph.pattern}")
     figures = f"{graph.channels} x {number(graph.bw_intra)}/{in_gbs(graph.bw_inter)}"
     page.add("    ", (words, "strong"), f"  {figures}", (f"  {graph.type_intra}/{graph.type_inter}", "dim"))
-    shown = graph.orders if page.style.verbose else graph.orders[:ORDERS_SHOWN]
+    shown = page.some(graph.orders, ORDERS_SHOWN)
     for order in shown:
         page.add("      ", " ".join(order))
-    if len(graph.orders) > len(shown):
-        page.add("      ", (more(len(graph.orders) - len(shown), "channel"), "dim"))
+    page.add_more(len(graph.orders) - len(shown), "channel", indent="      ")
 
 
 def _channels(counts: Channels) -> str:

@@ -11,9 +11,8 @@ from topodiag.report.findings import draw_findings
 from topodiag.report.gaps import draw_gaps, draw_unreadable
 from topodiag.report.job.registry import VIEWS, View
 from topodiag.report.job.summary import draw_job_head, draw_summary
-from topodiag.report.node.marks import more
 from topodiag.report.places import Places
-from topodiag.report.text import Page
+from topodiag.report.text import Page, more
 
 JOBS_SHOWN = 8
 
@@ -56,7 +55,7 @@ def _draw_views(page: Page, result: Result, views: Sequence[View]) -> None:
 
 def draw_jobs(page: Page, result: Result, summaries: Page) -> None:
     """Head and summary of each job; of one job the summary stands where the screen has room for it."""
-    shown = result.jobs if page.style.verbose else result.jobs[:JOBS_SHOWN]
+    shown = page.some(result.jobs, JOBS_SHOWN)
     for job in shown:
         page.blank()
         draw_job_head(page, result, job)

@@ -8,7 +8,6 @@ from topodiag.model.job import Job
 from topodiag.model.transports import short_transport
 from topodiag.report.grid import Field, draw_grid
 from topodiag.report.job.words import spell_hosts
-from topodiag.report.node.marks import more
 from topodiag.report.text import Page, Part
 from topodiag.words.fold import plural
 
@@ -73,7 +72,7 @@ def _draw_folded(page: Page, found: dict[tuple[str, str], Mix]) -> None:
     for (a, b), mix in found.items():
         groups[a != b, tuple(sorted(mix))].append((a, b))
     lines = sorted(groups.items(), key=lambda item: (item[0][0], -len(item[1]), item[0][1]))
-    shown = lines if page.style.verbose else lines[:MIXES_SHOWN]
+    shown = page.some(lines, MIXES_SHOWN)
     for (between, names), pairs in shown:
         totals = Counter[str]()
         for pair in pairs:
@@ -82,8 +81,7 @@ def _draw_folded(page: Page, found: dict[tuple[str, str], Mix]) -> None:
         places = spell_hosts([host for pair in pairs for host in pair], 200)
         what = f"{plural(len(pairs), 'pair')} of nodes" if between else f"inside {plural(len(pairs), 'node')}"
         page.add(page.text("  ", f"{what:<20}", "  "), (words, _hue(dict.fromkeys(names, 1))), (f"  {places}", "dim"))
-    if len(lines) > len(shown):
-        page.add("  ", (more(len(lines) - len(shown), "mix", "mixes"), "dim"))
+    page.add_more(len(lines) - len(shown), "mix", "mixes")
 
 
 def _hue(mix: Mix) -> str:

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 
 from topodiag.model.job import Communicator, Job
 from topodiag.report.job.words import name_of, spell_ranks
-from topodiag.report.node.marks import more
 from topodiag.report.text import Page
 from topodiag.words.fold import fold_numbers
 
@@ -21,12 +20,11 @@ def draw_trees(page: Page, job: Job) -> None:
     if not with_trees:
         page.add("  ", ("no tree is in the logs: NCCL_DEBUG_SUBSYS lacked INIT", "unknown"))
         return
-    shown = with_trees if page.style.verbose else with_trees[:COMMS_SHOWN]
+    shown = page.some(with_trees, COMMS_SHOWN)
     for comm in shown:
         page.add("  ", (name_of(comm) or comm.label, "strong"), (f"  ranks {spell_ranks(comm.ranks)}", "dim"))
         _draw(page, comm)
-    if len(with_trees) > len(shown):
-        page.add("  ", (more(len(with_trees) - len(shown), "communicator"), "dim"))
+    page.add_more(len(with_trees) - len(shown), "communicator")
 
 
 def _draw(page: Page, communicator: Communicator) -> None:
@@ -34,11 +32,10 @@ def _draw(page: Page, communicator: Communicator) -> None:
     for channel, pairs in sorted(communicator.trees.items()):
         alike.setdefault(pairs, []).append(channel)
     lines = list(alike.items())
-    shown = lines if page.style.verbose else lines[:LINES_SHOWN]
+    shown = page.some(lines, LINES_SHOWN)
     for pairs, channels in shown:
         page.add(page.text("    ", (f"ch {fold_numbers(channels)}", "dim"), "  "), ", ".join(_families(pairs)))
-    if len(lines) > len(shown):
-        page.add("    ", (more(len(lines) - len(shown), "tree"), "dim"))
+    page.add_more(len(lines) - len(shown), "tree", indent="    ")
 
 
 def _families(pairs: Sequence[tuple[int, int]]) -> list[str]:

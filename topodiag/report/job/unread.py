@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from topodiag.model.result import Result
 from topodiag.report.gaps import unread_count
-from topodiag.report.node.marks import more
 from topodiag.report.text import Page
 from topodiag.words.fold import plural
 
@@ -19,10 +18,9 @@ def draw_unread(page: Page, result: Result) -> None:
         page.add("", ("every record was understood", "ok"))
         return
     page.add("", (f"{plural(count, 'record')} not understood", "strong"))
-    shown = result.unread if page.style.verbose else result.unread[:SHAPES_SHOWN]
+    shown = page.some(result.unread, SHAPES_SHOWN)
     for line in shown:
         page.add("  ", line.why)
         place = line.source if line.line is None else f"{line.source}:{line.line}"
         page.add("      ", (place, "close"), f"  {line.text}" if line.text else "")
-    if len(result.unread) > len(shown):
-        page.add("  ", (more(len(result.unread) - len(shown), "shape"), "dim"))
+    page.add_more(len(result.unread) - len(shown), "shape")

@@ -96,6 +96,15 @@ def median(values: npt.NDArray[np.float64]) -> float:
     return float(np.median(finite)) if finite.size else float("nan")
 
 
+def slowest_s(*comms: Communicator) -> float:
+    """The init of the slowest rank of any of them; NaN where none is known."""
+    return max((float(np.nanmax(comm.init_s)) for comm in comms if np.isfinite(comm.init_s).any()), default=np.nan)
+
+
+def spell_nodes(comm: Communicator) -> str:
+    return str(comm.nodes if comm.nodes > 0 else len(comm.hosts) or "?")
+
+
 def clock(ts: float | None, *, date: bool = False) -> str:
     """`13:05:07.250` in the log's own zone; "" without a time."""
     if ts is None or not 0 <= ts <= LAST_S:

@@ -10,12 +10,12 @@ from topodiag.cost.spread import Spread, available, time_us
 from topodiag.cost.tiers import Machine
 from topodiag.report.answer import note_answer
 from topodiag.report.documents.from_model import Document, document_of, from_model
-from topodiag.report.grid import Field, draw_grid
+from topodiag.report.grid import Columns, Field, draw_table
 from topodiag.report.model.words import draw_tiers, machine_json, spell_size, spelt
 from topodiag.report.plot.scale import Series
 from topodiag.report.plot.terminal import draw_plot
 from topodiag.report.terms import draw_assumed, draw_terms
-from topodiag.report.text import Page, Part
+from topodiag.report.text import Page
 from topodiag.words.fold import plural
 from topodiag.words.units import spell_gbs, spell_time
 
@@ -45,22 +45,16 @@ def draw_placements(
     )
     note_answer(page, (f"{placements.collective} of {spell_size(placements.size)}: ", "strong"), times)
     page.blank()
-    rows: list[list[Part]] = []
-    for placement in placements.placed:
-        rows.append([
-            (spell_spread(placement.spread), "name"),
-            placement.priced.algorithm,
-            placement.spread.level,
-            (spell_time(placement.priced.time_us), "strong"),
-            spell_gbs(placement.algbw_gbs),
-            (spell_gbs(placement.busbw_gbs), "strong"),
-            spell_time(placement.bound_us),
-        ])  # fmt: skip
-    fields = (
-        Field("ranks"), Field("algorithm", drop=1), Field("carried by"), Field("time", right=True),
-        Field("algbw", right=True, drop=2), Field("busbw GB/s", right=True), Field("bound", right=True, drop=3),
-    )  # fmt: skip
-    draw_grid(page, fields, rows)
+    columns: Columns[PricedPlacement] = {
+        Field("ranks"): lambda placed: (spell_spread(placed.spread), "name"),
+        Field("algorithm", drop=1): lambda placed: placed.priced.algorithm,
+        Field("carried by"): lambda placed: placed.spread.level,
+        Field("time", right=True): lambda placed: (spell_time(placed.priced.time_us), "strong"),
+        Field("algbw", right=True, drop=2): lambda placed: spell_gbs(placed.algbw_gbs),
+        Field("busbw GB/s", right=True): lambda placed: (spell_gbs(placed.busbw_gbs), "strong"),
+        Field("bound", right=True, drop=3): lambda placed: spell_time(placed.bound_us),
+    }
+    draw_table(page, columns, placements.placed)
     if len(placements.placed) > 1:
         page.blank()
         _gain(page, placements)

@@ -11,7 +11,7 @@ from topodiag.cost.terms import Term
 from topodiag.cost.tiers import Machine
 from topodiag.report.answer import note_answer
 from topodiag.report.documents.from_model import Document, document_of, from_model
-from topodiag.report.grid import Field, draw_grid
+from topodiag.report.grid import Columns, Field, draw_grid, draw_table
 from topodiag.report.model.words import draw_tiers, machine_json, spell_size, spelt
 from topodiag.report.plot.scale import Mark, Series
 from topodiag.report.plot.terminal import draw_plot
@@ -67,15 +67,15 @@ def draw_hierarchy(
 def _at_size(page: Page, hierarchy: Hierarchy, size: int) -> None:
     flat = hierarchy.ways[0].time_us(size)
     best = hierarchy.best(size)
-    rows: list[list[Part]] = [
-        [
-            (way.name, "ok" if way is best and len(hierarchy.ways) > 1 else "name"),
-            (spell_time(way.time_us(size)), "strong"),
-            f"{flat / way.time_us(size):.2f}×" if way.time_us(size) > 0 else "",
-        ]
-        for way in hierarchy.ways
-    ]
-    draw_grid(page, (Field(f"at {spell_size(size)}"), Field("time", right=True), Field("gain", right=True)), rows)
+    columns: Columns[Way] = {
+        Field(f"at {spell_size(size)}"): lambda way: (
+            way.name,
+            "ok" if way is best and len(hierarchy.ways) > 1 else "name",
+        ),
+        Field("time", right=True): lambda way: (spell_time(way.time_us(size)), "strong"),
+        Field("gain", right=True): lambda way: f"{flat / way.time_us(size):.2f}×" if way.time_us(size) > 0 else "",
+    }
+    draw_table(page, columns, hierarchy.ways)
 
 
 def _by_size(page: Page, hierarchy: Hierarchy, sizes: Sequence[int]) -> None:

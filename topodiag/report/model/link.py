@@ -9,12 +9,12 @@ from topodiag.cost.collectives import algbw_gbs
 from topodiag.cost.questions import LinkPrice, link_terms
 from topodiag.report.answer import note_answer
 from topodiag.report.documents.from_model import Document, document_of, from_model
-from topodiag.report.grid import Field, draw_grid
+from topodiag.report.grid import Columns, Field, draw_table
 from topodiag.report.model.words import spell_size, spelt
 from topodiag.report.plot.scale import Mark, Series
 from topodiag.report.plot.terminal import draw_plot
 from topodiag.report.terms import draw_terms
-from topodiag.report.text import Page, Part
+from topodiag.report.text import Page
 from topodiag.words.units import spell_gbs, spell_time
 
 
@@ -27,24 +27,18 @@ def draw_links(page: Page, prices: Sequence[LinkPrice], size: int, sizes: Sequen
         ", ".join(f"{link_price.link.name} {spell_time(link_price.time_us)}" for link_price in prices),
     )  # fmt: skip
     page.blank()
-    rows: list[list[Part]] = [
-        [
-            (link_price.link.name, "name"),
-            f"{link_price.link.alpha_us:g}",
-            spell_gbs(link_price.link.gbs),
-            (spell_time(link_price.time_us), "strong"),
-            f"{link_price.ratio:.1f}×",
-            spell_gbs(algbw_gbs(size, link_price.time_us)),
-            spell_size(link_price.link.crossover) if link_price.link.crossover >= 1 else "every size",
-        ]
-        for link_price in prices
-    ]
-    fields = (
-        Field("tier", least=8), Field("alpha us", right=True), Field("GB/s", right=True), Field("time", right=True),
-        Field(f"against {first[:12]}", right=True, drop=1), Field("reached", right=True, drop=2),
-        Field("bandwidth-bound above", right=True),
-    )  # fmt: skip
-    draw_grid(page, fields, rows)
+    columns: Columns[LinkPrice] = {
+        Field("tier", least=8): lambda price: (price.link.name, "name"),
+        Field("alpha us", right=True): lambda price: f"{price.link.alpha_us:g}",
+        Field("GB/s", right=True): lambda price: spell_gbs(price.link.gbs),
+        Field("time", right=True): lambda price: (spell_time(price.time_us), "strong"),
+        Field(f"against {first[:12]}", right=True, drop=1): lambda price: f"{price.ratio:.1f}×",
+        Field("reached", right=True, drop=2): lambda price: spell_gbs(algbw_gbs(size, price.time_us)),
+        Field("bandwidth-bound above", right=True): lambda price: (
+            spell_size(price.link.crossover) if price.link.crossover >= 1 else "every size"
+        ),
+    }
+    draw_table(page, columns, prices)
     page.blank()
     draw_plot(page, link_series(prices, sizes), marks=link_marks(prices) if page.style.verbose else ())
     if explain:

@@ -10,11 +10,11 @@ from topodiag.cost.training import weak_scaling
 from topodiag.model.dimensions import BY_NAME, DIMENSIONS
 from topodiag.report.answer import note_answer
 from topodiag.report.documents.from_model import Document, document_of, from_model
-from topodiag.report.grid import Field, draw_grid
+from topodiag.report.grid import Columns, Field, draw_table
 from topodiag.report.model.words import draw_tiers, machine_json, spell_size, spelt
 from topodiag.report.plot.terminal import draw_bars
 from topodiag.report.terms import draw_assumed, draw_terms
-from topodiag.report.text import Page, Part
+from topodiag.report.text import Page
 from topodiag.words.fold import plural
 from topodiag.words.units import percent, spell_time
 
@@ -77,36 +77,20 @@ def where(piece: Piece) -> str:
 
 
 def _pieces(page: Page, step: Step) -> None:
-    rows: list[list[Part]] = [
-        [
-            (_label(piece, step), "name"),
-            f"{piece.traffic.calls:g}×",
-            piece.traffic.collective,
-            spell_size(piece.traffic.size),
-            where(piece),
-            piece.spread.level,
-            spell_time(piece.each_us),
-            spell_time(piece.total_us),
-            spell_time(piece.exposed_us),
-            (percent(piece.exposed_us / step.time_us), "strong"),
-            piece.algorithm,
-        ]
-        for piece in step.pieces
-    ]
-    fields = (
-        Field("dimension"),
-        Field("calls", right=True, drop=4),
-        Field("collective", drop=1),
-        Field("bytes", right=True, drop=3),
-        Field("ranks", drop=2),
-        Field("over"),
-        Field("each", right=True, drop=5),
-        Field("in all", right=True),
-        Field("waited for", right=True),
-        Field("of step", right=True),
-        Field("algorithm", drop=6),
-    )
-    draw_grid(page, fields, rows)
+    columns: Columns[Piece] = {
+        Field("dimension"): lambda piece: (_label(piece, step), "name"),
+        Field("calls", right=True, drop=4): lambda piece: f"{piece.traffic.calls:g}×",
+        Field("collective", drop=1): lambda piece: piece.traffic.collective,
+        Field("bytes", right=True, drop=3): lambda piece: spell_size(piece.traffic.size),
+        Field("ranks", drop=2): where,
+        Field("over"): lambda piece: piece.spread.level,
+        Field("each", right=True, drop=5): lambda piece: spell_time(piece.each_us),
+        Field("in all", right=True): lambda piece: spell_time(piece.total_us),
+        Field("waited for", right=True): lambda piece: spell_time(piece.exposed_us),
+        Field("of step", right=True): lambda piece: (percent(piece.exposed_us / step.time_us), "strong"),
+        Field("algorithm", drop=6): lambda piece: piece.algorithm,
+    }
+    draw_table(page, columns, step.pieces)
 
 
 def _label(piece: Piece, step: Step) -> str:

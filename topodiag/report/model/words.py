@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from topodiag.cost.terms import Term
-from topodiag.cost.tiers import Machine
+from topodiag.cost.tiers import Machine, Tier
 from topodiag.report.documents.from_model import Document
-from topodiag.report.grid import Field, draw_grid
-from topodiag.report.text import Page, Part
+from topodiag.report.grid import Columns, Field, draw_table
+from topodiag.report.text import Page
 from topodiag.words.units import in_gbs, spell_bytes, spell_gbs, spell_time
 
 
@@ -34,24 +34,14 @@ def spelt(terms: Iterable[Term]) -> list[tuple[str, str, str]]:
 
 def draw_tiers(page: Page, machine: Machine) -> None:
     """The machine's tiers with their rates and sources."""
-    rows: list[list[Part]] = [
-        [
-            (tier.link.name, "name"),
-            f"{tier.link.alpha_us:g}",
-            spell_gbs(tier.link.gbs),
-            spell_gbs(tier.line_gbs) if tier.line_gbs else "",
-            str(tier.gpus),
-        ]
-        for tier in machine.tiers
-    ]
-    fields = (
-        Field("tier", least=8),
-        Field("alpha us", right=True),
-        Field("GB/s", right=True),
-        Field("line rate", right=True, drop=1),
-        Field("GPUs that meet", right=True, drop=2),
-    )
-    draw_grid(page, fields, rows)
+    columns: Columns[Tier] = {
+        Field("tier", least=8): lambda tier: (tier.link.name, "name"),
+        Field("alpha us", right=True): lambda tier: f"{tier.link.alpha_us:g}",
+        Field("GB/s", right=True): lambda tier: spell_gbs(tier.link.gbs),
+        Field("line rate", right=True, drop=1): lambda tier: spell_gbs(tier.line_gbs) if tier.line_gbs else "",
+        Field("GPUs that meet", right=True, drop=2): lambda tier: str(tier.gpus),
+    }
+    draw_table(page, columns, machine.tiers)
     wide = max(len(tier.link.name) for tier in machine.tiers)
     for tier in machine.tiers:
         page.add(page.text("  ", (tier.link.name.ljust(wide), "name"), "  "), (tier.source, "dim"))

@@ -1,4 +1,4 @@
-"""How a drawing marks findings: the sign of the worst one and their ids. Also the line for what is folded away."""
+"""How a drawing marks findings: the sign of the worst one and their ids."""
 
 from __future__ import annotations
 
@@ -25,8 +25,3 @@ def sign(page: Page, marks: Marks, *names: str | None) -> Text:
     if len(ids) > _MAX_IDS:
         drawn.append_text(page.text((f" +{len(ids) - _MAX_IDS}", "dim")))
     return drawn
-
-
-def more(count: int, what: str, many: str = "") -> str:
-    """The line that stands for what was folded away."""
-    return f"… and {count} more {what if count == 1 else many or what + 's'} (-v shows all)"

@@ -13,7 +13,7 @@ from topodiag.placement.groups import ids_by_rank
 from topodiag.report.answer import note_answer
 from topodiag.report.documents.from_model import Document, document_of, from_model
 from topodiag.report.findings import draw_findings
-from topodiag.report.grid import Field, draw_grid
+from topodiag.report.grid import Columns, Field, draw_grid, draw_table
 from topodiag.report.model.words import spell_size
 from topodiag.report.place.map import map_json
 from topodiag.report.terms import draw_assumed
@@ -77,39 +77,25 @@ def _head(page: Page, audit: Audit, action: str) -> None:
 
 
 def _dimensions(page: Page, audit: Audit) -> None:
-    rows: list[list[Part]] = []
-    for dimension in audit.dimensions:
-        lost = audit.lost(dimension)
-        hue = "error" if lost >= _SHARE_SHOWN else ""
-        rows.append(
-            [
-                (dimension.dimension, "name"),
-                str(len(dimension.groups)),
-                str(dimension.demand.size),
-                _levels(audit, dimension),
-                (str(dimension.split.size) if dimension.split.size else "", "error"),
-                spell_time(dimension.step_us),
-                spell_time(dimension.best_us),
-                spell_time(dimension.bound_us),
-                (percent(lost) if abs(lost) >= _SHARE_SHOWN else "0", hue),
-                "; ".join(
-                    _said(cost.demand.collective, cost.demand.calls, cost.demand.bytes) for cost in dimension.now
-                ),
-            ]
-        )
-    fields = (
-        Field("dimension"),
-        Field("groups", right=True, drop=2),
-        Field("ranks", right=True, drop=3),
-        Field("over", least=17),
-        Field("split", right=True),
-        Field("waited for", right=True),
-        Field("could be", right=True),
-        Field("alone", right=True, drop=4),
-        Field("lost", right=True),
-        Field(f"traffic of a {audit.talk.unit}", least=16, drop=5),
-    )
-    draw_grid(page, fields, rows)
+    def lost(dimension: DimensionAudit) -> Part:
+        share = audit.lost(dimension)
+        return (percent(share) if abs(share) >= _SHARE_SHOWN else "0", "error" if share >= _SHARE_SHOWN else "")
+
+    columns: Columns[DimensionAudit] = {
+        Field("dimension"): lambda dim: (dim.dimension, "name"),
+        Field("groups", right=True, drop=2): lambda dim: str(len(dim.groups)),
+        Field("ranks", right=True, drop=3): lambda dim: str(dim.demand.size),
+        Field("over", least=17): lambda dim: _levels(audit, dim),
+        Field("split", right=True): lambda dim: (str(dim.split.size) if dim.split.size else "", "error"),
+        Field("waited for", right=True): lambda dim: spell_time(dim.step_us),
+        Field("could be", right=True): lambda dim: spell_time(dim.best_us),
+        Field("alone", right=True, drop=4): lambda dim: spell_time(dim.bound_us),
+        Field("lost", right=True): lost,
+        Field(f"traffic of a {audit.talk.unit}", least=16, drop=5): lambda dim: "; ".join(
+            _said(cost.demand.collective, cost.demand.calls, cost.demand.bytes) for cost in dim.now
+        ),
+    }
+    draw_table(page, columns, audit.dimensions)
 
 
 def _said(collective: str, calls: float, size: float) -> str:
@@ -167,29 +153,19 @@ def _groups(page: Page, audit: Audit) -> None:
         for number in shown.tolist():
             ranks = dimension.groups[number]
             share = float(more[number]) / audit.step_us if audit.step_us else 0.0
-            rows.append(
-                [
-                    (f"{dimension.dimension} {number}", "name"),
-                    fold_labels([str(rank) for rank in ranks[:64].tolist()]),
-                    fold_hosts(names_of(audit.cluster, audit.assignment, ranks)),
-                    audit.level_name(int(dimension.levels[number])),
-                    spell_time(float(dimension.group_us[number])),
-                    spell_time(dimension.best_us),
-                    percent(share) if share >= _SHARE_SHOWN else "0",
-                ]
-            )
+            rows.append([
+                (f"{dimension.dimension} {number}", "name"), fold_labels([str(rank) for rank in ranks[:64].tolist()]),
+                fold_hosts(names_of(audit.cluster, audit.assignment, ranks)),
+                audit.level_name(int(dimension.levels[number])), spell_time(float(dimension.group_us[number])),
+                spell_time(dimension.best_us), percent(share) if share >= _SHARE_SHOWN else "0",
+            ])  # fmt: skip
         if len(shown) < len(order):
             rest = f"{len(order) - len(shown)} more, none worse (-vv lists them)"
             rows.append([(dimension.dimension, "dim"), (rest, "dim"), "", "", "", "", ""])
     fields = (
-        Field("group"),
-        Field("members", least=16),
-        Field("nodes", least=12, drop=1),
-        Field("over"),
-        Field("waited for", right=True),
-        Field("could be", right=True),
-        Field("lost", right=True),
-    )
+        Field("group"), Field("members", least=16), Field("nodes", least=12, drop=1), Field("over"),
+        Field("waited for", right=True), Field("could be", right=True), Field("lost", right=True),
+    )  # fmt: skip
     page.blank()
     draw_grid(page, fields, rows)
 

@@ -16,10 +16,10 @@ from topodiag.placement.price import DemandCost, PlacementCost
 from topodiag.placement.solve import Solved
 from topodiag.report.answer import note_answer
 from topodiag.report.documents.from_model import Document, document_of
-from topodiag.report.grid import Field, draw_grid
+from topodiag.report.grid import Columns, Field, draw_table
 from topodiag.report.place.map import map_json
 from topodiag.report.terms import draw_assumed
-from topodiag.report.text import Page, Part
+from topodiag.report.text import Page
 from topodiag.words.fold import fold_hosts, fold_labels, plural
 from topodiag.words.units import percent, spell_time
 
@@ -82,26 +82,21 @@ def _against(page: Page, solved: Solved) -> None:
         page.add(page.text((words, "dim")))
 
 
+Costs = tuple[str, tuple[tuple[DemandCost, ...], tuple[DemandCost, ...]]]
+"""A dimension, and what its collectives cost now and before."""
+
+
 def _dimensions(page: Page, solved: Solved) -> None:
-    rows: list[list[Part]] = []
-    for name, (now, before) in by_dimension(solved.solution.cost, solved.before_cost).items():
-        rows.append(
-            [
-                (name, "name"),
-                str(len(now[0].demand.groups)),
-                str(now[0].demand.size),
-                _level(solved.cluster, now[0]),
-                spell_time(fsum(cost.step_us for cost in now)),
-                spell_time(fsum(cost.step_us for cost in before)),
-                spell_time(fsum(cost.bound_us for cost in now)),
-            ]
-        )
-    fields = (
-        Field("dimension"), Field("groups", right=True, drop=2), Field("ranks", right=True, drop=3),
-        Field("over", least=8), Field("waits", right=True), Field("before", right=True),
-        Field("alone", right=True, drop=4),
-    )  # fmt: skip
-    draw_grid(page, fields, rows)
+    columns: Columns[Costs] = {
+        Field("dimension"): lambda row: (row[0], "name"),
+        Field("groups", right=True, drop=2): lambda row: str(len(row[1][0][0].demand.groups)),
+        Field("ranks", right=True, drop=3): lambda row: str(row[1][0][0].demand.size),
+        Field("over", least=8): lambda row: _level(solved.cluster, row[1][0][0]),
+        Field("waits", right=True): lambda row: spell_time(fsum(cost.step_us for cost in row[1][0])),
+        Field("before", right=True): lambda row: spell_time(fsum(cost.step_us for cost in row[1][1])),
+        Field("alone", right=True, drop=4): lambda row: spell_time(fsum(cost.bound_us for cost in row[1][0])),
+    }
+    draw_table(page, columns, by_dimension(solved.solution.cost, solved.before_cost).items())
 
 
 def by_dimension(
@@ -126,11 +121,16 @@ def _nodes(page: Page, solved: Solved) -> None:
     members: list[list[int]] = [[] for _ in place.hosts]
     for rank, host in enumerate(place.host.tolist()):
         members[host].append(rank)
-    rows: list[list[Part]] = []
-    for host, ranks in zip(place.hosts, members, strict=True):
-        gpus = sorted(int(place.gpu[rank]) for rank in ranks)
-        rows.append([(host, "name"), fold_labels([str(r) for r in ranks]), fold_labels([str(g) for g in gpus])])
-    draw_grid(page, (Field("node", least=8), Field("ranks", least=16), Field("GPUs", least=4)), rows)
+    columns: Columns[tuple[str, list[int]]] = {
+        Field("node", least=8): lambda row: (row[0], "name"),
+        Field("ranks", least=16): lambda row: _folded(row[1]),
+        Field("GPUs", least=4): lambda row: _folded(sorted(int(place.gpu[rank]) for rank in row[1])),
+    }
+    draw_table(page, columns, zip(place.hosts, members, strict=True))
+
+
+def _folded(numbers: Iterable[int]) -> str:
+    return fold_labels([str(number) for number in numbers])
 
 
 def split_findings(solved: Solved) -> list[Finding]:

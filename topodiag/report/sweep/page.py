@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from topodiag.model.finding import Severity
 from topodiag.model.sweep import Fabric, Fault, Gap, JudgedRun, Standing, SweepJudgement, SweepPlan
 from topodiag.report.answer import note_answer
-from topodiag.report.grid import Field, draw_grid
+from topodiag.report.grid import Columns, Field, draw_grid, draw_table
 from topodiag.report.node.marks import SIGNS
 from topodiag.report.sweep.heat import draw_heat
 from topodiag.report.sweep.words import GAP_ID, SEVERE_SHARE, fault_words, look_at, run_words, severe, untold
@@ -126,16 +126,17 @@ def _draw_settings(page: Page, judged: SweepJudgement) -> None:
         return
     page.blank()
     page.add("", ("algorithm x protocol x collective, all nodes, at the greatest size", "strong"))
-    rows: list[list[Part]] = [
-        [
-            run.run.collective,
-            run.run.algorithm or "NCCL's choice",
-            run.run.protocol or ("NCCL's choice" if run.run.algorithm else ""),
-            spell_gbs(run.gbs) if run.gbs is not None else (run.why or "-", "warning"),
-        ]
-        for run in sorted(runs, key=lambda judged_run: (judged_run.run.collective, -(judged_run.gbs or 0.0)))
-    ]
-    draw_grid(page, [Field("collective"), Field("algorithm"), Field("protocol"), Field("busbw GB/s", least=10)], rows)
+    columns: Columns[JudgedRun] = {
+        Field("collective"): lambda run: run.run.collective,
+        Field("algorithm"): lambda run: run.run.algorithm or "NCCL's choice",
+        Field("protocol"): lambda run: run.run.protocol or ("NCCL's choice" if run.run.algorithm else ""),
+        Field("busbw GB/s", least=10): lambda run: (
+            spell_gbs(run.gbs) if run.gbs is not None else (run.why or "-", "warning")
+        ),
+    }
+    draw_table(
+        page, columns, sorted(runs, key=lambda judged_run: (judged_run.run.collective, -(judged_run.gbs or 0.0)))
+    )
 
 
 def _draw_rails(page: Page, judged: SweepJudgement, fabric: Fabric) -> None:
@@ -154,7 +155,7 @@ def _draw_rails(page: Page, judged: SweepJudgement, fabric: Fabric) -> None:
         return
     page.blank()
     page.add("", ("nodes by rail: the best run over each, per cent of normal", "strong"))
-    shown = slow if page.style.verbose else slow[:16]
+    shown = page.some(slow, 16)
     rows: list[list[Part]] = [
         [node, *(_share(best.get((node, rail))) for rail in range(fabric.rails))] for node in shown
     ]

@@ -11,7 +11,6 @@ from topodiag.report.answer import repeat_answers
 from topodiag.report.drawn import DrawnReport
 from topodiag.report.findings import draw_findings
 from topodiag.report.node.header import draw_machine_line, draw_verdict
-from topodiag.report.node.marks import more
 from topodiag.report.terms import draw_assumed
 from topodiag.report.text import Page
 from topodiag.report.topo.names import base_name
@@ -64,8 +63,7 @@ def _draw_notes(page: Page, node: Node) -> None:
     shown = list(alike.items()) if page.style.verbose else list(alike.items())[:NOTES_SHOWN]
     for words, lines in shown:
         page.add(page.text("  ", (_lines(lines, all_of_them=page.style.verbose > 0), "close"), "  "), words)
-    if len(alike) > len(shown):
-        page.add("  ", (more(len(alike) - len(shown), "note"), "dim"))
+    page.add_more(len(alike) - len(shown), "note")
 
 
 def _versions(note: Refusal) -> str:

@@ -15,7 +15,7 @@ from topodiag.model.provenance import NotObserved
 from topodiag.nccl.prediction import NO_NIC, Choice, PredictedGraph, Prediction
 from topodiag.report.answer import note_answer
 from topodiag.report.documents.from_model import VERSIONS, Document, document_of, from_model
-from topodiag.report.grid import Field, draw_grid
+from topodiag.report.grid import Columns, Field, draw_grid, draw_table
 from topodiag.report.terms import draw_terms
 from topodiag.report.text import Page, Part
 from topodiag.report.topo.names import Names, base_name, spell_order
@@ -182,6 +182,17 @@ def _draw_virtual_nics(page: Page, prediction: Prediction) -> None:
         page.add_items(page.text("  ", ("virtual NICs  ", "dim")), words)
 
 
+_CHOICES: Columns[list[Choice]] = {
+    Field("bytes"): lambda run: (
+        spell_bytes(run[0].bytes) + (f" - {spell_bytes(run[-1].bytes)}" if len(run) > 1 else "")
+    ),
+    Field("algorithm"): lambda run: run[-1].algorithm,
+    Field("protocol"): lambda run: run[-1].protocol,
+    Field("time", right=True): lambda run: spell_us(run[-1].time_us),
+    Field("busbw GB/s", right=True): lambda run: (spell_gbs(run[-1].busbw_gbs), "strong"),
+}
+
+
 def draw_choices(page: Page, prediction: Prediction) -> None:
     """For each collective the ranges of sizes in which NCCL keeps to one algorithm and protocol."""
     for collective in BY_WEIGHT:
@@ -190,15 +201,7 @@ def draw_choices(page: Page, prediction: Prediction) -> None:
             continue
         page.blank()
         page.add("  ", (collective, "strong"), ("  what NCCL would run, its own estimate at the upper size", "dim"))
-        rows: list[list[Part]] = []
-        for run in ranges_of(mine):
-            last = run[-1]
-            sizes = spell_bytes(run[0].bytes) + (f" - {spell_bytes(last.bytes)}" if len(run) > 1 else "")
-            rows.append(
-                [sizes, last.algorithm, last.protocol, spell_us(last.time_us), (spell_gbs(last.busbw_gbs), "strong")]
-            )
-        draw_grid(page, (Field("bytes"), Field("algorithm"), Field("protocol"), Field("time", right=True),
-                         Field("busbw GB/s", right=True)), rows)  # fmt: skip
+        draw_table(page, _CHOICES, ranges_of(mine))
     if prediction.choices and prediction.left_out:
         page.add("  ", (prediction.left_out, "dim"))
 

@@ -42,7 +42,7 @@ def draw_what_if(page: Page, answer: WhatIf, name: str) -> None:
     moved = moved_paths(before, after, {**answer.names, **virtual_names(before, after)})
     if moved:
         page.blank()
-        shown = moved if page.style.verbose else moved[:6]
+        shown = page.some(moved, 6)
         for text in shown:
             page.add("  ", text)
         if len(moved) > len(shown):

@@ -73,7 +73,7 @@ def draw_chain(page: Page, cause: Cause) -> None:
         list(group)
         for _, group in groupby(cause.consequences, key=lambda consequence: (consequence.finding.id, consequence.depth))
     ]
-    shown = groups if page.style.verbose else groups[:CONSEQUENCES_SHOWN]
+    shown = page.some(groups, CONSEQUENCES_SHOWN)
     left = sum(len(group) for group in groups[len(shown) :])
     for group in shown:
         _draw_consequence(page, group, left if group is shown[-1] else 0)
@@ -134,7 +134,7 @@ def draw_evidence(page: Page, cause: Cause, places: Places) -> None:
 
 
 def _draw_lines(page: Page, label: str, lines: Sequence[Origin], finding: Finding, places: Places) -> None:
-    shown = lines if page.style.verbose else lines[:EVIDENCE_SHOWN]
+    shown = page.some(lines, EVIDENCE_SHOWN)
     rest = f"  … and {len(lines) - len(shown)} more" if len(lines) > len(shown) else ""
     names = [page.fitting(places.spell(line, finding), LABEL + 2) for line in shown]
     widest = max((len(name) for name in names if len(name) <= page.width // 2), default=0)

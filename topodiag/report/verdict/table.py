@@ -11,9 +11,8 @@ from topodiag.report.answer import FEW_LINES
 from topodiag.report.drawn import DrawnReport
 from topodiag.report.findings import where_words
 from topodiag.report.gaps import draw_gaps, draw_unreadable
-from topodiag.report.node.marks import more
 from topodiag.report.places import Places
-from topodiag.report.text import Page
+from topodiag.report.text import Page, more
 from topodiag.report.verdict.cause import (
     draw_answer,
     draw_chain,
@@ -24,7 +23,7 @@ from topodiag.report.verdict.cause import (
     is_fault,
 )
 from topodiag.report.verdict.when import draw_when
-from topodiag.words.fold import few, fold_hosts, plural
+from topodiag.words.fold import few, fold_hosts, plural, short_hosts
 from topodiag.words.units import in_gbs, spell_bytes
 
 SIGNS = {
@@ -38,6 +37,8 @@ SIGNS = {
 """Sign, word and hue of a state: never the hue alone."""
 OTHERS_SHOWN = 3
 LINES_SHOWN = 2
+HOSTS_ROOM = 60
+"""Characters of the hosts of a job in a list of jobs."""
 
 
 class VerdictTable(DrawnReport):
@@ -63,7 +64,7 @@ def draw_verdict(page: Page, result: Result, verdict: Verdict) -> None:
     draw_unreadable(page, result)
     if page.style.quiet:
         return
-    _draw_jobs(page, verdict)
+    _draw_jobs(page, result, verdict)
     if verdict.causes:
         _draw_causes(page, result, verdict)
         draw_when(page, result)
@@ -79,17 +80,17 @@ def draw_verdict(page: Page, result: Result, verdict: Verdict) -> None:
             page.add_last("do", verdict.causes[0].finding.fix[0], hue="ok")
 
 
-def _draw_jobs(page: Page, verdict: Verdict) -> None:
+def _draw_jobs(page: Page, result: Result, verdict: Verdict) -> None:
     """Where there are several jobs and runs, and not all are the same: the state of each."""
     if len({(job.state, job.causes) for job in verdict.jobs}) < 2 and not page.style.verbose:
         return
-    shown = verdict.jobs if page.style.verbose else verdict.jobs[: 2 * LINES_SHOWN]
+    shown = page.some(verdict.jobs, 2 * LINES_SHOWN)
+    hosts = {job.name: short_hosts(job.hosts, HOSTS_ROOM) for job in result.jobs}
     for number, job in enumerate(shown):
         sign, word, hue = SIGNS[job.state]
         cause = ", ".join(verdict.causes[at].finding.id for at in job.causes)
         words: list[str | tuple[str, str]] = [(f"{sign} {word.lower()}", hue), f"  {job.name}"]
-        if cause:
-            words.append((f"  {cause}", "dim"))
+        words += [(f"  {part}", "dim") for part in (cause, hosts.get(job.name)) if part]
         page.entry("jobs" if number == 0 else "", *words)
     if len(verdict.jobs) > len(shown):
         page.entry("", (more(len(verdict.jobs) - len(shown), "job"), "dim"))
@@ -98,7 +99,7 @@ def _draw_jobs(page: Page, verdict: Verdict) -> None:
 def _draw_causes(page: Page, result: Result, verdict: Verdict) -> None:
     """The first cause whole, the others in a line each; with -v all whole."""
     places = Places(result)
-    whole = verdict.causes if page.style.verbose else verdict.causes[:1]
+    whole = page.some(verdict.causes, 1)
     for number, cause in enumerate(whole):
         if number:
             page.blank()

@@ -9,8 +9,7 @@ from topodiag.model.finding import Finding
 from topodiag.model.result import Result
 from topodiag.model.timeline import Moment
 from topodiag.model.verdict import State
-from topodiag.report.node.marks import more
-from topodiag.report.text import LABEL, Page
+from topodiag.report.text import LABEL, Page, more
 from topodiag.words.units import signed_s, spell_s
 
 BEFORE_S, AFTER_S = 600.0, 300.0

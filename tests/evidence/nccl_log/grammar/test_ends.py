@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.tables import examples
-from topodiag.evidence.nccl_log.grammar.ends import end_of, label_of, last_traceback
+from topodiag.evidence.nccl_log.grammar.ends import end_of, last_traceback, tasks_of
 from topodiag.evidence.nccl_log.grammar.prefix import application
 from topodiag.evidence.nccl_log.grammar.spoken import SPEAKS, holds_job_lines
 
@@ -30,10 +30,9 @@ def test_what_meets_another_failure_is_no_end_of_its_own(text: str) -> None:
 
 
 def test_the_rank_is_the_one_that_the_line_names() -> None:
-    assert label_of("[rank11]: ValueError: no") == "11"
-    assert label_of("srun: error: n1: task 3: Killed") == "3"
-    assert label_of("srun: error: n1: tasks 3-5: Killed") == ""
-    assert label_of("ValueError: no") == ""
+    assert tasks_of("srun: error: n1: task 3: Killed") == "3"
+    assert tasks_of("srun: error: n1: tasks 3-5: Killed") == ""
+    assert tasks_of("ValueError: no") == ""
 
 
 def test_torch_names_rank_and_host_of_the_first_failure_in_a_summary() -> None:
@@ -70,7 +69,7 @@ def test_what_tells_a_text_as_a_jobs_output_is_also_looked_for_by_the_fast_reade
 @given(st.text(max_size=400))
 def test_any_text_is_read_without_an_exception(text: str) -> None:
     end_of(text)
-    label_of(text)
+    tasks_of(text)
 
 
 def test_horovods_list_of_ready_ranks_names_those_that_it_leaves_out() -> None:
@@ -124,3 +123,12 @@ def test_a_traceback_that_ended_nothing_is_no_end(end: str) -> None:
 def test_any_end_of_a_text_is_looked_at_without_an_exception(data: bytes, cut: int) -> None:
     last_traceback(data)
     last_traceback((TRACEBACK.encode() + b"ValueError: no\n")[cut:] + data)
+
+
+BAR = "\r".join(f"Epoch 0: {at:3}%|#| {at}/100 [00:10<01:13,  1.19it/s]" for at in range(100))
+KILLED = "srun: error: n1: task 3: Killed"
+
+
+def test_what_stands_behind_the_redraws_of_a_bar_is_a_line_of_a_job() -> None:
+    assert holds_job_lines(f"{BAR}\r{KILLED}\r{BAR}\n".encode())
+    assert not holds_job_lines(f"{BAR}\n".encode())

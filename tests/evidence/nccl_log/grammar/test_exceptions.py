@@ -6,7 +6,8 @@ from pathlib import Path
 
 from tests.pasted import first_of, loud
 from tests.tables import examples
-from topodiag.evidence.nccl_log.grammar.ends import end_of, label_of
+from topodiag.evidence.nccl_log.grammar.ends import end_of
+from topodiag.evidence.nccl_log.grammar.prefix import application
 
 
 @examples("text", "named")
@@ -22,9 +23,9 @@ def test_what_is_listed_raised_in_source_or_still_running_is_no_end(text: str) -
 
 
 def test_the_rank_of_an_exception_without_a_message_is_the_one_in_front() -> None:
-    assert label_of("[rank3]: AssertionError") == "3"
-    assert label_of("2025-10-31 - app - INFO - [rank12]: ValueError") == "12"
-    assert not label_of("AssertionError")
+    for front, rank in (("[rank3]: ", "3"), ("2025-10-31 03:11:02 [rank12]: ", "12"), ("", "")):
+        table, row = application(f"{front}AssertionError") or ("", {})
+        assert (table, row["label"]) == ("event", rank)
 
 
 def test_hydra_names_rank_and_host_above_the_signal(tmp_path: Path) -> None:

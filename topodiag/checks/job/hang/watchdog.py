@@ -167,7 +167,8 @@ def _silent(check: JobCheck[Any], job: Job, ranks: Mapping[int, RankProgress], l
 
 
 def _waits(check: JobCheck[Any], job: Job) -> Iterable[Finding]:
-    """The wait itself, where no line tells who is behind: ranks, operation, group, size and how long."""
+    """The wait itself, where no line tells who is behind: ranks, operation, group, size and how long. A watchdog times
+    what its rank enqueued: where those of all ranks end one operation, all ranks entered it."""
     events = [event for event in job.events if event.kind == "watchdog" and not event.secondary]
     events = [event for event in events if event.details.get("op")]
     if not events or {event.details["op"] for event in events} <= set(POINT_TO_POINT):

@@ -75,10 +75,8 @@ def frame_of(text: str) -> tuple[str, str] | None:
 _EXCEPTION = compiled(
     r"(?:^|[\s:\]\"'])((?:[A-Za-z_]\w{0,60}\.){0,8}_?[A-Z]\w{0,60}(?:Error|Exception|Interrupt)): (\S.{0,1500})$"
 )
-_UNCAUGHT = compiled(r"\[rank(\d{1,9})\]: *$")
+_UNCAUGHT = compiled(r"\[rank\d{1,9}\]: *$")
 """Torch's hook for what nobody caught puts its rank before each line."""
-_SRUN = compiled(r"(?:\[\d{1,6},(?=\d)|\s{0,8})(\d{1,6})(?:\]<std(?:err|out)>:|: ) *$")
-"""`srun -l` and `mpirun --tag-output` put the rank before each line, caught or not."""
 _OF_OTHERS = regex(
     r"find (?:the |any |a )?(?:network|socket) interface|"
     r"ChildFailedError|LustreError|\w(?:Dead|Died|Lost|Gone)(?:Error|Exception)|Dist(?:Backend|Store|Network)Error|\bnccl|NCCL|Ray(?:Actor|Task)Error|Actor(?:Died|Unavailable)"
@@ -93,7 +91,7 @@ _HEAD = r"^\s{0,8}(?:.{0,160}?(?:\]:?|[\w)]:|>|\w -)\s{1,4})?"
 """What stands before an exception's name: nothing, a rank, or what a logger puts there."""
 _LONE = compiled(
     rf"{_HEAD}(AssertionError|MemoryError|NotImplementedError|RecursionError|StopIteration)\s*$"
-    r"|\[rank(\d{1,6})\]:\s{0,4}((?:[A-Za-z_]\w{0,60}\.){0,8}[A-Z]\w{0,60}(?:Error|Exception))\s*$"
+    r"|(\[rank\d{1,6}\]:)\s{0,4}((?:[A-Za-z_]\w{0,60}\.){0,8}[A-Z]\w{0,60}(?:Error|Exception))\s*$"
 )
 """Names that Python's own statements raise alone; others only where torch's hook for what nobody caught prints them: a
 list of names is no traceback."""
@@ -111,7 +109,8 @@ def lone_of(text: str) -> dict[str, str] | None:
     if match is None:
         return None
     name = (match[1] or match[3]).rsplit(".", 1)[-1]
-    return {"how": "exception", "what": name, "message": "", "uncaught": "1" if rank_of(text) else ""}
+    uncaught = match[2] or _UNCAUGHT.search(text[: match.start(1)])
+    return {"how": "exception", "what": name, "message": "", "uncaught": "1" if uncaught else ""}
 
 
 def exception_of(text: str) -> dict[str, str] | None:
@@ -129,20 +128,6 @@ def exception_of(text: str) -> dict[str, str] | None:
     }
 
 
-def rank_of(text: str) -> str:
-    """The rank that a launcher or torch's hook puts before an exception, as digits; "" for other lines."""
-    match = _EXCEPTION.search(text)
-    if match is not None:
-        before = text[: match.start(1)]
-        named = _UNCAUGHT.search(before) or _SRUN.match(before)
-        return named[1] if named is not None else ""
-    lone = _LONE.search(text)
-    if lone is None:
-        return ""
-    ranked = _UNCAUGHT.search(text[: lone.start(1)]) if lone[1] else None
-    return lone[2] or (ranked[1] if ranked is not None else "")
-
-
 LIMIT = 2000
 """Characters that are kept of such a line: torch prints two fingerprints on one."""
 
@@ -155,7 +140,7 @@ _POD = compiled(
 _POD_STATUS = {"OOMKilled": "memory", "Evicted": "evicted", "NodeLost": "node failure", "CrashLoopBackOff": "died",
                "Error": "died"}  # fmt: skip
 _DIED = compiled(
-    r"\b(?i:worker|process|actor|task|rank|trainer|engine ?core|learner|replica|proc)s?\b[^.;:\n]{0,60}?"
+    r"\b(?i:worker|(?:sub)?process(?:es)?|actor|task|rank|trainer|engine ?core|learner|replica|proc)s?\b[^.;:\n]{0,60}?"
     r"\b(?:(?:has |was |had )?died\b(?! down| out| away)|was killed\b|crashed\b|unexpectedly exit(?:s|ed)\b"
     r"|exited unexpectedly\b|terminated unexpectedly\b|is dead\b)"
 )
@@ -197,12 +182,10 @@ WORDS = (
 """A line without any of these is none of theirs."""
 
 
-def label_of(text: str) -> str:
-    """The rank that such a line names for itself, as digits; "" without."""
+def tasks_of(text: str) -> str:
+    """The one task of which srun says how it ended, as digits; "" for other lines."""
     tasks = job_sentences.tasks_of(text)
-    if tasks:
-        return tasks if tasks.isdecimal() and len(tasks) < 10 else ""
-    return rank_of(text)
+    return tasks if tasks.isdecimal() and len(tasks) < 10 else ""
 
 
 def end_of(text: str) -> tuple[str, dict[str, str]] | None:

@@ -9,8 +9,10 @@ from __future__ import annotations
 from functools import lru_cache
 
 from topodiag.evidence.nccl_log.grammar import ends, job_sentences, reach, scheduled
-from topodiag.evidence.nccl_log.grammar.numbers import any_of, compiled
+from topodiag.evidence.nccl_log.grammar.numbers import compiled
 from topodiag.evidence.signatures.engine import LineMatch
+from topodiag.evidence.signatures.literals import finder
+from topodiag.evidence.signatures.wrappers import unwrap
 
 TRIED = "tried"
 """Kind of a connect that its program tries again."""
@@ -21,8 +23,7 @@ WORDS = (
 )  # fmt: skip
 """A line without any of these is none of theirs."""
 
-_RAY = compiled(r"^\s{0,8}\((?!raylet)[\w.:<>/-]{1,80} pid=\d{1,9}(?:, ip=([\d.a-fA-F:]{3,45}))?\)")
-_ANY = compiled(any_of(WORDS).decode())
+_ANY = finder(WORDS)
 
 
 _OF_WORK = compiled(
@@ -50,7 +51,7 @@ def speaks(text: str) -> bool:
 def said_of(text: str) -> tuple[str, dict[str, str]] | None:
     """Kind and what the line names; None for all others. Kinds of `ends.end_of`, and `device`: a fault alone, and
     `note`. `fault` is one of the catalogue; `host` the address that Ray puts in front, where no other is named."""
-    if _ANY.search(text) is None:
+    if not _ANY.any(text.encode("utf-8", "replace")):
         return None
     return _said_of(text) if len(text) <= _MOST_KEPT else _said_of.__wrapped__(text)
 
@@ -71,9 +72,8 @@ def _said_of(text: str) -> tuple[str, dict[str, str]] | None:
     kind, named = end if end is not None else ("cuda" if fault == job_sentences.CONTAINED else "device", {})
     if fault:
         named["fault"] = fault
-    ray = _RAY.search(text)
-    if ray is not None and ray[1]:
-        named.setdefault("host", ray[1])
+    if "pid=" in text and "(raylet" not in text and (host := unwrap(text).host):
+        named.setdefault("host", host)
     return kind, named
 
 

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from topodiag.evidence.nccl_log.grammar.numbers import compiled
 from topodiag.evidence.signatures.engine import LineMatch, of_job
 from topodiag.evidence.signatures.entry import literals_of
+from topodiag.evidence.signatures.wrappers import unwrap
 
 FAMILIES = ("collective", "framework", "launcher", "process")
 WORDS = literals_of(*FAMILIES)
@@ -32,10 +33,6 @@ _SIGNALS = {
 MET, LAUNCHED = "met", "launched"
 STALLED, MISMATCH = "stalled", "mismatch"
 _RANK = compiled(r"\b[Rr]ank ?(\d{1,7})\b")
-_FRONT = compiled(
-    r"^\s{0,8}(?:(?:\[(?:rank|default)?\d{1,6}\]:?|\([\w.:<>/-]{1,80} pid=\d[^)]{0,60}\)|\d{1,6}:)\s{0,4}){1,3}"
-)
-"""Who prints is not who is spoken of."""
 _SUPPOSED = compiled(
     r"(?i:\b(?:if|when|whether|unless|until|in case|may|might|could|should|would|can(?!'t)|will|please|ensure|make sure"
     r"|re-?try\w*|example|e\.g\.|simulat\w*|inject\w*|to (?:find|detect|avoid))\b)|\?\s*$"
@@ -84,7 +81,7 @@ def state_of(text: str) -> tuple[str, dict[str, str]] | None:
     for taken in of_job(text):
         ranks = [str(taken.fields["rank"])] if "rank" in taken.fields else []
         if taken.entry.says == MISMATCH:
-            ranks = ranks or list(dict.fromkeys(_RANK.findall(_FRONT.sub("", text))))
+            ranks = ranks or list(dict.fromkeys(_RANK.findall(unwrap(text).text)))
         elif taken.entry.says != "behind":
             continue
         kind = MISMATCH if taken.entry.says == MISMATCH else STALLED

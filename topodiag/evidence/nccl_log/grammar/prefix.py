@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from math import nan
+from math import isnan, nan
 
 from topodiag.evidence.nccl_log.grammar import ends, job_lines
 from topodiag.evidence.nccl_log.grammar.numbers import compiled
-from topodiag.evidence.signatures.wrappers import epoch, unwrap
+from topodiag.evidence.signatures.wrappers import unwrap, without_clock
 from topodiag.lazy import dataclass
 from topodiag.words.colours import without_colours
 from topodiag.words.unfilled import is_unfilled
@@ -55,23 +55,14 @@ _MASKED_REACH = 600
 _BRACKETS = "[]<>(){}\"'`"
 
 _PLACE = compiled(r"^(.{1,300}?:\d{1,7})(?: \([^)]{0,200}\))?$")
-_TIME = compiled(r"\d{4}[-/]\d\d[-/]\d\d[ T_]\d\d:\d\d:\d\d(?:[.,](\d{1,9}))?[^\s\]]{0,6}")
 _STAMP_END = compiled(r"\[[^\[\]]{8,40}\] ?$")
 _TAGGED_END = compiled(r"\s*\[\d{1,6},\d{1,6}\]<std(?:out|err)>:\s*$")
-_RANKS = (
-    compiled(r"\[\d{1,6},(\d{1,6})\]<std(?:out|err)>:"),
-    compiled(r"\[rank(\d{1,6})\]"),
-    compiled(r"(?:^|[\s\]>|])(\d{1,6}):\s?$"),
-)
-_LOCAL = compiled(r"\[(default\d{1,6})\]")
-"""torchrun's role and local rank, which is no rank of a job of several nodes."""
-_NO_TIME = "".join((" ", "|", "[", "]", "-", ">"))
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One record. `place` is the file and line of a warning; `label` what a launcher put in front, a rank where it is
-    one; `ts` seconds since the epoch as if the log's zone were UTC, NaN without a date."""
+    """One record. `place` is the file and line of a warning; `label` the rank that a launcher put in front, as
+    digits; `ts` seconds since the epoch as if the log's zone were UTC, NaN without a date."""
 
     host: str
     pid: int
@@ -99,18 +90,19 @@ def records(text: str) -> Iterator[Record]:
         if record is not None:
             yield record
         return
+    before = text[: pairs[0][0].start()]
     for index, (who, head) in enumerate(pairs):
-        before = text[pairs[index - 1][1].end() if index else 0 : who.start()]
         end = pairs[index + 1][0].start() if index + 1 < len(pairs) else len(text)
-        message = text[head.end() : end]
+        message, following = text[head.end() : end], ""
         if index + 1 < len(pairs):
-            message = _without_label(message)
+            message, following = _without_label(message)
         level = head[5] or head[6] or (head[7] and "WARN") or head[9] or head[10]
-        label, ts = front(before[-300:]) if before else ("", nan)
+        label, ts = label_of(before.rpartition("\r")[2][-300:]) if before else ("", nan)
         dev = -1 if who[4] is None else number(who[4])
         place = _place(head[7] or head[8], level)
         process, thread = number(who[2]), number(who[3])
         yield Record(who[1], process, thread, dev, level, _message(message), place, label, ts)
+        before = following
 
 
 def _without_plain_head(text: str) -> Record | None:
@@ -125,7 +117,7 @@ def _without_plain_head(text: str) -> Record | None:
     if parts is not None and not _CLOCK.search(parts[0]):
         host, process, thread, device = parts.groups()[:4] if parts[5] is None else parts.groups()[4:8]
         dev = -1 if device is None else number(device)
-        label, ts = front(before[-_MASKED_REACH:][: parts.start()])
+        label, ts = label_of(before[-_MASKED_REACH:][: parts.start()])
         who = host.strip(_BRACKETS)[:255], _masked_number(process), _masked_number(thread)
         return Record(*who, dev, level[1], message, parts[9] or "", label, ts)
     bare = BARE.search(text)
@@ -138,7 +130,7 @@ def _without_plain_head(text: str) -> Record | None:
     if loose[3] and level[1] not in ("WARN", "ATTN"):
         return None  # an application's own talk: NCCL names a place in warnings only
     dev = -1 if loose[2] is None else number(loose[2])
-    label, ts = front(loose[1])
+    label, ts = label_of(loose[1])
     return Record("", -1, -1, dev, level[1], message, loose[3] or "", label, ts)
 
 
@@ -181,32 +173,19 @@ def _message(text: str) -> str:
     return text.rstrip()
 
 
-def _without_label(message: str) -> str:
-    """The message without the time or label that belongs to the next record on the same line."""
-    tagged = _TAGGED_END.search(message[-40:])
-    if tagged:
-        return message[: len(message) - len(message[-40:]) + tagged.start()]
-    stamp = _STAMP_END.search(message[-50:])
-    return message[: len(message) - len(message[-50:]) + stamp.start()] if stamp else message
+def _without_label(message: str) -> tuple[str, str]:
+    """The message, and the time or label behind it that belongs to the next record on the same line."""
+    label = _TAGGED_END.search(message[-40:]) or _STAMP_END.search(message[-50:])
+    at = len(message) - len(label[0]) if label is not None else len(message)
+    return message[:at], message[at:]
 
 
-def front(label: str) -> tuple[str, float]:
-    """Rank or label, and time of what stands before a head."""
-    ts = stamp_of(label)
-    for pattern in _RANKS:
-        ranks = pattern.findall(label)
-        if ranks:
-            return str(int(ranks[-1])), ts
-    local = _LOCAL.findall(label)
-    if local:
-        return str(local[-1]), ts
-    return _TIME.sub("", label).strip(_NO_TIME)[:80], ts
-
-
-def stamp_of(label: str) -> float:
-    """The last time in what stands before a head; NaN where there is none."""
-    *_, stamp = None, *_TIME.finditer(label)
-    return nan if stamp is None else epoch(stamp[0]) + float(f"0.{stamp[1] or 0}")
+def label_of(before: str) -> tuple[str, float]:
+    """The rank that a launcher's labels name, as digits ("" without), and the clock of what stands before a head; NaN
+    where there is none."""
+    labels = unwrap(f"{before}.")
+    time_s = without_clock(before)[1] if isnan(labels.time_s) else labels.time_s
+    return str(labels.rank) if labels.rank >= 0 else "", time_s
 
 
 def number(digits: str) -> int:
@@ -229,32 +208,35 @@ def application(text: str) -> tuple[str, dict[str, object]] | None:
             return "text", {"kind": "matrix", "text": text.rstrip()}
     last = LAST_ERROR.search(text)
     if last is not None and _is_label(text[: last.start()]):
-        return "event", {"level": "APP", "place": "", "label": front(text[: last.start(1)])[0],
-                         "text": last[1].rstrip(), "ts": front(text[: last.start(1)])[1]}  # fmt: skip
+        label, ts = label_of(text[: last.start(1)])
+        return "event", {"level": "APP", "place": "", "label": label, "text": last[1].rstrip(), "ts": ts}
     if not _FAILURE.search(text) or _FRAME.search(text):
         return _of_job(text)
     head = _GLOG.search(text)
     place, words, before = ("", text, "") if head is None else (head[1], text[head.end() :], text[: head.start()])
-    label, ts = front((before or text)[:300])
-    if not label.isdigit():
+    label, ts = label_of((before or text)[:300])
+    if not label:
         rank = _TORCH_RANK.search(text)
-        label = str(int(rank[1])) if rank else ("" if head is None else label)
+        label = str(int(rank[1])) if rank else ""
     return "event", {"level": "APP", "place": place, "label": label, "text": words.strip()[:1000], "ts": ts}
 
 
 def _of_job(text: str) -> tuple[str, dict[str, object]] | None:
     """The row of a line that a job prints, behind whatever label; None for all others."""
-    sentence = next((part for part in (text, unwrap(text).text) if job_lines.speaks(part)), None)
+    bare = unwrap(text).text
+    sentence = next((part for part in (text, bare) if job_lines.speaks(part)), None)
     if sentence is None:
         return None
-    label, ts = front(text[:300])
-    label = ends.label_of(text) or (label if label.isdigit() else "")
+    label, ts = label_of(text[:300])
+    if bare.startswith(("slurmstepd:", "srun:")):  # of the job, in the output of whichever task
+        label = ""
+    label = ends.tasks_of(text) or label
     return "event", {"level": "APP", "place": "", "label": label, "text": sentence.strip()[: ends.LIMIT], "ts": ts}
 
 
-def _is_label(front: str) -> bool:
+def _is_label(before: str) -> bool:
     """Whether nothing but what launchers and containers print stands before a sentence."""
-    return not front.strip() or _LABEL.fullmatch(unwrap(f"{front}.").text) is not None
+    return not before.strip() or _LABEL.fullmatch(unwrap(f"{before}.").text) is not None
 
 
 def torch_version(text: str) -> tuple[str, dict[str, object]] | None:

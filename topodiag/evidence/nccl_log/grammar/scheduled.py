@@ -13,7 +13,8 @@ Kubeflow's training operator (common/job.go); Open MPI help-prterun.txt, help-or
 from __future__ import annotations
 
 from topodiag.evidence.nccl_log.grammar import job_sentences
-from topodiag.evidence.nccl_log.grammar.numbers import any_of, compiled
+from topodiag.evidence.nccl_log.grammar.numbers import compiled
+from topodiag.evidence.signatures.literals import finder
 
 _STATES = {
     "PREEMPTED": "preempted", "REVOKED": "preempted", "TIMEOUT": "limit", "DEADLINE": "limit",
@@ -40,7 +41,7 @@ WORDS = (
     b"CANCELLED", b"Job_id=",
 )  # fmt: skip
 """A line without any of these is none of theirs."""
-_ANY = compiled(any_of(WORDS).decode())
+_ANY = finder(WORDS)
 
 
 def end_of(text: str) -> tuple[str, dict[str, str]] | None:
@@ -49,7 +50,7 @@ def end_of(text: str) -> tuple[str, dict[str, str]] | None:
     if named is not None and named["how"] == "context":
         return "ended", {"how": "context", "root": "1"}
     text = text[:MOST]
-    if _ANY.search(text) is None or _SCRIPT.match(text) is not None:
+    if not _ANY.any(text.encode("utf-8", "replace")) or _SCRIPT.match(text) is not None:
         return ("ended", named) if named is not None else None
     row = _ROW.match(text) or _SHOWN.search(text)
     if row is not None:

@@ -7,18 +7,18 @@ from collections import Counter, defaultdict
 import numpy as np
 
 from topodiag.draw.matrix import draw_matrix
-from topodiag.model.job import Communicator, Job
+from topodiag.model.job import Job
 from topodiag.model.maker import dialect_of
-from topodiag.report.html.interface import Cell, Drawing, Grid, Section, Sheet
+from topodiag.report.html.interface import Cell, Columns, Drawing, Grid, Section, Sheet, grid_of
+from topodiag.report.job.families import Family, families, init_words
 from topodiag.report.job.ranks import nics_by_rank
 from topodiag.report.job.transports import Mix, mixes
 from topodiag.report.job.words import (
-    algorithms_of,
-    name_of,
-    seconds,
+    slowest_s,
     spell_channels,
     spell_connections,
     spell_hosts,
+    spell_nodes,
     spell_ranks,
 )
 from topodiag.words.fold import fold_labels, plural
@@ -28,6 +28,7 @@ Row = list[Cell | str]
 JOBS_SHOWN = 8
 MATRICES_SHOWN = 3
 ROWS_SHOWN = 400
+CSV = "rows: topodiag logs --csv"
 HOSTS_IN_MATRIX = 24
 """More hosts than these are folded by what they talk over."""
 
@@ -95,31 +96,29 @@ def _ranks(job: Job, number: int) -> Grid | None:
     return _grid(f"ranks-{number}", "Where the ranks ran", heads, rows, {1, 3})
 
 
+def _init(family: Family) -> Cell:
+    words, slow, first = init_words(*family.members), slowest_s(*family.members), family.first
+    late = not first.init_complete and not first.inferred
+    text = words[0] if isinstance(words, tuple) else str(words)
+    return Cell(text, slow if np.isfinite(slow) else -1.0, "warning" if late else "")
+
+
+_FAMILIES: Columns[Family] = {
+    "Communicator": lambda family: family.name,
+    ">Count": lambda family: len(family.members),
+    ">Ranks": lambda family: family.first.nranks,
+    ">Nodes": lambda family: spell_nodes(family.first),
+    "Channels": lambda family: spell_channels(family.first),
+    "Connections": lambda family: spell_connections(family.transports),
+    "Algorithms": lambda family: family.algorithms,
+    "Init": _init,
+    "Members": lambda family: family.ranks,
+}
+
+
 def _communicators(job: Job, number: int) -> Grid | None:
-    families: dict[tuple[object, ...], list[Communicator]] = defaultdict(list)
-    for comm in job.communicators:
-        key = (comm.role, comm.nranks, comm.nodes, len(comm.hosts), comm.channels, comm.init_complete,
-               spell_connections(comm.transports))  # fmt: skip
-        families[key].append(comm)
-    rows: list[Row] = []
-    for members in families.values():
-        comm = members[0]
-        slow = max((float(np.nanmax(m.init_s)) for m in members if np.isfinite(m.init_s).any()), default=float("nan"))
-        transports: Counter[str] = Counter()
-        for member in members:
-            transports.update({name: int(count) for name, count in member.transports.items()})
-        done = int(comm.completed.sum()) if comm.completed.size else 0
-        init = seconds(slow) if comm.init_complete else "not logged" if comm.inferred else f"{done} of {comm.nranks}"
-        rows.append([
-            Cell((name_of(comm) if len(members) == 1 else comm.role.value) or "other"),
-            Cell(str(len(members)), len(members)), Cell(str(comm.nranks), comm.nranks),
-            Cell(str(comm.nodes if comm.nodes > 0 else len(comm.hosts))), spell_channels(comm),
-            spell_connections(transports), " ".join(sorted({a for m in members for a in algorithms_of(m)})),
-            Cell(init, slow if np.isfinite(slow) else -1.0, "" if comm.init_complete or comm.inferred else "warning"),
-            spell_ranks(comm.ranks) if len(members) == 1 else "",
-        ])  # fmt: skip
-    heads = ("Communicator", "Count", "Ranks", "Nodes", "Channels", "Connections", "Algorithms", "Init", "Members")
-    return _grid(f"comms-{number}", "Communicators, those alike together", heads, rows, {1, 2, 3}) if rows else None
+    name, caption = f"comms-{number}", "Communicators, those alike together"
+    return grid_of(name, caption, _FAMILIES, families(job), ROWS_SHOWN, CSV) if job.communicators else None
 
 
 def _transports(job: Job, number: int) -> Grid | None:
@@ -154,19 +153,26 @@ def _mix(mix: Mix) -> Cell:
     return Cell(words, mark="warning" if any(name.startswith("Socket") for name in mix) else "")
 
 
+Setting = tuple[str, str, list[str], bool]
+"""A variable, a value, the hosts of the processes that have it, and whether others have another."""
+_SETTINGS: Columns[Setting] = {
+    "Name": lambda row: row[0],
+    "Value": lambda row: Cell(row[1], mark="warning" if row[3] else ""),
+    ">Processes": lambda row: len(row[2]),
+    "Nodes": lambda row: spell_hosts(row[2], 200),
+}
+
+
 def _settings(job: Job, number: int) -> Grid | None:
-    rows: list[Row] = []
-    for name, values in sorted(job.settings().items()):
-        for value, processes in sorted(values.items(), key=lambda item: -len(item[1])):
-            hosts = [job.processes[at].host for at in processes]
-            differs = len(values) > 1
-            rows.append([Cell(name), Cell(value, mark="warning" if differs else ""),
-                         Cell(str(len(processes)), len(processes)), Cell(spell_hosts(hosts, 200))])  # fmt: skip
-    return _grid(f"settings-{number}", "Settings in force", ("Name", "Value", "Processes", "Nodes"), rows,
-                 {2}) if rows else None  # fmt: skip
+    rows: list[Setting] = [
+        (name, value, [job.processes[at].host for at in processes], len(values) > 1)
+        for name, values in sorted(job.settings().items())
+        for value, processes in sorted(values.items(), key=lambda item: -len(item[1]))
+    ]
+    return grid_of(f"settings-{number}", "Settings in force", _SETTINGS, rows, ROWS_SHOWN, CSV) if rows else None
 
 
 def _grid(name: str, caption: str, heads: tuple[str, ...], rows: list[Row], right: set[int]) -> Grid:
     left = len(rows) - ROWS_SHOWN
-    words = f"{left} more rows: topodiag logs --csv" if left > 0 else ""
+    words = f"{left} more {CSV}" if left > 0 else ""
     return Grid(name, caption, heads, rows[:ROWS_SHOWN], frozenset(right), words)
