@@ -9,7 +9,7 @@ _KEPT = (
     ("topodiag.nccl.predict", "_predicted", 512),
     ("topodiag.nccl.search.searched", "_searched", 128),
     ("topodiag.nccl.search.searched", "_built", 128),
-    ("topodiag.evidence.intake.looks", "text_kinds", 512),
+    ("topodiag.evidence.intake.kind_of_file", "text_kinds", 512),
 )
 """What NCCL decides on a topology, of which kinds a text is: module, function, answers.
 Each follows from what is asked alone."""

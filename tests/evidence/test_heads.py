@@ -10,7 +10,7 @@ import pytest
 from tests.shown import ROOT
 from topodiag.evidence import registry
 from topodiag.evidence.heads import possible
-from topodiag.evidence.intake.looks import Looks
+from topodiag.evidence.intake.kind_of_file import FileKind
 from topodiag.evidence.intake.survey import survey
 from topodiag.evidence.interface import Blob, Source
 from topodiag.evidence.kinds import Kind
@@ -52,7 +52,7 @@ def test_lines_like_those_of_a_source_of_fronts_say_nothing_in_the_middle_of_a_t
     row = '{"component":"nccl","health":"Healthy"}\n'
     assert registry.recognise(row)
     talk = "a line of talk that says nothing\n" * 4000
-    seen = Looks((Kind.TEXT,))
+    seen = FileKind((Kind.TEXT,))
     assert survey([(talk + row + talk).encode()], "x", seen) == seen
 
 

@@ -27,8 +27,7 @@ def test_fragments_that_two_groups_left_in_each_others_nodes_come_back() -> None
     machines, demands = cluster([8] * 4, 4), job(8, 1, 4)
     slot = np.arange(32)
     slot[[4, 5, 6, 7, 12, 13, 14, 15]] = slot[[12, 13, 14, 15, 4, 5, 6, 7]]
-    made, moves = improve(machines, demands, Assignment(slot))
-    assert moves > 0
+    made = improve(machines, demands, Assignment(slot))
     assert spans_of(machines, demands[0].groups, made).nodes.max() == 1
 
 
@@ -37,7 +36,7 @@ def test_whole_nodes_change_leaves() -> None:
     machines, demands = cluster([8] * 4, 2), job(8, 2, 2)[:2]
     start = Assignment(np.arange(32))
     assert spans_of(machines, demands[1].groups, start).level.max() == 2
-    made, _ = improve(machines, demands, start)
+    made = improve(machines, demands, start)
     assert spans_of(machines, demands[1].groups, made).level.max() == 1
 
 
@@ -45,7 +44,7 @@ def test_fragments_take_free_gpus() -> None:
     machines, demands = cluster([8] * 5, 5), job(8, 1, 4)[:1]
     slot = np.arange(32)
     slot[:4] = np.arange(32, 36)
-    made, _ = improve(machines, demands, Assignment(slot))
+    made = improve(machines, demands, Assignment(slot))
     assert spans_of(machines, demands[0].groups, made).nodes.max() == 1
 
 
@@ -55,7 +54,7 @@ def test_what_is_found_is_a_map_no_worse_and_the_same_again(slots: list[int], se
     machines, demands = cluster([8, 8, 6, 8, 7, 8], 3, rails), job(4, 2, 3)
     usable = machines.free_slots()
     start = Assignment(usable[np.asarray(slots[:24])])
-    made, again = (improve(machines, demands, start, seed=seed, tries=60)[0] for _ in range(2))
+    made, again = (improve(machines, demands, start, seed=seed, tries=60) for _ in range(2))
     assert made.slot.tolist() == again.slot.tolist()
     assert len(set(made.slot.tolist())) == 24
     assert machines.usable.ravel()[made.slot].all()

@@ -342,6 +342,11 @@ def test_a_program_that_diverged_is_no_question_of_topology() -> None:
     )
 
 
+def test_where_other_causes_remain_possible_no_link_is_cleared() -> None:
+    told = verdict(seen("JOB009", confidence=Confidence.MEDIUM), case=running())
+    assert (told.causes[0].status, told.first) == (CauseStatus.LIKELY, ())
+
+
 def test_a_normal_measurement_says_that_an_expectation_above_it_is_wrong() -> None:
     told = verdict(case=running(), clean="NET001", benchmarks=(measured(),))
     assert told.state is State.HEALTHY

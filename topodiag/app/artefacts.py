@@ -54,16 +54,16 @@ def artefacts(result: Result, paths: Sequence[str]) -> list[Artefact | Unwritten
     """The files of a verdict's causes, in the order of the causes. `paths` is the evidence that was given. Never raises
     for what a case holds: what cannot be made says why."""
     assert result.verdict is not None  # noqa: S101 - only a diagnosis has files
-    made: list[Artefact | UnwrittenArtefact] = []
+    listed: list[Artefact | UnwrittenArtefact] = []
     for cause in result.verdict.causes:
         maker = next((make for starts, make in _MAKERS if cause.finding.id.startswith(starts)), None)
         if maker is None and not cause.finding.settings:
             continue
         try:
-            made += (maker or _conf)(cause, result, paths)
+            listed += (maker or _conf)(cause, result, paths)
         except (TopodiagError, LackingError) as error:
-            made.append(UnwrittenArtefact(cause, str(error)))
-    return made
+            listed.append(UnwrittenArtefact(cause, str(error)))
+    return listed
 
 
 def write_artefacts(folder: str, result: Result, written: Sequence[Artefact | UnwrittenArtefact]) -> list[str]:

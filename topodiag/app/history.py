@@ -83,11 +83,11 @@ def _take(intake: Intake, addition: Addition) -> list[str]:
 def _asked(store: Store, hosts: Sequence[str]) -> FleetHistory:
     wanted = frozenset(hosts)
 
-    def told(host: str) -> bool:
+    def is_asked(host: str) -> bool:
         return not wanted or host in wanted
 
-    rows = rows_by_host(store, told)
-    node_histories = histories(store, rows, told)
+    rows = rows_by_host(store, is_asked)
+    node_histories = histories(store, rows, is_asked)
     if not node_histories:
         hint = "leave --nodelist out to see them all" if wanted else "add bundles: topodiag fleet history DIR BUNDLES"
         raise InputError(store.folder, "has no capture of these nodes" if wanted else "is empty", hint=hint)

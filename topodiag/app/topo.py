@@ -73,8 +73,8 @@ def check_topology(path: str, *, version: str = "", against: str | None = None) 
     other = machine_of(against) if against is not None else None
     node = replace(read.node, nccl_file=replace(file, asked=asked, against=other))
     outcomes = _answered(run(Subject.NODE, [node], CHECKED))
-    said = assumption(version)
-    assumed = (NotObserved(f"NCCL {version}", said),) if said else ()
+    note = assumption(version)
+    assumed = (NotObserved(f"NCCL {version}", note),) if note else ()
     result = Result(
         inputs=tuple(read.inputs),
         given=(path,),

@@ -59,13 +59,13 @@ class LazyGroup(click.Group):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if not args and not ctx.resilient_parsing:
-            self.alone(ctx)
+            self.without_command(ctx)
         known = {spelling for param in self.get_params(ctx) for spelling in param.opts}
         if self.of_paths and args and args[0].startswith("-") and args[0].partition("=")[0] not in known:
             args = ["--", *args]  # not an option of the group: of the command that takes paths
         return super().parse_args(ctx, args)
 
-    def alone(self, ctx: click.Context) -> None:
+    def without_command(self, ctx: click.Context) -> None:
         """What a group without a command does."""
         from topodiag.cli.errors import NoCommandError  # noqa: PLC0415 - only on this error
 
@@ -148,7 +148,7 @@ class _Program(LazyGroup):
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         formatter.write_text(self.epilog or "")
 
-    def alone(self, ctx: click.Context) -> None:
+    def without_command(self, ctx: click.Context) -> None:
         """On a GPU node `topodiag` is `topodiag scan`; elsewhere it prints the help."""
         from topodiag.app.here import is_gpu_node  # noqa: PLC0415 - not for the help
 

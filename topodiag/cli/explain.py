@@ -54,7 +54,7 @@ def explain(
     as gpudirect.module_missing: the sentences that report it, each with its source and its samples.
     """
     from topodiag.checks import registry  # noqa: PLC0415 - heavy from here on
-    from topodiag.cli.explain_sentences import draw_event, draw_line  # noqa: PLC0415
+    from topodiag.cli.explain_sentences import draw_line  # noqa: PLC0415
     from topodiag.cli.terminal import style_for  # noqa: PLC0415
     from topodiag.report.interface import Style  # noqa: PLC0415
     from topodiag.report.page import print_page  # noqa: PLC0415
@@ -68,9 +68,7 @@ def explain(
     if format_ == "json":
         if not checks:
             raise _unknown(str(name), ctx)
-        import json  # noqa: PLC0415
-
-        click.echo(json.dumps([{"id": check.id, "title": check.title} for check in checks], indent=2))
+        _print_json(checks)
         return
     style = style_for(sys.stdout, color=color, ascii_only=ascii_only, width=width)
     page = Page(Style(min(style.width, MAX_WIDTH), style.color, style.ascii))
@@ -80,19 +78,27 @@ def explain(
         _draw_list(page, checks, folded=not wanted and not verbose)
     elif checks:
         _draw_check(page, checks[0])
-    elif wanted == "SYSTEMS":
-        _draw_systems(page)
-    elif not draw_variable(page, wanted) and not draw_event(page, str(name).strip()):
+    elif not _draw_other(page, str(name).strip()):
         raise _unknown(str(name), ctx)
     print_page(page, sys.stdout)
 
 
-def _draw_systems(page: Page) -> None:
-    """The names that --system takes."""
-    from topodiag.app.model import known_systems  # noqa: PLC0415 - only where they are asked for
+def _print_json(checks: list[type[Check[Any, Any]]]) -> None:
+    import json  # noqa: PLC0415 - only for a program that asks
 
-    for name in known_systems():
-        page.add("", name)
+    click.echo(json.dumps([{"id": check.id, "title": check.title} for check in checks], indent=2))
+
+
+def _draw_other(page: Page, name: str) -> bool:
+    """The names that --system takes, a variable or an event; False for a name of none of them."""
+    from topodiag.app.model import known_systems  # noqa: PLC0415 - only where no check has the name
+    from topodiag.cli.explain_sentences import draw_event  # noqa: PLC0415
+
+    if name.lower() != "systems":
+        return draw_variable(page, name.upper()) or draw_event(page, name)
+    for system in known_systems():
+        page.add("", system)
+    return True
 
 
 def _draw_list(page: Page, checks: list[type[Check[Any, Any]]], *, folded: bool) -> None:

@@ -5,10 +5,9 @@ A command takes them by name with `options`; several that belong together reach 
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
-from functools import cache, wraps
+from functools import wraps
 from typing import TYPE_CHECKING, Any, TextIO
 
 import click
@@ -16,7 +15,7 @@ from click.core import ParameterSource
 
 from topodiag.cli.params import EVIDENCE, PLACE, Count, Duration, LinkParam, Micros, Number, Pair, Ratio, Size, Sizes
 from topodiag.lazy import dataclass
-from topodiag.words.own_data import own_text
+from topodiag.words.own_data import own_data
 
 if TYPE_CHECKING:
     from topodiag.report.interface import Style
@@ -80,20 +79,10 @@ _CODE: Mapping[str, Mapping[str, Any]] = {
 """What no table can say of an option."""
 
 
-@cache
-def _entries() -> dict[str, str]:
-    """The text of each entry by its heading: a command parses its own."""
-    return dict(entry.split("]\n", 1) for entry in own_text("cli/options.toml").split("\n[")[1:])
-
-
 def option(name: str, of: str = "", **more: Any) -> Option:
     """The option of this parameter: that of all commands, with what the command `of` has otherwise, and `more`."""
-    heading = f'"{of}"' if " " in of else of
-    texts = (_entries().get(f"{place}.{name}", "") for place in ("shared", heading))
-    entry: dict[str, Any] = {}
-    for text in texts:
-        entry |= tomllib.loads(text)
-    entry |= {**_CODE.get(name, {}), **more}
+    shared, own = (own_data("cli/options").get(place, {}).get(name, {}) for place in ("shared", of))
+    entry: dict[str, Any] = {**shared, **own, **_CODE.get(name, {}), **more}
     flags = entry.pop("flags", [f"--{name.replace('_', '-')}"])
     if (choices := entry.pop("choices", None)) is not None:
         entry["type"] = click.Choice(choices, case_sensitive=entry.pop("case_sensitive", True))

@@ -22,6 +22,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from enum import Enum
 
+from topodiag.evidence.signatures.wrappers import unwrap
 from topodiag.lazy import regex
 
 _NAME = r"(?:NCCL|RCCL|UCX|FI)_[A-Z0-9_]{1,80}"
@@ -85,9 +86,7 @@ class Scope(Enum):
 
 
 _STATES = regex(
-    r"\s{0,40}(?:(?:\[[^\]\n]{1,60}\](?:<\w{1,10}>)?:?|\([\w.:<>/-]{1,80} pid=\d[^)]{0,80}\)|\d{1,7}:"
-    r"|(?=[\w.-]{0,60}\d)[\w.-]{1,64}:|\d{4}-\d\d-\d\d[T ][\d:.,+Z-]{5,24})\s{1,4}){0,3}"
-    r"(?P<trace>\+{1,4}\s{1,2})?(?:\[?[\w.-]{1,60}@[\w.-]{1,60}[^#$\n]{0,80}[#$]\s{1,2}|\$\s{1,2})?"
+    r"\s{0,40}(?P<trace>\+{1,4}\s{1,2})?(?:\[?[\w.-]{1,60}@[\w.-]{1,60}[^#$\n]{0,80}[#$]\s{1,2}|\$\s{1,2})?"
     r"(?:(?P<writes>(?:echo|printf|cat|grep|sed|tee)\s)"
     r"|(?P<shell>(?:export|declare -x|typeset -x|setenv|unset|unsetenv)\s)"
     rf"|(?:(?:env|time|exec|{_NAME}=\S{{0,300}})\s{{1,4}}){{0,20}}(?:\S{{1,200}}/)?"
@@ -97,13 +96,13 @@ _STATES = regex(
     rf"|(?:env\s{{1,4}})?(?:{_NAME}=\S{{0,300}}\s{{1,4}}){{1,20}}(?P<path>\.{{0,2}}/\S{{1,200}})"
     rf"|(?P<dump>{_NAME}=(?:[^\s\"']{{0,300}}|\"[^\"\n]{{0,300}}\"|'[^'\n]{{0,300}}')\s{{0,8}}$))"
 )
-"""Behind a launcher's labels, the trace of a shell and a prompt: a command, or a variable of a dump."""
+"""Behind the trace of a shell and a prompt: a command, or a variable of a dump."""
 
 
 def stated_in(line: str, above: str = "") -> tuple[Scope, str, list[tuple[str, str]]] | None:
     """What a line of a job's output says of settings: for what, the program that it starts ("" for none), and the names
     and values that it sets ("" for one that it unsets). None for all other lines. `above` as for `assigned`."""
-    match = _STATES.match(line)
+    match = _STATES.match(unwrap(line).text)
     program = (match["program"] or match["path"] or "") if match is not None else ""
     if match is None:
         pair = _NAMED.match(above) is not None and _ITS_VALUE.match(line) is not None

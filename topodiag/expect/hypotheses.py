@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from math import exp, fsum, isfinite, log, prod
 
-from topodiag.expect.calibration import Calibration, Factor, calibration
+from topodiag.expect.calibration import Factor
 from topodiag.expect.cause import Cause
 from topodiag.expect.expect import Expected
 from topodiag.expect.hypothesis_causes import SOCKET_GBS, causes_of, wire_causes
@@ -129,7 +129,6 @@ class _Case:
     expected: float
     latency_us: float | None
     known: Evidence
-    fitted: Calibration
 
     @property
     def outcomes(self) -> tuple[Outcome, ...]:
@@ -143,7 +142,6 @@ def explain(
     *,
     fit: Fit | None = None,
     known: Evidence | None = None,
-    fitted: Calibration | None = None,
     others: Sequence[Judged] = (),
 ) -> Explained:
     """The causes that would explain a low or impossible verdict, likeliest first; none for any other verdict. `others`
@@ -165,7 +163,6 @@ def explain(
         expected=verdict.expected_gbs,
         latency_us=fit.latency_us if fit is not None else None,
         known=known or Evidence(),
-        fitted=fitted or calibration(),
     )
     weighed: list[_WeighedCause] = []
     ruled: list[str] = []

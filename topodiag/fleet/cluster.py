@@ -71,13 +71,13 @@ def read_bundles(paths: Sequence[str], read: Reader | None = None) -> ClusterFac
         raise InputError(paths[0], f"holds more than {MAX_NODES} bundles")
     broken: list[str] = []
     empty: list[str] = []
-    for each in [read_one(texts[0])] if len(texts) == 1 else (read or _one_by_one)(texts):
-        if isinstance(each, str):
-            broken.append(each)
-        elif not each.gpus:
-            empty.append(each.host)
-        elif each.host not in seen or seen[each.host].time < each.time:
-            seen[each.host] = each
+    for bundle in [read_one(texts[0])] if len(texts) == 1 else (read or _one_by_one)(texts):
+        if isinstance(bundle, str):
+            broken.append(bundle)
+        elif not bundle.gpus:
+            empty.append(bundle.host)
+        elif bundle.host not in seen or seen[bundle.host].time < bundle.time:
+            seen[bundle.host] = bundle
     if not seen:
         why = broken[0] if broken else f"{empty[0]} shows no GPU"
         raise InputError(paths[0], f"holds no node with GPUs: {why}")
@@ -173,12 +173,12 @@ def seen_of(node: Node, path: str) -> NodeSeen:
 
 def _system(node: Node, product: GpuSpec | None, domain: str) -> str:
     """The machine's name; a tray by its parts, since DMI calls all boards of a maker one name."""
-    said = node.system.value or ""
-    if product is None or not domain or catalog.system_by_product(said) is not None:
-        return said
+    product_name = node.system.value or ""
+    if product is None or not domain or catalog.system_by_product(product_name) is not None:
+        return product_name
     matches = catalog.match_system(product.name, len(node.gpus))
     fitting = [match for match in matches if match.nvlink == "nvswitch" and match.vendor == "NVIDIA"]
-    return fitting[0].name if len(fitting) == 1 else said
+    return fitting[0].name if len(fitting) == 1 else product_name
 
 
 def _domain(gpus: Sequence[Gpu]) -> str:
@@ -206,7 +206,7 @@ def _facts(name: str, nodes: Sequence[NodeSeen], notes: list[str]) -> ClusterFac
     usual, system = _most([node.nics for node in nodes]), _most([node.system for node in nodes])
     out = {number: node for number, node in enumerate(nodes) if node.out}
     kinds, labels = _levels(nodes)
-    notes += (*_unlike(nodes, usual, system), *_lacking(nodes, kinds))
+    notes += (*_mixed(nodes, usual, system), *_lacking(nodes, kinds))
     domain = [node.domain or None for node in nodes]
     return ClusterFacts(
         name=name,
@@ -225,7 +225,7 @@ def _facts(name: str, nodes: Sequence[NodeSeen], notes: list[str]) -> ClusterFac
     )
 
 
-def _unlike(nodes: Sequence[NodeSeen], usual: tuple[int, float], system: str) -> Iterator[str]:
+def _mixed(nodes: Sequence[NodeSeen], usual: tuple[int, float], system: str) -> Iterator[str]:
     """Which nodes are priced like the most although they have other NICs or are another system."""
     other = [node.host for node in nodes if node.nics != usual]
     if other and usual[0]:

@@ -92,7 +92,7 @@ def _cohort(traits: Traits, nodes: Sequence[Digest], roots: Sequence[str]) -> Co
                 varying.append((column.family, column.key))
             rolled = _roll_outs(column, table, split, places)
             known = replace(split, odd=tuple(v for v in split.odd if v not in rolled))
-            odd += _odd_of(column, table, known, young if _comes_up(column) else frozenset())
+            odd += _outlier_facts(column, table, known, young if _comes_up(column) else frozenset())
             groups = (*(split.groups or (split.usual,)), *rolled)
             if len(groups) > 1:
                 parted_.append((column, table, replace(split, groups=groups)))
@@ -127,7 +127,9 @@ def _comes_up(column: Column) -> bool:
     return column.family in _COME_UP or (column.family, column.key) in _COME_UP
 
 
-def _odd_of(column: Column, table: FamilyTable, split: Split, left_out: frozenset[int]) -> Iterator[_OutlierFact]:
+def _outlier_facts(
+    column: Column, table: FamilyTable, split: Split, left_out: frozenset[int]
+) -> Iterator[_OutlierFact]:
     key = (column.part, column.key, column.unit)
     usual = split.usual if len(split.groups) < 2 else " or ".join(split.groups)
     count = column.counts[split.usual] if len(split.groups) < 2 else sum(column.counts[v] for v in split.groups)

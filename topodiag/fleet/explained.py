@@ -26,15 +26,15 @@ def explained(outliers: Sequence[Outlier], nodes: Sequence[Digest]) -> list[Outl
 
 def _explained(outlier: Outlier, findings: Mapping[str, Sequence[Finding]]) -> Outlier:
     """The outlier as it is, or with the check that tells it and that check's price."""
-    told: list[Finding] = []
+    own: list[Finding] = []
     for host in outlier.nodes:
         finding = next((finding for finding in findings[host] if _speaks_of(finding, outlier)), None)
         if finding is None:
             return outlier
-        told.append(finding)
-    lost = max((finding.cost.gbs_lost for finding in told if finding.cost.gbs_lost is not None), default=None)
-    why_not = "" if lost is not None else told[0].cost.text or outlier.unpriced
-    return replace(outlier, explained_by=told[0].id, gbs_lost=lost, unpriced=why_not)
+        own.append(finding)
+    lost = max((finding.cost.gbs_lost for finding in own if finding.cost.gbs_lost is not None), default=None)
+    why_not = "" if lost is not None else own[0].cost.text or outlier.unpriced
+    return replace(outlier, explained_by=own[0].id, gbs_lost=lost, unpriced=why_not)
 
 
 def _speaks_of(finding: Finding, outlier: Outlier) -> bool:

@@ -126,7 +126,7 @@ def ingest(
     if copies:
         whole = _without(whole, frozenset(copies))
     notes = [*plan.notes, *_judge(plan, source, measures)]
-    damaged = [f"{files[number].path}: {note}" for number, measure in measures.items() for note in _said(measure)]
+    damaged = [f"{files[number].path}: {note}" for number, measure in measures.items() for note in _notes(measure)]
     return Ingested(
         whole,
         tuple(replace(file, note=_copy_note(file, files, copies.get(n))) for n, file in enumerate(files)),
@@ -281,10 +281,10 @@ def _open_stdin(intake: Intake) -> _Stdin:
 def _file(path: str, measure: Measure | None) -> SourceFile:
     if measure is None:
         return SourceFile(path)
-    return SourceFile(path, measure.size, measure.sha256, "; ".join(_said(measure)))
+    return SourceFile(path, measure.size, measure.sha256, "; ".join(_notes(measure)))
 
 
-def _said(measure: Measure) -> list[str]:
+def _notes(measure: Measure) -> list[str]:
     return sorted(set(measure.notes))
 
 
@@ -298,7 +298,7 @@ def _judge(plan: Plan, source: _Stdin | None, measures: dict[int, Measure]) -> I
             continue
         barren.append(one)
         measure = measures.get(number)
-        lost = "; ".join(_said(measure)) if measure is not None and not measure.size else ""
+        lost = "; ".join(_notes(measure)) if measure is not None and not measure.size else ""
         if lost:
             wrong.append(InputError(one.name, lost))
         elif one.named:

@@ -16,7 +16,7 @@ from topodiag.evidence.intake.sibling_nodes import Siblings
 from topodiag.evidence.kinds import NODE_KINDS
 from topodiag.fleet.cluster import find_bundles
 from topodiag.fleet.digest import Answers, Digest, Pool, digest_of
-from topodiag.fleet.once import answers_of
+from topodiag.fleet.sibling_answers import answers_of
 from topodiag.fleet.workers import FEW, by_all_cores
 from topodiag.lazy import dataclass
 from topodiag.model.cluster_facts import natural
@@ -66,7 +66,7 @@ def read_fleet(
         if on_read is not None:
             on_read(done, len(places))
     if not nodes:
-        reasons = [each.why if each.what == paths[0] else f"{each.what}: {each.why}" for each in left_out[:1]]
+        reasons = [left.why if left.what == paths[0] else f"{left.what}: {left.why}" for left in left_out[:1]]
         raise InputError(paths[0], f"holds no node that can be read: {(reasons or ['there is nothing to read'])[0]}")
     latest, older = _latest(nodes)
     return Fleet(tuple(sorted(latest, key=lambda node: natural(node.host))), (*left_out, *older))

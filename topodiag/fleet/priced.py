@@ -65,7 +65,7 @@ class _NodeFacts:
     def able_gen(self, part: str) -> float | None:
         """The generation that both ends of the link of a part can do."""
         known = [_number(self.values.get(("pci", part, key), "")) for key in _RATED]
-        return min((each for each in known if each is not None), default=None)
+        return min((gen for gen in known if gen is not None), default=None)
 
     def spec(self, part: str) -> GpuSpec | None:
         name = self.values.get(("gpu", part, "name"))

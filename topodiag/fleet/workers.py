@@ -46,17 +46,17 @@ def by_all_cores(
         return
     with pool_of(wanted, end_with_parent) as pool:
         with starting():
-            made = pool.map(work, items, chunksize=chunk)
-        yield from made
+            results = pool.map(work, items, chunksize=chunk)
+        yield from results
 
 
 def way_to_start() -> BaseContext:
     """Forked where this process has one thread, which takes a hundredth of a second; else spawned, which takes a third
     of one: another thread may hold a lock, and whoever asks for the forked copy of it hangs."""
-    return multiprocessing.get_context("fork" if _alone() else "spawn")
+    return multiprocessing.get_context("fork" if _is_single_threaded() else "spawn")
 
 
-def _alone() -> bool:
+def _is_single_threaded() -> bool:
     if sys.platform != "linux":
         return False
     threads = Path("/proc/self/task")

@@ -100,11 +100,11 @@ def improve(
     seed: int = 0,
     tries: int | None = None,
     enough_us: float = 0.0,
-) -> tuple[Assignment, int]:
-    """The best assignment found from `start`, or for a job of few ranks from any of the others, and how many moves led
-    to it; `start` where its step takes no longer than `enough_us`, the bound."""
+) -> Assignment:
+    """The best assignment found from `start`, or for a job of few ranks from any of the others; `start` where its step
+    takes no longer than `enough_us`, the bound."""
     if not demands or price_placement(cluster, demands, start).step_us <= enough_us * (1 + 1e-9):
-        return start, 0
+        return start
     if start.ranks > SMALL:
         generator = np.random.default_rng(seed)
         limit = min(TRIES_PER_RANK * start.ranks, MOST_TRIES) if tries is None else tries
@@ -115,13 +115,13 @@ def improve(
 
 def _wander(
     cluster: Cluster, demands: Sequence[Demand], start: Assignment, generator: np.random.Generator, tries: int
-) -> tuple[Assignment, int]:
-    """The best of the assignments that so many moves lead through, and the moves made."""
+) -> Assignment:
+    """The best of the assignments that so many moves lead through."""
     state = _RunningPrice(cluster, demands, start.slot)
     moves = _Moves(state, generator)
     best, mean = state.value()
     value, best = best + MEAN * mean, best + _MEAN * mean
-    kept, made, at = start.slot.copy(), 0, 0
+    kept = start.slot.copy()
     for number in range(tries):
         move = moves.draw()
         if move is None:
@@ -131,13 +131,13 @@ def _wander(
         undo = state.change(ranks, slots)
         step, mean = state.value()
         if step + MEAN * mean < value * (1 + SLACK * (1 - number / tries) ** 2):
-            value, made = step + MEAN * mean, made + 1
+            value = step + MEAN * mean
             if step + _MEAN * mean < best * (1 - 1e-12):
-                best, kept, at = step + _MEAN * mean, state.slot.copy(), made
+                best, kept = step + _MEAN * mean, state.slot.copy()
         else:
             state.slot[ranks] = before
             state.undo(undo)
-    return Assignment(kept), at
+    return Assignment(kept)
 
 
 class _Moves:

@@ -22,14 +22,13 @@ _MEAN = 1e-3
 
 def search(
     cluster: Cluster, demands: Sequence[Demand], given: Sequence[Assignment], *, seed: int, starts: int = STARTS
-) -> tuple[Assignment, int]:
-    """The best assignment found from any of those given or another start, and the moves of the descent that ended
-    there."""
+) -> Assignment:
+    """The best assignment found from any of those given or another start."""
     state = _State(cluster, demands)
     generator = np.random.default_rng(seed)
     slots = cluster.node_of(cluster.free_slots())
     best: list[int] = []
-    value, moves = float("inf"), 0
+    value = float("inf")
     for number in range(-len(given), starts):
         if number < 0:
             nodes = cluster.node_of(given[number].slot).tolist()
@@ -40,10 +39,10 @@ def search(
                 nodes[one], nodes[other] = nodes[other], nodes[one]
         else:
             nodes = generator.permutation(slots)[: len(best)].tolist()
-        cost, made = state.descend(nodes)
+        cost = state.descend(nodes)
         if cost < value * _LESS:
-            best, value, moves = nodes, cost, made
-    return _seated(cluster, best), moves
+            best, value = nodes, cost
+    return _seated(cluster, best)
 
 
 def _seated(cluster: Cluster, nodes: Sequence[int]) -> Assignment:
@@ -99,12 +98,12 @@ class _State:
             self.times[number][place] = self.took(number, [nodes[rank] for rank in self.rows[number][place]])
         return undo
 
-    def descend(self, nodes: list[int]) -> tuple[float, int]:
-        """Change `nodes` until no exchange and no move helps; the value reached and the moves made."""
+    def descend(self, nodes: list[int]) -> float:
+        """Change `nodes` until no exchange and no move helps; the value reached."""
         self.times = [
             [self.took(number, [nodes[rank] for rank in row]) for row in rows] for number, rows in enumerate(self.rows)
         ]
-        value, moves, helped = self.value(), 0, True
+        value, helped = self.value(), True
         while helped:
             helped = False
             for change in self._changes(nodes):
@@ -114,13 +113,13 @@ class _State:
                 undo = self.retime(nodes, [rank for rank, _ in change])
                 new = self.value()
                 if new < value * _LESS:
-                    value, moves, helped = new, moves + 1, True
+                    value, helped = new, True
                     break
                 for rank, node in before:
                     nodes[rank] = node
                 for number, place, time in undo:
                     self.times[number][place] = time
-        return value, moves
+        return value
 
     def _changes(self, nodes: list[int]) -> list[list[tuple[int, int]]]:
         """What could be done: ranks with their new nodes."""

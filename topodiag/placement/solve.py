@@ -50,12 +50,11 @@ class Split:
 
 @dataclass(frozen=True, slots=True)
 class Solution:
-    """The map found, its price beside the bound, and every split that remains. `moves` were made by local search."""
+    """The map found, its price beside the bound, and every split that remains."""
 
     assignment: Assignment
     cost: PlacementCost
     splits: tuple[Split, ...]
-    moves: int
     bound_us: float
     """What no placement on these nodes can beat, all demands together (placement/bound.py)."""
 
@@ -95,13 +94,13 @@ def solve(
     if at_most is not None:
         starts.insert(0, at_most)
     first = min(starts, key=lambda start: _step_us(cluster, demands, start))
-    assignment, moves = improve(cluster, real, first, others=others[:OTHERS], seed=seed, tries=tries, enough_us=bound)
+    assignment = improve(cluster, real, first, others=others[:OTHERS], seed=seed, tries=tries, enough_us=bound)
     made = min((by_rail(assignment), assignment), key=lambda assignment: _step_us(cluster, demands, assignment))
     if _step_us(cluster, demands, made) >= _step_us(cluster, demands, first) * (1 - _ALIKE):
         # Moves that gain nothing only jumble the order of nodes, and rings then go back and forth between leaves.
-        made, moves = first, 0
+        made = first
     cost = price_placement(cluster, demands, made)
-    return Solution(made, cost, _splits(cluster, demands, made), moves, max(bound, cost.bound_us))
+    return Solution(made, cost, _splits(cluster, demands, made), max(bound, cost.bound_us))
 
 
 def _step_us(cluster: Cluster, demands: Sequence[Demand], assignment: Assignment) -> float:

@@ -37,8 +37,8 @@ class Column:
                 value = [f"{key}={item}" for key, item in value.items()]
             if isinstance(value, (list, tuple)):
                 value = list(value) if kind == "list" else len(value) if kind == "whole" else _joined(value, kind)
-            made: Value = value
-            return made
+            written: Value = value
+            return written
 
         return cell
 

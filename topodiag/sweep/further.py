@@ -108,8 +108,8 @@ class _Planner:
         """A good node that this one has not met, of the same rack where there is one, and little used in this round."""
         rack = self.fabric.racks.get(node)
         met = self.met.setdefault(node, set())
-        able = [each for each in self.good if each != node and each not in met]
-        able = able or [each for each in self.good if each != node]
+        able = [other for other in self.good if other != node and other not in met]
+        able = able or [other for other in self.good if other != node]
         if not able:
             return None
         best = min(

@@ -71,11 +71,11 @@ def find_programs(plan: SweepPlan, folder: str | None = None) -> tuple[dict[str,
     return programs, tuple(missing)
 
 
-def placed(made: Command, program: str, path: str) -> Command:
+def placed(planned: Command, program: str, path: str) -> Command:
     """The command with the benchmark's path in place of its name."""
     return Command(
-        tuple(path if word == program else word for word in made.argv),
-        tuple(path if word == program else word for word in made.server),
+        tuple(path if word == program else word for word in planned.argv),
+        tuple(path if word == program else word for word in planned.server),
     )
 
 
@@ -189,75 +189,75 @@ class _Loop:
     def _look(self) -> None:
         """Start clients whose server had its lead, stop what is over its time, keep what has ended."""
         now = time.monotonic()
-        for each in list(self.at_work):
-            if each.client is None and each.stop is None and now >= each.client_at:
+        for active in list(self.at_work):
+            if active.client is None and active.stop is None and now >= active.client_at:
                 try:
-                    each.client = _popen(each.command.argv, each.output)
-                    each.processes.append(each.client)
+                    active.client = _popen(active.command.argv, active.output)
+                    active.processes.append(active.client)
                 except OSError as error:
-                    _stop(each, State.FAILED, _unstartable(error), now)
-            if each.stop is None and now >= each.deadline:
-                _stop(each, State.TIMEOUT, f"no end after {in_s(self.plan.launch.timeout_s)}", now)
-            elif each.stop is None and _size(each.output) > MAX_OUTPUT:
-                _stop(each, State.FAILED, f"more than {spell_bytes(MAX_OUTPUT)} of output", now)
-            if each.stop is not None and now >= each.kill_at:
-                _signal(each, signal.SIGKILL)
-            main = each.client
+                    _stop(active, State.FAILED, _unstartable(error), now)
+            if active.stop is None and now >= active.deadline:
+                _stop(active, State.TIMEOUT, f"no end after {in_s(self.plan.launch.timeout_s)}", now)
+            elif active.stop is None and _size(active.output) > MAX_OUTPUT:
+                _stop(active, State.FAILED, f"more than {spell_bytes(MAX_OUTPUT)} of output", now)
+            if active.stop is not None and now >= active.kill_at:
+                _signal(active, signal.SIGKILL)
+            main = active.client
             ended = main is not None and main.poll() is not None
-            if ended and each.stop is None:
-                for process in each.processes:  # a server that outlives its client, and stray children
+            if ended and active.stop is None:
+                for process in active.processes:  # a server that outlives its client, and stray children
                     _signal_one(process, signal.SIGKILL)
-            if (ended or each.stop is not None) and all(p.poll() is not None for p in each.processes):
-                self._ended(each)
+            if (ended or active.stop is not None) and all(p.poll() is not None for p in active.processes):
+                self._ended(active)
 
-    def _ended(self, each: _ActiveRun) -> None:
-        self.at_work.remove(each)
-        for process in each.processes:
+    def _ended(self, active: _ActiveRun) -> None:
+        self.at_work.remove(active)
+        for process in active.processes:
             _signal_one(process, signal.SIGKILL, group_only=True)
-        code = each.client.returncode if each.client is not None else None
-        if each.stop is not None:
-            self._keep(each, Measured(each.stop, why=each.why), code)
+        code = active.client.returncode if active.client is not None else None
+        if active.stop is not None:
+            self._keep(active, Measured(active.stop, why=active.why), code)
             return
         try:
-            with each.output.open("rb") as stream:
+            with active.output.open("rb") as stream:
                 output = stream.read(MAX_OUTPUT)
         except OSError as error:
-            self._keep(each, Measured(State.FAILED, why=f"its output cannot be read: {error.strerror}"), code)
+            self._keep(active, Measured(State.FAILED, why=f"its output cannot be read: {error.strerror}"), code)
             return
-        self._keep(each, measured(each.run, output, code), code)
+        self._keep(active, measured(active.run, output, code), code)
 
-    def _keep(self, process: _ActiveRun, found: Measured, code: int | None) -> None:
+    def _keep(self, process: _ActiveRun, outcome: Measured, code: int | None) -> None:
         result = SweepResult(
-            process.run.id, self.plan.round, found.state, found.gbs, found.size, time.monotonic() - process.began, code,
-            process.attempt, process.started, f"output/{process.output.name}", found.why,
+            process.run.id, self.plan.round, outcome.state, outcome.gbs, outcome.size, time.monotonic() - process.began,
+            code, process.attempt, process.started, f"output/{process.output.name}", outcome.why,
         )  # fmt: skip
         self.store.add(result)
-        if found.state is State.INTERRUPTED:
+        if outcome.state is State.INTERRUPTED:
             return
-        self.states[found.state] = self.states.get(found.state, 0) + 1
-        if found.state in {State.FAILED, State.NO_TABLE}:
-            self.whys.append(found.why)
+        self.states[outcome.state] = self.states.get(outcome.state, 0) + 1
+        if outcome.state in {State.FAILED, State.NO_TABLE}:
+            self.whys.append(outcome.why)
         self.done += 1
         if self.on_result is not None:
             self.on_result(result, self.done, len(self.plan.runs))
 
     def _end_all(self) -> None:
         """End every run, kindly first; a second interruption ends them at once."""
-        for each in self.at_work:
-            _signal(each, signal.SIGTERM)
+        for active in self.at_work:
+            _signal(active, signal.SIGTERM)
         with suppress(KeyboardInterrupt):
             until = time.monotonic() + GRACE_S
             while time.monotonic() < until and any(
                 p.poll() is None for process in self.at_work for p in process.processes
             ):
                 time.sleep(POLL_S)
-        for each in self.at_work:
-            _signal(each, signal.SIGKILL)
-        for each in self.at_work:
-            for process in each.processes:
+        for active in self.at_work:
+            _signal(active, signal.SIGKILL)
+        for active in self.at_work:
+            for process in active.processes:
                 process.wait()
             with suppress(TopodiagError):
-                self._keep(each, Measured(State.INTERRUPTED, why="interrupted"), None)
+                self._keep(active, Measured(State.INTERRUPTED, why="interrupted"), None)
         self.at_work.clear()
 
 
@@ -284,8 +284,8 @@ def _stop(process: _ActiveRun, state: State, why: str, now: float) -> None:
     _signal(process, signal.SIGTERM)
 
 
-def _signal(each: _ActiveRun, number: signal.Signals) -> None:
-    for process in each.processes:
+def _signal(active: _ActiveRun, number: signal.Signals) -> None:
+    for process in active.processes:
         _signal_one(process, number)
 
 

@@ -323,7 +323,8 @@ def _confidence(state: State, causes: Sequence[Cause]) -> Confidence:
 def _first(state: State, causes: Sequence[Cause], result: Result) -> tuple[str, ...]:
     """What must be read before the causes."""
     texts = []
-    if causes and causes[0].finding.id in _PROGRAM and causes[0].status is not CauseStatus.HYPOTHESIS:
+    # Where other causes remain possible, a link is one of them.
+    if causes and causes[0].finding.id in _PROGRAM and causes[0].status is CauseStatus.ESTABLISHED:
         texts.append("Topology does not matter here: the program or one of its processes is the cause, not a link.")
     normal = [benchmark for benchmark in result.benchmarks if benchmark.verdict == "normal"]
     if state is State.HEALTHY and normal:

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from topodiag.evidence.cluster.kubernetes import read_pods
-from topodiag.evidence.intake.looks import looks
+from topodiag.evidence.intake.kind_of_file import kind_of_file
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.kinds import Kind
 
@@ -55,7 +55,7 @@ def test_every_form_ties_the_pod_to_its_node(form: str) -> None:
 
 @pytest.mark.parametrize("form", TEXTS)
 def test_every_form_is_recognised(form: str) -> None:
-    assert Kind.PODS in looks(TEXTS[form].encode()).kinds
+    assert Kind.PODS in kind_of_file(TEXTS[form].encode()).kinds
 
 
 def test_addresses_are_names_of_the_machine_too() -> None:

@@ -12,7 +12,7 @@ from topodiag.api import bench, diagnose
 from topodiag.evidence.intake.bundle import HEAD_BYTES
 from topodiag.evidence.intake.gather import gather
 from topodiag.evidence.intake.genre import is_json
-from topodiag.evidence.intake.looks import looks
+from topodiag.evidence.intake.kind_of_file import kind_of_file
 from topodiag.evidence.kinds import Kind
 from topodiag.model.errors import InputError
 
@@ -34,7 +34,7 @@ TORN = "[rank0]: Traceback (most recent call last):\n[rank0]: ValueError: shapes
 )
 def test_what_reads_as_json_is_json(text: str) -> None:
     assert is_json(text)
-    assert looks(text.encode()).kind is Kind.JSON
+    assert kind_of_file(text.encode()).kind is Kind.JSON
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_any_text_is_told_without_an_exception(text: str) -> None:
     ],
 )
 def test_one_line_tells_what_a_text_is(text: str, kind: Kind) -> None:
-    assert looks(text.encode()).kind is kind
+    assert kind_of_file(text.encode()).kind is kind
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_one_line_tells_what_a_text_is(text: str, kind: Kind) -> None:
     ],
 )
 def test_a_text_of_which_no_line_speaks_stays_unknown(text: str) -> None:
-    assert looks(text.encode()).kind is Kind.TEXT
+    assert kind_of_file(text.encode()).kind is Kind.TEXT
 
 
 @pytest.mark.parametrize(("line", "kind"), [(XID, Kind.NODE_TEXT), (ECC, Kind.JOB_OUTPUT)])
@@ -101,7 +101,7 @@ def test_the_line_that_matters_is_found_in_the_middle_of_a_long_text(tmp_path: P
 
 
 def test_a_job_whose_output_holds_the_kernels_lines_is_both() -> None:
-    assert set(looks((ECC + XID).encode()).kinds) == {Kind.NODE_TEXT, Kind.JOB_OUTPUT}
+    assert set(kind_of_file((ECC + XID).encode()).kinds) == {Kind.NODE_TEXT, Kind.JOB_OUTPUT}
 
 
 def test_a_text_without_any_line_is_refused_with_what_was_looked_for(tmp_path: Path) -> None:

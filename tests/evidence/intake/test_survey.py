@@ -17,7 +17,7 @@ from tests.tables import examples
 from topodiag.evidence.intake import survey
 from topodiag.evidence.intake.captures import captures, evidence_of
 from topodiag.evidence.intake.gather import gather
-from topodiag.evidence.intake.looks import Looks
+from topodiag.evidence.intake.kind_of_file import FileKind
 from topodiag.evidence.intake.reader import as_samples, read_node
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.kinds import Kind
@@ -73,7 +73,7 @@ def test_a_text_of_no_known_kind_stays_one(tmp_path: Path) -> None:
 def test_no_reader_is_asked_about_a_hole(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[int] = []
     monkeypatch.setattr(survey, "_readers", lambda _, block, *__: asked.append(len(block)) or ())
-    survey.survey([bytes(1 << 20), XID, bytes(1 << 20)], "text", Looks((Kind.TEXT,)))
+    survey.survey([bytes(1 << 20), XID, bytes(1 << 20)], "text", FileKind((Kind.TEXT,)))
     assert len(asked) == 1
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.evidence.layout.test_training_arguments import dump
 from tests.tables import examples
-from topodiag.evidence.intake.looks import looks
+from topodiag.evidence.intake.kind_of_file import kind_of_file
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.kinds import Kind
 from topodiag.evidence.layout.job_file import layout_of, read_job
@@ -33,7 +33,7 @@ def read(text: str) -> JobSettings:
 
 @pytest.mark.parametrize("form", TEXTS)
 def test_every_form_of_sizes_alone_is_recognised_and_read(form: str) -> None:
-    assert looks(TEXTS[form].encode()).kinds == (Kind.SIZES,)
+    assert kind_of_file(TEXTS[form].encode()).kinds == (Kind.SIZES,)
     made = layout_of(read(TEXTS[form]))
     assert made is not None
     assert (made.tp, made.pp, made.dp) == (8, 1, 2)
@@ -44,7 +44,7 @@ TEXTS_OF_OTHERS = ["tp: 8\n", "name: x\nversion: 2\n", "tp: 8\nimage: a/b:c\n", 
 
 @pytest.mark.parametrize("text", TEXTS_OF_OTHERS)
 def test_a_file_of_other_words_is_not_taken_for_sizes_by_its_look(text: str) -> None:
-    assert Kind.SIZES not in looks(text.encode()).kinds
+    assert Kind.SIZES not in kind_of_file(text.encode()).kinds
 
 
 MEGATRON = r"""#!/bin/bash

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from topodiag.app.judge.trained import trained_of_log
-from topodiag.evidence.intake.looks import looks
+from topodiag.evidence.intake.kind_of_file import kind_of_file
 from topodiag.evidence.kinds import Kind
 from topodiag.evidence.layout.job_settings import read_arguments
 from topodiag.model.training import JobSettings
@@ -69,8 +69,8 @@ def test_two_dumps_that_differ_leave_the_argument_unknown() -> None:
 
 def test_a_text_without_a_dump_has_none() -> None:
     assert read_arguments("collecting torch ....... 2.4\nnum_layers = 32\n", "x") is None
-    assert looks(b"collecting torch ....... 2.4\n").kinds == (Kind.TEXT,)
-    assert looks(dump().encode()).kinds == (Kind.STEPS,)
+    assert kind_of_file(b"collecting torch ....... 2.4\n").kinds == (Kind.TEXT,)
+    assert kind_of_file(dump().encode()).kinds == (Kind.STEPS,)
 
 
 def test_the_label_of_a_launcher_may_stand_before_each_line() -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from tests.tables import examples
 from topodiag.app.logs import logs
-from topodiag.evidence.intake.looks import looks
+from topodiag.evidence.intake.kind_of_file import kind_of_file
 from topodiag.evidence.kinds import Kind
 from topodiag.evidence.live.inspector import InspectorReader
 from topodiag.evidence.live.inspector_calls import Calls, Records, Whose
@@ -182,8 +182,8 @@ def test_rotated_files_in_a_folder_of_each_node_are_one_job(tmp_path: Path) -> N
 
 
 def test_what_only_looks_alike_is_none() -> None:
-    assert Kind.INSPECTOR not in looks(b'{"coll_perf": 3}\n').kinds
-    assert Kind.INSPECTOR not in looks(b'x {"header":{},"coll_perf":{}}\n').kinds
+    assert Kind.INSPECTOR not in kind_of_file(b'{"coll_perf": 3}\n').kinds
+    assert Kind.INSPECTOR not in kind_of_file(b'x {"header":{},"coll_perf":{}}\n').kinds
 
 
 def test_records_that_say_nothing_of_their_rank_are_an_error_in_one_line(tmp_path: Path) -> None:

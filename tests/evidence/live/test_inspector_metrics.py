@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from topodiag.app.logs import logs
-from topodiag.evidence.intake.looks import looks
+from topodiag.evidence.intake.kind_of_file import kind_of_file
 from topodiag.evidence.kinds import Kind
 from topodiag.evidence.live.inspector import InspectorReader
 from topodiag.model.finding import Finding
@@ -333,10 +333,13 @@ def test_a_cut_answer_of_a_query_is_unread() -> None:
 
 
 def test_they_are_known_by_their_names_and_not_by_mention() -> None:
-    assert Kind.INSPECTOR in looks(dump(punctual, 0).encode()).kinds
-    assert Kind.INSPECTOR in looks(query(punctual, 2)).kinds
-    assert Kind.INSPECTOR not in looks(b"alert on nccl_bus_bandwidth_gbs{} < 3\n").kinds
-    assert Kind.INSPECTOR not in looks(b'{"status":"success","data":{"result":[{"metric":{"__name__":"up"}}]}}').kinds
+    assert Kind.INSPECTOR in kind_of_file(dump(punctual, 0).encode()).kinds
+    assert Kind.INSPECTOR in kind_of_file(query(punctual, 2)).kinds
+    assert Kind.INSPECTOR not in kind_of_file(b"alert on nccl_bus_bandwidth_gbs{} < 3\n").kinds
+    assert (
+        Kind.INSPECTOR
+        not in kind_of_file(b'{"status":"success","data":{"result":[{"metric":{"__name__":"up"}}]}}').kinds
+    )
 
 
 @given(st.integers(0, 400), st.binary(max_size=8))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.tables import texts
-from topodiag.evidence.intake.looks import looks
+from topodiag.evidence.intake.kind_of_file import kind_of_file
 from topodiag.evidence.kinds import Kind
 from topodiag.evidence.live.stacks import read_stacks
 
@@ -29,5 +29,5 @@ def test_a_file_or_the_title_of_a_process_names_who_it_is() -> None:
 
 
 def test_a_dump_is_known_by_the_heads_of_its_threads() -> None:
-    assert Kind.STACKS in looks(DUMP.format(pid=9, command="python").encode()).kinds
-    assert Kind.STACKS not in looks(b"Thread 1 finished (active users: 3)\nProcess 9: done\n").kinds
+    assert Kind.STACKS in kind_of_file(DUMP.format(pid=9, command="python").encode()).kinds
+    assert Kind.STACKS not in kind_of_file(b"Thread 1 finished (active users: 3)\nProcess 9: done\n").kinds

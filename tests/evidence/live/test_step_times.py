@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.tables import examples, texts
-from topodiag.evidence.intake.looks import looks
+from topodiag.evidence.intake.kind_of_file import kind_of_file
 from topodiag.evidence.kinds import Kind
 from topodiag.evidence.live.step_lines import read_line
 from topodiag.evidence.live.step_times import read_steps
@@ -140,9 +140,9 @@ def test_a_line_keeps_its_time_its_place_and_the_size_of_its_batch() -> None:
 
 
 def test_a_log_is_known_by_its_steps_and_one_step_is_nothing() -> None:
-    assert looks(megatron(range(1, 9)).encode()).kinds == (Kind.STEPS,)
-    assert looks(megatron(range(1, 2)).encode()).kinds == (Kind.TEXT,)
-    assert looks(b"step 1 of the install took 3 s\nstep 2 is skipped\n").kinds == (Kind.TEXT,)
+    assert kind_of_file(megatron(range(1, 9)).encode()).kinds == (Kind.STEPS,)
+    assert kind_of_file(megatron(range(1, 2)).encode()).kinds == (Kind.TEXT,)
+    assert kind_of_file(b"step 1 of the install took 3 s\nstep 2 is skipped\n").kinds == (Kind.TEXT,)
     assert read_steps(megatron(range(1, 3)), "x") == ()
 
 
@@ -150,8 +150,8 @@ def test_steps_between_lines_of_nccl_are_read_and_the_log_stays_one() -> None:
     record = "n1:12:34 [0] NCCL INFO Channel 00/08 : 0 1 step 3\n"
     text = record + megatron(range(1, 9)).replace("\n", f"\n{record}")
     for quick in (True, False):
-        assert looks(text.encode(), quick=quick).kinds == (Kind.NCCL_LOG, Kind.STEPS)
-    assert looks(record.encode(), quick=True).kinds == (Kind.NCCL_LOG,)
+        assert kind_of_file(text.encode(), quick=quick).kinds == (Kind.NCCL_LOG, Kind.STEPS)
+    assert kind_of_file(record.encode(), quick=True).kinds == (Kind.NCCL_LOG,)
     assert len(read_steps(text, "x")[0].steps) == 8
 
 
@@ -189,7 +189,7 @@ def test_a_bar_that_is_written_anew_counts_each_step_once() -> None:
 def test_a_bar_without_a_word_of_training_counts_anything() -> None:
     bar = "\n".join(f" {n}%|█ | {n}/100 [00:10<01:20,  1.20s/it]" for n in range(1, 9))
     assert read_steps(bar, "x") == ()
-    assert looks(bar.encode()).kinds == (Kind.TEXT,)
+    assert kind_of_file(bar.encode()).kinds == (Kind.TEXT,)
 
 
 def test_shorter_bars_between_are_evaluations() -> None:

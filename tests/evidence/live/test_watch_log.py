@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from topodiag.evidence.intake.looks import looks
+from topodiag.evidence.intake.kind_of_file import kind_of_file
 from topodiag.evidence.kinds import Kind
 from topodiag.evidence.live.watch_log import WatchLog, read_watch
 from topodiag.model.history import Spell
@@ -98,7 +98,7 @@ def test_what_the_watch_writes_is_what_is_read(tmp_path: Path) -> None:
         watch.turn()
     watch.stop("told to stop")
     data = (tmp_path / "gpu07.watch.jsonl").read_bytes()
-    assert looks(data).kind is Kind.WATCH
+    assert kind_of_file(data).kind is Kind.WATCH
     log = read_watch(data)
     assert log is not None
     assert [(each.state, each.length_s) for each in log.states[0].spells] == [

@@ -15,7 +15,6 @@ from topodiag.nccl.connect.trees import (
     connect_trees,
     double_tree,
     nvls_heads,
-    nvls_trees,
 )
 from topodiag.nccl.graph.graph import BALANCED_TREE, TREE
 
@@ -148,13 +147,3 @@ def test_the_channel_line_aligns_numbers_and_is_cut_where_nccl_cuts_it() -> None
 def test_nvls_heads_are_those_that_every_node_has() -> None:
     few = NodeOrders((4, 5, 6, 7), (), (), (6, 4))
     assert nvls_heads([node(0, 4), few]) == ((0, 6), (1, 4))
-
-
-def test_nvls_trees_join_heads_of_one_number() -> None:
-    trees = nvls_trees([node(0, 2), node(2, 2)], 4)
-    assert trees[0][0].up == -1
-    assert trees[0][0].down == (5, 2, -1)
-    assert trees[0][1].up == 2
-    assert trees[3][0].up == 1
-    assert trees[3][0].down == (6, -1, -1)
-    assert nvls_trees([node(0, 4)], 4) == {}

@@ -160,10 +160,10 @@ def test_expected_curves_are_dashed_and_drawn_once() -> None:
 
 
 def test_a_picture_on_its_own_names_runs_machines_and_files() -> None:
-    one, _ = series_of([low()], alone=True)
+    one, _ = series_of([low()], single=True)
     assert [each.name.partition(":")[0] for each in one] == ["measured", "expected"]
     assert one[1].name.endswith(low().expected.machine)  # type: ignore[union-attr]
-    several, _ = series_of([low(), low()], alone=True)
+    several, _ = series_of([low(), low()], single=True)
     assert all(f"{low().run.nranks} ranks" in each.name for each in several if not each.dashed)
     assert title_of([low()] * 9) == "the first 6 of 9 runs"
     assert title_of([low()]).startswith("bus bandwidth of all_reduce, ")

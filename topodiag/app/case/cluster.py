@@ -80,7 +80,7 @@ def open_cluster(options: ClusterOptions, seen: RankNodes = RankNodes()) -> Clus
         if word:
             by = "topology" if options.topology else "bundles"
             raise PlaceError(f"--{word} describes a built-in system: --{by} names the nodes (--nodelist chooses)")
-        facts = _found(options)
+        facts = _described(options)
     else:
         facts = _built_in(options, seen)
     return cluster_of_facts(facts, options, seen)
@@ -117,7 +117,7 @@ def stdin_of(path: str) -> BinaryIO | None:
     return stdin() if path == "-" else None
 
 
-def _found(options: ClusterOptions) -> ClusterFacts:
+def _described(options: ClusterOptions) -> ClusterFacts:
     """What files say: machines from their bundles, the network from its file."""
     machines = None
     if options.bundles:

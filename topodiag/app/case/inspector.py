@@ -172,10 +172,10 @@ def with_inspection(jobs: Sequence[Job], inspection: Inspection | None) -> tuple
         parts.setdefault(at, []).extend(part if at >= 0 else [])
     if len(parts) < 2 and len(communicators) < 2:
         return _at(jobs, _job_of(jobs, inspection.communicators), inspection)
-    made = tuple(jobs)
+    updated = tuple(jobs)
     for at, part in (*parts.items(), *((-1, part) for part in sorted(communicators, key=_first_hash))):
-        made = _at(made, at, replace(inspection, communicators=tuple(part))) if part else made
-    return made
+        updated = _at(updated, at, replace(inspection, communicators=tuple(part))) if part else updated
+    return updated
 
 
 def _at(jobs: Sequence[Job], at: int, inspection: Inspection) -> tuple[Job, ...]:

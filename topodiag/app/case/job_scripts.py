@@ -39,12 +39,12 @@ def with_scripts(case: Case, intake: Intake) -> Case:
             givens = _settings(read_piece(intake, piece, MAX_BYTES))
         except InputError:
             continue  # said where all that is left out is
-        for each in givens:
-            values.setdefault(each.name, set()).add(each.value)
-            given[each.name] = each
+        for item in givens:
+            values.setdefault(item.name, set()).add(item.value)
+            given[item.name] = item
     agreed = {name: value for name, value in given.items() if len(values[name]) == 1 and value.value}
     sources = dict.fromkeys(value.origin.source for value in agreed.values() if value.origin is not None)
-    known = {each.path for each in case.inputs}
+    known = {item.path for item in case.inputs}
     inputs = tuple(Input(source, Kind.TEXT.value, records=1) for source in sources if source not in known)
     processes = tuple(replace(process, settings={**agreed, **process.settings}) for process in case.jobs[0].processes)
     job = replace(case.jobs[0], processes=processes)
@@ -56,14 +56,14 @@ def _settings(blob: Blob) -> list[GivenSetting]:
     environment that a shell on a node printed nobody knows that a job had it."""
     if _OF_SHELL.search(blob.text) is not None:
         return []
-    made, above = [], ""
+    read, above = [], ""
     script = blob.data.startswith(b"#!")
     for number, line in blob.lines():
         row = stated_in(line, above)
         settings = list(assigned(line, above)) if script else row[2] if row and row[0] is not Scope.ECHO else []
-        made += [
+        read += [
             GivenSetting(name, value, COMMANDED, Origin(blob.name, number, line[:MAX_QUOTE]))
             for name, value in settings
         ]
         above = line
-    return made
+    return read

@@ -83,7 +83,7 @@ def job_case(intake: Intake, options: LogOptions | None = None, on_progress: Rea
         jobs = with_inspection(with_step_waits(jobs, traced.all), measured.inspection)
         return with_arguments(with_steps(jobs, steps.all), trained.arguments)
 
-    own = replace(trained.intake, pieces=tuple(_logs_of(intake, trained.alone)))
+    own = replace(trained.intake, pieces=tuple(_logs_of(intake, trained.read_whole)))
     beside = bool(answers or stacks or measured.inspection or reported.all or traced.all or steps.all)
     if beside and not any(is_read(piece) for piece in own.pieces) and not chosen.flight:
         return Case(jobs=with_beside(()), inputs=asked, not_observed=silent)

@@ -44,7 +44,7 @@ def node_case(intake: Intake) -> Case:
 
 def left_out(aside: Iterable[SkippedFile]) -> list[NotObserved]:
     """What of the input was not read, in a line for each reason."""
-    by_kind = {broken: [each for each in aside if each.unreadable is broken] for broken in (False, True)}
+    by_kind = {broken: [skipped for skipped in aside if skipped.unreadable is broken] for broken in (False, True)}
     return [NotObserved(PART, note, unreadable=broken) for broken, own in by_kind.items() for note in folded(own)]
 
 

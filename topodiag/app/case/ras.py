@@ -51,7 +51,7 @@ def with_ras(jobs: Sequence[Job], answers: Sequence[RasAnswer]) -> tuple[Job, ..
         replace(job, ras=tuple(placed[at]), events=(*job.events, *_errors(placed[at]))) if at in placed else job
         for at, job in enumerate(jobs)
     ]
-    for number, own in enumerate(_apart(placed.get(-1, ()))):
+    for number, own in enumerate(_by_job(placed.get(-1, ()))):
         size = max(_world_size(ras_answer) for ras_answer in own)
         name = ALONE if not number else f"{ALONE} {number + 1}"
         versions = tuple(dict.fromkeys(ras_answer.version for ras_answer in own if ras_answer.version))
@@ -99,7 +99,7 @@ def _job_of(jobs: Sequence[Job], answer: RasAnswer) -> int:
     return -1
 
 
-def _apart(answers: Sequence[RasAnswer]) -> list[tuple[RasAnswer, ...]]:
+def _by_job(answers: Sequence[RasAnswer]) -> list[tuple[RasAnswer, ...]]:
     """The answers by job: those that share a communicator or a process. One that names none is of the first job of its
     size."""
     groups: list[tuple[set[object], list[int]]] = []
@@ -178,12 +178,12 @@ def live_answers(
                 failures[given] = error
                 continue
             name = f"{own.get(given, given)}, answer {asked + 1}"
-            found = read_ras(data.decode("utf-8", "replace"), name)
-            answers += found
-            inputs.append(Input(name, Kind.RAS.value, hashlib.sha256(data).hexdigest(), data.count(b"\n"), len(found)))
+            read = read_ras(data.decode("utf-8", "replace"), name)
+            answers += read
+            inputs.append(Input(name, Kind.RAS.value, hashlib.sha256(data).hexdigest(), data.count(b"\n"), len(read)))
             if asking.save is not None:
                 _keep(asking.save, _kept_name(given, asked + 1), data)
-            if not found:
+            if not read:
                 gaps[given] = NotObserved(PART, f"{given}: {_why_nothing(data)}")
         if failures and not inputs:
             raise next(iter(failures.values()))
@@ -207,7 +207,7 @@ def _why_nothing(data: bytes) -> str:
 
 def _enough(answers: Sequence[RasAnswer], times: int) -> bool:
     """Whether each job that answered did so as often as wanted: jobs of one user on a node share the port."""
-    parts = _apart(answers)
+    parts = _by_job(answers)
     return bool(parts) and all(len(group) >= times for group in parts)
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from topodiag.app.case.attach import Readings, job_of, read_texts
 from topodiag.evidence.intake.bundle import HEAD_BYTES
-from topodiag.evidence.intake.looks import speaking_kinds
+from topodiag.evidence.intake.kind_of_file import speaking_kinds
 from topodiag.evidence.intake.pieces import STDIN, STDIN_NAME, Intake, Piece
 from topodiag.evidence.intake.reading import read_piece
 from topodiag.evidence.interface import Blob
@@ -37,7 +37,7 @@ class StepTimes:
     read: Readings[StepSeries]
     intake: Intake
     arguments: tuple[JobSettings, ...] = ()
-    alone: frozenset[str] = frozenset()
+    read_whole: frozenset[str] = frozenset()
 
 
 def step_times(intake: Intake) -> StepTimes:

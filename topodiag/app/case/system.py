@@ -40,7 +40,7 @@ def machine_of(
     for a name that is neither, with near names, and InputError for a path that cannot be read."""
     try:
         if _is_path(system):
-            return with_spine(_found(system, nodes, nics), nodes_per_leaf, oversubscription)
+            return with_spine(_captured(system, nodes, nics), nodes_per_leaf, oversubscription)
         return with_spine(machine(find_system(system), nodes, gpu=gpu, nics=nics), nodes_per_leaf, oversubscription)
     except UnknownSystemError as unknown:
         near = f"did you mean {' or '.join(unknown.near)}?" if unknown.near else ""
@@ -56,7 +56,7 @@ def _is_path(text: str) -> bool:
     return text == "-" or text.startswith("fixture:") or "/" in text or Path(text).exists()
 
 
-def _found(path: str, nodes: int, nics: tuple[int, float] | None) -> Machine:
+def _captured(path: str, nodes: int, nics: tuple[int, float] | None) -> Machine:
     """What NCCL would drive on the machine that was found: its reckoning of NVLink and of the ring between nodes."""
     from topodiag.app.case.topology import open_topology, predict_topology  # noqa: PLC0415 - the searches, for this only
 
@@ -76,7 +76,7 @@ def _found(path: str, nodes: int, nics: tuple[int, float] | None) -> Machine:
     near = Link(catalog.latency_us(kind) or 0.0, rate, "NVLink" if linked else "PCIe")
     domain = rack_domain(product, gpus) if linked else gpus
     inside = Tier(kind, near, domain, 0.0, f"NCCL {prediction.version}'s model of {path}")
-    network = _network_of(topology, nodes, gpus, nics, alone=domain == gpus)
+    network = _network_of(topology, nodes, gpus, nics, is_domain=domain == gpus)
     return Machine(
         name=path,
         nodes=nodes,
@@ -92,7 +92,7 @@ def _found(path: str, nodes: int, nics: tuple[int, float] | None) -> Machine:
 
 
 def _network_of(
-    topology: Topology, nodes: int, gpus: int, nics: tuple[int, float] | None, *, alone: bool
+    topology: Topology, nodes: int, gpus: int, nics: tuple[int, float] | None, *, is_domain: bool
 ) -> Tier | None:
     """The network of a GPU: by the NICs that are given, else by NCCL's ring over two such nodes where each is `alone`
     an NVLink domain. None where nothing says what it is."""
@@ -104,7 +104,7 @@ def _network_of(
         return Tier("network", Link(latency_us, far, "network"), nodes * gpus, far, GIVEN)
     several = predict_topology(topology, nodes=2)
     between = several.graph(0) if several.accepted else None
-    if between is None or not between.channels or between.bw_inter <= 0 or not alone:
+    if between is None or not between.channels or between.bw_inter <= 0 or not is_domain:
         return None
     far = between.channels * between.bw_inter / gpus
     words = f"{between.channels} channels x {in_gbs(between.bw_inter)} over {gpus} GPUs, NCCL {several.version}"

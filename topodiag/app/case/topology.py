@@ -95,10 +95,10 @@ def _of_system(path: str, detected: Detected, name: str) -> Detected:
     if not bare_gpus(detected.tree):
         raise InputError(path, "describes its GPUs itself", hint="leave --system out")
     try:
-        made = with_devices(detected.tree, find_system(name))
+        filled = with_devices(detected.tree, find_system(name))
     except (UnknownSystemError, UnfitSystemError) as unfit:
         raise InputError(path, str(unfit)) from None
-    return Detected(made.tree, (*detected.assumed, *made.assumed))
+    return Detected(filled.tree, (*detected.assumed, *filled.assumed))
 
 
 def _with_machine(node: Node, env: Mapping[str, str]) -> Detected | None:

@@ -72,8 +72,8 @@ def judged_runs(given: BenchEvidence, options: BenchOptions | None = None, besid
         given = replace(given, machine=given.machine + beside)
     gaps = given.gaps
     fitted = [_fitted(run, file, named, given.machine, chosen, gaps) for file in given.files for run in file.read.runs]
-    judged = [each.judged for each in fitted]
-    benchmarks = [_explained(each, on_same_nodes(each.judged.run, judged)) for each in fitted]
+    judged = [one.judged for one in fitted]
+    benchmarks = [_explained(one, on_same_nodes(one.judged.run, judged)) for one in fitted]
     logged = (outcome for file in given.files for outcome in file.outcomes if _is_sick(outcome))
     of_runs = run(Subject.BENCH, benchmarks)
     benchmarks = [replace(benchmark, gate=gate_of(benchmark, of_runs)) for benchmark in benchmarks]
@@ -111,30 +111,30 @@ def _fitted(  # noqa: PLR0917 - a run, and all that is known beside it
         run = replace(run, placement=PurePath(file.path).stem)
     fit = fit_run(run)
     machine = _machine_of(run, file, named, beside, chosen)
-    made = expected_of(run, machine, chosen, gaps)
-    verdict = verdict_of(run, made.expectation, made.why)
-    return _FittedRun(Judged(run, made, verdict), fit, known_of(run, machine, file.jobs, file.outcomes))
+    modelled = expected_of(run, machine, chosen, gaps)
+    verdict = verdict_of(run, modelled.expectation, modelled.why)
+    return _FittedRun(Judged(run, modelled, verdict), fit, known_of(run, machine, file.jobs, file.outcomes))
 
 
 def _explained(fitted: _FittedRun, others: Sequence[Judged]) -> Benchmark:
     """The run with what would explain its verdict."""
-    run, made, verdict = fitted.judged.run, fitted.judged.made, fitted.judged.verdict
+    run, modelled, verdict = fitted.judged.run, fitted.judged.made, fitted.judged.verdict
     fit, known = fitted.fit, fitted.known
-    explained = explain(run, made, verdict, fit=fit, known=known, others=others)
+    explained = explain(run, modelled, verdict, fit=fit, known=known, others=others)
     # A build without MPI looks like runs of one rank, and is told as what it is.
     why = next((note for note in run.notes if WITHOUT_MPI in note), "")
     return Benchmark(
         run=run,
         fit=fit,
-        expected=made.expectation,
+        expected=modelled.expectation,
         verdict=verdict.word,
         why=why or verdict.why,
-        action=made.action if made.expectation is None and not why else "",
+        action=modelled.action if modelled.expectation is None and not why else "",
         hypotheses=explained.causes,
         severe=is_severe(verdict, shown=bool(explained.causes) and explained.causes[0].shown),
         found=known.findings if run.errors else (),
         ruled_out=explained.ruled_out,
-        settings=setting_prices(run, made, explained.causes) if verdict.word == LOW else (),
+        settings=setting_prices(run, modelled, explained.causes) if verdict.word == LOW else (),
     )
 
 
@@ -167,7 +167,7 @@ def expected_of(run: BenchRun, machine: Machine, chosen: BenchOptions, gaps: lis
         return Expected(why=f"{_hosts(foreign)} has other GPUs than the table names: wrong --machine?")
     sorts = sorts_of(nodes_of_run)
     pairs = [(_reckoned(run, nodes[0], machine.jobs, chosen), nodes) for nodes in sorts[:MOST_SORTS]]
-    rows = [(each.expectation.busbw_gbs, each, nodes) for each, nodes in pairs if each.expectation is not None]
+    rows = [(one.expectation.busbw_gbs, one, nodes) for one, nodes in pairs if one.expectation is not None]
     if len(sorts) == 1 or not rows:
         return pairs[0][0]
     why = _kinds(rows) + (f"; {len(sorts) - MOST_SORTS} further kinds were not modelled" if sorts[MOST_SORTS:] else "")
@@ -209,19 +209,19 @@ def _reckoned(run: BenchRun, node: Node | None, jobs: Sequence[Job], chosen: Ben
             network=network,
         )
 
-    made = with_nics(chosen.nics)
+    modelled = with_nics(chosen.nics)
     if chosen.nics is not None:
-        return made
-    if made.expectation is None and logged is None and "rdma" in (network, seen_kind(jobs)):
+        return modelled
+    if modelled.expectation is None and logged is None and "rdma" in (network, seen_kind(jobs)):
         return with_nics(LEAST_RDMA)
-    guessed = made.expectation is None or made.expectation.confidence is Confidence.LOW
+    guessed = modelled.expectation is None or modelled.expectation.confidence is Confidence.LOW
     if logged is None or not guessed:
-        return made
-    built = len(nets_of(made.setup.tree)) if made.setup is not None else 0
+        return modelled
+    built = len(nets_of(modelled.setup.tree)) if modelled.setup is not None else 0
     if logged[0] < built:
-        return made
+        return modelled
     other = with_nics(logged)
-    return made if other.expectation is None else other
+    return modelled if other.expectation is None else other
 
 
 # -- inputs --

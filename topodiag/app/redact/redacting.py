@@ -99,10 +99,10 @@ def _strings(value: object) -> set[str]:
                 kept = _OfSecrets.skipped.get(type(value).__name__, _KEPT)
                 parts = [getattr(value, name) for name in names if name not in kept]
                 waiting += [part for part in parts if type(part) not in _PLAIN]
-        elif isinstance(value, Mapping):
-            waiting += [*value, *value.values()]
         elif isinstance(value, (tuple, list, frozenset)):
             waiting += value
+        elif not isinstance(value, Enum) and isinstance(value, Mapping):
+            waiting += [*value, *value.values()]
     return texts
 
 

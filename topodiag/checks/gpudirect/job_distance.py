@@ -25,11 +25,6 @@ from topodiag.model.job import Hca, Job
 from topodiag.model.provenance import Origin
 from topodiag.words.fold import plural
 
-DISTANCE_ADVICE = (
-    "give the job the NIC behind the GPU's own PCIe switch: `nvidia-smi topo -m`",
-    "else try NCCL_NET_GDR_LEVEL=PHB (SYS) and measure: through the root complex it may not pay",
-)
-
 OF_A_GPU = regex(r"GPU Direct RDMA (Enabled|Disabled) for (?:GPU[ /](\S{1,40})|HCA/GPU (\S{1,40}))")
 """NCCL's decision on one GPU and one NIC: a bus id, from 2.24 on a rank."""
 
@@ -89,7 +84,6 @@ class GdrTooFarInLog(OneStep[Job], JobCheck[Never]):
             f"{hosts_word(hosts)}: no GPUDirect RDMA for {plural(len(far), 'GPU')}: each NIC that NCCL weighed is too"
             " far away",
             observed=f"distance {first.distance} where NCCL goes up to {first.limit}",
-            fix=DISTANCE_ADVICE,
             evidence=[decision.origin for decisions in far.values() for decision in decisions[:1]],
             coverage=coverage,
         )
@@ -105,7 +99,6 @@ class GdrTooFarInLog(OneStep[Job], JobCheck[Never]):
             "too far by connections",
             f"{host}: {plural(off.entries, 'connection')} over RDMA without GPUDirect: GPU and NIC are too far apart",
             observed=f"via {conns.label(off.first)}; distance {distance} where NCCL goes up to {limit}",
-            fix=DISTANCE_ADVICE,
             evidence=[conns.origin(off.first), *(where for _, _, where in notes[:3])],
             coverage=Coverage(off.entries, seen, "connections of the node"),
         )

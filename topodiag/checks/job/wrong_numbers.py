@@ -22,7 +22,6 @@ _OF_FILE = regex(r"(?:^|[^a-z])rank[-_.]?(\d{1,6})(?!\d)", re.I)
 """How launchers and people name the output of a rank."""
 _MOST_NAMED = 4
 """Ranks of which none is known to have come that are still worth a name."""
-_BY_LAUNCHER = "RANK and WORLD_SIZE come from the launcher (torchrun, srun, mpirun): set neither by hand"
 
 
 def wrong_numbers(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
@@ -30,15 +29,9 @@ def wrong_numbers(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
     for event, rank, world in _numbers(job, TWICE, _TWICE):
         yield check.finding(
             check.where(ranks=[rank] if _of_world(job, world) else []),
-            "number of two processes",
+            check.advice("number of two processes", rank=rank, last=world - 1),
             f"two processes take themselves for rank {rank} of {world}{_never_came(job, {0, rank}, world)}",
             observed=quoted(event.text, 200),
-            expected=f"each of ranks 0 to {world - 1} once",
-            fix=(
-                f"`echo $RANK $SLURM_PROCID $OMPI_COMM_WORLD_RANK` in each process: which two have {rank}? The launcher"
-                " ran twice, or the scheduler starts more tasks than it was told of",
-                _BY_LAUNCHER,
-            ),
             evidence=[event.origin],
         )
         return
@@ -46,16 +39,10 @@ def wrong_numbers(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
         root = {0} if "Invalid rank" in event.text else set()  # NCCL's id is there; gloo's ranks may begin at 1
         yield check.finding(
             check.where([event.host] if event.host else []),
-            "number beyond the world",
+            check.advice("number beyond the world", last=world - 1),
             f"a process takes itself for rank {rank} of {world}, and the last one is rank {world - 1}"
             f"{_never_came(job, root, world)}",
             observed=quoted(event.text, 200),
-            expected=f"ranks 0 to {world - 1}",
-            fix=(
-                "ranks are counted from 0; a rank made of node and GPU takes the number of GPUs of a node times the"
-                " number of the node",
-                _BY_LAUNCHER,
-            ),
             evidence=[event.origin],
         )
         return
@@ -71,7 +58,6 @@ def unlike_sizes(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
             f"the world's size differs between ranks: {own} and {other}",
             observed=f"the process of rank 0{at} counts {plural(own, 'rank')}, one that came to it {other}:"
             f" {quoted(event.text, 160)}",
-            fix=("`echo $RANK $WORLD_SIZE` in each process: who has which?", _BY_LAUNCHER),
             evidence=[event.origin],
         )
         return

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from topodiag.checks.network.interfaces.unreached import TRIED_AGAIN
-from topodiag.checks.shared.job.missing_ranks import MET
+from topodiag.checks.shared.job.text import MET
 from topodiag.checks.shared.phrases import why_lived_with
 from topodiag.checks.troubles.node import unexplained
 from topodiag.lazy import regex

@@ -113,7 +113,7 @@ def _write_svg(path: str, result: Result) -> None:
     from topodiag.report.plot.scale import SIZE  # noqa: PLC0415
     from topodiag.report.plot.svg import plot_svg  # noqa: PLC0415
 
-    (series, marks), title = series_of(result.benchmarks, alone=True), title_of(result.benchmarks)
+    (series, marks), title = series_of(result.benchmarks, single=True), title_of(result.benchmarks)
     write_svg(path, lambda: plot_svg(series, x=SIZE, y=AXIS, title=title, marks=marks))
 
 

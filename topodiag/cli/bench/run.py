@@ -106,7 +106,7 @@ def _show(sweep: SweepPlan, programs: dict[str, str]) -> None:
     from topodiag.words.text import shell_word  # noqa: PLC0415
 
     wave = 0
-    for sweep_run in sorted(sweep.runs, key=lambda each: each.wave):
+    for sweep_run in sorted(sweep.runs, key=lambda planned: planned.wave):
         if sweep_run.wave != wave:
             wave = sweep_run.wave
             click.echo(f"# wave {wave}")

@@ -78,20 +78,20 @@ class Trained:
     """What is trained, as the options say it by name. `said`: one was given, or --job says how large the model is."""
 
     given: Mapping[str, Any]
-    said: bool
+    is_given: bool
     serves: bool = False
 
     @property
     def asked(self) -> Mapping[str, Any] | None:
         """As the use cases take it: None where nothing says what is trained, and nothing in it where nothing is."""
-        return {} if self.serves else self.given if self.said else None
+        return {} if self.serves else self.given if self.is_given else None
 
 
-def trained_by(ctx: click.Context, given: Mapping[str, Any], *, said: bool) -> Trained:
+def trained_by(ctx: click.Context, given: Mapping[str, Any], *, is_given: bool) -> Trained:
     """What the options say, with what --job read; `said`: whether one was given."""
     settings: JobSettings | None = ctx.meta.get(JOB)
     sized, serves = (settings.is_sized, settings.serves) if settings is not None else (False, False)
-    return Trained(given, said or sized, serves and not said)
+    return Trained(given, is_given or sized, serves and not is_given)
 
 
 def trained_options(*groups: Option) -> Option:
@@ -103,8 +103,8 @@ def trained_options(*groups: Option) -> Option:
         @wraps(command)
         def wrapped(ctx: click.Context, *args: Any, **given: Any) -> None:
             names = [str(param.name) for param in TRAINED]
-            said = any(ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE for name in names)
-            trained = trained_by(ctx, {name: given.pop(name) for name in names}, said=said)
+            is_given = any(ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE for name in names)
+            trained = trained_by(ctx, {name: given.pop(name) for name in names}, is_given=is_given)
             ctx.invoke(command, *args, trained=trained, **given)
 
         return wrapped

@@ -65,10 +65,10 @@ def emit(format_: str, map_: str, output: str | None) -> None:
         stream.flush()
     name = output if output not in {None, "-"} else "FILE"
 
-    def told(text: str) -> str:
+    def named(text: str) -> str:
         return re.sub(r"\bFILE\b", lambda _: str(name), text)
 
     if written.command:
-        click.echo(f"use it: {told(written.command)}", file=sys.stderr)
+        click.echo(f"use it: {named(written.command)}", file=sys.stderr)
     for note in written.notes:
-        aside(f"note: {told(note)}")
+        aside(f"note: {named(note)}")

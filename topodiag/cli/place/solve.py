@@ -55,8 +55,8 @@ def solve(
             f"topodiag place emit {launcher} map.json -o {printing.output}"
         )
     check_written(printing, (file.path for file in asked.inputs))
-    made = solve_placement(asked, work_said(asked, trained), launcher=launcher or "")
-    solved, inputs = as_shown((made, asked.inputs), redact=printing.redact)
+    answer = solve_placement(asked, work_said(asked, trained), launcher=launcher or "")
+    solved, inputs = as_shown((answer, asked.inputs), redact=printing.redact)
     layouts = [(solved.before_name, solved.before), ("solved", solved.solution.assignment)]
     look = pictured.look(solved.cluster, solved.talk, layouts)
 

@@ -26,7 +26,7 @@ def _trained(ctx: click.Context, param: click.Parameter, values: Sequence[str]) 
     except click.UsageError as error:
         more = "write it like params=7B,layers=32; topodiag model step --help lists all"
         raise click.BadParameter(f"{error.format_message().rstrip('.')}; {more}.", ctx, param) from None
-    return trained_by(ctx, given, said=bool(words))
+    return trained_by(ctx, given, is_given=bool(words))
 
 
 work_options = options(job_option, option("trained", callback=_trained))
@@ -34,6 +34,6 @@ work_options = options(job_option, option("trained", callback=_trained))
 
 def work_said(asked: PlaceOptions, trained: Trained) -> Mapping[str, Any] | None:
     """What is trained, None where no option says it. Raises UsageError where nothing says how it is laid out."""
-    if trained.said and asked.layout is None:
+    if trained.is_given and asked.layout is None:
         raise click.UsageError(f"--model goes with {flags()}.")
     return trained.asked

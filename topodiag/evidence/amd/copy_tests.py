@@ -33,8 +33,7 @@ MAX_GPUS = 256
 XGMI_DISTANCE = 15
 """The NUMA distance of a pair that xGMI joins directly."""
 _TITLE = regex(r"(Unidirectional|Bidirectional) copy (?:peak )?bandwidth GB/s", re.IGNORECASE)
-_DISTANCE = regex(r"Inter-Device Numa Distance")
-_OTHER = regex(r"Inter-Device|Device:|Averages|Aggregate")
+_OTHER = ("Inter-Device", "Device:", "Averages", "Aggregate")
 _HEAD = regex(r"SRC\S{0,8}\s{1,40}((?:[CG]PU \d{1,3}(?:\s{1,20}|$)){1,255})(?:STotal|$)")
 _ROW = regex(r"([CG])PU (\d{1,3})(?:\s{1,4}->)?\s{1,40}(\S{1,12}(?:\s{1,40}\S{1,12}){0,255})\s*\Z")
 _DEVICE = regex(
@@ -66,14 +65,14 @@ class AmdCopyTests(Direct):
                     place = f"0000:{bus:02x}:{slot:02x}.{function}"
                     draft.gpu(index=gpu, bus_id=place).offer("name", device[2], blob.origin(number, line))
                     parsed.records.append(number)
-            elif _DISTANCE.search(line):
+            elif "Inter-Device Numa Distance" in line:
                 table = "distance"
             elif title := _TITLE.search(line):
                 table, taken = ("copies" if title[1].lower() == "unidirectional" and not taken else ""), True
             elif head := _HEAD.match(line):
                 columns = re.findall(r"[CG]PU \d{1,3}", head[1])
                 table, taken = "copies" if table == "copies" or not taken else table, True
-            elif _OTHER.match(line):
+            elif line.startswith(_OTHER):
                 table = ""
             elif table and not _DD_HEAD.match(line):
                 for a, b, value in _cells(table, columns, devices, line):

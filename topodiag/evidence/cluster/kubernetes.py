@@ -53,20 +53,15 @@ def read(blob: Blob) -> ClusterFacts:
     nodes = _nodes(blob)
     with_gpus = [node for node in nodes if node.gpus > 0]
     kept = with_gpus or nodes
-    if not kept:
-        raise InputError(blob.name, "has no node", hint="kubectl get nodes -o json")
-    if len(kept) > MAX_NODES:
-        raise InputError(blob.name, f"has more than {MAX_NODES} nodes")
-    no_twins(blob.name, [node.name for node in kept])
+    _check_nodes(blob, kept)
     notes: list[str] = []
     if len(kept) < len(nodes):
         notes.append(f"{len(nodes) - len(kept)} nodes without {_GPU} are left out")
     labels = [node.labels for node in kept]
-    # Labels on all nodes together: more levels count more.
-    writer, kinds = max(TABLES, key=lambda table: sum(label in row for row in labels for label, _ in table[1]))
+    writer, kinds = max(TABLES, key=lambda table: _covered(table[1], labels))
     rows = _levels(kinds, labels)
     notes += _level_notes(writer, rows)
-    by_most = max(DOMAINS, key=lambda label: sum(label in row for row in labels))
+    by_most = max(DOMAINS, key=lambda label: _covered([(label, "")], labels))
     domain = [row.get(by_most) for row in labels]
     out = {number: () for number, node in enumerate(kept) if not node.usable}
     if out:
@@ -83,6 +78,15 @@ def read(blob: Blob) -> ClusterFacts:
         gpu=_most(row.get(_PRODUCT) for row in labels),
         notes=tuple(notes),
     )
+
+
+def _check_nodes(blob: Blob, nodes: Sequence[_Node]) -> None:
+    """Raises InputError for no nodes, too many, or two of one name."""
+    if not nodes:
+        raise InputError(blob.name, "has no node", hint="kubectl get nodes -o json")
+    if len(nodes) > MAX_NODES:
+        raise InputError(blob.name, f"has more than {MAX_NODES} nodes")
+    no_twins(blob.name, [node.name for node in nodes])
 
 
 _Rows = list[tuple[str, list[str | None]]]
@@ -195,6 +199,11 @@ def _node(raw: msgspec.Raw) -> _Node | None:
 
 def _object(value: object) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
+
+
+def _covered(kinds: Sequence[tuple[str, str]], labels: Sequence[Mapping[str, str]]) -> int:
+    """Labels on all nodes together: more levels count more."""
+    return sum(label in row for row in labels for label, _ in kinds)
 
 
 def _most(values: Any) -> str:

@@ -183,8 +183,6 @@ _MAX_MEMBERS = 1 << 26
 _MAX_TEXT = 200
 
 _RANK = regex(r"rank[_-]?(\d{1,9})(?!\d)", re.IGNORECASE)
-_BACKEND = regex(r"\A[a-z][a-z0-9_]{1,15}:(?=[a-z_])")
-"""`nccl:`, `nccl2:`, `xccl:` in front of an operation: the back end that ran it."""
 _TRAILING = regex(r"(?<!\d)(\d{1,9})(?:\.[A-Za-z]\w{0,9})?$")
 
 
@@ -271,7 +269,9 @@ def _entry(entry: object, texts: dict[str, str]) -> tuple[str, int, str, str] | 
     if rest and (said := _text(rest[0])):
         texts.setdefault(name, said)
     # Before 2.4 there is no is_p2p, and the name alone tells.
-    operation = _BACKEND.sub("", _text(entry.get("profiling_name")), count=1)
+    # In front may stand the back end that ran it: `nccl:`, `nccl2:`, `xccl:`.
+    backend, _, bare = (operation := _text(entry.get("profiling_name"))).partition(":")
+    operation = bare if backend.isidentifier() and bare[:1].isidentifier() else operation
     pair_only = entry.get("is_p2p") is True or (
         entry.get("is_p2p") is None and operation.startswith(("send ", "recv "))
     )

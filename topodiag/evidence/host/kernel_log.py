@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from collections.abc import Iterator
+from itertools import islice
 
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.host import systemctl
@@ -22,8 +24,8 @@ HEAD_CHARS = 1 << 16
 MAX_EVENTS = 2000
 """Events kept, the newest: a faulty link writes millions of the same line."""
 LEAST_WHOLE = 200
-"""Lines from which on a text that somebody gave is called a log, and not lines that were chosen from one: Linux writes
-more while it boots."""
+"""Lines of the kernel's from which on a text that somebody gave is called a log, and not lines chosen from one: Linux
+writes more while it boots."""
 MAX_HEAD = 160
 """Characters of a line in which the kernel's stamp and name stand."""
 MAX_TEXT = 500
@@ -43,8 +45,16 @@ _STAMPED = regex(
     r"(?:<[0-9]{1,3}>)?\[(?: {0,10}[0-9]{1,10}\.[0-9]{6}| {1,10}[0-9]{1,10}\.[0-9]{1,9}"
     r"|[A-Z][a-z]{2} [A-Z][a-z]{2} [ 0-9][0-9] [0-9:]{8} [0-9]{4})\] (?!\[[^\]\s:]{1,80}:[0-9]{1,9}:[0-9]{1,9}\])\S"
 )
-"""Seconds since boot, with all digits or padded by spaces, or the date of `dmesg -T`. UCX puts seconds in brackets,
-too, and then `[host:process:thread]`."""
+"""Seconds since boot, with all digits or padded by spaces, or the date of `dmesg -T`. UCX puts seconds in brackets
+as well, and then `[host:process:thread]`."""
+
+
+_OWN = regex(
+    rb"^(?:<\d{1,3}>)?(?:[a-z]{2,8} *:[a-z]{3,7} *: ?)?(?:\[ {0,10}\d{1,10}\.\d{1,9}\]|\[[A-Z][a-z]{2} [A-Z][a-z]{2} "
+    rb"|\d{4}-\d\d-\d\dT[\d:]{8},\d{6}|\d{1,5},\d{1,20},\d{1,16},|[^\n]{0,80}\bkernel: )",
+    re.MULTILINE,
+)
+"""A line with the kernel's stamp, in any time format, or its name."""
 
 
 class KernelLog(Source[KernelEvent]):
@@ -70,9 +80,10 @@ class KernelLog(Source[KernelEvent]):
             count += 1
             newest.append(match)
         parsed.records.extend(_event(blob, *each) for each in newest)
-        # A last line without its end is that of a text that was cut.
+        # A last line without its end is that of a text that was cut. Lines of others, of a job or a book, are no log.
         data = blob.plain
-        parsed.partial = blob.item is None and (data.count(b"\n") + 1 < LEAST_WHOLE or not data.endswith(b"\n"))
+        own = sum(1 for _ in islice(_OWN.finditer(data), LEAST_WHOLE))
+        parsed.partial = blob.item is None and (own < LEAST_WHOLE or not data.endswith(b"\n"))
         if count > MAX_EVENTS:
             parsed.leave(blob, None, "", f"{count - MAX_EVENTS} older events were counted and not kept")
         return parsed
@@ -113,8 +124,8 @@ def _split(line: str) -> tuple[float | None, str]:
     """The time and the message, without the sender's name."""
     facility = _FACILITY.match(line)
     when, message = _stamped(line[facility.end() :] if facility is not None else line)
-    sender, found, rest = message[:MAX_HEAD].partition("kernel:")
-    if found and len(sender.split()) < 2 and not sender.rstrip().endswith(":"):
+    sender, kernel, rest = message[:MAX_HEAD].partition("kernel:")
+    if kernel and len(sender.split()) < 2 and not sender.rstrip().endswith(":"):
         later, own = _stamped((rest + message[MAX_HEAD:]).lstrip(" "))
         return (when, own) if when is not None else (later, own)
     return when, message
@@ -123,8 +134,8 @@ def _split(line: str) -> tuple[float | None, str]:
 def _stamped(line: str) -> tuple[float | None, str]:
     """A time before a message, and what is behind it: in brackets, of ISO 8601, of syslog (whose host goes with it), or
     that of /dev/kmsg itself: level, number, microseconds since boot and flags."""
-    stamp, found, _ = line[1:64].partition("]") if line.startswith("[") else ("", "", "")
-    if found:
+    stamp, bracket, _ = line[1:64].partition("]") if line.startswith("[") else ("", "", "")
+    if bracket:
         when = to_float(stamp.strip()) if stamp.strip()[:1].isdecimal() else seconds(stamp)
         return (when, line[len(stamp) + 2 :].removeprefix(" ")) if when is not None else (None, line)
     day, _, rest = line[:64].partition(" ")

@@ -14,6 +14,7 @@ Each line counts by itself, with a prompt before it or without.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from itertools import islice
 
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import Blob, Direct, Parsed, to_int
@@ -42,28 +43,13 @@ class ShellFacts(Direct):
 
     def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
         page, system = Page(blob, draft), draft.single("os")
-        facts = [(line, name, value) for line in page.lines() for name, value in _of_line(line)]
-        asked, launched = "", False
-        limits: list[tuple[bool, Line, str, int | None]] = []
-        for line in page.lines():
-            text = line.text.rstrip()
-            of_launch = _LAUNCHED.match(text) if "ulimit" in text else None
-            answer = _ANSWER.match(text) if asked else None
-            if (question := of_launch or _ASKED.match(text)) is not None:
-                asked, launched = question[1], of_launch is not None
-                continue
-            if answer is not None:
-                said = Line(page, line.number, f"{LAUNCHED if launched else ''}ulimit -{asked}: {answer[1]}")
-                if "l" in asked:
-                    limits.append((launched, said, "memlock_bytes", _bytes(answer[1])))
-                elif "H" in asked:
-                    limits.append((launched, said, "open_files", limit(answer[1])))
-            asked = ""
-        of_jobs = {name for launched, _, name, _ in limits if launched}
-        facts = [fact for fact in facts if fact[1] not in of_jobs]
-        facts += [(line, name, value) for launched, line, name, value in limits if launched or name not in of_jobs]
+        limits = list(_limits(page))
+        of_jobs = {name for of_job, _, name, _ in limits if of_job}
         by_name: dict[str, list[tuple[Line, object]]] = {}
-        for line, name, value in facts:
+        for line, name, value in [
+            *(fact for fact in _facts(page) if fact[1] not in of_jobs),
+            *((line, name, value) for of_job, line, name, value in limits if of_job or name not in of_jobs),
+        ]:
             page.mark(line.number)
             by_name.setdefault(name, []).append((line, value))
         for line, units in by_name.pop(IOMMU_UNITS, [])[:1]:
@@ -78,11 +64,31 @@ class ShellFacts(Direct):
         return page.parsed
 
 
-def _of_line(line: Line) -> Iterator[tuple[str, object]]:
-    for fields, convert, pattern in _FACTS:
-        if (match := pattern.search(line.text.rstrip())) is not None:
-            yield from ((name, convert(text)) for name, text in zip(fields, match.groups(), strict=True))
-            return
+def _limits(page: Page) -> Iterator[tuple[bool, Line, str, int | None]]:
+    """The answers to `ulimit`: whether a job's or a container's start asked, the line, the field, its value."""
+    asked, launched = "", False
+    for line in page.lines():
+        text = line.text.rstrip()
+        of_launch = _LAUNCHED.match(text) if "ulimit" in text else None
+        answer = _ANSWER.match(text) if asked else None
+        if (question := of_launch or _ASKED.match(text)) is not None:
+            asked, launched = question[1], of_launch is not None
+            continue
+        if answer is not None:
+            said = Line(page, line.number, f"{LAUNCHED if launched else ''}ulimit -{asked}: {answer[1]}")
+            if "l" in asked:
+                yield launched, said, "memlock_bytes", _bytes(answer[1])
+            elif "H" in asked:
+                yield launched, said, "open_files", limit(answer[1])
+        asked = ""
+
+
+def _facts(page: Page) -> Iterator[tuple[Line, str, object]]:
+    """Facts that stand in one line."""
+    for line in page.lines():
+        facts = ((fact, match) for fact in _FACTS if (match := fact[2].search(line.text.rstrip())) is not None)
+        for (fields, convert, _), match in islice(facts, 1):
+            yield from ((line, name, convert(text)) for name, text in zip(fields, match.groups(), strict=True))
 
 
 def limit(text: str) -> int | None:

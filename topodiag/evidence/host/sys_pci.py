@@ -72,11 +72,7 @@ def _read_device(notes: Notes, pci: Entity, bus_id: str, files: Mapping[str, Tre
         elif name == "config":
             _read_config(notes, pci, files)
         elif name in _FIELDS and file.error is not None and not file.lines:
-            missing = file.error.startswith("ENOENT")
-            if name == "driver" and missing:
-                notes.miss(pci, "driver", "no driver is bound", file)
-            elif not (name == "physfn" and missing):
-                notes.miss(pci, _FIELDS[name], file.error, file)
+            _read_error(notes, pci, name, file, file.error)
         elif name in _VALUES:
             notes.convert(pci, *_VALUES[name], file)
         elif name in _WIDTHS:
@@ -90,6 +86,14 @@ def _read_device(notes: Notes, pci: Entity, bus_id: str, files: Mapping[str, Tre
         notes.take(pci, "is_vf", False, files["sriov_totalvfs"])
     if "class" in files and "driver" not in files:
         notes.miss(pci, "driver", "no driver is bound", files["class"])
+
+
+def _read_error(notes: Notes, pci: Entity, name: str, file: TreeFile, error: str) -> None:
+    missing = error.startswith("ENOENT")
+    if name == "driver" and missing:
+        notes.miss(pci, "driver", "no driver is bound", file)
+    elif not (name == "physfn" and missing):
+        notes.miss(pci, _FIELDS[name], error, file)
 
 
 def _read_width(notes: Notes, pci: Entity, field: str, file: TreeFile) -> None:

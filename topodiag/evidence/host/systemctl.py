@@ -92,7 +92,7 @@ def _state(text: str) -> tuple[str, str] | None:
 
 _UNIT = r"[A-Za-z0-9:_.\\@-]{1,120}"
 _PROPERTIES = frozenset({"Id", "LoadState", "ActiveState", "SubState", "Result"})
-_STATUS = {"Loaded": "LoadState", "Active": "ActiveState"}
+_STATUS = {"Loaded:": "LoadState", "Active:": "ActiveState"}
 _MARKS = "●○×↻*"
 NOT_FOUND = "not-found"
 _NOT_FOUND = regex(
@@ -114,11 +114,14 @@ class _Block:
     text: str
     values: dict[str, str]
 
-    def read_status(self, key: str, word: str, number: int, text: str) -> None:
+    def read_status(self, words: list[str], number: int, text: str) -> bool:
         """Take `Loaded:` and `Active:` of `systemctl status`; the line of the state becomes the unit's line."""
-        if key == "Active" and "ActiveState" not in self.values:
+        name = _STATUS.get(words[0], "") if len(words) > 1 else ""
+        if name == "ActiveState" and name not in self.values:
             self.line, self.text = number, text
-        self.values.setdefault(_STATUS[key], word)
+        if name:
+            self.values.setdefault(name, words[1])
+        return bool(name)
 
 
 class Systemctl(Source[UnitState]):
@@ -140,21 +143,17 @@ class Systemctl(Source[UnitState]):
                     _close(blob, parsed, block)
                     block = _Block(number, text, {})
                 block.values[name] = value
-            elif text[:1] in _MARKS and len(words) != 1 and words[1:2] == ["-"] and words[0].endswith(".service"):
+            elif _is_head(text, words):
                 _close(blob, parsed, block)
                 block = _Block(number, text, {"Id": words[0]})
-            elif block is not None and words[0:1] in (["Loaded:"], ["Active:"]) and len(words) > 1:
-                block.read_status(words[0].rstrip(":"), words[1], number, text)
+            elif block is not None and block.read_status(words, number, text):
+                continue
             elif not words or text == "--":
                 if block is not None and "ActiveState" in block.values:
                     _close(blob, parsed, block)
                     block = None
-            elif missing := _NOT_FOUND.fullmatch(text.strip()):
-                parsed.records.append(UnitState(missing[1] or missing[2], NOT_FOUND, number, text))
-            elif len(words) > 3 and words[0].endswith(".service") and words[1] in ("loaded", NOT_FOUND, "masked"):
-                parsed.records.append(
-                    UnitState(words[0], NOT_FOUND if words[1] == NOT_FOUND else words[2], number, text)
-                )
+            elif (state := _of_line(number, text, words)) is not None:
+                parsed.records.append(state)
             elif words[-3:-1] == ["systemctl", "is-active"]:
                 asked = words[-1]
         _close(blob, parsed, block)
@@ -172,6 +171,20 @@ class Systemctl(Source[UnitState]):
                 services.unread(name, "systemd does not know its state", origin)
             else:
                 services.offer(name, unit.word, origin)
+
+
+def _of_line(number: int, text: str, words: list[str]) -> UnitState | None:
+    """The unit that a line says is not there, or whose row it is in a list."""
+    if missing := _NOT_FOUND.fullmatch(text.strip()):
+        return UnitState(missing[1] or missing[2], NOT_FOUND, number, text)
+    if len(words) > 3 and words[0].endswith(".service") and words[1] in ("loaded", NOT_FOUND, "masked"):
+        return UnitState(words[0], NOT_FOUND if words[1] == NOT_FOUND else words[2], number, text)
+    return None
+
+
+def _is_head(text: str, words: list[str]) -> bool:
+    """Whether a line is the first of `systemctl status`: `● nvidia-fabricmanager.service - NVIDIA fabric manager`."""
+    return text[:1] in _MARKS and words[1:2] == ["-"] and words[0].endswith(".service")
 
 
 def _close(blob: Blob, parsed: Parsed[UnitState], block: _Block | None) -> None:

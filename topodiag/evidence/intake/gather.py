@@ -31,7 +31,7 @@ from topodiag.lazy import dataclass, regex
 from topodiag.model.errors import InputError
 
 if TYPE_CHECKING:
-    from topodiag.evidence.intake.looks import Looks
+    from topodiag.evidence.intake.kind_of_file import FileKind
 
 NOT_EVIDENCE = frozenset({Kind.EMPTY, Kind.BLANK, Kind.BINARY, Kind.PICKLE})
 """Kinds that no command reads, whatever is asked."""
@@ -170,10 +170,10 @@ def _walk(top: str, root: str, met: _Met) -> None:
 
 
 def _take_copy(folder: str, root: str, met: _Met, *, named: bool) -> None:
-    from topodiag.evidence.intake.looks import looks  # noqa: PLC0415 - as below
+    from topodiag.evidence.intake.kind_of_file import kind_of_file  # noqa: PLC0415 - as below
 
     text, head = text_of_copy(folder)
-    seen = looks(head, name=folder)
+    seen = kind_of_file(head, name=folder)
     met.take(Piece(folder, seen.kinds, len(text), sources=seen.sources, named=named, root=root, held=text))
 
 
@@ -235,11 +235,11 @@ def _take(path: str, root: str, met: _Met, *, named: bool) -> None:
         if named:
             met.notes.append(f"{path}: the same file as another that was given, read once")
         return
-    from topodiag.evidence.intake.looks import looks, words_of  # noqa: PLC0415 - not for bundles: it knows every text there is
+    from topodiag.evidence.intake.kind_of_file import kind_of_file, words_of  # noqa: PLC0415 - not for bundles: it knows every text there is
 
     head, tail = _ends(path, status.st_size)
     met.real.add(real)
-    seen = looks(head, tail, name=path, quick=met.quick)
+    seen = kind_of_file(head, tail, name=path, quick=met.quick)
     if not seen.packed and (seen.coding or status.st_size > len(head)) and not met.quick:
         from topodiag.evidence.intake.survey import surveyed  # noqa: PLC0415 - as above
 
@@ -260,20 +260,20 @@ def _whole(path: str, size: int, met: bytes) -> bytes:
         return stream.read(MOST_SHARED)
 
 
-def _take_hosts(renamed: Piece, seen: Looks, whole: Callable[[], bytes], met: _Met) -> bool:
+def _take_hosts(renamed: Piece, seen: FileKind, whole: Callable[[], bytes], met: _Met) -> bool:
     """Takes a text that holds what several hosts print as a piece of each; False where it is of one, or none says
     which. A job's records are of all its hosts."""
     from topodiag.evidence.intake.fanout import LEAST_HOSTS, parts_of  # noqa: PLC0415 - as above
-    from topodiag.evidence.intake.looks import looks  # noqa: PLC0415 - as above
+    from topodiag.evidence.intake.kind_of_file import kind_of_file  # noqa: PLC0415 - as above
 
     if met.quick or seen.coding or renamed.size > MOST_SHARED or not set(seen.kinds) <= _OF_HOSTS:
         return False
     parts = [(host, text.encode()) for host, text in parts_of(Blob(renamed.name, whole()).text).items()]
-    rows = [(host, text, looks(text.lstrip(b"\n")[:HEAD_BYTES], name=renamed.name)) for host, text in parts]
-    of_nodes = [looks for *_, looks in rows if not set(looks.kinds).isdisjoint(NODE_KINDS)]
-    if len(of_nodes) < LEAST_HOSTS or not all(set(looks.kinds) <= _OF_HOSTS for looks in of_nodes):
+    rows = [(host, text, kind_of_file(text.lstrip(b"\n")[:HEAD_BYTES], name=renamed.name)) for host, text in parts]
+    of_nodes = [kind for *_, kind in rows if not set(kind.kinds).isdisjoint(NODE_KINDS)]
+    if len(of_nodes) < LEAST_HOSTS or not all(set(kind.kinds) <= _OF_HOSTS for kind in of_nodes):
         return False
-    if set(seen.sources).difference((ASKED_LAST, "shell"), *(looks.sources for looks in of_nodes)):
+    if set(seen.sources).difference((ASKED_LAST, "shell"), *(kind.sources for kind in of_nodes)):
         return False  # a reader that compares the hosts of one text sees what none of their parts shows
     for host, text, own in rows:
         piece = replace(renamed, kinds=own.kinds, size=len(text), sources=own.sources, member=host, held=text)
@@ -308,7 +308,7 @@ def _with_identity(piece: Piece, head: bytes) -> Piece:
     return replace(piece, host=host_of_log(head)) if piece.kind is Kind.NCCL_LOG else piece
 
 
-def _take_archive(piece: Piece, seen: Looks, met: _Met) -> None:
+def _take_archive(piece: Piece, seen: FileKind, met: _Met) -> None:
     """A bundle that begins with its manifest, as the collector writes it, or what a look through the archive finds."""
     if seen.first == MANIFEST:
         manifest = seen.head[512 : 512 + _tar_size(seen.head)]
@@ -355,9 +355,9 @@ def _tar_size(header: bytes) -> int:
 
 
 def _take_member(member: Piece, name: str, size: int, head: bytes, met: _Met) -> bool:
-    from topodiag.evidence.intake.looks import looks, words_of  # noqa: PLC0415 - as above
+    from topodiag.evidence.intake.kind_of_file import kind_of_file, words_of  # noqa: PLC0415 - as above
 
-    seen = looks(head, name=name, quick=met.quick)
+    seen = kind_of_file(head, name=name, quick=met.quick)
     full = f"{member.path}/{name}"
     if seen.packed:
         met.leave(full, "an archive in an archive, not read", hint="unpack the outer one")
@@ -371,7 +371,7 @@ def _take_member(member: Piece, name: str, size: int, head: bytes, met: _Met) ->
 
 
 def _take_stdin(stdin: BinaryIO | None, met: _Met) -> BinaryIO:
-    from topodiag.evidence.intake.looks import looks, words_of  # noqa: PLC0415 - as above
+    from topodiag.evidence.intake.kind_of_file import kind_of_file, words_of  # noqa: PLC0415 - as above
     from topodiag.evidence.intake.survey import surveyed_stream  # noqa: PLC0415 - as above
 
     stream = stdin if stdin is not None else io.BytesIO()
@@ -381,7 +381,7 @@ def _take_stdin(stdin: BinaryIO | None, met: _Met) -> BinaryIO:
             head += block
     except OSError as error:
         raise InputError(STDIN_NAME, f"cannot be read: {error.strerror or error}") from None
-    seen = looks(head, name=STDIN_NAME, quick=met.quick)
+    seen = kind_of_file(head, name=STDIN_NAME, quick=met.quick)
     is_long = len(head) >= HEAD_BYTES
     held = head if not is_long else None  # all of it: whoever asks reads it, as a file can be read twice
     reader = Rewound(head, stream)

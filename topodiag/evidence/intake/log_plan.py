@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from topodiag.evidence.intake.bundle import HEAD_BYTES
-from topodiag.evidence.intake.looks import looks, words_of
+from topodiag.evidence.intake.kind_of_file import kind_of_file, words_of
 from topodiag.evidence.intake.pieces import STDIN, Intake, Piece, SkippedFile
 from topodiag.evidence.kinds import Kind, command_for
 from topodiag.evidence.nccl_log.input.streams import Span
@@ -204,7 +204,7 @@ ASK = "run the job with NCCL_DEBUG=INFO and give its output"
 def complaint(path: str, head: bytes, *, given: str = "") -> InputError:
     """Why a file without any NCCL record, which begins with `head`, is not the right one, in one line. `given` is the
     path to type where it is not `path`."""
-    seen = looks(head, name=path)
+    seen = kind_of_file(head, name=path)
     what = "" if seen.kind in (Kind.TEXT, Kind.NCCL_LOG, Kind.JOB_OUTPUT) else words_of(seen)
     command = command_for(seen.kind, given or path)
     if what and command:

@@ -15,8 +15,8 @@ from dataclasses import replace
 from typing import BinaryIO
 
 from topodiag.evidence.heads import IN_FRONT, line_kinds, possible
-from topodiag.evidence.intake.looks import (
-    Looks,
+from topodiag.evidence.intake.kind_of_file import (
+    FileKind,
     between_records,
     kinds_of_sources,
     speaking_kinds,
@@ -48,7 +48,7 @@ OF_LINES = frozenset({
 """Kinds of texts into which somebody may have written something else."""
 
 
-def surveyed(path: str, seen: Looks) -> Looks:
+def surveyed(path: str, seen: FileKind) -> FileKind:
     """What was seen of a file by its ends, with what stands between them."""
     with open(path, "rb") as stream:
         blocks = text_of(stream, seen.coding, Reading()) if seen.coding else _data_of(stream)
@@ -72,7 +72,7 @@ def _data_of(stream: BinaryIO) -> Iterator[bytes]:
             return
 
 
-def survey(blocks: Iterable[bytes], name: str, seen: Looks) -> Looks:
+def survey(blocks: Iterable[bytes], name: str, seen: FileKind) -> FileKind:
     """What was seen of a text by its ends, with what all of its blocks hold beside."""
     if not set(seen.kinds) <= OF_LINES:
         return seen
@@ -137,7 +137,7 @@ MOST_IN_MEMORY = 64 << 20
 """Bytes of standard input that are kept in memory; what is larger goes to a file without a name below TMPDIR."""
 
 
-def surveyed_stream(stream: Rewound, seen: Looks) -> tuple[Rewound, Looks]:
+def surveyed_stream(stream: Rewound, seen: FileKind) -> tuple[Rewound, FileKind]:
     """All of standard input, kept for its reader, and what was seen of it: it can be read once."""
     kept: BinaryIO = tempfile.SpooledTemporaryFile(MOST_IN_MEMORY)  # type: ignore[assignment]  # noqa: SIM115
     while block := stream.read(1 << 20):

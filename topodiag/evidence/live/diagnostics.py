@@ -109,6 +109,19 @@ class _Sums:
     us: dict[str, float] = field(default_factory=lambda: defaultdict(float))
     peers: dict[int, float] = field(default_factory=lambda: defaultdict(float))
 
+    def add(self, name: str, waited_us: float, peer: int) -> None:
+        if waited_us > 0:
+            self.us[name] += waited_us
+            if name == "SendPeerWait" and peer >= 0:
+                self.peers[peer] += waited_us
+
+
+def _event(line: str) -> _Event | None:
+    try:
+        return _EVENTS.decode(line.encode()) if line.startswith('{"name"') else None
+    except (msgspec.MsgspecError, ValueError):
+        return None
+
 
 def read_trace(text: str, source: str) -> tuple[StepWaits, ...]:
     """The waits of each rank that the trace has collectives or transfers of."""
@@ -117,27 +130,19 @@ def read_trace(text: str, source: str) -> tuple[StepWaits, ...]:
     owner: _Sums | None = None
     peer = -1
     for number, whole in enumerate(text.split("\n"), 1):
-        line = whole[:TRACE_MAX_LINE].strip(", \r")
-        try:
-            event = _EVENTS.decode(line.encode()) if line.startswith('{"name"') else None
-        except (msgspec.MsgspecError, ValueError):
-            continue
+        event = _event(whole[:TRACE_MAX_LINE].strip(", \r"))
         if event is None:
             continue
-        args = event.args
-        if event.cat in ("COLL", "P2P") and event.ph == "b" and args.rank >= 0 and len(by_key) < MAX_RANKS:
+        args, begins = event.args, event.ph == "b"
+        if event.cat in ("COLL", "P2P") and begins and args.rank >= 0 and len(by_key) < MAX_RANKS:
             owner = _Sums(event.pid, Origin(source, number, whole.strip()[:MAX_QUOTE]))
             owner = by_key.setdefault((args.comm, args.rank), owner)
-        elif event.cat == "PROXY" and event.ph == "b":
+        elif event.cat == "PROXY" and begins:
             peer = args.peer
-        elif event.cat == "NET" and event.name in STATES and event.ph == "b" and len(begun) < MAX_OPEN:
+        elif event.cat == "NET" and event.name in STATES and begins and len(begun) < MAX_OPEN:
             begun[event.name, event.id] = event.ts
-        elif event.cat == "NET" and event.name in STATES and event.ph == "e":
-            waited = event.ts - begun.pop((event.name, event.id), event.ts)
-            if owner is not None and waited > 0:
-                owner.us[event.name] += waited
-                if event.name == "SendPeerWait" and peer >= 0:
-                    owner.peers[peer] += waited
+        elif event.cat == "NET" and event.name in STATES and not begins and owner is not None:
+            owner.add(event.name, event.ts - begun.pop((event.name, event.id), event.ts), peer)
     return tuple(
         StepWaits(comm, rank, sums.pid, dict(sums.us), dict(sums.peers), sums.origin)
         for (comm, rank), sums in by_key.items()

@@ -147,10 +147,12 @@ def _unnumbered(line: str) -> StepLine | None:
 
 
 def _waited(parts: Sequence[StepPart], values: Mapping[str, float]) -> float | None:
-    """The seconds of the step that waited for data, where one of its parts says them. Alone it may be anything: it
+    """The seconds of the step that waited for data, where one of its parts says them. `data` alone may be anything: it
     counts where it is no more than the step."""
-    waited = next((part.seconds for part in parts if part.of is PartOf.DATA), None)
-    return None if waited is None or (len(parts) < 2 and waited > values.get("s", waited)) else waited
+    part = next((part for part in parts if part.of is PartOf.DATA), None)
+    if part is None or (part.name.isalpha() and len(parts) < 2 and part.seconds > values.get("s", part.seconds)):
+        return None
+    return part.seconds
 
 
 def _values(line: str, after: int = 0, timed: TimedParts | None = None) -> tuple[dict[str, float], float | None]:

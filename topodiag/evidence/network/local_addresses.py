@@ -32,7 +32,7 @@ def read_addresses(notes: Notes, interfaces: Mapping[str, Entity]) -> None:
     for file, line, name, address in (*_four(notes), *_six(notes)):
         first.setdefault(name, (file, line))
         lists.setdefault(name, []).append(address)
-    for name in lists.keys() & interfaces.keys():
+    for name in [name for name in lists if name in interfaces]:
         addresses = tuple(dict.fromkeys(lists[name]))[:MOST_OF_A_LIST]
         notes.take(interfaces[name], "addresses", addresses, *first[name])
 

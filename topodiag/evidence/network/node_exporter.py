@@ -18,7 +18,7 @@ Only names of counters that are known, and two ports at least that call themselv
 
 from __future__ import annotations
 
-from topodiag.evidence.draft import NodeDraft
+from topodiag.evidence.draft import Entity, NodeDraft
 from topodiag.evidence.interface import Blob, Direct, Parsed, to_int
 from topodiag.evidence.metrics_text import samples_of, whole
 from topodiag.evidence.network import rdma_words as words
@@ -64,27 +64,29 @@ class NodeExporter(Direct):
             why = f"metrics of {len(instances)} hosts in one text: give each host's own"
             page.parsed.leave(blob, sorted(instances.values())[1], "", why)
             return page.parsed
-        names = own_data("evidence/network/counters")
         for (metric, name, number), sample in last.items():
-            line, count = Line(page, sample.line, sample.text), whole(sample.value)
-            short = metric.removeprefix(_PREFIX).removesuffix("_total")
-            if not name:
-                continue
-            port = draft.nic(rdma=name).child("port", number)
-            if short == "state_id":
-                line.offer(port, "state", words.port_state(f"{count}: id"))
-            elif short == "physical_state_id":
-                line.offer(port, "phys_state", words.phys_state(f"{count}: id"))
-            elif short == "rate_bytes_per_second":
-                line.offer(port, "rate_gbps", sample.value * 8 / 1e9 if 0 < sample.value < 1e13 else None)
-            elif (counter := names["node-exporter"].get(short)) is not None:
-                line.count(port, counter, count)
-            elif (counter := names["node-exporter-bytes"].get(short)) is not None and count is not None:
-                line.count(port, counter, count // _WORD)
+            if name:
+                port = draft.nic(rdma=name).child("port", number)
+                _offer(Line(page, sample.line, sample.text), port, metric, sample.value)
         boot, now = (last.get((name, "", 0)) for name in _TIMES)
         if page.parsed.records and boot is not None and now is not None and 0 < boot.value < now.value < 1e11:
             Line(page, boot.line, boot.text).offer(draft.single("os"), "uptime_s", now.value - boot.value)
         return page.parsed
+
+
+def _offer(line: Line, port: Entity, metric: str, value: float) -> None:
+    names, count = own_data("evidence/network/counters"), whole(value)
+    name = metric.removeprefix(_PREFIX).removesuffix("_total")
+    if name == "state_id":
+        line.offer(port, "state", words.port_state(f"{count}: id"))
+    elif name == "physical_state_id":
+        line.offer(port, "phys_state", words.phys_state(f"{count}: id"))
+    elif name == "rate_bytes_per_second":
+        line.offer(port, "rate_gbps", value * 8 / 1e9 if 0 < value < 1e13 else None)
+    elif (counter := names["node-exporter"].get(name)) is not None:
+        line.count(port, counter, count)
+    elif (counter := names["node-exporter-bytes"].get(name)) is not None and count is not None:
+        line.count(port, counter, count // _WORD)
 
 
 MAX_LINE = 300

@@ -76,9 +76,9 @@ def _tests(lines: Iterable[Line]) -> list[_Test]:
 
 def _value_of(text: str, name: str) -> str:
     """The word behind `name   : `, "" where the line has no such name."""
-    _, found, rest = text.partition(name)
+    _, named, rest = text.partition(name)
     colon, _, value = rest.strip().partition(" ")
-    return value.split()[0] if found and colon == ":" and value.strip() else ""
+    return value.split()[0] if named and colon == ":" and value.strip() else ""
 
 
 class Perftest(Direct):

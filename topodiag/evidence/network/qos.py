@@ -14,6 +14,8 @@ Format: mlnx-tools, python/mlnx_qos; iproute2, dcb/dcb_pfc.c.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import Blob, Direct, Parsed
 from topodiag.evidence.network import rdma_words as words
@@ -43,18 +45,23 @@ class Qos(Direct):
             if (asked := _COMMAND.search(line.bare)) is not None:
                 name = words.device_name(asked[1]) or UNNAMED
                 continue
-            key, *cells = line.bare.split() or [""]
-            if line.bare.startswith("Priority trust state:") and cells[-1].lower() in ("pcp", "dscp", "both"):
-                line.offer(draft.netdev(name), "trust", cells[-1].lower())
-            elif key == "enabled" and len(cells) == PRIORITIES and set(cells) <= {"0", "1"}:
-                line.offer(draft.netdev(name), "lossless", tuple(at for at, cell in enumerate(cells) if cell == "1"))
-            elif key == "prio-pfc":
-                marks = tuple(int(cell[0]) for cell in cells if cell[:1].isdecimal() and cell[1:] == ":on")
-                line.offer(draft.netdev(name), "lossless", marks)
-            elif (row := _MAPPED.search(line.bare)) is not None:
+            if (row := _MAPPED.search(line.bare)) is not None:
                 codes = {int(code): int(row[1]) for code in row[2].split(",")}
                 mapped.setdefault(name, (line, {}))[1].update(codes)
+            for field, value in _said(line.bare):
+                line.offer(draft.netdev(name), field, value)
         for name, (line, priorities) in mapped.items():
             pairs = [f"{code}:{priority}" for code, priority in sorted(priorities.items())]
             line.offer(draft.netdev(name), "priority_of", tuple(pairs[:CODE_POINTS]))
         return page.parsed
+
+
+def _said(text: str) -> Iterator[tuple[str, object]]:
+    """What a line says of the trust, and of the priorities with flow control."""
+    key, *cells = text.split() or [""]
+    if text.startswith("Priority trust state:") and cells[-1].lower() in ("pcp", "dscp", "both"):
+        yield "trust", cells[-1].lower()
+    elif key == "enabled" and len(cells) == PRIORITIES and set(cells) <= {"0", "1"}:
+        yield "lossless", tuple(at for at, cell in enumerate(cells) if cell == "1")
+    elif key == "prio-pfc":
+        yield "lossless", tuple(int(cell[0]) for cell in cells if cell[:1].isdecimal() and cell[1:] == ":on")

@@ -60,20 +60,27 @@ def _read_device(notes: Notes, name: str, files: Files) -> None:
     links = [bus for path in ("device", "") if path in files and (bus := words.bus_id_in(files[path].link or ""))]
     bus_id = links[0] if links else None  # without the link, from where the device's own folder lies
     nic = notes.draft.nic(rdma=name, bus_id=bus_id)
-    ports: dict[int, dict[str, TreeFile]] = {}
-    netdevs: dict[str, TreeFile] = {}
-    dev_ports: dict[str, int] = {}
+    _read_identity(notes, nic, files)
+    read_counters(notes, nic, files, name, "counters", "hw_counters")
+    netdevs, dev_ports = _netdevs(files)
+    for netdev, file in netdevs.items():
+        if bus_id is not None:
+            notes.take(notes.draft.netdev(netdev), "bus_id", bus_id, file)
+    # Interfaces with a dot are partitions or VLANs of another one.
+    own = [netdev for netdev in netdevs if "." not in netdev]
+    ports = _ports(files)
+    for number, below in sorted(ports.items()):
+        child = nic.child("port", number)
+        _read_port(notes, child, below)
+        read_counters(notes, child, below, f"{name} port {number}", "counters", "hw_counters")
+        numbered = [netdev for netdev in own if dev_ports.get(netdev) == number]
+        alone = numbered if len(numbered) == 1 else own if len(ports) == 1 and len(own) == 1 else []
+        _offer_netdev(notes, child, below, {netdev: netdevs[netdev] for netdev in alone})
+
+
+def _read_identity(notes: Notes, nic: Entity, files: Files) -> None:
     for path, file in files.items():
-        folder, place, rest = (*path.split("/", 2), "", "")[:3]
-        if (port := to_int(place, low=0, high=words.MAX_PORT)) is not None and (
-            (folder == "ports" and rest) or (folder == "tc" and rest == "traffic_class")
-        ):
-            ports.setdefault(port, {})[rest] = file
-        elif path.startswith("device/net/") and words.device_name(netdev := rest.partition("/")[0]):
-            netdevs.setdefault(netdev, file)
-            if rest.endswith("/dev_port") and (counted := to_int(file.text, low=0, high=words.MAX_PORT)) is not None:
-                dev_ports[netdev] = counted + 1  # dev_port counts from 0, ports of a device from 1
-        elif path == "device/numa_node":
+        if path == "device/numa_node":
             notes.convert(nic, "numa", _numa, file)
         elif path == "device/driver" and words.device_name(driver := link_name(file)):
             notes.take(nic, "driver", driver, file)
@@ -82,19 +89,30 @@ def _read_device(notes: Notes, name: str, files: Files) -> None:
         elif path in words.DEVICE_KEYS:
             field = words.DEVICE_KEYS[path]
             notes.convert(nic, field, words.CONVERT[field], file)
-    read_counters(notes, nic, files, name, "counters", "hw_counters")
-    for netdev, file in netdevs.items():
-        if bus_id is not None:
-            notes.take(notes.draft.netdev(netdev), "bus_id", bus_id, file)
-    # Interfaces with a dot are partitions or VLANs of another one.
-    own = [netdev for netdev in netdevs if "." not in netdev]
-    for number, below in sorted(ports.items()):
-        child = nic.child("port", number)
-        _read_port(notes, child, below)
-        read_counters(notes, child, below, f"{name} port {number}", "counters", "hw_counters")
-        numbered = [netdev for netdev in own if dev_ports.get(netdev) == number]
-        alone = numbered if len(numbered) == 1 else own if len(ports) == 1 and len(own) == 1 else []
-        _offer_netdev(notes, child, below, {netdev: netdevs[netdev] for netdev in alone})
+
+
+def _ports(files: Files) -> dict[int, dict[str, TreeFile]]:
+    """The files of each port, with its traffic class."""
+    ports: dict[int, dict[str, TreeFile]] = {}
+    for path, file in files.items():
+        folder, place, rest = (*path.split("/", 2), "", "")[:3]
+        port = to_int(place, low=0, high=words.MAX_PORT)
+        if port is not None and rest and (folder == "ports" or (folder == "tc" and rest == "traffic_class")):
+            ports.setdefault(port, {})[rest] = file
+    return ports
+
+
+def _netdevs(files: Files) -> tuple[dict[str, TreeFile], dict[str, int]]:
+    """The interfaces of the device's function, and the number of the port of those that say it."""
+    netdevs: dict[str, TreeFile] = {}
+    dev_ports: dict[str, int] = {}
+    for path, file in files.items():
+        netdev, _, rest = path.removeprefix("device/net/").partition("/")
+        if path.startswith("device/net/") and words.device_name(netdev):
+            netdevs.setdefault(netdev, file)
+            if rest == "dev_port" and (counted := to_int(file.text, low=0, high=words.MAX_PORT)) is not None:
+                dev_ports[netdev] = counted + 1  # dev_port counts from 0, ports of a device from 1
+    return netdevs, dev_ports
 
 
 def link_name(file: TreeFile) -> str:

@@ -57,10 +57,9 @@ _REPORT = regex(
 """Heads and rows of `dcgmi diag`."""
 PASSED = "passed_tests"
 """The field of a node that holds the tests which all its GPUs passed."""
-_PASS = regex(r"Pass - All\Z")
 _ONE_FAILS = regex(r"GPU ?([0-9]{1,3}): Fail\b")
-_OF_GPU = regex(r"pcie|mem|diagnostic|stress|power|bandwidth|pulse|remap|retire|context|eud", re.IGNORECASE)
-"""Names of tests that a GPU passes or fails; others (denylist, libraries, permissions) are of the installation."""
+_OF_GPU = ("pcie", "mem", "diagnostic", "stress", "power", "bandwidth", "pulse", "remap", "retire", "context", "eud")
+"""In names of tests that a GPU passes or fails; others (denylist, libraries, permissions) are of the installation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,9 +142,9 @@ def _sentences(lines: Iterator[tuple[int, str]]) -> Iterator[HealthLine]:
 def _failures(test: str, cell: str, number: int, text: str) -> Iterator[HealthLine]:
     """The GPUs that a row of the table of a diagnostic says failed, or that all passed."""
     whole, one = _FAIL.match(cell), _ONE_FAILS.match(cell)
-    if not _OF_GPU.search(test):
+    if not any(word in test.lower() for word in _OF_GPU):
         return
-    if _PASS.match(cell):
+    if cell == "Pass - All":
         yield HealthLine(-1, PASSED, (test,), number, text)
     for index in (whole[1] or "").split(",") if whole else [one[1]] if one else []:
         if index.strip().isdigit() and len(index.strip()) <= 3:
@@ -161,13 +160,11 @@ def _said(text: str, number: int) -> Iterator[HealthLine]:
 
 
 NVLINK_MAX_LINE = 400
-_NVLINK_GPU = regex(r"gpuId ([0-9]{1,3}):\Z")
-_ERRORS_OF = regex(r"GPU ([0-9]{1,3})\Z")
+_NVLINK_GPU = regex(r"(?:gpuId|GPU) ([0-9]{1,3}):?\Z")
 _ERRORS = regex(
     r"Link ([0-9]{1,2}) {1,40}\| {1,10}(CRC FLIT|CRC Data|Replay|Recovery) Errors? {0,40}\|? {0,40}([0-9]{1,15})\Z"
 )
 _COUNTERS = {"CRC FLIT": "crc_flit", "CRC Data": "crc_data", "Replay": "replay", "Recovery": "recovery"}
-_LETTERS = regex(r"[UDX_](?: [UDX_]){0,63}\Z")
 _STATES = {"U": "active", "D": "inactive"}
 """In the model's words. Disabled, and not supported, are no state of a link that should be up."""
 
@@ -188,10 +185,10 @@ class DcgmNvlink(Direct):
             if gpu is not None and (errors := _ERRORS.match(text)) is not None:
                 gpu.child("nvlink", int(errors[1])).count(_COUNTERS[errors[2]], int(errors[3]), origin)
                 parsed.records.append(number)
-            elif (match := _NVLINK_GPU.match(text) or _ERRORS_OF.match(text)) is not None:
+            elif (match := _NVLINK_GPU.match(text)) is not None:
                 gpu = draft.gpu(index=int(match[1])) if int(match[1]) <= MAX_INDEX else None
-            elif gpu is not None and _LETTERS.match(text):
-                for link, letter in enumerate(text.split()):
+            elif gpu is not None and (letters := text.split()) and set(letters) <= {*"UDX_"}:
+                for link, letter in enumerate(letters[:64]):
                     if letter in _STATES:
                         gpu.child("nvlink", link).offer("state", _STATES[letter], origin)
                 parsed.records.append(number)

@@ -40,7 +40,7 @@ _ALSO = regex(
 )
 """Other fields of the same queries: they make a header, and nothing is read from them."""
 
-_MASK = regex(r"clocks_(?:event|throttle)_reasons\.active")
+_MASKS = ("clocks_event_reasons.active", "clocks_throttle_reasons.active")
 _REASON = regex(r"clocks_(?:event|throttle)_reasons\.([a-z_]{1,60})")
 _COMMAND = regex(r"--query-(?:gpu|remapped-rows|retired-pages)[= ]([A-Za-z0-9_.,]{1,3000})")
 _PICKED = regex(r"(?<!\S)(?:-i|--id)[= ]")
@@ -166,7 +166,7 @@ def _fields(row: QueryRow) -> list[XmlField]:
     xml_fields: list[XmlField] = []
     for column, text in row.cells:
         path, reason = _PATHS.get(column), _REASON.fullmatch(column)
-        if _MASK.fullmatch(column):
+        if column in _MASKS:
             mask = to_int(text, low=0, high=2**63)
             for bit, name in EVENT_REASONS.items() if mask is not None else ():
                 word = "Active" if (mask or 0) & bit else "Not Active"

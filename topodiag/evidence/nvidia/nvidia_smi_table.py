@@ -53,9 +53,7 @@ PAIR = 2
 """GPUs of which none is usual: the better one is what both should be."""
 HOT_C = 90
 """Degrees at which GPUs of all kinds slow down, or are about to."""
-_NO_READING = regex(r"ERR!|\bUnknown Error\b")
 _CELLS = regex(r"(?:^|\s)([0-9]{1,3})C\s[^|]{0,80}\|[^|/]{1,30}/ {0,12}([0-9]{1,8})MiB")
-_CLOSED = regex(r"\bProhibited\b")
 
 
 MAX_GPUS = 256
@@ -169,9 +167,9 @@ def _odd_rows(gpus: Sequence[TableGpu]) -> Iterator[tuple[str, TableGpu]]:
     groups: dict[str, list[tuple[TableGpu, int]]] = defaultdict(list)
     for gpu in gpus:
         text = gpu.second[1]
-        if _NO_READING.search(text) is not None:
+        if "ERR!" in text or "Unknown Error" in text:
             yield f"GPU{gpu.index}: a reading of it is an error", gpu
-        if _CLOSED.search(text) is not None:
+        if "Prohibited" in text:
             yield f"GPU{gpu.index}: its compute mode lets no program use it", gpu
         cells = _CELLS.search(text)
         if cells is not None and int(cells[1]) >= HOT_C:

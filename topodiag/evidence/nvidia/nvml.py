@@ -24,12 +24,8 @@ MAX_INDEX = 9999
 
 P2P_NAMES = ("read", "write", "nvlink", "atomics", "prop")
 
-_MARKS = regex(r'"(?:nvml_version|cuda_driver_version|nvlinks|device_count|pcie_gpu_max_gen|pcie_replay)"\s{0,8}:')
+_MARKS = ("nvml_version", "cuda_driver_version", "nvlinks", "device_count", "pcie_gpu_max_gen", "pcie_replay")
 _ALONE = regex(r'\s{0,20}\{\s{0,20}"error"\s{0,8}:\s{0,8}"[^"]{1,80}"\s{0,20}\}\s{0,20}$')
-
-
-_ERROR_NAME = regex(r"[A-Z][A-Za-z]{1,60}")
-"""NVML's errors are one word; in other words the collector says why it did not get as far as NVML."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +69,7 @@ class Nvml(Source[NvmlRecord]):
     def recognises(self, head: str) -> bool:
         if not head.lstrip().startswith("{"):
             return False
-        return bool(_ALONE.match(head[:200])) or ('"gpus"' in head and _MARKS.search(head) is not None)
+        return bool(_ALONE.match(head[:200])) or ('"gpus"' in head and any(f'"{name}"' in head for name in _MARKS))
 
     def parse(self, blob: Blob) -> Parsed[NvmlRecord]:
         parsed: Parsed[NvmlRecord] = Parsed()
@@ -151,8 +147,9 @@ def _fill_pairs(blob: Blob, pairs: list[NvmlPair], draft: NodeDraft) -> None:
 
 
 def _refused(system: NvmlSystem) -> bool:
-    """Whether NVML itself answered with an error by name."""
-    return system.error is not None and _ERROR_NAME.fullmatch(system.error) is not None
+    """Whether NVML itself answered with an error by name: one word. In other words the collector says why it did not
+    get as far as NVML."""
+    return system.error is not None and system.error.isalpha() and system.error[0].isupper()
 
 
 def _fill_system(blob: Blob, system: NvmlSystem, draft: NodeDraft) -> None:

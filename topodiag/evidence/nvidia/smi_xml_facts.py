@@ -5,7 +5,6 @@ Records of `nvidia-smi -q`, as XML or as text: leaf elements by their path, with
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from topodiag.evidence.draft import Entity, NodeDraft
@@ -60,7 +59,7 @@ XmlRecord = XmlDriver | XmlGpu
 MAX_MIB = 1 << 30
 MAX_COUNT = 2**63 - 1
 
-_LOST = regex(r"GPU (?:is lost|requires reset)", re.IGNORECASE)
+_LOST = ("is lost", "requires reset")
 _REASON = regex(r"clocks_(?:event|throttle)_reasons/clocks_(?:event|throttle)_reason_([a-z_]{1,60})$")
 _REASON_SPELLINGS = {"display_clock_setting": "display_clocks_setting", "user_defined_clocks": EVENT_REASONS[0x2]}
 _FABRIC_STATES = {"not started": "not_started", "in progress": "in_progress", "completed": "completed"}
@@ -154,10 +153,10 @@ class _Gpu:
         self._memory_share()
         self._throttle()
         self._recovery()
-        lost = next((match[0] for field in self.fields.values() if (match := _LOST.search(field.text))), None)
-        if lost is not None:
-            field = next(field for field in self.fields.values() if lost in field.text)
-            self._offer(self.entity, "lost", field, f"GPU {lost[4:].lower()}")
+        texts = ((field, field.text.lower()) for field in self.fields.values())
+        lost = ((field, words) for field, text in texts for words in _LOST if f"gpu {words}" in text)
+        if (first := next(lost, None)) is not None:
+            self._offer(self.entity, "lost", first[0], f"GPU {first[1]}")
 
     def _memory_share(self) -> None:
         used, total = (self.fields.get(f"fb_memory_usage/{name}") for name in ("used", "total"))

@@ -96,8 +96,8 @@ def _why(pod: dict[str, Any]) -> tuple[str, str]:
     """The node of a pod that does not run ("" before it has one), and the reason in Kubernetes's words."""
     status = pod.get("status", {})
     node = str(pod.get("spec", {}).get("nodeName") or "")
-    for each in status.get("containerStatuses") or ():
-        waiting = each.get("state", {}).get("waiting") or {}
+    for part in status.get("containerStatuses") or ():
+        waiting = part.get("state", {}).get("waiting") or {}
         if waiting.get("reason"):
             return node, f"{waiting['reason']}: {waiting.get('message') or ''}".rstrip(": ")
     for condition in status.get("conditions") or ():

@@ -45,7 +45,7 @@ class Receipt:
     failure: str = ""
     broken: str = ""
     waited_for: tuple[str, ...] = ()
-    said: str = ""
+    complaints: str = ""
     _noise: int = 0
     _digest: hashlib._Hash = field(default_factory=hashlib.sha256)
     _waiting: list[bytes] = field(default_factory=list)
@@ -81,7 +81,7 @@ class Receipt:
 
     def complain(self, line: bytes) -> None:
         """A line of standard error: the last ones say why a node is not reached."""
-        self.said = (self.said + "\n" + plain(line))[-MAX_COMPLAINT:]
+        self.complaints = (self.complaints + "\n" + plain(line))[-MAX_COMPLAINT:]
 
     def close(self) -> None:
         """Write what waits; a bundle that is not whole is removed. Raises OSError."""

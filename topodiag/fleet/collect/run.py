@@ -92,7 +92,7 @@ class _Room:
             self.receipts[node] = Receipt(part_of(self.folder.path, len(self.receipts)))
         return self.receipts[node]
 
-    def _made(self, node: str, receipt: Receipt, state: State, why: str) -> NodeAnswer:
+    def _answer_of(self, node: str, receipt: Receipt, state: State, why: str) -> NodeAnswer:
         return NodeAnswer(
             node, state, why, round(time.monotonic() - self.began.get(node, time.monotonic()), 3),
             host=receipt.host, boot_id=receipt.boot_id, time=receipt.time, attempts=self.attempt,
@@ -100,37 +100,37 @@ class _Room:
 
     def _of_receipt(self, node: str, receipt: Receipt) -> NodeAnswer:
         if receipt.whole:
-            answer = self._made(node, receipt, State.ANSWERED, "")
+            answer = self._answer_of(node, receipt, State.ANSWERED, "")
             return self.folder.keep(receipt.place, replace(answer, sha256=receipt.sha256, size=receipt.size))
         if receipt.failure:
-            return self._made(node, receipt, State.REFUSED, receipt.failure)
-        return self._made(node, receipt, State.GARBAGE, receipt.broken)
+            return self._answer_of(node, receipt, State.REFUSED, receipt.failure)
+        return self._answer_of(node, receipt, State.GARBAGE, receipt.broken)
 
     def _ended(self, node: str, receipt: Receipt, code: int) -> NodeAnswer:
-        reason = _reason(receipt.said)
+        reason = _reason(receipt.complaints)
         if receipt.hello:
             lost = (
                 f"it ended after {receipt.size} bytes of its bundle" if receipt.size else "it ended before its bundle"
             )
-            return self._made(node, receipt, State.GARBAGE, f"{lost}: {reason}" if reason else lost)
-        if NO_PYTHON in receipt.said:
-            return self._made(node, receipt, State.REFUSED, "no python3 on the node")
-        return self._made(node, receipt, State.REFUSED, reason or f"exit status {code}, and no word why")
+            return self._answer_of(node, receipt, State.GARBAGE, f"{lost}: {reason}" if reason else lost)
+        if NO_PYTHON in receipt.complaints:
+            return self._answer_of(node, receipt, State.REFUSED, "no python3 on the node")
+        return self._answer_of(node, receipt, State.REFUSED, reason or f"exit status {code}, and no word why")
 
     def _late(self, node: str, receipt: Receipt) -> NodeAnswer:
         limit = self.request.node_s
         if not receipt.hello:
             why = f"the collector did not start within {in_s(limit)} of asking: its login hangs, or it is too busy"
-            return self._made(node, receipt, State.TIMED_OUT, why)
+            return self._answer_of(node, receipt, State.TIMED_OUT, why)
         waited = ", ".join(receipt.waited_for) or "the collector's end"
-        answer = self._made(node, receipt, State.TIMED_OUT, f"no bundle after {in_s(limit)}, waiting for {waited}")
+        answer = self._answer_of(node, receipt, State.TIMED_OUT, f"no bundle after {in_s(limit)}, waiting for {waited}")
         return self.folder.keep_hung(replace(answer, waited_for=receipt.waited_for), limit)
 
     def _cut(self, node: str, receipt: Receipt) -> NodeAnswer:
         """A node whose own time was not over when that of the whole was: nothing says that it hangs."""
         at = f", at work on {', '.join(receipt.waited_for)}" if receipt.waited_for else ""
         seen = f"its bundle had not come{at}" if receipt.hello else "the collector had not started"
-        return self._made(node, receipt, State.TIMED_OUT, f"{seen} when the time of the whole was over")
+        return self._answer_of(node, receipt, State.TIMED_OUT, f"{seen} when the time of the whole was over")
 
     def _answer(self, node: str, answer: NodeAnswer) -> None:
         self.answers[node] = answer
@@ -167,7 +167,7 @@ class _Room:
     def _heard(self, node: str) -> bool:
         """Whether the node itself said anything: then it was reached."""
         receipt = self.receipts[node]
-        return receipt.hello or bool(receipt.failure) or NO_PYTHON in receipt.said
+        return receipt.hello or bool(receipt.failure) or NO_PYTHON in receipt.complaints
 
     def result(self, stopped: str) -> Collection:
         """All answers so far; nodes without one were not asked, or not to the end."""

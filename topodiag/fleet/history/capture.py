@@ -18,8 +18,8 @@ def capture_of(node: Node, source: str, inputs: Sequence[Input] = (), findings: 
     """The capture of a node with all its facts. `inputs` are the files of its evidence with their sha256: they make its
     id, so that a folder and an archive of it are one capture."""
     digest = hashlib.sha256(f"{node.host}\0{node.time.value}".encode("utf-8", "surrogateescape"))
-    for each in sorted(file.sha256 for file in inputs if file.sha256):
-        digest.update(each.encode())
+    for digest_text in sorted(file.sha256 for file in inputs if file.sha256):
+        digest.update(digest_text.encode())
     return Capture(
         id=digest.hexdigest(),
         host=node.host,

@@ -138,7 +138,7 @@ def rising(histories: Iterable[NodeHistory]) -> tuple[tuple[RisingCounter, ...],
         risen += [
             RisingCounter(host, one.part, key, one.count, one.hours, len(pairs), totals[key]) for host, one in pairs
         ]
-    risen.sort(key=lambda each: (each.parts / each.total, -each.count / max(each.hours, 1.0), each.host, each.part))
+    risen.sort(key=lambda it: (it.parts / it.total, -it.count / max(it.hours, 1.0), it.host, it.part))
     return tuple(risen), tuple(sorted(common, key=lambda row: -row[1]))
 
 
@@ -255,14 +255,14 @@ def _states(store: Store, is_asked: Told) -> dict[str, tuple[tuple[PartStates, .
     for (host, part, _, _), spell in longest.items():
         ends[host] = max(ends.get(host, 0.0), spell.end_s)
         by_part[host][part].append(spell)
-    made: dict[str, tuple[tuple[PartStates, ...], float | None]] = {}
+    states_of: dict[str, tuple[tuple[PartStates, ...], float | None]] = {}
     for host, parts in by_part.items():
         states = [
             PartStates(part, tuple(sorted(_recent(spells, ends[host]), key=lambda spell: spell.time_s)))
             for part, spells in sorted(parts.items())
         ]
-        made[host] = (tuple(states), ends[host])
-    return made
+        states_of[host] = (tuple(states), ends[host])
+    return states_of
 
 
 def _recent(spells: Sequence[Spell], end_s: float) -> list[Spell]:

@@ -28,7 +28,7 @@ from topodiag.nccl.connect.channels import (
 )
 from topodiag.nccl.connect.fuse import COLLNET_ID, DIRECT_ID, NVLS_ID, RING_ID, TREE_ID, NodeOrders, fuse, orders_of
 from topodiag.nccl.connect.rings import connect_rings
-from topodiag.nccl.connect.trees import NvlsPlace, TreePlace, connect_trees, nvls_heads, nvls_trees
+from topodiag.nccl.connect.trees import TreePlace, connect_trees, nvls_heads
 from topodiag.nccl.graph.attach import count_gpus, ranks_by_number
 from topodiag.nccl.graph.graph import CommShape, Fused, RejectedError, SearchGraph
 from topodiag.nccl.numbers import bus_id
@@ -70,8 +70,8 @@ class CommNode:
 class Communicator:
     """A communicator as NCCL sets it up. `nodes` in NCCL's numbering; `node_of[rank]` indexes them.
 
-    `channels` is what rank 0 prints; `channels_by_node` what the first rank of each node prints. `repeats[c]` is the
-    channel, of twice the search channels, that runtime channel c repeats; `steps` how there came to be so many.
+    `channels` is what rank 0 prints. `repeats[c]` is the channel, of twice the search channels, that runtime channel c
+    repeats; `steps` how there came to be so many.
     """
 
     minor: int
@@ -79,7 +79,6 @@ class Communicator:
     node_of: Mapping[int, int]
     shape: CommShape
     channels: Channels
-    channels_by_node: tuple[Channels, ...]
     repeats: tuple[int, ...]
     steps: tuple[ChannelStep, ...]
 
@@ -103,10 +102,6 @@ class Communicator:
     def heads(self) -> tuple[tuple[int, ...], ...]:
         """For each NVLS head its rank on every node; empty where NVLS is off."""
         return nvls_heads(self.orders()) if self.shape.nvls_heads else ()
-
-    def nvls_trees(self) -> Mapping[int, tuple[NvlsPlace, NvlsPlace]]:
-        """Every rank's places in the two NVLS trees; empty on one node and where NVLS is off."""
-        return nvls_trees(self.orders(), self.shape.nranks) if self.shape.nvls_heads else {}
 
 
 def communicator(
@@ -282,7 +277,7 @@ class _Setup:
         ring, chain = fused[RING_ID], fused.get(COLLNET_ID)
         heads = min(len(node.orders(self.minor).heads) for node in kinds) if NVLS_ID in fused else 0
         bounds = limits(self.settings, self.minor)
-        by_kind = {id(node.domain): self._nvls(node, bounds) for node in kinds}
+        nvls = self._nvls(first, bounds)
         late = has(self.minor, Feature.NVLS_OFF_TOO_LATE) and NVLS_ID in first.graphs
         numbers, steps = runtime_channels(
             ring.channels,
@@ -293,16 +288,15 @@ class _Setup:
             min_sm=min(self._sms()),
             ring_bw_intra=ring.bw_intra,
             collnet=(chain.bw_intra, chain.bw_inter) if chain is not None else None,
-            nvls=by_kind[id(first.domain)] if heads or late else 0,
+            nvls=nvls if heads or late else 0,
         )
-        lines = self._lines(len(numbers), by_kind if heads else {}, chain is not None)
+        channels = self._channels(len(numbers), nvls if heads else 0, chain is not None)
         return Communicator(
             minor=self.minor,
             nodes=self.nodes,
             node_of={rank: index for index, node in enumerate(self.nodes) for rank in node.ranks},
-            shape=self._shape(fused, lines[0], chain is not None, heads),
-            channels=lines[0],
-            channels_by_node=lines,
+            shape=self._shape(fused, channels, chain is not None, heads),
+            channels=channels,
             repeats=tuple(numbers),
             steps=tuple(steps),
         )
@@ -335,30 +329,27 @@ class _Setup:
         systems = [kind.domain.system for kind in self.kinds]
         return min((least_net_bw(system, gpu, self.settings) for system in systems for gpu in system.gpus), default=0.0)
 
-    def _lines(self, channels: int, nvls: Mapping[int, int], collnet: bool) -> tuple[Channels, ...]:
-        systems = {id(node.domain): node.domain.system for node in self.kinds}
+    def _channels(self, channels: int, nvls: int, collnet: bool) -> Channels:
+        """What rank 0 prints."""
         per_peer = 0
         if has(self.minor, Feature.PEER_CHANNELS_AGREED):
             per_peer = min(
-                per_peer_of_rank(system, gpu, self.settings, self.nranks)
-                for system in systems.values()
-                for gpu in system.gpus
+                per_peer_of_rank(node.domain.system, gpu, self.settings, self.nranks)
+                for node in self.kinds
+                for gpu in node.domain.system.gpus
             )
         # Without CollNet in the line it is 0; later versions repeat the first number.
         always = has(self.minor, Feature.COLLNET_CHANNELS_ALWAYS)
         counted = channels if always or (collnet and has(self.minor, Feature.COLLNET_CHANNELS_COUNTED)) else 0
-        lines = {}
-        for kind, system in systems.items():
-            total, each = p2p_channels(
-                system,
-                self.settings,
-                nranks=self.nranks,
-                channels=channels,
-                nodes=len(self.nodes),
-                per_peer=per_peer,
-            )
-            lines[kind] = Channels(channels, counted, nvls.get(kind, 0), total, each)
-        return tuple(lines[id(node.domain)] for node in self.nodes)
+        total, each = p2p_channels(
+            self.nodes[0].domain.system,
+            self.settings,
+            nranks=self.nranks,
+            channels=channels,
+            nodes=len(self.nodes),
+            per_peer=per_peer,
+        )
+        return Channels(channels, counted, nvls, total, each)
 
     def _shape(self, fused: Mapping[int, Fused], line: Channels, collnet: bool, heads: int) -> CommShape:
         own = self.nodes[0].domain.system.cpus[0]

@@ -1,4 +1,4 @@
-"""Trees over nodes: the double binary tree, how it hangs together with the chain inside a node, and NVLS trees.
+"""Trees over nodes: the double binary tree, how it hangs together with the chain inside a node, and NVLS heads.
 
 Rules of src/graph/trees.cc and src/graph/connect.cc (all known versions agree). Ranks are those of the
 communicator; -1 is no rank. Which ranks stand at a node's ends is said by `fuse.NodeOrders`.
@@ -37,14 +37,6 @@ class TreePlace:
     def text(self, rank: int) -> str:
         """As the `Trees` line has it: `1/-1/-1->0->-1`."""
         return f"{self.down[0]}/{self.down[1]}/{self.down[2]}->{rank}->{self.up}"
-
-
-@dataclass(frozen=True, slots=True)
-class NvlsPlace:
-    """A rank's place in an NVLS tree; `down` begins with NCCL's number for its own multicast group, nranks+1+head."""
-
-    up: int
-    down: tuple[int, int, int]
 
 
 def btree(count: int, index: int) -> Branch:
@@ -136,28 +128,3 @@ def nvls_heads(nodes: Sequence[NodeOrders]) -> tuple[tuple[int, ...], ...]:
     """The `NVLS Head` lines: for each head that every node has, its rank on every node (ncclTopoPostset)."""
     count = min((len(node.heads) for node in nodes), default=0)
     return tuple(tuple(node.heads[head] for node in nodes) for head in range(count))
-
-
-def nvls_trees(nodes: Sequence[NodeOrders], nranks: int) -> dict[int, tuple[NvlsPlace, NvlsPlace]]:
-    """Every rank's place in the two NVLS trees, which alternate over the NVLS channels; empty on one node
-    (connectNvls). A rank that heads nothing has no parent and NCCL's number nranks below it."""
-    heads = nvls_heads(nodes)
-    if len(nodes) < 2 or not heads:
-        return {}
-    trees: dict[int, tuple[NvlsPlace, NvlsPlace]] = {}
-    for index, node in enumerate(nodes):
-        branches = double_tree(len(nodes), index)
-        for rank in node.ranks:
-            head = next((h for h, ranks in enumerate(heads) if ranks[index] == rank), NONE)
-            last = max((h for h, ranks in enumerate(heads) if ranks[index] == rank), default=NONE)
-            first, second = (_nvls_place(branch, heads[head] if head >= 0 else (), nranks + 1 + last)
-                             for branch in branches)  # fmt: skip
-            trees[rank] = (first, second)
-    return trees
-
-
-def _nvls_place(branch: Branch, heads: Sequence[int], own: int) -> NvlsPlace:
-    if not heads:
-        return NvlsPlace(NONE, (own, NONE, NONE))
-    below = [heads[child] for child in (branch.child0, branch.child1) if child != NONE]
-    return NvlsPlace(heads[branch.parent] if branch.parent != NONE else NONE, _three([own, *below]))

@@ -49,7 +49,7 @@ def match(system: System) -> Match | None:
     result = _chordal(system, layout)
     if result is not None or not system.cpus:
         return result
-    for way in (_all_to_all, _rome, _sixteen, _four_hives):
+    for way in (_in_nodes, _rome, _four_hives):
         result = way(system, layout)
         if result is not None:
             return result
@@ -96,30 +96,19 @@ def _same_counts(layout: Layout, model: Layout) -> bool:
     return (layout.gpus, layout.nics, layout.most_links) == (model.gpus, model.nics, model.most_links)
 
 
-def _all_to_all(system: System, layout: Layout) -> Match | None:
-    width = all_to_all(layout)
-    if layout.gpus != CHORDAL_GPUS or layout.cpus != 2 or not width:
+def _in_nodes(system: System, layout: Layout) -> Match | None:
+    """Two NUMA nodes of four GPUs that all have links to all (parseA2a8P), or four nodes of them (parse1H16P)."""
+    width = all_to_all(layout) if layout.gpus == CHORDAL_GPUS and layout.cpus == 2 else 0
+    if not width and not (layout.gpus == 16 and layout.cpus == 4 and _is_rome(system)):
         return None
     for model in rome_models():
         if layout.cpus != model.cpus or not _same_counts(layout, model) or layout.pattern != model.pattern:
             continue
-        if all_to_all(model) != width:
+        if width and all_to_all(model) != width:
             continue
-        for gpus in _by_numa(layout, model, 2):
+        for gpus in _by_numa(layout, model, layout.cpus):
             if _nets_fit(layout, model, gpus, numa=True):
-                return Match("rome", model.rings, gpus, model, rome=True)
-    return None
-
-
-def _sixteen(system: System, layout: Layout) -> Match | None:
-    if layout.gpus != 16 or layout.cpus != 4 or not _is_rome(system):
-        return None
-    for model in rome_models():
-        if layout.cpus != model.cpus or not _same_counts(layout, model) or layout.pattern != model.pattern:
-            continue
-        for gpus in _by_numa(layout, model, 4):
-            if _nets_fit(layout, model, gpus, numa=True):
-                return Match("rome", model.rings, gpus, model)
+                return Match("rome", model.rings, gpus, model, rome=bool(width))
     return None
 
 

@@ -11,7 +11,6 @@ from topodiag.lazy import dataclass
 from topodiag.model.nccl_versions import path_types
 from topodiag.nccl.graph.bandwidths import xgmi_bandwidth
 from topodiag.nccl.graph.graph import System, Vertex
-from topodiag.nccl.numbers import bus_id
 from topodiag.words.own_data import own_data
 
 
@@ -22,7 +21,6 @@ class Layout:
 
     bus: tuple[int, ...]
     numa: tuple[int, ...]
-    nic_bus: tuple[int, ...]
     nic_numa: tuple[int, ...]
     links: tuple[tuple[int, ...], ...]
     distance: tuple[tuple[str, ...], ...]
@@ -58,18 +56,13 @@ def rome_models() -> tuple[RomeModel, ...]:
     rows = [
         {
             **row,
-            "bus": _hex(row["bus"]),
-            "nic_bus": _hex(row["nic_bus"]),
+            "bus": [int(word, 16) for word in row["bus"].split()],
             "links": [[int(digit) for digit in line] for line in row["links"].split()],
             "distance": [line.split() for line in row["distance"]],
         }
         for row in own_data("nccl/rccl/rome_models")["model"]
     ]
     return msgspec.convert(rows, tuple[RomeModel, ...])
-
-
-def _hex(text: str) -> tuple[int, ...]:
-    return tuple(int(word, 16) for word in text.split())
 
 
 def layout_of(system: System) -> Layout:
@@ -84,7 +77,6 @@ def layout_of(system: System) -> Layout:
     return Layout(
         bus=tuple(gpu.id for gpu in gpus),
         numa=numa,
-        nic_bus=tuple(bus_id(net.busid) & ~0xF if net.busid else 0 for net in nets),
         nic_numa=nic_numa,
         links=links,
         distance=tuple(tuple(names[gpu.paths["NET"][net.index].type] for gpu in gpus) for net in nets),

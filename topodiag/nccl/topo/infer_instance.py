@@ -6,7 +6,6 @@ from collections import defaultdict
 
 from topodiag.hardware import catalog
 from topodiag.hardware.specs import InstanceSpec, SystemSpec
-from topodiag.lazy import regex
 from topodiag.model.devices import NicRole
 from topodiag.model.nccl_tree import Element
 from topodiag.model.node import Node
@@ -16,8 +15,11 @@ from topodiag.nccl.topo.devices_added import bare_gpus, bare_nics
 
 _PROVIDERS = {"AWS": ("amazon", "ec2"), "Azure": ("microsoft",), "Google Cloud": ("google",)}
 """Words in DMI's names of a machine, by the vendor of the instance type."""
-_HYPER_V = regex(r"(?!0000)[0-9a-f]{4}:00:00\.0")
-"""Hyper-V gives each passed device a PCI domain of its own (Azure/azhpc-images, topology of NDv4 and NDv5)."""
+
+
+def _by_hyper_v(bus: str) -> bool:
+    """Hyper-V gives each passed device a PCI domain of its own (Azure/azhpc-images, topology of NDv4 and NDv5)."""
+    return bus[4:] == ":00:00.0" and bus[:4] != "0000"
 
 
 def infer_instance(node: Node) -> InstanceSpec | None:
@@ -34,7 +36,7 @@ def instance_of_file(tree: Element) -> InstanceSpec | None:
     PCI domains as Hyper-V gives them to devices of a guest. None for others, whose bus ids say nothing of a provider.
     NUMA nodes are not compared: Azure's own files of one type differ there."""
     gpus, nics = (sorted(map(bus_of, elements)) for elements in (bare_gpus(tree), bare_nics(tree)))
-    if not gpus or not all(map(_HYPER_V.fullmatch, (*gpus, *nics))):
+    if not gpus or not all(map(_by_hyper_v, (*gpus, *nics))):
         return None
     layout: dict[str, tuple[list[int], list[int]]] = defaultdict(lambda: ([], []))
     gen = ""

@@ -29,7 +29,7 @@ def draw_curves(page: Page, benchmarks: Sequence[Benchmark]) -> None:
     draw_plot(page, series, x=SIZE, y=AXIS, marks=marks)
 
 
-def series_of(benchmarks: Sequence[Benchmark], *, alone: bool = False) -> tuple[list[Series], list[Mark]]:
+def series_of(benchmarks: Sequence[Benchmark], *, single: bool = False) -> tuple[list[Series], list[Mark]]:
     """What is drawn of these runs, at most MOST_CURVES, and where the first becomes bound by bandwidth. `alone`: the
     names tell what no page around the picture does."""
     several = len(benchmarks) > 1
@@ -45,12 +45,12 @@ def series_of(benchmarks: Sequence[Benchmark], *, alone: bool = False) -> tuple[
         if not points:
             continue
         name = f"{number + 1} {run.placement or collective_words(run)}" if several else "measured"
-        series.append(Series(_named_alone(name, run, folder if several else None) if alone else name, points))
+        series.append(Series(_named_alone(name, run, folder if several else None) if single else name, points))
         curve = _expected(benchmark, points[0][0], points[-1][0]) if with_expected else ()
         if curve and curve not in seen and benchmark.expected is not None:
             seen.add(curve)
             name = f"expected of {number + 1}" if several else "expected"
-            series.append(Series(f"{name}: {benchmark.expected.machine}" if alone else name, curve, dashed=True))
+            series.append(Series(f"{name}: {benchmark.expected.machine}" if single else name, curve, dashed=True))
     bound = benchmarks[0].fit.bound_from if len(benchmarks) == 1 else None
     return series, [Mark(float(bound), f"bandwidth-bound from {spell_bytes(bound)}")] if bound else []
 

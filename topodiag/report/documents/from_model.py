@@ -60,10 +60,10 @@ def from_model(shape: str, value: object, **given: Any) -> Document:
     keys = _keys_of(shape)
     if type(value) is tuple:
         given |= zip((name for name, _, _ in keys), value, strict=True)
-    made = {name: convert(given.pop(name) if name in given else read(value)) for name, read, convert in keys}
+    parts = {name: convert(given.pop(name) if name in given else read(value)) for name, read, convert in keys}
     if given:
         raise TypeError(f"{shape} has no key {', '.join(given)}")
-    return {name: part for name, part in made.items() if part is not _LEFT_OUT}
+    return {name: part for name, part in parts.items() if part is not _LEFT_OUT}
 
 
 @cache
@@ -103,7 +103,7 @@ def _converting(name: str, hint: Document, required: bool = True) -> Convert:
         convert = _converting(name, hint)
         return lambda value: _known(convert, value, _LEFT_OUT)
     if "anyOf" in hint:
-        convert = _converting(name, next(each for each in hint["anyOf"] if each != {"type": "null"}))
+        convert = _converting(name, next(kind for kind in hint["anyOf"] if kind != {"type": "null"}))
         return lambda value: _known(convert, value, None)
     if "$ref" in hint:
         shape = f"{name}.{hint['$ref'].rpartition('/')[2]}"

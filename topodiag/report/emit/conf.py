@@ -19,8 +19,8 @@ def draw_conf(page: Page, advice: ConfAdvice, output: str | None) -> None:
         page.add(page.text(("✔", "ok"), " ", (output or "nccl.conf", "strong"), "  "), words)
     for entry in advice.entries:
         if not entry.kept:
-            said = f"{entry.name}={entry.value}" if entry.value is not None else f"without {entry.was or entry.name}"
-            page.add("  ", (said, "strong"))
+            line = f"{entry.name}={entry.value}" if entry.value is not None else f"without {entry.was or entry.name}"
+            page.add("  ", (line, "strong"))
             for sentence in entry.why:
                 page.add("    ", (sentence, "dim"))
     for sentence in advice.elsewhere:

@@ -214,11 +214,11 @@ def _draw_same(page: Page, cohort: Cohort) -> None:
     page.add_items(" " * 15, [_same_words(value) for value in chosen])
 
 
-def _same_words(each: SharedFact) -> str:
-    values = [spelled(value, each.unit) for value in each.values]
+def _same_words(fact: SharedFact) -> str:
+    values = [spelled(value, fact.unit) for value in fact.values]
     words = ", ".join(values[:2]) + (f", ... ({len(values)} values by part)" if len(values) > 2 else "")
-    many = f" x{len(each.parts)}" if len(each.parts) > 1 else ""
-    return f"{named(each.family, each.key)} {words}{many}"
+    many = f" x{len(fact.parts)}" if len(fact.parts) > 1 else ""
+    return f"{named(fact.family, fact.key)} {words}{many}"
 
 
 def _draw_rest(page: Page, result: FleetResult) -> None:

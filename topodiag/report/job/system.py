@@ -42,7 +42,7 @@ def _prints(job: Job) -> list[tuple[str, NcclSystem | None, tuple[Graph, ...]]]:
     for process in job.processes:
         if process.system is not None or process.graphs:
             prints.setdefault(process.host, (process.system, process.graphs))
-    return [(host, *found) for host, found in prints.items()]
+    return [(host, *printed) for host, printed in prints.items()]
 
 
 def _draw_host(page: Page, host: str, system: NcclSystem | None, graphs: Sequence[Graph]) -> None:

@@ -40,43 +40,43 @@ def _host(hosts: tuple[str, ...], number: int) -> str:
 
 
 def draw_transports(page: Page, job: Job) -> None:
-    found = mixes(job)
-    if not found:
+    by_pair = mixes(job)
+    if not by_pair:
         page.add("  ", ("no connection is in the logs: NCCL_DEBUG_SUBSYS lacked INIT, P2P, SHM and NET", "unknown"))
         return
-    hosts = list(dict.fromkeys(host for pair in found for host in pair))
-    if len(hosts) <= HOSTS_DRAWN and _draw_matrix(page, hosts, found):
+    hosts = list(dict.fromkeys(host for pair in by_pair for host in pair))
+    if len(hosts) <= HOSTS_DRAWN and _draw_matrix(page, hosts, by_pair):
         page.add("  ", ("rows send, columns receive; lines of the log by transport", "dim"))
         return
-    _draw_folded(page, found)
+    _draw_folded(page, by_pair)
 
 
-def _draw_matrix(page: Page, hosts: list[str], found: dict[tuple[str, str], Mix]) -> bool:
+def _draw_matrix(page: Page, hosts: list[str], by_pair: dict[tuple[str, str], Mix]) -> bool:
     """Whether it fits."""
-    words = {pair: " ".join(f"{name} {count}" for name, count in mix.items()) for pair, mix in found.items()}
+    words = {pair: " ".join(f"{name} {count}" for name, count in mix.items()) for pair, mix in by_pair.items()}
     widths = [max(len(host), *(len(words.get((row, host), "-")) for row in hosts)) for host in hosts]
     if 2 + max(map(len, hosts)) + sum(width + 2 for width in widths) > page.width:
         return False
     fields = (Field("from \\ to"), *(Field(host) for host in hosts))
     rows: list[list[Part]] = [
-        [(row, "name"), *((words.get((row, host), "-"), _hue(found.get((row, host), {}))) for host in hosts)]
+        [(row, "name"), *((words.get((row, host), "-"), _hue(by_pair.get((row, host), {}))) for host in hosts)]
         for row in hosts
     ]
     draw_grid(page, fields, rows)
     return True
 
 
-def _draw_folded(page: Page, found: dict[tuple[str, str], Mix]) -> None:
+def _draw_folded(page: Page, by_pair: dict[tuple[str, str], Mix]) -> None:
     """Pairs with one mix of transports stand on one line: inside nodes first, then between them."""
     groups: dict[tuple[bool, tuple[str, ...]], list[tuple[str, str]]] = defaultdict(list)
-    for (a, b), mix in found.items():
+    for (a, b), mix in by_pair.items():
         groups[a != b, tuple(sorted(mix))].append((a, b))
     lines = sorted(groups.items(), key=lambda item: (item[0][0], -len(item[1]), item[0][1]))
     shown = page.some(lines, MIXES_SHOWN)
     for (between, names), pairs in shown:
         totals = Counter[str]()
         for pair in pairs:
-            totals.update(found[pair])
+            totals.update(by_pair[pair])
         words = ", ".join(f"{name} {count}" for name, count in totals.most_common())
         places = spell_hosts([host for pair in pairs for host in pair], 200)
         what = f"{plural(len(pairs), 'pair')} of nodes" if between else f"inside {plural(len(pairs), 'node')}"

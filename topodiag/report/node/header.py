@@ -85,13 +85,13 @@ def draw_verdict(
         words = page.text((verdict, hue))
     worst, causes = _causes(given)
     action = causes[0].fix[0] if causes and causes[0].fix and causes[0].severity > Severity.INFO else ""
-    said = _cause(page, worst, causes, len(name) + words.cell_len)
-    whole = len(name) + words.cell_len + len(said) + len(checks) + 4
-    page.add(page.text((sign, hue), " ", (name, "strong"), "  "), words, said,
+    cause = _cause(page, worst, causes, len(name) + words.cell_len)
+    whole = len(name) + words.cell_len + len(cause) + len(checks) + 4
+    page.add(page.text((sign, hue), " ", (name, "strong"), "  "), words, cause,
              (checks if whole <= page.width or page.style.verbose else "", "dim"))  # fmt: skip
     if action:
         page.entry("do", (action, "strong"), hue="ok")
-    note_answer(page, words, said, sign=sign, hue=hue, name=name, action=action)
+    note_answer(page, words, cause, sign=sign, hue=hue, name=name, action=action)
 
 
 def _causes(findings: Sequence[Finding]) -> tuple[list[Finding], list[Finding]]:

@@ -138,7 +138,7 @@ def draw_matrix(page: Page, node: Node, findings: Sequence[Finding]) -> None:
     if not gpus:
         return
     if len(gpus) > MAX_GPUS:
-        _tell(page, node, gpus, nics)
+        _draw_counts(page, node, gpus, nics)
         return
     grid = _Grid(node, gpus, [*gpus, *nics], findings)
     if not grid.words:
@@ -291,7 +291,7 @@ def _legend(page: Page, words: set[str], dialect: Dialect, *, blamed: bool) -> N
     page.add_items("", [(words, "dim") for words in texts])
 
 
-def _tell(page: Page, node: Node, gpus: Sequence[_Column], nics: Sequence[_Column]) -> None:
+def _draw_counts(page: Page, node: Node, gpus: Sequence[_Column], nics: Sequence[_Column]) -> None:
     """A matrix too large to draw: how many pairs there are of each kind."""
     page.blank()
     pairs = [(a, b) for i, a in enumerate(gpus) for b in gpus[i + 1 :]]

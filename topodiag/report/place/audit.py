@@ -92,13 +92,13 @@ def _dimensions(page: Page, audit: Audit) -> None:
         Field("alone", right=True, drop=4): lambda dim: spell_time(dim.bound_us),
         Field("lost", right=True): lost,
         Field(f"traffic of a {audit.talk.unit}", least=16, drop=5): lambda dim: "; ".join(
-            _said(cost.demand.collective, cost.demand.calls, cost.demand.bytes) for cost in dim.now
+            _traffic(cost.demand.collective, cost.demand.calls, cost.demand.bytes) for cost in dim.now
         ),
     }
     draw_table(page, columns, audit.dimensions)
 
 
-def _said(collective: str, calls: float, size: float) -> str:
+def _traffic(collective: str, calls: float, size: float) -> str:
     if not calls:
         return "nothing"
     return f"{calls:g} {collective} of {spell_size(size)}"

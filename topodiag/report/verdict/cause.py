@@ -121,9 +121,9 @@ def draw_fix(page: Page, cause: Cause, *, first: int = 0) -> None:
         words = f"{number}. {step}" if len(cause.finding.fix) > 1 else step
         page.entry("" if at else "fix", words, (rest, "dim"), hue="ok")
     for at, command in enumerate(cause.confirm if page.style.verbose else cause.confirm[:1]):
-        alone = LABEL + 2 + len(command) > page.width  # a line of its own can be copied whole
-        page.entry("" if at else "check with", ("" if alone else command, "close"), hue="ok")
-        if alone:
+        own_line = LABEL + 2 + len(command) > page.width  # a line of its own can be copied whole
+        page.entry("" if at else "check with", ("" if own_line else command, "close"), hue="ok")
+        if own_line:
             page.add("    ", (command, "close"))
 
 

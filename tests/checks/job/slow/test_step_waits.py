@@ -11,7 +11,7 @@ from tests.tables import examples
 from topodiag.app.case.job_texts import with_step_waits
 from topodiag.app.logs import logs
 from topodiag.checks.job.slow.step_waits import OddStepWaits
-from topodiag.evidence.intake.looks import looks
+from topodiag.evidence.intake.kind_of_file import kind_of_file
 from topodiag.evidence.kinds import Kind
 from topodiag.evidence.live.diagnostics import STATES, read_trace
 from topodiag.model.finding import Finding, Status
@@ -96,4 +96,4 @@ def test_files_of_a_job_are_known_by_their_steps_and_may_lack_their_end(tmp_path
         (tmp_path / f"trace-node{rank}-99.txt").write_text(text[:-40] if rank == 3 else text)
     result = logs([str(tmp_path)])
     assert [(each.id, each.where.ranks) for each in result.findings] == [("JOB014", (1,))]
-    assert Kind.TRACE not in looks(b'[{"name": "SendWait", "cat": "cpu", "ph": "b"}]').kinds
+    assert Kind.TRACE not in kind_of_file(b'[{"name": "SendWait", "cat": "cpu", "ph": "b"}]').kinds

@@ -9,7 +9,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from topodiag.evidence.intake.looks import looks
+from topodiag.evidence.intake.kind_of_file import kind_of_file
 from topodiag.evidence.nccl_log.input.json_lines import json_lines, looks_wrapped, unwrapped
 from topodiag.evidence.nccl_log.input.streams import JSON_LINES, Reading, text_of
 
@@ -61,10 +61,10 @@ def test_a_text_of_several_lines_keeps_the_number_of_lines_of_the_file() -> None
 
 def test_a_file_is_taken_for_wrapped_by_one_record_or_by_most_of_its_lines() -> None:
     banner = b"starting\n" * 50
-    assert looks(banner + _docker(RECORD)).coding == (JSON_LINES,)
-    assert looks(_docker("epoch 1") * 3 + b"plain\n").coding == (JSON_LINES,)
-    assert looks(banner + _docker("epoch 1")).coding == ()
-    assert looks(banner + RECORD.encode()).coding == ()
+    assert kind_of_file(banner + _docker(RECORD)).coding == (JSON_LINES,)
+    assert kind_of_file(_docker("epoch 1") * 3 + b"plain\n").coding == (JSON_LINES,)
+    assert kind_of_file(banner + _docker("epoch 1")).coding == ()
+    assert kind_of_file(banner + RECORD.encode()).coding == ()
     assert not looks_wrapped(b'{"step": 1}\n' * 50)
 
 

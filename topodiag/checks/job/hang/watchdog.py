@@ -232,11 +232,6 @@ def _wait_words(job: Job) -> str:
 
 _OF_SOME = frozenset({"", "SEND", "RECV", "COALESCED"})
 """Works that only some ranks of a group have."""
-_FIX = (
-    "the ranks have taken different ways before: a branch, a module that only some use, batches of other shapes;"
-    " TORCH_NCCL_TRACE_BUFFER_SIZE=2000 keeps what each calls (--flight reads the dumps)",
-    "TORCH_DISTRIBUTED_DEBUG=DETAIL names the first call that differs",
-)
 
 
 def by_calls(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
@@ -256,7 +251,6 @@ def by_calls(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
             f"{rank_word(numbers)} {'waits' if len(numbers) == 1 else 'wait'} in {ordered[1][0]} number {seq}, where"
             f" {rank_word(ordered[0][1])} {'waits' if len(ordered[0][1]) == 1 else 'wait'} in {ordered[0][0]}",
             observed="; ".join(f"{operation} on {rank_word(ranks)}" for operation, ranks in ordered[:3]),
-            fix=_FIX,
             evidence=[waits[ranks[0]].origin for _, ranks in ordered],
             confidence=Confidence.MEDIUM if group else Confidence.LOW,
         )

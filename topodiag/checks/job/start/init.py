@@ -7,8 +7,8 @@ from typing import Any, Never
 
 from topodiag.checks.interface import Advice, JobCheck, OneStep
 from topodiag.checks.job.hang.ras import by_ras_in_init
+from topodiag.checks.job.start.missing_ranks import absent_at_meeting
 from topodiag.checks.job.wrong_numbers import wrong_numbers
-from topodiag.checks.shared.job.missing_ranks import absent_at_meeting
 from topodiag.checks.shared.job.text import ask_for, failed, went_on
 from topodiag.checks.words import hosts_word, quoted, rank_word
 from topodiag.lazy import dataclass, regex

@@ -9,7 +9,7 @@ from typing import Any
 
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.shared.job.evidence import said_by
-from topodiag.checks.shared.job.missing_ranks import MET
+from topodiag.checks.shared.job.text import MET
 from topodiag.checks.words import hosts_word, quoted, ranks_in
 from topodiag.lazy import dataclass, regex
 from topodiag.model.finding import Finding, Severity
@@ -191,9 +191,8 @@ def _is_gone(job: Job, refused: Event) -> bool:
     return any(w is not None and w.source == at.source and w.line is not None and w.line < at.line for w in above)
 
 
-def by_own_bridge(check: JobCheck[Any], job: Job) -> list[Finding]:
+def by_own_bridge(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
     """A connect that fails to an address of the bridge that each host has for itself, on which this one meets."""
-    findings = []
     for event in job.events:
         match = CONNECTED.search(event.text)
         own = {address for p in job.processes if p.host == event.host for _, address in addresses_of(p)}
@@ -203,23 +202,11 @@ def by_own_bridge(check: JobCheck[Any], job: Job) -> list[Finding]:
         if not tried or not (tried == OWN_NAME or any(one_bridge(tried, name) for name in own)):
             continue
         why = "each host gives it to its own name" if tried == OWN_NAME else "each host numbers that bridge by itself"
-        findings.append(
-            check.finding(
-                check.where([event.host] if event.host else []),
-                "own bridge",
-                f"{event.host or 'a node'} looks for a peer at {tried}: {why}",
-                observed=quoted(event.text),
-                fix=(
-                    *(
-                        ("in /etc/hosts of each node its name beside its address in the network, not 127.0.1.1",)
-                        if tried == OWN_NAME
-                        else ()
-                    ),
-                    "in containers: the host's network (`--network=host`), or an overlay that spans the nodes",
-                    "name the interface between the nodes: NCCL_SOCKET_IFNAME, GLOO_SOCKET_IFNAME, Open MPI's"
-                    " `--mca btl_tcp_if_include` and `--mca oob_tcp_if_include`",
-                ),
-                evidence=[event.origin, *(place_of(p) for p in job.processes if p.host == event.host)],
-            )
+        yield check.finding(
+            check.where([event.host] if event.host else []),
+            "own name" if tried == OWN_NAME else "own bridge",
+            f"{event.host or 'a node'} looks for a peer at {tried}: {why}",
+            observed=quoted(event.text),
+            evidence=[event.origin, *(place_of(p) for p in job.processes if p.host == event.host)],
         )
-    return findings[:1]
+        return

@@ -23,6 +23,9 @@ NET = ("NET", "GRAPH")
 """Subsystems that tell of NICs, transports and NCCL's view of the node, for `ask_for`."""
 
 
+MET = "met"
+"""Kind of the lines that ranks print at torch's store (framework.toml of the catalogue)."""
+
 NO_ERRORS = frozenset({"unwind", "ended", "stalled", "device", "note", "launched", "met", "tried"})
 """Kinds of events that are no errors of communication: what unwinds, ends or waits after one, or without any."""
 

@@ -42,7 +42,7 @@ def section(sheet: Sheet) -> Section | None:
 def _plots(runs: tuple[Benchmark, ...]) -> list[Drawing]:
     if not runs:
         return []
-    series, marks = series_of(runs, alone=True)
+    series, marks = series_of(runs, single=True)
     if not series:
         return []
     title = title_of(runs)

@@ -122,22 +122,22 @@ def _communicators(job: Job, number: int) -> Grid | None:
 
 
 def _transports(job: Job, number: int) -> Grid | None:
-    found = mixes(job)
-    if not found:
+    by_pair = mixes(job)
+    if not by_pair:
         return None
-    hosts = list(dict.fromkeys(host for pair in found for host in pair))
+    hosts = list(dict.fromkeys(host for pair in by_pair for host in pair))
     if len(hosts) <= HOSTS_IN_MATRIX:
-        rows: list[Row] = [[Cell(row), *(_mix(found.get((row, host), {})) for host in hosts)] for row in hosts]
+        rows: list[Row] = [[Cell(row), *(_mix(by_pair.get((row, host), {})) for host in hosts)] for row in hosts]
         return Grid(f"transports-{number}", "Transports: rows send, columns receive; lines of the log", ("", *hosts),
                     rows)  # fmt: skip
     groups: dict[tuple[bool, tuple[str, ...]], list[tuple[str, str]]] = defaultdict(list)
-    for (a, b), mix in found.items():
+    for (a, b), mix in by_pair.items():
         groups[a != b, tuple(sorted(mix))].append((a, b))
     folded: list[Row] = []
     for (between, names), pairs in sorted(groups.items(), key=lambda item: (item[0][0], -len(item[1]), item[0][1])):
         totals: Counter[str] = Counter()
         for pair in pairs:
-            totals.update(found[pair])
+            totals.update(by_pair[pair])
         where = f"{plural(len(pairs), 'pair')} of nodes" if between else f"inside {plural(len(pairs), 'node')}"
         folded.append([Cell(where, len(pairs)), _mix(dict.fromkeys(names, 0)),
                        Cell(str(totals.total()), totals.total()),

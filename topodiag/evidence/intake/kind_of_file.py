@@ -60,7 +60,7 @@ _WRITTEN_IN_SOURCE = frozenset({"settings", "nccl-params"})
 
 
 @dataclass(frozen=True, slots=True)
-class Looks:
+class FileKind:
     """`kinds`: all that it looks like, the most telling first. `coding`: layers to take off. `sources`: readers of a
     node's evidence. `what`: words that are more exact than those of the kind. `packed`: a tar or a zip archive, whose
     `first` member is named. `head`: the first bytes with the layers taken off, where there are such."""
@@ -78,7 +78,7 @@ class Looks:
         return self.kinds[0]
 
 
-def looks(head: bytes, tail: bytes = b"", *, name: str = "", quick: bool = False) -> Looks:
+def kind_of_file(head: bytes, tail: bytes = b"", *, name: str = "", quick: bool = False) -> FileKind:
     """Judge raw first bytes (HEAD_BYTES of them, or the whole file) and raw last bytes of a larger file.
 
     `quick` asks of a text with NCCL's records nothing more: whoever reads logs alone need not know what else is in it.
@@ -89,9 +89,9 @@ def looks(head: bytes, tail: bytes = b"", *, name: str = "", quick: bool = False
         reading = Reading()
         head, tail = _unpacked(head, packer, reading), b""
         if not head and reading.notes:  # damaged, or a first block that ends later: reading all of it will tell
-            return Looks((Kind.TEXT,), tuple(coding), what=DAMAGED)
+            return FileKind((Kind.TEXT,), tuple(coding), what=DAMAGED)
     if not head:
-        return Looks((Kind.EMPTY,), tuple(coding))
+        return FileKind((Kind.EMPTY,), tuple(coding))
     binary = _binary(head, tuple(coding))
     if binary is not None:
         return binary
@@ -100,7 +100,7 @@ def looks(head: bytes, tail: bytes = b"", *, name: str = "", quick: bool = False
         coding.append(wide)
         head = _read_as(wide, head[: len(head) & ~1])
     elif not _is_text(head) and not _speaks(head, tail):
-        return Looks((Kind.BINARY,), tuple(coding))
+        return FileKind((Kind.BINARY,), tuple(coding))
     if head.startswith(codecs.BOM_UTF8):
         coding.append("utf-8-sig")
         head = head[len(codecs.BOM_UTF8) :]
@@ -115,7 +115,7 @@ def looks(head: bytes, tail: bytes = b"", *, name: str = "", quick: bool = False
     if Kind.NCCL_LOG in kinds and not tail and len(head) < HEAD_BYTES and looks_broken(head):
         coding.append(WRAPPED_LINES)
         head = _read_as(WRAPPED_LINES, head)
-    return Looks(kinds, tuple(coding), sources, _unread(kinds, head), head=head if coding else b"")
+    return FileKind(kinds, tuple(coding), sources, _unread(kinds, head), head=head if coding else b"")
 
 
 def _without_labels(head: bytes, tail: bytes, coding: list[str]) -> tuple[bytes, bytes]:
@@ -235,25 +235,27 @@ def kinds_of_sources(sources: Collection[str]) -> Iterator[Kind]:
         yield Kind.NODE_TEXT
 
 
-def words_of(looked: Looks) -> str:
+def words_of(looked: FileKind) -> str:
     """What a reader calls it, with its article."""
     if not looked.what and looked.kind is Kind.NODE_TEXT and looked.sources:
         return source_words(looked.sources[0])
     return looked.what or KINDS[looked.kind].words
 
 
-def _binary(head: bytes, coding: tuple[str, ...]) -> Looks | None:
+def _binary(head: bytes, coding: tuple[str, ...]) -> FileKind | None:
     """What is of one kind by its first bytes and read by no other reader; None for what may be a text of any kind."""
     if head[257:262] == b"ustar":
         first = head[:100].partition(b"\0")[0].decode("utf-8", "replace").removeprefix("./")
-        return Looks((Kind.ARCHIVE,), coding, packed="tar", first=first, head=head)
+        return FileKind((Kind.ARCHIVE,), coding, packed="tar", first=first, head=head)
     if head.startswith(_ZIP):
-        return Looks((Kind.ARCHIVE,), coding, packed="zip")
+        return FileKind((Kind.ARCHIVE,), coding, packed="zip")
     kind = Kind.PARQUET if head.startswith(b"PAR1") else Kind.FLIGHT if looks_like_flight(head) else None
     kind = kind or (Kind.PICKLE if PICKLED.match(head) else Kind.RESULT if _OWN.match(head) else None)
     if kind is not None:
-        return Looks((kind,), coding)
-    return next((Looks((Kind.BINARY,), coding, what=what) for magic, what in _BINARY if head.startswith(magic)), None)
+        return FileKind((kind,), coding)
+    return next(
+        (FileKind((Kind.BINARY,), coding, what=what) for magic, what in _BINARY if head.startswith(magic)), None
+    )
 
 
 def _unpacked(head: bytes, packer: str, reading: Reading) -> bytes:

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from tests.tables import examples
 from topodiag.evidence import registry
+from topodiag.evidence.intake.kind_of_file import kind_of_file, words_of
 from topodiag.evidence.intake.log_plan import complaint
-from topodiag.evidence.intake.looks import looks, words_of
 from topodiag.evidence.kinds import KINDS, Kind, command_for, source_words
 
 RECORD = b"node1:11:12 [0] NCCL INFO Using network IB\n"
@@ -77,27 +77,27 @@ MAGIC = [
     ],
 )
 def test_kinds_are_told_by_content(head: bytes, kind: Kind) -> None:
-    assert looks(head).kind is kind
+    assert kind_of_file(head).kind is kind
 
 
 @examples("text", "words", "command")
 def test_a_text_is_named_with_the_command_that_reads_it(text: bytes, words: str, command: str) -> None:
-    seen = looks(text)
+    seen = kind_of_file(text)
     assert (words_of(seen), command_for(seen.kind, "x")) == (words, command)
     assert command in str(complaint("x", head=text))
     assert words in str(complaint("x", head=text))
 
 
 def test_a_text_may_be_of_several_kinds() -> None:
-    seen = looks(MATRIX + RECORD + b"#       size         count      type   redop\n")
+    seen = kind_of_file(MATRIX + RECORD + b"#       size         count      type   redop\n")
     assert set(seen.kinds) == {Kind.NODE_TEXT, Kind.NCCL_LOG, Kind.NCCL_TESTS}
     assert seen.sources == ("nvidia-smi-topo",)
 
 
 def test_wrapped_records_are_found() -> None:
     lines = b"".join(json.dumps({"log": RECORD.decode(), "stream": "stdout"}).encode() + b"\n" for _ in range(4))
-    assert looks(lines).kind is Kind.NCCL_LOG
-    assert looks(lines).coding == ("json-lines",) or len(looks(lines).coding) == 1
+    assert kind_of_file(lines).kind is Kind.NCCL_LOG
+    assert kind_of_file(lines).coding == ("json-lines",) or len(kind_of_file(lines).coding) == 1
 
 
 def test_every_kind_has_words_and_every_source_too() -> None:
@@ -112,17 +112,17 @@ def test_a_command_can_be_typed_for_any_name() -> None:
 
 @given(st.sampled_from([b"", *MAGIC]), st.binary(max_size=400), st.binary(max_size=40))
 def test_any_bytes_look_like_something(magic: bytes, junk: bytes, tail: bytes) -> None:
-    seen = looks(magic + junk, tail)
+    seen = kind_of_file(magic + junk, tail)
     assert seen.kinds
     assert words_of(seen)
 
 
 @examples("text", "words")
 def test_what_is_known_and_not_read_is_named_with_what_to_give_instead(text: str, words: str) -> None:
-    seen = looks(text.encode())
+    seen = kind_of_file(text.encode())
     assert words in words_of(seen)
     assert "; give " in words_of(seen)
 
 
 def test_a_text_that_is_read_is_called_by_its_own_kind_where_it_holds_a_list_of_jobs_too() -> None:
-    assert looks(b"JOBID PARTITION NODELIST\nn1:7:9 [0] NCCL INFO Using network IB\n").what == ""
+    assert kind_of_file(b"JOBID PARTITION NODELIST\nn1:7:9 [0] NCCL INFO Using network IB\n").what == ""

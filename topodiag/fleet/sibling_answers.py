@@ -35,8 +35,8 @@ class AnswersOfSiblings(Answers):
         """Needs a pattern with a node that is `untold`."""
         self.node = pattern.untold
         self._plain = Answers()
-        self._lasting = self._told(pattern.node, self._plain.lasting)
-        self._counts = _Counts(pattern) if self._told(pattern.node, _number_of_rows) is not None else None
+        self._lasting = self._shared(pattern.node, self._plain.lasting)
+        self._counts = _Counts(pattern) if self._shared(pattern.node, _number_of_rows) is not None else None
         whole = self._plain.outcomes(pattern.node)
         self._of_check = [
             (check_id, self._of_all(check_id, tuple(own), pattern.node.host))
@@ -44,7 +44,7 @@ class AnswersOfSiblings(Answers):
         ]
         self._open = frozenset(check_id for check_id, own in self._of_check if own is None)
 
-    def _told(self, node: Node, answer: Callable[[Node], T]) -> T | None:
+    def _shared(self, node: Node, answer: Callable[[Node], T]) -> T | None:
         """The answer where it is the same for all siblings."""
         try:
             result = answer(self.node) if self.node is not None else None

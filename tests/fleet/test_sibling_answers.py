@@ -16,7 +16,7 @@ from topodiag.evidence.intake.bundle import Evidence, from_files
 from topodiag.evidence.intake.reader import read_node
 from topodiag.evidence.intake.sibling_nodes import HOST, Pattern, Siblings
 from topodiag.fleet.digest import counted_of, digest_of, lasting_of
-from topodiag.fleet.once import answers_of
+from topodiag.fleet.sibling_answers import answers_of
 from topodiag.model.node import Node
 
 
@@ -77,7 +77,7 @@ def test_an_answer_is_asked_of_each_node_only_where_it_looks_at_what_varies(
         asked.append(("lasting",))
         return lasting_of(node)
 
-    monkeypatch.setattr("topodiag.fleet.once.run", counted_run)
+    monkeypatch.setattr("topodiag.fleet.sibling_answers.run", counted_run)
     monkeypatch.setattr("topodiag.fleet.digest.lasting_of", counted_lasting)
     assert digest_of(node, evidence.path, answers) == digest_of(node, evidence.path)
     checks, *others = asked

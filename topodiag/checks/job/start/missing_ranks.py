@@ -6,25 +6,18 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from topodiag.checks.interface import Advice, JobCheck
+from topodiag.checks.interface import JobCheck
+from topodiag.checks.shared.job.text import MET
 from topodiag.checks.words import quoted, rank_word
 from topodiag.lazy import regex
-from topodiag.model.finding import Confidence, Cost, Finding, Severity
+from topodiag.model.finding import Confidence, Finding, Severity
 from topodiag.model.job import Event, Job
 
 ABSENT = "absent"
 """The fault of a line that says so (evidence/signatures/catalogue/process.toml)."""
-MET = "met"
-"""Kind of the lines that ranks print at torch's store (framework.toml of the catalogue)."""
 _CAME = regex(r"\b(\d{1,6})/(\d{1,6}) clients joined|barrier: (\d{1,6})/(\d{1,6})")
 _WORKERS = regex(r"world_size=(\d{1,6}), (?:worker_count|num_workers_joined)=(\d{1,6})")
 _MOST_RANKS = 1 << 16
-_FIX = (
-    "the log of a process that did not come: it never started (launcher, scheduler, image), ended before, or"
-    " meets elsewhere (MASTER_ADDR, MASTER_PORT, the coordinator's address)",
-    "more processes than the world size: two launches with one address, or a wrong --nnodes, --nproc_per_node",
-    "nodes that start slowly: a longer timeout of the rendezvous",
-)
 
 
 def absent_at_meeting(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
@@ -39,13 +32,11 @@ def absent_at_meeting(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
     sure = bool(events) and (_CAME.search(lines[0].text) is not None or "all" in lines[0].details)
     yield check.finding(
         check.where(ranks=missing),
-        Advice(Severity.ERROR if events else Severity.WARNING),
+        "absent at a meeting",
         f"not all processes came to where the job meets{_count(lines[0])}"
         + (f"; {rank_word(missing)} never came" if missing else ""),
+        severity=Severity.ERROR if events else Severity.WARNING,
         observed=quoted(lines[0].text, 200),
-        expected="as many processes as the world size says, within the time that the first one waits",
-        fix=_FIX,
-        cost=Cost(text="the job does not begin"),
         evidence=[event.origin for event in lines],
         confidence=Confidence.HIGH if sure else Confidence.MEDIUM,
     )
