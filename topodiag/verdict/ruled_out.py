@@ -111,8 +111,8 @@ def _ruled(part: Part, subjects: dict[str, set[str]], open_: Collection[str], sc
         seen = len(scene.hosts(nodes))
         where = f" on {fold_hosts(nodes)}"
         where += f" ({seen} of {plural(len(known), 'node')} seen)" if seen < len(known) else ""
-    said = [check for check in part.says if _seen_everywhere(check, subjects, scene)]
-    judged, words = ", ".join(said), ", ".join(part.says[check] for check in said)
+    clean_checks = [check for check in part.says if _seen_everywhere(check, subjects, scene)]
+    judged, words = ", ".join(clean_checks), ", ".join(part.says[check] for check in clean_checks)
     rest = [check for check in part.checks if check in open_]
     unsure = f"; not judged everywhere: {', '.join(rest)}" if rest else ""
     hosts = nodes or sorted({host for job in scene.case.jobs for host in job.hosts})
