@@ -61,15 +61,11 @@ def judge(result: Result, case: Case, steps: Sequence[JobStep] = ()) -> Verdict:
     jobs = _jobs(causes, beside, result, scene)
     past = states.worst([State.HEALTHY, *(job.state for job in jobs if job.name in scene.earlier)])
     # What a log alone lacks, and how a job ended, is no risk of a machine.
-    of_machines = [cause.finding for cause in causes if cause.finding.id != "JOB001"]
-    machines = states.of_machines(
-        [finding for finding in of_machines if not states.ended_from_outside(finding)], result
-    )
+    found = (cause.finding for cause in causes)
+    machines = states.of_machines([f for f in found if f.id != "JOB001" and not states.ended_from_outside(f)], result)
     state = states.worst([job.state for job in jobs if job.name not in scene.earlier]) if jobs else machines
     if jobs and state in (State.HEALTHY, State.UNKNOWN) and machines is State.AT_RISK:
         state = State.AT_RISK
-    why = [tree.root.message for tree in beside if tree.root.id == "JOB009" and not scene.is_past(tree.root)]
-    why += (states.not_judged(job, result, scene) for job in case.jobs)
     verdict = Verdict(
         state=state,
         headline=headline(
@@ -79,7 +75,7 @@ def judge(result: Result, case: Case, steps: Sequence[JobStep] = ()) -> Verdict:
             scene,
             left_open=() if jobs else states.left_open(result),
             unseen="" if jobs else states.unseen(result),
-            why=next(filter(None, why), _worked(case, result)),
+            why=_why_unknown(beside, case, result, scene),
             past=past,
         ),
         confidence=_confidence(state, causes),
@@ -95,6 +91,13 @@ def judge(result: Result, case: Case, steps: Sequence[JobStep] = ()) -> Verdict:
         retold(verdict, scene.dialect()),
         causes=tuple(retold(cause, scene.dialect(cause.finding)) for cause in causes),
     )
+
+
+def _why_unknown(beside: Sequence[Tree], case: Case, result: Result, scene: Scene) -> str:
+    """Why nothing is known of the jobs: what hinders their reading, or what was not judged of one."""
+    why = [tree.root.message for tree in beside if tree.root.id == "JOB009" and not scene.is_past(tree.root)]
+    why += (states.not_judged(job, result, scene) for job in case.jobs)
+    return next(filter(None, why), _worked(case, result))
 
 
 def _mixed(case: Case) -> Iterator[str]:

@@ -104,17 +104,20 @@ def _ruled(part: Part, subjects: dict[str, set[str]], open_: Collection[str], sc
     jobs = {job.name for job in scene.case.jobs}
     clean = set.intersection(*(subjects[check] for check in part.needs))
     nodes = sorted(name for name in clean if name and name not in jobs)
-    known = scene.hosts(host for job in scene.case.jobs for host in job.hosts)
-    known |= scene.hosts(node.host for node in scene.case.nodes)
-    where = ""
-    if nodes:
-        seen = len(scene.hosts(nodes))
-        where = f" on {fold_hosts(nodes)}"
-        where += f" ({seen} of {plural(len(known), 'node')} seen)" if seen < len(known) else ""
     clean_checks = [check for check in part.says if _seen_everywhere(check, subjects, scene)]
     judged, words = ", ".join(clean_checks), ", ".join(part.says[check] for check in clean_checks)
     rest = [check for check in part.checks if check in open_]
     unsure = f"; not judged everywhere: {', '.join(rest)}" if rest else ""
     hosts = nodes or sorted({host for job in scene.case.jobs for host in job.hosts})
     evidence = part.proof(scene, hosts) if part.proof is not None else ()
-    return RuledOut(part.what, f"{words}{where} ({judged}){unsure}", evidence[: clearing.MAX_LINES])
+    return RuledOut(part.what, f"{words}{_on(nodes, scene)} ({judged}){unsure}", evidence[: clearing.MAX_LINES])
+
+
+def _on(nodes: Sequence[str], scene: Scene) -> str:
+    """On which nodes, and how many of those that the evidence names they are; "" for none."""
+    if not nodes:
+        return ""
+    known = scene.hosts(host for job in scene.case.jobs for host in job.hosts)
+    known |= scene.hosts(node.host for node in scene.case.nodes)
+    seen = len(scene.hosts(nodes))
+    return f" on {fold_hosts(nodes)}" + (f" ({seen} of {plural(len(known), 'node')} seen)" if seen < len(known) else "")

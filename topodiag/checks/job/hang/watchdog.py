@@ -169,8 +169,7 @@ def _silent(check: JobCheck[Any], job: Job, ranks: Mapping[int, RankProgress], l
 def _waits(check: JobCheck[Any], job: Job) -> Iterable[Finding]:
     """The wait itself, where no line tells who is behind: ranks, operation, group, size and how long. A watchdog times
     what its rank enqueued: where those of all ranks end one operation, all ranks entered it."""
-    events = [event for event in job.events if event.kind == "watchdog" and not event.secondary]
-    events = [event for event in events if event.details.get("op")]
+    events = [e for e in job.events if e.kind == "watchdog" and not e.secondary and e.details.get("op")]
     if not events or {event.details["op"] for event in events} <= set(POINT_TO_POINT):
         return
     first = min(events, key=lambda event: (int(event.details.get("seq", "0")), event.rank))
