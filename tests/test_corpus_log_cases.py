@@ -14,7 +14,7 @@ import pytest
 
 from topodiag.app.case.jobs import LogOptions
 from topodiag.app.logs import logs as diagnose_logs
-from topodiag.checks.nic.job_count import nics_of_plugin
+from topodiag.checks.nic.job import nics_of_plugin
 from topodiag.model.errors import InputError
 from topodiag.model.finding import Severity
 from topodiag.model.job import Hca, Job

@@ -89,6 +89,12 @@ def test_every_check_has_a_page_with_all_its_sections(check):
     assert [line for line in lines if line in SECTIONS] == list(SECTIONS)
 
 
+def test_explain_lists_the_systems_and_the_error_of_an_unknown_one_names_that(topodiag):
+    listed = topodiag("explain", "systems").stdout.splitlines()
+    assert {"dgx-h100", "p5-48xlarge"} <= set(listed)
+    assert "topodiag explain systems" in topodiag("model", "link", "--system", "qqq").stderr
+
+
 def test_explain_tells_what_a_variable_of_nccl_does(topodiag):
     out = topodiag("explain", "nccl_net_gdr_read").stdout
     assert out.startswith("NCCL_NET_GDR_READ")

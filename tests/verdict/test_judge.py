@@ -260,7 +260,25 @@ def test_an_accused_part_is_never_ruled_out() -> None:
 def test_what_was_seen_on_some_of_the_nodes_is_not_ruled_out() -> None:
     assert not verdict(case=running(), clean="NVL001", on=("n0",)).ruled_out
     [all_seen] = verdict(case=running(), clean="NVL001", on=("n0", "n1")).ruled_out
-    assert all_seen.by == "all NVLinks of every GPU are active at their rate on n[0-1] (NVL001)"
+    assert all_seen.by == "all NVLinks of every GPU are active on n[0-1] (NVL001)"
+
+
+def test_what_is_ruled_out_names_what_was_compared() -> None:
+    [part] = verdict(case=running(), clean="NVL001 NVL002", on=("n0", "n1")).ruled_out
+    assert part.by == "all NVLinks of every GPU are active, at their rate on n[0-1] (NVL001, NVL002)"
+    [part] = verdict(case=running(), clean="ENV001", on=("n0", "n1")).ruled_out
+    assert part.by == "none that is printed costs bandwidth on n[0-1] (ENV001)"
+
+
+@pytest.mark.parametrize("check", ["NIC005", "NET003 NIC005"])
+def test_missing_nics_are_not_ruled_out_without_captures_that_list_them(check: str) -> None:
+    assert not verdict(case=running(), clean=check, on=("n0", "n1")).ruled_out
+
+
+def test_sockets_are_not_ruled_out_where_no_line_names_the_network() -> None:
+    job = jobs.job(2, files=("job.log",))
+    silent = tuple(replace(process, network="", messages=()) for process in job.processes)
+    assert not verdict(case=Case(jobs=(replace(job, processes=silent),)), clean="NET001").ruled_out
 
 
 @pytest.mark.parametrize("check", ["NVL003", "NVL004"])

@@ -44,6 +44,17 @@ def test_other_ends_and_other_hosts_do_not_follow_from_it(tmp_path: Path) -> Non
         assert ("JOB009", "HST001") not in chain(said(tmp_path, end + FULL))
 
 
+OPEN_FILES = (
+    'Traceback (most recent call last):\n  File "a.py", line 3, in load\nOSError: [Errno 24] Too many open files\n'
+)
+
+
+def test_an_end_whose_line_names_the_limit_follows_from_it(tmp_path: Path) -> None:
+    assert chain(said(tmp_path, OPEN_FILES)) == [("HST001", ""), ("JOB009", "HST001")]
+    other = OPEN_FILES + "srun: error: n1: task 3: Segmentation fault (core dumped)\n"
+    assert ("JOB009", "HST001") not in chain(said(tmp_path, other.replace("OSError: ", "E open: ")))
+
+
 @pytest.mark.parametrize("error", ["No space left on device (28)", "Resource temporarily unavailable (11)", "Success"])
 def test_workers_that_get_no_shared_memory_are_a_fault_whatever_errno_was(tmp_path: Path, error: str) -> None:
     # posix_fallocate returns its error and does not set errno, which torch prints.

@@ -194,6 +194,11 @@ class NodeCheck(Check[Node, O]):
 class JobCheck(Check["Job", O]):
     """A check that judges one job by its logs."""
 
+    def where_of(self, job: Job, processes: Sequence[int]) -> Where:
+        """The hosts of some processes of a job, and the world ranks that ran in them."""
+        wanted, hosts = set(processes), list(dict.fromkeys(job.processes[at].host for at in processes))
+        return self.where(hosts, ranks=sorted(rank.rank for rank in job.ranks if rank.process in wanted))
+
     def of_events(
         self,
         events: Sequence[Event],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from topodiag.words.fold import few, runs, spell_run
@@ -67,9 +67,10 @@ def hosts_with(job: Job, ranks: Sequence[int]) -> list[str]:
     return list(dict.fromkeys(by_rank[rank].host for rank in ranks if rank in by_rank))
 
 
-def processes_word(job: Job, processes: Sequence[int], ranks: Mapping[int, int]) -> str:
-    """Processes of a job by their world ranks and hosts. `ranks`: the world rank of each process that has one."""
-    world = sorted({ranks[at] for at in processes if at in ranks})
+def processes_word(job: Job, processes: Sequence[int]) -> str:
+    """Processes of a job by their world ranks and hosts."""
+    wanted = set(processes)
+    world = sorted(rank.rank for rank in job.ranks if rank.process in wanted)
     hosts = hosts_word(list(dict.fromkeys(job.processes[at].host for at in processes)))
     return f"{rank_word(world)} ({hosts})" if world else hosts
 

@@ -29,7 +29,7 @@ def _ids(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[st
 
 
 @click.command(cls=Command)
-@click.argument("name", metavar="[ID|FAMILY|EVENT|NCCL_VARIABLE]", required=False, shell_complete=_ids)
+@click.argument("name", metavar="[ID|FAMILY|EVENT|NCCL_VARIABLE|systems]", required=False, shell_complete=_ids)
 @options("line", of="explain")
 @format_option()
 @options("color", "ascii_only", "width", "verbose")
@@ -47,6 +47,8 @@ def explain(
 ) -> None:
     """List the families of checks (-v: all checks); the checks of a family (NVL); or explain one (NVL001): what it
     finds, why it matters, how to confirm and to fix it.
+
+    `systems` lists the names that --system takes.
 
     Or explain a variable of NCCL or RCCL: what it does, its default, and the releases that read it. Or an event, such
     as gpudirect.module_missing: the sentences that report it, each with its source and its samples.
@@ -78,9 +80,19 @@ def explain(
         _draw_list(page, checks, folded=not wanted and not verbose)
     elif checks:
         _draw_check(page, checks[0])
+    elif wanted == "SYSTEMS":
+        _draw_systems(page)
     elif not draw_variable(page, wanted) and not draw_event(page, str(name).strip()):
         raise _unknown(str(name), ctx)
     print_page(page, sys.stdout)
+
+
+def _draw_systems(page: Page) -> None:
+    """The names that --system takes."""
+    from topodiag.app.model import known_systems  # noqa: PLC0415 - only where they are asked for
+
+    for name in known_systems():
+        page.add("", name)
 
 
 def _draw_list(page: Page, checks: list[type[Check[Any, Any]]], *, folded: bool) -> None:

@@ -10,9 +10,9 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import field
-from functools import lru_cache
+from functools import cache, lru_cache
 from sys import intern
-from typing import ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from topodiag.evidence.draft import NodeDraft
 from topodiag.lazy import dataclass, regex
@@ -21,6 +21,7 @@ from topodiag.model.result import UnreadLine
 from topodiag.model.topics import Topic
 from topodiag.words.colours import without_colours
 from topodiag.words.dialect import Maker
+from topodiag.words.own_data import own_data
 from topodiag.words.unfilled import without_unfilled
 
 R = TypeVar("R")
@@ -115,6 +116,13 @@ class Parsed(Generic[R]):
             self.unread.append(UnreadLine(blob.name, line, text.strip()[:MAX_QUOTE], why))
 
 
+@cache
+def _by_place() -> dict[str, tuple[str, dict[str, Any]]]:
+    """The kinds and rows of `sources.toml` by the modules and classes of the sources."""
+    rows: dict[str, dict[str, Any]] = own_data("evidence/sources")
+    return {row["reads"]: (kind, row) for kind, row in rows.items() if "reads" in row}
+
+
 class Source(ABC, Generic[R]):
     """One format of evidence. `kind` is its name in manifests and results; `trust` decides between sources that
     disagree (higher wins): 90 NVML, 80 sysfs, 70 vendor tools, 60 generic tools, 50 pasted text."""
@@ -133,10 +141,20 @@ class Source(ABC, Generic[R]):
     """Lines whose numbers the source copies one for one, whatever they are, into counters or facts of the moment that
     name the line, or does not read at all (a serial number). Siblings may differ there (intake/sibling_nodes.py)."""
 
-    @property
-    @abstractmethod
-    def speaks_of(self) -> frozenset[Topic]:
-        """What the source answers for: a class attribute. Where it was read and says nothing of it, there is none."""
+    speaks_of: ClassVar[frozenset[Topic]] = frozenset()
+    """What the source answers for. Where it was read and says nothing of it, there is none."""
+
+    def __init_subclass__(cls) -> None:
+        """What `sources.toml` says of the class: its kind, topics and trust stand there."""
+        super().__init_subclass__()
+        place = f"{cls.__module__.removeprefix('topodiag.evidence.')}:{cls.__name__}"
+        kind, row = _by_place().get(place, ("", {}))
+        if "topics" in row:
+            cls.kind, cls.trust = kind, row["trust"]
+            cls.speaks_of = frozenset(Topic[name] for name in row["topics"])
+            cls.a_piece = row.get("a_piece", "")
+            cls.quiet_is_news = row.get("quiet_is_news", False)
+            cls.apart = row.get("apart", False)
 
     def told(self, parsed: Parsed[R]) -> frozenset[Topic]:
         """What this text speaks of: all that the source can, unless the source or the text is of some things only."""

@@ -28,8 +28,13 @@ def load(blob: Blob, most: int = MAX_BYTES) -> tuple[Any, str]:
     """The document, or None and why there is none. Numbers beyond 64 bits and NaN become null."""
     if len(blob.data) > most:
         return None, "larger than any collector writes"
+    return decoded(blob.text)
+
+
+def decoded(text: str) -> tuple[Any, str]:
+    """The same of a text of any size."""
     try:
-        return json.loads(blob.text, parse_int=_int, parse_float=_float, parse_constant=lambda _: None), ""
+        return json.loads(text, parse_int=_int, parse_float=_float, parse_constant=lambda _: None, strict=False), ""
     except ValueError as error:
         return None, f"not JSON: {error}"[:120]
     except RecursionError:

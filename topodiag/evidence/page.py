@@ -19,12 +19,16 @@ MAX_LINE = 4096
 """Characters of the longest line worth reading: no tool's format comes near it."""
 MOST_OF_A_LIST = 256
 """GIDs of a port, and addresses of an interface, that are kept: a load balancer gives an interface some thousands."""
+_HEAD = 1 << 16
+"""Bytes of a file in which a NUL shows that it is no text."""
 MARGIN = " \t>|"
 """What a quotation or a table puts before a line."""
 
 
 def bare_lines(blob: Blob) -> Iterator[tuple[int, str]]:
-    """Numbered lines without comments and blanks."""
+    """Numbered lines without comments and blanks. Raises InputError for what is no text."""
+    if b"\0" in blob.data[:_HEAD]:
+        raise InputError(blob.name, "is a binary file, and no text", hint="give the text that the launcher reads")
     for number, text in blob.lines():
         if bare := text.partition("#")[0].strip():
             yield number, bare

@@ -7,29 +7,9 @@ from collections.abc import Callable, Iterator
 from topodiag.evidence.draft import Entity, NodeDraft
 from topodiag.evidence.interface import NO_READING, Blob, Parsed
 from topodiag.evidence.tree import Tree, TreeFile, read_tree
-from topodiag.lazy import dataclass
 
 MAX_VALUE = 4096
 """Characters of a file that is one value."""
-
-
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """One value of one subject (a bus id, `os`), or why there is none (`value is None`), before it is offered."""
-
-    subject: str
-    name: str
-    value: object
-    line: int
-    text: str
-    why: str = ""
-
-    def offer_to(self, entity: Entity, blob: Blob) -> None:
-        origin = blob.origin(self.line, self.text)
-        if self.value is None:
-            entity.unread(self.name, self.why, origin)
-        else:
-            entity.offer(self.name, self.value, origin)
 
 
 def quote(file: TreeFile, text: str | None = None) -> str:

@@ -6,18 +6,12 @@ from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import Blob, Parsed, Source
 from topodiag.evidence.signatures import engine
 from topodiag.model.events import Event, Scope
-from topodiag.model.topics import Topic
 
 OF_A_NODE = frozenset({Scope.NODE, Scope.DEVICE})
 
 
 class SentenceSource(Source[Event]):
     """What programs, agents and persons report of a node or a device of it. It answers for nothing that is not said."""
-
-    kind = "sentences"
-    speaks_of = frozenset({Topic.SERVICES})
-    trust = 15
-    a_piece = "sentences that speak for themselves"
 
     def recognises(self, head: str) -> bool:
         return speaks(head.encode("utf-8", "replace"))

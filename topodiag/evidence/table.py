@@ -42,7 +42,6 @@ from topodiag.model.tables import (
     Row,
     Table,
 )
-from topodiag.model.topics import Topic
 from topodiag.words.text import words_of_name
 
 MAX_LINE = 1000
@@ -119,11 +118,6 @@ class _Keyed:
 class Tables(Source[Table]):
     """Tables whose columns checks ask for."""
 
-    kind = "table"
-    speaks_of = frozenset({Topic.SERVICES})
-    trust = 10
-    a_piece = "rows that somebody chose to print"
-
     def recognises(self, head: str) -> bool:
         return _CHEAP.search(head) is not None and any(True for _ in _of_head(head))
 
@@ -138,8 +132,6 @@ class Tables(Source[Table]):
 
 class Rows(Tables):
     """Those that may stand in any text: rows of ranks and hosts, and what health agents say of a component."""
-
-    kind = "rows"
 
     def recognises(self, head: str) -> bool:
         return _IN_ANY_TEXT.search(head) is not None and any(_is_known(table) for table in _of_head(head))

@@ -141,11 +141,6 @@ def of_label(label: str) -> Dimension | None:
     return BY_NAME.get(label.partition(" ")[0])
 
 
-def judged_by(check: str) -> tuple[Role, ...]:
-    """The roles whose split groups a check speaks of."""
-    return tuple(dimension.role for dimension in DIMENSIONS if dimension.split_check == check)
-
-
 def flags() -> str:
     """The options of all sizes, as `--tp, --cp, --ep, --dp or --pp`."""
     *first, final = (f"--{name}" for name in NAMES)

@@ -105,6 +105,20 @@ def active_ports(scene: Scene, hosts: Iterable[str]) -> tuple[Origin, ...]:
     return tuple(dict.fromkeys(origins)) if set(seen) == wanted and len(set(seen.values())) == 1 else ()
 
 
+def captured_nics(scene: Scene, hosts: Iterable[str]) -> tuple[Origin, ...]:
+    """Lines of captures that list the compute NICs of all these hosts; () where a host has no capture of them: NCCL's
+    own list does not show what a node lacks."""
+    wanted = scene.hosts(hosts)
+    listed = {
+        scene.host(node.host): where
+        for node in scene.case.nodes
+        for nic in compute_nics(node)[:1]
+        for port in nic.ports[:1]
+        if (where := port.state.origin) is not None
+    }
+    return tuple(listed[host] for host in sorted(wanted)) if wanted and wanted <= set(listed) else ()
+
+
 def normal_runs(scene: Scene, benchmarks: Sequence[Benchmark], hosts: Iterable[str]) -> tuple[Origin, ...]:
     """Tables of nccl-tests that reach what the machine should, in runs on all of these hosts: what slows these
     machines would have slowed them too."""

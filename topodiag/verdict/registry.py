@@ -7,13 +7,10 @@ from collections.abc import Iterator
 from topodiag.lazy import regex
 from topodiag.model.finding import Finding
 from topodiag.model.provenance import Origin
-from topodiag.verdict import gpu_rules, job_rules, network_rules, setting_rules
+from topodiag.verdict.conditions import CONTRADICTED_BY, EFFECTS, HOLDS
 from topodiag.verdict.interface import Reach, Rule
 from topodiag.verdict.scene import Scene
 from topodiag.words.own_data import own_data
-
-HOLDS = {**gpu_rules.HOLDS, **job_rules.HOLDS, **network_rules.HOLDS, **setting_rules.HOLDS}
-CONTRADICTED_BY = {**network_rules.CONTRADICTED_BY, **setting_rules.CONTRADICTED_BY}
 
 
 def _always(_: Finding, __: Finding, ___: Scene) -> bool:
@@ -31,7 +28,7 @@ def _rules() -> Iterator[Rule]:
             name,
             entry["mechanism"],
             tuple(entry["causes"]),
-            tuple(entry["leads_to"]) or setting_rules.EFFECTS,
+            tuple(entry["leads_to"]) or EFFECTS,
             entry["because"],
             Reach(entry.get("reach", "job")),
             tuple(entry.get("errors", ())),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from topodiag.lazy import dataclass
 from topodiag.model.finding import Severity, Status
@@ -24,10 +24,13 @@ class Part:
 
     what: str
     checks: tuple[str, ...]
-    words: str
+    says: Mapping[str, str]
+    """By check, what its clean answer compared."""
     proof: Proof | None = None
     needs: tuple[str, ...] = ()
     """Of the checks, those that must have been judged clean: an answer of the others alone clears nothing."""
+    shown: bool = False
+    """Whether nothing is ruled out without a line of the proof."""
 
     @property
     def families(self) -> frozenset[str]:
@@ -39,9 +42,10 @@ PARTS = tuple(
     Part(
         entry["what"],
         tuple(entry["checks"]),
-        entry["words"],
+        entry["says"],
         getattr(clearing, entry["proof"]) if "proof" in entry else None,
         tuple(entry["needs"]),
+        entry.get("shown", False),
     )
     for entry in own_data("verdict/ruled_out")["part"]
 )
@@ -65,9 +69,9 @@ def ruled_out(result: Result, scene: Scene) -> tuple[RuledOut, ...]:
             continue
         # What could not be judged of a job is not ruled out by what is clean on its nodes.
         unsure = any(jobs & open_.get(check, set()) - subjects.get(check, set()) for check in part.needs)
-        if unsure or not set(part.needs) <= set(subjects) or not _seen_everywhere(part, subjects, scene):
-            continue
-        outs.append(_ruled(part, subjects, open_, scene))
+        if not unsure and all(_seen_everywhere(check, subjects, scene) for check in part.needs):
+            out = _ruled(part, subjects, open_, scene)
+            outs += [out] if out.evidence or not part.shown else []
     return tuple(outs)
 
 
@@ -87,17 +91,13 @@ def _judged(result: Result, scene: Scene) -> tuple[dict[str, set[str]], dict[str
     return clean, unknown
 
 
-def _seen_everywhere(part: Part, subjects: dict[str, set[str]], scene: Scene) -> bool:
-    """Whether each check that counts was clean on every machine in question, or of every job that is there."""
-    jobs = {job.name for job in scene.case.jobs}
+def _seen_everywhere(check: str, subjects: dict[str, set[str]], scene: Scene) -> bool:
+    """Whether a check was clean on every machine in question, or of every job that is there."""
+    jobs, clean = {job.name for job in scene.case.jobs}, subjects.get(check, set())
     machines = scene.hosts(host for job in scene.case.jobs for host in job.hosts)
     machines |= scene.hosts(node.host for node in scene.case.nodes)
-    return all(
-        "" in subjects[check]
-        or (bool(jobs) and jobs <= subjects[check])
-        or machines <= scene.hosts(subjects[check] - jobs)
-        for check in part.needs
-    )
+    of_jobs, of_machines = bool(jobs) and jobs <= clean, bool(clean) and machines <= scene.hosts(clean - jobs)
+    return "" in clean or of_jobs or of_machines
 
 
 def _ruled(part: Part, subjects: dict[str, set[str]], open_: Collection[str], scene: Scene) -> RuledOut:
@@ -111,9 +111,10 @@ def _ruled(part: Part, subjects: dict[str, set[str]], open_: Collection[str], sc
         seen = len(scene.hosts(nodes))
         where = f" on {fold_hosts(nodes)}"
         where += f" ({seen} of {plural(len(known), 'node')} seen)" if seen < len(known) else ""
-    judged = ", ".join(part.needs)
+    said = [check for check in part.says if _seen_everywhere(check, subjects, scene)]
+    judged, words = ", ".join(said), ", ".join(part.says[check] for check in said)
     rest = [check for check in part.checks if check in open_]
     unsure = f"; not judged everywhere: {', '.join(rest)}" if rest else ""
     hosts = nodes or sorted({host for job in scene.case.jobs for host in job.hosts})
     evidence = part.proof(scene, hosts) if part.proof is not None else ()
-    return RuledOut(part.what, f"{part.words}{where} ({judged}){unsure}", evidence[: clearing.MAX_LINES])
+    return RuledOut(part.what, f"{words}{where} ({judged}){unsure}", evidence[: clearing.MAX_LINES])

@@ -11,7 +11,7 @@ import pytest
 from tests.checks import jobs
 from tests.checks.excerpts import HEAD, WARN, found, one
 from topodiag.checks.env.job import CostlySettingInLog, MisreadSettingInLog, UnknownSettingInLog
-from topodiag.checks.host.job_settings import HostSettingWarned
+from topodiag.checks.host.job import HostSettingWarned
 from topodiag.checks.job.settings.differ import SettingsDiffer
 from topodiag.model.finding import Confidence, Severity, Status
 from topodiag.model.job import Hca, Job, Process

@@ -7,7 +7,7 @@ import pytest
 from tests.checks.excerpts import jobs_of
 from tests.tables import examples
 from topodiag.checks.gpu.job_faults import GpuLostInLog, GpuMemoryInLog, NvlinkErrorInLog
-from topodiag.checks.host.job_faults import LimitInLog
+from topodiag.checks.host.job import LimitInLog
 from topodiag.checks.job.end.errors import FirstError
 from topodiag.checks.job.shared_gpu import SharedGpu
 from topodiag.model.finding import Outcome, Status

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from tests.checks import jobs
-from topodiag.checks.host.job_numa import AwayFromGpuInLog, NicOnOtherSocket
+from topodiag.checks.host.job import AwayFromGpuInLog, NicOnOtherSocket
 from topodiag.model.finding import Severity, Status
 from topodiag.model.job import Message, Process
 

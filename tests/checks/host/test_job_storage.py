@@ -7,7 +7,7 @@ import pytest
 import topodiag
 from tests.checks import jobs
 from tests.tables import examples
-from topodiag.checks.host.job_faults import LimitInLog, StorageInLog
+from topodiag.checks.host.job import LimitInLog, StorageInLog
 from topodiag.evidence.nccl_log.rebuild.events import classify
 from topodiag.model.finding import Finding, Severity
 from topodiag.model.job import Event, Job

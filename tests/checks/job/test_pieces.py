@@ -7,7 +7,7 @@ from dataclasses import replace
 from tests.checks import jobs
 from topodiag.checks.env.job import CostlySettingInLog
 from topodiag.checks.gpudirect.job import GdrOffInLog
-from topodiag.checks.host.job_numa import NicOnOtherSocket
+from topodiag.checks.host.job import NicOnOtherSocket
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.network.channels import SearchCollapsed
 from topodiag.checks.network.interfaces.check import WrongInterface

@@ -10,7 +10,7 @@ from tests.checks import jobs
 from tests.checks.excerpts import found
 from topodiag.api import diagnose
 from topodiag.checks.network.unused_nics import FewerNicsUsed
-from topodiag.checks.nic.job_count import FewerNicsThanSiblings
+from topodiag.checks.nic.job import FewerNicsThanSiblings
 from topodiag.model.finding import Severity, Status
 from topodiag.model.job import Process
 

@@ -12,9 +12,8 @@ from topodiag.app.logs import logs
 from topodiag.checks.env.job import MisreadSettingInLog
 from topodiag.checks.job.settings.diagnostics import NcclReports
 from topodiag.checks.network.rdma_errors import RdmaErrors
-from topodiag.checks.nic.job_rate import PortFellInLog
-from topodiag.checks.nvlink.job_fabric import FabricInLog
-from topodiag.checks.nvlink.job_links import NvlinksLeftOutInLog
+from topodiag.checks.nic.job import PortFellInLog
+from topodiag.checks.nvlink.job import FabricInLog, NvlinksLeftOutInLog
 from topodiag.checks.troubles.job import why_harmless
 from topodiag.model.finding import Finding, Severity, Status
 from topodiag.model.job import Job

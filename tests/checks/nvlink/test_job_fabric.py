@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tests.checks import jobs
-from topodiag.checks.nvlink.job_fabric import FabricInLog
+from topodiag.checks.nvlink.job import FabricInLog
 from topodiag.model.finding import Finding, Severity, Status
 from topodiag.model.job import Job, Process
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import pytest
 
+from tests.evidence.filled import draft_by, values
 from tests.tables import examples
 from topodiag.evidence.host.shell_facts import ShellFacts
 from topodiag.evidence.interface import Blob
 
 
 def uptime(text: str) -> list[object]:
-    return [each.value for each in ShellFacts().parse(Blob("paste.txt", text.encode())).records]
+    draft = draft_by(ShellFacts(), Blob("paste.txt", text.encode()))
+    return list(values(draft.single("os")).values())
 
 
 @examples("line", "seconds")

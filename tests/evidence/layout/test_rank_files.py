@@ -230,3 +230,9 @@ BOMB = "a0: &a0 [x, x]\n" + "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 1
 )
 def test_bombs_are_refused_in_one_short_line(text: str) -> None:
     assert len(refused(read_groups, text)) < 200
+
+
+@pytest.mark.parametrize("read", [read_hostfile, read_rankfile, read_slurm_hostfile, read_torchrun])
+def test_a_binary_file_is_one_clear_line(read: Callable[[Blob], RankHosts]) -> None:
+    with pytest.raises(InputError, match="bin: is a binary file"):
+        read(Blob("bin", b"\x7fELF\x02\x00\xff node1"))

@@ -127,7 +127,7 @@ def test_several_jobs_have_a_state_each() -> None:
     case = Case(jobs=(jobs.job(1, name="one"), jobs.job(2, name="two")))
     made = result(seen("NIC005", nodes=("n1",), jobs=("two",), cost=Cost(50.0, 0.125)), case=case)
     lines = page(made)
-    assert "  jobs       ✔ healthy  one" in lines
+    assert "  jobs       ✔ healthy  one  n0" in lines
     assert any(line.startswith("             ▲ slow  two") for line in lines)
 
 

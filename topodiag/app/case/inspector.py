@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from topodiag.app.case.attach import attached, hashes_of, job_of, last_with
 from topodiag.evidence.intake.pieces import Intake
 from topodiag.evidence.intake.reading import blocks_of
 from topodiag.evidence.intake.spool import spooled
 from topodiag.evidence.kinds import Kind
 from topodiag.evidence.nccl_log.input.streams import Reading
 from topodiag.lazy import dataclass
-from topodiag.model.connections import no_connections
 from topodiag.model.errors import InputError
 from topodiag.model.finding import Input
 from topodiag.model.inspector import Inspection, InspectorCommunicator, InspectorMember, MadeOf
@@ -180,13 +180,13 @@ def with_inspection(jobs: Sequence[Job], inspection: Inspection | None) -> tuple
 
 def _at(jobs: Sequence[Job], at: int, inspection: Inspection) -> tuple[Job, ...]:
     if at >= 0:
-        return (*jobs[:at], replace(jobs[at], inspection=inspection), *jobs[at + 1 :])
+        return attached(jobs, at, inspection=inspection)
     size = max((communicator.nranks for communicator in inspection.communicators), default=0)
     members = (member for communicator in inspection.communicators for member in communicator.members.values())
     hosts = tuple(dict.fromkeys(member.host for member in members if member.host))
     named = sum(job.name.startswith(ALONE) for job in jobs)
     name = f"{ALONE} {named + 1}" if named else ALONE
-    return (*jobs, Job(name, size, (), (), (), no_connections(), hosts, inspection=inspection))
+    return (*jobs, job_of(name, size, hosts, inspection=inspection))
 
 
 def _components(communicators: Sequence[InspectorCommunicator]) -> list[list[InspectorCommunicator]]:
@@ -220,13 +220,13 @@ def _job_of(jobs: Sequence[Job], communicators: Sequence[InspectorCommunicator])
     """The number of the last job with one of the communicators, else of one with all their processes; -1 for none."""
     hashes = {communicator.hash for communicator in communicators}
     pids = {member.pid for communicator in communicators for member in communicator.members.values()}
-    last_first = [*reversed(list(enumerate(jobs)))]
-    for at, job in last_first:
-        if hashes & {communicator.comm_id for communicator in job.communicators if communicator.comm_id}:
-            return at
-    for at, job in last_first:
-        if pids <= {process.pid for process in job.processes} or pids <= _pids_of_ras(job):
-            return at
+    at = last_with(jobs, lambda job: bool(hashes & hashes_of(job)))
+    if at < 0:
+        at = last_with(
+            jobs, lambda job: pids <= {process.pid for process in job.processes} or pids <= _pids_of_ras(job)
+        )
+    if at >= 0:
+        return at
     hosts = {short_name(member.host) for communicator in communicators for member in communicator.members.values()}
     if pids and max(pids) < 0 and len(jobs) == 1 and hosts <= {short_name(host) for host in jobs[0].hosts}:
         return 0  # metrics name no process

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from topodiag.app.case.beside import is_alone
+from topodiag.app.case.attach import attached, is_only, job_of, last_with
 from topodiag.app.case.inspector import inspected, with_inspection
 from topodiag.app.case.job_texts import (  # fmt: skip
     diagnostics,
@@ -31,7 +31,6 @@ from topodiag.evidence.nccl_log.tables.saved import save
 from topodiag.fleet.ingest import Ingested, ingest
 from topodiag.lazy import dataclass
 from topodiag.model.case import Case
-from topodiag.model.connections import no_connections
 from topodiag.model.errors import InputError
 from topodiag.model.job import Job
 from topodiag.model.provenance import PART, NotObserved
@@ -127,7 +126,7 @@ _BESIDE = (Kind.RAS, Kind.STACKS, Kind.INSPECTOR, Kind.DIAGNOSTICS, Kind.TRACE)
 def _logs_of(intake: Intake, taken: Collection[str]) -> Iterator[Piece]:
     """The pieces that the reader of logs reads: `taken` are the names of those that another has read whole."""
     for piece in intake.pieces:
-        if piece.name not in taken and not any(is_alone(piece, kind) for kind in _BESIDE):
+        if piece.name not in taken and not any(is_only(piece, kind) for kind in _BESIDE):
             yield piece
 
 
@@ -136,8 +135,8 @@ def _with_flight(jobs: tuple[Job, ...], records: tuple[FlightRecord, ...]) -> tu
     if not records:
         return jobs
     most = max(record.rank for record in records)
-    at = next((number for number in reversed(range(len(jobs))) if jobs[number].world_size > most), None)
-    if at is not None:
-        return (*jobs[:at], replace(jobs[at], flight=records), *jobs[at + 1 :])
+    at = last_with(jobs, lambda job: job.world_size > most)
+    if at >= 0:
+        return attached(jobs, at, flight=records)
     size = max(most + 1, *(len(ranks) for record in records for ranks in record.groups.values()), 0)
-    return (*jobs, Job("flight recorder", size, (), (), (), no_connections(), (), flight=records))
+    return (*jobs, job_of("flight recorder", size, flight=records))

@@ -9,14 +9,13 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from topodiag.app.case.beside import read_beside
+from topodiag.app.case.attach import hashes_of, job_of, last_with, read_texts
 from topodiag.checks.job.hang.ras import BLIND
 from topodiag.evidence.intake.pieces import Intake
 from topodiag.evidence.kinds import Kind
 from topodiag.evidence.live.ras_client import ANSWER_S, MAX_BYTES, ask, in_order, place_of, read_ras
 from topodiag.lazy import dataclass, regex
 from topodiag.model.case import Case
-from topodiag.model.connections import no_connections
 from topodiag.model.errors import InputError
 from topodiag.model.finding import Input
 from topodiag.model.job import Event, Job
@@ -32,14 +31,14 @@ PART = "part of what NCCL's RAS answered"
 
 def ras_answers(intake: Intake) -> tuple[tuple[RasAnswer, ...], tuple[Input, ...], tuple[NotObserved, ...]]:
     """All answers in order, the files they came from, and what could not be read."""
-    beside = read_beside(intake, Kind.RAS, lambda blob: read_ras(blob.text, blob.name), most=MAX_BYTES, part=PART)
-    gaps = list(beside.gaps)
-    for name, answers in beside.found:
+    texts = read_texts(intake, Kind.RAS, lambda blob: read_ras(blob.text, blob.name), most=MAX_BYTES, part=PART)
+    gaps = list(texts.gaps)
+    for name, answers in texts.by_piece:
         if cut := sum(not answer.whole for answer in answers):
             gaps.append(NotObserved(PART, f"{name}: {plural(cut, 'answer')} cut before its end"))
         if not answers:
             gaps.append(NotObserved(PART, f"{name}: holds no answer: the server closed the connection, ask again"))
-    return in_order(beside.all), beside.inputs, tuple(gaps)
+    return in_order(texts.all), texts.inputs, tuple(gaps)
 
 
 def with_ras(jobs: Sequence[Job], answers: Sequence[RasAnswer]) -> tuple[Job, ...]:
@@ -56,10 +55,7 @@ def with_ras(jobs: Sequence[Job], answers: Sequence[RasAnswer]) -> tuple[Job, ..
         size = max(_world_size(ras_answer) for ras_answer in own)
         name = ALONE if not number else f"{ALONE} {number + 1}"
         versions = tuple(dict.fromkeys(ras_answer.version for ras_answer in own if ras_answer.version))
-        events = _errors(own)
-        updated.append(
-            Job(name, size, (), (), (), no_connections(), (), nccl_versions=versions, events=events, ras=own)
-        )
+        updated.append(job_of(name, size, nccl_versions=versions, events=_errors(own), ras=own))
     return tuple(updated)
 
 
@@ -92,12 +88,11 @@ def _errors(answers: Sequence[RasAnswer]) -> tuple[Event, ...]:
 def _job_of(jobs: Sequence[Job], answer: RasAnswer) -> int:
     hashes = {communicator.hash for communicator in answer.communicators if communicator.hash}
     pids = {name[1] for name in _names(answer) if isinstance(name, tuple)}
-    for at in reversed(range(len(jobs))):
-        if hashes & {communicator.comm_id for communicator in jobs[at].communicators if communicator.comm_id}:
-            return at
-    for at in reversed(range(len(jobs))):
-        if pids and pids <= {process.pid for process in jobs[at].processes}:
-            return at
+    at = last_with(jobs, lambda job: bool(hashes & hashes_of(job)))
+    if at < 0 and pids:
+        at = last_with(jobs, lambda job: pids <= {process.pid for process in job.processes})
+    if at >= 0:
+        return at
     with_logs = [at for at, job in enumerate(jobs) if job.processes]
     if len(with_logs) == 1 and (not pids or not {p.pid for p in jobs[with_logs[0]].processes}.isdisjoint(pids)):
         return with_logs[0]

@@ -6,7 +6,7 @@ import io
 from collections.abc import Sequence
 from dataclasses import replace
 
-from topodiag.app.case.beside import Readings, read_beside
+from topodiag.app.case.attach import Readings, job_of, read_texts
 from topodiag.evidence.intake.bundle import HEAD_BYTES
 from topodiag.evidence.intake.looks import speaking_kinds
 from topodiag.evidence.intake.pieces import STDIN, STDIN_NAME, Intake, Piece
@@ -16,7 +16,6 @@ from topodiag.evidence.kinds import Kind
 from topodiag.evidence.layout.job_settings import read_arguments
 from topodiag.evidence.live.step_times import MAX_BYTES, holds_steps, read_steps
 from topodiag.lazy import dataclass
-from topodiag.model.connections import no_connections
 from topodiag.model.errors import InputError
 from topodiag.model.job import Job
 from topodiag.model.provenance import NotObserved
@@ -61,7 +60,7 @@ def step_times(intake: Intake) -> StepTimes:
             arguments.append(settings)
         return read_steps(data, name)
 
-    series = read_beside(intake, Kind.STEPS, read, most=MAX_BYTES, part=PART)
+    series = read_texts(intake, Kind.STEPS, read, most=MAX_BYTES, part=PART)
     inputs = tuple(source for source in series.inputs if source.path in texts)
     if back:
         intake = replace(intake, stdin=io.BytesIO(back[0]))
@@ -113,7 +112,7 @@ def with_steps(jobs: Sequence[Job], steps: Sequence[StepSeries]) -> tuple[Job, .
             part = _of_start(own, number, len(places))
             updated[place] = replace(updated[place], steps=(*updated[place].steps, *part))
     if rest:
-        updated.append(Job(ALONE, -1, (), (), (), no_connections(), (), steps=tuple(rest)))
+        updated.append(job_of(ALONE, steps=tuple(rest)))
     return tuple(updated)
 
 

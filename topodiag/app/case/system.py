@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from topodiag.app.case.topology import Topology
 
 GIVEN = "as given"
+SYSTEMS = "topodiag explain systems lists the names"
 
 
 def machine_of(
@@ -43,7 +44,7 @@ def machine_of(
         return with_spine(machine(find_system(system), nodes, gpu=gpu, nics=nics), nodes_per_leaf, oversubscription)
     except UnknownSystemError as unknown:
         near = f"did you mean {' or '.join(unknown.near)}?" if unknown.near else ""
-        hint = near or "a name like dgx-h100 or p5, a bundle, a topology file, or --inside and --outside"
+        hint = near or f"{SYSTEMS}; or a bundle, a topology file, --inside and --outside"
         raise ModelError(f"{unknown}", hint=hint) from None
     except LackingError as lacking:
         raise ModelError(str(lacking)) from None

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from topodiag.app.case.machine import MOST_SORTS, Machine, another_system, contradicts, named_machine, sorts_of
 from topodiag.app.case.runs import BenchEvidence, File
+from topodiag.app.case.system import SYSTEMS
 from topodiag.app.judge.bench_gate import gate_of
 from topodiag.app.judge.bench_log import known_of, network_of, node_of_print
 from topodiag.checks.registry import Subject
@@ -234,7 +235,7 @@ def _system(name: str) -> str:
     try:
         return find_system(name).name
     except UnknownSystemError as unknown:
-        hint = f"did you mean {' or '.join(unknown.near)}?" if unknown.near else "a name like dgx-h100"
+        hint = f"did you mean {' or '.join(unknown.near)}?" if unknown.near else SYSTEMS
         raise InputError("--system", str(unknown), hint=hint) from None
 
 

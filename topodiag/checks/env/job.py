@@ -33,11 +33,6 @@ class SettingInForce:
     processes: tuple[int, ...]
     given: GivenSetting
 
-    def where(self, job: Job) -> tuple[list[str], list[int]]:
-        rank_of = {rank.process: rank.rank for rank in job.ranks}
-        hosts = list(dict.fromkeys(job.processes[number].host for number in self.processes))
-        return hosts, sorted({rank_of[number] for number in self.processes if number in rank_of})
-
     def place(self, job: Job) -> str:
         count = len(job.processes)
         return f"{len(self.processes)} of {count} {'process' if count == 1 else 'processes'}"
@@ -63,9 +58,8 @@ class SettingsInLog(OneStep[Job], JobCheck[Never]):
                confidence: Confidence = Confidence.HIGH, *, meant: str | None = None) -> Finding:  # fmt: skip
         """`meant`: the value that the setting should have, None where it should not be there."""
         message, expected, fix, cost = words
-        hosts, ranks = force.where(job)
         return self.finding(
-            self.where(hosts, ranks=ranks),
+            self.where_of(job, force.processes),
             Advice(),
             f"{message} ({force.place(job)})",
             severity=severity,

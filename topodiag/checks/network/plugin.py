@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from topodiag.checks.interface import JobCheck
-from topodiag.checks.shared.job.evidence import multi_node, piece, said_by, settings_of, world_ranks
+from topodiag.checks.shared.job.evidence import multi_node, piece, said_by, settings_of
 from topodiag.checks.shared.job.text import NET, ask_for
 from topodiag.checks.words import hosts_word, quoted
 from topodiag.lazy import dataclass, regex
@@ -144,9 +144,7 @@ class PluginNotLoaded(JobCheck[PluginFailure]):
         networks = sorted({job.processes[number].network or "its own networks" for number in numbers})
         sockets = any(network.lower() == "socket" for network in networks)
         return self.finding(
-            self.where(
-                list(dict.fromkeys(job.processes[number].host for number in numbers)), ranks=world_ranks(job, numbers)
-            ),
+            self.where_of(job, numbers),
             "sockets without the plugin" if sockets else "plugin not loaded",
             f"{what}; it goes on with {'/'.join(networks)}",
             severity=Severity.ERROR if sockets else Severity.WARNING,

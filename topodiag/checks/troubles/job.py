@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from topodiag.checks.network.interfaces.unreached import TRIED_AGAIN
 from topodiag.checks.shared.job.missing_ranks import MET
 from topodiag.checks.shared.phrases import why_lived_with
-from topodiag.checks.troubles.unexplained import unexplained
+from topodiag.checks.troubles.node import unexplained
 from topodiag.lazy import regex
 from topodiag.model.finding import Outcome
 from topodiag.model.job import Event, Job

@@ -1,14 +1,13 @@
-"""What the evidence of a node says that is wrong, and no finding explains: lines of the kernel log, ports that are
-down. Decides no finding."""
+"""Lines of trouble on a node that no finding explains."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from topodiag.checks.shared.devices import gpu_spec
 from topodiag.checks.shared.phrases import why_lived_with
-from topodiag.checks.troubles.unexplained import unexplained
 from topodiag.lazy import regex
 from topodiag.model.devices import Nic, NicRole
 from topodiag.model.events import OUT_OF_SERVICE, REMARK
@@ -17,6 +16,47 @@ from topodiag.model.node import Node
 from topodiag.model.result import Trouble
 from topodiag.words.states import GOOD
 from topodiag.words.units import in_gbps
+
+_VARIES = regex(r"0x[0-9a-fA-F]{1,16}|\d{1,20}")
+_BEGIN = 60
+"""Characters by which a line is recognised among a finding's words."""
+
+
+def unexplained(lines: Iterable[Trouble], findings: Sequence[Finding]) -> list[Trouble]:
+    """The lines that none of these findings shows as evidence; those that differ in numbers only as one, with their
+    count."""
+    shown = explained_by(findings)
+    troubles: dict[tuple[str, str, str, str], Trouble] = {}
+    for line in lines:
+        if shown(line):
+            continue
+        key = (line.subject, line.what, shape(line.text), line.harmless)
+        known = troubles.get(key)
+        troubles[key] = line if known is None else replace(known, count=known.count + line.count)
+    return list(troubles.values())
+
+
+def explained_by(findings: Sequence[Finding]) -> Callable[[Trouble], bool]:
+    """Tells of a line whether one of these findings has it, or one like it, among its evidence or its words."""
+    evidence = [origin for finding in findings for origin in finding.evidence]
+    places = {(origin.source, origin.line) for origin in evidence if origin.line is not None}
+    words = {shape(origin.text) for origin in evidence} | {
+        shape(f"{finding.message} {finding.observed}") for finding in findings
+    }
+
+    def shown(line: Trouble) -> bool:
+        if line.origin is not None and (line.origin.source, line.origin.line) in places:
+            return True
+        begin = shape(line.text)[:_BEGIN]
+        return bool(begin) and any(begin in word for word in words)
+
+    return shown
+
+
+def shape(text: str) -> str:
+    """A text without its numbers, on one line: lines of one shape say the same of different things."""
+    return _VARIES.sub("#", " ".join(text.split()))
+
 
 KERNEL = frozenset(
     {

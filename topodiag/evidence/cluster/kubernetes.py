@@ -20,8 +20,8 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
-from topodiag.evidence.interface import Blob
-from topodiag.evidence.json_values import text
+from topodiag.evidence.interface import Blob, to_int
+from topodiag.evidence.json_values import objects, text
 from topodiag.evidence.marks import POD_DESCRIBED, POD_HEADER, POD_OBJECT, POD_SCHEDULED, POD_SPEC
 from topodiag.evidence.yaml_values import load_yaml
 from topodiag.model.cluster_facts import ClusterFacts, nested, no_twins, partition_of
@@ -53,15 +53,21 @@ def read(blob: Blob) -> ClusterFacts:
     nodes = _nodes(blob)
     with_gpus = [node for node in nodes if node.gpus > 0]
     kept = with_gpus or nodes
-    _check_nodes(blob, kept)
+    if not kept:
+        raise InputError(blob.name, "has no node", hint="kubectl get nodes -o json")
+    if len(kept) > MAX_NODES:
+        raise InputError(blob.name, f"has more than {MAX_NODES} nodes")
+    no_twins(blob.name, [node.name for node in kept])
     notes: list[str] = []
     if len(kept) < len(nodes):
         notes.append(f"{len(nodes) - len(kept)} nodes without {_GPU} are left out")
     labels = [node.labels for node in kept]
-    writer, kinds = max(TABLES, key=lambda pair: _covered(pair[1], labels))
+    # Labels on all nodes together: more levels count more.
+    writer, kinds = max(TABLES, key=lambda table: sum(label in row for row in labels for label, _ in table[1]))
     rows = _levels(kinds, labels)
     notes += _level_notes(writer, rows)
-    domain = _domains(labels)
+    by_most = max(DOMAINS, key=lambda label: sum(label in row for row in labels))
+    domain = [row.get(by_most) for row in labels]
     out = {number: () for number, node in enumerate(kept) if not node.usable}
     if out:
         notes.append(f"{len(out)} nodes are not ready or not schedulable: their GPUs do not count")
@@ -77,15 +83,6 @@ def read(blob: Blob) -> ClusterFacts:
         gpu=_most(row.get(_PRODUCT) for row in labels),
         notes=tuple(notes),
     )
-
-
-def _check_nodes(blob: Blob, nodes: Sequence[_Node]) -> None:
-    """Raises InputError for no nodes, too many, or two of one name."""
-    if not nodes:
-        raise InputError(blob.name, "has no node", hint="kubectl get nodes -o json")
-    if len(nodes) > MAX_NODES:
-        raise InputError(blob.name, f"has more than {MAX_NODES} nodes")
-    no_twins(blob.name, [node.name for node in nodes])
 
 
 _Rows = list[tuple[str, list[str | None]]]
@@ -111,12 +108,6 @@ def _level_notes(table: str, rows: _Rows) -> list[str]:
     ]
 
 
-def _domains(labels: Sequence[Mapping[str, str]]) -> list[str | None]:
-    """The NVLink domain of each node, by the label that most nodes have."""
-    key = max(DOMAINS, key=lambda label: sum(label in row for row in labels))
-    return [row.get(key) for row in labels]
-
-
 class _Node(NamedTuple):
     name: str
     labels: Mapping[str, str]
@@ -131,23 +122,31 @@ class _List(msgspec.Struct):
     items: msgspec.Raw = msgspec.Raw(b"null")
 
 
-class _Entry(msgspec.Struct):
-    """What is read of a node; whatever else it has is passed over unread."""
+class _Meta(msgspec.Struct):
+    name: str
+    labels: dict[str, Any] = {}
 
-    kind: Any = "Node"
-    metadata: Any = None
-    spec: Any = None
-    status: msgspec.Raw = msgspec.Raw(b"null")
+
+class _Spec(msgspec.Struct):
+    unschedulable: Any = False
 
 
 class _Status(msgspec.Struct):
-    allocatable: Any = None
-    capacity: Any = None
+    allocatable: dict[str, Any] = {}
+    capacity: dict[str, Any] = {}
     conditions: Any = None
 
 
+class _Entry(msgspec.Struct):
+    """What is read of a node; whatever else it has is passed over unread."""
+
+    metadata: _Meta
+    kind: Any = "Node"
+    spec: _Spec = msgspec.field(default_factory=_Spec)
+    status: _Status = msgspec.field(default_factory=_Status)
+
+
 _ENTRY = msgspec.json.Decoder(_Entry)
-_STATUS = msgspec.json.Decoder(_Status)
 
 
 def _nodes(blob: Blob) -> list[_Node]:
@@ -176,43 +175,26 @@ def _items(blob: Blob) -> Sequence[msgspec.Raw]:
         raise lacking from None
 
 
-def _status(raw: msgspec.Raw) -> _Status:
-    try:
-        return _STATUS.decode(raw)
-    except msgspec.ValidationError:
-        return _Status()
-
-
 def _node(raw: msgspec.Raw) -> _Node | None:
     try:
         entry = _ENTRY.decode(raw)
     except msgspec.ValidationError:
         return None
-    if entry.kind != "Node":
+    name, status = entry.metadata.name, entry.status
+    if entry.kind != "Node" or not 0 < len(name) < 254 or not name.isprintable() or " " in name:
         return None
-    meta, spec, status = _object(entry.metadata), _object(entry.spec), _status(entry.status)
-    name = meta.get("name")
-    if not isinstance(name, str) or not 0 < len(name) < 254 or not name.isprintable() or " " in name:
-        return None
-    pairs = ((key, value) for key, value in _object(meta.get("labels")).items() if key in _WANTED)
+    pairs = ((key, value) for key, value in entry.metadata.labels.items() if key in _WANTED)
     labels = {key: value for key, value in pairs if isinstance(value, str) and value}
-    count = _object(status.allocatable).get(_GPU, _object(status.capacity).get(_GPU, 0))
-    gpus = int(count) if str(count).isascii() and str(count).isdigit() and len(str(count)) < 5 else 0
-    conditions = status.conditions
+    gpus = to_int(str(status.allocatable.get(_GPU, status.capacity.get(_GPU, 0))), low=0, high=9999) or 0
     ready = not any(
-        isinstance(condition, dict) and condition.get("type") == "Ready" and condition.get("status") != "True"
-        for condition in (conditions if isinstance(conditions, list) else ())
+        condition.get("type") == "Ready" and condition.get("status") != "True"
+        for _, condition in objects(status.conditions, MAX_NODES)
     )
-    return _Node(name, labels, min(gpus, MAX_GPUS), ready and spec.get("unschedulable") is not True)
+    return _Node(name, labels, min(gpus, MAX_GPUS), ready and entry.spec.unschedulable is not True)
 
 
 def _object(value: object) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
-
-
-def _covered(kinds: _Labels, labels: Sequence[Mapping[str, str]]) -> int:
-    """Labels found on all nodes together: more levels count more."""
-    return sum(label in row for row in labels for label, _ in kinds)
 
 
 def _most(values: Any) -> str:

@@ -16,7 +16,6 @@ from topodiag.evidence.interface import Blob, Parsed
 from topodiag.evidence.sentences import MAX_LINE, Reporting, report
 from topodiag.lazy import regex
 from topodiag.model.events import Event, Trust
-from topodiag.model.topics import Topic
 from topodiag.words.own_data import own_data
 
 MAX_EVENTS = 100
@@ -36,12 +35,6 @@ _OVER = regex(r"Deassert|^(?:OK|Normal|Informational)\b", re.IGNORECASE)
 
 class BmcEvents(Reporting):
     """What `ipmitool sel` lists of GPUs, PCIe, fans and supplies."""
-
-    kind = "bmc-events"
-    speaks_of = frozenset({Topic.SERVICES})
-    quiet_is_news = True
-    trust = 45
-    a_piece = "a controller's sensors, as somebody cut them out"
 
     def recognises(self, head: str) -> bool:
         return any(" | " in line and _ROW.match(line) is not None for line in head.split("\n"))

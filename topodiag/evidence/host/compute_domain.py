@@ -21,7 +21,6 @@ from topodiag.evidence.json_values import line_of, load, member
 from topodiag.evidence.sentences import Reporting, report
 from topodiag.lazy import regex
 from topodiag.model.events import Event, Trust
-from topodiag.model.topics import Topic
 
 MAX_LINE = 1000
 MAX_EVENTS = 100
@@ -44,12 +43,6 @@ _Row = tuple[int, str, str]
 
 class ComputeDomain(Reporting):
     """Nodes of an NVLink domain that are not ready, or that have no clique."""
-
-    kind = "compute-domain"
-    speaks_of = frozenset({Topic.SERVICES})
-    quiet_is_news = True
-    trust = 45
-    a_piece = "what the operator wrote of the domain"
 
     def recognises(self, head: str) -> bool:
         if _is_imex(head) or _SEEN.search(head) is not None or _DEVICE.search(head) is not None:

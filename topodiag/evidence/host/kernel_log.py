@@ -16,7 +16,6 @@ from topodiag.model.busid import normalise_bus_id
 from topodiag.model.clock_text import seconds
 from topodiag.model.events import Scope, Trust
 from topodiag.model.system import KernelEvent
-from topodiag.model.topics import Topic
 from topodiag.words.dialect import Maker
 
 HEAD_CHARS = 1 << 16
@@ -50,12 +49,6 @@ class KernelLog(Source[KernelEvent]):
     `time_s` is seconds since boot where the log has them, otherwise seconds since the epoch (a clock without a zone
     is read as UTC), otherwise unknown.
     """
-
-    kind = "kernel-log"
-    speaks_of = frozenset({Topic.KERNEL_LOG})
-    quiet_is_news = True
-    apart = True
-    trust = 60
 
     def recognises(self, head: str) -> bool:
         """By the kernel's stamp or name on half of the lines, or by an event of interest."""

@@ -18,7 +18,6 @@ from topodiag.evidence.interface import Blob, Parsed, to_int
 from topodiag.evidence.sentences import Reporting, report
 from topodiag.lazy import dataclass, regex
 from topodiag.model.events import Event
-from topodiag.model.topics import Topic
 
 MAX_LINE = 2000
 MAX_NODES = 2000
@@ -41,12 +40,6 @@ class Described:
 
 class KubectlNode(Reporting):
     """Nodes of Kubernetes that give out fewer GPUs than they or their siblings have."""
-
-    kind = "kubectl-node"
-    speaks_of = frozenset({Topic.SERVICES})
-    quiet_is_news = True
-    trust = 50
-    a_piece = "Kubernetes says what a plug-in told it"
 
     def parse(self, blob: Blob) -> Parsed[Event]:
         parsed: Parsed[Event] = Parsed()

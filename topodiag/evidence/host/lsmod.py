@@ -25,7 +25,6 @@ from topodiag.evidence.page import MARGIN, Line, Page
 from topodiag.lazy import regex
 from topodiag.model.gpudirect import PEERMEM_MODULES
 from topodiag.model.system import Setting
-from topodiag.model.topics import Topic
 
 _HEADER = ["Module", "Size", "Used", "by"]
 _ASKED = regex(r"\blsmod\s{0,8}\|\s{0,8}(?:e?grep|rg)\s(.{1,200})")
@@ -37,11 +36,6 @@ _NEEDED = PEERMEM_MODULES | {
 
 class Lsmod(Direct):
     """Loaded modules, and whether the peer memory module is among them."""
-
-    kind = "lsmod"
-    speaks_of = frozenset({Topic.OS})
-    trust = 65
-    a_piece = "modules alone"
 
     def recognises(self, head: str) -> bool:
         lines = [line.strip(MARGIN) for line in head.split("\n")]
@@ -88,10 +82,6 @@ _UNSET = "<unset>"
 
 class NcclParams(Direct):
     """Settings in force by NCCL's own registry: better evidence than the environment of a shell."""
-
-    kind = "nccl-params"
-    speaks_of = frozenset({Topic.SETTINGS})
-    trust = 80
 
     def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
         parsed: Parsed[int] = Parsed()

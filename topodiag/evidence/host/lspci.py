@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import re
-from dataclasses import field
 
-from topodiag.evidence.draft import NodeDraft
+from topodiag.evidence.draft import Entity, NodeDraft
 from topodiag.evidence.host.pcie import ALL_ONES, MAX_WIDTH, NEEDS_ROOT, NO_ACS, gen_of_speed
-from topodiag.evidence.interface import Blob, Parsed, Source, to_int
-from topodiag.evidence.readings import Reading
+from topodiag.evidence.interface import Blob, Direct, Parsed, to_int
+from topodiag.evidence.page import Line, Page
 from topodiag.evidence.sentences import report
 from topodiag.lazy import dataclass, regex
 from topodiag.model.busid import normalise_bus_id
 from topodiag.model.provenance import Fact
-from topodiag.model.topics import Topic
 from topodiag.words.own_data import own_data
 
 MAX_LINE = 2048
@@ -43,65 +41,59 @@ _LINES = regex(r"^[>\s]{0,40}(?:LnkCap:\s{1,8}Port #|LnkSta:\s{1,8}Speed |ACSCtl
 
 @dataclass(slots=True)
 class _Function:
-    """The function whose lines are being read."""
+    """The function whose lines are being read; without a place, what grep left of one."""
 
     bus_id: str
-    line: int
-    text: str
-    details: list[Reading] = field(default_factory=list)
+    first: Line | None
+    entity: Entity | None = None
     express: bool = False
     extended: bool = False
     listed: bool = False
     acs: bool = False
     acs_named: bool = False
-    closed: bool = True
-    """False when the text ended inside the function: what was not seen may have been cut off."""
 
-    def take(self, name: str, value: int | str | bool | None, line: int, text: str, why: str = "") -> None:
-        self.details.append(Reading(self.bus_id, name, value, line, text.strip(), why))
+    def take(self, line: Line, name: str, value: int | str | bool | None, why: str = "") -> None:
+        line.page.mark(line.number)
+        if self.entity is not None:
+            line.offer(self.entity, name, value, why)
+        elif name == "acs" and isinstance(value, int):
+            line.page.draft.acs_lines.append(Fact(value, line.page.blob.origin(line.number, line.text)))
 
 
-class Lspci(Source[Reading]):
+class Lspci(Direct):
     """Reads what each function is, its link, its place, its driver and its ACS control register."""
-
-    kind = "lspci"
-    speaks_of = frozenset({Topic.PCI})
-    trust = 70
 
     def recognises(self, head: str) -> bool:
         headers = (match for line in head.split("\n") if (match := _HEADER.fullmatch(line[:MAX_LINE])) is not None)
         return _LINES.search(head) is not None or any(_is_described(match[2]) for match in headers)
 
-    def parse(self, blob: Blob) -> Parsed[Reading]:
-        parsed: Parsed[Reading] = Parsed()
-        function = _Function("", 1, "")
+    def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
+        page = Page(blob, draft)
+        function = _Function("", None)
         bridges: dict[str, str] = {}
-        lines = list(blob.lines())
-        for number, full in lines:
-            text = full[:MAX_LINE]
-            header = _HEADER.fullmatch(text)
-            if header is not None and (bus_id := normalise_bus_id(header[1])) is not None:
-                _finish(function, parsed)
-                function = _Function(bus_id, number, text)
-                _read_header(function, number, text, header[2])
-            elif (command := _COMMAND.match(text)) is not None:
-                _finish(function, parsed)
-                function = _Function((normalise_bus_id(command[1]) or "") if command[1] else "", number, text)
-            elif (why := _read_line(function, number, text, bridges)) is not None:
-                parsed.leave(blob, number, text, why)
-        function.closed = len(lines) > 2 and not lines[-1][1].strip() and not lines[-2][1].strip()
-        _finish(function, parsed)
-        _place(parsed, bridges)
-        return parsed
-
-    def fill(self, blob: Blob, parsed: Parsed[Reading], draft: NodeDraft) -> None:
-        for detail in parsed.records:
-            if detail.subject:
-                detail.offer_to(draft.pci(detail.subject), blob)
-            elif detail.name == "acs" and isinstance(detail.value, int):
-                draft.acs_lines.append(Fact(detail.value, blob.origin(detail.line, detail.text)))
-            if detail.name == "description" and any(word in str(detail.value).lower() for word in _NO_FIRMWARE):
-                draft.reports.append(report("nic.firmware", detail.text[:200], blob, detail.line, detail.text))
+        places: dict[str, Line] = {}
+        lines = [Line(page, number, text[:MAX_LINE]) for number, text in blob.lines()]
+        for line in lines:
+            header, command = _HEADER.fullmatch(line.text), _COMMAND.match(line.text)
+            if header is None and command is None:
+                _read_line(function, line, bridges)
+                continue
+            place = header[1] if header is not None else command[1] if command is not None else None
+            bus_id = normalise_bus_id(place or "")
+            _finish(function)
+            page.begin()
+            function = _Function(bus_id or "", line, draft.pci(bus_id) if bus_id else None)
+            if bus_id:
+                places.setdefault(bus_id, line)
+            if header is not None:
+                _read_header(function, line, header[2])
+        _finish(function, cut=len(lines) < 3 or any(line.text.strip() for line in lines[-2:]))
+        # The bridge above each function: the one whose secondary bus is the function's bus.
+        for bus_id, line in places.items():
+            parent = bridges.get(bus_id.rpartition(":")[0])
+            if parent is not None and parent != bus_id:
+                line.offer(draft.pci(bus_id), "parent", parent)
+        return page.parsed
 
 
 def _is_described(rest: str) -> bool:
@@ -112,100 +104,99 @@ def _is_described(rest: str) -> bool:
     )
 
 
-def _read_header(function: _Function, line: int, text: str, rest: str) -> None:
+def _read_header(function: _Function, line: Line, rest: str) -> None:
     """`3D controller [0302]: NVIDIA Corporation GH100 [10de:2330] (rev a1)`, numbers only with `-nn` or `-n`."""
     if "(rev ff)" in rest:
-        function.take("lost", ALL_ONES, line, text)
+        function.take(line, "lost", ALL_ONES)
     low = to_int("0x" + rest.partition("(prog-if ")[2][:2]) or 0
     if numeric := _NUMERIC.match(rest):
-        function.take("class_code", int(numeric[1], 16) << 8 | low, line, text)
-        function.take("vendor", int(numeric[2], 16), line, text)
-        function.take("device", int(numeric[3], 16), line, text)
+        function.take(line, "class_code", int(numeric[1], 16) << 8 | low)
+        function.take(line, "vendor", int(numeric[2], 16))
+        function.take(line, "device", int(numeric[3], 16))
         return
     named = _CLASS.match(rest)
     if named is None:
         return
     code = int(named[2], 16) if named[2] else _KNOWN["classes"].get(named[1])
     if code is not None:
-        function.take("class_code", code << 8 | low, line, text)
+        function.take(line, "class_code", code << 8 | low)
     product = named[3].partition(" (rev ")[0].partition(" (prog-if ")[0].strip()
     numbers = _IDS.findall(product)
     if numbers:
-        function.take("vendor", int(numbers[-1][0], 16), line, text)
-        function.take("device", int(numbers[-1][1], 16), line, text)
+        function.take(line, "vendor", int(numbers[-1][0], 16))
+        function.take(line, "device", int(numbers[-1][1], 16))
         product = _IDS.sub("", product).strip()
     else:
         vendor = next((number for name, number in _KNOWN["vendors"].items() if product.startswith(name)), None)
         if vendor is not None:
-            function.take("vendor", vendor, line, text)
+            function.take(line, "vendor", vendor)
     if product:
-        function.take("description", product[:200], line, text)
+        function.take(line, "description", product[:200])
+    if any(word in product.lower() for word in _NO_FIRMWARE):
+        page = line.page
+        page.draft.reports.append(report("nic.firmware", line.text.strip()[:200], page.blob, line.number, line.text))
     if "Virtual Function" in product:
-        function.take("is_vf", True, line, text)
+        function.take(line, "is_vf", True)
 
 
-def _read_line(function: _Function, line: int, text: str, bridges: dict[str, str]) -> str | None:
-    """Take the values of one line of a function; the answer is why a line of a known kind could not be read."""
-    if "!!! Unknown header type 7f" in text:
-        function.take("lost", ALL_ONES, line, text)
-        return None
-    name, colon, rest = text.lstrip("> \t").partition(":")
+def _read_line(function: _Function, line: Line, bridges: dict[str, str]) -> None:
+    """Take the values of one line of a function."""
+    name, _, rest = line.text.lstrip("> \t").partition(":")
     rest = rest.strip()
-    if not colon:
-        return None
-    if name in ("LnkCap", "LnkSta"):
-        return _read_link(function, line, text, name, rest)
-    if name == "ACSCtl":
-        return _read_acs(function, line, text, rest)
-    if name == "Capabilities":
-        _read_capability(function, line, text)
+    if "!!! Unknown header type 7f" in line.text:
+        function.take(line, "lost", ALL_ONES)
+    elif name in ("LnkCap", "LnkSta"):
+        _read_link(function, line, name, rest)
+    elif name == "ACSCtl":
+        _read_acs(function, line, rest)
+    elif name == "Capabilities":
+        _read_capability(function, line)
     elif name == "NUMA node" and (node := to_int(rest, low=-1, high=4095)) is not None:
-        function.take("numa", node, line, text)
+        function.take(line, "numa", node)
     elif name == "Kernel driver in use" and rest:
-        function.take("driver", rest[:80], line, text)
+        function.take(line, "driver", rest[:80])
     elif name == "IOMMU group" and (group := to_int(rest, low=0, high=2**31)) is not None:
-        function.take("iommu_group", group, line, text)
+        function.take(line, "iommu_group", group)
     elif name == "Subsystem" and (numbers := _IDS.findall(rest)):
-        function.take("subsystem_vendor", int(numbers[-1][0], 16), line, text)
-        function.take("subsystem_device", int(numbers[-1][1], 16), line, text)
+        function.take(line, "subsystem_vendor", int(numbers[-1][0], 16))
+        function.take(line, "subsystem_device", int(numbers[-1][1], 16))
     elif name == "Bus" and function.bus_id and (bus := rest.partition("secondary=")[2][:2]) not in ("", "00"):
         bridges.setdefault(f"{function.bus_id.partition(':')[0]}:{bus}", function.bus_id)
-    return None
 
 
-def _read_link(function: _Function, line: int, text: str, name: str, rest: str) -> str | None:
+def _read_link(function: _Function, line: Line, name: str, rest: str) -> None:
     link = _LINK.search(rest)
     if link is None:
-        return "no speed and width in it"
+        line.leave("no speed and width in it")
+        return
     prefix = "max_" if name == "LnkCap" else ""
     gen = gen_of_speed(link[1])
     width = int(link[2])
-    function.take(f"{prefix}gen", gen, line, text, "" if gen else f"lspci says speed {link[1]}"[:80])
+    function.take(line, f"{prefix}gen", gen, "" if gen else f"lspci says speed {link[1]}"[:80])
     known = 1 <= width <= MAX_WIDTH
-    function.take(f"{prefix}width", width if known else None, line, text, "" if known else f"lspci says width x{width}")
+    function.take(line, f"{prefix}width", width if known else None, "" if known else f"lspci says width x{width}")
     if not prefix and known and link[3]:
-        function.take("narrowed", True, line, text)
-    return None
+        function.take(line, "narrowed", True)
 
 
-def _read_acs(function: _Function, line: int, text: str, rest: str) -> str | None:
+def _read_acs(function: _Function, line: Line, rest: str) -> None:
     """The register from its flags by name. ACSCap, which says what could be switched on, is another line."""
     bits = {flag: sign for flag, sign in _ACS_BIT.findall(rest) if flag in _KNOWN["acs"]}
     if "ReqRedir" not in bits or "CmpltRedir" not in bits:
-        return "ACS flags are missing"
+        line.leave("ACS flags are missing")
+        return
     function.acs = True
-    function.take("acs", sum(_KNOWN["acs"][flag] for flag, sign in bits.items() if sign == "+"), line, text)
-    return None
+    function.take(line, "acs", sum(_KNOWN["acs"][flag] for flag, sign in bits.items() if sign == "+"))
 
 
-def _read_capability(function: _Function, line: int, text: str) -> None:
-    if "<access denied>" in text:
+def _read_capability(function: _Function, line: Line) -> None:
+    if "<access denied>" in line.text:
         why = f"{NEEDS_ROOT}: lspci was denied the capabilities"
         for name in ("acs", "port_type", "gen", "width", "max_gen", "max_width"):
-            function.take(name, None, line, text, why)
+            function.take(line, name, None, why)
         function.acs = True
         return
-    capability = _CAPABILITY.search(text)
+    capability = _CAPABILITY.search(line.text)
     if capability is None:
         return
     function.listed = True
@@ -214,31 +205,20 @@ def _read_capability(function: _Function, line: int, text: str) -> None:
     kind = next((kind for name, kind in _PORT_TYPES.items() if name in capability[2]), None)
     if capability[2].startswith("Express") and kind is not None:
         function.express = True
-        function.take("port_type", kind, line, text)
+        function.take(line, "port_type", kind)
 
 
-def _finish(function: _Function, parsed: Parsed[Reading]) -> None:
-    """Close a function: where its capabilities were listed without ACS, say whether it has none or none was shown."""
-    if function.bus_id and function.listed and not function.acs:
-        if function.acs_named:
-            why = "ACS is there, but its control register was not printed: lspci -vv prints it"
-        elif not function.closed:
-            why = "the text ends before the function does"
-        elif function.extended or not function.express:
-            why = NO_ACS
-        else:
-            why = "no extended capabilities were printed"
-        function.take("acs", None, function.line, function.text, why)
-    parsed.records.extend(function.details)
-
-
-def _place(parsed: Parsed[Reading], bridges: dict[str, str]) -> None:
-    """The bridge above each function: the one whose secondary bus is the function's bus."""
-    seen: set[str] = set()
-    for detail in list(parsed.records):
-        bus_id = detail.subject
-        if bus_id and bus_id not in seen:
-            seen.add(bus_id)
-            parent = bridges.get(bus_id.rpartition(":")[0])
-            if parent is not None and parent != bus_id:
-                parsed.records.append(Reading(bus_id, "parent", parent, detail.line, detail.text))
+def _finish(function: _Function, *, cut: bool = False) -> None:
+    """Close a function: where its capabilities were listed without ACS, say whether it has none or none was shown. What
+    was not seen where the text is cut off may have been there."""
+    if function.first is None or not function.listed or function.acs:
+        return
+    if function.acs_named:
+        why = "ACS is there, but its control register was not printed: lspci -vv prints it"
+    elif cut:
+        why = "the text ends before the function does"
+    elif function.extended or not function.express:
+        why = NO_ACS
+    else:
+        why = "no extended capabilities were printed"
+    function.take(function.first, "acs", None, why)

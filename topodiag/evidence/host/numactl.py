@@ -27,7 +27,6 @@ from topodiag.evidence.tree import TreeFile
 from topodiag.lazy import regex
 from topodiag.model.cpulist import parse_cpulist
 from topodiag.model.events import REMARK
-from topodiag.model.topics import Topic
 from topodiag.words.fold import fold_numbers
 from topodiag.words.own_data import own_data
 
@@ -39,11 +38,6 @@ _ROW = regex(r"[ \t>|]{0,20}(\d{1,4}):((?:\s{1,8}\d{1,4}){1,1024})\s*\Z")
 
 class Numactl(Direct):
     """NUMA nodes from `numactl -H`."""
-
-    kind = "numactl"
-    speaks_of = frozenset({Topic.CPUS})
-    trust = 65
-    a_piece = "it names no processor"
 
     def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
         parsed: Parsed[int] = Parsed()
@@ -78,10 +72,6 @@ class SysCpu(Direct):
 
     Trusted a little less than os-state, because the hypervisor flag says that this is a guest and not of whom.
     """
-
-    kind = "sys-cpu"
-    speaks_of = frozenset({Topic.CPUS})
-    trust = 78
 
     def recognises(self, head: str) -> bool:
         return shows(head, *_SHOWN)

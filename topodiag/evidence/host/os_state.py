@@ -12,7 +12,6 @@ from topodiag.evidence.tree import TreeFile
 from topodiag.lazy import regex
 from topodiag.model.busid import normalise_bus_id
 from topodiag.model.gpudirect import PEERMEM_MODULES
-from topodiag.model.topics import Topic
 
 _SHOWN = (
     "proc/version", "proc/cmdline", "proc/uptime", "proc/modules", "proc/meminfo", "proc/self/limits",
@@ -42,9 +41,6 @@ _BARE_METAL_TRUST = 70
 class OsState(Direct):
     """Reads the state of kernel and driver."""
 
-    kind = "os-state"
-    speaks_of = frozenset({Topic.OS})
-    trust = 80
     measured = regex(r"= proc/uptime\t(?P<numbers>[0-9]{1,15}\.[0-9]{1,6} [0-9]{1,15}\.[0-9]{1,6})\Z")
 
     def recognises(self, head: str) -> bool:

@@ -11,7 +11,6 @@ from topodiag.evidence.json_values import integer, load, member, objects, text
 from topodiag.model.cpulist import parse_cpulist
 from topodiag.model.provenance import Fact
 from topodiag.model.system import Process, Setting
-from topodiag.model.topics import Topic
 
 MAX_PROCESSES = 4096
 MAX_GPUS = 256
@@ -23,10 +22,6 @@ _EMPTY = '{"processes":[]}'
 
 class Processes(Direct):
     """Processes on the GPUs. Offers a `Process` each, and its NCCL variables as settings of that process."""
-
-    kind = "processes"
-    speaks_of = frozenset({Topic.PROCESSES})
-    trust = 80
 
     def recognises(self, head: str) -> bool:
         if not head.lstrip().startswith("{") or '"processes"' not in head or '"nvlinks"' in head:

@@ -13,7 +13,6 @@ from topodiag.evidence.interface import Blob, Direct, Parsed
 from topodiag.evidence.tree import TreeFile, read_tree
 from topodiag.lazy import dataclass, regex
 from topodiag.model.system import ConfLine, Setting
-from topodiag.model.topics import Topic
 from topodiag.words.own_data import own_data
 
 ENVIRONMENT = "environment"
@@ -74,10 +73,6 @@ class _Into:
 
 class Settings(Direct):
     """Reads the collector's settings tree, a bare nccl.conf, and bare output of `env`."""
-
-    kind = "settings"
-    speaks_of = frozenset({Topic.SETTINGS})
-    trust = 60
 
     def recognises(self, head: str) -> bool:
         if _TREE.search(head) is not None:

@@ -16,14 +16,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 
 from topodiag.evidence.draft import NodeDraft
-from topodiag.evidence.interface import Blob, Parsed, Source, to_int
-from topodiag.evidence.readings import Reading
+from topodiag.evidence.interface import Blob, Direct, Parsed, to_int
+from topodiag.evidence.page import Line, Page
 from topodiag.lazy import regex
 from topodiag.model.system import IOMMU_UNITS, KernelEvent
-from topodiag.model.topics import Topic
 from topodiag.words.own_data import own_data
 
-MAX_LINE = 4096
 UNLIMITED = -1
 KIB = 1024
 
@@ -39,64 +37,51 @@ LAUNCHED = "of launched processes, "
 _UNITS = {"": KIB, "K": KIB, "M": KIB**2, "G": KIB**3, "T": KIB**4, "P": KIB**5}
 
 
-class ShellFacts(Source[Reading]):
+class ShellFacts(Direct):
     """Limits, size of /dev/shm, kernel command line, uptime, device nodes that are not there, as a shell shows them."""
 
-    kind = "shell"
-    speaks_of = frozenset({Topic.OS})
-    trust = 50
-    a_piece = "what a few lines of a shell do not say, nobody asked for"
-
-    def recognises(self, head: str) -> bool:
-        return any(True for _ in _readings(line for line in enumerate(head.split("\n"), 1)))
-
-    def parse(self, blob: Blob) -> Parsed[Reading]:
-        parsed: Parsed[Reading] = Parsed()
-        readings = list(_readings(blob.lines()))
-        launched = {reading.name for reading in readings if reading.text.startswith(LAUNCHED)}
-        parsed.records.extend(
-            reading for reading in readings if reading.name not in launched or reading.text.startswith(LAUNCHED)
-        )
-        return parsed
-
-    def fill(self, blob: Blob, parsed: Parsed[Reading], draft: NodeDraft) -> None:
-        units = [reading for reading in parsed.records if reading.name == IOMMU_UNITS]
-        for reading in units[:1]:
-            origin = blob.origin(reading.line, reading.text)
-            draft.events.append(KernelEvent("iommu", f"{IOMMU_UNITS}: {reading.value}", origin, of_log=False))
-        readings = [reading for reading in parsed.records if reading.name == "absent_devices"]
-        for reading in parsed.records:
-            if reading.name not in ("absent_devices", IOMMU_UNITS):
-                reading.offer_to(draft.single("os"), blob)
-        if readings:
-            names = frozenset(str(reading.value) for reading in readings)
-            draft.single("os").offer("absent_devices", names, blob.origin(readings[0].line, readings[0].text))
-
-
-def _readings(lines: Iterator[tuple[int, str]]) -> Iterator[Reading]:
-    asked, whose = "", ""
-    for number, whole in lines:
-        line = whole[:MAX_LINE].rstrip()
-        launched = _LAUNCHED.match(line) if "ulimit" in line else None
-        if (question := launched or _ASKED.match(line)) is not None:
-            asked, whose = question[1], LAUNCHED if launched is not None else ""
-            continue
-        if asked and (answer := _ANSWER.match(line)) is not None:
-            if "l" in asked:
-                yield Reading("os", "memlock_bytes", _bytes(answer[1]), number, f"{whose}ulimit -{asked}: {answer[1]}")
-            elif "H" in asked:
-                yield Reading("os", "open_files", limit(answer[1]), number, f"{whose}ulimit -{asked}: {answer[1]}")
-        asked = ""
-        yield from _of_line(number, line)
+    def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
+        page, system = Page(blob, draft), draft.single("os")
+        facts = [(line, name, value) for line in page.lines() for name, value in _of_line(line)]
+        asked, launched = "", False
+        limits: list[tuple[bool, Line, str, int | None]] = []
+        for line in page.lines():
+            text = line.text.rstrip()
+            of_launch = _LAUNCHED.match(text) if "ulimit" in text else None
+            answer = _ANSWER.match(text) if asked else None
+            if (question := of_launch or _ASKED.match(text)) is not None:
+                asked, launched = question[1], of_launch is not None
+                continue
+            if answer is not None:
+                said = Line(page, line.number, f"{LAUNCHED if launched else ''}ulimit -{asked}: {answer[1]}")
+                if "l" in asked:
+                    limits.append((launched, said, "memlock_bytes", _bytes(answer[1])))
+                elif "H" in asked:
+                    limits.append((launched, said, "open_files", limit(answer[1])))
+            asked = ""
+        of_jobs = {name for launched, _, name, _ in limits if launched}
+        facts = [fact for fact in facts if fact[1] not in of_jobs]
+        facts += [(line, name, value) for launched, line, name, value in limits if launched or name not in of_jobs]
+        by_name: dict[str, list[tuple[Line, object]]] = {}
+        for line, name, value in facts:
+            page.mark(line.number)
+            by_name.setdefault(name, []).append((line, value))
+        for line, units in by_name.pop(IOMMU_UNITS, [])[:1]:
+            origin = blob.origin(line.number, line.text)
+            draft.events.append(KernelEvent("iommu", f"{IOMMU_UNITS}: {units}", origin, of_log=False))
+        absent = by_name.pop("absent_devices", [])
+        for line, _ in absent[:1]:
+            line.offer(system, "absent_devices", frozenset(str(name) for _, name in absent))
+        for name, values in by_name.items():
+            for line, value in values:
+                system.offer(name, value, blob.origin(line.number, line.text))
+        return page.parsed
 
 
-def _of_line(number: int, line: str) -> Iterator[Reading]:
+def _of_line(line: Line) -> Iterator[tuple[str, object]]:
     for fields, convert, pattern in _FACTS:
-        if (match := pattern.search(line)) is not None:
-            yield from (
-                Reading("os", name, convert(text), number, line)
-                for name, text in zip(fields, match.groups(), strict=True)
-            )
+        if (match := pattern.search(line.text.rstrip())) is not None:
+            yield from ((name, convert(text)) for name, text in zip(fields, match.groups(), strict=True))
             return
 
 

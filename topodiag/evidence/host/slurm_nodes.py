@@ -31,7 +31,6 @@ from topodiag.evidence.sentences import report
 from topodiag.evidence.signatures.lines import of_line
 from topodiag.lazy import dataclass, regex
 from topodiag.model.events import OUT_OF_SERVICE, SCHEDULED
-from topodiag.model.topics import Topic
 
 _WANTED = regex(
     r"^\W{0,4}(?:none|unknown|n/?a|-)?\W{0,4}$|\b(?:maint(?:enance)?|reserv\w*|upgrad\w*|updat\w*|reinstall\w*"
@@ -85,12 +84,6 @@ def _is_out(state: str) -> bool:
 
 class SlurmNodes(Source[SlurmState]):
     """Nodes with their state; those that Slurm holds out of service with its reason."""
-
-    kind = "slurm-nodes"
-    speaks_of = frozenset({Topic.SERVICES})
-    quiet_is_news = True
-    trust = 50
-    a_piece = "a scheduler says what it was told of a node"
 
     def recognises(self, head: str) -> bool:
         if _is_json(head):

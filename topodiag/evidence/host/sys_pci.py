@@ -13,7 +13,6 @@ from topodiag.evidence.tree import TreeFile
 from topodiag.lazy import regex
 from topodiag.model.busid import NVSWITCH_BUS_ID, normalise_bus_id
 from topodiag.model.cpulist import parse_cpulist
-from topodiag.model.topics import Topic
 
 Convert = Callable[[str], object]
 _DEVICES = "sys/bus/pci/devices"
@@ -50,10 +49,6 @@ _OF_CONFIG = {"current_link_speed": "gen", "max_link_speed": "max_gen"} | _WIDTH
 
 class SysPci(Direct):
     """Reads the attribute files, links, AER counters and config space of every PCI function."""
-
-    kind = "sys-pci"
-    speaks_of = frozenset({Topic.PCI})
-    trust = 80
 
     def recognises(self, head: str) -> bool:
         return shows(head, "sys/bus/pci/devices/")

@@ -15,7 +15,6 @@ import re
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import Blob, Parsed, Source
 from topodiag.lazy import dataclass, regex
-from topodiag.model.topics import Topic
 
 _SYSTEMD = "systemd[1]: "
 _DESCRIBED = {"fabric manager": "nvidia-fabricmanager", "fabricmanager": "nvidia-fabricmanager", "imex": "nvidia-imex"}
@@ -125,10 +124,6 @@ class _Block:
 class Systemctl(Source[UnitState]):
     """Reads units from any of systemctl's outputs, and from a journal."""
 
-    kind = "systemctl"
-    speaks_of = frozenset({Topic.SERVICES})
-    trust = 70
-
     def parse(self, blob: Blob) -> Parsed[UnitState]:
         parsed: Parsed[UnitState] = Parsed()
         block: _Block | None = None
@@ -163,7 +158,9 @@ class Systemctl(Source[UnitState]):
             elif words[-3:-1] == ["systemctl", "is-active"]:
                 asked = words[-1]
         _close(blob, parsed, block)
-        parsed.records += _of_journal(blob, {unit.name.removesuffix(".service") for unit in parsed.records})
+        # `systemctl status` shows lines of the journal below the state that they led to.
+        names = {unit.name.removesuffix(".service") for unit in parsed.records}
+        parsed.records += [state for state in units(blob) if state.name not in names]
         return parsed
 
     def fill(self, blob: Blob, parsed: Parsed[UnitState], draft: NodeDraft) -> None:
@@ -175,11 +172,6 @@ class Systemctl(Source[UnitState]):
                 services.unread(name, "systemd does not know its state", origin)
             else:
                 services.offer(name, unit.word, origin)
-
-
-def _of_journal(blob: Blob, texts: set[str]) -> list[UnitState]:
-    """`systemctl status` shows lines of the journal below the state that they led to."""
-    return [state for state in units(blob) if state.name not in texts]
 
 
 def _close(blob: Blob, parsed: Parsed[UnitState], block: _Block | None) -> None:

@@ -7,44 +7,24 @@ import re
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.signatures.wrappers import of_one_host
 from topodiag.lazy import regex
+from topodiag.words.own_data import own_data
 
-_NAME = r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,62}[A-Za-z0-9])?(?:\.[A-Za-z0-9][A-Za-z0-9-]{0,62}){0,6}"
-_SAYS = (
-    regex(rf"^SLURMD_NODENAME=({_NAME})\s*$", re.MULTILINE),
-    regex(rf"^(?:HOSTNAME|Static hostname: {{0,8}}|\s{{0,20}}Static hostname:)[= ]({_NAME})\s*$", re.MULTILINE),
-    regex(rf"^(?:\[[\w.-]{{1,32}}@|[\w.-]{{1,32}}@)({_NAME})(?:[: ][^\n\]]{{0,200}})?\]?[#$] ", re.MULTILINE),
-    regex(rf"^({_NAME}):[~/][^\s$#]{{0,200}} ?[#$] (?=[a-z./])", re.MULTILINE),
-    regex(rf"^\s{{0,8}}NodeName=({_NAME}) (?:Arch=|State=|CoresPerSocket=)", re.MULTILINE),
-    regex(rf"^Linux ({_NAME}) \d{{1,2}}\.\d{{1,3}}\.", re.MULTILINE),
-    regex(rf"^(?:[A-Z][a-z]{{2}} [ \d]\d |\d{{4}}-\d\d-\d\dT)[\d:]{{8}}\S{{0,16}} ({_NAME}) kernel: ", re.MULTILINE),
-    regex(rf"^(?:[^\n]{{0,200}}/)?proc/sys/kernel/hostname[:=]? ?\n? ?({_NAME})\s*$", re.MULTILINE),
-    regex(rf'<object type="Machine"(?:[^<]{{0,2000}}<){{1,60}}?info name="HostName" value="({_NAME})"'),
-    # hwloc 3 writes what it says of the whole topology behind all objects.
-    regex(
-        rf'<info name="HostName" value="({_NAME})"/>'
-        r"(?=\s{0,8}(?:<info [^<>]{1,400}/>\s{0,8}){0,40}</topology>)"
-    ),
-)  # fmt: skip
-"""Where a text names its own host: the environment, hostnamectl, a shell's prompt, `uname -a`, syslog, hwloc."""
-_METRICS = regex(
-    rf'^[ \t]{{0,16}}(?:DCGM_[A-Z0-9_]{{1,80}}\{{[^\n}}]{{0,4000}}?\bHostname'
-    rf'|node_uname_info\{{[^\n}}]{{0,4000}}?\bnodename)="({_NAME})"', re.MULTILINE
-)  # fmt: skip
-"""The same in metrics of the DCGM exporter and of the node exporter."""
-_OF_POD = regex(r"[0-9a-f]{12}\Z|[a-z0-9.-]{0,200}dcgm-exporter")
-"""What an exporter in a container takes for the name of its host."""
+_LIKE = {
+    "<name>": r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,62}[A-Za-z0-9])?(?:\.[A-Za-z0-9][A-Za-z0-9-]{0,62}){0,6}",
+    "<uuid>": r"GPU-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}",
+}
+
+
+def _pattern(text: str) -> re.Pattern[str]:
+    for name, like in _LIKE.items():
+        text = text.replace(name, like)
+    return regex(text, re.M)
+
+
+_TABLES = own_data("evidence/intake/hosts")
+_HOSTS = tuple((_pattern(row["pattern"]), _pattern(row.get("unless", r"\Z"))) for row in _TABLES["host"])
+_SERIALS = tuple((row["kind"], row["holds"], _pattern(row["pattern"])) for row in _TABLES["serial"])
 _NOBODY = {"localhost", "localhost.localdomain", "host", "node", "ubuntu", "(none)", "error", "warning", "note"}
-_GPU = r"GPU-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
-_L = r"\n(?:[^\n]{0,200}\n)"
-_IDS = (
-    ("gpu", "GPU-", regex(rf"^GPU (\d{{1,3}}): [^\n]{{1,200}}\(UUID: ({_GPU})\)", re.M)),
-    ("bus", "GPU-", regex(rf"^GPU ([\da-fA-F:.]{{12,16}}){_L}{{1,40}}?\s+GPU UUID\s+: ({_GPU})", re.M)),
-    ("nic", "Node GUID", regex(rf"^CA '([\w.-]{{1,64}})'{_L}{{1,8}}?\s+Node GUID: (0x[0-9a-f]{{16}})", re.M)),
-    ("nic", "hca_id", regex(rf"^hca_id:\s{{1,8}}([\w.-]{{1,64}}){_L}{{1,8}}?\s+node_guid:\s+([0-9a-f:]{{19}})", re.M)),
-    ("", "GPU-", regex(rf"()({_GPU})")),
-)  # fmt: skip
-"""Serials and their devices, with what stands in each such text: `nvidia-smi -L` and `-q`, `ibstat`, `ibv_devinfo`; any
-other UUID of a GPU."""
 _MOST_IDS = 400
 
 
@@ -54,9 +34,7 @@ def host_of_text(blob: Blob) -> str:
     label, _ = of_one_host(text)
     if label and not label.isdecimal():
         return label
-    names = {match[1] for pattern in _SAYS for match in pattern.finditer(text)}
-    if "DCGM_" in text or "node_uname_info{" in text:
-        names |= {match[1] for match in _METRICS.finditer(text) if not _OF_POD.match(match[1])}
+    names = {match[1] for pattern, unless in _HOSTS for match in pattern.finditer(text) if not unless.match(match[1])}
     named = {name for name in names if name.lower() not in _NOBODY}
     short = {name.split(".", 1)[0] for name in named}
     return min(named, key=len) if len(short) == 1 else ""
@@ -79,7 +57,7 @@ def ids_of_text(text: str) -> frozenset[tuple[str, str]]:
 def serials_of_text(text: str, most: int = _MOST_IDS) -> list[tuple[int, str, str]]:
     """The same with the place of each in the text, in no order, where a serial stands first; at most so many."""
     counts: dict[tuple[str, str], int] = {}
-    for kind, literal, pattern in _IDS:
+    for kind, literal, pattern in _SERIALS:
         for match in pattern.finditer(text) if literal in text else ():
             serial = match[2].removeprefix("0x").replace(":", "").lower()
             counts.setdefault((f"{kind} {match[1].lower()}" if kind else "", serial), match.start())

@@ -8,12 +8,11 @@ JSON that was cut off, closed at the last whole value: nccl-tests writes as it g
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from typing import Any
 
-from topodiag.evidence.json_values import integer, objects, text
+from topodiag.evidence.json_values import decoded, integer, objects, text
 from topodiag.evidence.nccl_tests.infer import CommandSetting
 from topodiag.evidence.nccl_tests.text import MAX_DEVICES, MAX_ERRORS, MAX_ROWS, Draft, TextRead
 from topodiag.evidence.nccl_tests.words import collective_of_binary, version_of_code
@@ -25,39 +24,20 @@ from topodiag.model.provenance import Origin
 from topodiag.model.result import UnreadLine
 
 MAX_DEPTH = 64
-MAX_DIGITS = 30
 
 _TOKEN = regex(r'"(?:[^"\\\n]|\\.)*"|[\[\]{},]|[^"\[\]{},]+')
 
 
 def load(text: str) -> tuple[Any, bool, str]:
     """The document, whether it had to be closed, and why there is none (None with a reason)."""
-    value, why = _loads(text)
+    value, why = decoded(text)
     if not why:
         return value, False, ""
     closed = _closed(text)
     if closed is None:
         return None, False, why
-    value, still = _loads(closed)
+    value, still = decoded(closed)
     return (value, True, "") if not still else (None, False, why)
-
-
-def _loads(text: str) -> tuple[Any, str]:
-    try:
-        return json.loads(text, parse_int=_int, parse_float=_float, parse_constant=lambda _: None, strict=False), ""
-    except ValueError as error:
-        return None, f"not JSON: {error}"[:120]
-    except RecursionError:
-        return None, "nested too deeply"
-
-
-def _int(digits: str) -> int | None:
-    return int(digits) if len(digits) <= MAX_DIGITS else None
-
-
-def _float(digits: str) -> float | None:
-    value = float(digits[:400])
-    return value if math.isfinite(value) else None
 
 
 def _closed(text: str) -> str | None:
@@ -104,12 +84,12 @@ def looks_like_json(data: bytes) -> bool:
 
 def read_json(data: bytes, source: str) -> TextRead | None:
     """The one run of a JSON file; None where it is JSON of something else, or none."""
-    decoded = data.decode("utf-8", "replace")
-    document, closed, why = load(decoded)
-    text_read = TextRead(lines=decoded.count("\n") + 1)
+    whole = data.decode("utf-8", "replace")
+    document, closed, why = load(whole)
+    text_read = TextRead(lines=whole.count("\n") + 1)
     if not isinstance(document, dict) or not any(key in document for key in _KEYS):
-        if why and '"results"' in decoded and '"bus_bw"' in decoded:
-            text_read.unread.append(UnreadLine(source, None, decoded[:100], why))
+        if why and '"results"' in whole and '"bus_bw"' in whole:
+            text_read.unread.append(UnreadLine(source, None, whole[:100], why))
             text_read.left = 1
             return text_read
         return None

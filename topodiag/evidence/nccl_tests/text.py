@@ -349,24 +349,23 @@ class TextReader:
 
     def _footer(self, line: words.Line, text: str, stream: _Stream) -> bool:
         if "Out of bounds" in text and (match := words.BOUNDS.search(text)) is not None:
-            run = self._ending(stream, line, lambda run: run.bounds is None)
-            run.bounds = int(match[1])
+            self._ending(stream, line, unbounded=True).bounds = int(match[1])
             return True
         if "Avg bus" in text and (match := words.AVERAGE.search(text)) is not None:
-            run = self._ending(stream, line, lambda _: True)
+            run = self._ending(stream, line)
             value = match[1].replace("nan", "").lstrip("-")
             is_number = re.fullmatch(r"\d[\d.]*(?:e[+-]?\d+)?", value) and value.count(".") < 2
             run.average = float(value) if is_number else -1
-            self._end_row(stream)
             return True
-        if words.FAILURE.search(text):
+        failed = words.FAILURE.search(text) is not None
+        if failed:
             self._failure(line)
-            return True
-        return False
+        return failed
 
-    def _ending(self, stream: _Stream, line: words.Line, lacks: object) -> Draft:
+    def _ending(self, stream: _Stream, line: words.Line, *, unbounded: bool = False) -> Draft:
+        """The run that a line below a table belongs to; `unbounded` where it must lack its count of wrong values."""
         self._end_row(stream)
-        able = [run for run in stream.runs if not run.closed and callable(lacks) and lacks(run)]
+        able = [run for run in stream.runs if not run.closed and not (unbounded and run.bounds is not None)]
         return able[-1] if able else self._begin(stream, line)
 
     def _failure(self, line: words.Line) -> None:

@@ -44,19 +44,13 @@ _BINARY = regex(
     r"(?<![A-Za-z0-9])(all_reduce|all_gather|reduce_scatter|alltoallv|alltoall|broadcast|reduce|scatter|gather|sendrecv"
     r"|hypercube)_perf(?![a-z])"
 )
-_IN_NAME = (
-    ("reduce_scatter", regex(r"reduce[-_]?scatter", re.I)),
-    ("all_reduce", regex(r"all[-_]?reduce", re.I)),
-    ("all_gather", regex(r"all[-_]?gather", re.I)),
-    ("alltoallv", regex(r"all[-_]?(?:to|2)[-_]?allv", re.I)),
-    ("alltoall", regex(r"all[-_]?(?:to|2)[-_]?all", re.I)),
-    ("sendrecv", regex(r"send[-_]?recv", re.I)),
-    ("broadcast", regex(r"broadcast|bcast", re.I)),
-    ("hypercube", regex(r"hypercube", re.I)),
-    ("scatter", regex(r"(?<![a-z])scatter", re.I)),
-    ("gather", regex(r"(?<![a-z])gather", re.I)),
-    ("reduce", regex(r"(?<![a-z])reduce(?![a-z])", re.I)),
+_IN_NAME = regex(
+    r"reduce[-_]?scatter|all[-_]?reduce|all[-_]?gather|all[-_]?(?:to|2)[-_]?allv?|send[-_]?recv|broadcast|bcast"
+    r"|hypercube|(?<![a-z])(?:scatter|gather|reduce(?![a-z]))",
+    re.I,
 )
+_BY_LETTERS = {name.replace("_", ""): name for name in COLLECTIVES} | {"bcast": "broadcast"}
+"""Collectives by their letters, however a name writes them."""
 
 
 def collective_of_binary(text: str) -> str:
@@ -67,13 +61,9 @@ def collective_of_binary(text: str) -> str:
 
 def collective_of_name(name: str) -> str:
     """The collective that a file's name speaks of, "" where it speaks of none or of several."""
-    base = name.rsplit("/", 1)[-1]
-    texts = []
-    for collective, pattern in _IN_NAME:
-        base, hits = pattern.subn(" ", base)
-        if hits:
-            texts.append(collective)
-    return texts[0] if len(texts) == 1 else ""
+    spellings = _IN_NAME.findall(name.rsplit("/", 1)[-1])
+    named = {_BY_LETTERS[re.sub(r"[-_]", "", text).lower().replace("2", "to")] for text in spellings}
+    return named.pop() if len(named) == 1 else ""
 
 
 def factor(collective: str, nranks: int) -> float | None:

@@ -22,7 +22,6 @@ from topodiag.evidence.network import rdma_words as words
 from topodiag.evidence.page import Line, Page
 from topodiag.lazy import dataclass, regex
 from topodiag.model.provenance import NotObserved
-from topodiag.model.topics import Topic
 
 MAX_COUNTERS = 20_000
 """Counters read of one interface; drivers with a counter for each of 128 queues and 40 names stay below."""
@@ -62,9 +61,6 @@ class _Block:
 class Ethtool(Direct):
     """Interfaces with their settings, driver and counters."""
 
-    kind = "ethtool"
-    speaks_of = frozenset({Topic.INTERFACES})
-    trust = 70
     measured = regex(r"\s*\S[^:\t]{0,120}: (?P<numbers>[0-9]{1,18})\s*\Z")
 
     def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:

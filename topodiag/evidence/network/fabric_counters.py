@@ -29,7 +29,6 @@ from topodiag.evidence.fabric_links import End, FabricLink, discovered_links, li
 from topodiag.evidence.interface import Blob, Direct, Parsed, to_int
 from topodiag.evidence.page import MARGIN, MAX_LINE, Line, Page
 from topodiag.lazy import regex
-from topodiag.model.topics import Topic
 from topodiag.words.own_data import own_data
 
 _NAMES = "evidence/network/counters"
@@ -42,10 +41,6 @@ _COUNT = regex(r"\[([A-Za-z0-9]{3,40}) == ([0-9]{1,20})\b")
 
 class FabricCounters(Direct):
     """Counters of ports from `ibqueryerrors` and `perfquery`."""
-
-    kind = "ib-counters"
-    speaks_of = frozenset({Topic.FABRIC})
-    trust = 60
 
     def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
         page = Page(blob, draft)
@@ -110,10 +105,6 @@ def _offer_links(blob: Blob, draft: NodeDraft, links: Iterable[FabricLink]) -> P
 class FabricLinks(Direct):
     """Links of a fabric that run below what both ends can do."""
 
-    kind = "ib-links"
-    speaks_of = frozenset({Topic.FABRIC})
-    trust = 60
-
     def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
         return _offer_links(blob, draft, (link for link in listed_links(blob) if link.could is not None))
 
@@ -127,11 +118,6 @@ _OF_PORTS = regex(
 
 class IbNet(Direct):
     """Links between switches and hosts as `ibnetdiscover` lists them."""
-
-    kind = "ib-net"
-    speaks_of = frozenset({Topic.FABRIC})
-    trust = 55
-    a_piece = "what the ends of a link could do is not in it"
 
     def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
         links = chain(discovered_links(blob), _of_ports(blob))

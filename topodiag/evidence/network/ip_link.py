@@ -26,7 +26,6 @@ from topodiag.evidence.json_values import text as word_of
 from topodiag.evidence.network import rdma_words as words
 from topodiag.evidence.page import MARGIN, MOST_OF_A_LIST, Line, Page
 from topodiag.lazy import regex
-from topodiag.model.topics import Topic
 from topodiag.words.hosts import address_of
 
 _HEAD = regex(
@@ -44,11 +43,6 @@ _COUNTED = ("bytes", "packets", "errors", "dropped")
 
 class IpLink(Direct):
     """Interfaces as `ip` and `ifconfig` show them."""
-
-    kind = "ip-link"
-    speaks_of = frozenset({Topic.INTERFACES})
-    trust = 60
-    a_piece = "it is often asked for some interfaces"
 
     def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
         page = Page(blob, draft)

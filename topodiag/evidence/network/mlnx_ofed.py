@@ -19,7 +19,6 @@ from topodiag.evidence.network import rdma_words as words
 from topodiag.evidence.page import Page
 from topodiag.lazy import regex
 from topodiag.model.busid import normalise_bus_id
-from topodiag.model.topics import Topic
 
 _RIGHT = regex(r"\s*(\S{1,64})\s+\((Up|Down)\)")
 _LEFT = regex(
@@ -31,10 +30,6 @@ _LEFT = regex(
 
 class Ibdev2netdev(Direct):
     """Interfaces of RDMA ports from `ibdev2netdev`."""
-
-    kind = "ibdev2netdev"
-    speaks_of = frozenset({Topic.RDMA_DEVICES})
-    trust = 60
 
     def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
         page = Page(blob, draft)
@@ -69,11 +64,6 @@ class Ibdev2netdev(Direct):
 
 class ShowGids(Direct):
     """GID tables of RoCE ports from `show_gids`."""
-
-    kind = "rdma-gids"
-    speaks_of = frozenset({Topic.RDMA_DEVICES})
-    trust = 60
-    a_piece = "ports without an address are left out"
 
     def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
         page = Page(blob, draft)

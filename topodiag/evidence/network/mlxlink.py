@@ -20,7 +20,6 @@ from topodiag.evidence.interface import Blob, Direct, Parsed, to_int
 from topodiag.evidence.network import rdma_words as words
 from topodiag.evidence.page import Line, Page
 from topodiag.lazy import regex
-from topodiag.model.topics import Topic
 from topodiag.words.own_data import own_data
 
 _FIRST = "Operational Info"
@@ -38,11 +37,6 @@ _Rows = dict[str, tuple[Line, str]]
 
 class Mlxlink(Direct):
     """State, rate and counters of a port from `mlxlink`."""
-
-    kind = "mlxlink"
-    speaks_of = frozenset({Topic.RDMA_DEVICES})
-    trust = 60
-    a_piece = "it is asked for one port"
 
     def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
         page = Page(blob, draft)

@@ -24,7 +24,6 @@ from topodiag.evidence.metrics_text import samples_of, whole
 from topodiag.evidence.network import rdma_words as words
 from topodiag.evidence.page import Line, Page
 from topodiag.lazy import regex
-from topodiag.model.topics import Topic
 from topodiag.words.own_data import own_data
 
 _PREFIX = "node_infiniband_"
@@ -38,11 +37,6 @@ MAX_DEVICES = 1024
 class NodeExporter(Direct):
     """RDMA devices, their ports and counters from a scrape of the node exporter. Of several scrapes in one text the
     last counts."""
-
-    kind = "node-exporter"
-    speaks_of = frozenset({Topic.RDMA_DEVICES})
-    trust = 65
-    a_piece = "the lines that somebody searched for look the same"
 
     def recognises(self, head: str) -> bool:
         return any(line.lstrip(" \t").startswith(_MARKS) for line in head.split("\n"))
@@ -108,11 +102,6 @@ _OTHERWISE = {"symbol_errors": "symbol_error", "rx_crc_err_phy": "rx_crc_errors_
 
 class CounterLines(Direct):
     """Error counters by port."""
-
-    kind = "counter-lines"
-    speaks_of = frozenset({Topic.RDMA_DEVICES})
-    trust = 50
-    a_piece = "the counters that somebody asked for"
 
     def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
         page = Page(blob, draft)

@@ -27,7 +27,6 @@ from topodiag.evidence.sentences import MAX_LINE
 from topodiag.lazy import dataclass, regex
 from topodiag.model.bench import BenchDevice, BenchRow, BenchRun, Timing
 from topodiag.model.provenance import Origin
-from topodiag.model.topics import Topic
 
 _VERBS = ("RDMA_Write", "RDMA_Read", "Send", "Write", "Read", "Atomic")
 _ONE_WAY = tuple(f"{verb} BW Test" for verb in _VERBS[:-1])
@@ -84,11 +83,6 @@ def _value_of(text: str, name: str) -> str:
 
 class Perftest(Direct):
     """Devices that a test of perftest used."""
-
-    kind = "rdma-perftest"
-    speaks_of = frozenset({Topic.RDMA_DEVICES})
-    trust = 55
-    a_piece = "a test names the device that it was given"
 
     def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
         page = Page(blob, draft)

@@ -20,7 +20,6 @@ from topodiag.evidence.network import rdma_words as words
 from topodiag.evidence.network.ethtool import named_interface
 from topodiag.evidence.page import Line, Page
 from topodiag.lazy import regex
-from topodiag.model.topics import Topic
 
 UNNAMED = "the interface"
 """What an interface is called that the text does not name."""
@@ -35,11 +34,6 @@ _MAPPED = regex(r"prio: ?([0-7])\s{1,8}dscp: ?([0-9]{1,2}(?: ?,[0-9]{1,2}){0,63}
 
 class Qos(Direct):
     """Flow control by priority, and what decides the priority, from `mlnx_qos` and `dcb`."""
-
-    kind = "qos"
-    speaks_of = frozenset({Topic.INTERFACES})
-    trust = 70
-    a_piece = "it speaks of one interface"
 
     def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
         page = Page(blob, draft)

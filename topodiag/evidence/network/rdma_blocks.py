@@ -21,7 +21,6 @@ from topodiag.evidence.network import rdma_words as words
 from topodiag.evidence.page import Line, Page
 from topodiag.lazy import dataclass, regex
 from topodiag.model.provenance import NotObserved
-from topodiag.model.topics import Topic
 
 _PORT = regex(r"(?:[Pp]ort ([0-9]{1,3}):|port:\s*(\S{1,20}))\s*\Z")
 _FIELD = regex(r"([A-Za-z][A-Za-z0-9_ ]{0,40}):(.*)\Z")
@@ -64,8 +63,6 @@ class _Place:
 class _Blocks(Direct):
     """Devices and ports in blocks."""
 
-    speaks_of = frozenset({Topic.RDMA_DEVICES})
-    trust = 70
     begins: ClassVar[re.Pattern[str]]
     """The line that names a device; its second group, where it has one, is the number of a port."""
 
@@ -93,21 +90,18 @@ class _Blocks(Direct):
 class Ibstat(_Blocks):
     """RDMA devices from `ibstat`: all of them (`CA 'mlx5_0'`), or one port (`CA: 'mlx5_0'`)."""
 
-    kind = "ibstat"
     begins = regex(r"CA:?\s+'([^']{1,64})'\s*\Z")
 
 
 class Ibstatus(_Blocks):
     """RDMA ports from `ibstatus`. The default GID is left aside: it says neither its index nor its type."""
 
-    kind = "ibstatus"
     begins = regex(r"Infiniband device '([^'\n]{1,64})' port ([0-9]{1,3}) status:")
 
 
 class IbvDevinfo(_Blocks):
     """RDMA devices from `ibv_devinfo`, with and without `-v`."""
 
-    kind = "ibv-devinfo"
     begins = regex(r"hca_id:\s*(\S{1,64})\s*\Z")
 
 

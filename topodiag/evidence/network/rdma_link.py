@@ -15,7 +15,6 @@ from topodiag.evidence.json_values import line_of, load, objects, opens_list
 from topodiag.evidence.network import rdma_words as words
 from topodiag.evidence.page import Line, Page
 from topodiag.lazy import regex
-from topodiag.model.topics import Topic
 
 _LINK = regex(r"(?:link|[0-9]{1,5}/[0-9]{1,5}:)\s+([^\s/]{1,64})/([0-9]{1,3}):?\s+(.*)\Z")
 _NO_COUNTERS = {"ifindex", "port", "lmc", "subnet_prefix", "netdev_index"}
@@ -24,10 +23,6 @@ _MAX_PORTS = 4096
 
 class RdmaLink(Direct):
     """Ports from `rdma link show`, and their counters from `rdma statistic show`, with or without `-j`."""
-
-    kind = "rdma-link"
-    speaks_of = frozenset({Topic.RDMA_DEVICES})
-    trust = 65
 
     def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
         page = Page(blob, draft)

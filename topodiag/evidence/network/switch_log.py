@@ -17,7 +17,6 @@ from topodiag.evidence.interface import Blob, Parsed
 from topodiag.evidence.sentences import MAX_LINE, Reporting, report
 from topodiag.lazy import regex
 from topodiag.model.events import Event
-from topodiag.model.topics import Topic
 from topodiag.words.own_data import own_data
 
 MAX_PORTS = 4096
@@ -34,11 +33,6 @@ _ON_PURPOSE = regex(r"[Aa]dmin(?:istratively)? (?:shut|down)|ifAdminStatus down|
 
 class SwitchLog(Reporting):
     """Ports of switches that came and went."""
-
-    kind = "switch-log"
-    speaks_of = frozenset({Topic.SERVICES})
-    trust = 40
-    a_piece = "it says what its ports did"
 
     def recognises(self, head: str) -> bool:
         return any(words in head for words in ("nterface ", "Port ", "SNMP_TRAP", "arrier", "ink")) and any(

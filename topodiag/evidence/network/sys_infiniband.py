@@ -16,7 +16,6 @@ from topodiag.evidence.readings import Notes, converted
 from topodiag.evidence.tree import TreeFile
 from topodiag.lazy import regex
 from topodiag.model.provenance import NotObserved
-from topodiag.model.topics import Topic
 
 _ROOT = "sys/class/infiniband"
 _NOT_A_COUNTER = "lifespan"
@@ -37,9 +36,6 @@ def _traffic_class(text: str) -> int | None:
 class SysInfiniband(Direct):
     """RDMA devices from sysfs."""
 
-    kind = "sys-infiniband"
-    speaks_of = frozenset({Topic.RDMA_DEVICES})
-    trust = 80
     measured = regex(
         r"= sys/class/infiniband/[^/\t]{1,64}/(?:ports/[0-9]{1,3}/)?(?:hw_)?counters/[A-Za-z0-9_.-]{1,80}\t"
         r"(?P<numbers>[0-9]{1,18})\Z"

@@ -13,7 +13,6 @@ from topodiag.evidence.network.sys_infiniband import Files, link_name, read_coun
 from topodiag.evidence.pasted_files import shows
 from topodiag.evidence.readings import Notes
 from topodiag.lazy import regex
-from topodiag.model.topics import Topic
 
 _ROOT = "sys/class/net"
 _ROUTE = "proc/net/route"
@@ -35,9 +34,6 @@ _LINKS = {"master": "master", "device/driver": "driver"}
 class SysNet(Direct):
     """Interfaces from sysfs and /proc/net."""
 
-    kind = "sys-net"
-    speaks_of = frozenset({Topic.INTERFACES})
-    trust = 80
     measured = regex(r"= sys/class/net/[^/\t]{1,64}/statistics/[A-Za-z0-9_.-]{1,80}\t(?P<numbers>[0-9]{1,18})\Z")
 
     def recognises(self, head: str) -> bool:

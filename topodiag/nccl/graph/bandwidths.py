@@ -18,8 +18,8 @@ MLOPART_BW = 2618.0
 
 X86, POWER, ARM = CpuArch.X86, CpuArch.POWER, CpuArch.ARM
 INTEL, AMD, ZHAOXIN = CpuVendor.INTEL, CpuVendor.AMD, CpuVendor.ZHAOXIN
-_ARCHES = (("x86_64", X86), ("arm64", ARM), ("ppc64", POWER))
-_VENDORS = (("GenuineIntel", INTEL), ("AuthenticAMD", AMD), ("CentaurHauls", ZHAOXIN), ("  Shanghai  ", ZHAOXIN))
+ARCHES = (("x86_64", X86), ("arm64", ARM), ("ppc64", POWER))
+VENDORS = (("GenuineIntel", INTEL), ("AuthenticAMD", AMD), ("CentaurHauls", ZHAOXIN), ("  Shanghai  ", ZHAOXIN))
 _CLASSES = (
     ("0x060400", "PCI"),
     ("0x080100", "PCI"),
@@ -109,7 +109,7 @@ def is_amd(cpu: Vertex) -> bool:
     return cpu.arch == X86 and cpu.vendor == AMD
 
 
-def _lookup(text: str, table: tuple[tuple[str, int], ...], default: int) -> int:
+def looked_up(text: str, table: tuple[tuple[str, int], ...], default: int) -> int:
     """By what a text starts with, the first in the table (kvConvertToInt, src/graph/xml.h)."""
     return next((value for prefix, value in table if text.startswith(prefix)), default)
 
@@ -119,16 +119,6 @@ def pci_class(text: str, *, rccl: bool = False) -> str:
     if rccl and text.startswith("0x120000"):
         return "GPU"
     return next((kind for prefix, kind in _CLASSES if text.startswith(prefix)), "PCI")
-
-
-def cpu_arch(text: str) -> int:
-    """X86, POWER, ARM or 0."""
-    return _lookup(text, _ARCHES, 0)
-
-
-def cpu_vendor(text: str) -> int:
-    """INTEL, AMD, ZHAOXIN or 0."""
-    return _lookup(text, _VENDORS, 0)
 
 
 def cpu_model(branch: Branch, vendor: int, minor: int) -> int:
@@ -153,7 +143,7 @@ def cpu_model(branch: Branch, vendor: int, minor: int) -> int:
 def link_bandwidth(branch: Branch) -> float:
     """GB/s of a PCI function's link: lanes times what a lane of that speed carries."""
     width = branch.number("link_width") or _DEFAULT_LANES
-    speed = _lookup(branch.required("link_speed"), _SPEEDS, _UNKNOWN_SPEED)
+    speed = looked_up(branch.required("link_speed"), _SPEEDS, _UNKNOWN_SPEED)
     return wrap32(width * speed) / 80.0
 
 

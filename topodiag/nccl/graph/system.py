@@ -14,19 +14,20 @@ from topodiag.model.nccl_tree import RCCL_FILE
 from topodiag.model.nccl_versions import MAX_LINKS, MAX_VERTICES, path_types
 from topodiag.nccl.graph.bandwidths import (
     AMD,
+    ARCHES,
     INTEL,
     LOC_BW,
     MLOPART_BW,
     RCCL_SM,
+    VENDORS,
     X86,
     ZHAOXIN,
-    cpu_arch,
     cpu_bandwidth,
     cpu_model,
-    cpu_vendor,
     device_id,
     gcn_name,
     link_bandwidth,
+    looked_up,
     nvlink_bandwidth,
     pci_class,
     rccl_cpu_model,
@@ -120,10 +121,10 @@ class _Builder:
         host = self.system_id(branch)
         cpu = self.create("CPU", (host << 56) + (numa & MASK))
         cpu.affinity = branch.attributes.get("affinity", "")
-        cpu.arch = cpu_arch(branch.required("arch"))
+        cpu.arch = looked_up(branch.required("arch"), ARCHES, 0)
         cpu.model = cpu.vendor = -1
         if cpu.arch == X86:
-            cpu.vendor = cpu_vendor(branch.required("vendor"))
+            cpu.vendor = looked_up(branch.required("vendor"), VENDORS, 0)
             if cpu.vendor in (INTEL, AMD, ZHAOXIN):
                 cpu.model = (rccl_cpu_model if self.system.rccl else cpu_model)(branch, cpu.vendor, self.minor)
         for child in branch.children:

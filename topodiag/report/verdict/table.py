@@ -23,7 +23,7 @@ from topodiag.report.verdict.cause import (
     is_fault,
 )
 from topodiag.report.verdict.when import draw_when
-from topodiag.words.fold import few, fold_hosts, plural
+from topodiag.words.fold import few, fold_hosts, plural, short_hosts
 from topodiag.words.units import in_gbs, spell_bytes
 
 SIGNS = {
@@ -37,6 +37,8 @@ SIGNS = {
 """Sign, word and hue of a state: never the hue alone."""
 OTHERS_SHOWN = 3
 LINES_SHOWN = 2
+HOSTS_ROOM = 60
+"""Characters of the hosts of a job in a list of jobs."""
 
 
 class VerdictTable(DrawnReport):
@@ -62,7 +64,7 @@ def draw_verdict(page: Page, result: Result, verdict: Verdict) -> None:
     draw_unreadable(page, result)
     if page.style.quiet:
         return
-    _draw_jobs(page, verdict)
+    _draw_jobs(page, result, verdict)
     if verdict.causes:
         _draw_causes(page, result, verdict)
         draw_when(page, result)
@@ -78,17 +80,17 @@ def draw_verdict(page: Page, result: Result, verdict: Verdict) -> None:
             page.add_last("do", verdict.causes[0].finding.fix[0], hue="ok")
 
 
-def _draw_jobs(page: Page, verdict: Verdict) -> None:
+def _draw_jobs(page: Page, result: Result, verdict: Verdict) -> None:
     """Where there are several jobs and runs, and not all are the same: the state of each."""
     if len({(job.state, job.causes) for job in verdict.jobs}) < 2 and not page.style.verbose:
         return
-    shown = verdict.jobs if page.style.verbose else verdict.jobs[: 2 * LINES_SHOWN]
+    shown = page.some(verdict.jobs, 2 * LINES_SHOWN)
+    hosts = {job.name: short_hosts(job.hosts, HOSTS_ROOM) for job in result.jobs}
     for number, job in enumerate(shown):
         sign, word, hue = SIGNS[job.state]
         cause = ", ".join(verdict.causes[at].finding.id for at in job.causes)
         words: list[str | tuple[str, str]] = [(f"{sign} {word.lower()}", hue), f"  {job.name}"]
-        if cause:
-            words.append((f"  {cause}", "dim"))
+        words += [(f"  {part}", "dim") for part in (cause, hosts.get(job.name)) if part]
         page.entry("jobs" if number == 0 else "", *words)
     if len(verdict.jobs) > len(shown):
         page.entry("", (more(len(verdict.jobs) - len(shown), "job"), "dim"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 
@@ -107,3 +108,37 @@ def test_the_rank_that_did_not_time_out_is_named_without_the_lines_of_the_last_w
 def test_a_rank_that_reported_otherwise_is_not_silent() -> None:
     spoke = jobs.event("watchdog", "Process group watchdog thread terminated", "", rank=0, level="APP", secondary=True)
     assert found([*(caught(rank, 4) for rank in range(1, 8)), spoke]) == []
+
+
+TIMED_OUT = (
+    "[Rank {}] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=1, OpType=ALLGATHER, Timeout(ms)=120000)"
+    " ran for 120007 milliseconds"
+)
+
+
+@pytest.mark.parametrize(
+    ("ranks", "size", "says", "fix"),
+    [
+        (8, 8, "all 8 ranks waited in ALLGATHER number 1", "no rank is behind by its log"),
+        (8, -1, "ranks 0-7 waited in ALLGATHER number 1", "ranks without a timeout, if there are any"),
+        (2, 8, "ranks 0-1 of 8 waited in ALLGATHER number 1", "look at the ranks that report no timeout"),
+        (
+            6,
+            8,
+            "6 ranks waited in ALLGATHER number 1 until their watchdog; ranks 6-7 reported no timeout",
+            "the ranks without a report",
+        ),
+    ],
+)
+def test_who_is_behind_is_named_only_where_a_rank_reports_no_timeout(
+    ranks: int, size: int, says: str, fix: str
+) -> None:
+    events = []
+    for rank in range(ranks):
+        kind, secondary, details = classify("APP", text := TIMED_OUT.format(rank))
+        events.append(jobs.event(kind, text, "", rank=rank, level="APP", secondary=secondary, details=dict(details)))
+    job = replace(jobs.job(1, events=events), world_size=size)
+    [finding] = [finding for finding in RankBehind().judge(job).findings if "ALLGATHER" in finding.message]
+    assert finding.message.startswith(says)
+    assert fix in finding.fix[0]
+    assert ("who did not come" in finding.message) == (ranks not in (size, 6))

@@ -8,7 +8,7 @@ import pytest
 
 from tests.checks import jobs, nodes
 from topodiag.checks.network.unused_nics import FewerNicsUsed
-from topodiag.checks.nic.job_count import FewerNicsThanSiblings
+from topodiag.checks.nic.job import FewerNicsThanSiblings
 from topodiag.checks.shared.job.nic_uses import fewer_than_others
 from topodiag.model.devices import NicRole
 from topodiag.model.finding import Confidence, Outcome, Severity, Status

@@ -99,3 +99,16 @@ def test_talk_is_not_read_line_by_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(slow, "rows_of_line", lambda text: read.append(text) or ())
     extract("\n".join([*TALK, RECORD] * 20).encode(), 0, 0)
     assert read == []
+
+
+BAR = "\r".join(f"Epoch 0: {at:3}%|#| {at}/100 [00:10<01:13,  1.19it/s]" for at in range(100))
+
+
+@pytest.mark.parametrize("said", [text for text in SAID if "\r" not in text and "\n" not in text])
+def test_the_redraws_of_a_bar_hide_nothing_that_is_printed_beside_it(said: str) -> None:
+    [*alone], [*beside] = slow.rows_of_line(said.encode()), slow.rows_of_line(f"{BAR}\r{said}\r{BAR}".encode())
+    assert [rows for _, rows, _ in alone] == [rows for _, rows, _ in beside]
+
+
+def test_the_redraws_of_a_bar_say_nothing() -> None:
+    assert [*slow.rows_of_line(BAR.encode())] == []

@@ -123,3 +123,12 @@ def test_a_traceback_that_ended_nothing_is_no_end(end: str) -> None:
 def test_any_end_of_a_text_is_looked_at_without_an_exception(data: bytes, cut: int) -> None:
     last_traceback(data)
     last_traceback((TRACEBACK.encode() + b"ValueError: no\n")[cut:] + data)
+
+
+BAR = "\r".join(f"Epoch 0: {at:3}%|#| {at}/100 [00:10<01:13,  1.19it/s]" for at in range(100))
+KILLED = "srun: error: n1: task 3: Killed"
+
+
+def test_what_stands_behind_the_redraws_of_a_bar_is_a_line_of_a_job() -> None:
+    assert holds_job_lines(f"{BAR}\r{KILLED}\r{BAR}\n".encode())
+    assert not holds_job_lines(f"{BAR}\n".encode())

@@ -29,7 +29,7 @@ def whole(text: bytes) -> list[bytes]:
 
 
 @examples("broken", "mended")
-def test_a_broken_record_is_whole_again_and_keeps_the_numbers_of_the_lines_behind_it(
+def test_a_broken_watchdog_is_whole_again_and_keeps_the_numbers_of_the_lines_behind_it(
     broken: bytes, mended: bytes
 ) -> None:
     lines = whole(broken + b"\nlast line\n")

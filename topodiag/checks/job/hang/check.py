@@ -17,11 +17,9 @@ from topodiag.checks.job.hang.dumps import (
     roots_of,
 )
 from topodiag.checks.job.hang.lost_rank import by_leaving
-from topodiag.checks.job.hang.openings import by_openings
 from topodiag.checks.job.hang.ras import BLIND, by_dead_peers, by_ras
-from topodiag.checks.job.hang.stacks import by_stacks
 from topodiag.checks.job.hang.watchdog import by_watchdog
-from topodiag.checks.job.hang.words import by_words
+from topodiag.checks.job.hang.words import by_openings, by_stacks, by_words
 from topodiag.checks.shared.job.text import ask_for
 from topodiag.checks.words import hosts_with, look_at, rank_word
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity

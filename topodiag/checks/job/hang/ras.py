@@ -8,7 +8,7 @@ from typing import Any
 
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.job.hang.ras_ranks import DepartedRanks, Lasting, Silent, Standing, Stragglers, Who
-from topodiag.checks.shared.job.evidence import said_by, world_ranks
+from topodiag.checks.shared.job.evidence import said_by
 from topodiag.checks.words import hosts_in, hosts_word, processes_word, rank_word, ranks_in
 from topodiag.lazy import regex
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Severity
@@ -204,10 +204,10 @@ def by_dead_peers(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
     size = max(job.world_size, len(job.processes))
     if not telling or 2 * len(tellers) >= size:
         return
-    who = [processes_word(job, dead, {rank.process: rank.rank for rank in job.ranks})] if dead else []
+    who = [processes_word(job, dead)] if dead else []
     who += [f"the process at {address.partition('<')[0]}" for address in sorted(tellers.keys() - own.keys())]
     yield check.finding(
-        check.where(list(dict.fromkeys(job.processes[at].host for at in dead)), ranks=world_ranks(job, dead)),
+        check.where_of(job, dead),
         "dead peers",
         f"RAS of {plural(len(telling), 'process', 'processes')} gave up {', '.join(who[:4])}: it reached them no more"
         " while they ran",

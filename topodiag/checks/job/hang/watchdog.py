@@ -167,7 +167,8 @@ def _silent(check: JobCheck[Any], job: Job, ranks: Mapping[int, RankProgress], l
 
 
 def _waits(check: JobCheck[Any], job: Job) -> Iterable[Finding]:
-    """The wait itself, where no line tells who is behind: ranks, operation, group, size and how long."""
+    """The wait itself, where no line tells who is behind: ranks, operation, group, size and how long. A watchdog times
+    what its rank enqueued: where those of all ranks end one operation, all ranks entered it."""
     events = [event for event in job.events if event.kind == "watchdog" and not event.secondary]
     events = [event for event in events if event.details.get("op")]
     if not events or {event.details["op"] for event in events} <= set(POINT_TO_POINT):
@@ -176,12 +177,17 @@ def _waits(check: JobCheck[Any], job: Job) -> Iterable[Finding]:
     alike = [event for event in events if event.details.get("seq") == first.details.get("seq")]
     elsewhere = len(events) - len(alike)
     ranks = ranks_in(alike)
+    came = 0 < job.world_size <= len(ranks)
     size = f" of {job.world_size}" if job.world_size > len(ranks) else ""
-    who = f"{rank_word(ranks)}{size}" if ranks else "a rank"
+    who = f"all {job.world_size} ranks" if came else f"{rank_word(ranks)}{size}" if ranks else "a rank"
+    open_ = "the log does not show which one held it up" if came else "no line says who did not come"
+    behind = "the ranks that report no timeout" if size else "ranks without a timeout, if there are any"
+    if size and len(ranks_in(events)) >= job.world_size:
+        behind = "the ranks that wait in another operation"
     yield check.finding(
         check.where(hosts_with(job, ranks), ranks=ranks[:4096]),
-        "waits",
-        f"{who} waited in {_operation_words(first, events)} until the watchdog: no line says who did not come",
+        check.advice("all wait") if came else check.advice("waits", behind=behind),
+        f"{who} waited in {_operation_words(first, events)} until the watchdog: {open_}",
         observed=f"{plural(len(alike), 'timeout')} in the same operation"
         + (f", {elsewhere} in others" if elsewhere else "")
         + _wait_words(job),

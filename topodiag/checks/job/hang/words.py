@@ -1,17 +1,164 @@
-"""Who is behind or called another operation, by the words of frameworks: one such line is the verdict by itself."""
+"""JOB006 by the words of frameworks, by stack dumps, and by a split that some ranks did not enter."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from topodiag.checks.interface import JobCheck
-from topodiag.checks.words import hosts_with, quoted, rank_word, ranks_in
+from topodiag.checks.interface import Advice, JobCheck
+from topodiag.checks.shared.job.text import failed
+from topodiag.checks.words import hosts_with, look_at, quoted, rank_word, ranks_in
 from topodiag.lazy import regex
-from topodiag.model.finding import Finding
-from topodiag.model.job import Event, Job
+from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Severity
+from topodiag.model.job import Communicator, Event, Job, Message
+from topodiag.model.stacks import Frame, Stack
 from topodiag.words.fold import plural
 from topodiag.words.units import in_s
+
+_GIVES_NAME = "Comm name set to "
+
+
+def by_openings(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
+    entered = _entered(job)
+    named = [
+        message.text.partition(_GIVES_NAME)[2].strip() for message in entered.values() if _GIVES_NAME in message.text
+    ]
+    parent = _parent(job, entered)
+    if parent is None or not named:
+        return
+    late = sorted(int(rank) for rank in parent.ranks if int(rank) not in entered)
+    hung = failed(job)
+    name = max(sorted(set(named)), key=named.count)
+    yield check.finding(
+        check.where(hosts_with(job, late), ranks=late),
+        Advice(),
+        f"{rank_word(late)} did not enter the split of {parent.label} into {name}, in which the others wait",
+        severity=Severity.ERROR if hung else Severity.WARNING,
+        observed=f"{plural(len(entered), 'rank')} named the new communicator {name} and none began it;"
+        f" nothing of it from {rank_word(late)}",
+        expected=f"ncclCommSplit is called by all {parent.nranks} ranks of {parent.label},"
+        " also by those that take no part (NCCL_SPLIT_NOCOLOR)",
+        fix=look_at(job, late),
+        cost=Cost(text=f"{plural(len(entered), 'rank')} wait" if hung else "the log may have been cut here"),
+        evidence=[message.origin for _, message in sorted(entered.items())][:2],
+        coverage=Coverage(len(entered), parent.nranks, "ranks that entered"),
+        confidence=Confidence.MEDIUM if hung else Confidence.LOW,
+    )
+
+
+def _entered(job: Job) -> dict[int, Message]:
+    """By world rank, the last thing that was said of a communicator that did not begin. Processes of several ranks are
+    left out: which of their GPUs entered is not told."""
+    by_process: dict[int, list[int]] = {}
+    for rank in job.ranks:
+        by_process.setdefault(rank.process, []).append(rank.rank)
+    opening = {at: process.opening for at, process in enumerate(job.processes) if process.opening is not None}
+    return {by_process[at][0]: message for at, message in opening.items() if len(by_process.get(at, ())) == 1}
+
+
+def _parent(job: Job, entered: dict[int, Message]) -> Communicator | None:
+    """The smallest communicator that holds all who entered, where most of its ranks entered and all left lines."""
+    known = job.by_rank
+    holders = [
+        communicator
+        for communicator in job.communicators
+        if entered and entered.keys() <= _ranks_in(communicator) and not communicator.destroyed
+    ]
+    parent = min(holders, key=lambda communicator: (communicator.nranks, communicator.index), default=None)
+    if parent is None or parent.nranks == len(entered) or 2 * len(entered) <= parent.nranks:
+        return None
+    whole = _ranks_in(parent) <= known.keys() and len(_ranks_in(parent)) == parent.nranks
+    return parent if whole and parent.completed.all() else None
+
+
+def _ranks_in(communicator: Communicator) -> set[int]:
+    ranks: Sequence[int] = communicator.ranks.tolist()
+    return set(ranks)
+
+
+MOST_NAMED = 8
+_COLLECTIVE = regex(
+    r"(?:_?(?:all_reduce|all_gather|reduce_scatter|all_to_all|broadcast|barrier|allreduce|allgather|reducescatter"
+    r"|alltoall|monitored_barrier)\w{0,40}|nccl(?:All|Reduce|Broadcast|Send|Recv|Group)\w{0,40})\Z"
+)
+_OF_LIBRARIES = regex(r"distributed_c10d\.py|pynccl|/nccl/|horovod/|deepspeed/comm/")
+"""Files whose functions of those names are collectives: others may only be called so."""
+_AWAY = regex(
+    r"(?:^|/)(?:threading|queue|selectors|socket|ssl|subprocess|shutil|zipfile|tarfile|pickle|serialization|iterators"
+    r"|dataloader|checkpointing|connection|popen_fork|filesystem|tempfile)\.py|checkpoint|/datasets?/|dataloader"
+)
+"""Files in which a thread waits for something that is no collective: data, a lock, a disk, another process."""
+_GPU = regex(r"(?:synchronize|item|cpu|tolist|wait_stream|wait_event|run_backward|_engine_run_backward|backward)\Z")
+"""Functions in which the host waits for the GPU, which may itself be in a collective: no word on the rank."""
+INNER = 12
+"""Frames from the innermost in which it is looked for: below them stands the program's own loop."""
+
+
+def by_stacks(check: JobCheck[Any], job: Job, hung: bool) -> Iterator[Finding]:
+    """What the stacks of several processes say together."""
+    inside: dict[str, list[Stack]] = defaultdict(list)
+    away: list[Stack] = []
+    elsewhere: list[Stack] = []
+    for stack in job.stacks:
+        operation = collective_of(stack)
+        if operation:
+            inside[operation].append(stack)
+        elif any(_AWAY.search(frame.file) for frame in stack.frames[:INNER]):
+            away.append(stack)
+        elif not any(_GPU.match(frame.function) for frame in stack.frames[:INNER]):
+            elsewhere.append(stack)
+    waiting = [stack for group in inside.values() for stack in group]
+    if waiting and away:
+        yield _elsewhere(check, away, waiting, hung, Confidence.MEDIUM)
+    elif waiting and elsewhere:  # computing, when the dump was taken: with a hang that is no moment but a state
+        yield _elsewhere(check, elsewhere, waiting, hung, Confidence.LOW)
+
+
+def collective_of(stack: Stack) -> str:
+    """The collective that the thread is in, by its library's own function; "" where it is in none."""
+    for frame in stack.frames[:INNER]:
+        if _COLLECTIVE.match(frame.function) and (
+            frame.function.startswith("nccl") or _OF_LIBRARIES.search(frame.file)
+        ):
+            return frame.function
+    return ""
+
+
+def _elsewhere(
+    check: JobCheck[Any], others: Sequence[Stack], waiting: Sequence[Stack], hung: bool, confidence: Confidence
+) -> Finding:
+    first = others[0]
+    who, wait = _names(others), _names(waiting)
+    return check.finding(
+        check.where(ranks=ranks_in(others)),
+        check.advice("stacks", who=who),
+        f"{who} {'is' if len(others) == 1 else 'are'} in {_place(first)}, while {wait}"
+        f" {'waits' if len(waiting) == 1 else 'wait'} in {collective_of(waiting[0])}",
+        severity=Severity.ERROR if hung else Severity.WARNING if confidence is Confidence.MEDIUM else Severity.INFO,
+        observed=f"{_chain(first.frames)}; {plural(len(waiting), 'stack')} in {collective_of(waiting[0])}",
+        evidence=[stack.origin for stack in (*others[:3], *waiting[:2])],
+        confidence=confidence,
+    )
+
+
+def _names(stacks: Sequence[Stack]) -> str:
+    if all(stack.rank >= 0 for stack in stacks):
+        return rank_word(sorted({stack.rank for stack in stacks}))
+    names = list(dict.fromkeys(stack.who for stack in stacks))
+    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    return ", ".join(names[:MOST_NAMED]) + more
+
+
+def _place(stack: Stack) -> str:
+    """The innermost frame that says what the thread does: of a library's lock the caller says more."""
+    outer = next((frame for frame in stack.frames[:INNER] if "/" in frame.file), stack.frames[0])
+    return str(outer)
+
+
+def _chain(frames: Sequence[Frame]) -> str:
+    return " < ".join(frame.function for frame in frames[:4])
+
 
 TRUNCATED = regex(
     r"[Mm]essage truncated ?: receiv(?:ing|ed) (\d{1,18}) bytes instead of (\d{1,18})"

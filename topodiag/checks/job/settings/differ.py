@@ -124,7 +124,6 @@ class SettingsDiffer(OneStep[Job], JobCheck[Never]):
         return lacking if having <= complete else []
 
     def _report(self, job: Job, name: str, groups: Mapping[str, Sequence[int]]) -> Finding:
-        rank_of = {rank.process: rank.rank for rank in job.ranks}
         ordered = sorted(groups.items(), key=lambda item: (-len(item[1]), item[0] != "not set", item[0]))
         outliers = [number for _, numbers in ordered[1:] for number in numbers]
         hosts = list(dict.fromkeys(job.processes[number].host for number in outliers))
@@ -135,13 +134,12 @@ class SettingsDiffer(OneStep[Job], JobCheck[Never]):
         values = few([value[:40] or "(empty)" for value, _ in ordered], 4)
         firsts = [job.processes[number].settings.get(name) for _, numbers in ordered for number in numbers[:1]]
         return self.finding(
-            self.where(hosts, ranks=sorted({rank_of[number] for number in outliers if number in rank_of})),
+            self.where_of(job, outliers),
             Advice(),
             f"{name} differs between ranks: {values}",
             severity=severity,
             observed="; ".join(
-                f"{value[:60] or '(empty)'} on {processes_word(job, numbers, rank_of)}"
-                for value, numbers in ordered[:4]
+                f"{value[:60] or '(empty)'} on {processes_word(job, numbers)}" for value, numbers in ordered[:4]
             ),
             expected=f"one value of {name} on all {plural(len(job.processes), 'rank')}",
             fix=(f"set {name} for the whole job, or for no rank: see nccl.conf and shells of {hosts_word(hosts)}",),
@@ -281,14 +279,10 @@ def choice_findings(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
     first = job.choices_apart[0]
     ordered = sorted(first.by_choice.items(), key=lambda item: (-len(item[1]), item[0]))
     numbers = [at for _, processes in ordered[1:] for at in processes]
-    ranks = {rank.process: rank.rank for rank in job.ranks}
-    words = "; ".join(f"{choice} on {processes_word(job, processes, ranks)}" for choice, processes in ordered[:4])
+    words = "; ".join(f"{choice} on {processes_word(job, processes)}" for choice, processes in ordered[:4])
     sizes = len(job.choices_apart)
     yield check.finding(
-        check.where(
-            list(dict.fromkeys(job.processes[at].host for at in numbers)),
-            ranks=sorted({ranks[at] for at in numbers if at in ranks}),
-        ),
+        check.where_of(job, numbers),
         "different choices",
         f"ranks choose differently for {_operation(first)}: {few([choice for choice, _ in ordered], 4)}",
         severity=Severity.ERROR if failed(job) else Severity.WARNING,

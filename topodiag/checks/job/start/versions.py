@@ -93,8 +93,8 @@ class VersionsDiffer(OneStep[Job], JobCheck[Never]):
             findings += self._by_nccl(job)
         findings += [] if builds else self._by_notice(job)
         findings += [] if findings else not_as_built(self, job)
-        total = max(sum(map(len, by_value.values())) for by_value in by_key.values())
-        coverage = Coverage(total, len(job.processes), "processes with a version")
+        total = max(sum(map(len, by_key[key].values())) for key in OF_NCCL)
+        coverage = Coverage(total, len(job.processes), "processes with a version of NCCL")
         if findings:
             return self.found(job, findings, coverage)
         if max(len(job.processes), job.world_size) < 2:
@@ -141,16 +141,12 @@ class VersionsDiffer(OneStep[Job], JobCheck[Never]):
             return
         new = [number for number, (low, _) in ranges.items() if low > oldest]
         old = [number for number, (_, high) in ranges.items() if high < newest]
-        ranks = {rank.process: rank.rank for rank in job.ranks}
         numbers = min((old, new), key=len)  # the first, where they are equally many
         yield self.finding(
-            self.where(
-                list(dict.fromkeys(job.processes[number].host for number in numbers)),
-                ranks=sorted({ranks[number] for number in numbers if number in ranks}),
-            ),
+            self.where_of(job, numbers),
             "nccl by its words",
             f"NCCL differs between ranks by its own words: {_spell(oldest)} or earlier on"
-            f" {processes_word(job, old, ranks)}, {_spell(newest)} or later on {processes_word(job, new, ranks)}",
+            f" {processes_word(job, old)}, {_spell(newest)} or later on {processes_word(job, new)}",
             observed="lines that no one release prints in both wordings",
             evidence=[_wording(job.processes[number]) for number in (old[0], new[0])],
             coverage=Coverage(len(new) + len(old), len(job.processes), "processes"),
@@ -159,13 +155,9 @@ class VersionsDiffer(OneStep[Job], JobCheck[Never]):
     def _report(self, job: Job, word: str, by_value: dict[str, list[int]], severity: Severity) -> Finding:
         groups = sorted(by_value.items(), key=lambda item: (-len(item[1]), item[0]))
         outliers = [number for _, numbers in groups[1:] for number in numbers]
-        ranks = {rank.process: rank.rank for rank in job.ranks}
-        texts = [f"{value} on {processes_word(job, numbers, ranks)}" for value, numbers in groups]
+        texts = [f"{value} on {processes_word(job, numbers)}" for value, numbers in groups]
         return self.finding(
-            self.where(
-                list(dict.fromkeys(job.processes[number].host for number in outliers)),
-                ranks=sorted({ranks[number] for number in outliers if number in ranks}),
-            ),
+            self.where_of(job, outliers),
             Advice(),
             f"{word} differs between ranks: {few([value for value, _ in groups], 4)}",
             severity=severity,

@@ -23,6 +23,7 @@ from topodiag.evidence.nccl_log.grammar.comm import Rows
 from topodiag.evidence.nccl_log.grammar.grammar import parse
 from topodiag.evidence.nccl_log.grammar.numbers import compiled
 from topodiag.evidence.nccl_log.grammar.prefix import Record, application, clean, records, torch_version
+from topodiag.evidence.nccl_log.grammar.spoken import speaking
 from topodiag.evidence.nccl_log.grammar.stated import stated_of
 from topodiag.evidence.nccl_log.tables.facts import SCHEMAS
 from topodiag.evidence.nccl_log.tables.resolve_rows import MOST_EVENTS, first_of_each, shapes_of
@@ -59,14 +60,22 @@ _FULL = 3 * MOST_EVENTS
 
 def rows_of_line(raw: bytes) -> Iterator[tuple[ThreadKey, Rows, bool | None]]:
     """What one physical line says: of each of its records the thread, the rows, and whether it was understood; None for
-    what an application says of NCCL."""
+    what an application says of NCCL. A progress bar redraws with carriage returns: what is printed beside it stands
+    between two of them."""
     text = clean(raw)
     several = False
     for record in records(text):
         several = True
         yield (record.host, record.pid, record.tid, record.dev), *rows_of(record)
     if not several:
-        pairs = [row for row in (application(text), torch_version(text)) if row is not None] + stated_of(text)
+        parts = text.split("\r") if "\r" in text else (text,)
+        pairs = [
+            row
+            for part in parts
+            if len(parts) == 1 or speaking().any(part.encode())
+            for row in (application(part), torch_version(part), *stated_of(part))
+            if row is not None
+        ]
         if pairs:
             yield NOBODY, pairs, None
 

@@ -140,7 +140,7 @@ _POD = compiled(
 _POD_STATUS = {"OOMKilled": "memory", "Evicted": "evicted", "NodeLost": "node failure", "CrashLoopBackOff": "died",
                "Error": "died"}  # fmt: skip
 _DIED = compiled(
-    r"\b(?i:worker|process|actor|task|rank|trainer|engine ?core|learner|replica|proc)s?\b[^.;:\n]{0,60}?"
+    r"\b(?i:worker|(?:sub)?process(?:es)?|actor|task|rank|trainer|engine ?core|learner|replica|proc)s?\b[^.;:\n]{0,60}?"
     r"\b(?:(?:has |was |had )?died\b(?! down| out| away)|was killed\b|crashed\b|unexpectedly exit(?:s|ed)\b"
     r"|exited unexpectedly\b|terminated unexpectedly\b|is dead\b)"
 )

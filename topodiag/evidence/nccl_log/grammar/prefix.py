@@ -97,7 +97,7 @@ def records(text: str) -> Iterator[Record]:
         if index + 1 < len(pairs):
             message, following = _without_label(message)
         level = head[5] or head[6] or (head[7] and "WARN") or head[9] or head[10]
-        label, ts = label_of(before[-300:]) if before else ("", nan)
+        label, ts = label_of(before.rpartition("\r")[2][-300:]) if before else ("", nan)
         dev = -1 if who[4] is None else number(who[4])
         place = _place(head[7] or head[8], level)
         process, thread = number(who[2]), number(who[3])

@@ -65,6 +65,7 @@ def holds_job_lines(data: bytes) -> bool:
         if at < seen or (_TELLING[number] == _SOCKET and not data[end : end + 1].isupper()):
             continue
         begin, seen = data.rfind(b"\n", 0, at) + 1, data.find(b"\n", end)
+        begin = max(begin, data.rfind(b"\r", begin, at) + 1)  # a progress bar redraws with carriage returns
         seen = seen if seen >= 0 else len(data)
         if _is_of_job(clean(data[begin : min(seen, begin + _MOST_LINE)]), traceback, by_shell):
             return True

@@ -2,8 +2,8 @@
 
 Only short texts are mended, those that somebody pasted; NCCL itself breaks no line. A text that was broken at one width
 shows it: what goes on below stands under lines that had no room for one more word. Elsewhere a piece is put behind a
-record only where the record is not understood without it and is understood with it, or where torch's watchdog has not
-come to the end of its sentence. Line numbers stay those of the file: a piece that moved leaves an empty line behind.
+line only where torch's watchdog has not come to the end of its sentence. Line numbers stay those of the file: a piece
+that moved leaves an empty line behind.
 
 What programs and people put round the lines of a text without a word of their own: colours, and the `> ` of mail.
 """
@@ -13,7 +13,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from topodiag.evidence.nccl_log.grammar.grammar import parse
 from topodiag.evidence.nccl_log.grammar.prefix import clean, records
 from topodiag.evidence.signatures.wrappers import shared_label, without_label
 from topodiag.lazy import regex
@@ -93,9 +92,6 @@ _WATCHDOG = regex(r"atchdog caught\b(?!.{0,900}before timing out)")
 _WATCHDOG_WORK = regex(r"WorkNCCL\(.{0,600}Timeout\(ms\)=\d{1,15}\)")
 """What the sentence says of the work; pasted logs lose the time that it ran for."""
 _WATCHDOG_WORDS = "Watchdog caught collective operation timeout: WorkNCCL("
-_HEAD_ALONE = regex(r"(?:^|\s)[A-Za-z0-9_.-]{1,255}:\d{1,10}:\d{1,10}(?: \[-?\d{1,20}\])?\s{0,20}$")
-_LIST, _LIST_END = "NET/IB : Using", "OOB"
-"""The list of RDMA devices ends with the interface for out-of-band messages, from 2.4 on."""
 _HEADED = regex(
     r"\s{0,8}(?:\[ {0,8}\d{1,10}\.\d{1,9}\]|\d{4}-\d\d-\d\d|[A-Z][a-z]{2} {1,2}\d{1,2} \d\d:\d\d|\[rank"
     r"|Traceback \(most)",
@@ -112,7 +108,6 @@ _PLAIN_RECORD = regex(
     rb"[A-Za-z0-9_.-]{1,255}:\d{1,10}:\d{1,10} \[-?\d{1,20}\] NCCL (?:INFO|WARN|ATTN) "
 )
 """The beginning of a line in which `records` surely finds a record with its whole head: of nearly every line."""
-_BODY = regex(r"\s*(?:\[-?\d{1,20}\] )?NCCL (?:INFO|WARN|ATTN) ")
 
 
 def looks_broken(text: bytes) -> bool:
@@ -182,58 +177,13 @@ def _unfolded(lines: list[bytes]) -> list[bytes]:
 
 
 def _joined(lines: list[bytes], at: int) -> tuple[str, int] | None:
-    """The record that begins on this line with its further pieces, and how many; None where it is whole, or where no
-    pieces make it so."""
-    if at + 1 < len(lines) and _PLAIN_RECORD.match(lines[at + 1]):
-        return None
+    """The sentence of torch's watchdog that begins on this line with its further pieces, and how many; None where it is
+    whole, or where no pieces make it so."""
     first = clean(lines[at])
-    if not first.strip():
+    if _WATCHDOG.search(first) is None:
         return None
-    pieces = [text for raw in lines[at + 1 : at + 1 + MOST_PIECES] if (text := clean(raw)).strip()]
-    if not pieces:
-        return None
-    ends = first.rstrip()[-1:]
-    if (ends == "]" or ends.isdigit()) and _HEAD_ALONE.search(first) and _BODY.match(pieces[0]):
-        return f"{first.rstrip()} {pieces[0].lstrip()}", 1
-    if _is_record(pieces[0]):  # as nearly always: asked before what takes longer
-        return None
-    return _watchdog(first, pieces) if _WATCHDOG.search(first) else _record(first, pieces)
-
-
-def _is_record(line: str) -> bool:
-    return any(True for _ in records(line))
-
-
-def _record(first: str, pieces: list[str]) -> tuple[str, int] | None:
-    if not _open(first):
-        return None
-    texts = [first]
-    for number, piece in enumerate(pieces, 1):
-        if _is_record(piece):
-            return None
-        split_texts, close = (
-            [f"{text.rstrip()} {piece.strip()}" for text in texts],
-            [text + piece.strip() for text in texts],
-        )
-        texts = split_texts + close if piece[:1].isspace() else close + split_texts
-        for text in texts:
-            if not _open(text):
-                return text, number
-    return None
-
-
-def _open(text: str) -> bool:
-    """Whether the last record of a line is of level INFO, and nothing understands it, or it is a list without its
-    end."""
-    opened = list(records(text))
-    if not opened or opened[-1].level != "INFO":
-        return False
-    message = opened[-1].message
-    return parse("INFO", message) is None or (message.startswith(_LIST) and _LIST_END not in message)
-
-
-def _watchdog(first: str, pieces: list[str]) -> tuple[str, int] | None:
     text, work = first, None
+    pieces = [piece for raw in lines[at + 1 : at + 1 + MOST_PIECES] if (piece := clean(raw)).strip()]
     for number, piece in enumerate(pieces, 1):
         if _is_record(piece):
             break
@@ -244,3 +194,7 @@ def _watchdog(first: str, pieces: list[str]) -> tuple[str, int] | None:
         if work is None and _WATCHDOG_WORK.search(first) is None and _WATCHDOG_WORK.search(text) is not None:
             work = text, number
     return work
+
+
+def _is_record(line: str) -> bool:
+    return any(True for _ in records(line))

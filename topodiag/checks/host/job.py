@@ -1,12 +1,14 @@
-"""CPU sockets in a job: the GPU and the NIC it uses, and the cores that a process may run on."""
+"""The hosts of a job, by its log: faults, settings, and NICs on another socket."""
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Never
 
 from topodiag.checks.interface import JobCheck, OneStep
+from topodiag.checks.shared.devices import has_no_adapter
 from topodiag.checks.shared.job.evidence import (
     cpu_of,
     fold,
@@ -17,16 +19,160 @@ from topodiag.checks.shared.job.evidence import (
     said_by,
     world_ranks,
 )
+from topodiag.checks.shared.job.faults import FaultInLog, FaultLines
+from topodiag.checks.shared.job.first_error import first_error
 from topodiag.checks.shared.job.nic_uses import NicUse, nic_uses
-from topodiag.checks.shared.job.text import NET, ask_for
+from topodiag.checks.shared.job.text import NET, ask_for, failed
+from topodiag.checks.words import hosts_in, hosts_word, quoted
 from topodiag.lazy import regex
 from topodiag.model.cpulist import parse_cpulist
 from topodiag.model.finding import Confidence, Coverage, Finding, Outcome, Severity
-from topodiag.model.job import Job
+from topodiag.model.job import Event, Job
 from topodiag.model.nccl_features import Feature
 from topodiag.model.nccl_versions import text_has
 from topodiag.model.provenance import Origin
 from topodiag.words.fold import fold_runs
+
+BUS_IN_NCCL, BUS_NO_PAGE = "bus error in nccl", "bus error"
+"""What no line names alone: a signal, and the stack below it."""
+
+
+class LimitInLog(FaultInLog):
+    """HST001 by a job's output: a limit of the host or the container is reached."""
+
+    id = "HST001"
+
+    def observe(self, judged: Job, peers: Sequence[Job]) -> FaultLines | Outcome:
+        observed = super().observe(judged, peers)
+        if isinstance(observed, FaultLines):
+            return observed
+        for fault, events in ((BUS_IN_NCCL, in_nccl(judged)), (BUS_NO_PAGE, of_no_page(judged))):
+            if events:
+                return FaultLines(fault, events)
+        return observed
+
+
+class DevicesUnseenInLog(FaultInLog):
+    """HST002 by a job's output: a program finds or may open no RDMA device, libfabric has no provider, or a process
+    cannot open a peer's GPU memory."""
+
+    id = "HST002"
+
+    def observe(self, judged: Job, peers: Sequence[Job]) -> FaultLines | Outcome:
+        observed = super().observe(judged, peers)
+        machines = judged.machines.values()
+        unseen = isinstance(observed, FaultLines) and observed.fault == "no rdma"
+        return self.clean(judged) if unseen and machines and all(map(has_no_adapter, machines)) else observed
+
+
+class DriverMismatchInLog(FaultInLog):
+    """HST004 by a job's output: the driver's libraries and its kernel module are of different versions, or the
+    driver is older than what a program was built for."""
+
+    id = "HST004"
+
+
+class StorageInLog(FaultInLog):
+    """HST006 by a job's output: a file system is full, over its quota, read-only, or its server is gone."""
+
+    id = "HST006"
+
+    def observe(self, judged: Job, peers: Sequence[Job]) -> FaultLines | Outcome:
+        observed = super().observe(judged, peers)
+        shared = any(event.details.get("fault") == "shm" for event in judged.events)
+        if shared and isinstance(observed, FaultLines) and observed.fault == "disk full":
+            return self.not_applicable(judged, "shared memory is what is full: HST001 says so")
+        return observed
+
+
+# Bus errors of a job's processes that are those of shared memory without room.
+
+
+_BUS = regex(r"[Bb]us error|\bSIGBUS\b|\bsignal 7\b", re.IGNORECASE)
+_OTHER_BUS = regex(r"alignment|object-specific|BUS_(?:ADRALN|OBJERR|MCEERR)|[Hh]ardware", re.IGNORECASE)
+"""Bus errors for which the kernel has other reasons: an odd address, and memory that failed."""
+_NO_PAGE = regex(r"nonexistent physical address|\bBUS_ADRERR\b", re.IGNORECASE)
+_FRAME = regex(r"\s{0,8}@ {1,16}0x[0-9a-f]{6,16} .{0,40}?\bnccl[A-Z]")
+"""A frame as glog prints it, of a function whose name stands in NCCL's own errors, too."""
+MOST_BETWEEN = 30
+"""Lines between a signal and a frame of the stack that its handler prints below."""
+
+
+def in_nccl(job: Job) -> tuple[Event, ...]:
+    """The bus errors below which a stack names functions of NCCL."""
+    frames = [event for event in job.events if event.details.get("symbol") or _FRAME.match(event.text)]
+    return tuple(event for event in _bus_errors(job) if any(_below(event, frame) for frame in frames))
+
+
+def of_no_page(job: Job) -> tuple[Event, ...]:
+    """The bus errors of which the handler says that no page stands behind the address."""
+    return tuple(event for event in _bus_errors(job) if _NO_PAGE.search(event.text) is not None)
+
+
+def _bus_errors(job: Job) -> list[Event]:
+    return [
+        event
+        for event in job.events
+        if event.details.get("how") == "crash"
+        and _BUS.search(event.text) is not None
+        and _OTHER_BUS.search(event.text) is None
+    ]
+
+
+def _below(event: Event, frame: Event) -> bool:
+    at, of = event.origin, frame.origin
+    if at is None or of is None or at.line is None or of.line is None or at.source != of.source:
+        return False
+    return 0 < of.line - at.line <= MOST_BETWEEN
+
+
+BALANCED = regex(r"NUMA auto balancing enabled")
+"""RCCL src/init.cc, ROCm 5.4 and later: it reads /proc/sys/kernel/numa_balancing at init."""
+
+
+class HostSettingWarned(JobCheck[tuple[Event, ...]]):
+    """HST003 by a job's log: RCCL warns of automatic NUMA balancing on its node, or NCCL's shared memory is removed
+    under a job that fails of it."""
+
+    id = "HST003"
+
+    def observe(self, judged: Job, peers: Sequence[Job]) -> tuple[Event, ...] | Outcome:
+        events = removed(judged) or [event for event in judged.events if BALANCED.search(event.text)]
+        if not events:
+            return self.not_applicable(judged, "no line speaks of NUMA balancing: `topodiag scan` of the node does")
+        return tuple(events)
+
+    def tell(self, judged: Job, observed: tuple[Event, ...]) -> Iterator[Finding]:
+        hosts = hosts_in(observed)
+        if BALANCED.search(observed[0].text) is None:
+            yield self._removed(observed)
+            return
+        yield self.finding(
+            self.where(hosts),
+            "job settings",
+            f"automatic NUMA balancing is on{f' on {hosts_word(hosts)}' if hosts else ''}",
+            observed=quoted(observed[0].text),
+            evidence=[event.origin for event in observed],
+        )
+
+    def _removed(self, observed: tuple[Event, ...]) -> Finding:
+        hosts = hosts_in(observed)
+        return self.finding(
+            self.where(hosts),
+            "shared memory removed",
+            f"{hosts_word(hosts) or 'a node'}: a file of NCCL's shared memory was removed while the job began",
+            observed=quoted(observed[0].text),
+            evidence=[event.origin for event in observed],
+        )
+
+
+def removed(job: Job) -> list[Event]:
+    """Lines of a failed job whose first error is a file of shared memory that is gone. A job that goes down for another
+    reason may clear up twice."""
+    events = [event for event in job.events if event.details.get("fault") == "removed"]
+    first = first_error(job) if events and failed(job) else None
+    return events if first is not None and first.details.get("fault") == "removed" else []
+
 
 AFFINITY = regex(
     r"Affinity for GPU (\d{1,4}) is ([^()]{0,400}?)\.? ?(?:, ignoring\.? ?)?"
