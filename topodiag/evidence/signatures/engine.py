@@ -256,8 +256,8 @@ class _Reading:
             match = entry.pattern.search(raw) if entry.says not in counted else None
             if match is not None:
                 counted.add(entry.says)
-                before = front(raw[: match.start()][:MAX_TEXT])
-                self._count(entry, before.host, before.rank, (number, raw), before.time_s)
+                before, time_s = front(raw[: match.start()][:MAX_TEXT])
+                self._count(entry, before.host, before.rank, (number, raw), time_s)
 
     def _count(self, entry: Signature, host: str, rank: int, place: Place, time_s: float) -> None:
         count = self.progress.get((entry.says, host, rank))

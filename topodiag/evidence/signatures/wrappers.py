@@ -178,11 +178,11 @@ def _front(text: str) -> Unwrapped:
     return unwrap(f"{text}.")
 
 
-def front(text: str) -> Unwrapped:
-    """What stands in front of a sentence. It is unwrapped once for all that differ in their clock only, as the steps
-    of a training do."""
+def front(text: str) -> tuple[Unwrapped, float]:
+    """What stands in front of a sentence, and its clock. It is unwrapped once for all that differ in their clock only,
+    as the steps of a training do."""
     before, time_s = without_clock(text)
-    return replace(_front(before), time_s=time_s)
+    return _front(before), time_s
 
 
 def without_clock(text: str) -> tuple[str, float]:
