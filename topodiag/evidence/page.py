@@ -91,6 +91,7 @@ class Page:
         """Offers the lists, which are whole now."""
         for (entity, name), (line, values) in self._lists.items():
             line.offer(entity, name, tuple(values)[:MOST_OF_A_LIST])
+        self._lists.clear()  # its lines hold the page, and the page the draft
         return self.parsed
 
 
