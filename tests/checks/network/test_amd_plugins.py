@@ -46,6 +46,7 @@ def log(network: str, *said: str, interface: str = "ens9") -> str:
         (log("Socket", interface="ens9"), ""),
         (log("Socket", ANP, NO_ANP, NO_DEVICE), "librccl-anp.so asks for a plugin"),
         (log("Socket", ANP, "NET/Plugin: librccl-anp.so: undefined symbol: ionic_dv_x"), "cannot be loaded"),
+        (log("Socket", NO_LIBRARY, interface="hsn0"), "without which Slingshot has no RDMA"),
     ],
 )
 def test_a_plugin_is_missed_only_where_the_job_goes_without_it(text: str, says: str, tmp_path: Path) -> None:

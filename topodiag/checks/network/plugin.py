@@ -35,6 +35,9 @@ NO_SHARP = regex(
 _BY_NAME = regex(r"\bCould not find: lib[nr]ccl-net-[\w-]{1,40}\.so")
 """A plugin of this name is asked for: the one that NCCL looks for by itself has no further name."""
 
+_SLINGSHOT = regex(r"(?:\]|\b)(hsn\d)\b")
+"""Interfaces of HPE Slingshot, which has no verbs: RDMA goes by libfabric alone, through the OFI plugin."""
+
 BUILT_IN = ("", "none", "ib", "socket", "0")
 """Values of NCCL_NET_PLUGIN and NCCL_NET that ask for no library."""
 
@@ -57,7 +60,7 @@ class PluginNotLoaded(JobCheck[PluginFailure]):
 
     What it finds
         A network plugin that a setting asks for, or that is installed and cannot be loaded, while NCCL uses its
-        internal IB or sockets.
+        internal IB or sockets. Sockets over interfaces of Slingshot, which only the OFI plugin drives.
 
     Why it matters
         On fabrics that need their plugin (EFA, and some clouds' RDMA) NCCL then falls back to sockets: 1 to 3 GB/s
@@ -95,7 +98,7 @@ class PluginNotLoaded(JobCheck[PluginFailure]):
         sharp = _no_sharp(judged)
         if not named and not missing and sharp is None:
             return self.unknown(judged, f"no line speaks of plugins; {ask_for(judged, *NET)}")
-        failure = _failure(judged, missing) or sharp
+        failure = _failure(judged, missing) or _on_slingshot(judged) or sharp
         if failure is not None:
             return failure
         if not named:
@@ -186,6 +189,21 @@ def _failure(job: Job, missing: Sequence[tuple[int, str, Origin | None]]) -> Plu
     return PluginFailure(f"the network plugin is there and {what}", broken, tuple(sorted(without)))
 
 
+def _on_slingshot(job: Job) -> PluginFailure | None:
+    """Sockets over interfaces of Slingshot."""
+    without = _on_sockets(job)
+    lines = tuple(
+        message for message in said_by(job, "sockets") if message[0] in without and _SLINGSHOT.search(message[1])
+    )
+    if not lines:
+        return None
+    return PluginFailure("the OFI plugin, without which Slingshot has no RDMA, is not in use", lines, without)
+
+
+def _on_sockets(job: Job) -> tuple[int, ...]:
+    return tuple(number for number, process in enumerate(job.processes) if process.network.lower() == "socket")
+
+
 def _ended(missing: Sequence[tuple[int, str, Origin | None]]) -> PluginFailure | None:
     """A plugin that ended a job of which nothing else is told: it cannot be loaded, or is not found by its name."""
     broken = tuple(entry for entry in missing if _broken(entry[1]))
@@ -217,6 +235,9 @@ def _goes_without(process: Process) -> bool:
 
 def _steps(text: str) -> tuple[str, ...]:
     """What to look at, by the line that says what happened."""
+    if _SLINGSHOT.search(text):
+        return ("put the OFI plugin (aws-ofi-nccl, built for this library) and the host's libfabric on LD_LIBRARY_PATH",
+                "`fi_info -p cxi` in the job's container: are the devices passed in?")  # fmt: skip
     first = (
         "`fi_info -p efa` in the job's container: are the devices passed in, is it the plugin's libfabric?"
         if _started(text)
