@@ -7,11 +7,24 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from topodiag.evidence.signatures.entry import INDEX, families, family, index_of
+from topodiag.evidence.signatures.entry import INDEX, Signature, families, family
+
+
+def index_of(entries: Mapping[str, tuple[Signature, ...]]) -> dict[str, list[tuple[str, int]]]:
+    """The content of `literals.json` for these families: `over`, `text_has` and `text_lacks` are literals too."""
+    index: dict[str, list[tuple[str, int]]] = {}
+    for name, signatures in sorted(entries.items()):
+        for place, entry in enumerate(signatures):
+            extra = [entry.over.literal] if entry.over is not None else []
+            for literal in (*entry.literals, *extra, *entry.needs, *entry.excludes):
+                if (name, place) not in index.setdefault(literal, []):
+                    index[literal].append((name, place))
+    return dict(sorted(index.items()))
 
 
 def text() -> str:

@@ -12,7 +12,7 @@ from topodiag.evidence.interface import Blob, Parsed
 from topodiag.evidence.marks import delimiter
 from topodiag.lazy import dataclass
 from topodiag.model.errors import InputError
-from topodiag.model.provenance import MAX_QUOTE
+from topodiag.model.provenance import MAX_QUOTE, Origin
 from topodiag.words.node_sets import NodeSetError
 
 MAX_LINE = 4096
@@ -106,17 +106,20 @@ class Line:
     def bare(self) -> str:
         return self.text.strip(MARGIN)
 
+    @property
+    def origin(self) -> Origin:
+        return self.page.blob.origin(self.number, self.text)
+
     def offer(self, entity: Entity, name: str, value: object, why: str = "") -> None:
         """Offer a value of a field, or why the line has none; of a block's values the first good one stays."""
         self.page.mark(self.number)
         if (entity, name) in self.page._said and (value is None or self.page.said(entity, name) is not None):
             return
         self.page._said[entity, name] = value
-        origin = self.page.blob.origin(self.number, self.text)
         if value is None:
-            entity.unread(name, why or "no value", origin)
+            entity.unread(name, why or "no value", self.origin)
         else:
-            entity.offer(name, value, origin)
+            entity.offer(name, value, self.origin)
 
     def add(self, entity: Entity, name: str, *values: str) -> None:
         """Add to the values of a list, which knows the line of its first one."""
@@ -127,7 +130,7 @@ class Line:
     def count(self, entity: Entity, name: str, value: int | None) -> None:
         """Offer a reading of a cumulative counter; None is ignored."""
         self.page.mark(self.number)
-        entity.count(name, value, self.page.blob.origin(self.number, self.text))
+        entity.count(name, value, self.origin)
 
     def leave(self, why: str) -> None:
         """Leave the line: it says nothing that can be used."""

@@ -115,7 +115,8 @@ class Connections:
 
     def origin(self, i: int) -> Origin:
         words = ("", " [send]", " [receive]")[int(self.direction[i])]
-        first = _lowest_bit(int(self.channels[i]))
+        mask = int(self.channels[i])
+        first = max((mask & -mask).bit_length() - 1, 0)
         text = f"Channel {first:02d} : {int(self.rank[i])} -> {int(self.peer[i])}{words} via {self.label(i)}"
         file = int(self.file[i])
         return Origin(self.files[file] if 0 <= file < len(self.files) else "", int(self.line[i]), text)
@@ -187,7 +188,3 @@ def transport_label(via: str, net_dev: int) -> str:
     tail = [part for part in parts[2:] if part.startswith(("GDRDMA", "Shared"))]
     head = parts[: len(parts) - len(tail)]
     return "/".join([*head, str(net_dev), *tail])
-
-
-def _lowest_bit(mask: int) -> int:
-    return (mask & -mask).bit_length() - 1 if mask else 0

@@ -87,10 +87,6 @@ def _may_pass(vertex: str, came_by: LinkKind | None, go_by: LinkKind) -> bool:
     return True
 
 
-def _gpus_passed(vertices: tuple[str, ...]) -> int:
-    return sum(vertex_class(vertex) == "gpu" for vertex in vertices[1:-1])
-
-
 def paths_from(start: str, edges: Edges, *, without: frozenset[LinkKind] = frozenset()) -> dict[str, Path]:
     """The best path from one vertex to every other it can reach; `without` leaves out kinds of link."""
     here = Path(PathType.LOC, (start,), LOC_GBS, LOC_GBS)
@@ -110,7 +106,7 @@ def paths_from(start: str, edges: Edges, *, without: frozenset[LinkKind] = froze
             if vertex != start and not _may_pass(vertex, came_by, edge.kind):
                 continue
             vertices = (*path.vertices, edge.to)
-            passed = _gpus_passed(vertices)
+            passed = sum(vertex_class(between) == "gpu" for between in vertices[1:-1])
             if passed > 1:
                 continue
             kind = PathType(max(path.type, hop_type(vertex, edge.to, edge.kind)))

@@ -104,8 +104,8 @@ def _ruled(part: Part, subjects: dict[str, set[str]], open_: Collection[str], sc
     jobs = {job.name for job in scene.case.jobs}
     clean = set.intersection(*(subjects[check] for check in part.needs))
     nodes = sorted(name for name in clean if name and name not in jobs)
-    said = [check for check in part.says if _seen_everywhere(check, subjects, scene)]
-    judged, words = ", ".join(said), ", ".join(part.says[check] for check in said)
+    clean_checks = [check for check in part.says if _seen_everywhere(check, subjects, scene)]
+    judged, words = ", ".join(clean_checks), ", ".join(part.says[check] for check in clean_checks)
     rest = [check for check in part.checks if check in open_]
     unsure = f"; not judged everywhere: {', '.join(rest)}" if rest else ""
     hosts = nodes or sorted({host for job in scene.case.jobs for host in job.hosts})

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.tables import examples
-from topodiag.evidence.signatures import engine, entry
+from tools.build_signatures import index_of
+from topodiag.evidence.signatures import engine
 from topodiag.evidence.signatures.entry import Near, Over, Signature
 from topodiag.evidence.signatures.windows import BLOCK, windows
 from topodiag.model.events import Trust
@@ -43,7 +44,7 @@ ENTRIES = (
 @pytest.fixture(autouse=True)
 def catalogue(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The invented entries stand in the place of the catalogue."""
-    index = {literal: tuple(map(tuple, places)) for literal, places in entry.index_of({"t": ENTRIES}).items()}
+    index = {literal: tuple(map(tuple, places)) for literal, places in index_of({"t": ENTRIES}).items()}
     monkeypatch.setattr(engine, "literals", lambda: index)
     monkeypatch.setattr(engine, "family", lambda _name: ENTRIES)
     engine._finder.cache_clear()

@@ -14,7 +14,6 @@ from topodiag.nccl.connect.trees import (
     btree,
     connect_trees,
     double_tree,
-    nvls_heads,
 )
 from topodiag.nccl.graph.graph import BALANCED_TREE, TREE
 
@@ -142,8 +141,3 @@ def test_the_channel_line_aligns_numbers_and_is_cut_where_nccl_cuts_it() -> None
     assert len(long) == 127
     assert long.endswith("...")
     assert channel_line(0, 2, range(64), 64, 22) == "Channel 00/02 : " + "".join(f" {rank:3d}" for rank in range(20))
-
-
-def test_nvls_heads_are_those_that_every_node_has() -> None:
-    few = NodeOrders((4, 5, 6, 7), (), (), (6, 4))
-    assert nvls_heads([node(0, 4), few]) == ((0, 6), (1, 4))

@@ -105,8 +105,8 @@ def _with_last(job: Job, events: tuple[Event, ...], last: Event) -> tuple[Event,
             else event
             for event in events
         )
-    alone = not job.ranks and all(event.details.get("how") == "exception" for event in events)
-    return (*events, last) if alone and last.details["last"] else events
+    is_single = not job.ranks and all(event.details.get("how") == "exception" for event in events)
+    return (*events, last) if is_single and last.details["last"] else events
 
 
 _OF_LAUNCH = frozenset({"limit", "preempted", "cancelled", "node failure", "port taken", "root"})
@@ -134,9 +134,7 @@ def _launches(job: Job) -> tuple[Job, ...]:
 def _past_ends(job: Job) -> list[int]:
     """The lines on which launches ended that were not the last."""
     alive = max((progress.last.line or 0 for progress in job.progress if progress.number >= LEAST_PROGRESS), default=0)
-    called = max(
-        (_line(event) for event in job.events if "op" in event.details and event.kind == "watchdog"), default=0
-    )
+    calls = [_line(event) for event in job.events if event.kind == "watchdog" and "op" in event.details]
     ends = {_line(event): event for event in job.events if _OF_LAUNCH & {event.details.get("how"), *event.details}}
     numbers = {line: number[1] for line, event in ends.items() if (number := _SLURM_JOB.search(event.text)) is not None}
     last_number = numbers[max(numbers)] if numbers else ""
@@ -145,7 +143,7 @@ def _past_ends(job: Job) -> list[int]:
         for line, event in ends.items()
         if line + _TEARDOWN_LINES < alive
         or numbers.get(line, last_number) != last_number
-        or (event.details["how"] == "port taken" and line < called)
+        or (event.details["how"] == "port taken" and line < max(calls, default=0))
     ]
 
 
@@ -169,8 +167,8 @@ def _read(intake: Intake, piece: Piece) -> tuple[tuple[Progress, ...], TextEnd]:
         return _NOTHING
     above = breaks[0] - tail.count(b"\n")
     lines = {line.decode("utf-8", "replace").strip(): above + at for at, line in enumerate(tail.split(b"\n"), 1)}
-    is_cut = bool(tail) and not tail.endswith(b"\n")
-    return progress, TextEnd(is_cut, _last_event(bytes(tail), above, piece.name), lines)
+    last = _last_event(bytes(tail), above, piece.name)
+    return progress, TextEnd(bool(tail) and not tail.endswith(b"\n"), last, lines)
 
 
 def _last_event(tail: bytes, above: int, name: str) -> Event | None:

@@ -50,14 +50,8 @@ class BmcEvents(Reporting):
             if _OVER.search(row[3] or ""):
                 standing.pop((sensor, words), None)
             elif (kind := _kind(sensor, words)) and len(standing) < MAX_EVENTS:
-                standing[sensor, words] = report(
-                    kind,
-                    f"{sensor}: {words}{' ' + row[4].strip() if row[4] else ''}",
-                    blob,
-                    number,
-                    whole,
-                    trust=Trust.PERSON,
-                )
+                text = f"{sensor}: {words} {row[4] or ''}".strip()
+                standing[sensor, words] = report(kind, text, blob, number, whole, trust=Trust.PERSON)
         parsed.records.extend(standing.values())
         return parsed
 

@@ -57,7 +57,7 @@ class _Function:
         if self.entity is not None:
             line.offer(self.entity, name, value, why)
         elif name == "acs" and isinstance(value, int):
-            line.page.draft.acs_lines.append(Fact(value, line.page.blob.origin(line.number, line.text)))
+            line.page.draft.acs_lines.append(Fact(value, line.origin))
 
 
 class Lspci(Direct):

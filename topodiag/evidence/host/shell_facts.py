@@ -53,14 +53,13 @@ class ShellFacts(Direct):
             page.mark(line.number)
             by_name.setdefault(name, []).append((line, value))
         for line, units in by_name.pop(IOMMU_UNITS, [])[:1]:
-            origin = blob.origin(line.number, line.text)
-            draft.events.append(KernelEvent("iommu", f"{IOMMU_UNITS}: {units}", origin, of_log=False))
+            draft.events.append(KernelEvent("iommu", f"{IOMMU_UNITS}: {units}", line.origin, of_log=False))
         absent = by_name.pop("absent_devices", [])
         for line, _ in absent[:1]:
             line.offer(system, "absent_devices", frozenset(str(name) for _, name in absent))
         for name, values in by_name.items():
             for line, value in values:
-                system.offer(name, value, blob.origin(line.number, line.text))
+                system.offer(name, value, line.origin)
         return page.parsed
 
 

@@ -34,18 +34,14 @@ def in_order(answers: Iterable[RasAnswer]) -> tuple[RasAnswer, ...]:
     if all(ras_answer.time is not None for ras_answer in several):
         several.sort(key=lambda ras_answer: (ras_answer.time or 0.0, ras_answer.source))
     ras_answers: list[RasAnswer] = []
-    seen: set[tuple[object, ...]] = set()
+    seen: set[str] = set()
     for ras_answer in several:
-        key = (ras_answer.time, ras_answer.communicators, ras_answer.silent, ras_answer.dead, ras_answer.events)
-        if ras_answer.time is not None and _fingerprint(key) in seen:
+        said = (ras_answer.time, ras_answer.communicators, ras_answer.silent, ras_answer.dead, ras_answer.events)
+        if ras_answer.time is not None and repr(said) in seen:
             continue
-        seen.add(_fingerprint(key))
+        seen.add(repr(said))
         ras_answers.append(ras_answer)
     return tuple(ras_answers)
-
-
-def _fingerprint(key: tuple[object, ...]) -> tuple[object, ...]:
-    return tuple(repr(part) for part in key)
 
 
 PORT = 28028

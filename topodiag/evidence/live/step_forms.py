@@ -128,21 +128,13 @@ def _explained(
         unit: _value([step_line.values.get(unit, 0.0) for step_line in step_lines], numbers) for unit in first.values
     }
     known = tuple((unit, value) for unit, value in values.items() if value is not None)
-    if (
-        not _is_told(total, first.total)
-        or not _is_told(work, first.work)
-        or len(known) < len(values)
-        or any(list(step_line.values) != list(values) for step_line in step_lines)
-    ):
+    if any(value is None and read for value, read in ((total, first.total), (work, first.work))):
+        return None
+    if len(known) < len(values) or any(list(step_line.values) != list(values) for step_line in step_lines):
         return None
     if number is None or not all(_is_one(value) for value in (number, total)):
         return None
     return _Form(pattern, number.tokens[0], total.tokens[0] if total is not None else None, known, work)
-
-
-def _is_told(value: _Value | None, read: float | None) -> bool:
-    """Whether what was read of the first line is one of its values, where anything was read."""
-    return value is not None or not read
 
 
 def _is_one(value: _Value | None) -> bool:

@@ -7,7 +7,7 @@ program's line. Seen in Megatron-LM, NeMo, DeepSpeed, torchtitan, MaxText, Compo
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import field
 
 from topodiag.evidence.live.step_parts import TimedParts, in_seconds, sum_of, timed_parts, without
@@ -102,7 +102,7 @@ def read_line(text: str) -> StepLine | None:
     if not values and (bar := _bar(line)) is not None:
         return bar
     parts = in_seconds(timed, values.get("s"))
-    waited = _waited(parts, values)
+    waited = _waited(timed, values)
     in_epoch = _IN_EPOCH.search(line) if waited is not None else None
     opens = in_epoch is not None and int(in_epoch[2]) == 0
     return StepLine(number, total, values, work, at=at, waited=waited, opens=opens, parts=parts)
@@ -142,15 +142,17 @@ def _unnumbered(line: str) -> StepLine | None:
     if timed is None or not timed.parts or _NOT_TRAINED.search(line) is not None:
         return None
     values, work = _values(line)
-    waited = _waited(in_seconds(timed, values.get("s")), values) if "s" in values else None
+    waited = _waited(timed, values) if "s" in values else None
     return StepLine(None, 0, values, work, waited=waited) if waited is not None else None
 
 
-def _waited(parts: Sequence[StepPart], values: Mapping[str, float]) -> float | None:
-    """The seconds of the step that waited for data, where one of its parts says them. `data` alone may be anything: it
-    counts where it is no more than the step."""
+def _waited(timed: TimedParts, values: Mapping[str, float]) -> float | None:
+    """The seconds of the step that waited for data, where one of its parts says them. A part alone is in seconds, for a
+    wait may be many times the step; `data` alone may be anything: it counts where it is no more than the step."""
+    single = len(timed.parts) < 2
+    parts = timed.parts if single else in_seconds(timed, values.get("s"))
     part = next((part for part in parts if part.of is PartOf.DATA), None)
-    if part is None or (part.name.isalpha() and len(parts) < 2 and part.seconds > values.get("s", part.seconds)):
+    if part is None or (single and part.name.isalpha() and part.seconds > values.get("s", part.seconds)):
         return None
     return part.seconds
 

@@ -26,7 +26,6 @@ from topodiag.evidence.page import Line, Page
 from topodiag.evidence.sentences import MAX_LINE
 from topodiag.lazy import dataclass, regex
 from topodiag.model.bench import BenchDevice, BenchRow, BenchRun, Timing
-from topodiag.model.provenance import Origin
 
 _VERBS = ("RDMA_Write", "RDMA_Read", "Send", "Write", "Read", "Atomic")
 _ONE_WAY = tuple(f"{verb} BW Test" for verb in _VERBS[:-1])
@@ -109,19 +108,15 @@ def pair_runs(text: str, source: str, hosts: Sequence[str] = ()) -> tuple[BenchR
         ends = test.hosts or known
         if len(ends) == 2 and test.rows:
             rows = tuple(
-                BenchRow(size, out_of_place=Timing(algbw_gbs=gbps / 8, busbw_gbs=gbps / 8), origin=_at(line))
+                BenchRow(size, out_of_place=Timing(algbw_gbs=gbps / 8, busbw_gbs=gbps / 8), origin=line.origin)
                 for line, size, gbps in test.rows
             )
             devices = tuple(BenchDevice(rank, host, -1) for rank, host in enumerate(ends))
             title = " ".join(test.line.text.split())
             bench_runs.append(
-                BenchRun(title, rows, devices, 2, program="perftest", source=source, origin=_at(test.line))
+                BenchRun(title, rows, devices, 2, program="perftest", source=source, origin=test.line.origin)
             )
     return tuple(bench_runs)
-
-
-def _at(line: Line) -> Origin:
-    return line.page.blob.origin(line.number, line.text)
 
 
 _NAME = r"(?=[A-Za-z0-9._-]{0,40}\d)[A-Za-z](?:[A-Za-z0-9._]|-(?!-|>)){1,62}"

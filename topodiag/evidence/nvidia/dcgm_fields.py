@@ -20,7 +20,7 @@ from dataclasses import replace
 from topodiag.evidence.draft import Entity, NodeDraft
 from topodiag.evidence.interface import Blob, Parsed, Source, reading, to_float, to_int
 from topodiag.evidence.metrics_text import samples_of, whole
-from topodiag.evidence.nvidia.nvidia_words import FABRIC_STATES, NVML_ERRORS, bounded, event_reasons
+from topodiag.evidence.nvidia.nvidia_words import FABRIC_STATES, NVML_ERRORS, UUID, bounded, event_reasons
 from topodiag.evidence.sentences import report
 from topodiag.lazy import dataclass, regex
 from topodiag.model.busid import normalise_bus_id
@@ -39,7 +39,6 @@ MAX_XID = 9999
 _BLANKS = range((1 << 31) - 16, (1 << 31) - 8)
 _FP_BLANK = 1 << 47
 _MARK = regex(r"^[ \t]{0,16}DCGM_(?:FI_DEV|EXP)_[A-Z0-9_]{1,80}\{", re.MULTILINE)
-_UUID = regex(r"GPU-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _LINK = regex(r"NVLINK_(CRC_FLIT|CRC_DATA|REPLAY|RECOVERY)_ERROR_COUNT_(?:L([0-9]{1,2})|TOTAL)")
 _MOST = {"CRC_FLIT": 10_000, "CRC_DATA": 10_000, "REPLAY": 100, "RECOVERY": 10}
 """Totals from which links have errors: those of one link in `checks/nvlink/errors.py`."""
@@ -90,7 +89,7 @@ class DcgmExporter(Source[GpuField]):
             uuid = labels.get("UUID", "")
             record = GpuField(
                 index, sample.name.removeprefix("DCGM_FI_DEV_"), sample.value, sample.line, sample.text,
-                normalise_bus_id(labels.get("pci_bus_id", "")), uuid if _UUID.fullmatch(uuid) else None,
+                normalise_bus_id(labels.get("pci_bus_id", "")), uuid if UUID.fullmatch(uuid) else None,
                 reading(labels.get("modelName")), reading(labels.get("DCGM_FI_DRIVER_VERSION")),
                 labels.get("xid", ""), labels.get("err_msg", "")[:120],
             )  # fmt: skip

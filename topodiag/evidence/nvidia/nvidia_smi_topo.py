@@ -93,7 +93,8 @@ class NvidiaSmiTopo(Source[MatrixRecord]):
             elif isinstance(record, Matrix) and record.vocabulary is Vocabulary.P2P:
                 _offer_p2p(blob, record, draft, capabilities(argv) or capabilities(record.command))
             elif isinstance(record, Matrix) and _is_topo(record):
-                table = "pcie" if _pcie_alone(argv or record.command) else "smi"
+                # `topo -mp` leaves NVLink out.
+                table = "pcie" if {"-mp", "--matrix_pci"} & {*(argv or record.command).split()} else "smi"
                 for row in record.rows:
                     _fill_row(blob, row, table, names, draft)
 
@@ -109,11 +110,6 @@ def _is_p2p(matrix: Matrix) -> bool:
     return matrix.vocabulary is Vocabulary.P2P and any(
         row.has_self and row.label.startswith("GPU") for row in matrix.rows
     )
-
-
-def _pcie_alone(arguments: str) -> bool:
-    """Whether the command was `topo -mp`, which leaves NVLink out."""
-    return any(word in ("-mp", "--matrix_pci") for word in arguments.split())
 
 
 def _device(draft: NodeDraft, label: str, names: dict[str, str]) -> Entity:

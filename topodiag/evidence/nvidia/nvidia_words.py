@@ -91,7 +91,7 @@ def event_reasons(mask: int) -> tuple[str, ...]:
     )
 
 
-_UUID = regex(r"GPU-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
+UUID = regex(r"GPU-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 
 
 def distinct_uuids(named: Iterable[tuple[int, str]]) -> dict[int, str]:
@@ -100,7 +100,7 @@ def distinct_uuids(named: Iterable[tuple[int, str]]) -> dict[int, str]:
     held: dict[int, set[str]] = {}
     for index, text in named:
         uuid = text.strip()
-        if _UUID.fullmatch(uuid) and uuid.strip("GPU-0"):
+        if UUID.fullmatch(uuid) and uuid.strip("GPU-0"):
             owners.setdefault(uuid.lower(), set()).add(index)
             held.setdefault(index, set()).add(uuid)
     return {

@@ -121,15 +121,3 @@ def literals() -> Mapping[str, tuple[tuple[str, int], ...]]:
 def literals_of(*names: str) -> tuple[bytes, ...]:
     """The literals of these families, without reading their entries."""
     return tuple(literal.encode() for literal, places in literals().items() if any(name in names for name, _ in places))
-
-
-def index_of(entries: Mapping[str, tuple[Signature, ...]]) -> dict[str, list[tuple[str, int]]]:
-    """The content of `literals.json` for these families: `over`, `text_has` and `text_lacks` are literals too."""
-    index: dict[str, list[tuple[str, int]]] = {}
-    for name, signatures in sorted(entries.items()):
-        for place, entry in enumerate(signatures):
-            extra = [entry.over.literal] if entry.over is not None else []
-            for literal in (*entry.literals, *extra, *entry.needs, *entry.excludes):
-                if (name, place) not in index.setdefault(literal, []):
-                    index[literal].append((name, place))
-    return dict(sorted(index.items()))

@@ -28,7 +28,7 @@ from topodiag.nccl.connect.channels import (
 )
 from topodiag.nccl.connect.fuse import COLLNET_ID, DIRECT_ID, NVLS_ID, RING_ID, TREE_ID, NodeOrders, fuse, orders_of
 from topodiag.nccl.connect.rings import connect_rings
-from topodiag.nccl.connect.trees import TreePlace, connect_trees, nvls_heads
+from topodiag.nccl.connect.trees import TreePlace, connect_trees
 from topodiag.nccl.graph.attach import count_gpus, ranks_by_number
 from topodiag.nccl.graph.graph import CommShape, Fused, RejectedError, SearchGraph
 from topodiag.nccl.numbers import bus_id
@@ -98,10 +98,6 @@ class Communicator:
         """Every rank's place in the tree of every runtime channel."""
         places = connect_trees(self.orders(), self.shape.graphs[RING_ID].channels)
         return tuple(places[channel] for channel in self.repeats)
-
-    def heads(self) -> tuple[tuple[int, ...], ...]:
-        """For each NVLS head its rank on every node; empty where NVLS is off."""
-        return nvls_heads(self.orders()) if self.shape.nvls_heads else ()
 
 
 def communicator(

@@ -1,4 +1,4 @@
-"""Trees over nodes: the double binary tree, how it hangs together with the chain inside a node, and NVLS heads.
+"""Trees over nodes: the double binary tree, and how it hangs together with the chain inside a node.
 
 Rules of src/graph/trees.cc and src/graph/connect.cc (all known versions agree). Ranks are those of the
 communicator; -1 is no rank. Which ranks stand at a node's ends is said by `fuse.NodeOrders`.
@@ -122,9 +122,3 @@ def _places(order: Sequence[int], ends: Sequence[_Ends], index: int, branch: Bra
 def _three(ranks: Sequence[int]) -> tuple[int, int, int]:
     first, second, third = (*ranks, *[NONE] * _ARITY)[:_ARITY]
     return first, second, third
-
-
-def nvls_heads(nodes: Sequence[NodeOrders]) -> tuple[tuple[int, ...], ...]:
-    """The `NVLS Head` lines: for each head that every node has, its rank on every node (ncclTopoPostset)."""
-    count = min((len(node.heads) for node in nodes), default=0)
-    return tuple(tuple(node.heads[head] for node in nodes) for head in range(count))

@@ -9,8 +9,9 @@ import pytest
 
 from tests.checks import jobs
 from topodiag.checks.job.end.died import ProcessDied
-from topodiag.evidence.nccl_log.grammar.ends import end_of, label_of
+from topodiag.evidence.nccl_log.grammar.ends import end_of
 from topodiag.evidence.nccl_log.grammar.job_lines import said_of
+from topodiag.evidence.nccl_log.grammar.prefix import application
 from topodiag.model.finding import Confidence, Finding, Severity, Status
 from topodiag.model.job import Event
 from topodiag.model.progress import Progress
@@ -26,7 +27,8 @@ PLAIN = "ValueError: shapes do not match"
 def end(text: str, line: int = 1, source: str = "job.log") -> Event:
     kind, details = end_of(text) or ("", {})
     assert kind == "ended"
-    label = label_of(text)
+    _, row = application(text) or ("", {})
+    label = str(row.get("label", ""))
     return jobs.event(kind, text, "", level="APP", secondary=True, label=label, details=details, pid=-1,
                       rank=int(label or -1), origin=jobs.origin(text, line, source))  # fmt: skip
 

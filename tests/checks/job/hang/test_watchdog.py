@@ -120,7 +120,7 @@ TIMED_OUT = (
     ("ranks", "size", "says", "fix"),
     [
         (8, 8, "all 8 ranks waited in ALLGATHER number 1", "no rank is behind by its log"),
-        (8, -1, "ranks 0-7 waited in ALLGATHER number 1", "ranks without a timeout, if there are any"),
+        (8, -1, "ranks 0-7 waited in ALLGATHER number 1", "ranks without a timeout, if any"),
         (2, 8, "ranks 0-1 of 8 waited in ALLGATHER number 1", "look at the ranks that report no timeout"),
         (
             6,

@@ -180,12 +180,10 @@ def _waits(check: JobCheck[Any], job: Job) -> Iterable[Finding]:
     size = f" of {job.world_size}" if job.world_size > len(ranks) else ""
     who = f"all {job.world_size} ranks" if came else f"{rank_word(ranks)}{size}" if ranks else "a rank"
     open_ = "the log does not show which one held it up" if came else "no line says who did not come"
-    behind = "the ranks that report no timeout" if size else "ranks without a timeout, if there are any"
-    if size and len(ranks_in(events)) >= job.world_size:
-        behind = "the ranks that wait in another operation"
+    others = "the ranks that report no timeout, or another operation" if size else "ranks without a timeout, if any"
     yield check.finding(
         check.where(hosts_with(job, ranks), ranks=ranks[:4096]),
-        check.advice("all wait") if came else check.advice("waits", behind=behind),
+        check.advice("all wait") if came else check.advice("waits", others=others),
         f"{who} waited in {_operation_words(first, events)} until the watchdog: {open_}",
         observed=f"{plural(len(alike), 'timeout')} in the same operation"
         + (f", {elsewhere} in others" if elsewhere else "")

@@ -121,15 +121,11 @@ def went_on(job: Job, since: Origin | None) -> Progress | None:
 def began_after(job: Job, end: Origin | None) -> Progress | None:
     """Progress of the same log whose first line stands below `end`: what came before it ended no job. Of a process
     without ranks beside it, progress far below: it was started again."""
-    alone = not job.ranks and all(event.rank < 0 for event in job.events)
-    return next(
-        (
-            progress
-            for progress in _enough(job)
-            if _is_below(progress.first, end) or (alone and _is_below(progress.last, end, MOST_BUFFERED))
-        ),
-        None,
-    )
+    below = MOST_BUFFERED if not job.ranks and all(event.rank < 0 for event in job.events) else 1 << 62
+    for progress in _enough(job):
+        if _is_below(progress.first, end) or _is_below(progress.last, end, below):
+            return progress
+    return None
 
 
 def _enough(job: Job) -> list[Progress]:
