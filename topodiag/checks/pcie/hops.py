@@ -51,7 +51,7 @@ class Hop:
     def is_shared(self) -> bool:
         """Whether this is a switch's own uplink rather than a device's link."""
         ends = {gpu.bus_id or unplaced(gpu.index) for gpu in self.gpus} | {nic.bus_id for nic in self.nics}
-        return self.lower.bus_id not in ends
+        return bool(ends) and self.lower.bus_id not in ends
 
     @property
     def place(self) -> str:
@@ -80,7 +80,7 @@ class Hop:
         """How to call the place: the devices, or the switch that they share."""
         if self.is_shared:
             return f"the PCIe switch {self.lower.bus_id} above {', '.join(self.labels[:4])}"
-        return ", ".join(self.labels)
+        return ", ".join(self.labels) or f"the device at {self.lower.bus_id}"
 
     def gbs(self, gen: int | None, width: int | None) -> float | None:
         """What NCCL assumes of such a link, GB/s in one direction."""
@@ -132,6 +132,11 @@ def hops(node: Node) -> tuple[Hop, ...]:
             nics = (known.nics if known else ()) + ((nic,) if nic else ())
             family = _family(gpu, nic) if place == 0 else f"switch uplink {place}"
             by_bus[lower.bus_id] = Hop(lower, upper, gpus, nics, known.family if known else family)
+    if not by_bus and not any(function.class_code.known for function in node.pci.values()):
+        # Places with their links alone: what they are of, nobody says. Those that can do the same are peers.
+        for function in node.pci.values():
+            family = f"x{function.max_width.value} link of Gen{function.max_gen.value}"
+            by_bus[function.bus_id] = Hop(function, None, (), (), family)
     return tuple(by_bus.values())
 
 

@@ -176,7 +176,7 @@ def _uniform(seen: Sequence[Hop]) -> str:
 
 def _narrow(check: NodeCheck[Any], node: Node, hop: Hop, links: Sequence[Hop]) -> Finding:
     width, able = hop.lower.width.value or 0, _able(hop, [link for link in links if link.lower.width.known]) or 0
-    single = _is_alone(hop, links)
+    single = _is_alone(hop, links) or not hop.labels
     gen = hop.able_gen
     now, full = hop.gbs(gen, width), hop.gbs(gen, able)
     return check.finding(

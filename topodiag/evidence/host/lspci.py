@@ -18,7 +18,8 @@ MAX_LINE = 2048
 """Characters of a line that are looked at; lspci's own are a few hundred."""
 
 _PLACE = r"(?:[0-9a-fA-F]{4,8}:)?[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]"
-_HEADER = regex(rf"(?:> )?\s{{0,16}}({_PLACE}) (?:\"?)(\S.*)")
+_HEADER = regex(rf"(?:> )?\s{{0,16}}({_PLACE})(?: \"?(\S.*)|:?\s{{0,8}})")
+"""A function's place and its description, which loops over places and filters leave out."""
 _COMMAND = regex(
     rf"(?:[^\n$#]{{0,80}}[$#] ?)?(?:sudo )?lspci(?= )(?:[^\n|;]{{0,80}}? -[A-Za-z]{{0,6}}s ?({_PLACE})(?=[\s|;]|$))?"
 )
@@ -65,7 +66,7 @@ class Lspci(Direct):
 
     def recognises(self, head: str) -> bool:
         headers = (match for line in head.split("\n") if (match := _HEADER.fullmatch(line[:MAX_LINE])) is not None)
-        return _LINES.search(head) is not None or any(_is_described(match[2]) for match in headers)
+        return _LINES.search(head) is not None or any(_is_described(match[2] or "") for match in headers)
 
     def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
         page = Page(blob, draft)
@@ -85,7 +86,7 @@ class Lspci(Direct):
             function = _Function(bus_id or "", line, draft.pci(bus_id) if bus_id else None)
             if bus_id:
                 places.setdefault(bus_id, line)
-            if header is not None:
+            if header is not None and header[2]:
                 _read_header(function, line, header[2])
         _finish(function, cut=len(lines) < 3 or any(line.text.strip() for line in lines[-2:]))
         # The bridge above each function: the one whose secondary bus is the function's bus.
