@@ -8,7 +8,7 @@ NAME      the class, as NumaBalancing; its module is then numa_balancing.py. Def
 TITLE     the fault in one line, in the present tense
 
 An id that another subject carries already becomes a companion there: the same fault, shown by other evidence.
-What is laid out passes ruff and mypy. Its test fails until `observe` and `tell` are written.
+What is laid out passes ruff and mypy. Its test fails until `observe` and `findings` are written.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ $page
     def $observe -> ${name}Observation | Outcome:
         raise NotImplementedError("$id: decide here; answer clean, not_applicable or unknown with why")
 
-    def tell(self, judged: $judged, observed: ${name}Observation) -> Iterable[Finding]:
+    def findings(self, judged: $judged, observed: ${name}Observation) -> Iterable[Finding]:
         yield self.finding(
             self.where($where),
             Advice(Severity.WARNING),
@@ -261,7 +261,7 @@ def main() -> int:
     for path in made:
         print(path.relative_to(ROOT))
     folder = "" if given.subject not in ("node", "topo") else f" and the edits in fixtures/checks/{given.id}/cases.json"
-    print(f"Write observe, tell and the page{folder}; then run python tools/build_docs.py")
+    print(f"Write observe, findings and the page{folder}; then run python tools/build_docs.py")
     return 0
 
 

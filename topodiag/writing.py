@@ -107,7 +107,7 @@ def _check_place(path: str, place: Path) -> None:
     if os.path.exists(place) and not os.path.isdir(place) and not os.path.isfile(place):
         return  # a device or a pipe: written where it is
     # Rights are not all: a name may be too long, root may write to /proc, and a file system may be full or read-only.
-    trial = _beside(place / "new" if os.path.isdir(place) else place)
+    trial = _temporary_name(place / "new" if os.path.isdir(place) else place)
     try:
         with suppress(FileNotFoundError):
             os.stat(place)  # a link that leads to itself
@@ -121,7 +121,7 @@ def _check_place(path: str, place: Path) -> None:
             trial.unlink(missing_ok=True)
 
 
-def _beside(place: Path) -> Path:
+def _temporary_name(place: Path) -> Path:
     """A new name in the same folder that nobody can guess, short enough for any name beside it."""
     return place.with_name(f".{place.name[:80]}.{os.urandom(8).hex()}.tmp")
 
@@ -156,7 +156,7 @@ def replacing(path: str, *, private: bool = False) -> Iterator[BinaryIO]:
             with place.open("wb") as stream:
                 yield stream
             return
-        fresh = _beside(place)
+        fresh = _temporary_name(place)
         try:
             with _new_file(fresh) as stream:
                 yield stream
@@ -176,7 +176,7 @@ def new_folder(path: str) -> Iterator[str]:
     """A folder to fill, for its owner alone, which appears under its name when all is written, and not at all
     otherwise. Raises InputError."""
     place = Path(path)
-    fresh = _beside(place)
+    fresh = _temporary_name(place)
     try:
         fresh.mkdir(mode=0o700)
         yield str(fresh)

@@ -70,7 +70,7 @@ class Always(JobCheck[str]):
     def observe(self, judged: Job, peers: Sequence[Job]) -> str:
         return "it"
 
-    def tell(self, judged: Job, observed: str) -> list[Finding]:
+    def findings(self, judged: Job, observed: str) -> list[Finding]:
         return [self.finding(self.where(), Advice(Severity.INFO), observed, observed="", expected="", fix=("mend it",))]
 
 
@@ -80,7 +80,7 @@ class Broken(JobCheck[int]):
     def observe(self, judged: Job, peers: Sequence[Job]) -> int | Outcome:
         return self.clean(judged, "nothing to see") if judged.ranks else 1 // 0
 
-    def tell(self, judged: Job, observed: int) -> list[Finding]:
+    def findings(self, judged: Job, observed: int) -> list[Finding]:
         raise AssertionError
 
 

@@ -53,7 +53,7 @@ def test_what_a_worker_found_is_handed_over_in_a_file_that_goes(
     monkeypatch.setattr(pool, "_PIPE_BYTES", 1000)
     left = pool._left(found())
     assert [str(path) for path in tmp_path.iterdir()] == [left]
-    taken = pool._taken(left)
+    taken = pool._part(left)
     assert rows(taken) == rows(found())
     assert taken.measures == found().measures
     assert not list(tmp_path.iterdir())
@@ -65,7 +65,7 @@ def test_without_room_it_goes_through_the_pipe(folder: str, monkeypatch: pytest.
     monkeypatch.setattr(pool, "_PIPE_BYTES", 1000)
     part = found()
     assert pool._left(part) is part
-    assert pool._taken(part) is part
+    assert pool._part(part) is part
 
 
 def test_no_folder_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -33,7 +33,7 @@ PLACEMENT = {
 """Options of `topodiag place` by the names that `audit` and `solve` take, with what they take."""
 
 
-def _named(**more: str) -> Callable[[Call], Call]:
+def _with_signature(**more: str) -> Callable[[Call], Call]:
     """Show the parallel dimensions, and these options, by their names in the signature, so that a notebook completes
     them: one table each is the list of them."""
 
@@ -48,7 +48,7 @@ def _named(**more: str) -> Callable[[Call], Call]:
     return shown
 
 
-@_named()
+@_with_signature()
 def diagnose(
     source: Source,
     *,
@@ -91,7 +91,7 @@ def scan(
         return Diagnosis(use.scan(paths, options=options))
 
 
-@_named()
+@_with_signature()
 def logs(
     source: Source,
     *,
@@ -164,7 +164,7 @@ def predict(
     return PredictedTopology(topology, predict_topology(topology, nodes=nodes, version=nccl, env=env, explain=True))
 
 
-@_named(**PLACEMENT)
+@_with_signature(**PLACEMENT)
 def audit(source: Source | None = None, *, training: Mapping[str, Any] | None = None, **options: Any) -> AuditedLayout:
     """What a layout costs, dimension by dimension, and what the same GPUs could give.
 
@@ -182,7 +182,7 @@ def audit(source: Source | None = None, *, training: Mapping[str, Any] | None = 
         return AuditedLayout(audit_placement(asked, trained), asked.inputs)
 
 
-@_named(**PLACEMENT)
+@_with_signature(**PLACEMENT)
 def solve(
     source: Source | None = None, *, launcher: str = "", training: Mapping[str, Any] | None = None, **options: Any
 ) -> SolvedLayout:

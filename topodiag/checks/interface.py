@@ -1,8 +1,8 @@
 """What a check is. Its docstring is the page that `topodiag explain ID` prints.
 
 A check is two steps. `observe` answers what is so, as a frozen value with a type of its own, or why that cannot be
-said. `tell` puts an observation into findings: message, observed, expected, fix, cost, evidence. What decides is in
-`observe`; what a reader sees is in `tell`.
+said. `findings` puts an observation into findings: message, observed, expected, fix, cost, evidence. What decides is in
+`observe`; what a reader sees is in `findings`.
 
 Adding one is a class and a line in the catalogue; `python tools/new_check.py ID SUBJECT` lays out both.
 The sections of the docstring, in this order: What it finds, Why it matters, Evidence it reads, When it stays silent,
@@ -87,7 +87,7 @@ class Check(ABC, Generic[J, O]):
         or unknown. `peers` are the others of its kind in evidence. Never raises, whatever the evidence holds."""
 
     @abstractmethod
-    def tell(self, judged: J, observed: O) -> Iterable[Finding]:
+    def findings(self, judged: J, observed: O) -> Iterable[Finding]:
         """The findings of an observation, at least one. Decides nothing that `observe` could."""
 
     def coverage(self, observed: O) -> Coverage | None:
@@ -101,15 +101,15 @@ class Check(ABC, Generic[J, O]):
         if isinstance(observed, Outcome):
             return observed
         coverage = self.coverage(observed)
-        findings = self.tell(judged, observed)
+        findings = self.findings(judged, observed)
         if coverage is not None:
             findings = [finding if finding.coverage else replace(finding, coverage=coverage) for finding in findings]
-        return self.found(judged, findings, coverage)
+        return self.with_findings(judged, findings, coverage)
 
-    def found(self, judged: J, findings: Iterable[Finding], coverage: Coverage | None = None) -> Outcome:
+    def with_findings(self, judged: J, findings: Iterable[Finding], coverage: Coverage | None = None) -> Outcome:
         return Outcome(self.id, Status.FINDING, name_of(judged), tuple(findings), coverage=coverage)
 
-    def beside(self, outcome: Outcome, findings: Iterable[Finding]) -> Outcome:
+    def add_findings(self, outcome: Outcome, findings: Iterable[Finding]) -> Outcome:
         """An outcome with findings of another source before its own."""
         found = tuple(findings)
         return (
@@ -175,12 +175,12 @@ class Check(ABC, Generic[J, O]):
 
 
 class OneStep(Check[J, Never]):
-    """A check whose deciding and telling are not parted yet: it overrides `judge` alone. New checks take two steps."""
+    """A check whose deciding and wording are not parted yet: it overrides `judge` alone. New checks take two steps."""
 
     def observe(self, judged: J, peers: Sequence[J]) -> Outcome:
         return self.judge(judged, peers)
 
-    def tell(self, judged: J, observed: Never) -> Iterable[Finding]:
+    def findings(self, judged: J, observed: Never) -> Iterable[Finding]:
         return ()
 
     @abstractmethod

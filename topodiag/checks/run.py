@@ -45,7 +45,7 @@ def run(subject: Subject, judged: Sequence[Any], only: Collection[str] = ()) -> 
         outcomes += tuple(
             outcome for node in judged for outcome in _without_job(node) if not only or outcome.check in only
         )
-    return tuple(_named(outcome) for outcome in outcomes) if subject is Subject.JOB and len(judged) > 1 else outcomes
+    return tuple(_with_job(outcome) for outcome in outcomes) if subject is Subject.JOB and len(judged) > 1 else outcomes
 
 
 def _answers(parts: Sequence[Subject], check_id: str, judged: Any, peers: Sequence[Any]) -> list[Outcome]:
@@ -83,7 +83,7 @@ def _without_job(node: Node) -> Iterator[Outcome]:
                 yield spoken(answer, dialect_of(node))
 
 
-def _named(outcome: Outcome) -> Outcome:
+def _with_job(outcome: Outcome) -> Outcome:
     """The outcome of a job with the job's name in its findings."""
     findings = tuple(
         replace(finding, where=replace(finding.where, jobs=(outcome.node,))) for finding in outcome.findings

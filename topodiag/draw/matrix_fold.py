@@ -159,13 +159,13 @@ def _kinds(pairs: _Pairs, hosts: Sequence[str], members: Mapping[str, Sequence[i
     apart."""
     numbers: list[list[int]] = []
     for nic in (pairs.nic, np.full_like(pairs.nic, -1)):
-        numbers = _alike(pairs, nic, hosts, members)
+        numbers = _groups(pairs, nic, hosts, members)
         if len(numbers) <= MOST_KINDS:
             break
     return numbers
 
 
-def _alike(
+def _groups(
     pairs: _Pairs, nic: Ints, hosts: Sequence[str], members: Mapping[str, Sequence[int]]
 ) -> list[list[int]]:  # fmt: skip
     same, received = pairs.host == pairs.peer_host, pairs.received == 1
@@ -183,7 +183,7 @@ def _alike(
     return sorted(groups.values(), key=lambda group: (-len(group), group[0]))
 
 
-def _odd(group: Sequence[int], kinds: Sequence[Sequence[int]]) -> bool:
+def _is_outlier(group: Sequence[int], kinds: Sequence[Sequence[int]]) -> bool:
     most = len(kinds[0])
     return most >= LEAST_ALIKE and len(group) <= ODD_SHARE * most
 
@@ -191,7 +191,7 @@ def _odd(group: Sequence[int], kinds: Sequence[Sequence[int]]) -> bool:
 def _plain(
     pairs: _Pairs, hosts: Sequence[str], members: Mapping[str, Sequence[int]], kinds: Sequence[Sequence[int]]
 ) -> Matrix:  # fmt: skip
-    numbers = {number for group in kinds if _odd(group, kinds) for number in group}
+    numbers = {number for group in kinds if _is_outlier(group, kinds) for number in group}
     used = [number for number, host in enumerate(hosts) if members[host]]
     names = short_names(hosts)
     bands = tuple(Band(names[number], tuple(map(str, sorted(members[hosts[number]]))), 1, number in numbers)
@@ -228,9 +228,9 @@ def _band(
 ) -> Band:  # fmt: skip
     shown, own = short_names(hosts), members[hosts[group[0]]]
     if len(group) == 1:
-        return Band(shown[group[0]], tuple(map(str, sorted(own))), 1, _odd(group, kinds))
+        return Band(shown[group[0]], tuple(map(str, sorted(own))), 1, _is_outlier(group, kinds))
     title = fold_hosts([shown[number] for number in group])
-    return Band(title, tuple(str(number) for number in range(len(own))), len(group), _odd(group, kinds))
+    return Band(title, tuple(str(number) for number in range(len(own))), len(group), _is_outlier(group, kinds))
 
 
 def _starts(bands: Iterable[Band]) -> list[int]:

@@ -49,13 +49,13 @@ def rankfile(place: PlaceMap) -> Written:
     ]
     command = f"mpirun -n {place.ranks} --map-by rankfile:file=FILE --bind-to none PROGRAM"
     notes = (
-        f"the hosts have to be in the allocation; where no scheduler gives one, add {_given(place)}",
+        f"the hosts have to be in the allocation; where no scheduler gives one, add {_host_option(place)}",
         "slots are cores, not GPUs; Open MPI 4 (mpirun -rf FILE) binds each rank to the one core of its slot",
     )
     return Written("".join(lines), command, _notes(place, *notes))
 
 
-def _given(place: PlaceMap) -> str:
+def _host_option(place: PlaceMap) -> str:
     """How mpirun is told of its hosts: by name where they are few."""
     if len(place.hosts) > HOSTS_NAMED:
         return "--hostfile with a line per host: NAME slots=RANKS"

@@ -31,7 +31,7 @@ MAX_UNREAD = 200
 
 
 @lru_cache(maxsize=1024)
-def _joined(argv: tuple[str, ...]) -> str:
+def _command_line(argv: tuple[str, ...]) -> str:
     """Kept, as each fact of a capture names its command."""
     return " ".join(argv)
 
@@ -56,7 +56,7 @@ class Item:
 
     @property
     def command(self) -> str:
-        return _joined(self.argv)
+        return _command_line(self.argv)
 
 
 @dataclass(frozen=True, slots=True)

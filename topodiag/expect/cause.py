@@ -8,7 +8,7 @@ from topodiag.expect.setup import Setup
 from topodiag.lazy import dataclass
 
 
-def _same(setup: Setup) -> Setup:
+def _unchanged(setup: Setup) -> Setup:
     return setup
 
 
@@ -22,7 +22,7 @@ class Cause:
     of all nodes."""
 
     words: str
-    change: Callable[[Setup], Setup] = _same
+    change: Callable[[Setup], Setup] = _unchanged
     prior: float = 0.5
     checks: tuple[str, ...] = ()
     confirm: tuple[str, ...] = ()

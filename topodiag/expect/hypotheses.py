@@ -200,10 +200,10 @@ def _causes(expected: Expected, case: _Case) -> Iterator[Cause]:
         priced.extend(wire_causes(expected.wires, case.expected))
     yield from priced
     covered = {check for cause in priced for check in cause.checks}
-    yield from _found(case, covered)
+    yield from _causes_of_checks(case, covered)
 
 
-def _found(case: _Case, covered: set[str]) -> Iterator[Cause]:
+def _causes_of_checks(case: _Case, covered: set[str]) -> Iterator[Cause]:
     """Faults that checks found on the nodes or in the log and that no priced cause stands for, one for each check."""
     for outcome in case.outcomes:
         if outcome.check in covered or outcome.check[:3] not in FAMILIES:

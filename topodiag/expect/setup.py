@@ -159,7 +159,7 @@ def setup_of(run: BenchRun, machine: Node | None = None, **given: Unpack[Given])
         network=(given.get("network") or _network(built, settings)) if hosts > domain else "",
         confidence=built.confidence,
         assumed=tuple(assumed),
-        others=_others(built, run, per_node, across=hosts > domain),
+        others=_variants(built, run, per_node, across=hosts > domain),
         gpu=built.gpu,
         domain=domain,
         as_found=_used(built.as_found, run, per_node) if built.as_found is not None else None,
@@ -202,7 +202,7 @@ def _implied(gpu: GpuSpec | None, domain: int, settings: dict[str, str]) -> list
     return texts
 
 
-def _others(machine: _Machine, run: BenchRun, per_node: int, *, across: bool) -> tuple[Variant, ...]:
+def _variants(machine: _Machine, run: BenchRun, per_node: int, *, across: bool) -> tuple[Variant, ...]:
     """The other machines that it may be as well, those without a NIC left out where the run goes `across` nodes."""
     return tuple(
         Variant(layout.instance, _used(tree_of_layout(layout), run, per_node))
@@ -225,9 +225,9 @@ def _machine(
             gpu = next((catalog.gpu_by_name(gpu.name.value) for gpu in node.gpus if gpu.name.value), None)
             product = catalog.system_by_product(node.system.value) if node.system.value else None
             virtual = node.is_vm is True or bool(product is not None and product.virtual)
-            return _seen(node, detected, whole, gpu, virtual)
+            return _machine_of(node, detected, whole, gpu, virtual)
     if system is not None:
-        spec = catalog.system_by_product(system) or _named(system)
+        spec = catalog.system_by_product(system) or _system_named(system)
         layout = layout_of(spec, nics=nics) if spec is not None else None
         if spec is None or layout is None:
             raise NoSetupError(f"no system {system!r} in the catalogue")
@@ -244,7 +244,7 @@ def _data_direct(layout: Layout, env: Mapping[str, str]) -> Layout:
     return replace(layout, nic_gen=6) if direct else layout
 
 
-def _seen(node: Node, detected: Detected, env: Mapping[str, str], gpu: GpuSpec | None, virtual: bool) -> _Machine:
+def _machine_of(node: Node, detected: Detected, env: Mapping[str, str], gpu: GpuSpec | None, virtual: bool) -> _Machine:
     """A node as it should be: a part that falls short of its siblings is a fault to find, no reason to expect less."""
     tree = built_tree(node, detected, env, gpu)
     element = detected.tree if tree.faults else None
@@ -253,7 +253,7 @@ def _seen(node: Node, detected: Detected, env: Mapping[str, str], gpu: GpuSpec |
     return _Machine(name, tree.tree, gpu, Confidence.HIGH, assumed, (), virtual, element, tree.faults, narrow)
 
 
-def _named(text: str) -> SystemSpec | None:
+def _system_named(text: str) -> SystemSpec | None:
     wanted = "".join(c for c in text.lower() if c.isalnum())
     for spec in catalog.systems():
         if wanted and wanted == "".join(c for c in spec.name.lower() if c.isalnum()):

@@ -101,7 +101,7 @@ def _each_variant(setup: Setup, collective: str) -> Iterator[tuple[str, Rates]]:
 
 
 @lru_cache(maxsize=_KEPT)
-def _known(key: IdentityKey[Setup], collective: str, raw: float) -> dict[str, float | None]:
+def _known_causes(key: IdentityKey[Setup], collective: str, raw: float) -> dict[str, float | None]:
     """What is known of the causes of a set-up, by their words."""
     return {}
 
@@ -109,4 +109,4 @@ def _known(key: IdentityKey[Setup], collective: str, raw: float) -> dict[str, fl
 def known_shares(setup: Setup, collective: str, whole: Rates) -> dict[str, float | None]:
     """The shares that causes leave of a whole machine's bandwidth, by the causes' words, to be looked up and added to;
     None for one that cannot be."""
-    return _known(IdentityKey(setup), collective, whole.raw)
+    return _known_causes(IdentityKey(setup), collective, whole.raw)

@@ -96,11 +96,11 @@ def _cohort(traits: Traits, nodes: Sequence[Digest], roots: Sequence[str]) -> Co
             groups = (*(split.groups or (split.usual,)), *rolled)
             if len(groups) > 1:
                 parted_.append((column, table, replace(split, groups=groups)))
-    outliers = explained([*_joined(odd, nodes), *_numbers(nodes), *_counters(nodes)], nodes)
+    outliers = explained([*_merged(odd, nodes), *_numbers(nodes), *_counters(nodes)], nodes)
     return replace(
         cohort,
         compared=count,
-        same=tuple(_same(same)),
+        same=tuple(_shared_facts(same)),
         outliers=tuple(outliers),
         populations=tuple(_populations(parted_, hosts, places)),
         varying=tuple(dict.fromkeys(varying)),
@@ -143,7 +143,7 @@ def _outlier_facts(
 # --- what is equal --------------------------------------------------------------------------------------------------
 
 
-def _same(columns: Iterable[Column]) -> Iterator[SharedFact]:
+def _shared_facts(columns: Iterable[Column]) -> Iterator[SharedFact]:
     """One entry for each key, with all parts that have it."""
     alike: dict[tuple[str, str, str], list[Column]] = {}
     for column in columns:
@@ -162,7 +162,7 @@ def part_order(part: str) -> tuple[object, ...]:
 # --- what is odd ----------------------------------------------------------------------------------------------------
 
 
-def _joined(outliers: Iterable[_OutlierFact], nodes: Sequence[Digest]) -> Iterator[Outlier]:
+def _merged(outliers: Iterable[_OutlierFact], nodes: Sequence[Digest]) -> Iterator[Outlier]:
     """The same key on the same nodes is one outlier with all of its parts."""
     alike: dict[tuple[str, str, tuple[int, ...]], list[_OutlierFact]] = {}
     for outlier in outliers:

@@ -121,7 +121,7 @@ def ingest(
         facts.append(_renumbered(saved, len(files)))
         measures.update(_measured(facts[-1], len(files), len(listed)))
         files += listed
-    whole = _joined(facts)
+    whole = _merged(facts)
     copies = _copies(files)
     if copies:
         whole = _without(whole, frozenset(copies))
@@ -226,7 +226,7 @@ def _normal(tree: Tree, threads: int) -> _Whole | None:
     return facts, part.measures
 
 
-def _joined(several: list[Facts]) -> Facts:
+def _merged(several: list[Facts]) -> Facts:
     """All of them, which are let go on the way."""
     if len(several) == 1:
         return several[0]

@@ -159,7 +159,7 @@ def _latest(nodes: Sequence[Digest]) -> tuple[list[Digest], list[NotObserved]]:
     for host, machines in of_host.items():
         for number, captures_ in enumerate(machines, 1):
             name = host if len(machines) == 1 else f"{host}#{number}"
-            latest.append(_named(captures_[-1], name))
+            latest.append(_with_name(captures_[-1], name))
             older += [NotObserved(digest.path, f"an older capture of {name}") for digest in captures_[:-1]]
     return latest, older
 
@@ -169,7 +169,7 @@ def _may_be_one(a: Digest, b: Digest) -> bool:
     return not a.machine or not b.machine or not a.machine.isdisjoint(b.machine)
 
 
-def _named(node: Digest, host: str) -> Digest:
+def _with_name(node: Digest, host: str) -> Digest:
     """The node, and its findings, under this name."""
     if node.host == host:
         return node

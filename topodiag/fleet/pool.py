@@ -124,7 +124,7 @@ def _collect(waiting: set[Future[Part | str]], tree: Tree, seconds: float = 0) -
     """Take the results that are there, or come in this time; returns those that are still waited for."""
     done, rest = wait(waiting, timeout=seconds, return_when=FIRST_COMPLETED)
     for future in done:
-        tree.add(_taken(future.result()))
+        tree.add(_part(future.result()))
     return rest
 
 
@@ -152,7 +152,7 @@ def _left(part: Part) -> Part | str:
     return name
 
 
-def _taken(left: Part | str) -> Part:
+def _part(left: Part | str) -> Part:
     if isinstance(left, Part):
         return left
     with open(left, "rb") as file:

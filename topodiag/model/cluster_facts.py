@@ -98,13 +98,13 @@ def joined(network: ClusterFacts, machines: ClusterFacts) -> ClusterFacts:
     notes = _joined_notes(network, machines, texts)
     domain = machines.domain and _cut(machines.domain, np.asarray(order, np.int64))
     if domain is None and network.domain is not None:
-        domain = _taken(network.domain, chosen)
+        domain = _subset(network.domain, chosen)
     return replace(
         machines,
         name=network.name,
         format=f"{network.format}, {machines.format}",
         nodes=tuple(machines.nodes[number] for number in order),
-        partitions=tuple(_taken(partition, chosen) for partition in network.partitions) or machines.partitions,
+        partitions=tuple(_subset(partition, chosen) for partition in network.partitions) or machines.partitions,
         domain=domain,
         gpus=machines.gpus[order],
         free={new: machines.free[old] for new, old in enumerate(order) if old in machines.free},
@@ -126,7 +126,7 @@ def _joined_notes(network: ClusterFacts, machines: ClusterFacts, texts: Sequence
     return notes
 
 
-def _taken(partition: Partition, chosen: Ints) -> Partition:
+def _subset(partition: Partition, chosen: Ints) -> Partition:
     """The groups of these nodes; -1 is a node that is alone."""
     known = chosen[chosen >= 0]
     cut = _cut(partition, known)

@@ -59,7 +59,7 @@ class DataWaits:
 def data_waits(series: StepSeries) -> DataWaits | None:
     """The waiting of a series; None where its log does not say it, says too little, or shows that the input keeps
     up."""
-    pairs = _told(series)
+    pairs = _timed_steps(series)
     if len(pairs) < FEWEST and not _nothing_else(pairs):
         return None
     waits = [waited for _, waited in pairs]
@@ -75,10 +75,10 @@ def data_waits(series: StepSeries) -> DataWaits | None:
             return None
     elif share >= LEAST and mixed:
         slow = _slow_by_data(costs, waits)
-    return _made(series, [step for step, _ in pairs], costs, waits, slow) if slow else None
+    return _data_waits(series, [step for step, _ in pairs], costs, waits, slow) if slow else None
 
 
-def _told(series: StepSeries) -> list[tuple[Step, float]]:
+def _timed_steps(series: StepSeries) -> list[tuple[Step, float]]:
     """The steps after the warm-up with their waiting; none where some do not say it."""
     if series.unit != "s" or series.smoothed:
         return []
@@ -115,7 +115,7 @@ def _slow(costs: Sequence[float]) -> list[int]:
     return [at for at, cost in enumerate(costs) if cost > SLOW * fast]
 
 
-def _made(
+def _data_waits(
     series: StepSeries, steps: Sequence[Step], costs: Sequence[float], waits: Sequence[float], slow: Sequence[int]
 ) -> DataWaits:
     worst = sorted(slow, key=lambda at: -waits[at])[:3]

@@ -84,7 +84,7 @@ def late_parts(several: Sequence[StepSeries]) -> tuple[LatePart, ...] | None:
             continue
         late = [rank for rank in range(len(table.series)) if _is_late(table, rank, part)]
         if 0 < len(late) <= max(1, MOST_RANKS * len(table.series)):
-            parts += (straggler for rank in late if (straggler := _made(table, rank, part, late)) is not None)
+            parts += (straggler for rank in late if (straggler := _finding(table, rank, part, late)) is not None)
     return tuple(sorted(parts, key=lambda part: -part.late_s))
 
 
@@ -103,7 +103,7 @@ def _table(several: Iterator[StepSeries]) -> _Table | None:
     rows = _common(series) if len(series) > 1 else []
     if not rows or len(rows[0]) < FEWEST_STEPS:
         return None
-    named = _named(rows)
+    named = _timed_parts(rows)
     seconds = np.array([[[_seconds(step, name) for step in row] for name in named] for row in rows])
     seconds = seconds.reshape(len(rows), len(named), len(rows[0]))
     whole = seconds.sum(axis=1)
@@ -124,7 +124,7 @@ def _common(series: Sequence[StepSeries]) -> list[list[Step]]:
     return [[steps[number] for number in numbers] for steps in by_number]
 
 
-def _named(rows: Sequence[Sequence[Step]]) -> dict[str, PartOf]:
+def _timed_parts(rows: Sequence[Sequence[Step]]) -> dict[str, PartOf]:
     """The parts that each of the steps times."""
     named = {part.name: part.of for part in rows[0][0].parts}
     for step in (step for row in rows for step in row):
@@ -156,7 +156,7 @@ def _is_late(table: _Table, rank: int, part: int) -> bool:
     )  # fmt: skip
 
 
-def _made(table: _Table, rank: int, part: int, late: Sequence[int]) -> LatePart | None:
+def _finding(table: _Table, rank: int, part: int, late: Sequence[int]) -> LatePart | None:
     """The finding on one rank; None where another rank is nearly as late, or the others do not wait for it."""
     excess = float(np.median(_excess(table, rank, part, late)))
     for other in range(len(table.series)):

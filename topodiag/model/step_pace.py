@@ -124,7 +124,7 @@ def pace_of(series: StepSeries) -> Pace:
         if cost > SLOW * level.cost
     )
     waits = _for_data(judged, costs) if series.unit == "s" else 0.0
-    return Pace(series, typical, low, high, levels, slow, _every(slow), drift, resized, for_data=waits)
+    return Pace(series, typical, low, high, levels, slow, _period(slow), drift, resized, for_data=waits)
 
 
 def _for_data(steps: list[Step], costs: Floats) -> float:
@@ -165,7 +165,7 @@ def _merged(costs: Floats, cuts: list[int]) -> list[int]:
         worst, least = 0, float("inf")
         for place in range(1, len(cuts) - 1):
             left, right = costs[cuts[place - 1] : cuts[place]], costs[cuts[place] : cuts[place + 1]]
-            score = _apart(left, right)
+            score = _contrast(left, right)
             if score < least:
                 worst, least = place, score
         if least >= 1:
@@ -174,7 +174,7 @@ def _merged(costs: Floats, cuts: list[int]) -> list[int]:
     return cuts
 
 
-def _apart(one: Floats, other: Floats) -> float:
+def _contrast(one: Floats, other: Floats) -> float:
     """How different two levels are, 1 for just enough. Most steps of one must be above most of the other: a few pauses
     are no level."""
     low, high = sorted((one, other), key=lambda values: float(np.median(values)))
@@ -205,7 +205,7 @@ def _drift(costs: Floats, cuts: list[int]) -> float:
     return times if shown and even and off < off_steps else 1.0
 
 
-def _every(slow: tuple[int, ...]) -> int:
+def _period(slow: tuple[int, ...]) -> int:
     """The distance in which most slow steps lie; 0 where they lie in none."""
     if len(slow) < 3:
         return 0

@@ -143,7 +143,7 @@ def _predicted(
     return replace(
         _inside(comm, version, nodes, first.system),
         max_bw=round(first.system.max_bw, _DIGITS),
-        graphs=tuple(_told(describe(first.system, graph)) for graph in first.graphs),
+        graphs=tuple(_rounded(describe(first.system, graph)) for graph in first.graphs),
         channels=comm.channels,
         tuning=table,
         choices=_choices(comm.shape, table, settings, asked),
@@ -192,7 +192,7 @@ def _choices(shape: CommShape, table: TuningTable, settings: Settings, asked: As
     return tuple(choice for name, sizes in asked for choice in sweep(shape, table, settings, name, sizes))
 
 
-def _told(graph: PredictedGraph) -> PredictedGraph:
+def _rounded(graph: PredictedGraph) -> PredictedGraph:
     """Without the digits that single precision adds: 2.4, not 2.4000000953674316."""
     return replace(graph, bw_intra=round(graph.bw_intra, _DIGITS), bw_inter=round(graph.bw_inter, _DIGITS))
 
@@ -249,7 +249,7 @@ def _of_job(
     return replace(
         _inside(comm, version, len(hosts), worst),
         max_bw=round(system.max_bw, _DIGITS),
-        graphs=tuple(_told(_named(number, graph, types)) for number, graph in sorted(shape.graphs.items())),
+        graphs=tuple(_rounded(_named(number, graph, types)) for number, graph in sorted(shape.graphs.items())),
         channels=comm.channels,
         tuning=table,
         choices=_choices(shape, table, first, asked),

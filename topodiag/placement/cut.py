@@ -70,7 +70,7 @@ class _Search:
         enough = self.ceiling(counts, need) if len(self.known) < MOST_STATES else 0
         best, choice = self._best_share(counts, need, most, enough)
         if not need and best < enough:
-            dropped = self.value(_taken(counts, most, most, self.least), 0, 0) + self.rest[most]
+            dropped = self.value(_without_share(counts, most, most, self.least), 0, 0) + self.rest[most]
             if dropped > best:
                 best, choice = dropped, (most, 0)
         self.known[key] = (best, *choice)
@@ -88,7 +88,7 @@ class _Search:
                 left = wanted - share
                 if 0 < left < self.least or best >= enough:
                     continue
-                reached = self.value(_taken(counts, have, share, self.least), left, have if left else 0)
+                reached = self.value(_without_share(counts, have, share, self.least), left, have if left else 0)
                 reached += 0 if left else WHOLE
                 if reached > best:
                     best, choice = reached, (have, share)
@@ -100,7 +100,7 @@ class _Search:
         need, most = 0, 0
         while (counts, need, most) in self.known:
             _, have, share = self.known[counts, need, most]
-            counts = _taken(counts, have, share or have, self.least)
+            counts = _without_share(counts, have, share or have, self.least)
             if not share:
                 continue
             parts.append((have, share))
@@ -112,7 +112,7 @@ class _Search:
         return tuple(pairs)
 
 
-def _taken(counts: Counts, have: int, share: int, least: int) -> Counts:
+def _without_share(counts: Counts, have: int, share: int, least: int) -> Counts:
     """The counts after a node with `have` gave a share; rests that no group can use are forgotten."""
     numbers = list(counts)
     numbers[have] -= 1

@@ -31,12 +31,12 @@ def labels(world: int, demands: Sequence[Demand]) -> list[Ints]:
     family = np.arange(world, dtype=np.int64)
     numbers: list[Ints] = []
     for demand in demands:
-        family = _joined(family, demand.groups)
+        family = _components(family, demand.groups)
         numbers.append(family)
     return numbers
 
 
-def _joined(family: Ints, groups: Ints) -> Ints:
+def _components(family: Ints, groups: Ints) -> Ints:
     """Families after all members of each group are joined: connected components, by least labels passed on."""
     current = family.copy()
     while True:

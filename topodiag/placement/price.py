@@ -142,11 +142,11 @@ def price_demand(cluster: Cluster, demand: Demand, assignment: Assignment) -> De
         return DemandCost(demand, Spans(empty, empty, empty, empty), np.zeros(0), 0.0, 0.0)
     if demand.collective == "send_recv":
         over_pairs = spans_of(cluster, pairs_of(demand.groups), assignment)
-        took = _each(cluster, demand, over_pairs, 2).reshape(len(demand.groups), demand.size - 1).max(axis=1)
+        took = _times_by_group(cluster, demand, over_pairs, 2).reshape(len(demand.groups), demand.size - 1).max(axis=1)
         spans = spans_of(cluster, demand.groups, assignment)
     else:
         spans = spans_of(cluster, demand.groups, assignment)
-        took = _each(cluster, demand, spans, demand.size)
+        took = _times_by_group(cluster, demand, spans, demand.size)
     best = demand.waited_us(bound_us(cluster, demand))
     return DemandCost(demand, spans, took, demand.waited_us(float(took.max())), best)
 
@@ -156,7 +156,7 @@ def price_placement(cluster: Cluster, demands: Sequence[Demand], assignment: Ass
     return PlacementCost(tuple(price_demand(cluster, demand, assignment) for demand in demands))
 
 
-def _each(cluster: Cluster, demand: Demand, spans: Spans, size: int) -> Floats:
+def _times_by_group(cluster: Cluster, demand: Demand, spans: Spans, size: int) -> Floats:
     """One call's time per group, computed once for each kind of span."""
     columns = np.stack([spans.nodes, spans.least, spans.level, spans.on_rail], axis=1)
     kinds, which = np.unique(columns, axis=0, return_inverse=True)

@@ -35,7 +35,7 @@ def most_groups(
     if least > min(largest, most // copies) and (size > largest or size * copies > most):
         return np.zeros(int(_region(cluster, level).max(initial=0)) + 1, np.int64)
     held = [
-        _held(cluster, free, worth, allowed, at=(level, size, min(largest, size)))
+        _groups_by_region(cluster, free, worth, allowed, at=(level, size, min(largest, size)))
         for worth in worths(size, least, most, copies, min(largest, size))
     ]
     found: Ints = np.minimum.reduce(held)
@@ -46,7 +46,7 @@ def _region(cluster: Cluster, level: int) -> Ints:
     return regions(cluster)[level - 1] if level else np.arange(cluster.nodes, dtype=np.int64)
 
 
-def _held(cluster: Cluster, free: Ints, worth: Worth, allowed: Class, *, at: tuple[int, int, int]) -> Ints:
+def _groups_by_region(cluster: Cluster, free: Ints, worth: Worth, allowed: Class, *, at: tuple[int, int, int]) -> Ints:
     """Groups by region of a level, by one worth of shares. `at`: the level, the size and the largest share."""
     level, size, largest = at
     value = np.asarray(worth.node, np.int64)[free]

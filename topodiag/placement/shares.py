@@ -76,14 +76,14 @@ def make_seats(cluster: Cluster, free: Ints, size: int, allowed: Class, wanted: 
     or not, whichever makes more. `free` are the free GPUs of each node."""
     if size <= MOST_NODES * int(free.max(initial=0)):
         return _cut(cluster, free.copy(), size, allowed)
-    seats = _made(cluster, free.copy(), size, allowed, (True, False))
+    seats = _seats(cluster, free.copy(), size, allowed, (True, False))
     if len(seats) >= wanted or not allowed.least:
         return seats
-    return max(seats, _made(cluster, free.copy(), size, allowed, (False,)), key=len)
+    return max(seats, _seats(cluster, free.copy(), size, allowed, (False,)), key=len)
 
 
 def _cut(cluster: Cluster, free: Ints, size: int, allowed: Class) -> Seats:
-    seats = _whole(free, size)
+    seats = _seats_in_one_node(free, size)
     for level, least in enumerate(allowed.least):
         if not least:
             continue
@@ -129,7 +129,7 @@ def _take(free: Ints, by_free: list[list[int]], group: Cut) -> tuple[tuple[int, 
     return tuple(sorted(shares.items()))
 
 
-def _whole(free: Ints, size: int) -> Seats:
+def _seats_in_one_node(free: Ints, size: int) -> Seats:
     """The seats that are in one node; `free` is what they leave."""
     seats = Seats(size)
     for node in np.flatnonzero(free >= size).tolist():
@@ -139,9 +139,9 @@ def _whole(free: Ints, size: int) -> Seats:
     return seats
 
 
-def _made(cluster: Cluster, free: Ints, size: int, allowed: Class, rounds: tuple[bool, ...]) -> Seats:
+def _seats(cluster: Cluster, free: Ints, size: int, allowed: Class, rounds: tuple[bool, ...]) -> Seats:
     """Seats by rounds over all levels, near or far, of which each is frugal with what is left of nodes or not."""
-    seats = _whole(free, size)
+    seats = _seats_in_one_node(free, size)
     passes = list(zip(allowed.least, regions(cluster), strict=False))
     for frugal in rounds:
         for least, region in passes:

@@ -66,7 +66,7 @@ def trees(findings: Sequence[Finding], scene: Scene) -> list[Tree]:
             depth.setdefault((finding.id, finding.message), level)
             continue
         depth[finding.id, finding.message] = 0
-    roots = _joined(roots, scene)
+    roots = _merged_roots(roots, scene)
     for tree in roots:
         tree.root = _at_its_place(tree, scene)
     return roots
@@ -90,7 +90,7 @@ def _at_its_place(tree: Tree, scene: Scene) -> Finding:
     return replace(root, message=message, where=replace(root.where, nodes=(name,)))
 
 
-def _joined(roots: Sequence[Tree], scene: Scene) -> list[Tree]:
+def _merged_roots(roots: Sequence[Tree], scene: Scene) -> list[Tree]:
     """One tree for each fault: roots that are the same fault hang below the first of them."""
     devices = _Devices(scene, [tree.root for tree in roots])
     joined: list[Tree] = []
@@ -181,7 +181,7 @@ class _Devices:
         """Whether they name a device in common, or one of them names none of the kind that the other names."""
         if one.severity is Severity.INFO or other.severity is Severity.INFO:
             return False
-        a, b = self._named(one), self._named(other)
+        a, b = self._labels(one), self._labels(other)
         if not one.where.gpus and not one.where.nics and not one.where.links:
             return False
         if not a.isdisjoint(b):
@@ -190,7 +190,7 @@ class _Devices:
         kinds_b = (bool(other.where.gpus), bool(other.where.nics))
         return not any(x and y for x, y in zip(kinds_a, kinds_b, strict=True))
 
-    def _named(self, finding: Finding) -> set[str]:
+    def _labels(self, finding: Finding) -> set[str]:
         host = next(iter(sorted(self._scene.nodes(finding))), "")
         labels = [label.split(" ")[0] for label in (*finding.where.gpus, *finding.where.nics, *finding.where.links)]
         return {self._bus.get((host, label), label) for label in labels}

@@ -130,7 +130,7 @@ def _layouts(case: Case) -> Iterator[Conflict]:
     """Ranks that ran elsewhere than a launcher's file says."""
     for layout in case.layouts:
         for job in case.jobs:
-            moved, compared = _elsewhere(layout, job, case.identity)
+            moved, compared = _moved_ranks(layout, job, case.identity)
             if moved:
                 first = min(moved)
                 text = (
@@ -140,7 +140,7 @@ def _layouts(case: Case) -> Iterator[Conflict]:
                 yield Conflict(layout.name, text, _line_of(job, first))
 
 
-def _elsewhere(layout: RankHosts, job: Job, identity: Identity) -> tuple[dict[int, tuple[str, str]], int]:
+def _moved_ranks(layout: RankHosts, job: Job, identity: Identity) -> tuple[dict[int, tuple[str, str]], int]:
     """By rank, where it was to run and where it ran; and how many ranks both name. Nothing for a job on hosts that the
     file does not have: it is of another job."""
     if layout.whole or job.world_size < layout.ranks:

@@ -29,7 +29,7 @@ _TRUST = ("bundle", "output of tools", "cluster", "list of pods", "log", "nccl-t
 def identify(case: Case) -> Identity:
     """All hosts of a case with the names, addresses and pods that are theirs, and what sources say against each other.
     Never raises. The order of the case's parts changes nothing."""
-    joined = _Joined(voices(case))
+    joined = _Machines(voices(case))
     joined.by_words()
     joined.by_saying(case.ties)
     joined.by_boot()
@@ -40,7 +40,7 @@ def identify(case: Case) -> Identity:
     return Identity(hosts, tuple(joined.conflicts))
 
 
-class _Joined:
+class _Machines:
     """Voices, and the machines that they are joined to so far. A machine is a number, `of[voice]` that of a voice."""
 
     def __init__(self, said: Sequence[NamedHost]) -> None:
@@ -177,7 +177,7 @@ class _Joined:
         """What redaction and pasting keep: bus ids of GPUs and names of NICs. Only for a capture that bears no name of
         its own, and only where one machine of the jobs has no capture yet, and fits."""
         unnamed = [at for at, voice in enumerate(self.said)
-                   if voice.node >= 0 and not voice.real and voice.buses and self._alone(at)]  # fmt: skip
+                   if voice.node >= 0 and not voice.real and voice.buses and self._is_single(at)]  # fmt: skip
         machines = self._without_capture()
         for at in unnamed:
             fits = [root for root, several in machines.items() if all(_fits(self.said[at], voice) for voice in several)]
@@ -268,7 +268,7 @@ class _Joined:
     def _root(self, at: int) -> int:
         return self.of[at]
 
-    def _alone(self, at: int) -> bool:
+    def _is_single(self, at: int) -> bool:
         return len(self.members[self._root(at)]) == 1
 
     def _captures(self, at: int) -> bool:

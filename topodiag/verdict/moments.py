@@ -165,7 +165,7 @@ def _event(job: Job, event: Event, identity: Identity) -> ClockedEvent:
         time = None if time is None else time - waited
         what, within = _wait_words(event, waited), 1.0
     zoned = event.origin is not None and _ZONED.search(event.origin.text[:80]) is not None
-    same = _same(event, bus)
+    same = _common_key(event, bus)
     return ClockedEvent(
         LOG, identity.name(host), what, time, zoned, event.rank, shown, within, event.origin, event.count, same
     )
@@ -183,7 +183,7 @@ def _wait_words(event: Event, waited: float) -> str:
     return f"waits in {operation or 'a collective'}, until the watchdog gives up after {in_s(waited)}"
 
 
-def _same(event: Event, bus: str) -> str:
+def _common_key(event: Event, bus: str) -> str:
     """What a line has in common with other prints of the same event: the operation, the GPU or the port."""
     seq, port = event.details.get("seq", ""), event.details.get("hca", "")
     if seq and waited_s(event) is not None:

@@ -73,7 +73,7 @@ def _with_interfaces(node: Node, part: Node) -> Node:
 def _with_log(node: Node, log: Node) -> Node:
     """The node with the events of a log that it does not tell itself."""
     start = booted(node)
-    offset = _apart(node.events, log.events, start)
+    offset = _clock_difference(node.events, log.events, start)
     events = list(node.events)
     places: dict[tuple[str, str], list[int]] = defaultdict(list)
     for place, event in enumerate(node.events):
@@ -96,7 +96,7 @@ def _with_log(node: Node, log: Node) -> Node:
     )
 
 
-def _apart(own: Sequence[KernelEvent], other: Sequence[KernelEvent], start: float | None) -> float | None:
+def _clock_difference(own: Sequence[KernelEvent], other: Sequence[KernelEvent], start: float | None) -> float | None:
     """How many seconds a log is behind another one of the same machine, by the difference that most events share which
     both print; None without one.
 

@@ -66,7 +66,7 @@ class Scene:
             known = self._nodes[id(finding)] = (finding, self.hosts(finding.where.nodes))
         return known[1]
 
-    def _told(self, finding: Finding) -> frozenset[str]:
+    def _machines(self, finding: Finding) -> frozenset[str]:
         """The machines of the nodes that a finding names, without one that no text names: it may be any of a job's."""
         return self.nodes(finding) - self._nameless
 
@@ -91,14 +91,14 @@ class Scene:
 
     def same_node(self, one: Finding, other: Finding) -> bool:
         """Whether both are of one node; where one of them names none, of one job."""
-        a, b = self._told(one), self._told(other)
+        a, b = self._machines(one), self._machines(other)
         return not a.isdisjoint(b) if a and b else self.same_job(one, other)
 
     def same_job(self, one: Finding, other: Finding) -> bool:
         """Whether one job runs on nodes of both, as far as nodes and jobs are named."""
         if one.where.jobs and other.where.jobs and set(one.where.jobs).isdisjoint(other.where.jobs):
             return False
-        a, b = self._told(one), self._told(other)
+        a, b = self._machines(one), self._machines(other)
         if not a.isdisjoint(b) or self.nodes(one) == self.nodes(other) != frozenset():
             return True
         jobs = [self.hosts_of_jobs[name] for name in self.jobs(other)]

@@ -39,7 +39,7 @@ def timeline(case: Case, identity: Identity) -> Timeline:
     clocks = _clocks(moments, skews)
     by_key = {(clock.source, clock.host): clock for clock in clocks}
     placed = [_placed(moment, by_key.get((moment.source, moment.host)), skews) for moment in moments]
-    return Timeline(_kept(_folded(placed)), tuple(clocks))
+    return Timeline(_shown(_folded(placed)), tuple(clocks))
 
 
 # --- clocks -------------------------------------------------------------------------------------------------------
@@ -176,7 +176,7 @@ def _is_burst(first: Moment, other: Moment) -> bool:
     return other.time - first.time <= BURST_S
 
 
-def _kept(moments: Sequence[Moment]) -> tuple[Moment, ...]:
+def _shown(moments: Sequence[Moment]) -> tuple[Moment, ...]:
     """All of them, or where they are too many the first of each kind and place, then the earliest of the rest."""
     if len(moments) <= MOST_MOMENTS:
         return tuple(moments)

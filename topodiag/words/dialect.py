@@ -33,7 +33,7 @@ class Dialect:
     table: str = ""
 
     @cached_property
-    def _held(self) -> Mapping[str, Any]:
+    def _table(self) -> Mapping[str, Any]:
         if not self.table:
             return {}
         return cast("Mapping[str, Any]", own_data("words/dialects")[self.table])
@@ -41,17 +41,17 @@ class Dialect:
     @property
     def checks(self) -> Mapping[str, str]:
         """The checks that cannot apply, with why."""
-        return cast("Mapping[str, str]", self._held.get("checks", {}))
+        return cast("Mapping[str, str]", self._table.get("checks", {}))
 
     @property
     def phrases(self) -> Mapping[str, str]:
         """What this maker's words are for those of the program."""
-        return cast("Mapping[str, str]", self._held.get("phrases", {}))
+        return cast("Mapping[str, str]", self._table.get("phrases", {}))
 
     @property
     def without(self) -> str:
         """What is said in place of a reason that only another maker's parts give."""
-        return str(self._held.get("without", ""))
+        return str(self._table.get("without", ""))
 
     @cached_property
     def _spoken(self) -> re.Pattern[str]:
@@ -59,8 +59,8 @@ class Dialect:
         return regex("|".join(rf"(?<![\w-]){re.escape(phrase)}(?![\w-])" for phrase in longest))
 
     @cached_property
-    def _absent(self) -> re.Pattern[str]:
-        return regex(self._held.get("absent", "") or "(?!)")
+    def _absent_pattern(self) -> re.Pattern[str]:
+        return regex(self._table.get("absent", "") or "(?!)")
 
     def say(self, text: str) -> str:
         """The text in this maker's words."""
@@ -69,12 +69,12 @@ class Dialect:
     def reason(self, text: str) -> str:
         """A reason in this maker's words, or that it asks for what this maker's GPUs do not have."""
         reason = self.say(text)
-        return self.without if self._absent.search(reason) else reason
+        return self.without if self._absent_pattern.search(reason) else reason
 
     def steps(self, texts: Iterable[str]) -> tuple[str, ...]:
         """Commands or steps in this maker's words; those that need what only another maker has are left out."""
         steps = dict.fromkeys(self.say(text) for text in texts)
-        return tuple(text for text in steps if not self._absent.search(text))
+        return tuple(text for text in steps if not self._absent_pattern.search(text))
 
 
 NVIDIA = Dialect(Maker.NVIDIA, "NVLink", "NCCL")

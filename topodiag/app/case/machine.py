@@ -90,11 +90,11 @@ def named_machine(paths: Sequence[str]) -> Machine:
     """What `--machine` names: bundles, topology files, NCCL logs. Raises InputError where a path is none of them."""
     machine = Machine()
     for path in paths:
-        machine += _named(path)
+        machine += _from_path(path)
     return machine
 
 
-def _named(path: str) -> Machine:
+def _from_path(path: str) -> Machine:
     intake = gather([path], stdin=stream_for([path]))
     logs = [piece for piece in intake.of(Kind.NCCL_LOG) if piece.path != STDIN]
     machine, aside = machine_of(intake, intake.of(*NODE_KINDS), logs)

@@ -105,7 +105,9 @@ def _by_job(answers: Sequence[RasAnswer]) -> list[tuple[RasAnswer, ...]]:
     groups: list[tuple[set[object], list[int]]] = []
     for at in sorted(range(len(answers)), key=lambda at: not _names(answers[at])):
         names = _names(answers[at])
-        own = next((g for g in groups if g[0] & names or (not names and _alike(answers[g[1][0]], answers[at]))), None)
+        own = next(
+            (g for g in groups if g[0] & names or (not names and _share_a_process(answers[g[1][0]], answers[at]))), None
+        )
         if own is None:
             groups.append((names, [at]))
         else:
@@ -122,7 +124,7 @@ def _names(answer: RasAnswer) -> set[object]:
     return hashes | {process.key for process in named if process is not None}
 
 
-def _alike(one: RasAnswer, other: RasAnswer) -> bool:
+def _share_a_process(one: RasAnswer, other: RasAnswer) -> bool:
     return not one.processes or not other.processes or one.processes == other.processes
 
 

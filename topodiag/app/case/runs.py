@@ -144,7 +144,7 @@ def _refuse(intake: Intake, gaps: Sequence[NotObserved], rest: Sequence[NotObser
     """Nothing holds a run: the first file that was given says why."""
     left = [NotObserved(left_out.path, left_out.why) for left_out in intake.aside]
     others = [
-        left_out for piece in intake.pieces if not piece.is_any(_TABLES) for left_out in [_aside(left_aside(piece))]
+        left_out for piece in intake.pieces if not piece.is_any(_TABLES) for left_out in [_left_out(left_aside(piece))]
     ]
     for first in (*rest, *left, *others, *gaps):
         raise InputError(first.what, first.why, hint=HINT)
@@ -162,11 +162,11 @@ def _with_machine(
     used = {piece.name for piece in pieces} | ({piece.name for piece in logs} if machine.jobs else set())
     given.gaps.extend(gap for piece, gap in rest if piece.name not in used)
     others = [piece for piece in intake.pieces if piece.name not in used | read | tried]
-    given.gaps.extend(_aside(left_out) for left_out in (*aside, *map(left_aside, others), *intake.aside))
+    given.gaps.extend(_left_out(left_out) for left_out in (*aside, *map(left_aside, others), *intake.aside))
     return replace(given, machine=machine)
 
 
-def _aside(left_out: SkippedFile) -> NotObserved:
+def _left_out(left_out: SkippedFile) -> NotObserved:
     return NotObserved(left_out.path, left_out.why + (f"; {left_out.command} reads it" if left_out.command else ""))
 
 

@@ -78,7 +78,7 @@ def beside_model(job: Job) -> Inspection | None:
         return replace(inspection, not_beside=UNLIKE)
     comparisons, why = [], ""
     for several in kinds[:MOST_KINDS]:
-        beside = _beside(several, job, machines)
+        beside = _comparison(several, job, machines)
         if isinstance(beside, ModelComparison):
             comparisons.append(beside)
         else:
@@ -134,7 +134,7 @@ def _best(measured: _Measured) -> float:
     return size.busbw_gbs * size.clean_us / size.best_us
 
 
-def _beside(several: Sequence[_Measured], job: Job, machines: Mapping[str, Node]) -> ModelComparison | str:
+def _comparison(several: Sequence[_Measured], job: Job, machines: Mapping[str, Node]) -> ModelComparison | str:
     """The fastest of a kind beside the model, or why there is none."""
     comm, size = best = max(several, key=_best)
     hosts = list(dict.fromkeys(short_name(member.host) for member in comm.members.values()))

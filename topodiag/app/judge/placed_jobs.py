@@ -155,7 +155,7 @@ def _logged_talk(job: Job, ready: Ready) -> Talk | None:
 def _layouts(case: Case) -> Iterator[tuple[LayoutRead, Job | None]]:
     """What is to be judged: each job where it ran, beside a launcher's file of its hosts, and a file alone whose sizes
     are declared. Of several launcher's files nobody knows which one was used."""
-    declared = _named(case.layouts[0], case) if len(case.layouts) == 1 else None
+    declared = _by_host_names(case.layouts[0], case) if len(case.layouts) == 1 else None
     met = False
     for job in _jobs(case):
         try:
@@ -164,12 +164,12 @@ def _layouts(case: Case) -> Iterator[tuple[LayoutRead, Job | None]]:
             continue
         own = declared if declared is not None and _is_of(declared, ranks, case) else None
         met = met or own is not None
-        yield LayoutRead(_named(ranks, case) or ranks, job, own), job
+        yield LayoutRead(_by_host_names(ranks, case) or ranks, job, own), job
     if declared is not None and not met and case.sizes is not None:
         yield LayoutRead(declared), None
 
 
-def _named(ranks: RankHosts, case: Case) -> RankHosts | None:
+def _by_host_names(ranks: RankHosts, case: Case) -> RankHosts | None:
     """The ranks with their hosts called as the case calls them; None where two of these are one machine."""
     hosts = tuple(case.identity.name(host) for host in ranks.hosts)
     return replace(ranks, hosts=hosts) if len(set(hosts)) == len(hosts) else None

@@ -157,7 +157,9 @@ def expected_of(run: BenchRun, machine: Machine, chosen: BenchOptions, gaps: lis
     if chosen.system is not None and (why := another_system(run, chosen.system)):
         return Expected(why=why)
     if not machine.nodes:
-        return _reckoned(run, node_of_print(machine.jobs, run) if chosen.nics is None else None, machine.jobs, chosen)
+        return _expectation(
+            run, node_of_print(machine.jobs, run) if chosen.nics is None else None, machine.jobs, chosen
+        )
     foreign = [node for node in machine.nodes if contradicts(node, run)]
     nodes_of_run = [node for node in machine.nodes if node not in foreign]
     if foreign and nodes_of_run:
@@ -166,7 +168,7 @@ def expected_of(run: BenchRun, machine: Machine, chosen: BenchOptions, gaps: lis
     if foreign and not nodes_of_run:
         return Expected(why=f"{_hosts(foreign)} has other GPUs than the table names: wrong --machine?")
     sorts = sorts_of(nodes_of_run)
-    pairs = [(_reckoned(run, nodes[0], machine.jobs, chosen), nodes) for nodes in sorts[:MOST_SORTS]]
+    pairs = [(_expectation(run, nodes[0], machine.jobs, chosen), nodes) for nodes in sorts[:MOST_SORTS]]
     rows = [(one.expectation.busbw_gbs, one, nodes) for one, nodes in pairs if one.expectation is not None]
     if len(sorts) == 1 or not rows:
         return pairs[0][0]
@@ -192,7 +194,7 @@ def _hosts(nodes: Sequence[Node]) -> str:
     return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 
-def _reckoned(run: BenchRun, node: Node | None, jobs: Sequence[Job], chosen: BenchOptions) -> Expected:
+def _expectation(run: BenchRun, node: Node | None, jobs: Sequence[Job], chosen: BenchOptions) -> Expected:
     """The expectation of one node. The NICs of a log stand in where the machine is only guessed, but fewer of them than
     it is built with are no reason to expect less."""
     logged, network = network_of(jobs)

@@ -33,7 +33,7 @@ def judged_case(opened: Opened, trained: Mapping[str, Any] | None = None) -> Res
 
         beside = tuple(replace(job, inspection=beside_model(job)) if job.machines else job for job in case.jobs)
         opened = replace(opened, case=replace(case, jobs=beside))
-    return _joined(opened.case, _results(opened), trained)
+    return _result(opened.case, _results(opened), trained)
 
 
 def _results(opened: Opened) -> list[Result]:
@@ -67,12 +67,12 @@ def _runs(opened: Opened, nodes: Sequence[Result]) -> list[Result]:
     return [judged_runs(opened.runs, beside=machine)]
 
 
-def _joined(case: Case, results: Sequence[Result], trained: Mapping[str, Any] | None) -> Result:
+def _result(case: Case, results: Sequence[Result], trained: Mapping[str, Any] | None) -> Result:
     """The parts of the diagnosis as one result, with what no part read."""
     placed = _placed(case, trained)
     seats, gaps, steps = (placed.outcomes, placed.not_observed, placed.steps) if placed is not None else ((), (), ())
     joined = (*(outcome for result in results for outcome in result.outcomes), *seats)
-    outcomes = tuple(_named(outcome, case.identity) for outcome in joined)
+    outcomes = tuple(_by_host_names(outcome, case.identity) for outcome in joined)
     result = Result(
         inputs=tuple(dict.fromkeys((*case.inputs, *(item for result in results for item in result.inputs)))),
         nodes=case.nodes,
@@ -99,7 +99,7 @@ def _placed(case: Case, trained: Mapping[str, Any] | None) -> PlacedJobs | None:
     return place_jobs(case, trained)
 
 
-def _named(outcome: Outcome, identity: Identity) -> Outcome:
+def _by_host_names(outcome: Outcome, identity: Identity) -> Outcome:
     """The outcome with the hosts of its findings called as the case calls them. Captures of one host that were judged
     one by one (`n1#2`) keep their numbers."""
     if not outcome.findings:

@@ -94,7 +94,7 @@ class SweepDips(OneStep[Benchmark], BenchCheck[Never]):
         what = "and does not recover" if dip.after is None else f"and is back at {size_text(dip.after)}"
         share = 1 - dip.low / dip.peak
         why = f", where NCCL goes over to {switch}" if switch else ""
-        return self.found(
+        return self.with_findings(
             benchmark,
             (
                 self.finding(

@@ -71,7 +71,7 @@ class RunFailed(BenchCheck[Failed]):
             return self.clean(judged, "it ended without an error")
         return self.unknown(judged, "no line ends it: the run was aborted, or this is an excerpt")
 
-    def tell(self, judged: Benchmark, observed: Failed) -> Iterator[Finding]:
+    def findings(self, judged: Benchmark, observed: Failed) -> Iterator[Finding]:
         run = judged.run
         done = f"after {len(run.rows)} rows" if run.rows else "before its first row"
         yield self.finding(
@@ -87,7 +87,7 @@ class RunFailed(BenchCheck[Failed]):
 def _failed(judged: Benchmark) -> Failed:
     """What stands first of: a finding on the log or on a node, NCCL's first warning, the error itself."""
     run = judged.run
-    lines = _telling(run)
+    lines = _fault_lines(run)
     finding = min(
         judged.found, key=lambda failure: (failure.id in _ECHOES, -failure.confidence, failure.id), default=None
     )
@@ -98,11 +98,11 @@ def _failed(judged: Benchmark) -> Failed:
         cause, fix = _meaning(warned[1])
         return Failed(cause or f"NCCL warned `{warned[1].strip()[:120]}`", (warned[0], *lines[:1]), _steps(fix))
     for origin in lines:
-        cause, fix = _meaning(_said(origin.text))
+        cause, fix = _meaning(_reason(origin.text))
         if cause or fix:
-            words = _said(origin.text)[:100]
+            words = _reason(origin.text)[:100]
             return Failed(f"{cause} (`{words}`)" if cause else words, (origin,), _steps(fix))
-    return Failed(_said(lines[0].text)[:160], lines[:2], _steps(""))
+    return Failed(_reason(lines[0].text)[:160], lines[:2], _steps(""))
 
 
 def _meaning(text: str) -> tuple[str, str]:
@@ -115,13 +115,13 @@ def _steps(fix: str) -> tuple[str, ...]:
     return (fix or "run again with NCCL_DEBUG=INFO on all ranks, then topodiag logs on the output",)
 
 
-def _telling(run: BenchRun) -> tuple[Origin, ...]:
+def _fault_lines(run: BenchRun) -> tuple[Origin, ...]:
     """The lines that say what failed, without the way back up the stack and the launcher's farewell."""
     lines = run.failures or tuple(Origin(run.source, None, error) for error in run.errors)
     origins = tuple(line for line in lines if not _UNWIND.search(line.text) and not _EPILOGUE.search(line.text))
     return origins or lines
 
 
-def _said(text: str) -> str:
+def _reason(text: str) -> str:
     match = _QUOTED.search(text)
     return (match[1] if match else text).strip().rstrip("/ ").strip()

@@ -72,7 +72,7 @@ class IterationsJitter(BenchCheck[Jitter]):
         worst = max(bench_rows, key=lambda row: _ratio(row) or 0)
         return Jitter(tuple(bench_rows), len(known), worst, _ratio(worst) or 0)
 
-    def tell(self, judged: Benchmark, observed: Jitter) -> Iterator[Finding]:
+    def findings(self, judged: Benchmark, observed: Jitter) -> Iterator[Finding]:
         timing = observed.worst.best
         yield self.finding(
             self.where(judged.run.hosts),

@@ -72,7 +72,7 @@ class LatencyFloorHigh(OneStep[Benchmark], BenchCheck[Never]):
         if times < most or floor - expected.latency_us < LEAST_US:
             return self.clean(benchmark, f"{spell_us(floor)}, {times:.1f} times NCCL's {spell_us(expected.latency_us)}")
         confidence = Confidence.LOW if expected.confidence is Confidence.LOW else Confidence.MEDIUM
-        return self.found(
+        return self.with_findings(
             benchmark,
             (
                 self.finding(

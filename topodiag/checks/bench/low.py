@@ -72,7 +72,7 @@ class BandwidthLow(OneStep[Benchmark], BenchCheck[Never]):
         wanted = expected.busbw.get(size, expected.busbw_gbs)
         if not 0 < gbs < wanted:
             return self.unknown(benchmark, f"no bandwidth was measured at {size_text(size)}")
-        return self.found(benchmark, (self._finding(benchmark, expected, (size, gbs, wanted)),))
+        return self.with_findings(benchmark, (self._finding(benchmark, expected, (size, gbs, wanted)),))
 
     def _finding(self, benchmark: Benchmark, expected: Expectation, at: tuple[int, float, float]) -> Finding:
         size, gbs, wanted = at

@@ -76,8 +76,8 @@ class PlacementsApart(OneStep[Benchmark], BenchCheck[Never]):
         share = 1 - gbs / best
         counted = node_of_all_slow(alike, size, best * (1 - SLOW_PLACEMENT))
         if counted is not None and counted.node in benchmark.run.hosts:
-            return self.found(benchmark, (self._by_count(benchmark, counted, size, best, fastest.benchmark),))
-        return self.found(
+            return self.with_findings(benchmark, (self._by_count(benchmark, counted, size, best, fastest.benchmark),))
+        return self.with_findings(
             benchmark,
             (
                 self.finding(

@@ -48,7 +48,7 @@ class RdmaTestLow(NodeCheck[tuple[LowTest, ...]]):
         )
         return low or self.clean(judged, "", Coverage(len(rated), len(tested), "ports that were tested"))
 
-    def tell(self, judged: Node, observed: tuple[LowTest, ...]) -> Iterator[Finding]:
+    def findings(self, judged: Node, observed: tuple[LowTest, ...]) -> Iterator[Finding]:
         for low in observed:
             tested = low.port.tested_gbps.get(0.0)
             yield self.finding(

@@ -67,7 +67,7 @@ class WrongResults(BenchCheck[WrongValues]):
             return self.not_applicable(judged, "validation was off (-c 0)")
         return self.clean(judged, f"{checked} sizes checked" if checked else "no value out of bounds")
 
-    def tell(self, judged: Benchmark, observed: WrongValues) -> Iterator[Finding]:
+    def findings(self, judged: Benchmark, observed: WrongValues) -> Iterator[Finding]:
         run, wrong = judged.run, observed.rows
         sizes = ", ".join(dict.fromkeys(size_text(row.size) for row in wrong[:3]))
         where = f" at {sizes}{' and more' if len(wrong) > 3 else ''}" if wrong else ""

@@ -24,7 +24,7 @@ class CostlySettingOfRun(BenchCheck[tuple[SettingPrice, ...]]):
             return self.not_applicable(judged, "no command and no log of this run shows its settings")
         return self.clean(judged, "no setting of its command explains a loss")
 
-    def tell(self, judged: Benchmark, observed: tuple[SettingPrice, ...]) -> Iterable[Finding]:
+    def findings(self, judged: Benchmark, observed: tuple[SettingPrice, ...]) -> Iterable[Finding]:
         for price in observed:
             reach = (
                 f"{in_gbs(price.with_gbs)} with it alone, {in_gbs(price.without_gbs)} without"

@@ -166,7 +166,7 @@ def _new_entries(nodes: Sequence[Node], removed: dict[str, str], elsewhere: list
     return entries
 
 
-def _given(node: Node, name: str) -> ConfEntry | None:
+def _entry(node: Node, name: str) -> ConfEntry | None:
     """What the node has already, where it has it."""
     value = next((setting.value for setting in given(node) if setting.name == name and setting.value.strip()), None)
     return ConfEntry(name, value, ()) if value is not None else None
@@ -177,7 +177,7 @@ def _hcas(node: Node, faulty: bool) -> ConfEntry | None:
     nothing, and a choice with which nothing is wrong stands."""
     compute = [nic for nic in internal_ib_nics(node) if nic.rdma_name]
     others = [nic for nic in node.nics if nic.rdma_name and nic.role is not NicRole.COMPUTE and is_up(nic)]
-    if not faulty and (own := _given(node, HCA)) is not None:
+    if not faulty and (own := _entry(node, HCA)) is not None:
         return own
     if not compute or not uses_internal_ib(node):
         return None
@@ -213,7 +213,7 @@ def _bootstrap(node: Node, faulty: bool) -> ConfEntry | None:
     """The interface of the default route, with a reason where NCCL would take the first of several that are not meant
     for it: rails of compute NICs, bridges, overlays. IPoIB is left alone: NCCL prefers it (src/misc/socket.cc, v2.28).
     """
-    if not faulty and (own := _given(node, IFNAME)) is not None:
+    if not faulty and (own := _entry(node, IFNAME)) is not None:
         return own
     up = [netdev for netdev in node.netdevs if netdev.operstate.value == "up" and netdev.master.value is None]
     if any(net_dev.name.startswith("ib") for net_dev in up):

@@ -76,7 +76,7 @@ class ConfLineNotRead(NodeCheck[tuple[MisreadLine, ...]]):
         wrong = [(line, misread(line.text) or _repeated(line, first)) for line in judged.conf_lines]
         return tuple(MisreadLine(line, *pair) for line, pair in wrong if pair is not None) or self.clean(judged)
 
-    def tell(self, judged: Node, observed: tuple[MisreadLine, ...]) -> Iterator[Finding]:
+    def findings(self, judged: Node, observed: tuple[MisreadLine, ...]) -> Iterator[Finding]:
         for misread_line in observed:
             line, meant = misread_line.line, misread_line.meant
             yield self.finding(

@@ -75,7 +75,7 @@ class SettingsInLog(OneStep[Job], JobCheck[Never]):
 
     def answer(self, job: Job, findings: Sequence[Finding]) -> Outcome:
         if findings:
-            return self.found(job, findings)
+            return self.with_findings(job, findings)
         if "ENV" not in job.subsystems and not any(map(prints_settings, job.processes)):
             return self.unknown(job, f"settings were not logged: {ask_for(job)}")
         return self.clean(job)

@@ -133,7 +133,7 @@ class CostlySetting(OneStep[Node], NodeCheck[Never]):
             if left is not None:
                 findings.append(self._few_nics(node, setting, left))
         if findings:
-            return self.found(node, findings)
+            return self.with_findings(node, findings)
         unsure = [setting.name for setting in given(node) if undecided("node", machine, setting.name, setting.value)]
         return self.unknown(node, NOT_JUDGED.format(few(unsure, 4))) if unsure else self.clean(node)
 
@@ -225,7 +225,7 @@ class UnknownSetting(OneStep[Node], NodeCheck[Never]):
         if not settings_seen(node):
             return self.unknown(node, "NCCL settings are not in the evidence")
         findings = [finding for setting in given(node) if (finding := self._judge_one(node, setting)) is not None]
-        return self.found(node, findings) if findings else self.clean(node)
+        return self.with_findings(node, findings) if findings else self.clean(node)
 
     def _judge_one(self, node: Node, setting: NodeSetting) -> Finding | None:
         name = setting.name

@@ -260,7 +260,7 @@ class ChangedSinceGood(Check[NodeHistory, CaptureChange]):
             return self.clean(judged, why)
         return CaptureChange(judged.before, judged.now, judged.basis, changes)
 
-    def tell(self, judged: NodeHistory, observed: CaptureChange) -> Iterable[Finding]:
+    def findings(self, judged: NodeHistory, observed: CaptureChange) -> Iterable[Finding]:
         changes = observed.found
         if changes.another:
             yield self._note(
@@ -291,7 +291,7 @@ class ChangedSinceGood(Check[NodeHistory, CaptureChange]):
         return self.finding(
             where,
             Advice(severity),
-            f"{_named(change)} changed from {before} to {after}",
+            f"{_label(change)} changed from {before} to {after}",
             observed=after,
             expected=f"{before}, as in the {observed.basis}",
             cost=Cost(text="" if severity is Severity.INFO else "it may cost bandwidth or stability"),
@@ -330,7 +330,7 @@ def severity_of(change: FactChange, linked: bool) -> Severity:
     return Severity.WARNING
 
 
-def _named(change: FactChange) -> str:
+def _label(change: FactChange) -> str:
     """The family where the key alone says little."""
     return change.key if change.key.lower().startswith(change.family) else f"{change.family}: {change.key}"
 

@@ -76,7 +76,7 @@ class DiffersFromSiblings(FleetCheck[OutliersByNodes]):
         ordered = {nodes: tuple(sorted(own, key=_order)) for nodes, own in groups.items()}
         return tuple(sorted(ordered.items(), key=lambda item: (_order(item[1][0]), item[0])))
 
-    def tell(self, judged: Cohort, observed: OutliersByNodes) -> Iterable[Finding]:
+    def findings(self, judged: Cohort, observed: OutliersByNodes) -> Iterable[Finding]:
         for nodes, outliers in observed:
             weight = weigh(outliers[0])
             rest = len(outliers) - 1

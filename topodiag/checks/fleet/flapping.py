@@ -225,7 +225,7 @@ class ComesAndGoes(Check[NodeHistory, Unsteady]):
             return self.clean(judged, "no part kept coming and going")
         return Unsteady(dropped, flapping, fallen)
 
-    def tell(self, judged: NodeHistory, observed: Unsteady) -> Iterable[Finding]:
+    def findings(self, judged: NodeHistory, observed: Unsteady) -> Iterable[Finding]:
         for flap in observed.flaps:
             times = len(flap.returns)
             first, last = flap.returns[0], flap.returns[-1]

@@ -56,7 +56,7 @@ class TwoPopulations(FleetCheck[tuple[Populations, ...]]):
             return self.clean(judged, "no fact divides the nodes into populations")
         return tuple(sorted(judged.populations, key=lambda populations: (-_severity(populations), populations.facts)))
 
-    def tell(self, judged: Cohort, observed: tuple[Populations, ...]) -> Iterable[Finding]:
+    def findings(self, judged: Cohort, observed: tuple[Populations, ...]) -> Iterable[Finding]:
         for split in observed:
             names = [named(family, key) for family, key, _ in split.facts]
             sizes = " and ".join(str(len(group.nodes)) for group in split.groups[:_SHOWN])

@@ -94,7 +94,7 @@ class ClocksHeldDown(FaultCheck):
                 held[reason].append(gpu)
         if not held and not seen:
             return self.unknown(judged, "neither clock event reasons nor clocks are in the evidence")
-        return self.any_of(judged, (_held(*reason, gpus) for reason, gpus in held.items()), coverage)
+        return self.any_of(judged, (_clock_hold(*reason, gpus) for reason, gpus in held.items()), coverage)
 
 
 def _is_idle(gpu: Gpu) -> bool:
@@ -171,7 +171,7 @@ def _less_power(gpu: Gpu, gpus: Sequence[Gpu]) -> tuple[str, str, Severity] | No
     return f"its power limit is {in_w(limit)}, {in_w(usual)} on its peers", "limited", Severity.WARNING
 
 
-def _held(what: str, kind: str, severity: Severity, gpus: Sequence[Gpu]) -> NodeFault:
+def _clock_hold(what: str, kind: str, severity: Severity, gpus: Sequence[Gpu]) -> NodeFault:
     """GPUs whose clocks one thing holds down."""
     clocks = [
         f"{gpu.label} {gpu.sm_clock_mhz.value} of {in_mhz(gpu.max_sm_clock_mhz.get(0))}"

@@ -135,7 +135,7 @@ class GpuLost(NodeCheck[Losses]):
             return self.clean(judged, "the kernel log shows no GPU lost")
         return self.unknown(judged, _unasked(judged, seen, total))
 
-    def tell(self, judged: Node, observed: Losses) -> Iterator[Finding]:
+    def findings(self, judged: Node, observed: Losses) -> Iterator[Finding]:
         for loss in observed.lost:
             name = named(judged, loss.label)
             words = "was lost and answers again" if loss.again else "is lost"
@@ -149,9 +149,9 @@ class GpuLost(NodeCheck[Losses]):
                 confidence=loss.confidence,
             )
         if observed.short is not None:
-            yield self._tell_short(judged, observed.short)
+            yield self._short_findings(judged, observed.short)
 
-    def _tell_short(self, node: Node, short: MissingGpus) -> Finding:
+    def _short_findings(self, node: Node, short: MissingGpus) -> Finding:
         missing = short.expected - short.seen
         return self.finding(
             self.where(node),

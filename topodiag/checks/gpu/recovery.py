@@ -97,7 +97,7 @@ class GpuRecovery(NodeCheck[Requests]):
             return self.clean(judged, "" if gpus else "the kernel log shows no Xid 154", coverage)
         return self.unknown(judged, f"no source says whether a GPU asks for recovery, and {no_log(judged)}")
 
-    def tell(self, judged: Node, observed: Requests) -> Iterator[Finding]:
+    def findings(self, judged: Node, observed: Requests) -> Iterator[Finding]:
         for request in observed.asked:
             do = next((words for key, words in ACTIONS.items() if key in request.action), ACTIONS["reset"])
             yield self.finding(

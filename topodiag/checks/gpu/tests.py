@@ -102,7 +102,7 @@ class SlowGpuInTest(NodeCheck[tuple[ShortGpu, ...]]):
         measured = Coverage(max(len(_measured(judged)), len(hosts)), len(judged.gpus), "GPUs")
         return self.unknown(judged, why, measured)
 
-    def tell(self, judged: Node, observed: tuple[ShortGpu, ...]) -> Iterable[Finding]:
+    def findings(self, judged: Node, observed: tuple[ShortGpu, ...]) -> Iterable[Finding]:
         for words in dict.fromkeys(short_gpu.words for short_gpu in observed):
             alike = [short_gpu for short_gpu in observed if short_gpu.words == words]
             labels = [short_gpu.gpu.label for short_gpu in alike]

@@ -110,18 +110,18 @@ class GdrOffInLog(OneStep[Job], JobCheck[Never]):
             return self.not_applicable(job, "the memory of these GPUs is the host's: GB10")
         by_plugin = list(self._by_plugin(job))
         if by_plugin:
-            return self.found(job, by_plugin)
+            return self.with_findings(job, by_plugin)
         listed = hcas_by_host(job)
         if not any(listed.values()) and not (piece(job) and len(job.connections)):
             return self.not_applicable(job, "no RDMA device is listed")
         states = _states(listed)
         if not any(states.told.values()):
             without = list(self._without_module(job, listed))
-            return self.found(job, without) if without else self._by_connections(job)
+            return self.with_findings(job, without) if without else self._by_connections(job)
         coverage = Coverage(sum(bool(hcas) for hcas in states.told.values()), len(job.hosts), "nodes")
         if not states.off:
             return self.clean(job, "", coverage)
-        return self.found(job, [self._report(job, states, coverage)], coverage)
+        return self.with_findings(job, [self._report(job, states, coverage)], coverage)
 
     def _by_connections(self, job: Job) -> Outcome:
         """Where no line says whether a device has it."""
@@ -129,7 +129,7 @@ class GdrOffInLog(OneStep[Job], JobCheck[Never]):
         coverage = Coverage(len(seen), len(job.hosts), "nodes")
         uneven = self._uneven(job, off, seen)
         if uneven is not None:
-            return self.found(job, [uneven], coverage)
+            return self.with_findings(job, [uneven], coverage)
         if seen and not off:
             return self.clean(job, "connections use /GDRDMA", coverage)
         return self.unknown(job, f"no line says whether GPUDirect RDMA is enabled for a device; {ask_for(job, *NET)}")

@@ -58,7 +58,7 @@ class GdrTooFarInLog(OneStep[Job], JobCheck[Never]):
             if by_setting:
                 given = next(iter(by_setting.values()))[0][1]
                 return self.clean(job, f"{given.name}={given.value} is set: ENV001 judges it", coverage)
-            return self.found(job, fold(findings), coverage)
+            return self.with_findings(job, fold(findings), coverage)
         if all(_lists_it_off(listed.get(host, {})) for host in off):
             return self.clean(job, "GPUDirect RDMA is off altogether: GDR001", coverage)
         return self.unknown(job, f"connections without /GDRDMA, and no line says why; {ask_for(job, *NET)}")
@@ -87,7 +87,7 @@ class GdrTooFarInLog(OneStep[Job], JobCheck[Never]):
             evidence=[decision.origin for decisions in far.values() for decision in decisions[:1]],
             coverage=coverage,
         )
-        return self.found(job, [finding], coverage)
+        return self.with_findings(job, [finding], coverage)
 
     def _report(
         self, job: Job, host: str, off: WithoutGdr, notes: list[tuple[str, str, Origin | None]], seen: int

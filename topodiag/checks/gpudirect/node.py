@@ -113,7 +113,7 @@ class GdrModuleMissing(NodeCheck[NoGdr]):
         distances = Coverage(len(known), len(gpus), "GPUs with a known distance")
         return NoGdr(gpus, nics, lacking, tuple(shown), useless, confidence, distances)
 
-    def tell(self, judged: Node, observed: NoGdr) -> Iterator[Finding]:
+    def findings(self, judged: Node, observed: NoGdr) -> Iterator[Finding]:
         useless, nics, os = observed.useless, observed.nics, judged.os
         yield self.finding(
             self.where(judged, gpus=[gpu.label for gpu in observed.gpus], nics=[nic.name for nic in nics]),
@@ -204,7 +204,7 @@ class GdrTooFar(NodeCheck[FarGpus]):
         if not known:
             return self.unknown(judged, "no distance between GPUs and NICs was seen")
         level = _level(judged)
-        near, far = _apart(judged, known, level)
+        near, far = _near_and_far(judged, known, level)
         if not far:
             if len(known) < len(gpus):
                 return self.unknown(judged, str(coverage), coverage)
@@ -215,7 +215,7 @@ class GdrTooFar(NodeCheck[FarGpus]):
         built_so = not near and not any(_beside_a_nic(judged, gpu) for gpu in gpus)
         return FarGpus(_by_distance(named), built_so, coverage)
 
-    def tell(self, judged: Node, observed: FarGpus) -> Iterator[Finding]:
+    def findings(self, judged: Node, observed: FarGpus) -> Iterator[Finding]:
         for kind, group in observed.groups:
             yield self._report(judged, kind, group, observed.built_so)
 
@@ -253,7 +253,7 @@ def _by_distance(far: Sequence[Nearest]) -> tuple[tuple[PathType, tuple[Nearest,
     return tuple((kind, tuple(group)) for kind, group in groups.items())
 
 
-def _apart(node: Node, known: Sequence[Nearest], level: PathType | None) -> tuple[list[Nearest], list[Nearest]]:
+def _near_and_far(node: Node, known: Sequence[Nearest], level: PathType | None) -> tuple[list[Nearest], list[Nearest]]:
     """GPUs with a NIC near enough by NCCL's rule or by the level that is set, and those without one that NVLink does
     not bring to a near one either."""
     far = [at for at in known if not _direct(at) and not (level is not None and (at.kind or 0) <= level)]

@@ -142,7 +142,7 @@ class HostSettingWarned(JobCheck[tuple[Event, ...]]):
             return self.not_applicable(judged, "no line speaks of NUMA balancing: `topodiag scan` of the node does")
         return tuple(events)
 
-    def tell(self, judged: Job, observed: tuple[Event, ...]) -> Iterator[Finding]:
+    def findings(self, judged: Job, observed: tuple[Event, ...]) -> Iterator[Finding]:
         hosts = hosts_in(observed)
         if BALANCED.search(observed[0].text) is None:
             yield self._removed(observed)
@@ -213,7 +213,7 @@ class NicOnOtherSocket(OneStep[Job], JobCheck[Never]):
             return self.unknown(job, f"no line places the GPUs and NICs that a connection joins; {ask_for(job, *NET)}")
         if not across:
             return self.clean(job, "", Coverage(judged, judged, "connections"))
-        return self.found(job, fold([self._report(job, host, entries) for host, entries in across.items()]))
+        return self.with_findings(job, fold([self._report(job, host, entries) for host, entries in across.items()]))
 
     def _report(self, job: Job, host: str, entries: dict[str, NicUse]) -> Finding:
         conns = job.connections
@@ -257,7 +257,7 @@ class AwayFromGpuInLog(OneStep[Job], JobCheck[Never]):
                 away[job.processes[number].host].append(number)
         findings = [self._report(job, host, numbers, cores) for host, numbers in away.items()]
         findings += [self._unbound(job, host, numbers, bound) for host, numbers in unbound.items()]
-        return self.found(job, fold(findings), coverage) if findings else self.clean(job, "", coverage)
+        return self.with_findings(job, fold(findings), coverage) if findings else self.clean(job, "", coverage)
 
     def _report(
         self,

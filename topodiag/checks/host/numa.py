@@ -97,7 +97,7 @@ class GpuNicOnDifferentSockets(NodeCheck[Strays]):
             return self.unknown(judged, f"the sockets of GPUs and NICs are not known ({coverage})", coverage)
         return self.clean(judged, coverage=coverage)
 
-    def tell(self, judged: Node, observed: Strays) -> Iterator[Finding]:
+    def findings(self, judged: Node, observed: Strays) -> Iterator[Finding]:
         if observed.away:
             yield self._away(judged, observed)
         if observed.homeless_gpus or observed.homeless_nics:

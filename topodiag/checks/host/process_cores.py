@@ -100,14 +100,16 @@ class ProcessAwayFromGpu(NodeCheck[AwayProcesses]):
         coverage = Coverage(len(bound), len(single), "processes with one GPU")
         if not bound:
             return self.unknown(judged, "the cores of these processes or of their GPUs are not known")
-        away = [at for at in bound if not at.allowed >= _own(judged, at.gpu, at.local) and at.share < AWAY_SHARE]
+        away = [
+            at for at in bound if not at.allowed >= _local_cores(judged, at.gpu, at.local) and at.share < AWAY_SHARE
+        ]
         if away:
             return AwayProcesses(_grouped(away), coverage)
         if len(bound) < len(single):
             return self.unknown(judged, str(coverage), coverage)
         return self.clean(judged, coverage=coverage)
 
-    def tell(self, judged: Node, observed: AwayProcesses) -> Iterator[Finding]:
+    def findings(self, judged: Node, observed: AwayProcesses) -> Iterator[Finding]:
         for group in observed.groups:
             yield self._report(judged, group)
 
@@ -157,7 +159,7 @@ def _home(node: Node, gpu: Gpu) -> Fact[str]:
     return Fact()
 
 
-def _own(node: Node, gpu: Gpu, fallback: frozenset[int]) -> frozenset[int]:
+def _local_cores(node: Node, gpu: Gpu, fallback: frozenset[int]) -> frozenset[int]:
     return parse_cpulist(_home(node, gpu).value or "") or fallback
 
 

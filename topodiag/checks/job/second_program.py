@@ -84,7 +84,7 @@ class SecondProgram(NodeCheck[SecondProgramSeen | HeldByNobody]):
             return self.clean(judged, coverage=coverage)
         return SecondProgramSeen(others, usual, coverage)
 
-    def tell(self, judged: Node, observed: SecondProgramSeen | HeldByNobody) -> Iterator[Finding]:
+    def findings(self, judged: Node, observed: SecondProgramSeen | HeldByNobody) -> Iterator[Finding]:
         if isinstance(observed, HeldByNobody):
             yield self._of_nobody(judged, observed)
             return

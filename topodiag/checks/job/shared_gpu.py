@@ -211,20 +211,20 @@ class SharedGpu(JobCheck[GpuUse]):
     def _without(self, judged: Job) -> Outcome:
         """Where NCCL and CUDA show nothing shared: a GPU that is taken beside empty ones, else whether any was seen."""
         if findings := list(by_taken(self, judged)):
-            return self.found(judged, findings)
+            return self.with_findings(judged, findings)
         with_gpu = sum(bool(rank.bus_id) for rank in judged.ranks)
         coverage = Coverage(with_gpu, max(judged.world_size, len(judged.ranks)), "ranks with a GPU")
         if not with_gpu:
             return self.unknown(judged, f"no bus id: {ask_for(judged)}")
         return self.clean(judged, coverage=coverage)
 
-    def tell(self, judged: Job, observed: GpuUse) -> Iterator[Finding]:
+    def findings(self, judged: Job, observed: GpuUse) -> Iterator[Finding]:
         if observed.warnings:
             yield self._refused(observed)
         elif observed.shared:
             yield self._shared(judged, observed)
         elif observed.busy:
-            yield self._held(judged, observed.busy)
+            yield self._exclusive_mode(judged, observed.busy)
         elif observed.full:
             yield self._full(judged, observed.full)
         else:
@@ -236,7 +236,7 @@ class SharedGpu(JobCheck[GpuUse]):
         ranks = {rank for _, group in shared for rank in group} | {event.rank for event in events if event.rank >= 0}
         bus_ids = sorted({bus_id for (_, bus_id), _ in shared})
         if not shared:  # NCCL names ranks of the communicator, the first one of a job is the world
-            ranks |= {rank for event in events for rank in _named(event)}
+            ranks |= {rank for event in events for rank in _ranks_of_warning(event)}
             bus_ids = sorted({event.details["bus_id"] for event in events if "bus_id" in event.details})
         hosts = hosts_in(events)
         gpus = "one GPU" if len(bus_ids) < 2 else plural(len(bus_ids), "GPU")
@@ -265,7 +265,7 @@ class SharedGpu(JobCheck[GpuUse]):
             evidence=[job.by_rank[rank].origin for rank in ranks[:4]],
         )
 
-    def _held(self, job: Job, events: Sequence[Event]) -> Finding:
+    def _exclusive_mode(self, job: Job, events: Sequence[Event]) -> Finding:
         """By CUDA's error 46: the GPU is in exclusive mode, and a process that is there already has it; or it takes
         nobody, as it waits for a reset."""
         ranks = ranks_in(events)
@@ -371,6 +371,6 @@ def _short_nodes(job: Job) -> tuple[dict[str, int], int]:
     return {host: ranks for host, ranks in count.items() if ranks < usual}, usual
 
 
-def _named(event: Event) -> list[int]:
+def _ranks_of_warning(event: Event) -> list[int]:
     """Ranks that NCCL's own warning names."""
     return [int(word) for word in event.details.get("ranks", "").split(",") if word.isdecimal() and len(word) < 10]

@@ -104,7 +104,9 @@ class SearchCollapsed(OneStep[Job], JobCheck[Never]):
         across = any(search.across for search in searches) or multi_node(job)
         explained = explained_by(job, across)
         if not explained and (findings := list(self._beside_captures(job, across=across))):
-            return self.found(job, findings, Coverage(len(job.machines), len(job.hosts), "nodes with a capture"))
+            return self.with_findings(
+                job, findings, Coverage(len(job.machines), len(job.hosts), "nodes with a capture")
+            )
         if not searches and not simple:
             return self.unknown(job, f"no graph of the world communicator in the log; {ask_for(job, *NET)}")
         if explained:
@@ -114,7 +116,7 @@ class SearchCollapsed(OneStep[Job], JobCheck[Never]):
             findings.append(self._simple(job, simple))
         coverage = Coverage(judged, len(job.hosts), "nodes")
         if findings:
-            return self.found(job, fold(findings), coverage)
+            return self.with_findings(job, fold(findings), coverage)
         if not judged:
             return self.not_applicable(job, "no NVSwitch: low figures are normal for such a machine")
         return self.clean(job, "", coverage)

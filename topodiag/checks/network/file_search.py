@@ -57,7 +57,7 @@ class TreesLostInFile(FileCheck[LostTrees]):
         helps = then is not None and then.accepted and not then.lost_tree
         return LostTrees(file, tuple(asked), bool(file.asked), now, then if helps else None)
 
-    def tell(self, judged: Node, observed: LostTrees) -> Iterator[Finding]:
+    def findings(self, judged: Node, observed: LostTrees) -> Iterator[Finding]:
         rings = observed.prediction.graph(0)
         helps = observed.around is not None
         yield self.finding(

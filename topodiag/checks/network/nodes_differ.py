@@ -66,7 +66,9 @@ class NodesDiffer(OneStep[Job], JobCheck[Never]):
     def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
         met = list(self._met_other(job))
         if len(job.hosts) < 2:
-            return self.found(job, met) if met else self.not_applicable(job, "one node: nothing to compare with")
+            return (
+                self.with_findings(job, met) if met else self.not_applicable(job, "one node: nothing to compare with")
+            )
         networks = {
             host: value
             for host, group in by_host(job).items()
@@ -83,7 +85,7 @@ class NodesDiffer(OneStep[Job], JobCheck[Never]):
             findings += met
         seen = set(networks) | set(listed)
         if findings:
-            return self.found(job, findings, Coverage(len(seen), len(job.hosts), "nodes"))
+            return self.with_findings(job, findings, Coverage(len(seen), len(job.hosts), "nodes"))
         if len(seen) < 2:
             return self.unknown(job, f"fewer than two nodes say what they use; {ask_for(job, *NET)}")
         return self.clean(job, "", Coverage(len(seen), len(job.hosts), "nodes"))

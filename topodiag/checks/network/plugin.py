@@ -105,7 +105,7 @@ class PluginNotLoaded(JobCheck[PluginFailure]):
             return self.unknown(judged, f"no line says which network NCCL goes on with; {ask_for(judged, *NET)}")
         return self.clean(judged, "", Coverage(named, len(judged.processes), "processes"))
 
-    def tell(self, judged: Job, observed: PluginFailure) -> Iterator[Finding]:
+    def findings(self, judged: Job, observed: PluginFailure) -> Iterator[Finding]:
         if observed.sharp:
             yield self._sharp(judged, observed)
             return

@@ -102,7 +102,7 @@ class FarNic(OneStep[Job], JobCheck[Never]):
         reports = [self._report(job, host, list(entries.values()), coverage) for host, entries in sorted(far.items())]
         reports = [*fold(reports), *self._rails(job)]
         if reports:
-            return self.found(job, reports, coverage)
+            return self.with_findings(job, reports, coverage)
         if not judged:
             return self.unknown(job, f"no path from a GPU to the NIC it uses was printed; {ask_for(job, *NET)}")
         return self.clean(job, "", coverage)

@@ -105,9 +105,9 @@ class RdmaErrors(JobCheck[RdmaFaults]):
     id = "NET008"
 
     def observe(self, judged: Job, peers: Sequence[Job]) -> RdmaFaults | Outcome:
-        completions = _own([event for event in judged.events if event.kind == "ib completion"])
+        completions = _of_nccl([event for event in judged.events if event.kind == "ib completion"])
         ports = [event for event in judged.events if event.kind in ("ib async", "port")]
-        pairs = _own([event for event in judged.events if event.level != "UNWIND" and _is_refused(event)])
+        pairs = _of_nccl([event for event in judged.events if event.level != "UNWIND" and _is_refused(event)])
         pairs = [event for event in pairs if not refused_over_iwarp(judged, event)]
         gids = _gids_changed(judged)
         if not completions and not ports and not pairs and not gids:
@@ -122,7 +122,7 @@ class RdmaErrors(JobCheck[RdmaFaults]):
         refused = _grouped(pairs, _errno)
         return RdmaFaults(by_status, _grouped(ports, _what), refused, gids)
 
-    def tell(self, judged: Job, observed: RdmaFaults) -> Iterator[Finding]:
+    def findings(self, judged: Job, observed: RdmaFaults) -> Iterator[Finding]:
         for status, events in sorted(observed.completions.items()):
             yield self._completion(judged, status, events)
         for what, events in observed.asynchronous.items():
@@ -145,8 +145,8 @@ class RdmaErrors(JobCheck[RdmaFaults]):
         """Queue pairs that could not be connected: on RoCE the driver asks for the peer's address at that moment. With
         them the work that ended without an answer on the same path."""
         unanswered = sum(event.count for event in events if event.kind == "ib completion")
-        hcas = _named(events, "hca", HCA)
-        gids = _named(events, "remote_gid", REMOTE)
+        hcas = _values(events, "hca", HCA)
+        gids = _values(events, "remote_gid", REMOTE)
         hosts = hosts_in(events)
         known = phrase_in("errno", errno.lower())
         first = known.says if known is not None else "`dmesg | grep mlx5` on the node names what the driver refused"
@@ -174,9 +174,9 @@ class RdmaErrors(JobCheck[RdmaFaults]):
         libfabric = status < 0 and any("provider" in event.details for event in events)
         if libfabric:
             name, advice = LIBFABRIC
-        hcas = _named(events, "hca", HCA)
-        peers = _named(events, "peer", PEER)
-        gids = _named(events, "", GID)
+        hcas = _values(events, "hca", HCA)
+        peers = _values(events, "peer", PEER)
+        gids = _values(events, "", GID)
         hosts = hosts_in(events)
         count = sum(event.count for event in events)
         place = f" on {fold_runs(hcas[:4])}" if hcas else ""
@@ -202,7 +202,7 @@ class RdmaErrors(JobCheck[RdmaFaults]):
         )
 
     def _async(self, what: str, events: Sequence[Event]) -> Finding:
-        hcas = _named(events, "hca", HCA)
+        hcas = _values(events, "hca", HCA)
         fatal = FATAL_EVENT.search(what) or any(" fatal event" in event.text for event in events)
         passing = not fatal and PASSING.match(what)
         return self.of_events(
@@ -250,7 +250,7 @@ def _status(event: Event) -> int:
     return int(match[match.lastindex or 0]) if match else -1
 
 
-def _named(events: Sequence[Event], key: str, pattern: re.Pattern[str]) -> list[str]:
+def _values(events: Sequence[Event], key: str, pattern: re.Pattern[str]) -> list[str]:
     """What the events name, in order: from their details, else from the text."""
     names: dict[str, None] = {}
     for event in events:
@@ -277,7 +277,7 @@ def _what(event: Event) -> str:
     return (match[1].strip() if match else text[:80]) or event.kind
 
 
-def _own(events: list[Event]) -> list[Event]:
+def _of_nccl(events: list[Event]) -> list[Event]:
     """NCCL's own lines; what an application repeats of them counts where they are lost."""
     return [event for event in events if event.level != "APP"] or events
 

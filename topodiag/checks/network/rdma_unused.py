@@ -101,7 +101,7 @@ class RdmaUnused(NodeCheck[Unmoved]):
             return self.clean(judged, "nothing else moved between the readings either: the node was at rest")
         return Unmoved(tuple(read), tuple(readings), instead, setting is not None, shown, interval)
 
-    def tell(self, judged: Node, observed: Unmoved) -> Iterator[Finding]:
+    def findings(self, judged: Node, observed: Unmoved) -> Iterator[Finding]:
         when = f"in {in_s(observed.interval_s)}" if observed.interval_s else "between the readings"
         names = fold_runs(list(observed.nics))
         certain = observed.is_set

@@ -133,7 +133,7 @@ class SocketsInsteadOfRdma(JobCheck[SocketUse]):
             return self.clean(judged, "no trace of RDMA, and another error ended this node's processes", coverage)
         return SocketUse(sockets, networks, settings, cause, coverage)
 
-    def tell(self, judged: Job, observed: SocketUse) -> Iterator[Finding]:
+    def findings(self, judged: Job, observed: SocketUse) -> Iterator[Finding]:
         sockets, settings, cause = observed.sockets, observed.settings, observed.cause
         numbers = [number for host in sockets for number, _ in by_host(judged).get(host, [])]
         yield self.finding(

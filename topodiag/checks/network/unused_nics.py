@@ -81,7 +81,7 @@ class FewerNicsUsed(OneStep[Job], JobCheck[Never]):
     def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
         others = fewer_than_others(job, peers)
         if others is not None:
-            return self.found(job, [self._left_to_others(job, others)])
+            return self.with_findings(job, [self._left_to_others(job, others)])
         if not multi_node(job):
             return self.not_applicable(job, "no traffic between nodes")
         if only_sockets(job):
@@ -96,7 +96,7 @@ class FewerNicsUsed(OneStep[Job], JobCheck[Never]):
         if used and not limited:
             findings += self._left_out(job, listed, used, carried)
         if findings:
-            return self.found(job, findings)
+            return self.with_findings(job, findings)
         if not used:
             return self.unknown(job, unconnected(job, "a connection for collectives between nodes"))
         return self.clean(job, "", Coverage(len(used), len(job.hosts), "nodes"))

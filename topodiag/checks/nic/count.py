@@ -113,7 +113,7 @@ class MissingComputeNic(OneStep[Node], NodeCheck[Never]):
         if container != "none" and (container or Topic.OS in node.told):
             where = f"in a container ({container})" if container else "perhaps in a container"
             return self.unknown(node, f"{where}, which may not see all NICs")
-        return self.found(node, [self._report(node, gap, present, sides)])
+        return self.with_findings(node, [self._report(node, gap, present, sides)])
 
     def _is_counted(self, node: Node, present: Sequence[Nic], peers: Sequence[Node]) -> bool:
         """Whether anything says how many there should be: the machine's datasheet, its peers, or the ways between

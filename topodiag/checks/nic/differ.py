@@ -100,7 +100,9 @@ class NicsDiffer(OneStep[Node], NodeCheck[Never]):
                 findings += self._within(node, group, coverage)
             else:
                 findings += self._between(node, group, everywhere, coverage)
-        return self.found(node, findings, coverage) if findings else self.clean(node, _small_mtu(traits), coverage)
+        return (
+            self.with_findings(node, findings, coverage) if findings else self.clean(node, _small_mtu(traits), coverage)
+        )
 
     def _within(self, node: Node, group: Sequence[Trait], coverage: Coverage) -> Iterator[Finding]:
         usual, count = Tally(trait.value for trait in group).most_common(1)[0]

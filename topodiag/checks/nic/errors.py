@@ -108,7 +108,7 @@ class NicPortErrors(OneStep[Node], NodeCheck[Never]):
 
     def judge(self, node: Node, peers: Sequence[Node] = ()) -> Outcome:
         outcome = self._judge_counters(node)
-        return self.beside(outcome, of_log(self, node, troubles(node)))
+        return self.add_findings(outcome, of_log(self, node, troubles(node)))
 
     def _judge_counters(self, node: Node) -> Outcome:
         compute = compute_nics(node)
@@ -117,7 +117,7 @@ class NicPortErrors(OneStep[Node], NodeCheck[Never]):
         if not nics and not ports:
             return self.not_applicable(node, NO_COMPUTE)
         judged = {nic.name: list(_judged(node, nic)) for nic in nics}
-        judged |= {name: list(_known(None, port.counters, {"InfiniBand"})) for name, port in ports.items()}
+        judged |= {name: list(_judged_counters(None, port.counters, {"InfiniBand"})) for name, port in ports.items()}
         readable = _readable_names(judged) | {
             name for name, port in ports.items() if any(_readable(counter) for counter in port.counters.values())
         }
@@ -127,9 +127,9 @@ class NicPortErrors(OneStep[Node], NodeCheck[Never]):
             if any(judged.values()):
                 return self.unknown(node, "the counters went back between the samples (reset), or could not be read")
             return self.unknown(node, "no error counters of the compute NICs in the evidence")
-        findings = [self._report(node, counts, coverage) for counts in _alike(node, nics, tuple(ports), judged)]
+        findings = [self._report(node, counts, coverage) for counts in _groups(node, nics, tuple(ports), judged)]
         if findings:
-            return self.found(node, findings, coverage)
+            return self.with_findings(node, findings, coverage)
         if not compute and not ports:
             return self.unknown(
                 node, "the interfaces count no errors; counters of the RDMA ports are not in the evidence"
@@ -182,15 +182,15 @@ def _judged(node: Node, nic: Nic) -> Iterator[Judged]:
     ports = [port for port in ports_of(node) if port.nic is nic]
     layers = {port.layer for port in ports}
     for port in ports:
-        yield from _known(port, port.port.counters, {port.layer})
+        yield from _judged_counters(port, port.port.counters, {port.layer})
     first = ports[0] if ports else None
-    yield from _known(first, nic.counters, layers)
+    yield from _judged_counters(first, nic.counters, layers)
     for device in node.netdevs:
         if device.name in nic.netdevs and "." not in device.name:
-            yield from _known(first, device.counters, layers)
+            yield from _judged_counters(first, device.counters, layers)
 
 
-def _known(port: Port | None, counters: Counters, layers: set[str]) -> Iterator[Judged]:
+def _judged_counters(port: Port | None, counters: Counters, layers: set[str]) -> Iterator[Judged]:
     for name, counter in counters.items():
         limit = LIMITS.get(limit_name(name))
         if limit is not None and not (limit.ethernet_only and "InfiniBand" in layers):
@@ -258,7 +258,7 @@ def _symbols(nic: Nic, port: Port | None, counter: Counter, grown: int, limit: L
     )
 
 
-def _alike(
+def _groups(
     node: Node, nics: Sequence[Nic], ports: Sequence[str], judged: Mapping[str, Sequence[Judged]]
 ) -> list[list[Count]]:
     """What says something, ports with the same counters and severity together: one fault, one finding."""

@@ -67,7 +67,7 @@ class PortFellInLog(JobCheck[tuple[Fallen, ...]]):
         ]
         return tuple(fell) or self.clean(judged, "the rates that changed are not below what they were")
 
-    def tell(self, judged: Job, observed: tuple[Fallen, ...]) -> Iterator[Finding]:
+    def findings(self, judged: Job, observed: tuple[Fallen, ...]) -> Iterator[Finding]:
         for port in observed:
             lost = 1 - port.after / port.before
             yield self.finding(
@@ -105,7 +105,7 @@ class FewerNicsThanSiblings(OneStep[Job], JobCheck[Never]):
         }
         short = [self._short(job, shorter) for shorter in short_of_captures(job, listed)]
         if short and len(listed) < 2:
-            return self.found(job, short)
+            return self.with_findings(job, short)
         if len(job.hosts) < 2:
             return self.not_applicable(job, "one node: nothing to compare with")
         if not any(listed.values()) and len(counts := nics_of_plugin(job)) > 1:
@@ -117,7 +117,7 @@ class FewerNicsThanSiblings(OneStep[Job], JobCheck[Never]):
             return self.unknown(job, "NCCL found no RDMA device on any node, so a missing one does not show")
         coverage = Coverage(len(listed), len(job.hosts), "nodes")
         findings = self._unlike_others(job, listed) or short
-        return self.found(job, findings, coverage) if findings else self.clean(job, "", coverage)
+        return self.with_findings(job, findings, coverage) if findings else self.clean(job, "", coverage)
 
     def _unlike_others(self, job: Job, listed: dict[str, dict[str, Hca]]) -> list[Finding]:
         """Nodes that list fewer devices than most."""
@@ -169,7 +169,7 @@ class FewerNicsThanSiblings(OneStep[Job], JobCheck[Never]):
             )
             for count, hosts in groups.items()
         ]
-        return self.found(job, findings, coverage) if findings else self.clean(job, "", coverage)
+        return self.with_findings(job, findings, coverage) if findings else self.clean(job, "", coverage)
 
     def _report(self, job: Job, count: int, hosts: list[str], usual: int, listed: dict[str, dict[str, Hca]]) -> Finding:
         model = next(host for host, hcas in listed.items() if len(hcas) == usual)

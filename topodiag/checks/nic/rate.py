@@ -69,7 +69,7 @@ class NicPortSlow(OneStep[Node], NodeCheck[Never]):
         links = [port for port in node.fabric_ports if port.runs.known]
         slower = [*slow_links(self, node, links), *odd_links(self, node, links)]
         if slower:
-            return self.found(node, slower, Coverage(len(links), len(links), "links of the fabric"))
+            return self.with_findings(node, slower, Coverage(len(links), len(links), "links of the fabric"))
         if not nics:
             return self.clean(node) if links else self.not_applicable(node, NO_COMPUTE)
         ports = ports_of(node)
@@ -86,7 +86,11 @@ class NicPortSlow(OneStep[Node], NodeCheck[Never]):
         findings = [self._report(node, bad, _wanted(bad[0], seen, elsewhere), coverage) for bad in slow.values()]
         if not findings and lists_no_nics(node, nics):
             return self.unknown(node, ONE_OF_MORE.format(fold_runs([nic.name for nic in nics])))
-        return self.found(node, findings, coverage) if findings else self.clean(node, _built_so(node, seen), coverage)
+        return (
+            self.with_findings(node, findings, coverage)
+            if findings
+            else self.clean(node, _built_so(node, seen), coverage)
+        )
 
     def _without_rates(self, node: Node, ports: Sequence[Port]) -> Outcome:
         if ports and all(port.state and not port.is_up for port in ports):

@@ -227,7 +227,7 @@ class NicPortDown(OneStep[Node], NodeCheck[Never]):
     def judge(self, node: Node, peers: Sequence[Node] = ()) -> Outcome:
         outcome = self._judge_ports(node)
         down = of_log(self, node, links_down(node))
-        return self.beside(outcome, [*of_bus(self, node), *of_start(self, node), *down])
+        return self.add_findings(outcome, [*of_bus(self, node), *of_start(self, node), *down])
 
     def _judge_ports(self, node: Node) -> Outcome:
         nics = compute_nics(node)
@@ -251,7 +251,7 @@ class NicPortDown(OneStep[Node], NodeCheck[Never]):
                 faults[kind, port.state, port.phys].append(port)
         findings = [self._report(node, kind, bad, known, coverage) for (kind, _, _), bad in faults.items()]
         if findings:
-            return self.found(node, findings, coverage)
+            return self.with_findings(node, findings, coverage)
         return self._without_fault(node, spare, unsure, coverage)
 
     def _without_fault(self, node: Node, spare: Sequence[str], unsure: Sequence[str], coverage: Coverage) -> Outcome:

@@ -146,7 +146,7 @@ class NvlinkErrors(NodeCheck[LinkErrors]):
             return self.clean(judged, coverage=coverage)
         return LinkErrors({}, {}, (), coverage, lost)
 
-    def tell(self, judged: Node, observed: LinkErrors) -> Iterator[Finding]:
+    def findings(self, judged: Node, observed: LinkErrors) -> Iterator[Finding]:
         for label, counter in observed.blocks.items():
             lost = counter.latest.get(0)
             yield self.finding(

@@ -123,7 +123,7 @@ class FabricNotReady(NodeCheck[FabricFaults]):
             return self._without_fault(judged, gpus, registered, coverage)
         return FabricFaults(manager, tuple(waiting), imex, pairs, error, coverage)
 
-    def tell(self, judged: Node, observed: FabricFaults) -> Iterator[Finding]:
+    def findings(self, judged: Node, observed: FabricFaults) -> Iterator[Finding]:
         if observed.manager is not None:
             yield self._manager(judged, observed.manager, observed.waiting)
         if observed.mismatch is not None:

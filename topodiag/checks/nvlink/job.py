@@ -51,7 +51,7 @@ class NvlinksLeftOutInLog(JobCheck[LeftOut]):
         frozen = {host: {gpu: frozenset(numbers) for gpu, numbers in gpus.items()} for host, gpus in links.items()}
         return LeftOut(frozen, tuple(origins), _have_nvlinks(judged, set(links)))
 
-    def tell(self, judged: Job, observed: LeftOut) -> Iterator[Finding]:
+    def findings(self, judged: Job, observed: LeftOut) -> Iterator[Finding]:
         hosts = list(observed.links)
         gpus = sorted({gpu for link in observed.links.values() for gpu in link})
         count = max(len(links) for link in observed.links.values() for links in link.values())
@@ -142,7 +142,7 @@ class FabricInLog(OneStep[Job], JobCheck[Never]):
         findings += [*self._imex(job, bool(members)), *self._not_up(job), *self._nvls(job)]
         findings += judge_domains(self, job, members)
         if findings:
-            return self.found(job, findings)
+            return self.with_findings(job, findings)
         if not hosts:
             return self.not_applicable(job, "no line speaks of an NVLink fabric")
         return self.clean(job, "", Coverage(sum(map(len, hosts.values())), sum(map(len, hosts.values())), "GPUs"))

@@ -112,7 +112,7 @@ class FewerNvlinks(NodeCheck[ShortGpus]):
             return self.unknown(judged, why, coverage)
         return self.clean(judged, _why_clean(asked), coverage)
 
-    def tell(self, judged: Node, observed: ShortGpus) -> Iterator[Finding]:
+    def findings(self, judged: Node, observed: ShortGpus) -> Iterator[Finding]:
         for group in observed.groups:
             yield self._report(judged, group)
 

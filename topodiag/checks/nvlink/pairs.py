@@ -126,7 +126,7 @@ class PairWithoutNvlink(NodeCheck[LostPairs]):
             return self.unknown(judged, f"{len(pairs) - len(seen)} of {len(pairs)} pairs were not seen", coverage)
         return self.clean(judged, inferred or "", coverage)
 
-    def tell(self, judged: Node, observed: LostPairs) -> Iterator[Finding]:
+    def findings(self, judged: Node, observed: LostPairs) -> Iterator[Finding]:
         node, asked, lost, inferred = judged, observed.gpus, observed.pairs, observed.inferred
         culprits = _culprits(asked, lost)
         guessed = inferred is not None and not _certain(asked, lost)

@@ -133,7 +133,7 @@ class SlowNvlinks(NodeCheck[SlowLinks]):
             return self.clean(judged, coverage=coverage)
         return SlowLinks(tuple(SlowGroup(*key, tuple(links)) for key, links in groups.items()), coverage)
 
-    def tell(self, judged: Node, observed: SlowLinks) -> Iterator[Finding]:
+    def findings(self, judged: Node, observed: SlowLinks) -> Iterator[Finding]:
         for group in observed.groups:
             yield self._report(judged, group)
         if observed.pairs is not None:

@@ -180,7 +180,7 @@ class ShmInsteadOfP2p(JobCheck[WithoutP2p]):
             return WithoutP2p(pairs, refused, coverage)
         return self.clean(judged, "", coverage)
 
-    def tell(self, judged: Job, observed: WithoutP2p) -> Iterator[Finding]:
+    def findings(self, judged: Job, observed: WithoutP2p) -> Iterator[Finding]:
         if observed.coverage is None:
             yield self._by_driver(observed.refused)
             return

@@ -63,13 +63,13 @@ class P2pSwitchedOff(OneStep[Job], JobCheck[Never]):
         findings = [*self._refused(job)]
         if ranks_per_node(job) < 2:
             if findings:
-                return self.found(job, findings)
+                return self.with_findings(job, findings)
             return self.not_applicable(job, "one rank on each node")
         off = switched_off(job)
         if off:
             findings.append(self._by_setting(job, off))
         if findings:
-            return self.found(job, findings)
+            return self.with_findings(job, findings)
         if not job.subsystems & {"ENV", "INIT", "GRAPH"}:
             return self.unknown(job, f"no settings were seen; {ask_for(job, *NET)}")
         return self.clean(job)

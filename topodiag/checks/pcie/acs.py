@@ -123,7 +123,7 @@ class AcsBetweenPeers(NodeCheck[Detours]):
             return self.clean(node, "no port that is shown redirects")
         return None
 
-    def tell(self, judged: Node, observed: Detours) -> Iterator[Finding]:
+    def findings(self, judged: Node, observed: Detours) -> Iterator[Finding]:
         if observed.faults:
             yield self._refused(judged, observed.faults, observed.by_address)
         if observed.hints:

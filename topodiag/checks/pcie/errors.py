@@ -113,7 +113,7 @@ class PcieErrors(OneStep[Node], NodeCheck[Never]):
 
     def judge(self, node: Node, peers: Sequence[Node] = ()) -> Outcome:
         outcome = self._judge_counters(node)
-        return self.beside(outcome, [self._of_log(node, place, events) for place, events in _logged(node)])
+        return self.add_findings(outcome, [self._of_log(node, place, events) for place, events in _logged(node)])
 
     def _of_log(self, node: Node, place: str, events: Sequence[KernelEvent]) -> Finding:
         hard = [event for event in events if _UNCORRECTED.search(event.text)]
@@ -142,7 +142,7 @@ class PcieErrors(OneStep[Node], NodeCheck[Never]):
             texts |= {count.device.bus_id for count in counts}
             if counts:
                 findings.append(self._report(node, hop, counts, coverage))
-        return self.found(node, findings, coverage) if findings else self.clean(node, "", coverage)
+        return self.with_findings(node, findings, coverage) if findings else self.clean(node, "", coverage)
 
     def _report(self, node: Node, hop: Hop, counts: Sequence[_Count], coverage: Coverage) -> Finding:
         fatal = any(count.fatal for count in counts)

@@ -57,7 +57,7 @@ class NarrowLinkInFile(FileCheck[NarrowInFile]):
             return self.unknown(node, "no link_width in the file")
         return self.clean(node, f"{plural(seen, 'PCIe link')} of the file as wide as their peers")
 
-    def tell(self, judged: Node, observed: NarrowInFile) -> Iterator[Finding]:
+    def findings(self, judged: Node, observed: NarrowInFile) -> Iterator[Finding]:
         name = observed.file.name
         for bridge in observed.slow:
             yield self._throttled(judged, name, bridge)

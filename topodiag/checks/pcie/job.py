@@ -49,7 +49,7 @@ class NarrowLinkInLog(JobCheck[NarrowLinks]):
         narrow = [(system_print, *pair) for system_print in seen if (pair := _narrow(system_print.system)) is not None]
         return NarrowLinks(tuple(narrow), coverage) if narrow else self.clean(judged, ELSEWHERE, coverage)
 
-    def tell(self, judged: Job, observed: NarrowLinks) -> Iterator[Finding]:
+    def findings(self, judged: Job, observed: NarrowLinks) -> Iterator[Finding]:
         file, where = _file(judged)
         for system_print, short, usual in observed.narrow:
             worlds = {name: system_print.world_rank(system_print.system.devices[name]) for name in short}
@@ -145,7 +145,7 @@ class AcsHinted(JobCheck[Hints]):
         by_words = all("Missing" in text for text, _ in lines)
         return Hints(hosts, lines, by_words)
 
-    def tell(self, judged: Job, observed: Hints) -> Iterator[Finding]:
+    def findings(self, judged: Job, observed: Hints) -> Iterator[Finding]:
         first = observed.lines[0][0]
         yield self.finding(
             self.where(observed.hosts),

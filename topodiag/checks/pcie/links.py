@@ -84,7 +84,7 @@ class NarrowPcieLink(NodeCheck[DegradedLinks]):
         if outcome.status in (Status.FINDING, Status.CLEAN) or judged.is_vm:
             return outcome
         findings = list(narrow_at_boot(self, judged))
-        return self.found(judged, findings) if findings else outcome
+        return self.with_findings(judged, findings) if findings else outcome
 
     def observe(self, judged: Node, peers: Sequence[Node]) -> DegradedLinks | Outcome:
         links = hops(judged)
@@ -103,12 +103,12 @@ class NarrowPcieLink(NodeCheck[DegradedLinks]):
             why = f"{hop.name} is at x{hop.lower.width.value} of x{_able(hop, seen)}, and neither its slot's width nor"
             why += " a peer is in the evidence to tell whether it is built so"
         else:
-            why = _unlike(seen)
+            why = _widths_that_differ(seen)
         if why:
             return self.unknown(judged, why, coverage)
         return self.clean(judged, _uniform(seen), coverage)
 
-    def tell(self, judged: Node, observed: DegradedLinks) -> Iterator[Finding]:
+    def findings(self, judged: Node, observed: DegradedLinks) -> Iterator[Finding]:
         for hop in observed.degraded:
             yield _narrow(self, judged, hop, observed.links)
 
@@ -141,7 +141,7 @@ def _shown_by_most(values: Sequence[int], mine: int) -> int | None:
     return usual if values.count(usual) >= MOST_BESIDE * values.count(mine) else None
 
 
-def _unlike(seen: Sequence[Hop]) -> str:
+def _widths_that_differ(seen: Sequence[Hop]) -> str:
     """Peers with unlike widths of which nothing tells which ones are built so; nothing where there are none."""
     for hop in seen:
         for other in seen:
@@ -262,7 +262,7 @@ class SlowPcieLink(NodeCheck[DegradedLinks]):
             return self.unknown(judged, links[0].lower.gen.why or "no link speed in the evidence")
         low = [hop for hop in links if _below(hop, links)]
         uplinks, low_uplinks = _low_uplinks(judged, all_hops)
-        load = [(hop, hop.is_busy) for hop in (*low, *low_uplinks) if not _alike(hop, [*seen, *uplinks])]
+        load = [(hop, hop.is_busy) for hop in (*low, *low_uplinks) if not _all_at_one_speed(hop, [*seen, *uplinks])]
         at_fault = tuple(hop for hop, is_busy in load if is_busy is not False and _is_told(hop, seen, is_busy))
         if at_fault:
             return DegradedLinks(at_fault, tuple(links), coverage)
@@ -271,7 +271,7 @@ class SlowPcieLink(NodeCheck[DegradedLinks]):
             return self.unknown(judged, why, coverage)
         return self.clean(judged, _resting(low), coverage)
 
-    def tell(self, judged: Node, observed: DegradedLinks) -> Iterator[Finding]:
+    def findings(self, judged: Node, observed: DegradedLinks) -> Iterator[Finding]:
         for hop in observed.degraded:
             yield self._report(judged, hop, observed)
 
@@ -336,7 +336,7 @@ def _below(hop: Hop, links: Sequence[Hop]) -> bool:
     return hop.lower.gen.value is not None and able is not None and hop.lower.gen.value < able
 
 
-def _alike(hop: Hop, seen: Sequence[Hop]) -> bool:
+def _all_at_one_speed(hop: Hop, seen: Sequence[Hop]) -> bool:
     """Whether every peer runs at the same speed, and not because it rests: then the machine is built so."""
     family = [other for other in seen if other.family == hop.family]
     same = {other.lower.gen.value for other in family} == {hop.lower.gen.value}

@@ -74,7 +74,7 @@ class RingReturns(JobCheck[tuple[ReturningRings, ...]]):
             return self.unknown(judged, f"no ring in the log: {ask_for(judged, 'GRAPH')}")
         return self.not_applicable(judged, "no closed ring over several nodes of several GPUs")
 
-    def tell(self, judged: Job, observed: tuple[ReturningRings, ...]) -> Iterator[Finding]:
+    def findings(self, judged: Job, observed: tuple[ReturningRings, ...]) -> Iterator[Finding]:
         for rings in observed:
             communicator, back = rings.communicator, rings.back
             most = max(max(counts.values()) for counts in back.values())

@@ -79,7 +79,7 @@ class SplitGroups(OneStep[Audit], PlacementCheck[Never]):
     """What PLC001 and PLC002 share on a layout."""
 
     worst = Severity.ERROR
-    tell_large = True
+    large_findings = True
 
     def judge(self, audit: Audit, peers: Sequence[Audit] = ()) -> Outcome:
         mine = [
@@ -94,11 +94,11 @@ class SplitGroups(OneStep[Audit], PlacementCheck[Never]):
         for dim in mine:
             if dim.split.size:
                 findings.append(self._split(audit, dim, room))
-            elif dim.demand.size > room and self.tell_large:
+            elif dim.demand.size > room and self.large_findings:
                 findings.append(self._large(audit, dim, room))
         total = sum(len(audit.groups) for audit in mine)
         coverage = Coverage(total, total, "groups")
-        return self.found(audit, findings, coverage) if findings else self.clean(audit, coverage=coverage)
+        return self.with_findings(audit, findings, coverage) if findings else self.clean(audit, coverage=coverage)
 
     def _split(self, audit: Audit, dim: DimensionAudit, room: int) -> Finding:
         groups, size = dim.split, dim.demand.size
@@ -203,7 +203,7 @@ class ExpertGroupSplit(SplitGroups):
 
     id = "PLC002"
     worst = Severity.WARNING
-    tell_large = False
+    large_findings = False
 
 
 class Fragmented(OneStep[Audit], PlacementCheck[Never]):
@@ -255,7 +255,7 @@ class Fragmented(OneStep[Audit], PlacementCheck[Never]):
             room = int((own // size).sum())
             if room < wanted and (dim.domains > 1).any():
                 findings.append(self._report(audit, dim, own, room))
-        return self.found(audit, findings) if findings else self.clean(audit)
+        return self.with_findings(audit, findings) if findings else self.clean(audit)
 
     def _report(self, audit: Audit, dim: DimensionAudit, own: Ints, room: int) -> Finding:
         size, wanted = dim.demand.size, len(dim.groups)

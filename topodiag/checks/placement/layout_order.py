@@ -65,12 +65,12 @@ class StagesApart(OneStep[Audit], PlacementCheck[Never]):
         if not mine:
             return self.not_applicable(audit, "no pipeline in the layout")
         gained = audit.waited_us - fsum(dimension.best_us for dimension in audit.dimensions)
-        audits = [dim for dim in mine if _further(audit, dim) is not None and not audit.instead_of(dim)]
+        audits = [dim for dim in mine if _outermost_difference(audit, dim) is not None and not audit.instead_of(dim)]
         findings = [self._report(audit, dim) for dim in audits if gained > NOTHING * audit.step_us]
-        return self.found(audit, findings) if findings else self.clean(audit)
+        return self.with_findings(audit, findings) if findings else self.clean(audit)
 
     def _report(self, audit: Audit, dim: DimensionAudit) -> Finding:
-        further = _further(audit, dim)
+        further = _outermost_difference(audit, dim)
         level, now, best = further or (0, 0, 0)
         name = audit.level_name(level)
         levels = pair_levels(audit.cluster, dim.groups, audit.assignment).max(axis=1)
@@ -101,7 +101,7 @@ def pair_levels(cluster: Cluster, groups: Ints, assignment: Assignment) -> Ints:
     return levels
 
 
-def _further(audit: Audit, dim: DimensionAudit) -> tuple[int, int, int] | None:
+def _outermost_difference(audit: Audit, dim: DimensionAudit) -> tuple[int, int, int] | None:
     """(level, pairs that meet there or further out, pairs that do in the other map) for the outermost level at which
     the two differ, where the layout has more of them; None where it has not."""
     far = len(audit.cluster.levels) + 2
@@ -165,7 +165,7 @@ class PeersOnOtherRails(OneStep[Audit], PlacementCheck[Never]):
                 findings.append(self._report(audit, dim, wrong))
         total = sum(len(audit.groups) for audit in several)
         coverage = Coverage(total, total, "groups over several domains")
-        return self.found(audit, findings, coverage) if findings else self.clean(audit, coverage=coverage)
+        return self.with_findings(audit, findings, coverage) if findings else self.clean(audit, coverage=coverage)
 
     def _report(self, audit: Audit, dim: DimensionAudit, wrong: Ints) -> Finding:
         nodes, ranks = where(audit, dim, wrong)
@@ -237,7 +237,7 @@ class LayoutRings(OneStep[Audit], PlacementCheck[Never]):
             back = np.flatnonzero((changes > nodes) & (nodes > 1))
             if back.size:
                 findings.append(self._report(audit, ring, back, float((changes[back] / nodes[back]).max())))
-        return self.found(audit, findings) if findings else self.clean(audit)
+        return self.with_findings(audit, findings) if findings else self.clean(audit)
 
     def _report(self, audit: Audit, dim: DimensionAudit, back: Ints, times: float) -> Finding:
         nodes, ranks = where(audit, dim, back)

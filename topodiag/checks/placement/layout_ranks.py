@@ -136,11 +136,11 @@ class RankOrder(OneStep[Audit], PlacementCheck[Never]):
     id = "PLC006"
 
     def judge(self, audit: Audit, peers: Sequence[Audit] = ()) -> Outcome:
-        elsewhere = self._elsewhere(audit)
+        elsewhere = self._moved_ranks(audit)
         if audit.nodes < 2 and elsewhere is None:
             return self.not_applicable(audit, "one node")
         findings = [finding for finding in (self._dealt(audit), self._leaves(audit), elsewhere) if finding is not None]
-        return self.found(audit, findings) if findings else self.clean(audit)
+        return self.with_findings(audit, findings) if findings else self.clean(audit)
 
     def _dealt(self, audit: Audit) -> Finding | None:
         """Consecutive ranks on changing nodes, where groups are split by it."""
@@ -215,7 +215,7 @@ class RankOrder(OneStep[Audit], PlacementCheck[Never]):
             ),
         )
 
-    def _elsewhere(self, audit: Audit) -> Finding | None:
+    def _moved_ranks(self, audit: Audit) -> Finding | None:
         """Ranks that ran elsewhere than declared: a launcher that sorted hosts, another hostfile, another order."""
         declared = audit.declared
         if declared is None or not declared.differs:
@@ -223,7 +223,7 @@ class RankOrder(OneStep[Audit], PlacementCheck[Never]):
         lost_us = audit.waited_us - declared.step_us if declared.step_us is not None else None
         share = lost_us / audit.step_us if lost_us is not None and audit.step_us > 0 else None
         foreign = bool(declared.hosts or declared.undeclared)
-        told = _told(declared.elsewhere)
+        told = _moves(declared.elsewhere)
         of = of_what(audit)
         if lost_us is None or share is None:
             cost = Cost(text="not priced: the layout declared has no place on the nodes of the job")
@@ -245,7 +245,7 @@ class RankOrder(OneStep[Audit], PlacementCheck[Never]):
         )
 
 
-def _told(elsewhere: Sequence[MovedRank]) -> str:
+def _moves(elsewhere: Sequence[MovedRank]) -> str:
     """`ranks 8-15 on gpu-a02, declared on gpu-a01; ...`: ranks that moved alike stand together."""
     alike: dict[tuple[str, str], list[MovedRank]] = {}
     for rank in elsewhere:

@@ -74,7 +74,7 @@ def reported_by_tables(node: Node) -> tuple[Event, ...]:
     )
 
 
-def _said(table: Table, place: int) -> str:
+def _row_text(table: Table, place: int) -> str:
     return " ".join(table.rows[place].origin.text.split())[:200]
 
 
@@ -95,7 +95,7 @@ def _states(table: Table) -> Iterator[TableFault]:
         if outlier is not None and not outlier.usual:
             for place in outlier.odd:
                 yield TableFault(
-                    fault, f"{_said(table, place)}: {outlier.count} of {outlier.of} are not", table.rows[place]
+                    fault, f"{_row_text(table, place)}: {outlier.count} of {outlier.of} are not", table.rows[place]
                 )
 
 
@@ -106,13 +106,13 @@ def _counts(table: Table) -> Iterator[TableFault]:
         for place, cell in table.column(f"{tables.HAVE}{part}").items():
             has, wants = _number(cell), _number(wanted.get(place, ""))
             if has is not None and wants is not None and 0 <= has < wants:
-                yield TableFault(fault, f"{_said(table, place)}: {has:g} of {wants:g}", table.rows[place])
+                yield TableFault(fault, f"{_row_text(table, place)}: {has:g} of {wants:g}", table.rows[place])
 
 
 def _memory(table: Table) -> Iterator[TableFault]:
     for place, cell in table.column(tables.UNCORRECTED).items():
         if (_number(cell) or 0) >= 1:
-            yield TableFault("gpu.memory", f"{_said(table, place)}: uncorrected errors {cell}", table.rows[place])
+            yield TableFault("gpu.memory", f"{_row_text(table, place)}: uncorrected errors {cell}", table.rows[place])
 
 
 def _clocks(table: Table) -> Iterator[TableFault]:
@@ -125,7 +125,7 @@ def _clocks(table: Table) -> Iterator[TableFault]:
     }
     if (slow := far(clocks, factor=SLOW_SHARE)) is not None:
         for place in slow.odd:
-            words = f"{_said(table, place)}: {in_mhz(clocks[place])}, {in_mhz(slow.usual)} on its busy peers"
+            words = f"{_row_text(table, place)}: {in_mhz(clocks[place])}, {in_mhz(slow.usual)} on its busy peers"
             yield TableFault("gpu.clocks", words, table.rows[place])
 
 
@@ -165,7 +165,7 @@ def _differ(table: Table) -> Iterator[TableFault]:
         outlier = unlike(by_host, agree=least) if len(set(hosts)) == len(hosts) and all(hosts) else None
         for place in outlier.odd if outlier is not None else ():
             words = (
-                f"{_said(table, place)}: {outlier.count} of {outlier.of} have {outlier.usual}"
+                f"{_row_text(table, place)}: {outlier.count} of {outlier.of} have {outlier.usual}"
                 if outlier is not None
                 else ""
             )
@@ -183,7 +183,9 @@ def _waits(table: Table) -> Iterator[TableFault]:
     if stuck:
         where = few(list(dict.fromkeys(table.rows[place].cells[tables.WAITS_IN] for place in stuck)))
         yield TableFault(
-            "storage.trouble", f"{_said(table, stuck[0])}: {len(stuck)} processes wait in {where}", table.rows[stuck[0]]
+            "storage.trouble",
+            f"{_row_text(table, stuck[0])}: {len(stuck)} processes wait in {where}",
+            table.rows[stuck[0]],
         )
 
 
@@ -193,7 +195,7 @@ def _links(table: Table) -> Iterator[TableFault]:
     for place, cell in table.column(tables.RUNS).items():
         wide, runs = _WIDTH.search(can.get(place, "")), _WIDTH.search(cell)
         if wide is not None and runs is not None and 0 < int(runs[1]) < int(wide[1]):
-            yield TableFault("pcie.degraded", f"{_said(table, place)}: x{runs[1]} of x{wide[1]}", table.rows[place])
+            yield TableFault("pcie.degraded", f"{_row_text(table, place)}: x{runs[1]} of x{wide[1]}", table.rows[place])
 
 
 def _devices(table: Table) -> Iterator[TableFault]:

@@ -111,7 +111,7 @@ class FileOfAnotherMachine(FileCheck[Mismatch]):
             return self.clean(node, f"its devices are those of {other.host}")
         return Mismatch(file, other, differences, slowdown)
 
-    def tell(self, judged: Node, observed: Mismatch) -> Iterator[Finding]:
+    def findings(self, judged: Node, observed: Mismatch) -> Iterator[Finding]:
         if observed.differences is not None:
             yield self._devices(judged, observed.file, observed.machine, observed.differences)
         if observed.slowdown is not None:
@@ -178,7 +178,7 @@ def _nic_differences(mine: Sequence[str], other: Node) -> Iterator[str]:
     there = {nic.rdma_name or nic.name for nic in other.nics if nic.rdma_name or other.nccl_file}
     if mine and there:
         yield from (f"NIC {name} is not on {other.host}" for name in mine if name not in there)
-        missing = sorted((there & _in_use(other)) - set(mine) - _aside(other))
+        missing = sorted((there & _in_use(other)) - set(mine) - _left_out_nics(other))
         yield from (f"NIC {name} of {other.host} is not in the file" for name in missing)
 
 
@@ -207,7 +207,7 @@ def _in_use(node: Node) -> set[str]:
     return {element.get("name") or "" for element in tree.walk() if element.tag == "net"}
 
 
-def _aside(node: Node) -> set[str]:
+def _left_out_nics(node: Node) -> set[str]:
     """NICs of storage and management: whoever wrote the file may well have left them out (NCCL_IB_HCA)."""
     return {nic.rdma_name or nic.name for nic in node.nics if nic.role in (NicRole.STORAGE, NicRole.MANAGEMENT)}
 

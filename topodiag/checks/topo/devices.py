@@ -58,7 +58,7 @@ class GpuShortInFile(FileCheck[ShortGpus]):
         minor = file.asked[0] if file.asked else ASKED
         return ShortGpus(file, lacking, have, best, minor, _ask(file.tree, minor), _ask(repair(file.tree).tree, minor))
 
-    def tell(self, judged: Node, observed: ShortGpus) -> Iterator[Finding]:
+    def findings(self, judged: Node, observed: ShortGpus) -> Iterator[Finding]:
         file, have, best, minor = observed.file, observed.have, observed.best, observed.minor
         now, then = observed.now, observed.repaired
         cost = cost_by_model(then, now, " on this node", "every ring of the node passes this GPU")
@@ -115,7 +115,7 @@ class DeviceTwiceInFile(FileCheck[RepeatedDevices]):
         twice = _twice(file.tree)
         return RepeatedDevices(file, tuple(twice)) if twice else self.clean(node, "no duplicate devices")
 
-    def tell(self, judged: Node, observed: RepeatedDevices) -> Iterator[Finding]:
+    def findings(self, judged: Node, observed: RepeatedDevices) -> Iterator[Finding]:
         name = observed.file.name
         words = [what for what, _ in observed.devices]
         yield self.finding(

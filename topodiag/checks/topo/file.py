@@ -103,7 +103,7 @@ class FileRefused(FileCheck[Refusals]):
             return Refusals(file, searched, len(asked))
         return self.clean(node, f"NCCL {spell_versions(asked)} {'loads' if len(asked) == 1 else 'load'} it")
 
-    def tell(self, judged: Node, observed: Refusals) -> Iterator[Finding]:
+    def findings(self, judged: Node, observed: Refusals) -> Iterator[Finding]:
         file, refusals = observed.file, observed.by_minor
         refusing = list(refusals)
         # The newest version's words: those that a reader is likely to meet.
@@ -234,7 +234,7 @@ class FileOfARack(FileCheck[RackDump]):
         first = [next(cpu for cpu in file.tree.having("cpu") if (cpu.get("host_hash") or "") == host) for host in hosts]
         return RackDump(file, tuple(hosts), tuple(first))
 
-    def tell(self, judged: Node, observed: RackDump) -> Iterator[Finding]:
+    def findings(self, judged: Node, observed: RackDump) -> Iterator[Finding]:
         file, hosts = observed.file, observed.hosts
         yield self.finding(
             self.where(judged),

@@ -75,7 +75,7 @@ class TopologyFileRefused(JobCheck[RefusedFile]):
         files += [setting.value for setting in given if setting is not None]
         return RefusedFile(refused, files[0] if files else "the topology file")
 
-    def tell(self, judged: Job, observed: RefusedFile) -> Iterator[Finding]:
+    def findings(self, judged: Job, observed: RefusedFile) -> Iterator[Finding]:
         if observed.missing:
             yield self._not_there(judged, observed)
             return

@@ -56,7 +56,7 @@ class GuessedTopology(JobCheck[GuessedTrees]):
             return self.clean(judged, "", Coverage(len(seen), len(judged.hosts), "nodes"))
         return GuessedTrees(notes, flat, len(seen))
 
-    def tell(self, judged: Job, observed: GuessedTrees) -> Iterator[Finding]:
+    def findings(self, judged: Job, observed: GuessedTrees) -> Iterator[Finding]:
         notes, flat = observed.notes, observed.flat
         if not flat:
             yield self._unread(judged, notes)
@@ -113,7 +113,7 @@ FEWEST_JOINED = 4
 """GPUs with a link to each of the others, from which on a pair without one is no design of the board."""
 
 
-def _apart(system: NcclSystem) -> tuple[list[tuple[str, str]], int]:
+def _pairs_without_link(system: NcclSystem) -> tuple[list[tuple[str, str]], int]:
     """The pairs of AMD's GPUs without a link where others have all of theirs, and how many have; ([], 0) else."""
     gpus = [gpu.name for gpu in system.of_kind("GPU")]
     joined = {frozenset((link.a, link.b)) for link in system.links if link.kind == XGMI_LINK}
@@ -123,7 +123,7 @@ def _apart(system: NcclSystem) -> tuple[list[tuple[str, str]], int]:
     return (pairs, among) if known else ([], 0)
 
 
-def _named(job: Job, printed: SystemPrint, names: Iterable[str]) -> tuple[list[int], list[str]]:
+def _ranks_and_labels(job: Job, printed: SystemPrint, names: Iterable[str]) -> tuple[list[int], list[str]]:
     """The world ranks on these GPUs of a print, as far as they are known, and the GPUs' labels."""
     worlds = {name: printed.world_rank(printed.system.devices[name]) for name in names}
     labels = [gpu_word(job, world) or name for name, world in worlds.items()]
@@ -169,15 +169,15 @@ class GpuShortOfNvlinks(OneStep[Job], JobCheck[Never]):
             return self.unknown(job, f"no `=== System ===` in the log; {ask_for(job, *NET)}")
         one_sided = [finding for system_print in seen if (finding := self._one_sided(job, system_print))]
         if one_sided:
-            return self.found(job, one_sided, Coverage(len(seen), len(job.hosts), "nodes printed"))
+            return self.with_findings(job, one_sided, Coverage(len(seen), len(job.hosts), "nodes printed"))
         if findings := [finding for system_print in seen if (finding := self._pair_apart(job, system_print))]:
-            return self.found(job, findings, Coverage(len(seen), len(job.hosts), "nodes printed"))
+            return self.with_findings(job, findings, Coverage(len(seen), len(job.hosts), "nodes printed"))
         switched = [system_print for system_print in seen if system_print.system.of_kind("NVS")]
         if not switched:
             return self.not_applicable(job, "no NVSwitch: GPUs of a mesh differ by design")
         reports = [finding for system_print in switched if (finding := self._look(job, system_print))]
         coverage = Coverage(len(seen), len(job.hosts), "nodes printed")
-        return self.found(job, reports, coverage) if reports else self.clean(job, "", coverage)
+        return self.with_findings(job, reports, coverage) if reports else self.clean(job, "", coverage)
 
     def _one_sided(self, job: Job, printed: SystemPrint) -> Finding | None:
         """NVLinks between two GPUs that the print gives one direction of more than the other."""
@@ -192,7 +192,7 @@ class GpuShortOfNvlinks(OneStep[Job], JobCheck[Never]):
             return None
         (a, b), more = max(uneven.items(), key=lambda pair: pair[1] - one_sided.get(pair[0][::-1], 0.0))
         less = one_sided.get((b, a), 0.0)
-        ranks, labels = _named(job, printed, (a, b))
+        ranks, labels = _ranks_and_labels(job, printed, (a, b))
         return self.finding(
             self.where([host] if host else [], ranks=ranks, gpus=labels),
             "one-sided link",
@@ -208,11 +208,11 @@ class GpuShortOfNvlinks(OneStep[Job], JobCheck[Never]):
     def _pair_apart(self, job: Job, printed: SystemPrint) -> Finding | None:
         """Pairs of AMD's GPUs without a link, where at least half of the GPUs have one to each of the others."""
         host, system = printed.host, printed.system
-        pairs, among = _apart(system)
+        pairs, among = _pairs_without_link(system)
         if not pairs:
             return None
         (a, b), more = pairs[0], len(pairs) - 1
-        ranks, labels = _named(job, printed, (a, b))
+        ranks, labels = _ranks_and_labels(job, printed, (a, b))
         return self.finding(
             self.where([host] if host else [], ranks=ranks, gpus=labels),
             "pair apart",
@@ -230,7 +230,7 @@ class GpuShortOfNvlinks(OneStep[Job], JobCheck[Never]):
         short = {name: gbs for name, gbs in totals.items() if gbs < SHORT_OF * best}
         if not short or best <= 0 or len(totals) - len(short) < 2:
             return None
-        ranks, labels = _named(job, printed, short)
+        ranks, labels = _ranks_and_labels(job, printed, short)
         lowest = min(short.values())
         graphs = [graph for graph in printed.graphs if graph.pattern == 4]
         rings = f"; NCCL found rings of {graphs[0].channels} x {in_gbs(graphs[0].bw_intra)}" if graphs else ""
@@ -284,7 +284,7 @@ class DeviceTwice(OneStep[Job], JobCheck[Never]):
             return self.unknown(job, f"no `=== System ===` in the log; {ask_for(job, *NET)}")
         findings = [finding for system_print in seen if (finding := self._look(job, system_print))]
         coverage = Coverage(len(seen), len(job.hosts), "nodes printed")
-        return self.found(job, findings, coverage) if findings else self.clean(job, "", coverage)
+        return self.with_findings(job, findings, coverage) if findings else self.clean(job, "", coverage)
 
     def _look(self, job: Job, printed: SystemPrint) -> Finding | None:
         host, system = printed.host, printed.system

@@ -65,7 +65,7 @@ def observe_guesses(check: NodeCheck[Any], node: Node, file: NcclFile) -> Guesse
     return GuessedTree(file, tuple(text for shown, text in signs if shown), flat, bool(dark), first, len(devices))
 
 
-def tell_guesses(check: NodeCheck[Any], node: Node, observed: GuessedTree) -> Finding:
+def guess_findings(check: NodeCheck[Any], node: Node, observed: GuessedTree) -> Finding:
     name, first = observed.file.name, observed.first
     return check.finding(
         check.where(node, gpus=[gpu.label for gpu in node.gpus], nics=[nic.name for nic in node.nics]),
@@ -184,9 +184,9 @@ class VirtualPciTree(NodeCheck[FlatTree | GuessedTree]):
         known = sum(judged.pci_of(device) is not None for device in devices)
         return FlatTree(nics, signs, Coverage(known, len(devices), "GPUs and NICs in the PCI tree"))
 
-    def tell(self, judged: Node, observed: FlatTree | GuessedTree) -> Iterator[Finding]:
+    def findings(self, judged: Node, observed: FlatTree | GuessedTree) -> Iterator[Finding]:
         if isinstance(observed, GuessedTree):
-            yield tell_guesses(self, judged, observed)
+            yield guess_findings(self, judged, observed)
         else:
             yield self._flattened(judged, observed)
 

@@ -50,8 +50,8 @@ def assemble(draft: NodeDraft, host: str, time: str = "") -> Node:
         cpu=Cpu(**facts(Cpu, draft.single("cpu"), "cpu", disagreements)),
         os=Os(
             **facts(Os, draft.single("os"), "os", disagreements),
-            services=_named(services),
-            registry=_named(draft.single("registry")),
+            services=_picked(services),
+            registry=_picked(draft.single("registry")),
         ),
         numa=numa_nodes(draft, disagreements),
         pci=pci,
@@ -71,7 +71,7 @@ def assemble(draft: NodeDraft, host: str, time: str = "") -> Node:
         settings=tuple(draft.settings),
         conf_lines=tuple(draft.conf_lines),
         acs_lines=tuple(draft.acs_lines),
-        scheduler=_named(draft.single("scheduler")),
+        scheduler=_picked(draft.single("scheduler")),
         nccl_file=draft.nccl_file,
         disagreements=tuple(disagreements),
         not_observed=tuple(draft.missing),
@@ -100,7 +100,7 @@ def distinct_events(events: Iterable[KernelEvent]) -> tuple[KernelEvent, ...]:
     return tuple(once.values())
 
 
-def _named(entity: Entity) -> dict[str, Fact[str]]:
+def _picked(entity: Entity) -> dict[str, Fact[str]]:
     return {name: pick(offers, str) for name, offers in sorted(entity.offers.items())}
 
 

@@ -50,7 +50,7 @@ def _fits(value: object, kind: type) -> bool:
     return isinstance(value, kind)
 
 
-def _same(one: Any, other: Any) -> bool:
+def _equal(one: Any, other: Any) -> bool:
     if isinstance(one, float) or isinstance(other, float):
         return bool(abs(one - other) <= 0.02 * max(abs(one), abs(other)))
     if isinstance(one, str) and isinstance(other, str):
@@ -89,7 +89,7 @@ def facts(model: type, entity: Entity, subject: str, disagreements: list[Disagre
         if len(offers) == 1 or name in _VARIES or fact.origin is None or fact.value is None:
             continue
         for offer in offers:
-            if offer.sample == 0 and _fits(offer.value, kind) and not _same(fact.value, offer.value):
+            if offer.sample == 0 and _fits(offer.value, kind) and not _equal(fact.value, offer.value):
                 disagreements.append(
                     Disagreement(subject, name, str(fact.value), fact.origin, str(offer.value), offer.origin)
                 )

@@ -116,7 +116,7 @@ def read_conf(blob: Blob) -> ClusterFacts:
     in_blocks = 0
     sizes: list[int] = []
     shown: set[int] = set()  # what scontrol says of each block in place of BlockSizes
-    for line, text in _joined(blob):
+    for line, text in _logical_lines(blob):
         words = {match[1].lower(): match[2] for match in _WORD.finditer(text)}
         if "switchname" in words:
             _add(blob, tree, words["switchname"], words.get("nodes", ""), words.get("switches", ""), line)
@@ -164,7 +164,7 @@ def read_yaml(blob: Blob) -> ClusterFacts:
     return _of_blocks(blob, blocks, _sizes(blob, [word for word in words if word], None), notes)
 
 
-def _joined(blob: Blob) -> Iterator[tuple[int, str]]:
+def _logical_lines(blob: Blob) -> Iterator[tuple[int, str]]:
     """Lines without comments and blanks; one that ends in a backslash goes on in the next."""
     first, kept = 0, ""
     for line, text in blob.lines():

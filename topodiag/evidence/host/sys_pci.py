@@ -22,7 +22,7 @@ _AER_LINE = regex(r"([A-Za-z_]{1,40})\s+([0-9]{1,20})")
 _AER = {"aer_dev_correctable": "correctable", "aer_dev_nonfatal": "nonfatal", "aer_dev_fatal": "fatal"}
 
 
-def _whole(low: int, high: int) -> Convert:
+def _integer(low: int, high: int) -> Convert:
     return lambda text: to_int(text, low=low, high=high)
 
 
@@ -31,12 +31,12 @@ def _cpus(text: str) -> str | None:
 
 
 _VALUES: Mapping[str, tuple[str, Convert]] = {
-    "class": ("class_code", _whole(0, 0xFFFFFF)),
-    "vendor": ("vendor", _whole(0, 0xFFFF)),
-    "device": ("device", _whole(0, 0xFFFF)),
-    "subsystem_vendor": ("subsystem_vendor", _whole(0, 0xFFFF)),
-    "subsystem_device": ("subsystem_device", _whole(0, 0xFFFF)),
-    "numa_node": ("numa", _whole(-1, 4095)),
+    "class": ("class_code", _integer(0, 0xFFFFFF)),
+    "vendor": ("vendor", _integer(0, 0xFFFF)),
+    "device": ("device", _integer(0, 0xFFFF)),
+    "subsystem_vendor": ("subsystem_vendor", _integer(0, 0xFFFF)),
+    "subsystem_device": ("subsystem_device", _integer(0, 0xFFFF)),
+    "numa_node": ("numa", _integer(-1, 4095)),
     "local_cpulist": ("local_cpus", _cpus),
     "current_link_speed": ("gen", gen_of_speed),
     "max_link_speed": ("max_gen", gen_of_speed),

@@ -83,15 +83,15 @@ def fill_draft(objects: Iterable[HwlocObject], blob: Blob, draft: NodeDraft) -> 
         elif hwloc_object.type in ("PCIDev", "Bridge"):
             _function(hwloc_object, memory_only, draft, place)
         elif hwloc_object.type == "OSDev":
-            _named(hwloc_object, draft, place)
+            _add_device(hwloc_object, draft, place)
     _counts(hwloc_objects, draft, origin)
     _nvlinks(hwloc_objects, blob, draft)
-    _joined(
+    _gpu_links(
         [one for one in hwloc_objects if one.type == "OSDev" and _RSMI.fullmatch(one.get("name"))], blob, draft, origin
     )
 
 
-def _joined(gpus: list[HwlocObject], blob: Blob, draft: NodeDraft, origin: Callable[[int], Origin]) -> None:
+def _gpu_links(gpus: list[HwlocObject], blob: Blob, draft: NodeDraft, origin: Callable[[int], Origin]) -> None:
     """What joins AMD's GPUs: xGMI with its hops where the file has them, else PCIe; nothing where no GPU names a peer,
     as with a driver that does not tell."""
     numbers = {number: gpu for gpu in gpus if (number := _rsmi(gpu.get("name"))[0]) < MAX_GPUS}
@@ -244,7 +244,7 @@ def link_gbs(gen: int, width: int) -> float:
     return lane * width / 8
 
 
-def _named(device: HwlocObject, draft: NodeDraft, place: Origin) -> None:
+def _add_device(device: HwlocObject, draft: NodeDraft, place: Origin) -> None:
     """A device by the name that the operating system or a library gives it."""
     function = device.within("PCIDev")
     bus_id = normalise_bus_id(function.get("pci_busid")) if function is not None else None

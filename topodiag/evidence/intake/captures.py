@@ -226,7 +226,7 @@ def _loose(texts: Sequence[Piece], unknown: Sequence[Piece]) -> tuple[list[Captu
             unit.unknown.append(piece)
     loose: list[Capture] = []
     notes: list[str] = []
-    for unit in _joined(units):
+    for unit in _merged(units):
         parts, left = _parted(unit)
         loose += parts
         aside += left
@@ -253,7 +253,7 @@ def _is_above(folder: str, top: str) -> bool:
     return top == folder or top.startswith(f"{folder}/")
 
 
-def _joined(units: dict[str, _Unit]) -> Iterator[_Unit]:
+def _merged(units: dict[str, _Unit]) -> Iterator[_Unit]:
     """A folder inside one that holds texts itself belongs to it where it adds other sources and nothing speaks against
     it. Folders beside each other are different nodes."""
     for folder in sorted(units):
@@ -284,7 +284,7 @@ def _parted(unit: _Unit) -> tuple[list[Capture], list[SkippedFile]]:
     """The captures of a unit: one, or one for each node that its texts show."""
     groups = groups_of(unit.texts)
     if len(groups) == 1:
-        return [_whole(unit)], []
+        return [_single(unit)], []
     named = {number: words for number, group in enumerate(groups) if (words := _name_of(group, groups))}
     pieces = _anchored(groups, named)
     anchors = tuple(pieces)
@@ -303,7 +303,7 @@ def _parted(unit: _Unit) -> tuple[list[Capture], list[SkippedFile]]:
     return parts, aside
 
 
-def _whole(unit: _Unit) -> Capture:
+def _single(unit: _Unit) -> Capture:
     """The one capture of a unit all of whose texts may be of one node."""
     pieces = tuple(sorted((*unit.texts, *unit.unknown), key=lambda piece: piece.name))
     name = unit.texts[0].name if len(pieces) == 1 and pieces[0].named else unit.folder or "."

@@ -63,13 +63,13 @@ def parts_of(text: str) -> dict[str, str]:
     one machine that has several names in it (the serials of its devices say so)."""
     lines = text.split("\n")
     for cut in (_one_line_each, _labelled, _under_rules, _under(_ANSIBLE), _under(_PSSH), _under(_LOOP), _salt):
-        parts = _joined(cut(lines))
+        parts = _texts(cut(lines))
         if parts and not _is_one_machine(parts.values()):
             return parts
-    return _joined(_by_serials(text, lines))
+    return _texts(_by_serials(text, lines))
 
 
-def _joined(hosts: Chunks) -> dict[str, str]:
+def _texts(hosts: Chunks) -> dict[str, str]:
     """The text of each host that printed something, each line at its number if that is affordable."""
     blank = sum(chunks[-1][0] for chunks in hosts.values())
     joined = {}

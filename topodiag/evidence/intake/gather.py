@@ -249,11 +249,11 @@ def _take(path: str, root: str, met: _Met, *, named: bool) -> None:
         _take_archive(piece, seen, met)
     elif seen.kind in NOT_EVIDENCE:
         met.leave(path, f"it is {words_of(seen)}", named=named)
-    elif not _take_hosts(piece, seen, lambda: _whole(path, status.st_size, head + tail), met):
+    elif not _take_hosts(piece, seen, lambda: _content(path, status.st_size, head + tail), met):
         met.take(_with_identity(piece, seen.head or head))
 
 
-def _whole(path: str, size: int, met: bytes) -> bytes:
+def _content(path: str, size: int, met: bytes) -> bytes:
     if size <= len(met):
         return met
     with open(path, "rb") as stream:

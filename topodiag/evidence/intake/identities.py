@@ -99,10 +99,10 @@ class Exchange:
     def joined(self, pieces: list[str]) -> str:
         """The text that was cut so, with the other's identities."""
         texts = pieces.copy()
-        texts[1::2] = map(self._other, pieces[1::2])
+        texts[1::2] = map(self._substitute, pieces[1::2])
         return "".join(texts).replace(_HOST, self._hosts[1])
 
-    def _other(self, token: str) -> str:
+    def _substitute(self, token: str) -> str:
         other = self._tokens.get(token)
         if other is None:
             other = self._tokens[token] = self._address(token) if "::" in token else self._written(token)

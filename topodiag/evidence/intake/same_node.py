@@ -92,8 +92,8 @@ class Group:
 def groups_of(pieces: Sequence[Piece]) -> list[Group]:
     """Texts by host: those that name the same host or share a serial are together. A single group where nothing says
     that any two are of different nodes."""
-    roots = _joined(pieces)
-    numbers = _apart(pieces, roots)
+    roots = _roots(pieces)
+    numbers = _contradicting(pieces, roots)
     if len(numbers) < 2:
         return [Group(list(pieces))]
     groups: dict[int, Group] = {}
@@ -102,7 +102,7 @@ def groups_of(pieces: Sequence[Piece]) -> list[Group]:
     return list(groups.values())
 
 
-def _joined(pieces: Sequence[Piece]) -> list[int]:
+def _roots(pieces: Sequence[Piece]) -> list[int]:
     """By piece, the number of one of those that it is together with, the same for all of them."""
     parent = list(range(len(pieces)))
 
@@ -119,7 +119,7 @@ def _joined(pieces: Sequence[Piece]) -> list[int]:
     return [root(number) for number in range(len(pieces))]
 
 
-def _apart(pieces: Sequence[Piece], roots: Sequence[int]) -> set[int]:
+def _contradicting(pieces: Sequence[Piece], roots: Sequence[int]) -> set[int]:
     """Those of whose texts another's says something else that a node has once."""
     by_name: dict[str, dict[str, set[int]]] = defaultdict(lambda: defaultdict(set))
     for root, piece in zip(roots, pieces, strict=True):

@@ -138,7 +138,7 @@ class Pattern:
                     return None
             if len(differing) > MOST_LINES:
                 return None
-        whole = self._whole(evidence.host, names, numbers, differing)
+        whole = self._difference(evidence.host, names, numbers, differing)
         if whole is None or not (logs or self._by_logs):
             return whole
         events = self._events(evidence) if logs else self.node.events
@@ -173,7 +173,7 @@ class Pattern:
                 return False
         return True
 
-    def _whole(
+    def _difference(
         self, host: str, names: dict[str, str], numbers: dict[Place, Measured], differing: set[Place]
     ) -> Difference | None:
         """The difference, if every line with an identity that is another differs, and no two became one."""

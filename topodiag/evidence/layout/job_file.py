@@ -92,7 +92,7 @@ def read_job(blob: Blob) -> JobSettings:
     text = blob.text
     serves, vllm = _SERVERS.search(text) is not None, _VLLM.search(text) is not None
     document = not serves and _is_document(text)
-    places = _said(blob, document=document)
+    places = _places(blob, document=document)
     plain = _as_megatron({name: place.value for name, place in places.items()})
     if serves:
         plain = _served(plain, vllm=vllm)
@@ -108,7 +108,7 @@ def read_job(blob: Blob) -> JobSettings:
     return settings
 
 
-def _said(blob: Blob, *, document: bool) -> dict[str, _Place]:
+def _places(blob: Blob, *, document: bool) -> dict[str, _Place]:
     """The settings by Megatron's names. One that is said with two values is not known; a size then is an error."""
     places: dict[str, _Place] = {}
     unsure: set[str] = set()

@@ -73,7 +73,7 @@ _FIRSTS = msgspec.json.Decoder(_First, strict=False)
 
 
 @dataclass(slots=True)
-class _Known:
+class _Identity:
     """A communicator as its first record names it."""
 
     hash: int
@@ -87,7 +87,7 @@ class InspectorReader:
     """Reads files one after the other, and holds what they say together."""
 
     def __init__(self) -> None:
-        self._known: dict[str, _Known] = {}
+        self._known: dict[str, _Identity] = {}
         self._met_ranks: set[tuple[str, int]] = set()
         self._calls = Calls()
         self._metrics = InspectorMetrics()
@@ -150,7 +150,7 @@ class InspectorReader:
         if value is None or not 0 <= head.rank < MAX_RANKS or len(self._known) >= MAX_COMMUNICATORS:
             return False
         name = "" if head.comm_name == "unknown" else head.comm_name[:MAX_NAME]
-        known = self._known.setdefault(head.id, _Known(value, name, head.n_ranks, head.nnodes))
+        known = self._known.setdefault(head.id, _Identity(value, name, head.n_ranks, head.nnodes))
         quote = line.decode("utf-8", "replace")[:MAX_QUOTE]
         host, pid = first.metadata.hostname[:255], first.metadata.pid
         known.members[head.rank] = InspectorMember(head.rank, host, pid, Origin(source, number + at, quote))

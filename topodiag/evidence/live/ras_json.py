@@ -305,7 +305,7 @@ def _read_problem(draft: _Draft, line: str, origin: Origin) -> None:
     elif match := _RANK.match(line):
         _read_rank(draft.at, match, origin)
     elif match := _SEVERAL.match(line):
-        draft.at.said = _said(match, 2)
+        draft.at.said = _counts(match, 2)
         _add(draft.at, draft.at.said, int(match[1]))
     elif match := _DIFFERENT.match(line):
         draft.at.collective = "" if match[1] in (None, "collective") else match[1]
@@ -317,7 +317,7 @@ def _read_problem(draft: _Draft, line: str, origin: Origin) -> None:
 def _read_rank(comm: _Comm, match: re.Match[str], origin: Origin) -> None:
     if len(comm.ranks) >= MAX_MEMBERS:
         return
-    own = _said(match, 2)
+    own = _counts(match, 2)
     identified = own != (None, "", "")
     if identified:
         _add(comm, own, 1)
@@ -337,7 +337,7 @@ def _read_rank(comm: _Comm, match: re.Match[str], origin: Origin) -> None:
     )
 
 
-def _said(match: re.Match[str], at: int) -> tuple[int | None, str, str]:
+def _counts(match: re.Match[str], at: int) -> tuple[int | None, str, str]:
     """Count, state and error of a line; count 0 where no operation was launched."""
     count = 0 if match[at + 1] else int(match[at]) if match[at] else None
     return count, match[at + 2] or "", (match[at + 3] or "").strip()

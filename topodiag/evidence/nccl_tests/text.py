@@ -152,7 +152,7 @@ class TextReader:
                 return
         if self._row(line, text, stream) or self._header(line, text, stream) or self._footer(line, text, stream):
             return
-        if not (_FENCE.fullmatch(text) or words.KNOWN.search(text) or self._said(line, text)):
+        if not (_FENCE.fullmatch(text) or words.KNOWN.search(text) or self._outside_line(line, text)):
             self._leave(line.number, line.raw.strip()[:MAX_QUOTE], "")
 
     def _record(self, line: words.Line, text: str) -> None:
@@ -185,7 +185,7 @@ class TextReader:
             self._nccl = match[1]
         return True
 
-    def _said(self, line: words.Line, text: str) -> bool:
+    def _outside_line(self, line: words.Line, text: str) -> bool:
         """Lines outside of a run's own: the command that starts it, NCCL's version without a head."""
         given = list(islice(commanded_in(text, self._above), MAX_SETTINGS))
         self._above = text

@@ -188,10 +188,10 @@ class Lexer:
             self._at = start + 1
             name, _, last = self._token(with_value=False)
             if not name.startswith(b"!--"):
-                return self._rest(start, name, last)
+                return self._closing_tag(start, name, last)
             self._skip_comment(start)
 
-    def _rest(self, start: int, raw: bytes, last: int) -> Tag:
+    def _closing_tag(self, start: int, raw: bytes, last: int) -> Tag:
         if not text_of(raw) and last == ord("/"):
             raw, _, last = self._token(with_value=False)
             name = text_of(raw)

@@ -134,7 +134,7 @@ def _sentences(lines: Iterator[tuple[int, str]]) -> Iterator[HealthLine]:
             test, before = name, "" if _FAIL.match(cell) else before
         health_lines = list(_failures(test, cell, number, text)) if row else []
         for sentence in dict.fromkeys((cell, f"{before} {cell}")):
-            health_lines = health_lines or list(_said(sentence, number))
+            health_lines = health_lines or list(_health_lines(sentence, number))
         yield from (record for record in health_lines if record.index <= MAX_INDEX)
         before = "" if health_lines else f"{before} {cell}"[-MAX_LINE:] if row and not name else cell
 
@@ -151,7 +151,7 @@ def _failures(test: str, cell: str, number: int, text: str) -> Iterator[HealthLi
             yield HealthLine(int(index), FAILED, (f"the test {test} failed",), number, text)
 
 
-def _said(text: str, number: int) -> Iterator[HealthLine]:
+def _health_lines(text: str, number: int) -> Iterator[HealthLine]:
     """The clocks that a sentence says are held down."""
     clocks = _CLOCKS.search(text)
     if clocks is not None and _NO_TIME.search(text) is None:

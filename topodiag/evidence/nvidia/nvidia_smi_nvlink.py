@@ -95,7 +95,7 @@ class NvidiaSmiNvlink(Direct):
 
 def _offer_link(draft: NodeDraft, gpu: int | None, match: re.Match[str], origin: Origin) -> str:
     """Offer what a line says of a link; why it says nothing, "" where it does."""
-    number, pair = int(match[1]), _said(match[2].strip())
+    number, pair = int(match[1]), _link_words(match[2].strip())
     if number >= MAX_LINKS:
         return "no GPU has that many NVLinks"
     if pair is None:
@@ -132,7 +132,7 @@ _Said = tuple[Mapping[str, Any], Mapping[str, int]]
 
 
 @lru_cache(maxsize=4096)
-def _said(rest: str) -> _Said | None:
+def _link_words(rest: str) -> _Said | None:
     """What the words behind `Link N:` say, or None when it is of no known shape. Nodes and links repeat the same few
     words by the thousand."""
     if _RATE.match(rest):

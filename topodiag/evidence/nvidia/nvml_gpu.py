@@ -41,7 +41,7 @@ Answers = Mapping[str, Any]
 """What a call answered, by its short name: a value, or an object with the error's name."""
 
 
-def _whole(low: int, high: int, per_unit: int = 1) -> Convert:
+def _integer(low: int, high: int, per_unit: int = 1) -> Convert:
     """A whole number within bounds; with `per_unit` of them to one, as a real number."""
 
     def converted(given: object) -> float | None:
@@ -87,36 +87,36 @@ def _reasons(given: object) -> tuple[str, ...] | None:
 _GPU: Mapping[str, tuple[str, Convert]] = {
     "name": ("name", lambda given: reading(text(given))),
     "board_part_number": ("board", text),
-    "minor": ("minor", _whole(0, 4095)),
-    "numa_node": ("memory_numa", _whole(0, 65_535)),
+    "minor": ("minor", _integer(0, 4095)),
+    "numa_node": ("memory_numa", _integer(0, 65_535)),
     "compute_capability": ("sm", _capability),
     "cpu_affinity": ("cpu_affinity", _cpus),
     "mig_mode": ("mig", _mig),
     "compute_mode": ("compute_mode", _one_of(COMPUTE_MODES)),
     "persistence": ("persistence", _FLAG),
-    "utilization.gpu": ("utilization", _whole(0, 100)),
-    "utilization.memory": ("memory_utilization", _whole(0, 100)),
-    "power_mw": ("power_w", _whole(0, 1000 * MAX_WATTS, 1000)),
-    "power_limit_mw": ("power_limit_w", _whole(0, 1000 * MAX_WATTS, 1000)),
-    "pstate": ("pstate", _whole(0, _MOST_PSTATE)),
+    "utilization.gpu": ("utilization", _integer(0, 100)),
+    "utilization.memory": ("memory_utilization", _integer(0, 100)),
+    "power_mw": ("power_w", _integer(0, 1000 * MAX_WATTS, 1000)),
+    "power_limit_mw": ("power_limit_w", _integer(0, 1000 * MAX_WATTS, 1000)),
+    "pstate": ("pstate", _integer(0, _MOST_PSTATE)),
     "event_reasons": ("throttle", _reasons),
-    "clocks.sm": ("sm_clock_mhz", _whole(1, MAX_MHZ)),
-    "clocks.sm_max": ("max_sm_clock_mhz", _whole(1, MAX_MHZ)),
+    "clocks.sm": ("sm_clock_mhz", _integer(1, MAX_MHZ)),
+    "clocks.sm_max": ("max_sm_clock_mhz", _integer(1, MAX_MHZ)),
     "recovery_action": ("recovery_action", _one_of(RECOVERY_ACTIONS)),
     "c2c.count": ("c2c", lambda given: None if (count := integer(given, 0, 64)) is None else count > 0),
 }
 """The fields of a GPU by the answers that hold them, with a dot for what stands below an answer."""
 _PCI: Mapping[str, tuple[str, Convert]] = {
-    "pcie_gen": ("gen", _whole(1, 8)),
-    "pcie_width": ("width", _whole(1, 32)),
-    "pcie_max_gen": ("slot_max_gen", _whole(1, 8)),
-    "pcie_gpu_max_gen": ("max_gen", _whole(1, 8)),
-    "pcie_max_width": ("max_width", _whole(1, 32)),
+    "pcie_gen": ("gen", _integer(1, 8)),
+    "pcie_width": ("width", _integer(1, 32)),
+    "pcie_max_gen": ("slot_max_gen", _integer(1, 8)),
+    "pcie_gpu_max_gen": ("max_gen", _integer(1, 8)),
+    "pcie_max_width": ("max_width", _integer(1, 32)),
 }
 """NVML's plain maximum accounts for the slot, the GPU's does not."""
 _FABRIC: Mapping[str, tuple[str, Convert]] = {
     "fabric.state": ("state", _one_of(FABRIC_STATES)),
-    "fabric.clique_id": ("clique_id", _whole(0, 2**32 - 1)),
+    "fabric.clique_id": ("clique_id", _integer(0, 2**32 - 1)),
     "fabric.cluster_uuid": ("cluster_uuid", text),
 }
 _LINK: Mapping[str, tuple[str, Convert]] = {
@@ -242,7 +242,7 @@ class GpuAnswers:
         self._offer(link, "state", f"{path}.{key}", given, NVLINK_STATES.get(_key(given)))
         speed = answers.get("speed_mbps")
         speed = speed if integer(speed, 1) is not None else fields.get(_FIELD_SPEED)
-        self._offer(link, "line_gbs", f"{path}.speed_mbps", speed, _whole(1, MAX_SPEED_MBPS, 1000)(speed))
+        self._offer(link, "line_gbs", f"{path}.speed_mbps", speed, _integer(1, MAX_SPEED_MBPS, 1000)(speed))
         self._far_end(link, path, answers)
         for name in ("replay", "recovery", "crc_flit", "crc_data", "ecc"):
             self._count(link, name, f"{path}.errors.{name}", member(answers.get("errors"), name))

@@ -119,7 +119,7 @@ def path_word(word: str) -> str | None:
     return OLD_PATH_WORDS.get(word)
 
 
-def _known(word: str) -> bool:
+def _is_path_word(word: str) -> bool:
     return word == "X" or word in P2P_WORDS or path_word(word) is not None
 
 
@@ -193,7 +193,7 @@ class _Reader:
         if row is None:
             return
         label, cells, tail = row
-        if not any(_known(word) for word in cells):
+        if not any(_is_path_word(word) for word in cells):
             return
         if label in self.rows:
             self.parsed.leave(self.blob, number, text, f"a second row of {label}")
@@ -219,7 +219,7 @@ class _Reader:
                 continue
             if word == "X":
                 self.torn = self.torn or f"X for {label} and {column}, which are not the same device"
-            elif _known(word):
+            elif _is_path_word(word):
                 good.append((column, word))
             elif word:
                 self.parsed.leave(self.blob, number, text, f"unknown word {word[:20]!r} for {label} and {column}")
@@ -250,7 +250,7 @@ def _labels(text: str) -> tuple[str, ...] | None:
 
 def _header(number: int, line: str) -> _Header | None:
     stripped = line.lstrip(_DECORATION)
-    if not stripped.startswith("GPU") or any(_known(word) for word in stripped.split(maxsplit=MAX_COLUMNS)):
+    if not stripped.startswith("GPU") or any(_is_path_word(word) for word in stripped.split(maxsplit=MAX_COLUMNS)):
         return None  # a row, though one of its cells may read like the head of a column
     names = _tail_names(line)
     first = _TAIL.search(line)
@@ -272,7 +272,7 @@ def _piped_header(number: int, line: str) -> _Header | None:
     labels = tuple(cell for cell in cells if _LABEL.fullmatch(cell))
     if not labels or not labels[0].startswith("GPU") or len(labels) > MAX_COLUMNS or len(set(labels)) != len(labels):
         return None
-    if any(_known(cell) for cell in cells if cell):
+    if any(_is_path_word(cell) for cell in cells if cell):
         return None
     return _Header(number, labels, (), tuple(cells))
 
@@ -317,8 +317,8 @@ def _is_row(header: _Header, words: list[str]) -> bool:
         return True
     following = [word for word in words[1 : len(header.labels) + 1] if word]
     if words[0][:3] in ("GPU", "NIC"):
-        return bool(following) and _known(following[0])
-    return len(following) == len(header.labels) and all(_known(word) for word in following)
+        return bool(following) and _is_path_word(following[0])
+    return len(following) == len(header.labels) and all(_is_path_word(word) for word in following)
 
 
 def _tabbed_tail(header: _Header, fields: list[str]) -> dict[str, str]:

@@ -11,7 +11,7 @@ MAX_TEXT = 300
 """Characters that are kept of a field of text."""
 
 
-def _whole(text: str) -> int | None:
+def _integer(text: str) -> int | None:
     digits = text.strip().replace(",", "")
     if len(digits) > 19:
         return None
@@ -33,23 +33,23 @@ def _text(text: str) -> str | None:
 
 
 FIELDS: Mapping[str, Callable[[str], Value | None]] = {
-    "gpu": _whole,
+    "gpu": _integer,
     "bus_id": normalise_bus_id,
     "nic": _text,
-    "port": _whole,
-    "rank": _whole,
+    "port": _integer,
+    "rank": _integer,
     "ranks": _text,
     "host": _text,
-    "pid": _whole,
+    "pid": _integer,
     "peer": _text,
     "address": _text,
-    "code": _whole,
+    "code": _integer,
     "reason": _text,
-    "count": _whole,
-    "expected": _whole,
+    "count": _integer,
+    "expected": _integer,
     "seconds": _decimal,
     "collective": _text,
-    "sequence": _whole,
+    "sequence": _integer,
     "size": _text,
     "path": _text,
     "variable": _text,
@@ -57,7 +57,7 @@ FIELDS: Mapping[str, Callable[[str], Value | None]] = {
     "version": _text,
     "module": _text,
     "name": _text,
-    "local_rank": _whole,
+    "local_rank": _integer,
 }
 """Seconds are seconds; `size` and `value` stay as they are written."""
 

@@ -138,7 +138,7 @@ def communicator(
         pairs += [(tuple(group[local].rank for local in domain.local), domain) for domain in alike[kind]]
     if has(minor, Feature.NET_COUNTS_MATCH):
         _same_nets(pairs, settings)
-    return _joined(pairs, minor=minor, settings=settings, cuda=cuda, many_hosts=len(groups) > 1)
+    return _communicator(pairs, minor=minor, settings=settings, cuda=cuda, many_hosts=len(groups) > 1)
 
 
 def communicator_of_files(
@@ -153,12 +153,12 @@ def communicator_of_files(
         hosts = tuple((tree, _shifted(ranks, host * gpus)) for host in range(nodes))
         joined = searched_domains(hosts, gpus * nodes, minor=minor, others=False, settings=settings)
         pairs = [(domain.local, domain) for domain in joined]
-        return _joined(pairs, minor=minor, settings=settings, cuda=cuda, many_hosts=False)
+        return _communicator(pairs, minor=minor, settings=settings, cuda=cuda, many_hosts=False)
     domains = searched_domains(((tree, ranks),), gpus, minor=minor, others=nodes > 1, settings=settings)
     pairs = [
         (tuple(host * gpus + local for local in domain.local), domain) for host in range(nodes) for domain in domains
     ]
-    return _joined(pairs, minor=minor, settings=settings, cuda=cuda, many_hosts=nodes > 1)
+    return _communicator(pairs, minor=minor, settings=settings, cuda=cuda, many_hosts=nodes > 1)
 
 
 def _shifted(ranks: HostRanks | None, first: int) -> HostRanks | None:
@@ -224,7 +224,7 @@ def _same_nets(pairs: Sequence[tuple[tuple[int, ...], Domain]], settings: Settin
         )
 
 
-def _joined(
+def _communicator(
     pairs: Sequence[tuple[tuple[int, ...], Domain]], *, minor: int, settings: Settings, cuda: int, many_hosts: bool
 ) -> Communicator:
     if not pairs:

@@ -148,14 +148,14 @@ class _Groups:
             rail = a.net.number_or("rail", -1)
             if rail == -1 or rail != b.net.number_or("rail", -1):
                 return False
-        return _meeting((a, b), self.minor)[0] <= self.level
+        return _common_path((a, b), self.minor)[0] <= self.level
 
 
 def _is(port: _Port, name: str, number: str) -> bool:
     return port.name == name and number in ("", str(port.net.number_or("port", 1)))
 
 
-def _meeting(ports: Sequence[_Port], minor: int) -> tuple[int, tuple[Branch, ...]]:
+def _common_path(ports: Sequence[_Port], minor: int) -> tuple[int, tuple[Branch, ...]]:
     """The path type between ports, and the way down to the last element above all of them (ncclTopoGetPath)."""
     types = path_types(minor)
     depth = 0
@@ -195,7 +195,7 @@ def _plane_numbers(ports: Sequence[_Port]) -> Mapping[int, int]:
 
 def _place(root: Branch, group: Sequence[_Port], number: int, minor: int, planes: Mapping[int, int]) -> None:
     """ncclTopoGetVNicParent and ncclTopoFillNet: the element of a virtual NIC, below one made for it where need be."""
-    path, way = _meeting(group, minor)
+    path, way = _common_path(group, minor)
     types = path_types(minor)
     if has(minor, Feature.VIRTUAL_NIC_IN_FUNCTION):
         last = max((at for at, branch in enumerate(way) if branch.tag == "pci"), default=None)

@@ -65,7 +65,7 @@ def predict_rccl(tree: Element, *, nodes: int, env: Mapping[str, str]) -> Predic
             start: {end: (hops, gbs, _XGMI.get(kind, kind)) for end, (hops, gbs, kind) in ends.items()}
             for start, ends in path_table(system).items()
         },
-        graphs=tuple(_named(describe(system, graph)) for graph in (answer.ring, answer.tree)),
+        graphs=tuple(_rounded(describe(system, graph)) for graph in (answer.ring, answer.tree)),
         channels=_channels(answer, nodes),
         ranks=len(system.gpus) * nodes,
         nccl_nodes=nodes,
@@ -84,7 +84,7 @@ def _decided_by(by: Match | None) -> str:
     ]
 
 
-def _named(graph: PredictedGraph) -> PredictedGraph:
+def _rounded(graph: PredictedGraph) -> PredictedGraph:
     return replace(
         graph,
         bw_intra=round(graph.bw_intra, 4),
@@ -104,7 +104,7 @@ def decided(tree: Element, *, nodes: int, env: Mapping[str, str]) -> Decided:
     by = match(system) if env.get("RCCL_MODEL_MATCHING_DISABLE", "0") in ("", "0") else None
     ring = SearchGraph(Graph.RING, RING, min_channels=1, max_channels=MOST_CHANNELS // 2)
     if by is not None:
-        ring = _taken(system, ring, by)
+        ring = _shared_graph(system, ring, by)
         graph = replace(ring, id=Graph.TREE, pattern=BALANCED_TREE)
         return Decided(
             system, ring, graph, by, through_nets=any("N" in ring for ring in by.rings) and bool(system.nets)
@@ -122,7 +122,7 @@ def _searched(system: System, settings: Settings, graph: SearchGraph) -> SearchG
         return Search(system, settings).compute(graph)
 
 
-def _taken(system: System, graph: SearchGraph, by: Match) -> SearchGraph:
+def _shared_graph(system: System, graph: SearchGraph, by: Match) -> SearchGraph:
     """The graph of a set of rings: all have the same share of a GPU's bandwidth (parseGraph)."""
     types = path_types(system.minor)
     ranks = {gpu.dev: gpu.rank for gpu in system.gpus}

@@ -50,7 +50,7 @@ class Way:
         """What following it with a bandwidth in GB/s takes."""
         known = self.steps.get(bandwidth)
         if known is None:
-            known = self.steps[bandwidth] = (self._taken(amounts(bandwidth)), self.hops)
+            known = self.steps[bandwidth] = (self._used_bandwidth(amounts(bandwidth)), self.hops)
         return known
 
     def share(self, bandwidth: float) -> tuple[int, int]:
@@ -60,9 +60,9 @@ class Way:
         values = (exact, pci, exact / 8, pci / 8)
         need = tuple(ceil(value * 1000 - _EXACT) for value in values)
         take = tuple(floor(value * 1000 + 0.5) for value in values)
-        return self._taken(need), self._taken(take)
+        return self._used_bandwidth(need), self._used_bandwidth(take)
 
-    def _taken(self, values: Iterable[int]) -> int:
+    def _used_bandwidth(self, values: Iterable[int]) -> int:
         return sum(use * value for use, value in zip(self.uses, values, strict=True) if use)
 
 

@@ -56,9 +56,9 @@ def describe(tree: Element) -> dict[str, Facts]:
         if facts["familyid"].isdecimal():  # by version of NCCL one family is written in two ways
             facts["familyid"] = str(family_of(int(facts["familyid"][:9])))
         by_path.setdefault(f"NUMA {cpu.get('numaid')}", facts)
-    ways = _ways(tree)
+    ways = _ancestors(tree)
     names = {(pci.get("busid") or "").lower(): f"GPU{number}" for number, pci in gpus_of(tree).items()}
-    beside = _beside(ways, names)
+    beside = _gpus_below_switch(ways, names)
     for number, pci in gpus_of(tree).items():
         for gpu in pci.having("gpu")[:1]:
             facts = {"sm": gpu.get("sm") or "", "gdr": gpu.get("gdr") or ""}
@@ -73,7 +73,7 @@ def describe(tree: Element) -> dict[str, Facts]:
     return by_path
 
 
-def _ways(tree: Element) -> dict[int, tuple[Element, ...]]:
+def _ancestors(tree: Element) -> dict[int, tuple[Element, ...]]:
     """The elements above each element, the processor first."""
     ways: dict[int, tuple[Element, ...]] = {}
 
@@ -125,7 +125,7 @@ def _cpus(mask: str) -> str:
     return mask if cpus is None else fold_numbers(cpus)
 
 
-def _beside(ways: Mapping[int, tuple[Element, ...]], names: Mapping[str, str]) -> dict[int, str]:
+def _gpus_below_switch(ways: Mapping[int, tuple[Element, ...]], names: Mapping[str, str]) -> dict[int, str]:
     """For each function the GPUs below the lowest switch that it shares with any."""
     numbers: dict[int, str] = {}
     for number, above in ways.items():

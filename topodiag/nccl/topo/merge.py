@@ -47,7 +47,7 @@ def loaded(file: Element, machine: Element) -> Element:
     """The tree that NCCL works on. Both are `<system>` elements; `machine` is what it would detect without a file."""
     root = _opened(file, None)
     place = _Places(root)
-    for way in _ways(machine):
+    for way in _paths_down(machine):
         end = way[-1]
         if end.tag == "gpu":
             _add_gpu(place, way)
@@ -63,7 +63,7 @@ def _opened(element: Element, parent: _Open | None) -> _Open:
     return opened
 
 
-def _ways(machine: Element) -> list[tuple[Element, ...]]:
+def _paths_down(machine: Element) -> list[tuple[Element, ...]]:
     """From each processor down to each GPU and each net, in the order of the tree."""
     ways: list[tuple[Element, ...]] = []
 

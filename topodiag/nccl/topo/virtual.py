@@ -183,7 +183,7 @@ class _Builder:
                 self._cpu(cpu.number("numaid", -1), cpu).children.extend(rest)
         for numa, pci in wanted:
             self._put(pci, self.plan.places[bus_of(pci)], numa)
-        self._tell()
+        self._write_notes()
         cpus = [self.cpus[numa].closed() for numa in sorted(self.cpus, key=lambda n: (n < 0, n))]
         others = tuple(child for child in self.tree.children if child.tag != "cpu")
         return CompletedTree(replace(self.tree, children=(*cpus, *others)), tuple(self.done))
@@ -239,7 +239,7 @@ class _Builder:
         branch = self.cpus[numa] = _Branch(replace(own, children=()))
         return branch
 
-    def _tell(self) -> None:
+    def _write_notes(self) -> None:
         for link, names in self.guessed.items():
             self.done.append(f"took {link} for {few(names, 4)}: the guest cannot read the link")
         left = [label(pci) for _, pci in _functions(self.tree) if bus_of(pci) not in self.plan.places]

@@ -40,7 +40,7 @@ def plan_by_host(guest: Guest, host: Node, pairs: Pairs) -> Plan:
     dump = host.nccl_file.tree if host.nccl_file is not None else None
     wanted = [bus_id if bus_id in host.pci else _first_function(bus_id) for bus_id in pairs.host_of.values()]
     tree = one_host(dump).tree if dump is not None else places_of(host, wanted)
-    ways = {bus_of(way[-1]): way for way in _ways(tree, ())}
+    ways = {bus_of(way[-1]): way for way in _paths_down(tree, ())}
     places = {}
     for bus_id, theirs in pairs.host_of.items():
         way = ways.get(theirs) or ways.get(_first_function(theirs))
@@ -133,16 +133,16 @@ def _first_function(bus_id: str) -> str:
     return f"{slot_of(bus_id)}.0"
 
 
-def _ways(element: Element, above: tuple[Element, ...]) -> Iterator[tuple[Element, ...]]:
+def _paths_down(element: Element, above: tuple[Element, ...]) -> Iterator[tuple[Element, ...]]:
     """From each processor to each function below it that is no more than a bridge to another one."""
     for child in element.children:
         if child.tag == "cpu":
-            yield from _ways(child, (child,))
+            yield from _paths_down(child, (child,))
         elif child.tag == "pci":
             way = (*above, child)
             if child.having("gpu") or child.nets or not child.having("pci"):
                 yield way
-            yield from _ways(child, way)
+            yield from _paths_down(child, way)
 
 
 def _switch(element: Element) -> Switch:

@@ -55,7 +55,7 @@ def allowed(settings: Settings, minor: int) -> Allowed:
 def _list(text: str, words: tuple[str, ...]) -> dict[tuple[str, str], bool]:
     """One list for all collectives. An empty one allows nothing."""
     excluded = text.startswith("^")
-    named = {_known(word, words) for word in text.removeprefix("^").split(",")}
+    named = {_spelling(word, words) for word in text.removeprefix("^").split(",")}
     return {(collective, word): (word in named) != excluded for collective in COLLECTIVES for word in words}
 
 
@@ -72,18 +72,18 @@ def _lists(text: str, words: tuple[str, ...]) -> dict[tuple[str, str], bool]:
         excluded = listed.startswith("^")
         named: set[str] = set()
         for word in listed.removeprefix("^").split(","):
-            if word and not (is_known := _known(word, words)):
+            if word and not (is_known := _spelling(word, words)):
                 raise _RefusedError(f'Unrecognized element token "{word[:_SHOWN]}" when parsing "{text[:_SHOWN]}"')
             if word:
                 named.add(is_known)
-        over = [_known(prefix, COLLECTIVES)] if prefix else list(COLLECTIVES)
+        over = [_spelling(prefix, COLLECTIVES)] if prefix else list(COLLECTIVES)
         if over == [""]:
             raise _RefusedError(f'Unrecognized prefix token "{prefix[:_SHOWN]}" when parsing "{text[:_SHOWN]}"')
         made.update({(collective, word): (word in named) != excluded for collective in over for word in words})
     return made
 
 
-def _known(word: str, words: tuple[str, ...]) -> str:
+def _spelling(word: str, words: tuple[str, ...]) -> str:
     """The word as NCCL spells it, "" for one that it does not know. Compared as strcasecmp does: ASCII only."""
     if not word.isascii():
         return ""

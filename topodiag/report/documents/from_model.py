@@ -101,10 +101,10 @@ def _converting(name: str, hint: Document, required: bool = True) -> Convert:
     """How a value becomes what a property of the schema of this name describes."""
     if not required:
         convert = _converting(name, hint)
-        return lambda value: _known(convert, value, _LEFT_OUT)
+        return lambda value: _value(convert, value, _LEFT_OUT)
     if "anyOf" in hint:
         convert = _converting(name, next(kind for kind in hint["anyOf"] if kind != {"type": "null"}))
-        return lambda value: _known(convert, value, None)
+        return lambda value: _value(convert, value, None)
     if "$ref" in hint:
         shape = f"{name}.{hint['$ref'].rpartition('/')[2]}"
         return lambda value: value if isinstance(value, dict) else from_model(shape, value)
@@ -117,7 +117,7 @@ def _converting(name: str, hint: Document, required: bool = True) -> Convert:
     return _number if hint.get("type") == "integer" else plain_value
 
 
-def _known(convert: Convert, value: Any, unknown: Any) -> Any:
+def _value(convert: Convert, value: Any, unknown: Any) -> Any:
     """The value, or `unknown` for one that says so itself. A fact that is known is what was read, whatever it is."""
     if isinstance(value, Fact):
         return unknown if value.value is None else convert(value.value)

@@ -58,7 +58,7 @@ def _draw_silent(page: Page, done: Collection) -> None:
     for state, (sign, hue) in _SIGNS.items():
         groups: dict[str, list[NodeAnswer]] = {}
         for answer in done.of(state):
-            groups.setdefault(_alike(answer), []).append(answer)
+            groups.setdefault(_common_reason(answer), []).append(answer)
         ordered = sorted(groups.values(), key=len, reverse=True)
         shown = page.some(ordered, REASONS_SHOWN)
         if shown:
@@ -73,7 +73,7 @@ def _draw_silent(page: Page, done: Collection) -> None:
             page.add("    ", f"{plural(len(ordered) - len(shown), 'more reason')} (-v): {fold_hosts(rest)}")
 
 
-def _alike(answer: NodeAnswer) -> str:
+def _common_reason(answer: NodeAnswer) -> str:
     """The reason without what is the node's own: its name, address and port."""
     return _OWN.sub("*", answer.why.replace(answer.node, "*"))
 

@@ -37,7 +37,7 @@ NAME = 24
 
 def html_of(sheet: Sheet) -> str:
     """The whole document as text."""
-    style, script = _own("page.css"), _own("page.js")
+    style, script = _template("page.css"), _template("page.js")
     digest = b64encode(hashlib.sha256(script.encode()).digest()).decode()
     policy = (
         f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'; img-src data:;"
@@ -61,7 +61,7 @@ def html_of(sheet: Sheet) -> str:
 
 
 @cache
-def _own(name: str) -> str:
+def _template(name: str) -> str:
     return own_text(f"report/html/templates/{name}")
 
 
@@ -71,7 +71,7 @@ def environment() -> Environment:
     from jinja2 import Environment, FunctionLoader, StrictUndefined  # noqa: PLC0415 - 0.1 s
 
     built = Environment(
-        loader=FunctionLoader(_own),
+        loader=FunctionLoader(_template),
         autoescape=True,
         undefined=StrictUndefined,
         finalize=visible,

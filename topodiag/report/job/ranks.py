@@ -41,9 +41,9 @@ def draw_ranks(page: Page, job: Job) -> None:
     columns: Columns[Rank] = {
         Field("rank", right=True): lambda rank: str(rank.rank),
         Field("host", least=12): lambda rank: rank.host,
-        Field("pid", right=True, drop=2): lambda rank: _known(rank.pid),
-        Field("CUDA", right=True, drop=1): lambda rank: _known(rank.cuda_dev),
-        Field("NVML", right=True): lambda rank: _known(rank.nvml_dev),
+        Field("pid", right=True, drop=2): lambda rank: _number_text(rank.pid),
+        Field("CUDA", right=True, drop=1): lambda rank: _number_text(rank.cuda_dev),
+        Field("NVML", right=True): lambda rank: _number_text(rank.nvml_dev),
         Field("bus id"): lambda rank: rank.bus_id,
         Field("NICs", least=12): lambda rank: fold_labels(nics.get(rank.rank, ())),
     }
@@ -58,7 +58,7 @@ def draw_ranks(page: Page, job: Job) -> None:
         page.add(page.text("  ", (f"{missing} not seen: ", "doubtful")), spell_ranks(numbers))
 
 
-def _known(value: int) -> str:
+def _number_text(value: int) -> str:
     return str(value) if value >= 0 else "?"
 
 

@@ -27,7 +27,7 @@ class View:
 
     @property
     def draw(self) -> Callable[..., None]:
-        draw: Callable[..., None] = _named(self.place)
+        draw: Callable[..., None] = _writer(self.place)
         return draw
 
 
@@ -52,7 +52,7 @@ class Table:
         return {name: kinds[kind] for name, _, kind in (word.partition(":") for word in self.columns_text.split())}
 
     def rows(self, result: Result) -> Iterable[Row]:
-        rows: Iterable[Row] = _named(self.place)(result)
+        rows: Iterable[Row] = _writer(self.place)(result)
         return rows
 
 
@@ -92,6 +92,6 @@ TABLES: Mapping[str, Table] = {
 }
 
 
-def _named(place: str) -> Any:
+def _writer(place: str) -> Any:
     module, _, name = place.partition(":")
     return getattr(import_module(f"topodiag.report.job.{module}"), name)

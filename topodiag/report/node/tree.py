@@ -264,14 +264,14 @@ def _fold(drawing: _Drawing, children: Iterable[Branch | Leaf]) -> Iterator[tupl
         if (
             held
             and isinstance(child, Leaf)
-            and _like(drawing, child) is not None
-            and _like(drawing, child) == _like(drawing, held[0])
+            and _look(drawing, child) is not None
+            and _look(drawing, child) == _look(drawing, held[0])
         ):
             held.append(child)
             continue
         yield from _release(held)
         held = []
-        if isinstance(child, Leaf) and _like(drawing, child) is not None:
+        if isinstance(child, Leaf) and _look(drawing, child) is not None:
             held = [child]
         else:
             yield child, []
@@ -285,7 +285,7 @@ def _release(held: list[Leaf]) -> Iterator[tuple[Branch | Leaf, list[Leaf]]]:
         yield from ((leaf, []) for leaf in held)
 
 
-def _like(drawing: _Drawing, leaf: Leaf) -> tuple[str, ...] | None:
+def _look(drawing: _Drawing, leaf: Leaf) -> tuple[str, ...] | None:
     """What makes two leaves look the same on paper; None for one that stands alone."""
     if drawing.page.style.verbose or drawing.marks.on(*_names(leaf), *(bridge.bus_id for bridge in leaf.bridges)):
         return None

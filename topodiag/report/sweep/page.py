@@ -83,7 +83,7 @@ def _draw_fault(page: Page, fault: Fault, judged: SweepJudgement, fabric: Fabric
     if fault.confirmed:
         page.add((f"{sign}{label} ", hue), (words[0], "name"), f": {share}")
     elif len(words) == 1:
-        page.add((f"{sign}{label} ", hue), "suspect: ", (words[0], "name"), f", {share}, seen in {_seen(fault)}")
+        page.add((f"{sign}{label} ", hue), "suspect: ", (words[0], "name"), f", {share}, seen in {_runs_text(fault)}")
     else:
         page.add((f"{sign}{label} ", hue), f"suspect, {share}: one of these, not told apart yet")
         for word in words[: None if page.style.verbose else 8]:
@@ -104,7 +104,7 @@ def _draw_fault(page: Page, fault: Fault, judged: SweepJudgement, fabric: Fabric
             page.add("    fix: ", line)
 
 
-def _seen(fault: Fault) -> str:
+def _runs_text(fault: Fault) -> str:
     return f"{plural(len(fault.runs), 'run')} of round {' and '.join(map(str, fault.rounds))}"
 
 

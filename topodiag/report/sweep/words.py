@@ -34,7 +34,7 @@ def fault_words(fault: Fault, fabric: Fabric) -> list[str]:
     for part in fault.parts:
         if part.kind not in _PORT:
             others.setdefault((part.kind, part.place), []).append(part.rail)
-    return [_other(kind, place, rails) for (kind, place), rails in others.items()] + lines
+    return [_path_text(kind, place, rails) for (kind, place), rails in others.items()] + lines
 
 
 def _port(node: str, rails: Sequence[int], kinds: frozenset[str], fabric: Fabric) -> str:
@@ -47,7 +47,7 @@ def _port(node: str, rails: Sequence[int], kinds: frozenset[str], fabric: Fabric
     return name
 
 
-def _other(kind: str, place: str, rails: Sequence[int]) -> str:
+def _path_text(kind: str, place: str, rails: Sequence[int]) -> str:
     on = "" if list(rails) == [-1] else f", {numbered('rail', rails)}"
     match kind:
         case "leaf":
@@ -104,7 +104,7 @@ def look_at(fault: Fault, fabric: Fabric) -> list[str]:
             rail = f", rail {part.rail}" if part.rail >= 0 else ""
             return [f"counters, firmware and routing of the uplinks on the leaves of both racks{rail}"]
         case "leaf" | "uplink":
-            return [f"the switch's counters, firmware and routing: {_other(part.kind, part.place, [part.rail])}"]
+            return [f"the switch's counters, firmware and routing: {_path_text(part.kind, part.place, [part.rail])}"]
         case _:
             return ["routing: ibtracert between the two, or the switches' ECMP hashing"]
 

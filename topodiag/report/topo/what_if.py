@@ -123,7 +123,7 @@ def moved_paths(before: Prediction, after: Prediction, names: Names) -> list[str
     for a, row in before.paths.items():
         for b, (_, old_gbs, old_type) in row.items():
             new = after.paths.get(a, {}).get(b)
-            if new is None or (new[1], new[2]) == (old_gbs, old_type) or not _told(a, b):
+            if new is None or (new[1], new[2]) == (old_gbs, old_type) or not _is_endpoint_pair(a, b):
                 continue
             pair = (a, b) if a < b else (b, a)
             pairs = alike.setdefault(_step(old_type, old_gbs, new[2], new[1]), [])
@@ -133,7 +133,7 @@ def moved_paths(before: Prediction, after: Prediction, names: Names) -> list[str
     return [f"{who}: {step}" for step, pairs in alike.items() for who in _folded(pairs, gpus, names)]
 
 
-def _told(a: str, b: str) -> bool:
+def _is_endpoint_pair(a: str, b: str) -> bool:
     """GPUs and NICs; the ways over processors and switches follow from them."""
     return {a.partition("/")[0], b.partition("/")[0]} <= {"GPU", "NET"} and a[:4] + b[:4] != "NET/NET/"
 

@@ -58,7 +58,7 @@ def compare(  # noqa: PLR0917 - three figures, and the words for them
         if missing < TOLERANCE * whole:
             return Compared(Agreement.AGREES, f"{cause} cost{_s(cause)} almost nothing here, as measured ({numbers})")
         return Compared(Agreement.PART, f"{in_gbs(predicted - measured)} stay unexplained ({numbers})")
-    if _same(loss, missing) and max(measured, predicted) <= LEFT * min(measured, predicted):
+    if _loss_agrees(loss, missing) and max(measured, predicted) <= LEFT * min(measured, predicted):
         if abs(off) > TOLERANCE:
             numbers += f", losses {percent(loss / whole)} and {percent(missing / whole)}"
         return Compared(Agreement.AGREES, f"{cause} {verb} {_part(loss, missing)} ({numbers})")
@@ -84,7 +84,7 @@ def _part(loss: float, missing: float) -> str:
     return "the loss" if share > 1 - SLIGHT else f"{percent(share)} of the loss"
 
 
-def _same(loss: float, missing: float) -> bool:
+def _loss_agrees(loss: float, missing: float) -> bool:
     """Whether what was predicted to be lost is what is missing."""
     return missing > 0 and abs(loss - missing) <= TOLERANCE * missing
 

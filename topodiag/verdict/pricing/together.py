@@ -163,11 +163,11 @@ def _reach(priced_on: _GroundCauses, parts: Sequence[Part], case: Case) -> _Band
     ground = priced_on.ground
     machines = _machines(ground, parts, case)
     if machines not in priced_on.known:
-        priced_on.known[machines] = _reckoned(ground, machines)
+        priced_on.known[machines] = _bandwidths(ground, machines)
     return priced_on.known[machines]
 
 
-def _reckoned(ground: Ground, machines: Sequence[Machine]) -> _Bandwidths | None:
+def _bandwidths(ground: Ground, machines: Sequence[Machine]) -> _Bandwidths | None:
     setup = with_machines(ground.setup, machines, ground.members)
     try:
         rates = rates_of(setup, ground.run.collective, (ground.size,))

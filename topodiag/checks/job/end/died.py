@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from topodiag.checks.interface import JobCheck
-from topodiag.checks.job.hang.lost_rank import LostRanks, gone, tell_gone
+from topodiag.checks.job.hang.lost_rank import LostRanks, gone, lost_rank_findings
 from topodiag.checks.shared.job.text import LIVED_WITH, Clocks, ask_for, began_after, clocks_of, launched_on
 from topodiag.checks.shared.phrases import advice_by_words
 from topodiag.checks.words import hosts_word, quoted
@@ -146,9 +146,9 @@ class ProcessDied(JobCheck[Died | LostRanks]):
                 rank, host = _place(judged, other, events)
         return Died(first, first.details["how"], rank, host or launched_on(judged, rank), len(events) - 1)
 
-    def tell(self, judged: Job, observed: Died | LostRanks) -> Iterator[Finding]:
+    def findings(self, judged: Job, observed: Died | LostRanks) -> Iterator[Finding]:
         if isinstance(observed, LostRanks):
-            yield tell_gone(self, judged, observed)
+            yield lost_rank_findings(self, judged, observed)
             return
         ending, event = _endings()[observed.how], observed.event
         who = f"rank {observed.rank}" if observed.rank >= 0 else "the job" if observed.stands_for_job else "a process"

@@ -87,12 +87,12 @@ class FirstError(OneStep[Job], JobCheck[Never]):
         if own:
             return self.clean(job, f"all that went wrong is one fault, which has a check of its own: {own}")
         if primary:
-            return self.found(job, [self._first(job, primary, errors)])
+            return self.with_findings(job, [self._first(job, primary, errors)])
         repeated = repeated_errors(secondary)
         if repeated:
-            return self.found(job, [self._first(job, repeated, errors)])
+            return self.with_findings(job, [self._first(job, repeated, errors)])
         if secondary:
-            return self.found(job, [self._suspect(job, secondary)])
+            return self.with_findings(job, [self._suspect(job, secondary)])
         return self.clean(job, f"{plural(len(errors), 'warning')}, and no sign that the job failed")
 
     def _first(self, job: Job, primary: Sequence[Event], errors: Sequence[Event]) -> Finding:

@@ -97,7 +97,7 @@ class RankBehind(OneStep[Job], JobCheck[Never]):
         reported = [] if findings else [*by_watchdog(self, job)]
         counted = [communicator for communicator in job.communicators if len(communicator.operations) > 1]
         for communicator in counted:
-            late = None if communicator.destroyed else self._behind(job, communicator, hung)
+            late = None if communicator.destroyed else self._stragglers(job, communicator, hung)
             other = self._mismatch(job, communicator, hung)
             findings += [finding for finding in (other, late) if finding is not None]
         findings = findings or reported
@@ -105,7 +105,7 @@ class RankBehind(OneStep[Job], JobCheck[Never]):
         total = sum(communicator.nranks for communicator in counted)
         coverage = Coverage(seen, total, "members with operations") if counted else None
         if findings:
-            return self.found(job, findings, coverage)
+            return self.with_findings(job, findings, coverage)
         if counted or job.flight:
             return self.clean(job, coverage=coverage)
         return self.unknown(job, _unseen(job))
@@ -129,7 +129,7 @@ class RankBehind(OneStep[Job], JobCheck[Never]):
             or [*by_dead_peers(self, job)]
         )
 
-    def _behind(self, job: Job, communicator: Communicator, hung: bool) -> Finding | None:
+    def _stragglers(self, job: Job, communicator: Communicator, hung: bool) -> Finding | None:
         counts = _comparable(communicator)
         if len(set(counts.values())) < 2:
             return None

@@ -132,7 +132,7 @@ def _may_have_left(job: Job, silent: Sequence[int], unanswered: bool) -> bool:
     return torn_down or not _ended_well(job).isdisjoint(silent)
 
 
-def tell_gone(check: JobCheck[Any], job: Job, lost: LostRanks) -> Finding:
+def lost_rank_findings(check: JobCheck[Any], job: Job, lost: LostRanks) -> Finding:
     """JOB009: they died."""
     who, hosts = rank_word(lost.ranks), hosts_with(job, lost.ranks)
     its, it = ("its", "it") if len(lost.ranks) == 1 else ("their", "they")

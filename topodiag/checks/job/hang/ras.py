@@ -39,7 +39,7 @@ def by_ras(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
     numbers = {who.rank for member in left for who in member.who}
     for late in standing.behind():
         if not numbers or not {who.rank for who in late.who} <= numbers:  # who left launched less
-            yield _behind(check, late, standing)
+            yield _stragglers(check, late, standing)
 
 
 def by_ras_in_init(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
@@ -63,7 +63,7 @@ def by_ras_in_init(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
     )
 
 
-def _behind(check: JobCheck[Any], late: Stragglers, standing: Standing) -> Finding:
+def _stragglers(check: JobCheck[Any], late: Stragglers, standing: Standing) -> Finding:
     stays = late.lasting is Lasting.STAYS
     operation = late.collective or "operation"
     who = _ranks(late.who, late.communicator) if late.who else plural(late.count, "rank")

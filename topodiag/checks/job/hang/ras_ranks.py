@@ -186,16 +186,16 @@ class Standing:
     def left(self) -> Iterator[DepartedRanks]:
         """By communicator: who leaves or has left while others run in it."""
         for comm, before in self._last_of_each(_parted):
-            members = _gone(comm)
+            members = _lost_members(comm)
             running = sum(count for state, count in comm.states.items() if state not in GONE)
             if not members or not running or len(members) > running:
                 continue  # most have left: the communicator is being taken down
             keys = {ras_member.rank for ras_member in members}
-            same = [old for old in before if {ras_member.rank for ras_member in _gone(old)} == keys]
+            same = [old for old in before if {ras_member.rank for ras_member in _lost_members(old)} == keys]
             yield DepartedRanks(
                 self.label(comm),
                 tuple(self.who(ras_member, comm) for ras_member in members),
-                tuple(dict.fromkeys(ras_member.state for old in (*same, comm) for ras_member in _gone(old))),
+                tuple(dict.fromkeys(ras_member.state for old in (*same, comm) for ras_member in _lost_members(old))),
                 running,
                 Lasting.STAYS if same else Lasting.ONCE,
                 tuple(ras_member.origin for ras_member in members if ras_member.origin is not None),
@@ -340,7 +340,7 @@ def _parted(comm: RasCommunicator) -> bool:
     return len(comm.states) > 1 and RUNNING in comm.states
 
 
-def _gone(comm: RasCommunicator) -> list[RasMember]:
+def _lost_members(comm: RasCommunicator) -> list[RasMember]:
     return [member for member in comm.members if member.state in GONE]
 
 

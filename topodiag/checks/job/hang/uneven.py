@@ -79,7 +79,7 @@ class RanksUneven(JobCheck[UnevenRanks]):
             return self.clean(judged, "ranks per node differ, and nothing shows NVLink SHARP", coverage)
         return UnevenRanks(by_host, coverage, multicast, tuple(int(rank) for rank in world.known))
 
-    def tell(self, judged: Job, observed: UnevenRanks) -> Iterator[Finding]:
+    def findings(self, judged: Job, observed: UnevenRanks) -> Iterator[Finding]:
         usual = most(observed.by_host.values())
         texts = [host for host, count in observed.by_host.items() if count != usual]
         words = ", ".join(f"{count} on {host}" for host, count in list(observed.by_host.items())[:6])

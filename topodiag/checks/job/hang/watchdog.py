@@ -65,7 +65,7 @@ def _by_progress(check: JobCheck[Any], job: Job) -> Iterable[Finding]:
             continue
         low = min(standing.completed for standing in ranks.values())
         if any(standing.completed > low for standing in ranks.values()):
-            yield _behind(check, job, ranks, low)
+            yield _stragglers(check, job, ranks, low)
         elif group == WORLD and low >= 0:
             yield from _silent(check, job, ranks, low)
 
@@ -101,7 +101,7 @@ def _group(event: Event) -> str:
     return WORLD if number == WORLD else event.details.get("guid", "")
 
 
-def _behind(check: JobCheck[Any], job: Job, ranks: Mapping[int, RankProgress], low: int) -> Finding:
+def _stragglers(check: JobCheck[Any], job: Job, ranks: Mapping[int, RankProgress], low: int) -> Finding:
     worst = sorted(rank for rank, standing in ranks.items() if standing.completed == low)
     inside = [rank for rank in worst if ranks[rank].enqueued > low]
     high = max(standing.completed for standing in ranks.values())

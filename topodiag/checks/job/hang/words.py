@@ -184,7 +184,7 @@ def by_words(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
         yield _differ(check, job, mismatched)
     events = [event for event in job.events if "told" in event.details]
     if events and not (stalled or mismatched or job.ras):
-        yield _told(check, job, events)
+        yield _by_report(check, job, events)
     if not (stalled or mismatched or events):
         yield from _ended_early(check, job)
     if not mismatched:
@@ -247,7 +247,7 @@ def _through(check: JobCheck[Any], job: Job, events: Sequence[Event]) -> Finding
     )
 
 
-def _told(check: JobCheck[Any], job: Job, events: Sequence[Event]) -> Finding:
+def _by_report(check: JobCheck[Any], job: Job, events: Sequence[Event]) -> Finding:
     """By the word of a program or a person that topodiag does not know: that calls differ before who is missing, as
     ranks that called another operation are missed in this one."""
     differ = [event for event in events if event.kind == "mismatch"]

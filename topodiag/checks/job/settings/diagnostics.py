@@ -162,7 +162,7 @@ class NcclReports(JobCheck[tuple[Reported | Differing | NicPosts, ...]]):
             self.unknown(judged, quoted(f"{blind.subject}: {blind.text}")) if blind is not None else self.clean(judged)
         )
 
-    def tell(self, judged: Job, observed: tuple[Reported | Differing | NicPosts, ...]) -> Iterator[Finding]:
+    def findings(self, judged: Job, observed: tuple[Reported | Differing | NicPosts, ...]) -> Iterator[Finding]:
         for report in observed:
             if isinstance(report, NicPosts):
                 yield self._slow(report)

@@ -80,7 +80,7 @@ class SettingsDiffer(OneStep[Job], JobCheck[Never]):
         talking = [number for number, process in enumerate(job.processes) if prints_settings(process)]
         findings = list(unlike_sizes(self, job))
         if findings:
-            return self.found(job, findings)
+            return self.with_findings(job, findings)
         if len(job.processes) < 2:
             return self.not_applicable(job, "one process in the log")
         reports = []
@@ -102,7 +102,7 @@ class SettingsDiffer(OneStep[Job], JobCheck[Never]):
         reports += choice_findings(self, job)
         coverage = Coverage(len(talking), len(job.processes), "processes with settings")
         if reports:
-            return self.found(job, reports, coverage)
+            return self.with_findings(job, reports, coverage)
         if len(talking) < 2 and "ENV" not in job.subsystems:
             return self.unknown(job, f"settings were not logged: {ask_for(job)} on all ranks")
         return self.clean(job, coverage=coverage)
@@ -111,7 +111,7 @@ class SettingsDiffer(OneStep[Job], JobCheck[Never]):
         """Processes that did not print a setting and would have, were it set: whole nodes that came up."""
         if job.world is None or not having or len(having) == len(job.processes):
             return []
-        if name not in READ_BY_ALL | READ_BEFORE_INIT and not _alike(job, having):
+        if name not in READ_BY_ALL | READ_BEFORE_INIT and not _needed_alike(job, having):
             return []
         hosts_having = {job.processes[number].host for number in having}
         complete = _came_far(job)
@@ -146,12 +146,12 @@ class SettingsDiffer(OneStep[Job], JobCheck[Never]):
             cost=Cost(text=text),
             evidence=[given.origin for given in firsts if given is not None],
             coverage=Coverage(sum(map(len, groups.values())), len(job.processes), "processes"),
-            confidence=_sure(job, known, groups),
+            confidence=_confidence(job, known, groups),
             settings=((name, None),),
         )
 
 
-def _sure(job: Job, known: bool, groups: Mapping[str, Sequence[int]]) -> Confidence:
+def _confidence(job: Job, known: bool, groups: Mapping[str, Sequence[int]]) -> Confidence:
     """How sure it is that ranks differ. `told`: a rank that has no line of the setting would have printed it."""
     if "not set" not in groups:
         return Confidence.HIGH
@@ -208,7 +208,7 @@ def _searched(job: Job, process: Process) -> bool:
     return world is not None and (process.host in world.graphs or bool(process.graphs))
 
 
-def _alike(job: Job, having: set[int]) -> bool:
+def _needed_alike(job: Job, having: set[int]) -> bool:
     """Whether the processes without a setting would have needed it where those with it did: whole nodes with and
     without, alike in version, network, devices and connections, in a job that came through its first operations."""
     if failed(job) or len(having) < 2:

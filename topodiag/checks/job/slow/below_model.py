@@ -67,7 +67,7 @@ class BelowModel(JobCheck[tuple[ModelComparison, ...]]):
         reached = f"{best.size.collective}: {in_gbs(best.gbs)}, above half of the {in_gbs(best.part_gbs)} expected"
         return self.clean(judged, reached)
 
-    def tell(self, judged: Job, observed: tuple[ModelComparison, ...]) -> Iterator[Finding]:
+    def findings(self, judged: Job, observed: tuple[ModelComparison, ...]) -> Iterator[Finding]:
         names = Names(judged)
         for comparison in observed:
             part = comparison.part_gbs

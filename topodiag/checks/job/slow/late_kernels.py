@@ -73,7 +73,7 @@ def late_kernels(job: Job) -> tuple[LateKernels, ...]:
     if not kernels or job.inspection is None:
         return ()
     slow = [sibling.comm for sibling in beside_siblings(job.inspection.communicators) if sibling.slow]
-    kernels = [late for late in kernels if not _kept(late, slow)]
+    kernels = [late for late in kernels if not _in_slow_communicator(late, slow)]
     merged: dict[frozenset[tuple[str, int]], list[LateKernels]] = defaultdict(list)
     for late in kernels:
         if not any(other.explains(late) for other in kernels):
@@ -82,7 +82,7 @@ def late_kernels(job: Job) -> tuple[LateKernels, ...]:
     return tuple(sorted(worst, key=_total, reverse=True))
 
 
-def _kept(late: LateKernels, slow: Sequence[InspectorCommunicator]) -> bool:
+def _in_slow_communicator(late: LateKernels, slow: Sequence[InspectorCommunicator]) -> bool:
     """Whether those that are late were kept in a communicator that is slower than its peers (JOB011)."""
     members = [{(m.host, m.pid) for m in comm.members.values()} for comm in slow if comm is not late.comm]
     return any(late.processes <= member for member in members)

@@ -145,13 +145,13 @@ class LateArriver(JobCheck[tuple[Late, ...]]):
                 late_ranks.append(LateRank(words, seq, operations.get((group, seq), ""), ranks, seconds, coverage))
         return tuple(late_ranks) or self.clean(judged)
 
-    def tell(self, judged: Job, observed: tuple[Late, ...]) -> Iterator[Finding]:
-        yield from self._tell_kernels([late for late in observed if isinstance(late, LateKernels)])
-        yield from self._tell_recorded(judged, [late for late in observed if isinstance(late, LateRank)])
-        yield from tell_parts(self, judged, [late for late in observed if isinstance(late, LatePart)])
-        yield from tell_waits(self, judged, [late for late in observed if isinstance(late, DataWaits)])
+    def findings(self, judged: Job, observed: tuple[Late, ...]) -> Iterator[Finding]:
+        yield from self._kernel_findings([late for late in observed if isinstance(late, LateKernels)])
+        yield from self._recorded_findings(judged, [late for late in observed if isinstance(late, LateRank)])
+        yield from late_part_findings(self, judged, [late for late in observed if isinstance(late, LatePart)])
+        yield from wait_findings(self, judged, [late for late in observed if isinstance(late, DataWaits)])
 
-    def _tell_kernels(self, observed: Sequence[LateKernels]) -> Iterator[Finding]:
+    def _kernel_findings(self, observed: Sequence[LateKernels]) -> Iterator[Finding]:
         for late in observed:
             who = late.word
             calls = "calls" if late.comm.made_of is MadeOf.CALLS else "means over a dump"
@@ -168,7 +168,7 @@ class LateArriver(JobCheck[tuple[Late, ...]]):
                 coverage=Coverage(len(late.comm.members), late.comm.nranks, "ranks with records"),
             )
 
-    def _tell_recorded(self, judged: Job, observed: Sequence[LateRank]) -> Iterator[Finding]:
+    def _recorded_findings(self, judged: Job, observed: Sequence[LateRank]) -> Iterator[Finding]:
         records = {record.rank: record for record in judged.flight}
         for late in observed:
             hosts = hosts_with(judged, late.ranks)
@@ -203,7 +203,7 @@ def _arrivals(job: Job, operations: dict[tuple[str, int], str]) -> dict[str, Arr
     }
 
 
-def _behind(by_rank: Mapping[int, float]) -> dict[int, float]:
+def _delays(by_rank: Mapping[int, float]) -> dict[int, float]:
     """Seconds of each rank after the median of all."""
     middle = median(by_rank.values())
     return {rank: at - middle for rank, at in by_rank.items()}
@@ -211,7 +211,7 @@ def _behind(by_rank: Mapping[int, float]) -> dict[int, float]:
 
 def _once(arrivals: Arrivals) -> tuple[int, tuple[int, ...], float] | None:
     """The collective to which few ranks came later than they usually do: a constant distance is that of clocks."""
-    late = {seq: _behind(by_rank) for seq, by_rank in arrivals.items()}
+    late = {seq: _delays(by_rank) for seq, by_rank in arrivals.items()}
     usual: dict[int, list[float]] = defaultdict(list)
     for by_rank in late.values():
         for rank, seconds in by_rank.items():
@@ -237,7 +237,7 @@ def _each_time(job: Job, arrivals: Arrivals) -> tuple[int, tuple[int, ...], floa
                 by_host[host_of[rank]][rank] = at
         for host, own in by_host.items():
             if len(own) >= FEWEST_RANKS:
-                for rank, late in _behind(own).items():
+                for rank, late in _delays(own).items():
                     seconds[host][rank].append(late)
     for by_rank_of_host in seconds.values():
         typical = {rank: median(late) for rank, late in by_rank_of_host.items() if len(late) >= FEWEST_COLLECTIVES}
@@ -278,7 +278,7 @@ def late_in_parts(job: Job) -> tuple[LatePart, ...] | None:
     return late_parts(job.steps)
 
 
-def tell_parts(check: JobCheck[Any], job: Job, observed: Sequence[LatePart]) -> Iterator[Finding]:
+def late_part_findings(check: JobCheck[Any], job: Job, observed: Sequence[LatePart]) -> Iterator[Finding]:
     """The finding on ranks that are late, one for each part."""
     by_part: dict[str, list[LatePart]] = {}
     for part in observed:
@@ -322,7 +322,7 @@ def late_for_data(job: Job) -> tuple[DataWaits, ...]:
     return tuple(sorted(found, key=lambda waits: -waits.share)[:1])
 
 
-def tell_waits(check: JobCheck[Any], job: Job, observed: Sequence[DataWaits]) -> Iterator[Finding]:
+def wait_findings(check: JobCheck[Any], job: Job, observed: Sequence[DataWaits]) -> Iterator[Finding]:
     """The finding on steps that wait for data."""
     for waits in observed:
         who = waits.series.who

@@ -91,7 +91,7 @@ class SlowHoursOfJob(JobCheck[tuple[SlowHours, ...]]):
             return self.clean(judged)
         return tuple(slow_hours)
 
-    def tell(self, judged: Job, observed: tuple[SlowHours, ...]) -> Iterator[Finding]:
+    def findings(self, judged: Job, observed: tuple[SlowHours, ...]) -> Iterator[Finding]:
         names = Names(judged)
         for hours in observed:
             network = hours.inside is not None and hours.inside < ALIKE
@@ -148,14 +148,14 @@ def _slow(
         if len(slow) < max(1, MOST_OF * len(ratios[hour])):
             continue
         if run and hour != run[-1] + 1:
-            yield _told(run, ratios, own, judged, hours)
+            yield _slow_hours(run, ratios, own, judged, hours)
             run = []
         run.append(hour)
     if run:
-        yield _told(run, ratios, own, judged, hours)
+        yield _slow_hours(run, ratios, own, judged, hours)
 
 
-def _told(
+def _slow_hours(
     run: Sequence[int],
     ratios: dict[int, dict[int, float]],
     own: dict[int, dict[int, float]],

@@ -147,7 +147,7 @@ class SlowPartOfJob(JobCheck[tuple[SlowPart, ...]]):
         parts = [_part(group, names, coverage) for group in _grouped(beside)]
         return tuple(parts) or self.clean(judged, "", coverage)
 
-    def tell(self, judged: Job, observed: tuple[SlowPart, ...]) -> Iterator[Finding]:
+    def findings(self, judged: Job, observed: tuple[SlowPart, ...]) -> Iterator[Finding]:
         for part in observed:
             verb = "takes" if len(part.labels) == 1 else "take"
             longer = f"{part.times:.1f} times as long as {plural(part.siblings, 'peer')}"

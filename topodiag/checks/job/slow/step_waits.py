@@ -92,11 +92,11 @@ class OddStepWaits(JobCheck[tuple[OutlierWaits, ...]]):
         if not groups:
             return self.unknown(judged, "fewer than three traces of one communicator with a millisecond of waiting")
         outliers = [
-            outlier for comm, waits in groups.items() for state in STATES if (outlier := _odd(comm, waits, state))
+            outlier for comm, waits in groups.items() for state in STATES if (outlier := _outlier(comm, waits, state))
         ]
         return tuple(outliers) or self.clean(judged)
 
-    def tell(self, judged: Job, observed: tuple[OutlierWaits, ...]) -> Iterator[Finding]:
+    def findings(self, judged: Job, observed: tuple[OutlierWaits, ...]) -> Iterator[Finding]:
         for outlier in observed:
             ranks = _world(judged, outlier.comm, [wait.rank for wait in outlier.waits])
             who = rank_word(ranks or [wait.rank for wait in outlier.waits])
@@ -115,7 +115,7 @@ class OddStepWaits(JobCheck[tuple[OutlierWaits, ...]]):
             )
 
 
-def _odd(comm: int, waits: Sequence[StepWaits], state: State) -> OutlierWaits | None:
+def _outlier(comm: int, waits: Sequence[StepWaits], state: State) -> OutlierWaits | None:
     step_waits = [wait for wait in waits if wait.share(state.name) >= LEAST_SHARE]
     rest = [wait.share(state.name) for wait in waits if wait.share(state.name) < LEAST_SHARE]
     if not step_waits or not rest or len(step_waits) > max(1, MOST_RANKS * len(waits)) or median(rest) > MOST_OF_OTHERS:

@@ -151,7 +151,7 @@ class InitNotFinished(OneStep[Job], JobCheck[Never]):
             findings += [*by_ras_in_init(self, job)]
         coverage = Coverage(len(job.ranks), max(job.world_size, len(job.ranks)), "ranks")
         if findings:
-            return self.found(job, findings, coverage)
+            return self.with_findings(job, findings, coverage)
         if not judged:
             return self.unknown(job, f"no Init START or COMPLETE in the log: {ask_for(job)} from the start of the job")
         return self.clean(job, coverage=coverage)

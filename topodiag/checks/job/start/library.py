@@ -111,7 +111,7 @@ class KnownLibraryFault(JobCheck[tuple[FaultMet, ...]]):
             )
         return met or self.clean(judged)
 
-    def tell(self, judged: Job, observed: tuple[FaultMet, ...]) -> Iterator[Finding]:
+    def findings(self, judged: Job, observed: tuple[FaultMet, ...]) -> Iterator[Finding]:
         for met in observed:
             fault, first = met.fault, met.events[0]
             hosts = hosts_in(met.events)

@@ -96,7 +96,7 @@ class VersionsDiffer(OneStep[Job], JobCheck[Never]):
         total = max(sum(map(len, by_key[key].values())) for key in OF_NCCL)
         coverage = Coverage(total, len(job.processes), "processes with a version of NCCL")
         if findings:
-            return self.found(job, findings, coverage)
+            return self.with_findings(job, findings, coverage)
         if max(len(job.processes), job.world_size) < 2:
             return self.not_applicable(job, "one process: nothing to compare")
         if total < 2:

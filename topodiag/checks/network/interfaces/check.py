@@ -85,7 +85,7 @@ class WrongInterface(OneStep[Job], JobCheck[Never]):
         findings = [*self._none(job), *by_gloo(self, job)]
         several = len(job.hosts) > 1 or piece(job) or multi_node(job)
         if len(job.hosts) > 1 or multi_node(job):
-            findings += self._wrong(job)
+            findings += self._unfit_interfaces(job)
             findings += self._link_local(job)
         world = job.world
         if several and not (world is not None and world.init_complete):
@@ -94,7 +94,7 @@ class WrongInterface(OneStep[Job], JobCheck[Never]):
             findings += by_own_bridge(self, job) if not findings else []
             findings += self._of_this_node(job) if not findings else []
         if findings:
-            return self.found(job, findings)
+            return self.with_findings(job, findings)
         if not several:
             return self.not_applicable(job, "one node: any interface does")
         count = sum(bool(process.bootstrap) for process in job.processes)
@@ -164,7 +164,7 @@ class WrongInterface(OneStep[Job], JobCheck[Never]):
                 coverage=Coverage(len(group), len(job.processes), "processes"),
             )
 
-    def _wrong(self, job: Job) -> Iterator[Finding]:
+    def _unfit_interfaces(self, job: Job) -> Iterator[Finding]:
         used: dict[str, list[tuple[int, Process]]] = {}
         for number, process in enumerate(job.processes):
             for name in interfaces_of(process):

@@ -60,7 +60,7 @@ class FaultInLog(JobCheck[FaultLines]):
                 return FaultLines(fault, tuple(by_fault[fault]))
         return self.not_applicable(judged, "no line of the job names such a fault: `topodiag scan` of the node does")
 
-    def tell(self, judged: Job, observed: FaultLines) -> Iterator[Finding]:
+    def findings(self, judged: Job, observed: FaultLines) -> Iterator[Finding]:
         words, events = named_faults()[self.id, observed.fault], observed.events
         ranks = ranks_in(events)
         hosts = _hosts(judged, events)

@@ -52,7 +52,7 @@ class FaultCheck(NodeCheck[NodeFaults]):
         known = tuple(fault for fault in faults if fault is not None)
         return NodeFaults(known, coverage) if known else self.clean(judged, "", coverage)
 
-    def tell(self, judged: Node, observed: NodeFaults) -> Iterator[Finding]:
+    def findings(self, judged: Node, observed: NodeFaults) -> Iterator[Finding]:
         for fault in observed.faults:
             advice = self.advice(fault.advice, **fault.words) if fault.advice else Advice()
             yield self.finding(

@@ -136,7 +136,7 @@ class _Scan:
         channels = scan_conn.find(block, self.message, self.end)
         rest = np.ones(len(line), dtype=np.bool_)
         rest[channels.lines] = False
-        others, kept, kind = self._decided(self._named(np.flatnonzero(rest)))
+        others, kept, kind = self._decided(self._take_calls(np.flatnonzero(rest)))
         codes = self._codes(others)
         self._plain_lines()
         shard.name_contexts()
@@ -151,7 +151,7 @@ class _Scan:
         shard.add_messages(codes, self.line[others], self.thread[others])
         shard.end_block(len(self.offsets))
 
-    def _named(self, records: Positions) -> Positions:
+    def _take_calls(self, records: Positions) -> Positions:
         """Take operations and inits among these records; returns the others."""
         shard, block = self.shard, self.block
         message, end = self.message[records], self.end[records]

@@ -77,7 +77,7 @@ def _information(message: str) -> Rows | None:
     reader = _BY_WORD.get(word)
     if reader is not None:
         rows = reader(message)
-        return _other(message, word) if rows is None and word in ("comm", "Init") else rows
+        return _retries(message, word) if rows is None and word in ("comm", "Init") else rows
     if word.endswith(":"):
         rows = grammar_comm.operation(message) or grammar_paths.choice(message)
         if rows is not None:
@@ -98,7 +98,7 @@ def _information(message: str) -> Rows | None:
         rows = _print(message)
         if rows is not None:
             return rows
-    return _other(message, word)
+    return _retries(message, word)
 
 
 def kind_by_start(start: str) -> str | None:
@@ -112,7 +112,7 @@ def kind_by_start(start: str) -> str | None:
     return kind_of_start(start)
 
 
-def _other(message: str, word: str) -> Rows | None:
+def _retries(message: str, word: str) -> Rows | None:
     if not message.strip():
         return []
     kind = kind_of(message)

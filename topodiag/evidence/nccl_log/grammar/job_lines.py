@@ -130,11 +130,11 @@ def _unmet(text: str) -> tuple[str, dict[str, str]] | None:
     """What a process says that it does not reach: a peer, torch's store, gloo's or the launcher's other nodes."""
     closed, store = job_sentences.first(text, "peer closed"), job_sentences.first(text, "store")
     if closed is not None:
-        return "peer closed", _given({"peer": str(closed.fields.get("peer", ""))})
+        return "peer closed", _nonempty({"peer": str(closed.fields.get("peer", ""))})
     if store is not None:
         peer = reach.peer_of(text) or str(store.fields.get("peer", ""))
         why = "number" if reach.is_number(peer) else reach.why_unreached(text) if peer else ""
-        return "connect", _given({"peer": peer, "why": why})
+        return "connect", _nonempty({"peer": peer, "why": why})
     tried = job_sentences.first(text, "no answer")
     if tried is not None:
         peer = str(tried.fields["address"])
@@ -148,7 +148,7 @@ def _unmet(text: str) -> tuple[str, dict[str, str]] | None:
     launch = job_sentences.first(text, "no launch")
     if launch is None:
         return None
-    return "ended", _given({"how": "not launched", "host": str(launch.fields.get("host", ""))})
+    return "ended", _nonempty({"how": "not launched", "host": str(launch.fields.get("host", ""))})
 
 
 def _of_gloo(text: str) -> tuple[str, dict[str, str]] | None:
@@ -161,7 +161,7 @@ def _of_gloo(text: str) -> tuple[str, dict[str, str]] | None:
         peer, why = str(pair.fields["address"]), reach.why_unreached(text)
         if why == "refused":  # a peer that is there and gone, unless each host has that address for itself
             why = "own" if reach.is_bridge(peer) else ""
-        return "connect", _given({"peer": peer, "why": why})
+        return "connect", _nonempty({"peer": peer, "why": why})
     if gloo is None:
         return None
     named = {"gloo": "value", "loopback": "address", "size": "count"}
@@ -189,7 +189,7 @@ def _unreached(text: str) -> dict[str, str]:
     return {"peer": peer, "why": why} if why and peer and why != "refused" else {}
 
 
-def _given(named: dict[str, str]) -> dict[str, str]:
+def _nonempty(named: dict[str, str]) -> dict[str, str]:
     return {name: value for name, value in named.items() if value}
 
 

@@ -247,8 +247,8 @@ def choice(message: str) -> Rows | None:
             {
                 "func": func or "",
                 "bytes": i64(size),
-                "algo": _named(algorithm, _ALGORITHMS),
-                "proto": _named(protocol, _PROTOCOLS),
+                "algo": _name_of(algorithm, _ALGORITHMS),
+                "proto": _name_of(protocol, _PROTOCOLS),
                 "lo": i32(low),
                 "hi": i32(high),
             },
@@ -256,7 +256,7 @@ def choice(message: str) -> Rows | None:
     ]
 
 
-def _named(word: str, names: tuple[str, ...]) -> str:
+def _name_of(word: str, names: tuple[str, ...]) -> str:
     """Before 2.24 the number of an algorithm or protocol (src/include/nccl_common.h)."""
     if word.isdecimal():
         return names[int(word)] if len(word) < 3 and int(word) < len(names) else word

@@ -220,7 +220,7 @@ class Piece:
     cut: bool = False
 
 
-class _Held:
+class _Pending:
     """Text that was read and not given away yet, as the blocks that it came in: joining them once is the only copy."""
 
     def __init__(self) -> None:
@@ -276,7 +276,7 @@ def pieces(blocks: Iterator[bytes], size: int, base: int = 0, stop: int | None =
 
     Where a long line is cut depends on that line alone, so any `size` gives the extractor the same lines.
     """
-    held = _Held()
+    held = _Pending()
     ended = False
     while not ended:
         block = next(blocks, None)

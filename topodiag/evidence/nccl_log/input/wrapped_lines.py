@@ -113,7 +113,7 @@ _PLAIN_RECORD = regex(
 def looks_broken(text: bytes) -> bool:
     """Whether some record of a short text was broken. `text` is all of it."""
     _, lines = _without_shared_label(text)
-    return bool(_folds(lines)) or any(_joined(lines, at) is not None for at in range(len(lines) - 1))
+    return bool(_folds(lines)) or any(_record_at(lines, at) is not None for at in range(len(lines) - 1))
 
 
 def whole_lines(blocks: Iterator[bytes]) -> Iterator[bytes]:
@@ -122,7 +122,7 @@ def whole_lines(blocks: Iterator[bytes]) -> Iterator[bytes]:
     lines = _unfolded(lines)
     at = 0
     while at < len(lines) - 1:
-        pair = _joined(lines, at)
+        pair = _record_at(lines, at)
         if pair is not None:
             text, pieces = pair
             lines[at : at + pieces + 1] = [text.encode("utf-8", "replace"), *[b""] * pieces]
@@ -176,7 +176,7 @@ def _unfolded(lines: list[bytes]) -> list[bytes]:
     return unfolded
 
 
-def _joined(lines: list[bytes], at: int) -> tuple[str, int] | None:
+def _record_at(lines: list[bytes], at: int) -> tuple[str, int] | None:
     """The sentence of torch's watchdog that begins on this line with its further pieces, and how many; None where it is
     whole, or where no pieces make it so."""
     first = clean(lines[at])

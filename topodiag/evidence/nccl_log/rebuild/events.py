@@ -72,21 +72,21 @@ def classify(level: str, text: str) -> Trouble:
 def _classified(level: str, text: str) -> Trouble:
     refused = refused_of(text) if text.startswith("NET/OFI ") else {}
     if refused:
-        return "connect", level == "APP", _given(refused)
+        return "connect", level == "APP", _nonempty(refused)
     trouble = _first(_ENTRIES["by_anyone"], level, text)
     if trouble is not None:
         return trouble
     of_application = level == "APP" and not LAST_ERROR.match(text)
     pair = said_of(text) if of_application and not _GAVE_UP.search(text) else None
     if pair is not None:
-        return pair[0], True, _given(pair[1])
+        return pair[0], True, _nonempty(pair[1])
     if of_application:
-        return ("watchdog" if "atchdog" in text else "other"), True, _given(_more(text, "group"))
+        return ("watchdog" if "atchdog" in text else "other"), True, _nonempty(_more(text, "group"))
     trouble = _first(_ENTRIES["by_nccl"], level, text)
     if trouble is not None:
         return trouble
     kind = next((kind for kind, pattern in _KINDS.items() if pattern.search(text)), "other")
-    return kind, level == "APP" or bool(_CASCADE.search(text)), _given(_more(text, "peer", "qp"))
+    return kind, level == "APP" or bool(_CASCADE.search(text)), _nonempty(_more(text, "peer", "qp"))
 
 
 def _first(entries: Sequence[_Entry], level: str, text: str) -> Trouble | None:
@@ -96,7 +96,7 @@ def _first(entries: Sequence[_Entry], level: str, text: str) -> Trouble | None:
         if match is not None:
             named = {**entry.names, **match.groupdict(), **_more(text, *entry.more)}
             follows = entry.follows == "always" or (entry.follows == "application" and level == "APP")
-            return entry.kind, follows or named.get("status") == FLUSHED, _given(_spelt(named))
+            return entry.kind, follows or named.get("status") == FLUSHED, _nonempty(_spelt(named))
     return None
 
 
@@ -121,7 +121,7 @@ def _spelt(named: dict[str, str | None]) -> dict[str, str | None]:
     return named
 
 
-def _given(named: Mapping[str, str | None]) -> tuple[tuple[str, str], ...]:
+def _nonempty(named: Mapping[str, str | None]) -> tuple[tuple[str, str], ...]:
     return tuple((name, value) for name, value in named.items() if value)
 
 

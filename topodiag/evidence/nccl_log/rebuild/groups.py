@@ -37,7 +37,7 @@ def find_comms(members: Sequence[Member], processes: Processes) -> list[Comm]:
     for i in range(len(members)):
         grouped.setdefault(keys[i], []).append(i)
     for group in _of_one_launch(grouped.values(), members):
-        for part in _apart(members, group, processes):
+        for part in _by_host_and_gpu(members, group, processes):
             first = members[part[0]]
             comms.append(Comm(first.nranks, part, root=not first.parent, ordinal=min(ordinals[i] for i in part)))
     comm_of = {i: number for number, comm in enumerate(comms) for i in comm.members}
@@ -107,7 +107,7 @@ def _of_one_launch(groups: Iterable[list[int]], members: Sequence[Member]) -> li
     return numbers
 
 
-def _apart(members: Sequence[Member], group: Sequence[int], processes: Processes) -> list[list[int]]:
+def _by_host_and_gpu(members: Sequence[Member], group: Sequence[int], processes: Processes) -> list[list[int]]:
     """Members that hold the same rank cannot be of one communicator: take them apart in the order of hosts and GPUs.
 
     Tensor groups of equal size then stay within their hosts, and data groups follow the GPUs.

@@ -34,7 +34,7 @@ _OTHERS = {"ring": ("prev", "next"), "tree": ("up", "d0", "d1", "d2"), "conn": (
 
 
 @dataclass(slots=True)
-class _Seen:
+class _Lanes:
     """The ranks of each lane with its first line (offset, thread, line), and the highest rank that any line names."""
 
     ranks: dict[Lane, dict[int, tuple[int, int, int]]]
@@ -48,7 +48,7 @@ class _Seen:
 def inferred_members(frame: Frame, processes: Processes) -> list[Member]:
     """The members of the one communicator that the lines are of; none where they do not fit one. `nranks` is what its
     operations print (`[nranks=16]`), else the highest rank named and one: there may be more."""
-    seen = _seen(frame, processes)
+    seen = _lanes(frame, processes)
     if seen is None or not _one_communicator(seen, processes):
         return []
     size = max(seen.highest + 1, _printed_size(frame))
@@ -116,11 +116,11 @@ def _mine(table: str, rows: Rows) -> npt.NDArray[Any]:
     return np.where(rows.read("direction") == 2, rows.read("peer"), rows.read("rank"))
 
 
-def _seen(frame: Frame, processes: Processes) -> _Seen | None:
+def _lanes(frame: Frame, processes: Processes) -> _Lanes | None:
     """None where the log is too large to be an excerpt."""
     if frame.connection_rows > MOST_ROWS:
         return None
-    seen = _Seen({})
+    seen = _Lanes({})
     for table, rows in _tables(frame):
         thread, offset = rows.read("thread"), rows.read("offset")
         process = processes.of(thread, offset)
@@ -148,7 +148,7 @@ def _tables(frame: Frame) -> Iterator[tuple[str, Rows]]:
         yield "conn", rows
 
 
-def _one_communicator(seen: _Seen, processes: Processes) -> bool:
+def _one_communicator(seen: _Lanes, processes: Processes) -> bool:
     """Whether each process and GPU is one rank, and each rank one of them. Where heads are gone, all are in one."""
     owner: dict[int, Lane] = {}
     for lane, ranks in seen.ranks.items():

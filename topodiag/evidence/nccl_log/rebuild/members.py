@@ -195,7 +195,7 @@ def _first_given(values: npt.NDArray[Any], nothing: int, starts: Ints, ends: Int
 
 
 @dataclass(slots=True)
-class _Known:
+class _Address:
     """What tells a member from another one at the same address."""
 
     number: int
@@ -231,8 +231,8 @@ def _told_apart(frame: Frame, processes: Processes) -> tuple[Ints, Ints]:
     order = order[usable[order]]
     starts, ends = init.is_word("event", "start"), init.is_word("event", *_ENDS)
     names = ("ctx", "gen", "rank", "nranks", "comm_id")
-    known: dict[tuple[int, int, int], _Known] = {}
-    latest: dict[tuple[int, int], _Known] = {}
+    known: dict[tuple[int, int, int], _Address] = {}
+    latest: dict[tuple[int, int], _Address] = {}
     members = 0
     numbers = np.full(init.size, -1, np.int64)
     for row, owner, start, end, ctx, gen, rank, nranks, comm_id in in_pieces(
@@ -246,7 +246,7 @@ def _told_apart(frame: Frame, processes: Processes) -> tuple[Ints, Ints]:
         if member is None:
             if end and nranks < 0:
                 continue
-            member = known[owner, ctx, gen] = latest[owner, ctx] = _Known(members)
+            member = known[owner, ctx, gen] = latest[owner, ctx] = _Address(members)
             members += 1
         member.take(rank, nranks, comm_id)
         member.destroyed = member.destroyed or end == 1

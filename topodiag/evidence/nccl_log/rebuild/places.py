@@ -55,13 +55,13 @@ class _Marks:
 
     def last_until(self, key: Ints, offset: Ints) -> Ints:
         """By row, the member of the last mark of its key that is not behind it, -1 without."""
-        return self._beside(key, offset, "right", -1)
+        return self._neighbour(key, offset, "right", -1)
 
     def next_from(self, key: Ints, offset: Ints) -> Ints:
         """By row, the member of the first mark of its key that is not before it, -1 without."""
-        return self._beside(key, offset, "left", 0)
+        return self._neighbour(key, offset, "left", 0)
 
-    def _beside(self, key: Ints, offset: Ints, side: Literal["left", "right"], step: int) -> Ints:
+    def _neighbour(self, key: Ints, offset: Ints, side: Literal["left", "right"], step: int) -> Ints:
         if not key.size or not self.key.size:
             return np.full(len(key), -1, np.int64)
         both, _ = packed((np.concatenate((self.key, key)), np.concatenate((self.offset, offset))))
@@ -140,8 +140,8 @@ class Places:
         lengths = np.diff(starts, append=rows.size)
         pair = _place(self.pairs, self._pair(process[starts], ctx[starts]))
         exact = _place(self.exact, self._exactly(pair, gen[starts]))
-        member = np.where(pair >= 0, _taken(self.only, pair), -1)
-        members: Ints = np.repeat(np.where(exact >= 0, _taken(self.exact_member, exact), member), lengths)
+        member = np.where(pair >= 0, _values_at(self.only, pair), -1)
+        members: Ints = np.repeat(np.where(exact >= 0, _values_at(self.exact_member, exact), member), lengths)
         left = np.flatnonzero((members < 0) & (process >= 0))
         if left.size:
             members[left] = self.lanes.last_until(self._lane(process[left], thread[left]), offset[left])
@@ -242,6 +242,6 @@ def _place(known: npt.NDArray[Any], values: npt.NDArray[Any]) -> Ints:
     return np.where(known[place] == values, place, -1)
 
 
-def _taken(values: Ints, place: Ints) -> Ints:
+def _values_at(values: Ints, place: Ints) -> Ints:
     """The values at these places, any where there is no place."""
     return values[place] if values.size else place

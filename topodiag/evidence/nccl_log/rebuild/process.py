@@ -72,7 +72,7 @@ def _listed(texts: Sequence[Text]) -> tuple[str, Origin | None] | None:
 def _numbered(texts: Sequence[Text], listed: tuple[str, Origin | None] | None) -> dict[tuple[int, str], Hca]:
     """The devices that lines give a number, and what such lines say of them."""
     hcas: dict[tuple[int, str], Hca] = {}
-    for nic in _joined(listed[0]) if listed is not None else ():
+    for nic in _virtual_nics(listed[0]) if listed is not None else ():
         hcas[nic.index, nic.name] = replace(nic, origin=listed[1] if listed is not None else None)
     for kind, text, origin, _ in texts:
         if kind == "virtual nic" and (match := _VIRTUAL.search(text)) is not None:
@@ -121,7 +121,7 @@ def _hcas(text: str) -> tuple[Hca, ...]:
 
 
 @lru_cache(maxsize=4096)
-def _joined(text: str) -> tuple[Hca, ...]:
+def _virtual_nics(text: str) -> tuple[Hca, ...]:
     """The virtual NICs of a list up to 2.23, which has the ports of one adapter in braces."""
     return tuple(
         Hca(int(match[1]), "+".join(port.name for port in _hcas(match[2]))) for match in _JOINED.finditer(text)

@@ -94,7 +94,7 @@ class _Builder:
         drafts = {number: self._draft(number, events.get(number, [])) for number in order}
         self._rest()
         gathered = self._gather({number: seated for number, (_, seated) in drafts.items()})
-        joined = [self._joined(drafts.pop(number)[0], gathered.pop(number)) for number in order]
+        joined = [self._with_connections(drafts.pop(number)[0], gathered.pop(number)) for number in order]
         self.roles.check()
         return tuple(replace(job, name=f"job {i}" if len(joined) > 1 else "job") for i, job in enumerate(joined))
 
@@ -180,7 +180,7 @@ class _Builder:
                     prints[int(process[row])] = found
         return prints
 
-    def _seen(self, process: Process, number: int) -> Process:
+    def _with_prints(self, process: Process, number: int) -> Process:
         lone, waits = self.lone_prints.get(number), self.openings.said.get(number)
         process = process if waits is None else replace(process, opening=waits)
         return process if lone is None else replace(process, system=lone.system, graphs=lone.graphs)
@@ -212,7 +212,7 @@ class _Builder:
         own = [p for p, job in enumerate(self.job_of_process) if job == number]
         place = {process: i for i, process in enumerate(own)}
         processes = tuple(
-            self._seen(process_of(self.processes.host[p], self.processes.pid[p], self.texts.get(p, []),
+            self._with_prints(process_of(self.processes.host[p], self.processes.pid[p], self.texts.get(p, []),
                                   self.commanded.get(p, {})), p)
             for p in own
         )  # fmt: skip
@@ -256,7 +256,7 @@ class _Builder:
             return -1 if self.inferred else ranks
         return world_met(events)
 
-    def _joined(self, job: Job, gathered: ConnectionCollector) -> Job:
+    def _with_connections(self, job: Job, gathered: ConnectionCollector) -> Job:
         """The job with its connections, and the roles of its communicators."""
         counted = gathered.transports()
         communicators = tuple(

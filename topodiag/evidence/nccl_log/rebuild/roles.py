@@ -286,7 +286,7 @@ def _outside(families: Sequence[_Family], start: int, world_size: int) -> list[t
         if last.end != world_size or last.sends:
             return []
         why = f"inferred: ranks {start} apart, all that share a place in their block"
-        pairs = [(last, _RoleGuess(Role.DP, _sure(last), why))]
+        pairs = [(last, _RoleGuess(Role.DP, _confidence(last), why))]
         note = "inferred: a part of the data-parallel group, for context, experts or shards"
         return pairs + [(family, _RoleGuess(Role.OTHER, Confidence.LOW, note)) for family in level[:-1]]
     across = next((family for family in families if family.stride == first.end and family.end == world_size), None)
@@ -311,7 +311,7 @@ def _two_dimensions(first: _Family, across: _Family) -> list[tuple[_Family, _Rol
     ]
 
 
-def _sure(family: _Family) -> Confidence:
+def _confidence(family: _Family) -> Confidence:
     return Confidence.MEDIUM if family.whole and family.stride > 1 else Confidence.LOW
 
 

@@ -38,7 +38,7 @@ def whole_hosts(facts: Facts) -> Facts:
         for lines in (by_process.setdefault((file, pid), {}), by_thread.setdefault((file, pid, tid), {})):
             lines[host] = lines.get(host, 0) + count
     renamed = [
-        _whole(host, by_process[file, pid], by_thread[file, pid, tid])
+        _full_name(host, by_process[file, pid], by_thread[file, pid, tid])
         for file, host, pid, tid in zip(files, hosts, pids, tids, strict=True)
     ]
     if renamed == hosts:
@@ -60,7 +60,7 @@ def _lines_by_thread(facts: Facts, threads: int) -> npt.NDArray[Any]:
     return counts.astype(np.int64)
 
 
-def _whole(host: str, of_process: dict[str, int], of_thread: dict[str, int]) -> str:
+def _full_name(host: str, of_process: dict[str, int], of_thread: dict[str, int]) -> str:
     """Lines by host of this one's process id, and of its thread: a head that lost its beginning still has both."""
     total = max(of_process[host], 1)
     likely = [

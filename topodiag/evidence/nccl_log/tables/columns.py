@@ -70,19 +70,19 @@ class Columns:
     def take(self) -> tuple[dict[str, Array], tuple[mmap.mmap, ...]]:
         """The columns, once, and the map of the file that holds them if one does."""
         if self._file is None:
-            return {name: self._joined(name) for name in self._kinds}, ()
+            return {name: self._column(name) for name in self._kinds}, ()
         with self._file as file:
             mapped = mmap.mmap(file.fileno(), self._size, access=mmap.ACCESS_READ)
         return {
             name: np.frombuffer(mapped, kind, self._rows, self._starts[name]) for name, kind in self._kinds.items()
         }, (mapped,)
 
-    def _joined(self, name: str) -> Array:
+    def _column(self, name: str) -> Array:
         parts = self._parts.pop(name)
         return np.concatenate(parts) if parts else np.zeros(0, self._kinds[name])
 
     def _spill(self) -> None:
-        early = {name: self._joined(name) for name in self._kinds}
+        early = {name: self._column(name) for name in self._kinds}
         try:
             file = tempfile.TemporaryFile(prefix="topodiag-", buffering=0)  # noqa: SIM115 - `take` closes it
             self._file = cast("IO[bytes]", file)

@@ -86,7 +86,7 @@ def merge_facts(parts: Sequence[Facts], keep: Keep | None = None, *, consume: bo
     locate = [places.of(shard) for shard in shards]
     context = Rows("contexts", [facts.pop("contexts") for facts in held], renumber, locate).columns(0, len(file_of))
     starts = _starts([facts["init"] for facts in held], renumber, places)
-    known = _Known(context, starts, process_of)
+    known = _Contexts(context, starts, process_of)
 
     for facts, table in zip(held, _few_events([facts.pop("event") for facts in held], renumber, file_of), strict=True):
         facts["event"] = table
@@ -141,7 +141,7 @@ def _of(table: pa.Table, kept: npt.NDArray[np.bool_]) -> pa.Table:
     return pa.Table.from_batches([record_batch("event", *_used(columns, words))], SCHEMAS["event"])
 
 
-def _range(rows: Rows, known: _Known, low: int, high: int) -> tuple[str, pa.RecordBatch]:
+def _range(rows: Rows, known: _Contexts, low: int, high: int) -> tuple[str, pa.RecordBatch]:
     """The normal form of one table's rows of these threads."""
     name, columns = rows.name, rows.columns(low, high)
     known.fill(columns)
@@ -304,7 +304,7 @@ def _starts(tables: Sequence[pa.Table], renumber: Sequence[Ints], places: _Place
     return columns
 
 
-class _Known:
+class _Contexts:
     """Contexts of threads and Init STARTs, to look up what a row's own shard could not say."""
 
     def __init__(self, contexts: Columns, starts: Columns, process_of: Ints) -> None:
