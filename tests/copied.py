@@ -78,5 +78,5 @@ def _folders(tree: Path) -> Iterator[Path]:
 
 
 def _state(path: Path) -> tuple[int, int]:
-    found = path.stat()
-    return found.st_mtime_ns, found.st_size
+    row = path.stat()
+    return row.st_mtime_ns, row.st_size

@@ -39,15 +39,15 @@ def azure_a100() -> Machine:
         gpu(m, None, f"{domain}:00:00.0", A100_40, root=f"pci{domain}:00")
         vm._flatten(m.fn(f"{domain}:00:00.0"))
         domain = f"{number + 0x101:04x}"
-        made = nic(m, None, f"{domain}:00:00.0", CX6_VF, f"mlx5_ib{number}", f"ib{number}", root=f"pci{domain}:00", traffic=10**13,
+        adapter = nic(m, None, f"{domain}:00:00.0", CX6_VF, f"mlx5_ib{number}", f"ib{number}", root=f"pci{domain}:00", traffic=10**13,
                    is_vf=True)  # fmt: skip
-        made.is_vf = True
-        vm._flatten(m.fn(made.bus))
-    made = nic(
+        adapter.is_vf = True
+        vm._flatten(m.fn(adapter.bus))
+    adapter = nic(
         m, None, "e291:00:02.0", CX4LX_VF, "mlx5_an0", "enP58001s1", layer="Ethernet", root="pcie291:00", is_vf=True
     )
-    made.is_vf = True
-    vm._flatten(m.fn(made.bus))
+    adapter.is_vf = True
+    vm._flatten(m.fn(adapter.bus))
     m.netdev("enP58001s1").master = "eth0"
     m.netdevs.append(NetDev("eth0", speed=50000, address="00:0d:3a:7c:21:9f"))
     loopback(m)

@@ -60,10 +60,10 @@ def h200_ten_nics() -> Machine:
     for one in m.gpus:
         one.product = H200
         m.fn(one.bus).device = H200.device
-    for made in [n for n in m.nics if n.product is products.CX7_ETH]:
-        made.product, made.board, made.fw, made.rate = BF3_400, BF3_400.board, BF3_400.fw, 400
-        made.speed_name = "NDR"
-        fn = m.fn(made.bus)
+    for adapter in [n for n in m.nics if n.product is products.CX7_ETH]:
+        adapter.product, adapter.board, adapter.fw, adapter.rate = BF3_400, BF3_400.board, BF3_400.fw, 400
+        adapter.speed_name = "NDR"
+        fn = m.fn(adapter.bus)
         fn.device, fn.text = BF3_400.device, BF3_400.lspci
     return m
 
@@ -77,24 +77,29 @@ def storage_beside_gpu() -> Machine:
     m.pci.append(port)
     for function, rdma in enumerate(("mlx5_12", "mlx5_13")):
         bus = f"0000:1c:00.{function}"
-        made = nic(m, port.bus, bus, BF3_400, rdma, f"ens9f{function}np{function}", layer="Ethernet", traffic=10**9)
+        adapter = nic(m, port.bus, bus, BF3_400, rdma, f"ens9f{function}np{function}", layer="Ethernet", traffic=10**9)
         if function:
-            on_card_of(m.nic("mlx5_12"), made)
-            made.state, made.phys, made.active_mtu = "DOWN", "Disabled", 1024
-            m.netdev(made.netdev).operstate = "down"
+            on_card_of(m.nic("mlx5_12"), adapter)
+            adapter.state, adapter.phys, adapter.active_mtu = "DOWN", "Disabled", 1024
+            m.netdev(adapter.netdev).operstate = "down"
     return m
 
 
 def storage_of_same_product() -> Machine:
     """Storage over InfiniBand with the very product of the rails, single cards away from the GPUs, one of them unused."""
     m = dgx.dgx_h100("dgx-099")
-    for made in [n for n in m.nics if n.product is products.CX7_ETH]:
-        made.product, made.layer, made.board, made.rate = products.CX7_NDR, "InfiniBand", products.CX7_NDR.board, 400
-        made.fw, made.speed_name, made.lid, made.sm_lid = products.CX7_NDR.fw, "NDR", 7, 1
-        fn, dev = m.fn(made.bus), m.netdev(made.netdev)
+    for adapter in [n for n in m.nics if n.product is products.CX7_ETH]:
+        adapter.product, adapter.layer, adapter.board, adapter.rate = (
+            products.CX7_NDR,
+            "InfiniBand",
+            products.CX7_NDR.board,
+            400,
+        )
+        adapter.fw, adapter.speed_name, adapter.lid, adapter.sm_lid = products.CX7_NDR.fw, "NDR", 7, 1
+        fn, dev = m.fn(adapter.bus), m.netdev(adapter.netdev)
         fn.cls, fn.text, dev.kind, dev.master = 0x020700, products.CX7_NDR.lspci, 32, ""
-        if made.state != "ACTIVE":
-            made.phys = "Polling"
+        if adapter.state != "ACTIVE":
+            adapter.phys = "Polling"
     m.netdevs = [dev for dev in m.netdevs if dev.name != "bond0"]
     m.bonds = {}
     return m
@@ -109,10 +114,10 @@ def roce_bonds() -> Machine:
                         gen=4, numa=numa, acs=0)  # fmt: skip
         for slot in (0, 1):
             gpu(m, places[slot], f"0000:{bridge + 3 + slot:02x}:00.0", products.L40S)
-        made = nic(m, places[2], f"0000:{bridge + 5:02x}:00.0", products.CX6DX, f"mlx5_bond_{number}", f"ens{number}f0np0", layer="Ethernet",
+        adapter = nic(m, places[2], f"0000:{bridge + 5:02x}:00.0", products.CX6DX, f"mlx5_bond_{number}", f"ens{number}f0np0", layer="Ethernet",
                    traffic=10**12)  # fmt: skip
-        made.rate, made.speed_name = 200, "HDR"
-        m.netdev(made.netdev).speed = 100000
+        adapter.rate, adapter.speed_name = 200, "HDR"
+        m.netdev(adapter.netdev).speed = 100000
         endpoint(
             m,
             places[2],
@@ -125,9 +130,9 @@ def roce_bonds() -> Machine:
             driver="mlx5_core",
         )
         m.netdevs.append(NetDev(f"ens{number}f1np1", f"0000:{bridge + 5:02x}:00.1", speed=100000, mtu=9000, master=f"bond{number}",
-                                driver="mlx5_core", address=m.netdev(made.netdev).address))  # fmt: skip
-        m.netdev(made.netdev).master = f"bond{number}"
-        m.netdevs.append(NetDev(f"bond{number}", speed=200000, mtu=9000, address=m.netdev(made.netdev).address))
+                                driver="mlx5_core", address=m.netdev(adapter.netdev).address))  # fmt: skip
+        m.netdev(adapter.netdev).master = f"bond{number}"
+        m.netdevs.append(NetDev(f"bond{number}", speed=200000, mtu=9000, address=m.netdev(adapter.netdev).address))
         m.bonds[f"bond{number}"] = [f"ens{number}f0np0", f"ens{number}f1np1"]
     way_out(m)
     return m
@@ -136,10 +141,10 @@ def roce_bonds() -> Machine:
 def dual_port_unused() -> Machine:
     """HGX A100 whose ConnectX-6 have two ports each, the second without a cable on all cards."""
     m = hgx_a100.hgx_a100("a100-300")
-    for made in [n for n in list(m.nics) if n.product is products.CX6_HDR]:
-        bus = made.bus[:-1] + "1"
-        second = nic(m, m.fn(made.bus).parent, bus, products.CX6_HDR, f"{made.rdma}b", f"{made.netdev}f1")
-        on_card_of(made, second)
+    for adapter in [n for n in list(m.nics) if n.product is products.CX6_HDR]:
+        bus = adapter.bus[:-1] + "1"
+        second = nic(m, m.fn(adapter.bus).parent, bus, products.CX6_HDR, f"{adapter.rdma}b", f"{adapter.netdev}f1")
+        on_card_of(adapter, second)
         second.state, second.phys = "DOWN", "Polling"
         m.netdev(second.netdev).operstate = "down"
     return m
@@ -261,10 +266,10 @@ def fresh_boot() -> Machine:
     for one in m.gpus:
         take_down(one, list(range(18)))
         one.fabric = Fabric(state=2, status=0, mask=0, summary=0)
-    for made in m.nics:
-        if made.layer == "InfiniBand":
-            made.state = "INIT"
-            m.netdev(made.netdev).operstate = "down"
+    for adapter in m.nics:
+        if adapter.layer == "InfiniBand":
+            adapter.state = "INIT"
+            m.netdev(adapter.netdev).operstate = "down"
     return m
 
 
@@ -343,20 +348,20 @@ def snc() -> Machine:
 
 def files_of(machine: Machine) -> tuple[dict[str, object], dict[str, bytes]]:
     """Manifest and files of a capture of this machine. An EFA has no network interface of its own."""
-    made = bundle.files(machine)
-    tree = made.get("trees/sys-infiniband.tree", "")
+    table = bundle.files(machine)
+    tree = table.get("trees/sys-infiniband.tree", "")
     if "/rdmap" in tree:
-        made["trees/sys-infiniband.tree"] = "".join(
+        table["trees/sys-infiniband.tree"] = "".join(
             line for line in tree.splitlines(keepends=True) if "/device/net/" not in line and "ndevs" not in line
         )
     if machine.container:
         # The generator knows hosts only: a pod of containerd shows no marker, and its process 1 is in its own root.
-        state = made["trees/os-state.tree"].splitlines(keepends=True)
-        made["trees/os-state.tree"] = (
+        state = table["trees/os-state.tree"].splitlines(keepends=True)
+        table["trees/os-state.tree"] = (
             "".join(line for line in state if "proc/1/" not in line) + "= proc/1/cgroup\t0::/\n"
         )
-    manifest = json.loads(made.pop("manifest.json"))
-    return manifest, {name: text.encode() for name, text in made.items()}
+    manifest = json.loads(table.pop("manifest.json"))
+    return manifest, {name: text.encode() for name, text in table.items()}
 
 
 MACHINES: tuple[Callable[[], Machine], ...] = (

@@ -18,7 +18,7 @@ from topodiag.model.verdict import CauseStatus, State, Verdict
 
 Evidence = dict[str, bytes]
 Sign = tuple[State, tuple[tuple[object, ...], ...]]
-INCIDENTS: Mapping[str, Incident] = {each.name: each for each in incidents()}
+INCIDENTS: Mapping[str, Incident] = {incident.name: incident for incident in incidents()}
 BUNDLE = ".tar.gz"
 
 
@@ -44,13 +44,13 @@ class Place:
 @cache
 def _evidence(name: str) -> tuple[tuple[str, bytes], ...]:
     folder = FOLDER / name
-    found = {}
+    table = {}
     for path in sorted(folder.rglob("*")):
         if path.is_file() and path.name != "truth.json":
             data, place = path.read_bytes(), path.relative_to(folder).as_posix()
             is_text = data[:2] == b"\x1f\x8b" and not place.endswith(BUNDLE)
-            found[place.removesuffix(".gz") if is_text else place] = gzip.decompress(data) if is_text else data
-    return tuple(found.items())
+            table[place.removesuffix(".gz") if is_text else place] = gzip.decompress(data) if is_text else data
+    return tuple(table.items())
 
 
 def evidence_of(name: str) -> Evidence:
@@ -69,7 +69,7 @@ def renamer(names: Mapping[str, str]) -> Callable[[str], str]:
     """What replaces whole names in a text."""
     if not names:
         return str
-    words = "|".join(re.escape(each) for each in sorted(names, key=len, reverse=True))
+    words = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True))
     pattern = re.compile(rf"(?<![A-Za-z0-9-])(?:{words})(?![A-Za-z0-9-])")
     return lambda text: pattern.sub(lambda match: names[match[0]], text)
 
@@ -83,8 +83,11 @@ def renamed(evidence: Evidence, change: Callable[[str], str]) -> Evidence:
 
 
 def _bundle(data: bytes, change: Callable[[str], str]) -> bytes:
-    made = io.BytesIO()
-    with tarfile.open(fileobj=io.BytesIO(data)) as old, tarfile.open(fileobj=made, mode="w:gz", compresslevel=1) as new:
+    bytes_io = io.BytesIO()
+    with (
+        tarfile.open(fileobj=io.BytesIO(data)) as old,
+        tarfile.open(fileobj=bytes_io, mode="w:gz", compresslevel=1) as new,
+    ):
         for member in old.getmembers():
             held = old.extractfile(member)
             if held is None:
@@ -93,7 +96,7 @@ def _bundle(data: bytes, change: Callable[[str], str]) -> bytes:
             text = change(held.read().decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
             member.name, member.size = change(member.name), len(text)
             new.addfile(member, io.BytesIO(text))
-    return made.getvalue()
+    return bytes_io.getvalue()
 
 
 def addresses_of(hosts: Iterable[str]) -> dict[str, str]:
@@ -122,10 +125,10 @@ def sign(verdict: Verdict, name: Callable[[str], str] = str) -> Sign:
     for cause in verdict.causes:
         where = cause.finding.where
         nodes = tuple(sorted(name(node.partition("#")[0]) for node in where.nodes))
-        below = tuple(sorted((each.finding.id, each.depth) for each in cause.consequences))
+        below = tuple(sorted((consequence.finding.id, consequence.depth) for consequence in cause.consequences))
         causes.append((cause.finding.id, nodes, where.gpus, tuple(sorted(where.ranks)), cause.status, below))
     return verdict.state, tuple(causes)
 
 
 def established(verdict: Verdict) -> set[str]:
-    return {each.finding.id for each in verdict.causes if each.status is CauseStatus.ESTABLISHED}
+    return {cause.finding.id for cause in verdict.causes if cause.status is CauseStatus.ESTABLISHED}

@@ -14,8 +14,8 @@ def said(folder: Path, text: str) -> dict[str, Any]:
     """The whole result, as `--format json` prints it."""
     file = folder / "out.txt"
     file.write_text(text)
-    made: dict[str, Any] = json.loads(diagnose(str(file)).to_json())
-    return made
+    document: dict[str, Any] = json.loads(diagnose(str(file)).to_json())
+    return document
 
 
 def first_of(folder: Path, text: str) -> dict[str, Any]:
@@ -26,9 +26,9 @@ def first_of(folder: Path, text: str) -> dict[str, Any]:
     return first
 
 
-def chain(made: dict[str, Any]) -> list[tuple[str, str]]:
+def chain(document: dict[str, Any]) -> list[tuple[str, str]]:
     """The findings of a result by their ids, each with the id of what it follows from, "" without."""
-    return [(each["id"], (each["follows_from"] or {}).get("check", "")) for each in made["findings"]]
+    return [(finding["id"], (finding["follows_from"] or {}).get("check", "")) for finding in document["findings"]]
 
 
 def loud(folder: Path, text: str) -> list[str]:
@@ -37,7 +37,7 @@ def loud(folder: Path, text: str) -> list[str]:
         findings = said(folder, text)["findings"]
     except TopodiagError:
         return []
-    return [each["id"] for each in findings if each["severity"] != "info"]
+    return [finding["id"] for finding in findings if finding["severity"] != "info"]
 
 
 __all__ = ["chain", "first_of", "loud", "said"]

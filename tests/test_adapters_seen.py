@@ -22,5 +22,5 @@ def test_no_device_is_a_fault_unless_the_node_has_none(tmp_path: Path, lspci: st
     (tmp_path / "ibv_devinfo.txt").write_text("No IB devices found\n")
     if lspci:
         (tmp_path / "lspci.txt").write_text(lspci)
-    loud = {each.id for each in diagnose(str(tmp_path)).findings if str(each.severity) != "info"}
+    loud = {finding.id for finding in diagnose(str(tmp_path)).findings if str(finding.severity) != "info"}
     assert ("HST002" in loud) is told

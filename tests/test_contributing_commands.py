@@ -19,7 +19,7 @@ def test_contributing_has_three_commands() -> None:
 
 def test_ci_runs_the_linters_of_contributing() -> None:
     assert LINTERS
-    assert [each for each in LINTERS if each not in CI.splitlines()] == []
+    assert [linter for linter in LINTERS if linter not in CI.splitlines()] == []
 
 
 def test_the_hooks_run_the_linters_of_contributing_and_need_no_network() -> None:
@@ -27,7 +27,7 @@ def test_the_hooks_run_the_linters_of_contributing_and_need_no_network() -> None
     hooks = [hook for repo in repos for hook in repo["hooks"]]
     assert {repo["repo"] for repo in repos} == {"local"}
     assert {hook["language"] for hook in hooks} == {"system"}
-    programs = [each.split()[:2] for each in LINTERS]
+    programs = [linter.split()[:2] for linter in LINTERS]
     entries = [hook["entry"].split() for hook in hooks]
     assert [program for program in programs if not any(entry[: len(program)] == program for entry in entries)] == []
 

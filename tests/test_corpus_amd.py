@@ -39,15 +39,15 @@ CASES = [
 
 def answer(path: Path) -> dict[str, Any]:
     try:
-        made: dict[str, Any] = json.loads(diagnose((str(path),)).to_json())
+        document: dict[str, Any] = json.loads(diagnose((str(path),)).to_json())
     except TopodiagError as error:
         return {"refused": str(error)}
-    return made
+    return document
 
 
 def words(answered: object) -> list[str]:
     """NVIDIA's words in what the program says by itself."""
-    return sorted({found[0] for found in ONLY_NVIDIAS.finditer(json.dumps(own_words(answered), ensure_ascii=False))})
+    return sorted({match[0] for match in ONLY_NVIDIAS.finditer(json.dumps(own_words(answered), ensure_ascii=False))})
 
 
 def texts_of_the_field() -> list[Path]:
@@ -63,7 +63,7 @@ def words_everywhere(path: Path, tmp_path: Path) -> list[str]:
     shown = CliRunner().invoke(cli, ["diagnose", str(path), "-v", "--html", str(page)], obj=Outcome()).stdout
     html = page.read_text(encoding="utf-8") if page.exists() else ""
     html = re.sub(r"<style>.*?</style>|<script.*?</script>|<[^>]*>", " ", html, flags=re.DOTALL)
-    return words(answer(path)) + sorted({found[0] for found in ONLY_NVIDIAS.finditer(shown + html)})
+    return words(answer(path)) + sorted({match[0] for match in ONLY_NVIDIAS.finditer(shown + html)})
 
 
 def test_there_is_something_to_ask() -> None:

@@ -46,8 +46,8 @@ pytestmark = pytest.mark.skipif(not NAMES, reason=f"the corpus is not at {INCIDE
 
 
 def truth_of(name: str) -> dict[str, Any]:
-    made: dict[str, Any] = json.loads((INCIDENTS / name / "truth.json").read_text())
-    return made
+    document: dict[str, Any] = json.loads((INCIDENTS / name / "truth.json").read_text())
+    return document
 
 
 @cache
@@ -56,9 +56,9 @@ def diagnosed(name: str) -> Result:
 
 
 def verdict_of(name: str) -> Verdict:
-    made = diagnosed(name).verdict
-    assert made is not None
-    return made
+    verdict = diagnosed(name).verdict
+    assert verdict is not None
+    return verdict
 
 
 def wanted_of(name: str) -> set[str]:
@@ -67,7 +67,7 @@ def wanted_of(name: str) -> set[str]:
 
 
 def below(cause: Cause) -> set[str]:
-    return {each.finding.id for each in cause.consequences}
+    return {consequence.finding.id for consequence in cause.consequences}
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -88,8 +88,10 @@ def test_consequences_stand_below_the_cause_and_never_beside_it(name: str) -> No
     if name in MISSED:
         pytest.skip(MISSED[name])
     verdict, wanted = verdict_of(name), wanted_of(name)
-    consequences = {check for each in truth_of(name)["consequences"] for check in each["check_ids"]} - wanted
-    assert not [each.finding.id for each in verdict.causes if each.finding.id in consequences]
+    consequences = {
+        check for consequence in truth_of(name)["consequences"] for check in consequence["check_ids"]
+    } - wanted
+    assert not [cause.finding.id for cause in verdict.causes if cause.finding.id in consequences]
     assert len(verdict.causes) <= max(len(truth_of(name)["root_causes"]), 0), "one fault is one cause"
 
 
@@ -125,16 +127,18 @@ def test_of_two_jobs_one_is_healthy_and_of_a_benchmark_and_a_job_the_benchmark_i
 
 
 def test_why_the_odd_node_lacks_a_nic_is_open_and_a_capture_of_it_is_asked_for() -> None:
-    odd = verdict_of("odd-node-without-bundle")
-    assert odd.causes[0].status is not CauseStatus.ESTABLISHED
-    assert "w120" in odd.next_evidence[0].where
-    assert odd.next_evidence[0].command.startswith("topodiag scan --save")
+    verdict = verdict_of("odd-node-without-bundle")
+    assert verdict.causes[0].status is not CauseStatus.ESTABLISHED
+    assert "w120" in verdict.next_evidence[0].where
+    assert verdict.next_evidence[0].command.startswith("topodiag scan --save")
 
 
 def test_a_healthy_machine_says_first_that_the_expectation_is_wrong() -> None:
     healthy = verdict_of("healthy-but-less-than-hoped")
     assert "an expectation above it is wrong" in healthy.first[0]
-    assert not [each for each in diagnosed("healthy-but-less-than-hoped").findings if each.severity is Severity.ERROR]
+    assert not [
+        finding for finding in diagnosed("healthy-but-less-than-hoped").findings if finding.severity is Severity.ERROR
+    ]
 
 
 def test_the_table() -> None:
@@ -144,8 +148,8 @@ def test_the_table() -> None:
         verdict, wanted = verdict_of(name), wanted_of(name)
         first = verdict.causes[0] if verdict.causes else None
         right += (first is None and not wanted) or (first is not None and first.finding.id in wanted)
-        told = (first.finding.id, first.status.value, " ".join(sorted(below(first)))) if first else ("-", "-", "")
-        lines.append(f"{name:<30}{verdict.state.value:<9}{told[0]:<13}{told[1]:<13}{told[2]:<30}{len(verdict.causes)}")
+        row = (first.finding.id, first.status.value, " ".join(sorted(below(first)))) if first else ("-", "-", "")
+        lines.append(f"{name:<30}{verdict.state.value:<9}{row[0]:<13}{row[1]:<13}{row[2]:<30}{len(verdict.causes)}")
     print("\n".join([*lines, f"{right} of {len(NAMES)} root causes first"]))  # noqa: T201 - the table is the point
     assert right == len(NAMES) - len(MISSED)
 
@@ -155,7 +159,7 @@ def test_the_hosts_are_who_the_truth_says(name: str) -> None:
     identity = diagnosed(name).identity
     truth = truth_of(name)["identity"]
     for alias, bundle in truth.items():
-        (host,) = [each for each in identity.hosts if each.name == identity.name(alias)]
+        (host,) = [host for host in identity.hosts if host.name == identity.name(alias)]
         print(f"{name:30} {alias:20} is {host.name:16} by {', '.join(host.sources)}")  # noqa: T201 - the table
         assert ("bundle" in host.sources) == (bundle is not None)
         assert bundle is None or host.name == Path(bundle).name.removesuffix(".tar.gz")

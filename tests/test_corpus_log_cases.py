@@ -169,19 +169,19 @@ def cases(tmp_path_factory: pytest.TempPathFactory) -> list[Case]:
 
 
 def test_most_facts_of_the_logs_come_out(cases: list[Case], capsys: pytest.CaptureFixture[str]) -> None:
-    agreed, missed, apart = 0, [], []
+    agreed, missed, texts = 0, [], []
     for case in cases:
         for name, value in case.facts.items():
             if name not in FACTS:
-                apart.append(f"{case.id} {name}")
+                texts.append(f"{case.id} {name}")
             elif case.result is not None and FACTS[name](case.result, value):
                 agreed += 1
             else:
                 missed.append(f"{case.id} {name} = {value} {case.why}")
     with capsys.disabled():
-        sys.stdout.write(f"\nfacts of {len(cases)} logs: {agreed} agree, {len(missed)} do not, {len(apart)} apart\n")
-        sys.stdout.writelines(f"  missed {each}\n" for each in missed)
-        sys.stdout.write(f"  not compared: {', '.join(apart)}\n")
+        sys.stdout.write(f"\nfacts of {len(cases)} logs: {agreed} agree, {len(missed)} do not, {len(texts)} apart\n")
+        sys.stdout.writelines(f"  missed {text}\n" for text in missed)
+        sys.stdout.write(f"  not compared: {', '.join(texts)}\n")
     assert agreed >= 0.9 * (agreed + len(missed))
 
 
@@ -191,16 +191,16 @@ def test_diagnoses_agree_with_the_threads(cases: list[Case], capsys: pytest.Capt
         wanted = EXPECTED.get(case.category)
         if wanted is None:
             continue
-        found = {finding.id for finding in case.result.findings} if case.result else set()
-        if wanted & found:
+        texts = {finding.id for finding in case.result.findings} if case.result else set()
+        if wanted & texts:
             agreed += 1
         else:
             missed.append(
-                f"{case.id} {case.category}: wanted one of {sorted(wanted)}, found {sorted(found)} {case.why}"
+                f"{case.id} {case.category}: wanted one of {sorted(wanted)}, found {sorted(texts)} {case.why}"
             )
     with capsys.disabled():
         sys.stdout.write(f"\ndiagnoses: {agreed} agree, {len(missed)} do not\n")
-        sys.stdout.writelines(f"  missed {each}\n" for each in missed)
+        sys.stdout.writelines(f"  missed {text}\n" for text in missed)
     assert agreed >= 0.75 * (agreed + len(missed))
 
 

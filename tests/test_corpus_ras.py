@@ -28,9 +28,11 @@ pytestmark = pytest.mark.skipif(not NAMES, reason=f"the corpus is not at {RAS}")
 
 def blamed(paths: list[Path]) -> tuple[set[int], set[str]]:
     """Ranks and hosts of findings that say who is at fault."""
-    found = [each for each in topodiag.diagnose(paths).findings if each.severity is Severity.ERROR]
-    named = [each for each in found if each.id == "JOB006"]
-    return {rank for each in named for rank in each.where.ranks}, {host for each in named for host in each.where.nodes}
+    findings = [finding for finding in topodiag.diagnose(paths).findings if finding.severity is Severity.ERROR]
+    named = [finding for finding in findings if finding.id == "JOB006"]
+    return {rank for finding in named for rank in finding.where.ranks}, {
+        host for finding in named for host in finding.where.nodes
+    }
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -55,12 +57,12 @@ def test_the_guilty_process_is_named_by_answers_alone(name: str) -> None:
 @pytest.mark.parametrize("name", [name for name in NAMES if name.startswith(("killed", "stopped"))])
 def test_a_process_that_the_others_gave_up_is_named_by_the_logs_alone(name: str) -> None:
     truth: dict[str, Any] = json.loads((RAS / name / "truth.json").read_text())
-    found = [each for each in topodiag.logs([RAS / name / "logs"]).findings if each.id == "JOB006"]
-    assert [each.where.ranks for each in found] == [tuple(each["rank"] for each in truth["guilty"])]
+    findings = [finding for finding in topodiag.logs([RAS / name / "logs"]).findings if finding.id == "JOB006"]
+    assert [finding.where.ranks for finding in findings] == [tuple(each["rank"] for each in truth["guilty"])]
 
 
 def test_an_init_that_waits_is_told_where_ras_can_say_it() -> None:
-    found = topodiag.diagnose([RAS / "init_rank_missing-2.29.7" / "ras"]).findings
-    assert [(each.id, each.severity) for each in found] == [("JOB001", Severity.ERROR)]
+    findings = topodiag.diagnose([RAS / "init_rank_missing-2.29.7" / "ras"]).findings
+    assert [(finding.id, finding.severity) for finding in findings] == [("JOB001", Severity.ERROR)]
     with pytest.raises(InputError, match="empty"):  # 2.26 closes the connection: no answer is no health
         topodiag.diagnose([RAS / "init_rank_missing-2.26.6" / "ras"])

@@ -16,8 +16,8 @@ def _not_deep(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_every_case_is_asked_something_and_every_value_is_asked_of_some_case() -> None:
     names = [f"gen{number:03}" for number in range(48)]
     asked = [some_of((27, 28, 30), name) for name in names]
-    assert {len(each) for each in asked} == {1}
-    assert {value for each in asked for value in each} == {27, 28, 30}
+    assert {len(numbers) for numbers in asked} == {1}
+    assert {value for numbers in asked for value in numbers} == {27, 28, 30}
     assert asked == [some_of((27, 28, 30), name) for name in names]
 
 

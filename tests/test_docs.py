@@ -101,5 +101,5 @@ def test_the_example_for_python_users_works() -> None:
 
 def test_every_option_of_scan_is_in_the_user_guide() -> None:
     guide = (ROOT / "docs" / "user-guide.md").read_text()
-    options = [each for each in scan.params if each.opts[0].startswith("-")]
-    assert [each.opts for each in options if not any(f"`{option}" in guide for option in each.opts)] == []
+    options = [param for param in scan.params if param.opts[0].startswith("-")]
+    assert [option.opts for option in options if not any(f"`{option}" in guide for option in option.opts)] == []

@@ -15,11 +15,11 @@ CASES = cases()
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_a_text_of_the_field_is_judged_right(case: Case) -> None:
     made = score(case)
-    said = f"said {' '.join(made.ids) or '-'}; false: {made.false}; not read: {made.unread}; refused: {made.refused}"
+    text = f"said {' '.join(made.ids) or '-'}; false: {made.false}; not read: {made.unread}; refused: {made.refused}"
     if case.name in MISSES:
         assert not made.right, f"{case.name} is right now: take it off fixtures/field/misses.toml"
         return
-    assert made.right, said
+    assert made.right, text
 
 
 def test_the_list_of_misses_names_texts_that_are_there_and_says_why() -> None:

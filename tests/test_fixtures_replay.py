@@ -45,7 +45,7 @@ def test_the_required_machines_are_there() -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_findings_are_exactly_the_expected_ones(name: str) -> None:
     result = scanned(f"fixture:{name}")
-    found = [
+    records = [
         {
             "id": finding.id,
             "severity": str(finding.severity),
@@ -61,7 +61,7 @@ def test_findings_are_exactly_the_expected_ones(name: str) -> None:
     def key(entry: dict[str, object]) -> str:
         return json.dumps(entry, sort_keys=True)
 
-    assert sorted(found, key=key) == sorted(wanted, key=key)
+    assert sorted(records, key=key) == sorted(wanted, key=key)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -75,7 +75,7 @@ def test_nothing_is_wrong(tmp_path: Path, name: str) -> None:
     file = tmp_path / "out.txt"
     file.write_text(TEXTS[name])
     try:
-        said = json.loads(diagnose(str(file)).to_json())
+        document = json.loads(diagnose(str(file)).to_json())
     except TopodiagError:
         return  # nothing that topodiag reads
-    assert [each for each in said["findings"] if each["severity"] != "info"] == []
+    assert [finding for finding in document["findings"] if finding["severity"] != "info"] == []

@@ -44,8 +44,8 @@ def read(make: Callable[[], Machine]) -> ReadNode:
 
 @pytest.mark.parametrize("make", MACHINES, ids=lambda make: make.__name__)
 def test_a_healthy_machine_gives_no_warning_and_no_error(make: Callable[[], Machine]) -> None:
-    made = read(make)
-    outcomes = run(Subject.NODE, (made.node,))
+    node = read(make)
+    outcomes = run(Subject.NODE, (node.node,))
     alarms = [
         (finding.id, finding.message)
         for outcome in outcomes
@@ -54,7 +54,7 @@ def test_a_healthy_machine_gives_no_warning_and_no_error(make: Callable[[], Mach
     ]
     assert alarms == []
     assert [outcome.why for outcome in outcomes if "the check failed" in outcome.why] == []
-    assert [line.why for line in made.unread if "reader failed" in line.why] == []
-    roles = {nic.name: nic.role for nic in made.node.nics}
+    assert [line.why for line in node.unread if "reader failed" in line.why] == []
+    roles = {nic.name: nic.role for nic in node.node.nics}
     wanted = ROLES.get(make.__name__, {})
     assert {name: roles[name] for name in wanted} == wanted

@@ -104,11 +104,11 @@ def _renaming(name: str, names: list[str], place: Place) -> None:
 def sources_of(evidence: Evidence) -> dict[str, Evidence]:
     """What one source gave: the texts of a folder, or a file. Captures know their own names; dumps of the flight
     recorder and lists of pods have another sense of an address."""
-    made: dict[str, Evidence] = {}
+    table: dict[str, Evidence] = {}
     for name, data in evidence.items():
         if not name.endswith((BUNDLE, ".json", "pods.txt")):
-            made.setdefault(name.partition("/")[0], {})[name] = data
-    return made
+            table.setdefault(name.partition("/")[0], {})[name] = data
+    return table
 
 
 @pytest.mark.parametrize("name", asked("addresses", tuple(name for name in NAMES if hosts_of(name))))
@@ -119,9 +119,9 @@ def test_addresses_in_place_of_names_in_one_source_change_no_verdict(name: str, 
     evidence |= {f"ip/{host}.txt": ip_addr(host, address) for host, address in addresses.items()}
     expected = sign(place.diagnose(evidence), back)
     for source, held in sources_of(evidence).items():
-        told = {key: change(data.decode()).encode() for key, data in held.items()}
-        if source != "ip" and told != held:
-            assert sign(place.diagnose(evidence | told), back) == expected, source
+        table = {key: change(data.decode()).encode() for key, data in held.items()}
+        if source != "ip" and table != held:
+            assert sign(place.diagnose(evidence | table), back) == expected, source
 
 
 @FEW
@@ -225,13 +225,13 @@ def test_without_any_one_part_of_any_incident_no_other_fault_is_established(name
     """What follows from a cause is what is left where the evidence of the cause is taken away: links that are down stay
     a fact without the kernel's line that says why. What the whole evidence does not tell is never established."""
     evidence = evidence_of(name)
-    told = {
+    names = {
         check
         for cause in place.diagnose(evidence).causes
-        for check in (cause.finding.id, *(each.finding.id for each in cause.consequences))
+        for check in (cause.finding.id, *(consequence.finding.id for consequence in cause.consequences))
     }
     for kept in _without_one(evidence):
-        assert _established_by(kept, evidence, place) <= told, f"without {sorted(set(evidence) - set(kept))}"
+        assert _established_by(kept, evidence, place) <= names, f"without {sorted(set(evidence) - set(kept))}"
 
 
 def _without_one(evidence: Evidence) -> Iterator[list[str]]:

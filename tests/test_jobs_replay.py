@@ -33,35 +33,35 @@ def test_the_required_jobs_are_there() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_warnings_and_errors_are_exactly_the_expected_ones(name: str) -> None:
-    found = {
+    pairs = {
         (finding.id, str(finding.severity))
         for finding in diagnosed(name).findings
         if finding.severity >= Severity.WARNING
     }
-    assert found == {(each["id"], each["severity"]) for each in expected(name)["findings"]}
+    assert pairs == {(finding["id"], finding["severity"]) for finding in expected(name)["findings"]}
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_rank_is_on_its_host_and_gpu(name: str) -> None:
     (job,) = diagnosed(name).jobs
     assert job.world_size == expected(name)["world_size"]
-    found = [{"rank": r.rank, "host": r.host, "gpu": r.nvml_dev, "bus_id": r.bus_id} for r in job.ranks]
-    assert found == expected(name)["ranks"]
+    records = [{"rank": r.rank, "host": r.host, "gpu": r.nvml_dev, "bus_id": r.bus_id} for r in job.ranks]
+    assert records == expected(name)["ranks"]
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_communicators_have_their_members(name: str) -> None:
     (job,) = diagnosed(name).jobs
-    found = sorted((comm.color, comm.ranks.tolist()) for comm in job.communicators)
+    pairs = sorted((comm.color, comm.ranks.tolist()) for comm in job.communicators)
     stuck = name == "init-hang"
     wanted = sorted((comm["color"], comm["ranks"]) for comm in expected(name)["communicators"])
     if stuck:
         wanted = [(color, [rank if rank != 13 else -1 for rank in ranks]) for color, ranks in wanted]
-    assert found == wanted
+    assert pairs == wanted
 
 
 def test_a_finding_names_file_and_line() -> None:
-    (finding,) = [each for each in diagnosed("port-error-cascade").findings if each.id == "JOB005"]
+    (finding,) = [finding for finding in diagnosed("port-error-cascade").findings if finding.id == "JOB005"]
     origin = finding.evidence[0]
     assert origin.line is not None
     assert "port error" in Path(origin.source).read_text().splitlines()[origin.line - 1]

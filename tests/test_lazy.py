@@ -85,7 +85,7 @@ def test_a_value_is_made_shown_compared_copied_and_changed_alike(
     ours, theirs = OURS[name](*args, **named), THEIRS[name](*args, **named)
     fields = [each.name for each in dataclasses.fields(theirs)]
     assert [each.name for each in dataclasses.fields(ours)] == fields
-    assert [repr(getattr(ours, each)) for each in fields] == [repr(getattr(theirs, each)) for each in fields]
+    assert [repr(getattr(ours, text)) for text in fields] == [repr(getattr(theirs, text)) for text in fields]
     assert repr(ours) == repr(theirs)
     assert (ours == OURS[name](*args, **named)) == (theirs == THEIRS[name](*args, **named))
     assert (ours == copy.copy(ours)) == (theirs == copy.copy(theirs))
@@ -98,9 +98,9 @@ def test_a_value_is_made_shown_compared_copied_and_changed_alike(
 
 @pytest.mark.parametrize(("name", "args", "named"), WRONG)
 def test_wrong_arguments_are_refused_alike(name: str, args: tuple[Any, ...], named: dict[str, Any]) -> None:
-    for made in (OURS, THEIRS):
+    for record in (OURS, THEIRS):
         with pytest.raises(TypeError):
-            made[name](*args, **named)
+            record[name](*args, **named)
 
 
 def test_a_frozen_value_hashes_by_what_is_compared_and_takes_no_change() -> None:
@@ -133,12 +133,12 @@ def test_a_frozen_value_is_sent_between_processes() -> None:
 
 @pytest.mark.parametrize(("text", "flags"), [(r"(\d+) (?P<unit>MB)", 0), (rb"^a.c$", re.M | re.I)])
 def test_a_pattern_is_compiled_at_its_first_use(text: str | bytes, flags: int) -> None:
-    made: Any = lazy.regex(text, flags)
-    assert "search" not in vars(made)
-    assert made.pattern == text
+    pattern: Any = lazy.regex(text, flags)
+    assert "search" not in vars(pattern)
+    assert pattern.pattern == text
     data: Any = "12 MB" if isinstance(text, str) else b"ABC"
-    assert made.search(data)[0] == data
-    assert "search" in vars(made)
-    assert made.flags == re.compile(text, flags).flags
+    assert pattern.search(data)[0] == data
+    assert "search" in vars(pattern)
+    assert pattern.flags == re.compile(text, flags).flags
     with pytest.raises(AttributeError):
-        made.nothing  # noqa: B018
+        pattern.nothing  # noqa: B018

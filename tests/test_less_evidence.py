@@ -78,10 +78,10 @@ def scan(name: str, keep: Keep) -> tuple[Outcome, ...]:
 
 @cache
 def whole(name: str) -> dict[str, Outcome]:
-    made: dict[str, Outcome] = {}
-    for outcome in sorted(scan(name, lambda _: True), key=lambda each: -TELLING.index(each.status)):
-        made[outcome.check] = outcome  # of two subjects that carry one id, the one that says more
-    return made
+    outcomes: dict[str, Outcome] = {}
+    for outcome in sorted(scan(name, lambda _: True), key=lambda outcome: -TELLING.index(outcome.status)):
+        outcomes[outcome.check] = outcome  # of two subjects that carry one id, the one that says more
+    return outcomes
 
 
 @cache

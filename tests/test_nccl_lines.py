@@ -30,12 +30,12 @@ def test_each_conversion_has_a_value_as_printf_writes_it() -> None:
 
 
 def test_a_line_is_a_row_noise_unread_or_a_warning() -> None:
-    said = {
+    table = {
         "%s set by environment to %s": "row",
         "Connected to proxy localRank %d -> connection %p": "noise",
         "Words that no release ever printed": "unread",
     }
-    for text, expected in said.items():
+    for text, expected in table.items():
         assert judged(Format("x.cc:1", "INFO", text)) == expected
     assert judged(Format("x.cc:1", "WARN", "Words that no release ever printed")) == "warning"
     assert judged(Format("x.cc:1", "WARN", "NET/MLX5: Call to mlx5dv_reg_dmabuf_mr failed with error %s")) == "warning"

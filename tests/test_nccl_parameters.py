@@ -20,7 +20,7 @@ def test_parameters_are_read_with_their_defaults_and_names_in_quotes_without() -
 
 
 def test_a_table_is_told_what_it_lacks_has_otherwise_and_has_of_no_source() -> None:
-    made = {
+    variables = {
         "NCCL_ALGO": Variable("2.5.6", "", "", "src/tuning.cc"),
         "NCCL_NET": Variable("2.10.3", "", "", "src/init.cc"),
         "NCCL_PLUGIN_X": Variable("2.28.3", "", "", "plugins/x.c"),
@@ -33,7 +33,7 @@ def test_a_table_is_told_what_it_lacks_has_otherwise_and_has_of_no_source() -> N
         "NCCL_NEW": {"since": "2.31.2"},
         "NCCL_X": {},
     }
-    assert list(_differences(made, held, ["dev"])) == [
+    assert list(_differences(variables, held, ["dev"])) == [
         "NCCL_NET: 2.9.6 to , but 2.10.3 to ",
         "NCCL_NEW: on dev alone",
         "NCCL_MORE: not in the table (since 2.30.3, src/x.cc)",

@@ -51,8 +51,8 @@ def started(tree: Path, *argv: str) -> subprocess.CompletedProcess[str]:
 
 def files(tree: Path) -> dict[str, bytes]:
     inside = [tree / name for name in COPIED]
-    found = [path for folder in inside for path in folder.rglob("*") if path.is_file() and path.suffix != ".pyc"]
-    return {str(path.relative_to(tree)): path.read_bytes() for path in found}
+    paths = [path for folder in inside for path in folder.rglob("*") if path.is_file() and path.suffix != ".pyc"]
+    return {str(path.relative_to(tree)): path.read_bytes() for path in paths}
 
 
 def test_a_node_check_is_one_file_one_line_one_fixture_and_its_test(tree: Path) -> None:
@@ -90,8 +90,8 @@ def test_a_node_check_is_one_file_one_line_one_fixture_and_its_test(tree: Path) 
     written = started(tree, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "HST009 or numa or order", *where)
     assert written.returncode == 0, written.stdout
     asked = "from topodiag.checks import registry as r; print('HST009' in r.ids(), *r.check_classes('HST009'))"
-    found = started(tree, "-c", asked)
-    assert found.stdout == "True <class 'topodiag.checks.host.numa_balancing.NumaBalancing'>\n"
+    process = started(tree, "-c", asked)
+    assert process.stdout == "True <class 'topodiag.checks.host.numa_balancing.NumaBalancing'>\n"
 
 
 @examples("argv", "words")

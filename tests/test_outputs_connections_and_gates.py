@@ -147,7 +147,7 @@ HARMLESS = {
 @pytest.mark.parametrize("name", FAULTS)
 def test_the_cause_comes_first(name: str, tmp_path: Path) -> None:
     text, check = FAULTS[name]
-    assert [each["id"] for each in said(tmp_path, text)["findings"]][:1] == [check]
+    assert [finding["id"] for finding in said(tmp_path, text)["findings"]][:1] == [check]
 
 
 @pytest.mark.parametrize("name", HARMLESS)
@@ -157,7 +157,7 @@ def test_the_same_words_where_all_is_well_raise_nothing(name: str, tmp_path: Pat
 
 def test_an_exception_of_another_rank_says_more_than_horovods_end(tmp_path: Path) -> None:
     text = "[1,1]<stderr>:ValueError: batch 25 has no labels\n" + SHUT_DOWN.format(2, "RuntimeError")
-    assert "JOB006" not in [each["id"] for each in said(tmp_path, text)["findings"]]
+    assert "JOB006" not in [finding["id"] for finding in said(tmp_path, text)["findings"]]
 
 
 def test_a_launcher_that_was_stopped_says_less_than_an_end_with_a_reason(tmp_path: Path) -> None:
@@ -165,7 +165,7 @@ def test_a_launcher_that_was_stopped_says_less_than_an_end_with_a_reason(tmp_pat
         STOPPED.format("15")
         + "slurmstepd: error: *** JOB 7 ON n1 CANCELLED AT 2026-01-01T00:00:00 DUE TO TIME LIMIT ***\n"
     )
-    (only,) = [each for each in said(tmp_path, text)["findings"] if each["id"] == "JOB009"]
+    (only,) = [finding for finding in said(tmp_path, text)["findings"] if finding["id"] == "JOB009"]
     assert "time limit" in only["message"]
 
 

@@ -42,9 +42,9 @@ NVME = "[ 4703.1] nvme 0000:41:00.0: AMD-Vi: Event logged [IO_PAGE_FAULT domain=
     ],
 )
 def test_the_fault_comes_first(tmp_path: Path, text: str, first: str) -> None:
-    made = said(tmp_path, text)
-    assert [each["id"] for each in made["findings"]][:1] == [first]
-    assert made["verdict"]["state"] != "healthy"
+    answer = said(tmp_path, text)
+    assert [finding["id"] for finding in answer["findings"]][:1] == [first]
+    assert answer["verdict"]["state"] != "healthy"
 
 
 @pytest.mark.parametrize(

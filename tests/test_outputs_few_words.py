@@ -46,8 +46,8 @@ def test_an_adapter_that_asks_for_its_own_reset_has_a_fault(tmp_path: Path) -> N
 
 
 def test_devices_that_no_library_drives_are_named_where_a_list_of_adapters_is_empty(tmp_path: Path) -> None:
-    made = first_of(tmp_path, f"# ibv_devinfo -l\n{WARNED}0 HCAs found:\n")
-    assert made["id"] == "HST002"
+    finding = first_of(tmp_path, f"# ibv_devinfo -l\n{WARNED}0 HCAs found:\n")
+    assert finding["id"] == "HST002"
     assert loud(tmp_path, "# ibv_devinfo -l\n0 HCAs found:\n") == []
     assert loud(tmp_path, f"# ibv_devinfo -l\n{WARNED}1 HCA found:\n        mlx5_0\n") == []
 
@@ -78,8 +78,8 @@ def test_other_numbers_are_not_that_error(tmp_path: Path, words: str) -> None:
 
 
 def test_a_shell_says_killed_below_the_command_that_it_ran(tmp_path: Path) -> None:
-    made = first_of(tmp_path, f"{SHELL}Killed\n")
-    assert (made["id"], "signal 9" in made["message"]) == ("JOB009", True)
+    finding = first_of(tmp_path, f"{SHELL}Killed\n")
+    assert (finding["id"], "signal 9" in finding["message"]) == ("JOB009", True)
 
 
 @pytest.mark.parametrize(
@@ -97,10 +97,10 @@ GPUS = "GPU 0: NVIDIA L4 (UUID: GPU-0aa1b2c3-1111-2222-3333-444455556666)\n"
 
 
 def test_an_iommu_that_nothing_makes_pass_is_a_note(tmp_path: Path) -> None:
-    made = first_of(tmp_path, f"{GPUS}{UNITS}{CMDLINE}")
-    assert (made["id"], made["severity"]) == ("HST003", "info")
+    finding = first_of(tmp_path, f"{GPUS}{UNITS}{CMDLINE}")
+    assert (finding["id"], finding["severity"]) == ("HST003", "info")
 
 
 @pytest.mark.parametrize("text", [UNITS, CMDLINE, UNITS + CMDLINE.replace("quiet", "iommu=pt")])
 def test_an_iommu_that_passes_or_of_which_little_is_known_is_none(tmp_path: Path, text: str) -> None:
-    assert "HST003" not in [each["id"] for each in said(tmp_path, GPUS + text)["findings"]]
+    assert "HST003" not in [finding["id"] for finding in said(tmp_path, GPUS + text)["findings"]]

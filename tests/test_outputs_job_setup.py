@@ -117,9 +117,9 @@ RELOCATION = "./a.out: relocation error: {}: symbol {}, version {} not defined i
     ],
 )  # fmt: skip
 def test_the_cause_comes_first(tmp_path: Path, text: str, first: str) -> None:
-    made = said(tmp_path, text)
-    assert [each["id"] for each in made["findings"]][:1] == [first]
-    assert made["verdict"]["state"] != "healthy"
+    answer = said(tmp_path, text)
+    assert [finding["id"] for finding in answer["findings"]][:1] == [first]
+    assert answer["verdict"]["state"] != "healthy"
 
 
 @pytest.mark.parametrize(
@@ -157,13 +157,13 @@ def test_the_same_words_accuse_nobody(tmp_path: Path, text: str) -> None:
     ("version", "libfabric", "kind"), [("2.18.5", "1.18", 2), ("2.20.5", "1.20", 2), ("2.20.5", "1.18", 1)]
 )
 def test_another_version_is_not_the_known_fault(tmp_path: Path, version: str, libfabric: str, kind: int) -> None:
-    made = said(tmp_path, OFI.format(version, libfabric, kind))
-    assert "JOB007" not in [each["id"] for each in made["findings"]]
+    answer = said(tmp_path, OFI.format(version, libfabric, kind))
+    assert "JOB007" not in [finding["id"] for finding in answer["findings"]]
 
 
 def test_an_abort_of_a_release_with_two_known_faults_is_told_once(tmp_path: Path) -> None:
-    found = said(tmp_path, ABORT.format("2.25.1", "commReclaim"))["findings"]
-    assert [each["fix"][0] for each in found if each["id"] == "JOB007"] == ["NCCL 2.26.2 or later"]
+    findings = said(tmp_path, ABORT.format("2.25.1", "commReclaim"))["findings"]
+    assert [each["fix"][0] for each in findings if each["id"] == "JOB007"] == ["NCCL 2.26.2 or later"]
     assert said(tmp_path, ABORT.format("2.14.3", "commReclaim"))["findings"] == []
 
 

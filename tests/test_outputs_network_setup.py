@@ -71,9 +71,9 @@ $ ib_write_bw -d irdma0 10.3.0.9
     ],
 )  # fmt: skip
 def test_the_fault_of_the_network_comes_first(tmp_path: Path, text: str, first: str) -> None:
-    made = said(tmp_path, text)
-    assert [each["id"] for each in made["findings"]][:1] == [first]
-    assert made["verdict"]["state"] != "healthy"
+    answer = said(tmp_path, text)
+    assert [finding["id"] for finding in answer["findings"]][:1] == [first]
+    assert answer["verdict"]["state"] != "healthy"
 
 
 @pytest.mark.parametrize(

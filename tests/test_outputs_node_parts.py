@@ -117,9 +117,9 @@ def states(*down: int) -> str:
     ],
 )  # fmt: skip
 def test_the_fault_comes_first(tmp_path: Path, text: str, first: str) -> None:
-    made = said(tmp_path, text)
-    assert [each["id"] for each in made["findings"]][:1] == [first]
-    assert made["verdict"]["state"] != "healthy"
+    answer = said(tmp_path, text)
+    assert [finding["id"] for finding in answer["findings"]][:1] == [first]
+    assert answer["verdict"]["state"] != "healthy"
 
 
 @pytest.mark.parametrize(

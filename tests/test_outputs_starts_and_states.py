@@ -81,9 +81,9 @@ def cards(*up: bool) -> str:
     ],
 )
 def test_the_fault_comes_first(tmp_path: Path, text: str, first: str) -> None:
-    made = said(tmp_path, text)
-    assert [each["id"] for each in made["findings"]][:1] == [first]
-    assert made["verdict"]["state"] != "healthy"
+    answer = said(tmp_path, text)
+    assert [finding["id"] for finding in answer["findings"]][:1] == [first]
+    assert answer["verdict"]["state"] != "healthy"
 
 
 @pytest.mark.parametrize(
@@ -127,22 +127,22 @@ def test_the_same_words_without_a_fault_accuse_nobody(tmp_path: Path, text: str)
     ],
 )
 def test_a_process_that_fills_its_gpu_alone_shares_it_with_nobody(tmp_path: Path, text: str) -> None:
-    assert "JOB004" not in {each["id"] for each in said(tmp_path, text)["findings"]}
+    assert "JOB004" not in {finding["id"] for finding in said(tmp_path, text)["findings"]}
 
 
 @pytest.mark.parametrize(("sign", "first"), [("+", "PCI004"), ("-", "NET008")])
 def test_outputs_that_name_no_host_may_be_of_any_host_of_a_job(tmp_path: Path, sign: str, first: str) -> None:
     (tmp_path / "acs.txt").write_text(ACS.format(sign))
     (tmp_path / "job.log").write_text(REPLY)
-    made = json.loads(diagnose(str(tmp_path)).to_json())
-    assert [each["id"] for each in made["findings"]][:1] == [first]
+    document = json.loads(diagnose(str(tmp_path)).to_json())
+    assert [finding["id"] for finding in document["findings"]][:1] == [first]
 
 
 def test_outputs_that_name_another_host_than_the_job_has_are_not_of_it(tmp_path: Path) -> None:
     (tmp_path / "acs.txt").write_text("[root@n9 ~]# hostname\n" + ACS.format("+"))
     (tmp_path / "job.log").write_text(REPLY)
-    made = json.loads(diagnose(str(tmp_path)).to_json())
-    assert [each["id"] for each in made["findings"]][:1] == ["NET008"]
+    document = json.loads(diagnose(str(tmp_path)).to_json())
+    assert [finding["id"] for finding in document["findings"]][:1] == ["NET008"]
 
 
 @pytest.mark.parametrize(
@@ -161,5 +161,5 @@ def test_a_node_without_the_module_lacks_gpudirect_where_nccl_has_no_other_way(
         f"n1:7:7 [0] NCCL INFO NET/IB : Using [0]mlx5_0:1/IB [1]mlx5_1:1/IB ; OOB eth0:10.0.1.2<0>\n"
         f"NCCL version {version}\n"
     )
-    made = json.loads(diagnose(str(tmp_path)).to_json())
-    assert ("GDR001" in {each["id"] for each in made["findings"]}) is wrong
+    document = json.loads(diagnose(str(tmp_path)).to_json())
+    assert ("GDR001" in {finding["id"] for finding in document["findings"]}) is wrong

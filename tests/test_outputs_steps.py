@@ -53,8 +53,8 @@ def steps(form: str, data: float, time: float, lines: int = 10) -> str:
 def now_and_then(form: str, long: float, own: float, every: int) -> str:
     """Forty lines of which some wait; the waiting is a part of the time."""
     waits = [long if at % every == every - 1 else 0.004 for at in range(40)]
-    made = (form.format(at=10 * at, epoch=0, time=round(own + w, 4), data=w) for at, w in enumerate(waits))
-    return "\n".join(made) + "\n"
+    texts = (form.format(at=10 * at, epoch=0, time=round(own + w, 4), data=w) for at, w in enumerate(waits))
+    return "\n".join(texts) + "\n"
 
 
 SLOW = {

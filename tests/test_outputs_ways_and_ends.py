@@ -95,7 +95,7 @@ def test_nothing_is_wrong(tmp_path: Path, name: str) -> None:
 
 def test_the_rank_whose_gpu_failed_is_named_and_no_other_wait_is_told(tmp_path: Path) -> None:
     findings = said(tmp_path, FAULTS["a GPU that failed"][0])["findings"]
-    assert [each["id"] for each in findings] == ["JOB005"]
+    assert [finding["id"] for finding in findings] == ["JOB005"]
     assert "rank 3" in findings[0]["message"]
 
 

@@ -31,7 +31,7 @@ def test_what_the_page_shows_is_what_the_program_prints(command: str, output: st
 
 def test_every_option_is_on_the_page_or_that_of_the_model() -> None:
     text, elsewhere = PAGE.read_text(), _OF_ALL_REPORTS
-    names = {each.opts[0] for each in audit.params if each.opts[0].startswith("--")} - elsewhere
+    names = {param.opts[0] for param in audit.params if param.opts[0].startswith("--")} - elsewhere
     assert sorted(name for name in names if f"`{name}" not in text) == []
 
 

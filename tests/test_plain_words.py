@@ -70,7 +70,9 @@ def test_no_page_has_them(page: Path) -> None:
 
 
 def test_no_sentence_of_the_program_has_them() -> None:
-    faults = {str(path.relative_to(ROOT)): made for path in MODULES for text in strings(path) if (made := found(text))}
+    faults = {
+        str(path.relative_to(ROOT)): table for path in MODULES for text in strings(path) if (table := found(text))
+    }
     assert faults == {}
     assert [found(str(entry)) for entry in ADVICE if found(str(entry))] == []
 
@@ -84,12 +86,12 @@ def steps(path: Path) -> Iterator[str]:
     """The strings that are steps of a fix, as they stand in its `fix=(...)`."""
     for call in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(call, ast.keyword) and call.arg == "fix" and isinstance(call.value, ast.Tuple):
-            yield from (each.value for each in call.value.elts if isinstance(each, ast.Constant))
+            yield from (expr.value for expr in call.value.elts if isinstance(expr, ast.Constant))
 
 
 def test_no_step_of_a_fix_ends_in_a_colon() -> None:
     """A step is read alone, as what to do: what follows it is not on that line."""
-    every = [step for path in (ROOT / "topodiag" / "checks").rglob("*.py") for step in steps(path)]
-    every += [step for entry in ADVICE for step in entry.get("fix", ())]
-    assert len(every) > 100
-    assert [step for step in every if step.rstrip().endswith(":")] == []
+    texts = [step for path in (ROOT / "topodiag" / "checks").rglob("*.py") for step in steps(path)]
+    texts += [step for entry in ADVICE for step in entry.get("fix", ())]
+    assert len(texts) > 100
+    assert [step for step in texts if step.rstrip().endswith(":")] == []

@@ -20,7 +20,7 @@ from topodiag.model.finding import Cost, Finding
 from topodiag.words.units import in_gbs, percent, spell_gbs
 
 FIXTURES = FOLDER.parent
-INCIDENTS = {each.name: each for each in incidents()}
+INCIDENTS = {incident.name: incident for incident in incidents()}
 ALWAYS = ("half-the-links-of-one-gpu", "two-lanes-of-a-cable", "slot-at-four-lanes", "peermem-gone-after-reboot",
           "sockets-asked-for")  # fmt: skip
 """Those whose faults have a number in GB/s."""
@@ -50,20 +50,23 @@ def findings_of(view: Callable[[object], object], source: object) -> tuple[Findi
 @pytest.mark.parametrize("name", ASKED)
 def test_a_fault_costs_alone_what_it_costs_in_a_diagnosis(name: str) -> None:
     incident = INCIDENTS[name]
-    whole = {(each.id, each.message): numbers(each.cost) for each in topodiag.diagnose(incident.evidence).findings}
+    whole = {
+        (finding.id, finding.message): numbers(finding.cost)
+        for finding in topodiag.diagnose(incident.evidence).findings
+    }
     for view, source in parts_of(incident):
-        found = {(each.id, each.message): numbers(each.cost) for each in findings_of(view, source)}
-        shared = found.keys() & whole.keys()
-        assert {key: found[key] for key in shared} == {key: whole[key] for key in shared}
+        table = {(finding.id, finding.message): numbers(finding.cost) for finding in findings_of(view, source)}
+        shared = table.keys() & whole.keys()
+        assert {key: table[key] for key in shared} == {key: whole[key] for key in shared}
 
 
 def test_of_the_faults_that_are_compared_many_have_a_number() -> None:
     priced = [
-        each.id
+        finding.id
         for name in ALWAYS
         for view, source in parts_of(INCIDENTS[name])
-        for each in findings_of(view, source)
-        if each.cost.gbs_lost or each.cost.share
+        for finding in findings_of(view, source)
+        if finding.cost.gbs_lost or finding.cost.share
     ]
     assert len(set(priced)) >= 5
 
@@ -76,7 +79,7 @@ def test_a_cause_leaves_in_a_benchmark_what_it_leaves_in_a_diagnosis(name: str, 
     evidence = INCIDENTS[name].evidence
     result = topodiag.diagnose(evidence).result
     assert result.verdict is not None
-    [price] = [each.price for each in result.verdict.causes if each.finding.id == check]
+    [price] = [cause.price for cause in result.verdict.causes if cause.finding.id == check]
     [bench] = topodiag.bench(evidence).result.benchmarks
     assert price.predicted is not None
     assert price.predicted.value == pytest.approx(next(h.predicted_gbs for h in bench.hypotheses if h.check == check))
@@ -114,10 +117,10 @@ def test_a_layout_takes_in_a_diagnosis_what_place_audit_prints(tmp_path: Path) -
     hosts.write_text(CYCLIC)
     node = "fixture:dgx-h100-healthy"
     audited = topodiag.audit(str(hosts), system="dgx-h100", tp=8)
-    found = {each.id: numbers(each.cost) for each in topodiag.diagnose([node, str(hosts)], tp=8).findings}
-    own = {each.id: numbers(each.cost) for each in audited.findings}
+    table = {finding.id: numbers(finding.cost) for finding in topodiag.diagnose([node, str(hosts)], tp=8).findings}
+    own = {finding.id: numbers(finding.cost) for finding in audited.findings}
     assert own
-    assert {key: found[key] for key in own} == own
+    assert {key: table[key] for key in own} == own
 
 
 @pytest.mark.parametrize(("given", "of"), [("", "the communication of a step"), ("tp: 8\ndp: 2\n", "a step")])
@@ -129,11 +132,11 @@ def test_groups_that_a_log_places_cost_in_a_diagnosis_what_place_audit_prints(
     if given:
         (tmp_path / "layout.yaml").write_text(given)
         evidence.append(str(tmp_path / "layout.yaml"))
-    audited = {each.id: numbers(each.cost) for each in topodiag.audit(evidence).findings}
+    audited = {finding.id: numbers(finding.cost) for finding in topodiag.audit(evidence).findings}
     diagnosed = topodiag.diagnose(evidence)
     assert {"PLC001", "PLC006"} <= audited.keys()
-    found = [(each.id, numbers(each.cost)) for each in diagnosed.findings]
-    assert all(item in found for item in audited.items())
+    rows = [(finding.id, numbers(finding.cost)) for finding in diagnosed.findings]
+    assert all(item in rows for item in audited.items())
     share = f"{percent(audited['PLC006'][1] or 0.0)} "
     audit_page, page = (run(*words, *evidence).stdout for words in (("place", "audit"), ("diagnose", "-v")))
     assert f"cost       {share}lost" in audit_page

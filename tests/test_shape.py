@@ -41,18 +41,18 @@ def faults_of(source: str) -> list[str]:
     """What a module's functions lack: a reason for their complexity, or for all of it."""
     tree, lines = ast.parse(source), source.splitlines()
     starts = {
-        node.lineno: min([node.lineno, *(each.lineno for each in node.decorator_list)])
+        node.lineno: min([node.lineno, *(expr.lineno for expr in node.decorator_list)])
         for node in ast.walk(tree)
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
     }
-    made = []
+    texts = []
     for function in _functions(ComplexityVisitor.from_ast(tree)):
         given = _given(lines[: starts[function.lineno] - 1])
         if function.complexity > max(MOST_COMPLEX, given):
-            made.append(f"{function.fullname} has complexity {function.complexity}: part it, or say why above it")
+            texts.append(f"{function.fullname} has complexity {function.complexity}: part it, or say why above it")
         elif function.complexity <= MOST_COMPLEX and given:
-            made.append(f"{function.fullname} has complexity {function.complexity}: it needs no reason")
-    return made
+            texts.append(f"{function.fullname} has complexity {function.complexity}: it needs no reason")
+    return texts
 
 
 def _functions(visitor: ComplexityVisitor) -> Iterator[Function]:
@@ -78,7 +78,7 @@ def _given(above: list[str]) -> int:
 
 def test_no_function_is_complex_without_a_reason_beside_it() -> None:
     faults = {str(path.relative_to(ROOT)): faults_of(path.read_text(encoding="utf-8")) for path in MODULES}
-    assert {path: found for path, found in faults.items() if found} == {}
+    assert {path: texts for path, texts in faults.items() if texts} == {}
 
 
 def test_no_module_is_longer_than_it_should_be() -> None:
@@ -138,14 +138,14 @@ def test_no_folder_of_checks_holds_more_than_a_reader_can_look_over() -> None:
 
 def test_values_and_patterns_are_those_that_cost_nothing_where_they_are_defined() -> None:
     eager = {"re.compile", "dataclasses.dataclass"}
-    found = {
+    table = {
         str(path.relative_to(ROOT)): called
         for path in (ROOT / "topodiag").rglob("*.py")
         if path.name != "lazy.py"
         and (source := path.read_text(encoding="utf-8"))
         and (called := eager & set(_calls(source)) or _EAGER.findall(source))
     }
-    assert found == {}
+    assert table == {}
 
 
 REAL_UNITS = ("_us", "_ms", "_s", "_gbs", "_gbps")
@@ -154,19 +154,19 @@ REAL_UNITS = ("_us", "_ms", "_s", "_gbs", "_gbps")
 
 def plain_sums(source: str) -> list[int]:
     """Lines in which `sum` adds values of these units: its last digits are other ones from Python 3.12 on."""
-    made = []
+    numbers = []
     for call in ast.walk(ast.parse(source)):
         if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "sum":
             what = call.args[0].elt if isinstance(call.args[0], ast.GeneratorExp) else call.args[0]
-            names = [getattr(each, "attr", getattr(each, "id", "")) for each in ast.walk(what)]
+            names = [getattr(node, "attr", getattr(node, "id", "")) for node in ast.walk(what)]
             if not isinstance(what, ast.Compare) and any(name.endswith(REAL_UNITS) for name in names):
-                made.append(call.lineno)
-    return made
+                numbers.append(call.lineno)
+    return numbers
 
 
 def test_figures_are_the_same_to_the_last_digit_in_all_versions_of_python() -> None:
-    found = {str(path.relative_to(ROOT)): plain_sums(path.read_text(encoding="utf-8")) for path in MODULES}
-    assert {path: lines for path, lines in found.items() if lines} == {}, "add with math.fsum"
+    table = {str(path.relative_to(ROOT)): plain_sums(path.read_text(encoding="utf-8")) for path in MODULES}
+    assert {path: lines for path, lines in table.items() if lines} == {}, "add with math.fsum"
 
 
 def test_a_plain_sum_of_times_is_found() -> None:

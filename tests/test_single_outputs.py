@@ -148,9 +148,9 @@ expected ranks: 8
     ],
 )  # fmt: skip
 def test_the_fault_of_an_excerpt_comes_first(tmp_path: Path, text: str, first: str) -> None:
-    made = said(tmp_path, text)
-    assert [each["id"] for each in made["findings"]][:1] == [first]
-    assert made["verdict"]["state"] != "healthy"
+    answer = said(tmp_path, text)
+    assert [finding["id"] for finding in answer["findings"]][:1] == [first]
+    assert answer["verdict"]["state"] != "healthy"
 
 
 @pytest.mark.parametrize(
@@ -178,7 +178,7 @@ def test_the_fault_of_an_excerpt_comes_first(tmp_path: Path, text: str, first: s
     ],
 )
 def test_an_excerpt_without_a_fault_accuses_nobody(tmp_path: Path, text: str) -> None:
-    loud = [each for each in said(tmp_path, text)["findings"] if each["severity"] != "info"]
+    loud = [finding for finding in said(tmp_path, text)["findings"] if finding["severity"] != "info"]
     assert loud == []
 
 
@@ -194,10 +194,10 @@ def test_an_excerpt_without_a_fault_accuses_nobody(tmp_path: Path, text: str) ->
 )
 def test_exceptions_and_deaths_that_are_only_spoken_of_are_no_jobs_end(tmp_path: Path, text: str) -> None:
     try:
-        made = said(tmp_path, text)
+        answer = said(tmp_path, text)
     except TopodiagError:
         return  # of no kind that is known
-    assert (made["findings"], made["verdict"]["state"]) == ([], "unknown")
+    assert (answer["findings"], answer["verdict"]["state"]) == ([], "unknown")
 
 
 @pytest.mark.parametrize(("signal", "word"), [(1, "terminal or session"), (2, "cancelled"), (9, "killed by signal 9")])
@@ -210,14 +210,14 @@ def test_a_launcher_that_a_signal_ended_is_no_exception_to_mend(tmp_path: Path, 
 
 def test_an_access_that_the_iommu_refused_to_an_unknown_device_is_listed_and_not_called_healthy(tmp_path: Path) -> None:
     line = "DMAR: [DMA Read NO_PASID] Request device [5e:00.0] fault addr 0x380fff000000 [fault reason 0x06] not set\n"
-    made = said(tmp_path, line)
-    assert made["findings"] == []
-    assert made["verdict"]["state"] == "unknown"
-    assert len(made["unexplained"]) == 1
+    answer = said(tmp_path, line)
+    assert answer["findings"] == []
+    assert answer["verdict"]["state"] == "unknown"
+    assert len(answer["unexplained"]) == 1
 
 
 def test_memory_that_a_peer_cannot_import_is_no_fault_of_the_fabric_without_trays(tmp_path: Path) -> None:
-    assert "NVL005" not in [each["id"] for each in said(tmp_path, TRAYS.replace("MNNVL", "NET"))["findings"]]
+    assert "NVL005" not in [finding["id"] for finding in said(tmp_path, TRAYS.replace("MNNVL", "NET"))["findings"]]
 
 
 @pytest.mark.parametrize(
@@ -229,9 +229,9 @@ def test_memory_that_a_peer_cannot_import_is_no_fault_of_the_fabric_without_tray
     ],
 )  # fmt: skip
 def test_an_interface_that_is_shown_alone_is_listed_with_what_it_lacks(tmp_path: Path, text: str, word: str) -> None:
-    made = said(tmp_path, text)
-    assert (made["findings"], [each["text"] for each in made["unexplained"]]) == ([], [word])
-    assert made["verdict"]["state"] == "unknown"
+    answer = said(tmp_path, text)
+    assert (answer["findings"], [each["text"] for each in answer["unexplained"]]) == ([], [word])
+    assert answer["verdict"]["state"] == "unknown"
 
 
 @pytest.mark.parametrize(
@@ -243,6 +243,6 @@ def test_an_interface_that_is_shown_alone_is_listed_with_what_it_lacks(tmp_path:
     ],
 )
 def test_a_fault_of_the_processor_is_listed_and_no_node_with_it_is_healthy(tmp_path: Path, line: str) -> None:
-    made = said(tmp_path, line)
-    assert (made["findings"], len(made["unexplained"])) == ([], 1)
-    assert made["verdict"]["state"] == "unknown"
+    answer = said(tmp_path, line)
+    assert (answer["findings"], len(answer["unexplained"])) == ([], 1)
+    assert answer["verdict"]["state"] == "unknown"

@@ -35,10 +35,10 @@ def test_a_run_loads_and_compiles_what_its_evidence_calls_for(
 ) -> None:
     line = tmp_path / "line.log"
     line.write_text(ONE_LINE)
-    modules, compiled = loaded(*(str(line) if each == "LINE" else each for each in arguments))
+    modules, compiled = loaded(*(str(line) if argument == "LINE" else argument for argument in arguments))
     unwanted = (*ALWAYS, *MODEL, *absent)
     assert [
-        name for name in modules if name in unwanted or name.startswith(tuple(f"{each}." for each in unwanted))
+        name for name in modules if name in unwanted or name.startswith(tuple(f"{text}." for text in unwanted))
     ] == []
     assert sum(name.startswith("topodiag") for name in modules) <= most_modules
     assert compiled <= most_patterns

@@ -18,8 +18,8 @@ ROW = (
 
 
 def jobs(folder: Path, text: str) -> list[dict[str, Any]]:
-    made: list[dict[str, Any]] = said(folder, text)["facts"]["jobs"]
-    return made
+    records: list[dict[str, Any]] = said(folder, text)["facts"]["jobs"]
+    return records
 
 
 def job(folder: Path, text: str) -> dict[str, Any]:
@@ -29,8 +29,8 @@ def job(folder: Path, text: str) -> dict[str, Any]:
 
 @examples("label", "built")
 def test_the_version_is_a_number_and_stands_as_printed_beside(tmp_path: Path, label: str, built: str) -> None:
-    made = job(tmp_path, f"{NETWORK}{label}NCCL version 2.21.5{built}\n")
-    assert (made["nccl_version"], made["nccl_versions"]) == ("2.21.5", [f"2.21.5{built}"])
+    document = job(tmp_path, f"{NETWORK}{label}NCCL version 2.21.5{built}\n")
+    assert (document["nccl_version"], document["nccl_versions"]) == ("2.21.5", [f"2.21.5{built}"])
 
 
 def test_a_build_that_two_programs_name_is_one_version(tmp_path: Path) -> None:
@@ -39,8 +39,8 @@ def test_a_build_that_two_programs_name_is_one_version(tmp_path: Path) -> None:
         f"NCCL version 2.21.5+cuda12.4\n{torch}",
         "vLLM is using nccl==2.21.5\nNCCL version 2.21.5+cuda12.4\n",
     ):
-        made = job(tmp_path, NETWORK + text)
-        assert (made["nccl_version"], made["nccl_versions"]) == ("2.21.5", ["2.21.5+cuda12.4"])
+        document = job(tmp_path, NETWORK + text)
+        assert (document["nccl_version"], document["nccl_versions"]) == ("2.21.5", ["2.21.5+cuda12.4"])
 
 
 @examples("line")
@@ -64,17 +64,17 @@ def test_sizes_of_parts_and_options_of_commands_are_none_of_the_job(tmp_path: Pa
 
 
 def test_what_nccl_was_told_goes_before_what_others_say(tmp_path: Path) -> None:
-    told = f"{HEAD}comm 0x55 rank 0 nranks 2 cudaDev 0 nvmlDev 0 busId 8f000 commId 0x1 - Init START\n"
-    assert job(tmp_path, f"{told}rank 0, world_size=8\n")["world_size"] == 2
+    text = f"{HEAD}comm 0x55 rank 0 nranks 2 cudaDev 0 nvmlDev 0 busId 8f000 commId 0x1 - Init START\n"
+    assert job(tmp_path, f"{text}rank 0, world_size=8\n")["world_size"] == 2
 
 
 def test_the_ranks_of_a_group_alone_are_no_size_of_the_job(tmp_path: Path) -> None:
     split = (
         "ncclCommSplit comm 0x7f rank 1 nranks 4 cudaDev 1 nvmlDev 5 busId 8f000 parent 0x66 splitCount 1 color 3 key 1"
     )
-    made = job(tmp_path, f"{HEAD}{split} - Init START\n")
-    assert made["world_size"] is None
-    assert [each["nranks"] for each in made["communicators"]] == [4]
+    document = job(tmp_path, f"{HEAD}{split} - Init START\n")
+    assert document["world_size"] is None
+    assert [communicator["nranks"] for communicator in document["communicators"]] == [4]
 
 
 @examples("line")
@@ -88,9 +88,9 @@ def test_hosts_that_no_rank_is_said_to_run_on_are_none(tmp_path: Path, line: str
 
 
 def test_the_list_of_devices_is_a_job_of_its_own_without_a_log(tmp_path: Path) -> None:
-    made = job(tmp_path, DEVICES + ROW)
-    assert (made["name"], made["world_size"], made["hosts"]) == ("job", 2, ["gpu-a01"])
-    assert [(each["rank"], each["pid"], each["cuda_dev"], each["bus_id"]) for each in made["ranks"]] == [
+    document = job(tmp_path, DEVICES + ROW)
+    assert (document["name"], document["world_size"], document["hosts"]) == ("job", 2, ["gpu-a01"])
+    assert [(rank["rank"], rank["pid"], rank["cuda_dev"], rank["bus_id"]) for rank in document["ranks"]] == [
         (0, 4711, 0, "0000:8f:00.0"),
         (1, 4711, 1, None),  # the number of a bus alone is no bus id
     ]
@@ -99,9 +99,9 @@ def test_the_list_of_devices_is_a_job_of_its_own_without_a_log(tmp_path: Path) -
 def test_the_list_of_devices_completes_the_job_of_its_log(tmp_path: Path) -> None:
     log = "gpu-a01:4711:4720 [0] NCCL INFO Using network Socket\n"
     for text in (DEVICES + ROW + log, DEVICES.partition("#\n")[2] + log):
-        made = job(tmp_path, text)
-        assert made["networks"] == ["Socket"]
-        assert [(each["rank"], each["host"], each["bus_id"]) for each in made["ranks"]] == [
+        document = job(tmp_path, text)
+        assert document["networks"] == ["Socket"]
+        assert [(rank["rank"], rank["host"], rank["bus_id"]) for rank in document["ranks"]] == [
             (0, "gpu-a01", "0000:8f:00.0"),
             (1, "gpu-a01", None),
         ]
@@ -109,8 +109,8 @@ def test_the_list_of_devices_completes_the_job_of_its_log(tmp_path: Path) -> Non
 
 def test_runs_of_other_processes_are_jobs_of_their_own(tmp_path: Path) -> None:
     again = DEVICES.replace("4711", "4800")
-    made = jobs(tmp_path, DEVICES + ROW + again + ROW)
-    assert [(each["name"], [rank["pid"] for rank in each["ranks"]]) for each in made] == [
+    records = jobs(tmp_path, DEVICES + ROW + again + ROW)
+    assert [(record["name"], [rank["pid"] for rank in record["ranks"]]) for record in records] == [
         ("run 0", [4711, 4711]),
         ("run 1", [4800, 4800]),
     ]
@@ -128,9 +128,11 @@ def test_operations_state_the_size_of_their_communicator(tmp_path: Path) -> None
         "LOG.0.txt:gpu-a01:100:120 [0] NCCL INFO Broadcast: opCount 0 sendbuff 0x7f88 recvbuff 0x7f88 count 53 datatype"
         " 4 op 0 root 0 comm 0x7f88e005a260 [nranks=8] stream 0x55f2\n"
     )
-    assert [each["nranks"] for each in job(tmp_path, line)["communicators"]] == [8]
+    assert [communicator["nranks"] for communicator in job(tmp_path, line)["communicators"]] == [8]
     choice = f"{HEAD}524288 Bytes -> Algo 0 proto 1 time 138.4\n"
-    assert [each["nranks"] for each in job(tmp_path, line.partition(":")[2] + choice)["communicators"]] == [8]
+    assert [
+        communicator["nranks"] for communicator in job(tmp_path, line.partition(":")[2] + choice)["communicators"]
+    ] == [8]
 
 
 @examples("line", "network")
@@ -144,8 +146,8 @@ def test_plugins_of_something_else_are_no_network(tmp_path: Path, line: str) -> 
 
 
 def test_heads_without_the_word_nccl_are_a_log(tmp_path: Path) -> None:
-    made = job(tmp_path, "gpu-a01:700:785 [0] INFO 0 -> 1 via direct shared memory\n")
-    assert made["hosts"] == ["gpu-a01"]
+    document = job(tmp_path, "gpu-a01:700:785 [0] INFO 0 -> 1 via direct shared memory\n")
+    assert document["hosts"] == ["gpu-a01"]
 
 
 def test_a_nic_stands_in_the_matrix_under_the_name_of_its_column_too(tmp_path: Path) -> None:

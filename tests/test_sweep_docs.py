@@ -22,7 +22,7 @@ COMMON = {"--output", "--color", "--ascii", "--width", "--quiet", "--verbose", "
 @pytest.mark.parametrize("name", ["plan", "run", "read"])
 def test_every_option_is_named(name):
     command = getattr(import_module(f"topodiag.cli.bench.{name}"), name)
-    options = {option for each in command.params for option in each.opts if option.startswith("--")}
+    options = {option for param in command.params for option in param.opts if option.startswith("--")}
     assert {option for option in options - COMMON if option not in PAGE} == set()
 
 
@@ -33,11 +33,11 @@ def test_every_kind_of_run_and_every_state_is_named():
 
 def test_the_plan_that_is_shown_has_the_fields_of_a_plan():
     shown = json.loads(re.search(r"```json\n(.*?)```", PAGE, re.DOTALL)[1])
-    made = json.loads(json.dumps(plan_json(first_round(fabric_of()))))
-    assert shown.keys() == made.keys()
-    assert shown["fabric"].keys() == made["fabric"].keys()
-    assert shown["launch"].keys() == made["launch"].keys()
-    assert shown["runs"][0].keys() == made["runs"][0].keys()
+    document = json.loads(json.dumps(plan_json(first_round(fabric_of()))))
+    assert shown.keys() == document.keys()
+    assert shown["fabric"].keys() == document["fabric"].keys()
+    assert shown["launch"].keys() == document["launch"].keys()
+    assert shown["runs"][0].keys() == document["runs"][0].keys()
 
 
 def test_the_first_round_that_is_shown_is_what_is_planned(tmp_path):

@@ -26,7 +26,7 @@ def read_by(module: Path) -> set[str]:
     names = {
         test.name.removeprefix("test_")
         for test in tree.body
-        if isinstance(test, ast.FunctionDef) and any("examples(" in ast.unparse(each) for each in test.decorator_list)
+        if isinstance(test, ast.FunctionDef) and any("examples(" in ast.unparse(expr) for expr in test.decorator_list)
     }
     calls = any(isinstance(call, ast.Call) and ast.unparse(call.func) == "texts" for call in ast.walk(tree))
     return names | {"texts"} if calls else names

@@ -25,11 +25,11 @@ def test_what_the_page_shows_is_what_the_program_prints(command: str, output: st
     assert_printed(command, output)
 
 
-@pytest.mark.parametrize("command", [check, predict, what_if, diff, show], ids=lambda each: each.name)
+@pytest.mark.parametrize("command", [check, predict, what_if, diff, show], ids=lambda document: document.name)
 def test_every_option_is_on_the_page(command) -> None:
     text = PAGE.read_text()
-    options = [each for each in command.params if each.opts[0].startswith("-")]
-    assert [each.opts for each in options if not any(f"`{option}" in text for option in each.opts)] == []
+    options = [param for param in command.params if param.opts[0].startswith("-")]
+    assert [option.opts for option in options if not any(f"`{option}" in text for option in option.opts)] == []
 
 
 def test_the_examples_for_python_users_work() -> None:

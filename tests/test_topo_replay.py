@@ -45,7 +45,7 @@ def test_the_known_traps_are_there() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_findings_are_exactly_the_expected_ones(name: str) -> None:
-    found: list[dict[str, object]] = [
+    records: list[dict[str, object]] = [
         {"id": f.id, "severity": str(f.severity), "gpus": list(f.where.gpus), "nics": list(f.where.nics)}
         for f in checked(name).findings
     ]
@@ -54,7 +54,7 @@ def test_findings_are_exactly_the_expected_ones(name: str) -> None:
     def key(entry: dict[str, object]) -> str:
         return json.dumps(entry, sort_keys=True)
 
-    assert sorted(found, key=key) == sorted(wanted, key=key)
+    assert sorted(records, key=key) == sorted(wanted, key=key)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -86,7 +86,7 @@ def test_it_is_refused_by_exactly_the_versions_that_it_was_made_for(name: str) -
 
 @pytest.mark.parametrize("name", [name for name in NAMES if expected(name)["refused"]])
 def test_without_a_version_all_are_asked_and_those_that_refuse_are_named(name: str) -> None:
-    (finding,) = [each for each in checked(name).findings if each.id == "TOP001"]
+    (finding,) = [finding for finding in checked(name).findings if finding.id == "TOP001"]
     assert finding.message.startswith(f"NCCL {spell_versions(expected(name)['refused'])} refuse ")
 
 
@@ -94,14 +94,14 @@ def test_without_a_version_all_are_asked_and_those_that_refuse_are_named(name: s
 def test_the_finding_names_the_line_at_fault(name: str) -> None:
     lines = file_of(name).read_text().splitlines()
     first = expected(name)["findings"][0]["id"]
-    (finding,) = [each for each in checked(name).findings if each.id == first]
+    (finding,) = [finding for finding in checked(name).findings if finding.id == first]
     named = [lines[origin.line - 1] for origin in finding.evidence if origin.line is not None]
     for wanted in expected(name)["lines"]:
         assert any(wanted in line for line in named), named
 
 
 def test_a_gpu_without_nvlink_is_told_with_the_loss_and_the_repairing_file() -> None:
-    (finding,) = [each for each in checked("gpu-without-nvlink").findings if each.id == "TOP004"]
+    (finding,) = [finding for finding in checked("gpu-without-nvlink").findings if finding.id == "TOP004"]
     assert finding.cost.share is not None
     assert finding.cost.share > 0.5
     assert "collapses, without a warning" in finding.message

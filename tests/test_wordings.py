@@ -119,14 +119,14 @@ SILENT = [
 def told(text: str, folder: Path) -> list[str]:
     """Ids of what calls something faulty, in order."""
     (folder / "text.log").write_text(text)
-    return [each.id for each in diagnose(str(folder)).findings if each.severity.name != "INFO"]
+    return [finding.id for finding in diagnose(str(folder)).findings if finding.severity.name != "INFO"]
 
 
-@pytest.mark.parametrize(("text", "wanted"), [each[1:] for each in SHOWN], ids=[each[0] for each in SHOWN])
+@pytest.mark.parametrize(("text", "wanted"), [row[1:] for row in SHOWN], ids=[row[0] for row in SHOWN])
 def test_a_cause_is_told_first_in_other_words(text: str, wanted: str, tmp_path: Path) -> None:
     assert told(text, tmp_path)[:1] == [wanted]
 
 
-@pytest.mark.parametrize("text", [each[1] for each in SILENT], ids=[each[0] for each in SILENT])
+@pytest.mark.parametrize("text", [pair[1] for pair in SILENT], ids=[pair[0] for pair in SILENT])
 def test_what_only_looks_alike_is_not_told(text: str, tmp_path: Path) -> None:
     assert told(text, tmp_path) == []

@@ -32,10 +32,10 @@ XML = Path(__file__).parents[1] / "fixtures" / "topo" / "dgx-h100-healthy" / "to
 
 @pytest.fixture
 def log(tmp_path: Path) -> Path:
-    made = tmp_path / "job" / "rank.log"
-    made.parent.mkdir()
-    made.write_bytes(sorted(LOGS.iterdir())[0].read_bytes())
-    return made
+    path = tmp_path / "job" / "rank.log"
+    path.parent.mkdir()
+    path.write_bytes(sorted(LOGS.iterdir())[0].read_bytes())
+    return path
 
 
 def names(log: Path, tmp_path: Path) -> dict[str, str]:
@@ -82,7 +82,7 @@ def test_a_new_file_beside_the_input_is_no_input(log: Path) -> None:
 def test_every_command_holds_to_it(args: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "topo.xml"
     file.write_bytes(XML.read_bytes())
-    assert run(cli, [each.format(file=file) for each in args]) == 2
+    assert run(cli, [text.format(file=file) for text in args]) == 2
     assert "would be written over" in capsys.readouterr().err
     assert file.read_bytes() == XML.read_bytes()
 
@@ -108,7 +108,7 @@ def test_a_folder_appears_whole(tmp_path: Path) -> None:
     with new_folder(str(tmp_path / "bundle")) as folder:
         Path(folder, "file").write_text("x")
         assert not (tmp_path / "bundle").exists()
-    assert [each.name for each in tmp_path.iterdir()] == ["bundle"]
+    assert [path.name for path in tmp_path.iterdir()] == ["bundle"]
 
 
 def test_a_full_disk_leaves_no_part_of_a_folder(tmp_path: Path) -> None:
@@ -173,7 +173,7 @@ def test_what_is_private_is_for_its_owner_and_a_file_that_is_there_keeps_its_mod
             assert stat.S_IMODE(os.fstat(stream.fileno()).st_mode) == 0o600
     mask = os.umask(0)
     os.umask(mask)
-    assert [mode(tmp_path / each) for each in ("there", "secret", "report")] == [0o640, 0o600, 0o666 & ~mask]
+    assert [mode(tmp_path / name) for name in ("there", "secret", "report")] == [0o640, 0o600, 0o666 & ~mask]
     with new_folder(str(tmp_path / "bundle")) as folder:
         Path(folder, "file").touch()
     assert mode(tmp_path / "bundle") == 0o700
@@ -189,7 +189,7 @@ def test_a_place_that_takes_no_file_is_refused_before_the_work(tmp_path: Path, n
     (tmp_path / "file").touch()
     with pytest.raises(InputError):
         check_writable(str(tmp_path / name) if name else name)
-    assert [each.name for each in tmp_path.iterdir()] == ["file"]
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
 def test_a_folder_that_is_missing_is_made(tmp_path: Path) -> None:
@@ -209,8 +209,8 @@ def test_what_a_killed_run_left_goes_with_the_next_and_what_is_in_use_stays(
         (folder / "0").write_text("a member")
     (left / ".held").touch()
     with scratch_folder() as first, scratch_folder() as second:
-        assert {each.name for each in tmp_path.iterdir()} == {Path(first).name, Path(second).name, foreign.name}
-    assert [each.name for each in tmp_path.iterdir()] == [foreign.name]
+        assert {path.name for path in tmp_path.iterdir()} == {Path(first).name, Path(second).name, foreign.name}
+    assert [path.name for path in tmp_path.iterdir()] == [foreign.name]
 
 
 def test_a_link_that_leads_to_itself_is_refused_before_the_work(tmp_path: Path) -> None:

@@ -50,7 +50,7 @@ def port(draw: st.DrawFn, dev: int) -> Element:
 
 def switched(draw: st.DrawFn, bus: _Bus, devices: list[Element], levels: int) -> list[Element]:
     """The devices in groups, each below a switch, or a switch of switches, or right where they are."""
-    made: list[Element] = []
+    elements: list[Element] = []
     while devices:
         size = draw(st.integers(1, len(devices)))
         group, devices = devices[:size], devices[size:]
@@ -58,10 +58,10 @@ def switched(draw: st.DrawFn, bus: _Bus, devices: list[Element], levels: int) ->
             below = switched(draw, bus, group, levels - 1)
             if draw(st.integers(0, 5)) == 0:
                 below.append(element("pcilink", target=bus.next()))
-            made.append(function(draw, bus.next(), "0x060400", *below))
+            elements.append(function(draw, bus.next(), "0x060400", *below))
         else:
-            made += group
-    return made
+            elements += group
+    return elements
 
 
 @st.composite

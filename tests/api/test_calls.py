@@ -107,21 +107,21 @@ def test_a_path_several_paths_and_a_pathlike_are_taken() -> None:
 
 
 def test_bytes_are_the_content_of_one_file() -> None:
-    made = topodiag.predict(TOPOLOGY.read_bytes(), nodes=2)
+    topology = topodiag.predict(TOPOLOGY.read_bytes(), nodes=2)
     named = topodiag.predict(TOPOLOGY, nodes=2)
-    assert made.table("choices").equals(named.table("choices"))
-    assert made.topology.name == "-"
+    assert topology.table("choices").equals(named.table("choices"))
+    assert topology.topology.name == "-"
     run = topodiag.bench(TABLE.encode(), system="dgx-h100", nodes=1)
-    assert [each.run.collective for each in run.benchmarks] == ["all_reduce"]
+    assert [benchmark.run.collective for benchmark in run.benchmarks] == ["all_reduce"]
 
 
 def test_a_layout_is_taken_by_its_content() -> None:
     hosts = b"node001 slots=8\nnode002 slots=8\n"
-    made = topodiag.audit(hosts, system="dgx-h100", tp=8)
-    assert made.table("map")["host"].unique().tolist() == ["node001", "node002"]
+    layout = topodiag.audit(hosts, system="dgx-h100", tp=8)
+    assert layout.table("map")["host"].unique().tolist() == ["node001", "node002"]
     solved = topodiag.solve(hosts, system="dgx-h100", tp=8)
     again = topodiag.audit(solved.to_json().encode(), system="dgx-h100", tp=8)
-    assert again.table("map").equals(made.table("map"))
+    assert again.table("map").equals(layout.table("map"))
 
 
 def test_bytes_leave_standard_input_alone(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -154,9 +154,9 @@ def test_a_diagnosis_is_what_diagnose_prints() -> None:
 
 
 def test_logs_are_what_the_command_prints() -> None:
-    made = topodiag.logs(LOGS, workers=1)
-    assert made.to_json() == printed("logs", LOGS, "--workers", "1")
-    assert made.findings[0].id == "ENV001"
+    diagnosis = topodiag.logs(LOGS, workers=1)
+    assert diagnosis.to_json() == printed("logs", LOGS, "--workers", "1")
+    assert diagnosis.findings[0].id == "ENV001"
 
 
 def test_a_declared_layout_reaches_the_job() -> None:
@@ -167,17 +167,17 @@ def test_a_declared_layout_reaches_the_job() -> None:
 
 
 def test_a_prediction_is_what_the_command_prints() -> None:
-    made = topodiag.predict(TOPOLOGY, nodes=2, env={"NCCL_P2P_DISABLE": "1"})
+    topology = topodiag.predict(TOPOLOGY, nodes=2, env={"NCCL_P2P_DISABLE": "1"})
     path = str(TOPOLOGY)
-    assert made.to_json() == printed("topo", "predict", path, "--nodes", "2", "--env", "NCCL_P2P_DISABLE=1")
+    assert topology.to_json() == printed("topo", "predict", path, "--nodes", "2", "--env", "NCCL_P2P_DISABLE=1")
 
 
 def test_an_audit_is_what_the_command_prints() -> None:
     options = ("--system", "dgx-h100", "--nodes", "4", "--leaf", "2", "--tp", "8", "--pp", "2", "--rule", "cyclic")
-    made = topodiag.audit(**LAYOUT)
-    assert made.to_json() == printed("place", "audit", *options)
-    found = json.loads(made.to_json())
-    assert found["findings"] == found["violations"] != []
+    layout = topodiag.audit(**LAYOUT)
+    assert layout.to_json() == printed("place", "audit", *options)
+    document = json.loads(layout.to_json())
+    assert document["findings"] == document["violations"] != []
     assert topodiag.solve(**LAYOUT).to_json() == printed("place", "solve", *options)
 
 

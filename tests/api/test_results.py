@@ -38,9 +38,9 @@ def test_every_column_is_documented_once(kind: str, name: str, table: Table) -> 
 @pytest.mark.parametrize("answer", [SICK, EMPTY], ids=["sick", "empty"])
 def test_every_table_has_its_columns_and_types_with_and_without_rows(answer: Answer) -> None:
     for name, table in answer.known.items():
-        made = answer.table(name)
-        assert list(made.columns) == [column.name for column in table.columns]
-        assert [str(kind) for kind in made.dtypes] == [
+        rows = answer.table(name)
+        assert list(rows.columns) == [column.name for column in table.columns]
+        assert [str(kind) for kind in rows.dtypes] == [
             str(pd.Series([], dtype=DTYPES[column.kind]).dtype) for column in table.columns
         ]
 
@@ -75,9 +75,9 @@ def test_a_repr_is_one_short_line() -> None:
 
 @given(st.text())
 def test_a_repr_of_any_names_is_one_line(text: str) -> None:
-    made = repr(Diagnosis(Result(nodes=(replace(machines.h100(), host=text),), findings=(hostile(text),))))
-    assert len(made) <= 120
-    assert len(made.splitlines()) == 1
+    content = repr(Diagnosis(Result(nodes=(replace(machines.h100(), host=text),), findings=(hostile(text),))))
+    assert len(content) <= 120
+    assert len(content.splitlines()) == 1
 
 
 def hostile(text: str):  # type: ignore[no-untyped-def]
@@ -88,25 +88,25 @@ def hostile(text: str):  # type: ignore[no-untyped-def]
     "text", ["<script>alert(1)</script>", '"><img src=x onerror=alert(1)>', "{{ 7 * 7 }}", "a&b\x1b[31m"]
 )
 def test_the_page_runs_nothing_foreign(text: str) -> None:
-    made = page_of(Diagnosis(Result(nodes=(replace(machines.h100(), host=text),), findings=(hostile(text),))))
-    assert "<script" not in made
-    assert "<img" not in made
-    assert "\x1b" not in made
-    assert "49" not in made or "49" in text
+    content = page_of(Diagnosis(Result(nodes=(replace(machines.h100(), host=text),), findings=(hostile(text),))))
+    assert "<script" not in content
+    assert "<img" not in content
+    assert "\x1b" not in content
+    assert "49" not in content or "49" in text
 
 
 @given(st.text())
 def test_the_page_is_well_formed_whatever_is_in_it(text: str) -> None:
-    made = Diagnosis(Result(nodes=(replace(machines.h100(), host=text),), findings=(hostile(text),)))._repr_html_()
-    assert Xml.fromstring(made).tag == "div"
+    content = Diagnosis(Result(nodes=(replace(machines.h100(), host=text),), findings=(hostile(text),)))._repr_html_()
+    assert Xml.fromstring(content).tag == "div"
 
 
 def test_the_page_has_the_worst_findings_and_counts_the_others() -> None:
     many = Diagnosis(Result(findings=tuple(hostile(f"fault {number}") for number in range(30))))
-    made = many._repr_html_()
-    assert made.count("<tr><td>") == 20
-    assert "10 more findings" in made
-    assert "tables: findings, " in made
+    text = many._repr_html_()
+    assert text.count("<tr><td>") == 20
+    assert "10 more findings" in text
+    assert "tables: findings, " in text
 
 
 def test_a_column_of_an_unknown_kind_is_refused() -> None:

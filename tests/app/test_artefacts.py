@@ -17,7 +17,7 @@ from topodiag.model.verdict import Cause, CauseStatus, State, Verdict
 
 
 def diagnosed(*findings: Finding) -> Result:
-    causes = tuple(Cause(each, CauseStatus.ESTABLISHED, confirm=("nvidia-smi -L",)) for each in findings)
+    causes = tuple(Cause(finding, CauseStatus.ESTABLISHED, confirm=("nvidia-smi -L",)) for finding in findings)
     return Result(
         nodes=(replace(nodes.hgx_h100(), host="n0"),),
         findings=findings,
@@ -26,22 +26,22 @@ def diagnosed(*findings: Finding) -> Result:
 
 
 def test_a_stale_topology_file_is_replaced_by_that_of_the_machine_as_it_is() -> None:
-    [made] = artefacts(diagnosed(seen("TOP002")), ())
-    assert isinstance(made, Artefact)
-    assert made.name == "n0.topo.xml"
-    assert made.text.count("<gpu ") == 8
-    assert made.check == "topodiag topo check n0.topo.xml"
+    [artefact] = artefacts(diagnosed(seen("TOP002")), ())
+    assert isinstance(artefact, Artefact)
+    assert artefact.name == "n0.topo.xml"
+    assert artefact.text.count("<gpu ") == 8
+    assert artefact.check == "topodiag topo check n0.topo.xml"
 
 
 def test_a_host_without_a_capture_has_no_file_and_says_what_to_collect() -> None:
-    [made] = artefacts(diagnosed(seen("TOP002", nodes=("n7",))), ())
-    assert isinstance(made, UnwrittenArtefact)
-    assert "topodiag scan --save" in made.why
+    [artefact] = artefacts(diagnosed(seen("TOP002", nodes=("n7",))), ())
+    assert isinstance(artefact, UnwrittenArtefact)
+    assert "topodiag scan --save" in artefact.why
 
 
 def test_a_layout_that_cannot_be_solved_says_why() -> None:
-    [made] = artefacts(diagnosed(seen("PLC001")), ("no-such-layout",))
-    assert isinstance(made, UnwrittenArtefact)
+    [artefact] = artefacts(diagnosed(seen("PLC001")), ("no-such-layout",))
+    assert isinstance(artefact, UnwrittenArtefact)
 
 
 def test_a_cause_that_no_file_mends_is_in_the_checks_alone() -> None:
@@ -74,6 +74,6 @@ def test_a_link_to_nothing_is_no_folder_to_write_to(target: str, tmp_path: Path)
 def test_the_name_of_a_host_is_no_path() -> None:
     evil = replace(nodes.hgx_h100(), host="../../etc/x")
     result = replace(diagnosed(seen("TOP002", nodes=("../../etc/x",))), nodes=(evil,))
-    [made] = artefacts(result, ())
-    assert isinstance(made, Artefact)
-    assert "/" not in made.name
+    [artefact] = artefacts(result, ())
+    assert isinstance(artefact, Artefact)
+    assert "/" not in artefact.name

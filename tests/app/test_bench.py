@@ -83,9 +83,9 @@ def test_a_machine_with_other_gpus_than_the_table_names_is_not_judged(
     gpu: str, given: dict[str, str], says: str, tmp_path: Path
 ) -> None:
     (tmp_path / "out.txt").write_text(table(200.0, gpu=gpu))
-    [made] = bench([str(tmp_path / "out.txt")], options=BenchOptions(**given)).benchmarks  # type: ignore[arg-type]
-    assert (made.verdict == "unknown") is bool(says)
-    assert not says or made.why == says
+    [benchmark] = bench([str(tmp_path / "out.txt")], options=BenchOptions(**given)).benchmarks  # type: ignore[arg-type]
+    assert (benchmark.verdict == "unknown") is bool(says)
+    assert not says or benchmark.why == says
 
 
 def test_a_bundle_is_the_machine_itself(tmp_path: Path) -> None:
@@ -99,7 +99,7 @@ def test_a_slow_run_is_low_and_has_causes(tmp_path: Path) -> None:
     (made,) = judged(tmp_path, table(120), BenchOptions(machine=("fixture:dgx-h100-healthy",))).benchmarks
     assert made.verdict == "low"
     assert made.hypotheses
-    assert sum(each.likelihood for each in made.hypotheses) <= 1
+    assert sum(hypothesis.likelihood for hypothesis in made.hypotheses) <= 1
 
 
 def test_more_than_the_wires_carry_is_impossible(tmp_path: Path) -> None:
@@ -131,8 +131,8 @@ def test_packed_files_and_folders_are_read(tmp_path: Path) -> None:
 def test_files_can_be_placements_of_one_job(tmp_path: Path) -> None:
     for name in ("packed", "spread"):
         (tmp_path / f"{name}.log").write_text(table(270))
-    made = bench([str(tmp_path)], options=BenchOptions(by_file=True)).benchmarks
-    assert [each.run.placement for each in made] == ["packed", "spread"]
+    benchmarks = bench([str(tmp_path)], options=BenchOptions(by_file=True)).benchmarks
+    assert [benchmark.run.placement for benchmark in benchmarks] == ["packed", "spread"]
 
 
 def test_a_file_without_a_run_among_others_is_a_gap_and_alone_an_error(tmp_path: Path) -> None:
@@ -153,12 +153,12 @@ def test_settings_of_the_run_count(tmp_path: Path) -> None:
 
 
 def test_a_build_without_mpi_is_told_as_what_it_is(tmp_path: Path) -> None:
-    alone = table(2000, ranks=1)
-    head, _, rows = alone.partition("#       size")
+    text = table(2000, ranks=1)
+    head, _, rows = text.partition("#       size")
     twice = head + head.replace("Pid 100", "Pid 101") + ("#       size" + rows) * 2
     result = judged(tmp_path, twice)
-    assert [each.verdict for each in result.benchmarks] == ["unknown"] * 2
-    assert all("built without MPI" in each.why for each in result.benchmarks)
+    assert [benchmark.verdict for benchmark in result.benchmarks] == ["unknown"] * 2
+    assert all("built without MPI" in benchmark.why for benchmark in result.benchmarks)
 
 
 def test_placements_far_apart_are_compared(tmp_path: Path) -> None:
@@ -198,10 +198,10 @@ def test_an_archive_of_all_of_it_is_read(tmp_path: Path) -> None:
     with tarfile.open(tmp_path / "all.tar.gz", "w:gz") as archive:
         archive.add(tmp_path / "out.log", "results/out.log")
         archive.add(fixture_path("dgx-h100-healthy"), "node")
-    (made,) = bench([str(tmp_path / "all.tar.gz")]).benchmarks
-    assert made.run.source.endswith("all.tar.gz/results/out.log")
-    assert made.expected is not None
-    assert made.expected.machine == "dgx-017"
+    (benchmark,) = bench([str(tmp_path / "all.tar.gz")]).benchmarks
+    assert benchmark.run.source.endswith("all.tar.gz/results/out.log")
+    assert benchmark.expected is not None
+    assert benchmark.expected.machine == "dgx-017"
 
 
 def test_named_nodes_and_nodes_beside_the_runs_are_told_apart_alike(tmp_path: Path) -> None:
@@ -211,7 +211,7 @@ def test_named_nodes_and_nodes_beside_the_runs_are_told_apart_alike(tmp_path: Pa
         shutil.copytree(fixture_path(name), tmp_path / "nodes" / name)
     named = bench([str(place)], options=BenchOptions(machine=(str(tmp_path / "nodes"),)))
     beside = bench([str(place), str(tmp_path / "nodes")])
-    assert "2 kinds" in next(each.why for each in named.not_observed if each.what == "one machine for all nodes")
+    assert "2 kinds" in next(gap.why for gap in named.not_observed if gap.what == "one machine for all nodes")
     assert named.benchmarks == beside.benchmarks
 
 
@@ -229,9 +229,9 @@ def test_a_log_in_an_archive_is_read_beside_the_table_and_as_the_machine(tmp_pat
 def test_faults_of_any_node_are_causes_of_a_slow_run(tmp_path: Path) -> None:
     place = tmp_path / "out.log"
     place.write_text(table(180))
-    (made,) = bench([str(place), "fixture:dgx-h100-healthy", "fixture:dgx-h100-gpu3-12of18-nvlink"]).benchmarks
-    assert made.verdict == "low"
-    assert "NVL001" in {each.check for each in made.hypotheses}
+    (benchmark,) = bench([str(place), "fixture:dgx-h100-healthy", "fixture:dgx-h100-gpu3-12of18-nvlink"]).benchmarks
+    assert benchmark.verdict == "low"
+    assert "NVL001" in {hypothesis.check for hypothesis in benchmark.hypotheses}
 
 
 def test_nodes_of_two_kinds_are_told_and_the_weakest_speaks(tmp_path: Path) -> None:
@@ -239,9 +239,9 @@ def test_nodes_of_two_kinds_are_told_and_the_weakest_speaks(tmp_path: Path) -> N
     place.write_text(table(80, gpu="", ranks=8))
     slow, fast = "fixture:hgx-a100", "fixture:dgx-h100-healthy"
     result = bench([str(place), fast, slow])
-    alone = bench([str(place), slow])
-    assert result.benchmarks[0].expected == alone.benchmarks[0].expected
-    (told,) = [each.why for each in result.not_observed if each.what == "one machine for all nodes"]
+    answer = bench([str(place), slow])
+    assert result.benchmarks[0].expected == answer.benchmarks[0].expected
+    (told,) = [gap.why for gap in result.not_observed if gap.what == "one machine for all nodes"]
     assert "2 kinds" in told
     assert "the least is expected of" in told
 
@@ -251,13 +251,13 @@ def test_a_node_with_other_gpus_than_the_run_is_left_out_and_told(tmp_path: Path
     place.write_text(table(270))
     result = bench([str(place), "fixture:dgx-h100-healthy", "fixture:hgx-a100"])
     assert result.benchmarks[0].verdict == "normal"
-    assert any(each.why.startswith("a100-207 left out") for each in result.not_observed)
+    assert any(gap.why.startswith("a100-207 left out") for gap in result.not_observed)
 
 
 def test_what_is_no_machine_and_no_table_is_named_with_its_command(tmp_path: Path) -> None:
     (tmp_path / "out.log").write_text(table(270))
     (tmp_path / "hosts").write_text("gpu01 slots=8\ngpu02 slots=8\n")
-    (gap,) = [each for each in bench([str(tmp_path)]).not_observed if each.what.endswith("hosts")]
+    (gap,) = [gap for gap in bench([str(tmp_path)]).not_observed if gap.what.endswith("hosts")]
     assert gap.why.startswith("not read, it is a hostfile; topodiag place audit")
 
 
@@ -290,9 +290,9 @@ class TestWithALogInTheSameFile:
     def test_standard_input_carries_the_log_as_well(self) -> None:
         text = self.text("b_h100_2node", 180).encode()
         with standard_input(io.BytesIO(text)):
-            (made,) = bench(["-"]).benchmarks
-        assert made.expected is not None
-        assert made.expected.machine == "node00 (from NCCL's log)"
+            (benchmark,) = bench(["-"]).benchmarks
+        assert benchmark.expected is not None
+        assert benchmark.expected.machine == "node00 (from NCCL's log)"
 
     def test_a_log_can_be_given_beside_the_table(self, tmp_path: Path) -> None:
         logs = str(CORPUS / "jobs" / "b_h100_2node" / "logs")
@@ -302,12 +302,12 @@ class TestWithALogInTheSameFile:
 
     def test_a_log_among_the_paths_is_the_machine_too(self, tmp_path: Path) -> None:
         (tmp_path / "out.log").write_text(table(180, ranks=16, hosts=2))
-        (made,) = bench([str(tmp_path), str(CORPUS / "jobs" / "b_h100_2node" / "logs")]).benchmarks
-        assert made.expected is not None
-        assert made.expected.machine == "node00 (from NCCL's log)"
+        (benchmark,) = bench([str(tmp_path), str(CORPUS / "jobs" / "b_h100_2node" / "logs")]).benchmarks
+        assert benchmark.expected is not None
+        assert benchmark.expected.machine == "node00 (from NCCL's log)"
 
     def test_a_log_of_other_hosts_is_not_the_machine(self, tmp_path: Path) -> None:
         (tmp_path / "out.log").write_text(table(180, ranks=16, hosts=2).replace("node0", "gpu0"))
-        (made,) = bench([str(tmp_path), str(CORPUS / "jobs" / "b_h100_2node" / "logs")]).benchmarks
-        assert made.expected is not None
-        assert made.expected.machine != "node00 (from NCCL's log)"
+        (benchmark,) = bench([str(tmp_path), str(CORPUS / "jobs" / "b_h100_2node" / "logs")]).benchmarks
+        assert benchmark.expected is not None
+        assert benchmark.expected.machine != "node00 (from NCCL's log)"

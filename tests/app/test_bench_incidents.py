@@ -16,14 +16,14 @@ pytestmark = pytest.mark.skipif(not INCIDENTS.exists(), reason=f"no incidents at
 
 def run_of(name: str, *beside: str) -> Benchmark:
     folder = INCIDENTS / name
-    (made,) = bench([str(folder / "nccl-tests"), *(str(folder / each) for each in beside)]).benchmarks
-    return made
+    (benchmark,) = bench([str(folder / "nccl-tests"), *(str(folder / text) for text in beside)]).benchmarks
+    return benchmark
 
 
 def test_one_hca_of_eight_is_the_cause_by_the_table_alone() -> None:
-    made = run_of("benchmark-over-one-nic")
-    assert made.severe
-    assert made.hypotheses[0].cause.startswith("NCCL_IB_HCA=mlx5_0 leaves 1 of 8 NICs")
+    benchmark = run_of("benchmark-over-one-nic")
+    assert benchmark.severe
+    assert benchmark.hypotheses[0].cause.startswith("NCCL_IB_HCA=mlx5_0 leaves 1 of 8 NICs")
 
 
 @pytest.mark.parametrize(

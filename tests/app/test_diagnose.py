@@ -46,7 +46,7 @@ def whole(name: str) -> tuple[ReadNode, tuple[Outcome, ...]]:
 
 def assert_nothing_failed(read: ReadNode, outcomes: tuple[Outcome, ...]) -> None:
     assert [line.why for line in read.unread if "reader failed" in line.why] == []
-    assert [each.why for each in outcomes if "the check failed" in each.why] == []
+    assert [outcome.why for outcome in outcomes if "the check failed" in outcome.why] == []
 
 
 def truncated(data: bytes, at: random.Random) -> bytes:
@@ -188,10 +188,12 @@ def test_a_redacted_bundle_has_the_same_findings(name: str) -> None:
     manifest, files = captured(name)
     redacted = Redactor(b"key").bundle(Bundle(manifest, files))
     plain, hidden = whole(name), judge(redacted.manifest, redacted.files)
-    assert [(each.check, each.status) for each in hidden[1]] == [(each.check, each.status) for each in plain[1]]
-    found, still = fold(plain[1]), fold(hidden[1])
-    assert [(each.id, each.severity, each.where.gpus, each.where.nics) for each in still] == [
-        (each.id, each.severity, each.where.gpus, each.where.nics) for each in found
+    assert [(outcome.check, outcome.status) for outcome in hidden[1]] == [
+        (outcome.check, outcome.status) for outcome in plain[1]
+    ]
+    findings, still = fold(plain[1]), fold(hidden[1])
+    assert [(finding.id, finding.severity, finding.where.gpus, finding.where.nics) for finding in still] == [
+        (finding.id, finding.severity, finding.where.gpus, finding.where.nics) for finding in findings
     ]
     assert hidden[0].node.host != plain[0].node.host
 

@@ -72,15 +72,15 @@ def test_the_same_again_adds_nothing(store: str) -> None:
 
 
 def test_json_has_the_findings_and_the_counts(store: str) -> None:
-    made = plain(document(history(store, ())))
-    assert (made["nodes"], made["captures"], made["watched"], made["compared"]) == (1, 2, 1, 1)
-    assert [each["id"] for each in made["findings"]] == ["FLT004"]
+    answer = plain(document(history(store, ())))
+    assert (answer["nodes"], answer["captures"], answer["watched"], answer["compared"]) == (1, 2, 1, 1)
+    assert [finding["id"] for finding in answer["findings"]] == ["FLT004"]
 
 
 def test_evidence_that_is_no_store_is_asked_by_itself(store: str) -> None:
     place = Path(store).parent / "gpu07.watch.jsonl"
     before = sorted(Path(store).parent.rglob("*"))
-    assert [each.id for each in history(str(place), ()).findings] == ["FLT004"]
+    assert [finding.id for finding in history(str(place), ()).findings] == ["FLT004"]
     assert sorted(Path(store).parent.rglob("*")) == before
 
 
@@ -105,8 +105,8 @@ def test_the_page_draws_the_link_that_comes_and_goes_and_names_what_was_read(sto
     answers = history(store, ())
     (drawn_states,) = history_extras(answers).drawings
     assert "mlx5_3 down 4 times" in drawn_states.svg
-    assert {each.kind for each in answers.inputs} == {"capture", "watch"}
-    assert all(len(each.sha256) == 64 for each in answers.inputs)
+    assert {file.kind for file in answers.inputs} == {"capture", "watch"}
+    assert all(len(file.sha256) == 64 for file in answers.inputs)
     hidden = redacted(answers, b"key")
-    assert [each.host for each in hidden.tracks] == [Tokens(b"key").host("gpu07")]
+    assert [track.host for track in hidden.tracks] == [Tokens(b"key").host("gpu07")]
     assert hidden.tracks[0].captures == answers.tracks[0].captures

@@ -11,7 +11,7 @@ SAMPLE = cases()[::110]
 """All of them take some minutes: `python benchmarks/leaks.py`."""
 
 
-@pytest.mark.parametrize("case", SAMPLE, ids=[each.name for each in SAMPLE])
+@pytest.mark.parametrize("case", SAMPLE, ids=[case.name for case in SAMPLE])
 def test_nothing_that_is_planted_in_a_known_text_comes_out(case: Case) -> None:
     assert leaks(case) == []
 

@@ -77,11 +77,11 @@ def test_an_archive_tells_what_the_folder_tells(
     scratch = tmp_path / "scratch"
     scratch.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(scratch))
-    found = read(path)
-    assert [item.path for item in found.inputs] == [f"{path}/logs/nccl.a.0.log", f"{path}/logs/nccl.a.1.log.gz"]
-    assert found.jobs[0].flight[0].rank == 3
-    assert told(found, path) == told(read(folder), folder)
-    assert str(scratch) not in repr(found)
+    result = read(path)
+    assert [item.path for item in result.inputs] == [f"{path}/logs/nccl.a.0.log", f"{path}/logs/nccl.a.1.log.gz"]
+    assert result.jobs[0].flight[0].rank == 3
+    assert told(result, path) == told(read(folder), folder)
+    assert str(scratch) not in repr(result)
     assert os.listdir(scratch) == []
 
 
@@ -90,12 +90,12 @@ def test_a_folder_with_archives_and_logs_is_one_job(tmp_path: Path) -> None:
     (tmp_path / "node-b.zip").write_bytes(zipped({"1.log": rank_log(1)}))
     (tmp_path / "2.log").write_bytes(rank_log(2))
     (tmp_path / "copy.log").write_bytes(rank_log(1))
-    found = read(tmp_path)
-    assert [os.path.relpath(item.path, tmp_path) for item in found.inputs] == [
+    result = read(tmp_path)
+    assert [os.path.relpath(item.path, tmp_path) for item in result.inputs] == [
         "2.log", "copy.log", "node-a.tar.gz/0.log", "node-b.zip/1.log",
     ]  # fmt: skip
-    assert len(found.jobs) == 1
-    assert len(found.jobs[0].processes) == 3
+    assert len(result.jobs) == 1
+    assert len(result.jobs[0].processes) == 3
 
 
 def test_saved_facts_in_an_archive_are_read(tmp_path: Path) -> None:
@@ -127,6 +127,6 @@ def test_hostile_archives_stay_refused(tmp_path: Path) -> None:
     link = tarfile.TarInfo("1.log")
     link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
     path.write_bytes(tarred({"0.log": rank_log(0)}, link))
-    found = read(path)
-    assert [item.path for item in found.inputs] == [f"{path}/0.log"]
-    assert any("1.log: a link, not read" in gap.why for gap in found.not_observed)
+    result = read(path)
+    assert [item.path for item in result.inputs] == [f"{path}/0.log"]
+    assert any("1.log: a link, not read" in gap.why for gap in result.not_observed)

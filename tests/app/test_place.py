@@ -20,8 +20,8 @@ from topodiag.model.errors import TopodiagError
 JOBS = Path(__file__).parents[3] / "shared" / "corpus" / "jobs"
 
 
-def kinds(made: Cluster) -> list[tuple[str, int]]:
-    return [(level.kind, level.groups) for level in made.levels]
+def kinds(cluster: Cluster) -> list[tuple[str, int]]:
+    return [(level.kind, level.groups) for level in cluster.levels]
 
 
 def refused(cluster: ClusterOptions, layout: LayoutOptions | None = None, world: int = 0) -> str:
@@ -35,13 +35,13 @@ def refused(cluster: ClusterOptions, layout: LayoutOptions | None = None, world:
 
 
 def test_a_system_is_nodes_in_leaves_below_a_spine() -> None:
-    made = open_cluster(ClusterOptions(system="dgx-h100", nodes=32, leaf=8, oversubscription=2.0))
-    assert (made.nodes, made.slots, made.free, made.rails) == (32, 8, 256, 8)
-    assert kinds(made) == [("leaf", 4), ("spine", 1)]
-    assert made.levels[0].gbs / made.levels[1].gbs == 2.0
-    assert made.levels[0].alpha_us < made.levels[1].alpha_us
-    assert made.inside_gbs > made.levels[0].gbs
-    assert made.gpu == "H100 80GB HBM3"
+    cluster = open_cluster(ClusterOptions(system="dgx-h100", nodes=32, leaf=8, oversubscription=2.0))
+    assert (cluster.nodes, cluster.slots, cluster.free, cluster.rails) == (32, 8, 256, 8)
+    assert kinds(cluster) == [("leaf", 4), ("spine", 1)]
+    assert cluster.levels[0].gbs / cluster.levels[1].gbs == 2.0
+    assert cluster.levels[0].alpha_us < cluster.levels[1].alpha_us
+    assert cluster.inside_gbs > cluster.levels[0].gbs
+    assert cluster.gpu == "H100 80GB HBM3"
 
 
 def test_racks_are_equal_parts_and_leaves_lie_in_them() -> None:
@@ -50,10 +50,10 @@ def test_racks_are_equal_parts_and_leaves_lie_in_them() -> None:
 
 
 def test_trays_of_a_rack_share_one_nvlink_domain() -> None:
-    made = open_cluster(ClusterOptions(system="gb200-nvl72", nodes=36))
-    assert kinds(made)[0] == ("nvlink", 2)
-    assert made.levels[0].gbs == made.inside_gbs
-    assert np.bincount(made.nvlink_domain).tolist() == [18, 18]
+    cluster = open_cluster(ClusterOptions(system="gb200-nvl72", nodes=36))
+    assert kinds(cluster)[0] == ("nvlink", 2)
+    assert cluster.levels[0].gbs == cluster.inside_gbs
+    assert np.bincount(cluster.nvlink_domain).tolist() == [18, 18]
 
 
 def test_one_node_has_no_network() -> None:
@@ -65,8 +65,8 @@ def test_all_nodes_under_one_switch_are_one_level() -> None:
 
 
 def test_names_sort_as_they_count() -> None:
-    made = open_cluster(ClusterOptions(nodes=1200))
-    assert list(made.names) == sorted(made.names)
+    cluster = open_cluster(ClusterOptions(nodes=1200))
+    assert list(cluster.names) == sorted(cluster.names)
 
 
 @examples("options", "says")
@@ -80,19 +80,19 @@ def test_what_makes_no_cluster_is_one_clear_line(options: ClusterOptions, says: 
 def test_a_file_gives_the_levels_and_the_system_their_figures(tmp_path: Path) -> None:
     place = tmp_path / "topology.conf"
     place.write_text("SwitchName=l1 Nodes=n[1-2]\nSwitchName=l2 Nodes=n[3-4]\nSwitchName=s Switches=l[1-2]\n")
-    made = open_cluster(ClusterOptions(topology=str(place), system="dgx-a100", oversubscription=4.0))
-    assert kinds(made) == [("leaf", 2), ("spine", 1)]
-    assert made.levels[0].gbs / made.levels[1].gbs == 4.0
-    assert made.system == "DGX A100"
+    cluster = open_cluster(ClusterOptions(topology=str(place), system="dgx-a100", oversubscription=4.0))
+    assert kinds(cluster) == [("leaf", 2), ("spine", 1)]
+    assert cluster.levels[0].gbs / cluster.levels[1].gbs == 4.0
+    assert cluster.system == "DGX A100"
 
 
 def test_a_file_that_names_no_system_is_read_as_the_default_and_says_so(tmp_path: Path) -> None:
     place = tmp_path / "nodes.csv"
     place.write_text("node,leaf\nn1,a\nn2,b\n")
-    made = open_cluster(ClusterOptions(topology=str(place)))
-    assert made.system == "DGX H100"
-    assert any("--system NAME" in note for note in made.notes)
-    assert kinds(made) == [("fabric", 1)]  # a leaf for each node is no level
+    cluster = open_cluster(ClusterOptions(topology=str(place)))
+    assert cluster.system == "DGX H100"
+    assert any("--system NAME" in note for note in cluster.notes)
+    assert kinds(cluster) == [("fabric", 1)]  # a leaf for each node is no level
 
 
 def test_an_instance_type_of_kubernetes_names_the_system(tmp_path: Path) -> None:
@@ -107,41 +107,41 @@ def test_an_instance_type_of_kubernetes_names_the_system(tmp_path: Path) -> None
     ]
     place = tmp_path / "nodes.json"
     place.write_text(json.dumps({"kind": "List", "items": nodes}))
-    made = open_cluster(ClusterOptions(topology=str(place)))
-    assert "p5" in made.system.lower()
-    assert not any("--system" in note for note in made.notes)
+    cluster = open_cluster(ClusterOptions(topology=str(place)))
+    assert "p5" in cluster.system.lower()
+    assert not any("--system" in note for note in cluster.notes)
 
 
 def test_blocks_of_a_rack_system_are_its_nvlink_domains(tmp_path: Path) -> None:
     place = tmp_path / "topology.conf"
     place.write_text("BlockName=b1 Nodes=t[01-18]\nBlockName=b2 Nodes=t[19-36]\nBlockSizes=18\n")
-    made = open_cluster(ClusterOptions(topology=str(place), system="gb200-nvl72"))
-    assert kinds(made) == [("nvlink", 2), ("fabric", 1)]
-    assert made.levels[0].names == ("b1", "b2")
+    cluster = open_cluster(ClusterOptions(topology=str(place), system="gb200-nvl72"))
+    assert kinds(cluster) == [("nvlink", 2), ("fabric", 1)]
+    assert cluster.levels[0].names == ("b1", "b2")
 
 
 def test_a_domain_of_nodes_without_nvlink_between_them_is_a_block(tmp_path: Path) -> None:
     place = tmp_path / "nodes.csv"
     place.write_text("node,nvlink\nn1,d1\nn2,d1\nn3,d2\nn4,d2\n")
-    made = open_cluster(ClusterOptions(topology=str(place), system="dgx-h100"))
-    assert kinds(made) == [("block", 2), ("spine", 1)]
-    assert len(set(made.nvlink_domain.tolist())) == 4
+    cluster = open_cluster(ClusterOptions(topology=str(place), system="dgx-h100"))
+    assert kinds(cluster) == [("block", 2), ("spine", 1)]
+    assert len(set(cluster.nvlink_domain.tolist())) == 4
 
 
 def test_a_nodelist_keeps_its_nodes_and_their_groups(tmp_path: Path) -> None:
     place = tmp_path / "nodes.csv"
     place.write_text("node,leaf\nn1,a\nn2,b\nn3,b\nn4,c\n")
-    made = open_cluster(ClusterOptions(topology=str(place), nodelist="n[2-4]"))
-    assert made.names == ("n2", "n3", "n4")
-    assert made.levels[0].group.tolist() == [0, 0, 1]
-    assert made.levels[0].names == ("b", "c")
+    cluster = open_cluster(ClusterOptions(topology=str(place), nodelist="n[2-4]"))
+    assert cluster.names == ("n2", "n3", "n4")
+    assert cluster.levels[0].group.tolist() == [0, 0, 1]
+    assert cluster.levels[0].names == ("b", "c")
 
 
 def test_free_and_excluded_gpus_are_what_is_left(tmp_path: Path) -> None:
     free = tmp_path / "free"
     free.write_text("node[001-003] 0-3\n")
-    made = open_cluster(ClusterOptions(nodes=4, free=str(free), exclude=("node002", "node003:0")))
-    assert made.usable.sum(axis=1).tolist() == [4, 0, 3, 0]
+    cluster = open_cluster(ClusterOptions(nodes=4, free=str(free), exclude=("node002", "node003:0")))
+    assert cluster.usable.sum(axis=1).tolist() == [4, 0, 3, 0]
 
 
 # --- layouts --------------------------------------------------------------------------------------------------
@@ -184,18 +184,20 @@ def test_the_logs_of_a_job_tell_where_its_ranks_ran(name: str) -> None:
     assert opened.assignment is not None
     assert opened.world == truth["world_size"]
     slots = opened.assignment.slot.tolist()
-    found = [(opened.cluster.names[slot // opened.cluster.slots], slot % opened.cluster.slots) for slot in slots]
-    assert found == [(each["host"], each["gpu"]) for each in sorted(truth["ranks"], key=lambda each: each["rank"])]
+    pairs = [(opened.cluster.names[slot // opened.cluster.slots], slot % opened.cluster.slots) for slot in slots]
+    assert pairs == [
+        (each["host"], each["gpu"]) for each in sorted(truth["ranks"], key=lambda document: document["rank"])
+    ]
 
 
 def test_nodes_of_a_hostfile_have_the_gpus_that_it_gives_where_nobody_says_more(tmp_path: Path) -> None:
     place = tmp_path / "hosts"
     place.write_text("gpu7 slots=4\ngpu3 slots=2\n")
     layout = LayoutOptions(hostfile=str(place))
-    made = open_placement(ClusterOptions(), layout).cluster
-    assert made.usable.tolist() == [[True] * 4, [True, True, False, False]]
-    assert any("GPUs at hand are those of the ranks" in note for note in made.notes)
-    assert any("taken for DGX H100" in note for note in made.notes)
+    cluster = open_placement(ClusterOptions(), layout).cluster
+    assert cluster.usable.tolist() == [[True] * 4, [True, True, False, False]]
+    assert any("GPUs at hand are those of the ranks" in note for note in cluster.notes)
+    assert any("taken for DGX H100" in note for note in cluster.notes)
     assert open_placement(ClusterOptions(system="dgx-h100"), layout).cluster.free == 16
 
 
@@ -203,17 +205,17 @@ def test_nodes_of_a_hostfile_have_the_gpus_that_it_gives_where_nobody_says_more(
 @pytest.mark.parametrize("system", ["", "dgx-h100", "gb200-nvl72"])
 def test_trays_that_a_log_joins_by_nvlink_are_one_domain(system: str) -> None:
     layout = LayoutOptions(logs=(str(JOBS / "h_gb200_2tray" / "logs"),))
-    made = open_placement(ClusterOptions(system=system), layout).cluster
-    assert made.nvlink_domain.tolist() == [0, 0]
-    assert kinds(made)[0] == ("nvlink", 1)
-    assert not any("block" in note for note in made.notes)
+    cluster = open_placement(ClusterOptions(system=system), layout).cluster
+    assert cluster.nvlink_domain.tolist() == [0, 0]
+    assert kinds(cluster)[0] == ("nvlink", 1)
+    assert not any("block" in note for note in cluster.notes)
 
 
 @pytest.mark.skipif(not JOBS.is_dir(), reason="the corpus of jobs is not here: racks in real logs are not tested")
 def test_nodes_with_nvlink_between_them_are_taken_for_a_rack() -> None:
     layout = LayoutOptions(logs=(str(JOBS / "h_gb200_2tray" / "logs"),))
-    made = open_placement(ClusterOptions(), layout).cluster
-    assert (made.system, made.slots) == ("GB200 NVL72 compute tray", 4)
+    cluster = open_placement(ClusterOptions(), layout).cluster
+    assert (cluster.system, cluster.slots) == ("GB200 NVL72 compute tray", 4)
 
 
 @given(st.integers(1, 60), st.integers(0, 20), st.integers(1, 60), st.floats(1, 8))
@@ -221,12 +223,12 @@ def test_every_level_is_coarser_and_no_faster_than_the_one_inside(
     nodes: int, leaf: int, racks: int, ratio: float
 ) -> None:
     try:
-        made = open_cluster(ClusterOptions(nodes=nodes, leaf=leaf, racks=racks, oversubscription=ratio))
+        cluster = open_cluster(ClusterOptions(nodes=nodes, leaf=leaf, racks=racks, oversubscription=ratio))
     except TopodiagError:
         return
-    for inner, outer in zip(made.levels, made.levels[1:], strict=False):
+    for inner, outer in zip(cluster.levels, cluster.levels[1:], strict=False):
         assert inner.groups > outer.groups
         assert inner.gbs >= outer.gbs
         assert inner.alpha_us <= outer.alpha_us
         assert len({(a, b) for a, b in zip(inner.group.tolist(), outer.group.tolist(), strict=True)}) == inner.groups
-    assert nodes < 2 or made.levels[-1].groups == 1
+    assert nodes < 2 or cluster.levels[-1].groups == 1

@@ -23,20 +23,20 @@ def options(layout: Layout, **cluster: object) -> PlaceOptions:
 
 
 def test_no_rank_is_put_on_a_node_with_a_known_fault_while_others_have_room() -> None:
-    made = solve_placement(options(Layout(tp=8, dp=1), bundles=(NARROW, HEALTHY)))
-    assert made.place.hosts == ("dgx-017",)
-    assert "1 node has a fault: dgx-040 (PCI001); no rank is put there" in made.cluster.notes
+    solution = solve_placement(options(Layout(tp=8, dp=1), bundles=(NARROW, HEALTHY)))
+    assert solution.place.hosts == ("dgx-017",)
+    assert "1 node has a fault: dgx-040 (PCI001); no rank is put there" in solution.cluster.notes
 
 
 def test_a_node_with_a_known_fault_that_is_needed_is_said() -> None:
-    made = solve_placement(options(Layout(tp=8, dp=2), bundles=(NARROW, HEALTHY)))
-    assert set(made.place.hosts) == {"dgx-017", "dgx-040"}
-    assert any("dgx-040 (PCI001); 16 ranks do not fit on the others" in note for note in made.cluster.notes)
+    solution = solve_placement(options(Layout(tp=8, dp=2), bundles=(NARROW, HEALTHY)))
+    assert set(solution.place.hosts) == {"dgx-017", "dgx-040"}
+    assert any("dgx-040 (PCI001); 16 ranks do not fit on the others" in note for note in solution.cluster.notes)
 
 
 def test_healthy_nodes_need_no_word() -> None:
-    made = solve_placement(options(Layout(tp=8, dp=1), bundles=(HEALTHY,)))
-    assert not any("fault" in note for note in made.cluster.notes)
+    solution = solve_placement(options(Layout(tp=8, dp=1), bundles=(HEALTHY,)))
+    assert not any("fault" in note for note in solution.cluster.notes)
 
 
 TRAYS = {"system": "gb200-nvl72", "nodes": 5, "racks": 5, "exclude": ("node001:0,1", "node003:0,1")}
@@ -48,10 +48,10 @@ def test_a_map_is_one_that_its_launcher_takes(launcher: str) -> None:
     asked = options(Layout(tp=2, pp=2, dp=4), **TRAYS)
     with pytest.raises(UnwritableMapError, match="goes back to"):
         write(solve_placement(asked).place, launcher)
-    made = solve_placement(asked, launcher=launcher)
-    assert write(made.place, launcher).text
-    assert made.place.consecutive
-    assert sorted(made.solution.assignment.slot.tolist()) == sorted(set(made.solution.assignment.slot.tolist()))
+    solution = solve_placement(asked, launcher=launcher)
+    assert write(solution.place, launcher).text
+    assert solution.place.consecutive
+    assert sorted(solution.solution.assignment.slot.tolist()) == sorted(set(solution.solution.assignment.slot.tolist()))
 
 
 def test_a_launcher_that_takes_any_order_gets_the_best_map() -> None:
@@ -60,16 +60,16 @@ def test_a_launcher_that_takes_any_order_gets_the_best_map() -> None:
 
 
 def waited(job: str) -> tuple[float, tuple[str, ...]]:
-    made = audit_placement(
+    layout = audit_placement(
         PlaceOptions(ClusterOptions(), LayoutOptions(logs=(str(JOBS / job / "logs"),)), Layout(tp=8))
     )
-    return made.audit.waited_us, made.audit.cluster.notes
+    return layout.audit.waited_us, layout.audit.cluster.notes
 
 
 def test_sockets_that_the_log_shows_are_what_is_priced() -> None:
-    slow, said = waited("socket-fallback")
+    slow, texts = waited("socket-fallback")
     fast, also = waited("healthy")
-    assert any("the log shows TCP sockets between nodes" in note for note in said)
+    assert any("the log shows TCP sockets between nodes" in note for note in texts)
     assert any("the log shows 8 NICs of 400 Gb/s for a node in use" in note for note in also)
     assert slow > fast
 

@@ -34,9 +34,9 @@ def test_two_nodes_in_one_folder_are_two_and_the_sick_one_is_named(tmp_path: Pat
     assert {node.host for node in result.nodes} == {"dgx-017", "dgx-018"}
     assert result.worst is Severity.ERROR
     assert {finding.where.nodes for finding in result.findings} == {("dgx-018",)}
-    read = [each.path for each in result.inputs]
+    read = [file.path for file in result.inputs]
     assert len(set(read)) == len(read), "each file of a bundle is named with its node"
-    assert {each.partition("/")[0] for each in read} == {"dgx-017", "dgx-018"}
+    assert {text.partition("/")[0] for text in read} == {"dgx-017", "dgx-018"}
     quoted = result.findings[0]
     assert Places(result).spell(quoted.evidence[0], quoted).startswith("dgx-018/")
 
@@ -45,9 +45,9 @@ def test_what_belongs_to_no_node_is_named_with_its_command(tmp_path: Path) -> No
     two_nodes(tmp_path, WELL, SICK)
     (tmp_path / "job.log").write_text(log())
     (tmp_path / "hosts").write_text("gpu001 slots=8\n")
-    said = [gap.why for gap in scan([str(tmp_path)]).not_observed if gap.what == "part of the input"]
-    assert f"{tmp_path}/job.log: not read, it is an NCCL log; topodiag logs {tmp_path}/job.log reads it" in said
-    assert any("a hostfile; topodiag place audit" in why for why in said)
+    texts = [gap.why for gap in scan([str(tmp_path)]).not_observed if gap.what == "part of the input"]
+    assert f"{tmp_path}/job.log: not read, it is an NCCL log; topodiag logs {tmp_path}/job.log reads it" in texts
+    assert any("a hostfile; topodiag place audit" in why for why in texts)
 
 
 def test_a_broken_bundle_among_good_ones_is_said_and_alone_is_an_error(tmp_path: Path) -> None:
@@ -81,9 +81,9 @@ def test_dumps_of_the_flight_recorder_alone_are_a_job(tmp_path: Path) -> None:
 
 def test_a_bundle_stands_for_the_topology_that_nccl_would_detect() -> None:
     assert check_topology(f"fixture:{WELL}").worst is None
-    found = check_topology(f"fixture:{SICK}")
-    assert {finding.id for finding in found.findings} == {"NVL001", "TOP004"}
-    assert any("no topology file is given" in gap.why for gap in found.not_observed)
+    result = check_topology(f"fixture:{SICK}")
+    assert {finding.id for finding in result.findings} == {"NVL001", "TOP004"}
+    assert any("no topology file is given" in gap.why for gap in result.not_observed)
 
 
 def test_the_whole_diagnosis_takes_nodes_and_jobs_together(tmp_path: Path) -> None:

@@ -58,12 +58,12 @@ def test_runs_of_one_file_are_told_apart_and_judged_alike(
 ) -> None:
     path = tmp_path / "runs.txt"
     path.write_text(text)
-    alone, joined = bench([str(path)]), diagnose(str(path))
-    assert [each.verdict for each in alone.benchmarks] == verdicts
-    assert [each.verdict for each in joined.benchmarks] == verdicts
+    result, joined = bench([str(path)]), diagnose(str(path))
+    assert [benchmark.verdict for benchmark in result.benchmarks] == verdicts
+    assert [benchmark.verdict for benchmark in joined.benchmarks] == verdicts
     assert joined.verdict is not None
     assert joined.verdict.state.value == state
-    assert {each.id for each in alone.findings} <= {each.id for each in joined.findings}
+    assert {finding.id for finding in result.findings} <= {finding.id for finding in joined.findings}
 
 
 def test_a_broadcast_at_line_rate_rules_out_what_would_halve_the_rate(tmp_path: Path) -> None:
@@ -71,7 +71,7 @@ def test_a_broadcast_at_line_rate_rules_out_what_would_halve_the_rate(tmp_path: 
     path.write_text(run("all_reduce_perf", 180.0, 1.875, "sum") + BROADCAST)
     slow = bench([str(path)], options=BenchOptions(system="dgx-h100")).benchmarks[0]
     assert slow.verdict == "low"
-    assert any("broadcast on the same nodes" in str(each) for each in slow.ruled_out)
+    assert any("broadcast on the same nodes" in str(reason) for reason in slow.ruled_out)
 
 
 def test_a_table_of_nccl_tests_1_without_a_row_is_as_unknown_to_diagnose_as_to_bench(tmp_path: Path) -> None:
@@ -81,8 +81,10 @@ def test_a_table_of_nccl_tests_1_without_a_row_is_as_unknown_to_diagnose_as_to_b
         "#   Rank  1 uses device  1 [0x03] Tesla P100-PCIE-16GB\n\n"
         "#      bytes             N    type      op     time  algbw  busbw      res     time  algbw  busbw      res\n"
     )
-    [alone], joined = bench([str(path)]).benchmarks, diagnose(str(path))
-    assert (alone.verdict, alone.why) == ("unknown", "no row has a bandwidth")
-    assert [(each.verdict, each.why) for each in joined.benchmarks] == [(alone.verdict, alone.why)]
+    [benchmark], joined = bench([str(path)]).benchmarks, diagnose(str(path))
+    assert (benchmark.verdict, benchmark.why) == ("unknown", "no row has a bandwidth")
+    assert [(benchmark.verdict, benchmark.why) for benchmark in joined.benchmarks] == [
+        (benchmark.verdict, benchmark.why)
+    ]
     assert joined.verdict is not None
-    assert alone.why in joined.verdict.headline
+    assert benchmark.why in joined.verdict.headline

@@ -84,7 +84,7 @@ CASES: tuple[tuple[Breaks, str], ...] = (
 )
 
 
-@pytest.mark.parametrize(("breaks", "reason"), CASES, ids=[each[0].__name__ for each in CASES])
+@pytest.mark.parametrize(("breaks", "reason"), CASES, ids=[case[0].__name__ for case in CASES])
 def test_it_stands_in_the_first_lines(
     breaks: Breaks, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -99,7 +99,7 @@ def test_it_stands_in_the_first_lines(
     assert sum("not read  " in line for line in first) == 1
 
 
-@pytest.mark.parametrize("breaks", [each[0] for each in CASES])
+@pytest.mark.parametrize("breaks", [case[0] for case in CASES])
 def test_it_stands_in_the_first_lines_of_the_view_of_logs(
     breaks: Breaks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -112,7 +112,7 @@ def test_it_stands_in_the_first_lines_of_the_view_of_logs(
     assert reason in " ".join(" ".join(page.getvalue().splitlines()[:FIRST]).split())
 
 
-@pytest.mark.parametrize("breaks", [each[0] for each in CASES if each[0] is not cut_gzip])
+@pytest.mark.parametrize("breaks", [case[0] for case in CASES if case[0] is not cut_gzip])
 def test_alone_it_is_one_line_of_an_error(breaks: Breaks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     breaks(tmp_path, monkeypatch)
     with pytest.raises(InputError) as raised:

@@ -22,8 +22,8 @@ def sweep(busbw: dict[int, float] | None = None, **known: Any) -> BenchRun:
         for size, gbs in (GROWING if busbw is None else busbw).items()
     )
     devices = tuple(BenchDevice(rank, f"n{rank // 8}", rank % 8, "NVIDIA H100 80GB HBM3") for rank in range(16))
-    made = BenchRun("all_reduce", rows, devices, 16, source="out.log", out_of_bounds=0)
-    return replace(made, **known)
+    bench_run = BenchRun("all_reduce", rows, devices, 16, source="out.log", out_of_bounds=0)
+    return replace(bench_run, **known)
 
 
 def _timing(size: int, gbs: float) -> Timing:
@@ -31,10 +31,10 @@ def _timing(size: int, gbs: float) -> Timing:
 
 
 def expectation(**known: Any) -> Expectation:
-    made = Expectation(
+    estimate = Expectation(
         "DGX H100", 390.0, 351.0, 750.0, Confidence.HIGH, busbw={8 * GIB: 388.0, 1 * GIB: 380.0}, latency_us=25.0
     )
-    return replace(made, **known)
+    return replace(estimate, **known)
 
 
 def benchmark(run: BenchRun | None = None, verdict: str = "normal", **known: Any) -> Benchmark:

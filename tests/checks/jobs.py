@@ -55,11 +55,11 @@ def event(kind: str, text: str, host: str = "n0", **changes: Any) -> Event:
 
 def connections(rows: Iterable[Row], hosts: Sequence[str], gpus_per_host: int) -> Connections:
     """Columns from rows of `rank`, `peer`, `via`, and what differs from the defaults; ranks fill hosts in order."""
-    made = [dict(row) for row in rows]
-    vias = list(dict.fromkeys(row["via"] for row in made))
+    records = [dict(row) for row in rows]
+    vias = list(dict.fromkeys(row["via"] for row in records))
 
     def column(name: str, default: Callable[[dict[str, Any]], int]) -> np.ndarray[Any, Any]:
-        return np.array([row[name] if name in row else default(row) for row in made], np.int64)
+        return np.array([row[name] if name in row else default(row) for row in records], np.int64)
 
     return Connections(
         comm=column("comm", lambda row: 0),
@@ -70,15 +70,15 @@ def connections(rows: Iterable[Row], hosts: Sequence[str], gpus_per_host: int) -
         host=column("host", lambda row: row["rank"] // gpus_per_host),
         peer_host=column("peer_host", lambda row: row["peer"] // gpus_per_host),
         printed_by=column("printed_by", lambda row: row["peer"] if row.get("direction") == 2 else row["rank"]),
-        channels=np.array([row.get("channels", 0xFFFF) for row in made], np.uint64),
+        channels=np.array([row.get("channels", 0xFFFF) for row in records], np.uint64),
         conn=column("conn", lambda row: 0),
         direction=column("direction", lambda row: 0),
-        via=np.array([vias.index(row["via"]) for row in made], np.int64),
+        via=np.array([vias.index(row["via"]) for row in records], np.int64),
         net_dev=column("net_dev", lambda row: -1),
         proxy=column("proxy", lambda row: -1),
         count=column("count", lambda row: 1),
         file=column("file", lambda row: 0),
-        line=np.array([row.get("line", 100 + at) for at, row in enumerate(made)], np.int64),
+        line=np.array([row.get("line", 100 + at) for at, row in enumerate(records)], np.int64),
         vias=tuple(vias),
         hosts=tuple(hosts),
         files=("job.log",),
@@ -104,8 +104,8 @@ def healthy_rows(hosts: int, gpus_per_host: int, nics: int, via: str = INTER) ->
 
 def system(host: int = 0, gpus: int = 8, nics: int = 8, nvlink_gbs: float = 370.8, nic_gbs: float = 50.0) -> NcclSystem:
     """As `_system`, built once; each call gets tables of its own, whose entries nobody changes."""
-    made = _system(host, gpus, nics, nvlink_gbs, nic_gbs)
-    return replace(made, devices=dict(made.devices), paths=dict(made.paths))
+    nccl_system = _system(host, gpus, nics, nvlink_gbs, nic_gbs)
+    return replace(nccl_system, devices=dict(nccl_system.devices), paths=dict(nccl_system.paths))
 
 
 @cache
@@ -187,10 +187,10 @@ def renumbered(first: int = 16) -> dict[str, Any]:
             return f"NET/0-{int(device[6:], 16) + first:x}" if device.startswith("NET/") else device
 
         devices = {
-            name(key): replace(each, id=name(key).partition("/")[2]) if each.kind == "NET" else each
-            for key, each in system.devices.items()
+            name(key): replace(device, id=name(key).partition("/")[2]) if device.kind == "NET" else device
+            for key, device in system.devices.items()
         }
-        links = tuple(replace(each, a=name(each.a), b=name(each.b)) for each in system.links)
+        links = tuple(replace(link, a=name(link.a), b=name(link.b)) for link in system.links)
         paths = {(name(a), name(b)): path for (a, b), path in system.paths.items()}
         return replace(system, devices=devices, links=links, paths=paths)
 
@@ -257,7 +257,7 @@ def job(
     lines = list(rows) if rows is not None else healthy_rows(hosts, gpus_per_host, nics, via)
     conns = connections(lines, names, gpus_per_host)
     printed: dict[str, NcclSystem] = {}
-    found: dict[str, tuple[Graph, ...]] = {}
+    table: dict[str, tuple[Graph, ...]] = {}
     for number, name in enumerate(names):
         view: NcclSystem | None = system(number, gpus_per_host, nics)
         if systems and view is not None:
@@ -265,7 +265,7 @@ def job(
         if view is not None:
             printed[name] = view
         searched = (graph(), graph(pattern=1))
-        found[name] = graphs(number, searched) if graphs else searched
+        table[name] = graphs(number, searched) if graphs else searched
     counted: dict[str, int] = {}
     for at in range(len(conns)):
         counted[conns.label(at)] = counted.get(conns.label(at), 0) + 1
@@ -286,7 +286,7 @@ def job(
         ring_pxn=False,
         ring_gdr=True,
         systems=printed,
-        graphs=found,
+        graphs=table,
         origin=origin("Init COMPLETE", 90),
     )
     made_job = Job(

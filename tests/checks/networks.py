@@ -50,11 +50,11 @@ def full(
     firmware: str = "28.41.1000",
 ) -> Node:
     """The node with NICs of a product: firmware, an interface each, counters read once."""
-    made, devices = [], []
+    nics, devices = [], []
     for nic in node.nics:
-        name = f"{'ib' if layer == 'InfiniBand' else 'eth'}{len(made)}"
+        name = f"{'ib' if layer == 'InfiniBand' else 'eth'}{len(nics)}"
         rate = nic.ports[0].rate_gbps.get(400.0)
-        made.append(
+        nics.append(
             replace(
                 nic, part=read(part), hca_type=read(hca), firmware=read(firmware, "sys-infiniband"),
                 board_id=read("MT_0000000838"), netdevs=(name,), ports=(port(rate, layer),),
@@ -63,7 +63,7 @@ def full(
         counters = {key: counter(key, 2) for key in ("carrier_changes", "rx_crc_errors", "rx_dropped")}
         mtu = 9000 if layer == "Ethernet" else 2044
         devices.append(NetDev(name, nic.bus_id, carrier=read(True), mtu=read(mtu, "sys-net"), counters=counters))
-    return replace(node, nics=tuple(made), netdevs=tuple(devices))
+    return replace(node, nics=tuple(nics), netdevs=tuple(devices))
 
 
 @nodes.built_once
@@ -113,7 +113,7 @@ def with_counters(node: Node, index: int | None, *changed: Counter) -> Node:
     return with_ports(
         node,
         lambda at, nic: (
-            {"counters": {**nic.ports[0].counters, **{each.name: each for each in changed}}}
+            {"counters": {**nic.ports[0].counters, **{sample.name: sample for sample in changed}}}
             if index in (at, None)
             else {}
         ),
@@ -135,17 +135,17 @@ def with_pci(node: Node, bus_id: str, **changes: Any) -> Node:
 
 def dual_port(node: Node, second: dict[str, Any]) -> Node:
     """Every card with a second function, as dual-port adapters show themselves; `second` changes its port."""
-    made = []
+    nics = []
     for at, nic in enumerate(node.nics):
-        made.append(nic)
+        nics.append(nic)
         assert nic.bus_id is not None
         twin = replace(
             nic, name=f"{nic.name}_b", rdma_name=f"{nic.name}_b", bus_id=nic.bus_id[:-1] + "1", netdevs=(),
             ports=(replace(nic.ports[0], **second),),
         )  # fmt: skip
-        made.append(twin)
+        nics.append(twin)
         assert at < len(node.nics)
-    return replace(node, nics=tuple(made))
+    return replace(node, nics=tuple(nics))
 
 
 DOWN: dict[str, Any] = {

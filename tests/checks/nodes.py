@@ -27,9 +27,9 @@ def built_once(build: Callable[..., Node]) -> Callable[..., Node]:
 
     @wraps(build)
     def again(*arguments: Any, **named: Any) -> Node:
-        made = kept(*arguments, **named)
+        node = kept(*arguments, **named)
         return replace(
-            made, pci=dict(made.pci), paths=dict(made.paths), smi_matrix=dict(made.smi_matrix), p2p=dict(made.p2p)
+            node, pci=dict(node.pci), paths=dict(node.paths), smi_matrix=dict(node.smi_matrix), p2p=dict(node.p2p)
         )
 
     return again
@@ -83,10 +83,10 @@ def matrix(gpus: list[Gpu], nics: list[Nic], word: Callable[[Any, Any], str]) ->
     devices: list[Gpu | Nic] = [*gpus, *nics]
     names = {id(device): device.label if isinstance(device, Gpu) else device.name for device in devices}
     return {
-        (names[id(a)], names[id(b)]): Fact(said, Origin("topo-m", 2, f"{names[id(a)]} {names[id(b)]} {said}"))
+        (names[id(a)], names[id(b)]): Fact(text, Origin("topo-m", 2, f"{names[id(a)]} {names[id(b)]} {text}"))
         for a in devices
         for b in devices
-        if a is not b and (said := word(a, b))
+        if a is not b and (text := word(a, b))
     }
 
 
@@ -104,22 +104,24 @@ def sockets(*cpus: str, per_socket: int = 1) -> tuple[NumaNode, ...]:
 
 def pci_tree(gpus: list[Gpu], nics: list[Nic], gen: int) -> dict[str, PciDevice]:
     """Each GPU with the NIC of the same number under one switch."""
-    made: dict[str, PciDevice] = {}
+    devices: dict[str, PciDevice] = {}
     for at, device in enumerate(gpus):
         base = 0x80 + at * 4
         port, up = f"0000:{base:02x}:01.0", f"0000:{base + 1:02x}:00.0"
-        made[port] = PciDevice(port, class_code=read(0x060400), root=f"pci0000:{base:02x}", port_type=read("root-port"))
-        made[up] = PciDevice(up, class_code=read(0x060400), parent=port, port_type=read("upstream"))
+        devices[port] = PciDevice(
+            port, class_code=read(0x060400), root=f"pci0000:{base:02x}", port_type=read("root-port")
+        )
+        devices[up] = PciDevice(up, class_code=read(0x060400), parent=port, port_type=read("upstream"))
         for number, leaf in enumerate([device, *nics[at : at + 1]]):
             down = f"0000:{base + 2:02x}:{number:02x}.0"
-            made[down] = PciDevice(down, class_code=read(0x060400), parent=up, port_type=read("downstream"))
+            devices[down] = PciDevice(down, class_code=read(0x060400), parent=up, port_type=read("downstream"))
             code = 0x030200 if isinstance(leaf, Gpu) else 0x020700
             assert leaf.bus_id is not None
-            made[leaf.bus_id] = PciDevice(
+            devices[leaf.bus_id] = PciDevice(
                 leaf.bus_id, class_code=read(code), parent=down, numa=leaf.numa, gen=read(gen), width=read(16),
                 max_gen=read(gen), max_width=read(16),
             )  # fmt: skip
-    return made
+    return devices
 
 
 def _bare_metal(**more: Any) -> Os:
@@ -268,9 +270,9 @@ def gb200_tray() -> Node:
     cells = matrix(
         cards, nics, lambda a, b: "NV18" if isinstance(a, Gpu) and isinstance(b, Gpu) else "SYS"
     )  # fmt: skip
-    made = paths(cells)
-    for pair in [pair for pair, path in made.items() if path.type is PathType.SYS]:
-        made[pair] = Path(PathType.P2C)
+    routes = paths(cells)
+    for pair in [pair for pair, path in routes.items() if path.type is PathType.SYS]:
+        routes[pair] = Path(PathType.P2C)
     return Node(
         "tray-01",
         cpu=Cpu(read("aarch64"), read("ARM"), count=read(144), sockets=read(2)),
@@ -278,7 +280,7 @@ def gb200_tray() -> Node:
         numa=sockets("0-71", "72-143"),
         gpus=tuple(cards),
         nics=tuple(nics),
-        paths=made,
+        paths=routes,
         smi_matrix=cells,
     )
 

@@ -23,7 +23,7 @@ def _asked() -> Iterator[tuple[set[str], str, set[str]]]:
         folder = path.relative_to(CHECKS).parts[0]
         families = {family.lower() for family, name in FOLDERS.items() if name == folder}
         for call in (
-            each for each in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(each, ast.Call)
+            node for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, ast.Call)
         ):
             named = {word.arg: word.value for word in call.keywords}
             if isinstance(call.func, ast.Name) and call.func.id == "NodeFault":
@@ -63,6 +63,6 @@ def test_each_name_that_the_code_asks_for_is_an_entry_with_the_words_that_it_is_
 
 def test_no_entry_is_left_over_and_none_has_an_unknown_key() -> None:
     trees = [ast.parse(path.read_text(encoding="utf-8")) for path in CHECKS.rglob("*.py")]
-    written = {each.value for tree in trees for each in ast.walk(tree) if isinstance(each, ast.Constant)}
+    written = {node.value for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Constant)}
     assert {name for entries in ENTRIES.values() for name in entries} <= written
     assert all(entry.keys() <= KEYS for entries in ENTRIES.values() for entry in entries.values())

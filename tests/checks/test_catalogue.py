@@ -43,7 +43,7 @@ def test_an_id_is_a_family_and_a_number(check_id: str) -> None:
     assert re.fullmatch(r"[A-Z0-9]{3}[0-9]{3}", check_id)
 
 
-@pytest.mark.parametrize("check_id", [each for each in registry.ids() if _judges_nodes(each)])
+@pytest.mark.parametrize("check_id", [id_name for id_name in registry.ids() if _judges_nodes(id_name)])
 def test_fixtures_fire_it_keep_it_silent_and_leave_it_unknown(check_id: str) -> None:
     expectations = {case["expect"] for case in json.loads((CASES / check_id / "cases.json").read_text())}
     assert "finding" in expectations

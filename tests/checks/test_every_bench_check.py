@@ -12,7 +12,7 @@ from topodiag.checks.run import fold, run
 from topodiag.model.bench import BenchDevice, Benchmark, BenchRow, BenchRun, Expectation, Fit, Hypothesis, Timing
 from topodiag.model.finding import Confidence, Status
 
-CHECKS = [cls for each in registry.ids() for cls in registry.check_classes(each) if issubclass(cls, BenchCheck)]
+CHECKS = [cls for id_name in registry.ids() for cls in registry.check_classes(id_name) if issubclass(cls, BenchCheck)]
 
 numbers = st.one_of(st.none(), st.sampled_from([0.0, -1.0, 1e-9, 1e300]), st.floats(0, 1000))
 sizes = st.one_of(st.integers(-1, 1 << 70), st.sampled_from([8, 1 << 20, 1 << 24, 1 << 28, 1 << 30, 1 << 33]))

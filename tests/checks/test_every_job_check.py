@@ -20,7 +20,7 @@ from topodiag.model.dimensions import Role
 from topodiag.model.finding import Confidence, Status
 from topodiag.model.job import Communicator, FlightRecord, Job, Operations
 
-CHECKS = [cls for each in registry.ids() for cls in registry.check_classes(each) if issubclass(cls, JobCheck)]
+CHECKS = [cls for id_name in registry.ids() for cls in registry.check_classes(id_name) if issubclass(cls, JobCheck)]
 KINDS = (
     "ib completion", "ib async", "port", "peer closed", "connect", "timeout", "cuda", "memory", "bootstrap", "version",
     "duplicate gpu", "topology", "plugin", "mismatch", "watchdog", "unwind", "other",
@@ -29,7 +29,7 @@ KINDS = (
 
 def test_checks_of_jobs_are_those_of_the_modules_that_are_named_for_them() -> None:
     job = registry.Subject.JOB
-    assert [registry.check_of(job, each) for each in registry.ids_of(job)] == CHECKS
+    assert [registry.check_of(job, text) for text in registry.ids_of(job)] == CHECKS
 
 
 def busy(dice: Random) -> Job:
@@ -64,9 +64,9 @@ def holed(value: Any, dice: Random, depth: int = 0) -> Any:
     if isinstance(value, Mapping) and depth < 5:
         return {key: holed(item, dice, depth + 1) for key, item in value.items() if dice.random() > 0.05}
     if isinstance(value, np.ndarray) and value.dtype == np.int64 and value.size and dice.random() < 0.1:
-        made = value.copy()
-        made[dice.randrange(len(made))] = -1
-        return made
+        ndarray = value.copy()
+        ndarray[dice.randrange(len(ndarray))] = -1
+        return ndarray
     if is_dataclass(value) and not isinstance(value, type) and depth < 5:
         return replace(value, **{f.name: holed(getattr(value, f.name), dice, depth + 1) for f in fields(value)})
     if isinstance(value, bool | np.ndarray):
@@ -82,8 +82,8 @@ def broken_job(seed: int) -> Job:
     dice = Random(seed)
     job = busy(dice)
     connections = job.connections if dice.random() > 0.2 else no_connections()
-    made: Job = holed(replace(job, connections=no_connections()), dice)
-    return replace(made, connections=connections)
+    run: Job = holed(replace(job, connections=no_connections()), dice)
+    return replace(run, connections=connections)
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.id)
@@ -104,8 +104,8 @@ def test_no_job_makes_a_check_raise_and_every_finding_is_complete(seed: int) -> 
     for check in CHECKS:
         outcome = check().judge(job)
         assert outcome.check == check.id
-        found: Sequence[Any] = outcome.findings
-        for finding in found:
+        findings: Sequence[Any] = outcome.findings
+        for finding in findings:
             assert finding.message
             assert "\n" not in finding.message
             assert finding.observed

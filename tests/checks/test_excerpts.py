@@ -34,11 +34,11 @@ MATRIX = "        GPU0    GPU1\n GPU0   X       OK\n GPU1   OK      X\n"
 
 def statuses(folder: Path, text: str) -> dict[str, str]:
     """The answer of each check: one that found something, or was clean of something, has it."""
-    made: dict[str, Any] = said(folder, text)
-    found: dict[str, str] = {}
-    for each in made["outcomes"]:
-        found.setdefault(each["check"], each["status"])
-    return found
+    answer: dict[str, Any] = said(folder, text)
+    table: dict[str, str] = {}
+    for outcome in answer["outcomes"]:
+        table.setdefault(outcome["check"], outcome["status"])
+    return table
 
 
 @pytest.mark.parametrize("check", ["GPU001", "GPU002", "GPU003", "GPU005", "HST004", "HST006"])
@@ -77,8 +77,8 @@ def test_ranks_that_lost_another_one_do_not_say_how_it_ended(tmp_path: Path) -> 
         "torch.distributed.elastic.multiprocessing.api: [ERROR] failed (exitcode: -6) local_rank: 0 (pid: 100) of"
         " binary: /usr/bin/python\n"
     )
-    found = statuses(tmp_path, text)
-    assert found["JOB009"] == found["NET008"] == "unknown"
+    table = statuses(tmp_path, text)
+    assert table["JOB009"] == table["NET008"] == "unknown"
 
 
 def test_the_version_of_one_rank_of_many_is_none_of_the_others(tmp_path: Path) -> None:

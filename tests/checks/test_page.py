@@ -66,9 +66,9 @@ def test_any_order_of_lines_is_a_page_that_keeps_every_word(lines: list[str]) ->
 
 
 def words(section: Section) -> list[str]:
-    found: list[str] = []
+    names: list[str] = []
     for block in section.blocks:
         for part in block:
             texts = (part.mark, part.text) if isinstance(part, Prose) else (part.command, *part.remarks)
-            found += " ".join(texts).split()
-    return found
+            names += " ".join(texts).split()
+    return names

@@ -7,8 +7,8 @@ from topodiag.checks.peers import of_everyone, peers_of
 
 def test_peers_are_all_others_in_their_order() -> None:
     peers = peers_of(["a", "b", "a"])
-    assert [list(each) for each in peers] == [["b", "a"], ["a", "a"], ["a", "b"]]
-    assert [len(each) for each in peers] == [2, 2, 2]
+    assert [list(peer) for peer in peers] == [["b", "a"], ["a", "a"], ["a", "b"]]
+    assert [len(peer) for peer in peers] == [2, 2, 2]
     assert (peers[1][-1], list(peers[2][:1])) == ("a", ["a"])
 
 

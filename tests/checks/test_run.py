@@ -31,14 +31,14 @@ def test_every_check_answers_once_per_node_in_the_order_of_the_catalogue() -> No
     of_nodes = [
         check for check in registry.ids() if any(issubclass(c, NodeCheck) for c in registry.check_classes(check))
     ]
-    assert [each.check for each in outcomes] == [check for check in of_nodes for _ in "ab"]
-    assert [each.node for each in outcomes[:2]] == ["a", "b"]
+    assert [answer.check for answer in outcomes] == [check for check in of_nodes for _ in "ab"]
+    assert [answer.node for answer in outcomes[:2]] == ["a", "b"]
 
 
 def test_a_node_of_which_nothing_is_known_has_no_findings_and_is_never_clean() -> None:
     outcomes = run(Subject.NODE, [Node("a")])
-    assert {each.status for each in outcomes} <= {Status.UNKNOWN, Status.NOT_APPLICABLE}
-    assert all(each.why for each in outcomes)
+    assert {answer.status for answer in outcomes} <= {Status.UNKNOWN, Status.NOT_APPLICABLE}
+    assert all(answer.why for answer in outcomes)
 
 
 def test_equal_findings_of_many_nodes_are_one() -> None:
@@ -53,7 +53,7 @@ def test_findings_of_different_places_stay_apart() -> None:
 
 
 def test_the_worst_comes_first_then_the_dearest() -> None:
-    made = fold(
+    findings = fold(
         [
             outcome(finding("ENV003", Severity.INFO, "n")),
             outcome(finding("NIC002", Severity.ERROR, "n", 25.0)),
@@ -61,7 +61,7 @@ def test_the_worst_comes_first_then_the_dearest() -> None:
             outcome(finding("NVL001", Severity.ERROR, "n", 123.6)),
         ]
     )
-    assert [each.id for each in made] == ["NVL001", "NIC002", "NUM001", "ENV003"]
+    assert [report.id for report in findings] == ["NVL001", "NIC002", "NUM001", "ENV003"]
 
 
 class Always(JobCheck[str]):
@@ -89,8 +89,8 @@ def test_findings_name_their_job_where_there_are_several(monkeypatch: pytest.Mon
     monkeypatch.setattr("topodiag.checks.run.has_check", lambda *_: True)
     monkeypatch.setattr("topodiag.checks.run.check_of", lambda *_: Always)
     jobs = [Job(name, 0, (), (), (), no_connections(), ()) for name in ("job 1", "job 2")]
-    [alone] = fold(run(Subject.JOB, jobs[:1]))
-    assert alone.where.jobs == ()
+    [report] = fold(run(Subject.JOB, jobs[:1]))
+    assert report.where.jobs == ()
     [both] = fold(run(Subject.JOB, jobs))
     assert both.where.jobs == ("job 1", "job 2")
 
@@ -99,14 +99,14 @@ def test_a_check_that_fails_costs_its_own_verdict_alone(monkeypatch: pytest.Monk
     monkeypatch.setattr("topodiag.checks.run.ids_of", lambda *_: ("JOB998", "JOB999"))
     monkeypatch.setattr("topodiag.checks.run.has_check", lambda *_: True)
     monkeypatch.setattr("topodiag.checks.run.check_of", lambda _, check: Always if check == "JOB999" else Broken)
-    failed, found = run(Subject.JOB, [Job("job", 0, (), (), (), no_connections(), ())])
+    failed, answer = run(Subject.JOB, [Job("job", 0, (), (), (), no_connections(), ())])
     assert (failed.status, failed.node) == (Status.UNKNOWN, "job")
     assert failed.why.startswith("the check failed: ZeroDivisionError")
-    assert found.status is Status.FINDING
+    assert answer.status is Status.FINDING
 
 
 def test_only_the_ids_asked_for_are_run() -> None:
-    assert {each.check for each in run(Subject.NODE, [Node("a")], ("NVL001", "TOP001"))} == {"NVL001", "TOP001"}
+    assert {answer.check for answer in run(Subject.NODE, [Node("a")], ("NVL001", "TOP001"))} == {"NVL001", "TOP001"}
 
 
 def test_the_catalogue_has_each_id_once_and_its_families_in_order() -> None:
@@ -119,12 +119,14 @@ def test_the_catalogue_has_each_id_once_and_its_families_in_order() -> None:
 def test_the_catalogue_names_folders_and_subjects_that_there_are() -> None:
     checks = own_data("checks/catalogue")["checks"]
     assert {check_id[:3] for check_id in checks} == set(registry.FAMILIES) == set(registry.FOLDERS)
-    assert {subject for classes in checks.values() for subject in classes} == {each.value for each in Subject}
+    assert {subject for classes in checks.values() for subject in classes} == {subject.value for subject in Subject}
 
 
 def modules_of(*subjects: Subject) -> set[str]:
     """The modules of the checks of these subjects."""
-    return {registry.check_of(each, check_id).__module__ for each in subjects for check_id in registry.ids_of(each)}
+    return {
+        registry.check_of(subject, check_id).__module__ for subject in subjects for check_id in registry.ids_of(subject)
+    }
 
 
 def test_a_scan_loads_no_check_of_jobs_and_nothing_that_only_they_need() -> None:

@@ -34,7 +34,7 @@ def test_what_a_finding_quotes_stays_as_it_stands() -> None:
 
 
 def test_a_check_of_what_amd_does_not_build_does_not_apply() -> None:
-    made = spoken(outcome("NVL005", "x"), AMD)
-    assert made.status is Status.NOT_APPLICABLE
-    assert made.findings == ()
+    answer = spoken(outcome("NVL005", "x"), AMD)
+    assert answer.status is Status.NOT_APPLICABLE
+    assert answer.findings == ()
     assert spoken(outcome("NVL005", "x"), NVIDIA).status is Status.FINDING

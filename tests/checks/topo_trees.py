@@ -67,13 +67,13 @@ def alone(tree: Element, *, refusals: tuple[Refusal, ...] = (), asked: tuple[int
 
 def machine(gpus: int = 4, **changes: object) -> Node:
     """What a bundle says of the machine of `board`, as far as it names devices."""
-    made = Node(
+    node = Node(
         "gpu-07",
         gpus=tuple(Gpu(at, bus(at)) for at in range(gpus)),
         nics=tuple(Nic(f"mlx5_{at}", rdma_name=f"mlx5_{at}", role=NicRole.COMPUTE) for at in range(gpus)),
         told=frozenset({Topic.GPUS}),
     )
-    return replace(made, **changes)  # type: ignore[arg-type]
+    return replace(node, **changes)  # type: ignore[arg-type]
 
 
 def against(node: Node, other: Node) -> Node:

@@ -142,7 +142,7 @@ def test_a_bundle_does_not_mix_with_what_is_there(tmp_path):
     refused(scan("--save", tmp_path / "mine.txt"), "is a file", ".tar.gz")
     refused(scan("--save", tmp_path / "mine.txt" / "bundle"), "its folder cannot be made")
     refused(scan("--save", "/dev/full"), "/dev/full")
-    assert [each.name for each in tmp_path.iterdir()] == ["mine.txt"]
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
 
 
 def test_a_report_that_cannot_be_written_is_said():

@@ -110,7 +110,7 @@ def test_nics_alone_are_something_to_measure_against(tmp_path: Path) -> None:
     assert "a ring's bus" in done.stdout
     (made,) = json.loads(run(str(place), "--nics", "4x200", "--format", "json").stdout)["facts"]["benchmarks"]
     assert (made["verdict"], made["expected"]["confidence"]) == ("normal", "low")
-    assert ["NICs of a node", "100 GB/s"] in [[each["name"], each["value"]] for each in made["expected"]["terms"]]
+    assert ["NICs of a node", "100 GB/s"] in [[term["name"], term["value"]] for term in made["expected"]["terms"]]
 
 
 def test_an_amd_machine_is_known_by_its_name(tmp_path: Path) -> None:
@@ -214,10 +214,10 @@ def test_a_mistyped_command_gets_its_near_names() -> None:
 
 def test_every_option_is_in_its_page() -> None:
     page = (Path(__file__).parents[2] / "docs" / "bench.md").read_text()
-    assert [each.opts for each in judge.params if not any(f"`{option}" in page for option in each.opts if "-" in option)
-            and each.opts != ["paths"]] == []  # fmt: skip
+    assert [param.opts for param in judge.params if not any(f"`{option}" in page for option in param.opts if "-" in option)
+            and param.opts != ["paths"]] == []  # fmt: skip
 
 
-@pytest.mark.parametrize(("command", "output"), [each for each in shown_on(PAGE) if "fixture:" in each[0]])
+@pytest.mark.parametrize(("command", "output"), [pair for pair in shown_on(PAGE) if "fixture:" in pair[0]])
 def test_what_the_page_shows_is_what_the_program_prints(command: str, output: str) -> None:
     assert_printed(command, output)

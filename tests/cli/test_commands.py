@@ -69,9 +69,9 @@ def test_explain_verbose_lists_every_id_with_its_title(topodiag):
 
 
 def test_the_list_as_json(topodiag):
-    made = json.loads(topodiag("explain", "--format", "json").stdout)
-    assert [entry["id"] for entry in made] == list(registry.ids())
-    assert all(entry["title"] for entry in made)
+    document = json.loads(topodiag("explain", "--format", "json").stdout)
+    assert [entry["id"] for entry in document] == list(registry.ids())
+    assert all(entry["title"] for entry in document)
 
 
 @pytest.mark.parametrize("spelling", ["NVL001", "nvl001", " NVL001 "])

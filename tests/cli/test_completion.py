@@ -15,7 +15,7 @@ from topodiag.checks import registry
 from topodiag.cli import cli
 from topodiag.cli.params import Evidence
 
-NAMES = [each.name for each in shipped()]
+NAMES = [fixture.name for fixture in shipped()]
 COMMANDS = [words for words, command in ALL.items() if not isinstance(command, click.Group)]
 
 
@@ -26,13 +26,13 @@ def completions(*args, incomplete=""):
 
 @pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
 def test_every_option_and_every_value_of_a_choice_is_offered(words):
-    options = [each for each in ALL[words].params if isinstance(each, click.Option)]
+    options = [param for param in ALL[words].params if isinstance(param, click.Option)]
     offered = completions(*words, incomplete="--")
     for option in options:
         assert option.hidden or max(option.opts, key=len) in offered
         if isinstance(option.type, click.Choice):
             values = completions(*words, max(option.opts, key=len))
-            assert [each.lower() for each in values] == [str(each).lower() for each in option.type.choices]
+            assert [value.lower() for value in values] == [str(choice).lower() for choice in option.type.choices]
 
 
 @pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
@@ -41,12 +41,14 @@ def test_every_option_that_takes_evidence_offers_fixtures(words):
     for option in ALL[words].params:
         if isinstance(option, click.Option) and isinstance(option.type, Evidence):
             assert set(completions(*words, option.opts[0], incomplete="fixture:")) == wanted
-    first = next((each for each in ALL[words].params if isinstance(each, click.Argument)), None)
+    first = next((param for param in ALL[words].params if isinstance(param, click.Argument)), None)
     if first is not None and isinstance(first.type, Evidence):
         assert set(completions(*words, incomplete="fixture:")) == wanted
 
 
-@pytest.mark.parametrize("words", [each for each in COMMANDS if any("--system" in o.opts for o in ALL[each].params)])
+@pytest.mark.parametrize(
+    "words", [command for command in COMMANDS if any("--system" in o.opts for o in ALL[command].params)]
+)
 def test_systems_are_offered(words):
     assert completions(*words, "--system", incomplete="dgx-") == [
         name for name in known_systems() if name.startswith("dgx-")
@@ -55,7 +57,9 @@ def test_systems_are_offered(words):
 
 def test_checks_and_commands_are_offered(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    assert completions("explain", incomplete="nvl") == [each for each in registry.ids() if each.startswith("NVL")]
+    assert completions("explain", incomplete="nvl") == [
+        id_name for id_name in registry.ids() if id_name.startswith("NVL")
+    ]
     assert {"scan", "topo", "bench", "probe"} <= set(completions())
     assert {"plan", "run", "read"} <= set(completions("bench"))
     assert "fixture:" in completions("bench", incomplete="fixture")

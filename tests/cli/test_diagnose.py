@@ -47,9 +47,9 @@ def test_what_cannot_be_read_is_one_clear_line_and_no_traceback() -> None:
 
 
 def test_the_json_has_the_keys_of_the_published_form() -> None:
-    made = json.loads(run(SICK, "--format", "json")[0].stdout)
-    assert made["verdict"]["state"] == "at_risk"
-    [cause] = made["verdict"]["causes"]
+    document = json.loads(run(SICK, "--format", "json")[0].stdout)
+    assert document["verdict"]["state"] == "at_risk"
+    [cause] = document["verdict"]["causes"]
     assert (cause["check"], cause["status"]) == ("NVL001", "established")
     assert set(cause) >= {
         "where", "mechanism", "cost", "predicted", "measured", "fix", "confirm", "evidence", "consequences",
@@ -59,8 +59,8 @@ def test_the_json_has_the_keys_of_the_published_form() -> None:
         "gbs_lost", "share", "step_share", "step_range", "communication_share", "step_said", "step_says",
         "step_agrees", "text",
     }  # fmt: skip
-    assert set(made) >= {"inputs", "facts", "findings", "not_observed", "verdict", "identity", "timeline", "clocks"}
-    assert {"unrelated", "ruled_out", "not_explained", "next_evidence"} <= set(made["verdict"])
+    assert set(document) >= {"inputs", "facts", "findings", "not_observed", "verdict", "identity", "timeline", "clocks"}
+    assert {"unrelated", "ruled_out", "not_explained", "next_evidence"} <= set(document["verdict"])
 
 
 @pytest.fixture(scope="module")

@@ -94,6 +94,6 @@ def test_each_bad_input_is_told_in_one_line(topodiag, tmp_path, args, message) -
 
 def test_every_option_is_in_the_guide() -> None:
     guide = (Path(__file__).parents[2] / "docs" / "emit.md").read_text()
-    options = [each.opts for each in nccl_conf.params if each.opts[0].startswith("-")]
-    said = [names for names in options if any(f"{name}{end}" in guide for name in names for end in " `")]
-    assert said == options
+    options = [param.opts for param in nccl_conf.params if param.opts[0].startswith("-")]
+    texts = [names for names in options if any(f"{name}{end}" in guide for name in names for end in " `")]
+    assert texts == options

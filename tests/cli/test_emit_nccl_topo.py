@@ -181,9 +181,9 @@ def test_a_guest_of_an_unknown_provider_gets_no_check_mark_for_a_file_that_chang
     for path in guest.rglob("*"):
         if path.is_file() and "Microsoft" in (text := path.read_text(errors="surrogateescape")):
             path.write_text(text.replace("Microsoft Corporation", "ACME"), errors="surrogateescape")
-    told = " ".join(topodiag("emit", "nccl-topo", str(guest)).stderr.split())
-    assert told.startswith("▲ the topology file NCCL 2.28 loads it, and decides as it does without it")
-    assert "name the instance type (--instance NAME)" in told
+    content = " ".join(topodiag("emit", "nccl-topo", str(guest)).stderr.split())
+    assert content.startswith("▲ the topology file NCCL 2.28 loads it, and decides as it does without it")
+    assert "name the instance type (--instance NAME)" in content
 
 
 def test_a_file_that_changes_nothing_on_a_machine_of_its_own_says_so(topodiag) -> None:
@@ -194,7 +194,7 @@ def test_a_bare_file_holds_the_places_and_leaves_the_devices_to_nccl(topodiag) -
     run = topodiag("emit", "nccl-topo", GUEST, "--instance", "ND96isr_H100_v5", "--nodes", "2", "--bare")
     assert run.returncode == 0, run.stderr
     tree = read_file(run.stdout.encode(), "bare.xml").tree
-    assert {each.tag for each in tree.walk()} == {"system", "cpu", "pci"}
+    assert {node.tag for node in tree.walk()} == {"system", "cpu", "pci"}
     groups = [{pci.get("busid") for pci in switch.children} for numa in tree.children for switch in numa.children]
     assert groups == [{f"{at:04x}:00:00.0", f"{at + 0x100:04x}:00:00.0"} for at in range(1, 9)], "as Azure pairs them"
     assert "times as fast)" in run.stderr, "judged with the devices that NCCL will find"
@@ -282,8 +282,8 @@ BAD = {
 def test_each_bad_input_is_told_in_one_line(capsys, monkeypatch, tmp_path, args, message) -> None:
     monkeypatch.chdir(tmp_path)
     code = run_inside(cli, ["emit", "nccl-topo", *args])  # in this process: twenty starts would take their time
-    said = capsys.readouterr()
-    assert message in one_line(subprocess.CompletedProcess(args, code, said.out, said.err))
+    captured = capsys.readouterr()
+    assert message in one_line(subprocess.CompletedProcess(args, code, captured.out, captured.err))
 
 
 def test_a_near_name_of_an_instance_type_is_suggested(topodiag) -> None:
@@ -308,6 +308,6 @@ def test_an_existing_file_is_replaced_only_by_a_whole_one(topodiag, tmp_path) ->
 
 def test_every_option_is_in_the_guide() -> None:
     guide = (Path(__file__).parents[2] / "docs" / "emit.md").read_text()
-    options = [each.opts for each in nccl_topo.params if each.opts[0].startswith("-")]
-    said = [names for names in options if any(f"{name}{end}" in guide for name in names for end in " `")]
-    assert said == options
+    options = [param.opts for param in nccl_topo.params if param.opts[0].startswith("-")]
+    texts = [names for names in options if any(f"{name}{end}" in guide for name in names for end in " `")]
+    assert texts == options

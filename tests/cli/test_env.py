@@ -40,8 +40,8 @@ def test_operations_are_logged_only_where_asked_for():
 
 
 def test_json_is_a_list_of_name_value_and_why():
-    found = json.loads(printed("--format", "json"))
-    assert {"name", "value", "why"} == set(found[0])
+    document = json.loads(printed("--format", "json"))
+    assert {"name", "value", "why"} == set(document[0])
 
 
 def test_the_options_name_every_writer():
@@ -49,11 +49,11 @@ def test_the_options_name_every_writer():
 
 
 def test_what_nccl_tells_of_itself_is_named_with_what_it_costs():
-    told = {each.name: " ".join(each.why) for each in debug_settings("full")}
-    assert "one thread" in told["NCCL_RAS_ENABLE"]
-    assert "10 ms at each init" in told["NCCL_RUN_RAS_DIAGNOSTICS"]
-    assert "bytes of disk" in told["NCCL_PROFILER_PLUGIN"]
-    assert "in memory" in told["TORCH_NCCL_TRACE_BUFFER_SIZE"]
+    table = {setting.name: " ".join(setting.why) for setting in debug_settings("full")}
+    assert "one thread" in table["NCCL_RAS_ENABLE"]
+    assert "10 ms at each init" in table["NCCL_RUN_RAS_DIAGNOSTICS"]
+    assert "bytes of disk" in table["NCCL_PROFILER_PLUGIN"]
+    assert "in memory" in table["TORCH_NCCL_TRACE_BUFFER_SIZE"]
     assert "NCCL_PROFILER_PLUGIN" not in printed()
 
 

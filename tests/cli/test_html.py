@@ -58,8 +58,8 @@ def hosts(folder: Path) -> tuple[str, ...]:
 def sweep(folder: Path) -> str:
     plan = first_round(Fabric((HOST, OTHER), 2, 1))
     (folder / "plan-1.json").write_text(plan_text(plan))
-    rows = [{"run": each.id, "round": 1, "attempt": 1, "state": "ok", "gbs": 400.0, "size": 1 << 30, "seconds": 3,
-             "exit": 0} for each in plan.runs]  # fmt: skip
+    rows = [{"run": sweep_run.id, "round": 1, "attempt": 1, "state": "ok", "gbs": 400.0, "size": 1 << 30, "seconds": 3,
+             "exit": 0} for sweep_run in plan.runs]  # fmt: skip
     rows[0] |= {"state": "failed", "gbs": None, "exit": 2, "why": f"no route to {OTHER}"}
     (folder / "results.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
     return str(folder)
@@ -100,7 +100,7 @@ NO_REPORT = {
 
 
 def test_every_command_that_prints_a_page_of_evidence_writes_it_as_html_and_redacts_it() -> None:
-    options = {" ".join(words): {each for param in command.params for each in param.opts}
+    options = {" ".join(words): {opt for param in command.params for opt in param.opts}
                for words, command in ALL.items() if not isinstance(command, click.Group)}  # fmt: skip
     pages = {name for name, given in options.items() if "--width" in given}
     assert pages == {*COMMANDS, *NO_REPORT}
@@ -127,8 +127,8 @@ def test_no_name_address_or_serial_is_left_in_page_or_output(
     assert by_id(elements, "verdict").text.split()
     assert re.search(r"\b[0-9a-f]{64}\b", by_id(elements, "inputs").text), "each input has its checksum"
     held = _json(elements)
-    assert [each for each in PLANTED if each in done.stdout + text + held] == []
-    assert sorted(each.name for each in tmp_path.iterdir()) == ["acmecorp", "report.html"]
+    assert [name for name in PLANTED if name in done.stdout + text + held] == []
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["acmecorp", "report.html"]
     if name not in {"topo check", "topo predict", "topo what-if"}:
         assert Tokens(KEY.encode()).host(HOST) in text + held
 
@@ -174,7 +174,7 @@ def test_a_job_whose_ranks_are_badly_placed_is_drawn_beside_a_better_map(tmp_pat
 def test_a_job_that_is_well_placed_has_no_map_on_its_page(tmp_path: Path) -> None:
     page = tmp_path / "report.html"
     assert "page written" not in invoke("logs", log(tmp_path), "--html", str(page), "--quiet").output
-    assert "placement" not in {each.attributes.get("id") for each in read(page.read_text(encoding="utf-8"))}
+    assert "placement" not in {element.attributes.get("id") for element in read(page.read_text(encoding="utf-8"))}
 
 
 @pytest.mark.parametrize(

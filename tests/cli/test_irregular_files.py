@@ -87,7 +87,7 @@ def test_every_command_that_reads_is_tried() -> None:
     }
 
 
-@pytest.mark.parametrize(("words", "option"), [each[1:] for each in INPUTS], ids=[each[0] for each in INPUTS])
+@pytest.mark.parametrize(("words", "option"), [row[1:] for row in INPUTS], ids=[row[0] for row in INPUTS])
 def test_what_is_no_plain_file_is_refused_at_once(
     words: tuple[str, ...], option: str, irregular: tuple[str, ...], capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -34,22 +34,22 @@ def asked(tmp_path: Path) -> Asked:
 
 def test_the_step_is_that_of_the_script(asked: Asked) -> None:
     code, out, err = asked(STEP, MEGATRON)
-    said = json.loads(out)["inputs"]
-    assert (code, said["tp"], said["pp"], said["layers"], said["global_batch"]) == (0, 4, 2, 32, 1024)
+    inputs = json.loads(out)["inputs"]
+    assert (code, inputs["tp"], inputs["pp"], inputs["layers"], inputs["global_batch"]) == (0, 4, 2, 32, 1024)
     assert "tp 4 (line 17)" in err
 
 
 def test_an_option_goes_before_the_file(asked: Asked) -> None:
     _, out, err = asked(STEP, MEGATRON, more=("--tp", "8", "--layers", "64", "--quiet"))
-    said = json.loads(out)["inputs"]
-    assert (said["tp"], said["layers"], said["hidden"]) == (8, 64, 4096)
+    inputs = json.loads(out)["inputs"]
+    assert (inputs["tp"], inputs["layers"], inputs["hidden"]) == (8, 64, 4096)
     assert not err
 
 
 def test_two_files_are_one_job(asked: Asked) -> None:
     _, out, err = asked(STEP, DEEPSPEED, CONFIG)
-    said = json.loads(out)["inputs"]
-    assert (said["tp"], said["zero"], said["layers"]) == (4, 3, 32)
+    inputs = json.loads(out)["inputs"]
+    assert (inputs["tp"], inputs["zero"], inputs["layers"]) == (4, 3, 32)
     assert "size of the model is not" not in err
 
 
@@ -111,8 +111,8 @@ def test_the_ranks_of_the_job_are_the_nodes_where_nothing_names_them(asked: Aske
     assert "32 GPUs, tp8" in asked(("model", "step"), script)[1]
     assert "64 GPUs, tp8" in asked(("model", "step"), script, more=("--nodes", "8"))[1]
     assert "16 ranks on 2 nodes" in asked(("place", "audit"), "vllm serve m -tp 8 -pp 2\n")[1]
-    alone = "deepspeed_config:\n  zero_stage: 3\nnum_processes: 16\n"
-    assert "16 GPUs, tp1 cp1 dp16" in asked(("model", "step"), alone)[1]
+    text = "deepspeed_config:\n  zero_stage: 3\nnum_processes: 16\n"
+    assert "16 GPUs, tp1 cp1 dp16" in asked(("model", "step"), text)[1]
 
 
 def test_a_server_is_placed_by_its_requests(asked: Asked) -> None:

@@ -134,7 +134,7 @@ def test_what_could_not_run_is_one_line_and_v_has_all_reasons(tmp_path):
     place = tmp_path / "steps.log"
     line = "iteration {}/ 5000 | elapsed time per iteration (ms): {}.0 | global batch size: 512 | lm loss: 2.3E+00 |\n"
     place.write_text("".join(line.format(at, 5400 + at * 37 % 90) for at in range(1, 60)))
-    told = run(str(place), "--fail-on", "never").stdout
-    assert "checks could not run" in told
-    assert "NUM001" not in told
+    output = run(str(place), "--fail-on", "never").stdout
+    assert "checks could not run" in output
+    assert "NUM001" not in output
     assert "NUM001 — " in run(str(place), "-v", "--fail-on", "never").stdout

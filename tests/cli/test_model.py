@@ -31,11 +31,11 @@ def model() -> Run:
 
 def loaded(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
     assert done.returncode == 0, done.stderr
-    made = json.loads(done.stdout)
-    assert {"inputs", "terms", "time_us", "algbw_gbs", "busbw_gbs"} <= set(made)
-    assert all(set(term) == {"name", "value", "unit", "formula"} for term in made["terms"])
-    assert isinstance(made, dict)
-    return made
+    document = json.loads(done.stdout)
+    assert {"inputs", "terms", "time_us", "algbw_gbs", "busbw_gbs"} <= set(document)
+    assert all(set(term) == {"name", "value", "unit", "formula"} for term in document["terms"])
+    assert isinstance(document, dict)
+    return document
 
 
 def row(text: str, name: str) -> list[str]:
@@ -47,8 +47,8 @@ def test_one_buffer_over_the_tiers_of_the_worked_example(model: Run) -> None:
     tiers = {"NVLink": "1.0,300", "PCIe": "2.0,25", "InfiniBand NDR": "3.0,50", "Ethernet 25G": "30.0,3.1"}
     done = model("link", *(word for name, link in tiers.items() for word in ("--link", f"{name}={link}")))
     assert done.returncode == 0, done.stderr
-    found = {name: row(done.stdout, name)[3:5] for name in tiers}
-    assert found == {
+    table = {name: row(done.stdout, name)[3:5] for name in tiers}
+    assert table == {
         "NVLink": ["0.90 ms", "1.0×"],
         "PCIe": ["10.74 ms", "12.0×"],
         "InfiniBand NDR": ["5.37 ms", "6.0×"],
@@ -74,20 +74,22 @@ def test_flat_against_hierarchical_and_where_each_regime_ends(model: Run) -> Non
     assert row(done.stdout, "leaders")[:3] == ["leaders", "138.74 ms", "1.20×"]
     assert "where latency limits" in done.stdout
     assert "where bandwidth limits" in done.stdout
-    made = loaded(model("hierarchy", *LINKS, "--nodes", "4", "--format", "json"))
-    assert [each["bytes"] for each in made["ways"][0]["sizes"]] == [4 << power for power in range(16, 29)]
+    document = loaded(model("hierarchy", *LINKS, "--nodes", "4", "--format", "json"))
+    assert [size["bytes"] for size in document["ways"][0]["sizes"]] == [4 << power for power in range(16, 29)]
 
 
 def test_a_step_names_the_tier_of_each_dimension_and_the_worst_misplacement(model: Run) -> None:
-    made = loaded(model("step", "--pp", "2", "--dp", "4", "--system", "dgx-h100", "--nodes", "8", "--format", "json"))
-    assert {each["dimension"]: each["tier"] for each in made["dimensions"]} == {
+    document = loaded(
+        model("step", "--pp", "2", "--dp", "4", "--system", "dgx-h100", "--nodes", "8", "--format", "json")
+    )
+    assert {dimension["dimension"]: dimension["tier"] for dimension in document["dimensions"]} == {
         "tp": "NVLink", "pp": "network", "dp": "network",
     }  # fmt: skip
-    assert made["misplacements"][0]["dimension"] == "tp"
-    assert made["misplacements"][0]["cost"] > 0.1
-    waited = sum(each["exposed_us"] for each in made["dimensions"])
-    assert made["time_us"] == pytest.approx(made["compute_us"] + made["bubble_us"] + waited)
-    assert made["inputs"]["assumed"]
+    assert document["misplacements"][0]["dimension"] == "tp"
+    assert document["misplacements"][0]["cost"] > 0.1
+    waited = sum(dimension["exposed_us"] for dimension in document["dimensions"])
+    assert document["time_us"] == pytest.approx(document["compute_us"] + document["bubble_us"] + waited)
+    assert document["inputs"]["assumed"]
 
 
 def test_a_step_fits_a_screen_and_v_has_all_that_is_assumed(model: Run) -> None:
@@ -118,7 +120,7 @@ def test_a_captured_machine_stands_for_its_like_and_its_faults_cost(model: Run) 
         for name in ("dgx-h100-healthy", "dgx-h100-nic-down-and-half-rate")
     )
     assert sick["time_us"] > healthy["time_us"]
-    tier = next(each for each in healthy["inputs"]["system"]["tiers"] if each["kind"] == "network")
+    tier = next(tier for tier in healthy["inputs"]["system"]["tiers"] if tier["kind"] == "network")
     assert tier["gbs"] == 48.0
 
 

@@ -52,9 +52,9 @@ def test_a_long_help_has_sections_with_each_option_once(words):
 
 
 def test_an_option_is_not_said_to_be_repeated_by_the_reader():
-    told = [param.help or "" for each in ALL.values() for param in each.params if isinstance(param, click.Option)]
-    assert [text for text in told if "repeat it" in text] == []
-    assert sum("may be given several times" in text for text in told) > 10
+    texts = [param.help or "" for each in ALL.values() for param in each.params if isinstance(param, click.Option)]
+    assert [text for text in texts if "repeat it" in text] == []
+    assert sum("may be given several times" in text for text in texts) > 10
 
 
 def test_o_is_a_file_and_to_a_folder():

@@ -53,7 +53,7 @@ def test_a_link_with_and_without_a_name() -> None:
 
 
 def test_the_shell_completes_the_names_of_systems() -> None:
-    option = next(each for each in link.params if each.name == "system")
+    option = next(param for param in link.params if param.name == "system")
     found = [item.value for item in option.shell_complete(click.Context(link), "DGX-h")]
     assert found == ["dgx-h100", "dgx-h200"]
 

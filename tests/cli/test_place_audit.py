@@ -25,8 +25,8 @@ def told(capsys: pytest.CaptureFixture[str], *args: str) -> tuple[int, str, str]
 def document(capsys: pytest.CaptureFixture[str], *args: str) -> dict[str, Any]:
     _, out, err = told(capsys, *args, "--format", "json")
     assert not err
-    made: dict[str, Any] = json.loads(out)
-    return made
+    answer: dict[str, Any] = json.loads(out)
+    return answer
 
 
 def test_a_layout_that_does_not_run_yet_is_judged(capsys: pytest.CaptureFixture[str]) -> None:
@@ -86,18 +86,18 @@ def test_groups_are_listed_on_request(capsys: pytest.CaptureFixture[str]) -> Non
 
 
 def test_the_json_has_the_published_keys(capsys: pytest.CaptureFixture[str]) -> None:
-    made = document(capsys, *CLUSTER, *SIZES, "--rule", "cyclic")
-    assert made["map"][1] == {"rank": 1, "host": "node002", "local_rank": 0, "gpu": 0, "nic": 0,
+    answer = document(capsys, *CLUSTER, *SIZES, "--rule", "cyclic")
+    assert answer["map"][1] == {"rank": 1, "host": "node002", "local_rank": 0, "gpu": 0, "nic": 0,
                               "groups": {"tp": 0, "dp": 1, "pp": 1}}  # fmt: skip
-    assert set(made["cost"]) == {"tp", "dp", "pp"}
-    assert {"ms_per_step", "level", "bound_ms"} <= set(made["cost"]["tp"])
-    assert made["cost"]["tp"]["split"] == [0, 1, 2, 3]
-    assert [each["id"] for each in made["violations"]] == ["PLC006", "PLC001"], (
+    assert set(answer["cost"]) == {"tp", "dp", "pp"}
+    assert {"ms_per_step", "level", "bound_ms"} <= set(answer["cost"]["tp"])
+    assert answer["cost"]["tp"]["split"] == [0, 1, 2, 3]
+    assert [violation["id"] for violation in answer["violations"]] == ["PLC006", "PLC001"], (
         "the order of ranks is what splits the groups"
     )
-    assert made["gain_percent"] > 30
-    assert made["worst"]["dimension"] == "tp"
-    assert {row["dimension"] for row in made["groups"]} == {"tp", "dp", "pp"}
+    assert answer["gain_percent"] > 30
+    assert answer["worst"]["dimension"] == "tp"
+    assert {row["dimension"] for row in answer["groups"]} == {"tp", "dp", "pp"}
 
 
 def test_a_map_in_json_goes_in_again(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -119,8 +119,8 @@ def test_the_model_trained_changes_the_price_and_is_no_rule_of_thumb(capsys: pyt
 def test_groups_of_a_file_are_judged(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     path = tmp_path / "groups.json"
     path.write_text('{"together": [[0, 1], [2, 3]], "may_span": [[0, 2]]}')
-    made = document(capsys, *CLUSTER, "--groups", str(path), "--rule", "cyclic")
-    assert [each["id"] for each in made["violations"]] == ["PLC005"], "one GPU on each node holds no pair"
+    answer = document(capsys, *CLUSTER, "--groups", str(path), "--rule", "cyclic")
+    assert [violation["id"] for violation in answer["violations"]] == ["PLC005"], "one GPU on each node holds no pair"
 
 
 @pytest.mark.parametrize(

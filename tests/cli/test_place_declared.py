@@ -29,8 +29,8 @@ def audit(capsys: pytest.CaptureFixture[str], *args: str) -> tuple[int, list[dic
     code = run(cli, ["place", "audit", *args, "--format", "json"])
     out, err = capsys.readouterr()
     assert not err
-    found = json.loads(out)["violations"]
-    return code, [each for each in found if each["id"] == "PLC006" and "declare" in each["message"]]
+    violations = json.loads(out)["violations"]
+    return code, [each for each in violations if each["id"] == "PLC006" and "declare" in each["message"]]
 
 
 def test_a_job_that_ran_as_declared_has_no_finding(capsys: pytest.CaptureFixture[str], hosts: Any) -> None:

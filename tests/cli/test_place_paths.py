@@ -36,7 +36,7 @@ def test_paths_are_what_the_options_would_have_said(capsys: pytest.CaptureFixtur
     by_path = place(capsys, "audit", log, topology, hosts, "--format", "json")
     assert by_path[0] == by_option[0] == 1
     assert json.loads(by_path[1])["violations"] == json.loads(by_option[1])["violations"]
-    assert {each["id"] for each in json.loads(by_path[1])["violations"]} == {"PLC001", "PLC006"}
+    assert {violation["id"] for violation in json.loads(by_path[1])["violations"]} == {"PLC001", "PLC006"}
 
 
 def test_a_folder_of_all_of_it_is_sorted(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

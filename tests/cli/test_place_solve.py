@@ -36,13 +36,13 @@ def solved(place: Run) -> str:
 
 
 def test_a_map_avoids_what_is_broken_and_keeps_tensor_groups_whole(solved: str) -> None:
-    made = json.loads(solved)
-    assert [row["rank"] for row in made["map"]] == list(range(32))
-    assert {row["host"] for row in made["map"]} == {"node001", "node003", "node005", "node006"}
-    assert made["cost"]["tp"]["level"] == "node"
-    assert made["violations"] == []
-    assert made["gain_percent"] > 0
-    assert made["ms_per_step"] >= made["bound_ms"] > 0
+    document = json.loads(solved)
+    assert [row["rank"] for row in document["map"]] == list(range(32))
+    assert {row["host"] for row in document["map"]} == {"node001", "node003", "node005", "node006"}
+    assert document["cost"]["tp"]["level"] == "node"
+    assert document["violations"] == []
+    assert document["gain_percent"] > 0
+    assert document["ms_per_step"] >= document["bound_ms"] > 0
 
 
 def test_a_map_goes_straight_to_a_launcher(place: Run, solved: str, tmp_path: Path) -> None:
@@ -110,9 +110,9 @@ def test_the_examples_of_the_help_fit_a_terminal(place: Run, command: str) -> No
 
 
 def test_groups_go_to_pytorch(place: Run, solved: str) -> None:
-    made = place("emit", "new-group", stdin=solved).stdout
-    assert "mesh_dim_names=('pp', 'dp', 'tp')" in made
-    compile(made, "groups.py", "exec")
+    output = place("emit", "new-group", stdin=solved).stdout
+    assert "mesh_dim_names=('pp', 'dp', 'tp')" in output
+    compile(output, "groups.py", "exec")
 
 
 def test_fragments_are_explained(place: Run) -> None:
@@ -125,10 +125,10 @@ def test_fragments_are_explained(place: Run) -> None:
 @pytest.mark.skipif(not RACK.is_dir(), reason="the corpus of jobs is not here: a rack's log is not solved")
 def test_trays_of_a_rack_are_one_domain_to_the_solver_too(place: Run) -> None:
     done = place("solve", "--log", str(RACK), "--tp", "8", "--format", "json")
-    made = json.loads(done.stdout)
-    assert made["cost"]["tp"]["level"] == "nvlink"
-    assert made["violations"] == []
-    assert {(row["host"], row["gpu"]) for row in made["map"]} == {
+    document = json.loads(done.stdout)
+    assert document["cost"]["tp"]["level"] == "nvlink"
+    assert document["violations"] == []
+    assert {(row["host"], row["gpu"]) for row in document["map"]} == {
         (f"node0{n}", gpu) for n in (0, 1) for gpu in range(4)
     }
 

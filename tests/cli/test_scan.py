@@ -42,7 +42,7 @@ def test_output_goes_to_a_file_that_others_can_read(topodiag, tmp_path, format_)
     umask = os.umask(0)
     os.umask(umask)
     assert stat.S_IMODE(target.stat().st_mode) == 0o666 & ~umask
-    assert [each.name for each in tmp_path.iterdir()] == ["report.prom"]
+    assert [path.name for path in tmp_path.iterdir()] == ["report.prom"]
 
 
 def test_a_failed_scan_leaves_the_old_file_alone(topodiag, tmp_path):

@@ -31,7 +31,7 @@ SHOW_NO_TEXT = {
 
 
 def reads(command: click.Command) -> bool:
-    return any(isinstance(each.type, Evidence) or isinstance(each, click.Argument) for each in command.params)
+    return any(isinstance(param.type, Evidence) or isinstance(param, click.Argument) for param in command.params)
 
 
 def test_every_command_that_shows_what_it_reads_hides_secrets() -> None:
@@ -49,9 +49,9 @@ def test_every_command_that_shows_what_it_reads_hides_secrets() -> None:
 
 def test_a_secret_in_an_error_is_hidden(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert run(cli, ["diagnose", str(tmp_path / TOKEN)]) == 2
-    said = capsys.readouterr().err
-    assert TOKEN not in said
-    assert "<hidden>" in said
+    message = capsys.readouterr().err
+    assert TOKEN not in message
+    assert "<hidden>" in message
 
 
 def test_saved_facts_hold_no_secret(tmp_path: Path) -> None:

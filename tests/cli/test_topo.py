@@ -49,9 +49,9 @@ def test_predict_says_that_a_lost_tree_bounds_the_rings_and_which_version_or_set
     assert "no tree was found" in lost
     assert "channels: 2 coll" in lost
     for more in (("--nccl", "2.27", "--env", "NCCL_PXN_DISABLE=1"), ("--nccl", "2.29"), ("--nccl", "2.24")):
-        found = topo("predict", TREELESS, "--nodes", "2", *more).stdout
-        assert "no tree was found" not in found
-        assert "channels: 8 coll" in found
+        output = topo("predict", TREELESS, "--nodes", "2", *more).stdout
+        assert "no tree was found" not in output
+        assert "channels: 8 coll" in output
 
 
 def test_one_version_loads_it_in_the_singular():
@@ -153,10 +153,10 @@ def test_what_if_without_effect_says_so():
 
 
 def test_what_if_as_json_holds_both_predictions():
-    found = json.loads(topo("what-if", HEALTHY, "--remove", "GPU3", "--size", "64M", "--format", "json").stdout)
-    assert (found["before"]["ranks"], found["after"]["ranks"], found["bytes"]) == (8, 7, 64 << 20)
-    assert found["changes"] == ["GPU3 removed"]
-    assert found["sentence"].startswith("With GPU3 removed")
+    document = json.loads(topo("what-if", HEALTHY, "--remove", "GPU3", "--size", "64M", "--format", "json").stdout)
+    assert (document["before"]["ranks"], document["after"]["ranks"], document["bytes"]) == (8, 7, 64 << 20)
+    assert document["changes"] == ["GPU3 removed"]
+    assert document["sentence"].startswith("With GPU3 removed")
 
 
 def test_diff_tells_what_differs_and_exits_1():
@@ -192,9 +192,9 @@ def test_diff_says_where_it_does_not_know_how_links_trained(right, code, gap):
 
 
 def test_diff_as_json_lists_each_difference():
-    found = json.loads(topo("diff", HEALTHY, FEWER, "--format", "json").stdout)
-    assert found["differences"] == [{"device": "GPU3", "what": "NVLinks to NVSwitch", "left": "18", "right": "12"}]
-    assert set(found["graphs"]) >= {"ring", "tree", "NVLS"}
+    document = json.loads(topo("diff", HEALTHY, FEWER, "--format", "json").stdout)
+    assert document["differences"] == [{"device": "GPU3", "what": "NVLinks to NVSwitch", "left": "18", "right": "12"}]
+    assert set(document["graphs"]) >= {"ring", "tree", "NVLS"}
 
 
 def test_show_draws_tree_and_matrix():
@@ -258,9 +258,9 @@ def test_a_reader_that_goes_away_is_no_error(command):
         assert child.stdout is not None
         assert child.stderr is not None
         child.stdout.close()
-        said = child.stderr.read()
+        data = child.stderr.read()
         code = child.wait(timeout=120)
-    assert (code, said) == (0, b"")
+    assert (code, data) == (0, b"")
 
 
 @pytest.mark.parametrize(
@@ -314,8 +314,8 @@ def test_hostile_and_foreign_files_are_refused(tmp_path, text, words):
 
 def test_azures_file_without_gpus_is_predicted_and_one_of_nobody_asks_for_the_machine(tmp_path):
     (tmp_path / "ndv5.xml").write_text(to_text(cloud(NDV5, GEN5)))
-    said = " ".join(topo("predict", str(tmp_path / "ndv5.xml"), "--nodes", "2").stdout.split())
-    assert "those of ND96isr_H100_v5: H100 80GB HBM3" in said
-    assert "not followed: symmetric kernels" in said
+    text = " ".join(topo("predict", str(tmp_path / "ndv5.xml"), "--nodes", "2").stdout.split())
+    assert "those of ND96isr_H100_v5: H100 80GB HBM3" in text
+    assert "not followed: symmetric kernels" in text
     (tmp_path / "other.xml").write_text(to_text(cloud(NDV5, GEN4)))
     refused(topo("predict", str(tmp_path / "other.xml")), "--system")

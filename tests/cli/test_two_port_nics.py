@@ -100,9 +100,9 @@ def test_a_lost_port_costs_half_of_its_nic(topodiag: Run, machines: tuple[str, s
     half = topodiag("topo", "what-if", ports, *NCCL, "--remove", "nic:mlx5_1", "-q")
     slow = topodiag("topo", "what-if", whole, *NCCL, "--rate", "mlx5_0=200", "-q")
     assert figures(half.stdout) == figures(slow.stdout)[1:]  # without `200` of the change itself
-    gone = topodiag("topo", "what-if", ports, *NCCL, "--remove", "mlx5_0+mlx5_1", "-q")
+    process = topodiag("topo", "what-if", ports, *NCCL, "--remove", "mlx5_0+mlx5_1", "-q")
     other = topodiag("topo", "what-if", whole, *NCCL, "--remove", "mlx5_0", "-q")
-    assert figures(gone.stdout) == figures(other.stdout)
+    assert figures(process.stdout) == figures(other.stdout)
 
 
 def test_a_check_has_nothing_against_two_ports(topodiag: Run, machines: tuple[str, str]) -> None:
@@ -113,8 +113,8 @@ def test_a_check_has_nothing_against_two_ports(topodiag: Run, machines: tuple[st
 
 def test_files_and_pictures_hold_both_ports(topodiag: Run, machines: tuple[str, str], tmp_path: Path) -> None:
     _, ports = machines
-    made = topodiag("emit", "nccl-topo", ports, "-o", str(tmp_path / "made.xml"))
-    assert made.returncode == 0, made.stderr
+    process = topodiag("emit", "nccl-topo", ports, "-o", str(tmp_path / "made.xml"))
+    assert process.returncode == 0, process.stderr
     assert (tmp_path / "made.xml").read_text().count("<net ") == 16
     assert topodiag("emit", "picture", ports, "-o", str(tmp_path / "made.svg")).returncode == 0
     drawn = (tmp_path / "made.svg").read_text()
@@ -125,8 +125,8 @@ def test_a_list_of_ports_leaves_what_it_names(topodiag: Run, machines: tuple[str
     _, ports = machines
     firsts = "=" + ",".join(f"mlx5_{number}" for number in range(0, 16, 2))
     done = topodiag("topo", "predict", ports, *NCCL, "--env", f"NCCL_IB_HCA={firsts}", "--format", "json")
-    made = json.loads(done.stdout)
-    assert (made["virtual_nics"], made["assumed"]) == ([], [])
-    assert made["graphs"][0]["channels"] * made["graphs"][0]["bw_inter"] == 8 * 24
+    document = json.loads(done.stdout)
+    assert (document["virtual_nics"], document["assumed"]) == ([], [])
+    assert document["graphs"][0]["channels"] * document["graphs"][0]["bw_inter"] == 8 * 24
     other = topodiag("topo", "predict", ports, *NCCL, "--env", "NCCL_IB_HCA=ibp9")
     assert "takes none of the NICs" in " ".join(other.stdout.split())

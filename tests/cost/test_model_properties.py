@@ -75,9 +75,9 @@ def test_no_algorithm_over_two_tiers_beats_the_physical_bound(collective: str, s
 @given(st.sampled_from(PHASED), spreads, sizes)
 def test_a_prediction_never_exceeds_the_sum_of_its_links(collective: str, spread: Spread, size: float) -> None:
     """Bus bandwidth is what a rank's links carry: its way inside and its node's ways out."""
-    made = price(collective, spread, size)
+    way = price(collective, spread, size)
     most = (spread.inside.gbs if spread.per_node > 1 else 0) + (spread.outside.gbs * spread.per_node)
-    assert busbw_gbs(collective, spread.ranks, size, made.time_us) <= most * NEAR
+    assert busbw_gbs(collective, spread.ranks, size, way.time_us) <= most * NEAR
 
 
 @given(st.sampled_from(PHASED), spreads, st.integers(1, 64), sizes)
@@ -114,8 +114,8 @@ def test_latency_and_transfer_are_the_time(kind: tuple[str, str], ranks: int, si
 def test_many_sizes_at_once_give_what_each_gives_alone(collective: str, algorithm: str) -> None:
     link, many = Link(2.5, 48.0), np.array([1.0, 4096.0, 1e6, 1e9])
     for ranks in (2, 8, 64):
-        alone = [time_us(collective, algorithm, ranks, float(size), link) for size in many]
-        assert np.allclose(time_us(collective, algorithm, ranks, many, link), alone)
+        numbers = [time_us(collective, algorithm, ranks, float(size), link) for size in many]
+        assert np.allclose(time_us(collective, algorithm, ranks, many, link), numbers)
 
 
 @pytest.mark.parametrize("collective", PHASED)
@@ -123,8 +123,8 @@ def test_many_sizes_over_two_tiers_give_what_each_gives_alone(collective: str) -
     spread = Spread(4, 8, Link(1.0, 300.0), Link(5.0, 50.0))
     many = np.array([1.0, 4096.0, 1e6, 1e9])
     for name in available(collective, spread):
-        alone = [spread_us(collective, name, spread, float(size)) for size in many]
-        assert np.allclose(spread_us(collective, name, spread, many), alone)
+        numbers = [spread_us(collective, name, spread, float(size)) for size in many]
+        assert np.allclose(spread_us(collective, name, spread, many), numbers)
 
 
 @pytest.mark.parametrize("collective", PHASED)

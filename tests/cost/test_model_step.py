@@ -27,24 +27,24 @@ def priced(layout: Layout, nodes: Machine = NODES, **changes: object) -> Step:
 
 
 def test_the_parts_add_up_to_the_step() -> None:
-    made = priced(Layout(tp=8, pp=2, dp=4))
-    waited = sum(made.dimension_us(name)[1] for name in made.dimensions)
-    assert made.time_us == pytest.approx(made.compute_us + made.bubble_us + waited)
-    assert made.terms[-1].value == made.time_us
+    step = priced(Layout(tp=8, pp=2, dp=4))
+    waited = sum(step.dimension_us(name)[1] for name in step.dimensions)
+    assert step.time_us == pytest.approx(step.compute_us + step.bubble_us + waited)
+    assert step.terms[-1].value == step.time_us
 
 
 def test_compute_is_six_operations_per_parameter_and_token_and_those_of_attention() -> None:
-    made = priced(Layout(tp=8, dp=8), reached=0.5)
+    step = priced(Layout(tp=8, dp=8), reached=0.5)
     operations = (6 * 70e9 + 12 * 80 * 8192 * 4096) * 64 * 4096
-    assert made.compute_us == pytest.approx(operations / 64 / (989.4e6 * 0.5))
+    assert step.compute_us == pytest.approx(operations / 64 / (989.4e6 * 0.5))
     full = priced(Layout(tp=8, dp=8), recompute="full")
-    assert full.compute_us == pytest.approx(made.compute_us * 4 / 3)
-    assert full.mfu < made.mfu, "what is computed twice counts once"
+    assert full.compute_us == pytest.approx(step.compute_us * 4 / 3)
+    assert full.mfu < step.mfu, "what is computed twice counts once"
 
 
 def test_each_dimension_sends_what_its_papers_say() -> None:
-    made = priced(Layout(tp=8, pp=2, dp=4), zero=0)
-    sent = {piece.dimension: piece.traffic for piece in made.pieces}
+    step = priced(Layout(tp=8, pp=2, dp=4), zero=0)
+    sent = {piece.dimension: piece.traffic for piece in step.pieces}
     layers, micro_batches, activation = 40, 16, 4096 * 8192 * 2.0
     assert (sent["tp"].collective, sent["tp"].calls, sent["tp"].size) == (
         "all_reduce", 4 * layers * micro_batches, activation,
@@ -83,17 +83,17 @@ def test_an_interleaved_pipeline_idles_less_and_sends_more() -> None:
 
 
 def test_gradients_hide_behind_no_more_than_the_last_micro_batch() -> None:
-    made = priced(Layout(tp=8, pp=2, dp=4))
-    total, waited = made.dimension_us("dp")
-    assert total - waited == pytest.approx(min(total, made.compute_us / made.micro_batches))
+    step = priced(Layout(tp=8, pp=2, dp=4))
+    total, waited = step.dimension_us("dp")
+    assert total - waited == pytest.approx(min(total, step.compute_us / step.micro_batches))
     open_ = priced(Layout(tp=8, pp=2, dp=4), overlap={})
     assert open_.dimension_us("dp")[1] == pytest.approx(total)
     assert open_.time_us == pytest.approx(open_.unhidden_us)
 
 
 def test_experts_are_shared_by_expert_parallelism_and_reduced_among_their_own_replicas() -> None:
-    made = priced(Layout(tp=1, ep=8, dp=64), experts=64, active_parameters=13e9, zero=0)
-    spans = {(piece.dimension, piece.spread.ranks): piece for piece in made.pieces}
+    step = priced(Layout(tp=1, ep=8, dp=64), experts=64, active_parameters=13e9, zero=0)
+    spans = {(piece.dimension, piece.spread.ranks): piece for piece in step.pieces}
     assert ("ep", 8) in spans
     assert ("dp", 64) in spans, "the dense part"
     assert ("dp", 8) in spans, "the experts"
@@ -115,30 +115,30 @@ def test_zero_shards_experts_among_their_own_replicas_only() -> None:
     work = replace(WORK, experts=64, active_parameters=13e9, zero=1)
     layout = Layout(ep=8, dp=64)
     experts = work.expert_parameters
-    made = price_step(work, layout, NODES)
+    step = price_step(work, layout, NODES)
     dense = 70e9 - experts
-    assert made.memory.optimiser == pytest.approx(12 * (dense / 64 + experts / 8 / 8) / 1e9)
-    assert made.memory.weights == pytest.approx(2 * (dense + experts / 8) / 1e9)
+    assert step.memory.optimiser == pytest.approx(12 * (dense / 64 + experts / 8 / 8) / 1e9)
+    assert step.memory.weights == pytest.approx(2 * (dense + experts / 8) / 1e9)
 
 
 def test_a_shard_group_shards_experts_among_those_of_its_ranks_that_hold_them() -> None:
     work = replace(WORK, experts=64, active_parameters=13e9, shard=32, zero=3)
     layout = Layout(ep=8, dp=64)
-    made = price_step(work, layout, NODES)
+    step = price_step(work, layout, NODES)
     dense, experts = 70e9 - work.expert_parameters, work.expert_parameters / 8
-    assert made.memory.weights == pytest.approx(2 * (dense / 32 + experts / 4) / 1e9)
+    assert step.memory.weights == pytest.approx(2 * (dense / 32 + experts / 4) / 1e9)
     sent = {
-        (piece.ranks, piece.traffic.collective): piece.traffic.size for piece in made.pieces if piece.dimension == "dp"
+        (piece.ranks, piece.traffic.collective): piece.traffic.size for piece in step.pieces if piece.dimension == "dp"
     }
     assert sent[tuple(range(32)), "all_gather"] == pytest.approx(2 * dense)
     assert sent[(0, 8, 16, 24), "all_gather"] == pytest.approx(2 * experts)
-    shards = [piece.traffic.size for piece in made.pieces if piece.ranks == (0, 32)]
+    shards = [piece.traffic.size for piece in step.pieces if piece.ranks == (0, 32)]
     assert sorted(shards) == pytest.approx(sorted([2 * dense / 32, 2 * experts / 4]))
 
 
 def test_a_shard_group_of_one_of_each_expert_gathers_no_expert() -> None:
-    made = price_step(replace(WORK, experts=64, active_parameters=13e9, shard=8, zero=3), Layout(ep=8, dp=64), NODES)
-    assert {len(piece.ranks) for piece in made.pieces if piece.traffic.collective == "all_gather"} == {8}
+    step = price_step(replace(WORK, experts=64, active_parameters=13e9, shard=8, zero=3), Layout(ep=8, dp=64), NODES)
+    assert {len(piece.ranks) for piece in step.pieces if piece.traffic.collective == "all_gather"} == {8}
 
 
 def test_groups_that_straddle_domains_are_priced_by_the_worst() -> None:
@@ -148,9 +148,9 @@ def test_groups_that_straddle_domains_are_priced_by_the_worst() -> None:
 
 
 def test_a_split_group_costs_more_and_a_group_over_all_domains_cannot_be_split() -> None:
-    made = priced(Layout(tp=8, pp=2, dp=4))
-    assert [each.dimension for each in made.misplaced] == ["tp"]
-    assert made.misplaced[0].step_us > made.time_us
+    step = priced(Layout(tp=8, pp=2, dp=4))
+    assert [dimension.dimension for dimension in step.misplaced] == ["tp"]
+    assert step.misplaced[0].step_us > step.time_us
     assert priced(Layout(dp=64)).misplaced == ()
 
 
@@ -213,11 +213,11 @@ def test_nodes_without_a_network_cannot_be_spanned() -> None:
 
 
 def test_scaling_starts_at_the_fewest_nodes_and_never_gains_from_more() -> None:
-    found = weak_scaling(priced(Layout(tp=8, dp=8), overlap={}))
-    assert [each.nodes for each in found] == [1, 2, 4, 8]
-    assert found[0].efficiency == 1.0
-    assert [each.efficiency for each in found] == sorted((each.efficiency for each in found), reverse=True)
-    assert [each.nodes for each in weak_scaling(priced(Layout(tp=8, pp=8), overlap={}))] == [8]
+    scaleds = weak_scaling(priced(Layout(tp=8, dp=8), overlap={}))
+    assert [scaled.nodes for scaled in scaleds] == [1, 2, 4, 8]
+    assert scaleds[0].efficiency == 1.0
+    assert [scaled.efficiency for scaled in scaleds] == sorted((scaled.efficiency for scaled in scaleds), reverse=True)
+    assert [scaled.nodes for scaled in weak_scaling(priced(Layout(tp=8, pp=8), overlap={}))] == [8]
 
 
 @given(

@@ -37,7 +37,7 @@ def ms(us: float) -> str:
     return f"{us / 1000:.2f}"
 
 
-@pytest.mark.parametrize(("link", "took", "against"), TIERS, ids=lambda each: getattr(each, "name", None))
+@pytest.mark.parametrize(("link", "took", "against"), TIERS, ids=lambda document: getattr(document, "name", None))
 def test_a_buffer_of_256_mib_over_each_tier(link: Link, took: str, against: str) -> None:
     fastest = TIERS[0][0].time_us(256 * MIB)
     assert ms(link.time_us(256 * MIB)) == took
@@ -72,13 +72,13 @@ def test_a_ring_of_8_on_nvlink_and_over_the_network() -> None:
 
 def test_a_measured_150_ms_is_read_as_scattered_and_the_first_fix_is_to_pack() -> None:
     nodes = machine_of_links(NVLINK, NETWORK, 8, 8)
-    made = price_placements(nodes, "all_reduce", GIB, ((1, 8), (8, 1)))
-    said = read_measured(made, 150_000.0)
-    assert said.fits is made.placed[1]
-    assert "scattered over the network" in said.words
-    assert "rank-to-node map" in said.confirm
-    assert said.fix.startswith("pack the ranks")
-    assert read_measured(made, 6_300.0).fits is made.placed[0]
+    placements = price_placements(nodes, "all_reduce", GIB, ((1, 8), (8, 1)))
+    reading = read_measured(placements, 150_000.0)
+    assert reading.fits is placements.placed[1]
+    assert "scattered over the network" in reading.words
+    assert "rank-to-node map" in reading.confirm
+    assert reading.fix.startswith("pack the ranks")
+    assert read_measured(placements, 6_300.0).fits is placements.placed[0]
 
 
 def test_a_flat_ring_of_32_against_leaders_of_4_nodes() -> None:
@@ -103,7 +103,7 @@ def test_hierarchy_gains_most_where_latency_binds_and_falls_to_a_floor() -> None
 def test_hierarchy_cuts_the_hops_on_the_network_from_the_ranks_to_the_nodes() -> None:
     flat = Stage("flat", "all_reduce", "ring", 32, 1.0, NETWORK)
     between = leaders(4, 8, NVLINK, NETWORK)[1]
-    hops = [shape(each.collective, each.algorithm, each.ranks).messages for each in (flat, between)]
+    hops = [shape(stage.collective, stage.algorithm, stage.ranks).messages for stage in (flat, between)]
     assert hops == [2 * (32 - 1), 2 * (4 - 1)]
 
 
@@ -119,10 +119,10 @@ def test_the_regimes_of_that_hierarchy_end_where_latency_and_transfer_are_equal(
 @pytest.mark.parametrize(("algorithm", "took"), [("unchunked_ring", "161.15"), ("ring", "10.16")])
 def test_a_ring_of_single_hops_costs_about_k_times_a_chunked_one(algorithm: str, took: str) -> None:
     """K = 16, 256 MiB, InfiniBand NDR: 2(K-1) messages of n bytes, or of n/K."""
-    made = time_us("all_reduce", algorithm, 16, 256 * MIB, Link(3.0, 50.0))
+    value = time_us("all_reduce", algorithm, 16, 256 * MIB, Link(3.0, 50.0))
     by_hand = 30 * (3.0 + 256 * MIB / (1 if algorithm == "unchunked_ring" else 16) / 50e3)
-    assert made == pytest.approx(by_hand)
-    assert ms(made) == took
+    assert value == pytest.approx(by_hand)
+    assert ms(value) == took
     assert shape("all_reduce", algorithm, 16).messages == 30
 
 
@@ -185,8 +185,8 @@ def test_zero_on_10b_with_adam_over_8_gpus(stage: int, total: float) -> None:
 
 
 def test_the_states_of_70b() -> None:
-    made = memory.states(70e9)
-    assert (made.weights, made.gradients, made.optimiser) == pytest.approx((140, 140, 560))
+    states = memory.states(70e9)
+    assert (states.weights, states.gradients, states.optimiser) == pytest.approx((140, 140, 560))
 
 
 @pytest.mark.parametrize(
@@ -202,14 +202,14 @@ def test_scaling_efficiency_falls_with_the_gpus_as_the_sketch_does() -> None:
     """2 GPUs 95 %, 8 90 %, 64 80 %, 256 70 %: an order of magnitude, not a law, so within 15 points. Here 1.3 billion
     parameters on A100 nodes with 400 Gb/s each, 0.4 s of compute, nothing hidden."""
     nodes = machine(find_system("p4d.24xlarge"), 32)
-    found = {}
+    table = {}
     for gpus in (2, 8, 64, 256):
         (sent,) = traffic.data(1.3e9, 2)
         took = price(sent.collective, nodes.spread(range(gpus)), sent.size).time_us
-        found[gpus] = 0.4e6 / (0.4e6 + took)
-    assert list(found.values()) == sorted(found.values(), reverse=True)
+        table[gpus] = 0.4e6 / (0.4e6 + took)
+    assert list(table.values()) == sorted(table.values(), reverse=True)
     for gpus, sketch in {2: 0.95, 8: 0.90, 64: 0.80, 256: 0.70}.items():
-        assert found[gpus] == pytest.approx(sketch, abs=0.15)
+        assert table[gpus] == pytest.approx(sketch, abs=0.15)
 
 
 # --- reference rates: the product's own data cite datasheets, per direction ----------------------------------
@@ -249,11 +249,11 @@ def trained(batch: int, system: str, reached: float = 0.6) -> Work:
 
 
 def test_64_gpus_tp8_pp2_dp4_keep_tensor_groups_in_the_node_and_lose_most_by_splitting_one() -> None:
-    made = price_step(trained(64, "dgx-h100"), Layout(tp=8, pp=2, dp=4), machine(find_system("dgx-h100"), 8))
-    tiers = {piece.dimension: piece.spread.level for piece in made.pieces}
+    step = price_step(trained(64, "dgx-h100"), Layout(tp=8, pp=2, dp=4), machine(find_system("dgx-h100"), 8))
+    tiers = {piece.dimension: piece.spread.level for piece in step.pieces}
     assert tiers == {"tp": "NVLink", "pp": "network", "dp": "network"}
-    assert made.misplaced[0].dimension == "tp"
-    assert made.misplaced[0].step_us > 1.1 * made.time_us
+    assert step.misplaced[0].dimension == "tp"
+    assert step.misplaced[0].step_us > 1.1 * step.time_us
 
 
 def test_64_gpus_tp8_pp4_dp2_put_stage_k_of_a_replica_on_node_k() -> None:
@@ -271,8 +271,8 @@ def test_256_gpus_with_every_tensor_group_over_two_nodes() -> None:
     )
     assert 8 < ratio < 12
     few_nics = machine(find_system("dgx-h100"), 32, nics=(4, 400.0))
-    made = price_step(trained(128, "dgx-h100", 0.5), Layout(tp=8, pp=4, dp=8), few_nics)
-    assert made.misplaced[0].step_us / made.time_us - 1 == pytest.approx(0.30, abs=0.05)
+    step = price_step(trained(128, "dgx-h100", 0.5), Layout(tp=8, pp=4, dp=8), few_nics)
+    assert step.misplaced[0].step_us / step.time_us - 1 == pytest.approx(0.30, abs=0.05)
 
 
 def test_data_parallel_peers_have_equal_local_rank_and_so_stay_on_their_rail() -> None:
@@ -306,5 +306,5 @@ def test_a_flat_ring_grows_linearly_with_the_ranks_where_latency_binds() -> None
 def test_on_few_nodes_or_under_much_compute_it_says_that_topology_hardly_matters() -> None:
     few = price_step(Work(1e9, 16, 2048, 1024, 8, 1024, 989.4), Layout(dp=16), machine(find_system("dgx-h100"), 2))
     assert few.hardly_matters
-    alone = price_step(trained(16, "dgx-h100"), Layout(tp=8), machine(find_system("dgx-h100"), 1))
-    assert "no placement to get wrong" in alone.hardly_matters
+    step = price_step(trained(16, "dgx-h100"), Layout(tp=8), machine(find_system("dgx-h100"), 1))
+    assert "no placement to get wrong" in step.hardly_matters

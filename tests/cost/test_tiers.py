@@ -29,13 +29,13 @@ def test_an_unknown_name_suggests_near_ones_and_one_of_several_lists_them() -> N
 
 @pytest.mark.parametrize("name", [name for name in known() if name not in ALONE])
 def test_every_system_has_tiers_from_the_fastest_inside_to_the_network(name: str) -> None:
-    made = machine(find_system(name), 2)
-    assert made.inside in made.tiers
-    assert made.domain >= made.gpus_per_node
-    assert all(tier.source for tier in made.tiers)
-    if made.network is not None:
-        assert made.network.link.gbs <= made.network.line_gbs, "never above the wire"
-        assert made.network.link.gbs <= made.inside.link.gbs
+    server = machine(find_system(name), 2)
+    assert server.inside in server.tiers
+    assert server.domain >= server.gpus_per_node
+    assert all(tier.source for tier in server.tiers)
+    if server.network is not None:
+        assert server.network.link.gbs <= server.network.line_gbs, "never above the wire"
+        assert server.network.link.gbs <= server.inside.link.gbs
 
 
 def test_every_name_finds_its_own_system() -> None:
@@ -59,9 +59,9 @@ def test_a_gpu_is_chosen_where_a_system_is_sold_with_several() -> None:
 
 
 def test_pairs_with_bridges_meet_over_pcie() -> None:
-    made = machine(find_system("NC96ads_A100_v4"), 1)
-    assert (made.inside.kind, made.domain) == ("pcie", 4)
-    assert [tier.gpus for tier in made.tiers if tier.kind == "nvlink"] == [2]
+    server = machine(find_system("NC96ads_A100_v4"), 1)
+    assert (server.inside.kind, server.domain) == ("pcie", 4)
+    assert [tier.gpus for tier in server.tiers if tier.kind == "nvlink"] == [2]
 
 
 def test_a_placement_over_more_nodes_than_a_leaf_holds_is_carried_by_the_spine() -> None:
@@ -84,5 +84,5 @@ def test_an_oversubscribed_spine_carries_less() -> None:
 def test_one_gpu_without_a_nic_asks_for_one(name: str) -> None:
     with pytest.raises(LackingError, match=r"one GPU per node.*--nics"):
         machine(find_system(name), 2)
-    made = machine(find_system(name), 2, nics=(1, 400.0))
-    assert (made.domain, made.spread(range(2)).nodes) == (1, 2)
+    server = machine(find_system(name), 2, nics=(1, 400.0))
+    assert (server.domain, server.spread(range(2)).nodes) == (1, 2)

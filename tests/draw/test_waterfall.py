@@ -15,8 +15,8 @@ WHAT = "busbw of all_reduce, 16 ranks on 2 nodes"
 
 
 def cause(check: str, share: float, used: float, measured: float | None = None, whole: float = 400.0) -> Cause:
-    found = Quantity(WHAT, measured, source="nccl-tests") if measured is not None else None
-    price = Price(predicted=Quantity(WHAT, used), all_gone=Quantity(WHAT, whole), measured=found, job_share=share,
+    quantity = Quantity(WHAT, measured, source="nccl-tests") if measured is not None else None
+    price = Price(predicted=Quantity(WHAT, used), all_gone=Quantity(WHAT, whole), measured=quantity, job_share=share,
                   gbs_lost=whole * share, share=share)  # fmt: skip
     return Cause(
         Finding(check, Severity.ERROR, f"message of {check}", "o", "e", ()), CauseStatus.ESTABLISHED, price=price
@@ -27,13 +27,13 @@ def verdict(*causes: Cause, state: State = State.SLOW) -> Verdict:
     return Verdict(state, causes=causes)
 
 
-def rows(found: Verdict) -> list[tuple[str, float]]:
-    return [(bar.name.split()[0], round(bar.end)) for bar in bars_of(found)[2] if bar.kind != "missing"]
+def rows(answer: Verdict) -> list[tuple[str, float]]:
+    return [(bar.name.split()[0], round(bar.end)) for bar in bars_of(answer)[2] if bar.kind != "missing"]
 
 
 def test_hardware_takes_before_negotiated_and_settings_before_used() -> None:
-    found = verdict(cause("GDR001", 0.25, 200, 190), cause("NVL001", 0.25, 200, 190))
-    assert rows(found) == [("intended", 400), ("NVL001", 300), ("negotiated", 300), ("GDR001", 200), ("used", 200),
+    judgement = verdict(cause("GDR001", 0.25, 200, 190), cause("NVL001", 0.25, 200, 190))
+    assert rows(judgement) == [("intended", 400), ("NVL001", 300), ("negotiated", 300), ("GDR001", 200), ("used", 200),
                            ("not", 190), ("measured", 190)]  # fmt: skip
 
 
@@ -45,9 +45,9 @@ def test_each_step_carries_the_id_the_severity_and_what_it_takes() -> None:
 
 
 def test_causes_that_hide_each_other_never_go_below_what_is_left() -> None:
-    found = verdict(cause("PCI001", 0.75, 60), cause("NET003", 0.5, 60))
-    assert rows(found)[1:] == [("PCI001", 100), ("negotiated", 100), ("NET003", 60), ("used", 60)]
-    assert any("by itself it takes 200" in text for text in texts(draw_waterfall(found)))
+    judgement = verdict(cause("PCI001", 0.75, 60), cause("NET003", 0.5, 60))
+    assert rows(judgement)[1:] == [("PCI001", 100), ("negotiated", 100), ("NET003", 60), ("used", 60)]
+    assert any("by itself it takes 200" in text for text in texts(draw_waterfall(judgement)))
 
 
 def test_causes_that_worsen_each_other_have_a_step_of_their_own() -> None:
@@ -60,9 +60,9 @@ def test_what_was_not_measured_says_so() -> None:
 
 def test_a_node_without_a_job_shows_its_narrowest_place() -> None:
     finding = Finding("NVL001", Severity.ERROR, "m", "o", "e", (), Where(("n1",), ("GPU3",)), Cost(123.6, 1 / 3))
-    alone = verdict(Cause(finding, CauseStatus.ESTABLISHED), state=State.AT_RISK)
-    assert rows(alone) == [("intended", 371), ("NVL001", 247), ("negotiated", 247)]
-    assert "not in the evidence" in texts(draw_waterfall(alone))
+    judgement = verdict(Cause(finding, CauseStatus.ESTABLISHED), state=State.AT_RISK)
+    assert rows(judgement) == [("intended", 371), ("NVL001", 247), ("negotiated", 247)]
+    assert "not in the evidence" in texts(draw_waterfall(judgement))
 
 
 @pytest.mark.parametrize("state", [State.FAILED, State.HUNG])

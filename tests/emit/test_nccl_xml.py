@@ -28,7 +28,7 @@ def test_any_machine_that_is_written_is_read_back_equal_by_every_version_that_ta
     assert back.tree == tree
     assert to_text(back.tree, 18) == text
     for minor in VERSIONS:
-        crowded = any(len(each.children) > 32 for each in tree.walk())
+        crowded = any(len(node.children) > 32 for node in tree.walk())
         # The last element is refused where one more than it would not fit: the table needs a place to spare.
         if elements_of(tree) < MAX_ELEMENTS[minor] and not crowded:
             assert back.refusal(minor) is None
@@ -37,10 +37,10 @@ def test_any_machine_that_is_written_is_read_back_equal_by_every_version_that_ta
 @given(machines(virtual_nic=True), st.sampled_from(VERSIONS))
 def test_a_machine_that_was_cleaned_for_a_version_is_taken_by_that_version(tree: Element, minor: int) -> None:
     assume(elements_of(tree) < 250)
-    made = clean(tree, minor).tree
-    back = read_file(to_text(made, minor).encode(), "machine.xml")
+    tag = clean(tree, minor).tree
+    back = read_file(to_text(tag, minor).encode(), "machine.xml")
     assert back.refusal(minor) is None
-    assert back.tree == made
+    assert back.tree == tag
 
 
 VALUES = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=60)

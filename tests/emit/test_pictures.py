@@ -38,13 +38,13 @@ def texts(svg: str) -> list[str]:
 
 @pytest.mark.parametrize("name", [name for name in fixtures() if name != "no-gpu"])
 def test_each_device_of_a_captured_machine_is_there_once(name: str) -> None:
-    made = picture(f"fixture:{name}")
-    shown = texts(draw_node(made))
-    boxes = [box for socket in made.sockets for box in socket.leaves() if box.kind in ("gpu", "nic")]
+    drawing = picture(f"fixture:{name}")
+    shown = texts(draw_node(drawing))
+    boxes = [box for socket in drawing.sockets for box in socket.leaves() if box.kind in ("gpu", "nic")]
     assert boxes
     for box in boxes:
         assert shown.count(box.lines[0]) == 1, box.lines[0]
-        assert to_dot(made).count(f'  "{box.key}" [label=') == 1
+        assert to_dot(drawing).count(f'  "{box.key}" [label=') == 1
 
 
 def test_two_runs_draw_the_same() -> None:
@@ -54,10 +54,10 @@ def test_two_runs_draw_the_same() -> None:
 
 
 def test_a_healthy_machine_has_no_red() -> None:
-    made = picture("fixture:dgx-h100-healthy")
-    assert 'class="gpu sick"' not in draw_node(made)
-    assert "found by a check" not in draw_node(made)
-    assert SICK not in to_dot(made)
+    drawing = picture("fixture:dgx-h100-healthy")
+    assert 'class="gpu sick"' not in draw_node(drawing)
+    assert "found by a check" not in draw_node(drawing)
+    assert SICK not in to_dot(drawing)
 
 
 def test_links_that_are_down_are_red_and_carry_the_id() -> None:
@@ -95,14 +95,16 @@ def test_a_setting_takes_from_what_is_used_and_not_from_what_was_negotiated() ->
 
 @pytest.mark.parametrize("name", ["dgx-h100-healthy", "hgx-b200", "l40s-pcie-acs-on", "gb200-tray"])
 def test_a_wide_node_stands_on_both_sides_of_its_fabric_and_fits_a_page(name: str) -> None:
-    made = picture(f"fixture:{name}")
-    root = ElementTree.fromstring(draw_node(made))
+    drawing = picture(f"fixture:{name}")
+    root = ElementTree.fromstring(draw_node(drawing))
     assert float(root.attrib["width"]) <= 1168, "the room of a page at 1280 pixels"
     kinds = {"gpu", "nic", "cpu", "dim", "switch"}
-    drawn = [each.attrib for each in root.iter(f"{SVG}rect") if kinds & set(each.attrib.get("class", "").split())]
-    boxes = [[float(each[key]) for key in ("x", "y", "width", "height")] for each in drawn]
+    drawn = [
+        element.attrib for element in root.iter(f"{SVG}rect") if kinds & set(element.attrib.get("class", "").split())
+    ]
+    boxes = [[float(record[key]) for key in ("x", "y", "width", "height")] for record in drawn]
     boxes = [box for box in boxes if box[3] > 20]  # without the legend
-    leaves = sum(leaf is not socket for socket in made.sockets for leaf in socket.leaves())
+    leaves = sum(leaf is not socket for socket in drawing.sockets for leaf in socket.leaves())
     assert len(boxes) >= leaves
     for at, (x, y, wide, high) in enumerate(boxes):
         for left, top, w, h in boxes[at + 1 :]:
@@ -126,8 +128,8 @@ def gpu_node(*, host: str = "h", gpu_name: str = "G", nic: str = "mlx5_0") -> No
 
 def test_a_gpu_that_lost_all_its_links_keeps_its_line_to_the_fabric() -> None:
     finding = Finding("TOP004", Severity.ERROR, "m", "o", "e", ("f",), Where(gpus=("GPU1",)))
-    made = picture_of(gpu_node(), [finding], "t", "v")
-    (lost,) = [line for line in made.lines if line.sick]
+    drawing = picture_of(gpu_node(), [finding], "t", "v")
+    (lost,) = [line for line in drawing.lines if line.sick]
     assert (lost.a, lost.label, lost.sick) == ("gpu:1", "0", ("TOP004",))
 
 
@@ -137,11 +139,11 @@ def test_a_port_that_is_down_says_so() -> None:
 
 @given(st.text(max_size=60), st.text(max_size=60), st.text(min_size=1, max_size=60))
 def test_no_name_breaks_the_file(host: str, gpu: str, nic: str) -> None:
-    made = picture_of(gpu_node(host=host, gpu_name=gpu, nic=nic), [], f"{host} {gpu}", nic)
-    assert ElementTree.fromstring(draw_node(made)).tag == f"{SVG}svg"
-    quotes = re.sub(r"\\.", "", to_dot(made)).count('"')
+    drawing = picture_of(gpu_node(host=host, gpu_name=gpu, nic=nic), [], f"{host} {gpu}", nic)
+    assert ElementTree.fromstring(draw_node(drawing)).tag == f"{SVG}svg"
+    quotes = re.sub(r"\\.", "", to_dot(drawing)).count('"')
     assert quotes % 2 == 0
-    for text in (to_dot(made), draw_node(made)):
+    for text in (to_dot(drawing), draw_node(drawing)):
         assert without_steering(text.replace("\n", "")) == text.replace("\n", "")
 
 
@@ -161,7 +163,9 @@ def test_machines_of_any_size_are_drawn(gpus: int, nics: int, sockets: int) -> N
 def test_graphviz_reads_it() -> None:
     if shutil.which("dot") is None:
         pytest.skip("graphviz is not installed: the DOT text is not tried with it")
-    made: Picture = picture("fixture:dgx-h100-gpu3-12of18-nvlink")
-    done = subprocess.run(["dot", "-Tsvg"], input=to_dot(made), capture_output=True, text=True, timeout=60, check=False)
+    drawing: Picture = picture("fixture:dgx-h100-gpu3-12of18-nvlink")
+    done = subprocess.run(
+        ["dot", "-Tsvg"], input=to_dot(drawing), capture_output=True, text=True, timeout=60, check=False
+    )
     assert done.returncode == 0, done.stderr
     assert "GPU3" in done.stdout

@@ -66,8 +66,8 @@ def test_what_is_missing_is_one_clear_line(
     monkeypatch.setattr(builtins, "__import__", importing)
     out = tmp_path / "node.png"
     assert run(cli, ["emit", "picture", "fixture:t4-box", "-o", str(out)]) == 2
-    said = capsys.readouterr().err
-    assert words in said
-    assert "Traceback" not in said
-    assert len(said.strip().splitlines()) == 2, "what is missing, and the hint"
+    message = capsys.readouterr().err
+    assert words in message
+    assert "Traceback" not in message
+    assert len(message.strip().splitlines()) == 2, "what is missing, and the hint"
     assert not out.exists()

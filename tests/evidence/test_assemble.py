@@ -58,9 +58,14 @@ def test_the_most_trusted_source_is_believed_and_the_other_is_recorded() -> None
     offer(draft, 90).gpu(index=0).offer("numa", 0, at("nvml.json"))
     node = assemble(draft, "h")
     assert node.gpus[0].numa.value == 0
-    [apart] = node.disagreements
-    assert (apart.subject, apart.field, apart.taken, apart.other) == ("GPU0", "numa", "0", "1")
-    assert (str(apart.taken_from), str(apart.other_from)) == ("nvml.json:1", "topo.txt:3")
+    [disagreement] = node.disagreements
+    assert (disagreement.subject, disagreement.field, disagreement.taken, disagreement.other) == (
+        "GPU0",
+        "numa",
+        "0",
+        "1",
+    )
+    assert (str(disagreement.taken_from), str(disagreement.other_from)) == ("nvml.json:1", "topo.txt:3")
 
 
 def test_the_same_value_in_two_spellings_is_no_disagreement() -> None:

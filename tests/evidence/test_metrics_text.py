@@ -10,7 +10,7 @@ from topodiag.evidence.metrics_text import labels_of, samples_of, whole
 
 
 def read(text: str) -> list[tuple[str, dict[str, str], float]]:
-    return [(each.name, dict(each.labels), each.value) for each in samples_of(Blob("m", text.encode()), "x_")]
+    return [(sample.name, dict(sample.labels), sample.value) for sample in samples_of(Blob("m", text.encode()), "x_")]
 
 
 def test_a_sample_is_a_name_labels_and_a_value() -> None:

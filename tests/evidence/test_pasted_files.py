@@ -17,7 +17,7 @@ PORT = "/sys/class/infiniband/mlx5_0/ports/1"
 
 
 def shown(text: str) -> list[tuple[str, str, str]]:
-    return [(each.op, each.path, each.text) for each in shown_files(text)]
+    return [(file.op, file.path, file.text) for file in shown_files(text)]
 
 
 def test_grep_names_the_file_before_each_value() -> None:
@@ -29,8 +29,8 @@ def test_grep_names_the_file_before_each_value() -> None:
 
 
 def test_colons_of_a_bus_id_do_not_end_the_path() -> None:
-    made = node_of("/sys/bus/pci/devices/0000:1b:00.0/current_link_width:8\n")
-    assert made.pci["0000:1b:00.0"].width.value == 8
+    node = node_of("/sys/bus/pci/devices/0000:1b:00.0/current_link_width:8\n")
+    assert node.pci["0000:1b:00.0"].width.value == 8
 
 
 @pytest.mark.parametrize("prompt", ["$ ", "# ", "user@n1:~$ ", "[root@n1 ~]# ", "$ sudo ", "> $ ", ""])
@@ -53,8 +53,8 @@ def test_heads_of_several_files_are_told_apart() -> None:
 
 
 def test_a_file_that_cannot_be_read_says_why() -> None:
-    made = node_of("$ cat /sys/class/net/ib0/speed\ncat: /sys/class/net/ib0/speed: Invalid argument\n")
-    assert "EINVAL" in made.netdevs[0].speed_mbps.why
+    node = node_of("$ cat /sys/class/net/ib0/speed\ncat: /sys/class/net/ib0/speed: Invalid argument\n")
+    assert "EINVAL" in node.netdevs[0].speed_mbps.why
 
 
 def test_a_folder_is_listed_short_and_long() -> None:
@@ -72,8 +72,8 @@ def test_a_value_that_is_shown_again_later_does_not_change_the_first_reading() -
 
 
 def test_a_paste_is_a_part_so_what_it_does_not_show_may_be_there() -> None:
-    made = node_of(f"{PORT}/counters/port_rcv_errors:3\n")
-    assert not made.told & {Topic.RDMA_DEVICES, Topic.GPUS, Topic.OS}
+    node = node_of(f"{PORT}/counters/port_rcv_errors:3\n")
+    assert not node.told & {Topic.RDMA_DEVICES, Topic.GPUS, Topic.OS}
 
 
 @examples("text")

@@ -17,5 +17,5 @@ def test_a_source_says_what_it_speaks_of(kind: str) -> None:
 
 
 def test_some_source_speaks_of_each_topic() -> None:
-    made = [source for kind in registry.kinds() if (source := registry.source(kind)) is not None]
-    assert set().union(*(source.speaks_of for source in made)) == set(Topic)
+    sources = [source for kind in registry.kinds() if (source := registry.source(kind)) is not None]
+    assert set().union(*(source.speaks_of for source in sources)) == set(Topic)

@@ -22,6 +22,6 @@ def run(
     rows = tuple(
         BenchRow(size, out_of_place=Timing(size / max(gbs, 1e-9) / 1000, gbs, gbs)) for size, gbs in sizes.items()
     )
-    each = max(ranks // hosts, 1)
-    devices = tuple(BenchDevice(rank, f"n{rank // each}", rank % each, gpu) for rank in range(ranks)) if gpu else ()
+    number = max(ranks // hosts, 1)
+    devices = tuple(BenchDevice(rank, f"n{rank // number}", rank % number, gpu) for rank in range(ranks)) if gpu else ()
     return BenchRun(collective, rows, devices, ranks, nccl=nccl, env=env or {})

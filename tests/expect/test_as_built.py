@@ -27,7 +27,7 @@ MEASURED = run(ranks=16, busbw=240)
 
 def with_port(node: Node, name: str, **port: Any) -> Node:
     nics = tuple(
-        replace(nic, ports=tuple(replace(each, **port) for each in nic.ports)) if nic.rdma_name == name else nic
+        replace(nic, ports=tuple(replace(nic_port, **port) for nic_port in nic.ports)) if nic.rdma_name == name else nic
         for nic in node.nics
     )
     assert nics != node.nics
@@ -68,13 +68,13 @@ def test_ports_that_are_all_alike_are_as_built() -> None:
 
 def test_pci001_of_the_given_bundle_is_the_cause() -> None:
     node = at_width(HEALTHY, 5, 4)
-    assert [each.share for each in narrow_links(node)] == [0.25]
-    made = of(node)
+    assert [link.share for link in narrow_links(node)] == [0.25]
+    estimate = of(node)
     slow = replace(MEASURED, rows=(BenchRow(8 << 30, out_of_place=Timing(1.0, 70.0, 130.0)),))
-    found = Outcome(
+    outcome = Outcome(
         "PCI001", Status.FINDING, "n0", (Finding("PCI001", Severity.ERROR, "GPU5 trained at x4", "", "", ()),)
     )
-    explained = explain(slow, made, verdict_of(slow, made.expectation), known=Evidence(nodes=(found,)))
+    explained = explain(slow, estimate, verdict_of(slow, estimate.expectation), known=Evidence(nodes=(outcome,)))
     assert "GPU5 trained at x4" in explained.causes[0].cause
     assert explained.causes[0].shown
 
@@ -89,10 +89,10 @@ def test_all_links_narrow_alike_are_built_so() -> None:
 def test_one_hca_in_the_setting_is_the_cause_and_the_expectation_is_without_it() -> None:
     for node in (HEALTHY, None):
         slow = run(ranks=16, busbw=47.3, gpu="NVIDIA H100 80GB HBM3", hosts=2, env={"NCCL_IB_HCA": "mlx5_0"})
-        made = expected(slow, node)
-        assert made.expectation is not None
-        assert made.expectation.busbw_gbs > 300
-        (first, *_) = explain(slow, made, verdict_of(slow, made.expectation)).causes
+        estimate = expected(slow, node)
+        assert estimate.expectation is not None
+        assert estimate.expectation.busbw_gbs > 300
+        (first, *_) = explain(slow, estimate, verdict_of(slow, estimate.expectation)).causes
         assert first.cause.startswith("NCCL_IB_HCA=mlx5_0 leaves 1 of 8 NICs")
         assert first.shown
         assert first.likelihood > 0.8
@@ -117,60 +117,60 @@ def clean(check: str) -> Outcome:
 
 def test_a_bundle_with_all_links_up_removes_nvlink() -> None:
     slow = run(busbw=240)
-    made = expected(slow, HEALTHY)
-    verdict = verdict_of(slow, made.expectation)
-    assert "NVLinks of one GPU down" in explain(slow, made, verdict).causes[0].cause
+    estimate = expected(slow, HEALTHY)
+    verdict = verdict_of(slow, estimate.expectation)
+    assert "NVLinks of one GPU down" in explain(slow, estimate, verdict).causes[0].cause
     bundles = Evidence(nodes=(clean("NVL001"),), all_nodes=True)
-    left = explain(slow, made, verdict, known=bundles)
-    assert not any("of one GPU" in each.cause and "NVLink" in each.cause for each in left.causes)
-    assert any("NVL001 looked at the bundles of all nodes" in each for each in left.ruled_out)
-    part = explain(slow, made, verdict, known=replace(bundles, all_nodes=False))
-    assert any("NVLinks of one GPU" in each.cause for each in part.causes)
+    left = explain(slow, estimate, verdict, known=bundles)
+    assert not any("of one GPU" in cause.cause and "NVLink" in cause.cause for cause in left.causes)
+    assert any("NVL001 looked at the bundles of all nodes" in reason for reason in left.ruled_out)
+    part = explain(slow, estimate, verdict, known=replace(bundles, all_nodes=False))
+    assert any("NVLinks of one GPU" in cause.cause for cause in part.causes)
 
 
 def test_a_net_ib_line_or_29_gbs_removes_sockets() -> None:
     slow = run(ranks=16, busbw=5.0, gpu="NVIDIA H100 80GB HBM3", hosts=2)
-    made = expected(slow)
-    verdict = verdict_of(slow, made.expectation)
-    assert explain(slow, made, verdict).causes[0].cause == "sockets instead of RDMA"
-    seen = explain(slow, made, verdict, known=Evidence(network="rdma"))
-    assert not any("sockets" in each.cause for each in seen.causes)
+    estimate = expected(slow)
+    verdict = verdict_of(slow, estimate.expectation)
+    assert explain(slow, estimate, verdict).causes[0].cause == "sockets instead of RDMA"
+    seen = explain(slow, estimate, verdict, known=Evidence(network="rdma"))
+    assert not any("sockets" in cause.cause for cause in seen.causes)
     fast = replace(slow, rows=(*slow.rows, BenchRow(32 << 20, out_of_place=Timing(1.0, 15.0, 29.0))))
-    cliff = explain(fast, made, verdict)
-    assert not any("sockets" in each.cause for each in cliff.causes)
-    assert any("29 GB/s at 32 MiB are more than sockets bring" in each for each in cliff.ruled_out)
+    cliff = explain(fast, estimate, verdict)
+    assert not any("sockets" in cause.cause for cause in cliff.causes)
+    assert any("29 GB/s at 32 MiB are more than sockets bring" in reason for reason in cliff.ruled_out)
 
 
 def test_gpudirect_disabled_in_the_same_file_comes_first() -> None:
     slow = run(ranks=16, busbw=22.5, gpu="NVIDIA H100 80GB HBM3", hosts=2)
-    made = expected(slow)
+    estimate = expected(slow)
     gdr = Finding("GDR001", Severity.ERROR, "GPU Direct RDMA is disabled (no module)", "", "", ())
     known_ = Evidence(logs=(Outcome("GDR001", Status.FINDING, "job", (gdr,)),))
-    (first, *_) = explain(slow, made, verdict_of(slow, made.expectation), known=known_).causes
+    (first, *_) = explain(slow, estimate, verdict_of(slow, estimate.expectation), known=known_).causes
     assert first.check == "GDR001"
     assert first.shown
 
 
 def test_a_fault_that_no_priced_cause_stands_for_is_a_cause_too() -> None:
     slow = run(ranks=16, busbw=142, gpu="NVIDIA H100 80GB HBM3", hosts=2)
-    made = expected(slow, HEALTHY)
+    estimate = expected(slow, HEALTHY)
     stale = Finding("TOP002", Severity.ERROR, "hgx-topo.xml describes another machine", "", "", ())
     known_ = Evidence(nodes=(Outcome("TOP002", Status.FINDING, "n1", (stale,)),))
-    (first, *_) = explain(slow, made, verdict_of(slow, made.expectation), known=known_).causes
+    (first, *_) = explain(slow, estimate, verdict_of(slow, estimate.expectation), known=known_).causes
     assert first.check == "TOP002"
 
 
 def test_the_same_bus_id_twice_is_one_gpu() -> None:
     devices = tuple(BenchDevice(rank, "n0", 0, "NVIDIA H100 80GB HBM3", "0000:1b:00.0") for rank in range(2))
-    made = expected(replace(run(ranks=2), devices=devices))
-    assert made.expectation is None
-    assert "ranks 0 and 1 name one GPU" in made.why
+    estimate = expected(replace(run(ranks=2), devices=devices))
+    assert estimate.expectation is None
+    assert "ranks 0 and 1 name one GPU" in estimate.why
 
 
 def test_a_nvlink_edge_whose_directions_differ_is_a_cause_though_nccl_refuses_it() -> None:
     node = open_topology(str(ROOT / "fixtures" / "topo" / "one-sided-nvlink" / "topo.xml")).node
     slow = run(busbw=20, gpu="Tesla V100-SXM2-32GB")
-    made = expected(slow, node)
-    verdict = verdict_of(slow, made.expectation)
+    estimate = expected(slow, node)
+    verdict = verdict_of(slow, estimate.expectation)
     assert verdict.word == "low"
-    assert explain(slow, made, verdict).causes[0].shown
+    assert explain(slow, estimate, verdict).causes[0].shown

@@ -27,10 +27,10 @@ def test_nothing_published_is_no_factor() -> None:
 
 
 def test_one_system_moves_a_cell_half_way() -> None:
-    made = fit([seen(0.81)])
+    model = fit([seen(0.81)])
     # The wire of the network, its rings, the generation's and the cell each lean on the one before.
-    assert made.factors["", "rdma", ""].factor == pytest.approx(sqrt(0.81))
-    assert made.of("hopper", "rdma-ring", "all_reduce").factor == pytest.approx(0.81 ** (15 / 16))
+    assert model.factors["", "rdma", ""].factor == pytest.approx(sqrt(0.81))
+    assert model.of("hopper", "rdma-ring", "all_reduce").factor == pytest.approx(0.81 ** (15 / 16))
 
 
 def test_a_system_with_many_rows_counts_once() -> None:
@@ -42,15 +42,15 @@ def test_a_system_with_many_rows_counts_once() -> None:
 
 
 def test_an_unseen_cell_takes_the_factor_around_it() -> None:
-    made = fit([seen(0.9, "a"), seen(0.9, "b"), seen(0.9, "c")])
-    assert made.of("volta", "rdma-ring", "reduce") == made.factors["", "rdma-ring", ""]
-    assert made.of("volta", "rdma-nvls", "all_reduce") == made.factors["", "rdma", ""]
+    model = fit([seen(0.9, "a"), seen(0.9, "b"), seen(0.9, "c")])
+    assert model.of("volta", "rdma-ring", "reduce") == model.factors["", "rdma-ring", ""]
+    assert model.of("volta", "rdma-nvls", "all_reduce") == model.factors["", "rdma", ""]
 
 
 def test_single_flows_say_nothing_of_rings() -> None:
-    made = fit([seen(0.5, transport="rdma-flow")])
-    assert made.of("hopper", "rdma-ring", "all_reduce").factor == 1.0
-    assert made.of("hopper", "rdma-flow", "sendrecv").factor < 1.0
+    model = fit([seen(0.5, transport="rdma-flow")])
+    assert model.of("hopper", "rdma-ring", "all_reduce").factor == 1.0
+    assert model.of("hopper", "rdma-flow", "sendrecv").factor < 1.0
 
 
 def test_a_ratio_of_another_machine_is_no_residual() -> None:
@@ -58,10 +58,10 @@ def test_a_ratio_of_another_machine_is_no_residual() -> None:
 
 
 def test_the_tolerance_is_that_of_the_transport_else_of_its_wire_else_of_any() -> None:
-    made = calibration()
-    assert made.tolerance("rdma-flow").below > made.tolerance("rdma-ring").below
-    assert made.tolerance("rdma-ring") == made.tolerance("rdma")
-    assert made.tolerance("pigeons").transport == ""
+    model = calibration()
+    assert model.tolerance("rdma-flow").below > model.tolerance("rdma-ring").below
+    assert model.tolerance("rdma-ring") == model.tolerance("rdma")
+    assert model.tolerance("pigeons").transport == ""
     assert Calibration().tolerance("rdma").below > 0
 
 
@@ -81,12 +81,12 @@ ratios = st.lists(st.floats(0.2, 1.3), min_size=1, max_size=12)
 
 @given(ratios)
 def test_a_factor_lies_between_what_was_seen_and_the_model(values: list[float]) -> None:
-    made = fit(seen(ratio, str(number)) for number, ratio in enumerate(values))
-    for factor in made.factors.values():
+    model = fit(seen(ratio, str(number)) for number, ratio in enumerate(values))
+    for factor in model.factors.values():
         assert min(*values, 1.0) - 1e-9 <= factor.factor <= max(*values, 1.0) + 1e-9
 
 
 @given(st.floats(0.3, 1.2))
 def test_many_systems_that_agree_are_believed(ratio: float) -> None:
-    made = fit(seen(ratio, str(number)) for number in range(40))
-    assert made.of("hopper", "rdma-ring", "all_reduce").factor == pytest.approx(ratio, rel=0.01)
+    model = fit(seen(ratio, str(number)) for number in range(40))
+    assert model.of("hopper", "rdma-ring", "all_reduce").factor == pytest.approx(ratio, rel=0.01)

@@ -19,19 +19,19 @@ RAW = Calibration()
 
 
 def raw(collective: str, ranks: int, system: str, nodes: int, **options: object) -> float:
-    made = expected(run(collective, ranks), system=system, nodes=nodes, fitted=RAW, **options)  # type: ignore[arg-type]
-    assert made.rates is not None, made.why
-    return made.rates.peak
+    estimate = expected(run(collective, ranks), system=system, nodes=nodes, fitted=RAW, **options)  # type: ignore[arg-type]
+    assert estimate.rates is not None, estimate.why
+    return estimate.rates.peak
 
 
 def prediction(system: str, nodes: int, env: dict[str, str] | None = None) -> Prediction:
-    made = expected(run(ranks=8 * nodes), system=system, nodes=nodes, fitted=RAW)
-    assert made.setup is not None
-    return predict_tree(made.setup.tree, nodes=nodes, version="2.28", env=env, sizes=(16 * GIB,))
+    estimate = expected(run(ranks=8 * nodes), system=system, nodes=nodes, fitted=RAW)
+    assert estimate.setup is not None
+    return predict_tree(estimate.setup.tree, nodes=nodes, version="2.28", env=env, sizes=(16 * GIB,))
 
 
 def test_within_a_node_it_is_nccls_own_prediction() -> None:
-    choices = {each.collective: each.busbw_gbs for each in prediction("DGX H100", 1).choices}
+    choices = {choice.collective: choice.busbw_gbs for choice in prediction("DGX H100", 1).choices}
     assert raw("all_reduce", 8, "DGX H100", 1) == pytest.approx(choices["AllReduce"])
     assert raw("all_gather", 8, "DGX H100", 1) == pytest.approx(choices["AllGather"])
 
@@ -54,7 +54,7 @@ def test_nvls_on_blackwell_is_as_fast_under_every_version(ranks: int, system: st
 
 
 def test_nvls_on_hopper_is_as_fast_as_its_own_version_says() -> None:
-    (choice,) = [each for each in prediction("DGX H100", 1).choices if each.collective == "AllReduce"]
+    (choice,) = [choice for choice in prediction("DGX H100", 1).choices if choice.collective == "AllReduce"]
     assert raw("all_reduce", 8, "DGX H100", 1, version="2.28") == pytest.approx(choice.busbw_gbs)
 
 
@@ -78,23 +78,23 @@ def test_nics_whose_slots_are_slower_than_their_ports_are_calibrated_apart() -> 
 
 def test_an_instance_type_without_gpudirect_is_not_expected_to_have_it() -> None:
     for nodes, busbw in ((2, 10.0), (8, 7.0)):  # as its users reported (aws-ofi-nccl issue 19)
-        made = expect(run(ranks=8 * nodes, nccl="2.4.7"), system="p3dn.24xlarge", nodes=nodes)
-        assert made is not None
-        assert made.low_gbs < busbw < made.limit_gbs
-        assert made.busbw_gbs < 10
+        expectation = expect(run(ranks=8 * nodes, nccl="2.4.7"), system="p3dn.24xlarge", nodes=nodes)
+        assert expectation is not None
+        assert expectation.low_gbs < busbw < expectation.limit_gbs
+        assert expectation.busbw_gbs < 10
 
 
 def test_an_alltoall_with_one_rank_outside_is_a_flow_like_a_sendrecv() -> None:
-    made = expected(run("alltoall", 2), system="DGX H100", nodes=2, fitted=RAW, version="2.28.9")
-    assert made.rates is not None
-    assert made.rates.transport == "rdma-flow"
-    assert made.rates.peak == pytest.approx(28)
+    estimate = expected(run("alltoall", 2), system="DGX H100", nodes=2, fitted=RAW, version="2.28.9")
+    assert estimate.rates is not None
+    assert estimate.rates.transport == "rdma-flow"
+    assert estimate.rates.peak == pytest.approx(28)
 
 
 def test_racks_may_fall_far_below_what_only_ranks_algorithms() -> None:
-    made = expect(run(ranks=1440, nccl="2.28.9"), system="GB200 NVL72", nodes=360)
-    assert made is not None
-    assert made.low_gbs == pytest.approx(made.busbw_gbs / 2)
+    expectation = expect(run(ranks=1440, nccl="2.28.9"), system="GB200 NVL72", nodes=360)
+    assert expectation is not None
+    assert expectation.low_gbs == pytest.approx(expectation.busbw_gbs / 2)
 
 
 def test_an_alltoall_sends_over_nics_what_leaves_a_node() -> None:
@@ -104,9 +104,9 @@ def test_an_alltoall_sends_over_nics_what_leaves_a_node() -> None:
 
 def test_a_sendrecv_is_bound_by_the_channels_of_a_peer_or_one_nic_between_nodes_and_by_nvlink_inside() -> None:
     four = run("sendrecv", 4, gpu="NVIDIA H100 80GB HBM3", hosts=2, nccl="2.29.2")
-    made = expected(four, system="DGX H100", nodes=2, fitted=RAW)
-    assert made.rates is not None
-    assert made.rates.peak == pytest.approx(48, rel=0.01)  # four channels: the NIC is the bound
+    estimate = expected(four, system="DGX H100", nodes=2, fitted=RAW)
+    assert estimate.rates is not None
+    assert estimate.rates.peak == pytest.approx(48, rel=0.01)  # four channels: the NIC is the bound
     assert raw("sendrecv", 80, "DGX H100", 10, version="2.29.2") == pytest.approx(14)
     assert raw("sendrecv", 40, "DGX H100", 10, version="2.29.2") == pytest.approx(28)
     assert raw("sendrecv", 8, "DGX H100", 1) == pytest.approx(18 * 20.6, rel=0.01)
@@ -121,7 +121,9 @@ def test_a_sendrecv_may_be_given_more_channels_by_the_user() -> None:
 def test_the_factor_is_a_term_of_the_derivation_and_scales_every_size() -> None:
     halved = Calibration({("", "nvls", ""): Factor("nvls", 0.5, rows=1)})
     measured = run(busbw={GIB: 1.0, 8 * GIB: 1.0})
-    full, half = (expected(measured, system="DGX H100", fitted=each).expectation for each in (RAW, halved))
+    full, half = (
+        expected(measured, system="DGX H100", fitted=calibration).expectation for calibration in (RAW, halved)
+    )
     assert full is not None
     assert half is not None
     assert half.busbw_gbs == pytest.approx(full.busbw_gbs / 2)
@@ -131,9 +133,9 @@ def test_the_factor_is_a_term_of_the_derivation_and_scales_every_size() -> None:
 
 
 def test_every_term_has_a_name_and_the_derivation_ends_in_a_bound() -> None:
-    made = expect(run(), system="DGX H100")
-    assert made is not None
-    names = [name for name, _, _ in made.terms]
+    expectation = expect(run(), system="DGX H100")
+    assert expectation is not None
+    names = [name for name, _, _ in expectation.terms]
     assert all(names)
     assert {"physical limit", "normal from", "NCCL runs"} <= set(names)
 
@@ -145,9 +147,9 @@ def test_more_than_the_expectation_fits_below_the_wires() -> None:
         ("DGX-1 (V100)", 8, 1),
         ("GB200 NVL72", 72, 18),
     ):
-        made = expect(run(ranks=ranks), system=system, nodes=nodes)
-        assert made is not None
-        assert made.low_gbs < made.busbw_gbs <= made.limit_gbs
+        expectation = expect(run(ranks=ranks), system=system, nodes=nodes)
+        assert expectation is not None
+        assert expectation.low_gbs < expectation.busbw_gbs <= expectation.limit_gbs
 
 
 def test_with_nvls_bus_bandwidth_above_the_line_rate_is_possible_and_without_it_is_not() -> None:
@@ -159,39 +161,39 @@ def test_with_nvls_bus_bandwidth_above_the_line_rate_is_possible_and_without_it_
 
 
 def test_two_nodes_carry_an_all_reduce_at_most_at_twice_the_share_of_their_nics() -> None:
-    made = expect(run(ranks=16), system="DGX A100", nodes=2)
-    assert made is not None
-    assert made.limit_gbs == pytest.approx(min(200 * 2 * 15 / 16, 12 * 25))
+    expectation = expect(run(ranks=16), system="DGX A100", nodes=2)
+    assert expectation is not None
+    assert expectation.limit_gbs == pytest.approx(min(200 * 2 * 15 / 16, 12 * 25))
 
 
 def test_where_only_gpus_are_known_the_least_machine_that_fits_is_normal() -> None:
     guessed = expect(run(gpu="NVIDIA H100 80GB HBM3", ranks=16, hosts=2))
-    told = expect(run(ranks=16), system="DGX H100", nodes=2)
+    expectation = expect(run(ranks=16), system="DGX H100", nodes=2)
     assert guessed is not None
-    assert told is not None
+    assert expectation is not None
     assert guessed.confidence is Confidence.LOW
-    assert guessed.low_gbs < 0.5 * told.low_gbs
-    assert guessed.busbw_gbs == pytest.approx(told.busbw_gbs)
+    assert guessed.low_gbs < 0.5 * expectation.low_gbs
+    assert guessed.busbw_gbs == pytest.approx(expectation.busbw_gbs)
 
 
 def test_an_unknown_version_is_the_middle_of_those_it_could_be() -> None:
     known = [expect(run(nccl=version), system="DGX H100") for version in ("2.22", "2.28", "2.30")]
     unknown = expect(run(nccl=""), system="DGX H100")
     assert unknown is not None
-    assert unknown.busbw_gbs == sorted(each.busbw_gbs for each in known if each is not None)[1]
+    assert unknown.busbw_gbs == sorted(expectation.busbw_gbs for expectation in known if expectation is not None)[1]
 
 
 def test_a_link_is_never_expected_to_carry_more_than_it_has() -> None:
     for collective in ("all_gather", "reduce_scatter", "broadcast", "alltoall", "sendrecv"):
-        made = expect(run(collective, 32), system="DGX H100", nodes=4)
-        assert made is not None
-        assert made.busbw_gbs <= made.limit_gbs
+        expectation = expect(run(collective, 32), system="DGX H100", nodes=4)
+        assert expectation is not None
+        assert expectation.busbw_gbs <= expectation.limit_gbs
 
 
 def test_without_a_machine_the_reason_is_told() -> None:
-    made = expected(run())
-    assert made.expectation is None
-    assert "--system" in made.why
+    estimate = expected(run())
+    assert estimate.expectation is None
+    assert "--system" in estimate.why
 
 
 def test_a_collective_without_a_model_has_no_expectation() -> None:
@@ -219,18 +221,18 @@ runs = st.builds(
 
 @given(runs, st.sampled_from([None, "DGX A100", "odd"]), st.sampled_from([None, 0, 1, 2, 1 << 30]))
 def test_no_run_raises(measured: BenchRun, system: str | None, nodes: int | None) -> None:
-    made = expected(measured, system=system, nodes=nodes)
-    assert (made.expectation is None) == bool(made.why)
-    if made.expectation is not None:
-        assert 0 < made.expectation.low_gbs <= made.expectation.busbw_gbs <= made.expectation.limit_gbs
-        assert all(gbs >= 0 for gbs in made.expectation.busbw.values())
+    estimate = expected(measured, system=system, nodes=nodes)
+    assert (estimate.expectation is None) == bool(estimate.why)
+    if estimate.expectation is not None:
+        assert 0 < estimate.expectation.low_gbs <= estimate.expectation.busbw_gbs <= estimate.expectation.limit_gbs
+        assert all(gbs >= 0 for gbs in estimate.expectation.busbw.values())
 
 
 @pytest.mark.parametrize("version", ["2.28.9", "2.30.7"])
 def test_without_a_version_line_the_expectation_of_a_healthy_run_stays(version: str) -> None:
-    told = expect(run("sendrecv", 16, 1.0, gpu="NVIDIA H100 80GB HBM3", hosts=2, nccl=version))
-    assert told is not None
-    healthy = run("sendrecv", 16, told.busbw_gbs, gpu="NVIDIA H100 80GB HBM3", hosts=2, nccl="")
-    made = expect(healthy)
-    assert made is not None
-    assert made.busbw_gbs == pytest.approx(told.busbw_gbs, rel=0.1)
+    expectation = expect(run("sendrecv", 16, 1.0, gpu="NVIDIA H100 80GB HBM3", hosts=2, nccl=version))
+    assert expectation is not None
+    healthy = run("sendrecv", 16, expectation.busbw_gbs, gpu="NVIDIA H100 80GB HBM3", hosts=2, nccl="")
+    estimate = expect(healthy)
+    assert estimate is not None
+    assert estimate.busbw_gbs == pytest.approx(expectation.busbw_gbs, rel=0.1)

@@ -113,6 +113,6 @@ NUMBER = st.floats(allow_nan=False, min_value=0, max_value=1e12)
 
 @given(st.lists(st.tuples(st.integers(0, 1 << 50), NUMBER, NUMBER), max_size=24))
 def test_any_rows_are_fitted_without_a_complaint(rows: list[tuple[int, float, float]]) -> None:
-    made = tuple(BenchRow(size, 0, "float", "", -1, Timing(time, bus, bus, 0)) for size, time, bus in rows)
-    fit = fit_run(BenchRun("", made))
+    bench_rows = tuple(BenchRow(size, 0, "float", "", -1, Timing(time, bus, bus, 0)) for size, time, bus in rows)
+    fit = fit_run(BenchRun("", bench_rows))
     assert all(regime.low <= regime.high and regime.alpha_us >= 0 for regime in fit.regimes)

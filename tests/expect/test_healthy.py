@@ -38,14 +38,14 @@ def published() -> tuple[list[Any], list[Observation], int]:
 def held_out() -> list[tuple[str, float, str]]:
     """Row, error of the expectation, verdict."""
     healthy, seen, _ = published()
-    made = []
+    rows = []
     for row in healthy:
-        fitted = fit((each for each in seen if each.system != row.group), calibration().tolerances)
+        fitted = fit((observation for observation in seen if observation.system != row.group), calibration().tolerances)
         expectation = row.expected(fitted).expectation
         assert expectation is not None, row.name
         wanted = expectation.busbw.get(row.size, expectation.busbw_gbs)
-        made.append((row.name, wanted / row.busbw - 1, verdict_of(row.run, expectation).word))
-    return made
+        rows.append((row.name, wanted / row.busbw - 1, verdict_of(row.run, expectation).word))
+    return rows
 
 
 def test_most_of_all_rows_are_expected_within_fifteen_percent() -> None:
@@ -58,6 +58,6 @@ def test_no_healthy_row_is_called_low_or_impossible() -> None:
 
 
 def test_the_shipped_factors_are_those_of_a_fit_on_all_rows() -> None:
-    shipped, made = calibration().factors, fit(published()[1]).factors
-    assert shipped.keys() == made.keys()
-    assert all(abs(shipped[key].factor - made[key].factor) < 0.001 for key in made)
+    shipped, factors = calibration().factors, fit(published()[1]).factors
+    assert shipped.keys() == factors.keys()
+    assert all(abs(shipped[key].factor - factors[key].factor) < 0.001 for key in factors)

@@ -23,12 +23,14 @@ def made_of(name: str, busbw: float = 480) -> Expected:
 
 
 def test_its_prediction_is_nccls_for_its_topology() -> None:
-    made = made_of("dgx-h100-healthy")
-    assert made.setup is not None
-    assert made.rates is not None
-    assert made.setup.confidence is Confidence.HIGH
-    choices = predict_tree(made.setup.tree, version="2.28", sizes=(16 << 30,)).choices
-    assert made.rates.peak == pytest.approx(next(each.busbw_gbs for each in choices if each.collective == "AllReduce"))
+    estimate = made_of("dgx-h100-healthy")
+    assert estimate.setup is not None
+    assert estimate.rates is not None
+    assert estimate.setup.confidence is Confidence.HIGH
+    choices = predict_tree(estimate.setup.tree, version="2.28", sizes=(16 << 30,)).choices
+    assert estimate.rates.peak == pytest.approx(
+        next(choice.busbw_gbs for choice in choices if choice.collective == "AllReduce")
+    )
 
 
 def test_a_gpu_short_of_its_siblings_nvlinks_is_no_reason_to_expect_less() -> None:
@@ -41,19 +43,19 @@ def test_a_gpu_short_of_its_siblings_nvlinks_is_no_reason_to_expect_less() -> No
 
 def test_it_is_the_first_cause_of_a_run_as_slow_as_it_predicts() -> None:
     measured = run(busbw=289)
-    made = expected(measured, node("dgx-h100-gpu3-12of18-nvlink"))
-    found = explain(measured, made, verdict_of(measured, made.expectation)).causes
-    assert found[0].cause.startswith("what was found on the node: NVLinks of GPU3")
-    assert found[0].likelihood > 0.8
+    estimate = expected(measured, node("dgx-h100-gpu3-12of18-nvlink"))
+    hypotheses = explain(measured, estimate, verdict_of(measured, estimate.expectation)).causes
+    assert hypotheses[0].cause.startswith("what was found on the node: NVLinks of GPU3")
+    assert hypotheses[0].likelihood > 0.8
 
 
 def test_a_guest_has_a_cloud_network() -> None:
-    made = expected(run(ranks=16), node("vm-flat-pci"), nodes=2)
-    assert made.setup is not None
-    assert made.setup.network == "cloud"
+    estimate = expected(run(ranks=16), node("vm-flat-pci"), nodes=2)
+    assert estimate.setup is not None
+    assert estimate.setup.network == "cloud"
 
 
 def test_a_node_without_gpus_falls_back_to_what_the_output_says() -> None:
-    made = expected(run(gpu="NVIDIA H100 80GB HBM3"), Node("empty"))
-    assert made.setup is not None
-    assert made.setup.confidence is Confidence.LOW
+    estimate = expected(run(gpu="NVIDIA H100 80GB HBM3"), Node("empty"))
+    assert estimate.setup is not None
+    assert estimate.setup.confidence is Confidence.LOW

@@ -15,8 +15,8 @@ BRIDGE = {"NCCL_NET_GDR_LEVEL": "SYS"}
 
 def judged(collective: str, busbw: float, **env: str) -> Judged:
     measured = run(collective, 16, busbw, env=env)
-    made = expected(measured, system="DGX H100", nodes=2)
-    return Judged(measured, made, verdict_of(measured, made.expectation, made.why))
+    estimate = expected(measured, system="DGX H100", nodes=2)
+    return Judged(measured, estimate, verdict_of(measured, estimate.expectation, estimate.why))
 
 
 def explained(slow: Judged, *others: Judged) -> Explained:
@@ -24,7 +24,7 @@ def explained(slow: Judged, *others: Judged) -> Explained:
 
 
 def words(found: Explained) -> str:
-    return " ".join(each.cause for each in found.causes)
+    return " ".join(cause.cause for cause in found.causes)
 
 
 def test_a_broadcast_at_line_rate_rules_out_ports_and_fabric() -> None:

@@ -15,23 +15,23 @@ from topodiag.model.bench import SettingPrice
 
 def prices(busbw: float, nodes: int, **env: str) -> tuple[SettingPrice, ...]:
     measured = run("all_reduce", 8 * nodes, busbw, env=env)
-    made = expected(measured, system="DGX H100", nodes=nodes)
-    verdict = verdict_of(measured, made.expectation, made.why)
-    return setting_prices(measured, made, explain(measured, made, verdict).causes)
+    estimate = expected(measured, system="DGX H100", nodes=nodes)
+    verdict = verdict_of(measured, estimate.expectation, estimate.why)
+    return setting_prices(measured, estimate, explain(measured, estimate, verdict).causes)
 
 
 @examples("busbw", "nodes", "env")
 def test_a_setting_that_does_it_has_a_price(busbw: float, nodes: int, env: dict[str, str]) -> None:
-    (found,) = prices(busbw, nodes, NCCL_DEBUG="INFO", **env)
-    assert (found.name, found.value) == next(iter(env.items()))
-    assert found.without_gbs > 3 * busbw
+    (price,) = prices(busbw, nodes, NCCL_DEBUG="INFO", **env)
+    assert (price.name, price.value) == next(iter(env.items()))
+    assert price.without_gbs > 3 * busbw
 
 
 def test_of_two_settings_only_the_one_that_costs_is_named() -> None:
-    (found,) = prices(20.0, 2, NCCL_PROTO="LL", NCCL_MIN_NCHANNELS="1")
-    assert found.name == "NCCL_PROTO"
-    assert found.with_gbs is not None
-    assert found.with_gbs < found.without_gbs / 3
+    (price,) = prices(20.0, 2, NCCL_PROTO="LL", NCCL_MIN_NCHANNELS="1")
+    assert price.name == "NCCL_PROTO"
+    assert price.with_gbs is not None
+    assert price.with_gbs < price.without_gbs / 3
 
 
 @pytest.mark.parametrize("env", [{"NCCL_ALGO": "Ring"}, {"NCCL_DEBUG": "WARN"}, {"NCCL_IB_TIMEOUT": "22"}, {}])

@@ -23,13 +23,13 @@ def low(busbw: float) -> BenchRun:
 
 def causes(busbw: float) -> tuple[Hypothesis, ...]:
     measured = run("all_gather", 8, busbw)
-    made = expected(measured, system="DGX H100", nodes=1)
-    return explain(measured, made, verdict_of(measured, made.expectation, made.why)).causes
+    estimate = expected(measured, system="DGX H100", nodes=1)
+    return explain(measured, estimate, verdict_of(measured, estimate.expectation, estimate.why)).causes
 
 
 def test_runs_that_differ_in_what_they_measured_share_their_set_up() -> None:
-    made = [expected(low(busbw), system="DGX H100", nodes=4) for busbw in (342, 300)]
-    assert made[0].setup is made[1].setup
+    expecteds = [expected(low(busbw), system="DGX H100", nodes=4) for busbw in (342, 300)]
+    assert expecteds[0].setup is expecteds[1].setup
 
 
 def test_the_process_ids_of_another_start_make_no_other_set_up() -> None:

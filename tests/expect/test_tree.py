@@ -27,17 +27,17 @@ def test_every_system_of_the_catalogue_is_accepted_with_all_its_gpus(spec: Syste
     assert layout is not None
     tree = tree_of_layout(layout)
     assert len(gpus_of(tree)) == spec.gpus
-    made = predict_tree(tree, sizes=LARGE)
-    assert made.accepted
-    assert made.ranks == spec.gpus
+    prediction = predict_tree(tree, sizes=LARGE)
+    assert prediction.accepted
+    assert prediction.ranks == spec.gpus
 
 
 @pytest.mark.parametrize(
     ("name", "ring"), [("DGX A100", 240), ("DGX H100", 360), ("DGX-1 (V100)", 120), ("DGX-2", 120)]
 )
 def test_its_rings_are_those_of_the_real_machine(name: str, ring: float) -> None:
-    made = predict_tree(laid_out(name), sizes=LARGE)
-    graph = made.graph(0)
+    prediction = predict_tree(laid_out(name), sizes=LARGE)
+    graph = prediction.graph(0)
     assert graph is not None
     assert graph.channels * graph.bw_intra == pytest.approx(ring)
 

@@ -15,9 +15,9 @@ from topodiag.nccl.topo.changes import apply, nets_of, rate
 
 
 def setup(nodes: int = 2) -> Setup:
-    made = expected(run("all_reduce", 8 * nodes, 180.0), system="DGX A100", nodes=nodes)
-    assert made.setup is not None
-    return made.setup
+    estimate = expected(run("all_reduce", 8 * nodes, 180.0), system="DGX A100", nodes=nodes)
+    assert estimate.setup is not None
+    return estimate.setup
 
 
 def with_slow_port(built: Setup) -> Setup:
@@ -27,20 +27,20 @@ def with_slow_port(built: Setup) -> Setup:
 
 def test_a_slow_port_of_one_host_is_set_among_hosts_as_built() -> None:
     built = setup()
-    made = one_of(built, with_slow_port(built)).unlike
-    assert made is not None
-    assert len(made.kinds) == 2
-    assert [member.host for member in made.members] == [0] * 8 + [1] * 8
+    hosts = one_of(built, with_slow_port(built)).unlike
+    assert hosts is not None
+    assert len(hosts.kinds) == 2
+    assert [member.host for member in hosts.members] == [0] * 8 + [1] * 8
 
 
 def test_it_leaves_no_more_than_the_same_port_on_all_hosts() -> None:
-    made = expected(run("all_reduce", 16, 180.0), system="DGX A100", nodes=2)
-    assert made.setup is not None
-    assert made.rates is not None
-    slow = with_slow_port(made.setup)
-    alone = reached_on(made.rates, one_of(made.setup, slow), "all_reduce")
-    assert 0 < alone <= reached_on(made.rates, slow, "all_reduce")
-    assert reached(made.rates, made.rates) == 1.0
+    estimate = expected(run("all_reduce", 16, 180.0), system="DGX A100", nodes=2)
+    assert estimate.setup is not None
+    assert estimate.rates is not None
+    slow = with_slow_port(estimate.setup)
+    value = reached_on(estimate.rates, one_of(estimate.setup, slow), "all_reduce")
+    assert 0 < value <= reached_on(estimate.rates, slow, "all_reduce")
+    assert reached(estimate.rates, estimate.rates) == 1.0
 
 
 @pytest.mark.parametrize("nodes", [1, MOST_HOSTS * 2])

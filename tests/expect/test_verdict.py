@@ -25,10 +25,10 @@ def test_within_the_spread_of_healthy_machines_is_normal() -> None:
 
 
 def test_below_it_is_low_and_says_by_how_much() -> None:
-    made = verdict_of(run(busbw=200), EXPECTED)
-    assert made.word == "low"
-    assert made.ratio == 0.5
-    assert "50 % short" in made.why
+    verdict = verdict_of(run(busbw=200), EXPECTED)
+    assert verdict.word == "low"
+    assert verdict.ratio == 0.5
+    assert "50 % short" in verdict.why
 
 
 def test_a_size_is_held_to_its_own_expectation() -> None:
@@ -72,9 +72,9 @@ def test_what_only_another_machine_that_fits_would_call_normal_is_left_open() ->
 
 def test_a_two_fold_shortfall_on_a_guessed_machine_is_low_or_another_machine() -> None:
     half = run(gpu="NVIDIA H100 80GB HBM3", ranks=16, hosts=2, busbw=476 * 0.53)
-    made = verdict_of(half, expect(half))
-    assert made.word == "unknown"
-    assert "low, or another machine" in made.why
+    verdict = verdict_of(half, expect(half))
+    assert verdict.word == "unknown"
+    assert "low, or another machine" in verdict.why
     # The bar that is told is the one that is used.
     expected = expect(half)
     bar, low = (gbs * expected.busbw[8 * GIB] / expected.busbw_gbs for gbs in (expected.normal_gbs, expected.low_gbs))
@@ -95,11 +95,11 @@ def test_far_below_is_severe_and_a_guess_asks_for_more() -> None:
 
 def test_the_machines_that_fit_gpu_names_are_told_apart() -> None:
     slow = run(gpu="NVIDIA A100-SXM4-40GB", ranks=16, hosts=2, busbw=20)
-    made = expect(slow)
-    assert made is not None
-    assert made.own_low_gbs is not None
-    assert made.low_gbs < 20 < made.own_low_gbs
-    assert word(slow, made) == "unknown"
+    expectation = expect(slow)
+    assert expectation is not None
+    assert expectation.own_low_gbs is not None
+    assert expectation.low_gbs < 20 < expectation.own_low_gbs
+    assert word(slow, expectation) == "unknown"
     assert word(slow, expect(slow, nics=(8, 200.0))) == "low"
 
 

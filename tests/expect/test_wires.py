@@ -24,9 +24,9 @@ def raw(collective: str, ranks: int, nodes: int | None = None, **options: object
     return expected(run(collective, ranks), nodes=nodes, fitted=RAW, **options)  # type: ignore[arg-type]
 
 
-def peak(made: Expected) -> float:
-    assert made.rates is not None, made.why
-    return made.rates.peak
+def peak(estimate: Expected) -> float:
+    assert estimate.rates is not None, estimate.why
+    return estimate.rates.peak
 
 
 @pytest.mark.parametrize("collective", ["all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce"])
@@ -40,11 +40,11 @@ def test_an_alltoall_runs_at_the_rate_at_which_bytes_for_other_nodes_leave() -> 
 
 
 def test_neither_ranks_nor_nodes_need_be_known() -> None:
-    made = expected(NO_RANKS, nics=(1, 400.0), fitted=RAW)
-    assert peak(made) == 50
-    assert made.expectation is not None
-    assert made.expectation.confidence is Confidence.LOW
-    assert any("--nodes" in formula for name, _, formula in made.expectation.terms if name == "assumed")
+    estimate = expected(NO_RANKS, nics=(1, 400.0), fitted=RAW)
+    assert peak(estimate) == 50
+    assert estimate.expectation is not None
+    assert estimate.expectation.confidence is Confidence.LOW
+    assert any("--nodes" in formula for name, _, formula in estimate.expectation.terms if name == "assumed")
 
 
 def test_only_what_no_network_can_carry_is_impossible() -> None:
@@ -57,9 +57,9 @@ def test_only_what_no_network_can_carry_is_impossible() -> None:
 
 
 def test_a_known_machine_is_reckoned_by_nccl_and_the_nics_take_the_place_of_its_own() -> None:
-    made = expected(run("all_gather", 32), system="DGX H100", nodes=4, nics=(4, 400.0), fitted=RAW)
-    assert made.wires is None
-    assert peak(made) == pytest.approx(4 * 48, rel=0.02)
+    estimate = expected(run("all_gather", 32), system="DGX H100", nodes=4, nics=(4, 400.0), fitted=RAW)
+    assert estimate.wires is None
+    assert peak(estimate) == pytest.approx(4 * 48, rel=0.02)
 
 
 def test_without_nics_the_reason_stays_that_of_the_machine() -> None:
@@ -78,16 +78,16 @@ def test_without_nics_the_reason_stays_that_of_the_machine() -> None:
     ],
 )
 def test_what_nics_do_not_bound_has_no_expectation(measured: BenchRun, options: dict[str, int]) -> None:
-    made = expected(measured, nics=(8, 400.0), **options)
-    assert made.expectation is None
-    assert made.why
+    estimate = expected(measured, nics=(8, 400.0), **options)
+    assert estimate.expectation is None
+    assert estimate.why
 
 
 def test_gpus_that_are_not_in_the_catalogue_leave_the_wires() -> None:
-    made = expected(run(gpu="Odd Accelerator", ranks=16, hosts=2), nics=(8, 100.0), fitted=RAW)
-    assert peak(made) == 100
-    assert made.wires is not None
-    assert made.wires.nodes == 2
+    estimate = expected(run(gpu="Odd Accelerator", ranks=16, hosts=2), nics=(8, 100.0), fitted=RAW)
+    assert peak(estimate) == 100
+    assert estimate.wires is not None
+    assert estimate.wires.nodes == 2
 
 
 def test_an_amd_machine_runs_at_the_slower_of_its_links_and_its_nics() -> None:
@@ -102,17 +102,17 @@ def test_an_amd_machine_runs_at_the_slower_of_its_links_and_its_nics() -> None:
 )
 def test_published_mi300x_runs_lie_near_what_is_expected(ranks: int, nodes: int, published_gbs: float) -> None:
     """hisohara/ai-scripts, 01_rccl-smoketest: between nodes rings are faster than on one."""
-    made = expected(run(ranks=ranks, hosts=nodes), system="MI300X", nics=(8, 400.0), nodes=nodes).expectation
-    assert made is not None
-    assert made.busbw_gbs == pytest.approx(published_gbs, rel=0.02)
-    assert made.low_gbs is not None
-    assert made.low_gbs < published_gbs
+    expectation = expected(run(ranks=ranks, hosts=nodes), system="MI300X", nics=(8, 400.0), nodes=nodes).expectation
+    assert expectation is not None
+    assert expectation.busbw_gbs == pytest.approx(published_gbs, rel=0.02)
+    assert expectation.low_gbs is not None
+    assert expectation.low_gbs < published_gbs
 
 
 def test_amds_gpus_are_told_by_their_names() -> None:
-    made = expected(run(gpu="AMD Instinct MI300X", ranks=8), fitted=RAW)
-    assert peak(made) == 7 * 48
-    assert made.wires is not None
+    estimate = expected(run(gpu="AMD Instinct MI300X", ranks=8), fitted=RAW)
+    assert peak(estimate) == 7 * 48
+    assert estimate.wires is not None
     between = expected(run(gpu="AMD Instinct MI300X", ranks=16, hosts=2), fitted=RAW)
     assert between.expectation is None
     assert "--nics" in between.why
@@ -120,9 +120,9 @@ def test_amds_gpus_are_told_by_their_names() -> None:
 
 def test_factors_of_wires_are_fitted_apart_from_those_of_nccls_figure() -> None:
     half = Calibration({("", "rdma-wires", ""): Factor("rdma-wires", 0.5, rows=1), ("", "rdma", ""): Factor("rdma", 9)})
-    made = expected(run("all_gather", 64), nodes=8, nics=(8, 400.0), fitted=half).expectation
-    assert made is not None
-    assert made.busbw_gbs == 200
+    expectation = expected(run("all_gather", 64), nodes=8, nics=(8, 400.0), fitted=half).expectation
+    assert expectation is not None
+    assert expectation.busbw_gbs == 200
     assert calibration().of("", "rdma-wires", "all_reduce").rows >= 8
 
 
@@ -142,19 +142,19 @@ def test_half_of_the_wires_is_low() -> None:
 )
 def test_a_low_run_gets_the_causes_that_wires_can_have(busbw: float, cause: str) -> None:
     measured = run(ranks=64, busbw=busbw)
-    made = expected(measured, nics=(8, 400.0), nodes=8, fitted=RAW)
-    assert made.expectation is not None
-    certain = replace(made.expectation, low_gbs=390.0)
-    found = explain(measured, made, verdict_of(measured, certain)).causes
-    assert any(cause in each.cause for each in found[:3])
-    assert sum(each.likelihood for each in found) <= 1
+    estimate = expected(measured, nics=(8, 400.0), nodes=8, fitted=RAW)
+    assert estimate.expectation is not None
+    certain = replace(estimate.expectation, low_gbs=390.0)
+    hypotheses = explain(measured, estimate, verdict_of(measured, certain)).causes
+    assert any(cause in hypothesis.cause for hypothesis in hypotheses[:3])
+    assert sum(hypothesis.likelihood for hypothesis in hypotheses) <= 1
 
 
 def test_more_than_the_wires_carry_asks_for_ranks_and_machine() -> None:
     measured = run(ranks=64, busbw=5000.0)
-    made = expected(measured, nics=(8, 400.0), nodes=8)
-    found = explain(measured, made, verdict_of(measured, made.expectation)).causes
-    assert any("nodes with 8 x 400 Gb/s" in each.cause for each in found)
+    estimate = expected(measured, nics=(8, 400.0), nodes=8)
+    hypotheses = explain(measured, estimate, verdict_of(measured, estimate.expectation)).causes
+    assert any("nodes with 8 x 400 Gb/s" in hypothesis.cause for hypothesis in hypotheses)
 
 
 names = st.sampled_from(["", "AMD Instinct MI300X", "odd"])
@@ -174,8 +174,8 @@ systems = st.sampled_from([None, "BM.GPU.MI300X.8", "MI325X"])
 def test_any_run_has_an_expectation_below_its_wires_or_a_reason(
     measured: BenchRun, wires: tuple[int, float] | None, system: str | None, nodes: int | None
 ) -> None:
-    made = expected(measured, nics=wires, system=system, nodes=nodes, fitted=RAW)
-    if made.expectation is None:
-        assert made.why
+    estimate = expected(measured, nics=wires, system=system, nodes=nodes, fitted=RAW)
+    if estimate.expectation is None:
+        assert estimate.why
     else:
-        assert 0 < made.expectation.busbw_gbs <= made.expectation.limit_gbs * (1 + 1e-9)
+        assert 0 < estimate.expectation.busbw_gbs <= estimate.expectation.limit_gbs * (1 + 1e-9)

@@ -19,17 +19,17 @@ def plain() -> Digest:
 
 def fleet(count: int, changes: Mapping[int, Change] | None = None) -> list[Digest]:
     """So many nodes; `changes` are made to some by number."""
-    made = [replace(plain(), host=f"n{at:04d}", path=f"captures/n{at:04d}.tar.gz") for at in range(count)]
+    digests = [replace(plain(), host=f"n{at:04d}", path=f"captures/n{at:04d}.tar.gz") for at in range(count)]
     for at, change in (changes or {}).items():
-        made[at] = change(made[at])
-    return made
+        digests[at] = change(digests[at])
+    return digests
 
 
 def with_fact(family: str, key: str, value: str | None, part: str = "") -> Change:
     """Another value of one fact; None takes it away."""
 
     def change(digest: Digest) -> Digest:
-        return replace(digest, facts=tuple(_changed(each) if each.family == family else each for each in digest.facts))
+        return replace(digest, facts=tuple(_changed(fact) if fact.family == family else fact for fact in digest.facts))
 
     def _changed(facts: Facts) -> Facts:
         values = tuple(
@@ -64,8 +64,8 @@ def standing(attribute: str, value: str) -> Change:
 
 def both(*changes: Change) -> Change:
     def change(digest: Digest) -> Digest:
-        for each in changes:
-            digest = each(digest)
+        for change in changes:
+            digest = change(digest)
         return digest
 
     return change

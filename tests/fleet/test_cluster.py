@@ -29,10 +29,10 @@ def bundle(at: Path, host: str, fixture: str = "dgx-h100-healthy", *, uuid: str 
     manifest = json.loads((at / "manifest.json").read_text())
     (at / "manifest.json").write_text(json.dumps(manifest | {"host": host}))
     if uuid:
-        said = json.loads((at / "json" / "nvml.json").read_text())
-        for gpu in said["gpus"]:
+        document = json.loads((at / "json" / "nvml.json").read_text())
+        for gpu in document["gpus"]:
             gpu["fabric"]["cluster_uuid"] = uuid
-        (at / "json" / "nvml.json").write_text(json.dumps(said))
+        (at / "json" / "nvml.json").write_text(json.dumps(document))
     with (at / "trees" / "settings.tree").open("a") as stream:
         stream.writelines(f"= environ\t{name}={value}\n" for name, value in environ.items())
     return at
@@ -44,8 +44,8 @@ def slurm(*names: str) -> dict[str, str]:
     return {"SLURM_TOPOLOGY_ADDR": ".".join(names), "SLURM_TOPOLOGY_ADDR_PATTERN": pattern}
 
 
-def levels(made: ClusterFacts) -> list[tuple[str, list[int]]]:
-    return [(each.kind, each.group.tolist()) for each in made.partitions]
+def levels(facts: ClusterFacts) -> list[tuple[str, list[int]]]:
+    return [(partition.kind, partition.group.tolist()) for partition in facts.partitions]
 
 
 # --- bundles alone --------------------------------------------------------------------------------------------
@@ -54,12 +54,12 @@ def levels(made: ClusterFacts) -> list[tuple[str, list[int]]]:
 def test_a_folder_of_bundles_is_nodes_that_are_equally_near(tmp_path: Path) -> None:
     for number in (10, 2, 1):
         bundle(tmp_path / f"b{number}", f"gpu{number}")
-    made = read_bundles([str(tmp_path)])
-    assert made.nodes == ("gpu1", "gpu2", "gpu10")
-    assert (made.gpus.tolist(), made.system, made.nics, made.rails) == ([8, 8, 8], "DGX H100", (8, 400.0), 8)
-    assert made.partitions == ()
-    assert made.domain is None
-    assert [note for note in made.notes if "equally near" in note] == list(made.notes)
+    facts = read_bundles([str(tmp_path)])
+    assert facts.nodes == ("gpu1", "gpu2", "gpu10")
+    assert (facts.gpus.tolist(), facts.system, facts.nics, facts.rails) == ([8, 8, 8], "DGX H100", (8, 400.0), 8)
+    assert facts.partitions == ()
+    assert facts.domain is None
+    assert [note for note in facts.notes if "equally near" in note] == list(facts.notes)
 
 
 def test_bundles_are_found_in_folders_below_and_named_one_by_one(tmp_path: Path) -> None:
@@ -74,20 +74,20 @@ def test_bundles_are_found_in_folders_below_and_named_one_by_one(tmp_path: Path)
 def test_switches_are_those_that_slurm_names_to_a_task(tmp_path: Path) -> None:
     for number in range(4):
         bundle(tmp_path / f"b{number}", f"gpu{number}", **slurm("core", f"leaf{number // 2}", f"gpu{number}.example"))
-    made = read_bundles([str(tmp_path)])
-    assert levels(made) == [("leaf", [0, 0, 1, 1]), ("spine", [0, 0, 0, 0])]
-    assert made.partitions[0].names == ("leaf0", "leaf1")
-    assert made.notes == ()
+    facts = read_bundles([str(tmp_path)])
+    assert levels(facts) == [("leaf", [0, 0, 1, 1]), ("spine", [0, 0, 0, 0])]
+    assert facts.partitions[0].names == ("leaf0", "leaf1")
+    assert facts.notes == ()
 
 
 def test_trays_with_one_cluster_uuid_are_one_nvlink_domain(tmp_path: Path) -> None:
     for number in range(4):
         uuid = UUID[:-1] + str(number // 2)
         bundle(tmp_path / f"b{number}", f"t{number}", "gb200-tray", uuid=uuid)
-    made = open_cluster(ClusterOptions(bundles=(str(tmp_path),)))
-    assert [(level.kind, level.groups) for level in made.levels] == [("nvlink", 2), ("fabric", 1)]
-    assert made.nvlink_domain.tolist() == [0, 0, 1, 1]
-    assert (made.system, made.slots, made.free) == ("GB200 NVL72 compute tray", 4, 16)
+    cluster = open_cluster(ClusterOptions(bundles=(str(tmp_path),)))
+    assert [(level.kind, level.groups) for level in cluster.levels] == [("nvlink", 2), ("fabric", 1)]
+    assert cluster.nvlink_domain.tolist() == [0, 0, 1, 1]
+    assert (cluster.system, cluster.slots, cluster.free) == ("GB200 NVL72 compute tray", 4, 16)
 
 
 def test_what_differs_from_most_nodes_is_said(tmp_path: Path) -> None:
@@ -97,14 +97,14 @@ def test_what_differs_from_most_nodes_is_said(tmp_path: Path) -> None:
     bundle(tmp_path / "other", "a0", "hgx-a100")
     bundle(tmp_path / "login", "login", "no-gpu")
     (tmp_path / "cut.tar.gz").write_bytes(b"\x1f\x8bcut")
-    made = read_bundles([str(tmp_path)])
-    assert made.nodes == ("a0", "gpu0", "gpu1", "gpu2", "gpu3")
-    said = "\n".join(made.notes)
-    assert "2 of 5 nodes have other NICs up than 8 of 400 Gb/s" in said
-    assert "1 of 5 nodes are another system than DGX H100, and are priced like it: a0" in said
-    assert "1 of 7 bundles left out, without a GPU: login" in said
-    assert "1 of 7 bundles left out, unreadable: " in said
-    assert "cut.tar.gz: is a damaged archive" in said
+    facts = read_bundles([str(tmp_path)])
+    assert facts.nodes == ("a0", "gpu0", "gpu1", "gpu2", "gpu3")
+    text = "\n".join(facts.notes)
+    assert "2 of 5 nodes have other NICs up than 8 of 400 Gb/s" in text
+    assert "1 of 5 nodes are another system than DGX H100, and are priced like it: a0" in text
+    assert "1 of 7 bundles left out, without a GPU: login" in text
+    assert "1 of 7 bundles left out, unreadable: " in text
+    assert "cut.tar.gz: is a damaged archive" in text
 
 
 def test_of_two_captures_of_a_host_the_later_one_counts(tmp_path: Path) -> None:
@@ -112,9 +112,9 @@ def test_of_two_captures_of_a_host_the_later_one_counts(tmp_path: Path) -> None:
     later = bundle(tmp_path / "b", "gpu1")
     manifest = json.loads((later / "manifest.json").read_text())
     (later / "manifest.json").write_text(json.dumps(manifest | {"time": "2099-01-01T00:00:00Z"}))
-    made = read_bundles([str(tmp_path)])
-    assert (made.nodes, made.system) == (("gpu1",), "DGX H100")
-    assert any("older than another of the same host" in note for note in made.notes)
+    facts = read_bundles([str(tmp_path)])
+    assert (facts.nodes, facts.system) == (("gpu1",), "DGX H100")
+    assert any("older than another of the same host" in note for note in facts.notes)
 
 
 def test_a_gpu_that_does_not_answer_is_not_free() -> None:
@@ -206,23 +206,23 @@ def network(labels: dict[str, str]) -> ClusterFacts:
 
 
 def test_levels_are_the_networks_and_gpus_the_machines() -> None:
-    made = joined(network({"c": "l1", "b": "l1", "a": "l2", "x": "l2"}), machines("a", "b", "c", free={0: (1,)}))
-    assert made.nodes == ("c", "b", "a")
-    assert levels(made) == [("leaf", [0, 0, 1])]
-    assert usable(made, 8).sum(axis=1).tolist() == [4, 4, 1]
-    assert any("1 nodes of topology.conf have no bundle" in note for note in made.notes)
+    facts = joined(network({"c": "l1", "b": "l1", "a": "l2", "x": "l2"}), machines("a", "b", "c", free={0: (1,)}))
+    assert facts.nodes == ("c", "b", "a")
+    assert levels(facts) == [("leaf", [0, 0, 1])]
+    assert usable(facts, 8).sum(axis=1).tolist() == [4, 4, 1]
+    assert any("1 nodes of topology.conf have no bundle" in note for note in facts.notes)
 
 
 def test_hosts_match_by_the_first_part_of_their_names() -> None:
-    made = joined(network({"a.cluster": "l1", "b.cluster": "l2"}), machines("b", "a.example"))
-    assert made.nodes == ("a.example", "b")
+    facts = joined(network({"a.cluster": "l1", "b.cluster": "l2"}), machines("b", "a.example"))
+    assert facts.nodes == ("a.example", "b")
 
 
 def test_a_machine_that_the_network_lacks_is_alone_there() -> None:
-    made = joined(network({"a": "l1", "b": "l1"}), machines("new", "b", "a"))
-    assert made.nodes == ("a", "b", "new")
-    assert levels(made) == [("leaf", [0, 0, 1])]
-    assert any("each taken to be alone there: new" in note for note in made.notes)
+    facts = joined(network({"a": "l1", "b": "l1"}), machines("new", "b", "a"))
+    assert facts.nodes == ("a", "b", "new")
+    assert levels(facts) == [("leaf", [0, 0, 1])]
+    assert any("each taken to be alone there: new" in note for note in facts.notes)
 
 
 def test_a_network_of_other_nodes_is_refused() -> None:
@@ -241,18 +241,21 @@ def test_the_domain_is_the_machines_where_they_know_it() -> None:
 def test_every_machine_is_kept_once_whatever_the_network_names(here: list[str], there: list[str]) -> None:
     file = network({name: f"l{ord(name) % 2}" for name in there})
     try:
-        made = joined(file, machines(*here))
+        facts = joined(file, machines(*here))
     except InputError:
         assert not set(here) & set(there)
         return
-    assert sorted(made.nodes) == sorted(here)
-    assert all(each.group.size == len(here) and each.groups == each.group.max() + 1 for each in made.partitions)
+    assert sorted(facts.nodes) == sorted(here)
+    assert all(
+        partition.group.size == len(here) and partition.groups == partition.group.max() + 1
+        for partition in facts.partitions
+    )
 
 
 @given(st.lists(st.integers(0, 10**17), min_size=2, max_size=6), st.text("ab-.", max_size=3))
 def test_nodes_are_sorted_as_they_count(numbers: list[int], name: str) -> None:
-    made = sorted((f"n{number}{name}" for number in numbers), key=natural)
-    assert made == [f"n{number}{name}" for number in sorted(numbers)]
+    texts = sorted((f"n{number}{name}" for number in numbers), key=natural)
+    assert texts == [f"n{number}{name}" for number in sorted(numbers)]
 
 
 @given(st.lists(st.text(max_size=30), max_size=6))

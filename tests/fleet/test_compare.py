@@ -24,12 +24,12 @@ def only(nodes: list[Digest]) -> Cohort:
 def test_a_fleet_of_equals_has_no_outlier_and_says_in_how_many_facts_it_is_equal() -> None:
     cohort = only(fleet(20))
     assert (cohort.outliers, cohort.populations) == ((), ())
-    assert sum(len(each.parts) for each in cohort.same) == cohort.compared > 100
+    assert sum(len(fact.parts) for fact in cohort.same) == cohort.compared > 100
 
 
 def test_gpu_i_stands_beside_gpu_i_of_the_other_nodes() -> None:
     cohort = only(fleet(5))
-    numa = next(each for each in cohort.same if (each.family, each.key) == ("gpu", "NUMA node"))
+    numa = next(fact for fact in cohort.same if (fact.family, fact.key) == ("gpu", "NUMA node"))
     assert numa.values == ("0", "1")
     assert numa.parts == tuple(f"gpu{at}" for at in range(8))
 
@@ -56,9 +56,9 @@ def test_nodes_of_another_product_are_no_siblings() -> None:
         return replace(digest, traits=(("product", "DGX A100"), *digest.traits[1:]))
 
     cohorts, home = compared(fleet(6, {5: both(other, OLD)}))
-    assert [len(each.nodes) for each in cohorts] == [5, 1]
+    assert [len(cohort.nodes) for cohort in cohorts] == [5, 1]
     assert home == (0, 0, 0, 0, 0, 1)
-    assert all(not each.outliers for each in cohorts)
+    assert all(not cohort.outliers for cohort in cohorts)
 
 
 def test_a_node_whose_driver_is_down_stays_among_its_siblings() -> None:
@@ -129,7 +129,7 @@ def test_a_roll_out_that_begins_with_one_rack_is_a_population() -> None:
 
 def test_hardware_that_differs_in_one_rack_is_odd_all_the_same() -> None:
     cohort = only(racked(300, range(10), with_fact("pci", "width", "8", part="gpu0")))
-    assert [len(each.nodes) for each in cohort.outliers] == [10]
+    assert [len(outlier.nodes) for outlier in cohort.outliers] == [10]
 
 
 def test_a_fact_without_a_usual_value_is_listed_as_varying() -> None:
@@ -159,8 +159,8 @@ def test_a_permuted_pairing_with_the_same_parts_is_found() -> None:
 )
 def test_numbers_are_odd_beyond_deviation_and_noise(count: int, value: float, odd: bool) -> None:
     changes = {at: with_number(370.0 + at % 4) for at in range(count)} | {2: with_number(value)}
-    found = [each for each in only(fleet(count, changes)).outliers if each.key == "measured"]
-    assert bool(found) is odd
+    outliers = [outlier for outlier in only(fleet(count, changes)).outliers if outlier.key == "measured"]
+    assert bool(outliers) is odd
 
 
 def test_a_counter_is_compared_as_a_rate() -> None:
@@ -223,7 +223,9 @@ def test_a_few_events_are_chance() -> None:
 
 def test_the_order_of_the_nodes_does_not_matter() -> None:
     nodes = fleet(40, {3: OLD, 9: with_fact("os", "kernel", "5.4")})
-    forward, backward = ({(each.key, each.nodes) for each in only(order).outliers} for order in (nodes, nodes[::-1]))
+    forward, backward = (
+        {(outlier.key, outlier.nodes) for outlier in only(order).outliers} for order in (nodes, nodes[::-1])
+    )
     assert forward == backward
 
 
@@ -244,13 +246,13 @@ def test_a_card_that_is_gone_does_not_shift_the_facts_of_those_behind_it() -> No
     fleet_of_eight = [digest_of(whole, "") for _ in range(7)]
     fleet_of_eight.append(digest_of(replace(whole, nics=renamed, paths=paths), ""))
     nodes = [replace(each, host=f"n{at}") for at, each in enumerate(fleet_of_eight)]
-    found = {(each.family, each.key, each.parts) for each in only(nodes).outliers}
-    assert ("nic", "compute network cards", ("",)) in found
-    assert {each[:2] for each in found} <= {
+    rows = {(outlier.family, outlier.key, outlier.parts) for outlier in only(nodes).outliers}
+    assert ("nic", "compute network cards", ("",)) in rows
+    assert {row[:2] for row in rows} <= {
         ("nic", "compute network cards"), ("pairing", "nearest network cards"),
         ("pairing", "widest path to a network card"),
     }  # fmt: skip
-    assert all(each[2] == ("gpu3",) for each in found if each[0] == "pairing")
+    assert all(row[2] == ("gpu3",) for row in rows if row[0] == "pairing")
 
 
 def test_a_node_that_shows_no_gpu_does_not_pass_for_one_of_its_siblings() -> None:
@@ -260,5 +262,5 @@ def test_a_node_that_shows_no_gpu_does_not_pass_for_one_of_its_siblings() -> Non
     whole = digest_of(of_a_dgx(hgx_h100()), "")
     blind = digest_of(of_a_dgx(replace(hgx_h100(), gpus=(), paths={}, smi_matrix={}, p2p={})), "")
     nodes = [replace(whole, host=f"n{at}") for at in range(9)] + [replace(blind, host="n9")]
-    outlier = next(each for each in only(nodes).outliers if each.key == "GPUs")
+    outlier = next(outlier for outlier in only(nodes).outliers if outlier.key == "GPUs")
     assert (outlier.nodes, outlier.value, outlier.usual) == (("n9",), "not shown", "8")

@@ -30,13 +30,13 @@ NODES = Path(__file__).parents[2] / "fixtures" / "nodes"
 
 
 def test_every_record_is_counted_and_every_file_named(job: Path, expected: Ingested) -> None:
-    assert [Path(each.path).name for each in expected.inputs] == [
+    assert [Path(file.path).name for file in expected.inputs] == [
         "rank0.log", "rank1.log", "rank2.log.gz", "rank3.log.zst",
     ]  # fmt: skip
-    assert {each.records for each in expected.inputs} == {34}
-    assert {each.lines for each in expected.inputs} == {35}
-    assert all(each.kind == "nccl_log" and len(each.sha256) == 64 for each in expected.inputs)
-    assert [each.size for each in expected.files] == [len(rank_log(rank)) for rank in range(4)]
+    assert {file.records for file in expected.inputs} == {34}
+    assert {file.lines for file in expected.inputs} == {35}
+    assert all(file.kind == "nccl_log" and len(file.sha256) == 64 for file in expected.inputs)
+    assert [file.size for file in expected.files] == [len(rank_log(rank)) for rank in range(4)]
 
 
 def test_what_was_not_understood_is_folded_by_shape(expected: Ingested) -> None:
@@ -44,7 +44,7 @@ def test_what_was_not_understood_is_folded_by_shape(expected: Ingested) -> None:
     assert unread.source.endswith("rank0.log")
     assert unread.line == 15
     assert unread.why.startswith("not understood, 4 times: ")
-    assert sum(each.unparsed for each in expected.inputs) == 4
+    assert sum(file.unparsed for file in expected.inputs) == 4
 
 
 @given(st.integers(200, 5000))
@@ -118,9 +118,9 @@ def test_workers_that_are_killed_while_they_start_are_said_in_one_line(monkeypat
         raise RuntimeError("Nanny failed to start.")  # as distributed says it after a SIGKILL
 
     monkeypatch.setattr("distributed.LocalCluster", fails)
-    with pytest.raises(TopodiagError, match="did not start: Nanny failed to start") as said:
+    with pytest.raises(TopodiagError, match="did not start: Nanny failed to start") as error:
         run_dask([], "local", 1, 1000, lambda _: None)
-    assert "--workers N asks for fewer" in said.value.hint
+    assert "--workers N asks for fewer" in error.value.hint
 
 
 def test_standard_input_is_read_as_a_file_is(job: Path) -> None:
@@ -137,9 +137,9 @@ def test_standard_input_is_read_as_a_file_is(job: Path) -> None:
 
 
 def test_standard_input_goes_through_the_pool_in_pieces(job: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    alone = ingest(["-", str(job)], workers=1, stdin=io.BytesIO(rank_log(0) * 3))
+    ingested = ingest(["-", str(job)], workers=1, stdin=io.BytesIO(rank_log(0) * 3))
     monkeypatch.setattr("topodiag.fleet.ingest.LITTLE_BYTES", 1000)
-    assert same(ingest(["-", str(job)], workers=2, chunk=900, stdin=io.BytesIO(rank_log(0) * 3)), alone)
+    assert same(ingest(["-", str(job)], workers=2, chunk=900, stdin=io.BytesIO(rank_log(0) * 3)), ingested)
 
 
 def test_saved_facts_go_on_where_the_logs_left(tmp_path: Path, job: Path, expected: Ingested) -> None:
@@ -149,9 +149,9 @@ def test_saved_facts_go_on_where_the_logs_left(tmp_path: Path, job: Path, expect
     assert same(again, expected)
     (tmp_path / "a.log").write_bytes(rank_log(1))
     both = ingest([str(tmp_path / "job.parquet"), str(tmp_path / "a.log")], workers=1)
-    assert [Path(each.path).name for each in both.files][:2] == ["a.log", "rank0.log"]
+    assert [Path(file.path).name for file in both.files][:2] == ["a.log", "rank0.log"]
     assert both.files[2].note == f"left out: same content as {tmp_path}/a.log"
-    assert sum(each.records for each in both.inputs) == 5 * 34
+    assert sum(file.records for file in both.inputs) == 5 * 34
     assert both.facts["shards"].num_rows == 4
 
 
@@ -198,7 +198,7 @@ def test_the_same_log_twice_counts_once_and_says_so(tmp_path: Path) -> None:
     once = ingest([str(tmp_path)])
     (tmp_path / "b.log.gz").write_bytes(gzip.compress(rank_log(0)))
     got = ingest([str(tmp_path)])
-    assert [each.note for each in got.files] == ["", f"left out: same content as {tmp_path}/a.log"]
+    assert [file.note for file in got.files] == ["", f"left out: same content as {tmp_path}/a.log"]
     for name in once.facts.tables:
         assert str(got.facts[name].to_pylist()) == str(once.facts[name].to_pylist()), name
 
@@ -259,7 +259,7 @@ def test_a_file_that_goes_away_costs_that_file(tmp_path: Path, monkeypatch: pyte
 
     monkeypatch.setattr(work, "reads_of", gone)
     got = ingest([str(tmp_path)], workers=1)
-    assert [each.records for each in got.inputs] == [34]
+    assert [file.records for file in got.inputs] == [34]
     assert any("rank1.log: cannot be opened" in note for note in got.notes)
 
 

@@ -37,7 +37,7 @@ def test_the_tree_holds_few_parts_however_many_come(monkeypatch: pytest.MonkeyPa
         assert not tree.old  # the same facts again take no more room
     result = tree.result()
     assert result is not None
-    assert sum(each.records for each in result.measures) == 500
+    assert sum(measure.records for measure in result.measures) == 500
     assert sum(resolve.resolve(result.facts)["conn"]["count"].to_pylist()) == 500 * 4
 
 
@@ -68,10 +68,10 @@ def test_the_process_that_hands_out_tasks_reads_too_where_they_are_short(
         return work.parts_of(task, *more)
 
     paths = [str(job / name) for name in names]
-    alone = ingest(paths, workers=1, chunk=400)
+    ingested = ingest(paths, workers=1, chunk=400)
     monkeypatch.setattr(pool, "parts_of", seen)
     monkeypatch.setattr(pool, "OUTSTANDING", 1)
-    assert same(ingest(paths, workers=2, chunk=400), alone)
+    assert same(ingest(paths, workers=2, chunk=400), ingested)
     assert bool(here) == (len(names) == 2)  # each worker has an archive, which takes as long as it takes
 
 
@@ -85,9 +85,9 @@ def test_what_is_in_one_archive_is_handed_to_all_workers(job: Path, monkeypatch:
 
     submit = pool._submit
     monkeypatch.setattr(pool, "_submit", seen)
-    alone = ingest([str(job / name)], workers=1, chunk=400)
+    ingested = ingest([str(job / name)], workers=1, chunk=400)
     assert not handed
-    assert same(ingest([str(job / name)], workers=2, chunk=400), alone)
+    assert same(ingest([str(job / name)], workers=2, chunk=400), ingested)
     assert handed
     assert all(isinstance(given, work.Read) for given in handed)
 

@@ -45,11 +45,11 @@ def fleet(captures: Path) -> Fleet:
 def test_the_latest_capture_of_a_host_counts_and_the_older_one_is_named(fleet: Fleet) -> None:
     assert [node.host for node in fleet.nodes] == ["n1", "n2", "n3"]
     assert fleet.nodes[0].time == "2026-03-02T08:00:00Z"
-    assert [each.why for each in fleet.left_out if "r1/n1-1" in each.what] == ["an older capture of n1"]
+    assert [gap.why for gap in fleet.left_out if "r1/n1-1" in gap.what] == ["an older capture of n1"]
 
 
 def test_a_capture_that_cannot_be_read_costs_itself(fleet: Fleet) -> None:
-    [broken] = [each for each in fleet.left_out if each.what.endswith("broken.tar.gz")]
+    [broken] = [gap for gap in fleet.left_out if gap.what.endswith("broken.tar.gz")]
     assert broken.why
 
 
@@ -60,7 +60,7 @@ def test_a_capture_that_holds_nothing_is_no_healthy_node(tmp_path: Path) -> None
     (tmp_path / "n2" / "manifest.json").write_text(json.dumps(manifest))
     fleet = read_fleet([str(tmp_path)], workers=1)
     assert [node.host for node in fleet.nodes] == ["login-02"]
-    assert [each.why for each in fleet.left_out] == ["holds nothing that was read of the node"]
+    assert [gap.why for gap in fleet.left_out] == ["holds nothing that was read of the node"]
 
 
 def test_bundles_of_another_minor_version_are_read_and_those_of_another_major_are_named(
@@ -89,7 +89,7 @@ def test_a_bundle_that_has_changed_since_it_was_collected_is_named_and_not_read(
     with (tmp_path / "n2.tar.gz").open("ab") as stream:
         stream.write(b"\0" * 512)
     fleet = read_fleet([str(tmp_path)], workers=1)
-    changed = [each.what for each in fleet.left_out if "has changed since it was collected" in each.why]
+    changed = [gap.what for gap in fleet.left_out if "has changed since it was collected" in gap.why]
     assert changed == [str(tmp_path / "n2.tar.gz")]
 
 
@@ -126,8 +126,8 @@ def test_a_cluster_says_what_one_process_says(captures: Path, fleet: Fleet, monk
 
 
 def test_nodes_with_the_same_facts_share_them(captures: Path) -> None:
-    made, _ = read_some([str(captures / "r1" / "n1-1"), str(captures / "r1" / "n2-1")])
-    one, other = ({each.family: each for each in node.facts} for node in made)
+    digests, _ = read_some([str(captures / "r1" / "n1-1"), str(captures / "r1" / "n2-1")])
+    one, other = ({fact.family: fact for fact in node.facts} for node in digests)
     assert one["os"] is other["os"]
 
 
@@ -148,6 +148,6 @@ def test_a_folder_without_a_node_is_one_clear_line(tmp_path: Path) -> None:
 
 
 def test_progress_counts_captures(captures: Path) -> None:
-    told: list[tuple[int, int]] = []
-    read_fleet([str(captures)], workers=1, on_read=lambda done, total: told.append((done, total)))
-    assert told[-1] == (5, 5)
+    pairs: list[tuple[int, int]] = []
+    read_fleet([str(captures)], workers=1, on_read=lambda done, total: pairs.append((done, total)))
+    assert pairs[-1] == (5, 5)

@@ -56,9 +56,9 @@ def with_port(node: Node, **changes: object) -> Node:
 
 
 def card_gone(node: Node) -> Node:
-    gone = node.nics[-1].name
-    paths = {pair: path for pair, path in node.paths.items() if gone not in pair}
-    words = {pair: word for pair, word in node.smi_matrix.items() if gone not in pair}
+    name = node.nics[-1].name
+    paths = {pair: path for pair, path in node.paths.items() if name not in pair}
+    words = {pair: word for pair, word in node.smi_matrix.items() if name not in pair}
     return replace(node, nics=node.nics[:-1], paths=paths, smi_matrix=words)
 
 
@@ -82,19 +82,23 @@ FAULTS = [
 ]
 
 
-@pytest.mark.parametrize(("fault", "check", "key"), FAULTS, ids=lambda each: getattr(each, "__name__", str(each)))
+@pytest.mark.parametrize(
+    ("fault", "check", "key"), FAULTS, ids=lambda document: getattr(document, "__name__", str(document))
+)
 def test_the_price_of_a_fleet_is_the_price_of_scan(fault: Fault, check: str, key: str) -> None:
-    found = [each for outcome in run(Subject.NODE, [fault(hgx_h100())], (check,)) for each in outcome.findings]
-    [of_scan] = [each.cost.gbs_lost for each in found]
-    outlier = next(each for each in among_siblings(fault, judged=False) if each.key == key)
+    findings = [finding for outcome in run(Subject.NODE, [fault(hgx_h100())], (check,)) for finding in outcome.findings]
+    [of_scan] = [finding.cost.gbs_lost for finding in findings]
+    outlier = next(sibling for sibling in among_siblings(fault, judged=False) if sibling.key == key)
     assert outlier.gbs_lost == pytest.approx(of_scan)
     assert of_scan
     assert not outlier.unpriced
 
 
-@pytest.mark.parametrize(("fault", "check", "key"), FAULTS, ids=lambda each: getattr(each, "__name__", str(each)))
+@pytest.mark.parametrize(
+    ("fault", "check", "key"), FAULTS, ids=lambda document: getattr(document, "__name__", str(document))
+)
 def test_what_a_check_of_the_node_told_has_its_price(fault: Fault, check: str, key: str) -> None:
-    outlier = next(each for each in among_siblings(fault, judged=True) if each.key == key)
+    outlier = next(sibling for sibling in among_siblings(fault, judged=True) if sibling.key == key)
     assert outlier.explained_by
     assert outlier.gbs_lost
 
@@ -132,5 +136,5 @@ def test_links_that_still_train_after_a_boot_are_no_difference() -> None:
     def booted(fault: Fault) -> Fault:
         return lambda node: replace(fault(node), os=replace(node.os, uptime_s=read(120.0)))
 
-    assert not [each for each in among_siblings(booted(fewer_nvlinks), judged=True) if each.family == "nvlink"]
-    assert [each for each in among_siblings(booted(narrow_gpu), judged=False) if each.key == "width"]
+    assert not [sibling for sibling in among_siblings(booted(fewer_nvlinks), judged=True) if sibling.family == "nvlink"]
+    assert [sibling for sibling in among_siblings(booted(narrow_gpu), judged=False) if sibling.key == "width"]

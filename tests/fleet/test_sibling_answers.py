@@ -56,7 +56,7 @@ def test_a_digest_of_siblings_is_what_reading_the_node_gives(read: tuple[Sibling
         assert of is pattern
         expected = digest_of(read_node(evidence).node, evidence.path)
         assert digest_of(node, evidence.path, answers_of(of)) == expected
-        assert ("NIC003" in {each.id for each in expected.findings}) is (evidence.host == "dgx-00004")
+        assert ("NIC003" in {finding.id for finding in expected.findings}) is (evidence.host == "dgx-00004")
 
 
 def test_an_answer_is_asked_of_each_node_only_where_it_looks_at_what_varies(
@@ -99,4 +99,4 @@ def test_what_is_told_without_a_pattern_is_told_of_the_node() -> None:
     digest = digest_of(node, "x")
     assert (digest.facts, digest.numbers) == lasting_of(node)
     assert (digest.counters, digest.counted, digest.carried) == counted_of(node)
-    assert digest.findings == tuple(f for each in run(Subject.NODE, [node]) for f in each.findings)
+    assert digest.findings == tuple(f for outcome in run(Subject.NODE, [node]) for f in outcome.findings)

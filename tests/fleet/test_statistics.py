@@ -24,43 +24,43 @@ def test_three_values_have_no_rule() -> None:
 
 
 def test_four_to_nine_values_are_judged_by_the_range_of_the_others() -> None:
-    found = far(np.asarray([370.0, 371.0, 369.0, 300.0]), "GB/s")
-    assert found is not None
-    assert (found.odd.tolist(), found.how) == ([False, False, False, True], How.RATIO)
+    outlier = far(np.asarray([370.0, 371.0, 369.0, 300.0]), "GB/s")
+    assert outlier is not None
+    assert (outlier.odd.tolist(), outlier.how) == ([False, False, False, True], How.RATIO)
 
 
 def test_of_few_values_two_odd_ones_have_no_majority_against_them() -> None:
-    found = far(np.asarray([370.0, 371.0, 200.0, 100.0]), "GB/s")
-    assert found is not None
-    assert not found.odd.any()
+    outlier = far(np.asarray([370.0, 371.0, 200.0, 100.0]), "GB/s")
+    assert outlier is not None
+    assert not outlier.odd.any()
 
 
 def test_a_difference_within_the_noise_of_the_instrument_is_none_at_any_number_of_deviations() -> None:
     values = np.full(50, 370.0) + np.linspace(0, 0.001, 50)
     values[7] = 365.0
-    found = far(values, "GB/s")
-    assert found is not None
-    assert not found.odd.any()
+    outlier = far(values, "GB/s")
+    assert outlier is not None
+    assert not outlier.odd.any()
 
 
 def test_a_heavy_tail_is_not_odd() -> None:
     dice = np.random.default_rng(1)
-    found = far(370 * np.exp(0.01 * dice.standard_t(5, 2000)), "GB/s")
-    assert found is not None
-    assert found.odd.sum() <= 2
+    outlier = far(370 * np.exp(0.01 * dice.standard_t(5, 2000)), "GB/s")
+    assert outlier is not None
+    assert outlier.odd.sum() <= 2
 
 
 def test_of_numbers_that_are_mostly_equal_any_other_one_is_odd() -> None:
     values = np.full(40, 1e12)
     values[3], values[4] = 7.5e11, 1.0001e12
-    found = far(values, "bytes")
-    assert found is not None
-    assert np.flatnonzero(found.odd).tolist() == [3]
+    outlier = far(values, "bytes")
+    assert outlier is not None
+    assert np.flatnonzero(outlier.odd).tolist() == [3]
 
 
 @pytest.mark.parametrize(
     ("counts", "odd"), [([0, 0, 0, 0, 500], True), ([0, 0, 0, 0, 5], False), ([400, 300, 500, 450, 600], False)]
 )
 def test_a_counter_that_all_siblings_have_is_the_sites(counts: list[float], odd: bool) -> None:
-    found, _ = rises_faster(np.asarray(counts, float), np.full(5, 100.0))
-    assert bool(found[-1]) is odd
+    ndarray, _ = rises_faster(np.asarray(counts, float), np.full(5, 100.0))
+    assert bool(ndarray[-1]) is odd

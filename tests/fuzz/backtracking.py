@@ -83,22 +83,22 @@ def _may_be_empty(item: Item) -> bool:
 
 def _characters(items: Iterable[Item]) -> frozenset[int]:
     """The characters below 256 that may stand in any of the items."""
-    found: set[int] = set()
+    numbers: set[int] = set()
     for name, value in items:
         if name is sre.LITERAL:
-            found.add(value)
+            numbers.add(value)
         elif name is sre.NOT_LITERAL:
-            found |= _ALL - {value}
+            numbers |= _ALL - {value}
         elif name is sre.ANY:
-            found |= _ALL
+            numbers |= _ALL
         elif name is sre.RANGE:
-            found |= set(range(value[0], min(value[1], 255) + 1))
+            numbers |= set(range(value[0], min(value[1], 255) + 1))
         elif name is sre.CATEGORY:
-            found |= {each for each in _ALL if re.match(_CATEGORIES[value], chr(each))}
+            numbers |= {number for number in _ALL if re.match(_CATEGORIES[value], chr(number))}
         elif name is sre.IN:
             inside = _characters(each for each in value if each[0] is not sre.NEGATE)
-            found |= _ALL - inside if value[0][0] is sre.NEGATE else inside
+            numbers |= _ALL - inside if value[0][0] is sre.NEGATE else inside
         else:
             for part in _parts(name, value):
-                found |= _characters(part)
-    return frozenset(found)
+                numbers |= _characters(part)
+    return frozenset(numbers)

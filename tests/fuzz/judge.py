@@ -189,9 +189,9 @@ def shrunk(reader: Reader, bad: Bad, seconds: float = 20.0) -> Bad:
             if time.process_time() > ends:
                 return bad
             less = data[:at] + data[at + step :]
-            made = judged(reader, less)
-            if made is not None and _same_fault(made, bad):
-                data, bad = less, made
+            verdict = judged(reader, less)
+            if verdict is not None and _same_fault(verdict, bad):
+                data, bad = less, verdict
             else:
                 at += step
         step //= 2
@@ -207,7 +207,7 @@ def run_cases(reader: Reader, texts: Iterator[bytes] | Sequence[bytes]) -> tuple
     number, bad = 0, []
     for data in texts:
         number += 1
-        made = judged(reader, data)
-        if made is not None:
-            bad.append(made)
+        verdict = judged(reader, data)
+        if verdict is not None:
+            bad.append(verdict)
     return number, bad

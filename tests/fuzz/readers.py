@@ -95,18 +95,18 @@ class GuardedError(Exception):
 def readers() -> Mapping[str, Reader]:
     """All of them by name: `source KIND`, `kind KIND`, `cluster FORMAT`, `layout OPTION`, `file WHAT`. The guard of the
     checks is away: what it would hide is an error here."""
-    made = {f"source {kind}": _source(kind) for kind in registry.kinds()}
-    made |= {f"kind {kind.value}": OF_KINDS[kind] for kind in Kind if kind in OF_KINDS}
-    made |= {f"cluster {each.name}": _of_blob(each.read) for each in FORMATS}
-    made |= {f"layout {name}": _of_blob(read) for name, read in LAYOUTS.items()}
-    made |= {f"file {name}": read for name, read in OTHERS.items()}
-    return {name: Reader(name, _unguarded(read), SEEDS.get(name, ())) for name, read in sorted(made.items())}
+    table = {f"source {kind}": _source(kind) for kind in registry.kinds()}
+    table |= {f"kind {kind.value}": OF_KINDS[kind] for kind in Kind if kind in OF_KINDS}
+    table |= {f"cluster {row.name}": _of_blob(row.read) for row in FORMATS}
+    table |= {f"layout {name}": _of_blob(read) for name, read in LAYOUTS.items()}
+    table |= {f"file {name}": read for name, read in OTHERS.items()}
+    return {name: Reader(name, _unguarded(read), SEEDS.get(name, ())) for name, read in sorted(table.items())}
 
 
 @cache
 def seeds_of(name: str) -> tuple[bytes, ...]:
     """The texts that are the seeds of a reader."""
-    made = [_seed(each) for each in readers()[name].seeds]
+    made = [_seed(seed) for seed in readers()[name].seeds]
     return tuple(data for data in made if data)
 
 
@@ -132,12 +132,12 @@ def _seed(place: str) -> bytes:
 
 def _source(kind: str) -> Callable[[bytes], object]:
     def read(data: bytes) -> None:
-        made = registry.source(kind)
-        assert made is not None
+        source = registry.source(kind)
+        assert source is not None
         blob, draft = Blob("fuzz", data), NodeDraft()
-        made.recognises(blob.text[: registry.HEAD_CHARS])
-        draft.trust = made.trust
-        made.fill(blob, made.parse(blob), draft)
+        source.recognises(blob.text[: registry.HEAD_CHARS])
+        draft.trust = source.trust
+        source.fill(blob, source.parse(blob), draft)
         assemble(draft, "fuzz")
 
     return read
@@ -174,9 +174,9 @@ def _written(data: bytes, name: str = "fuzz") -> str:
 
 @cache
 def _folder() -> Path:
-    made = tempfile.mkdtemp(prefix="topodiag-fuzz-")
-    atexit.register(shutil.rmtree, made, ignore_errors=True)
-    return Path(made)
+    text = tempfile.mkdtemp(prefix="topodiag-fuzz-")
+    atexit.register(shutil.rmtree, text, ignore_errors=True)
+    return Path(text)
 
 
 def _no_guarded_error(unread: tuple[UnreadLine, ...] | list[UnreadLine]) -> None:
@@ -213,9 +213,9 @@ def _same(left: Mapping[str, object], right: Mapping[str, object]) -> bool:
 
 def _diagnosed(data: bytes) -> None:
     """As `topodiag diagnose FILE --format json` does."""
-    made: Result = diagnose([_written(data)])
-    _no_guarded_error(made.unread)
-    document(made)
+    result: Result = diagnose([_written(data)])
+    _no_guarded_error(result.unread)
+    document(result)
 
 
 def _joined(data: bytes) -> None:
@@ -227,13 +227,13 @@ def _joined(data: bytes) -> None:
         (folder / f"part-{at}.txt").write_bytes(part)
     for at in range(len(parts), MOST_PARTS):
         (folder / f"part-{at}.txt").unlink(missing_ok=True)
-    made = diagnose([str(folder)])
-    _no_guarded_error(made.unread)
+    result = diagnose([str(folder)])
+    _no_guarded_error(result.unread)
     form = crc32(data) % (len(names()) + 1)
     if form == len(names()):
-        redacted(made, b"fuzz")
+        redacted(result, b"fuzz")
     else:
-        report(names()[form]).render(made, io.StringIO(), Style(width=100, verbose=1))
+        report(names()[form]).render(result, io.StringIO(), Style(width=100, verbose=1))
 
 
 def _sentences(data: bytes) -> None:
@@ -334,8 +334,8 @@ def _bundle_files() -> dict[str, bytes]:
 
 
 def _tar(mode: str) -> bytes:
-    made = io.BytesIO()
-    with tarfile.open(fileobj=made, mode=mode, format=tarfile.PAX_FORMAT) as archive:
+    bytes_io = io.BytesIO()
+    with tarfile.open(fileobj=bytes_io, mode=mode, format=tarfile.PAX_FORMAT) as archive:
         names = [MANIFEST, *islice((name for name in _bundle_files() if name != MANIFEST), 12)]
         for name in names:
             data = _bundle_files()[name]
@@ -343,21 +343,21 @@ def _tar(mode: str) -> bytes:
             entry.size, entry.mtime = len(data), 1_700_000_000
             entry.pax_headers = {"comment": "fuzz"} if name == MANIFEST else {}
             archive.addfile(entry, io.BytesIO(data))
-    return made.getvalue()
+    return bytes_io.getvalue()
 
 
 def _zip() -> bytes:
-    made = io.BytesIO()
-    with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as archive:
+    bytes_io = io.BytesIO()
+    with zipfile.ZipFile(bytes_io, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, data in islice(_bundle_files().items(), 12):
             archive.writestr(zipfile.ZipInfo(name), data)
-    return made.getvalue()
+    return bytes_io.getvalue()
 
 
 def _parquet() -> bytes:
-    made = io.BytesIO()
-    save(made, resolve(extract_plain(_seed(SEEDS["kind nccl-log"][0]), 0, 0)), (SourceFile("a.log", 10, "ab", ""),))
-    return made.getvalue()
+    bytes_io = io.BytesIO()
+    save(bytes_io, resolve(extract_plain(_seed(SEEDS["kind nccl-log"][0]), 0, 0)), (SourceFile("a.log", 10, "ab", ""),))
+    return bytes_io.getvalue()
 
 
 def _pickled() -> bytes:

@@ -57,6 +57,6 @@ def _in(value: object, met: set[int]) -> Iterator[re.Pattern[Any]]:
 
 
 def test_no_pattern_of_the_program_can_take_for_ever() -> None:
-    found = {(pattern.pattern, pattern.flags): (name, pattern) for name, pattern in patterns()}
-    assert len(found) > 500
-    assert not [name for name, pattern in found.values() if can_take_for_ever(pattern)]
+    table = {(pattern.pattern, pattern.flags): (name, pattern) for name, pattern in patterns()}
+    assert len(table) > 500
+    assert not [name for name, pattern in table.values() if can_take_for_ever(pattern)]

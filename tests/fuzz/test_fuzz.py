@@ -37,7 +37,7 @@ def test_mutated_inputs_are_read_or_refused_in_one_line_and_in_bounds(name: str)
 
 
 @pytest.mark.parametrize(
-    ("name", "data"), [each[::2] for each in KEPT], ids=[f"{name}: {file}" for name, file, _ in KEPT]
+    ("name", "data"), [row[::2] for row in KEPT], ids=[f"{name}: {file}" for name, file, _ in KEPT]
 )
 def test_what_once_broke_a_reader_breaks_it_no_more(name: str, data: bytes) -> None:
     assert judged(readers()[name], data) is None
@@ -90,9 +90,9 @@ def test_an_error_that_is_no_refusal_is_found() -> None:
         if b"x" in data:
             raise KeyError("x")
 
-    found = judged(fuzzed(breaks), b"x")
-    assert found is not None
-    assert (found.kind, found.why) == ("error", "KeyError: 'x'")
+    verdict = judged(fuzzed(breaks), b"x")
+    assert verdict is not None
+    assert (verdict.kind, verdict.why) == ("error", "KeyError: 'x'")
     assert judged(fuzzed(breaks), b"y") is None
 
 
@@ -101,18 +101,18 @@ def test_a_refusal_in_one_line_is_no_fault_and_one_of_two_lines_is() -> None:
         raise InputError("file", data.decode())
 
     assert judged(fuzzed(refuses), b"is no table") is None
-    found = judged(fuzzed(refuses), b"is no\ntable")
-    assert found is not None
-    assert "not one line" in found.why
+    verdict = judged(fuzzed(refuses), b"is no\ntable")
+    assert verdict is not None
+    assert "not one line" in verdict.why
 
 
 def test_time_beyond_ten_times_the_seeds_is_found() -> None:
     def squares(data: bytes) -> None:
         sum(1 for _ in range(len(data) ** 2 // 20))
 
-    found = judged(fuzzed(squares), b"x" * 8000)
-    assert found is not None
-    assert found.kind == "slow"
+    verdict = judged(fuzzed(squares), b"x" * 8000)
+    assert verdict is not None
+    assert verdict.kind == "slow"
     assert seconds_of(fuzzed(squares)) < 1e-3
 
 
@@ -124,6 +124,6 @@ def test_memory_beyond_ten_times_the_seeds_is_found(monkeypatch: pytest.MonkeyPa
             b"x" * (160 << 20)
 
     judge.forget_peak()  # of the tests before: a process that was larger once does not grow
-    found = judged(fuzzed(grows), b"x" * 2000)
-    assert found is not None
-    assert found.kind == "memory"
+    verdict = judged(fuzzed(grows), b"x" * 2000)
+    assert verdict is not None
+    assert verdict.kind == "memory"

@@ -133,8 +133,8 @@ def test_a_guest_with_32_nics_is_a_p5() -> None:
 
 
 def test_machines_with_the_nics_seen_come_before_those_whose_nics_are_open() -> None:
-    found = catalog.match_system("H100 80GB HBM3", 8, 8)
-    fixed = [system.compute_nics == 8 for system in found]
+    specs = catalog.match_system("H100 80GB HBM3", 8, 8)
+    fixed = [system.compute_nics == 8 for system in specs]
     assert fixed == sorted(fixed, reverse=True)
     assert not all(fixed)
 

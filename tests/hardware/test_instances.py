@@ -28,7 +28,7 @@ def test_links_are_pcie_links(spec: InstanceSpec) -> None:
 @pytest.mark.parametrize("spec", INSTANCES, ids=lambda spec: spec.name)
 def test_the_layout_fits_the_machine_of_that_name(spec: InstanceSpec) -> None:
     for name in (spec.name, *spec.names):
-        machine = next((each for each in catalog.systems() if name in (each.name, *each.product_names)), None)
+        machine = next((system for system in catalog.systems() if name in (system.name, *system.product_names)), None)
         if machine is None:
             assert " " in name, "only the series of a provider may be unknown as machines"
             continue

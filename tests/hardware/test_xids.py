@@ -25,25 +25,25 @@ def test_an_entry_of_the_catalogue_is_complete(entry: xids.Xid) -> None:
 
 @examples("code", "family")
 def test_the_numbers_that_the_checks_name_are_in_their_families(code: int, family: str) -> None:
-    found = xids.xid(code)
-    assert found is not None
-    assert found.family == family
+    xid = xids.xid(code)
+    assert xid is not None
+    assert xid.family == family
 
 
 @pytest.mark.parametrize("code", [13, 31, 43, 45])
 def test_what_a_program_causes_is_no_more_than_info(code: int) -> None:
-    found = xids.xid(code)
-    assert found is not None
-    assert found.severity == "info"
+    xid = xids.xid(code)
+    assert xid is not None
+    assert xid.severity == "info"
 
 
 @examples("code", "text", "unit", "link", "severity")
 def test_nvlink_errors_of_blackwell_are_decoded_by_unit_and_status_word(
     code: int, text: str, unit: str, link: int | None, severity: str
 ) -> None:
-    found = xids.nvlink_of(code, text)
-    assert found is not None
-    assert (found.unit, found.link, found.severity) == (unit, link, severity)
+    error = xids.nvlink_of(code, text)
+    assert error is not None
+    assert (error.unit, error.link, error.severity) == (unit, link, severity)
 
 
 def test_the_word_of_an_sxid_line_wins_over_the_catalogue() -> None:

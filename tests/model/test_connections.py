@@ -32,9 +32,9 @@ def test_batches_of_any_size_are_all_entries_in_their_order(
 ) -> None:
     made = connections(rows)
     batches = list(made.batches(size))
-    assert [each.first for each in batches] == list(range(0, len(rows), size))
+    assert [batch.first for batch in batches] == list(range(0, len(rows), size))
     for name in COLUMNS:
-        assert [value for each in batches for value in getattr(each, name).tolist()] == getattr(made, name).tolist()
+        assert [value for batch in batches for value in getattr(batch, name).tolist()] == getattr(made, name).tolist()
 
 
 @given(ROWS)
@@ -46,8 +46,8 @@ def test_flows_count_what_hosts_say_to_each_other(rows: list[tuple[int, int, int
         first.setdefault(tuple(key), number)
     flows = connections(rows).flows
     columns = (flows.host, flows.peer_host, flows.via, flows.direction, flows.entries, flows.lines, flows.first)
-    found = list(zip(*(column.tolist() for column in columns), strict=True))
-    assert found == [(*key, entries[key], lines[key], first[key]) for key in first]
+    pairs = list(zip(*(column.tolist() for column in columns), strict=True))
+    assert pairs == [(*key, entries[key], lines[key], first[key]) for key in first]
 
 
 @given(st.lists(st.tuples(st.integers(-1, 2), WIDE | st.integers(0, 3), WIDE | st.integers(0, 3))))

@@ -29,8 +29,8 @@ def named(dimension: Dimension) -> str:
 @pytest.mark.parametrize("dimension", DIMENSIONS, ids=named)
 def test_no_dimension_is_priced_at_nothing(dimension: Dimension) -> None:
     work = replace(WORK, experts=8) if dimension.divides is Divides.EXPERTS else WORK
-    made = price_step(work, layout_with(dimension.name), NODES)
-    total, _ = made.dimension_us(dimension.name)
+    step = price_step(work, layout_with(dimension.name), NODES)
+    total, _ = step.dimension_us(dimension.name)
     assert total > 0
 
 
@@ -42,16 +42,16 @@ def test_groups_of_a_dimension_have_its_role(dimension: Dimension) -> None:
 
 
 def test_each_role_but_all_ranks_and_no_known_use_is_one_dimension() -> None:
-    assert {each.role for each in DIMENSIONS} == set(Role) - {Role.WORLD, Role.OTHER}
-    assert len({each.role for each in DIMENSIONS}) == len(DIMENSIONS)
+    assert {dimension.role for dimension in DIMENSIONS} == set(Role) - {Role.WORLD, Role.OTHER}
+    assert len({dimension.role for dimension in DIMENSIONS}) == len(DIMENSIONS)
 
 
 def test_a_word_says_one_role() -> None:
-    assert len(ROLE_WORDS) == sum(len(each.words) for each in DIMENSIONS)
-    assert all(ROLE_WORDS[each.name] is each.role for each in DIMENSIONS)
+    assert len(ROLE_WORDS) == sum(len(dimension.words) for dimension in DIMENSIONS)
+    assert all(ROLE_WORDS[dimension.name] is dimension.role for dimension in DIMENSIONS)
 
 
-@pytest.mark.parametrize("dimension", [each for each in DIMENSIONS if each.together], ids=named)
+@pytest.mark.parametrize("dimension", [dimension for dimension in DIMENSIONS if dimension.together], ids=named)
 def test_what_must_stay_together_is_watched_by_a_check_that_exists(dimension: Dimension) -> None:
     assert check_class(dimension.split_check).id == dimension.split_check
 
@@ -70,4 +70,4 @@ def test_every_command_that_takes_a_layout_has_each_size(command: tuple[str, ...
 def test_a_label_names_its_dimension_by_its_first_word() -> None:
     assert of_label("ep (4)") is BY_NAME["ep"]
     assert of_label("expert dp") is None
-    assert [each.name for each in DIMENSIONS if each.divides is Divides.BATCH] == ["dp"]
+    assert [dimension.name for dimension in DIMENSIONS if dimension.divides is Divides.BATCH] == ["dp"]

@@ -118,11 +118,11 @@ def test_any_text_is_a_version_or_none(text: str) -> None:
 
 @given(st.sets(st.integers(OLDEST, NEWEST), min_size=1))
 def test_versions_are_folded_into_ranges(minors: set[int]) -> None:
-    told: set[int] = set()
+    numbers: set[int] = set()
     for run in spell_versions(minors).split(" and "):
         first, _, last = run.partition(" to ")
-        told |= set(range(int(first[2:]), int((last or first)[2:]) + 1))
-    assert told == minors
+        numbers |= set(range(int(first[2:]), int((last or first)[2:]) + 1))
+    assert numbers == minors
 
 
 def test_versions_of_logs_need_not_be_known_to_have_a_feature() -> None:

@@ -111,7 +111,7 @@ VERTICES = st.sampled_from(["gpu:0", "gpu:1", "gpu:2", "pci:a", "pci:b", "cpu:0"
 @given(st.lists(st.builds(link, VERTICES, VERTICES, st.sampled_from(list(LinkKind)), st.floats(1, 500)), max_size=25))
 def test_any_graph_gives_simple_paths_over_its_own_links(links: list[Link]) -> None:
     edges = edges_of_ways(map(way_of, links))
-    wired = {(each.a, each.b) for each in links} | {(each.b, each.a) for each in links}
+    wired = {(cable.a, cable.b) for cable in links} | {(cable.b, cable.a) for cable in links}
     for start in ("gpu:0", "cpu:0", "nic:x"):
         for end, path in paths_from(start, edges).items():
             assert (path.vertices[0], path.vertices[-1]) == (start, end)

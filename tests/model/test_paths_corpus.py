@@ -22,11 +22,13 @@ def test_there_is_something_to_agree_with(pairs: list[Comparison]) -> None:
 
 
 def test_every_way_from_a_gpu_to_a_nic_is_nccls(pairs: list[Comparison]) -> None:
-    to_nics = [each for each in pairs if each.b.startswith("NET/")]
-    assert [each for each in to_nics if not (each.same_type and each.same_width)] == []
+    to_nics = [pair for pair in pairs if pair.b.startswith("NET/")]
+    assert [nic for nic in to_nics if not (nic.same_type and nic.same_width)] == []
 
 
 def test_every_way_between_gpus_is_nccls_but_where_nccl_prefers_the_network(pairs: list[Comparison]) -> None:
-    between = [each for each in pairs if each.b.startswith("GPU/") and each.theirs[0] != "NET"]
-    assert [each for each in between if not each.same_type] == []
-    assert [each for each in between if not each.same_width and each.file != ONE_WAY_NVLINKS] == []
+    between = [pair for pair in pairs if pair.b.startswith("GPU/") and pair.theirs[0] != "NET"]
+    assert [comparison for comparison in between if not comparison.same_type] == []
+    assert [
+        comparison for comparison in between if not comparison.same_width and comparison.file != ONE_WAY_NVLINKS
+    ] == []

@@ -26,12 +26,12 @@ def series(
     work: Callable[[int], float] | None = None,
 ) -> StepSeries:  # fmt: skip
     chance = random.Random(7 + rank)
-    made, now = [], 1_754_000_000.0
+    steps, now = [], 1_754_000_000.0
     for n in range(1, count + 1):
         took = seconds(n) * chance.gauss(1, noise)
         now += took
-        made.append(Step(n, took if unit == "s" else 1 / took, now, work(n) if work else None))
-    return StepSeries("train.log", tuple(made), unit, rank)
+        steps.append(Step(n, took if unit == "s" else 1 / took, now, work(n) if work else None))
+    return StepSeries("train.log", tuple(steps), unit, rank)
 
 
 def pace(seconds: Callable[[int], float], count: int = 200, **more: float) -> Pace:
@@ -40,16 +40,18 @@ def pace(seconds: Callable[[int], float], count: int = 200, **more: float) -> Pa
 
 def waiting(part: Callable[[int], float], own: Callable[[int], float] = lambda _: 0.18) -> Pace:
     """Steps that wait `part` seconds for data, by their log, beside their own time."""
-    made = series(lambda n: own(n) + part(n), noise=0.001)
-    return pace_of(replace(made, steps=tuple(replace(each, waited=part(each.number)) for each in made.steps)))
+    step_series = series(lambda n: own(n) + part(n), noise=0.001)
+    return pace_of(
+        replace(step_series, steps=tuple(replace(step, waited=part(step.number)) for step in step_series.steps))
+    )
 
 
 def test_steps_that_are_long_where_they_wait_for_data_are_said_to() -> None:
-    made = waiting(lambda n: 0.004 if n % 3 else 0.4)
-    assert made.for_data > 0.95
-    assert says_waits(made).startswith("steps take between 184 ms and 58")
-    assert says_waits(made).endswith("of the difference is waiting for data: not the links")
-    assert says_waits(made) in says_pace(made)
+    steps = waiting(lambda n: 0.004 if n % 3 else 0.4)
+    assert steps.for_data > 0.95
+    assert says_waits(steps).startswith("steps take between 184 ms and 58")
+    assert says_waits(steps).endswith("of the difference is waiting for data: not the links")
+    assert says_waits(steps) in says_pace(steps)
 
 
 @pytest.mark.parametrize(
@@ -70,66 +72,68 @@ def test_a_log_that_does_not_say_it_lays_nothing_to_the_data() -> None:
 
 
 def test_the_steady_time_is_the_median_after_the_warm_up() -> None:
-    made = pace(lambda n: 10.0 if n < 4 else 1.2)
-    assert made.typical == pytest.approx(1.2, rel=0.02)
-    assert (made.change, made.slow, made.drift) == (None, (), 1.0)
+    steps = pace(lambda n: 10.0 if n < 4 else 1.2)
+    assert steps.typical == pytest.approx(1.2, rel=0.02)
+    assert (steps.change, steps.slow, steps.drift) == (None, (), 1.0)
 
 
 @pytest.mark.parametrize("unit", ["s", "tokens/s"])
 def test_a_change_is_found_where_it_begins(unit: str) -> None:
-    made = pace_of(series(lambda n: 1.2 if n < 120 else 2.1, unit=unit))
-    assert made.change is not None
-    assert made.change[1].first == 120
-    assert made.slower == pytest.approx(1.75, rel=0.02)
-    assert "1.7 times as long from step 120 on (2025-" in says_change(made) or "1.8 times as long" in says_change(made)
+    steps = pace_of(series(lambda n: 1.2 if n < 120 else 2.1, unit=unit))
+    assert steps.change is not None
+    assert steps.change[1].first == 120
+    assert steps.slower == pytest.approx(1.75, rel=0.02)
+    assert "1.7 times as long from step 120 on (2025-" in says_change(steps) or "1.8 times as long" in says_change(
+        steps
+    )
 
 
 def test_a_change_shortly_before_the_end_is_found() -> None:
-    made = pace(lambda n: 1.2 if n < 188 else 1.6)
-    assert made.change is not None
-    assert made.change[1].first == 188
+    steps = pace(lambda n: 1.2 if n < 188 else 1.6)
+    assert steps.change is not None
+    assert steps.change[1].first == 188
 
 
 def test_a_slow_spell_that_ended_is_told_and_nothing_is_slower_now() -> None:
-    made = pace(lambda n: 2.0 if 80 <= n < 100 else 1.2)
-    assert made.slower == pytest.approx(1.0, abs=0.02)
-    assert says_change(made).startswith("steps take 1.7 times as long from step 80 on")
-    assert says_change(made).endswith("and as before from step 100 on")
+    steps = pace(lambda n: 2.0 if 80 <= n < 100 else 1.2)
+    assert steps.slower == pytest.approx(1.0, abs=0.02)
+    assert says_change(steps).startswith("steps take 1.7 times as long from step 80 on")
+    assert says_change(steps).endswith("and as before from step 100 on")
 
 
 def test_steps_that_became_faster_are_no_loss() -> None:
-    made = pace(lambda n: 2.0 if n < 60 else 1.2)
-    assert made.slower == 1.0
-    assert says_change(made).startswith("steps are 1.7 times as fast from step 60 on")
+    steps = pace(lambda n: 2.0 if n < 60 else 1.2)
+    assert steps.slower == 1.0
+    assert says_change(steps).startswith("steps are 1.7 times as fast from step 60 on")
 
 
 def test_checkpoints_and_evaluations_recur_and_are_no_change() -> None:
-    made = pace(lambda n: 1.2 + (3 if n % 25 == 0 else 0))
-    assert (made.change, made.every, made.drift) == (None, 25, 1.0)
-    assert any("as checkpoints and evaluations are" in words for words in says_pace(made))
+    steps = pace(lambda n: 1.2 + (3 if n % 25 == 0 else 0))
+    assert (steps.change, steps.every, steps.drift) == (None, 25, 1.0)
+    assert any("as checkpoints and evaluations are" in words for words in says_pace(steps))
 
 
 def test_a_pause_of_a_few_steps_is_no_change() -> None:
-    made = pace(lambda n: 9.0 if n in (50, 51, 52) else 1.2)
-    assert made.change is None
-    assert made.slow == (50, 51, 52)
+    steps = pace(lambda n: 9.0 if n in (50, 51, 52) else 1.2)
+    assert steps.change is None
+    assert steps.slow == (50, 51, 52)
 
 
 def test_a_drift_is_told_apart_from_a_change() -> None:
-    made = pace(lambda n: 1.2 * (1 + 0.3 * n / 200))
-    assert made.change is None
-    assert made.drift == pytest.approx(1.28, abs=0.05)
+    steps = pace(lambda n: 1.2 * (1 + 0.3 * n / 200))
+    assert steps.change is None
+    assert steps.drift == pytest.approx(1.28, abs=0.05)
 
 
 def test_another_batch_or_sequence_is_no_change() -> None:
-    made = pace_of(series(lambda n: 1.2 if n < 90 else 2.4, work=lambda n: 128 if n < 90 else 256))
-    assert (made.change, made.drift, made.resized) == (None, 1.0, 90)
-    assert any("only steps of one size" in words for words in says_pace(made))
+    steps = pace_of(series(lambda n: 1.2 if n < 90 else 2.4, work=lambda n: 128 if n < 90 else 256))
+    assert (steps.change, steps.drift, steps.resized) == (None, 1.0, 90)
+    assert any("only steps of one size" in words for words in says_pace(steps))
 
 
 def test_a_batch_that_grows_with_each_line_says_nothing_of_a_change() -> None:
-    made = pace_of(series(lambda n: 1.2 + n, 50, work=float))
-    assert (made.change, made.drift) == (None, 1.0)
+    steps = pace_of(series(lambda n: 1.2 + n, 50, work=float))
+    assert (steps.change, steps.drift) == (None, 1.0)
 
 
 def test_few_steps_say_nothing_of_a_change() -> None:
@@ -142,18 +146,18 @@ def test_noise_is_no_change(noise: float) -> None:
     for seed in range(40):
         chance = random.Random(seed)
         values = [1.2 * chance.lognormvariate(0, noise) for _ in range(chance.choice((30, 100, 200)))]
-        made = pace(values.__getitem__, len(values) - 1)
-        loud += made.change is not None or made.drift != 1.0
+        steps = pace(values.__getitem__, len(values) - 1)
+        loud += steps.change is not None or steps.drift != 1.0
     assert loud == 0
 
 
 def test_of_several_starts_the_last_that_can_be_judged_counts() -> None:
     first, second = series(lambda _: 1.2), series(lambda _: 1.5, 50)
     short = series(lambda _: 9.0, 4)
-    (made,) = last_starts((first, second, short))
-    assert made.typical == pytest.approx(1.5, rel=0.02)
-    assert (made.start, made.starts) == (2, 3)
-    assert "start 2 of 3" in says_pace(made)[0]
+    (steps,) = last_starts((first, second, short))
+    assert steps.typical == pytest.approx(1.5, rel=0.02)
+    assert (steps.start, steps.starts) == (2, 3)
+    assert "start 2 of 3" in says_pace(steps)[0]
 
 
 def test_a_rank_that_prints_longer_steps_than_its_siblings_is_named() -> None:

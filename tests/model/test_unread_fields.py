@@ -69,10 +69,10 @@ def fields() -> set[str]:
     return {
         item.target.id
         for _, tree in trees(PACKAGE / "model")
-        for made in ast.walk(tree)
-        if isinstance(made, ast.ClassDef) and made.name != "Sizes"
-        and any("dataclass" in ast.unparse(each) for each in made.decorator_list)
-        for item in made.body
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ClassDef) and node.name != "Sizes"
+        and any("dataclass" in ast.unparse(expr) for expr in node.decorator_list)
+        for item in node.body
         if isinstance(item, ast.AnnAssign) and isinstance(item.target, ast.Name)
     }  # fmt: skip
 
@@ -82,11 +82,11 @@ def read() -> set[str]:
     by their names in the published schemas (report/documents/from_model.py)."""
     schemas = (path.read_text(encoding="utf-8") for path in (PACKAGE / "report" / "schema").glob("*.json"))
     return {key for schema in schemas for key in re.findall(r'"(\w+)":', schema)} | {
-        each.attr
+        node.attr
         for path, tree in trees(PACKAGE)
         if PACKAGE / "evidence" not in path.parents
-        for each in ast.walk(tree)
-        if isinstance(each, ast.Attribute) and isinstance(each.ctx, ast.Load)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load)
     }
 
 

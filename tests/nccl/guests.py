@@ -34,18 +34,18 @@ def four_pairs() -> Element:
 
 def ways(tree: Element) -> dict[str, tuple[str, ...]]:
     """By bus id: NUMA node and switches above a function that holds a GPU or a NIC."""
-    found: dict[str, tuple[str, ...]] = {}
+    table: dict[str, tuple[str, ...]] = {}
 
     def walk(element: Element, above: tuple[str, ...]) -> None:
         for child in element.children:
             here = child.get("numaid") or child.get("busid") or ""
             if child.tag == "pci" and (child.having("gpu") or child.having("nic")):
-                found[here] = above
+                table[here] = above
             walk(child, (*above, here))
 
     walk(tree, ())
-    return found
+    return table
 
 
 def pci_of(tree: Element, bus_id: str) -> Element:
-    return next(each for each in tree.walk() if each.get("busid") == bus_id)
+    return next(node for node in tree.walk() if node.get("busid") == bus_id)

@@ -158,9 +158,9 @@ class PlainSearch:
         guide, trial, balanced = self.guide, self.trial, self.trial.pattern == BALANCED_TREE
         here, start = self.gpus[gpu], self.inter[self.done][0]
         for net in guide.nets(trial.type_inter, gpu):
-            odd = self.inter[self.done - 1][0] if guide.paired(trial) and self.done & 1 else ANY
+            number = self.inter[self.done - 1][0] if guide.paired(trial) and self.done & 1 else ANY
             chosen = self.inter[self.done][1] if balanced and step else ANY
-            if not guide.may_return(trial, start, net, odd, chosen):
+            if not guide.may_return(trial, start, net, number, chosen):
                 continue
             self.half = balanced
             found = self.follow(here, self.nets[net], 1)
@@ -190,11 +190,11 @@ class PlainSearch:
                 )
             )
         scores.sort()
-        found = [score[-1] for score in scores]
+        numbers = [score[-1] for score in scores]
         if mode == -1 and len({score[3:5] for score in scores}) == 1:
-            found.reverse()
+            numbers.reverse()
         if not self.system.nvs or self.minor < 19:
-            return found
+            return numbers
         after, before = (gpu + 1) % count, (gpu - 1) % count
         if self.trial.pattern == RING:
             wanted = [after, before]
@@ -204,11 +204,11 @@ class PlainSearch:
             wanted = [after]
         moved = 0
         for other in wanted[: 1 if after == before and self.minor >= 21 else 2]:
-            if other in found:
-                found.remove(other)
-                found.insert(0, other)
+            if other in numbers:
+                numbers.remove(other)
+                numbers.insert(0, other)
                 moved += 1
-        return found[:moved] if self.minor >= 21 else found
+        return numbers[:moved] if self.minor >= 21 else numbers
 
     def free_pci(self, gpu: Vertex) -> int:
         holder = gpu.parent if self.minor >= 30 and gpu.parent is not None else gpu
@@ -286,10 +286,10 @@ class PlainSearch:
         if most < int(self.trial.bw_inter) or most == 0:
             return []
         fewest = min(path.count for path in paths if path.bw == most)
-        found = [gpu for gpu, path in enumerate(paths) if path.bw == most and path.count == fewest]
+        numbers = [gpu for gpu, path in enumerate(paths) if path.bw == most and path.count == fewest]
         if self.minor >= 19:
-            return sorted(found, key=lambda gpu: (gpu - self.done) % len(paths))
-        return sorted(found, key=lambda gpu: self.free_pci(self.gpus[gpu]) <= 0)
+            return sorted(numbers, key=lambda gpu: (gpu - self.done) % len(paths))
+        return sorted(numbers, key=lambda gpu: self.free_pci(self.gpus[gpu]) <= 0)
 
 
 @lru_cache(maxsize=1 << 16)  # the same few differences, millions of times

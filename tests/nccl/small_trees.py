@@ -76,7 +76,7 @@ def built(
 ) -> System:
     """The system of rank `me`; several trees form one NVLink domain, `nodes` as many equal ones beside each other."""
     gpus = (
-        sum(1 for tree in trees for each in tree.walk() if each.tag == "gpu") if ranks is None else sum(map(len, ranks))
+        sum(1 for tree in trees for node in tree.walk() if node.tag == "gpu") if ranks is None else sum(map(len, ranks))
     )
     hosts = [HostTree(tree, None if ranks is None else ranks[at], at) for at, tree in enumerate(trees)]
     return build_system(hosts, minor=minor, settings=read_settings(env, minor), nranks=gpus * nodes, me=me)

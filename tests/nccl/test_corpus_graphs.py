@@ -91,14 +91,14 @@ def _summary(graph: PredictedGraph) -> dict[str, object]:
     }
 
 
-def _compare(where: str, found: PredictedGraph, wanted: dict[str, Any], count: Count) -> None:
+def _compare(where: str, graph: PredictedGraph, wanted: dict[str, Any], count: Count) -> None:
     count.graphs += 1
-    summary = _summary(found)
+    summary = _summary(graph)
     if any(summary[key] != wanted[key] for key in summary):
         count.misses.append(f"{where}: {summary} where NCCL has { {key: wanted[key] for key in summary} }")
     orders = [tuple(order) for order in wanted["orders"]]
     count.channels += len(orders)
-    count.equal_channels += sum(ours == theirs for ours, theirs in zip(found.orders, orders, strict=False))
+    count.equal_channels += sum(ours == theirs for ours, theirs in zip(graph.orders, orders, strict=False))
 
 
 @pytest.mark.parametrize("minor", MINORS)
@@ -110,17 +110,17 @@ def test_every_graph_is_that_of_nccl(minor: int) -> None:
         for nodes in (1, 2):
             truth = _truth(name)[f"2.{minor}"][str(nodes)]
             wanted = truth.get("graphs") or []
-            found = _found(name, minor, nodes, len(wanted) == _WITH_NVLS)
+            graphs = _found(name, minor, nodes, len(wanted) == _WITH_NVLS)
             where = f"{name} on {nodes} under 2.{minor}"
             if is_bare(truth):
-                assert found is not None, where
+                assert graphs is not None, where
                 continue
-            if (found is not None) != truth["accepted"]:
+            if (graphs is not None) != truth["accepted"]:
                 count.misses.append(f"{where}: NCCL {'accepts' if truth['accepted'] else 'refuses'} it")
-            for ours, theirs in zip(found or (), wanted, strict=False):
+            for ours, theirs in zip(graphs or (), wanted, strict=False):
                 _compare(where, ours, theirs, count)
-            if found is not None and len(found) != len(wanted):
-                count.misses.append(f"{where}: {len(found)} graphs where NCCL has {len(wanted)}")
+            if graphs is not None and len(graphs) != len(wanted):
+                count.misses.append(f"{where}: {len(graphs)} graphs where NCCL has {len(wanted)}")
     sys.stdout.write(
         f"2.{minor}: {count.graphs} graphs, {count.equal_channels} of {count.channels} channels in NCCL's order\n"
     )

@@ -36,9 +36,11 @@ JOBS = Path(__file__).resolve().parents[3] / "shared" / "corpus" / "jobs"
 
 def set_up(truth: Path) -> bool:
     """Whether every rank set its communicators up, with one set of settings: jobs that ended well, and some others."""
-    said = json.loads(truth.read_text())
-    counted = said["counted"].get("coll_collnet_nvls_p2p_p2pperpeer")
-    return said["ended"] == "ok" or (bool(counted) and not any(given[:1].isdigit() for given in said["settings"]))
+    document = json.loads(truth.read_text())
+    counted = document["counted"].get("coll_collnet_nvls_p2p_p2pperpeer")
+    return document["ended"] == "ok" or (
+        bool(counted) and not any(given[:1].isdigit() for given in document["settings"])
+    )
 
 
 NAMES = sorted(path.parent.name for path in JOBS.glob("*/truth.json") if set_up(path))
@@ -101,17 +103,17 @@ def tree_of(name: str, job: Job, process: Process) -> Element:
             return with_(element, arch=arch, vendor=vendors.get(cpu[1], ""), familyid="0", modelid="0")
         return element
 
-    made = edited(tree, edit)
-    assert made is not None
+    element = edited(tree, edit)
+    assert element is not None
     if process.network != "Socket":
-        return made
+        return element
     speed = next(d.speed_gbs for d in system.devices.values() if d.kind == "NET")
     assert speed is not None
     net = Element("net", (("name", "eth0"), ("dev", "0"), ("speed", str(round(speed * 8000))), ("gdr", "0")))
     net = with_(net, port="0", guid="0x0", latency="0", maxconn="65536")
-    cpus = [child for child in made.children if child.tag == "cpu"]
+    cpus = [child for child in element.children if child.tag == "cpu"]
     nic = Element("nic", (), (net,))
-    return replace(made, children=(replace(cpus[0], children=(nic, *cpus[0].children)), *made.children[1:]))
+    return replace(element, children=(replace(cpus[0], children=(nic, *cpus[0].children)), *element.children[1:]))
 
 
 def settings_of(job: Job, minor: int) -> Settings:
@@ -202,8 +204,10 @@ def test_every_host_finds_the_graphs_that_it_printed(name: str) -> None:
             rank = next(
                 index for index, world in enumerate(case.logged.ranks) if case.job.by_rank[int(world)].host == host
             )
-            found = case.built.node(rank).graphs
-            assert [said(graph, case.built.minor) for graph in found.values()] == [printed(g) for g in graphs], (
+            search_graphs = case.built.node(rank).graphs
+            assert [said(graph, case.built.minor) for graph in search_graphs.values()] == [
+                printed(g) for g in graphs
+            ], (
                 case.label,
                 host,
             )
@@ -226,8 +230,8 @@ def test_trees_are_those_printed(name: str) -> None:
 
 def own_lines(name: str, rank: int, wanted: str) -> str:
     """The first such line of a rank's log: that of the world communicator."""
-    found = next((line for line in lines(JOBS / name / "logs" / f"rank{rank:03d}.log.gz") if wanted in line), "")
-    return found.partition(wanted)[2]
+    text = next((line for line in lines(JOBS / name / "logs" / f"rank{rank:03d}.log.gz") if wanted in line), "")
+    return text.partition(wanted)[2]
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -154,7 +154,7 @@ def test_every_system_of_a_jobs_logs_is_as_each_rank_saw_it(name: str) -> None:
         host = hosts[rank]
         log = folder / "logs" / f"rank{rank:03d}.log.gz"
         tree = tree_in(given_file(folder, log))
-        members = [each["ranks"] for each in truth["communicators"] if rank in each["ranks"]]
+        members = [communicator["ranks"] for communicator in truth["communicators"] if rank in communicator["ranks"]]
         for ranks, lines in zip(members, systems_in(log), strict=True):
             mine = {buses[each]: at for at, each in enumerate(ranks) if hosts[each] == host}
             system = build_system(
@@ -184,6 +184,6 @@ def tree_in(path: Path) -> Element:
 def given_file(folder: Path, log: Path) -> Path:
     """The topology file that a rank was given, by its log; else the only one."""
     with gzip.open(log, "rt", errors="replace") as file:
-        said = next((line for line in file if "NCCL_TOPO_FILE set by environment to" in line), "")
-    named = folder / Path(said.split()[-1]).name if said else folder
+        text = next((line for line in file if "NCCL_TOPO_FILE set by environment to" in line), "")
+    named = folder / Path(text.split()[-1]).name if text else folder
     return named if named.is_file() else next(path for path in sorted(folder.glob("*.xml")) if path.name != "graph.xml")

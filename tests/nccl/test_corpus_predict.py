@@ -53,28 +53,31 @@ def asked(name: str) -> list[tuple[str, Prediction, Any]]:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_verdict_bandwidths_paths_and_graphs_are_nccls(name: str) -> None:
-    for label, made, wanted in asked(name):
+    for label, prediction, wanted in asked(name):
         if is_bare(wanted):
-            assert made.accepted, label
+            assert prediction.accepted, label
             continue
-        assert made.accepted == wanted["accepted"], label
-        if not made.accepted:
+        assert prediction.accepted == wanted["accepted"], label
+        if not prediction.accepted:
             words = wanted["warn"]
-            assert not words or any(made.why in said or said in made.why for said in words), (label, made.why)
+            assert not words or any(prediction.why in word or word in prediction.why for word in words), (
+                label,
+                prediction.why,
+            )
             continue
-        assert (made.max_bw, made.total_bw) == pytest.approx(
+        assert (prediction.max_bw, prediction.total_bw) == pytest.approx(
             (wanted["system"]["max_bw"], wanted["system"]["total_bw"]), abs=0.051
         ), label
         for start, ends in wanted["paths"].items():
             for end, (hops, gbs, kind) in ends.items():
                 if end.startswith(_KINDS):
-                    path = made.paths[start][end]
+                    path = prediction.paths[start][end]
                     assert (path[0], path[2]) == (hops, kind), (label, start, end)
                     assert path[1] == pytest.approx(gbs, abs=0.051), (label, start, end)
         assert [_graph(graph) for graph in wanted["graphs"]] == [
             (g.pattern, g.cross_nic, g.channels, g.bw_intra, g.bw_inter, g.type_intra, g.type_inter, g.same_channels,
              [list(order) for order in g.orders])
-            for g in made.graphs
+            for g in prediction.graphs
         ], label  # fmt: skip
 
 

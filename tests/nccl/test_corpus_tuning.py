@@ -74,9 +74,9 @@ def shape_of(name: str, job: Job, comm: Communicator) -> CommShape:
     for graphs in comm.graphs.values():
         for graph in graphs:
             by_id.setdefault(_IDS[graph.pattern], []).append(graph)
-    made = {number: fused(graphs, minor, max(latencies, default=0.0)) for number, graphs in by_id.items()}
-    least = min(made[0].channels, made[1].channels)
-    made |= {number: replace(made[number], channels=least) for number in (0, 1)}
+    fuseds = {number: fused(graphs, minor, max(latencies, default=0.0)) for number, graphs in by_id.items()}
+    least = min(fuseds[0].channels, fuseds[1].channels)
+    fuseds |= {number: replace(fuseds[number], channels=least) for number in (0, 1)}
     hosts = Counter(job.by_rank[int(rank)].host for rank in comm.known)
     nodes = comm.nodes if comm.nodes > 0 else len(hosts)
     cpus = [d.numbers for system in comm.systems.values() for d in system.devices.values() if d.kind == "CPU"]
@@ -88,7 +88,7 @@ def shape_of(name: str, job: Job, comm: Communicator) -> CommShape:
         max_sm=max(capabilities),
         cpu_arch=cpus[0][0],
         cpu_vendor=cpus[0][1],
-        graphs=made,
+        graphs=fuseds,
         channels=comm.channels.coll,
         nvls_channels=max(comm.channels.nvls, 0),
         nvs=any(d.kind == "NVS" for system in comm.systems.values() for d in system.devices.values()),

@@ -40,43 +40,43 @@ def node(tree: Element, *refusals: Refusal) -> Node:
     return Node("here", nccl_file=NcclFile("topo.xml", tree, refusals))
 
 
-def summary(made: Prediction) -> list[tuple[object, ...]]:
-    return [(g.pattern, g.channels, g.bw_intra, g.bw_inter, g.type_intra, g.type_inter) for g in made.graphs]
+def summary(prediction: Prediction) -> list[tuple[object, ...]]:
+    return [(g.pattern, g.channels, g.bw_intra, g.bw_inter, g.type_intra, g.type_inter) for g in prediction.graphs]
 
 
 def test_eight_hoppers_on_one_node_are_the_worked_example() -> None:
-    made = predict(node(hopper()), version="2.28.9")
-    assert (made.accepted, made.ranks, made.nccl_nodes, made.version) == (True, 8, 1, "2.28.9")
-    assert (made.max_bw, made.total_bw) == (370.8, 370.8)
-    assert summary(made) == [
+    prediction = predict(node(hopper()), version="2.28.9")
+    assert (prediction.accepted, prediction.ranks, prediction.nccl_nodes, prediction.version) == (True, 8, 1, "2.28.9")
+    assert (prediction.max_bw, prediction.total_bw) == (370.8, 370.8)
+    assert summary(prediction) == [
         (4, 12, 30.0, 30.0, "NVL", "PIX"),
         (1, 12, 30.0, 30.0, "NVL", "PIX"),
         (5, 8, 40.0, 60.0, "NVL", "PIX"),
     ]
-    assert made.channels is not None
-    assert (made.channels.coll, made.channels.nvls, made.channels.p2p_per_peer) == (24, 16, 32)
-    latency, bandwidth = made.tuning["AllReduce"]["Ring"]["Simple"]
+    assert prediction.channels is not None
+    assert (prediction.channels.coll, prediction.channels.nvls, prediction.channels.p2p_per_peer) == (24, 16, 32)
+    latency, bandwidth = prediction.tuning["AllReduce"]["Ring"]["Simple"]
     assert (round(latency, 1), round(bandwidth, 1)) == (56.0, 205.7)
 
 
 def test_two_nodes_meet_over_the_nics() -> None:
-    made = predict_tree(hopper(), nodes=2)
-    assert (made.ranks, made.nccl_nodes, made.max_bw) == (16, 2, 48.0)
-    assert summary(made)[0] == (4, 8, 48.0, 48.0, "NVL", "PIX")
-    assert made.graphs[0].orders[0][0].startswith("NET/")
-    assert made.paths["GPU/0-11000"]["NET/0-1"] == (5, 48.0, "PXN")
+    prediction = predict_tree(hopper(), nodes=2)
+    assert (prediction.ranks, prediction.nccl_nodes, prediction.max_bw) == (16, 2, 48.0)
+    assert summary(prediction)[0] == (4, 8, 48.0, 48.0, "NVL", "PIX")
+    assert prediction.graphs[0].orders[0][0].startswith("NET/")
+    assert prediction.paths["GPU/0-11000"]["NET/0-1"] == (5, 48.0, "PXN")
 
 
 def test_one_host_can_be_two_nodes_to_nccl() -> None:
-    made = predict_tree(hopper(), env={"NCCL_P2P_DISABLE": "1"})
-    assert (made.ranks, made.nodes, made.nccl_nodes) == (8, 1, 2)
+    prediction = predict_tree(hopper(), env={"NCCL_P2P_DISABLE": "1"})
+    assert (prediction.ranks, prediction.nodes, prediction.nccl_nodes) == (8, 1, 2)
 
 
 def test_choices_cover_the_sweep_of_every_collective() -> None:
-    made = predict_tree(hopper())
-    assert [choice.bytes for choice in made.choices] == list(SIZES) * 5
+    prediction = predict_tree(hopper())
+    assert [choice.bytes for choice in prediction.choices] == list(SIZES) * 5
     assert (SIZES[0], SIZES[-1]) == (8, 8 << 30)
-    assert [choice.collective for choice in made.choices[::31]] == [
+    assert [choice.collective for choice in prediction.choices[::31]] == [
         "AllReduce",
         "AllGather",
         "ReduceScatter",
@@ -99,14 +99,19 @@ def test_speeds_have_no_digits_of_single_precision() -> None:
     slow = host(cpu(0, gpu("11"), nic("12", 25000)))
     graph = predict_tree(slow, nodes=2).graphs[0]
     assert (graph.bw_intra, graph.bw_inter) == (3.0, 3.0)
-    odd = predict_tree(host(cpu(0, gpu("11"), nic("12", 20000))), nodes=2).graphs[0]
-    assert odd.bw_inter == 2.4
+    predicted_graph = predict_tree(host(cpu(0, gpu("11"), nic("12", 20000))), nodes=2).graphs[0]
+    assert predicted_graph.bw_inter == 2.4
 
 
 def test_a_refusal_of_the_parser_is_an_answer_for_the_versions_that_refuse() -> None:
     tab = Refusal("tab", "XML Parse : expected >", line=3, column=7, since=18, until=27)
-    made = predict(node(hopper(), tab), version="2.27")
-    assert (made.accepted, made.why, made.line, made.graphs) == (False, "XML Parse : expected >", 3, ())
+    prediction = predict(node(hopper(), tab), version="2.27")
+    assert (prediction.accepted, prediction.why, prediction.line, prediction.graphs) == (
+        False,
+        "XML Parse : expected >",
+        3,
+        (),
+    )
     assert predict(node(hopper(), tab), version="2.28").accepted
 
 
@@ -116,10 +121,10 @@ def one_sided(line: int) -> Element:
 
 
 def test_a_rejection_by_the_graph_is_an_answer_with_nccls_words() -> None:
-    made = predict_tree(one_sided(2))
-    assert not made.accepted
-    assert made.why.startswith("Failed to find reverse path")
-    assert (made.channels, made.choices, made.tuning) == (None, (), {})
+    prediction = predict_tree(one_sided(2))
+    assert not prediction.accepted
+    assert prediction.why.startswith("Failed to find reverse path")
+    assert (prediction.channels, prediction.choices, prediction.tuning) == (None, (), {})
 
 
 def test_a_missing_attribute_is_told_with_its_line_even_in_a_tree_equal_to_an_earlier_one() -> None:
@@ -135,9 +140,9 @@ def test_a_missing_attribute_is_told_with_its_line_even_in_a_tree_equal_to_an_ea
 
 
 def test_no_gpu_is_a_refusal() -> None:
-    made = predict_tree(host(cpu(0, nic("12"))))
-    assert not made.accepted
-    assert made.why
+    prediction = predict_tree(host(cpu(0, nic("12"))))
+    assert not prediction.accepted
+    assert prediction.why
 
 
 def test_an_unknown_version_is_the_callers_fault() -> None:
@@ -164,36 +169,36 @@ def test_more_ranks_than_any_job_has_are_refused() -> None:
 
 
 def test_thousands_of_nodes_are_answered() -> None:
-    made = predict_tree(hopper(), nodes=4096)
-    assert (made.ranks, made.nccl_nodes) == (32768, 4096)
+    prediction = predict_tree(hopper(), nodes=4096)
+    assert (prediction.ranks, prediction.nccl_nodes) == (32768, 4096)
 
 
 def test_the_same_question_is_answered_from_memory() -> None:
-    made = predict_tree(pair(), nodes=2)
-    assert predict_tree(pair(), nodes=2) is made
-    assert predict_tree(pair(), nodes=2, env={"PATH": "/bin"}) is made
-    assert predict_tree(pair(), nodes=2, env={"NCCL_ALGO": "Ring"}) is not made
-    assert predict_tree(pair(), nodes=3) is not made
+    prediction = predict_tree(pair(), nodes=2)
+    assert predict_tree(pair(), nodes=2) is prediction
+    assert predict_tree(pair(), nodes=2, env={"PATH": "/bin"}) is prediction
+    assert predict_tree(pair(), nodes=2, env={"NCCL_ALGO": "Ring"}) is not prediction
+    assert predict_tree(pair(), nodes=3) is not prediction
 
 
 def test_a_node_without_a_file_is_predicted_from_what_is_known_of_it() -> None:
     known = topodiag.diagnose(["fixture:dgx-h100-healthy"]).nodes[0]
-    made = predict(known, nodes=1)
+    prediction = predict(known, nodes=1)
     assert known.nccl_file is None
-    assert summary(made)[0] == (4, 12, 30.0, 30.0, "NVL", "PIX")
+    assert summary(prediction)[0] == (4, 12, 30.0, 30.0, "NVL", "PIX")
 
 
 def test_terms_lead_from_links_to_bandwidth_and_only_when_asked() -> None:
     assert predict_tree(hopper(), nodes=2).terms == ()
-    made = predict_tree(hopper(), nodes=2, explain=True)
-    terms = {term.name: term for term in made.terms}
+    prediction = predict_tree(hopper(), nodes=2, explain=True)
+    terms = {term.name: term for term in prediction.terms}
     assert terms["NVLink of a GPU"].value == "370.8 GB/s"
     assert "18 links x 20.6" in terms["NVLink of a GPU"].formula
     assert (terms["maxBw"].value, terms["totalBw"].value) == ("48 GB/s", "370.8 GB/s")
     assert "speed 48, number 1 of 17" in terms["ring channels"].formula
     assert terms["runtime channels"].value == "16"
     assert "2 nodes" in terms["agreed channels"].formula
-    largest = next(c for c in reversed(made.choices) if c.collective == "AllReduce")
+    largest = next(c for c in reversed(prediction.choices) if c.collective == "AllReduce")
     assert terms["AllReduce"].value.startswith(f"{largest.algorithm} {largest.protocol}")
     assert {"AllReduce: busBw", "AllReduce: algBw", "AllReduce: latency"} <= set(terms)
 
@@ -232,11 +237,11 @@ def odd_trees(draw: st.DrawFn) -> Element:
 
 @given(odd_trees(), st.integers(1, 3), st.sampled_from(["2.18", "2.21", "2.27", "2.28", "2.30", "2.31", "2.32"]))
 def test_any_tree_is_answered_without_an_exception(tree: Element, nodes: int, version: str) -> None:
-    made = predict_tree(tree, nodes=nodes, version=version, explain=True)
-    assert made.accepted or made.why
-    if made.accepted:
-        assert made.channels is not None
-        assert made.nccl_nodes >= nodes or made.ranks < nodes
+    prediction = predict_tree(tree, nodes=nodes, version=version, explain=True)
+    assert prediction.accepted or prediction.why
+    if prediction.accepted:
+        assert prediction.channels is not None
+        assert prediction.nccl_nodes >= nodes or prediction.ranks < nodes
 
 
 def test_the_package_itself_offers_the_question() -> None:
@@ -248,9 +253,9 @@ def test_the_package_itself_offers_the_question() -> None:
 def test_nodes_that_only_sockets_join_have_no_price() -> None:
     """NCCL would count a channel of 0.1 GB/s that no search found."""
     tree = host(cpu(0, gpu("11"), gpu("12")))
-    made = predict_tree(tree, nodes=2)
-    assert (made.accepted, made.no_nic, made.nccl_nodes) == (True, True, 2)
-    assert (made.graphs, made.choices, made.channels) == ((), (), None)
+    prediction = predict_tree(tree, nodes=2)
+    assert (prediction.accepted, prediction.no_nic, prediction.nccl_nodes) == (True, True, 2)
+    assert (prediction.graphs, prediction.choices, prediction.channels) == ((), (), None)
     assert not predict_tree(tree).no_nic
     assert not predict_tree(host(cpu(0, gpu("11"), nic("12"))), nodes=2).no_nic
     mixed = predict_job([(tree, ()), (tree, ())], [Member(at, at, "0000:11:00.0") for at in range(2)])
@@ -258,16 +263,16 @@ def test_nodes_that_only_sockets_join_have_no_price() -> None:
 
 
 def test_virtual_nics_are_named_with_what_their_ports_carry() -> None:
-    made = predict_tree(host(cpu(0, gpu("11"), nic("12", nets=2, port=1))), nodes=2)
-    assert made.virtual_nics == (VirtualNic("NET/0-2", "mlx5_12_0+mlx5_12_1", 50.0),)
-    assert made.graphs[0].orders[0][0] == "NET/0-2"
+    prediction = predict_tree(host(cpu(0, gpu("11"), nic("12", nets=2, port=1))), nodes=2)
+    assert prediction.virtual_nics == (VirtualNic("NET/0-2", "mlx5_12_0+mlx5_12_1", 50.0),)
+    assert prediction.graphs[0].orders[0][0] == "NET/0-2"
 
 
 def test_ranks_stand_on_gpus_by_their_numbers_so_that_those_without_a_nic_come_by_rank() -> None:
     """GPU 0 brings the switch of GPU 1's NIC before the switch of its own sibling."""
     tree = host(cpu(0, pci("01", gpu("11", dev=1)), pci("02", gpu("12", dev=0)), pci("03", nic("13"))))
-    made, whole = predict_tree(tree, nodes=2), predict_tree(tree, nodes=2, whole=True)
-    assert made.graphs[0].orders != whole.graphs[0].orders
+    prediction, whole = predict_tree(tree, nodes=2), predict_tree(tree, nodes=2, whole=True)
+    assert prediction.graphs[0].orders != whole.graphs[0].orders
 
 
 def test_settings_of_what_is_not_followed_are_named() -> None:
@@ -294,8 +299,8 @@ def test_rails_that_nccl_gives_connectx_9_are_named_where_it_does(
 ) -> None:
     net = element("nic", element("net", name="mlx5_0", speed=800000, port=1, guid="0x1", gdr=1, **more))
     card = pci("12", net, class_="0x020700", vendor="0x15b3", device=device)
-    made = predict_tree(host(cpu(0, gpu("11"), card)), nodes=2, version=version)
-    assert any("ConnectX-9" in sentence for sentence in made.assumed) is said
+    prediction = predict_tree(host(cpu(0, gpu("11"), card)), nodes=2, version=version)
+    assert any("ConnectX-9" in sentence for sentence in prediction.assumed) is said
 
 
 @pytest.mark.parametrize(("version", "said"), [("2.26", False), ("2.27", True), ("2.32.3", True)])
@@ -319,6 +324,6 @@ def test_ports_of_another_number_are_another_plane_from_2_32_on(
         )
         for at, port in enumerate(ports, 1)
     ]
-    made = predict_tree(host(cpu(0, *switches)), nodes=2, version=version, env={"NCCL_CROSS_NIC": "1"})
-    first, *_, last = made.graphs[0].orders[0]
+    prediction = predict_tree(host(cpu(0, *switches)), nodes=2, version=version, env={"NCCL_CROSS_NIC": "1"})
+    first, *_, last = prediction.graphs[0].orders[0]
     assert (first != last) is crosses

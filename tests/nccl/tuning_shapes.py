@@ -81,12 +81,12 @@ def shapes(draw: st.DrawFn) -> CommShape:
     local = draw(st.lists(st.integers(1, 40), min_size=1, max_size=5).filter(lambda ranks: sum(ranks) > 1))
     sm = draw(st.sampled_from((52, 60, 70, 75, 80, 86, 89, 90, 100, 103, 120)))
     tree = draw(st.sampled_from((BALANCED_TREE, SPLIT_TREE, TREE)))
-    found = {0: draw(graphs(minor, RING)), 1: draw(graphs(minor, tree))}
+    fuseds = {0: draw(graphs(minor, RING)), 1: draw(graphs(minor, tree))}
     nvls, collnet = draw(st.booleans()), draw(st.booleans())
     if nvls:
-        found[3] = draw(graphs(minor, NVLS))
+        fuseds[3] = draw(graphs(minor, NVLS))
     if collnet:
-        found |= {number: draw(graphs(minor, TREE)) for number in (2, 4)}
+        fuseds |= {number: draw(graphs(minor, TREE)) for number in (2, 4)}
     return CommShape(
         minor=minor,
         nranks=sum(local),
@@ -95,7 +95,7 @@ def shapes(draw: st.DrawFn) -> CommShape:
         max_sm=draw(st.sampled_from((sm, 120))),
         cpu_arch=draw(st.integers(1, 4)),
         cpu_vendor=draw(st.integers(-1, 4)),
-        graphs=found,
+        graphs=fuseds,
         channels=draw(st.integers(1, 64)),
         nvls_channels=16 if nvls else 0,
         nvs=draw(st.booleans()),

@@ -50,14 +50,14 @@ def better(machines: Cluster, demands: list[Demand], world: int, than_us: float)
     over the nodes is tried that what is laid already does not rule out; empty nodes that are alike count once. Raises
     TooLargeError after MOST_VISITS."""
     rows = [pairs_of(demand.groups) if demand.collective == "send_recv" else demand.groups for demand in demands]
-    keys = [_group_of(each.groups, world) for each in demands[::-1]]
+    keys = [_group_of(demand.groups, world) for demand in demands[::-1]]
     order = np.lexsort([np.arange(world), *keys]).tolist()
     place = {rank: number for number, rank in enumerate(order)}
     ready: list[list[tuple[int, list[int]]]] = [[] for _ in order]
-    for number, each in enumerate(rows):
-        for row in each.tolist():
+    for number, ndarray in enumerate(rows):
+        for row in ndarray.tolist():
             ready[max(place[rank] for rank in row)].append((number, row))
-    floors = [_least(machines, each, row.shape[1]) for each, row in zip(demands, rows, strict=True)]
+    floors = [_least(machines, demand, row.shape[1]) for demand, row in zip(demands, rows, strict=True)]
     visits = [MOST_VISITS]
     free = machines.usable.sum(axis=1).tolist()
     full = list(free)
@@ -68,15 +68,15 @@ def better(machines: Cluster, demands: list[Demand], world: int, than_us: float)
 
     def took(number: int, row: list[int]) -> float:
         where = [node[rank] for rank in row]
-        counts = [where.count(each) for each in set(where)]
-        level = 0 if len(counts) == 1 else 1 if len({leaf[each] for each in where}) == 1 else 2
+        counts = [where.count(number) for number in set(where)]
+        level = 0 if len(counts) == 1 else 1 if len({leaf[number] for number in where}) == 1 else 2
         key = (number, len(counts), min(counts), level)
         if key not in known:
             known[key] = span_time_us(machines, demands[number], len(row), *key[1:])
         return known[key]
 
     def step(slowest: list[float]) -> float:
-        return sum(each.waited_us(time) for each, time in zip(demands, slowest, strict=True))
+        return sum(demand.waited_us(time) for demand, time in zip(demands, slowest, strict=True))
 
     def search(at: int, slowest: list[float]) -> None:
         visits[0] -= 1
@@ -86,19 +86,19 @@ def better(machines: Cluster, demands: list[Demand], world: int, than_us: float)
             best[0] = step(slowest)
             return
         tried = set()
-        for each in range(len(free)):
-            alike = (leaf[each], full[each]) if free[each] == full[each] else each
-            if not free[each] or alike in tried:
+        for index in range(len(free)):
+            alike = (leaf[index], full[index]) if free[index] == full[index] else index
+            if not free[index] or alike in tried:
                 continue
             tried.add(alike)
-            node[order[at]] = each
+            node[order[at]] = index
             now = list(slowest)
             for number, row in ready[at]:
                 now[number] = max(now[number], took(number, row))
             if step(now) < best[0] * (1 - 1e-12):
-                free[each] -= 1
+                free[index] -= 1
                 search(at + 1, now)
-                free[each] += 1
+                free[index] += 1
 
     search(0, floors)
     return best[0] if best[0] < than_us else None
@@ -109,11 +109,11 @@ def _least(machines: Cluster, demand: Demand, size: int) -> float:
     most = int(machines.usable.sum(axis=1).max())
     if size <= most:
         return span_time_us(machines, demand, size, 1, size, 0)
-    return min(span_time_us(machines, demand, size, -(-size // each), each, 1) for each in range(1, most + 1))
+    return min(span_time_us(machines, demand, size, -(-size // index), index, 1) for index in range(1, most + 1))
 
 
 def _group_of(groups: np.ndarray, world: int) -> np.ndarray:
-    found = np.full(world, -1, np.int64)
+    ndarray = np.full(world, -1, np.int64)
     for number, row in enumerate(groups.tolist()):
-        found[row] = number
-    return found
+        ndarray[row] = number
+    return ndarray

@@ -17,9 +17,9 @@ def cluster(free: list[int], leaf: int, rails: int = 0, *, spine_gbs: float = 22
 
 def job(tp: int, pp: int, dp: int) -> list[Demand]:
     ranks = np.arange(tp * pp * dp).reshape(pp, dp, tp)
-    made = [
+    demands = [
         Demand("tp", ranks.reshape(-1, tp), "all_reduce", 64e6, calls=160, keep_together=True),
         Demand("pp", np.moveaxis(ranks, 0, 2).reshape(-1, pp), "send_recv", 32e6, calls=16),
         Demand("dp", np.moveaxis(ranks, 1, 2).reshape(-1, dp), "all_reduce", 1e9, exposed=0.5),
     ]
-    return [demand for demand in made if demand.size > 1]
+    return [demand for demand in demands if demand.size > 1]

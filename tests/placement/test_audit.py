@@ -23,8 +23,8 @@ def cluster(nodes: int, leaf: int = 0, over: float = 1.0, system: str = "dgx-h10
     return open_cluster(ClusterOptions(system=system, nodes=nodes, leaf=leaf, oversubscription=over, nics=given_nics))
 
 
-def judged(made: Cluster, layout: Layout, slot: Ints, work: Work | None = None) -> Audit:
-    return audit(made, talk_of_layout(made, layout, slot.size, work), Assignment(slot))
+def judged(fabric: Cluster, layout: Layout, slot: Ints, work: Work | None = None) -> Audit:
+    return audit(fabric, talk_of_layout(fabric, layout, slot.size, work), Assignment(slot))
 
 
 def block(ranks: int) -> Ints:
@@ -45,53 +45,53 @@ def test_256_gpus_with_every_tensor_group_over_two_nodes_lose_about_30_percent()
     """On four 400 Gb/s NICs, where compute reaches half of the peak, by rings; by NVLSTree somewhat less."""
     work = Work(70e9, 80, 8192, 4096, 1, 128, 989.0, reached=0.5)
     few_nics = cluster(32, nics=4)
-    made = judged(replace(few_nics, switch=False), Layout(tp=8, pp=4, dp=8), over_two_nodes(256), work)
+    verdict = judged(replace(few_nics, switch=False), Layout(tp=8, pp=4, dp=8), over_two_nodes(256), work)
     switched = judged(few_nics, Layout(tp=8, pp=4, dp=8), over_two_nodes(256), work)
-    assert 0.2 < switched.gain < made.gain
-    tensor = made.dimensions[0]
+    assert 0.2 < switched.gain < verdict.gain
+    tensor = verdict.dimensions[0]
     assert (tensor.dimension, tensor.split.tolist()) == ("tp", list(range(32)))
-    assert made.gain == pytest.approx(0.30, abs=0.05)
-    assert made.worst is not None
-    assert (made.worst.dimension, len(made.worst.nodes)) == ("tp", 2)
-    assert not made.hardly_matters
+    assert verdict.gain == pytest.approx(0.30, abs=0.05)
+    assert verdict.worst is not None
+    assert (verdict.worst.dimension, len(verdict.worst.nodes)) == ("tp", 2)
+    assert not verdict.hardly_matters
 
 
 def test_the_signature_of_split_tensor_groups_is_an_order_of_magnitude_on_few_nics() -> None:
-    made = judged(cluster(32, system="p4d.24xlarge"), Layout(tp=8, pp=4, dp=8), over_two_nodes(256))
-    tensor = made.dimensions[0]
+    verdict = judged(cluster(32, system="p4d.24xlarge"), Layout(tp=8, pp=4, dp=8), over_two_nodes(256))
+    tensor = verdict.dimensions[0]
     assert 6 < tensor.step_us / tensor.best_us < 13
 
 
 def test_64_gpus_8x2x4_have_nothing_to_regain_and_a_split_tensor_group_is_what_would_hurt_most() -> None:
-    made = judged(cluster(8), Layout(tp=8, pp=2, dp=4), block(64))
-    assert made.gain == 0
-    assert made.worst is None
-    assert made.could is not None
-    assert (made.could.dimension, made.could.group) == ("tp", 0)
-    assert made.could.lost_us > 0.2 * made.step_us
+    verdict = judged(cluster(8), Layout(tp=8, pp=2, dp=4), block(64))
+    assert verdict.gain == 0
+    assert verdict.worst is None
+    assert verdict.could is not None
+    assert (verdict.could.dimension, verdict.could.group) == ("tp", 0)
+    assert verdict.could.lost_us > 0.2 * verdict.step_us
 
 
 def test_64_gpus_with_one_exchange_have_that_group_named() -> None:
     slot = block(64)
     slot[[19, 42]] = slot[[42, 19]]
-    made = judged(cluster(8), Layout(tp=8, pp=2, dp=4), slot)
-    tensor = made.dimensions[0]
+    verdict = judged(cluster(8), Layout(tp=8, pp=2, dp=4), slot)
+    tensor = verdict.dimensions[0]
     assert tensor.split.tolist() == [2, 5]
-    assert made.worst is not None
-    assert (made.worst.dimension, made.worst.ranks) == ("tp", tuple(range(16, 24)))
-    assert made.worst.nodes == ("node003", "node006")
+    assert verdict.worst is not None
+    assert (verdict.worst.dimension, verdict.worst.ranks) == ("tp", tuple(range(16, 24)))
+    assert verdict.worst.nodes == ("node003", "node006")
 
 
 def test_four_gpus_in_twos_hold_no_tensor_group_of_four() -> None:
     two = cluster(2)
     usable = np.zeros((2, 8), bool)
     usable[:, :2] = True
-    made = judged(replace(two, usable=usable), Layout(tp=4), np.asarray([0, 1, 8, 9]))
-    tensor = made.dimensions[0]
-    assert made.gain == 0
+    verdict = judged(replace(two, usable=usable), Layout(tp=4), np.asarray([0, 1, 8, 9]))
+    tensor = verdict.dimensions[0]
+    assert verdict.gain == 0
     assert not tensor.split.size, "no order of ranks mends it"
     assert tensor.step_us > 2 * sum(whole_us(two, cost.demand) for cost in tensor.now)
-    assert not made.hardly_matters
+    assert not verdict.hardly_matters
 
 
 def test_reducing_by_rack_first_beats_one_ring_over_the_spine() -> None:
@@ -110,18 +110,21 @@ def test_reducing_by_rack_first_beats_one_ring_over_the_spine() -> None:
 
 def test_stage_k_of_a_replica_on_node_k_stays_in_its_leaf() -> None:
     """tp 8, pp 4, dp 2 over two leaves of four nodes: replicas on nodes 0-3 and 4-7."""
-    made = judged(cluster(8, leaf=4), Layout(tp=8, pp=4, dp=2, order="tp-pp-dp"), block(64))
-    levels = {each.dimension: {made.level_name(level) for level in each.levels.tolist()} for each in made.dimensions}
+    verdict = judged(cluster(8, leaf=4), Layout(tp=8, pp=4, dp=2, order="tp-pp-dp"), block(64))
+    levels = {
+        dimension.dimension: {verdict.level_name(level) for level in dimension.levels.tolist()}
+        for dimension in verdict.dimensions
+    }
     assert levels == {"tp": {"node"}, "pp": {"leaf"}, "dp": {"spine"}}
-    assert made.gain < 0.001
+    assert verdict.gain < 0.001
 
 
 def test_a_layout_as_good_as_the_map_loses_nothing_in_any_dimension() -> None:
     """What the map would give to pipelines it would take from gradients: no dimension is called misplaced."""
-    made = judged(cluster(8, leaf=4, over=4.0), Layout(tp=8, dp=4, pp=2), block(64))
-    assert made.gain == 0
-    assert made.worst is None
-    assert [made.lost(each) for each in made.dimensions] == [0, 0, 0]
+    verdict = judged(cluster(8, leaf=4, over=4.0), Layout(tp=8, dp=4, pp=2), block(64))
+    assert verdict.gain == 0
+    assert verdict.worst is None
+    assert [verdict.lost(dimension) for dimension in verdict.dimensions] == [0, 0, 0]
 
 
 # --- what holds for every layout ----------------------------------------------------------------------------
@@ -130,10 +133,10 @@ def test_a_layout_as_good_as_the_map_loses_nothing_in_any_dimension() -> None:
 @settings(max_examples=8)
 @given(st.permutations(range(32)))
 def test_no_layout_gains_less_than_nothing_and_the_map_compared_with_uses_the_same_slots(order: list[int]) -> None:
-    made = judged(cluster(4, leaf=2, over=2.0), Layout(tp=4, pp=2, dp=4), np.asarray(order))
-    assert made.gain >= 0
-    assert sorted(made.best.slot.tolist()) == list(range(32))
-    assert all(each.step_us >= each.bound_us * (1 - 1e-9) for each in made.dimensions)
+    verdict = judged(cluster(4, leaf=2, over=2.0), Layout(tp=4, pp=2, dp=4), np.asarray(order))
+    assert verdict.gain >= 0
+    assert sorted(verdict.best.slot.tolist()) == list(range(32))
+    assert all(dimension.step_us >= dimension.bound_us * (1 - 1e-9) for dimension in verdict.dimensions)
 
 
 @settings(max_examples=8)
@@ -156,15 +159,15 @@ def test_one_node_has_no_placement_to_get_wrong() -> None:
 
 def test_a_job_that_computes_much_more_than_it_says_is_told_so() -> None:
     work = Work(70e9, 80, 8192, 4096, 1, 1024, 989.0, reached=0.01, zero=1)
-    made = judged(cluster(2), Layout(tp=2, dp=8), block(16), work)
-    assert "compute carries it" in made.hardly_matters
+    verdict = judged(cluster(2), Layout(tp=2, dp=8), block(16), work)
+    assert "compute carries it" in verdict.hardly_matters
 
 
 def test_a_layout_without_known_compute_is_judged_by_communication_alone() -> None:
-    made = audit(cluster(2), talk_of_groups(cluster(2), (Demand("a", np.asarray([[0, 1]]), bytes=1e6),), 2),
+    report = audit(cluster(2), talk_of_groups(cluster(2), (Demand("a", np.asarray([[0, 1]]), bytes=1e6),), 2),
                  Assignment(np.asarray([0, 8])))  # fmt: skip
-    assert made.talk.base_us is None
-    assert made.step_us == made.waited_us > 0
+    assert report.talk.base_us is None
+    assert report.step_us == report.waited_us > 0
 
 
 @pytest.mark.parametrize(

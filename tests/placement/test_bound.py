@@ -28,7 +28,7 @@ def test_pipelines_and_replicas_cannot_both_stay_under_a_leaf() -> None:
     machines = cluster([8] * 8, 4)
     both = job(8, 4, 2)
     assert gap(machines, both, 64) == pytest.approx(0, abs=1e-9)
-    apart = sum(step_bound_us(machines, [each], 64) for each in both)
+    apart = sum(step_bound_us(machines, [demand], 64) for demand in both)
     assert step_bound_us(machines, both, 64) > apart
 
 
@@ -38,8 +38,8 @@ def test_leaves_hold_so_many_pipelines_and_no_more() -> None:
     demands = job(8, 2, 3)[:2]
     over_spine = price_placement(machines, demands, Assignment(np.arange(48))).demands[1].step_us
     bound = step_bound_us(machines, demands, 48)
-    alone = step_bound_us(machines, demands[:1], 48)
-    assert bound == pytest.approx(alone + over_spine)
+    value = step_bound_us(machines, demands[:1], 48)
+    assert bound == pytest.approx(value + over_spine)
     roomy = cluster([8] * 8, 4)
     assert step_bound_us(roomy, demands, 48) < bound
 
@@ -63,8 +63,8 @@ def test_no_solution_is_below_the_bound(free: list[int], sizes: tuple[int, int, 
     machines, demands, world = cluster(free, leaf, rails), job(*sizes), int(np.prod(sizes))
     if world > machines.free:
         return
-    made = solve(machines, demands, world, tries=1)
-    assert step_bound_us(machines, demands, world) <= made.cost.step_us * (1 + 1e-9)
+    solution = solve(machines, demands, world, tries=1)
+    assert step_bound_us(machines, demands, world) <= solution.cost.step_us * (1 + 1e-9)
 
 
 @given(st.permutations(range(32)), st.sampled_from([1, 2, 4]), st.sampled_from([(2, 2, 4), (4, 2, 2), (2, 4, 2)]))

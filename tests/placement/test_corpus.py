@@ -24,7 +24,9 @@ JOBS = Path(__file__).parents[3] / "shared" / "corpus" / "jobs"
 
 
 def tensor_groups(truth: dict[str, Any]) -> list[list[int]]:
-    return [each["ranks"] for each in truth["communicators"] if str(each["name"]).startswith("TP")]
+    return [
+        communicator["ranks"] for communicator in truth["communicators"] if str(communicator["name"]).startswith("TP")
+    ]
 
 
 @pytest.mark.parametrize("name", ["g_tp8_scatter", "g_tp8_packed"])
@@ -34,8 +36,8 @@ def test_the_emitted_map_splits_no_tensor_group_of_the_truth(name: str) -> None:
     opened = open_placement(ClusterOptions(), LayoutOptions(logs=(str(JOBS / name),)))
     assert opened.job is not None
     talk = talk_of_job(opened.cluster, opened.job)
-    made = solve(opened.cluster, talk.demands, talk.world)
-    text = write(map_of(opened.cluster, made.assignment), "slurm-hostfile").text
+    solution = solve(opened.cluster, talk.demands, talk.world)
+    text = write(map_of(opened.cluster, solution.assignment), "slurm-hostfile").text
     again = assign(opened.cluster, read_slurm_hostfile(Blob("hosts", text.encode())))
     node = opened.cluster.node_of(again.slot)
     groups = tensor_groups(json.loads((JOBS / name / "truth.json").read_text()))

@@ -90,10 +90,10 @@ def test_the_shares_of_any_group_weigh_at_least_a_whole(size: int) -> None:
 
 
 def partitions(total: int, least: int) -> list[list[int]]:
-    made = [[total]]
+    numbers = [[total]]
     for part in range(least, total // 2 + 1):
-        made += [[part, *rest] for rest in partitions(total - part, part) if total - part >= part]
-    return made
+        numbers += [[part, *rest] for rest in partitions(total - part, part) if total - part >= part]
+    return numbers
 
 
 def test_sevens_count_for_three_quarters_where_shares_are_three_to_five() -> None:
@@ -111,10 +111,10 @@ def test_no_region_holds_more_groups_than_are_told(nodes: list[tuple[int, int]],
         return
     free, leaf = [have for have, _ in nodes], [where for _, where in nodes]
     machines = cluster(free, leaf)
-    told = most_groups(machines, size, Class((least, 0, 0)), level=1)
+    ndarray = most_groups(machines, size, Class((least, 0, 0)), level=1)
     for number in set(leaf):
         mine = [have for have, where in nodes if where == number]
-        assert told[number] >= by_trying(mine, size, least)
+        assert ndarray[number] >= by_trying(mine, size, least)
     everywhere = most_groups(machines, size, Class((least, least, least)), level=3)
     assert int(everywhere.sum()) >= by_trying(free, size, least)
 
@@ -126,8 +126,8 @@ def test_no_region_holds_more_groups_than_are_told(nodes: list[tuple[int, int]],
 def test_seats_are_never_more_than_there_is_room_for(nodes: list[tuple[int, int]], least: tuple[int, ...]) -> None:
     free = [have for have, _ in nodes]
     machines = cluster(free, [where for _, where in nodes])
-    made = make_seats(machines, np.asarray(free, np.int64), 8, Class(least), 99)
-    assert len(made) <= int(most_groups(machines, 8, Class(least), level=3).sum())
+    seats = make_seats(machines, np.asarray(free, np.int64), 8, Class(least), 99)
+    assert len(seats) <= int(most_groups(machines, 8, Class(least), level=3).sum())
 
 
 def test_two_copies_of_every_share_need_nodes_twice_as_large() -> None:

@@ -15,15 +15,15 @@ def on(*hosts: str, gpus: list[int] | None = None, whole: bool = False) -> RankH
 
 
 def test_the_same_hosts_in_the_same_order_are_no_difference() -> None:
-    made = compare_layouts(on("a", "a", "b", "b"), on("a", "a", "b", "b"))
-    assert (made.differs, made.said, made.compared) == (False, "", 4)
+    ranks = compare_layouts(on("a", "a", "b", "b"), on("a", "a", "b", "b"))
+    assert (ranks.differs, ranks.said, ranks.compared) == (False, "", 4)
 
 
 def test_a_rank_on_another_host_is_named_with_both() -> None:
-    made = compare_layouts(on("a", "a", "b", "b"), on("a", "b", "a", "b"))
-    assert made.elsewhere == (MovedRank(1, "a", "b"), MovedRank(2, "b", "a"))
-    assert made.said == "2 of 4 ranks ran on another host than hosts declares"
-    assert made.hosts == ()
+    ranks = compare_layouts(on("a", "a", "b", "b"), on("a", "b", "a", "b"))
+    assert ranks.elsewhere == (MovedRank(1, "a", "b"), MovedRank(2, "b", "a"))
+    assert ranks.said == "2 of 4 ranks ran on another host than hosts declares"
+    assert ranks.hosts == ()
 
 
 def test_a_host_that_nobody_declared_is_named() -> None:
@@ -45,16 +45,16 @@ def test_room_that_was_not_used_is_no_difference() -> None:
 
 
 def test_ranks_beyond_those_declared_are_counted() -> None:
-    made = compare_layouts(on("a"), on("a", "b", "b"))
-    assert (made.undeclared, made.said) == (2, "hosts declares 1 rank, and 3 ran")
+    ranks = compare_layouts(on("a"), on("a", "b", "b"))
+    assert (ranks.undeclared, ranks.said) == (2, "hosts declares 1 rank, and 3 ran")
 
 
 @pytest.mark.parametrize(("ran", "differs"), [([0, 1], False), ([1, 0], True), ([-1, -1], False)])
 def test_gpus_are_compared_where_both_are_known(ran: list[int], differs: bool) -> None:
-    made = compare_layouts(on("a", "a", gpus=[0, 1]), on("a", "a", gpus=ran))
-    assert made.differs is differs
+    ranks = compare_layouts(on("a", "a", gpus=[0, 1]), on("a", "a", gpus=ran))
+    assert ranks.differs is differs
     if differs:
-        assert made.said == "2 of 2 ranks ran on another GPU than hosts declares"
+        assert ranks.said == "2 of 2 ranks ran on another GPU than hosts declares"
 
 
 def test_no_ranks_are_no_difference() -> None:

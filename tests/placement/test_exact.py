@@ -23,18 +23,18 @@ def test_nearly_all_small_jobs_are_solved_within_a_percent_of_the_best() -> None
     """19 of 20 are asked for; benchmarks/placement_exact.py does it on 1,000 clusters of up to 16 ranks."""
     worse = []
     for seed in CASES:
-        machines, demands, world, made = found(seed)
-        if better(machines, demands, world, made.cost.step_us / WITHIN) is not None:
+        machines, demands, world, solution = found(seed)
+        if better(machines, demands, world, solution.cost.step_us / WITHIN) is not None:
             worse.append(seed)
     assert len(worse) <= len(CASES) // 20
 
 
 @pytest.mark.parametrize("seed", CASES)
 def test_the_bound_is_below_the_best_there_is(seed: int) -> None:
-    machines, demands, world, made = found(seed)
-    best = better(machines, demands, world, made.cost.step_us) or made.cost.step_us
+    machines, demands, world, solution = found(seed)
+    best = better(machines, demands, world, solution.cost.step_us) or solution.cost.step_us
     assert step_bound_us(machines, demands, world) <= best * (1 + 1e-9)
-    assert made.bound_us <= best * (1 + 1e-9)
+    assert solution.bound_us <= best * (1 + 1e-9)
 
 
 def test_the_search_finds_what_the_solver_was_not_asked_for() -> None:

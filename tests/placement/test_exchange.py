@@ -10,10 +10,10 @@ from topodiag.placement.exchange import exchanges
 
 
 def after(labels: list[int], pairs: list[tuple[int, int]]) -> list[int]:
-    made = list(labels)
+    numbers = list(labels)
     for one, other in pairs:
-        made[one], made[other] = made[other], made[one]
-    return made
+        numbers[one], numbers[other] = numbers[other], numbers[one]
+    return numbers
 
 
 def runs(labels: list[int]) -> int:
@@ -43,6 +43,6 @@ def test_an_order_that_is_another_one_altogether_is_no_exchange() -> None:
 
 @given(st.lists(st.integers(0, 5), max_size=40))
 def test_exchanges_leave_each_kind_side_by_side(labels: list[int]) -> None:
-    made = after(labels, exchanges(labels))
-    assert sorted(made) == sorted(labels)
-    assert runs(made) == len(set(labels))
+    numbers = after(labels, exchanges(labels))
+    assert sorted(numbers) == sorted(labels)
+    assert runs(numbers) == len(set(labels))

@@ -72,43 +72,49 @@ def test_the_group_that_is_priced_is_one_of_those_that_are_listed(
 
 
 def test_groups_of_a_layout_are_megatrons() -> None:
-    made = {each.dimension: each.groups for each in talk_of_layout(nodes(2), Layout(tp=2, pp=2, dp=4), 16).demands}
-    assert made["tp"][1].tolist() == [2, 3]
-    assert made["dp"][0].tolist() == [0, 2, 4, 6]
-    assert made["pp"][0].tolist() == [0, 8]
+    ndarrays = {
+        demand.dimension: demand.groups for demand in talk_of_layout(nodes(2), Layout(tp=2, pp=2, dp=4), 16).demands
+    }
+    assert ndarrays["tp"][1].tolist() == [2, 3]
+    assert ndarrays["dp"][0].tolist() == [0, 2, 4, 6]
+    assert ndarrays["pp"][0].tolist() == [0, 8]
 
 
 def test_deepspeeds_order_has_data_inside_pipeline_and_model_innermost() -> None:
     """PipeModelDataParallelTopology (deepspeed/runtime/pipe/topology.py): axes pipe, data, model, the last fastest."""
     talk = talk_of_layout(nodes(1), Layout(tp=2, pp=2, dp=2, order="tp-dp-pp"), 8)
-    assert {each.dimension: each.groups[0].tolist() for each in talk.demands} == {"tp": [0, 1], "dp": [0, 2],
+    assert {demand.dimension: demand.groups[0].tolist() for demand in talk.demands} == {"tp": [0, 1], "dp": [0, 2],
                                                                                     "pp": [0, 4]}  # fmt: skip
 
 
 def test_hsdp_shards_among_neighbours_and_replicates_across() -> None:
     cluster = nodes(2)
     work = replace(thumb(None, Layout(dp=16)), zero=3, shard=8)
-    made = {each.dimension: each.groups.tolist() for each in talk_of_layout(cluster, Layout(dp=16), 16, work).demands}
-    assert made["dp shards"] == [list(range(8)), list(range(8, 16))]
-    assert made["dp replicas"][0] == [0, 8]
-    assert len(made["dp replicas"]) == 8
+    document = {
+        demand.dimension: demand.groups.tolist() for demand in talk_of_layout(cluster, Layout(dp=16), 16, work).demands
+    }
+    assert document["dp shards"] == [list(range(8)), list(range(8, 16))]
+    assert document["dp replicas"][0] == [0, 8]
+    assert len(document["dp replicas"]) == 8
 
 
 def test_experts_are_sharded_among_the_ranks_of_a_shard_group_that_hold_them() -> None:
     layout = Layout(dp=16, ep=2)
     work = replace(thumb(None, layout), zero=3, shard=8, experts=8)
-    made = {each.dimension: each.groups.tolist() for each in talk_of_layout(nodes(2), layout, 16, work).demands}
-    assert made["dp shards"] == [list(range(8)), list(range(8, 16))]
-    assert made["expert shards"] == [[0, 2, 4, 6], [1, 3, 5, 7], [8, 10, 12, 14], [9, 11, 13, 15]]
-    assert made["dp replicas"][0] == [0, 8]
+    document = {
+        demand.dimension: demand.groups.tolist() for demand in talk_of_layout(nodes(2), layout, 16, work).demands
+    }
+    assert document["dp shards"] == [list(range(8)), list(range(8, 16))]
+    assert document["expert shards"] == [[0, 2, 4, 6], [1, 3, 5, 7], [8, 10, 12, 14], [9, 11, 13, 15]]
+    assert document["dp replicas"][0] == [0, 8]
 
 
 def test_experts_and_their_replicas_are_groups_of_their_own() -> None:
     talk = talk_of_layout(nodes(2), Layout(tp=1, dp=16, ep=8), 16)
-    made = {each.dimension: each.groups for each in talk.demands}
-    assert made["ep"][0].tolist() == list(range(8))
-    assert made["expert dp"][0].tolist() == [0, 8]
-    assert made["dp"].shape == (1, 16)
+    ndarrays = {demand.dimension: demand.groups for demand in talk.demands}
+    assert ndarrays["ep"][0].tolist() == list(range(8))
+    assert ndarrays["expert dp"][0].tolist() == [0, 8]
+    assert ndarrays["dp"].shape == (1, 16)
 
 
 def test_the_rule_of_thumb_is_said_and_given_work_is_not_called_so() -> None:
@@ -132,10 +138,10 @@ def test_sizes_that_do_not_multiply_are_one_clear_line(sizes: dict[str, int]) ->
 
 
 def test_only_inner_dimensions_belong_together_and_stretch_the_pipeline() -> None:
-    made = {each.dimension: each for each in talk_of_layout(nodes(8), Layout(tp=8, pp=4), 64).demands}
-    assert {name for name, each in made.items() if each.keep_together} == {"tp"}
-    assert made["tp"].stretch == pytest.approx((16 + 3) / 16)  # (p-1)/(m+p-1) idle, p = 4 stages, m = 16
-    assert made["dp"].stretch == 1
+    demands = {demand.dimension: demand for demand in talk_of_layout(nodes(8), Layout(tp=8, pp=4), 64).demands}
+    assert {name for name, demand in demands.items() if demand.keep_together} == {"tp"}
+    assert demands["tp"].stretch == pytest.approx((16 + 3) / 16)  # (p-1)/(m+p-1) idle, p = 4 stages, m = 16
+    assert demands["dp"].stretch == 1
 
 
 def test_what_hides_behind_compute_is_waited_for_as_far_as_it_is_longer() -> None:
@@ -149,7 +155,7 @@ def test_given_groups_without_sizes_get_the_rule_of_thumb_and_say_so() -> None:
         Demand("ring", np.asarray([[0, 2]]), bytes=5.0),
     )
     talk = talk_of_groups(nodes(1), given_groups, 4)
-    assert [(each.bytes, each.calls) for each in talk.demands] == [(64 * 2**20, 5120.0), (5.0, 1.0)]
+    assert [(demand.bytes, demand.calls) for demand in talk.demands] == [(64 * 2**20, 5120.0), (5.0, 1.0)]
     assert len(talk.assumed) == 1
     assert not talk_of_groups(nodes(1), given_groups[1:], 4).assumed
 
@@ -160,6 +166,6 @@ def test_a_rank_that_the_job_has_not_is_refused() -> None:
 
 
 def test_every_rank_knows_its_group() -> None:
-    made = ids_by_rank(talk_of_layout(nodes(1), Layout(tp=2, dp=4), 8))
-    assert made["tp"].tolist() == [0, 0, 1, 1, 2, 2, 3, 3]
-    assert made["dp"].tolist() == [0, 1, 0, 1, 0, 1, 0, 1]
+    ndarrays = ids_by_rank(talk_of_layout(nodes(1), Layout(tp=2, dp=4), 8))
+    assert ndarrays["tp"].tolist() == [0, 0, 1, 1, 2, 2, 3, 3]
+    assert ndarrays["dp"].tolist() == [0, 1, 0, 1, 0, 1, 0, 1]

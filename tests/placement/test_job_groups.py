@@ -46,9 +46,13 @@ def test_the_packed_and_the_scattered_job_are_there() -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_exactly_the_split_groups_of_the_truth_are_named(name: str) -> None:
     truth: dict[str, Any] = json.loads((JOBS / name / "truth.json").read_text())
-    wanted = {tuple(each["ranks"]) for each in truth["communicators"] if each["name"] == "TP" and each["nodes"] > 1}
-    made = audited(name)
-    named = {tuple(each.groups[number].tolist()) for each in made.dimensions for number in each.split.tolist()}
+    wanted = {tuple(group["ranks"]) for group in truth["communicators"] if group["name"] == "TP" and group["nodes"] > 1}
+    report = audited(name)
+    named = {
+        tuple(dimension.groups[number].tolist())
+        for dimension in report.dimensions
+        for number in dimension.split.tolist()
+    }
     assert named == wanted
     assert bool(wanted) == ("scatter" in name)
 
@@ -56,11 +60,11 @@ def test_exactly_the_split_groups_of_the_truth_are_named(name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_the_map_to_compare_with_has_none_applied_to_the_truth(name: str) -> None:
     truth = json.loads((JOBS / name / "truth.json").read_text())
-    made = audited(name)
-    node = made.cluster.node_of(made.best.slot)
-    for each in truth["communicators"]:
-        if each["name"] == "TP":
-            assert len(set(node[each["ranks"]].tolist())) == 1
+    report = audited(name)
+    node = report.cluster.node_of(report.best.slot)
+    for group in truth["communicators"]:
+        if group["name"] == "TP":
+            assert len(set(node[group["ranks"]].tolist())) == 1
 
 
 # --- jobs made by hand --------------------------------------------------------------------------------------
@@ -89,19 +93,19 @@ def test_a_log_of_whole_steps_gives_sizes_and_calls() -> None:
     tensor = communicator(1, Role.TP, [0, 1], operations=operations(AllReduce=320))
     data = communicator(2, Role.DP, [0, 2], operations=operations(AllGather=2))
     talk = talk_of_job(cluster(), job(tensor, data))
-    said = {each.dimension: (each.collective, each.calls, each.bytes) for each in talk.demands}
-    assert said["tp"] == ("all_reduce", 320, 1 << 20)
-    assert said["dp"] == ("all_gather", 2, 2 << 20), "NCCL logs one rank's part, nccl-tests counts all"
-    assert not any("rule of thumb" in each for each in talk.assumed)
+    table = {demand.dimension: (demand.collective, demand.calls, demand.bytes) for demand in talk.demands}
+    assert table["tp"] == ("all_reduce", 320, 1 << 20)
+    assert table["dp"] == ("all_gather", 2, 2 << 20), "NCCL logs one rank's part, nccl-tests counts all"
+    assert not any("rule of thumb" in assumption for assumption in talk.assumed)
 
 
 def test_a_log_of_first_operations_gives_sizes_alone() -> None:
     tensor = communicator(1, Role.TP, [0, 1], operations=operations(AllReduce=1))
     data = communicator(2, Role.DP, [0, 2], operations=operations(AllReduce=1))
     talk = talk_of_job(cluster(), job(tensor, data))
-    said = {each.dimension: (each.calls, each.bytes) for each in talk.demands}
-    assert said == {"tp": (5120, 1 << 20), "dp": (1, 1 << 20)}
-    assert any("too few operations to be training steps" in each for each in talk.assumed)
+    table = {demand.dimension: (demand.calls, demand.bytes) for demand in talk.demands}
+    assert table == {"tp": (5120, 1 << 20), "dp": (1, 1 << 20)}
+    assert any("too few operations to be training steps" in assumption for assumption in talk.assumed)
 
 
 def test_a_log_without_operations_is_the_rule_of_thumb() -> None:
@@ -109,14 +113,14 @@ def test_a_log_without_operations_is_the_rule_of_thumb() -> None:
     (tensor,) = talk.demands
     assert tensor.groups.tolist() == [[0, 1], [2, 3]]
     assert tensor.bytes > 0
-    assert any("rule of thumb" in each for each in talk.assumed)
+    assert any("rule of thumb" in assumption for assumption in talk.assumed)
 
 
 def test_guesses_and_torn_groups_are_left_out_and_said() -> None:
     guess = communicator(1, Role.TP, [0, 1], role_sure=Confidence.LOW)
     torn = communicator(2, Role.DP, [0, -1])
     talk = talk_of_job(cluster(), job(guess, torn))
-    assert [each.dimension for each in talk.demands] == ["all"]
+    assert [demand.dimension for demand in talk.demands] == ["all"]
     assert len(talk.assumed) == 3
     assert talk.assumed[-1] == NO_ROLES
 
@@ -138,10 +142,10 @@ def test_hosts_that_nvlink_joins_are_one_domain() -> None:
     """NCCL counts the trays of a rack as one node; groups over two of them are not split."""
     trays = replace(cluster(), names=("a", "b"))
     rack = communicator(1, Role.TP, [0, 1, 2, 3], nodes=1, hosts=("a", "b"))
-    made = joined_by_nvlink(trays, job(rack))
-    assert made.nvlink_domain.tolist() == [0, 0]
-    assert [level.kind for level in made.levels] == ["nvlink", "fabric"]
-    judged = audit(made, talk_of_job(made, job(rack)), Assignment(np.asarray([0, 1, 8, 9])))
+    fabric = joined_by_nvlink(trays, job(rack))
+    assert fabric.nvlink_domain.tolist() == [0, 0]
+    assert [level.kind for level in fabric.levels] == ["nvlink", "fabric"]
+    judged = audit(fabric, talk_of_job(fabric, job(rack)), Assignment(np.asarray([0, 1, 8, 9])))
     assert judged.dimensions[0].domains.tolist() == [1]
     assert not judged.dimensions[0].split.size
 

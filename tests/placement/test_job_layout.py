@@ -16,14 +16,18 @@ from topodiag.model.layout_groups import groups_of
 from topodiag.placement.job_layout import layout_of_job
 
 
-def comms(layout: Layout, world: int, names: Sequence[str], sure: Confidence = Confidence.HIGH) -> list[Communicator]:
+def comms(
+    layout: Layout, world: int, names: Sequence[str], confidence: Confidence = Confidence.HIGH
+) -> list[Communicator]:
     """The communicators of these dimensions, as a log names them."""
-    made: list[Communicator] = []
+    communicators: list[Communicator] = []
     for name in names:
         for row in groups_of(layout, world)[name]:
             role = BY_NAME[name].role
-            made.append(Communicator(len(made) + 1, len(row), row.astype(np.int64), role=role, role_sure=sure))
-    return made
+            communicators.append(
+                Communicator(len(communicators) + 1, len(row), row.astype(np.int64), role=role, role_sure=confidence)
+            )
+    return communicators
 
 
 def of(layout: Layout, names: Sequence[str], world: int = 16, sure: Confidence = Confidence.HIGH) -> Job:
@@ -52,6 +56,8 @@ def test_a_job_of_one_communicator_has_no_layout() -> None:
 
 
 def test_groups_that_no_order_of_dimensions_makes_tell_no_layout() -> None:
-    odd = comms(Layout(tp=8, dp=2), 16, ["tp", "dp"])
-    odd[0] = Communicator(1, 8, np.array([0, 1, 2, 3, 4, 5, 6, 15]), role=odd[0].role, role_sure=Confidence.HIGH)
-    assert layout_of_job(jobs.job(2, communicators=odd)) is None
+    communicators = comms(Layout(tp=8, dp=2), 16, ["tp", "dp"])
+    communicators[0] = Communicator(
+        1, 8, np.array([0, 1, 2, 3, 4, 5, 6, 15]), role=communicators[0].role, role_sure=Confidence.HIGH
+    )
+    assert layout_of_job(jobs.job(2, communicators=communicators)) is None

@@ -65,9 +65,9 @@ def test_a_split_group_costs_more_than_a_packed_one_and_less_than_one_over_the_s
 
 
 def test_the_step_waits_for_the_slowest_group() -> None:
-    made = price_demand(cluster(), demand([0, 1], [2, 3]), placed(0, 1, 2, 16))
-    assert made.slowest == 1
-    assert made.step_us == pytest.approx(made.each_us.max())
+    cost = price_demand(cluster(), demand([0, 1], [2, 3]), placed(0, 1, 2, 16))
+    assert cost.slowest == 1
+    assert cost.step_us == pytest.approx(cost.each_us.max())
 
 
 def test_calls_and_what_is_hidden_are_counted() -> None:
@@ -85,8 +85,8 @@ def test_a_pipeline_is_priced_between_neighbours() -> None:
 
 
 def test_the_bound_is_the_price_of_the_best_place() -> None:
-    made = price_demand(cluster(), demand([0, 1, 2, 3]), packed(4))
-    assert made.step_us == pytest.approx(made.bound_us)
+    cost = price_demand(cluster(), demand([0, 1, 2, 3]), packed(4))
+    assert cost.step_us == pytest.approx(cost.bound_us)
     large = price_demand(cluster(), demand(list(range(16))), packed(16))
     assert large.spans.level.tolist() == [1]
     assert large.step_us == pytest.approx(large.bound_us)
@@ -126,9 +126,9 @@ def test_a_faster_link_never_raises_a_cost(which: int, factor: float, ranks: lis
 
 
 def on_rails(oversubscribed: float = 2.0, rails: int = 8) -> Cluster:
-    made = cluster()
-    leaf, spine = made.levels
-    return replace(made, levels=(leaf, replace(spine, gbs=leaf.gbs / oversubscribed)), rails=rails)
+    fabric = cluster()
+    leaf, spine = fabric.levels
+    return replace(fabric, levels=(leaf, replace(spine, gbs=leaf.gbs / oversubscribed)), rails=rails)
 
 
 def test_peers_on_one_rail_pay_the_leaf_and_others_the_spine() -> None:
@@ -143,11 +143,11 @@ def test_peers_on_one_rail_pay_the_leaf_and_others_the_spine() -> None:
 
 
 def test_a_group_that_meets_at_the_spine_pays_nothing_for_other_rails() -> None:
-    made = on_rails()
-    apart, along = (price_demand(made, demand([0, 1]), placed(0, slot)).step_us for slot in (17, 16))
+    fabric = on_rails()
+    apart, along = (price_demand(fabric, demand([0, 1]), placed(0, slot)).step_us for slot in (17, 16))
     assert apart == along
-    assert off_rail_us(made, demand([0, 1]), placed(0, 17)) == 0
-    assert off_rail_us(made, demand([0, 1]), placed(0, 9)) > 0
+    assert off_rail_us(fabric, demand([0, 1]), placed(0, 17)) == 0
+    assert off_rail_us(fabric, demand([0, 1]), placed(0, 9)) > 0
 
 
 def test_nodes_that_share_some_rails_go_out_by_these() -> None:
@@ -164,8 +164,8 @@ def test_nodes_that_share_some_rails_go_out_by_these() -> None:
 
 def test_the_rails_of_a_rack_are_those_of_all_its_nodes() -> None:
     """Behind NVLink it does not matter which node of the domain brings which rail."""
-    made = on_rails()
-    racks = replace(made, nvlink_domain=np.arange(4) // 2)
+    fabric = on_rails()
+    racks = replace(fabric, nvlink_domain=np.arange(4) // 2)
     levels = (Level("nvlink", np.arange(4) // 2, 1.0, 400.0), Level("fabric", np.zeros(4, np.int64), 5.0, 45.0))
     spans = spans_of(replace(racks, levels=levels), np.asarray([[0, 1, 2, 3]]), placed(0, 9, 17, 24))
     assert (spans.level.tolist(), spans.on_rail.tolist()) == ([2], [1])
@@ -174,8 +174,8 @@ def test_the_rails_of_a_rack_are_those_of_all_its_nodes() -> None:
 
 
 def test_rails_without_a_known_spine_cost_two_more_switches() -> None:
-    made = on_rails()
-    flat = replace(made, levels=(Level("fabric", np.zeros(4, np.int64), 5.0, 45.0),))
+    fabric = on_rails()
+    flat = replace(fabric, levels=(Level("fabric", np.zeros(4, np.int64), 5.0, 45.0),))
     assert 0 < off_rail_us(flat, demand([0, 1]), placed(0, 9)) < 2
     tight = replace(flat, levels=(replace(flat.levels[0], oversubscription=4.0),))
     assert off_rail_us(tight, demand([0, 1]), placed(0, 9)) > 1000
@@ -184,7 +184,7 @@ def test_rails_without_a_known_spine_cost_two_more_switches() -> None:
 @given(st.permutations(range(16)), st.integers(2, 8), st.integers(0, 2), st.floats(1.0, 20.0))
 def test_a_faster_link_never_raises_a_cost_on_rails(ranks: list[int], rails: int, which: int, factor: float) -> None:
     slow = on_rails(rails=rails)
-    levels = [replace(each, gbs=each.gbs * (factor if n == which else 1.0)) for n, each in enumerate(slow.levels)]
+    levels = [replace(level, gbs=level.gbs * (factor if n == which else 1.0)) for n, level in enumerate(slow.levels)]
     fast = replace(slow, levels=tuple(levels), inside_gbs=slow.inside_gbs * (factor if which == 2 else 1.0))
     slots = Assignment(np.asarray(ranks, np.int64) * 2)
     wanted = [demand(list(range(8)), list(range(8, 16))), demand([0, 8], collective="send_recv")]
@@ -216,6 +216,6 @@ def test_a_hundred_thousand_gpus_are_a_few_arrays() -> None:
     large = cluster(nodes=12_500, leaf=16)
     ranks = np.arange(100_000, dtype=np.int64)
     wanted = [demand(*ranks.reshape(-1, 8).tolist()), demand(*ranks.reshape(8, -1).T[:, :].tolist())]
-    made = price_placement(large, wanted, Assignment(ranks))
-    assert made.demands[0].spans.level.max() == 0
-    assert made.demands[1].spans.nodes.min() == 8
+    cost = price_placement(large, wanted, Assignment(ranks))
+    assert cost.demands[0].spans.level.max() == 0
+    assert cost.demands[1].spans.nodes.min() == 8

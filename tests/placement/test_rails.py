@@ -33,9 +33,9 @@ def test_the_halves_of_a_split_group_take_the_same_gpus() -> None:
     machines = cluster(2)
     start = placed(0, 1, 2, 3, 12, 13, 14, 15)
     assert off_rail_us(machines, TP, start) > 0
-    made = on_rails(machines, [TP], start)
-    assert off_rail_us(machines, TP, made) == 0
-    assert machines.node_of(made.slot).tolist() == machines.node_of(start.slot).tolist()
+    assignment = on_rails(machines, [TP], start)
+    assert off_rail_us(machines, TP, assignment) == 0
+    assert machines.node_of(assignment.slot).tolist() == machines.node_of(start.slot).tolist()
 
 
 def test_a_rail_that_another_group_holds_is_exchanged_along_the_chain() -> None:
@@ -46,16 +46,16 @@ def test_a_rail_that_another_group_holds_is_exchanged_along_the_chain() -> None:
     nodes = [0, 1, 1, 2, 2, 0]
     start = placed(*(8 * node + gpu for node, part in zip(nodes, gpus, strict=True) for gpu in part))
     machines = cluster(4)
-    made = on_rails(machines, [demand], start)
-    assert price_placement(machines, [demand], made).step_us < price_placement(machines, [demand], start).step_us
+    assignment = on_rails(machines, [demand], start)
+    assert price_placement(machines, [demand], assignment).step_us < price_placement(machines, [demand], start).step_us
 
 
 def test_the_free_gpus_of_a_node_are_chosen_by_rail() -> None:
     machines = cluster(2)
     machines.usable[1, :2] = False
     halves = replace(TP, groups=np.arange(8).reshape(1, 8))
-    made = solve(replace(machines, usable=machines.usable & (np.arange(8) != 7)), [halves], 8, tries=1)
-    assert off_rail_us(machines, halves, made.assignment) == 0
+    solution = solve(replace(machines, usable=machines.usable & (np.arange(8) != 7)), [halves], 8, tries=1)
+    assert off_rail_us(machines, halves, solution.assignment) == 0
 
 
 def test_nothing_is_turned_where_no_step_would_be_shorter() -> None:
@@ -76,10 +76,10 @@ def test_ranks_stay_in_their_nodes_or_a_step_becomes_shorter(slots: list[int], r
         Demand("tp", np.arange(24).reshape(6, 4), "all_reduce", 64e6, calls=100, keep_together=True),
         Demand("dp", np.arange(24).reshape(6, 4).T.copy(), "all_reduce", 1e9),
     ]
-    made = on_rails(machines, demands, start)
-    assert len(set(made.slot.tolist())) == 24
-    before, after = (price_placement(machines, demands, each).step_us for each in (start, made))
-    assert made is start or after < before
+    assignment = on_rails(machines, demands, start)
+    assert len(set(assignment.slot.tolist())) == 24
+    before, after = (price_placement(machines, demands, assignment).step_us for assignment in (start, assignment))
+    assert assignment is start or after < before
 
 
 @given(st.permutations(range(32)), st.sampled_from([2, 4, 8]), st.sampled_from([1, 2]))

@@ -17,22 +17,22 @@ def cluster(*names: str, free: list[list[int]] | None = None, gpus: int = 2) -> 
     usable = np.ones((len(names), gpus), bool)
     if free is not None:
         usable[:] = False
-        for node, each in enumerate(free):
-            usable[node, each] = True
+        for node, numbers in enumerate(free):
+            usable[node, numbers] = True
     return Cluster(names, usable, np.arange(len(names)), (), 1.0, 400.0)
 
 
 def named(*hosts: str, gpus: list[int] | None = None, whole: bool = False) -> RankHosts:
     distinct = tuple(dict.fromkeys(hosts))
-    host = np.asarray([distinct.index(each) for each in hosts], np.int64)
+    host = np.asarray([distinct.index(host) for host in hosts], np.int64)
     gpu = np.full(len(hosts), -1, np.int64) if gpus is None else np.asarray(gpus, np.int64)
     return RankHosts("file", distinct, host, gpu, whole)
 
 
 def test_block_goes_node_by_node_and_cyclic_takes_nodes_in_turn() -> None:
-    made = cluster("n1", "n2", "n3")
-    assert by_rule(made, "block", 4).slot.tolist() == [0, 1, 2, 3]
-    assert by_rule(made, "cyclic").slot.tolist() == [0, 2, 4, 1, 3, 5]
+    fabric = cluster("n1", "n2", "n3")
+    assert by_rule(fabric, "block", 4).slot.tolist() == [0, 1, 2, 3]
+    assert by_rule(fabric, "cyclic").slot.tolist() == [0, 2, 4, 1, 3, 5]
 
 
 def test_cyclic_passes_over_nodes_that_are_full() -> None:
@@ -40,13 +40,13 @@ def test_cyclic_passes_over_nodes_that_are_full() -> None:
 
 
 def test_alphabetical_puts_node10_before_node9() -> None:
-    made = cluster("node9", "node10")
-    assert by_rule(made, "alphabetical").slot.tolist() == [2, 3, 0, 1]
+    fabric = cluster("node9", "node10")
+    assert by_rule(fabric, "alphabetical").slot.tolist() == [2, 3, 0, 1]
 
 
 def test_ranks_of_a_node_take_its_free_gpus_in_their_order() -> None:
-    made = cluster("a", "b", free=[[1], [0, 1]])
-    assert assign(made, named("b", "a", "b")).slot.tolist() == [2, 1, 3]
+    fabric = cluster("a", "b", free=[[1], [0, 1]])
+    assert assign(fabric, named("b", "a", "b")).slot.tolist() == [2, 1, 3]
 
 
 def test_named_gpus_are_taken_and_the_rest_fills_up() -> None:
@@ -54,8 +54,8 @@ def test_named_gpus_are_taken_and_the_rest_fills_up() -> None:
 
 
 def test_whole_hosts_give_all_their_free_gpus() -> None:
-    made = cluster("a", "b", free=[[1], [0, 1]])
-    assert assign(made, named("b", "a", whole=True)).slot.tolist() == [2, 3, 1]
+    fabric = cluster("a", "b", free=[[1], [0, 1]])
+    assert assign(fabric, named("b", "a", whole=True)).slot.tolist() == [2, 3, 1]
 
 
 def test_a_host_is_known_by_the_first_part_of_its_name() -> None:
@@ -86,16 +86,16 @@ def test_more_ranks_than_gpus_is_one_clear_line() -> None:
 @given(st.lists(st.lists(st.booleans(), min_size=3, max_size=3), min_size=1, max_size=6), st.sampled_from(RULES))
 def test_a_rule_seats_every_rank_on_its_own_free_gpu(rows: list[list[bool]], rule: str) -> None:
     usable = np.asarray(rows)
-    made = Cluster(tuple(f"n{n}" for n in range(len(rows))), usable, np.arange(len(rows)), (), 1.0, 400.0)
-    assert sorted(by_rule(made, rule).slot.tolist()) == made.free_slots().tolist()
+    fabric = Cluster(tuple(f"n{n}" for n in range(len(rows))), usable, np.arange(len(rows)), (), 1.0, 400.0)
+    assert sorted(by_rule(fabric, rule).slot.tolist()) == fabric.free_slots().tolist()
 
 
 @given(st.lists(st.lists(st.booleans(), min_size=3, max_size=3), min_size=1, max_size=5), st.randoms())
 def test_names_of_slots_seat_the_same_slots(rows: list[list[bool]], random: object) -> None:
     usable = np.asarray(rows)
-    made = Cluster(tuple(f"n{n}" for n in range(len(rows))), usable, np.arange(len(rows)), (), 1.0, 400.0)
-    slots = made.free_slots().tolist()
+    fabric = Cluster(tuple(f"n{n}" for n in range(len(rows))), usable, np.arange(len(rows)), (), 1.0, 400.0)
+    slots = fabric.free_slots().tolist()
     random.shuffle(slots)  # type: ignore[attr-defined]
     if slots:
-        ranks = named(*(made.names[slot // 3] for slot in slots), gpus=[slot % 3 for slot in slots])
-        assert assign(made, ranks).slot.tolist() == slots
+        ranks = named(*(fabric.names[slot // 3] for slot in slots), gpus=[slot % 3 for slot in slots])
+        assert assign(fabric, ranks).slot.tolist() == slots

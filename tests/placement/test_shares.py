@@ -32,8 +32,8 @@ TP8 = Demand("tp", np.arange(64).reshape(-1, 8), bytes=64e6, calls=100, keep_tog
 
 def test_whole_seats_come_from_nodes_with_the_room() -> None:
     machines = cluster([8, 5, 8])
-    made = make_seats(machines, free_of(machines), 4, Class(), 5)
-    assert sorted(made.parts) == [((0, 4),), ((0, 4),), ((1, 4),), ((2, 4),), ((2, 4),)]
+    seats = make_seats(machines, free_of(machines), 4, Class(), 5)
+    assert sorted(seats.parts) == [((0, 4),), ((0, 4),), ((1, 4),), ((2, 4),), ((2, 4),)]
 
 
 def test_classes_go_from_the_fastest_to_any_split() -> None:
@@ -46,8 +46,8 @@ def test_classes_go_from_the_fastest_to_any_split() -> None:
 
 def test_a_split_is_as_equal_as_its_class_asks() -> None:
     machines = cluster([7, 7])
-    made = make_seats(machines, free_of(machines), 8, Class((4, 0, 0)), 1)
-    assert made.parts == [((0, 4), (1, 4))]
+    seats = make_seats(machines, free_of(machines), 8, Class((4, 0, 0)), 1)
+    assert seats.parts == [((0, 4), (1, 4))]
 
 
 def test_three_groups_fit_where_pairs_alone_would_leave_threes() -> None:
@@ -69,15 +69,15 @@ def test_a_split_stays_within_its_leaf_while_its_class_says_so() -> None:
 )
 def test_no_gpu_has_two_seats_and_no_share_is_too_small(free: list[int], size: int, least: list[int]) -> None:
     machines = cluster(free, [node % 2 for node in range(len(free))])
-    made = make_seats(machines, free_of(machines), size, Class(tuple(least)), 99)
+    seats = make_seats(machines, free_of(machines), size, Class(tuple(least)), 99)
     taken = np.zeros(len(free), np.int64)
-    for parts in made.parts:
+    for parts in seats.parts:
         assert sum(share for _, share in parts) == size
         assert len({node for node, _ in parts}) == len(parts)
         for node, share in parts:
             taken[node] += share
         if len(parts) > 1:
-            assert min(share for _, share in parts) >= min(each for each in least if each)
+            assert min(share for _, share in parts) >= min(number for number in least if number)
     assert (taken <= free_of(machines)).all()
 
 
@@ -90,26 +90,28 @@ def test_relabelling_nodes_changes_no_packed_cost_bound(free: list[int], seed: i
         return
     demands = [Demand("tp", np.arange(world).reshape(-1, tp), bytes=1e7, keep_together=True)]
     order = np.random.default_rng(seed).permutation(len(free))
-    levels = tuple(Level(each.kind, each.group[order], each.alpha_us, each.gbs) for each in machines.levels)
+    levels = tuple(Level(level.kind, level.group[order], level.alpha_us, level.gbs) for level in machines.levels)
     names = tuple(machines.names[node] for node in order.tolist())
     again = Cluster(names, machines.usable[order], machines.nvlink_domain, levels, 1.0, 400.0)
     assert step_bound_us(again, demands, world) == pytest.approx(step_bound_us(machines, demands, world))
-    one, other = (price_placement(each, demands, pack(each, demands, world)).step_us for each in (machines, again))
+    one, other = (
+        price_placement(fabric, demands, pack(fabric, demands, world)).step_us for fabric in (machines, again)
+    )
     assert min(one, other) >= step_bound_us(machines, demands, world) * (1 - 1e-9)
 
 
 def test_ranks_take_the_gpus_of_a_node_in_order() -> None:
     machines = cluster([8, 8])
-    made = in_order(machines, Assignment(np.asarray([9, 3, 8, 1])))
-    assert made.slot.tolist() == [8, 1, 9, 3]
+    assignment = in_order(machines, Assignment(np.asarray([9, 3, 8, 1])))
+    assert assignment.slot.tolist() == [8, 1, 9, 3]
 
 
 def test_what_is_found_is_never_worse_than_what_was_given() -> None:
     machines = cluster([8, 8, 8, 8], [0, 0, 1, 1])
     given = Assignment(np.arange(32))
     demands = [Demand("dp", np.arange(32).reshape(8, 4).T.copy(), bytes=1e9)]
-    made = solve(machines, demands, 32, tries=1, at_most=given)
-    assert made.cost.step_us <= price_placement(machines, demands, given).step_us
+    solution = solve(machines, demands, 32, tries=1, at_most=given)
+    assert solution.cost.step_us <= price_placement(machines, demands, given).step_us
 
 
 def test_five_per_cent_of_holes_leave_no_group_over_a_spine() -> None:
@@ -120,9 +122,9 @@ def test_five_per_cent_of_holes_leave_no_group_over_a_spine() -> None:
     levels = (Level("leaf", nodes // 16, 5.0, 45.0), Level("spine", np.zeros(128, np.int64), 7.0, 22.5))
     machines = Cluster(tuple(f"n{n}" for n in nodes), holes, nodes, levels, 1.0, 400.0)
     demands = [Demand("tp", np.arange(896).reshape(-1, 8), bytes=64e6, calls=160, keep_together=True)]
-    made = solve(machines, demands, 896, tries=1)
-    assert made.cost.demands[0].spans.level.max() == 1
-    assert made.cost.demands[0].spans.least.min() >= 3
-    assert made.gap == pytest.approx(0.0, abs=1e-9)
-    (split,) = made.splits
+    solution = solve(machines, demands, 896, tries=1)
+    assert solution.cost.demands[0].spans.level.max() == 1
+    assert solution.cost.demands[0].spans.least.min() >= 3
+    assert solution.gap == pytest.approx(0.0, abs=1e-9)
+    (split,) = solution.splits
     assert "need a node with 8 free GPUs" in split.why

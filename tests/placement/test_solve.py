@@ -39,22 +39,22 @@ def grid(tp: int, pp: int, dp: int) -> list[Demand]:
 
 def test_every_tensor_group_gets_a_node_of_its_own() -> None:
     machines = cluster([8] * 8, [0, 0, 0, 0, 1, 1, 1, 1])
-    made = solve(machines, grid(8, 2, 4), 64)
-    assert spans_of(machines, grid(8, 2, 4)[0].groups, made.assignment).nodes.max() == 1
-    assert made.splits == ()
+    solution = solve(machines, grid(8, 2, 4), 64)
+    assert spans_of(machines, grid(8, 2, 4)[0].groups, solution.assignment).nodes.max() == 1
+    assert solution.splits == ()
 
 
 def test_small_groups_share_a_node_without_straddling() -> None:
     machines = cluster([6, 6, 6, 6], [0, 0, 0, 0], slots=8)
-    made = solve(machines, grid(4, 1, 4), 16)
-    assert spans_of(machines, grid(4, 1, 4)[0].groups, made.assignment).nodes.max() == 1
+    solution = solve(machines, grid(4, 1, 4), 16)
+    assert spans_of(machines, grid(4, 1, 4)[0].groups, solution.assignment).nodes.max() == 1
 
 
 def test_fragments_that_cannot_hold_a_group_are_named() -> None:
     """Two nodes with two free GPUs each, and a job that wants four with tensor parallelism."""
     machines = cluster([2, 2], [0, 0])
-    made = solve(machines, grid(4, 1, 1), 4)
-    (split,) = made.splits
+    solution = solve(machines, grid(4, 1, 1), 4)
+    (split,) = solution.splits
     assert (split.dimension, split.groups, split.of) == ("tp", 1, 1)
     assert "leave room for 0" in split.why
     assert split.nodes == ("n0", "n1")
@@ -62,15 +62,15 @@ def test_fragments_that_cannot_hold_a_group_are_named() -> None:
 
 def test_a_job_that_fits_one_leaf_stays_in_it() -> None:
     machines = cluster([8] * 6, [0, 0, 0, 0, 1, 1])
-    made = solve(machines, grid(8, 1, 2), 16)
-    assert set(machines.node_of(made.assignment.slot).tolist()) == {4, 5}
+    solution = solve(machines, grid(8, 1, 2), 16)
+    assert set(machines.node_of(solution.assignment.slot).tolist()) == {4, 5}
 
 
 def test_stages_of_a_pipeline_stand_in_physical_order() -> None:
     machines = cluster([8] * 8, [0, 0, 0, 0, 1, 1, 1, 1])
     demands = grid(8, 4, 2)
-    made = solve(machines, demands, 64)
-    assert spans_of(machines, demands[1].groups, made.assignment).level.max() == 1
+    solution = solve(machines, demands, 64)
+    assert spans_of(machines, demands[1].groups, solution.assignment).level.max() == 1
 
 
 def test_more_ranks_than_gpus_are_refused_in_one_line() -> None:
@@ -92,9 +92,9 @@ def test_a_map_gives_each_rank_a_usable_slot_of_its_own(free: list[int], leaves:
     if not world:
         return
     demands = [Demand("tp", np.arange(world).reshape(-1, 2), bytes=1e6, keep_together=True)]
-    made = solve(machines, demands, world, tries=1).assignment.slot
-    assert len(set(made.tolist())) == world
-    assert machines.usable.ravel()[made].all()
+    ndarray = solve(machines, demands, world, tries=1).assignment.slot
+    assert len(set(ndarray.tolist())) == world
+    assert machines.usable.ravel()[ndarray].all()
 
 
 def exact(machines: Cluster, demands: list[Demand], world: int) -> float:
@@ -109,8 +109,8 @@ def exact(machines: Cluster, demands: list[Demand], world: int) -> float:
             place = count.get(node, 0)
             count[node] = place + 1
             slot.append(int(slots[nodes == node][place]))
-        made = Assignment(np.asarray(slot, np.int64))
-        best = min(best, price_placement(machines, demands, made).step_us)
+        assignment = Assignment(np.asarray(slot, np.int64))
+        best = min(best, price_placement(machines, demands, assignment).step_us)
     return best
 
 
@@ -125,8 +125,8 @@ def test_small_clusters_are_solved_as_well_as_by_trying_everything(seed: int) ->
         Demand("tp", ranks.reshape(-1, 2), bytes=64e6, calls=8, keep_together=True),
         Demand("dp", ranks.reshape(2, -1), bytes=256e6),
     ]
-    found = solve(machines, demands, world).cost.step_us
-    assert found <= exact(machines, demands, world) * 1.01
+    step_us = solve(machines, demands, world).cost.step_us
+    assert step_us <= exact(machines, demands, world) * 1.01
 
 
 def test_packing_alone_is_linear_and_complete() -> None:
@@ -145,9 +145,9 @@ def racks(per_rack: int, free: list[int]) -> Cluster:
 
 def test_groups_over_the_nodes_of_one_nvlink_domain_are_not_split() -> None:
     demands = [Demand("tp", np.arange(32).reshape(-1, 8), bytes=64e6, calls=100, keep_together=True)]
-    made = solve(racks(4, [4] * 8), demands, 32)
-    assert made.cost.demands[0].spans.level.max() == 1
-    assert made.splits == ()
+    solution = solve(racks(4, [4] * 8), demands, 32)
+    assert solution.cost.demands[0].spans.level.max() == 1
+    assert solution.splits == ()
 
 
 def test_groups_over_two_nvlink_domains_are_told_with_the_reason() -> None:
@@ -163,10 +163,10 @@ def test_groups_of_a_mixed_job_are_laid_by_size() -> None:
         Demand("big", np.arange(16).reshape(2, 8), bytes=1e8, keep_together=True),
         Demand("small", np.arange(16, 24).reshape(2, 4), bytes=1e8, keep_together=True),
     ]
-    made = solve(cluster([4, 8, 8, 4], [0, 0, 0, 0]), demands, 24)
-    assert [each.spans.nodes.max() for each in made.cost.demands] == [1, 1]
+    solution = solve(cluster([4, 8, 8, 4], [0, 0, 0, 0]), demands, 24)
+    assert [demand.spans.nodes.max() for demand in solution.cost.demands] == [1, 1]
 
 
 def test_ranks_without_any_group_find_a_place() -> None:
-    made = solve(cluster([3, 3], [0, 0]), [Demand("tp", np.asarray([[0, 3]]), bytes=1e6)], 6)
-    assert sorted(made.assignment.slot.tolist()) == [0, 1, 2, 8, 9, 10]
+    solution = solve(cluster([3, 3], [0, 0]), [Demand("tp", np.asarray([[0, 3]]), bytes=1e6)], 6)
+    assert sorted(solution.assignment.slot.tolist()) == [0, 1, 2, 8, 9, 10]

@@ -20,9 +20,9 @@ def test_amds_items_are_collected() -> None:
 
 
 def test_serial_numbers_of_chips_stay_on_the_node() -> None:
-    told = {
+    table = {
         "gpu_data": [{"gpu": 0, "asic": {"market_name": "AMD Instinct MI300X", "asic_serial": "0x5A0BA3C1F0D2E477"}}]
     }
     for indent in (None, 4):
-        kept = json.loads(amd_static(json.dumps(told, indent=indent)))
+        kept = json.loads(amd_static(json.dumps(table, indent=indent)))
         assert kept["gpu_data"][0]["asic"] == {"market_name": "AMD Instinct MI300X", "asic_serial": "N/A"}

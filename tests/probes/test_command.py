@@ -156,7 +156,7 @@ def test_a_new_bundle_is_for_its_owner_alone(pyz: Path, machine: Path, tmp_path:
     target = tmp_path / "bundle.tar.gz"
     assert _run(pyz, "--root", str(machine), "-q", "-o", str(target)).returncode == 0
     assert target.stat().st_mode & 0o777 == 0o600
-    assert {each.name for each in tmp_path.iterdir()} == {target.name, machine.name}
+    assert {path.name for path in tmp_path.iterdir()} == {target.name, machine.name}
 
 
 def test_a_reader_that_has_enough_ends_it_quietly(pyz: Path):

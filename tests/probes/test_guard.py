@@ -43,7 +43,7 @@ def _pid(path: Path) -> int:
 
 def _guards(parent: int) -> list[int]:
     """Guards that this process started, by their command line."""
-    found = []
+    numbers = []
     for folder in Path("/proc").iterdir():
         try:
             words = (folder / "cmdline").read_bytes()
@@ -51,8 +51,8 @@ def _guards(parent: int) -> list[int]:
         except (OSError, ValueError):
             continue
         if b"topodiag_probes.guard" in words and stat[1] == str(parent):
-            found.append(int(folder.name))
-    return found
+            numbers.append(int(folder.name))
+    return numbers
 
 
 @pytest.mark.parametrize(

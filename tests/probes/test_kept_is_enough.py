@@ -56,9 +56,9 @@ def as_captured(path: str, text: str) -> str:
             waiting.setdefault(place, []).append(content)
         else:
             lines.append(line)
-    made = [f"= {place}\t{escape_text(each)}" for place, content in waiting.items()
-            for each in IN_TREES[place]("\n".join(content)).split("\n")]  # fmt: skip
-    return "\n".join([*made, *lines])
+    texts = [f"= {place}\t{escape_text(part)}" for place, content in waiting.items()
+            for part in IN_TREES[place]("\n".join(content)).split("\n")]  # fmt: skip
+    return "\n".join([*texts, *lines])
 
 
 def _node(manifest: Any, files: dict[str, bytes]) -> dict[str, Any]:
@@ -80,17 +80,17 @@ def test_a_machine_reads_the_same_after_it_was_reduced(name: str):
 
 def _settings() -> list[tuple[str, str, str]]:
     """Each line of settings that a case of a check adds: its path, what it says, what is kept of it."""
-    found = []
+    rows = []
     for path in sorted(CASES.glob("*/cases.json")):
         for case in json.loads(path.read_text()):
             for edit in case.get("edits", ()):
                 for line in f"{edit.get('with', '')}\n{edit.get('append', '')}".split("\n"):
                     place, _, text = line.removeprefix("= ").partition("\t")
                     if place == "environ":
-                        found.append((place, text, _variable(text)))
+                        rows.append((place, text, _variable(text)))
                     elif place.endswith("nccl.conf"):
-                        found.append((place, text, reduced.conf(text)))
-    return found
+                        rows.append((place, text, reduced.conf(text)))
+    return rows
 
 
 def test_every_setting_of_the_checks_own_cases_is_kept_but_for_comments():

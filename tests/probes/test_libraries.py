@@ -205,9 +205,9 @@ def test_the_line_that_a_killed_worker_was_writing_is_left_out():
 
 def test_a_process_is_described_with_its_filtered_environment(binding, monkeypatch: pytest.MonkeyPatch):
     binding()
-    found: list[dict[str, Any]] = []
-    processes.read(lambda key, value: found.append(value), [])
-    (own,) = found
+    records: list[dict[str, Any]] = []
+    processes.read(lambda key, value: records.append(value), [])
+    (own,) = records
     assert (own["pid"], own["gpus"], own["error"]) == (os.getpid(), [0, 1], "")
     assert own["cpus_allowed"]
 

@@ -139,25 +139,25 @@ def test_more_than_a_hundred_marks_are_planted_in_every_item(bundles: tuple[_Mac
 
 def test_without_redaction_every_secret_is_gone(bundles: tuple[_Machine, Bundle, Bundle]):
     machine, bundle, _ = bundles
-    found = _found(bundle, machine.secrets.place)
-    sys.stdout.write(f"secrets found: {len(found)} of {len(machine.secrets.place)} {found}\n")
-    assert found == {}
+    table = _found(bundle, machine.secrets.place)
+    sys.stdout.write(f"secrets found: {len(table)} of {len(machine.secrets.place)} {table}\n")
+    assert table == {}
 
 
 def test_with_redaction_every_secret_and_every_identity_is_gone(bundles: tuple[_Machine, Bundle, Bundle]):
     machine, _, redacted = bundles
     planted = {**machine.secrets.place, **machine.identities.place, **dict.fromkeys(VALUES, "by their form")}
-    found = _found(redacted, planted)
-    sys.stdout.write(f"marks found: {len(found)} of {len(planted)} {found}\n")
-    assert found == {}
+    table = _found(redacted, planted)
+    sys.stdout.write(f"marks found: {len(table)} of {len(planted)} {table}\n")
+    assert table == {}
 
 
 def test_the_marks_of_what_is_kept_were_there_to_be_replaced(bundles: tuple[_Machine, Bundle, Bundle]):
     machine, bundle, _ = bundles
-    found = _found(bundle, {**machine.identities.place, **dict.fromkeys(VALUES, "by their form")})
-    assert set(VALUES) <= found.keys()
-    assert len(found) > 40
-    assert {"dmesg", "ibstat", "etc/nccl.conf", "other process", "environment MASTER_ADDR"} <= set(found.values())
+    table = _found(bundle, {**machine.identities.place, **dict.fromkeys(VALUES, "by their form")})
+    assert set(VALUES) <= table.keys()
+    assert len(table) > 40
+    assert {"dmesg", "ibstat", "etc/nccl.conf", "other process", "environment MASTER_ADDR"} <= set(table.values())
 
 
 def test_every_item_says_which_fields_are_kept(bundles: tuple[_Machine, Bundle, Bundle]):

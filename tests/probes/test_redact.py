@@ -257,8 +257,8 @@ def test_redaction_of_a_guid_is_the_same_shape_again_and_again(value: int):
     text = f"guid 0x{value:016x} {quads}"
     once = _redacted(text)
     again = _redacted(once)
-    for each in (once, again):
-        match = re.fullmatch(r"guid 0x([0-9a-f]{16}) ((?:[0-9a-f]{4}:){3}[0-9a-f]{4})", each)
+    for name in (once, again):
+        match = re.fullmatch(r"guid 0x([0-9a-f]{16}) ((?:[0-9a-f]{4}:){3}[0-9a-f]{4})", name)
         assert match is not None
         if not quads.startswith("fe80:0"):
             assert match[1] == match[2].replace(":", "")

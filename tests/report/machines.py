@@ -102,15 +102,15 @@ def h100_parts():
 
 
 def matrix_of(gpus, nics, nvlink="NV18"):
-    said = {}
+    facts = {}
     for a in gpus:
         for b in gpus:
             if a is not b:
-                said[a.label, b.label] = known(nvlink)
+                facts[a.label, b.label] = known(nvlink)
         for nic in nics:
             near = "PXB" if nic.name == f"mlx5_{a.index}" else "NODE" if nic.numa == a.numa else "SYS"
-            said[a.label, nic.name] = said[nic.name, a.label] = known(near)
-    return said
+            facts[a.label, nic.name] = facts[nic.name, a.label] = known(near)
+    return facts
 
 
 def h100(host="gpu-001"):
@@ -143,10 +143,12 @@ def sick_h100(host="gpu-002"):
     port = replace(nics[6].ports[0], state=known("DOWN"), phys_state=known("Polling"), rate_gbps=known(10.0))
     nics[6] = replace(nics[6], ports=(port,))
     gap = NotObserved("dmesg", "permission denied: kernel.dmesg_restrict is 1", needs_root=True)
-    odd = Disagreement(
+    disagreement = Disagreement(
         "GPU5", "pcie width", "8", Origin("trees/sys-pci.tree", 12), "16", Origin("commands/nvidia-smi-q.txt", 301)
     )
-    return replace(node, gpus=tuple(gpus), nics=tuple(nics), pci=devices, not_observed=(gap,), disagreements=(odd,))
+    return replace(
+        node, gpus=tuple(gpus), nics=tuple(nics), pci=devices, not_observed=(gap,), disagreements=(disagreement,)
+    )
 
 
 def finding(check="NVL001", severity=Severity.ERROR, message="GPU3 has 12 of 18 NVLinks active", **rest):
@@ -246,14 +248,14 @@ def only_matrix():
     """All that a pasted `nvidia-smi topo -m` tells."""
     gpus = tuple(Gpu(i, numa=known(i // 2), cpu_affinity=known(f"{i // 2 * 32}-{i // 2 * 32 + 31}")) for i in range(4))
     nics = tuple(Nic(f"mlx5_{i}", smi_label=f"NIC{i}", numa=known(i)) for i in range(2))
-    said = {}
+    facts = {}
     for a in gpus:
         for b in gpus:
             if a is not b:
-                said[a.label, b.label] = known("NV4" if a.numa == b.numa else "SYS")
+                facts[a.label, b.label] = known("NV4" if a.numa == b.numa else "SYS")
         for nic in nics:
-            said[a.label, nic.name] = known("PHB" if nic.numa == a.numa else "SYS")
-    node = Node("topo.txt", gpus=gpus, nics=nics, smi_matrix=said, told=frozenset({Topic.GPUS, Topic.GPU_PAIRS}))
+            facts[a.label, nic.name] = known("PHB" if nic.numa == a.numa else "SYS")
+    node = Node("topo.txt", gpus=gpus, nics=nics, smi_matrix=facts, told=frozenset({Topic.GPUS, Topic.GPU_PAIRS}))
     seen = ("NVL004", "NUM001")
     rest = tuple(check for check in node_check_ids() if check not in seen)
     return Result(
@@ -267,11 +269,11 @@ def large(gpus=72):
     parts = tuple(
         Gpu(i, name=known("NVIDIA GB200"), numa=known(i // 36), nvlinks=links(18, rate=53.125)) for i in range(gpus)
     )
-    said = {(a.label, b.label): known("NV18") for a in parts for b in parts if a is not b}
+    facts = {(a.label, b.label): known("NV18") for a in parts for b in parts if a is not b}
     node = Node(
         "rack-7",
         gpus=parts,
-        smi_matrix=said,
+        smi_matrix=facts,
         told=frozenset({Topic.GPUS}),
     )
     return Result(nodes=(node,), outcomes=outcomes(node=node.host))

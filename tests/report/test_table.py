@@ -203,8 +203,8 @@ def test_seventy_two_gpus_fold():
 
 def test_a_pair_that_a_finding_names_is_marked_without_colour_too():
     node = machines.sick_h100()
-    said = {pair: known("NV12" if "GPU3" in pair else "NV18") for pair in node.smi_matrix if pair[1].startswith("GPU")}
-    text = table(Result(nodes=(replace(node, smi_matrix=said),), findings=machines.SICK_FINDINGS))
+    facts = {pair: known("NV12" if "GPU3" in pair else "NV18") for pair in node.smi_matrix if pair[1].startswith("GPU")}
+    text = table(Result(nodes=(replace(node, smi_matrix=facts),), findings=machines.SICK_FINDINGS))
     assert line_with(text, "GPU0 -").split()[4] == "NV12!"
 
 

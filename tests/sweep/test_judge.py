@@ -25,10 +25,10 @@ FABRIC = fabric_of()
 @pytest.mark.parametrize("seed", range(50))
 def test_a_nic_a_cable_a_leaf_and_a_slow_gpu_of_64_nodes_are_found_in_three_rounds(seed):
     faults = plant(FABRIC, Random(seed))
-    made = sweep(FABRIC, faults, seed)
-    assert len(made.plans) <= 3
-    assert [part for part in faults if not found(made.judgement, part)] == []
-    assert false_alarms(made.judgement, faults) == 0
+    measurement = sweep(FABRIC, faults, seed)
+    assert len(measurement.plans) <= 3
+    assert [part for part in faults if not found(measurement.judgement, part)] == []
+    assert false_alarms(measurement.judgement, faults) == 0
 
 
 @pytest.mark.parametrize("seed", range(50))
@@ -37,8 +37,8 @@ def test_a_healthy_fabric_with_runs_that_are_slow_by_chance_has_no_fault(seed):
 
 
 def test_finding_takes_less_than_a_quarter_of_measuring_every_rail_of_every_pair_twice():
-    made = sweep(FABRIC, plant(FABRIC, Random(3)), 3)
-    assert made.runs < 2 * 64 * 8 / 4
+    measurement = sweep(FABRIC, plant(FABRIC, Random(3)), 3)
+    assert measurement.runs < 2 * 64 * 8 / 4
 
 
 @pytest.mark.parametrize(
@@ -53,16 +53,16 @@ def test_finding_takes_less_than_a_quarter_of_measuring_every_rail_of_every_pair
     ],
 )
 def test_every_kind_of_part_is_named_by_itself(part, share):
-    made = sweep(FABRIC, {part: share}, 1, STILL)
-    assert found(made.judgement, part)
-    assert made.judgement.suspects == ()
-    assert len(made.judgement.confirmed) == 1
+    measurement = sweep(FABRIC, {part: share}, 1, STILL)
+    assert found(measurement.judgement, part)
+    assert measurement.judgement.suspects == ()
+    assert len(measurement.judgement.confirmed) == 1
 
 
 def test_a_bad_nic_under_a_bad_leaf_is_found_all_the_same():
     faults = {Part("leaf", "rack2", 3): 0.6, Part("link", "node012", 5): 0.5}
-    made = sweep(FABRIC, faults, 1, STILL)
-    assert all(found(made.judgement, part) for part in faults)
+    measurement = sweep(FABRIC, faults, 1, STILL)
+    assert all(found(measurement.judgement, part) for part in faults)
 
 
 def test_one_slow_run_is_a_suspicion_of_nobody_in_particular_and_the_next_round_clears_it():
@@ -123,17 +123,19 @@ def test_ib_write_bw_tells_a_nics_link_from_the_gpus_way_to_it(kind):
 def test_runs_that_fail_accuse_like_slow_ones_but_not_where_most_fail_alike():
     plan = first_round(FABRIC)
     good = measure(plan, {}, Random(1), STILL)
-    gone = [
-        replace(each, state=State.TIMEOUT, gbs=None) if "node020" in each.run and "intra" not in each.run else each
-        for each in good
+    results = [
+        replace(result, state=State.TIMEOUT, gbs=None)
+        if "node020" in result.run and "intra" not in result.run
+        else result
+        for result in good
     ]
-    (fault,) = judge([plan], gone).faults
+    (fault,) = judge([plan], results).faults
     assert fault.share is None
     assert {part.place for part in fault.parts} == {"node020"}
-    all_gone = [replace(each, state=State.FAILED, gbs=None, why="no such program") for each in good]
+    all_gone = [replace(result, state=State.FAILED, gbs=None, why="no such program") for result in good]
     judged = judge([plan], all_gone)
     assert judged.faults == ()
-    assert {each.standing for each in judged.runs} == {Standing.UNKNOWN}
+    assert {run.standing for run in judged.runs} == {Standing.UNKNOWN}
 
 
 def test_two_nodes_have_no_normal_and_nothing_is_said_of_them():
@@ -153,9 +155,9 @@ def test_where_half_of_all_runs_are_slow_alike_it_is_another_kind_of_machine_and
 
 def test_one_bad_node_of_four_is_no_other_kind_of_machine():
     fabric = Fabric(tuple("abcd"), 4, 4)
-    made = sweep(fabric, {Part("link", "c", 2): 0.5}, 1, STILL)
-    assert found(made.judgement, Part("link", "c", 2))
-    assert made.judgement.gaps == ()  # its bisection is slow for the same reason
+    measurement = sweep(fabric, {Part("link", "c", 2): 0.5}, 1, STILL)
+    assert found(measurement.judgement, Part("link", "c", 2))
+    assert measurement.judgement.gaps == ()  # its bisection is slow for the same reason
 
 
 def test_placements_more_than_30_per_cent_apart_are_told_with_the_slower_one():
@@ -178,14 +180,14 @@ def test_a_leaf_for_a_whole_rack_is_one_part_for_all_rails():
     fabric = replace(FABRIC, leaf_per_rail=False)
     run = rail_run(fabric, "node001", "node002", 3, 1)
     assert [part for part in parts_of(run, fabric) if part.kind == "leaf"] == [Part("leaf", "rack1")]
-    made = sweep(fabric, {Part("leaf", "rack4"): 0.6}, 1, STILL)
-    assert found(made.judgement, Part("leaf", "rack4"))
+    measurement = sweep(fabric, {Part("leaf", "rack4"): 0.6}, 1, STILL)
+    assert found(measurement.judgement, Part("leaf", "rack4"))
 
 
 def test_without_racks_a_bad_nic_is_found_all_the_same():
     fabric = replace(FABRIC, racks={})
-    made = sweep(fabric, {Part("link", "node033", 0): 0.5}, 1, STILL)
-    assert found(made.judgement, Part("link", "node033", 0))
+    measurement = sweep(fabric, {Part("link", "node033", 0): 0.5}, 1, STILL)
+    assert found(measurement.judgement, Part("link", "node033", 0))
 
 
 def test_the_last_attempt_counts_and_an_interrupted_one_is_none():
@@ -215,11 +217,11 @@ def test_rails_between_two_racks_are_compared_with_one_another():
     assert [(run.rail, len(run.nodes), run.gpus) for run in plan.runs] == [(rail, 16, (rail,)) for rail in range(8)]
     assert plan.waves == 8
     fault = Part("between", "rack1 and rack2", 5)
-    made = sweep(TWO_RACKS, {fault: 0.6}, 1, STILL)
-    (found_one,) = made.judgement.confirmed
+    measurement = sweep(TWO_RACKS, {fault: 0.6}, 1, STILL)
+    (found_one,) = measurement.judgement.confirmed
     assert found_one.parts == (fault,)
-    assert made.judgement.suspects == ()
-    assert made.judgement.gaps == ()
+    assert measurement.judgement.suspects == ()
+    assert measurement.judgement.gaps == ()
     assert len(found_one.rounds) == 3  # nothing else is there to measure it with
 
 
@@ -228,9 +230,9 @@ def test_a_fault_in_one_of_two_racks_is_found_and_what_joins_the_racks_is_not_ac
     planted = plant(TWO_RACKS, Random(seed))
     part = sorted(planted)[seed % 4]  # all four would slow most runs of 16 nodes
     faults = {part: planted[part]}
-    made = sweep(TWO_RACKS, faults, seed)
-    assert found(made.judgement, part)
-    assert false_alarms(made.judgement, faults) == 0
+    measurement = sweep(TWO_RACKS, faults, seed)
+    assert found(measurement.judgement, part)
+    assert false_alarms(measurement.judgement, faults) == 0
     assert sweep(TWO_RACKS, {}, seed, Noise(0.03, 0.02)).judgement.confirmed == ()
 
 
@@ -246,9 +248,9 @@ def test_two_racks_with_one_leaf_each_have_one_run_between_them_and_nothing_to_c
 @pytest.mark.parametrize("nodes", [16, 32])
 def test_a_leaf_of_one_of_two_racks_is_told_from_what_joins_them_and_from_another_kind_of_machine(nodes):
     leaf = Part("leaf", "rack1", 3)
-    made = sweep(fabric_of(nodes, 2), {leaf: 0.6}, 1)
-    assert found(made.judgement, leaf)
-    assert len(made.judgement.confirmed) == 1
+    measurement = sweep(fabric_of(nodes, 2), {leaf: 0.6}, 1)
+    assert found(measurement.judgement, leaf)
+    assert len(measurement.judgement.confirmed) == 1
 
 
 def test_runs_of_one_suspect_rail_alone_say_nothing_of_what_is_normal():
@@ -257,12 +259,12 @@ def test_runs_of_one_suspect_rail_alone_say_nothing_of_what_is_normal():
     runs = tuple(rail_run(fabric, fabric.nodes[place], fabric.nodes[place + 8], 3, 1, number=2) for place in range(8))
     second = SweepPlan(fabric, runs, 2)
     results = [*measure(first, {}, Random(1), STILL), *measure(second, {}, Random(2), STILL)]
-    alone = judge([first, second], results)
-    assert {each.why for each in alone.runs if each.run.kind == "rails"} == {ONE_RAIL}
+    judgement = judge([first, second], results)
+    assert {run.why for run in judgement.runs if run.run.kind == "rails"} == {ONE_RAIL}
     others = replace(runs[0], id="2-other", rail=4), replace(runs[1], id="2-third", rail=5)
     wider = replace(second, runs=(*runs, *others))
     judged = judge([first, wider], [*results[:8], *measure(wider, {}, Random(2), STILL)])
-    assert {each.standing for each in judged.runs} == {Standing.NORMAL}
+    assert {run.standing for run in judged.runs} == {Standing.NORMAL}
 
 
 def test_what_joins_two_racks_is_not_confirmed_while_pairs_on_that_rail_are_slow_without_a_reason():

@@ -35,8 +35,8 @@ def test_variables_that_load_code_are_refused() -> None:
 def test_a_plan_that_starts_anything_else_is_not_run(launch: Launch, tmp_path: Path) -> None:
     from dataclasses import replace  # noqa: PLC0415
 
-    made = replace(first_round(Fabric(("a", "b"), 8, 8), ("pairs",)), launch=launch)
+    sweep = replace(first_round(Fabric(("a", "b"), 8, 8), ("pairs",)), launch=launch)
     path = tmp_path / "plan.json"
-    path.write_text(json.dumps(plan_json(made)))
+    path.write_text(json.dumps(plan_json(sweep)))
     with pytest.raises(InputError, match="is no plan that can be run"):
         read_plan(str(path))

@@ -135,12 +135,12 @@ def test_one_machine_alone_needs_no_launcher_and_gives_all_gpus_to_one_process()
 
 def test_ib_write_bw_listens_on_the_first_node_and_is_called_from_the_second():
     plan = plan_of(kinds=("pairs",))
-    made = command(plan, rail_run(PAIR, "a1", "a2", 5, 1, kind="fabric"))
-    assert "--nodelist=a1" in made.server
-    assert made.server[-1] == "5"
-    assert "--nodelist=a2" in made.argv
-    assert made.argv[-1] == "a1"
-    assert made.argv[made.argv.index("-d") + 1] == "mlx5_5"
+    call = command(plan, rail_run(PAIR, "a1", "a2", 5, 1, kind="fabric"))
+    assert "--nodelist=a1" in call.server
+    assert call.server[-1] == "5"
+    assert "--nodelist=a2" in call.argv
+    assert call.argv[-1] == "a1"
+    assert call.argv[call.argv.index("-d") + 1] == "mlx5_5"
 
 
 @given(fabrics, st.sampled_from(["srun", "mpirun"]), st.integers(1, 900))

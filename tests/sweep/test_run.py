@@ -71,12 +71,12 @@ def plan(kinds=("intra", "pairs"), timeout=60) -> SweepPlan:
     return replace(first_round(FABRIC, kinds), launch=Launch(timeout_s=timeout))
 
 
-def go(cluster, made: SweepPlan, **options):
-    programs, missing = find_programs(made)
+def go(cluster, sweep: SweepPlan, **options):
+    programs, missing = find_programs(sweep)
     assert missing == ()
-    with opened_store(str(cluster / "sweep"), made) as store:
-        summary = run_plan(made, store, programs, **{"parallel": 8, **options})
-    return summary, {each.run: each for each in read_store(str(cluster / "sweep")).results}
+    with opened_store(str(cluster / "sweep"), sweep) as store:
+        summary = run_plan(sweep, store, programs, **{"parallel": 8, **options})
+    return summary, {result.run: result for result in read_store(str(cluster / "sweep")).results}
 
 
 def test_every_run_yields_its_bus_bandwidth_at_the_greatest_size_and_keeps_its_output(cluster):
@@ -150,8 +150,8 @@ def test_a_run_that_floods_the_disk_is_ended(cluster, monkeypatch):
 
 
 def test_ib_write_bw_has_its_server_first_and_ends_it(cluster):
-    made = replace(plan(("intra",)), runs=(rail_run(FABRIC, "a1", "a2", 0, 1, kind="fabric"),))
-    _, results = go(cluster, made)
+    sweep = replace(plan(("intra",)), runs=(rail_run(FABRIC, "a1", "a2", 0, 1, kind="fabric"),))
+    _, results = go(cluster, sweep)
     (result,) = results.values()
     assert (result.state, result.gbs) == (State.OK, 49.0)
     assert "listening" in (cluster / "sweep" / "output" / "1-fabric-a1+a2-rail0.1.server.txt").read_text()
@@ -282,9 +282,9 @@ def test_a_whole_sweep_names_the_slow_node_in_rounds_that_follow_of_themselves(c
     assert topodiag("run", folder).returncode == 0
     second = topodiag("read", folder, "--svg", cluster / "heat.svg", "--format", "json")
     assert second.returncode == 1, second.stderr
-    found = json.loads(second.stdout)
-    assert [fault["parts"] for fault in found["faults"]] == [[{"kind": "host", "place": "a3"}]]
-    assert found["faults"][0]["check"] == "BEN005"
+    document = json.loads(second.stdout)
+    assert [fault["parts"] for fault in document["faults"]] == [[{"kind": "host", "place": "a3"}]]
+    assert document["faults"][0]["check"] == "BEN005"
     assert (cluster / "heat.svg").read_text().startswith("<svg")
 
 

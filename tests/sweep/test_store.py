@@ -23,13 +23,20 @@ def stored(folder: Path, *lines: str) -> list[str]:
     (folder / "plan-1.json").write_text(PLAN)
     (folder / RESULTS).write_text("".join(f"{line}\n" for line in lines))
     made = read_store(str(folder))
-    return [each.run for each in made.results] + ["torn"] * made.torn
+    return [result.run for result in made.results] + ["torn"] * made.torn
 
 
 def test_a_result_is_read_as_it_was_written(tmp_path: Path) -> None:
     assert stored(tmp_path, json.dumps(GOOD)) == ["r1"]
-    (made,) = read_store(str(tmp_path)).results
-    assert (made.state, made.gbs, made.size, made.seconds, made.exit, made.attempt) == (State.OK, 40.5, 1024, 3.0, 0, 2)
+    (result,) = read_store(str(tmp_path)).results
+    assert (result.state, result.gbs, result.size, result.seconds, result.exit, result.attempt) == (
+        State.OK,
+        40.5,
+        1024,
+        3.0,
+        0,
+        2,
+    )
 
 
 @pytest.mark.parametrize("name", ["seconds", "gbs", "size", "round", "attempt"])
@@ -56,4 +63,4 @@ def test_each_file_of_the_folder_is_an_input_with_its_checksum(tmp_path: Path) -
 
 def test_a_folder_in_which_no_run_has_ended_has_its_plan_alone(tmp_path: Path) -> None:
     (tmp_path / "plan-1.json").write_text(PLAN)
-    assert [each.kind for each in read_store(str(tmp_path)).inputs] == ["sweep plan"]
+    assert [file.kind for file in read_store(str(tmp_path)).inputs] == ["sweep plan"]

@@ -36,8 +36,8 @@ def verdict(
         for check in clean.split()
         for node in ([""] if check.startswith("NET") else on)
     )
-    made = Result(nodes=case.nodes, jobs=case.jobs, outcomes=outcomes, findings=arranged(findings, case), **parts)
-    return judge(made, case)
+    result = Result(nodes=case.nodes, jobs=case.jobs, outcomes=outcomes, findings=arranged(findings, case), **parts)
+    return judge(result, case)
 
 
 def running(**changes: Any) -> Case:

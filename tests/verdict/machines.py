@@ -21,9 +21,9 @@ NOON = 1_760_000_000.0
 
 def capture(host: str, *, serial: int = 0, **changes: Any) -> Node:
     """A bundle of a machine that sits like the hosts of `jobs.job`; `serial` makes its GUIDs, 0 for none."""
-    made = nodes.hgx_h100()
-    gpus = tuple(replace(gpu, bus_id=jobs.bus_id(at)) for at, gpu in enumerate(made.gpus))
-    nics = made.nics
+    node = nodes.hgx_h100()
+    gpus = tuple(replace(gpu, bus_id=jobs.bus_id(at)) for at, gpu in enumerate(node.gpus))
+    nics = node.nics
     if serial:
         nics = tuple(replace(nic, node_guid=read(f"0x08c0eb0300{serial:02x}{at:04x}")) for at, nic in enumerate(nics))
     fields: dict[str, Any] = {
@@ -33,7 +33,7 @@ def capture(host: str, *, serial: int = 0, **changes: Any) -> Node:
         "time": read("2025-10-09T09:00:00Z"),
         "events": (),
     }
-    return replace(made, **(fields | changes))
+    return replace(node, **(fields | changes))
 
 
 def kernel_log(host: str, *events: KernelEvent) -> Node:
@@ -55,9 +55,10 @@ def on(job: Job, *hosts: str) -> Job:
         processes=tuple(replace(process, host=named[process.host]) for process in job.processes),
         events=tuple(replace(event, host=named.get(event.host, event.host)) for event in job.events),
         communicators=tuple(
-            replace(each, hosts=hosts, systems={named[host]: system for host, system in each.systems.items()},
-                    graphs={named[host]: graphs for host, graphs in each.graphs.items()})
-            for each in job.communicators
+            replace(communicator, hosts=hosts,
+                    systems={named[host]: system for host, system in communicator.systems.items()},
+                    graphs={named[host]: graphs for host, graphs in communicator.graphs.items()})
+            for communicator in job.communicators
         ),
     )  # fmt: skip
 
@@ -66,15 +67,15 @@ def inited(*host_times: float) -> Any:
     """A hook for `jobs.job`: Init COMPLETE of the world by the clock of each host, all ranks of it at once."""
 
     def world(communicator: Communicator) -> Communicator:
-        each = communicator.nranks // len(host_times)
-        return replace(communicator, completed_ts=np.repeat(np.array(host_times, np.float64), each))
+        number = communicator.nranks // len(host_times)
+        return replace(communicator, completed_ts=np.repeat(np.array(host_times, np.float64), number))
 
     return world
 
 
 def bare(names: Sequence[str]) -> Job:
     """A job of one GPU a host whose log names its hosts and nothing else of them."""
-    made = jobs.job(
+    job = jobs.job(
         len(names), 1, process=lambda _, __, process: replace(process, bootstrap=""), systems=lambda *_: None
     )
-    return on(made, *names)
+    return on(job, *names)

@@ -42,8 +42,8 @@ def test_nics_that_are_up_beside_a_job_on_sockets_are_the_contradiction_with_bot
 
 def test_what_a_pod_shows_is_told_of_its_node() -> None:
     job = on(jobs.job(via="NET/Socket", process=only_sockets), "worker-0", "worker-1")
-    [told] = contradictions(seen(job, capture("node-a"), ties=(Tie(("node-a", "worker-0")),)))
-    assert told.subject == "node-a"
+    [conflict] = contradictions(seen(job, capture("node-a"), ties=(Tie(("node-a", "worker-0")),)))
+    assert conflict.subject == "node-a"
 
 
 def test_a_job_over_rdma_contradicts_nothing() -> None:
@@ -57,14 +57,14 @@ def test_a_job_of_one_node_needs_no_network() -> None:
 def test_a_gpu_that_the_job_used_and_the_capture_lacks_is_said() -> None:
     node = capture("n0")
     node = replace(node, gpus=tuple(gpu for gpu in node.gpus if gpu.index != 4))
-    [told] = contradictions(seen(jobs.job(1), node))
-    assert told.text == f"the job used the GPU at {jobs.bus_id(4)}, and its capture does not have it"
+    [conflict] = contradictions(seen(jobs.job(1), node))
+    assert conflict.text == f"the job used the GPU at {jobs.bus_id(4)}, and its capture does not have it"
 
 
 def test_ranks_that_ran_elsewhere_than_the_launchers_file_says_are_counted() -> None:
     cyclic = RankHosts("hosts.txt", ("n0", "n1"), np.arange(16) % 2, np.full(16, -1))
-    [told] = contradictions(seen(jobs.job(), layouts=(cyclic,)))
-    assert told.text == "it puts rank 1 on n1, and it ran on n0: 8 of 16 ranks ran elsewhere than declared"
+    [conflict] = contradictions(seen(jobs.job(), layouts=(cyclic,)))
+    assert conflict.text == "it puts rank 1 on n1, and it ran on n0: 8 of 16 ranks ran elsewhere than declared"
 
 
 def test_a_hostfile_of_another_job_contradicts_nothing() -> None:
@@ -79,10 +79,10 @@ def aged(taken: str, uptime_s: float) -> Identity:
 
 
 def test_a_capture_of_a_boot_after_the_job_says_that_its_states_are_of_another_boot() -> None:
-    made = aged("2025-10-12T09:00:00Z", 3600.0)
-    (host,) = [each for each in made.hosts if each.name == "n0"]
+    identity = aged("2025-10-12T09:00:00Z", 3600.0)
+    (host,) = [host for host in identity.hosts if host.name == "n0"]
     assert "after the last line of the job" in host.stale
-    assert "of another boot" in made.conflicts[-1].text
+    assert "of another boot" in identity.conflicts[-1].text
 
 
 def test_a_capture_from_before_the_job_says_so() -> None:

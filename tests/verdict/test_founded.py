@@ -84,8 +84,8 @@ def test_a_port_that_nccl_lists_was_up_when_the_job_began() -> None:
     [cause] = verdict(down, case=running()).causes
     assert [line.text for line in cause.contradicted_by] == ["NET/IB : Using [3]mlx5_3:1/IB"]
     assert cause.status is CauseStatus.LIKELY
-    [gone] = verdict(replace(down, where=Where(nodes=("n0",), nics=("mlx5_9",))), case=running()).causes
-    assert not gone.contradicted_by
+    [finding] = verdict(replace(down, where=Where(nodes=("n0",), nics=("mlx5_9",))), case=running()).causes
+    assert not finding.contradicted_by
 
 
 def test_ranks_that_use_rdma_clear_sockets() -> None:
@@ -128,9 +128,9 @@ def test_a_normal_run_says_nothing_of_what_it_does_not_meet() -> None:
 
 
 def of_another_boot(*hosts: str) -> Case:
-    made = running()
+    case = running()
     told = tuple(Host(host, stale="booted after the last line of the job") for host in hosts)
-    return replace(made, identity=Identity(told))
+    return replace(case, identity=Identity(told))
 
 
 def test_a_state_that_only_a_capture_of_another_boot_shows_is_a_hypothesis() -> None:

@@ -19,7 +19,7 @@ LOST += " fallen off the bus.\n"
 
 @pytest.mark.parametrize("colon", ["", ":"])
 def test_firmware_that_does_not_boot_stands_above_that_no_gpu_is_found(tmp_path: Path, colon: str) -> None:
-    assert [each["id"] for each in said(tmp_path, NONE + BOOT.format(colon))["findings"]] == ["GPU003", "GPU001"]
+    assert [finding["id"] for finding in said(tmp_path, NONE + BOOT.format(colon))["findings"]] == ["GPU003", "GPU001"]
 
 
 def test_a_gpu_off_the_bus_stays_the_cause(tmp_path: Path) -> None:

@@ -42,9 +42,9 @@ def test_what_an_error_follows_from_and_what_init_lives_through(
     tmp_path: Path, text: str, state: State, causes: list[str]
 ) -> None:
     (tmp_path / "job.log").write_text(text)
-    told = diagnose(str(tmp_path)).verdict
-    assert told is not None
-    assert (told.state, [cause.finding.id for cause in told.causes]) == (state, causes)
+    verdict = diagnose(str(tmp_path)).verdict
+    assert verdict is not None
+    assert (verdict.state, [cause.finding.id for cause in verdict.causes]) == (state, causes)
 
 
 RAY = "(raylet) A worker died or was killed while executing a task. Worker exit detail: {0}\n"
@@ -77,6 +77,6 @@ WHY = (
 )
 def test_a_process_that_died_is_told_by_the_line_that_says_why(tmp_path: Path, text: str, says: str) -> None:
     (tmp_path / "job.log").write_text("{'loss': 2.5, 'epoch': 0.1}\n" * 3 + text + "the log goes on\n")
-    told = diagnose(str(tmp_path)).verdict
-    assert told is not None
-    assert [cause.finding.message for cause in told.causes] == ([says] if says else [])
+    verdict = diagnose(str(tmp_path)).verdict
+    assert verdict is not None
+    assert [cause.finding.message for cause in verdict.causes] == ([says] if says else [])

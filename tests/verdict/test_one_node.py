@@ -63,7 +63,7 @@ def interfaces(host: str, **addresses: str) -> Node:
 def test_interfaces_alone_go_into_the_capture_of_their_host_which_loses_its_number() -> None:
     (node,) = merged([capture("n1#1", netdevs=(NetDev("eth0", mtu=read(9000)),)), interfaces("n1#2", eth0="10.0.0.5")])
     assert node.host == "n1"
-    assert [(each.name, each.mtu.value, each.addresses.value) for each in node.netdevs] == [
+    assert [(netdev.name, netdev.mtu.value, netdev.addresses.value) for netdev in node.netdevs] == [
         ("eth0", 9000, ("10.0.0.5",))
     ]
 

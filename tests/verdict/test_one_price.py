@@ -17,38 +17,38 @@ FIXTURE = "fixture:dgx-h100-gpu3-12of18-nvlink"
 
 
 def test_a_scan_and_a_diagnosis_print_the_same_number() -> None:
-    (scanned,) = [each for each in topodiag.scan(FIXTURE).findings if each.id == "NVL001"]
-    made = topodiag.diagnose(FIXTURE).result
-    assert made.verdict is not None
-    (priced_cause,) = [each for each in made.verdict.causes if each.finding.id == "NVL001"]
-    assert [each.cost for each in made.findings if each.id == "NVL001"] == [scanned.cost]
+    (scanned,) = [finding for finding in topodiag.scan(FIXTURE).findings if finding.id == "NVL001"]
+    result = topodiag.diagnose(FIXTURE).result
+    assert result.verdict is not None
+    (priced_cause,) = [finding for finding in result.verdict.causes if finding.finding.id == "NVL001"]
+    assert [finding.cost for finding in result.findings if finding.id == "NVL001"] == [scanned.cost]
     assert (priced_cause.price.gbs_lost, priced_cause.price.share) == (scanned.cost.gbs_lost, scanned.cost.share)
 
 
 @pytest.mark.parametrize("job", ["nic-missing", "slow-topology-file", "socket-fallback", "split-tensor-groups"])
 def test_the_logs_and_a_diagnosis_print_the_same_number(job: str) -> None:
-    logged = {(each.id, each.message): each.cost for each in topodiag.logs(f"fixture:{job}").findings}
-    made = topodiag.diagnose(f"fixture:{job}").result
-    assert logged.items() <= {(each.id, each.message): each.cost for each in made.findings}.items()
-    assert made.verdict is not None
-    for each in made.verdict.causes:
-        findings = (each.finding, *(consequence.finding for consequence in each.consequences))
+    logged = {(finding.id, finding.message): finding.cost for finding in topodiag.logs(f"fixture:{job}").findings}
+    result = topodiag.diagnose(f"fixture:{job}").result
+    assert logged.items() <= {(finding.id, finding.message): finding.cost for finding in result.findings}.items()
+    assert result.verdict is not None
+    for finding in result.verdict.causes:
+        findings = (finding.finding, *(consequence.finding for consequence in finding.consequences))
         costs = [logged[finding.id, finding.message] for finding in findings if (finding.id, finding.message) in logged]
         numbers = [(cost.gbs_lost, cost.share) for cost in costs if cost.gbs_lost is not None]
         if numbers:
-            assert (each.price.gbs_lost, each.price.share) == numbers[0]
+            assert (finding.price.gbs_lost, finding.price.share) == numbers[0]
 
 
 def test_a_benchmark_and_a_diagnosis_predict_the_same_bandwidth() -> None:
     """Both take the share from NCCL's own figures of the two machines, and the whole from the expectation."""
     links = "6 of 18 NVLinks of one GPU down"
     measured = run("n1", "n2", gbs=290.0)
-    made = expected(measured, node("n1"))
-    found = explain(measured, made, verdict_of(measured, made.expectation))
-    (bench,) = [each.predicted_gbs for each in found.causes if each.cause == links]
+    estimate = expected(measured, node("n1"))
+    explained = explain(measured, estimate, verdict_of(measured, estimate.expectation))
+    (bench,) = [hypothesis.predicted_gbs for hypothesis in explained.causes if hypothesis.cause == links]
     (price,) = priced([cause(LINKS)], case(down("nvlink:GPU3:6"), gbs=290.0))
     assert price.predicted is not None
     assert abs(price.predicted.value - bench) < 1e-6
-    assert made.expectation is not None
+    assert estimate.expectation is not None
     assert price.all_gone is not None
-    assert price.all_gone.value == made.expectation.busbw[SIZE]
+    assert price.all_gone.value == estimate.expectation.busbw[SIZE]

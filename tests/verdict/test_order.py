@@ -29,12 +29,12 @@ def found(check: str, severity: Severity = E, nodes: tuple[str, ...] = ("n0",), 
 
 
 def order(*findings: Finding, case: Case | None = None) -> list[str]:
-    return [each.id for each in arranged(findings, case or Case())]
+    return [finding.id for finding in arranged(findings, case or Case())]
 
 
 def causes(*findings: Finding, case: Case | None = None) -> dict[str, str]:
-    made = arranged(findings, case or Case())
-    return {each.id: each.follows.check if each.follows else "" for each in made}
+    reports = arranged(findings, case or Case())
+    return {finding.id: finding.follows.check if finding.follows else "" for finding in reports}
 
 
 def failing(kind: str, text: str = "", **changes: Any) -> Case:
@@ -178,11 +178,15 @@ some_findings = st.lists(
 
 @given(some_findings)
 def test_no_finding_is_lost_and_every_cause_stands_above(findings: list[Finding]) -> None:
-    made = arranged(findings, Case())
-    assert sorted((each.id, each.message) for each in made) == sorted((each.id, each.message) for each in findings)
-    for at, each in enumerate(made):
-        if each.follows is not None:
-            assert (each.follows.check, each.follows.message) in {(above.id, above.message) for above in made[:at]}
+    reports = arranged(findings, Case())
+    assert sorted((finding.id, finding.message) for finding in reports) == sorted(
+        (finding.id, finding.message) for finding in findings
+    )
+    for at, finding in enumerate(reports):
+        if finding.follows is not None:
+            assert (finding.follows.check, finding.follows.message) in {
+                (above.id, above.message) for above in reports[:at]
+            }
 
 
 @given(some_findings)
@@ -214,7 +218,7 @@ def test_ranks_that_did_not_come_up_follow_from_the_first_error_that_the_job_nam
 
 def test_a_link_that_ended_a_job_is_told_by_its_error_and_links_down_without_one_by_their_price() -> None:
     links, error = found("NVL001"), found("GPU003", message="GPU2, link 14: Xid 74 (NVLink error)")
-    links, error = (replace(each, where=replace(each.where, gpus=("GPU2",))) for each in (links, error))
+    links, error = (replace(finding, where=replace(finding.where, gpus=("GPU2",))) for finding in (links, error))
     died = failing("cuda", "Cuda failure 220 'uncorrectable NVLink error detected during the execution'")
     assert causes(links, error, found("JOB005"), case=died) == {"GPU003": "", "NVL001": "GPU003", "JOB005": "GPU003"}
     assert causes(links, error) == {"NVL001": "", "GPU003": "NVL001"}
@@ -242,8 +246,8 @@ def test_what_only_makes_a_job_slow_ends_none_without_an_error_that_names_it(
     variable: str, error: str, cause: tuple[str, str, str]
 ) -> None:
     forced = found("ENV001", settings=((variable, "Tree"),))
-    made = causes(forced, found("JOB005"), found("JOB001"), found("BEN001"), case=failing("watchdog", error))
-    assert (made["JOB005"], made["JOB001"], made["BEN001"]) == cause
+    table = causes(forced, found("JOB005"), found("JOB001"), found("BEN001"), case=failing("watchdog", error))
+    assert (table["JOB005"], table["JOB001"], table["BEN001"]) == cause
 
 
 def test_nics_that_a_setting_leaves_out_follow_from_no_fault_of_a_part() -> None:
@@ -273,6 +277,6 @@ def test_a_setting_that_names_the_missing_nics_is_their_one_cause(
 ) -> None:
     left_out = replace(found("NET003"), settings=settings)
     left_out = replace(left_out, where=replace(left_out.where, nics=("m4", "m5")))
-    gone = found("NIC005", W)
-    gone = replace(gone, where=replace(gone.where, nics=missing))
-    assert causes(left_out, gone)["NIC005"] == cause
+    finding = found("NIC005", W)
+    finding = replace(finding, where=replace(finding.where, nics=missing))
+    assert causes(left_out, finding)["NIC005"] == cause

@@ -26,16 +26,16 @@ def members(hosts: int = 2) -> tuple[Member, ...]:
 
 
 def by_nccl(*trees: object) -> float:
-    made = predict_job([(each, ()) for each in trees], members(len(trees)), version="2.29.7", sizes=(SIZE,))  # type: ignore[misc]
-    assert made.accepted
-    assert made.all_reduce is not None
-    return made.all_reduce.busbw_gbs
+    prediction = predict_job([(each, ()) for each in trees], members(len(trees)), version="2.29.7", sizes=(SIZE,))  # type: ignore[misc]
+    assert prediction.accepted
+    assert prediction.all_reduce is not None
+    return prediction.all_reduce.busbw_gbs
 
 
 def test_equal_hosts_reach_what_equal_nodes_do() -> None:
     alike = predict_tree(tree(), nodes=2, version="2.29.7", sizes=(SIZE,))
-    made = predict_job([(tree(), ()), (tree(), ())], members(), version="2.29.7", sizes=(SIZE,))
-    assert (made.choices, made.tuning, made.channels) == (alike.choices, alike.tuning, alike.channels)
+    prediction = predict_job([(tree(), ()), (tree(), ())], members(), version="2.29.7", sizes=(SIZE,))
+    assert (prediction.choices, prediction.tuning, prediction.channels) == (alike.choices, alike.tuning, alike.channels)
 
 
 def test_one_bad_host_of_many_costs_what_all_bad_hosts_cost() -> None:
@@ -45,8 +45,8 @@ def test_one_bad_host_of_many_costs_what_all_bad_hosts_cost() -> None:
 
 def test_hosts_search_with_their_own_settings() -> None:
     off = (("NCCL_NVLS_ENABLE", "0"),)
-    made = predict_job([(tree(), ()), (tree(), off)], members(), version="2.29.7", sizes=(SIZE,))
-    assert (made.all_reduce is not None and made.all_reduce.algorithm != "NVLSTree") or made.graphs
+    prediction = predict_job([(tree(), ()), (tree(), off)], members(), version="2.29.7", sizes=(SIZE,))
+    assert (prediction.all_reduce is not None and prediction.all_reduce.algorithm != "NVLSTree") or prediction.graphs
 
 
 def test_links_down_are_priced_by_nccls_own_figures_of_both_machines() -> None:
@@ -158,9 +158,9 @@ def test_a_warning_ends_no_job() -> None:
 
 
 def test_nothing_is_priced_where_no_machine_is_known() -> None:
-    found = replace(finding("NVL001", gpus=("GPU3",)), confidence=Confidence.LOW)
+    report = replace(finding("NVL001", gpus=("GPU3",)), confidence=Confidence.LOW)
     nothing = Case(runs=(run("n1", "n2", gbs=100.0),))
-    (price,) = priced([cause(found)], nothing)
+    (price,) = priced([cause(report)], nothing)
     assert price.predicted is None
     assert price.text
     assert priced([], nothing) == ()

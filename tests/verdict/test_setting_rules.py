@@ -24,14 +24,14 @@ COMM = "comm 0x5 rank {0} nranks 2 cudaDev 0 nvmlDev 0 busId 60 commId 0x9 - Ini
 
 @pytest.mark.parametrize("head", ["RuntimeError: ", "UserWarning: CUDA initialization: "])
 def test_cuda_that_does_not_start_is_why_a_rank_does_not_come(tmp_path: Path, head: str) -> None:
-    made = said(tmp_path, head + NO_CUDA + WAITED)
-    assert chain(made) == [("HST002", ""), ("JOB001", "HST002")]
-    assert "/dev/nvidia-uvm" in made["verdict"]["headline"]
+    answer = said(tmp_path, head + NO_CUDA + WAITED)
+    assert chain(answer) == [("HST002", ""), ("JOB001", "HST002")]
+    assert "/dev/nvidia-uvm" in answer["verdict"]["headline"]
 
 
 @examples("line")
 def test_other_unknown_errors_and_advice_say_nothing_of_device_nodes(tmp_path: Path, line: str) -> None:
-    assert "HST002" not in [each["id"] for each in said(tmp_path, line + WAITED)["findings"]]
+    assert "HST002" not in [finding["id"] for finding in said(tmp_path, line + WAITED)["findings"]]
 
 
 @examples("text")
@@ -80,9 +80,9 @@ def _pair(setting: str, broken: str) -> str:
 
 @examples("setting", "broken")
 def test_a_message_that_broke_follows_from_a_setting_of_one_rank(tmp_path: Path, setting: str, broken: str) -> None:
-    made = said(tmp_path, _pair(setting, broken))
-    assert made["verdict"]["causes"][0]["check"] == "JOB003"
-    assert {above for check, above in chain(made) if check in ("JOB005", "JOB006")} == {"JOB003"}
+    answer = said(tmp_path, _pair(setting, broken))
+    assert answer["verdict"]["causes"][0]["check"] == "JOB003"
+    assert {above for check, above in chain(answer) if check in ("JOB005", "JOB006")} == {"JOB003"}
 
 
 @examples("setting", "broken")

@@ -22,8 +22,8 @@ def made(**parts: object) -> Timeline:
 
 
 def clock(line: Timeline, source: str, host: str) -> Clock:
-    (found,) = [each for each in line.clocks if (each.source, each.host) == (source, host)]
-    return found
+    (times,) = [times for times in line.clocks if (times.source, times.host) == (source, host)]
+    return times
 
 
 def failing(ahead_s: float = 0.0) -> Timeline:
@@ -38,15 +38,18 @@ def failing(ahead_s: float = 0.0) -> Timeline:
 @pytest.mark.parametrize("ahead_s", [0.0, 600.0, -600.0])
 def test_a_clock_that_is_ten_minutes_off_changes_no_order(ahead_s: float) -> None:
     line = failing(ahead_s)
-    assert [each.what for each in line.moments if each.rank >= 0] == ["port error", "got completion with error 12"]
-    first, second = [each.time or 0.0 for each in line.moments if each.rank >= 0]
+    assert [moment.what for moment in line.moments if moment.rank >= 0] == [
+        "port error",
+        "got completion with error 12",
+    ]
+    first, second = [moment.time or 0.0 for moment in line.moments if moment.rank >= 0]
     assert second - first == 60
 
 
 def test_the_skew_of_a_clock_is_said_with_its_uncertainty_and_what_it_rests_on() -> None:
-    found = clock(failing(600.0), "NCCL log", "n1")
-    assert (found.skew_s, found.within_s) == (600.0, 2.0)
-    assert "Init COMPLETE" in found.how
+    times = clock(failing(600.0), "NCCL log", "n1")
+    assert (times.skew_s, times.within_s) == (600.0, 2.0)
+    assert "Init COMPLETE" in times.how
 
 
 def test_a_wait_counts_from_its_start_not_from_when_the_watchdog_printed_it() -> None:
@@ -57,7 +60,7 @@ def test_a_wait_counts_from_its_start_not_from_when_the_watchdog_printed_it() ->
         jobs.event("watchdog", "Watchdog caught", "n1", ts=NOON + 710, rank=8, details=early),
     ]
     line = made(jobs=(jobs.job(events=events),))
-    assert [(each.rank, each.time) for each in line.moments] == [(8, NOON + 80), (0, NOON + 100)]
+    assert [(moment.rank, moment.time) for moment in line.moments] == [(8, NOON + 80), (0, NOON + 100)]
     assert line.moments[0].what == "waits in ALLREDUCE number 7, until the watchdog gives up after 630 s"
 
 
@@ -67,7 +70,7 @@ def test_a_zone_comes_from_one_event_told_by_two_clocks_rounded_to_a_quarter_of_
     event = jobs.event("cuda", "unspecified launch failure", "n0", ts=boot + 359_000 + 5.5 * 3600 + 2, rank=0)
     line = made(nodes=(node,), jobs=(jobs.job(events=[event]),))
     assert clock(line, "NCCL log", "n0").zone == "+05:30"
-    assert [each.what[:10] for each in line.moments if each.time and each.time > boot + 1] == [
+    assert [moment.what[:10] for moment in line.moments if moment.time and moment.time > boot + 1] == [
         "NVRM: Xid ", "unspecifie", "the node i",
     ]  # fmt: skip
 
@@ -80,7 +83,7 @@ def test_two_events_that_are_not_whole_quarters_apart_show_no_zone() -> None:
 
 def test_seconds_since_boot_are_counted_from_the_boot_that_the_capture_shows() -> None:
     line = made(nodes=(capture("n0", events=(xid(359_940.0),)),))
-    (lost,) = [each for each in line.moments if each.what.startswith("NVRM")]
+    (lost,) = [moment for moment in line.moments if moment.what.startswith("NVRM")]
     assert lost.time == 1_760_000_400.0 - 60.0
     assert lost.stamp == "359940 s after boot"
 
@@ -97,23 +100,23 @@ def test_a_time_with_its_zone_needs_none_guessed() -> None:
 
 def test_what_nothing_ties_is_said_so() -> None:
     event = jobs.event("other", "x", "n0", ts=NOON)
-    found = clock(made(jobs=(jobs.job(events=[event]),)), "NCCL log", "n0")
-    assert (found.zone, found.skew_s, found.how) == ("", None, "no event links it to other clocks")
+    times = clock(made(jobs=(jobs.job(events=[event]),)), "NCCL log", "n0")
+    assert (times.zone, times.skew_s, times.how) == ("", None, "no event links it to other clocks")
 
 
 def test_the_flight_recorder_tells_when_a_rank_enqueued_what_did_not_complete() -> None:
     entries = (("0", 6, "all_reduce", "completed"), ("0", 7, "all_reduce", "started"))
     record = FlightRecord(3, entries, descriptions={"0": "default_pg"}, created_s=(NOON, NOON + 5))
     line = made(jobs=(replace(jobs.job(), flight=(record,)),))
-    (found,) = line.moments
-    assert (found.rank, found.host, found.time) == (3, "n0", NOON + 5)
-    assert found.what == "enqueues all_reduce number 7 of default_pg, which does not complete"
+    (moment,) = line.moments
+    assert (moment.rank, moment.host, moment.time) == (3, "n0", NOON + 5)
+    assert moment.what == "enqueues all_reduce number 7 of default_pg, which does not complete"
 
 
 def test_bursts_are_one_moment_with_their_number() -> None:
     events = tuple(xid(359_000.0 + at, 13, text="NVRM: Xid 13") for at in (0, 1, 2, 3, 4, 900))
     line = made(nodes=(capture("n0", events=events),))
-    assert [each.count for each in line.moments if each.what == "NVRM: Xid 13"] == [5, 1]
+    assert [moment.count for moment in line.moments if moment.what == "NVRM: Xid 13"] == [5, 1]
 
 
 def test_ranks_of_a_host_that_say_the_same_are_one_moment_and_two_gpus_are_two() -> None:
@@ -121,7 +124,7 @@ def test_ranks_of_a_host_that_say_the_same_are_one_moment_and_two_gpus_are_two()
         jobs.event("ib completion", f"completion from peer 10.0.0.{at}<5{at}>", ts=NOON, rank=at) for at in range(8)
     ]
     line = made(jobs=(jobs.job(events=events),), nodes=(kernel_log("n0", xid(NOON), xid(NOON, bus="0000:20:00.0")),))
-    assert sorted(each.count for each in line.moments) == [1, 1, 8]
+    assert sorted(moment.count for moment in line.moments) == [1, 1, 8]
 
 
 def test_the_moments_kept_are_bounded_and_hold_each_kind_once() -> None:
@@ -129,18 +132,18 @@ def test_the_moments_kept_are_bounded_and_hold_each_kind_once() -> None:
     events.append(jobs.event("cuda", "the fault", "n1", ts=NOON + 1e6, rank=9))
     line = made(jobs=(jobs.job(events=events),))
     assert len(line.moments) == MOST_MOMENTS
-    assert "the fault" in {each.what for each in line.moments}
+    assert "the fault" in {moment.what for moment in line.moments}
 
 
 @pytest.mark.parametrize("ts", [float("nan"), float("inf"), -5.0, 1e18])
 def test_a_time_that_no_calendar_has_is_none(ts: float) -> None:
     line = made(jobs=(jobs.job(events=[jobs.event("other", "x", ts=ts)]),), nodes=(capture("n0", time=read("never")),))
-    assert [each.time for each in line.moments] == [None]
+    assert [moment.time for moment in line.moments] == [None]
 
 
 def test_the_order_of_the_evidence_changes_no_timeline() -> None:
     events = [jobs.event("other", f"line {at % 3}", ts=NOON + at % 4, rank=at) for at in range(12)]
-    one, other = (jobs.job(events=each) for each in (events, events[::-1]))
+    one, other = (jobs.job(events=events) for events in (events, events[::-1]))
     assert [(m.time, m.what, m.count) for m in made(jobs=(one,)).moments] == [
         (m.time, m.what, m.count) for m in made(jobs=(other,)).moments
     ]

@@ -24,9 +24,9 @@ from topodiag.words.fold import (
 
 
 def test_a_long_set_of_hosts_is_cut_behind_a_whole_name() -> None:
-    odd = [f"gpu-{number:03d}" for number in range(1, 200, 7)]
-    assert short_hosts(odd, 30) == "gpu-[001,008,015,022,029,…]"
-    assert short_hosts(odd, 400) == fold_hosts(odd)
+    texts = [f"gpu-{number:03d}" for number in range(1, 200, 7)]
+    assert short_hosts(texts, 30) == "gpu-[001,008,015,022,029,…]"
+    assert short_hosts(texts, 400) == fold_hosts(texts)
     assert short_hosts(["a.one", "b.two", "c.three"], 14) == "a.one,b.two, …"
 
 

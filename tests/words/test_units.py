@@ -42,9 +42,9 @@ def by_hand(source: str) -> Iterator[tuple[int, str]]:
                 if form is not None and ast.unparse(form).rstrip("'\"").endswith("%"):
                     yield node.lineno, " %"
             for value, text in zip(node.values, node.values[1:], strict=False):
-                behind = str(text.value) if isinstance(text, ast.Constant) else ""
-                if isinstance(value, ast.FormattedValue) and (found := UNIT.match(behind)):
-                    yield node.lineno, found[0]
+                content = str(text.value) if isinstance(text, ast.Constant) else ""
+                if isinstance(value, ast.FormattedValue) and (match := UNIT.match(content)):
+                    yield node.lineno, match[0]
 
 
 def test_a_unit_behind_a_value_is_found() -> None:
@@ -60,13 +60,13 @@ def test_a_unit_behind_a_value_is_found() -> None:
 def test_no_other_module_spells_a_quantity() -> None:
     code = Path(topodiag.__file__).parent
     homes = {code / "words" / "units.py", code / "nccl" / "topo" / "detect.py"}  # the latter: the kernel's link speeds
-    found = [
+    texts = [
         f"{path.relative_to(code)}:{line} spells{unit} by hand: words/units.py has it"
         for path in sorted(code.rglob("*.py"))
         if path not in homes
         for line, unit in by_hand(path.read_text(encoding="utf-8"))
     ]
-    assert found == []
+    assert texts == []
 
 
 @examples("gbs", "text")

@@ -20,35 +20,37 @@ def comm(number: int, *pids: int, host: str = "n0") -> InspectorCommunicator:
 
 def logged(comm_id: int) -> Job:
     job = jobs.job(1)
-    return replace(job, communicators=tuple(replace(each, comm_id=comm_id) for each in job.communicators))
+    return replace(
+        job, communicators=tuple(replace(communicator, comm_id=comm_id) for communicator in job.communicators)
+    )
 
 
 def hashes(job: Job) -> set[int]:
-    return {each.hash for each in job.inspection.communicators} if job.inspection is not None else set()
+    return {communicator.hash for communicator in job.inspection.communicators} if job.inspection is not None else set()
 
 
 def test_records_of_two_jobs_are_those_of_each() -> None:
     first, second = logged(0xA), logged(0xB)
-    every = Inspection((comm(0xA, 1, 2), comm(0xB, 11, 12), comm(3, 2), comm(4, 12)))
-    made = with_inspection((first, second), every)
-    assert [hashes(job) for job in made] == [{0xA, 3}, {0xB, 4}]
+    inspection = Inspection((comm(0xA, 1, 2), comm(0xB, 11, 12), comm(3, 2), comm(4, 12)))
+    runs = with_inspection((first, second), inspection)
+    assert [hashes(job) for job in runs] == [{0xA, 3}, {0xB, 4}]
 
 
 def test_what_is_of_no_job_of_the_logs_is_a_job_of_its_own() -> None:
-    made = with_inspection((logged(0xA),), Inspection((comm(0xA, 1, 2), comm(7, 31, 32))))
-    assert [(job.name, hashes(job)) for job in made][1] == (ALONE, {7})
-    assert hashes(made[0]) == {0xA}
+    runs = with_inspection((logged(0xA),), Inspection((comm(0xA, 1, 2), comm(7, 31, 32))))
+    assert [(job.name, hashes(job)) for job in runs][1] == (ALONE, {7})
+    assert hashes(runs[0]) == {0xA}
 
 
 def test_records_without_a_log_are_jobs_apart_where_their_groups_share_no_process() -> None:
-    made = with_inspection((), Inspection((comm(1, 1, 2), comm(2, 3, 4), comm(3, 2, 5))))
-    assert [(job.name, hashes(job)) for job in made] == [(ALONE, {1, 3}), (f"{ALONE} 2", {2})]
+    runs = with_inspection((), Inspection((comm(1, 1, 2), comm(2, 3, 4), comm(3, 2, 5))))
+    assert [(job.name, hashes(job)) for job in runs] == [(ALONE, {1, 3}), (f"{ALONE} 2", {2})]
 
 
 @given(st.lists(st.lists(st.integers(0, 30), min_size=1, max_size=4, unique=True), max_size=12))
 def test_the_order_of_communicators_splits_no_job(groups: list[list[int]]) -> None:
-    made = [comm(0xA + 100 * at, *pids) for at, pids in enumerate(groups)]
-    shuffled = sorted(made, key=lambda each: (each.hash * 7919) % 31)
-    one = with_inspection((logged(0xA),), Inspection(tuple(made)))
+    communicators = [comm(0xA + 100 * at, *pids) for at, pids in enumerate(groups)]
+    shuffled = sorted(communicators, key=lambda communicator: (communicator.hash * 7919) % 31)
+    one = with_inspection((logged(0xA),), Inspection(tuple(communicators)))
     other = with_inspection((logged(0xA),), Inspection(tuple(shuffled)))
     assert [hashes(job) for job in one] == [hashes(job) for job in other]

@@ -22,8 +22,12 @@ def given(folder: Path, **files: str) -> set[tuple[str, str, str]]:
     for name, text in files.items():
         (folder / name.replace("_", ".")).write_text(text)
     [job] = open_case([str(folder)]).case.jobs
-    settings = [each for process in job.processes for each in process.settings.values()]
-    return {(each.name, each.value, Path(each.origin.source).name) for each in settings if each.origin is not None}
+    settings = [setting for process in job.processes for setting in process.settings.values()]
+    return {
+        (setting.name, setting.value, Path(setting.origin.source).name)
+        for setting in settings
+        if setting.origin is not None
+    }
 
 
 @examples("name", "text")
@@ -40,5 +44,5 @@ def test_files_that_disagree_advise_or_unset_say_nothing(tmp_path: Path, files: 
 
 def test_what_the_log_of_the_job_shows_itself_comes_first(tmp_path: Path) -> None:
     first = "a1:41000:41900 [0] NCCL INFO NCCL_IB_DISABLE set by environment to 0.\n"
-    made = given(tmp_path, more_log=first, job_sh=SCRIPT.format(value=1))
-    assert ("NCCL_IB_DISABLE", "0", "more.log") in made
+    rows = given(tmp_path, more_log=first, job_sh=SCRIPT.format(value=1))
+    assert ("NCCL_IB_DISABLE", "0", "more.log") in rows

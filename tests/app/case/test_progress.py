@@ -21,8 +21,8 @@ def _progress(tmp_path: Path, lines: list[str]) -> list[dict[str, object]]:
     path = tmp_path / "job.out"
     path.write_text("\n".join([*lines, ENDED, ""]), encoding="utf-8")
     done = CliRunner().invoke(cli, ["diagnose", str(path), "--format", "json"], obj=Outcome())
-    found: list[dict[str, object]] = json.loads(done.stdout)["progress"]
-    return found
+    progress: list[dict[str, object]] = json.loads(done.stdout)["progress"]
+    return progress
 
 
 def test_steps_are_counted_with_their_first_and_last_line_and_the_longest_gap(tmp_path: Path) -> None:
@@ -34,15 +34,17 @@ def test_steps_are_counted_with_their_first_and_last_line_and_the_longest_gap(tm
 
 def test_requests_that_failed_are_no_progress(tmp_path: Path) -> None:
     lines = [STEP.format(1, 1, 1), STEP.format(2, 2, 2), STEP.format(3, 3, 3), SERVED.format(200), SERVED.format(503)]
-    found = {str(each["kind"]): each["number"] for each in _progress(tmp_path, lines)}
-    assert found == {"progress.step": 3, "progress.request": 1}
+    document = {str(record["kind"]): record["number"] for record in _progress(tmp_path, lines)}
+    assert document == {"progress.step": 3, "progress.request": 1}
 
 
 def test_each_rank_has_its_own_count(tmp_path: Path) -> None:
     line = "[rank{}]: {{'loss': 1.2, 'grad_norm': 0.3, 'learning_rate': 1e-05, 'epoch': 0.{}}}"
     ranks = [(0, 1), (0, 2), (1, 1), (0, 3)]
-    found = _progress(tmp_path, [line.format(*each) for each in ranks] + [STEP.format(at, at, at) for at in (1, 2, 3)])
-    assert {each["rank"]: each["number"] for each in found} == {0: 3, 1: 1, None: 3}
+    records = _progress(
+        tmp_path, [line.format(*rank) for rank in ranks] + [STEP.format(at, at, at) for at in (1, 2, 3)]
+    )
+    assert {record["rank"]: record["number"] for record in records} == {0: 3, 1: 1, None: 3}
 
 
 @pytest.mark.parametrize(

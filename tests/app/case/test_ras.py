@@ -65,9 +65,9 @@ def server(answer: Answer) -> Iterator[str]:
 
 
 def as_json(behind: int = 5, stamp: str = "2026-11-22 08:19:50", key: str = "0x3d9f2208e70d8f94") -> bytes:
-    told = status(8, behind, stamp=stamp)
-    told["communicators"][0]["hash"] = key  # type: ignore[index]
-    return b"SERVER PROTOCOL 2\nOK\n" + json.dumps(told, indent=2).encode() + b"\n"
+    document = status(8, behind, stamp=stamp)
+    document["communicators"][0]["hash"] = key  # type: ignore[index]
+    return b"SERVER PROTOCOL 2\nOK\n" + json.dumps(document, indent=2).encode() + b"\n"
 
 
 def stamped(number: int) -> str:
@@ -81,18 +81,18 @@ def asked(answer: Answer, *, times: int = 2, save: str | None = None) -> Result:
 
 def test_a_rank_that_stays_behind_in_two_answers_is_named(tmp_path: Path) -> None:
     result = asked(lambda to, n: to.sendall(as_json(stamp=stamped(n))), save=str(tmp_path / "answers"))
-    (found,) = result.findings
-    assert (found.id, found.severity, found.where.ranks) == ("JOB006", Severity.ERROR, (5,))
+    (finding,) = result.findings
+    assert (finding.id, finding.severity, finding.where.ranks) == ("JOB006", Severity.ERROR, (5,))
     kept = sorted((tmp_path / "answers").iterdir())
     assert len(kept) == 2
-    assert [each.id for each in logs([str(tmp_path / "answers")]).findings] == ["JOB006"]
+    assert [finding.id for finding in logs([str(tmp_path / "answers")]).findings] == ["JOB006"]
 
 
 def test_what_ras_cannot_see_is_said_and_never_taken_for_health() -> None:
     result = asked(lambda to, n: to.sendall(as_json(-1, stamped(n))))
     assert result.findings == ()
-    assert "ncclCommSplit" in " ".join(each.why for each in result.not_observed)
-    assert {each.status.value for each in result.outcomes if each.check == "JOB006"} == {"unknown"}
+    assert "ncclCommSplit" in " ".join(gap.why for gap in result.not_observed)
+    assert {outcome.status.value for outcome in result.outcomes if outcome.check == "JOB006"} == {"unknown"}
 
 
 def test_an_old_server_that_knows_no_json_is_understood() -> None:
@@ -101,8 +101,8 @@ def test_an_old_server_that_knows_no_json_is_understood() -> None:
         "  31 ranks have launched up to operation 384\n"
         "  Rank 9 has launched up to operation 383 -- GPU 1 managed by process 12 on node 10.0.0.2\n\n"
     )  # fmt: skip
-    (found,) = asked(lambda to, _: to.sendall(OLD + text.encode())).findings
-    assert found.where.ranks == (9,)
+    (finding,) = asked(lambda to, _: to.sendall(OLD + text.encode())).findings
+    assert finding.where.ranks == (9,)
 
 
 def test_torn_and_slow_lines_are_put_together() -> None:
@@ -112,7 +112,7 @@ def test_torn_and_slow_lines_are_put_together() -> None:
             to.sendall(data[at : at + 997])
             time.sleep(0.001)
 
-    assert [each.where.ranks for each in asked(torn).findings] == [(5,)]
+    assert [finding.where.ranks for finding in asked(torn).findings] == [(5,)]
 
 
 def test_an_empty_answer_is_asked_for_again() -> None:
@@ -120,7 +120,7 @@ def test_an_empty_answer_is_asked_for_again() -> None:
         if number:
             to.sendall(as_json(stamp=stamped(number)))
 
-    assert [each.severity for each in asked(first_closes).findings] == [Severity.ERROR]
+    assert [finding.severity for finding in asked(first_closes).findings] == [Severity.ERROR]
 
 
 def test_an_answer_is_judged_though_a_text_without_a_record_lies_beside_it(tmp_path: Path) -> None:
@@ -129,8 +129,8 @@ def test_an_answer_is_judged_though_a_text_without_a_record_lies_beside_it(tmp_p
         (tmp_path / f"{number}.json").write_bytes(as_json(stamp=stamped(number)))
     (tmp_path / "timeout.txt").write_text("OK\n")
     result = logs([str(tmp_path)])
-    assert [(each.id, each.where.ranks) for each in result.findings] == [("JOB006", (5,))]
-    assert "timeout.txt: holds no NCCL record" in " ".join(each.why for each in result.not_observed)
+    assert [(finding.id, finding.where.ranks) for finding in result.findings] == [("JOB006", (5,))]
+    assert "timeout.txt: holds no NCCL record" in " ".join(gap.why for gap in result.not_observed)
 
 
 def test_a_text_without_a_record_alone_is_refused_as_before(tmp_path: Path) -> None:
@@ -148,8 +148,8 @@ def test_a_busy_server_is_asked_again() -> None:
         to.sendall(as_json(stamp=stamped(number)) if number > 1 else BUSY)
 
     result = asked(busy_first)
-    assert [(each.id, each.where.ranks) for each in result.findings] == [("JOB006", (5,))]
-    assert "BUSY: diagnostics already in progress" in " ".join(each.why for each in result.not_observed)
+    assert [(finding.id, finding.where.ranks) for finding in result.findings] == [("JOB006", (5,))]
+    assert "BUSY: diagnostics already in progress" in " ".join(gap.why for gap in result.not_observed)
 
 
 def test_a_server_that_stays_busy_is_no_healthy_job_and_no_young_one() -> None:
@@ -162,7 +162,7 @@ def test_a_server_that_stays_busy_leaves_the_logs_beside_it(tmp_path: Path) -> N
     with server(lambda to, _: to.sendall(BUSY)) as place:
         result = ras([place], [str(tmp_path)], asking=Asking(1, 0.0))
     assert not result.findings
-    assert "ask again once that is done" in " ".join(each.why for each in result.not_observed)
+    assert "ask again once that is done" in " ".join(gap.why for gap in result.not_observed)
 
 
 @pytest.mark.parametrize(
@@ -197,32 +197,32 @@ def test_a_server_slower_than_a_line_a_tenth_of_a_second_is_waited_for() -> None
             to.sendall(data[at : at + third])
             time.sleep(0.1)
 
-    assert [each.where.ranks for each in asked(slow).findings] == [(5,)]
+    assert [finding.where.ranks for finding in asked(slow).findings] == [(5,)]
 
 
 def test_an_error_that_a_rank_reports_is_the_first_error_of_the_job() -> None:
     def failing(to: socket.socket, number: int) -> None:
-        told = status(4, stamp=stamped(number))
-        told["communicators"][0]["ranks"][2]["status"]["async_error"] = 2  # type: ignore[index]
-        to.sendall(json.dumps(told, indent=2).encode())
+        document = status(4, stamp=stamped(number))
+        document["communicators"][0]["ranks"][2]["status"]["async_error"] = 2  # type: ignore[index]
+        to.sendall(json.dumps(document, indent=2).encode())
 
-    found = [each for each in asked(failing).findings if each.id == "JOB005"]
-    assert [each.where.nodes for each in found] == [("10.0.0.1",)]
-    assert "unhandled system error" in found[0].message
+    findings = [finding for finding in asked(failing).findings if finding.id == "JOB005"]
+    assert [finding.where.nodes for finding in findings] == [("10.0.0.1",)]
+    assert "unhandled system error" in findings[0].message
 
 
 def test_two_jobs_on_one_port_are_judged_apart() -> None:
     def in_turn(to: socket.socket, number: int) -> None:
         to.sendall(as_json(5 if number % 2 else -1, stamped(number % 5), "0xaa" if number % 2 else "0xbb"))
 
-    found = asked(in_turn).findings
-    assert [each.where.ranks for each in found] == [(5,)]
+    findings = asked(in_turn).findings
+    assert [finding.where.ranks for finding in findings] == [(5,)]
 
 
 def test_a_diagnosis_asks_a_running_job_as_well() -> None:
     with server(lambda to, n: to.sendall(as_json(stamp=stamped(n)))) as place:
         result = diagnose([], places=[place], asking=Asking(2, 0.0))
-    assert [(each.id, each.where.ranks) for each in result.findings] == [("JOB006", (5,))]
+    assert [(finding.id, finding.where.ranks) for finding in result.findings] == [("JOB006", (5,))]
     assert result.verdict is not None
     assert result.verdict.state.value == "hung"
     assert any("cannot see" in gap.what for gap in result.not_observed)

@@ -72,7 +72,7 @@ def test_a_node_that_is_held_leads_where_the_job_runs_on_it(
     assert answer.verdict is not None
     causes = [(cause.finding.id, cause.finding.where.nodes) for cause in answer.verdict.causes]
     assert causes[:1] == ([first] if first is not None else [])
-    facts = [each for each in json.loads(answer.to_json())["facts"]["nodes"] if each["scheduled"]]
+    facts = [machine for machine in json.loads(answer.to_json())["facts"]["nodes"] if machine["scheduled"]]
     assert facts[0]["scheduled"][0]["state"]
 
 

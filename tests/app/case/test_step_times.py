@@ -35,7 +35,7 @@ def nccl() -> str:
 def test_a_log_of_steps_alone_is_a_job_of_unknown_state(tmp_path: Path) -> None:
     paths = write(tmp_path, train=megatron(range(1, 40)))
     result = logs(paths)
-    assert [(each.path, each.kind, each.records) for each in result.inputs] == [(paths[0], Kind.STEPS.value, 1)]
+    assert [(file.path, file.kind, file.records) for file in result.inputs] == [(paths[0], Kind.STEPS.value, 1)]
     assert len(result.jobs[0].steps[0].steps) == 39
     assert not result.findings
     verdict = diagnose(paths).verdict

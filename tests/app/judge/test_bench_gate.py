@@ -69,5 +69,5 @@ def test_a_file_without_a_table_does_not_pass(tmp_path: Path) -> None:
     empty.write_text("nothing here\n")
     paths = [str(good), str(empty)]
     made = gates(bench(paths, options=BenchOptions()), paths)
-    assert [each.state for each in made] == [GateState.PASS, GateState.UNKNOWN]
+    assert [gate.state for gate in made] == [GateState.PASS, GateState.UNKNOWN]
     assert "holds no table" in made[1].why

@@ -37,73 +37,75 @@ def written(folder: Path, hosts: Sequence[str]) -> tuple[str, RankHosts]:
     return str(path), read_slurm_hostfile(open_blob(str(path)))
 
 
-def costs(made: PlacedJobs) -> dict[str, Cost]:
-    return {each.id: each.cost for outcome in made.outcomes for each in outcome.findings}
+def costs(placed_jobs: PlacedJobs) -> dict[str, Cost]:
+    return {finding.id: finding.cost for outcome in placed_jobs.outcomes for finding in outcome.findings}
 
 
 def job(hosts: Sequence[str] = BLOCK) -> Job:
     """A job that names its groups and whose ranks ran on these hosts."""
-    made = jobs.job(2, communicators=comms(SIZES, 16, ("tp", "dp")))
+    document = jobs.job(2, communicators=comms(SIZES, 16, ("tp", "dp")))
     seen: dict[str, int] = {}
     ranks = []
-    for rank, host in zip(made.ranks, hosts, strict=True):
+    for rank, host in zip(document.ranks, hosts, strict=True):
         gpu = seen.setdefault(host, 0)
         seen[host] += 1
         ranks.append(replace(rank, host=host, nvml_dev=gpu, cuda_dev=gpu, bus_id=jobs.bus_id(gpu)))
-    return replace(made, ranks=tuple(ranks))
+    return replace(document, ranks=tuple(ranks))
 
 
 def test_a_hostfile_costs_in_a_diagnosis_what_it_costs_in_place_audit(tmp_path: Path) -> None:
     path, layout = written(tmp_path, CYCLIC)
-    made = place_jobs(Case(layouts=(layout,), sizes=SIZES))
+    placed_jobs = place_jobs(Case(layouts=(layout,), sizes=SIZES))
     options = PlaceOptions(ClusterOptions(), LayoutOptions(slurm_hostfile=path), SIZES)
-    audited = {each.id: each.cost for each in audit_placement(options).findings}
+    audited = {finding.id: finding.cost for finding in audit_placement(options).findings}
     assert "PLC001" in audited
-    assert costs(made) == audited
+    assert costs(placed_jobs) == audited
 
 
 def test_a_hostfile_that_the_job_followed_is_silent(tmp_path: Path) -> None:
     _, layout = written(tmp_path, BLOCK)
-    made = place_jobs(Case(layouts=(layout,), jobs=(job(),)))
-    assert made.outcomes
-    assert costs(made) == {}
+    placed_jobs = place_jobs(Case(layouts=(layout,), jobs=(job(),)))
+    assert placed_jobs.outcomes
+    assert costs(placed_jobs) == {}
 
 
 def test_ranks_that_ran_elsewhere_than_declared_are_named(tmp_path: Path) -> None:
     _, layout = written(tmp_path, BLOCK)
-    made = place_jobs(Case(layouts=(layout,), jobs=(job(CYCLIC),)))
-    found = next(each for outcome in made.outcomes for each in outcome.findings if "declares" in each.message)
-    assert found.id == "PLC006"
-    assert found.where.jobs == ("job",)
+    placed_jobs = place_jobs(Case(layouts=(layout,), jobs=(job(CYCLIC),)))
+    finding = next(
+        finding for outcome in placed_jobs.outcomes for finding in outcome.findings if "declares" in finding.message
+    )
+    assert finding.id == "PLC006"
+    assert finding.where.jobs == ("job",)
 
 
 def test_a_hostfile_of_other_hosts_is_not_of_the_job(tmp_path: Path) -> None:
     _, layout = written(tmp_path, ("m0", "m1"))
-    made = place_jobs(Case(layouts=(layout,), jobs=(job(),)))
-    assert made.outcomes == place_jobs(Case(jobs=(job(),))).outcomes
-    assert [(each.what, NO_TALK in each.why) for each in made.not_observed] == [(NOT_PLACED, True)]
+    placed_jobs = place_jobs(Case(layouts=(layout,), jobs=(job(),)))
+    assert placed_jobs.outcomes == place_jobs(Case(jobs=(job(),))).outcomes
+    assert [(gap.what, NO_TALK in gap.why) for gap in placed_jobs.not_observed] == [(NOT_PLACED, True)]
 
 
 def test_where_nobody_says_who_talks_to_whom_a_hostfile_is_not_judged(tmp_path: Path) -> None:
     _, layout = written(tmp_path, CYCLIC)
-    made = place_jobs(Case(layouts=(layout,), jobs=(jobs.job(2),)))
-    assert made.outcomes == ()
+    placed_jobs = place_jobs(Case(layouts=(layout,), jobs=(jobs.job(2),)))
+    assert placed_jobs.outcomes == ()
 
 
 def test_of_two_hostfiles_nobody_knows_which_was_used(tmp_path: Path) -> None:
     _, layout = written(tmp_path, CYCLIC)
-    alone = place_jobs(Case(jobs=(job(),))).outcomes
-    assert place_jobs(Case(layouts=(layout, layout), jobs=(job(),))).outcomes == alone
+    outcomes = place_jobs(Case(jobs=(job(),))).outcomes
+    assert place_jobs(Case(layouts=(layout, layout), jobs=(job(),))).outcomes == outcomes
 
 
 def test_a_log_alone_is_judged_by_where_it_shows_the_ranks() -> None:
     """What `place audit` says of the log, with the lines that place the ranks; nothing where nobody says who talks."""
     logged = job(CYCLIC)
-    made = place_jobs(Case(jobs=(logged,)))
-    findings = [each for outcome in made.outcomes for each in outcome.findings]
-    assert {"PLC001"} <= {each.id for each in findings}
-    assert all(each.where.jobs == (logged.name,) and each.evidence for each in findings)
-    assert all(each.cost.step_share is None for each in findings)
+    placed_jobs = place_jobs(Case(jobs=(logged,)))
+    findings = [finding for outcome in placed_jobs.outcomes for finding in outcome.findings]
+    assert {"PLC001"} <= {finding.id for finding in findings}
+    assert all(finding.where.jobs == (logged.name,) and finding.evidence for finding in findings)
+    assert all(finding.cost.step_share is None for finding in findings)
     assert place_jobs(Case(jobs=(jobs.job(16),))).outcomes == ()
     assert not place_jobs(Case(jobs=(jobs.job(16),))).not_observed
 

@@ -39,12 +39,12 @@ def test_since_says_what_changed_and_what_fell(tmp_path: Path) -> None:
         ("trees/os-state.tree", "1814402.55", "2419202.55"),
         base="dgx-h100-healthy",
     )  # fmt: skip
-    found = [each for each in scan([now], since=before).findings if each.id.startswith("FLT")]
-    assert [(each.id, each.severity, each.where.nics) for each in found] == [
+    findings = [finding for finding in scan([now], since=before).findings if finding.id.startswith("FLT")]
+    assert [(finding.id, finding.severity, finding.where.nics) for finding in findings] == [
         ("FLT003", Severity.WARNING, ("mlx5_4",)),
         ("FLT004", Severity.WARNING, ("mlx5_5",)),
     ]
-    assert found[0].message == "nic: rate changed from 400 Gb/s to 200 Gb/s"
+    assert findings[0].message == "nic: rate changed from 400 Gb/s to 200 Gb/s"
     with pytest.raises(InputError, match="later than what is scanned"):
         scan([before], since=now)
 
@@ -53,7 +53,7 @@ def test_the_same_capture_twice_has_no_change(tmp_path: Path) -> None:
     before = capture(tmp_path / "a", "gpu07", "2026-03-01T08:00:00Z")
     now = capture(tmp_path / "b", "gpu07", "2026-03-02T08:00:00Z")
     result = scan([now], since=before)
-    (outcome,) = [each for each in result.outcomes if each.check == "FLT003"]
+    (outcome,) = [outcome for outcome in result.outcomes if outcome.check == "FLT003"]
     assert outcome.findings == ()
     assert "facts are as in the capture given of 2026-03-01" in outcome.why
 
@@ -67,4 +67,4 @@ def test_a_capture_of_another_node_is_refused_in_one_line(tmp_path: Path) -> Non
 def test_a_node_that_was_renamed_is_known_by_its_parts(tmp_path: Path) -> None:
     before = capture(tmp_path / "a", "old-name", "2026-03-01T08:00:00Z")
     now = capture(tmp_path / "b", "new-name", "2026-03-02T08:00:00Z")
-    assert any(each.check == "FLT003" for each in scan([now], since=before).outcomes)
+    assert any(outcome.check == "FLT003" for outcome in scan([now], since=before).outcomes)

@@ -46,7 +46,7 @@ def test_no_name_address_or_serial_of_a_node_is_left_in_its_page(node: Result) -
     (machine,) = node.nodes
     secrets = {machine.host, *(gpu.uuid.value for gpu in machine.gpus)} - {None, ""}
     assert len(secrets) > 4
-    assert [each for each in secrets if str(each) in page] == []
+    assert [secret for secret in secrets if str(secret) in page] == []
 
 
 def test_a_host_has_the_token_that_the_collector_gives_it(node: Result) -> None:
@@ -66,15 +66,15 @@ def test_the_findings_stay_what_they_are(node: Result) -> None:
 
 
 def test_a_folded_set_of_hosts_in_a_sentence_is_replaced_too() -> None:
-    made = redacted(found("links of rack-[07-08] are down", "rack-07", "rack-08"), KEY).findings[0]
+    finding = redacted(found("links of rack-[07-08] are down", "rack-07", "rack-08"), KEY).findings[0]
     token = Tokens(KEY).host
-    assert made.message == f"links of {token('rack-07')},{token('rack-08')} are down"
-    assert made.where.nodes == (token("rack-07"), token("rack-08"))
+    assert finding.message == f"links of {token('rack-07')},{token('rack-08')} are down"
+    assert finding.where.nodes == (token("rack-07"), token("rack-08"))
 
 
 def test_addresses_and_serials_in_a_sentence_are_replaced_and_its_words_stay() -> None:
-    made = redacted(found("peer 10.11.12.13 of GPU-8f2c1b70-0e8b-4a2c-9a3d-1b2c3d4e5f60, serial 1654523000123"), KEY)
-    text = made.findings[0].message
+    result = redacted(found("peer 10.11.12.13 of GPU-8f2c1b70-0e8b-4a2c-9a3d-1b2c3d4e5f60, serial 1654523000123"), KEY)
+    text = result.findings[0].message
     assert re.fullmatch(r"peer [0-9.]+ of GPU-[0-9a-f-]{36}, serial [0-9]{13}", text)
     assert "10.11.12.13" not in text
     assert "8f2c1b70" not in text
@@ -82,8 +82,8 @@ def test_addresses_and_serials_in_a_sentence_are_replaced_and_its_words_stay() -
 
 
 def test_a_quote_loses_every_word_that_is_not_known_to_be_harmless() -> None:
-    made = redacted(found("x", evidence="NCCL WARN user acmecorp lost mlx5_0", source="/home/alice/job.log"), KEY)
-    (origin,) = made.findings[0].evidence
+    result = redacted(found("x", evidence="NCCL WARN user acmecorp lost mlx5_0", source="/home/alice/job.log"), KEY)
+    (origin,) = result.findings[0].evidence
     assert "acmecorp" not in origin.text
     assert "NCCL WARN" in origin.text
     assert "mlx5_0" in origin.text
@@ -92,9 +92,9 @@ def test_a_quote_loses_every_word_that_is_not_known_to_be_harmless() -> None:
 
 def test_checksums_and_ids_stay(node: Result) -> None:
     result = replace(node, inputs=(Input("a.log", "nccl-log", "0123456789abcdef" * 4),))
-    made = redacted(result, KEY)
-    assert made.inputs[0].sha256 == "0123456789abcdef" * 4
-    assert [each.check for each in made.outcomes] == [each.check for each in node.outcomes]
+    answer = redacted(result, KEY)
+    assert answer.inputs[0].sha256 == "0123456789abcdef" * 4
+    assert [outcome.check for outcome in answer.outcomes] == [outcome.check for outcome in node.outcomes]
 
 
 def test_hosts_of_a_job_are_replaced_in_its_tables_and_drawings() -> None:
@@ -105,8 +105,8 @@ def test_hosts_of_a_job_are_replaced_in_its_tables_and_drawings() -> None:
 
 
 def test_lines_that_nothing_explains_are_quotes() -> None:
-    made = redacted(Result(unexplained=(Trouble("NCCL WARN", "call to host acme-7 failed", "acme-7"),)), KEY)
-    assert "acme" not in made.unexplained[0].text
+    result = redacted(Result(unexplained=(Trouble("NCCL WARN", "call to host acme-7 failed", "acme-7"),)), KEY)
+    assert "acme" not in result.unexplained[0].text
 
 
 def test_what_is_read_of_a_report_is_what_the_collector_would_have_written() -> None:
@@ -117,26 +117,26 @@ def test_what_is_read_of_a_report_is_what_the_collector_would_have_written() -> 
 def test_a_path_in_a_sentence_has_the_token_that_it_has_alone() -> None:
     path = "/data/acmecorp/run-7.log"
     result = replace(found(f"{path}:3: odd, see run-7.log"), inputs=(Input(path, "nccl-log", "0" * 64),))
-    made = redacted(result, KEY)
-    alone = made.inputs[0].path
-    assert "acmecorp" not in alone
-    assert made.findings[0].message.startswith(f"{alone}:3: odd, see ")
-    assert made.findings[0].message.endswith(alone.rpartition("/")[2])
+    answer = redacted(result, KEY)
+    text = answer.inputs[0].path
+    assert "acmecorp" not in text
+    assert answer.findings[0].message.startswith(f"{text}:3: odd, see ")
+    assert answer.findings[0].message.endswith(text.rpartition("/")[2])
 
 
 def test_a_guid_that_stands_bare_in_its_field_is_replaced_everywhere() -> None:
     node = Node("zebra-17", nics=(Nic("mlx5_0", node_guid=Fact("5c25730300ab1234")),))
-    made = redacted(replace(found("port of 5c25730300ab1234 is down"), nodes=(node,)), KEY)
-    fresh = made.nodes[0].nics[0].node_guid.value
+    result = redacted(replace(found("port of 5c25730300ab1234 is down"), nodes=(node,)), KEY)
+    fresh = result.nodes[0].nics[0].node_guid.value
     assert fresh != "5c25730300ab1234"
-    assert made.findings[0].message == f"port of {fresh} is down"
+    assert result.findings[0].message == f"port of {fresh} is down"
 
 
 def test_the_id_of_a_sweeps_run_loses_the_names_in_it() -> None:
     host = Tokens(KEY).host
     runs = tuple(SweepRun(name, "pairs", 1, ("zebra-17", "zebra-18"), (0,), "alltoall", "alltoall_perf") for name in (
         "1-pairs-zebra-17+zebra-18", "2-rails-zebra-17+zebra-18-rail3"))  # fmt: skip
-    assert [each.id for each in redacted(runs, KEY)] == [
+    assert [sweep_run.id for sweep_run in redacted(runs, KEY)] == [
         f"1-pairs-{host('zebra-17')}+{host('zebra-18')}", f"2-rails-{host('zebra-17')}+{host('zebra-18')}-rail3"
     ]  # fmt: skip
 
@@ -144,26 +144,26 @@ def test_the_id_of_a_sweeps_run_loses_the_names_in_it() -> None:
 def test_switches_and_nodes_of_a_cluster_keep_what_belongs_together() -> None:
     level = Level("leaf", np.array([0, 0]), 1.0, 50.0, ("leaf-mars",), source="datasheet of zebra-17")
     cluster = Cluster(("zebra-17", "zebra-18"), np.ones((2, 8), bool), np.array([0, 1]), (level,), 1.0, 400.0)
-    made = redacted((cluster, "zebra-17 is below leaf-mars"), KEY)
-    assert made[0].names == tuple(Tokens(KEY).host(each) for each in cluster.names)
-    assert made[1] == f"{made[0].names[0]} is below {made[0].levels[0].names[0]}"
-    assert made[0].levels[0].source == f"datasheet of {made[0].names[0]}"
-    assert made[0].usable is cluster.usable
+    pair = redacted((cluster, "zebra-17 is below leaf-mars"), KEY)
+    assert pair[0].names == tuple(Tokens(KEY).host(name) for name in cluster.names)
+    assert pair[1] == f"{pair[0].names[0]} is below {pair[0].levels[0].names[0]}"
+    assert pair[0].levels[0].source == f"datasheet of {pair[0].names[0]}"
+    assert pair[0].usable is cluster.usable
 
 
 def test_a_file_in_the_bundle_of_a_node_keeps_its_name_and_loses_the_node() -> None:
     inputs = (Input("zebra-17/json/nvml.json", "nvml", "0" * 64), Input("acmecorp/json/nvml.json", "nvml", "0" * 64))
-    made = redacted(Result(inputs=inputs, nodes=(Node("zebra-17"),)), KEY)
-    assert made.inputs[0].path == f"{Tokens(KEY).host('zebra-17')}/json/nvml.json"
-    assert "acmecorp" not in made.inputs[1].path
+    result = redacted(Result(inputs=inputs, nodes=(Node("zebra-17"),)), KEY)
+    assert result.inputs[0].path == f"{Tokens(KEY).host('zebra-17')}/json/nvml.json"
+    assert "acmecorp" not in result.inputs[1].path
 
 
 def test_a_word_that_no_text_of_ours_holds_is_replaced_in_a_sentence_too() -> None:
     message = "blocked for more than 122 seconds: task tvandermeer on /data/osprey-sft, 3 GPUs of GPU0-7 wait"
-    made = redacted(found(message), KEY).findings[0].message
+    text = redacted(found(message), KEY).findings[0].message
     assert re.fullmatch(
-        r"blocked for more than 122 seconds: task name-\w{10} on /data/host-\w{10}, 3 GPUs of GPU0-7 wait", made
-    ), made
+        r"blocked for more than 122 seconds: task name-\w{10} on /data/host-\w{10}, 3 GPUs of GPU0-7 wait", text
+    ), text
 
 
 @pytest.mark.parametrize(
@@ -174,17 +174,17 @@ def test_a_word_that_no_text_of_ours_holds_is_replaced_in_a_sentence_too() -> No
     ],
 )
 def test_a_host_that_is_named_like_a_word_is_replaced_where_only_a_host_can_stand(text: str, kept: str) -> None:
-    made = redacted(found("gpu1: GPU1 is lost on gpu1", "gpu1", evidence=text), KEY).findings[0]
+    finding = redacted(found("gpu1: GPU1 is lost on gpu1", "gpu1", evidence=text), KEY).findings[0]
     token = Tokens(KEY).host("gpu1")
-    assert made.message == f"{token}: GPU1 is lost on {token}"
-    assert made.evidence[0].text.endswith(f"{token}{kept}")
+    assert finding.message == f"{token}: GPU1 is lost on {token}"
+    assert finding.evidence[0].text.endswith(f"{token}{kept}")
 
 
 def test_secrets_are_hidden_without_redaction_and_all_else_stays() -> None:
     text = "fetch https://svc:Kestrel77x@git.example.net/x token=glpat-7hUq2Lx9VbN4mT1cRz8K on gpu-07"
-    made = hidden(found(text, "gpu-07", evidence=text)).findings[0]
-    assert made.message == made.evidence[0].text == "fetch https://git.example.net/x token=<hidden> on gpu-07"
-    assert made.where.nodes == ("gpu-07",)
+    finding = hidden(found(text, "gpu-07", evidence=text)).findings[0]
+    assert finding.message == finding.evidence[0].text == "fetch https://git.example.net/x token=<hidden> on gpu-07"
+    assert finding.where.nodes == ("gpu-07",)
 
 
 @pytest.mark.parametrize(
@@ -203,11 +203,11 @@ def test_secrets_are_hidden_without_redaction_and_all_else_stays() -> None:
     ],
 )
 def test_pythons_exceptions_ranks_architectures_and_files_of_a_bundle_are_no_names(quote: str, shown: str) -> None:
-    made = redacted(found(quote, evidence=quote), KEY).findings[0]
-    assert re.fullmatch(shown, made.message), made.message
-    assert re.fullmatch(shown, made.evidence[0].text), made.evidence[0].text
+    finding = redacted(found(quote, evidence=quote), KEY).findings[0]
+    assert re.fullmatch(shown, finding.message), finding.message
+    assert re.fullmatch(shown, finding.evidence[0].text), finding.evidence[0].text
 
 
 def test_a_host_that_is_called_like_a_rank_is_replaced() -> None:
-    made = redacted(found("rank9: lost", "rank9", evidence="[rank9]: lost"), KEY).findings[0]
-    assert "rank9" not in made.message + made.evidence[0].text
+    finding = redacted(found("rank9: lost", "rank9", evidence="[rank9]: lost"), KEY).findings[0]
+    assert "rank9" not in finding.message + finding.evidence[0].text

@@ -25,7 +25,7 @@ def test_a_crashed_run_is_an_error_that_names_its_cause_and_cites_the_line() -> 
     (finding,) = judge("BEN006", benchmark(failed(NCCL, UNWIND), "unknown")).findings
     assert finding.severity is Severity.ERROR
     assert "the first error is another rank's" in finding.message
-    assert [each.text for each in finding.evidence] == [NCCL]
+    assert [origin.text for origin in finding.evidence] == [NCCL]
     assert finding.evidence[0].line == 1
 
 
@@ -42,9 +42,9 @@ def test_what_nccl_warned_of_comes_before_the_word_of_nccl_tests() -> None:
 
 
 def test_a_finding_on_the_log_comes_before_any_line() -> None:
-    found = Finding("NET008", Severity.ERROR, "retries exceeded on mlx5_0", "", "", ("look at its cable",))
+    report = Finding("NET008", Severity.ERROR, "retries exceeded on mlx5_0", "", "", ("look at its cable",))
     echo = Finding("JOB005", Severity.ERROR, "first error: n0", "", "", ())
-    made = benchmark(failed(NCCL), "unknown", found=(echo, found))
+    made = benchmark(failed(NCCL), "unknown", found=(echo, report))
     (finding,) = judge("BEN006", made).findings
     assert "retries exceeded on mlx5_0 (NET008)" in finding.message
     assert finding.fix == ("look at its cable",)

@@ -22,14 +22,14 @@ TABLE = """\
 
 def run(ratio: float, sizes: int, iterations: str = "100", usual: str = "median") -> Benchmark:
     """A sweep whose largest `sizes` have a 99th percentile of `ratio` times the usual time."""
-    made = sweep()
+    bench_run = sweep()
     rows = []
-    for number, row in enumerate(made.rows):
+    for number, row in enumerate(bench_run.rows):
         us = row.out_of_place.time_us or 0.0
-        times = ratio if number >= len(made.rows) - sizes else 1.1
+        times = ratio if number >= len(bench_run.rows) - sizes else 1.1
         block = replace(row.out_of_place, p99_us=us * times, p50_us=us if usual == "median" else None)
         rows.append(replace(row, out_of_place=block))
-    return benchmark(replace(made, rows=tuple(rows), parameters={"iters": iterations}))
+    return benchmark(replace(bench_run, rows=tuple(rows), parameters={"iters": iterations}))
 
 
 @pytest.mark.parametrize("usual", ["median", "mean"])
@@ -71,5 +71,5 @@ def test_the_table_and_the_json_hold_the_percentiles() -> None:
         "results": [{"size": 1 << 20, "count": 1 << 18, "out_of_place": block}],
         "out_of_bounds": 0,
     }
-    (made,), _ = read_runs(json.dumps(data).encode(), "out.json")
-    assert (made.rows[0].out_of_place.p50_us, made.rows[0].out_of_place.p99_us) == (34.0, 380.0)
+    (bench_run,), _ = read_runs(json.dumps(data).encode(), "out.json")
+    assert (bench_run.rows[0].out_of_place.p50_us, bench_run.rows[0].out_of_place.p99_us) == (34.0, 380.0)

@@ -49,7 +49,7 @@ def test_the_same_nodes_measured_twice_are_one_placement_by_its_better_run() -> 
 
 
 def test_hosts_stand_for_a_placement_without_a_name() -> None:
-    other = replace(sweep(), devices=tuple(replace(each, host=f"m{each.host}") for each in sweep().devices))
+    other = replace(sweep(), devices=tuple(replace(device, host=f"m{device.host}") for device in sweep().devices))
     slow = benchmark(sweep({size: gbs * 0.5 for size, gbs in GROWING.items()}))
     assert "n0, n1 is 50 % slower than mn0, mn1" in judge("BEN005", slow, benchmark(other)).findings[0].message
 
@@ -65,34 +65,38 @@ def test_without_a_common_large_size_it_is_unknown() -> None:
 
 
 def test_all_checks_run_over_all_runs_and_never_fail() -> None:
-    made = run(Subject.BENCH, [placed("a", 0.5), placed("b"), Benchmark(BenchRun("", ()))])
-    assert len(made) == 24
-    assert not [outcome for outcome in made if outcome.why.startswith("the check failed")]
-    assert [outcome.node for outcome in made if outcome.status is Status.FINDING] == ["a all_reduce"]
+    outcomes = run(Subject.BENCH, [placed("a", 0.5), placed("b"), Benchmark(BenchRun("", ()))])
+    assert len(outcomes) == 24
+    assert not [outcome for outcome in outcomes if outcome.why.startswith("the check failed")]
+    assert [outcome.node for outcome in outcomes if outcome.status is Status.FINDING] == ["a all_reduce"]
 
 
 def pairs(slow: set[frozenset[str]], nodes: str = "abcde") -> list[Benchmark]:
     """Runs of all pairs of nodes; those in `slow` reach 0.6 of the others."""
-    made = []
+    benchmarks = []
     for one, other in combinations(nodes, 2):
         rows = sweep({size: gbs * (0.6 if frozenset((one, other)) in slow else 1.0) for size, gbs in GROWING.items()})
-        devices = tuple(replace(each, host={"n0": one, "n1": other}.get(each.host, each.host)) for each in rows.devices)
-        made.append(benchmark(replace(rows, devices=devices)))
-    return made
+        devices = tuple(
+            replace(device, host={"n0": one, "n1": other}.get(device.host, device.host)) for device in rows.devices
+        )
+        benchmarks.append(benchmark(replace(rows, devices=devices)))
+    return benchmarks
 
 
 def told(runs: list[Benchmark]) -> dict[str, tuple[str, ...]]:
     """Nodes by message of all findings on these runs."""
-    found = [
-        each for run in runs for each in judge("BEN005", run, *(other for other in runs if other is not run)).findings
+    findings = [
+        finding
+        for run in runs
+        for finding in judge("BEN005", run, *(other for other in runs if other is not run)).findings
     ]
-    return {each.message: each.where.nodes for each in found}
+    return {finding.message: finding.where.nodes for finding in findings}
 
 
 def test_a_node_that_all_slow_pairs_share_is_one_fault_of_that_node() -> None:
-    found = told(pairs({frozenset(("c", other)) for other in "abde"}))
-    assert list(found.values()) == [("c",)]
-    assert "c: all 4 runs of all_reduce with this node are at least 40 % slower" in next(iter(found))
+    answer = told(pairs({frozenset(("c", other)) for other in "abde"}))
+    assert list(answer.values()) == [("c",)]
+    assert "c: all 4 runs of all_reduce with this node are at least 40 % slower" in next(iter(answer))
 
 
 @pytest.mark.parametrize(

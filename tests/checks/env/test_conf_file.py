@@ -20,8 +20,8 @@ from topodiag.model.topics import Topic
 
 
 def conf(*lines: str, path: str = "etc/nccl.conf") -> Node:
-    made = (ConfLine(path, at + 1, text, Origin("settings.tree", at + 1, text)) for at, text in enumerate(lines))
-    return Node("gpu-001", conf_lines=tuple(made), told=frozenset({Topic.SETTINGS}))
+    conf_lines = (ConfLine(path, at + 1, text, Origin("settings.tree", at + 1, text)) for at, text in enumerate(lines))
+    return Node("gpu-001", conf_lines=tuple(conf_lines), told=frozenset({Topic.SETTINGS}))
 
 
 def judge(node: Node) -> Any:
@@ -50,14 +50,14 @@ def judge(node: Node) -> Any:
     ],
 )
 def test_what_nccl_takes_literally_is_told_with_what_was_meant(line: str, what: str, meant: str) -> None:
-    found = only(judge(conf(line)))
-    assert what in found.message
-    assert found.message.startswith("etc/nccl.conf line 1: ")
-    assert found.severity is Severity.WARNING
-    assert found.evidence[0].line == 1
+    finding = only(judge(conf(line)))
+    assert what in finding.message
+    assert finding.message.startswith("etc/nccl.conf line 1: ")
+    assert finding.severity is Severity.WARNING
+    assert finding.evidence[0].line == 1
     if meant:
-        assert found.expected == meant
-        assert meant in found.fix[0]
+        assert finding.expected == meant
+        assert meant in finding.fix[0]
 
 
 @examples("line")
@@ -66,8 +66,8 @@ def test_what_nccl_reads_as_meant_is_silent(line: str) -> None:
 
 
 def test_a_second_value_for_a_name_is_not_in_force() -> None:
-    found = only(judge(conf("NCCL_DEBUG=INFO", "NCCL_DEBUG=WARN", "NCCL_DEBUG=INFO")))
-    assert found.message == "etc/nccl.conf line 2: NCCL_DEBUG is set further up already, and the first line counts"
+    finding = only(judge(conf("NCCL_DEBUG=INFO", "NCCL_DEBUG=WARN", "NCCL_DEBUG=INFO")))
+    assert finding.message == "etc/nccl.conf line 2: NCCL_DEBUG is set further up already, and the first line counts"
 
 
 def test_the_same_name_in_another_file_is_another_matter() -> None:

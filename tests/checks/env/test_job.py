@@ -22,8 +22,8 @@ E, W, I = Severity.ERROR, Severity.WARNING, Severity.INFO  # noqa: E741
 def settings(values: Callable[[int, int], Mapping[str, str]], **changes: Any) -> Job:
     """A job whose ranks print `values(rank, host)`."""
 
-    def hook(rank: int, host: int, made: Process) -> Process:
-        return replace(made, settings={name: jobs.given(name, value) for name, value in values(rank, host).items()})
+    def hook(rank: int, host: int, process: Process) -> Process:
+        return replace(process, settings={name: jobs.given(name, value) for name, value in values(rank, host).items()})
 
     return jobs.job(process=hook, **changes)
 
@@ -68,8 +68,10 @@ def test_a_setting_of_one_of_two_like_nodes_is_a_hint() -> None:
 def test_nodes_that_are_not_alike_may_have_had_no_need_of_a_setting() -> None:
     job = settings(on_one_node)
     roce = tuple(
-        replace(each, hcas=tuple(replace(hca, link_layer="RoCE") for hca in each.hcas)) if each.host == "n1" else each
-        for each in job.processes
+        replace(process, hcas=tuple(replace(hca, link_layer="RoCE") for hca in process.hcas))
+        if process.host == "n1"
+        else process
+        for process in job.processes
     )
     hung = jobs.event("watchdog", "Watchdog caught collective operation timeout", level="APP")
     for other in (replace(job, processes=roce), replace(job, events=(hung,)), settings(on_one_node, gpus_per_host=1)):
@@ -132,7 +134,7 @@ def test_a_costly_setting_is_told_where_the_log_shows_the_loss(pair: str, change
         ("NCCL_P2P_DISABLE=0", {}),
         ("NCCL_P2P_DISABLE=1", {"gpus_per_host": 1}),
         ("NCCL_IB_DISABLE=1", {"hosts": 1}),
-        ("NCCL_IB_DISABLE=1", {"process": lambda r, h, made: replace(made, network="AWS Libfabric")}),
+        ("NCCL_IB_DISABLE=1", {"process": lambda r, h, answer: replace(answer, network="AWS Libfabric")}),
         ("NCCL_NET_GDR_LEVEL=PIX", {}),
         ("NCCL_NET_GDR_LEVEL=SYS", {"via": "NET/IB"}),
         ("NCCL_SHM_DISABLE=1", {}),
@@ -167,7 +169,7 @@ def test_values_show_what_nccl_misread(value: str, what: str) -> None:
 
 def test_values_that_nccl_refused_are_told() -> None:
     refused = {"NCCL_BUFFSIZE": jobs.given("NCCL_BUFFSIZE", "4M", "invalid")}
-    job = jobs.job(process=lambda rank, host, made: replace(made, settings=refused))
+    job = jobs.job(process=lambda rank, host, process: replace(process, settings=refused))
     [finding] = MisreadSettingInLog().judge(job).findings
     assert "refuses" in finding.message
     assert MisreadSettingInLog().judge(jobs.job(settings={"NCCL_IB_HCA": "mlx5"})).status is Status.CLEAN
@@ -199,10 +201,10 @@ def test_what_rccl_finds_amiss_in_a_node_is_told_in_its_words(text: str, told: s
 def _hca_list_on_one_node(ring: str = "ring 0 does not loop back to start (12 != 0)", less: bool = True) -> Job:
     """Node n0 is told to use fewer devices than it has, n1 is not; NCCL ends in `ring`."""
 
-    def hook(rank: int, host: int, made: Process) -> Process:
+    def hook(rank: int, host: int, process: Process) -> Process:
         own = {"NCCL_SOCKET_IFNAME": "eth0", **({} if host else {"NCCL_IB_HCA": "mlx5_0,mlx5_1"})}
         hcas = tuple(Hca(at, f"mlx5_{at}") for at in range(4 if host or not less else 2))
-        return replace(made, hcas=hcas, settings={name: jobs.given(name, value) for name, value in own.items()})
+        return replace(process, hcas=hcas, settings={name: jobs.given(name, value) for name, value in own.items()})
 
     return jobs.job(process=hook, events=[jobs.event("topology", f"Error : {ring}", "n0")])
 
@@ -224,9 +226,9 @@ def test_an_hca_list_of_one_node_is_no_error_otherwise(job: Job) -> None:
 
 def test_what_rccl_says_of_numa_balancing_is_a_setting_of_the_host() -> None:
     text = "NUMA auto balancing enabled which can lead to variability in the RCCL performance!"
-    made = jobs.job(events=[jobs.event("other", text)])
-    assert not CostlySettingInLog().judge(made).findings
-    [finding] = HostSettingWarned().judge(made).findings
+    job = jobs.job(events=[jobs.event("other", text)])
+    assert not CostlySettingInLog().judge(job).findings
+    [finding] = HostSettingWarned().judge(job).findings
     assert (finding.id, finding.severity, finding.where.nodes) == ("HST003", I, ("n0",))
     assert HostSettingWarned().judge(jobs.job()).status is Status.NOT_APPLICABLE
 
@@ -263,5 +265,5 @@ def test_a_setting_is_cleared_only_where_the_log_shows_what_it_would_switch_off(
     name: str, value: str, network: str, expected: Status
 ) -> None:
     job = settings(lambda rank, host: {name: value}, systems=lambda *_: None)
-    job = replace(job, processes=tuple(replace(each, network=network) for each in job.processes))
+    job = replace(job, processes=tuple(replace(process, network=network) for process in job.processes))
     assert CostlySettingInLog().judge(job).status is expected

@@ -20,14 +20,14 @@ UNWIND = jobs.event("unwind", "init.cc:416 -> 3", level="UNWIND", secondary=True
 
 def lone(name: str, value: str, *, says: str = "", events: Sequence[Event] = ()) -> Job:
     """One process with this setting, which lists no RDMA device."""
-    made = jobs.job(1, events=list(events))
+    job = jobs.job(1, events=list(events))
     messages = (jobs.message("no hca", says),) if says else ()
-    first = replace(made.processes[0], hcas=(), settings={name: jobs.given(name, value)}, messages=messages)
-    return replace(made, processes=(first,))
+    first = replace(job.processes[0], hcas=(), settings={name: jobs.given(name, value)}, messages=messages)
+    return replace(job, processes=(first,))
 
 
 def found(job: Job) -> list[Finding]:
-    return [each for each in CostlySettingInLog().judge(job).findings if each.severity is not Severity.INFO]
+    return [finding for finding in CostlySettingInLog().judge(job).findings if finding.severity is not Severity.INFO]
 
 
 def test_a_device_that_is_not_there_fails_the_job_and_is_named() -> None:
@@ -52,25 +52,25 @@ def test_an_algorithm_that_has_no_protocol_left_is_an_error(words: str) -> None:
     event = jobs.event("other", words)
     event = replace(event, pid=jobs.job(1).processes[0].pid)
     job = lone("NCCL_ALGO", "NVLS", events=[event, UNWIND])
-    assert [each.message.split(" ")[0] for each in found(job)] == ["NCCL_ALGO=NVLS"]
+    assert [finding.message.split(" ")[0] for finding in found(job)] == ["NCCL_ALGO=NVLS"]
 
 
 def of_two(first: dict[str, str], second: dict[str, str], *, hung: bool, searched: bool) -> Job:
     """Two nodes of one process each, with these settings."""
     wait = jobs.event("watchdog", "Watchdog caught", level="APP", details={"op": "ALLREDUCE", "seq": "3"})
-    made = jobs.job(2, events=[wait] if hung else [])
-    picked = [next(each for each in made.processes if each.host == host) for host in ("n0", "n1")]
-    told = [
-        replace(each, settings={name: jobs.given(name, value) for name, value in given.items()})
-        for each, given in zip(picked, (first, second), strict=True)
+    job = jobs.job(2, events=[wait] if hung else [])
+    picked = [next(process for process in job.processes if process.host == host) for host in ("n0", "n1")]
+    processes = [
+        replace(process, settings={name: jobs.given(name, value) for name, value in given.items()})
+        for process, given in zip(picked, (first, second), strict=True)
     ]
-    world = replace(made.communicators[0], completed=np.zeros(made.communicators[0].nranks, bool),
+    world = replace(job.communicators[0], completed=np.zeros(job.communicators[0].nranks, bool),
                     graphs={"n0": (), "n1": ()} if searched else {})  # fmt: skip
-    return replace(made, processes=tuple(told), ranks=(), communicators=(world,))
+    return replace(job, processes=tuple(processes), ranks=(), communicators=(world,))
 
 
 def differs(job: Job) -> list[tuple[str, Severity]]:
-    return [(each.message, each.severity) for each in SettingsDiffer().judge(job).findings]
+    return [(finding.message, finding.severity) for finding in SettingsDiffer().judge(job).findings]
 
 
 def test_a_setting_on_some_ranks_and_unset_on_others_differs() -> None:
@@ -87,13 +87,13 @@ def test_a_rank_that_did_not_come_so_far_would_not_have_printed_it() -> None:
 
 def test_whole_nodes_that_print_no_setting_lack_it_where_the_job_hangs_behind_its_init() -> None:
     wait = jobs.event("watchdog", "Watchdog caught", level="APP", details={"op": "ALLREDUCE", "seq": "1"})
-    made = jobs.job(16, events=[wait])
+    job = jobs.job(16, events=[wait])
     processes = tuple(
-        replace(each, settings={"NCCL_ALGO": jobs.given("NCCL_ALGO", "Tree")} if each.host == "n1" else {})
-        for each in made.processes
+        replace(process, settings={"NCCL_ALGO": jobs.given("NCCL_ALGO", "Tree")} if process.host == "n1" else {})
+        for process in job.processes
     )
-    [finding] = SettingsDiffer().judge(replace(made, processes=processes)).findings
+    [finding] = SettingsDiffer().judge(replace(job, processes=processes)).findings
     assert finding.message == "NCCL_ALGO differs between ranks: not set, Tree"
     assert (finding.severity, finding.confidence) == (Severity.ERROR, Confidence.LOW)
-    healthy = replace(made, processes=processes, events=())
+    healthy = replace(job, processes=processes, events=())
     assert SettingsDiffer().judge(healthy).findings == ()

@@ -36,11 +36,11 @@ SEEN = frozenset({Topic.SETTINGS, Topic.GPUS, Topic.RDMA_DEVICES})
 
 def given_on(node: Node, *pairs: str, scope: str = "environment", told: frozenset[Topic] = SEEN) -> Node:
     """The node with settings `NAME=VALUE` added, and what its evidence speaks of."""
-    made = tuple(
+    settings = tuple(
         Setting(pair.partition("=")[0], pair.partition("=")[2], scope, Origin("settings.tree", at + 1, pair))
         for at, pair in enumerate(pairs)
     )
-    return replace(node, settings=node.settings + made, told=told)
+    return replace(node, settings=node.settings + settings, told=told)
 
 
 def costs(node: Node, *pairs: str, scope: str = "environment") -> Any:
@@ -76,12 +76,12 @@ MACHINES: dict[str, Callable[[], Node]] = {
 
 @examples("machine", "pair", "severity")
 def test_a_setting_that_costs_something_on_this_node_is_found(machine: str, pair: str, severity: Severity) -> None:
-    found = only(costs(MACHINES[machine](), pair))
-    assert found.severity is severity
-    assert found.message.startswith(f"{pair} (environment): ")
-    assert found.observed == f"{pair} in environment"
-    assert found.fix
-    assert [origin.text for origin in found.evidence] == [pair]
+    finding = only(costs(MACHINES[machine](), pair))
+    assert finding.severity is severity
+    assert finding.message.startswith(f"{pair} (environment): ")
+    assert finding.observed == f"{pair} in environment"
+    assert finding.fix
+    assert [origin.text for origin in finding.evidence] == [pair]
 
 
 @examples("machine", "pair")
@@ -167,9 +167,9 @@ def test_one_value_in_several_places_is_one_finding() -> None:
     node = given_on(ib_h100(), "NCCL_IB_DISABLE=1")
     env = Fact({"NCCL_IB_DISABLE": "1"}, Origin("json/processes.json"))
     both = replace(node, processes=(Process(4711, (0,), nccl_env=env),))
-    found = only(CostlySetting().judge(both, ()))
-    assert "(environment and 1 other place)" in found.message
-    assert found.observed == "NCCL_IB_DISABLE=1 in environment, process 4711"
+    finding = only(CostlySetting().judge(both, ()))
+    assert "(environment and 1 other place)" in finding.message
+    assert finding.observed == "NCCL_IB_DISABLE=1 in environment, process 4711"
 
 
 def test_the_environment_overrides_conf_files_and_the_users_file_the_systems() -> None:
@@ -189,11 +189,11 @@ def test_settings_that_were_not_read_are_unknown() -> None:
 
 @examples("value", "lost")
 def test_a_list_that_leaves_nics_out_says_which_and_what_they_carry(value: str, lost: int) -> None:
-    found = only(costs(ib_h100(), f"NCCL_IB_HCA={value}"))
-    assert len(found.where.nics) == lost
-    assert found.cost.gbs_lost == 50.0 * lost
-    assert found.confidence is Confidence.MEDIUM
-    assert found.severity is (W if lost < 8 else E)
+    finding = only(costs(ib_h100(), f"NCCL_IB_HCA={value}"))
+    assert len(finding.where.nics) == lost
+    assert finding.cost.gbs_lost == 50.0 * lost
+    assert finding.confidence is Confidence.MEDIUM
+    assert finding.severity is (W if lost < 8 else E)
 
 
 @pytest.mark.parametrize("value", ["mlx5", "mlx5_0,mlx5_1,mlx5_2,mlx5_3,mlx5_4,mlx5_5,mlx5_6,mlx5_7", "^mlx4", "", "^"])

@@ -44,9 +44,12 @@ def capture(facts: list[NodeFact], day: int = 1, up_s: float = 90000.0) -> Captu
 def changed(facts: list[NodeFact], **changes: str | float) -> list[NodeFact]:
     """Facts with other values, by `part key` with underscores for blanks and slashes."""
     wanted = {name.replace("__", "/", 1) if "__" in name else name: value for name, value in changes.items()}
-    made = [replace(each, value=wanted.pop(f"{each.part}_{each.key}".replace(" ", "_"), each.value)) for each in facts]
+    node_facts = [
+        replace(node_fact, value=wanted.pop(f"{node_fact.part}_{node_fact.key}".replace(" ", "_"), node_fact.value))
+        for node_fact in facts
+    ]
     assert not wanted, wanted
-    return made
+    return node_facts
 
 
 def judged(now: list[NodeFact], before: list[NodeFact] | None = None, **options: float) -> Outcome:
@@ -59,13 +62,16 @@ def test_a_width_that_shrank_is_a_warning_with_both_values() -> None:
     assert (finding.severity, finding.where.gpus, finding.message) == (
         Severity.WARNING, ("GPU1",), "pci: width changed from 16 to 8",
     )  # fmt: skip
-    assert [each.source for each in finding.evidence] == ["gpu07-1.tar.gz", "nvidia-smi.txt:7"]
+    assert [origin.source for origin in finding.evidence] == ["gpu07-1.tar.gz", "nvidia-smi.txt:7"]
 
 
 @pytest.mark.parametrize(("width", "severity"), [("8", Severity.WARNING), ("32", Severity.INFO)])
 def test_paths_that_change_with_a_link_follow_it_and_are_no_fault_of_their_own(width: str, severity: Severity) -> None:
     findings = judged(changed(NODE, gpu1_width=width, gpu0_GPUs_by_path="SYS GPU1")).findings
-    assert {each.message.split()[1]: each.severity for each in findings} == {"width": severity, "GPUs": Severity.INFO}
+    assert {finding.message.split()[1]: finding.severity for finding in findings} == {
+        "width": severity,
+        "GPUs": Severity.INFO,
+    }
 
 
 def test_paths_that_change_by_themselves_are_a_warning() -> None:
@@ -103,7 +109,7 @@ def test_a_quantity_that_moved_a_little_has_not_changed() -> None:
 
 def test_a_replaced_part_is_said_to_be_replaced() -> None:
     findings = judged(changed(NODE, gpu1_uuid="GPU-new")).findings
-    assert [(each.severity, each.message, each.where.gpus) for each in findings] == [
+    assert [(finding.severity, finding.message, finding.where.gpus) for finding in findings] == [
         (Severity.INFO, "a part was replaced", ("GPU1",))
     ]
 
@@ -112,7 +118,7 @@ def test_parts_that_are_numbered_otherwise_are_compared_with_themselves() -> Non
     before = [*gpu(0, "GPU-a", "8"), *gpu(1, "GPU-b"), *NODE[4:]]
     now = [*gpu(0, "GPU-b"), *gpu(1, "GPU-a", "8"), *changed(NODE, gpu0_GPUs_by_path="NVL GPU9")[4:]]
     findings = judged(now, before).findings
-    assert [(each.message, each.observed) for each in findings] == [
+    assert [(finding.message, finding.observed) for finding in findings] == [
         ("parts are numbered otherwise", "gpu0 is gpu1, gpu1 is gpu0")
     ]
 
@@ -120,7 +126,7 @@ def test_parts_that_are_numbered_otherwise_are_compared_with_themselves() -> Non
 def test_another_machine_of_the_same_name_is_said_once_and_not_compared() -> None:
     now = changed(NODE, gpu0_uuid="GPU-x", gpu1_uuid="GPU-y", mlx5_0_node_GUID="0x9", gpu0_width="1")
     findings = judged(now).findings
-    assert [each.message for each in findings] == ["this is another machine under the same name"]
+    assert [finding.message for finding in findings] == ["this is another machine under the same name"]
 
 
 def test_a_fact_that_only_one_capture_holds_is_no_change() -> None:
@@ -132,7 +138,9 @@ def test_a_module_that_is_no_longer_in_a_list_is_gone() -> None:
     before = [*NODE, fact("kernel modules", "", "nvidia_peermem", "loaded")]
     (finding,) = judged(NODE, before).findings
     assert (finding.observed, finding.severity) == ("absent", Severity.INFO)
-    assert judged([each for each in NODE if each.family != "kernel modules"], before).status is Status.CLEAN
+    assert (
+        judged([node_fact for node_fact in NODE if node_fact.family != "kernel modules"], before).status is Status.CLEAN
+    )
 
 
 def test_links_that_train_after_a_boot_are_left_out_and_it_is_said() -> None:

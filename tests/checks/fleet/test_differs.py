@@ -40,17 +40,17 @@ def test_under_three_nodes_nothing_can_be_said() -> None:
 
 
 def test_the_finding_names_the_value_the_majority_and_the_evidence() -> None:
-    [found] = findings(outlier())
-    assert found.message == "NVIDIA driver: 550 (19 of 20: 570)"
-    assert (found.where.nodes, found.severity) == (("n3",), Severity.WARNING)
-    assert [origin.source for origin in found.evidence] == ["nvml.json:1"]
+    [finding] = findings(outlier())
+    assert finding.message == "NVIDIA driver: 550 (19 of 20: 570)"
+    assert (finding.where.nodes, finding.severity) == (("n3",), Severity.WARNING)
+    assert [origin.source for origin in finding.evidence] == ["nvml.json:1"]
 
 
 def test_all_that_differs_on_the_same_nodes_is_one_finding_with_the_weightiest_first() -> None:
-    [found] = findings(outlier("os", "distribution"), outlier(), outlier("nvlink", "links", parts=("gpu3",)))
-    assert found.message.startswith("NVLink links of gpu3: 550")
-    assert found.message.endswith(", and 2 more facts")
-    assert found.where.gpus == ("GPU3",)
+    [finding] = findings(outlier("os", "distribution"), outlier(), outlier("nvlink", "links", parts=("gpu3",)))
+    assert finding.message.startswith("NVLink links of gpu3: 550")
+    assert finding.message.endswith(", and 2 more facts")
+    assert finding.where.gpus == ("GPU3",)
 
 
 def test_what_the_nodes_own_check_has_told_is_not_told_again() -> None:
@@ -64,14 +64,14 @@ def test_severity_is_by_whether_it_can_cost_bandwidth_or_stability(family: str, 
 
 def test_two_against_one_is_a_hint_that_excludes_nobody() -> None:
     few = outlier(usual_count=2, total=3)
-    [found] = DiffersFromSiblings().judge(cohort(few, nodes=("n1", "n2", "n3"))).findings
-    assert (found.severity, found.confidence) == (Severity.INFO, Confidence.LOW)
+    [finding] = DiffersFromSiblings().judge(cohort(few, nodes=("n1", "n2", "n3"))).findings
+    assert (finding.severity, finding.confidence) == (Severity.INFO, Confidence.LOW)
     assert not matters(few)
 
 
 def test_a_bandwidth_that_differs_is_its_price() -> None:
-    [found] = findings(outlier("pairing", "widest path to a network card", unit="GB/s", gbs_lost=24.0))
-    assert found.cost.gbs_lost == 24.0
+    [finding] = findings(outlier("pairing", "widest path to a network card", unit="GB/s", gbs_lost=24.0))
+    assert finding.cost.gbs_lost == 24.0
 
 
 def test_parts_in_another_order_are_told_so() -> None:
@@ -79,9 +79,9 @@ def test_parts_in_another_order_are_told_so() -> None:
         "pairing", "nearest network cards", parts=("gpu0", "gpu3"), how=How.PERMUTED,
         value="gpu0 mlx5_3; gpu3 mlx5_0", usual="gpu0 mlx5_0; gpu3 mlx5_3",
     )  # fmt: skip
-    [found] = findings(swapped)
-    assert found.message == "nearest network cards of gpu0,3 in another order: gpu0 mlx5_3; gpu3 mlx5_0"
-    assert found.expected == "the order of 19 of 20 nodes: gpu0 mlx5_0; gpu3 mlx5_3"
+    [finding] = findings(swapped)
+    assert finding.message == "nearest network cards of gpu0,3 in another order: gpu0 mlx5_3; gpu3 mlx5_0"
+    assert finding.expected == "the order of 19 of 20 nodes: gpu0 mlx5_0; gpu3 mlx5_3"
 
 
 def test_corrected_errors_that_rise_faster_are_a_note() -> None:

@@ -26,15 +26,15 @@ def part(*spells: tuple[str, float], name: str = "mlx5_0/1", boot: str = "b", fi
 
 
 def end(*parts: PartStates) -> float:
-    return max(each.spells[-1].end_s for each in parts)
+    return max(states.spells[-1].end_s for states in parts)
 
 
 def flapping(*parts: PartStates, later: float = 0.0) -> list[str]:
-    return [each.part for each in flaps(parts, end(*parts) + later)]
+    return [flap.part for flap in flaps(parts, end(*parts) + later)]
 
 
 def dropped(*parts: PartStates, later: float = 0.0) -> list[str]:
-    return [each.part for each in drops(parts, end(*parts) + later)]
+    return [drop.part for drop in drops(parts, end(*parts) + later)]
 
 
 CYCLE = ((DOWN, 30.0), (UP, 20.0))
@@ -136,7 +136,7 @@ def test_flaps_and_drops_are_errors_and_name_the_part() -> None:
     parts = (part((UP, 900.0), name="mlx5_1/1"), part((UP, 600.0), *CYCLE, *CYCLE, *CYCLE, name="gpu3/link6"),
              part((UP, 60.0), (DOWN, 600.0)))  # fmt: skip
     outcome = ComesAndGoes().judge(NodeHistory("gpu07", states=parts, end_s=end(*parts)))
-    assert [(each.severity, each.where.links, each.where.nics) for each in outcome.findings] == [
+    assert [(finding.severity, finding.where.links, finding.where.nics) for finding in outcome.findings] == [
         (Severity.ERROR, ("GPU3 link 6",), ()),
         (Severity.ERROR, (), ("mlx5_0",)),
     ]

@@ -29,19 +29,19 @@ def test_under_three_nodes_nothing_can_be_said() -> None:
 
 
 def test_facts_that_split_alike_are_one_finding_of_the_smaller_population() -> None:
-    [found] = TwoPopulations().judge(cohort(SPLIT)).findings
-    assert found.message == "NVIDIA driver, kernel: populations of 12 and 8 nodes"
-    assert found.observed == "12 nodes: 570, 5.15; 8 nodes: 550, 5.4"
-    assert (found.where.nodes, found.severity) == (OLD, Severity.INFO)
+    [finding] = TwoPopulations().judge(cohort(SPLIT)).findings
+    assert finding.message == "NVIDIA driver, kernel: populations of 12 and 8 nodes"
+    assert finding.observed == "12 nodes: 570, 5.15; 8 nodes: 550, 5.4"
+    assert (finding.where.nodes, finding.severity) == (OLD, Severity.INFO)
 
 
 def test_what_else_splits_the_same_way_is_in_the_sentence() -> None:
     split = replace(SPLIT, association=Association("rack", ("r1", "r2"), 0.9))
-    [found] = TwoPopulations().judge(cohort(split)).findings
-    assert found.message.endswith(", split as by rack (r1, r2: 90 % overlap)")
+    [finding] = TwoPopulations().judge(cohort(split)).findings
+    assert finding.message.endswith(", split as by rack (r1, r2: 90 % overlap)")
 
 
 def test_a_split_that_can_cost_bandwidth_is_a_warning() -> None:
     split = replace(SPLIT, facts=(("mtu", "MTU", ("mlx5_0/1",)),))
-    [found] = TwoPopulations().judge(cohort(split)).findings
-    assert found.severity is Severity.WARNING
+    [finding] = TwoPopulations().judge(cohort(split)).findings
+    assert finding.severity is Severity.WARNING

@@ -13,8 +13,8 @@ def limits(*watts: int) -> str:
 
 
 def test_a_power_limit_below_that_of_most_siblings_is_told() -> None:
-    (found,) = ClocksHeldDown().judge(node_of(limits(700, 700, 400, 700))).findings
-    assert found.message == "GPU2: clocks are held down, its power limit is 400 W, 700 W on its peers"
+    (finding,) = ClocksHeldDown().judge(node_of(limits(700, 700, 400, 700))).findings
+    assert finding.message == "GPU2: clocks are held down, its power limit is 400 W, 700 W on its peers"
 
 
 @pytest.mark.parametrize("watts", [(500, 500, 500), (700, 400), (700, 400, 700, 400), (700, 680, 700)])

@@ -100,9 +100,9 @@ def test_memory_errors_of_the_kernel_log_are_judged(line: str, severity: Severit
 
 @examples("line", "severity", "word")
 def test_every_other_xid_is_said_with_what_it_means(line: str, severity: Severity, word: str) -> None:
-    found = only(XidInLog().judge(node_of(f"[  100.000001] NVRM: Xid (PCI:0000:1b:00): {line}\n")))
-    assert found[0] is severity
-    assert word in found[1]
+    pair = only(XidInLog().judge(node_of(f"[  100.000001] NVRM: Xid (PCI:0000:1b:00): {line}\n")))
+    assert pair[0] is severity
+    assert word in pair[1]
 
 
 NONFATAL = "NVRM: Xid (PCI:0000:1b:00): 145, RLW_RXPIPE Nonfatal XC0 i0 Link {link} (0x0409a0c2 0x00000008 0x1)\n"
@@ -238,4 +238,4 @@ def test_a_power_limit_that_slows_one_gpu_of_several_is_a_warning() -> None:
 
 @examples("gpus")
 def test_a_power_limit_that_is_the_sites_choice_or_costs_little_is_silent(gpus: list[tuple[str, int, str]]) -> None:
-    assert not ClocksHeldDown().judge(node_of(smi_q(*(busy(*each) for each in gpus)))).findings
+    assert not ClocksHeldDown().judge(node_of(smi_q(*(busy(*gpu) for gpu in gpus)))).findings

@@ -40,10 +40,10 @@ def test_without_a_test_there_is_no_question() -> None:
 
 
 def test_one_gpu_that_is_slow_with_all_others_is_an_error() -> None:
-    found = only(judged(copied({3: 25.1})))
-    assert found.message == "GPU3: copies with every other GPU at 25.1 GB/s and less, 387 among the rest"
-    assert (found.severity, found.where.gpus) == (Severity.ERROR, ("GPU3",))
-    assert found.cost.share == pytest.approx(1 - 25.1 / 387)
+    finding = only(judged(copied({3: 25.1})))
+    assert finding.message == "GPU3: copies with every other GPU at 25.1 GB/s and less, 387 among the rest"
+    assert (finding.severity, finding.where.gpus) == (Severity.ERROR, ("GPU3",))
+    assert finding.cost.share == pytest.approx(1 - 25.1 / 387)
 
 
 @pytest.mark.parametrize(
@@ -64,11 +64,11 @@ def test_what_the_place_of_a_gpu_explains_is_no_fault(node: Node, expected: str)
 
 
 def test_one_gpu_with_slow_copies_from_the_host_is_named() -> None:
-    found = only(judged(from_host(55.3, 55.3, 13.7, 55.3, 55.3, 55.3, 55.3, 55.3)))
-    assert found.message == "GPU2: copies from the host at 13.7 GB/s, 55.3 on its peers"
+    finding = only(judged(from_host(55.3, 55.3, 13.7, 55.3, 55.3, 55.3, 55.3, 55.3)))
+    assert finding.message == "GPU2: copies from the host at 13.7 GB/s, 55.3 on its peers"
 
 
 def test_a_failed_test_of_dcgm_is_a_warning_with_its_words() -> None:
     node = nodes.with_gpu(nodes.hgx_h100(), 5, failed_tests=read(("the test PCIe failed",)))
-    found = only(judged(node))
-    assert (found.severity, found.message) == (Severity.WARNING, "GPU5: DCGM: the test PCIe failed")
+    finding = only(judged(node))
+    assert (finding.severity, finding.message) == (Severity.WARNING, "GPU5: DCGM: the test PCIe failed")

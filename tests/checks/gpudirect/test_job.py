@@ -41,8 +41,8 @@ def test_one_node_without_it_is_named_beside_those_with_it() -> None:
 
 
 def test_pcie_machines_get_a_warning_since_cards_may_be_unable() -> None:
-    made = jobs.job(process=disabled(0, 1), systems=lambda host, system: jobs.system(host, nvlink_gbs=0))
-    assert GdrOffInLog().judge(made).findings[0].severity is Severity.WARNING
+    job = jobs.job(process=disabled(0, 1), systems=lambda host, system: jobs.system(host, nvlink_gbs=0))
+    assert GdrOffInLog().judge(job).findings[0].severity is Severity.WARNING
 
 
 def test_one_node_sockets_or_no_devices_leave_nothing_to_judge() -> None:
@@ -89,8 +89,8 @@ def test_off_altogether_is_the_other_check_and_no_reason_is_unknown() -> None:
 
 
 def test_a_level_that_was_set_is_left_to_the_settings() -> None:
-    made = jobs.job(via="NET/IB", messages=[jobs.message("gdr pair", FAR)], settings={"NCCL_NET_GDR_LEVEL": "PIX"})
-    assert GdrTooFarInLog().judge(made).status is Status.CLEAN
+    job = jobs.job(via="NET/IB", messages=[jobs.message("gdr pair", FAR)], settings={"NCCL_NET_GDR_LEVEL": "PIX"})
+    assert GdrTooFarInLog().judge(job).status is Status.CLEAN
 
 
 def test_distance_is_no_question_without_rdma() -> None:

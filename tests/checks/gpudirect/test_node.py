@@ -43,11 +43,11 @@ def test_healthy_machines_have_no_finding(check: Any, build: Any) -> None:
 
 
 def test_no_module_and_no_dmabuf_is_one_finding_for_all_gpus() -> None:
-    found = only(module(without_module(nodes.hgx_h100())))
-    assert found.severity is Severity.ERROR
-    assert len(found.where.gpus) == 8
-    assert found.cost.gbs_lost == pytest.approx(50 - 48 / 2)
-    assert any("modprobe nvidia-peermem" in step for step in found.fix)
+    finding = only(module(without_module(nodes.hgx_h100())))
+    assert finding.severity is Severity.ERROR
+    assert len(finding.where.gpus) == 8
+    assert finding.cost.gbs_lost == pytest.approx(50 - 48 / 2)
+    assert any("modprobe nvidia-peermem" in step for step in finding.fix)
 
 
 def test_dmabuf_replaces_the_module() -> None:
@@ -104,8 +104,8 @@ def test_where_no_nic_is_near_it_is_only_information() -> None:
 
 
 def test_in_a_guest_with_invented_distances_confidence_is_medium() -> None:
-    found = only(module(without_module(nodes.flat_vm())))
-    assert (found.severity, found.confidence) == (Severity.ERROR, Confidence.MEDIUM)
+    finding = only(module(without_module(nodes.flat_vm())))
+    assert (finding.severity, finding.confidence) == (Severity.ERROR, Confidence.MEDIUM)
 
 
 # --- GDR002 ---------------------------------------------------------------------------------------------------
@@ -117,10 +117,10 @@ def apart(node: Node, label: str, text: str) -> Node:
 
 
 def test_a_pcie_gpu_beyond_the_host_bridge_is_a_warning() -> None:
-    found = only(far(apart(nodes.l40s_box(), "GPU1", "PHB")))
-    assert found.severity is Severity.WARNING
-    assert found.where.gpus == ("GPU1",)
-    assert "PXB" in found.expected
+    finding = only(far(apart(nodes.l40s_box(), "GPU1", "PHB")))
+    assert finding.severity is Severity.WARNING
+    assert finding.where.gpus == ("GPU1",)
+    assert "PXB" in finding.expected
 
 
 def test_gpus_at_the_same_distance_fold_into_one_finding() -> None:

@@ -61,15 +61,15 @@ def test_a_node_without_a_gpu_has_no_driver_to_judge() -> None:
 
 @pytest.mark.parametrize("text", [OLD, NEW, OLD.splitlines(keepends=True)[0]])
 def test_the_line_of_the_kernel_log_alone_is_the_fault(text: str) -> None:
-    (found,) = judge(log(text)).findings
-    assert (found.severity, found.confidence) == (Severity.ERROR, Confidence.HIGH)
-    assert "API mismatch" in found.evidence[0].text
+    (finding,) = judge(log(text)).findings
+    assert (finding.severity, finding.confidence) == (Severity.ERROR, Confidence.HIGH)
+    assert "API mismatch" in finding.evidence[0].text
 
 
 @pytest.mark.parametrize("text", [OLD, NEW])
 def test_both_versions_are_told(text: str) -> None:
-    (found,) = judge(log(text)).findings
-    assert found.observed == "570.124.06 against 570.86.15"
+    (finding,) = judge(log(text)).findings
+    assert finding.observed == "570.124.06 against 570.86.15"
 
 
 def test_nvml_that_refuses_its_own_library_is_the_fault_without_a_log() -> None:
@@ -87,8 +87,8 @@ def test_a_module_that_was_loaded_anew_since_is_whole() -> None:
 
 
 def test_where_nvml_answers_on_the_host_one_process_alone_is_refused() -> None:
-    (found,) = judge(replace(answering(), events=events(OLD))).findings
-    assert (found.severity, found.confidence) == (Severity.WARNING, Confidence.MEDIUM)
+    (finding,) = judge(replace(answering(), events=events(OLD))).findings
+    assert (finding.severity, finding.confidence) == (Severity.WARNING, Confidence.MEDIUM)
 
 
 def test_without_a_kernel_log_and_a_word_of_nvml_nothing_is_known() -> None:
@@ -101,6 +101,6 @@ def test_a_routine_line_of_the_driver_is_no_mismatch() -> None:
 
 
 def test_it_is_a_cause_of_a_job_that_ended_there() -> None:
-    (found,) = judge(replace(log(OLD), host="n0")).findings
-    first = verdict(found, case=running()).causes[0]
+    (finding,) = judge(replace(log(OLD), host="n0")).findings
+    first = verdict(finding, case=running()).causes[0]
     assert (first.finding.id, first.status) == ("HST004", CauseStatus.ESTABLISHED)

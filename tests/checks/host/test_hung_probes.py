@@ -24,9 +24,9 @@ def hung(what: str, seconds: float = 10.0, of: frozenset[Topic] = GPUS) -> NotOb
 
 def test_what_nothing_else_answered_for_is_an_error_and_the_rest_a_warning() -> None:
     judged = ProbeHangs().judge(waited(hung("nvidia-smi -q -x")))
-    assert [each.severity for each in judged.findings] == [Severity.ERROR]
+    assert [finding.severity for finding in judged.findings] == [Severity.ERROR]
     beside = ProbeHangs().judge(waited(hung("nvidia-smi -q -x"), told=GPUS))
-    assert [each.severity for each in beside.findings] == [Severity.WARNING]
+    assert [finding.severity for finding in beside.findings] == [Severity.WARNING]
 
 
 def test_calls_of_one_tool_are_counted_and_not_listed() -> None:

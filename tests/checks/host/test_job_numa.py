@@ -34,16 +34,16 @@ def test_nics_beside_their_gpus_are_clean() -> None:
 
 
 def test_a_socket_without_a_nic_is_information() -> None:
-    made = jobs.job(nics=4, systems=lambda host, system: jobs.system(host, nics=4))
-    outcome = NicOnOtherSocket().judge(made)
+    job = jobs.job(nics=4, systems=lambda host, system: jobs.system(host, nics=4))
+    outcome = NicOnOtherSocket().judge(job)
     assert {finding.severity for finding in outcome.findings} == {Severity.INFO}
     assert outcome.findings[0].where.gpus == ("GPU4", "GPU5", "GPU6", "GPU7")
 
 
 def test_pxn_reaches_the_other_socket_over_nvlink() -> None:
     rows = [row | {"proxy": 0} if row["rank"] != 0 else row for row in jobs.healthy_rows(2, 8, 4)]
-    made = jobs.job(nics=4, rows=rows, systems=lambda host, system: jobs.system(host, nics=4))
-    assert NicOnOtherSocket().judge(made).status is Status.CLEAN
+    job = jobs.job(nics=4, rows=rows, systems=lambda host, system: jobs.system(host, nics=4))
+    assert NicOnOtherSocket().judge(job).status is Status.CLEAN
 
 
 def test_without_a_print_or_a_network_there_is_nothing_to_say() -> None:
@@ -69,8 +69,8 @@ def test_a_container_with_few_cores_is_information() -> None:
 
 
 def test_processes_that_share_a_gpu_name_it_once() -> None:
-    made = jobs.job(1, 16, process=bound(("0-1", "0-1")))  # ranks 8 to 15 say the GPUs of ranks 0 to 7 again
-    (finding,) = AwayFromGpuInLog().judge(made).findings
+    job = jobs.job(1, 16, process=bound(("0-1", "0-1")))  # ranks 8 to 15 say the GPUs of ranks 0 to 7 again
+    (finding,) = AwayFromGpuInLog().judge(job).findings
     assert finding.where.gpus == ("GPU4", "GPU5", "GPU6", "GPU7")
     assert "processes of GPU4-7 may" in finding.message
 
@@ -90,9 +90,9 @@ def test_no_word_of_cores_is_unknown() -> None:
 def masked(gpus: int) -> Callable[[int, int, Process], Process]:
     """NCCL to 2.27: the first GPUs of each node were bound, of the others there is no line."""
 
-    def hook(rank: int, host: int, made: Process) -> Process:
+    def hook(rank: int, host: int, process: Process) -> Process:
         line = jobs.message("affinity", f"Setting affinity for GPU {rank % 8} to ffff,00000000")
-        return replace(made, messages=(line,)) if rank % 8 < gpus else made
+        return replace(process, messages=(line,)) if rank % 8 < gpus else process
 
     return hook
 

@@ -60,4 +60,4 @@ def test_the_full_disk_of_one_rank_is_the_cause_and_its_end_and_the_timeouts_fol
     verdict = topodiag.diagnose("\n".join(lines).encode()).result.verdict
     assert verdict is not None
     assert [cause.finding.id for cause in verdict.causes] == ["HST006"]
-    assert {each.finding.id for each in verdict.causes[0].consequences} >= {"JOB005", "JOB009"}
+    assert {consequence.finding.id for consequence in verdict.causes[0].consequences} >= {"JOB005", "JOB009"}

@@ -45,11 +45,11 @@ def test_healthy_machines_have_no_finding(build: Any) -> None:
 
 
 def test_a_gpu_whose_only_nic_is_on_the_other_socket_is_a_warning_with_the_price_of_the_crossing() -> None:
-    found = only(placed(crossed(nodes.l40s_box())))
-    assert found.severity is Severity.WARNING
-    assert (found.where.gpus, found.where.nics) == (("GPU0",), ("mlx5_1",))
-    assert found.cost.gbs_lost == pytest.approx(25 - 16)
-    assert "16 GB/s" in found.cost.text
+    finding = only(placed(crossed(nodes.l40s_box())))
+    assert finding.severity is Severity.WARNING
+    assert (finding.where.gpus, finding.where.nics) == (("GPU0",), ("mlx5_1",))
+    assert finding.cost.gbs_lost == pytest.approx(25 - 16)
+    assert "16 GB/s" in finding.cost.text
 
 
 def test_numa_nodes_of_one_socket_are_near_whatever_the_matrix_calls_them() -> None:
@@ -59,9 +59,9 @@ def test_numa_nodes_of_one_socket_are_near_whatever_the_matrix_calls_them() -> N
 
 def test_one_nic_for_two_sockets_is_information_on_pcie_machines() -> None:
     node = nodes.l40s_box()
-    found = only(placed(replace(node, nics=node.nics[:1])))
-    assert found.severity is Severity.INFO
-    assert found.where.gpus == ("GPU2", "GPU3")
+    finding = only(placed(replace(node, nics=node.nics[:1])))
+    assert finding.severity is Severity.INFO
+    assert finding.where.gpus == ("GPU2", "GPU3")
 
 
 def test_a_socket_without_nics_is_covered_by_nvlink() -> None:
@@ -72,8 +72,8 @@ def test_a_socket_without_nics_is_covered_by_nvlink() -> None:
 def test_storage_nics_do_not_count() -> None:
     node = nodes.l40s_box()
     storage = replace(node.nics[0], role=NicRole.STORAGE)
-    found = only(placed(replace(node, nics=(storage, node.nics[1]))))
-    assert found.where.nics == ("mlx5_1",)
+    finding = only(placed(replace(node, nics=(storage, node.nics[1]))))
+    assert finding.where.nics == ("mlx5_1",)
 
 
 def test_one_socket_is_not_judged() -> None:
@@ -104,9 +104,9 @@ def test_the_matrix_alone_tells_of_two_numa_nodes() -> None:
 
 def test_numa_minus_one_on_bare_metal_is_a_warning() -> None:
     node = nodes.with_gpu(nodes.l40s_box(), 2, numa=read(-1))
-    found = only(placed(node))
-    assert found.severity is Severity.WARNING
-    assert found.where.gpus == ("GPU2",)
+    finding = only(placed(node))
+    assert finding.severity is Severity.WARNING
+    assert finding.where.gpus == ("GPU2",)
 
 
 def test_numa_minus_one_in_a_guest_is_left_to_the_virtual_tree() -> None:
@@ -118,15 +118,15 @@ def test_numa_minus_one_in_a_guest_is_left_to_the_virtual_tree() -> None:
 
 
 def test_a_process_on_the_other_socket_is_a_warning() -> None:
-    found = only(bound(nodes.l40s_box(), process(0, "32-63")))
-    assert found.where.gpus == ("GPU0",)
-    assert "0-31" in found.expected
-    assert "--cpunodebind=0" in found.fix[0]
+    finding = only(bound(nodes.l40s_box(), process(0, "32-63")))
+    assert finding.where.gpus == ("GPU0",)
+    assert "0-31" in finding.expected
+    assert "--cpunodebind=0" in finding.fix[0]
 
 
 def test_several_such_processes_fold_into_one_finding() -> None:
-    found = only(bound(nodes.l40s_box(), process(0, "32-63", 1), process(1, "40-47", 2)))
-    assert found.message == "2 processes of GPU0-1 may run only on cores of another socket"
+    finding = only(bound(nodes.l40s_box(), process(0, "32-63", 1), process(1, "40-47", 2)))
+    assert finding.message == "2 processes of GPU0-1 may run only on cores of another socket"
 
 
 def test_mostly_elsewhere_counts_and_half_does_not() -> None:

@@ -22,7 +22,7 @@ HOLES = {
     "no communicators": replace(WHOLE, communicators=(), connections=no_connections()),
     "communicators lost": replace(WHOLE, communicators=()),
     "half of the processes silent": jobs.job(
-        process=lambda rank, host, each: replace(each, hcas=(), network="", bootstrap="") if host else each
+        process=lambda rank, host, process: replace(process, hcas=(), network="", bootstrap="") if host else process
     ),
     "no systems": jobs.job(systems=lambda host, system: None),
     "systems of one node": jobs.job(systems=lambda host, system: None if host else system),

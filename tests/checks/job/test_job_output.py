@@ -84,4 +84,4 @@ def test_a_cause_is_named_in_any_program_s_words(text: str, check: str, words: s
 
 @examples("text")
 def test_what_large_or_ordinary_is_no_cause(text: str) -> None:
-    assert not [each for each in _findings(text + "\n") if each.id in ("HST001", "NET002", "JOB005", "JOB006")]
+    assert not [finding for finding in _findings(text + "\n") if finding.id in ("HST001", "NET002", "JOB005", "JOB006")]

@@ -92,8 +92,8 @@ def test_a_plugin_that_gave_up_is_told_less_surely_where_nccls_own_search_is_not
     [finding] = found(PluginNotLoaded(), piece(said("n0", NO_HCA), events=(event,)))
     assert "does not start" in finding.message
     assert finding.confidence is Confidence.HIGH
-    [alone] = found(PluginNotLoaded(), piece(said("n0"), events=(event,)))
-    assert alone.confidence is Confidence.MEDIUM
+    [report] = found(PluginNotLoaded(), piece(said("n0"), events=(event,)))
+    assert report.confidence is Confidence.MEDIUM
     other = replace(said("n0"), network="AWS Libfabric")
     assert not found(PluginNotLoaded(), piece(other, events=(event,))), "a plugin carries the traffic after all"
 
@@ -119,7 +119,7 @@ def test_notes_of_the_topology_alone_are_information() -> None:
         [finding] = found(GuessedTopology(), piece(noted))
         assert finding.severity is Severity.INFO
         bare = jobs.system(gpus=1, nics=1)
-        without = replace(bare, devices={name: each for name, each in bare.devices.items() if each.kind != "PCI"})
+        without = replace(bare, devices={name: device for name, device in bare.devices.items() if device.kind != "PCI"})
         assert found(GuessedTopology(), piece(replace(noted, system=without))) == [finding]
         assert not found(GuessedTopology(), piece(replace(noted, system=bare)))
 

@@ -94,10 +94,10 @@ RUNS = """| Processes:                                                          
 def test_memory_that_idle_gpus_hold_for_nobody_is_told_and_leaves_open_whether_all_is_well(
     text: str, tmp_path: Path
 ) -> None:
-    made = said(tmp_path, text)
-    (told,) = made["findings"]
+    answer = said(tmp_path, text)
+    (told,) = answer["findings"]
     assert (told["id"], told["severity"], told["where"]["gpus"]) == ("JOB004", "info", ["GPU0"])
-    assert made["verdict"]["state"] == "unknown"
+    assert answer["verdict"]["state"] == "unknown"
     assert any("fuser" in each for each in told["fix"])
 
 

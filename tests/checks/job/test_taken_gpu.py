@@ -68,9 +68,9 @@ def test_memory_of_the_jobs_own_and_of_other_gpus_is_not(tmp_path: Path, text: s
 @pytest.mark.parametrize("line", [VLLM.format("31.44"), VLLM.format("0.4").replace("device (", "device cuda:0 ("),
                                   SGLANG.format("9.48")])  # fmt: skip
 def test_what_an_engine_finds_taken_at_its_start_is_told(tmp_path: Path, line: str) -> None:
-    made = said(tmp_path, line)
-    assert made["findings"][0]["id"] == "JOB004"
-    assert made["findings"][0]["severity"] == "error"
+    answer = said(tmp_path, line)
+    assert answer["findings"][0]["id"] == "JOB004"
+    assert answer["findings"][0]["severity"] == "error"
 
 
 @pytest.mark.parametrize("line", [VLLM.format("44.70"), SGLANG.format("21.9"), "INFO Free memory on device: 31 GiB\n"])

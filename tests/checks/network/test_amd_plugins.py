@@ -15,7 +15,7 @@ NO_LIBRARY = "NET/Plugin : dlerror=librccl-net.so: cannot open shared object fil
 CXI = "NET/OFI Selected provider is cxi, fabric is cxi (found 4 nics)"
 
 
-def log(network: str, *said: str, interface: str = "ens9") -> str:
+def log(network: str, *texts: str, interface: str = "ens9") -> str:
     """Two nodes of two ranks, whose ring goes over `network`."""
     lines = []
     for rank in range(4):
@@ -28,7 +28,7 @@ def log(network: str, *said: str, interface: str = "ens9") -> str:
             using = f"IB : Using [0]ionic_0:1/RoCE [RO]; OOB {interface}:10.0.0.{node}<0>"
         name = f"comm 0x{rank + 1} rank {rank} nranks 4 cudaDev {local} nvmlDev {local} busId {5 + local}000 commId 0x2"
         lines += ["RCCL version : 2.27.7-HEAD:0d2c4fd", "HIP version  : 7.2.26015"]
-        lines += [head + text for text in (*said, f"NET/{using}", f"Using network {network}")]
+        lines += [head + text for text in (*texts, f"NET/{using}", f"Using network {network}")]
         lines += [head + f"ncclCommInitRankConfig_impl {name} - Init START"]
         lines += [
             head + f"Channel 00/0 : {rank}[{5 + local}000] -> {after}[{5 + after % 2}000] {via} comm 0x1 nRanks 04"
@@ -51,5 +51,5 @@ def log(network: str, *said: str, interface: str = "ens9") -> str:
 )
 def test_a_plugin_is_missed_only_where_the_job_goes_without_it(text: str, says: str, tmp_path: Path) -> None:
     (tmp_path / "rccl.log").write_text(text)
-    found = [each for each in topodiag.diagnose([str(tmp_path)]).findings if each.id == "NET005"]
-    assert [says in each.message for each in found] == ([True] if says else [])
+    findings = [finding for finding in topodiag.diagnose([str(tmp_path)]).findings if finding.id == "NET005"]
+    assert [says in finding.message for finding in findings] == ([True] if says else [])

@@ -42,12 +42,12 @@ def job(hosts: int = 1, **changes: Any) -> Job:
     def on_machine(rank: int, host: int, made: Process) -> Process:
         return process(rank, host, replace(made, hcas=listed(), versions={"nccl": VERSION}))
 
-    made = jobs.job(hosts, process=on_machine, graphs=lambda host, graphs: tuple(found), **changes)
+    document = jobs.job(hosts, process=on_machine, graphs=lambda host, graphs: tuple(found), **changes)
     buses = [gpu.bus_id or "" for gpu in capture().gpus]
-    ranks = tuple(replace(rank, bus_id=buses[rank.cuda_dev]) for rank in made.ranks)
-    world = replace(made.communicators[0], channels=Channels(24, 0, 16, 32, 32))
-    machines = {host: replace(capture(), host=host) for host in made.hosts}
-    return replace(made, ranks=ranks, communicators=(world,), machines=machines, nccl_versions=(VERSION,))
+    ranks = tuple(replace(rank, bus_id=buses[rank.cuda_dev]) for rank in document.ranks)
+    world = replace(document.communicators[0], channels=Channels(24, 0, 16, 32, 32))
+    machines = {host: replace(capture(), host=host) for host in document.hosts}
+    return replace(document, ranks=ranks, communicators=(world,), machines=machines, nccl_versions=(VERSION,))
 
 
 def slow(hosts: int = 1, **changes: Any) -> Job:
@@ -55,22 +55,22 @@ def slow(hosts: int = 1, **changes: Any) -> Job:
     return job(hosts, ring=jobs.graph(channels=2, bw_intra=10.0, bw_inter=10.0, type_intra="PHB"), **changes)
 
 
-def only(made: Job) -> Finding:
-    (finding,) = SearchCollapsed().judge(made).findings
+def only(run: Job) -> Finding:
+    (finding,) = SearchCollapsed().judge(run).findings
     return finding
 
 
-def beside(made: Job) -> Searched:
-    found = searched_on_captures(made, across=len(made.hosts) > 1)
-    assert isinstance(found, Searched), found
-    return found
+def beside(run: Job) -> Searched:
+    searched = searched_on_captures(run, across=len(run.hosts) > 1)
+    assert isinstance(searched, Searched), searched
+    return searched
 
 
 @pytest.mark.parametrize("hosts", [1, 2])
 def test_the_graphs_that_nccl_finds_on_the_capture_are_clean(hosts: int) -> None:
-    made = job(hosts)
-    assert gap_of(made, beside(made), across=hosts > 1) is None
-    assert SearchCollapsed().judge(made).status is Status.CLEAN
+    document = job(hosts)
+    assert gap_of(document, beside(document), across=hosts > 1) is None
+    assert SearchCollapsed().judge(document).status is Status.CLEAN
 
 
 @pytest.mark.parametrize("hosts", [1, 2])
@@ -87,15 +87,15 @@ def test_rings_over_pcie_beside_nvlinks_that_are_up_name_both_sources(hosts: int
 
 
 def test_the_cost_is_the_price_of_both_graphs_by_one_model() -> None:
-    made = slow()
-    found = beside(made)
-    whole = found.prediction.all_reduce
-    cost = only(made).cost
+    run = slow()
+    searched = beside(run)
+    whole = searched.prediction.all_reduce
+    cost = only(run).cost
     assert whole is not None
     assert cost.gbs_lost is not None
     assert cost.gbs_lost < whole.busbw_gbs
     assert f"instead of {whole.busbw_gbs:.1f}".removesuffix(".0") in cost.text
-    assert found.cost(found.prediction.graphs).gbs_lost is None
+    assert searched.cost(searched.prediction.graphs).gbs_lost is None
 
 
 def test_a_far_nic_is_found_by_the_type_of_the_way() -> None:
@@ -109,9 +109,11 @@ def test_half_the_channels_and_more_of_a_log_without_graphs_leave_it_open(coll: 
 
 
 def without_graphs(coll: int, nvls: int) -> Job:
-    made = job()
+    document = job()
     counted = Channels(coll, 0, nvls, 4, 4)
-    return replace(made, communicators=(replace(made.communicators[0], graphs={}, systems={}, channels=counted),))
+    return replace(
+        document, communicators=(replace(document.communicators[0], graphs={}, systems={}, channels=counted),)
+    )
 
 
 @pytest.mark.parametrize("nvls", [0, 16])
@@ -120,14 +122,14 @@ def test_few_channels_are_found_in_a_log_without_graphs(nvls: int) -> None:
 
 
 def test_one_step_of_the_search_is_no_contradiction() -> None:
-    made = job(ring=jobs.graph(channels=12, bw_intra=24.0))
-    assert gap_of(made, beside(made), across=False) is None
+    document = job(ring=jobs.graph(channels=12, bw_intra=24.0))
+    assert gap_of(document, beside(document), across=False) is None
 
 
 def test_more_than_predicted_accuses_nobody() -> None:
-    made = job()
+    document = job()
     down = replace(capture(), gpus=tuple(replace(gpu, nvlinks=gpu.nvlinks[:6]) for gpu in capture().gpus))
-    assert gap_of(made, beside(replace(made, machines={"n0": down})), across=False) is None
+    assert gap_of(document, beside(replace(document, machines={"n0": down})), across=False) is None
 
 
 # --- where the comparison is not made --------------------------------------------------------------------------------
@@ -138,14 +140,14 @@ def of_process(**changes: Any) -> Callable[..., Process]:
 
 
 def on_world(**changes: Any) -> Edit:
-    def edit(made: Job) -> Job:
-        return replace(made, communicators=(replace(made.communicators[0], **changes),))
+    def edit(run: Job) -> Job:
+        return replace(run, communicators=(replace(run.communicators[0], **changes),))
 
     return edit
 
 
 def on_node(edit: Callable[[Node], Node]) -> Edit:
-    return lambda made: replace(made, machines={host: edit(node) for host, node in made.machines.items()})
+    return lambda run: replace(run, machines={host: edit(node) for host, node in run.machines.items()})
 
 
 def each_gpu(**changes: Any) -> Edit:
@@ -227,11 +229,11 @@ OF_MACHINES: dict[str, tuple[Job, str]] = {
 
 @pytest.mark.parametrize("name", [*IN_THE_LOG, *OF_MACHINES])
 def test_what_leaves_the_comparison_open_is_said_and_nothing_is_found(name: str) -> None:
-    made, why = (IN_THE_LOG | OF_MACHINES)[name]
-    found = searched_on_captures(made, across=len(made.hosts) > 1)
-    assert isinstance(found, str)
-    assert why in found
-    assert not any("predict of" in finding.message for finding in SearchCollapsed().judge(made).findings)
+    run, why = (IN_THE_LOG | OF_MACHINES)[name]
+    searched = searched_on_captures(run, across=len(run.hosts) > 1)
+    assert isinstance(searched, str)
+    assert why in searched
+    assert not any("predict of" in finding.message for finding in SearchCollapsed().judge(run).findings)
 
 
 @pytest.mark.parametrize("name", ["NCCL_MAX_NCHANNELS", "NCCL_P2P_LEVEL", "NCCL_GRAPH_FILE", "NCCL_IB_HCA"])
@@ -240,5 +242,5 @@ def test_limits_on_purpose_are_not_compared(name: str) -> None:
 
 
 def test_a_subset_of_known_gpus_of_one_node_is_compared() -> None:
-    made = slow(gpus_per_host=4)
-    assert "predict of" in only(made).message
+    run = slow(gpus_per_host=4)
+    assert "predict of" in only(run).message

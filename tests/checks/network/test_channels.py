@@ -40,21 +40,21 @@ def test_few_channels_between_nodes_are_told() -> None:
 
 @pytest.mark.parametrize("name", ["NCCL_MAX_NCHANNELS", "NCCL_P2P_DISABLE", "NCCL_MAX_CTAS"])
 def test_limits_on_purpose_explain_it(name: str) -> None:
-    made = jobs.job(1, graphs=ring(channels=1, bw_intra=20.0), settings={name: "1"})
-    assert SearchCollapsed().judge(made).status is Status.CLEAN
+    job = jobs.job(1, graphs=ring(channels=1, bw_intra=20.0), settings={name: "1"})
+    assert SearchCollapsed().judge(job).status is Status.CLEAN
 
 
 def test_pcie_machines_are_not_judged() -> None:
-    made = jobs.job(1, graphs=ring(channels=1, bw_intra=12.0), systems=lambda host, system: jobs.system(nvlink_gbs=0))
-    assert SearchCollapsed().judge(made).status is Status.NOT_APPLICABLE
+    job = jobs.job(1, graphs=ring(channels=1, bw_intra=12.0), systems=lambda host, system: jobs.system(nvlink_gbs=0))
+    assert SearchCollapsed().judge(job).status is Status.NOT_APPLICABLE
 
 
 def test_gdr_off_explains_half_the_bandwidth_between_nodes() -> None:
     def hook(rank: int, host: int, process: Process) -> Process:
         return replace(process, hcas=tuple(replace(hca, gdr=False) for hca in process.hcas))
 
-    made = jobs.job(process=hook, graphs=ring(channels=2, bw_inter=24.0, bw_intra=24.0))
-    assert SearchCollapsed().judge(made).status is Status.CLEAN
+    job = jobs.job(process=hook, graphs=ring(channels=2, bw_inter=24.0, bw_intra=24.0))
+    assert SearchCollapsed().judge(job).status is Status.CLEAN
 
 
 def test_the_simple_order_is_told() -> None:
@@ -64,8 +64,8 @@ def test_the_simple_order_is_told() -> None:
 
 
 def test_without_graphs_it_is_unknown() -> None:
-    made = jobs.job(world=lambda comm: replace(comm, graphs={}))
-    assert SearchCollapsed().judge(made).status is Status.UNKNOWN
+    job = jobs.job(world=lambda comm: replace(comm, graphs={}))
+    assert SearchCollapsed().judge(job).status is Status.UNKNOWN
 
 
 def on_second(**changes: object) -> Callable[[int, int, Process], Process]:
@@ -120,21 +120,21 @@ def test_other_names_at_equal_rates_are_no_difference() -> None:
 
 
 def test_ranks_with_other_channel_counts_are_named() -> None:
-    made = jobs.job(world=lambda comm: replace(comm, channels_by_rank={3: Channels(8)}))
-    (finding,) = NodesDiffer().judge(made).findings
+    job = jobs.job(world=lambda comm: replace(comm, channels_by_rank={3: Channels(8)}))
+    (finding,) = NodesDiffer().judge(job).findings
     assert finding.where.ranks == (3,)
 
 
 def test_silent_nodes_are_not_compared() -> None:
-    made = jobs.job(process=lambda rank, host, process: replace(process, network="", hcas=()))
-    assert NodesDiffer().judge(made).status is Status.UNKNOWN
+    job = jobs.job(process=lambda rank, host, process: replace(process, network="", hcas=()))
+    assert NodesDiffer().judge(job).status is Status.UNKNOWN
 
 
 def test_a_device_that_one_node_cannot_open_is_told() -> None:
-    told = jobs.event("other", "NET/IB : Unable to open device mlx5_1", "n1")
-    [finding] = NodesDiffer().judge(jobs.job(events=[told])).findings
+    event = jobs.event("other", "NET/IB : Unable to open device mlx5_1", "n1")
+    [finding] = NodesDiffer().judge(jobs.job(events=[event])).findings
     assert (finding.severity, finding.where.nodes, finding.where.nics) == (Severity.WARNING, ("n1",), ("mlx5_1",))
-    everywhere = [told, replace(told, host="n0")]
+    everywhere = [event, replace(event, host="n0")]
     assert NodesDiffer().judge(jobs.job(events=everywhere)).status is Status.CLEAN
 
 

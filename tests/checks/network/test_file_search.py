@@ -24,7 +24,7 @@ def shared(sm: str = "80") -> Element:
     """The same GPUs in twos below a switch, as on boards of eight: their NICs are near enough for a tree."""
     return made.system(
         made.cpu(*(
-            made.switch(at, *(made.gpu(each, links=12, sm=sm) for each in (at, at + 1)), made.nic(at), made.nic(at + 1))
+            made.switch(at, *(made.gpu(gpu, links=12, sm=sm) for gpu in (at, at + 1)), made.nic(at), made.nic(at + 1))
             for at in (0, 2)
         ))
     )  # fmt: skip

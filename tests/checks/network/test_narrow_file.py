@@ -17,8 +17,8 @@ FILE = "/opt/topo/h200.xml"
 
 
 def system(pci: float = 12.0, **changes: Any) -> NcclSystem:
-    made = jobs.system(**changes)
-    return replace(made, links=tuple(replace(x, gbs=pci) if x.kind == "PCI" else x for x in made.links))
+    nccl_system = jobs.system(**changes)
+    return replace(nccl_system, links=tuple(replace(x, gbs=pci) if x.kind == "PCI" else x for x in nccl_system.links))
 
 
 def told(rank: int, host: int, process: Process) -> Process:
@@ -64,7 +64,7 @@ def narrowed(job: Job) -> Outcome:
         replace(
             comm,
             systems={host: system() for host in comm.systems},
-            graphs={host: tuple(replace(graph, **slow) for graph in found) for host, found in comm.graphs.items()},
+            graphs={host: tuple(replace(graph, **slow) for graph in graphs) for host, graphs in comm.graphs.items()},
         )
         for comm in job.communicators
     )

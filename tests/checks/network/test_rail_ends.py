@@ -27,12 +27,12 @@ ROW = st.fixed_dictionaries({
 
 def job(rows: list[dict[str, Any]]) -> Any:
     """Three hosts, of which the last lists other devices than the first two."""
-    made = jobs.job(len(HOSTS), GPUS, rows=[])
+    document = jobs.job(len(HOSTS), GPUS, rows=[])
     processes = tuple(
-        replace(each, hcas=(jobs.hca(0), jobs.hca(1), *((jobs.hca(2),) if each.host == "n2" else ())))
-        for each in made.processes
+        replace(process, hcas=(jobs.hca(0), jobs.hca(1), *((jobs.hca(2),) if process.host == "n2" else ())))
+        for process in document.processes
     )
-    return replace(made, processes=processes, connections=jobs.connections(rows, HOSTS, GPUS))
+    return replace(document, processes=processes, connections=jobs.connections(rows, HOSTS, GPUS))
 
 
 def compared(rows: list[dict[str, Any]]) -> tuple[int, int, list[tuple[int, int]], set[int]]:
@@ -68,20 +68,20 @@ def compared(rows: list[dict[str, Any]]) -> tuple[int, int, list[tuple[int, int]
 def test_every_sender_meets_every_receiver_of_its_connection(rows: list[dict[str, Any]], together: int) -> None:
     # Few ranks, so that ends meet.
     rows = [row | {"rank": row["rank"] % 4, "peer": row["peer"] % 5} for row in rows]
-    made = job(rows)
+    document = job(rows)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(job_rails, "JOIN_ROWS", together)
-        found = both_ends(made, hcas_by_host(made))
+        found = both_ends(document, hcas_by_host(document))
     total, crossed, pairs, ranks = compared(rows)
     assert (found.channels, found.crossed, found.ranks) == (total, crossed, ranks)
     assert [(each.sender, each.receiver) for each in found.first] == pairs[: job_rails.EXAMPLES]
-    assert {made.connections.hosts[host] for host in found.hosts} == {HOSTS[rank // GPUS] for rank in ranks}
+    assert {document.connections.hosts[host] for host in found.hosts} == {HOSTS[rank // GPUS] for rank in ranks}
 
 
 def test_hosts_that_list_one_device_or_none_have_no_rails_to_cross() -> None:
-    made = job([{"rank": 0, "peer": 2, "via": "NET/IB", "direction": d, "net_dev": d} for d in (1, 2)])
-    bare = replace(made, processes=tuple(replace(each, hcas=(jobs.hca(0),)) for each in made.processes))
-    assert both_ends(made, hcas_by_host(made)).crossed > 0
+    document = job([{"rank": 0, "peer": 2, "via": "NET/IB", "direction": d, "net_dev": d} for d in (1, 2)])
+    bare = replace(document, processes=tuple(replace(process, hcas=(jobs.hca(0),)) for process in document.processes))
+    assert both_ends(document, hcas_by_host(document)).crossed > 0
     assert both_ends(bare, hcas_by_host(bare)).channels == 0
 
 

@@ -50,13 +50,13 @@ def test_without_paths_the_distance_is_unknown() -> None:
 
 def crossing() -> list[dict[str, object]]:
     """What GPU0 of n0 sends by mlx5_0, its peer receives by mlx5_3."""
-    made = jobs.healthy_rows(2, 8, 8)
-    return [row | {"net_dev": 3} if row["rank"] == 0 and row.get("direction") == 2 else row for row in made]
+    records = jobs.healthy_rows(2, 8, 8)
+    return [row | {"net_dev": 3} if row["rank"] == 0 and row.get("direction") == 2 else row for row in records]
 
 
 def rails(**changes: object) -> list[Finding]:
-    found = FarNic().judge(jobs.job(**{"rows": crossing(), **changes})).findings  # type: ignore[arg-type]
-    return [each for each in found if "rails" in each.message]
+    findings = FarNic().judge(jobs.job(**{"rows": crossing(), **changes})).findings  # type: ignore[arg-type]
+    return [finding for finding in findings if "rails" in finding.message]
 
 
 def test_a_connection_that_arrives_by_another_nic_crosses_rails() -> None:
@@ -70,13 +70,13 @@ def test_a_connection_that_arrives_by_another_nic_crosses_rails() -> None:
 
 @pytest.mark.parametrize(("value", "severity"), [("0", Severity.WARNING), ("1", None), ("2", Severity.INFO)])
 def test_the_setting_says_whether_rails_are_wanted(value: str, severity: Severity | None) -> None:
-    assert [each.severity for each in rails(settings={"NCCL_CROSS_NIC": value})] == ([severity] if severity else [])
+    assert [rail.severity for rail in rails(settings={"NCCL_CROSS_NIC": value})] == ([severity] if severity else [])
 
 
 def test_nodes_that_list_other_nics_pxn_and_sends_are_not_compared() -> None:
-    def other(rank: int, host: int, made: Process) -> Process:
-        named = tuple(replace(hca, name=f"rocep{hca.index}s0") for hca in made.hcas)
-        return replace(made, hcas=named) if host else made
+    def other(rank: int, host: int, process: Process) -> Process:
+        named = tuple(replace(hca, name=f"rocep{hca.index}s0") for hca in process.hcas)
+        return replace(process, hcas=named) if host else process
 
     assert rails(process=other) == []
     assert rails(rows=[row | {"proxy": 1} for row in crossing()]) == []
@@ -94,7 +94,7 @@ def test_virtual_nics_are_named_by_their_ports() -> None:
     crossed = [
         row | {"net_dev": 19} if row["rank"] == 0 and row.get("direction") == 2 else row for row in parts["rows"]
     ]
-    found = FarNic().judge(jobs.job(**{**parts, "rows": crossed})).findings
-    assert [each.where.nics for each in found if "from mlx5_0+mlx5_1 to mlx5_6+mlx5_7" in each.message] == [
+    findings = FarNic().judge(jobs.job(**{**parts, "rows": crossed})).findings
+    assert [finding.where.nics for finding in findings if "from mlx5_0+mlx5_1 to mlx5_6+mlx5_7" in finding.message] == [
         ("mlx5_0", "mlx5_1", "mlx5_6", "mlx5_7")
     ]

@@ -24,22 +24,22 @@ COMPLETION = (
 
 
 def test_no_plugin_asked_for_and_none_found_is_the_usual_case() -> None:
-    made = jobs.job(messages=[jobs.message("net plugin missing", USUAL)])
-    assert PluginNotLoaded().judge(made).status is Status.CLEAN
+    job = jobs.job(messages=[jobs.message("net plugin missing", USUAL)])
+    assert PluginNotLoaded().judge(job).status is Status.CLEAN
 
 
 def test_a_plugin_that_a_setting_asks_for_is_missed() -> None:
     missing = jobs.message("net plugin missing", "NET/Plugin: Could not find: libnccl-net-ofi.so")
-    made = jobs.job(messages=[missing], settings={"NCCL_NET_PLUGIN": "ofi"})
-    (finding,) = PluginNotLoaded().judge(made).findings
+    job = jobs.job(messages=[missing], settings={"NCCL_NET_PLUGIN": "ofi"})
+    (finding,) = PluginNotLoaded().judge(job).findings
     assert finding.severity is Severity.WARNING
     assert "NCCL_NET_PLUGIN=ofi" in finding.message
 
 
 def test_sockets_in_its_place_are_an_error() -> None:
     missing = jobs.message("net plugin missing", "NET/Plugin: Could not find: libnccl-net-ofi.so")
-    made = jobs.job(via="NET/Socket", messages=[missing], settings={"NCCL_NET_PLUGIN": "ofi"})
-    assert PluginNotLoaded().judge(made).findings[0].severity is Severity.ERROR
+    job = jobs.job(via="NET/Socket", messages=[missing], settings={"NCCL_NET_PLUGIN": "ofi"})
+    assert PluginNotLoaded().judge(job).findings[0].severity is Severity.ERROR
 
 
 @examples("text", "broken")
@@ -60,9 +60,9 @@ def test_a_plugin_that_carries_the_traffic_is_clean() -> None:
         return replace(process, network="AWS Libfabric")
 
     older = jobs.message("net plugin missing", "NET/Plugin: Failed to find ncclNetPlugin_v9 symbol.")
-    made = jobs.job(process=ofi, settings={"NCCL_NET_PLUGIN": "ofi"})
-    made = replace(made, processes=tuple(replace(each, messages=(older,)) for each in made.processes))
-    assert PluginNotLoaded().judge(made).status is Status.CLEAN
+    job = jobs.job(process=ofi, settings={"NCCL_NET_PLUGIN": "ofi"})
+    job = replace(job, processes=tuple(replace(process, messages=(older,)) for process in job.processes))
+    assert PluginNotLoaded().judge(job).status is Status.CLEAN
 
 
 def test_plugins_of_one_node_are_not_judged() -> None:
@@ -94,8 +94,8 @@ def test_flushed_work_is_left_out_beside_another_status() -> None:
     flushed = jobs.event("ib completion", COMPLETION.replace("status=12", "status=5"), host="n1")
     both = RdmaErrors().judge(jobs.job(events=[flushed, jobs.event("ib completion", COMPLETION)]))
     assert [finding.where.nodes for finding in both.findings] == [("n0",)]
-    alone = RdmaErrors().judge(jobs.job(events=[flushed]))
-    assert "flushed" in alone.findings[0].message
+    outcome = RdmaErrors().judge(jobs.job(events=[flushed]))
+    assert "flushed" in outcome.findings[0].message
 
 
 def test_equal_completions_fold() -> None:
@@ -147,8 +147,8 @@ def test_what_the_application_repeats_is_not_counted_again() -> None:
     repeated = jobs.event("ib completion", COMPLETION, "", level="APP", secondary=True)
     [finding] = RdmaErrors().judge(jobs.job(events=[own, repeated])).findings
     assert finding.observed.startswith("1 completion")
-    [alone] = RdmaErrors().judge(jobs.job(events=[replace(repeated, rank=5)])).findings
-    assert alone.message.startswith("rank 5: transport retries exceeded")
+    [report] = RdmaErrors().judge(jobs.job(events=[replace(repeated, rank=5)])).findings
+    assert report.message.startswith("rank 5: transport retries exceeded")
 
 
 @examples("text", "severity", "what")
@@ -161,5 +161,5 @@ def test_an_event_of_a_device_is_as_grave_as_what_the_driver_names(text: str, se
 
 
 def test_the_advice_on_a_failed_completion_begins_with_what_to_do() -> None:
-    told = own_data("checks/shared/phrases")["completion"]
-    assert {each["fix"].split()[0] for each in told.values()} <= {"check", "compare", "install", "look", "read"}
+    completion = own_data("checks/shared/phrases")["completion"]
+    assert {each["fix"].split()[0] for each in completion.values()} <= {"check", "compare", "install", "look", "read"}

@@ -45,8 +45,8 @@ def test_sockets_without_a_trace_of_rdma_are_information() -> None:
 
 
 def with_setting(name: str, value: str) -> Job:
-    made = jobs.job(via=SOCKET, process=only_sockets)
-    return replace(made, processes=tuple(replace(p, settings={name: jobs.given(name, value)}) for p in made.processes))
+    job = jobs.job(via=SOCKET, process=only_sockets)
+    return replace(job, processes=tuple(replace(p, settings={name: jobs.given(name, value)}) for p in job.processes))
 
 
 @examples("name", "value", "severity")
@@ -68,8 +68,8 @@ def test_a_setting_that_forbids_rdma_is_named_and_is_no_fault_where_no_rdma_devi
 
 
 def beside_nics(**changes: object) -> Job:
-    made = jobs.job(via=SOCKET, process=only_sockets, **changes)  # type: ignore[arg-type]
-    return replace(made, machines={host: replace(nodes.hgx_h100(), host=f"node-{host}") for host in made.hosts})
+    job = jobs.job(via=SOCKET, process=only_sockets, **changes)  # type: ignore[arg-type]
+    return replace(job, machines={host: replace(nodes.hgx_h100(), host=f"node-{host}") for host in job.hosts})
 
 
 def test_sockets_on_machines_whose_captures_show_nics_up_are_an_error_with_the_containers_remedy() -> None:
@@ -93,27 +93,27 @@ def test_a_setting_that_forbids_rdma_is_named_before_the_container() -> None:
 
 
 def test_nics_of_the_capture_that_are_down_or_not_for_the_job_are_no_trace_of_rdma() -> None:
-    made = beside_nics()
+    job = beside_nics()
     ports = {host: replace(node, nics=tuple(replace(nic, role=NicRole.MANAGEMENT) for nic in node.nics))
-             for host, node in made.machines.items()}  # fmt: skip
-    (finding,) = SocketsInsteadOfRdma().judge(replace(made, machines=ports)).findings
+             for host, node in job.machines.items()}  # fmt: skip
+    (finding,) = SocketsInsteadOfRdma().judge(replace(job, machines=ports)).findings
     assert (finding.severity, finding.confidence) == (Severity.INFO, Confidence.LOW)
 
 
 def test_only_captures_of_all_nodes_without_an_adapter_for_rdma_leave_nothing_open() -> None:
-    made = beside_nics()
-    bare = {host: replace(node, nics=(), told=node.told | {Topic.PCI}) for host, node in made.machines.items()}
-    (finding,) = SocketsInsteadOfRdma().judge(replace(made, machines=bare)).findings
+    job = beside_nics()
+    bare = {host: replace(node, nics=(), told=node.told | {Topic.PCI}) for host, node in job.machines.items()}
+    (finding,) = SocketsInsteadOfRdma().judge(replace(job, machines=bare)).findings
     assert (finding.severity, finding.confidence) == (Severity.INFO, Confidence.HIGH)
-    (finding,) = SocketsInsteadOfRdma().judge(replace(made, machines={"n0": bare["n0"]})).findings
+    (finding,) = SocketsInsteadOfRdma().judge(replace(job, machines={"n0": bare["n0"]})).findings
     assert finding.confidence is Confidence.LOW
 
 
 def test_a_setting_of_zero_forbids_nothing() -> None:
-    made = jobs.job(via=SOCKET, process=only_sockets)
+    job = jobs.job(via=SOCKET, process=only_sockets)
     off = {"NCCL_IB_DISABLE": jobs.given("NCCL_IB_DISABLE", "0")}
-    made = replace(made, processes=tuple(replace(p, settings=off) for p in made.processes))
-    (finding,) = SocketsInsteadOfRdma().judge(made).findings
+    job = replace(job, processes=tuple(replace(p, settings=off) for p in job.processes))
+    (finding,) = SocketsInsteadOfRdma().judge(job).findings
     assert finding.severity is Severity.INFO
 
 
@@ -128,10 +128,10 @@ def test_sockets_on_one_node_only_are_an_error_there() -> None:
 
 def test_an_ofi_plugin_over_libfabrics_tcp_is_sockets_again_and_over_efa_is_not() -> None:
     def by(provider: str) -> Outcome:
-        said = jobs.message("ofi", f"NET/OFI Selected Provider is {provider} (found 1 nics)")
+        message = jobs.message("ofi", f"NET/OFI Selected Provider is {provider} (found 1 nics)")
 
-        def ofi(rank: int, host: int, made: Process) -> Process:
-            return replace(made, network="AWS Libfabric", messages=(said,), hcas=())
+        def ofi(rank: int, host: int, process: Process) -> Process:
+            return replace(process, network="AWS Libfabric", messages=(message,), hcas=())
 
         return SocketsInsteadOfRdma().judge(jobs.job(process=ofi))
 
@@ -143,8 +143,8 @@ def test_an_ofi_plugin_over_libfabrics_tcp_is_sockets_again_and_over_efa_is_not(
 
 
 def test_without_network_lines_nothing_is_claimed() -> None:
-    made = jobs.job(rows=[], process=lambda rank, host, process: replace(process, network=""))
-    outcome = SocketsInsteadOfRdma().judge(made)
+    job = jobs.job(rows=[], process=lambda rank, host, process: replace(process, network=""))
+    outcome = SocketsInsteadOfRdma().judge(job)
     assert outcome.status is Status.UNKNOWN
     assert "NCCL_DEBUG_SUBSYS=INIT,BOOTSTRAP,ENV,NET," in outcome.why
 
@@ -167,7 +167,7 @@ def test_the_log_of_one_node_tells_of_sockets_between_two() -> None:
         ranks[8:] = -1
         return replace(communicator, ranks=ranks, nodes=2)
 
-    made = jobs.job(1, 16, via=SOCKET, process=only_sockets, world=half)
-    (finding,) = SocketsInsteadOfRdma().judge(made).findings
+    job = jobs.job(1, 16, via=SOCKET, process=only_sockets, world=half)
+    (finding,) = SocketsInsteadOfRdma().judge(job).findings
     assert finding.severity is Severity.INFO
     assert SocketsInsteadOfRdma().judge(jobs.job(1, 16, process=only_sockets)).status is Status.NOT_APPLICABLE

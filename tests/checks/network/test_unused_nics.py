@@ -16,8 +16,8 @@ from topodiag.model.job import Process
 
 
 def rows(devices: int, gpus: int = 8) -> list[dict[str, object]]:
-    made = jobs.healthy_rows(2, gpus, 8)
-    return [row | {"net_dev": row["net_dev"] % devices} if "net_dev" in row else row for row in made]
+    records = jobs.healthy_rows(2, gpus, 8)
+    return [row | {"net_dev": row["net_dev"] % devices} if "net_dev" in row else row for row in records]
 
 
 def with_hcas(count: int, host: int | None = None, **changes: object) -> Callable[[int, int, Process], Process]:
@@ -59,13 +59,13 @@ def test_fewer_ranks_than_nics_need_fewer_nics() -> None:
 
 
 def test_a_limit_on_channels_explains_idle_nics() -> None:
-    made = jobs.job(rows=rows(2), settings={"NCCL_MAX_NCHANNELS": "2"})
-    assert FewerNicsUsed().judge(made).status is Status.CLEAN
+    job = jobs.job(rows=rows(2), settings={"NCCL_MAX_NCHANNELS": "2"})
+    assert FewerNicsUsed().judge(job).status is Status.CLEAN
 
 
 def test_a_machine_without_nvlink_is_not_judged_by_its_nics() -> None:
-    made = jobs.job(rows=rows(1), systems=lambda host, system: jobs.system(host, nvlink_gbs=0))
-    assert FewerNicsUsed().judge(made).status is Status.CLEAN
+    job = jobs.job(rows=rows(1), systems=lambda host, system: jobs.system(host, nvlink_gbs=0))
+    assert FewerNicsUsed().judge(job).status is Status.CLEAN
 
 
 def test_sockets_and_one_node_have_no_nics_to_compare() -> None:
@@ -78,8 +78,8 @@ def test_without_connections_the_use_is_unknown() -> None:
 
 
 def test_one_nic_for_eight_nvswitch_gpus_is_told() -> None:
-    made = jobs.job(nics=1, systems=lambda host, system: jobs.system(host, nics=1))
-    (finding,) = FewerNicsUsed().judge(made).findings
+    job = jobs.job(nics=1, systems=lambda host, system: jobs.system(host, nics=1))
+    (finding,) = FewerNicsUsed().judge(job).findings
     assert "one NIC, mlx5_0, serves 8" in finding.message
     assert "6.2 GB/s each" in finding.cost.text
 
@@ -98,9 +98,9 @@ def test_a_list_that_is_cut_lacks_nothing_that_may_have_stood_behind() -> None:
     outcome = FewerNicsThanSiblings().judge(jobs.job(process=torn))
     assert (outcome.status, "to the end of the line" in outcome.why) == (Status.UNKNOWN, True)
     one_whole = jobs.job(
-        process=lambda rank, at, each: replace(torn(rank, at, each), hcas_cut=at == 1 and rank % 8 > 0)
+        process=lambda rank, at, process: replace(torn(rank, at, process), hcas_cut=at == 1 and rank % 8 > 0)
     )
-    assert [each.where.nodes for each in FewerNicsThanSiblings().judge(one_whole).findings] == [("n1",)]
+    assert [finding.where.nodes for finding in FewerNicsThanSiblings().judge(one_whole).findings] == [("n1",)]
 
 
 def test_equal_nodes_and_single_nodes_lack_nothing() -> None:
@@ -135,8 +135,8 @@ def test_nodes_without_any_device_do_not_clear_each_other() -> None:
 def test_nodes_are_compared_by_the_plugins_own_count_where_it_names_no_device() -> None:
     def efa(counts: tuple[int, int]) -> Callable[[int, int, Process], Process]:
         text = "NET/OFI Selected provider is efa, fabric is efa (found {} nics)"
-        return lambda _, host, made: replace(
-            made,
+        return lambda _, host, process: replace(
+            process,
             hcas=(),
             network="AWS Libfabric",
             messages=(
@@ -232,5 +232,5 @@ def test_logs_of_virtual_nics_join_with_a_capture_of_their_ports(tmp_path: Path)
         left = [port for port in ports if port not in lost]
         for name, text in (merged_log("dgx-017", 0, ports) | merged_log("dgx-018", 8, left)).items():
             (tmp_path / name).write_text(text)
-        found = diagnose([str(tmp_path), capture]).findings
-        assert [(finding.id, finding.where.nics) for finding in found] == expected
+        findings = diagnose([str(tmp_path), capture]).findings
+        assert [(finding.id, finding.where.nics) for finding in findings] == expected

@@ -49,15 +49,15 @@ def test_healthy_machines_have_no_finding(build: Any) -> None:
 
 
 def test_a_known_machine_with_fewer_nics_is_an_error() -> None:
-    found = only(missing(dgx(7)))
-    assert found.message == "7 of 8 compute NICs present (GPU7 without one)"
-    assert found.expected == "8 compute NICs of 400 Gb/s in a DGX H100"
-    assert (found.severity, found.confidence) == (Severity.ERROR, Confidence.HIGH)
-    assert found.where.gpus == ("GPU7",)
-    assert (found.cost.gbs_lost, found.cost.share) == (50.0, 0.125)
-    assert "50 of 400 GB/s" in found.cost.text
-    assert found.evidence[0].source == "os-state"
-    assert "reseat" in " ".join(found.fix)
+    finding = only(missing(dgx(7)))
+    assert finding.message == "7 of 8 compute NICs present (GPU7 without one)"
+    assert finding.expected == "8 compute NICs of 400 Gb/s in a DGX H100"
+    assert (finding.severity, finding.confidence) == (Severity.ERROR, Confidence.HIGH)
+    assert finding.where.gpus == ("GPU7",)
+    assert (finding.cost.gbs_lost, finding.cost.share) == (50.0, 0.125)
+    assert "50 of 400 GB/s" in finding.cost.text
+    assert finding.evidence[0].source == "os-state"
+    assert "reseat" in " ".join(finding.fix)
 
 
 def test_a_nic_that_is_down_is_present() -> None:
@@ -76,10 +76,10 @@ def test_a_function_without_a_driver_is_named() -> None:
     bus_id = "0000:4a:00.0"
     node = network.with_pci(dgx(7), bus_id, class_code=read(0x020700))
     lost = Nic(bus_id, bus_id, part=read("ConnectX-7"), driver=Fact(why="no driver is bound"))
-    found = only(missing(replace(node, nics=(*node.nics, lost))))
-    assert bus_id in found.message
-    assert found.where.nics == (bus_id,)
-    assert "no driver holds it" in found.fix[0]
+    finding = only(missing(replace(node, nics=(*node.nics, lost))))
+    assert bus_id in finding.message
+    assert finding.where.nics == (bus_id,)
+    assert "no driver holds it" in finding.fix[0]
 
 
 def test_a_function_that_was_given_away_names_its_holder() -> None:
@@ -106,10 +106,10 @@ def test_a_guest_with_the_hosts_name_holds_what_it_was_given() -> None:
 
 def test_an_instance_with_fewer_nics_than_its_type_has_is_a_warning() -> None:
     node = replace(network.efa_vm(), system=read("p5.48xlarge"))
-    found = only(missing(node))
-    assert found.message.startswith("8 of 32 compute NICs present")
-    assert found.severity is Severity.WARNING
-    assert "Launch the instance" in found.fix[0]
+    finding = only(missing(node))
+    assert finding.message.startswith("8 of 32 compute NICs present")
+    assert finding.severity is Severity.WARNING
+    assert "Launch the instance" in finding.fix[0]
 
 
 def test_instances_whose_few_nics_are_optional_are_left_alone() -> None:
@@ -118,10 +118,10 @@ def test_instances_whose_few_nics_are_optional_are_left_alone() -> None:
 
 
 def test_a_node_with_fewer_nics_than_most_others_is_found() -> None:
-    found = only(missing(far(plain(6)), far(plain()), replace(far(plain()), host="gpu-003")))
-    assert found.expected == "8 compute NICs, as 2 other nodes with the same GPUs"
-    assert found.confidence is Confidence.MEDIUM
-    assert found.cost.gbs_lost == 100.0
+    finding = only(missing(far(plain(6)), far(plain()), replace(far(plain()), host="gpu-003")))
+    assert finding.expected == "8 compute NICs, as 2 other nodes with the same GPUs"
+    assert finding.confidence is Confidence.MEDIUM
+    assert finding.cost.gbs_lost == 100.0
 
 
 def test_nodes_with_other_gpus_are_no_measure() -> None:
@@ -134,11 +134,11 @@ def test_a_node_with_more_nics_than_the_others_is_clean() -> None:
 
 
 def test_a_gpu_without_a_near_nic_among_gpus_with_one_each_lacks_its_rail() -> None:
-    found = only(missing(plain(7)))
-    assert found.message == "7 of 8 compute NICs present (GPU7 without one)"
-    assert (found.severity, found.confidence) == (Severity.ERROR, Confidence.MEDIUM)
-    assert found.where.gpus == ("GPU7",)
-    assert any("GPU7" in origin.text for origin in found.evidence)
+    finding = only(missing(plain(7)))
+    assert finding.message == "7 of 8 compute NICs present (GPU7 without one)"
+    assert (finding.severity, finding.confidence) == (Severity.ERROR, Confidence.MEDIUM)
+    assert finding.where.gpus == ("GPU7",)
+    assert any("GPU7" in origin.text for origin in finding.evidence)
 
 
 def test_half_of_the_gpus_without_a_near_nic_is_a_design() -> None:

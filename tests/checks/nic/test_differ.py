@@ -41,28 +41,30 @@ def test_no_compute_nic_is_not_applicable() -> None:
 
 def test_a_single_nic_has_no_sibling() -> None:
     node = ib_h100()
-    alone = replace(node, nics=node.nics[:1])
-    assert status(differ(alone)) == "not_applicable"
-    assert status(differ(alone, host(ib_h100(), "gpu-002"))) == "clean"
+    machine = replace(node, nics=node.nics[:1])
+    assert status(differ(machine)) == "not_applicable"
+    assert status(differ(machine, host(ib_h100(), "gpu-002"))) == "clean"
 
 
 def test_older_firmware_on_one_nic_is_a_warning_that_names_it() -> None:
-    found = only(differ(with_nic(ib_h100(), 5, firmware=read("28.39.1002", "ibstat", 7))))
-    assert found.message == "compute NICs of ConnectX-7 differ in firmware: 28.39.1002 on mlx5_5 instead of 28.41.1000"
-    assert found.severity is Severity.WARNING
-    assert found.where.nics == ("mlx5_5",)
-    assert found.expected == "28.41.1000 on all 8"
-    assert "no bandwidth by itself" in found.cost.text
-    assert [str(origin) for origin in found.evidence] == ["ibstat:7"]
+    finding = only(differ(with_nic(ib_h100(), 5, firmware=read("28.39.1002", "ibstat", 7))))
+    assert (
+        finding.message == "compute NICs of ConnectX-7 differ in firmware: 28.39.1002 on mlx5_5 instead of 28.41.1000"
+    )
+    assert finding.severity is Severity.WARNING
+    assert finding.where.nics == ("mlx5_5",)
+    assert finding.expected == "28.41.1000 on all 8"
+    assert "no bandwidth by itself" in finding.cost.text
+    assert [str(origin) for origin in finding.evidence] == ["ibstat:7"]
 
 
 def test_without_a_majority_all_are_named() -> None:
     node = ib_h100()
     for at in range(4):
         node = with_nic(node, at, firmware=read("28.9.1"))
-    found = only(differ(node))
-    assert len(found.where.nics) == 8
-    assert "28.9.1 on mlx5_0-3, 28.41.1000 on mlx5_4-7" in found.message
+    finding = only(differ(node))
+    assert len(finding.where.nics) == 8
+    assert "28.9.1 on mlx5_0-3, 28.41.1000 on mlx5_4-7" in finding.message
 
 
 def test_different_products_and_boards_rightly_differ() -> None:
@@ -77,8 +79,8 @@ def test_storage_nics_are_not_compared() -> None:
 
 
 def test_an_active_port_with_a_smaller_mtu_is_found() -> None:
-    found = only(differ(with_port(ib_h100(), 2, active_mtu=read(2048))))
-    assert found.message == "compute NICs of ConnectX-7 differ in MTU: 2048 on mlx5_2 instead of 4096"
+    finding = only(differ(with_port(ib_h100(), 2, active_mtu=read(2048))))
+    assert finding.message == "compute NICs of ConnectX-7 differ in MTU: 2048 on mlx5_2 instead of 4096"
 
 
 def test_the_mtu_of_a_port_that_is_down_does_not_count() -> None:
@@ -87,9 +89,9 @@ def test_the_mtu_of_a_port_that_is_down_does_not_count() -> None:
 
 def test_the_interfaces_mtu_stands_in_on_ethernet() -> None:
     node = with_port(roce_h100(), None, active_mtu=Fact())
-    found = only(differ(with_netdev(node, 4, mtu=read(1500, "sys-net"))))
-    assert "1024 on mlx5_4 instead of 4096" in found.message
-    assert found.evidence[0].source == "sys-net"
+    finding = only(differ(with_netdev(node, 4, mtu=read(1500, "sys-net"))))
+    assert "1024 on mlx5_4 instead of 4096" in finding.message
+    assert finding.evidence[0].source == "sys-net"
 
 
 def test_interface_mtus_with_the_same_room_are_alike() -> None:
@@ -104,9 +106,11 @@ def test_a_small_mtu_everywhere_is_said_and_not_found() -> None:
 
 
 def test_a_rail_of_the_wrong_link_layer_is_found() -> None:
-    found = only(differ(with_port(ib_h100(), 1, link_layer=read("Ethernet"))))
-    assert found.message == "compute NICs of ConnectX-7 differ in link layer: Ethernet on mlx5_1 instead of InfiniBand"
-    assert found.confidence is Confidence.MEDIUM
+    finding = only(differ(with_port(ib_h100(), 1, link_layer=read("Ethernet"))))
+    assert (
+        finding.message == "compute NICs of ConnectX-7 differ in link layer: Ethernet on mlx5_1 instead of InfiniBand"
+    )
+    assert finding.confidence is Confidence.MEDIUM
 
 
 def test_an_extra_nic_of_another_link_layer_beside_a_gpu_serves_storage() -> None:
@@ -124,9 +128,9 @@ def test_nothing_to_compare_is_unknown() -> None:
 def test_a_node_that_differs_from_most_others_is_found_and_the_others_are_not() -> None:
     old = with_firmware(ib_h100(), "28.36.1010")
     two, three = host(ib_h100(), "gpu-002"), host(ib_h100(), "gpu-003")
-    found = only(differ(old, two, three))
-    assert found.message == "firmware of ConnectX-7 is 28.36.1010, on 2 other nodes 28.41.1000"
-    assert found.expected == "28.41.1000, as on gpu-002, gpu-003"
+    finding = only(differ(old, two, three))
+    assert finding.message == "firmware of ConnectX-7 is 28.36.1010, on 2 other nodes 28.41.1000"
+    assert finding.expected == "28.41.1000, as on gpu-002, gpu-003"
     assert status(differ(two, old, three)) == "clean"
 
 

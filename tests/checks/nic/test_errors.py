@@ -48,25 +48,25 @@ def test_two_samples_without_growth_are_clean_whatever_the_totals() -> None:
 
 def test_a_link_that_went_down_between_the_samples_is_an_error() -> None:
     node = with_counters(ib_h100(), 1, counter("link_downed", 6, 7, 5.0), counter("port_rcv_errors", 19, 61, 5.0))
-    found = only(errors(node))
-    assert found.message == "mlx5_1: the link went down in 5 s (link_downed +1, port_rcv_errors +42)"
-    assert found.severity is Severity.ERROR
-    assert found.where.nics == ("mlx5_1",)
-    assert "stands still" in found.cost.text
-    assert [origin.text for origin in found.evidence] == ["link_downed 7", "port_rcv_errors 61"]
+    finding = only(errors(node))
+    assert finding.message == "mlx5_1: the link went down in 5 s (link_downed +1, port_rcv_errors +42)"
+    assert finding.severity is Severity.ERROR
+    assert finding.where.nics == ("mlx5_1",)
+    assert "stands still" in finding.cost.text
+    assert [origin.text for origin in finding.evidence] == ["link_downed 7", "port_rcv_errors 61"]
 
 
 @examples("name")
 def test_integrity_counters_that_grow_are_a_warning(name: str) -> None:
-    found = only(errors(with_counters(ib_h100(), 0, counter(name, 0, 1))))
-    assert (found.severity, found.confidence) == (Severity.WARNING, Confidence.HIGH)
-    assert "cable" in " ".join(found.fix)
+    finding = only(errors(with_counters(ib_h100(), 0, counter(name, 0, 1))))
+    assert (finding.severity, finding.confidence) == (Severity.WARNING, Confidence.HIGH)
+    assert "cable" in " ".join(finding.fix)
 
 
 def test_discards_before_sending_are_congestion() -> None:
-    found = only(errors(with_counters(ib_h100(), 0, counter("port_xmit_discards", 10, 400))))
-    assert found.severity is Severity.WARNING
-    assert "congested" in " ".join(found.fix)
+    finding = only(errors(with_counters(ib_h100(), 0, counter("port_xmit_discards", 10, 400))))
+    assert finding.severity is Severity.WARNING
+    assert "congested" in " ".join(finding.fix)
 
 
 @examples("first", "later", "seconds", "found")
@@ -88,18 +88,18 @@ def test_symbol_errors_of_links_with_error_correction_are_a_hint() -> None:
 @examples("name")
 def test_loss_counters_are_judged_on_roce_and_not_on_infiniband(name: str) -> None:
     grown = counter(name, 5, 900)
-    found = only(errors(with_counters(roce_h100(), 2, grown)))
-    assert (found.severity, found.confidence) == (Severity.WARNING, Confidence.MEDIUM)
-    assert "PFC" in " ".join(found.fix)
+    finding = only(errors(with_counters(roce_h100(), 2, grown)))
+    assert (finding.severity, finding.confidence) == (Severity.WARNING, Confidence.MEDIUM)
+    assert "PFC" in " ".join(finding.fix)
     assert status(errors(with_counters(ib_h100(), 2, grown, counter("link_downed", 0, 0)))) == "clean"
 
 
 @pytest.mark.parametrize("name", ["local_ack_timeout_err", "req_transport_retries_exceeded"])
 def test_peers_that_do_not_answer_are_a_warning_on_any_layer(name: str) -> None:
     for build in (ib_h100, roce_h100):
-        found = only(errors(with_counters(build(), 2, counter(name, 0, 3))))
-        assert found.severity is Severity.WARNING
-        assert "peer" in found.fix[0]
+        finding = only(errors(with_counters(build(), 2, counter(name, 0, 3))))
+        assert finding.severity is Severity.WARNING
+        assert "peer" in finding.fix[0]
 
 
 @examples("name")
@@ -110,15 +110,15 @@ def test_congestion_notifications_flushes_and_traffic_are_no_errors(name: str) -
 
 @examples("name")
 def test_efa_counters_that_grow_are_a_warning(name: str) -> None:
-    found = only(errors(with_counters(efa_vm(), 3, counter(name, 0, 12))))
-    assert (found.severity, found.where.nics) == (Severity.WARNING, ("rdmap3s0",))
+    finding = only(errors(with_counters(efa_vm(), 3, counter(name, 0, 12))))
+    assert (finding.severity, finding.where.nics) == (Severity.WARNING, ("rdmap3s0",))
 
 
 @pytest.mark.parametrize("name", ["rx_crc_errors_phy", "rx_crc_errors", "rx_fcs_err_frames"])
 def test_crc_errors_of_the_interface_count_for_its_nic(name: str) -> None:
-    found = only(errors(with_netdev(roce_h100(), 4, counters={name: counter(name, 0, 7)})))
-    assert found.where.nics == ("mlx5_4",)
-    assert "CRC" in found.message
+    finding = only(errors(with_netdev(roce_h100(), 4, counters={name: counter(name, 0, 7)})))
+    assert finding.where.nics == ("mlx5_4",)
+    assert "CRC" in finding.message
 
 
 def test_a_carrier_that_went_and_came_is_a_flap_on_ethernet_and_a_doubt_on_infiniband() -> None:
@@ -135,9 +135,9 @@ def test_device_counters_count_as_well() -> None:
 
 
 def test_nics_with_the_same_counters_are_one_finding_with_the_sum() -> None:
-    found = only(errors(with_counters(ib_h100(), None, counter("port_xmit_discards", 0, 10))))
-    assert found.where.nics == tuple(f"mlx5_{at}" for at in range(8))
-    assert found.observed == "port_xmit_discards +80 in 60 s, 8 NICs together"
+    finding = only(errors(with_counters(ib_h100(), None, counter("port_xmit_discards", 0, 10))))
+    assert finding.where.nics == tuple(f"mlx5_{at}" for at in range(8))
+    assert finding.observed == "port_xmit_discards +80 in 60 s, 8 NICs together"
 
 
 def test_many_counters_are_cut_in_the_message() -> None:
@@ -164,9 +164,13 @@ def flapped(totals: dict[int, int], days: float) -> Node:
 
 
 def test_a_port_that_flapped_while_its_siblings_did_not_is_a_warning() -> None:
-    found = only(errors(flapped({3: 23, 5: 1}, 6.0)))
-    assert (found.severity, found.confidence, found.where.nics) == (Severity.WARNING, Confidence.MEDIUM, ("mlx5_3",))
-    assert "and on no other port, in 6 days since boot" in found.message
+    finding = only(errors(flapped({3: 23, 5: 1}, 6.0)))
+    assert (finding.severity, finding.confidence, finding.where.nics) == (
+        Severity.WARNING,
+        Confidence.MEDIUM,
+        ("mlx5_3",),
+    )
+    assert "and on no other port, in 6 days since boot" in finding.message
 
 
 @pytest.mark.parametrize(
@@ -201,9 +205,9 @@ def test_totals_of_all_ports_accuse_none_and_clear_none() -> None:
 
 def test_errors_since_boot_on_one_port_alone_are_a_warning() -> None:
     node = with_counters(roce_h100(), None, counter("out_of_sequence", 12))
-    found = only(errors(with_counters(node, 3, counter("out_of_sequence", 1829132))))
-    assert (found.severity, found.confidence) == (Severity.WARNING, Confidence.MEDIUM)
-    assert found.message.startswith("mlx5_3: packets arrived out of sequence, and on no other port,")
+    finding = only(errors(with_counters(node, 3, counter("out_of_sequence", 1829132))))
+    assert (finding.severity, finding.confidence) == (Severity.WARNING, Confidence.MEDIUM)
+    assert finding.message.startswith("mlx5_3: packets arrived out of sequence, and on no other port,")
 
 
 def test_flaps_without_an_uptime_say_nothing() -> None:
@@ -213,14 +217,14 @@ def test_flaps_without_an_uptime_say_nothing() -> None:
 
 @pytest.mark.parametrize("later", [None, 65535])
 def test_a_counter_at_its_end_counts_no_more(later: int | None) -> None:
-    found = only(errors(with_counters(ib_h100(), 2, counter("symbol_error", 65535, later))))
-    assert found.severity is Severity.INFO
-    assert "perfquery" in found.fix[0]
+    finding = only(errors(with_counters(ib_h100(), 2, counter("symbol_error", 65535, later))))
+    assert finding.severity is Severity.INFO
+    assert "perfquery" in finding.fix[0]
 
 
 def test_counters_that_went_back_are_no_reading() -> None:
     back = [replace(counter(name, 9, 3)) for name in network.IB_COUNTERS]
-    node = with_ports(ib_h100(), lambda at, nic: {"counters": {each.name: each for each in back}})
+    node = with_ports(ib_h100(), lambda at, nic: {"counters": {sample.name: sample for sample in back}})
     node = with_netdev(node, None, counters={})
     outcome = errors(node)
     assert status(outcome) == "unknown"
@@ -255,6 +259,6 @@ READING = st.one_of(st.none(), st.integers(0, 2**64))
 
 @given(st.lists(st.tuples(NAMES, READING, READING, st.floats(0, 1e9)), max_size=8), st.booleans())
 def test_no_counters_make_it_raise(drawn: list[tuple[str, int | None, int | None, float]], roce: bool) -> None:
-    made = [counter(name, first, later, seconds) for name, first, later, seconds in drawn]
-    outcome = errors(with_counters(roce_h100() if roce else ib_h100(), None, *made))
+    counters = [counter(name, first, later, seconds) for name, first, later, seconds in drawn]
+    outcome = errors(with_counters(roce_h100() if roce else ib_h100(), None, *counters))
     assert all(finding.message and finding.fix and finding.expected for finding in outcome.findings)

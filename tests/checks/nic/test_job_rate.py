@@ -36,8 +36,8 @@ def job(tmp_path: Path, *lines: str, at: int = LATE) -> Job:
         if rank:
             text[at:at] = [f"{head} {line}" for line in lines]
         (tmp_path / f"rank{rank}.log").write_text("\n".join(text) + "\n")
-    (made,) = logs([str(tmp_path)]).jobs
-    return made
+    (run,) = logs([str(tmp_path)]).jobs
+    return run
 
 
 def only(outcome: tuple[Finding, ...]) -> Finding:
@@ -85,8 +85,8 @@ def test_a_gid_table_that_changes_counts_once_ranks_are_connected(tmp_path: Path
 
 def test_a_device_that_is_given_up_after_a_gid_change_is_an_error(tmp_path: Path) -> None:
     text = "NET/IB : mlx5_3:1 marking device with fatal error after GID-change event handler failed"
-    told = job(tmp_path, f"transport/net_ib/common.cc:161 (ncclIbAsyncThreadMain) NCCL WARN {text}")
-    finding = only(RdmaErrors().judge(told).findings)
+    document = job(tmp_path, f"transport/net_ib/common.cc:161 (ncclIbAsyncThreadMain) NCCL WARN {text}")
+    finding = only(RdmaErrors().judge(document).findings)
     assert (finding.severity, finding.where.nics) == (Severity.ERROR, ("mlx5_3",))
 
 
@@ -130,8 +130,8 @@ def test_a_key_that_is_found_is_silent(tmp_path: Path) -> None:
 
 def test_progress_counters_that_do_not_run_are_harmless(tmp_path: Path) -> None:
     text = "NCCL progress counter monitor: cudaDev 0 thread failed to come up within 2000 ms"
-    told = job(tmp_path, f"ras/progress_monitor.cc:10 (x) NCCL WARN {text}")
-    assert why_harmless(told.events[0], told)
+    document = job(tmp_path, f"ras/progress_monitor.cc:10 (x) NCCL WARN {text}")
+    assert why_harmless(document.events[0], document)
 
 
 DIAG = "NCCL DIAG [INFO] net bw: tx rank 1 (n1): {} Gbit/s, >30% off median 391.8 Gbit/s in comm 0x37a98d9bd0268b51"

@@ -53,8 +53,8 @@ def test_a_port_that_is_set_down_is_no_fault(tmp_path: Path, asked: str) -> None
 
 
 def test_a_lost_carrier_of_which_a_manager_tells_is_not_asked_for(tmp_path: Path) -> None:
-    told = "NetworkManager[1201]: device (eno1): state change: activated -> unavailable (reason 'carrier-changed')"
-    lines = (told, f"kernel: {OLD_DOWN}", f"kernel: {OLD_UP}")
+    message = "NetworkManager[1201]: device (eno1): state change: activated -> unavailable (reason 'carrier-changed')"
+    lines = (message, f"kernel: {OLD_DOWN}", f"kernel: {OLD_UP}")
     text = "".join(f"Jun  3 14:0{at}:11 n7 {line}\n" for at, line in enumerate(lines * 2))
     assert loud(tmp_path, text) == ["NIC003"]
 

@@ -47,17 +47,17 @@ def test_nics_that_do_not_carry_the_job_are_not_judged(check: Any, role: NicRole
 
 
 def test_a_port_without_link_partner_is_an_error_with_what_is_left() -> None:
-    found = only(down(with_port(ib_h100(), 3, **DOWN)))
-    assert found.message == "mlx5_3 is DOWN/Polling: no link partner"
-    assert found.severity is Severity.ERROR
-    assert found.where.nics == ("mlx5_3",)
-    assert found.expected == "ACTIVE/LinkUp, as 7 other ports"
-    assert found.cost.gbs_lost == 50.0
-    assert found.cost.share == 0.125
-    assert "350 of 400 GB/s" in found.cost.text
-    assert "GPU3 must take another NIC" in found.cost.text
-    assert [origin.text for origin in found.evidence] == ["DOWN", "Polling"]
-    assert str(found.coverage) == "8 of 8 compute NICs"
+    finding = only(down(with_port(ib_h100(), 3, **DOWN)))
+    assert finding.message == "mlx5_3 is DOWN/Polling: no link partner"
+    assert finding.severity is Severity.ERROR
+    assert finding.where.nics == ("mlx5_3",)
+    assert finding.expected == "ACTIVE/LinkUp, as 7 other ports"
+    assert finding.cost.gbs_lost == 50.0
+    assert finding.cost.share == 0.125
+    assert "350 of 400 GB/s" in finding.cost.text
+    assert "GPU3 must take another NIC" in finding.cost.text
+    assert [origin.text for origin in finding.evidence] == ["DOWN", "Polling"]
+    assert str(finding.coverage) == "8 of 8 compute NICs"
 
 
 def test_the_cost_is_what_the_siblings_run_at_and_not_what_the_product_could() -> None:
@@ -66,32 +66,32 @@ def test_the_cost_is_what_the_siblings_run_at_and_not_what_the_product_could() -
 
 
 def test_without_active_siblings_the_cost_is_the_datasheets() -> None:
-    found = only(down(with_port(ib_h100(), None, **DOWN)))
-    assert found.cost.gbs_lost == 400.0
-    assert "the most that ConnectX-7 can do" in found.cost.text
-    assert "no other compute NIC is active" in found.message
+    finding = only(down(with_port(ib_h100(), None, **DOWN)))
+    assert finding.cost.gbs_lost == 400.0
+    assert "the most that ConnectX-7 can do" in finding.cost.text
+    assert "no other compute NIC is active" in finding.message
 
 
 def test_an_unknown_product_without_siblings_has_no_figure() -> None:
     bare = nodes.hgx_h100()
-    found = only(down(with_port(replace(bare, nics=bare.nics[:1]), None, state=read("DOWN"))))
-    assert found.cost.gbs_lost is None
-    assert found.cost.text
+    finding = only(down(with_port(replace(bare, nics=bare.nics[:1]), None, state=read("DOWN"))))
+    assert finding.cost.gbs_lost is None
+    assert finding.cost.text
 
 
 @examples("state", "phys", "kind", "remedy")
 def test_the_remedy_fits_the_state(state: str, phys: str | None, kind: str, remedy: str) -> None:
     facts = {"state": read(state), "phys_state": read(phys) if phys else Fact()}
-    found = only(down(with_port(ib_h100(), 0, **facts)))
-    assert found.severity is Severity.ERROR
-    assert found.message.endswith(kind)
-    assert remedy in " ".join(found.fix)
+    finding = only(down(with_port(ib_h100(), 0, **facts)))
+    assert finding.severity is Severity.ERROR
+    assert finding.message.endswith(kind)
+    assert remedy in " ".join(finding.fix)
 
 
 def test_an_active_port_in_error_recovery_is_a_warning() -> None:
-    found = only(down(with_port(ib_h100(), 0, phys_state=read("LinkErrorRecovery"))))
-    assert found.severity is Severity.WARNING
-    assert "link error recovery" in found.message
+    finding = only(down(with_port(ib_h100(), 0, phys_state=read("LinkErrorRecovery"))))
+    assert finding.severity is Severity.WARNING
+    assert "link error recovery" in finding.message
 
 
 def test_the_physical_state_alone_is_enough() -> None:
@@ -101,10 +101,10 @@ def test_the_physical_state_alone_is_enough() -> None:
 
 def test_ports_with_the_same_fault_are_one_finding() -> None:
     node = with_port(ib_h100(), None, state=read("INIT"), sm_lid=read(0))
-    found = only(down(node))
-    assert found.where.nics == tuple(f"mlx5_{at}" for at in range(8))
-    assert found.message.startswith("mlx5_0-7 are INIT/LinkUp: no subnet manager")
-    assert "0" in [origin.text for origin in found.evidence]
+    finding = only(down(node))
+    assert finding.where.nics == tuple(f"mlx5_{at}" for at in range(8))
+    assert finding.message.startswith("mlx5_0-7 are INIT/LinkUp: no subnet manager")
+    assert "0" in [origin.text for origin in finding.evidence]
 
 
 def test_different_faults_are_different_findings() -> None:
@@ -125,8 +125,8 @@ def test_a_second_port_that_is_down_on_one_card_only_is_a_fault() -> None:
 
 def test_a_card_with_both_ports_down_is_a_fault_even_where_second_ports_are_unused() -> None:
     node = network.dual_port(ib_h100(), DOWN)
-    found = only(down(with_port(node, 4, **DOWN)))
-    assert found.where.nics == ("mlx5_2", "mlx5_2_b")
+    finding = only(down(with_port(node, 4, **DOWN)))
+    assert finding.where.nics == ("mlx5_2", "mlx5_2_b")
 
 
 def test_ports_of_one_device_are_told_apart() -> None:
@@ -147,22 +147,22 @@ def test_ports_of_one_device_are_told_apart() -> None:
 )
 def test_on_ethernet_the_carrier_says_why_a_port_is_called_disabled(carrier: Fact[bool], kind: str) -> None:
     node = with_port(roce_h100(), 2, state=read("DOWN"), phys_state=read("Disabled"))
-    found = only(down(network.with_netdev(node, 2, carrier=carrier)))
-    assert found.message == f"mlx5_2 is DOWN/Disabled: {kind}"
-    assert found.severity is Severity.ERROR
+    finding = only(down(network.with_netdev(node, 2, carrier=carrier)))
+    assert finding.message == f"mlx5_2 is DOWN/Disabled: {kind}"
+    assert finding.severity is Severity.ERROR
 
 
 def test_an_ethernet_machine_with_all_ports_down_may_be_meant_to_work_alone() -> None:
-    found = only(down(with_port(roce_h100(), None, state=read("DOWN"), phys_state=read("Disabled"))))
-    assert (found.severity, found.confidence) == (Severity.WARNING, Confidence.MEDIUM)
+    finding = only(down(with_port(roce_h100(), None, state=read("DOWN"), phys_state=read("Disabled"))))
+    assert (finding.severity, finding.confidence) == (Severity.WARNING, Confidence.MEDIUM)
 
 
 @pytest.mark.parametrize("phys", ["Polling", "PortConfigurationTraining"])
 def test_minutes_after_boot_a_port_may_still_train(phys: str) -> None:
     node = nodes.with_os(with_port(ib_h100(), 0, state=read("DOWN"), phys_state=read(phys)), uptime_s=read(90.0))
-    found = only(down(node))
-    assert found.severity is Severity.INFO
-    assert "transient" in found.message
+    finding = only(down(node))
+    assert finding.severity is Severity.INFO
+    assert "transient" in finding.message
 
 
 def test_a_port_that_was_switched_off_is_no_matter_of_minutes() -> None:
@@ -185,20 +185,20 @@ def test_ports_that_are_not_seen_lower_the_coverage() -> None:
 
 
 def test_one_port_at_half_of_its_siblings_rate_is_an_error() -> None:
-    found = only(slow(with_port(ib_h100(), 6, rate_gbps=read(200.0, "sys-infiniband"), lanes=read(2))))
-    assert found.message == "mlx5_6 runs at 200 Gb/s on 2 lanes instead of 400 Gb/s"
-    assert found.severity is Severity.ERROR
-    assert found.expected == "400 Gb/s (50 GB/s), as 7 peers of the same product; ConnectX-7 can do 400 Gb/s"
-    assert (found.cost.gbs_lost, found.cost.share) == (25.0, 0.5)
-    assert found.where.nics == ("mlx5_6",)
-    assert found.evidence[0].source == "sys-infiniband"
+    finding = only(slow(with_port(ib_h100(), 6, rate_gbps=read(200.0, "sys-infiniband"), lanes=read(2))))
+    assert finding.message == "mlx5_6 runs at 200 Gb/s on 2 lanes instead of 400 Gb/s"
+    assert finding.severity is Severity.ERROR
+    assert finding.expected == "400 Gb/s (50 GB/s), as 7 peers of the same product; ConnectX-7 can do 400 Gb/s"
+    assert (finding.cost.gbs_lost, finding.cost.share) == (25.0, 0.5)
+    assert finding.where.nics == ("mlx5_6",)
+    assert finding.evidence[0].source == "sys-infiniband"
 
 
 def test_equal_faults_are_one_finding() -> None:
     node = with_ports(ib_h100(), lambda at, _: {"rate_gbps": read(100.0)} if at in (1, 2) else {})
-    found = only(slow(node))
-    assert found.where.nics == ("mlx5_1", "mlx5_2")
-    assert found.cost.gbs_lost == 75.0
+    finding = only(slow(node))
+    assert finding.where.nics == ("mlx5_1", "mlx5_2")
+    assert finding.cost.gbs_lost == 75.0
 
 
 def test_a_whole_node_below_its_ability_is_a_fabric_that_is_built_so() -> None:
@@ -216,14 +216,14 @@ def test_a_single_port_below_its_products_ability_is_no_fault() -> None:
 
 def test_of_two_ports_the_slower_one_is_found() -> None:
     node = ib_h100()
-    found = only(slow(with_port(replace(node, nics=node.nics[:2]), 0, rate_gbps=read(200.0))))
-    assert (found.where.nics, found.severity) == (("mlx5_0",), Severity.ERROR)
+    finding = only(slow(with_port(replace(node, nics=node.nics[:2]), 0, rate_gbps=read(200.0))))
+    assert (finding.where.nics, finding.severity) == (("mlx5_0",), Severity.ERROR)
 
 
 def test_half_and_half_is_a_warning() -> None:
     node = with_ports(ib_h100(), lambda at, _: {"rate_gbps": read(200.0)} if at < 4 else {})
-    found = only(slow(node))
-    assert (found.severity, found.confidence) == (Severity.WARNING, Confidence.MEDIUM)
+    finding = only(slow(node))
+    assert (finding.severity, finding.confidence) == (Severity.WARNING, Confidence.MEDIUM)
 
 
 def test_one_fast_port_among_slow_ones_does_not_make_the_others_slow() -> None:
@@ -253,9 +253,9 @@ def test_elastic_fabric_adapters_are_compared_with_each_other() -> None:
 
 def test_a_node_slower_than_the_same_nics_elsewhere_is_a_warning() -> None:
     node = with_port(ib_h100(), None, rate_gbps=read(200.0))
-    found = only(slow(node, ib_h100(), replace(ib_h100(), host="gpu-002")))
-    assert found.severity is Severity.WARNING
-    assert "16 ports of the same product on other nodes" in found.expected
+    finding = only(slow(node, ib_h100(), replace(ib_h100(), host="gpu-002")))
+    assert finding.severity is Severity.WARNING
+    assert "16 ports of the same product on other nodes" in finding.expected
 
 
 def test_without_rates_nothing_is_known() -> None:

@@ -33,10 +33,10 @@ def counting(name: str, first: int, later: int | None = None, seconds: float = 1
 
 @pytest.mark.parametrize("name", ["replay", "recovery", "malformed_packet", "link_recovery_failed", "effective_errors"])
 def test_one_more_error_between_two_samples_is_an_error(name: str) -> None:
-    found = only(judge(counting(name, 7, 8)))
-    assert found.severity is Severity.ERROR
-    assert found.where.links == ("GPU3 link 6",)
-    assert found.observed.endswith("+1 on GPU3 link 6 in 10 s")
+    finding = only(judge(counting(name, 7, 8)))
+    assert finding.severity is Severity.ERROR
+    assert finding.where.links == ("GPU3 link 6",)
+    assert finding.observed.endswith("+1 on GPU3 link 6 in 10 s")
 
 
 def test_counters_that_grow_are_one_finding() -> None:
@@ -44,10 +44,10 @@ def test_counters_that_grow_are_one_finding() -> None:
     links = list(node.gpus[3].nvlinks)
     recovery = Counter("recovery", read(0), read(1), 10.0)
     links[6] = replace(links[6], counters={**links[6].counters, "recovery": recovery})
-    found = only(judge(nodes.with_gpu(node, 3, nvlinks=tuple(links))))
-    assert found.where.links == ("GPU3 link 6",)
-    assert "replay +2" in found.observed
-    assert "recovery +1" in found.observed
+    finding = only(judge(nodes.with_gpu(node, 3, nvlinks=tuple(links))))
+    assert finding.where.links == ("GPU3 link 6",)
+    assert "replay +2" in finding.observed
+    assert "recovery +1" in finding.observed
 
 
 def test_crc_errors_warn_and_fail_above_a_hundred_a_second() -> None:
@@ -66,10 +66,10 @@ def test_one_sample_with_a_small_total_is_silent() -> None:
 
 
 def test_one_sample_with_a_large_total_is_a_hint() -> None:
-    found = only(judge(counting("replay", 5000)))
-    assert found.severity is Severity.INFO
-    assert found.confidence is Confidence.LOW
-    assert "sample" in found.fix[0]
+    finding = only(judge(counting("replay", 5000)))
+    assert finding.severity is Severity.INFO
+    assert finding.confidence is Confidence.LOW
+    assert "sample" in finding.fix[0]
 
 
 def test_a_recovery_that_failed_once_is_a_warning_even_in_one_sample() -> None:
@@ -105,6 +105,6 @@ def test_a_bit_error_rate_above_the_limit_is_an_error() -> None:
     links = list(node.gpus[3].nvlinks)
     ber = Counter("effective_ber", read(0x30B))
     links[6] = replace(links[6], counters={**links[6].counters, "effective_ber": ber})
-    found = only(judge(nodes.with_gpu(node, 3, nvlinks=tuple(links))))
-    assert found.where.links == ("GPU3 link 6",)
-    assert found.severity is Severity.ERROR
+    finding = only(judge(nodes.with_gpu(node, 3, nvlinks=tuple(links))))
+    assert finding.where.links == ("GPU3 link 6",)
+    assert finding.severity is Severity.ERROR

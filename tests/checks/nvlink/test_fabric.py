@@ -54,10 +54,10 @@ def test_a_board_of_four_that_shows_no_switch_is_not_judged() -> None:
 
 
 def test_a_failed_fabric_manager_is_one_finding_with_the_gpus_that_wait() -> None:
-    found = only(judge(serviced(waiting(nodes.hgx_h100()), "failed")))
-    assert found.severity is Severity.ERROR
-    assert len(found.where.gpus) == 8
-    assert any("570.86.15" in step for step in found.fix)
+    finding = only(judge(serviced(waiting(nodes.hgx_h100()), "failed")))
+    assert finding.severity is Severity.ERROR
+    assert len(finding.where.gpus) == 8
+    assert any("570.86.15" in step for step in finding.fix)
 
 
 def test_a_fabric_manager_that_died_later_is_a_warning() -> None:
@@ -94,26 +94,26 @@ def test_on_a_rack_tray_the_service_runs_elsewhere() -> None:
 
 
 def test_registration_minutes_after_boot_is_transient() -> None:
-    found = only(judge(nodes.with_os(waiting(nodes.hgx_h100()), uptime_s=read(180.0))))
-    assert found.severity is Severity.INFO
-    assert "transient" in found.message
+    finding = only(judge(nodes.with_os(waiting(nodes.hgx_h100()), uptime_s=read(180.0))))
+    assert finding.severity is Severity.INFO
+    assert "transient" in finding.message
 
 
 def test_registration_that_hangs_is_an_error() -> None:
-    found = only(judge(waiting(nodes.hgx_h100())))
-    assert found.severity is Severity.ERROR
-    assert found.cost.gbs_lost == pytest.approx(370.8)
+    finding = only(judge(waiting(nodes.hgx_h100())))
+    assert finding.severity is Severity.ERROR
+    assert finding.cost.gbs_lost == pytest.approx(370.8)
 
 
 def test_registration_in_progress_with_unknown_uptime_is_a_warning() -> None:
-    found = only(judge(nodes.with_os(waiting(nodes.hgx_h100()), uptime_s=Fact())))
-    assert (found.severity, found.confidence) == (Severity.WARNING, Confidence.MEDIUM)
+    finding = only(judge(nodes.with_os(waiting(nodes.hgx_h100()), uptime_s=Fact())))
+    assert (finding.severity, finding.confidence) == (Severity.WARNING, Confidence.MEDIUM)
 
 
 def test_a_registration_that_ended_badly_is_an_error() -> None:
-    found = only(judge(nodes.with_fabric(nodes.hgx_h100(), 2, status=read("insufficient_resources"))))
-    assert found.where.gpus == ("GPU2",)
-    assert "insufficient_resources" in found.message
+    finding = only(judge(nodes.with_fabric(nodes.hgx_h100(), 2, status=read("insufficient_resources"))))
+    assert finding.where.gpus == ("GPU2",)
+    assert "insufficient_resources" in finding.message
 
 
 def test_unhealthy_and_degraded_fabric_is_an_error_and_limited_a_warning() -> None:
@@ -175,11 +175,11 @@ def refused(node: Node) -> Node:
 
 
 def test_a_version_that_the_nvswitch_driver_refuses_is_an_error_by_itself() -> None:
-    found = only(judge(refused(Node(host="n1"))))
-    assert found.severity is Severity.ERROR
-    assert "450.80.02" in found.message
-    assert "450.51.06" in found.message
-    assert any("of exactly version 450.80.02" in step for step in found.fix)
+    finding = only(judge(refused(Node(host="n1"))))
+    assert finding.severity is Severity.ERROR
+    assert "450.80.02" in finding.message
+    assert "450.51.06" in finding.message
+    assert any("of exactly version 450.80.02" in step for step in finding.fix)
 
 
 def test_a_refusal_is_over_where_the_fabric_is_up_or_the_service_runs() -> None:

@@ -35,15 +35,15 @@ def test_a_manager_that_is_not_there_is_a_doubtful_warning(tmp_path: Path, produ
 def test_it_stands_above_the_pods_that_try_to_start_cuda(tmp_path: Path) -> None:
     (tmp_path / "pods.txt").write_text(PODS)
     (tmp_path / "fm.txt").write_text(listed(A100, 2) + NOT_FOUND)
-    made = json.loads(diagnose(str(tmp_path)).to_json())
-    assert chain(made) == [("NVL005", ""), ("JOB009", "NVL005")]
+    document = json.loads(diagnose(str(tmp_path)).to_json())
+    assert chain(document) == [("NVL005", ""), ("JOB009", "NVL005")]
 
 
 def test_other_pods_that_crash_do_not_follow_from_it(tmp_path: Path) -> None:
     (tmp_path / "pods.txt").write_text(PODS.replace("nvidia-cuda-validator", "web").replace("nvidia-operator-val", "x"))
     (tmp_path / "fm.txt").write_text(listed(A100, 2) + NOT_FOUND)
-    made = json.loads(diagnose(str(tmp_path)).to_json())
-    assert dict(chain(made)) == {"JOB009": "", "NVL005": ""}
+    document = json.loads(diagnose(str(tmp_path)).to_json())
+    assert dict(chain(document)) == {"JOB009": "", "NVL005": ""}
 
 
 @pytest.mark.parametrize(

@@ -49,19 +49,19 @@ def test_healthy_machines_have_no_finding(check: Any, build: Any) -> None:
 
 
 def test_a_gpu_with_inactive_links_is_found_with_what_it_costs() -> None:
-    found = only(fewer(nodes.with_gpu(nodes.hgx_h100(), 3, nvlinks=nodes.links(18, 26.562, (2, 3)))))
-    assert found.message == "GPU3 has 16 of 18 NVLinks active"
-    assert found.severity is Severity.ERROR
-    assert "18 links x 20.6 GB/s = 370.8 GB/s" in found.expected
-    assert found.cost.gbs_lost == pytest.approx(2 * 20.6)
-    assert found.where.links == ("GPU3 link 2", "GPU3 link 3")
-    assert found.evidence[0].text == "inactive"
+    finding = only(fewer(nodes.with_gpu(nodes.hgx_h100(), 3, nvlinks=nodes.links(18, 26.562, (2, 3)))))
+    assert finding.message == "GPU3 has 16 of 18 NVLinks active"
+    assert finding.severity is Severity.ERROR
+    assert "18 links x 20.6 GB/s = 370.8 GB/s" in finding.expected
+    assert finding.cost.gbs_lost == pytest.approx(2 * 20.6)
+    assert finding.where.links == ("GPU3 link 2", "GPU3 link 3")
+    assert finding.evidence[0].text == "inactive"
 
 
 def test_links_that_are_missing_from_the_text_count_as_inactive() -> None:
-    found = only(fewer(nodes.with_gpu(nodes.hgx_h100(), 0, nvlinks=nodes.links(17, 26.562))))
-    assert found.message == "GPU0 has 17 of 18 NVLinks active"
-    assert found.where.links == ()
+    finding = only(fewer(nodes.with_gpu(nodes.hgx_h100(), 0, nvlinks=nodes.links(17, 26.562))))
+    assert finding.message == "GPU0 has 17 of 18 NVLinks active"
+    assert finding.where.links == ()
 
 
 @pytest.mark.parametrize("shown", [1, 5, 17])
@@ -74,8 +74,8 @@ def test_a_list_of_links_that_was_cut_off_accuses_nobody(shown: int) -> None:
 
 
 def test_an_inactive_link_of_a_list_that_was_cut_off_is_told_alone() -> None:
-    found = only(fewer(nodes.with_gpus(nodes.hgx_h100(), nvlinks=nodes.links(5, 26.562, (3,)))))
-    assert found.message.startswith("GPU0-7 have 17 of 18 NVLinks active")
+    finding = only(fewer(nodes.with_gpus(nodes.hgx_h100(), nvlinks=nodes.links(5, 26.562, (3,)))))
+    assert finding.message.startswith("GPU0-7 have 17 of 18 NVLinks active")
 
 
 def test_equal_losses_of_several_gpus_are_one_finding() -> None:
@@ -86,16 +86,16 @@ def test_equal_losses_of_several_gpus_are_one_finding() -> None:
 
 
 def test_all_gpus_short_alike_points_at_a_switch_and_is_a_warning() -> None:
-    found = only(fewer(nodes.with_gpus(nodes.dgx_a100(), nvlinks=nodes.links(12, 25.0, (0, 1)))))
-    assert "NVSwitch" in found.message
-    assert found.severity is Severity.WARNING
+    finding = only(fewer(nodes.with_gpus(nodes.dgx_a100(), nvlinks=nodes.links(12, 25.0, (0, 1)))))
+    assert "NVSwitch" in finding.message
+    assert finding.severity is Severity.WARNING
 
 
 def test_the_sentence_all_links_inactive_is_no_link() -> None:
     node = nodes.with_gpus(nodes.dgx_a100(), nvlinks=(), nvlink_note=read("all links are inactive"))
-    found = only(fewer(node))
-    assert found.message == "GPU0-7 have no active NVLink"
-    assert any("nvidia-fabricmanager" in step for step in found.fix)
+    finding = only(fewer(node))
+    assert finding.message == "GPU0-7 have no active NVLink"
+    assert any("nvidia-fabricmanager" in step for step in finding.fix)
 
 
 def test_a_sleeping_link_is_up_and_a_disabled_one_is_not() -> None:
@@ -107,16 +107,16 @@ def test_a_sleeping_link_is_up_and_a_disabled_one_is_not() -> None:
 
 def test_a_matrix_alone_shows_a_gpu_with_fewer_links_at_medium_confidence() -> None:
     node = nodes.with_words(nodes.hgx_h100(), lambda a, b: "NV12" if "GPU3" in (a, b) and "mlx5" not in a + b else None)
-    found = only(fewer(nodes.with_gpus(node, nvlinks=())))
-    assert found.message == "GPU3 has 12 of 18 NVLinks active"
-    assert found.confidence is Confidence.MEDIUM
+    finding = only(fewer(nodes.with_gpus(node, nvlinks=())))
+    assert finding.message == "GPU3 has 12 of 18 NVLinks active"
+    assert finding.confidence is Confidence.MEDIUM
 
 
 def test_a_matrix_without_product_names_is_judged_by_siblings() -> None:
     node = nodes.with_words(nodes.hgx_h100(), lambda a, b: "NV12" if "GPU3" in (a, b) and "mlx5" not in a + b else None)
-    found = only(fewer(nodes.bare_matrix(node)))
-    assert found.where.gpus == ("GPU3",)
-    assert found.severity is Severity.WARNING
+    finding = only(fewer(nodes.bare_matrix(node)))
+    assert finding.where.gpus == ("GPU3",)
+    assert finding.severity is Severity.WARNING
 
 
 def test_a_board_that_joins_four_gpus_directly_is_complete_at_nv4() -> None:
@@ -146,16 +146,16 @@ def test_cards_with_bridges_are_silent_when_all_have_the_same_links() -> None:
 
 
 def test_a_bridged_card_with_fewer_links_than_most_siblings_is_a_warning() -> None:
-    found = only(fewer(h100_pcie((12, 12, 12, 8))))
-    assert found.severity is Severity.WARNING
-    assert found.where.gpus == ("GPU3",)
+    finding = only(fewer(h100_pcie((12, 12, 12, 8))))
+    assert finding.severity is Severity.WARNING
+    assert finding.where.gpus == ("GPU3",)
 
 
 def test_nvl_cards_without_a_link_beside_a_bridged_pair_are_a_warning() -> None:
-    found = only(fewer(h100_pcie((0, 0, 12, 12))))
-    assert (found.severity, found.confidence) == (Severity.WARNING, Confidence.MEDIUM)
-    assert found.where.gpus == ("GPU0", "GPU1")
-    assert "bridges" in found.fix[0]
+    finding = only(fewer(h100_pcie((0, 0, 12, 12))))
+    assert (finding.severity, finding.confidence) == (Severity.WARNING, Confidence.MEDIUM)
+    assert finding.where.gpus == ("GPU0", "GPU1")
+    assert "bridges" in finding.fix[0]
 
 
 @pytest.mark.parametrize("active", [(0, 0, 0, 0), (0, 12, 12), (0, 0, 0, 0, 12, 12), (12, 12, 12, 12)])
@@ -177,9 +177,9 @@ def test_part_of_a_mesh_in_a_guest_is_silent() -> None:
 
 def test_one_v100_alone_with_links_down_is_found_at_medium_confidence() -> None:
     card = nodes.gpu(3, "Tesla V100-SXM2-32GB", 70, 0, nvlinks=nodes.links(6, 25.781, (3, 5)))
-    found = only(fewer(Node("n", gpus=(card,))))
-    assert found.where.links == ("GPU3 link 3", "GPU3 link 5")
-    assert found.confidence is Confidence.MEDIUM
+    finding = only(fewer(Node("n", gpus=(card,))))
+    assert finding.where.links == ("GPU3 link 3", "GPU3 link 5")
+    assert finding.confidence is Confidence.MEDIUM
 
 
 def two_v100(down: tuple[int, ...], of_first: tuple[int, ...] = (), **os: object) -> Node:
@@ -191,8 +191,8 @@ def two_v100(down: tuple[int, ...], of_first: tuple[int, ...] = (), **os: object
 
 
 def test_a_sibling_with_all_links_shows_that_the_board_uses_them() -> None:
-    found = only(fewer(two_v100((3, 5))))
-    assert found.where.links == ("GPU3 link 3", "GPU3 link 5")
+    finding = only(fewer(two_v100((3, 5))))
+    assert finding.where.links == ("GPU3 link 3", "GPU3 link 5")
 
 
 def test_siblings_short_in_different_ways_and_those_of_a_guest_accuse_nobody() -> None:
@@ -208,8 +208,8 @@ def test_mig_reads_links_as_down_and_is_not_judged() -> None:
 
 def test_one_gpu_without_links_up_has_no_peer() -> None:
     node = nodes.hgx_h100()
-    alone = replace(node, gpus=(replace(node.gpus[0], nvlinks=nodes.links(18, 26.562, tuple(range(18)))),))
-    assert status(fewer(alone)) == "not_applicable"
+    machine = replace(node, gpus=(replace(node.gpus[0], nvlinks=nodes.links(18, 26.562, tuple(range(18)))),))
+    assert status(fewer(machine)) == "not_applicable"
 
 
 def test_within_minutes_of_boot_links_that_are_down_are_unknown() -> None:
@@ -246,9 +246,9 @@ def test_a_lost_gpu_is_unknown() -> None:
 def test_an_unknown_product_is_compared_with_its_siblings() -> None:
     node = nodes.with_gpus(nodes.hgx_h100(), name=read("NVIDIA X900"))
     assert status(fewer(node)) == "clean"
-    found = only(fewer(nodes.with_gpu(node, 2, nvlinks=nodes.links(18, 26.562, (0,)))))
-    assert found.severity is Severity.WARNING
-    assert "7 of 8 peers" in found.expected
+    finding = only(fewer(nodes.with_gpu(node, 2, nvlinks=nodes.links(18, 26.562, (0,)))))
+    assert finding.severity is Severity.WARNING
+    assert "7 of 8 peers" in finding.expected
 
 
 # --- NVL002 ---------------------------------------------------------------------------------------------------
@@ -256,10 +256,10 @@ def test_an_unknown_product_is_compared_with_its_siblings() -> None:
 
 def test_a_slow_link_is_found_beside_the_datasheet() -> None:
     links = (*nodes.links(17, 26.562), nodes.link(17, rate=19.0))
-    found = only(slow(nodes.with_gpu(nodes.hgx_h100(), 6, nvlinks=links)))
-    assert found.where.links == ("GPU6 link 17",)
-    assert found.severity is Severity.ERROR
-    assert found.cost.share == pytest.approx(1 - 19 / 26.562)
+    finding = only(slow(nodes.with_gpu(nodes.hgx_h100(), 6, nvlinks=links)))
+    assert finding.where.links == ("GPU6 link 17",)
+    assert finding.severity is Severity.ERROR
+    assert finding.cost.share == pytest.approx(1 - 19 / 26.562)
 
 
 def test_a_link_a_little_below_its_siblings_is_a_warning() -> None:
@@ -286,11 +286,11 @@ def cut(node: Node, label: str) -> Node:
 
 
 def test_a_gpu_that_reaches_its_peers_over_pcie_is_one_finding() -> None:
-    found = only(pairs(cut(nodes.hgx_h100(), "GPU3")))
-    assert found.message == "GPU3 reaches its 7 peers without NVLink"
-    assert found.where.gpus == ("GPU3",)
-    assert found.severity is Severity.ERROR
-    assert found.cost.gbs_lost == pytest.approx(370.8 - 48)
+    finding = only(pairs(cut(nodes.hgx_h100(), "GPU3")))
+    assert finding.message == "GPU3 reaches its 7 peers without NVLink"
+    assert finding.where.gpus == ("GPU3",)
+    assert finding.severity is Severity.ERROR
+    assert finding.cost.gbs_lost == pytest.approx(370.8 - 48)
 
 
 def test_one_pair_is_named() -> None:
@@ -306,9 +306,9 @@ def test_no_pair_at_all_is_one_finding() -> None:
 def test_a_refused_status_counts_although_the_matrix_says_nvlink() -> None:
     node = nodes.hgx_h100()
     table = {**node.p2p["nvlink"], ("GPU0", "GPU1"): read("DR")}
-    found = only(pairs(replace(node, p2p={"nvlink": table})))
-    assert found.message == "GPU0 and GPU1 talk without NVLink"
-    assert any("RegistryDwords" in step for step in found.fix)
+    finding = only(pairs(replace(node, p2p={"nvlink": table})))
+    assert finding.message == "GPU0 and GPU1 talk without NVLink"
+    assert any("RegistryDwords" in step for step in finding.fix)
 
 
 def test_a_gpu_without_links_is_left_to_the_check_that_names_the_cause() -> None:
@@ -326,25 +326,25 @@ def test_a_fabric_that_is_not_ready_is_left_to_its_check() -> None:
 
 
 def test_an_unknown_product_is_judged_when_the_others_are_all_joined() -> None:
-    found = only(pairs(nodes.bare_matrix(cut(nodes.hgx_h100(), "GPU3"))))
-    assert found.where.gpus == ("GPU3",)
-    assert found.confidence is Confidence.MEDIUM
+    finding = only(pairs(nodes.bare_matrix(cut(nodes.hgx_h100(), "GPU3"))))
+    assert finding.where.gpus == ("GPU3",)
+    assert finding.confidence is Confidence.MEDIUM
 
 
 def test_more_links_than_a_gpu_has_tell_of_a_switch_that_joins_all_pairs() -> None:
-    apart = nodes.with_words(nodes.hgx_h100(), lambda a, b: "SYS" if {a, b} == {"GPU2", "GPU3"} else None)
-    found = only(pairs(nodes.bare_matrix(apart)))
-    assert found.message == "GPU2 and GPU3 talk without NVLink"
-    assert found.confidence is Confidence.MEDIUM
+    node = nodes.with_words(nodes.hgx_h100(), lambda a, b: "SYS" if {a, b} == {"GPU2", "GPU3"} else None)
+    finding = only(pairs(nodes.bare_matrix(node)))
+    assert finding.message == "GPU2 and GPU3 talk without NVLink"
+    assert finding.confidence is Confidence.MEDIUM
 
 
 def test_a_mesh_is_held_to_its_own_pattern() -> None:
     assert status(pairs(nodes.dgx1_v100())) == "clean"
     assert status(pairs(nodes.bare_matrix(nodes.dgx1_v100()))) == "clean"
     node = nodes.with_words(nodes.dgx1_v100(), lambda a, b: "PHB" if {a, b} == {"GPU1", "GPU3"} else None)
-    found = only(pairs(node))
-    assert found.message == "GPU1 and GPU3 talk without NVLink"
-    assert found.severity is Severity.WARNING
+    finding = only(pairs(node))
+    assert finding.message == "GPU1 and GPU3 talk without NVLink"
+    assert finding.severity is Severity.WARNING
 
 
 def test_bridges_join_only_some_pairs() -> None:

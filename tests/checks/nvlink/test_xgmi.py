@@ -59,8 +59,8 @@ def test_a_whole_board_is_clean() -> None:
 
 
 def ring(gpus: int) -> dict[Pair, str]:
-    apart = [(a, b) for a, b in permutations(range(gpus), 2) if (a - b) % gpus not in (1, gpus - 1)]
-    return {(f"GPU{a}", f"GPU{b}"): "PCIE" for a, b in apart}
+    pairs = [(a, b) for a, b in permutations(range(gpus), 2) if (a - b) % gpus not in (1, gpus - 1)]
+    return {(f"GPU{a}", f"GPU{b}"): "PCIE" for a, b in pairs}
 
 
 def chord() -> dict[Pair, str]:

@@ -47,8 +47,8 @@ def test_shm_between_host_bridges_is_ncclsown_rule_and_information() -> None:
 
 
 def test_pairs_that_the_driver_refuses_are_a_warning() -> None:
-    made = jobs.job(1, rows=over_shm(), systems=pcie, messages=[jobs.message("p2p off", OFF)])
-    refused, rest = ShmInsteadOfP2p().judge(made).findings
+    job = jobs.job(1, rows=over_shm(), systems=pcie, messages=[jobs.message("p2p off", OFF)])
+    refused, rest = ShmInsteadOfP2p().judge(job).findings
     assert refused.severity is Severity.WARNING
     assert "driver refuses" in refused.message
     assert refused.where.ranks == (0,)
@@ -72,8 +72,8 @@ def test_refusals_alone_are_told_where_no_connection_is_seen() -> None:
 
 
 def test_a_setting_explains_shm() -> None:
-    made = jobs.job(1, rows=over_shm(), settings={"NCCL_P2P_DISABLE": "1"})
-    assert ShmInsteadOfP2p().judge(made).status is Status.CLEAN
+    job = jobs.job(1, rows=over_shm(), settings={"NCCL_P2P_DISABLE": "1"})
+    assert ShmInsteadOfP2p().judge(job).status is Status.CLEAN
 
 
 def test_shm_without_paths_is_told_as_a_note_and_nodes_without_connections_are_unknown() -> None:
@@ -83,9 +83,9 @@ def test_shm_without_paths_is_told_as_a_note_and_nodes_without_connections_are_u
 
 
 def test_gpus_that_no_operation_joined_are_told_as_such_and_not_as_a_lack_of_logging() -> None:
-    made = jobs.job(1, rows=[], nccl_versions=("2.28.9",))
-    assert "no operation used a connection inside a node" in ShmInsteadOfP2p().judge(made).why
-    for other in (replace(made, nccl_versions=("2.21.5",)), replace(made, subsystems=frozenset({"INIT"}))):
+    job = jobs.job(1, rows=[], nccl_versions=("2.28.9",))
+    assert "no operation used a connection inside a node" in ShmInsteadOfP2p().judge(job).why
+    for other in (replace(job, nccl_versions=("2.21.5",)), replace(job, subsystems=frozenset({"INIT"}))):
         assert "NCCL_DEBUG_SUBSYS=" in ShmInsteadOfP2p().judge(other).why
 
 
@@ -103,8 +103,8 @@ def test_a_setting_that_switches_nvlink_off_is_an_error(name: str, value: str) -
 
 
 def test_where_no_pair_could_use_it_a_setting_is_information() -> None:
-    made = jobs.job(1, rows=over_shm(), systems=pcie, settings={"NCCL_P2P_DISABLE": "1"})
-    assert P2pSwitchedOff().judge(made).findings[0].severity is Severity.INFO
+    job = jobs.job(1, rows=over_shm(), systems=pcie, settings={"NCCL_P2P_DISABLE": "1"})
+    assert P2pSwitchedOff().judge(job).findings[0].severity is Severity.INFO
 
 
 @pytest.mark.parametrize(("name", "value"), [("NCCL_P2P_DISABLE", "0"), ("NCCL_P2P_LEVEL", "SYS")])
@@ -113,10 +113,10 @@ def test_settings_that_leave_it_on_are_clean(name: str, value: str) -> None:
 
 
 def test_a_value_that_nccl_refused_is_not_in_force() -> None:
-    made = jobs.job(1)
+    job = jobs.job(1)
     bad = {"NCCL_P2P_DISABLE": jobs.given("NCCL_P2P_DISABLE", "1", "invalid")}
-    made = replace(made, processes=tuple(replace(each, settings=bad) for each in made.processes))
-    assert P2pSwitchedOff().judge(made).status is Status.CLEAN
+    job = replace(job, processes=tuple(replace(process, settings=bad) for process in job.processes))
+    assert P2pSwitchedOff().judge(job).status is Status.CLEAN
 
 
 def test_a_driver_that_refuses_nvlink_peers_is_an_error() -> None:
@@ -135,9 +135,9 @@ def test_the_log_of_one_rank_shows_how_many_the_node_has() -> None:
         ranks[1:] = -1
         return replace(communicator, ranks=ranks)
 
-    made = jobs.job(2, 8, settings={"NCCL_P2P_DISABLE": "1"}, world=first)
-    alone = replace(made, ranks=made.ranks[:1])
-    assert P2pSwitchedOff().judge(alone).status is Status.FINDING
+    job = jobs.job(2, 8, settings={"NCCL_P2P_DISABLE": "1"}, world=first)
+    run = replace(job, ranks=job.ranks[:1])
+    assert P2pSwitchedOff().judge(run).status is Status.FINDING
 
 
 def captured(*links: NvLink) -> Node:
@@ -153,5 +153,5 @@ def captured(*links: NvLink) -> Node:
     ],
 )
 def test_links_that_a_capture_shows_up_speak_against_a_log_without_them(link: NvLink, severity: Severity) -> None:
-    made = replace(jobs.job(1, rows=over_shm(), systems=pcie), machines={"n0": captured(link)})
-    assert {each.severity for each in ShmInsteadOfP2p().judge(made).findings} == {severity}
+    job = replace(jobs.job(1, rows=over_shm(), systems=pcie), machines={"n0": captured(link)})
+    assert {finding.severity for finding in ShmInsteadOfP2p().judge(job).findings} == {severity}

@@ -44,15 +44,15 @@ def all_on(node: Node) -> Node:
 
 
 def test_redirection_between_a_gpu_and_its_nic_is_an_error() -> None:
-    found = only(acs(all_on(nodes.hgx_h100())))
-    assert found.severity is Severity.ERROR
-    assert len(found.where.links) == 16
-    assert found.where.links == tuple(sorted(found.where.links))
-    assert found.where.gpus == tuple(f"GPU{at}" for at in range(8))
-    assert found.where.nics == tuple(f"mlx5_{at}" for at in range(8))
-    assert found.message.endswith("peer traffic of GPU0-7, mlx5_0-7 goes through the CPU")
-    assert "setpci" in found.fix[1]
-    assert found.evidence[0].source == "lspci"
+    finding = only(acs(all_on(nodes.hgx_h100())))
+    assert finding.severity is Severity.ERROR
+    assert len(finding.where.links) == 16
+    assert finding.where.links == tuple(sorted(finding.where.links))
+    assert finding.where.gpus == tuple(f"GPU{at}" for at in range(8))
+    assert finding.where.nics == tuple(f"mlx5_{at}" for at in range(8))
+    assert finding.message.endswith("peer traffic of GPU0-7, mlx5_0-7 goes through the CPU")
+    assert "setpci" in finding.fix[1]
+    assert finding.evidence[0].source == "lspci"
 
 
 @pytest.mark.parametrize("value", [0x00, 0x01, 0x03])
@@ -84,8 +84,10 @@ def test_ports_between_gpus_that_nvlink_joins_do_not_matter() -> None:
         pci[port] = replace(pci[port], parent=top)
     joined = all_on(replace(node, pci=pci, nics=()))
     assert status(acs(joined)) == "clean"
-    apart = replace(joined, paths={pair: replace(path, type=nodes.PathType.PXB) for pair, path in joined.paths.items()})
-    assert only(acs(apart)).where.gpus == tuple(f"GPU{at}" for at in range(8))
+    machine = replace(
+        joined, paths={pair: replace(path, type=nodes.PathType.PXB) for pair, path in joined.paths.items()}
+    )
+    assert only(acs(machine)).where.gpus == tuple(f"GPU{at}" for at in range(8))
 
 
 def test_geforce_cards_have_no_peer_to_peer_to_lose() -> None:
@@ -99,16 +101,16 @@ def test_superchips_talk_past_pcie() -> None:
 
 def test_on_other_arm_machines_redirection_is_a_warning() -> None:
     node = all_on(nodes.hgx_h100())
-    found = only(acs(replace(node, cpu=replace(node.cpu, arch=read("aarch64")))))
-    assert (found.severity, found.confidence) == (Severity.WARNING, Confidence.MEDIUM)
+    finding = only(acs(replace(node, cpu=replace(node.cpu, arch=read("aarch64")))))
+    assert (finding.severity, finding.confidence) == (Severity.WARNING, Confidence.MEDIUM)
 
 
 @pytest.mark.parametrize("kind", ["DMA", "DMA-FQ"])
 def test_a_translating_iommu_is_a_warning(kind: str) -> None:
-    found = only(acs(with_acs(nodes.hgx_h100(), lambda _: read(0), iommu=kind)))
-    assert found.severity is Severity.WARNING
-    assert found.observed == f"IOMMU domain type {kind}"
-    assert "iommu=pt" in found.fix[0]
+    finding = only(acs(with_acs(nodes.hgx_h100(), lambda _: read(0), iommu=kind)))
+    assert finding.severity is Severity.WARNING
+    assert finding.observed == f"IOMMU domain type {kind}"
+    assert "iommu=pt" in finding.fix[0]
 
 
 def test_arm_servers_translate_by_design() -> None:
@@ -171,16 +173,16 @@ INTEL = "DMAR: [DMA Write] Request device [3b:00.0] fault addr fffff000 [fault r
 
 
 def test_faults_of_a_gpu_are_an_error_by_the_kernel_log_alone() -> None:
-    found = only(acs(Node("rig", events=(fault(AMD, "0000:42:00.0"), fault(AMD, "0000:42:00.0")))))
-    assert (found.severity, found.confidence) == (Severity.ERROR, Confidence.MEDIUM)
-    assert found.message.startswith("the IOMMU refused 2 accesses of 0000:42:00.0")
+    finding = only(acs(Node("rig", events=(fault(AMD, "0000:42:00.0"), fault(AMD, "0000:42:00.0")))))
+    assert (finding.severity, finding.confidence) == (Severity.ERROR, Confidence.MEDIUM)
+    assert finding.message.startswith("the IOMMU refused 2 accesses of 0000:42:00.0")
     assert only(acs(Node("rig", events=(fault(AMD, "0000:42:00.0"),)))).severity is Severity.WARNING
 
 
 def test_a_fault_that_names_no_driver_is_a_gpus_where_the_evidence_holds_the_gpu() -> None:
     node = nodes.hgx_h100()
-    found = only(acs(replace(node, events=(fault(INTEL, node.gpus[0].bus_id),))))
-    assert found.where.gpus == ("GPU0",)
+    finding = only(acs(replace(node, events=(fault(INTEL, node.gpus[0].bus_id),))))
+    assert finding.where.gpus == ("GPU0",)
 
 
 @pytest.mark.parametrize("bus_id", ["0000:3b:00.0", None])

@@ -29,7 +29,7 @@ def counting(*counters: Counter, bus_id: str = DEVICE) -> Node:
     node = network.ib_h100()
     quiet = {"aer_correctable_total": counter("aer_correctable_total", 0)}
     node = replace(node, pci={key: replace(item, counters=quiet) for key, item in node.pci.items()})
-    return with_pci(node, bus_id, counters={each.name: each for each in counters})
+    return with_pci(node, bus_id, counters={sample.name: sample for sample in counters})
 
 
 def test_a_machine_that_counts_nothing_is_clean() -> None:
@@ -43,19 +43,19 @@ def test_without_counters_nothing_is_known() -> None:
 
 @pytest.mark.parametrize("name", ["aer_fatal_total", "aer_nonfatal_total"])
 def test_an_uncorrectable_error_between_the_samples_is_an_error(name: str) -> None:
-    found = only(errors(counting(counter(name, 3, 4))))
-    assert (found.severity, found.confidence) == (Severity.ERROR, Confidence.HIGH)
-    assert found.message.startswith("GPU4 has PCIe errors now:")
-    assert found.expected == "no uncorrectable errors"
-    assert "Drain the node" in found.fix[0]
-    assert found.evidence[0].source == "sample2/counters"
+    finding = only(errors(counting(counter(name, 3, 4))))
+    assert (finding.severity, finding.confidence) == (Severity.ERROR, Confidence.HIGH)
+    assert finding.message.startswith("GPU4 has PCIe errors now:")
+    assert finding.expected == "no uncorrectable errors"
+    assert "Drain the node" in finding.fix[0]
+    assert finding.evidence[0].source == "sample2/counters"
 
 
 def test_uncorrectable_errors_since_boot_are_a_warning() -> None:
-    found = only(errors(counting(counter("aer_fatal_total", 2))))
-    assert (found.severity, found.confidence) == (Severity.WARNING, Confidence.MEDIUM)
-    assert "since boot" in found.observed
-    assert "--sample" in found.fix[0]
+    finding = only(errors(counting(counter("aer_fatal_total", 2))))
+    assert (finding.severity, finding.confidence) == (Severity.WARNING, Confidence.MEDIUM)
+    assert "since boot" in finding.observed
+    assert "--sample" in finding.fix[0]
 
 
 def test_unsupported_requests_since_boot_are_left_by_probing() -> None:
@@ -85,8 +85,8 @@ def test_few_corrected_errors_since_boot_are_silent_even_on_a_young_node() -> No
 def test_totals_are_judged_by_the_uptime() -> None:
     # 31 a minute for 100 hours.
     assert status(errors(counting(counter("replay", 180_000)))) == "clean"
-    found = only(errors(counting(counter("replay", 190_000))))
-    assert "in 4 days 4 h since boot" in found.observed
+    finding = only(errors(counting(counter("replay", 190_000))))
+    assert "in 4 days 4 h since boot" in finding.observed
     blind = nodes.with_os(counting(counter("replay", 190_000)), uptime_s=Fact())
     assert status(errors(blind)) == "clean"
     assert HOUR == 3600.0
@@ -99,9 +99,9 @@ def test_counters_that_went_back_are_no_reading() -> None:
 def test_the_port_above_counts_what_it_receives() -> None:
     parent = network.ib_h100().pci[DEVICE].parent
     assert parent is not None
-    found = only(errors(counting(counter("aer_fatal_total", 0, 1), bus_id=parent)))
-    assert found.where.links == (parent,)
-    assert found.where.gpus == ("GPU4",)
+    finding = only(errors(counting(counter("aer_fatal_total", 0, 1), bus_id=parent)))
+    assert finding.where.links == (parent,)
+    assert finding.where.gpus == ("GPU4",)
 
 
 def test_functions_below_one_port_do_not_tell_its_errors_twice() -> None:
@@ -117,5 +117,5 @@ def test_a_switch_above_several_devices_names_them() -> None:
     node = network.ib_h100()
     downstream = node.pci[DEVICE].parent
     upstream = node.pci[str(downstream)].parent
-    found = only(errors(counting(counter("aer_fatal_total", 0, 1), bus_id=str(upstream))))
-    assert (found.where.gpus, found.where.nics) == (("GPU4",), ("mlx5_4",))
+    finding = only(errors(counting(counter("aer_fatal_total", 0, 1), bus_id=str(upstream))))
+    assert (finding.where.gpus, finding.where.nics) == (("GPU4",), ("mlx5_4",))

@@ -27,7 +27,7 @@ def judged(tmp_path: Path, text: str):  # type: ignore[no-untyped-def]
     place = tmp_path / "topo.xml"
     place.write_text(text)
     result = check_topology(str(place))
-    return result, [each for each in result.outcomes if each.check == "PCI001"]
+    return result, [outcome for outcome in result.outcomes if outcome.check == "PCI001"]
 
 
 def test_gpu5_at_x4_among_x16_is_an_error_with_its_line(tmp_path: Path) -> None:
@@ -37,7 +37,7 @@ def test_gpu5_at_x4_among_x16_is_an_error_with_its_line(tmp_path: Path) -> None:
     assert finding.where.gpus == ("GPU5",)
     assert finding.cost.gbs_lost == 36
     assert 'link_width="4"' in finding.evidence[0].text
-    assert [each.id for each in result.findings] == ["PCI001"]
+    assert [finding.id for finding in result.findings] == ["PCI001"]
 
 
 def test_a_file_whose_links_are_alike_is_clean_and_asks_for_no_sysfs(tmp_path: Path) -> None:
@@ -54,7 +54,7 @@ def test_lanes_that_most_or_half_have_are_built_so(tmp_path: Path, gpus: range) 
 
 def test_a_width_of_nothing_is_no_reading(tmp_path: Path) -> None:
     _, outcomes = judged(tmp_path, with_lanes(5, lanes="0"))
-    assert not any(each.findings for each in outcomes)
+    assert not any(outcome.findings for outcome in outcomes)
 
 
 TEXTS = texts(__file__)

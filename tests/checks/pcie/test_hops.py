@@ -114,13 +114,13 @@ def test_superchip_gpus_virtual_functions_and_storage_have_no_hop() -> None:
 
 def test_a_gpu_at_four_lanes_is_an_error_with_its_bandwidth() -> None:
     node = h100()
-    found = only(narrow(with_pci(node, bus(node, 5), width=read(4, "sys-pci"))))
-    assert found.message == "GPU5 trained at x4 instead of x16"
-    assert (found.severity, found.confidence) == (Severity.ERROR, Confidence.HIGH)
-    assert found.expected == "x16 (both ends can do it): Gen5 x16 is 48 GB/s to NCCL"
-    assert (found.cost.gbs_lost, found.cost.share) == (36.0, 0.75)
-    assert found.where.gpus == ("GPU5",)
-    assert found.evidence[0].source == "sys-pci"
+    finding = only(narrow(with_pci(node, bus(node, 5), width=read(4, "sys-pci"))))
+    assert finding.message == "GPU5 trained at x4 instead of x16"
+    assert (finding.severity, finding.confidence) == (Severity.ERROR, Confidence.HIGH)
+    assert finding.expected == "x16 (both ends can do it): Gen5 x16 is 48 GB/s to NCCL"
+    assert (finding.cost.gbs_lost, finding.cost.share) == (36.0, 0.75)
+    assert finding.where.gpus == ("GPU5",)
+    assert finding.evidence[0].source == "sys-pci"
 
 
 def test_idleness_does_not_excuse_missing_lanes() -> None:
@@ -131,9 +131,9 @@ def test_idleness_does_not_excuse_missing_lanes() -> None:
 def test_a_narrow_uplink_of_a_switch_names_what_it_throttles() -> None:
     node = h100()
     up = next(hop.lower.bus_id for hop in hops(node) if hop.is_shared)
-    found = only(narrow(with_pci(node, up, width=read(8))))
-    assert "above GPU0, mlx5_0" in found.message
-    assert (found.where.gpus, found.where.nics) == (("GPU0",), ("mlx5_0",))
+    finding = only(narrow(with_pci(node, up, width=read(8))))
+    assert "above GPU0, mlx5_0" in finding.message
+    assert (finding.where.gpus, finding.where.nics) == (("GPU0",), ("mlx5_0",))
 
 
 def test_what_a_nic_loses_is_what_it_could_have_used() -> None:
@@ -165,8 +165,8 @@ def test_all_siblings_alike_are_built_so() -> None:
 def test_a_device_without_siblings_is_a_warning() -> None:
     node = h100()
     node = replace(node, gpus=node.gpus[:1], nics=())
-    found = only(narrow(with_pci(node, bus(node, 0), width=read(8))))
-    assert (found.severity, found.confidence) == (Severity.WARNING, Confidence.MEDIUM)
+    finding = only(narrow(with_pci(node, bus(node, 0), width=read(8))))
+    assert (finding.severity, finding.confidence) == (Severity.WARNING, Confidence.MEDIUM)
 
 
 def test_widths_that_are_no_reading_are_unknown() -> None:
@@ -178,9 +178,9 @@ def test_widths_that_are_no_reading_are_unknown() -> None:
 def test_without_generations_the_loss_is_a_proportion() -> None:
     node = h100()
     blind = replace(node, pci={k: replace(v, gen=Fact(), max_gen=Fact()) for k, v in node.pci.items()})
-    found = only(narrow(with_pci(blind, bus(node, 5), width=read(4))))
-    assert found.cost.gbs_lost is None
-    assert "proportion" in found.cost.text
+    finding = only(narrow(with_pci(blind, bus(node, 5), width=read(4))))
+    assert finding.cost.gbs_lost is None
+    assert "proportion" in finding.cost.text
 
 
 # --- PCI002 ---------------------------------------------------------------------------------------------------
@@ -188,11 +188,11 @@ def test_without_generations_the_loss_is_a_proportion() -> None:
 
 def test_a_busy_gpu_at_gen1_is_an_error() -> None:
     node = h100(**BUSY)
-    found = only(slow(with_pci(node, bus(node, 2), gen=read(1, "sys-pci"))))
-    assert found.message == "GPU2 runs at PCIe Gen1 while 97 % busy instead of Gen5"
-    assert (found.severity, found.confidence) == (Severity.ERROR, Confidence.HIGH)
-    assert found.cost.share == pytest.approx(1 - 3 / 48, abs=0.01)
-    assert {origin.source for origin in found.evidence} >= {"sys-pci", "nvml"}
+    finding = only(slow(with_pci(node, bus(node, 2), gen=read(1, "sys-pci"))))
+    assert finding.message == "GPU2 runs at PCIe Gen1 while 97 % busy instead of Gen5"
+    assert (finding.severity, finding.confidence) == (Severity.ERROR, Confidence.HIGH)
+    assert finding.cost.share == pytest.approx(1 - 3 / 48, abs=0.01)
+    assert {origin.source for origin in finding.evidence} >= {"sys-pci", "nvml"}
 
 
 def test_an_idle_gpu_at_gen1_saves_power() -> None:
@@ -209,8 +209,8 @@ def test_an_idle_gpu_at_full_clocks_is_idle_when_the_driver_says_so() -> None:
 
 def test_full_clocks_without_load_are_a_warning() -> None:
     node = h100(utilization=read(0), pstate=read(0), throttle=read(()))
-    found = only(slow(with_pci(node, bus(node, 2), gen=read(3))))
-    assert (found.severity, found.confidence) == (Severity.WARNING, Confidence.MEDIUM)
+    finding = only(slow(with_pci(node, bus(node, 2), gen=read(3))))
+    assert (finding.severity, finding.confidence) == (Severity.WARNING, Confidence.MEDIUM)
 
 
 @pytest.mark.parametrize("gpu", [{"utilization": read(0)}, {"pstate": read(8)}])
@@ -262,9 +262,9 @@ def test_one_busy_gpu_at_gen1_among_resting_ones_is_found() -> None:
 
 def test_an_active_nic_at_a_lower_generation_is_an_error() -> None:
     node = h100()
-    found = only(slow(with_pci(node, str(node.nics[1].bus_id), gen=read(3))))
-    assert found.message == "mlx5_1 runs at PCIe Gen3 instead of Gen5"
-    assert found.cost.gbs_lost == 36.0
+    finding = only(slow(with_pci(node, str(node.nics[1].bus_id), gen=read(3))))
+    assert finding.message == "mlx5_1 runs at PCIe Gen3 instead of Gen5"
+    assert finding.cost.gbs_lost == 36.0
 
 
 def test_a_nic_that_is_down_is_not_judged() -> None:
@@ -294,8 +294,8 @@ PORT = "PCI bridge: Broadcom / LSI PEX890xx PCIe Gen 5 Switch (rev b0)"
 
 
 def test_one_or_two_lanes_of_a_wide_card_need_no_slot_to_be_wrong() -> None:
-    found = only(narrow(pasted(end("08:00.0", NIC, "8 x8", "8 x2"))))
-    assert (found.severity, found.observed) == (Severity.WARNING, "x2 at 0000:08:00.0, 1.5 GB/s")
+    finding = only(narrow(pasted(end("08:00.0", NIC, "8 x8", "8 x2"))))
+    assert (finding.severity, finding.observed) == (Severity.WARNING, "x2 at 0000:08:00.0, 1.5 GB/s")
 
 
 @pytest.mark.parametrize("now", ["8 x4", "8 x8"])
@@ -305,9 +305,9 @@ def test_half_the_lanes_of_a_card_alone_may_be_its_wiring(now: str) -> None:
 
 def test_a_link_below_both_of_its_ends_is_found_by_lspci_alone() -> None:
     text = end("17:00.0", NIC, "32 x16", "16 x16") + end("16:02.0", PORT, "32 x16", "16 x16")
-    found = only(slow(pasted(text)))
-    assert (found.severity, found.confidence) == (Severity.WARNING, Confidence.MEDIUM)
-    assert found.message == "0000:17:00.0 runs at PCIe Gen4 instead of Gen5"
+    finding = only(slow(pasted(text)))
+    assert (finding.severity, finding.confidence) == (Severity.WARNING, Confidence.MEDIUM)
+    assert finding.message == "0000:17:00.0 runs at PCIe Gen4 instead of Gen5"
 
 
 def test_the_command_names_the_function_whose_first_line_grep_took_away() -> None:
@@ -340,9 +340,9 @@ UPLINK = [
 
 
 def test_the_uplink_of_a_switch_below_both_ends_is_found() -> None:
-    found = only(slow(pasted("".join(UPLINK))))
-    assert found.where.links == ("0000:5a:00.0",)
-    assert found.message == "the PCIe switch 0000:5a:00.0 above 0000:5e:00.0 runs at PCIe Gen4 instead of Gen5"
+    finding = only(slow(pasted("".join(UPLINK))))
+    assert finding.where.links == ("0000:5a:00.0",)
+    assert finding.message == "the PCIe switch 0000:5a:00.0 above 0000:5e:00.0 runs at PCIe Gen4 instead of Gen5"
 
 
 def test_ports_that_need_not_be_above_the_device_are_presumed_nothing_of() -> None:
@@ -375,15 +375,15 @@ def test_an_uplink_counts_only_while_what_is_below_it_works() -> None:
 # -- where only widths are told --
 
 
-def widths(*each: int) -> Node:
-    rows = "\n".join(f"{number}, {width}" for number, width in enumerate(each))
+def widths(*numbers: int) -> Node:
+    rows = "\n".join(f"{number}, {width}" for number, width in enumerate(numbers))
     return pasted(f"index, pcie.link.width.current\n{rows}\n")
 
 
 def test_the_one_gpu_that_is_narrower_than_most_is_found_by_widths_alone() -> None:
-    found = only(narrow(widths(16, 16, 8, 16)))
-    assert found.message == "GPU2 trained at x8 instead of x16"
-    assert found.where.links == ()
+    finding = only(narrow(widths(16, 16, 8, 16)))
+    assert finding.message == "GPU2 trained at x8 instead of x16"
+    assert finding.where.links == ()
 
 
 @pytest.mark.parametrize("shown", [(16, 8), (16, 8, 8), (8, 16, 16, 8)])
@@ -398,15 +398,15 @@ def test_all_alike_by_widths_alone_are_built_so() -> None:
 def test_lspcis_own_word_tells_lost_lanes_where_the_ability_was_left_out() -> None:
     gpu = "{}:00.0 3D controller: NVIDIA Corporation GH100 [H100 SXM5 80GB] (rev a1)\n\t\tLnkSta: Speed {}\n"
     whole, lost = "32GT/s, Width x16", "16GT/s (downgraded), Width x8 (downgraded)"
-    found = only(narrow(pasted(gpu.format("17", whole) + gpu.format("3b", lost))))
-    assert found.message == "GPU1 trained at x8 instead of x16"
+    finding = only(narrow(pasted(gpu.format("17", whole) + gpu.format("3b", lost))))
+    assert finding.message == "GPU1 trained at x8 instead of x16"
     assert "neither its slot's width" in narrow(pasted(gpu.format("3b", lost))).why
 
 
 def test_a_busy_gpu_that_is_slower_than_most_is_found_by_generations_alone() -> None:
     rows = "".join(f"{gpu}, {gen}, 9{gpu} %\n" for gpu, gen in enumerate((5, 5, 3, 5)))
-    found = only(slow(pasted(f"index, pcie.link.gen.current, utilization.gpu [%]\n{rows}")))
-    assert found.message == "GPU2 runs at PCIe Gen3 while 92 % busy instead of Gen5"
+    finding = only(slow(pasted(f"index, pcie.link.gen.current, utilization.gpu [%]\n{rows}")))
+    assert finding.message == "GPU2 runs at PCIe Gen3 while 92 % busy instead of Gen5"
 
 
 @pytest.mark.parametrize(("gens", "use"), [((5, 3), 97), ((5, 5, 1, 5), 0), ((3, 3, 3, 3), 97)])

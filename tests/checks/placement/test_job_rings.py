@@ -11,7 +11,7 @@ from topodiag.model.job import Job
 
 
 def with_ring(*ring: int, nodes: int = 2, hosts: int = 2, gpus: int = 4) -> Job:
-    return jobs.job(hosts, gpus, world=lambda made: replace(made, rings={0: ring}, nodes=nodes))
+    return jobs.job(hosts, gpus, world=lambda communicator: replace(communicator, rings={0: ring}, nodes=nodes))
 
 
 def test_a_ring_that_visits_each_node_once_is_clean() -> None:

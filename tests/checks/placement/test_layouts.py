@@ -30,22 +30,24 @@ def cluster(nodes: int, leaf: int = 0, over: float = 1.0, system: str = "dgx-h10
     return open_cluster(ClusterOptions(system=system, nodes=nodes, leaf=leaf, oversubscription=over))
 
 
-def judged(made: Cluster, layout: Layout, slot: Ints | list[int]) -> Audit:
+def judged(fabric: Cluster, layout: Layout, slot: Ints | list[int]) -> Audit:
     slots = np.asarray(slot, np.int64)
-    return audit(made, talk_of_layout(made, layout, slots.size), Assignment(slots))
+    return audit(fabric, talk_of_layout(fabric, layout, slots.size), Assignment(slots))
 
 
-def found(made: Audit, check: str) -> list[Finding]:
-    return [each for outcome in run(Subject.LAYOUT, [made]) if outcome.check == check for each in outcome.findings]
+def found(report: Audit, check: str) -> list[Finding]:
+    return [
+        finding for outcome in run(Subject.LAYOUT, [report]) if outcome.check == check for finding in outcome.findings
+    ]
 
 
-def warned(made: Audit) -> set[str]:
-    outcomes = run(Subject.LAYOUT, [made])
-    return {each.id for outcome in outcomes for each in outcome.findings if each.severity in WARNED}
+def warned(report: Audit) -> set[str]:
+    outcomes = run(Subject.LAYOUT, [report])
+    return {finding.id for outcome in outcomes for finding in outcome.findings if finding.severity in WARNED}
 
 
-def status(made: Audit, check: str) -> Status:
-    return next(outcome.status for outcome in run(Subject.LAYOUT, [made]) if outcome.check == check)
+def status(report: Audit, check: str) -> Status:
+    return next(outcome.status for outcome in run(Subject.LAYOUT, [report]) if outcome.check == check)
 
 
 def block(ranks: int) -> Ints:
@@ -53,7 +55,12 @@ def block(ranks: int) -> Ints:
 
 
 def test_every_id_of_the_family_judges_layouts() -> None:
-    ids = {each for each in registry.ids() for cls in registry.check_classes(each) if issubclass(cls, PlacementCheck)}
+    ids = {
+        id_name
+        for id_name in registry.ids()
+        for cls in registry.check_classes(id_name)
+        if issubclass(cls, PlacementCheck)
+    }
     assert ids == {f"PLC00{number}" for number in range(1, 8)}
 
 
@@ -84,29 +91,29 @@ def test_groups_larger_than_a_domain_are_a_note_and_those_of_a_rack_are_none() -
 
 def test_expert_groups_are_plc002_and_large_ones_are_by_design() -> None:
     dealt = block(32) % 4 * 8 + block(32) // 4
-    made = judged(cluster(4), Layout(dp=32, ep=8), dealt)
-    assert [each.severity for each in found(made, "PLC002")] == [Severity.WARNING]
-    assert not found(made, "PLC001")
+    verdict = judged(cluster(4), Layout(dp=32, ep=8), dealt)
+    assert [finding.severity for finding in found(verdict, "PLC002")] == [Severity.WARNING]
+    assert not found(verdict, "PLC001")
     assert not found(judged(cluster(4), Layout(dp=32, ep=32), block(32)), "PLC002")
 
 
 def test_context_groups_that_only_fit_at_the_price_of_tensor_groups_are_no_error() -> None:
-    made = judged(cluster(4), Layout(tp=8, cp=2, dp=2), block(32))
-    assert all(each.severity < Severity.ERROR for each in found(made, "PLC001"))
+    verdict = judged(cluster(4), Layout(tp=8, cp=2, dp=2), block(32))
+    assert all(finding.severity < Severity.ERROR for finding in found(verdict, "PLC001"))
 
 
 def test_stages_over_the_spine_that_could_share_a_leaf() -> None:
     """Two replicas of two stages, each stage a node, each replica on one node of each leaf although a leaf has two."""
-    made = cluster(4, 2, 4.0)
+    fabric = cluster(4, 2, 4.0)
     tensor = Demand("tp", block(32).reshape(4, 8), "all_reduce", 64e6, 10_000, keep_together=True)
     first, second = np.stack([block(8), block(8) + 8], axis=1), np.stack([block(8) + 16, block(8) + 24], axis=1)
     pipeline = Demand("pp", np.concatenate([first, second]), "send_recv", 64e6, 320)
-    apart = np.concatenate([block(8), block(8) + 16, block(8) + 8, block(8) + 24])
-    talk = talk_of_groups(made, (tensor, pipeline), 32)
-    (finding,) = found(audit(made, talk, Assignment(apart)), "PLC003")
+    ndarray = np.concatenate([block(8), block(8) + 16, block(8) + 8, block(8) + 24])
+    talk = talk_of_groups(fabric, (tensor, pipeline), 32)
+    (finding,) = found(audit(fabric, talk, Assignment(ndarray)), "PLC003")
     assert finding.message == "16 of 16 pairs of neighbouring stages meet at the spine, 0 would be enough"
     assert finding.severity is Severity.WARNING
-    assert not found(audit(made, talk, Assignment(block(32))), "PLC003")
+    assert not found(audit(fabric, talk, Assignment(block(32))), "PLC003")
 
 
 def test_stages_over_a_spine_that_costs_a_hop_are_left_alone() -> None:
@@ -138,34 +145,34 @@ def test_peers_on_other_rails_of_one_leaf_are_priced_over_the_spine() -> None:
 def test_peers_on_other_rails_that_cost_next_to_nothing_are_a_note() -> None:
     """One switch, or leaves that the groups span anyway."""
     turned = block(32) // 8 * 8 + (block(32) + block(32) // 8 % 2) % 8
-    for made in (cluster(4), cluster(4, 2, 8.0)):
-        (finding,) = found(judged(made, Layout(tp=8, dp=4), turned), "PLC004")
+    for fabric in (cluster(4), cluster(4, 2, 8.0)):
+        (finding,) = found(judged(fabric, Layout(tp=8, dp=4), turned), "PLC004")
         assert finding.severity is Severity.INFO
     assert "nothing of a step" in finding.cost.text
 
 
 def test_rails_are_compared_as_sets_on_each_node() -> None:
-    made = cluster(2)
+    fabric = cluster(2)
     groups = np.asarray([[0, 1, 2, 3], [4, 5, 6, 7]])
     slot = np.asarray([0, 1, 9, 8, 2, 3, 10, 12])
-    assert off_rail(made, groups, Assignment(slot)).tolist() == [False, True]
+    assert off_rail(fabric, groups, Assignment(slot)).tolist() == [False, True]
 
 
 def test_fragments_hold_no_group_although_there_are_gpus_enough() -> None:
     """Two nodes with four free GPUs between them in twos; a job wants four with tensor parallelism."""
     usable = np.zeros((2, 8), bool)
     usable[:, :2] = True
-    made = judged(replace(cluster(2), usable=usable), Layout(tp=4), [0, 1, 8, 9])
-    (finding,) = found(made, "PLC005")
+    verdict = judged(replace(cluster(2), usable=usable), Layout(tp=4), [0, 1, 8, 9])
+    (finding,) = found(verdict, "PLC005")
     assert finding.message == "1 tp group of 4 cannot be packed: the GPUs leave room for 0 of 1"
     assert "2 domains with 2" in finding.observed
-    assert not any("free GPUs elsewhere" in each for each in finding.fix)
-    assert not found(made, "PLC001"), "no order of ranks mends it"
+    assert not any("free GPUs elsewhere" in text for text in finding.fix)
+    assert not found(verdict, "PLC001"), "no order of ranks mends it"
 
 
 def test_free_nodes_elsewhere_are_the_remedy_of_fragments() -> None:
-    made = judged(cluster(3), Layout(tp=4), [0, 1, 8, 9])
-    (finding,) = found(made, "PLC005")
+    verdict = judged(cluster(3), Layout(tp=4), [0, 1, 8, 9])
+    (finding,) = found(verdict, "PLC005")
     assert "free GPUs elsewhere have room for 6 groups" in finding.fix[0]
 
 
@@ -175,8 +182,8 @@ def test_a_size_that_divides_no_domain_is_told_to_be_the_cause() -> None:
 
 
 def test_ranks_dealt_to_nodes_in_turn() -> None:
-    made = judged(cluster(4), Layout(tp=8, dp=4), block(32) % 4 * 8 + block(32) // 4)
-    (finding,) = found(made, "PLC006")
+    verdict = judged(cluster(4), Layout(tp=8, dp=4), block(32) % 4 * 8 + block(32) // 4)
+    (finding,) = found(verdict, "PLC006")
     assert finding.message == "consecutive ranks alternate between 4 nodes of 8 GPUs, which splits 4 groups"
     assert finding.where.nodes == ("node001", "node002", "node003", "node004")
 
@@ -221,29 +228,31 @@ def test_the_map_of_the_solver_is_never_told_to_take_the_map_of_the_solver(
 ) -> None:
     """Stages of a pipeline that use every second node make the order of all ranks go round the leaves twice. No ring
     goes through all ranks, so that harms nothing."""
-    made = cluster(nodes, leaf, over)
+    fabric = cluster(nodes, leaf, over)
     ranks = layout.tp * layout.cp * layout.pp * layout.dp
-    talk = talk_of_layout(made, layout, ranks)
-    solved = solve(made, talk.demands, ranks).assignment
-    assert not found(audit(made, talk, solved), "PLC006")
+    talk = talk_of_layout(fabric, layout, ranks)
+    solved = solve(fabric, talk.demands, ranks).assignment
+    assert not found(audit(fabric, talk, solved), "PLC006")
 
 
 def test_rings_of_several_groups_are_judged_one_by_one() -> None:
     """Two groups of four nodes, node by node in turn: each alone crosses once into each leaf and back."""
-    made = cluster(8, 4, 2.0)
+    fabric = cluster(8, 4, 2.0)
     groups = np.asarray([[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11]])
     nodes = np.asarray([0, 2, 4, 6, 1, 5, 3, 7, 0, 0, 1, 2])
-    crossings, leaves = ring_crossings(made, groups, Assignment(nodes * 8 + np.asarray([0] * 8 + [1, 2, 1, 1])))
+    crossings, leaves = ring_crossings(fabric, groups, Assignment(nodes * 8 + np.asarray([0] * 8 + [1, 2, 1, 1])))
     assert crossings.tolist() == [2, 4, 0]
     assert leaves.tolist() == [2, 2, 0]
 
 
 def test_ring_attention_that_changes_the_node_at_each_step() -> None:
-    made = cluster(2)
+    fabric = cluster(2)
     ring = Demand("cp", block(4)[None, :], "send_recv", 64e6, 32, keep_together=True)
-    (finding,) = found(audit(made, talk_of_groups(made, (ring,), 4), Assignment(np.asarray([0, 8, 1, 9]))), "PLC007")
+    (finding,) = found(
+        audit(fabric, talk_of_groups(fabric, (ring,), 4), Assignment(np.asarray([0, 8, 1, 9]))), "PLC007"
+    )
     assert finding.message == "1 of 1 cp ring enters a node up to 2 times"
-    assert not found(audit(made, talk_of_groups(made, (ring,), 4), Assignment(np.asarray([0, 1, 8, 9]))), "PLC007")
+    assert not found(audit(fabric, talk_of_groups(fabric, (ring,), 4), Assignment(np.asarray([0, 1, 8, 9]))), "PLC007")
 
 
 @settings(max_examples=8)

@@ -22,17 +22,17 @@ from topodiag.model.topics import Topic
 
 
 def names(*pairs: str) -> Any:
-    made = tuple(Setting(*pair.split("=", 1), "environment", Origin("settings.tree", 1, pair)) for pair in pairs)
-    return UnknownSetting().judge(Node("gpu-001", settings=made, told=frozenset({Topic.SETTINGS})), ())
+    settings = tuple(Setting(*pair.split("=", 1), "environment", Origin("settings.tree", 1, pair)) for pair in pairs)
+    return UnknownSetting().judge(Node("gpu-001", settings=settings, told=frozenset({Topic.SETTINGS})), ())
 
 
 @examples("wrong", "right")
 def test_a_slip_is_a_warning_with_the_name_that_was_meant(wrong: str, right: str) -> None:
-    found = only(names(f"{wrong}=1"))
-    assert found.severity is Severity.WARNING
-    assert found.message == f"{wrong} is not a variable of NCCL: misspelt {right}? (environment)"
-    assert found.fix == (f"write {right}=1",)
-    assert found.evidence[0].text == f"{wrong}=1"
+    finding = only(names(f"{wrong}=1"))
+    assert finding.severity is Severity.WARNING
+    assert finding.message == f"{wrong} is not a variable of NCCL: misspelt {right}? (environment)"
+    assert finding.fix == (f"write {right}=1",)
+    assert finding.evidence[0].text == f"{wrong}=1"
 
 
 @examples("name")
@@ -42,9 +42,9 @@ def test_a_name_that_is_read_no_more_is_a_warning(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["NCCL_MIN_NCHANNELS", "NCCL_MAX_NRINGS", "NCCL_ASYNC_ERROR_HANDLING"])
 def test_a_deprecated_name_that_still_works_is_only_told(name: str) -> None:
-    found = only(names(f"{name}=1"))
-    assert found.severity is Severity.INFO
-    assert found.fix[0].startswith("use ")
+    finding = only(names(f"{name}=1"))
+    assert finding.severity is Severity.INFO
+    assert finding.fix[0].startswith("use ")
 
 
 def test_a_name_that_nothing_resembles_is_only_told() -> None:
@@ -104,6 +104,6 @@ def test_what_replaces_an_old_name_is_a_name_in_force() -> None:
 
 @given(st.text(max_size=120), st.text(max_size=20))
 def test_no_name_makes_it_raise(tail: str, value: str) -> None:
-    made = Setting(f"NCCL_{tail}", value, "environment", Origin("settings.tree"))
-    outcome = UnknownSetting().judge(Node("gpu-001", settings=(made,)), ())
+    setting = Setting(f"NCCL_{tail}", value, "environment", Origin("settings.tree"))
+    outcome = UnknownSetting().judge(Node("gpu-001", settings=(setting,)), ())
     assert status(outcome) in ("finding", "clean")

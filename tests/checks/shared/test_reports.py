@@ -37,8 +37,8 @@ def answer(status: Status, *events: Event, report: Report = REPORT, gpus: tuple[
 def said(tmp_path: Path, text: str) -> dict[str, list[dict[str, Any]]]:
     file = tmp_path / "said.txt"
     file.write_text(text)
-    made: dict[str, list[dict[str, Any]]] = json.loads(diagnose(str(file)).to_json())
-    return made
+    document: dict[str, list[dict[str, Any]]] = json.loads(diagnose(str(file)).to_json())
+    return document
 
 
 def test_an_event_that_a_check_answers_for_is_said_by_an_entry_or_a_reader_and_by_one_check() -> None:
@@ -63,8 +63,8 @@ def test_who_speaks_decides_how_much_it_counts(
     trust: Trust, status: Status, severity: Severity | None, confidence: Confidence | None
 ) -> None:
     findings = answer(status, replace(EVENT, trust=trust)).findings
-    told = [(finding.severity, finding.confidence) for finding in findings]
-    assert told == ([(severity, confidence)] if severity is not None else [])
+    pairs = [(finding.severity, finding.confidence) for finding in findings]
+    assert pairs == ([(severity, confidence)] if severity is not None else [])
 
 
 def test_a_line_that_two_readers_take_is_one_finding_of_the_host_that_one_of_them_names() -> None:
@@ -82,8 +82,8 @@ def test_a_part_that_a_node_may_do_without_is_told_only_where_the_check_applies(
 
 def test_a_check_of_jobs_answers_for_what_a_text_without_a_job_reports() -> None:
     event = replace(EVENT, kind="network.unreachable", text="Ncat: No route to host.", trust=Trust.PERSON)
-    found = [outcome for outcome in run(Subject.NODE, (node(event),)) if outcome.status is Status.FINDING]
-    assert [(outcome.check, outcome.node) for outcome in found] == [("NET002", "n1")]
+    outcomes = [outcome for outcome in run(Subject.NODE, (node(event),)) if outcome.status is Status.FINDING]
+    assert [(outcome.check, outcome.node) for outcome in outcomes] == [("NET002", "n1")]
     assert all(outcome.check != "NET002" for outcome in run(Subject.NODE, (node(event),), only=("GPU001",)))
 
 
@@ -96,19 +96,19 @@ def test_a_drained_node_has_the_fault_that_its_reason_names(tmp_path: Path, reas
 
 
 def test_a_reason_without_a_part_is_listed_and_makes_no_finding(tmp_path: Path) -> None:
-    made = said(tmp_path, f"{HEADER}Kill task failed     root      2024-05-05T01:11:01 n3\n")
-    assert made["findings"] == []
-    assert [line["text"] for line in made["unexplained"]] == ["n3 is out of service: Kill task failed"]
+    table = said(tmp_path, f"{HEADER}Kill task failed     root      2024-05-05T01:11:01 n3\n")
+    assert table["findings"] == []
+    assert [line["text"] for line in table["unexplained"]] == ["n3 is out of service: Kill task failed"]
 
 
 def test_maintenance_is_no_fault(tmp_path: Path) -> None:
-    made = said(tmp_path, f"{HEADER}maintenance          root      2024-05-05T01:11:01 n3\n")
-    assert (made["findings"], made["unexplained"]) == ([], [])
+    table = said(tmp_path, f"{HEADER}maintenance          root      2024-05-05T01:11:01 n3\n")
+    assert (table["findings"], table["unexplained"]) == ([], [])
 
 
 def test_devices_that_cannot_be_opened_are_told_beside_those_that_can(tmp_path: Path) -> None:
     device = "hca_id: mlx5_0\n        transport:                      InfiniBand (0)\n        phys_port_cnt:  1\n"
-    assert [each["id"] for each in said(tmp_path, f"Failed to open device\n{device}")["findings"]] == ["HST002"]
+    assert [finding["id"] for finding in said(tmp_path, f"Failed to open device\n{device}")["findings"]] == ["HST002"]
     assert said(tmp_path, device)["findings"] == []
 
 
@@ -117,5 +117,8 @@ def test_faults_of_two_nodes_in_one_table_are_of_these_nodes(tmp_path: Path) -> 
         "Xid 79 on GPU 2      root      2024-05-05T01:11:01 n3\n"
         "NHC: check_hw_ib:  N root      2024-05-05T01:11:01 n[4-5]\n"
     )
-    made = said(tmp_path, HEADER + rows)["findings"]
-    assert [(each["id"], each["where"]["nodes"]) for each in made] == [("GPU001", ["n3"]), ("NIC001", ["n[4-5]"])]
+    findings = said(tmp_path, HEADER + rows)["findings"]
+    assert [(record["id"], record["where"]["nodes"]) for record in findings] == [
+        ("GPU001", ["n3"]),
+        ("NIC001", ["n[4-5]"]),
+    ]

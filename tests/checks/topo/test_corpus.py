@@ -61,8 +61,8 @@ def test_what_nccl_refused_is_refused_in_its_words_and_what_it_took_is_not(name:
         assert (outcome.status is Status.FINDING) == (not wanted["accepted"]), (version, outcome)
         assert outcome.status is not Status.UNKNOWN, version
         if outcome.findings and wanted["warn"]:
-            said = outcome.findings[0].observed.partition(": ")[2].partition(" … ")[0]
-            assert any(said[:60] in words or words in said for words in wanted["warn"]), (said, wanted["warn"])
+            text = outcome.findings[0].observed.partition(": ")[2].partition(" … ")[0]
+            assert any(text[:60] in words or words in text for words in wanted["warn"]), (text, wanted["warn"])
 
 
 @pytest.mark.parametrize("name", sorted(NO_GPU - {"x_empty_file"}))
@@ -80,6 +80,6 @@ def test_only_files_made_sick_are_called_sick(name: str) -> None:
 
 @pytest.mark.parametrize(("name", "path"), FILES, ids=[name for name, _ in FILES])
 def test_files_of_jobs_raise_no_error_but_what_was_done_to_them(name: str, path: Path) -> None:
-    found = {f.id for f in check_topology(str(path)).findings if f.severity is Severity.ERROR}
+    texts = {f.id for f in check_topology(str(path)).findings if f.severity is Severity.ERROR}
     sick = {"TOP004", "NVL001"} if "12nvl" in name else {"NIC005"} if name in FEWER_NICS else set()
-    assert found == sick
+    assert texts == sick

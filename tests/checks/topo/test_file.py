@@ -191,8 +191,8 @@ def test_a_file_that_slows_the_node_down_is_to_be_unset_where_it_is_set() -> Non
         return replace(element, attributes=tuple(kept), children=tuple(dark(child) for child in element.children))
 
     whole = replace(made.machine(), nccl_file=made.alone(BOARD).nccl_file)
-    told = replace(made.alone(dark(BOARD)), settings=made.told_to_read("/etc/topo.xml").settings)
-    (finding,) = FileOfAnotherMachine().judge(made.against(told, whole), ()).findings
+    node = replace(made.alone(dark(BOARD)), settings=made.told_to_read("/etc/topo.xml").settings)
+    (finding,) = FileOfAnotherMachine().judge(made.against(node, whole), ()).findings
     assert "slower than no file" in finding.message
     assert finding.settings == (("NCCL_TOPO_FILE", None),)
     (finding,) = FileOfAnotherMachine().judge(made.against(made.alone(dark(BOARD)), whole), ()).findings
@@ -252,11 +252,11 @@ def test_one_host_or_none_named_is_no_rack(hosts: tuple[str, str]) -> None:
 
 @given(st.sets(st.integers(18, 30), min_size=1))
 def test_versions_are_spelt_as_runs_that_hold_all_of_them(minors: set[int]) -> None:
-    found = set()
+    numbers = set()
     for run in spell_versions(minors).split(" and "):
         low, _, high = run.partition(" to ")
-        found |= set(range(int(low[2:]), int((high or low)[2:]) + 1))
-    assert found == minors
+        numbers |= set(range(int(low[2:]), int((high or low)[2:]) + 1))
+    assert numbers == minors
 
 
 def test_of_many_words_some_are_told_and_the_rest_counted() -> None:

@@ -16,8 +16,8 @@ VERSION = "XML Topology has wrong version 2, 1 needed"
 
 def test_a_refused_file_is_named_with_ncclswords() -> None:
     event = jobs.event("topology", VERSION, pid=1000, rank=0, place="graph/xml.cc:374")
-    made = jobs.job(1, 2, events=[event], settings={"NCCL_TOPO_FILE": "/etc/nccl/version2.xml"})
-    (finding,) = TopologyFileRefused().judge(made).findings
+    job = jobs.job(1, 2, events=[event], settings={"NCCL_TOPO_FILE": "/etc/nccl/version2.xml"})
+    (finding,) = TopologyFileRefused().judge(job).findings
     assert finding.severity is Severity.ERROR
     assert "/etc/nccl/version2.xml" in finding.message
     assert VERSION in finding.message

@@ -26,12 +26,12 @@ def test_bare_metal_is_not_judged(build: Any) -> None:
 
 
 def test_a_flattened_guest_is_found_with_what_nccl_will_assume() -> None:
-    found = only(judge(nodes.flat_vm()))
-    assert found.severity is Severity.WARNING
-    assert "12 GB/s (Gen3 x16)" in found.cost.text
-    assert found.cost.gbs_lost == pytest.approx(48 - 12)
-    assert "NUMA node -1 on 16 of 16" in found.observed
-    assert "NCCL_TOPO_FILE" in found.fix[0]
+    finding = only(judge(nodes.flat_vm()))
+    assert finding.severity is Severity.WARNING
+    assert "12 GB/s (Gen3 x16)" in finding.cost.text
+    assert finding.cost.gbs_lost == pytest.approx(48 - 12)
+    assert "NUMA node -1 on 16 of 16" in finding.observed
+    assert "NCCL_TOPO_FILE" in finding.fix[0]
 
 
 def test_an_sxm_guest_whose_matrix_is_all_far_is_found_without_a_tree() -> None:

@@ -95,8 +95,8 @@ def test_clocks_load_and_power_are_read_from_both_forms() -> None:
 
 
 def test_a_pcie_link_joins_its_gpu_by_number_where_the_text_has_no_bus_id() -> None:
-    (alone,) = node_of([BUSY]).pci.values()
-    assert (alone.width.value, alone.gen.value) == (8, 4)
+    (pci_device,) = node_of([BUSY]).pci.values()
+    assert (pci_device.width.value, pci_device.gen.value) == (8, 4)
     source, draft = AmdSmiJson(), NodeDraft()
     for gpu in (BUSY, {"gpu": 3, "bus": {"bdf": "0000:65:00.0", "max_pcie_width": 16}, "asic": {}}):
         blob = Blob("part.json", json.dumps([gpu]).encode())

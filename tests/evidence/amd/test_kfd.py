@@ -10,8 +10,8 @@ def tree(*links: tuple[int, int, int, int, int]) -> str:
     """One CPU node, GPUs 1 to 3, and links as (from, to, type, weight, bandwidth)."""
     lines = [f"= {NODES}/0/properties\tcpu_cores_count 96", f"= {NODES}/0/properties\tsimd_count 0"]
     for number in range(1, 4):
-        for said in ("simd_count 1216", f"location_id {0x1500 + 0x100 * number}", "domain 0"):
-            lines.append(f"= {NODES}/{number}/properties\t{said}")
+        for text in ("simd_count 1216", f"location_id {0x1500 + 0x100 * number}", "domain 0"):
+            lines.append(f"= {NODES}/{number}/properties\t{text}")
     for place, (start, end, kind, weight, gbs) in enumerate(links):
         folder = "io_links" if kind == 11 else "p2p_links"
         values = {"type": kind, "node_from": start, "node_to": end, "weight": weight, "max_bandwidth": gbs}
@@ -29,8 +29,8 @@ def test_gpus_are_numbered_after_the_cpus() -> None:
 
 
 def test_type_weight_and_bandwidth_say_what_joins_a_pair() -> None:
-    made = node_of(tree((1, 2, 11, 15, 64000), (2, 3, 11, 30, 0), (3, 1, 2, 40, 0), (1, 3, 11, 15, 0)))
-    words = {pair: fact.value for pair, fact in made.smi_matrix.items()}
+    node = node_of(tree((1, 2, 11, 15, 64000), (2, 3, 11, 30, 0), (3, 1, 2, 40, 0), (1, 3, 11, 15, 0)))
+    words = {pair: fact.value for pair, fact in node.smi_matrix.items()}
     assert words["GPU0", "GPU1"] == "XGMI"
     assert words["GPU1", "GPU2"] == "XGMI over 2 hops"
     assert words["GPU2", "GPU0"] == "PCIE"

@@ -62,8 +62,8 @@ def test_the_list_of_amd_smi_tells_pairs_and_bus_ids() -> None:
 
 
 def test_keys_of_rocm_smi_in_json() -> None:
-    told = words(node_of(KEYS))
-    assert (told["GPU0", "GPU1"], told["GPU2", "GPU0"]) == ("XGMI", "XGMI over 2 hops")
+    table = words(node_of(KEYS))
+    assert (table["GPU0", "GPU1"], table["GPU2", "GPU0"]) == ("XGMI", "XGMI over 2 hops")
 
 
 @examples("kind", "hops", "word")

@@ -16,8 +16,8 @@ def facts(text: str) -> ClusterFacts:
     return read_cluster(Blob("cluster", text.encode()))
 
 
-def levels(made: ClusterFacts) -> list[tuple[str, list[int]]]:
-    return [(each.kind, each.group.tolist()) for each in made.partitions]
+def levels(cluster_facts: ClusterFacts) -> list[tuple[str, list[int]]]:
+    return [(partition.kind, partition.group.tolist()) for partition in cluster_facts.partitions]
 
 
 def refused(text: str) -> str:

@@ -15,25 +15,25 @@ from topodiag.model.cluster_facts import usable
 def test_every_writers_labels_make_levels_innermost_first(table: tuple[str, tuple[tuple[str, str], ...]]) -> None:
     used = table[1][:3]
     rows = [{label: f"g{number >> (place + 1)}" for place, (label, _) in enumerate(used)} for number in range(8)]
-    made = facts(listed(*(node(f"n{number}", row) for number, row in enumerate(rows))))
-    assert [each.group.tolist() for each in made.partitions] == [
+    cluster_facts = facts(listed(*(node(f"n{number}", row) for number, row in enumerate(rows))))
+    assert [partition.group.tolist() for partition in cluster_facts.partitions] == [
         [number >> (place + 1) for number in range(8)] for place in range(len(used))
     ]
-    assert len({each.kind for each in made.partitions}) == len(used)
+    assert len({partition.kind for partition in cluster_facts.partitions}) == len(used)
 
 
 @pytest.mark.parametrize("label", DOMAINS)
 def test_every_label_of_an_nvlink_domain_is_read(label: str) -> None:
-    made = facts(listed(*(node(f"n{n}", {label: f"d{n // 2}"}) for n in range(4))))
-    assert made.domain is not None
-    assert made.domain.group.tolist() == [0, 0, 1, 1]
+    cluster_facts = facts(listed(*(node(f"n{n}", {label: f"d{n // 2}"}) for n in range(4))))
+    assert cluster_facts.domain is not None
+    assert cluster_facts.domain.group.tolist() == [0, 0, 1, 1]
 
 
 def test_four_layers_of_aws_have_four_kinds() -> None:
     prefix = "topology.k8s.aws/network-node-layer-"
     rows = [{f"{prefix}{layer}": f"nn-{n >> (4 - layer)}" for layer in range(1, 5)} for n in range(16)]
-    made = facts(listed(*(node(f"n{n:02d}", row) for n, row in enumerate(rows))))
-    assert [(each.kind, each.groups) for each in made.partitions] == [
+    cluster_facts = facts(listed(*(node(f"n{n:02d}", row) for n, row in enumerate(rows))))
+    assert [(partition.kind, partition.groups) for partition in cluster_facts.partitions] == [
         ("leaf", 16), ("spine", 8), ("core", 4), ("fabric", 2),
     ]  # fmt: skip
 
@@ -41,15 +41,15 @@ def test_four_layers_of_aws_have_four_kinds() -> None:
 def test_nodes_that_cannot_take_pods_offer_no_gpu() -> None:
     down = node("n2", {})
     down["status"]["conditions"][0]["status"] = "Unknown"  # type: ignore[index]
-    made = facts(listed(node("n1", {}), down, node("n3", {}, unschedulable=True), node("cpu", {}, gpus="0")))
-    assert made.nodes == ("n1", "n2", "n3")
-    assert usable(made, 8).sum(axis=1).tolist() == [8, 0, 0]
+    cluster_facts = facts(listed(node("n1", {}), down, node("n3", {}, unschedulable=True), node("cpu", {}, gpus="0")))
+    assert cluster_facts.nodes == ("n1", "n2", "n3")
+    assert usable(cluster_facts, 8).sum(axis=1).tolist() == [8, 0, 0]
 
 
 def test_the_instance_type_names_the_system() -> None:
     labels = {"node.kubernetes.io/instance-type": "p5.48xlarge", "nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"}
-    made = facts(listed(node("n1", labels)))
-    assert (made.system, made.gpu) == ("p5.48xlarge", "NVIDIA-H100-80GB-HBM3")
+    cluster_facts = facts(listed(node("n1", labels)))
+    assert (cluster_facts.system, cluster_facts.gpu) == ("p5.48xlarge", "NVIDIA-H100-80GB-HBM3")
 
 
 @pytest.mark.parametrize(

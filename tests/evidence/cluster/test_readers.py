@@ -18,45 +18,45 @@ from topodiag.model.errors import InputError
 
 
 def test_a_csv_has_a_row_per_node_and_a_column_per_level() -> None:
-    made = facts("node,gpus,rack,leaf\nn1,8,r1,l1\nn2,8,r1,l1\nn3,4,r1,l2\nn4,8,r2,l3\n")
-    assert made.nodes == ("n1", "n2", "n3", "n4")
-    assert levels(made) == [("leaf", [0, 0, 1, 2]), ("rack", [0, 0, 0, 1])]
-    assert made.gpus.tolist() == [8, 8, 4, 8]
+    cluster_facts = facts("node,gpus,rack,leaf\nn1,8,r1,l1\nn2,8,r1,l1\nn3,4,r1,l2\nn4,8,r2,l3\n")
+    assert cluster_facts.nodes == ("n1", "n2", "n3", "n4")
+    assert levels(cluster_facts) == [("leaf", [0, 0, 1, 2]), ("rack", [0, 0, 0, 1])]
+    assert cluster_facts.gpus.tolist() == [8, 8, 4, 8]
 
 
 def test_groups_of_one_name_in_different_racks_are_different_groups() -> None:
-    made = facts("node,rack,leaf\nn1,r1,a\nn2,r1,b\nn3,r2,a\nn4,r2,b\n")
-    assert levels(made) == [("leaf", [0, 1, 2, 3]), ("rack", [0, 0, 1, 1])]
+    cluster_facts = facts("node,rack,leaf\nn1,r1,a\nn2,r1,b\nn3,r2,a\nn4,r2,b\n")
+    assert levels(cluster_facts) == [("leaf", [0, 1, 2, 3]), ("rack", [0, 0, 1, 1])]
 
 
 def test_the_rows_show_which_level_is_inside_which() -> None:
-    made = facts("node,leaf,rack\nn1,l1,r1\nn2,l1,r2\nn3,l2,r3\n")
-    assert [kind for kind, _ in levels(made)] == ["rack", "leaf"]
+    cluster_facts = facts("node,leaf,rack\nn1,l1,r1\nn2,l1,r2\nn3,l2,r3\n")
+    assert [kind for kind, _ in levels(cluster_facts)] == ["rack", "leaf"]
 
 
 def test_a_row_may_name_a_node_set_and_the_gpus_that_are_free() -> None:
-    made = facts('node,gpus,free\ngpu[01-02],4,"0-1,3"\ngpu03,4,none\ngpu04,4,\n')
-    assert usable(made, 8).tolist() == [
+    cluster_facts = facts('node,gpus,free\ngpu[01-02],4,"0-1,3"\ngpu03,4,none\ngpu04,4,\n')
+    assert usable(cluster_facts, 8).tolist() == [
         [True, True, False, True], [True, True, False, True], [False] * 4, [True] * 4,
     ]  # fmt: skip
 
 
 def test_a_node_without_a_label_stands_alone_and_says_so() -> None:
-    made = facts("node,leaf\nn1,a\nn2,\nn3,\nn4,a\n")
-    assert levels(made) == [("leaf", [0, 1, 2, 0])]
-    assert made.notes == ("2 nodes without a leaf: each counts as alone there",)
+    cluster_facts = facts("node,leaf\nn1,a\nn2,\nn3,\nn4,a\n")
+    assert levels(cluster_facts) == [("leaf", [0, 1, 2, 0])]
+    assert cluster_facts.notes == ("2 nodes without a leaf: each counts as alone there",)
 
 
 def test_a_missing_outer_label_does_not_split_the_group_inside() -> None:
-    made = nested(("leaf", "spine"), [["a", "a", "b", "c"], [None, None, "s", "s"]])
-    assert [each.group.tolist() for each in made] == [[0, 0, 1, 2], [0, 0, 1, 1]]
+    partitions = nested(("leaf", "spine"), [["a", "a", "b", "c"], [None, None, "s", "s"]])
+    assert [partition.group.tolist() for partition in partitions] == [[0, 0, 1, 2], [0, 0, 1, 1]]
 
 
 @pytest.mark.parametrize("mark", [";", "\t"])
 def test_spreadsheets_separate_cells_in_other_ways(mark: str) -> None:
-    made = facts("node,gpus,free,leaf\nn1,4,0-1,a\nn2,4,,b\n".replace(",", mark))
-    assert usable(made, 8).sum(axis=1).tolist() == [2, 4]
-    assert levels(made) == [("leaf", [0, 1])]
+    cluster_facts = facts("node,gpus,free,leaf\nn1,4,0-1,a\nn2,4,,b\n".replace(",", mark))
+    assert usable(cluster_facts, 8).sum(axis=1).tolist() == [2, 4]
+    assert levels(cluster_facts) == [("leaf", [0, 1])]
 
 
 @examples("text", "says")
@@ -73,55 +73,57 @@ TREE = TEXTS["tree"]
 
 
 def test_a_slurm_tree_gives_a_level_per_tier() -> None:
-    made = facts(TREE)
-    assert made.nodes == tuple(f"gpu0{n}" for n in range(1, 7))
-    assert levels(made) == [
+    cluster_facts = facts(TREE)
+    assert cluster_facts.nodes == tuple(f"gpu0{n}" for n in range(1, 7))
+    assert levels(cluster_facts) == [
         ("leaf", [0, 0, 1, 1, 2, 2]), ("spine", [0, 0, 0, 0, 1, 1]), ("core", [0] * 6),
     ]  # fmt: skip
-    assert made.partitions[0].names == ("leaf1", "leaf2", "leaf3")
+    assert cluster_facts.partitions[0].names == ("leaf1", "leaf2", "leaf3")
 
 
 def test_a_leaf_that_hangs_higher_than_others_is_its_own_group_below() -> None:
-    made = facts("SwitchName=a Nodes=n1\nSwitchName=b Nodes=n2\nSwitchName=s Switches=a\nSwitchName=top Switches=s,b\n")
-    assert levels(made)[-1] == ("core", [0, 0])
+    cluster_facts = facts(
+        "SwitchName=a Nodes=n1\nSwitchName=b Nodes=n2\nSwitchName=s Switches=a\nSwitchName=top Switches=s,b\n"
+    )
+    assert levels(cluster_facts)[-1] == ("core", [0, 0])
 
 
 def test_what_scontrol_shows_is_read_as_the_file_it_comes_from() -> None:
     tree = "SwitchName=a Level=0 LinkSpeed=1 Nodes=n[1-2]\nSwitchName=b Level=0 LinkSpeed=1 Nodes=n[3-4]\n"
-    made = facts(f"{tree}SwitchName=s Level=1 LinkSpeed=1 Nodes=n[1-4] Switches=a,b\n")
-    assert levels(made) == [("leaf", [0, 0, 1, 1]), ("spine", [0, 0, 0, 0])]
+    cluster_facts = facts(f"{tree}SwitchName=s Level=1 LinkSpeed=1 Nodes=n[1-4] Switches=a,b\n")
+    assert levels(cluster_facts) == [("leaf", [0, 0, 1, 1]), ("spine", [0, 0, 0, 0])]
     blocks = "".join(f"BlockName=b{n} BlockIndex={n} Nodes=n[{2 * n}-{2 * n + 1}] BlockSize=2\n" for n in range(4))
-    made = facts(f"{blocks}AggregatedBlock=b[0-1] BlockIndex=4 Nodes=n[0-3] BlockSize=4\n")
-    assert levels(made) == [("block", [0, 0, 1, 1, 2, 2, 3, 3]), ("group", [0, 0, 0, 0, 1, 1, 1, 1])]
+    cluster_facts = facts(f"{blocks}AggregatedBlock=b[0-1] BlockIndex=4 Nodes=n[0-3] BlockSize=4\n")
+    assert levels(cluster_facts) == [("block", [0, 0, 1, 1, 2, 2, 3, 3]), ("group", [0, 0, 0, 0, 1, 1, 1, 1])]
 
 
 def test_a_node_below_two_leaves_is_said_and_one_that_a_spine_repeats_is_not() -> None:
     leaves = "SwitchName=a Nodes=n[1-2]\nSwitchName=b Nodes=n[2-3]\nSwitchName=s Switches=a,b"
-    made = facts(f"{leaves} Nodes=n[1-3]\n")
-    assert levels(made) == [("leaf", [0, 0, 1]), ("spine", [0, 0, 0])]
-    assert made.notes == ("node n2 is below a and b: the lowest switch counts, else the first",)
+    cluster_facts = facts(f"{leaves} Nodes=n[1-3]\n")
+    assert levels(cluster_facts) == [("leaf", [0, 0, 1]), ("spine", [0, 0, 0])]
+    assert cluster_facts.notes == ("node n2 is below a and b: the lowest switch counts, else the first",)
 
 
 def test_slurm_blocks_are_joined_in_order_into_larger_ones() -> None:
-    made = facts(
+    cluster_facts = facts(
         "BlockName=b1 Nodes=n[1-2]\nBlockName=b2 Nodes=n[3-4]\nBlockName=b3 Nodes=n[5-6]\n"
         "BlockName=b4 Nodes=n[7-8]\nBlockSizes=2,4\n"
     )
-    assert levels(made) == [("block", [0, 0, 1, 1, 2, 2, 3, 3]), ("group", [0, 0, 0, 0, 1, 1, 1, 1])]
+    assert levels(cluster_facts) == [("block", [0, 0, 1, 1, 2, 2, 3, 3]), ("group", [0, 0, 0, 0, 1, 1, 1, 1])]
 
 
 YAML = TEXTS["yaml"]
 
 
 def test_the_default_topology_of_a_topology_yaml_is_read() -> None:
-    made = facts(YAML)
-    assert levels(made) == [("leaf", [0, 0, 1, 1]), ("spine", [0, 0, 0, 0])]
-    assert made.notes == ("of 3 topologies, 'tree' is read",)
+    cluster_facts = facts(YAML)
+    assert levels(cluster_facts) == [("leaf", [0, 0, 1, 1]), ("spine", [0, 0, 0, 0])]
+    assert cluster_facts.notes == ("of 3 topologies, 'tree' is read",)
 
 
 def test_a_block_topology_of_a_topology_yaml_is_read() -> None:
-    made = facts(YAML.replace("cluster_default: true", "cluster_default: false").replace("  tree:", "  flat:"))
-    assert levels(made) == [("block", [0, 0, 1, 1]), ("group", [0, 0, 0, 0])]
+    cluster_facts = facts(YAML.replace("cluster_default: true", "cluster_default: false").replace("  tree:", "  flat:"))
+    assert levels(cluster_facts) == [("block", [0, 0, 1, 1]), ("group", [0, 0, 0, 0])]
 
 
 @examples("text", "says")
@@ -169,15 +171,15 @@ def discovered(pods: int = 2, leaves: int = 4, nodes: int = 4, spines: int = 2, 
 
 
 def test_nodes_that_share_leaf_switches_are_one_group_and_spines_join_pods() -> None:
-    made = facts(discovered())
-    assert levels(made) == [("leaf", [0] * 4 + [1] * 4), ("core", [0] * 8)]
-    assert made.rails == 4
+    cluster_facts = facts(discovered())
+    assert levels(cluster_facts) == [("leaf", [0] * 4 + [1] * 4), ("core", [0] * 8)]
+    assert cluster_facts.rails == 4
 
 
 def test_a_host_with_few_ports_is_no_compute_node() -> None:
-    made = facts(discovered())
-    assert "ufm01" not in made.nodes
-    assert any("ufm01" in note for note in made.notes)
+    cluster_facts = facts(discovered())
+    assert "ufm01" not in cluster_facts.nodes
+    assert any("ufm01" in note for note in cluster_facts.notes)
 
 
 def test_oversubscription_is_what_enters_the_leaves_over_what_leaves_the_pod() -> None:
@@ -187,22 +189,22 @@ def test_oversubscription_is_what_enters_the_leaves_over_what_leaves_the_pod() -
 
 
 def test_leaves_of_single_port_nodes_are_groups_below_their_spine() -> None:
-    made = facts(
+    cluster_facts = facts(
         discovered(pods=1, leaves=1) + discovered(pods=1, leaves=1).replace("gpu0", "gpu7").replace("S-100", "S-1ff")
     )
-    assert [kind for kind, _ in levels(made)] == ["leaf", "spine"]
-    assert made.rails == 1, "all that a node has is on one switch"
+    assert [kind for kind, _ in levels(cluster_facts)] == ["leaf", "spine"]
+    assert cluster_facts.rails == 1, "all that a node has is on one switch"
 
 
 LINKINFO = TEXTS["linkinfo"]
 
 
 def test_iblinkinfo_tells_the_same() -> None:
-    made = facts(LINKINFO)
-    assert made.nodes == ("gpu01", "gpu02", "gpu03")
-    assert levels(made) == [("leaf", [0, 0, 1]), ("spine", [0, 0, 0])]
-    assert made.partitions[0].names == ("leaf1", "leaf2")
-    assert made.partitions[0].oversubscription == 1.5  # 2:1 and 1:1
+    cluster_facts = facts(LINKINFO)
+    assert cluster_facts.nodes == ("gpu01", "gpu02", "gpu03")
+    assert levels(cluster_facts) == [("leaf", [0, 0, 1]), ("spine", [0, 0, 0])]
+    assert cluster_facts.partitions[0].names == ("leaf1", "leaf2")
+    assert cluster_facts.partitions[0].oversubscription == 1.5  # 2:1 and 1:1
 
 
 def test_iblinkinfo_by_line_tells_the_same() -> None:
@@ -217,8 +219,8 @@ def test_iblinkinfo_by_line_tells_the_same() -> None:
         elif name and "LinkUp" in line:
             left, right = line.split("==>")
             lines.append(f'{guid} "{name:>30}" {left.strip()}==>  0x0000000000000aaa {right.strip()}')
-    made = facts("\n".join(lines))
-    assert levels(made) == levels(facts(LINKINFO))
+    cluster_facts = facts("\n".join(lines))
+    assert levels(cluster_facts) == levels(facts(LINKINFO))
 
 
 def test_global_links_between_the_spines_of_a_dragonfly_join_its_groups() -> None:
@@ -232,8 +234,8 @@ def test_global_links_between_the_spines_of_a_dragonfly_join_its_groups() -> Non
         text += [f'[{n}]\t"S-1{group}{n}"[30]\t\t# "MF0;leaf{group}{n}:M/U1" lid 9 4xNDR' for n in range(2)]
         text += [f'[{5 + other}]\t"S-2{other}"[5]\t\t# "MF0;spine{other}:M/U1" lid 9 4xNDR'
                  for other in range(3) if other != group]  # fmt: skip
-    made = facts("\n".join(text))
-    assert [(each.kind, each.groups, each.oversubscription) for each in made.partitions] == [
+    cluster_facts = facts("\n".join(text))
+    assert [(part.kind, part.groups, part.oversubscription) for part in cluster_facts.partitions] == [
         ("leaf", 6, 2.0), ("group", 3, 1.0), ("fabric", 1, 0.0),
     ]  # fmt: skip
 
@@ -263,9 +265,9 @@ def one_line(error: InputError) -> bool:
 
 @given(st.one_of(st.binary(max_size=400), st.text(max_size=400).map(str.encode)))
 def test_any_bytes_are_read_or_refused_by_every_reader(data: bytes) -> None:
-    for each in FORMATS:
+    for row in FORMATS:
         try:
-            each.read(Blob("any", data))
+            row.read(Blob("any", data))
         except InputError as error:
             if not one_line(error):
                 raise
@@ -280,12 +282,12 @@ def test_a_damaged_file_is_read_or_refused(text: str, data: st.DataObject) -> No
         if not raw:
             break
     try:
-        made = read_cluster(Blob("damaged", bytes(raw)))
+        cluster_facts = read_cluster(Blob("damaged", bytes(raw)))
     except InputError as error:
         if not one_line(error):
             raise
     else:
-        assert all(len(each.group) == len(made.nodes) for each in made.partitions)
+        assert all(len(partition.group) == len(cluster_facts.nodes) for partition in cluster_facts.partitions)
 
 
 def test_a_bomb_of_aliases_in_a_topology_yaml_is_refused() -> None:

@@ -78,9 +78,9 @@ def test_json_says_the_same_as_the_pickle(tmp_path: Path) -> None:
 
 
 def test_sends_count_by_their_own_sequence(tmp_path: Path) -> None:
-    made = dump(1)
-    made["entries"][0] |= {"is_p2p": True, "p2p_seq_id": 7, "profiling_name": "nccl:send 0->1"}  # type: ignore[index]
-    (record,), _ = read_flight([written(tmp_path, "rank0", pickle.dumps(made))])
+    document = dump(1)
+    document["entries"][0] |= {"is_p2p": True, "p2p_seq_id": 7, "profiling_name": "nccl:send 0->1"}  # type: ignore[index]
+    (record,), _ = read_flight([written(tmp_path, "rank0", pickle.dumps(document))])
     assert record.entries == (("0", 7, "send 0->1", "scheduled"),)
 
 
@@ -203,14 +203,14 @@ def test_dumps_are_told_from_other_files() -> None:
 
 @pytest.mark.parametrize("prefix", ["", "nccl:", "nccl2:", "xccl:", "rccl:"])
 def test_the_back_end_in_front_of_an_operation_is_no_part_of_it(tmp_path: Path, prefix: str) -> None:
-    made = dump(1)
-    made["entries"][0]["profiling_name"] = prefix + "all_reduce"  # type: ignore[index]
-    (record,), _ = read_flight([written(tmp_path, "nccl_trace_rank_container-node02_5", json.dumps(made).encode())])
+    document = dump(1)
+    document["entries"][0]["profiling_name"] = prefix + "all_reduce"  # type: ignore[index]
+    (record,), _ = read_flight([written(tmp_path, "nccl_trace_rank_container-node02_5", json.dumps(document).encode())])
     assert (record.rank, record.entries[0][2]) == (5, "all_reduce")
 
 
 def test_what_is_retired_and_not_completed_timed_out(tmp_path: Path) -> None:
-    made = dump(2)
-    made["entries"][1]["retired"] = True  # type: ignore[index]
-    (record,), _ = read_flight([written(tmp_path, "comm_lib_trace_rank_3", pickle.dumps(made))])
+    document = dump(2)
+    document["entries"][1]["retired"] = True  # type: ignore[index]
+    (record,), _ = read_flight([written(tmp_path, "comm_lib_trace_rank_3", pickle.dumps(document))])
     assert [state for *_, state in record.entries] == ["completed", "timed out"]

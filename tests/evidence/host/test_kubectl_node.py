@@ -18,4 +18,4 @@ def read(text: str) -> list[tuple[str, str]]:
 def test_a_node_that_gives_out_fewer_gpus_is_told(counts: list[tuple[int, int]], told: list[str]) -> None:
     text = "".join(NODE.format(name=f"n{n}", has=has, gives=gives) for n, (has, gives) in enumerate(counts))
     assert KubectlNode().recognises(text)
-    assert read(text) == [("gpu.count_low", each) for each in told]
+    assert read(text) == [("gpu.count_low", text) for text in told]

@@ -60,8 +60,8 @@ def test_a_header_with_or_without_numbers_says_what_it_can(
     header: str, code: int | None, vendor: int | None, device: int | None
 ) -> None:
     draft, _ = read("lspci", header + "\n")
-    made = draft.pci("0000:1b:00.0")
-    assert (value(made, "class_code"), value(made, "vendor"), value(made, "device")) == (code, vendor, device)
+    entity = draft.pci("0000:1b:00.0")
+    assert (value(entity, "class_code"), value(entity, "vendor"), value(entity, "device")) == (code, vendor, device)
 
 
 def test_suffixes_of_any_pciutils_are_passed_over() -> None:

@@ -17,7 +17,7 @@ def test_what_is_set_is_a_setting_of_the_node_and_a_default_is_none(tmp_path: Pa
     place.write_text(DUMP)
     result = scan([str(place)])
     assert [item.kind for item in result.inputs] == ["nccl-params"]
-    assert [(each.name, each.value) for each in result.nodes[0].settings] == [
+    assert [(setting.name, setting.value) for setting in result.nodes[0].settings] == [
         ("NCCL_P2P_DISABLE", "1"),
         ("NCCL_IB_HCA", "=mlx5_0:1,mlx5_1:1"),
     ]

@@ -13,7 +13,7 @@ TEXT = TEXTS["text"]
 
 def test_a_node_has_its_processors_and_distances() -> None:
     node = node_of(TEXT.format(cpus="4 5 6 7", size=516000))
-    assert [(each.id, each.cpus.value, each.distances.value) for each in node.numa] == [
+    assert [(numa_node.id, numa_node.cpus.value, numa_node.distances.value) for numa_node in node.numa] == [
         (0, "0-3", (10, 21)),
         (1, "4-7", (21, 10)),
     ]

@@ -70,11 +70,11 @@ def test_any_file_that_nccl_tests_shows_peer_memory(path: str) -> None:
 
 
 def test_peer_memory_is_missing_only_where_it_was_looked_for() -> None:
-    absent = (
+    text = (
         "! sys/kernel/mm/memory_peers\tENOENT No such file or directory\n"
         "! sys/module/nvidia_peermem/version\tENOENT No such file or directory\n"
     )
-    looked, _ = read("os-state", absent)
+    looked, _ = read("os-state", text)
     silent, _ = read("os-state", "= proc/uptime\t1.0 1.0\n")
     denied, _ = read("os-state", "! sys/module/nvidia_peermem/version\tEACCES Permission denied\n")
     assert value(looked.single("os"), "peermem") is False

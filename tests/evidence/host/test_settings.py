@@ -98,13 +98,16 @@ def test_blanks_round_the_equals_sign_betray_a_conf_file_under_any_name() -> Non
 def test_bare_exports_are_an_environment_and_no_faulty_conf_file() -> None:
     draft, _ = read("settings", 'export NCCL_IB_HCA="mlx5"\nNCCL_DEBUG=INFO\n', "-")
     assert draft.conf_lines == []
-    assert [(each.name, each.value) for each in draft.settings] == [("NCCL_IB_HCA", "mlx5"), ("NCCL_DEBUG", "INFO")]
+    assert [(setting.name, setting.value) for setting in draft.settings] == [
+        ("NCCL_IB_HCA", "mlx5"),
+        ("NCCL_DEBUG", "INFO"),
+    ]
 
 
 def test_bare_env_output_gives_what_bears_on_communication_and_no_secret() -> None:
     text = "PATH=/bin\nHOME=/root\nNCCL_DEBUG=INFO\nUCX_TLS=rc\nSLURM_NODEID=3\nWANDB_API_KEY=1\nFI_AUTH_KEY=2\n"
     draft, _ = read("settings", text)
-    assert [each.name for each in draft.settings] == ["NCCL_DEBUG", "UCX_TLS"]
+    assert [setting.name for setting in draft.settings] == ["NCCL_DEBUG", "UCX_TLS"]
     assert set(draft.single("scheduler").offers) == {"SLURM_NODEID"}
     assert recognises("settings", text)
 

@@ -33,7 +33,11 @@ gpu-003        1      gpu*       down* 192    2:48:2 206300        0      1     
 def read(text: str) -> list[tuple[str, str]]:
     source = SlurmNodes()
     assert source.recognises(text)
-    return [(each.nodes, each.reason) for each in source.parse(Blob("slurm.txt", text.encode())).records if each.held]
+    return [
+        (record.nodes, record.reason)
+        for record in source.parse(Blob("slurm.txt", text.encode())).records
+        if record.held
+    ]
 
 
 @pytest.mark.parametrize(
@@ -96,6 +100,8 @@ def test_nodes_as_json_say_the_same_and_those_in_service_nothing() -> None:
 def test_each_node_that_is_listed_has_its_state_and_generic_resources() -> None:
     text = SCONTROL.format(state="ALLOCATED", reason="").replace("   State", "   Gres=gpu:h100:8(S:0-1)\n   State")
     shown = SlurmNodes().parse(Blob("x", text.encode())).records
-    assert [(each.nodes, each.state, each.gres) for each in shown] == [("gpu-017", "ALLOCATED", "gpu:h100:8(S:0-1)")]
+    assert [(state.nodes, state.state, state.gres) for state in shown] == [
+        ("gpu-017", "ALLOCATED", "gpu:h100:8(S:0-1)")
+    ]
     rows = SlurmNodes().parse(Blob("x", PLAIN.encode())).records
-    assert [(each.nodes, each.state) for each in rows][1:] == [("ds-017", "drain"), ("ds-[001-016,018-042]", "alloc")]
+    assert [(row.nodes, row.state) for row in rows][1:] == [("ds-017", "drain"), ("ds-[001-016,018-042]", "alloc")]

@@ -66,7 +66,7 @@ def test_a_package_of_minus_one_is_no_socket() -> None:
 @examples("line", "subject", "field")
 def test_a_bad_value_loses_that_value_only(line: str, subject: str, field: str) -> None:
     start = line.rpartition("\t")[0]
-    lines = [line if each.startswith(start) else each for each in X86.splitlines()]
+    lines = [line if row.startswith(start) else row for row in X86.splitlines()]
     draft, parsed = read("sys-cpu", "\n".join(lines))
     entity = draft.numa(0) if subject == "numa" else draft.single("cpu")
     assert value(entity, field) is None

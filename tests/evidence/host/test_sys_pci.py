@@ -132,9 +132,9 @@ def test_a_config_space_that_was_denied_needs_root() -> None:
 
 def test_the_link_registers_stand_in_only_where_sysfs_has_no_such_file() -> None:
     space = f"x {AT}/config\t{bytes(config(link=(3, 4))).hex()}\n"
-    alone, _ = read("sys-pci", space)
+    node_draft, _ = read("sys-pci", space)
     beside, _ = read("sys-pci", space + f"= {AT}/current_link_width\t16\n= {AT}/current_link_speed\tUnknown\n")
-    assert (value(alone.pci("0000:16:00.0"), "gen"), value(alone.pci("0000:16:00.0"), "width")) == (3, 4)
+    assert (value(node_draft.pci("0000:16:00.0"), "gen"), value(node_draft.pci("0000:16:00.0"), "width")) == (3, 4)
     assert (value(beside.pci("0000:16:00.0"), "gen"), value(beside.pci("0000:16:00.0"), "width")) == (None, 16)
 
 

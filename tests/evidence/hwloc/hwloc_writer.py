@@ -65,7 +65,7 @@ def _roots(node: Node, numa: int) -> Iterator[str]:
 
 
 def _function(node: Node, device: PciDevice) -> Iterator[str]:
-    below = [each for each in node.pci.values() if each.parent == device.bus_id]
+    below = [pci_device for pci_device in node.pci.values() if pci_device.parent == device.bus_id]
     code = device.class_code.get(0) >> 8
     ids = f"[{device.vendor.get(0):04x}:{device.device.get(0):04x}]"
     own = f"[{device.subsystem_vendor.get(0):04x}:{device.subsystem_device.get(0):04x}]"
@@ -90,6 +90,6 @@ def _function(node: Node, device: PciDevice) -> Iterator[str]:
     for interface in node.netdevs:
         if interface.bus_id == device.bus_id:
             yield f'<object type="OSDev" name="{interface.name}" osdev_type="2"/>'
-    for each in below:
-        yield from _function(node, each)
+    for pci_device in below:
+        yield from _function(node, pci_device)
     yield "</object>"

@@ -150,9 +150,13 @@ def test_a_machine_told_by_lstopo_is_the_one_told_by_sysfs_and_raises_no_alarm(n
     node = result.nodes[0]
     assert [(gpu.index, gpu.bus_id) for gpu in node.gpus] == [(gpu.index, gpu.bus_id) for gpu in wanted.gpus]
     for bus_id, device in wanted.pci.items():
-        found = node.pci[bus_id]
-        assert (found.parent, found.root, found.numa.value) == (device.parent, device.root, device.numa.value)
-        assert found.width.value in (device.width.value, None)
+        pci_device = node.pci[bus_id]
+        assert (pci_device.parent, pci_device.root, pci_device.numa.value) == (
+            device.parent,
+            device.root,
+            device.numa.value,
+        )
+        assert pci_device.width.value in (device.width.value, None)
     nics = {nic.name: nic.bus_id for nic in node.nics if nic.rdma_name}
     assert nics == {nic.name: nic.bus_id for nic in wanted.nics if nic.rdma_name}
     assert [numa.cpus.value for numa in node.numa] == [numa.cpus.value for numa in wanted.numa]
@@ -231,6 +235,6 @@ GPU_V3 = """<object type="PCIDev" gp_index="20{at}" pci_busid="0004:0{at}:00.0" 
 def test_version_3_says_of_the_machine_behind_its_objects_and_counts_nvlinks() -> None:
     text = V3.format(gpus="".join(GPU_V3.format(at=at) for at in range(2)))
     draft, _ = read("hwloc-xml", text)
-    assert [each.offer.value for each in draft.pairs] == ["NV3", "NV3"]
+    assert [pair.offer.value for pair in draft.pairs] == ["NV3", "NV3"]
     assert draft.single("cpu").offers["arch"][0].value == "ppc64le"
     assert host_of_text(Blob("node.xml", text.encode())) == "ac922-17"

@@ -30,8 +30,8 @@ def of(*paths: Path) -> Captures:
     return captures(gather([str(path) for path in paths]))
 
 
-def names(found: Captures) -> list[str]:
-    return sorted(each.label or each.host or os.path.basename(each.name) for each in found.captures)
+def names(bundles: Captures) -> list[str]:
+    return sorted(capture.label or capture.host or os.path.basename(capture.name) for capture in bundles.captures)
 
 
 TABLE = b"""| NVIDIA-SMI 570.86.15              Driver Version: 570.86.15      CUDA Version: 12.8     |
@@ -53,9 +53,9 @@ def test_a_folder_of_loose_texts_is_one_node(tmp_path: Path) -> None:
     for command in (TOPO, LINKS, IBSTAT):
         put(tmp_path / command, text(WELL, command))
     put(tmp_path / "notes.txt", b"taken on Monday\n")
-    found = of(tmp_path)
-    assert [len(each.pieces) for each in found.captures] == [4]
-    assert found.aside == ()
+    bundles = of(tmp_path)
+    assert [len(capture.pieces) for capture in bundles.captures] == [4]
+    assert bundles.aside == ()
 
 
 def test_texts_parted_by_subject_are_one_node(tmp_path: Path) -> None:
@@ -76,10 +76,10 @@ def test_texts_of_two_hosts_in_one_folder_are_two_nodes(tmp_path: Path, order: t
     for word, name in zip(order, (WELL, SICK), strict=True):
         for command in (TOPO, LINKS):
             put(tmp_path / f"node-{word}.{command}", text(name, command))
-    found = of(tmp_path)
-    assert names(found) == ["node-a", "node-b"]
-    assert [len(each.pieces) for each in found.captures] == [2, 2]
-    assert "texts of 2 nodes lie together" in found.notes[0]
+    bundles = of(tmp_path)
+    assert names(bundles) == ["node-a", "node-b"]
+    assert [len(capture.pieces) for capture in bundles.captures] == [2, 2]
+    assert "texts of 2 nodes lie together" in bundles.notes[0]
 
 
 def test_hosts_that_texts_name_part_them(tmp_path: Path) -> None:
@@ -88,11 +88,11 @@ def test_hosts_that_texts_name_part_them(tmp_path: Path) -> None:
         put(tmp_path / f"{host}.txt", prompt + text(name, TOPO))
         put(tmp_path / f"{host}-ib.txt", text(name, IBSTAT))
     put(tmp_path / "lost.txt", text(WELL, LINKS))
-    found = of(tmp_path)
-    assert names(found) == ["gpu-001", "gpu-002"]
-    assert [len(each.pieces) for each in found.captures] == [2, 2]
-    assert [os.path.basename(each.path) for each in found.aside] == ["lost.txt"]
-    assert "names no host" in found.aside[0].why
+    bundles = of(tmp_path)
+    assert names(bundles) == ["gpu-001", "gpu-002"]
+    assert [len(capture.pieces) for capture in bundles.captures] == [2, 2]
+    assert [os.path.basename(file.path) for file in bundles.aside] == ["lost.txt"]
+    assert "names no host" in bundles.aside[0].why
 
 
 def test_one_device_with_two_serials_is_two_nodes(tmp_path: Path) -> None:
@@ -108,9 +108,9 @@ def test_the_same_bundle_as_a_folder_and_as_an_archive_counts_once(tmp_path: Pat
         packed.add(tmp_path / "node" / "manifest.json", "manifest.json")
         for name in ("commands", "json", "trees"):
             packed.add(tmp_path / "node" / name, name)
-    found = of(tmp_path)
-    assert names(found) == ["dgx-017"]
-    assert "the same capture as" in found.aside[0].why
+    bundles = of(tmp_path)
+    assert names(bundles) == ["dgx-017"]
+    assert "the same capture as" in bundles.aside[0].why
 
 
 QOS = b"root@dgx-017:~# mlnx_qos -i ibp24s0\nDCBX mode: OS controlled\nPriority trust state: dscp\n"
@@ -119,10 +119,10 @@ QOS = b"root@dgx-017:~# mlnx_qos -i ibp24s0\nDCBX mode: OS controlled\nPriority 
 def test_a_text_that_adds_to_the_bundle_of_its_host_is_of_that_node(tmp_path: Path) -> None:
     shutil.copytree(fixture_path(WELL), tmp_path / "bundle")
     put(tmp_path / "qos.txt", QOS)
-    found = of(tmp_path)
-    assert names(found) == ["dgx-017"]
-    assert [len(each.pieces) for each in found.captures] == [2]
-    read = evidence_of(found.captures[0], gather([str(tmp_path)]))
+    bundles = of(tmp_path)
+    assert names(bundles) == ["dgx-017"]
+    assert [len(capture.pieces) for capture in bundles.captures] == [2]
+    read = evidence_of(bundles.captures[0], gather([str(tmp_path)]))
     assert str(tmp_path / "qos.txt") in {blob.name for blob in read.blobs}
 
 
@@ -147,9 +147,9 @@ def test_two_captures_of_one_host_are_judged_one_by_one(tmp_path: Path) -> None:
         shutil.copytree(fixture_path(fixture), tmp_path / name)
         manifest = tmp_path / name / "manifest.json"
         manifest.write_text(manifest.read_text().replace('"dgx-018"', '"dgx-017"'))
-    found = of(tmp_path)
-    assert names(found) == ["dgx-017#1", "dgx-017#2"]
-    assert "2 captures of dgx-017, judged one by one" in found.notes[0]
+    bundles = of(tmp_path)
+    assert names(bundles) == ["dgx-017#1", "dgx-017#2"]
+    assert "2 captures of dgx-017, judged one by one" in bundles.notes[0]
 
 
 def test_an_archive_of_folders_is_a_node_for_each(tmp_path: Path) -> None:
@@ -163,8 +163,8 @@ def test_kernel_logs_named_for_two_hosts_are_two_nodes_and_two_logs_of_one_tool_
     line = "[ 100.000001] mlx5_core 0000:5e:00.0: Port module event: module 0, Cable plugged\n"
     for name in ("gpu-h06.txt", "gpu-h07.txt"):
         (tmp_path / name).write_text(line + f"[ 101.000001] NVRM: Xid (PCI:0000:{name[6]}b:00): 31, pid=1, name=a, x\n")
-    found = captures(gather([str(tmp_path)]))
-    assert sorted(each.label for each in found.captures) == ["gpu-h06", "gpu-h07"]
+    bundles = captures(gather([str(tmp_path)]))
+    assert sorted(capture.label for capture in bundles.captures) == ["gpu-h06", "gpu-h07"]
     one = tmp_path / "one"
     one.mkdir()
     for name in ("dmesg.txt", "journal.txt"):

@@ -46,8 +46,8 @@ def test_each_host_has_its_own_lines(form: str) -> None:
 def test_the_port_of_one_host_that_is_slower_is_found_by_its_siblings(tmp_path: Path, form: str) -> None:
     path = tmp_path / "out.txt"
     path.write_text(FORMS[form])
-    made = json.loads(diagnose(path).to_json())
-    [finding] = made["findings"]
+    document = json.loads(diagnose(path).to_json())
+    [finding] = document["findings"]
     assert (finding["id"], finding["where"]["nodes"]) == ("NIC002", ["gpu-03"])
     [line] = finding["evidence"]
     assert line["source"] == f"{path}/gpu-03"
@@ -78,9 +78,9 @@ def test_hosts_that_print_the_same_are_named_as_a_set() -> None:
 def test_a_host_that_printed_nothing_of_use_is_named_aside(tmp_path: Path) -> None:
     path = tmp_path / "out.txt"
     path.write_text(FORMS["ansible"] + "gpu-05 | FAILED | rc=127 >>\nbash: ibstat: command not found\n")
-    made = gather([str(path)])
-    assert [piece.host for piece in made.pieces] == list(OWN)
-    assert [each.path for each in made.aside] == [f"{path}/gpu-05"]
+    intake = gather([str(path)])
+    assert [piece.host for piece in intake.pieces] == list(OWN)
+    assert [file.path for file in intake.aside] == [f"{path}/gpu-05"]
 
 
 @examples("text")

@@ -27,17 +27,17 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_checkout_has_machines_jobs_and_tables_and_no_name_twice() -> None:
-    names = Counter(each.name for each in shipped())
+    names = Counter(fixture.name for fixture in shipped())
     assert set(names.values()) == {1}
-    assert {each.kind for each in shipped()} == {INCIDENT, NODE, JOB, TABLE}
-    assert set(fixtures()) == {each.name for each in shipped() if each.kind == NODE}
-    assert all(each.path.exists() and each.about for each in shipped())
+    assert {fixture.kind for fixture in shipped()} == {INCIDENT, NODE, JOB, TABLE}
+    assert set(fixtures()) == {fixture.name for fixture in shipped() if fixture.kind == NODE}
+    assert all(fixture.path.exists() and fixture.about for fixture in shipped())
 
 
 def test_an_unknown_name_is_told_with_the_nearest() -> None:
-    with pytest.raises(InputError, match="no such fixture") as told:
+    with pytest.raises(InputError, match="no such fixture") as error:
         fixture_path("gdr-of")
-    assert told.value.hint.startswith("did you mean gdr-off")
+    assert error.value.hint.startswith("did you mean gdr-off")
 
 
 def test_packing_twice_gives_the_same_bytes(wheel: Path, tmp_path: Path) -> None:
@@ -58,13 +58,15 @@ def test_what_is_packed_gives_the_findings_of_the_folder(command: str, name: str
     def findings(path: str) -> list[tuple[str, str]]:
         done = program.run(command, path, "--format", "json", "--fail-on", "never")
         assert done.returncode == 0, done.stderr
-        return [(each["id"], each["message"]) for each in json.loads(done.stdout)["findings"]]
+        return [(finding["id"], finding["message"]) for finding in json.loads(done.stdout)["findings"]]
 
     packed = json.loads((wheel / "about.json").read_text())[name]["file"]
     assert findings(str(wheel / packed)) == findings(f"fixture:{name}")
 
 
-@pytest.mark.parametrize("each", [each for each in shipped() if each.kind == TABLE], ids=lambda each: each.name)
+@pytest.mark.parametrize(
+    "each", [fixture for fixture in shipped() if fixture.kind == TABLE], ids=lambda document: document.name
+)
 def test_a_table_is_judged_as_it_was_made(each: object) -> None:
     name = each.name  # type: ignore[attr-defined]
     done = program.run("bench", f"fixture:{name}", "--machine", "fixture:dgx-h100-healthy", "--format", "json")
@@ -75,8 +77,8 @@ def test_a_table_is_judged_as_it_was_made(each: object) -> None:
 
 def test_what_is_known_of_an_incident_is_no_evidence_of_it() -> None:
     name = "data-loader-of-one-rank"
-    found = gather([f"fixture:{name}"])
-    read = [piece.name for piece in found.pieces] + [each.path for each in found.aside]
+    intake = gather([f"fixture:{name}"])
+    read = [piece.name for piece in intake.pieces] + [file.path for file in intake.aside]
     assert read
     assert not any(path.endswith("truth.json") for path in read)
     beside = gather([str(fixture_path(name))])

@@ -71,7 +71,7 @@ def test_an_archive_is_its_members(tmp_path: Path, mode: str) -> None:
         "a/nccl.log": Kind.NCCL_LOG, "b/topo.txt": Kind.NODE_TEXT, "n": Kind.BUNDLE,
     }  # fmt: skip
     assert read_piece(intake, intake.of(Kind.NODE_TEXT)[0]).data == MATRIX
-    assert [each.why for each in intake.aside] == ["it is empty"]
+    assert [file.why for file in intake.aside] == ["it is empty"]
 
 
 def test_a_zip_is_its_members(tmp_path: Path) -> None:
@@ -93,7 +93,7 @@ def test_pipes_sockets_and_devices_are_never_opened(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(str(tmp_path / "s"))
-        assert [each.why for each in gather([str(tmp_path)]).aside] == ["a pipe", "a socket"]
+        assert [file.why for file in gather([str(tmp_path)]).aside] == ["a pipe", "a socket"]
     assert gather(["/dev/zero"]).aside[0].why == "is a device, not a file"
 
 
@@ -103,7 +103,7 @@ def test_a_folder_that_holds_itself_ends(tmp_path: Path) -> None:
     (tmp_path / "lost").symlink_to(tmp_path / "nowhere")
     intake = gather([str(tmp_path)])
     assert len(intake.pieces) == 1
-    assert [each.why for each in intake.aside] == ["a link to nowhere"]
+    assert [file.why for file in intake.aside] == ["a link to nowhere"]
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
@@ -173,12 +173,12 @@ def test_every_file_of_any_tree_is_a_piece_or_left_aside(
         (top / name).write_bytes(data)
     intake = gather([str(top)])
     pieces = [piece.name for piece in intake.pieces]
-    told = [*pieces, *(each.path for each in intake.aside), *(note.partition(": ")[0] for note in intake.notes)]
+    texts = [*pieces, *(file.path for file in intake.aside), *(note.partition(": ")[0] for note in intake.notes)]
     swept = [piece.name for piece in intake.of(Kind.SWEEP)]
     bundles = [piece.name for piece in intake.of(Kind.BUNDLE)]
     for name in tree:
         path = str(top / name)
-        owners = [each for each in (*told, *swept, *bundles) if path == each or path.startswith(f"{each}/")]
+        owners = [text for text in (*texts, *swept, *bundles) if path == text or path.startswith(f"{text}/")]
         assert owners, path
     assert pieces == sorted(pieces)
     each_by_itself = [str(entry) for entry in top.iterdir()]
@@ -213,9 +213,9 @@ def test_a_link_to_a_folder_elsewhere_is_said_and_not_followed(tmp_path: Path) -
         (folder / "rank.log").write_bytes(RECORD)
     (given / "away").symlink_to(outside)
     (given / "here").symlink_to(inside)
-    found = gather([str(given)])
-    assert {piece.path for piece in found.pieces} == {str(given / "rank.log"), str(given / "here" / "rank.log")}
-    assert [note for note in found.notes if "a link to a folder elsewhere, not read" in note]
+    intake = gather([str(given)])
+    assert {piece.path for piece in intake.pieces} == {str(given / "rank.log"), str(given / "here" / "rank.log")}
+    assert [note for note in intake.notes if "a link to a folder elsewhere, not read" in note]
 
 
 @pytest.mark.parametrize("inner", ["tar", "zip"])

@@ -45,9 +45,9 @@ def test_faults_that_source_and_documents_name_have_not_happened(tmp_path: Path,
 def test_source_beside_a_log_is_left_aside_and_said_to_be(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(PYTHON)
     (tmp_path / "dmesg.txt").write_text("[  12.345678] NVRM: Xid (PCI:0000:01:00): 79, GPU has fallen off the bus.\n")
-    made = diagnose(str(tmp_path))
-    assert {each.id for each in made.findings} == {"GPU001"}
-    assert "train.py" in made.to_json()
+    diagnosis = diagnose(str(tmp_path))
+    assert {finding.id for finding in diagnosis.findings} == {"GPU001"}
+    assert "train.py" in diagnosis.to_json()
 
 
 COMMIT = TEXTS["commit"]
@@ -128,11 +128,11 @@ def test_a_single_message_that_nobody_filled_accuses_nobody(tmp_path: Path, line
     (tmp_path / "grep.txt").write_text(f"Binary file libnccl.so\n{line}\n")
     log = "n1:9:9 [0] NCCL INFO comm 0x1 rank {0} nranks 2 cudaDev {0} busId {1}b000 - Init COMPLETE\n"
     (tmp_path / "job.log").write_text(log.format(0, 1) + log.format(1, 2) + line + "\n")
-    assert [each.id for each in diagnose(str(tmp_path)).findings if each.severity.name != "INFO"] == []
+    assert [finding.id for finding in diagnose(str(tmp_path)).findings if finding.severity.name != "INFO"] == []
 
 
 def test_a_log_with_a_fault_beside_the_strings_keeps_its_fault(tmp_path: Path) -> None:
     (tmp_path / "libnccl.txt").write_text(DUMP)
-    said = "Mismatched NCCL version detected : rank 0 version 22304 rank 1 version 21805\n"
-    (tmp_path / "job.log").write_text(f"n1:9:9 [0] init.cc:900 NCCL WARN {said}")
-    assert "JOB002" in [each.id for each in diagnose(str(tmp_path)).findings]
+    text = "Mismatched NCCL version detected : rank 0 version 22304 rank 1 version 21805\n"
+    (tmp_path / "job.log").write_text(f"n1:9:9 [0] init.cc:900 NCCL WARN {text}")
+    assert "JOB002" in [finding.id for finding in diagnose(str(tmp_path)).findings]

@@ -31,9 +31,9 @@ def test_text_without_one_shared_prefix_is_left_alone(text: str) -> None:
 
 
 def test_a_prefixed_file_is_read_as_the_file_that_it_was_and_its_lines_keep_their_numbers() -> None:
-    made = read_node(Evidence("topo.txt", blobs=[Blob("topo.txt", prefixed("gpu-001: ").encode())]))
-    assert [item.kind for item in made.inputs] == ["nvidia-smi-topo"]
-    numa = made.node.gpus[1].numa
+    node = read_node(Evidence("topo.txt", blobs=[Blob("topo.txt", prefixed("gpu-001: ").encode())]))
+    assert [item.kind for item in node.inputs] == ["nvidia-smi-topo"]
+    numa = node.node.gpus[1].numa
     assert numa.origin is not None
     assert (numa.value, numa.origin.line) == (1, 3)
 

@@ -76,10 +76,10 @@ def test_a_folder_is_searched_by_content_and_the_rest_is_told(tmp_path: Path) ->
         server.bind(str(tmp_path / "s"))
         plan = make_plan([str(tmp_path)])
     assert [source.path for source in plan.sources] == [str(tmp_path / "deep" / "noname")]
-    assert tuple(each.path for each in plan.flight) == (str(tmp_path / "trace_0"), str(tmp_path / "trace_1.json"))
-    told = "\n".join((*plan.notes, *plan.broken))
+    assert tuple(source.path for source in plan.flight) == (str(tmp_path / "trace_0"), str(tmp_path / "trace_1.json"))
+    text = "\n".join((*plan.notes, *plan.broken))
     for name in ("core.17", "weights.bin", "other.pkl", ".snapshot", "lost", "pipe", "/s"):
-        assert name in told
+        assert name in text
 
 
 def test_a_pattern_that_the_shell_left_is_expanded(tmp_path: Path) -> None:
@@ -185,7 +185,7 @@ def test_pieces_are_the_file_cut_at_line_ends(lines: list[bytes], ended: bool, s
     data = b"\n".join(lines) + (b"\n" if ended else b"")
     got = list(pieces(blocks(data, block), size))
     assert b"".join(piece.data for piece in got) == data
-    assert [piece.base for piece in got] == [sum(len(each.data) for each in got[:n]) for n in range(len(got))]
+    assert [piece.base for piece in got] == [sum(len(piece.data) for piece in got[:n]) for n in range(len(got))]
     assert all(piece.data.endswith(b"\n") for piece in got[:-1])
     assert not any(piece.cut for piece in got)
 

@@ -19,14 +19,14 @@ def plain_members(data: bytes, most_bytes: int = 1 << 20, most_members: int = 9)
 
 
 def packed(change: Callable[[tarfile.TarInfo], None] = lambda member: None, form: int = tarfile.USTAR_FORMAT) -> bytes:
-    made = io.BytesIO()
-    with tarfile.open(fileobj=made, mode="w", format=form) as archive:
+    bytes_io = io.BytesIO()
+    with tarfile.open(fileobj=bytes_io, mode="w", format=form) as archive:
         for name, data in FILES.items():
             member = tarfile.TarInfo(name)
             member.size = len(data)
             change(member)
             archive.addfile(member, io.BytesIO(data))
-    return made.getvalue()
+    return bytes_io.getvalue()
 
 
 @pytest.mark.parametrize("form", [tarfile.USTAR_FORMAT, tarfile.GNU_FORMAT])
@@ -36,14 +36,14 @@ def test_a_plain_archive_is_read_to_the_byte(form: int, pack: Callable[[bytes], 
 
 
 def test_folders_hold_nothing_and_prefixes_are_part_of_names() -> None:
-    made = io.BytesIO()
+    bytes_io = io.BytesIO()
     name = "/".join(["folder" * 5] * 6)
-    with tarfile.open(fileobj=made, mode="w", format=tarfile.USTAR_FORMAT) as archive:
+    with tarfile.open(fileobj=bytes_io, mode="w", format=tarfile.USTAR_FORMAT) as archive:
         top = tarfile.TarInfo("top")
         top.type = tarfile.DIRTYPE
         archive.addfile(top)
         archive.addfile(tarfile.TarInfo(name))
-    assert plain_members(made.getvalue()) == {name: b""}
+    assert plain_members(bytes_io.getvalue()) == {name: b""}
 
 
 def _typed(kind: bytes) -> Callable[[tarfile.TarInfo], None]:

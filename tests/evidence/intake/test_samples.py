@@ -18,8 +18,8 @@ def node(**texts: str) -> Node:
     return read_node(evidence).node
 
 
-def errors(made: Node) -> tuple[int | None, int | None]:
-    counter = made.nics[0].ports[0].counters["port_rcv_errors"]
+def errors(machine: Node) -> tuple[int | None, int | None]:
+    counter = machine.nics[0].ports[0].counters["port_rcv_errors"]
     return counter.first.value, counter.delta
 
 
@@ -38,9 +38,9 @@ def test_a_later_text_without_an_earlier_one_is_the_only_reading() -> None:
 
 def test_a_command_that_stands_twice_in_one_text_was_run_twice() -> None:
     text = f"$ grep . {FILE}\n{FILE}:3\n$ sleep 60\n$ grep . {FILE}\n{FILE}:9\n"
-    made = node(paste_txt=text)
-    assert errors(made) == (3, 6)
-    origin = made.nics[0].ports[0].counters["port_rcv_errors"].later.origin
+    machine = node(paste_txt=text)
+    assert errors(machine) == (3, 6)
+    origin = machine.nics[0].ports[0].counters["port_rcv_errors"].later.origin
     assert origin is not None
     assert origin.line == 5
 
@@ -58,8 +58,8 @@ def test_one_command_on_two_hosts_is_no_second_sample() -> None:
 
 def test_a_command_for_another_interface_is_no_second_sample() -> None:
     text = "$ ethtool -S eth0 | grep crc\n rx_crc_errors_phy: 3\n$ ethtool -S eth1 | grep crc\n rx_crc_errors_phy: 9\n"
-    made = node(paste_txt=text)
-    assert [device.counters["rx_crc_errors_phy"].delta for device in made.netdevs] == [None, None]
+    machine = node(paste_txt=text)
+    assert [device.counters["rx_crc_errors_phy"].delta for device in machine.netdevs] == [None, None]
 
 
 def test_counters_of_ethtool_that_grep_picked_are_read_and_compared() -> None:

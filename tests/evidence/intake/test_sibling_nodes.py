@@ -76,8 +76,8 @@ def whole(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def read(*captures: Evidence) -> tuple[Siblings, list[Node]]:
     """The nodes of captures, in turn; each must be what reading it whole gives."""
     siblings = Siblings()
-    nodes = [siblings.read(each)[0] for each in captures]
-    assert nodes == [read_node(each).node for each in captures]
+    nodes = [siblings.read(evidence)[0] for evidence in captures]
+    assert nodes == [read_node(evidence).node for evidence in captures]
     return siblings, nodes
 
 
@@ -105,8 +105,8 @@ XID = "[{0}.000000] NVRM: Xid (PCI:0000:1b:00): {1}, pid=1, name=a\n"
 def test_what_happened_is_read_of_each_node_and_the_rest_is_not(whole: list[str]) -> None:
     logs = ("[1.000000] quiet\n", XID.format(7, 79), XID.format(9, 48) * 2 + XID.format(12, 79), "", XID.format(1, 31))
     captures = [capture(at % 4) for at in range(len(logs))]
-    for each, log in zip(captures, logs, strict=True):
-        each.blobs.append(Blob("dmesg.txt", log.encode(), Item("dmesg", "kernel-log", "dmesg.txt")))
+    for evidence, log in zip(captures, logs, strict=True):
+        evidence.blobs.append(Blob("dmesg.txt", log.encode(), Item("dmesg", "kernel-log", "dmesg.txt")))
     siblings, nodes = read(*captures)
     assert whole == ["node-000", "node-001"]
     assert [[event.code for event in node.events] for node in nodes] == [[], [79], [48, 79], [], [31]]
@@ -119,8 +119,8 @@ def test_what_happened_is_read_of_each_node_and_the_rest_is_not(whole: list[str]
 def test_a_log_that_stays_the_same_keeps_the_names_in_it(whole: list[str]) -> None:
     captures = [capture(at) for at in range(4)]
     log = f"[1.000000] NVRM: Xid (PCI:0000:1b:00): 79, on node-000 {OF['uuid'][0]}\n"
-    for each in captures:
-        each.blobs.append(Blob("dmesg.txt", log.encode(), Item("dmesg", "kernel-log", "dmesg.txt")))
+    for evidence in captures:
+        evidence.blobs.append(Blob("dmesg.txt", log.encode(), Item("dmesg", "kernel-log", "dmesg.txt")))
     _, nodes = read(*captures)
     assert len(whole) == 2
     assert all("node-000" in node.events[0].text for node in nodes)
@@ -131,8 +131,8 @@ def test_a_journal_that_speaks_of_services_is_read_whole(whole: list[str]) -> No
         "Mar 01 08:00:00 h systemd[1]: Failed to start nvidia-fabricmanager.service - NVIDIA fabric manager service.\n"
     )
     captures = [capture(at) for at in range(3)]
-    for each, log in zip(captures, (XID.format(1, 31), XID.format(2, 31), unit), strict=True):
-        each.blobs.append(Blob("dmesg.txt", log.encode(), Item("dmesg", "kernel-log", "dmesg.txt")))
+    for evidence, log in zip(captures, (XID.format(1, 31), XID.format(2, 31), unit), strict=True):
+        evidence.blobs.append(Blob("dmesg.txt", log.encode(), Item("dmesg", "kernel-log", "dmesg.txt")))
     _, nodes = read(*captures)
     assert nodes[2].os.services
     assert len(whole) == 3
@@ -183,8 +183,8 @@ def test_other_items_make_no_siblings(whole: list[str]) -> None:
 
 def test_a_text_that_is_there_twice_is_of_no_pattern(whole: list[str]) -> None:
     twice = [capture(at) for at in range(3)]
-    for each in twice:
-        each.blobs.append(each.blobs[0])
+    for evidence in twice:
+        evidence.blobs.append(evidence.blobs[0])
     read(*twice)
     assert len(whole) == 3
 

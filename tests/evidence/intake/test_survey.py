@@ -85,7 +85,7 @@ def test_a_large_text_of_a_node_is_looked_through_once(tmp_path: Path, monkeypat
     again = read_node(replace(evidence, blobs=[replace(blob, sources=()) for blob in evidence.blobs]))
     monkeypatch.setattr(survey, "sources_in", None)
     once = read_node(evidence)
-    assert [each.kind for each in once.inputs] == ["ibstat", "kernel-log"]
+    assert [file.kind for file in once.inputs] == ["ibstat", "kernel-log"]
     assert (once.node, once.inputs) == (again.node, again.inputs)
 
 

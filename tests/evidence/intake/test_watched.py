@@ -32,7 +32,7 @@ def test_every_file_is_found_read_once_and_judged(judge: Callable[[list[str]], o
     stages = [stage for stage, *_ in heard]
     assert list(dict.fromkeys(stages)) == [FINDING, READING, JUDGING]
     assert all(later[1] >= former[1] for former, later in pairwise(heard) if former[0] == later[0])
-    read = [each for each in heard if each[0] == READING]
+    read = [row for row in heard if row[0] == READING]
     assert read[0][1:4:2] == (0, 0)
     assert 0 < read[-1][1] <= read[-1][2]
     assert 0 < read[-1][3] <= read[-1][4]

@@ -41,15 +41,15 @@ def test_what_is_wrong_is_told_with_its_line(text: str, message: str) -> None:
 def test_the_example_of_the_guide_is_read() -> None:
     guide = (Path(__file__).parents[3] / "docs" / "emit.md").read_text()
     block = guide.partition("```text\n")[2].partition("```")[0]
-    made = read_affinity("\n".join(line.strip() for line in block.splitlines()).encode(), "guide")
-    assert (len(made.gpus), len(made.nics), made.unit) == (4, 4, "GB/s")
+    affinity = read_affinity("\n".join(line.strip() for line in block.splitlines()).encode(), "guide")
+    assert (len(affinity.gpus), len(affinity.nics), affinity.unit) == (4, 4, "GB/s")
 
 
 @given(st.binary(max_size=200))
 def test_any_bytes_are_a_matrix_or_refused(data: bytes) -> None:
     try:
-        made = read_affinity(data, "m.csv")
+        affinity = read_affinity(data, "m.csv")
     except InputError:
         return
-    assert all(len(row) == len(made.nics) for row in made.values)
-    assert all(value > 0 for row in made.values for value in row)
+    assert all(len(row) == len(affinity.nics) for row in affinity.values)
+    assert all(value > 0 for row in affinity.values for value in row)

@@ -49,7 +49,7 @@ def test_a_file_that_is_too_large_is_not_read() -> None:
 @given(st.binary(max_size=200))
 def test_any_bytes_are_pairs_or_refused(data: bytes) -> None:
     try:
-        made = read_pairs_file(data, "map")
+        table = read_pairs_file(data, "map")
     except InputError:
         return
-    assert all(guest and host for guest, host in made.items())
+    assert all(guest and host for guest, host in table.items())

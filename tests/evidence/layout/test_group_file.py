@@ -25,12 +25,12 @@ def refused(text: str) -> str:
 
 
 def test_ranges_steps_and_single_ranks_are_the_members_in_their_order() -> None:
-    (made,) = groups("together: [[3, 0-2], '4-8/2, 5']\n")
-    assert made.groups.tolist() == [[3, 0, 1, 2], [4, 6, 8, 5]]
+    (demand,) = groups("together: [[3, 0-2], '4-8/2, 5']\n")
+    assert demand.groups.tolist() == [[3, 0, 1, 2], [4, 6, 8, 5]]
 
 
 def test_groups_of_different_sizes_are_demands_of_their_own() -> None:
-    assert [each.groups.tolist() for each in groups("together: [0-2, 3-4, 5-7]\n")] == [
+    assert [demand.groups.tolist() for demand in groups("together: [0-2, 3-4, 5-7]\n")] == [
         [[3, 4]],
         [[0, 1, 2], [5, 6, 7]],
     ]
@@ -68,8 +68,8 @@ def test_a_rank_or_a_size_of_thousands_of_digits_is_one_clear_line(number: str) 
 
 
 def test_a_long_list_of_ranks_in_one_text_is_read_to_its_end() -> None:
-    (made,) = groups("together: ['" + ",".join(map(str, range(30_000))) + "']\n")
-    assert made.groups.shape == (1, 30_000)
+    (demand,) = groups("together: ['" + ",".join(map(str, range(30_000))) + "']\n")
+    assert demand.groups.shape == (1, 30_000)
 
 
 def test_a_rank_that_stands_twice_is_named() -> None:

@@ -34,9 +34,9 @@ def read(text: str) -> JobSettings:
 @pytest.mark.parametrize("form", TEXTS)
 def test_every_form_of_sizes_alone_is_recognised_and_read(form: str) -> None:
     assert kind_of_file(TEXTS[form].encode()).kinds == (Kind.SIZES,)
-    made = layout_of(read(TEXTS[form]))
-    assert made is not None
-    assert (made.tp, made.pp, made.dp) == (8, 1, 2)
+    layout = layout_of(read(TEXTS[form]))
+    assert layout is not None
+    assert (layout.tp, layout.pp, layout.dp) == (8, 1, 2)
 
 
 TEXTS_OF_OTHERS = ["tp: 8\n", "name: x\nversion: 2\n", "tp: 8\nimage: a/b:c\n", "order: tp-pp\nworld_size: 8\n"]
@@ -182,11 +182,11 @@ FORMS = {
 @pytest.mark.parametrize("form", FORMS)
 def test_the_layout_and_the_training_are_read_from_each_form(form: str) -> None:
     text, sizes, options, params = FORMS[form]
-    found = read(text)
-    assert dict(found.sizes) == sizes
-    assert {name: value for name, value in found.options.items() if name != "params"} == options
-    assert found.options.get("params") == (None if params is None else pytest.approx(params, rel=0.03))
-    assert not found.serves
+    settings = read(text)
+    assert dict(settings.sizes) == sizes
+    assert {name: value for name, value in settings.options.items() if name != "params"} == options
+    assert settings.options.get("params") == (None if params is None else pytest.approx(params, rel=0.03))
+    assert not settings.serves
 
 
 ENGINES = {
@@ -210,10 +210,10 @@ ENGINES = {
 
 @pytest.mark.parametrize("text", ENGINES)
 def test_a_command_line_that_serves_has_sizes_and_trains_nothing(text: str) -> None:
-    found = read(text)
-    assert found.serves
-    assert (dict(found.sizes), found.order) == ENGINES[text]
-    assert not found.options
+    settings = read(text)
+    assert settings.serves
+    assert (dict(settings.sizes), settings.order) == ENGINES[text]
+    assert not settings.options
 
 
 @examples("form", "name", "line", "quote")
@@ -256,9 +256,9 @@ WORDS = [
 )
 def test_any_text_is_settings_or_one_error(text: str) -> None:
     with suppress(InputError):
-        found = read(text)
-        assert found.sizes or found.options
-        assert all(size >= 1 for size in found.sizes.values())
+        settings = read(text)
+        assert settings.sizes or settings.options
+        assert all(size >= 1 for size in settings.sizes.values())
 
 
 LONG = 200_000
@@ -288,5 +288,5 @@ RANKS_OF_FORMS = {
 
 @pytest.mark.parametrize("text", RANKS_OF_FORMS)
 def test_the_ranks_are_those_of_the_launch_where_the_sizes_divide_them(text: str) -> None:
-    made = read_job(Blob("job", text.encode()))
-    assert (made.sizes, made.world) == RANKS_OF_FORMS[text]
+    settings = read_job(Blob("job", text.encode()))
+    assert (settings.sizes, settings.world) == RANKS_OF_FORMS[text]

@@ -28,8 +28,8 @@ READERS = (read_hostfile, read_rankfile, read_slurm_hostfile, read_torchrun, rea
 
 
 def hosts(read: Callable[[Blob], RankHosts], text: str) -> list[str]:
-    made = read(Blob("file", text.encode()))
-    return [made.hosts[number] for number in made.host.tolist()]
+    rank_hosts = read(Blob("file", text.encode()))
+    return [rank_hosts.hosts[number] for number in rank_hosts.host.tolist()]
 
 
 def refused(read: Callable[[Blob], object], text: str) -> str:
@@ -68,8 +68,8 @@ def test_torchruns_nodes_come_by_their_node_rank() -> None:
 
 def test_a_map_names_the_gpu_of_every_rank() -> None:
     rows = [{"rank": 1, "host": "a", "gpu": 3}, {"rank": 0, "host": "b", "gpu": 7, "nic": "mlx5_7"}]
-    made = read_map(Blob("map", json.dumps({"map": rows, "gain_percent": 3}).encode()))
-    assert (made.hosts, made.host.tolist(), made.gpu.tolist()) == (("b", "a"), [0, 1], [7, 3])
+    rank_hosts = read_map(Blob("map", json.dumps({"map": rows, "gain_percent": 3}).encode()))
+    assert (rank_hosts.hosts, rank_hosts.host.tolist(), rank_hosts.gpu.tolist()) == (("b", "a"), [0, 1], [7, 3])
 
 
 @pytest.mark.parametrize(
@@ -139,14 +139,14 @@ def test_any_node_set_is_expanded_or_refused(text: str) -> None:
 def test_only_what_the_file_names_is_free() -> None:
     usable = np.ones((3, 4), bool)
     free = read_free(Blob("free", b"# node gpus\nn[1-2] 0-1\nn3: slots=3\n"))
-    made = keep_free("free", usable, {"n1": 0, "n2": 1, "n3": 2}, free)
-    assert made.sum(axis=1).tolist() == [2, 2, 3]
+    ndarray = keep_free("free", usable, {"n1": 0, "n2": 1, "n3": 2}, free)
+    assert ndarray.sum(axis=1).tolist() == [2, 2, 3]
     assert keep_free("free", usable, {"n1": 0, "n2": 1, "n3": 2}, {"n2": None}).sum(axis=1).tolist() == [0, 4, 0]
 
 
 def test_nodes_and_single_gpus_are_taken_out() -> None:
-    made = take_out(np.ones((3, 4), bool), {"n1": 0, "n2": 1, "n3": 2}, ("n1", "n[2-3]:0,3"))
-    assert made.tolist() == [[False] * 4, [False, True, True, False], [False, True, True, False]]
+    ndarray = take_out(np.ones((3, 4), bool), {"n1": 0, "n2": 1, "n3": 2}, ("n1", "n[2-3]:0,3"))
+    assert ndarray.tolist() == [[False] * 4, [False, True, True, False], [False, True, True, False]]
 
 
 @pytest.mark.parametrize(("word", "says"), [("n9", "'n9' is not in the cluster"), ("n1:7", "has no GPU 7")])
@@ -171,21 +171,21 @@ def test_a_bad_file_of_free_gpus_is_one_clear_line(text: str, says: str) -> None
 
 
 def test_groups_are_those_that_stay_together_and_those_that_may_span() -> None:
-    made = read_groups(Blob("groups", b'together: [0-3, "4-7"]\nmay_span: [0-4/4, [1, 5]]\n'))
-    assert [(each.dimension, each.keep_together, each.groups.tolist()) for each in made] == [
+    demands = read_groups(Blob("groups", b'together: [0-3, "4-7"]\nmay_span: [0-4/4, [1, 5]]\n'))
+    assert [(demand.dimension, demand.keep_together, demand.groups.tolist()) for demand in demands] == [
         ("together", True, [[0, 1, 2, 3], [4, 5, 6, 7]]), ("may span", False, [[0, 4], [1, 5]]),
     ]  # fmt: skip
 
 
 def test_groups_say_what_they_send_in_json_too() -> None:
     entry = {"name": "tp", "keep": "node", "collective": "all_gather", "bytes": 1e6, "calls": 320, "ranks": [[0, 1]]}
-    (made,) = read_groups(Blob("groups", json.dumps({"groups": [entry]}).encode()))
-    assert (made.dimension, made.collective, made.bytes, made.calls) == ("tp", "all_gather", 1e6, 320)
+    (demand,) = read_groups(Blob("groups", json.dumps({"groups": [entry]}).encode()))
+    assert (demand.dimension, demand.collective, demand.bytes, demand.calls) == ("tp", "all_gather", 1e6, 320)
 
 
 def test_groups_of_unequal_size_are_several_demands_of_one_name() -> None:
-    made = read_groups(Blob("groups", b"may_span: [0-1, 2-4]"))
-    assert [(each.dimension, each.size) for each in made] == [("may span", 2), ("may span", 3)]
+    demands = read_groups(Blob("groups", b"may_span: [0-1, 2-4]"))
+    assert [(demand.dimension, demand.size) for demand in demands] == [("may span", 2), ("may span", 3)]
 
 
 @pytest.mark.parametrize(

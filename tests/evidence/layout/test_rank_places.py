@@ -20,9 +20,11 @@ def job(hosts: str, *, without: tuple[int, ...] = (), gpus: bool = True) -> Job:
     return Job("job", len(hosts), tuple(ranks), (), (), no_connections(), tuple(sorted(set(hosts))))
 
 
-def places(made: Job) -> list[tuple[str, int]]:
-    found = ranks_of(made, "log")
-    return [(found.hosts[at], gpu) for at, gpu in zip(found.host.tolist(), found.gpu.tolist(), strict=True)]
+def places(run: Job) -> list[tuple[str, int]]:
+    rank_hosts = ranks_of(run, "log")
+    return [
+        (rank_hosts.hosts[at], gpu) for at, gpu in zip(rank_hosts.host.tolist(), rank_hosts.gpu.tolist(), strict=True)
+    ]
 
 
 def test_ranks_are_where_their_lines_say() -> None:
@@ -36,11 +38,11 @@ def test_gpus_that_all_processes_call_0_are_counted_by_bus_id() -> None:
 
 @pytest.mark.parametrize(("hosts", "without"), [("abab", (1,)), ("aabb", (2,)), ("abababab", (5, 7))])
 def test_ranks_without_a_line_are_where_the_others_leave_room(hosts: str, without: tuple[int, ...]) -> None:
-    made = job(hosts, without=without)
-    found = places(made)
-    assert [found[rank] for rank in without] == [("b", -1)] * len(without)
-    assert [each for rank, each in enumerate(found) if rank not in without] == [
-        (rank.host, rank.nvml_dev) for rank in made.ranks
+    document = job(hosts, without=without)
+    pairs = places(document)
+    assert [pairs[rank] for rank in without] == [("b", -1)] * len(without)
+    assert [pair for rank, pair in enumerate(pairs) if rank not in without] == [
+        (rank.host, rank.nvml_dev) for rank in document.ranks
     ]
 
 

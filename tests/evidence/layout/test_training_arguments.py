@@ -28,43 +28,43 @@ def dump(**others: str) -> str:
 
 
 def test_the_layout_is_what_the_arguments_say() -> None:
-    found = read_arguments(dump(pipeline_model_parallel_size="2"), "train.log")
-    assert found is not None
-    assert (dict(found.sizes), found.world) == ({"tp": 8, "pp": 2, "cp": 1}, 16)
-    assert "tensor_model_parallel_size" in found.origins["tp"].text
+    settings = read_arguments(dump(pipeline_model_parallel_size="2"), "train.log")
+    assert settings is not None
+    assert (dict(settings.sizes), settings.world) == ({"tp": 8, "pp": 2, "cp": 1}, 16)
+    assert "tensor_model_parallel_size" in settings.origins["tp"].text
 
 
 def test_the_size_of_the_model_is_that_of_its_matrices() -> None:
-    found = read_arguments(dump(), "train.log")
-    assert found is not None
+    settings = read_arguments(dump(), "train.log")
+    assert settings is not None
     # Llama 3 8B has 8.03e9 parameters (its model card); norms are not counted.
-    assert found.options["params"] == pytest.approx(8.03e9, rel=0.001)
-    assert dict(found.options) | {"params": 0} == {
+    assert settings.options["params"] == pytest.approx(8.03e9, rel=0.001)
+    assert dict(settings.options) | {"params": 0} == {
         "params": 0, "layers": 32, "hidden": 4096, "seq": 8192, "kv_share": 0.25, "sequence_parallel": True, "zero": 1,
         "micro_batch": 1, "global_batch": 128, "recompute": "none",
     }  # fmt: skip
 
 
 def test_of_experts_all_have_weights_and_a_few_work() -> None:
-    found = read_arguments(dump(num_experts="8", moe_router_topk="2", moe_layer_freq="1"), "x")
-    assert found is not None
-    assert float(found.options["params"]) > 5 * 8e9
-    assert float(found.options["active_params"]) == pytest.approx(13.7e9, rel=0.01)
+    settings = read_arguments(dump(num_experts="8", moe_router_topk="2", moe_layer_freq="1"), "x")
+    assert settings is not None
+    assert float(settings.options["params"]) > 5 * 8e9
+    assert float(settings.options["active_params"]) == pytest.approx(13.7e9, rel=0.01)
     mixed = read_arguments(dump(num_experts="8", moe_layer_freq="[0]+[1]*31"), "x")
     assert mixed is not None
     assert not mixed.options
 
 
 def test_what_leaves_open_how_large_the_model_is_gives_none() -> None:
-    found = read_arguments(dump(hidden_size="None"), "x")
-    assert found is not None
-    assert (found.sizes["tp"], found.options) == (8, {})
+    settings = read_arguments(dump(hidden_size="None"), "x")
+    assert settings is not None
+    assert (settings.sizes["tp"], settings.options) == (8, {})
 
 
 def test_two_dumps_that_differ_leave_the_argument_unknown() -> None:
-    found = read_arguments(dump() + dump(tensor_model_parallel_size="4"), "x")
-    assert found is not None
-    assert "tp" not in found.sizes
+    settings = read_arguments(dump() + dump(tensor_model_parallel_size="4"), "x")
+    assert settings is not None
+    assert "tp" not in settings.sizes
 
 
 def test_a_text_without_a_dump_has_none() -> None:
@@ -74,9 +74,9 @@ def test_a_text_without_a_dump_has_none() -> None:
 
 
 def test_the_label_of_a_launcher_may_stand_before_each_line() -> None:
-    found = read_arguments("\n".join(f"15: {line}" for line in dump().split("\n")), "x")
-    assert found is not None
-    assert found.sizes["tp"] == 8
+    settings = read_arguments("\n".join(f"15: {line}" for line in dump().split("\n")), "x")
+    assert settings is not None
+    assert settings.sizes["tp"] == 8
 
 
 @given(st.text())
@@ -86,9 +86,9 @@ def test_any_text_is_read_without_an_exception(text: str) -> None:
 
 def test_gradients_are_waited_for_where_the_arguments_say_that_nothing_hides_them() -> None:
     def waited(value: str) -> tuple[str, ...]:
-        found = read_arguments(dump(overlap_grad_reduce=value), "train.log")
-        assert found is not None
-        return found.waited_for
+        settings = read_arguments(dump(overlap_grad_reduce=value), "train.log")
+        assert settings is not None
+        return settings.waited_for
 
     assert waited("False") == ("dp",)
     assert waited("True") == ()

@@ -47,8 +47,8 @@ def text(records: Sequence[Any]) -> bytes:
 
 def inspection(*files: bytes) -> Inspection:
     reader = InspectorReader()
-    for number, each in enumerate(files):
-        reader.read([each], f"node-pid{number}.log")
+    for number, data in enumerate(files):
+        reader.read([data], f"node-pid{number}.log")
     return reader.found()
 
 
@@ -58,13 +58,13 @@ def job(calls: int = 40, late: int = 1) -> list[bytes]:
 
 
 def test_calls_are_matched_by_communicator_collective_and_number_over_the_files_of_the_ranks() -> None:
-    found = inspection(*job())
-    (comm,) = found.communicators
+    dump = inspection(*job())
+    (comm,) = dump.communicators
     assert (comm.hash, comm.name, comm.nranks, comm.nnodes) == (0x7F8C496AE9F661, "dp_0", 4, 2)
     assert [(m.host, m.pid) for m in comm.members.values()] == [
         ("node0", 4000), ("node0", 4001), ("node1", 4002), ("node1", 4003),
     ]  # fmt: skip
-    assert (found.records, comm.calls, comm.missing) == (160, 40, 0)
+    assert (dump.records, comm.calls, comm.missing) == (160, 40, 0)
     assert comm.last.keys() == {1}
     assert comm.last[1].times == 40
     assert comm.wait_us == pytest.approx(40 * 225)  # the mean over four of 300 us
@@ -89,9 +89,9 @@ def test_the_size_of_an_all_gather_is_that_of_one_rank_and_its_bandwidth_counts_
 @examples("other")
 def test_patched_verbose_and_older_forms_are_read_by_their_keys(other: dict[str, Any]) -> None:
     files = [text([record(rank, n, 900, **other) for n in range(25)]) for rank in range(2)]
-    found = inspection(*files)
-    assert (found.records, found.unread, found.untimed) == (50, 0, 0)
-    assert found.communicators[0].calls == 25
+    dump = inspection(*files)
+    assert (dump.records, dump.unread, dump.untimed) == (50, 0, 0)
+    assert dump.communicators[0].calls == 25
 
 
 def test_the_first_release_has_no_names_of_communicators() -> None:
@@ -102,23 +102,23 @@ def test_the_first_release_has_no_names_of_communicators() -> None:
 
 def test_one_bad_line_costs_itself() -> None:
     block = b"\n".join([*job()[0].splitlines()[:5], b'{"header":{"id":"0x7f8c', b"torn", *job()[0].splitlines()[5:]])
-    found = inspection(block)
-    assert (found.records, found.unread) == (40, 2)
+    dump = inspection(block)
+    assert (dump.records, dump.unread) == (40, 2)
 
 
 def test_times_of_the_cpu_are_counted_and_not_used() -> None:
     files = [
         text([record(r, n, 9, coll_perf={"coll_timing_source": "collective_cpu"}) for n in range(30)]) for r in (0, 1)
     ]
-    found = inspection(*files)
-    assert (found.untimed, found.communicators[0].calls) == (60, 0)
+    dump = inspection(*files)
+    assert (dump.untimed, dump.communicators[0].calls) == (60, 0)
 
 
 def test_sends_and_receives_are_counted_and_not_judged() -> None:
     send = {"header": record(0, 0, 0)["header"], "metadata": record(0, 0, 0)["metadata"]}
     send["p2p_perf"] = {"p2p": "Send", "p2p_sn": 1, "p2p_peer": 3, "p2p_exec_time_us": 9}
-    found = inspection(text([send, send, record(0, 1, 9)]))
-    assert (found.transfers, found.records, found.unread) == (2, 1, 0)
+    dump = inspection(text([send, send, record(0, 1, 9)]))
+    assert (dump.transfers, dump.records, dump.unread) == (2, 1, 0)
 
 
 def test_numbers_that_a_rank_did_not_record_are_missing() -> None:
@@ -142,17 +142,17 @@ def test_where_calls_exceed_the_memory_every_second_one_is_kept_and_shares_stay(
             times = np.full(500, 700.0 if rank == 2 else 1000.0, np.float32)
             own = Records(numbers, times, np.full(500, 1 << 20), np.full(500, 485_000, np.int32))
             calls.add(Whose(1, "AllReduce", rank), own, lambda: 1.5)
-    told = calls.summed(InspectorCommunicator(1, "", 4, 1, {}), 4)
+    communicator = calls.summed(InspectorCommunicator(1, "", 4, 1, {}), 4)
     assert calls.one_in >= 4
-    assert abs(told.calls - count) < 0.1 * count
-    assert told.last.keys() == {2}
-    assert told.sizes[0].clean_us == 700
+    assert abs(communicator.calls - count) < 0.1 * count
+    assert communicator.last.keys() == {2}
+    assert communicator.sizes[0].clean_us == 700
 
 
 @pytest.mark.parametrize("packed", [False, True], ids=["plain", "gzip"])
 def test_the_front_door_knows_them_by_their_keys_whatever_the_file_is_called(tmp_path: Path, packed: bool) -> None:
-    for number, each in enumerate(job(200)):
-        (tmp_path / f"any{number}").write_bytes(gzip.compress(each) if packed else each)
+    for number, data in enumerate(job(200)):
+        (tmp_path / f"any{number}").write_bytes(gzip.compress(data) if packed else data)
     result = logs([str(tmp_path)])
     assert {item.kind for item in result.inputs} == {"nccl-inspector"}
     assert [finding.id for finding in result.findings] == ["JOB008"]
@@ -162,23 +162,27 @@ def test_the_front_door_knows_them_by_their_keys_whatever_the_file_is_called(tmp
 @pytest.mark.parametrize("whole", [False, True], ids=["cut", "after NULs"])
 def test_files_that_were_cut_or_truncated_while_written_are_read(tmp_path: Path, whole: bool) -> None:
     """`copytruncate` of logrotate leaves NULs up to where the program writes on."""
-    for number, each in enumerate(job(200)):
-        (tmp_path / f"any{number}").write_bytes(b"\0" * (200_000 * whole) + each[137:-91])
+    for number, data in enumerate(job(200)):
+        (tmp_path / f"any{number}").write_bytes(b"\0" * (200_000 * whole) + data[137:-91])
     result = logs([str(tmp_path)])
     assert [finding.id for finding in result.findings] == ["JOB008"]
     assert any("8 lines without a record" in gap.why for gap in result.not_observed)
 
 
 def test_rotated_files_in_a_folder_of_each_node_are_one_job(tmp_path: Path) -> None:
-    for number, each in enumerate(job(200)):
-        lines = each.splitlines(keepends=True)
+    for number, data in enumerate(job(200)):
+        lines = data.splitlines(keepends=True)
         folder = tmp_path / "job_77" / f"node{number // 2}"
         folder.mkdir(parents=True, exist_ok=True)
         (folder / f"n-pid{number}.log.2.gz").write_bytes(gzip.compress(b"".join(lines[:50])))
         (folder / f"n-pid{number}.log.1").write_bytes(b"".join(lines[50:120]))
         (folder / f"n-pid{number}.log").write_bytes(b"".join(lines[120:]))
-    (told,) = logs([str(tmp_path)]).jobs[0].inspection.communicators  # type: ignore[union-attr]
-    assert (told.calls, told.missing, len(told.members)) == (200, 0, 4)
+    (inspector_communicator,) = logs([str(tmp_path)]).jobs[0].inspection.communicators  # type: ignore[union-attr]
+    assert (inspector_communicator.calls, inspector_communicator.missing, len(inspector_communicator.members)) == (
+        200,
+        0,
+        4,
+    )
 
 
 def test_what_only_looks_alike_is_none() -> None:

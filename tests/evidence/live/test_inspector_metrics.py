@@ -85,10 +85,12 @@ def vector(took: Took, number: int, names: tuple[str, ...] = ("nccl_bus_bandwidt
 
 def of_rates(text: bytes) -> bytes:
     """Of an answer of query_range the series of the bandwidth."""
-    told = json.loads(text)
-    series = told["data"]["result"]
-    told["data"]["result"] = [each for each in series if each["metric"]["__name__"] == "nccl_bus_bandwidth_gbs"]
-    return json.dumps(told).encode()
+    document = json.loads(text)
+    series = document["data"]["result"]
+    document["data"]["result"] = [
+        series for series in series if series["metric"]["__name__"] == "nccl_bus_bandwidth_gbs"
+    ]
+    return json.dumps(document).encode()
 
 
 def inspection(*files: bytes | str, names: tuple[str, ...] = ()) -> Inspection:
@@ -106,11 +108,11 @@ def result_of(folder: Path, *texts: str) -> Result:
 
 
 def found(result: Result, check: str) -> list[Finding]:
-    return [each for each in result.findings if each.id == check]
+    return [finding for finding in result.findings if finding.id == check]
 
 
 def gaps(result: Result) -> str:
-    return " ".join(f"{each.what}: {each.why}" for each in result.not_observed)
+    return " ".join(f"{gap.what}: {gap.why}" for gap in result.not_observed)
 
 
 def test_each_sample_is_one_call_of_its_communicator_set_beside_the_others_of_its_minute() -> None:
@@ -129,7 +131,7 @@ def test_the_gpu_that_comes_last_is_named_whatever_form_the_metrics_have(tmp_pat
     dumps = [dump(late, number) for number in range(25)]
     files = ["".join(dumps).encode()]
     if form == "files":
-        files = [each.encode() for each in dumps]
+        files = [text.encode() for text in dumps]
     elif form == "scrapes":
         head = "# HELP nccl_bus_bandwidth_gbs of a textfile\n# TYPE nccl_bus_bandwidth_gbs untyped\n"
         files = ["".join(head + dump(late, n, at=f" {(START + 60 * n) * 1000}") for n in range(25)).encode()]
@@ -137,14 +139,14 @@ def test_the_gpu_that_comes_last_is_named_whatever_form_the_metrics_have(tmp_pat
         files = [query(late, 25)]
     elif form == "gzip":
         files = [gzip.compress(files[0])]
-    for number, each in enumerate(files):
-        (tmp_path / f"{number:02d}.txt").write_bytes(each)
+    for number, data in enumerate(files):
+        (tmp_path / f"{number:02d}.txt").write_bytes(data)
     result = logs([str(tmp_path)])
     (finding,) = found(result, "JOB008")
     assert finding.message.startswith("GPU 5 of n0 comes last to the collectives of dp")
     assert "25 means over a dump" in finding.observed
     assert finding.where.nodes == ("n0",)
-    assert {each.kind for each in result.inputs} == {"nccl-inspector"}
+    assert {file.kind for file in result.inputs} == {"nccl-inspector"}
 
 
 @pytest.mark.parametrize("form", ["vectors", "matrix", "pretty", "sorted", "text"])
@@ -161,14 +163,14 @@ def test_an_answer_of_the_bandwidth_alone_names_the_gpu_that_comes_last(tmp_path
     elif form == "text":
         bandwidths = [line for n in range(25) for line in dump(late, n).splitlines() if line.startswith("nccl_bus_")]
         files = ["\n".join(("# TYPE nccl_bus_bandwidth_gbs gauge", *bandwidths, "")).encode()]
-    for number, each in enumerate(files):
-        (tmp_path / f"{number:02d}.json").write_bytes(each)
+    for number, data in enumerate(files):
+        (tmp_path / f"{number:02d}.json").write_bytes(data)
     result = logs([str(tmp_path)])
     (finding,) = found(result, "JOB008")
     assert finding.message.startswith("GPU 5 of n0 comes last to the collectives of dp")
     assert "400 samples of bandwidth without a time" in gaps(result)
     assert "the true ones are as long or longer" in gaps(result)
-    assert sum(each.records for each in result.inputs) == 400
+    assert sum(file.records for file in result.inputs) == 400
 
 
 def test_of_the_bandwidths_of_punctual_gpus_nothing_is_told(tmp_path: Path) -> None:
@@ -176,24 +178,24 @@ def test_of_the_bandwidths_of_punctual_gpus_nothing_is_told(tmp_path: Path) -> N
 
 
 def test_times_made_of_bandwidths_are_those_of_the_smallest_message_of_the_label() -> None:
-    (alone,) = inspection(of_rates(query(late, 25))).communicators
+    (communicator,) = inspection(of_rates(query(late, 25))).communicators
     (both,) = inspection(query(late, 25)).communicators
-    assert 64 / 65 * both.time_us - 1 <= alone.time_us <= both.time_us + 1
-    assert alone.sizes[0].busbw_gbs == pytest.approx(both.sizes[0].busbw_gbs, rel=1e-3)
+    assert 64 / 65 * both.time_us - 1 <= communicator.time_us <= both.time_us + 1
+    assert communicator.sizes[0].busbw_gbs == pytest.approx(both.sizes[0].busbw_gbs, rel=1e-3)
 
 
 def test_one_answer_of_the_bandwidth_is_read_and_judges_nobody(tmp_path: Path) -> None:
     result = result_of(tmp_path, vector(late, 0).decode())
     assert not result.findings
-    assert {each.kind for each in result.inputs} == {"nccl-inspector"}
+    assert {file.kind for file in result.inputs} == {"nccl-inspector"}
 
 
 def test_where_times_are_beside_the_bandwidths_they_alone_are_judged() -> None:
     told = inspection(*(vector(late, n) for n in range(25)), *(vector(late, n, TIME) for n in range(25)))
     assert (told.samples, told.rates) == (400, 0)
     (beside,) = inspection(*(vector(late, n, TIME + RATE) for n in range(25))).communicators
-    (alone,) = told.communicators
-    assert (alone.sizes, alone.last) == (beside.sizes, beside.last)
+    (communicator,) = told.communicators
+    assert (communicator.sizes, communicator.last) == (beside.sizes, beside.last)
 
 
 def test_bandwidths_of_2_29_and_of_sends_are_counted_whichever_name_was_asked_for(tmp_path: Path) -> None:
@@ -303,7 +305,7 @@ def test_metrics_of_other_exporters_are_counted_and_said(tmp_path: Path) -> None
 
 def test_a_label_that_the_server_renamed_is_that_of_nccl() -> None:
     renamed = [dump(late, number).replace('node="', 'node="scrape",exported_node="') for number in range(30)]
-    assert {each.host for each in inspection(*renamed).communicators[0].members.values()} == {"n0", "n1"}
+    assert {member.host for member in inspection(*renamed).communicators[0].members.values()} == {"n0", "n1"}
 
 
 @pytest.mark.parametrize(

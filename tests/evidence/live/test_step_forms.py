@@ -28,7 +28,7 @@ def _line(form: str, numbers: tuple[int, int, int, float, float]) -> str:
 @given(st.lists(st.tuples(st.sampled_from(LINES), NUMBERS), min_size=2, max_size=40))
 def test_a_form_says_what_the_whole_reader_says(lines: list[tuple[str, tuple[int, int, int, float, float]]]) -> None:
     forms = Forms()
-    for line in (_line(*each) for each in lines):
+    for line in (_line(*line) for line in lines):
         assert forms.read(line) == read_line(line)
 
 

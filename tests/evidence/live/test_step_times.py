@@ -108,22 +108,24 @@ NO_STEPS = TEXTS["no_steps"]
 @pytest.mark.parametrize("name", FORMS)
 def test_a_line_with_a_step_and_a_duration_or_a_rate_is_read(name: str) -> None:
     line, number, unit, value = FORMS[name]
-    found = read_line(line)
-    assert found is not None
-    assert found.number == number
-    assert found.values[unit] == pytest.approx(value)
+    step_line = read_line(line)
+    assert step_line is not None
+    assert step_line.number == number
+    assert step_line.values[unit] == pytest.approx(value)
 
 
 @pytest.mark.parametrize("name", NO_STEPS)
 def test_what_is_counted_in_other_things_than_training_is_no_step(name: str) -> None:
-    found = read_line(NO_STEPS[name])
-    assert found is None or not found.values
+    step_line = read_line(NO_STEPS[name])
+    assert step_line is None or not step_line.values
 
 
 def test_the_learning_rate_of_a_line_without_a_duration_is_no_time() -> None:
-    found = read_line("[INFO] [logging.py:68:log_dist] [Rank 0] step=20, skipped=17, lr=[5e-05], mom=[(0.9, 0.999)]")
-    assert found is not None
-    assert not found.values
+    step_line = read_line(
+        "[INFO] [logging.py:68:log_dist] [Rank 0] step=20, skipped=17, lr=[5e-05], mom=[(0.9, 0.999)]"
+    )
+    assert step_line is not None
+    assert not step_line.values
 
 
 def megatron(steps: range) -> str:
@@ -157,7 +159,7 @@ def test_steps_between_lines_of_nccl_are_read_and_the_log_stays_one() -> None:
 
 def test_a_number_that_goes_back_is_another_start() -> None:
     starts = read_steps(megatron(range(1, 21)) + megatron(range(11, 31)), "x")
-    assert [(each.steps[0].number, each.steps[-1].number) for each in starts] == [(1, 20), (11, 30)]
+    assert [(start.steps[0].number, start.steps[-1].number) for start in starts] == [(1, 20), (11, 30)]
 
 
 def test_two_jobs_of_one_file_are_two_starts() -> None:
@@ -167,23 +169,23 @@ def test_two_jobs_of_one_file_are_two_starts() -> None:
 
 def test_ranks_are_told_apart_by_the_prefix_of_their_launcher() -> None:
     lines = [line for n in range(1, 6) for line in (f"{rank}: step {n} took 1.{rank} s" for rank in (0, 1, 2))]
-    assert [each.rank for each in read_steps("\n".join(lines), "x")] == [0, 1, 2]
+    assert [step.rank for step in read_steps("\n".join(lines), "x")] == [0, 1, 2]
     lines = [f"n{host}: step {n} took 1.2 s" for n in range(1, 6) for host in (7, 8)]
-    assert [each.host for each in read_steps("\n".join(lines), "x")] == ["n7", "n8"]
+    assert [step.host for step in read_steps("\n".join(lines), "x")] == ["n7", "n8"]
     assert read_steps(megatron(range(1, 6)), "out/rank3.log")[0].rank == 3
 
 
 def test_ranks_that_nothing_tells_apart_are_one_series() -> None:
     lines = [f"step {n} took 1.2 s" for n in (1, 1, 2, 1, 2, 3, 2, 3, 3, 4, 4, 5)]
     (series,) = read_steps("\n".join(lines), "x")
-    assert [each.number for each in series.steps] == [1, 2, 3, 4, 5]
+    assert [step.number for step in series.steps] == [1, 2, 3, 4, 5]
 
 
 def test_a_bar_that_is_written_anew_counts_each_step_once() -> None:
     bar = "".join(f"\r {n}%|█ | {n}/100 [00:10<01:20,  1.20s/it]" * 2 for n in range(1, 9))
     text = "{'loss': 0.5, 'epoch': 0.1}\n" + bar.replace("\r", "\n")
     (series,) = read_steps(text, "x")
-    assert (series.smoothed, [each.number for each in series.steps]) == (True, list(range(1, 9)))
+    assert (series.smoothed, [step.number for step in series.steps]) == (True, list(range(1, 9)))
 
 
 def test_a_bar_without_a_word_of_training_counts_anything() -> None:
@@ -206,7 +208,7 @@ def test_figures_below_the_head_of_a_step_are_of_that_step() -> None:
         for n in range(1, 6)
     )
     (series,) = read_steps(text, "x")
-    assert [(each.number, each.value) for each in series.steps] == [(n, 2.0) for n in range(1, 6)]
+    assert [(step.number, step.value) for step in series.steps] == [(n, 2.0) for n in range(1, 6)]
 
 
 def test_a_last_line_that_was_cut_costs_itself() -> None:
@@ -230,13 +232,16 @@ def test_any_text_is_read_without_an_exception(text: str, data: bytes) -> None:
 
 @examples("name", "waited")
 def test_what_a_step_waits_for_data_is_read_where_the_line_says_it(name: str, waited: float | None) -> None:
-    found = read_line(FORMS[name][0])
-    assert found is not None
-    assert found.waited == waited
+    step_line = read_line(FORMS[name][0])
+    assert step_line is not None
+    assert step_line.waited == waited
 
 
 def test_a_unit_that_names_the_number_behind_it_is_none_of_the_number_before() -> None:
-    named, behind = read_line("step 12 loss 8.990 tokens/s 81230"), read_line("step 12 loss 8.990 0.912 s/it 64 it/s")
+    named, step_line = (
+        read_line("step 12 loss 8.990 tokens/s 81230"),
+        read_line("step 12 loss 8.990 0.912 s/it 64 it/s"),
+    )
     assert named is not None
-    assert behind is not None
-    assert (named.values, behind.values["s"]) == ({}, 0.912)
+    assert step_line is not None
+    assert (named.values, step_line.values["s"]) == ({}, 0.912)

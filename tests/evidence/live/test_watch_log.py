@@ -76,7 +76,7 @@ def test_a_counter_that_says_that_it_fell_again_is_kept_with_the_spell() -> None
 
 def test_xids_are_kept_with_their_gpu() -> None:
     log = read(start(), {"time": T, "up": 1001, "part": "0000:1a:00", "event": "xid", "code": 79, "text": "..."})
-    assert [(each.part, each.code) for each in log.xids] == [("0000:1a:00", 79)]
+    assert [(xid.part, xid.code) for xid in log.xids] == [("0000:1a:00", 79)]
 
 
 def test_what_the_watch_writes_is_what_is_read(tmp_path: Path) -> None:

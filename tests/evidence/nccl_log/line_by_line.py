@@ -20,7 +20,7 @@ Context = tuple[int, int, int]
 """Pointer, gen, and offset of the line that set it."""
 _SEEDED = 0x9E3779B97F4A7C15
 _OWN = {
-    name: tuple(each for each in SCHEMAS[name].names if each not in ("thread", "ctx", "gen", "offset", "line", "count"))
+    name: tuple(name for name in SCHEMAS[name].names if name not in ("thread", "ctx", "gen", "offset", "line", "count"))
     for name in ROW_TABLES
 }
 _LATER = frozenset({"channels", "ts", "last_ts", "last_offset"})
@@ -123,7 +123,7 @@ class Collector:
         """A row of a table that is neither a print nor an operation, where its context is known."""
         full = {**DEFAULTS[name], **columns}
         ts = full.get("ts", nan)
-        key = (place["thread"], place["ctx"], place["gen"], *(_hashable(full[each]) for each in _KEYED[name]))
+        key = (place["thread"], place["ctx"], place["gen"], *(_hashable(full[text]) for text in _KEYED[name]))
         known = self._rows[name].get(key)
         if known is None:
             full.update(place, count=1)
@@ -147,17 +147,17 @@ class Collector:
             known["text"].append(columns["text"])
 
     def _add_op(self, place: dict[str, int], columns: dict[str, Any]) -> None:
-        said = {each: columns[each] for each in ("func", "elements", "dtype", "redop", "root")}
+        document = {name: columns[name] for name in ("func", "elements", "dtype", "redop", "root")}
         op_count, offset = columns["op_count"], place["offset"]
         own = (place["thread"], place["ctx"], place["gen"])
-        self._tails.setdefault(own, deque(maxlen=TAIL)).append({**place, "count": 1, **said, "op_count": op_count})
-        key = (*own, *said.values(), columns["nranks"])
-        hashed = op_hash(op_count=op_count, **said)
+        self._tails.setdefault(own, deque(maxlen=TAIL)).append({**place, "count": 1, **document, "op_count": op_count})
+        key = (*own, *document.values(), columns["nranks"])
+        hashed = op_hash(op_count=op_count, **document)
         known = self._rows["op"].get(key)
         if known is None:
             self._rows["op"][key] = {
                 **place,
-                **said,
+                **document,
                 "count": 1,
                 "nranks": columns["nranks"],
                 "first": op_count,
@@ -194,7 +194,7 @@ class Collector:
             }
         ]  # fmt: skip
         return Facts(
-            {name: table(name, {each: [row[each] for row in rows[name]] for each in SCHEMAS[name].names})
+            {name: table(name, {key: [row[key] for row in rows[name]] for key in SCHEMAS[name].names})
              for name in SCHEMAS}
         )  # fmt: skip
 
@@ -215,7 +215,7 @@ def _rounded(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
         if different[row["thread"], row["ctx"], row["gen"]] > MOST_EXACT_OPS:
             row["elements"] = rounded(row["elements"])
         key = tuple(
-            row[each] for each in ("thread", "ctx", "gen", "func", "elements", "dtype", "redop", "root", "nranks")
+            row[name] for name in ("thread", "ctx", "gen", "func", "elements", "dtype", "redop", "root", "nranks")
         )
         known = merged.get(key)
         if known is None:

@@ -15,16 +15,16 @@ from topodiag.evidence.nccl_log.tables.facts import SCHEMAS, THREAD_TABLES, Fact
 def plain_rows(facts: Facts) -> dict[str, list[tuple[Any, ...]]]:
     """All rows of all tables, threads by name instead of number, sorted."""
     threads = [tuple(row.values()) for row in facts["threads"].to_pylist()]
-    made: dict[str, list[tuple[Any, ...]]] = {}
+    table: dict[str, list[tuple[Any, ...]]] = {}
     for name in SCHEMAS:
         if not facts[name].num_rows:  # most tables of a few lines
-            made[name] = []
+            table[name] = []
             continue
         rows = facts[name].to_pylist()
         if name in THREAD_TABLES:
             rows = [{**row, "thread": threads[row["thread"]]} for row in rows]
-        made[name] = sorted((tuple(_plain(value) for value in row.values()) for row in rows), key=repr)
-    return made
+        table[name] = sorted((tuple(_plain(value) for value in row.values()) for row in rows), key=repr)
+    return table
 
 
 def _plain(value: Any) -> Any:

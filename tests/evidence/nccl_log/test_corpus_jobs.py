@@ -25,8 +25,8 @@ pytestmark = pytest.mark.skipif(not NAMES, reason=f"the corpus of jobs is not at
 
 
 def truth(name: str) -> dict[str, Any]:
-    made: dict[str, Any] = json.loads((JOBS / name / "truth.json").read_text(encoding="utf-8"))
-    return made
+    document: dict[str, Any] = json.loads((JOBS / name / "truth.json").read_text(encoding="utf-8"))
+    return document
 
 
 @cache
@@ -34,8 +34,8 @@ def job(name: str) -> Job:
     paths = sorted((JOBS / name / "logs").glob("*.log.gz"))
     parts = [extract_plain(gzip.decompress(path.read_bytes()), i, 0) for i, path in enumerate(paths)]
     files = [SourceFile(path.name) for path in paths]
-    (made,) = rebuild(resolve(concat(parts)), files)
-    return made
+    (run,) = rebuild(resolve(concat(parts)), files)
+    return run
 
 
 def ended_well(name: str) -> bool:
@@ -44,55 +44,55 @@ def ended_well(name: str) -> bool:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_job_of_the_corpus_is_rebuilt_as_it_was(name: str) -> None:
-    wanted, made = truth(name), job(name)
+    wanted, run = truth(name), job(name)
     counted = wanted["counted"]
-    assert set(made.hosts) <= set(wanted["hosts"])
+    assert set(run.hosts) <= set(wanted["hosts"])
     if wanted["nccl_version"]:
-        assert list(made.nccl_versions) == wanted["nccl_version"]
+        assert list(run.nccl_versions) == wanted["nccl_version"]
     if counted["init_start"]:
-        assert sorted(made.hosts) == sorted(wanted["hosts"])
-        assert made.world_size == wanted["world_size"]
-        there = {(rank.rank, rank.host, rank.bus_id) for rank in made.ranks}
+        assert sorted(run.hosts) == sorted(wanted["hosts"])
+        assert run.world_size == wanted["world_size"]
+        there = {(rank.rank, rank.host, rank.bus_id) for rank in run.ranks}
         known = {(rank["rank"], rank["host"], rank["bus_id"]) for rank in wanted["ranks"]}
         assert there == known or not ended_well(name)
         assert {(rank, host) for rank, host, _ in there} <= {(r["rank"], r["host"]) for r in wanted["ranks"]}
     else:
-        assert made.ranks == ()
-        assert len(made.unplaced) == len(made.processes)
-    assert sum(int(each.started.sum()) for each in made.communicators) == counted["init_start"]
-    assert sum(int(each.completed.sum()) for each in made.communicators) == counted["init_complete"]
+        assert run.ranks == ()
+        assert len(run.unplaced) == len(run.processes)
+    assert sum(int(communicator.started.sum()) for communicator in run.communicators) == counted["init_start"]
+    assert sum(int(communicator.completed.sum()) for communicator in run.communicators) == counted["init_complete"]
     if ended_well(name):
-        assert groups(made) == Counter(
-            (tuple(each["ranks"]), each.get("nodes", -1)) for each in wanted["communicators"]
+        assert groups(run) == Counter(
+            (tuple(communicator["ranks"]), communicator.get("nodes", -1)) for communicator in wanted["communicators"]
         )  # fmt: skip
     else:
-        assert {tuple(each.known.tolist()) for each in made.communicators} <= {
-            tuple(each["ranks"]) for each in wanted["communicators"]
+        assert {tuple(communicator.known.tolist()) for communicator in run.communicators} <= {
+            tuple(communicator["ranks"]) for communicator in wanted["communicators"]
         }
 
 
-def groups(made: Job) -> Counter[tuple[tuple[int, ...], int]]:
+def groups(run: Job) -> Counter[tuple[tuple[int, ...], int]]:
     # The truth counts hosts. NCCL's own count differs for NVLink cliques, and where P2P between sockets is off.
-    return Counter((tuple(each.ranks.tolist()), len(each.hosts)) for each in made.communicators)
+    return Counter((tuple(communicator.ranks.tolist()), len(communicator.hosts)) for communicator in run.communicators)
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_what_the_lines_count_is_what_the_communicators_hold(name: str) -> None:
-    counted, made = truth(name)["counted"], job(name)
+    counted, run = truth(name)["counted"], job(name)
     lines: Counter[str] = Counter()
-    for each in made.communicators:
-        lines.update(each.transports)
-    loose = made.connections.comm < 0
+    for communicator in run.communicators:
+        lines.update(communicator.transports)
+    loose = run.connections.comm < 0
     for i in np.flatnonzero(loose).tolist():
-        lines[made.connections.label(i)] += int(made.connections.count[i])
+        lines[run.connections.label(i)] += int(run.connections.count[i])
     assert lines == Counter(counted["transports"])
     assert not loose.any(), "every line of a connection finds its communicator"
     channels: Counter[str] = Counter()
-    for each in made.communicators:
-        common, own = each.channels, each.channels_by_rank
-        for rank in range(each.nranks):
+    for communicator in run.communicators:
+        common, own = communicator.channels, communicator.channels_by_rank
+        for rank in range(communicator.nranks):
             one = own.get(rank, common)
-            if each.completed[rank]:
+            if communicator.completed[rank]:
                 numbers = (one.coll, one.collnet, one.nvls, one.p2p, one.per_peer)
                 channels[" ".join(str(max(number, 0)) for number in numbers)] += 1
     assert channels == Counter(counted["coll_collnet_nvls_p2p_p2pperpeer"])
@@ -100,20 +100,20 @@ def test_what_the_lines_count_is_what_the_communicators_hold(name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_graphs_and_choices_of_rank_0_are_those_printed(name: str) -> None:
-    counted, made = truth(name)["counted"], job(name)
-    first = [each for each in made.communicators if each.nranks and each.ranks[0] == 0]
-    host = made.ranks[0].host if made.ranks else ""
+    counted, run = truth(name)["counted"], job(name)
+    first = [communicator for communicator in run.communicators if communicator.nranks and communicator.ranks[0] == 0]
+    host = run.ranks[0].host if run.ranks else ""
     patterns = [
         [str(g.pattern), str(g.cross_nic), str(g.channels), f"{g.bw_intra:.6f}", f"{g.bw_inter:.6f}", g.type_intra,
          g.type_inter, str(int(g.same_channels))]
-        for each in first
-        for g in each.graphs.get(host, ())
+        for communicator in first
+        for g in communicator.graphs.get(host, ())
     ]  # fmt: skip
     assert patterns == counted["patterns_rank0"]
     choices = Counter(
         (choice.collective, str(choice.bytes), choice.algorithm, choice.protocol)
-        for each in first
-        for choice in each.choices
+        for communicator in first
+        for choice in communicator.choices
         for _ in range(choice.count)
     )
     assert choices == Counter(map(tuple, counted["choices_rank0"])) or not counted["choices_rank0"]
@@ -121,9 +121,9 @@ def test_graphs_and_choices_of_rank_0_are_those_printed(name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_nics_of_a_host_are_those_its_processes_list(name: str) -> None:
-    wanted, made = truth(name)["nics_per_host"], job(name)
+    wanted, run = truth(name)["nics_per_host"], job(name)
     for host, nics in wanted.items():
         if nics:
-            for process in made.processes:
+            for process in run.processes:
                 if process.host == host and process.hcas:
                     assert [hca.name for hca in process.hcas] == nics

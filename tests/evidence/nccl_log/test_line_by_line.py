@@ -105,7 +105,7 @@ def test_more_sizes_than_can_be_kept_are_rounded_all_of_them_and_marked() -> Non
         (-64, 1), (-32, 32), (-16, 16), (-8, 8), (-4, 4), (-2, 2), (-1, 1), (0, 1),
     ]  # fmt: skip
     assert {row["last"] for row in rows} == {0, 1, 3, 7, 15, 31, 63, 64}
-    exact = sum(op_hash("AllReduce", each, each, dtype=7, redop=0, root=0) for each in range(65)) & MASK
+    exact = sum(op_hash("AllReduce", index, index, dtype=7, redop=0, root=0) for index in range(65)) & MASK
     assert sum(row["digest"] for row in rows) & MASK == exact
 
 

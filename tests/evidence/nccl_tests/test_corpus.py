@@ -136,12 +136,12 @@ def test_facts_of_the_cases_are_recovered() -> None:
 
 
 def test_no_line_of_nccl_tests_itself_is_left_unread() -> None:
-    odd = re.compile(r"^#(?! http| prov).*[a-z]|busbw|^\s*\d+\s+\d+\s+\w+\s")
+    code = re.compile(r"^#(?! http| prov).*[a-z]|busbw|^\s*\d+\s+\d+\s+\w+\s")
     left = [
         f"{path.name}:{line.line}: {line.text}"
         for path in FILES
         for line in read_runs(path.read_bytes(), path.name)[1]
-        if odd.search(line.text)
+        if code.search(line.text)
     ]
     assert not left
 

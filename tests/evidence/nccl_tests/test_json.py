@@ -18,7 +18,7 @@ def document(**changes: Any) -> dict[str, Any]:
     def block(time: float, alg: float, wrong: float | None) -> dict[str, Any]:
         return {"time": time, "alg_bw": alg, "bus_bw": alg * 1.75, "nwrong": wrong}
 
-    made: dict[str, Any] = {
+    answer: dict[str, Any] = {
         "version": 2,
         "start_time": "2026-03-01 12:00:00",
         "args": ["/opt/nccl-tests/build/all_reduce_perf", "-b", "8"],
@@ -47,11 +47,11 @@ def document(**changes: Any) -> dict[str, Any]:
         "average_bus_bandwidth": {"bandwidth": 252.041, "okay": "unchecked"},
         "errors": [],
     }  # fmt: skip
-    return made | changes
+    return answer | changes
 
 
-def only(made: dict[str, Any]) -> BenchRun:
-    runs, _ = read_runs(json.dumps(made).encode(), "out.json")
+def only(answer: dict[str, Any]) -> BenchRun:
+    runs, _ = read_runs(json.dumps(answer).encode(), "out.json")
     assert len(runs) == 1
     return runs[0]
 
@@ -72,24 +72,24 @@ def test_of_the_environment_only_settings_of_communication_are_kept() -> None:
 
 
 def test_early_versions_misspelt_the_average() -> None:
-    made = document()
-    made["average_bus_bandwidith"] = {"bandwidith": 99.5, "okay": "unchecked"}
-    del made["average_bus_bandwidth"]
-    assert only(made).average_gbs == 99.5
+    answer = document()
+    answer["average_bus_bandwidith"] = {"bandwidith": 99.5, "okay": "unchecked"}
+    del answer["average_bus_bandwidth"]
+    assert only(answer).average_gbs == 99.5
 
 
 def test_a_number_that_is_none_is_the_word_nan() -> None:
-    made = document()
-    made["results"][0]["out_of_place"]["bus_bw"] = "nan"
-    assert only(made).rows[0].out_of_place.busbw_gbs is None
+    answer = document()
+    answer["results"][0]["out_of_place"]["bus_bw"] = "nan"
+    assert only(answer).rows[0].out_of_place.busbw_gbs is None
 
 
 def test_processes_of_several_gpus_list_only_their_first_one() -> None:
-    made = document()
-    made["config"]["ngpus"] = 4
-    made["config"]["devices"] = [made["config"]["devices"][0] | {"rank": rank, "hostname": host}
+    answer = document()
+    answer["config"]["ngpus"] = 4
+    answer["config"]["devices"] = [answer["config"]["devices"][0] | {"rank": rank, "hostname": host}
                                  for rank, host in ((0, "a"), (4, "b"))]  # fmt: skip
-    run = only(made)
+    run = only(answer)
     assert (run.nranks, run.ranks_per_host, run.hosts) == (8, 4, ("a", "b"))
     assert [device.device for device in run.devices[:4]] == [0, 1, 2, 3]
     assert run.devices[1].bus_id == ""

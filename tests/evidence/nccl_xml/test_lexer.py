@@ -123,7 +123,7 @@ def test_elements_of_later_versions_are_passed_over_by_earlier_ones(element: str
     file = read(GOOD.replace(where, f"<{element}/>{where}"))
     assert file.refusals == ()
     assert [(note.words, note.since, note.until) for note in file.notes] == [(words_in_18, 18, since - 1)]
-    assert element in {each.tag for each in file.tree.walk()}
+    assert element in {node.tag for node in file.tree.walk()}
 
 
 @pytest.mark.parametrize(

@@ -219,8 +219,8 @@ def test_a_hostile_file_costs_a_capture_one_line_and_a_scan_its_input(tmp_path: 
 def test_a_file_of_the_corpus_raises_only_alarms_that_it_deserves(file: Path) -> None:
     result = topodiag.diagnose([str(file)])
     errors = {finding.id for finding in result.findings if finding.severity is Severity.ERROR}
-    found = {name for name in errors if not name.startswith("TOP")}
-    assert found == DESERVED.get(file.stem, set())
+    names = {name for name in errors if not name.startswith("TOP")}
+    assert names == DESERVED.get(file.stem, set())
     if "x_" not in file.stem:
         assert result.nodes[0].gpus
 

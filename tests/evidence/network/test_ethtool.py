@@ -24,7 +24,7 @@ def filled(text: str, item: Item | None = None, sample: int = 0) -> NodeDraft:
 def values(draft: NodeDraft, name: str) -> dict[str, Any]:
     entity = draft.netdev(name)
     offers = entity.offers | entity.counters
-    return {field: said[0].value for field, said in offers.items() if said[0].value is not None}
+    return {field: offers[0].value for field, offers in offers.items() if offers[0].value is not None}
 
 
 @examples("text", "argv", "name", "found")
@@ -47,8 +47,8 @@ def test_other_texts_are_not_taken_for_it(text: str) -> None:
 def test_without_a_name_the_facts_go_to_the_nic_of_the_function() -> None:
     draft = filled(TEXTS["driver"])
     offers = draft.nic(bus_id="0000:18:00.0").offers
-    found = {name: offers[name][0].value for name in ("driver", "firmware", "board_id")}
-    assert found == {"driver": "mlx5_core", "firmware": "28.41.1000", "board_id": "MT_0000000838"}
+    document = {name: offers[name][0].value for name in ("driver", "firmware", "board_id")}
+    assert document == {"driver": "mlx5_core", "firmware": "28.41.1000", "board_id": "MT_0000000838"}
     assert list(draft.entities("netdev")) == []
 
 
@@ -74,7 +74,7 @@ def test_more_counters_than_any_driver_has_are_not_kept() -> None:
 
 @given(st.text(st.characters(exclude_categories=["Cc", "Cs", "Zl", "Zp"]), max_size=30))
 def test_a_bad_value_loses_only_that_value(junk: str) -> None:
-    found = values(filled(TEXTS["fast"].replace("100000Mb/s", junk)), "ens1f0np0")
-    assert (found["carrier"], found["max_speed_mbps"]) == (True, 200000)
-    found = values(filled(TEXTS["driver"].replace("0000:18:00.0", junk), CAPTURED), "ens1")
-    assert (found["driver"], found["firmware"]) == ("mlx5_core", "28.41.1000")
+    document = values(filled(TEXTS["fast"].replace("100000Mb/s", junk)), "ens1f0np0")
+    assert (document["carrier"], document["max_speed_mbps"]) == (True, 200000)
+    document = values(filled(TEXTS["driver"].replace("0000:18:00.0", junk), CAPTURED), "ens1")
+    assert (document["driver"], document["firmware"]) == ("mlx5_core", "28.41.1000")

@@ -17,8 +17,8 @@ def test_memory_of_a_gpu_that_cannot_be_registered(tmp_path: Path, text: str) ->
 
 @examples("end")
 def test_the_end_of_a_program_follows_from_its_registration(tmp_path: Path, end: str) -> None:
-    made = chain(said(tmp_path, f"{PERFTEST}Couldn't register MR\n{end}"))
-    assert made[:2] == [("GDR001", ""), ("JOB009", "GDR001")]
+    pairs = chain(said(tmp_path, f"{PERFTEST}Couldn't register MR\n{end}"))
+    assert pairs[:2] == [("GDR001", ""), ("JOB009", "GDR001")]
 
 
 @examples("text")

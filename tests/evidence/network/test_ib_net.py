@@ -25,7 +25,7 @@ def fabric(*links: tuple[str, str]) -> str:
 def found(tmp_path: Path, text: str) -> list[tuple[str, str]]:
     file = tmp_path / "net.txt"
     file.write_text(text)
-    return [(each["id"], each["message"]) for each in json.loads(diagnose(str(file)).to_json())["findings"]]
+    return [(finding["id"], finding["message"]) for finding in json.loads(diagnose(str(file)).to_json())["findings"]]
 
 
 NDR = [("g1 mlx5_0", "4xNDR"), ("g2 mlx5_0", "4xNDR")]

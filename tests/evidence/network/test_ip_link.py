@@ -27,14 +27,14 @@ def read(text: str) -> dict[str, dict[str, object]]:
 
 
 def test_an_interface_has_its_state_mtu_bond_and_counters() -> None:
-    made = read(LINKS)
-    assert made["ens1np0"] == {
+    table = read(LINKS)
+    assert table["ens1np0"] == {
         "carrier": True, "mtu": 9000, "operstate": "up", "master": "bond0", "kind": "ether", "rx_bytes": 1024,
         "rx_packets": 12, "rx_errors": 3, "rx_dropped": 0, "tx_bytes": 2048, "tx_packets": 24, "tx_errors": 0,
         "tx_dropped": 1,
     }  # fmt: skip
-    assert made["ens2np0"] == {"carrier": False, "mtu": 1500, "operstate": "down"}
-    assert made["lo"]["kind"] == "loopback"
+    assert table["ens2np0"] == {"carrier": False, "mtu": 1500, "operstate": "down"}
+    assert table["lo"]["kind"] == "loopback"
 
 
 def test_the_carrier_of_an_interface_that_is_switched_off_is_not_known() -> None:
@@ -70,8 +70,8 @@ def test_every_form_tells_the_addresses(text: str) -> None:
 
 
 def test_json_tells_what_the_text_tells() -> None:
-    made = read(JSON)["eth0"]
-    assert (made["carrier"], made["mtu"], made["operstate"], made["master"], made["kind"]) == (
+    eth_ = read(JSON)["eth0"]
+    assert (eth_["carrier"], eth_["mtu"], eth_["operstate"], eth_["master"], eth_["kind"]) == (
         True, 9000, "up", "bond0", "ether",
     )  # fmt: skip
 

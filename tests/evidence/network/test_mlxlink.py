@@ -31,16 +31,16 @@ def test_no_issue_and_reasons_of_a_link_that_is_down_are_no_word_on_the_signal()
 
 def test_ethernet_speeds_are_sums_and_a_device_of_the_firmware_tools_names_no_port() -> None:
     text = TEXT.replace("mlx5_5", "/dev/mst/mt4115_pciconf0").replace("IB-NDR", "100GbE")
-    made = read(text.replace("LinkUp", "ETH_AN_FSM_ENABLE"))
-    assert (made["name"], made["rate_gbps"], made["link_layer"]) == ("the port", 100.0, "Ethernet")
-    assert "phys_state" not in made
+    document = read(text.replace("LinkUp", "ETH_AN_FSM_ENABLE"))
+    assert (document["name"], document["rate_gbps"], document["link_layer"]) == ("the port", 100.0, "Ethernet")
+    assert "phys_state" not in document
 
 
 def test_errors_that_remain_after_correction_are_a_word_on_the_signal() -> None:
     well = TEXT.format(word="No issue was observed.")
     assert "signal" not in read(well + "Effective Physical BER : 15E-255\nSymbol BER : 1E-13\n")
-    said = read(well + "Effective Physical BER : 8E-09\nSymbol BER : 4E-12\n")["signal"]
-    assert said == "Effective Physical BER 8E-09, and 1e-12 is the most of a link that is well"
+    signal = read(well + "Effective Physical BER : 8E-09\nSymbol BER : 4E-12\n")["signal"]
+    assert signal == "Effective Physical BER 8E-09, and 1e-12 is the most of a link that is well"
 
 
 def test_a_port_that_nobody_names_is_told_where_it_is_the_only_one() -> None:

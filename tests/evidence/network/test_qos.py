@@ -32,5 +32,5 @@ def test_dcb_says_it_in_its_own_words() -> None:
 
 
 def test_two_interfaces_of_one_paste_are_told_apart() -> None:
-    made = node_of(TEXT + TEXT.replace("ens1f0", "ens1f1").replace("0   0   0   1", "0   0   0   0"))
-    assert {device.name: device.lossless.value for device in made.netdevs} == {"ens1f0": (3,), "ens1f1": ()}
+    node = node_of(TEXT + TEXT.replace("ens1f0", "ens1f1").replace("0   0   0   1", "0   0   0   0"))
+    assert {device.name: device.lossless.value for device in node.netdevs} == {"ens1f0": (3,), "ens1f1": ()}

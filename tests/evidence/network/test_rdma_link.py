@@ -133,8 +133,8 @@ def test_any_json_is_read_without_an_exception(entries: list[object]) -> None:
 @given(st.text(st.characters(exclude_categories=["Cc", "Cs", "Z"]), min_size=1, max_size=20))
 def test_a_bad_value_loses_only_that_value(junk: str) -> None:
     assume(not is_unfilled(junk))  # a line with a place like %s is a program's text
-    found = facts(INFINIBAND.replace("lid 418", f"lid {junk}", 1), "mlx5_0")
-    assert (found["state"], found["sm_lid"]) == ("ACTIVE", 1)
+    document = facts(INFINIBAND.replace("lid 418", f"lid {junk}", 1), "mlx5_0")
+    assert (document["state"], document["sm_lid"]) == ("ACTIVE", 1)
 
 
 def test_a_prompt_in_brackets_is_no_json() -> None:

@@ -22,11 +22,11 @@ def filled(text: str) -> NodeDraft:
 
 def test_devices_are_known_by_their_bus_id_not_by_cudas_number() -> None:
     gpus = list(filled(SAMPLE).entities("gpu"))
-    assert [(each.keys, each.offers["name"][0].value) for each in gpus] == [
+    assert [(gpu.keys, gpu.offers["name"][0].value) for gpu in gpus] == [
         ({"bus_id": "0000:18:00.0"}, "NVIDIA H100 80GB HBM3"),
         ({"bus_id": "0000:2a:00.0"}, "NVIDIA H100 80GB HBM3"),
     ]
-    assert [each.keys for each in filled(NVBANDWIDTH).entities("gpu")] == [{"bus_id": "0000:01:00.0"}]
+    assert [entity.keys for entity in filled(NVBANDWIDTH).entities("gpu")] == [{"bus_id": "0000:01:00.0"}]
 
 
 def test_access_is_offered_where_it_is_given_since_a_refusal_has_no_reason_here() -> None:

@@ -133,8 +133,8 @@ def test_parts_of_a_gpu_and_switches_are_left_aside() -> None:
 
 def test_totals_of_links_are_said_not_to_name_them() -> None:
     node = node_of(TEXT)
-    assert any("NVLinks" in each.what for each in node.not_observed)
-    assert not any("NVLinks" in each.what for each in node_of(scrape()).not_observed)
+    assert any("NVLinks" in gap.what for gap in node.not_observed)
+    assert not any("NVLinks" in gap.what for gap in node_of(scrape()).not_observed)
 
 
 def test_metrics_of_several_hosts_are_no_one_node() -> None:

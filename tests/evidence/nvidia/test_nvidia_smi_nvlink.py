@@ -192,15 +192,15 @@ def test_lines_in_any_order_are_survived(lines: list[str], cut: int) -> None:
 @needs_corpus
 def test_published_texts_are_recognised_and_read_without_a_rest() -> None:
     source = NvidiaSmiNvlink()
-    found = 0
+    number = 0
     for path in sorted((CORPUS / "links").glob("*.txt")):
         blob = Blob(path.name, path.read_bytes())
         is_nvlink = "nvlink" in "".join(blob.text.splitlines()[:2])
         assert source.recognises(blob.text) is is_nvlink, path.name
         if is_nvlink:
             assert source.parse(blob).unread == [], path.name
-            found += 1
-    assert found >= 8
+            number += 1
+    assert number >= 8
 
 
 @needs_corpus

@@ -187,4 +187,4 @@ def test_a_line_that_names_its_section_is_read_without_its_head_and_each_is_of_o
 
 def test_links_without_heads_are_of_one_gpu_each() -> None:
     draft = filled(LINK + LINK.replace(": 8x", ": 16x"))
-    assert sorted(best(each, "width")[0] for each in draft.entities("pci")) == [8, 16]
+    assert sorted(best(entity, "width")[0] for entity in draft.entities("pci")) == [8, 16]

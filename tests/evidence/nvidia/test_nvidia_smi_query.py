@@ -20,29 +20,29 @@ def node(text: str) -> Node:
 
 
 def test_columns_are_found_by_their_header_in_any_order() -> None:
-    made = node("pcie.link.width.current, index, name, pci.bus_id\n8, 2, NVIDIA H100 80GB HBM3, 00000000:75:00.0\n")
-    assert (made.gpus[0].index, made.gpus[0].bus_id) == (2, "0000:75:00.0")
-    assert made.pci["0000:75:00.0"].width.value == 8
+    machine = node("pcie.link.width.current, index, name, pci.bus_id\n8, 2, NVIDIA H100 80GB HBM3, 00000000:75:00.0\n")
+    assert (machine.gpus[0].index, machine.gpus[0].bus_id) == (2, "0000:75:00.0")
+    assert machine.pci["0000:75:00.0"].width.value == 8
 
 
 def test_without_a_header_the_echoed_command_names_the_columns() -> None:
-    made = node(f"{COMMAND},noheader,nounits\n0, 16, 16, 97\n1, 8, 16, 98\n")
-    assert [gpu.utilization.value for gpu in made.gpus] == [97, 98]
+    machine = node(f"{COMMAND},noheader,nounits\n0, 16, 16, 97\n1, 8, 16, 98\n")
+    assert [gpu.utilization.value for gpu in machine.gpus] == [97, 98]
 
 
 def test_a_gpu_without_a_bus_id_has_its_pcie_link_all_the_same() -> None:
-    made = node(f"{HEADER}\n0, 16, 16, 97 %\n1, 8, 16, 98 %\n2, 16, 16, 97 %\n")
-    function = made.pci_of(made.gpus[1])
+    machine = node(f"{HEADER}\n0, 16, 16, 97 %\n1, 8, 16, 98 %\n2, 16, 16, 97 %\n")
+    function = machine.pci_of(machine.gpus[1])
     assert function is not None
     assert (function.width.value, function.max_width.value) == (8, 16)
-    findings = NarrowPcieLink().judge(made).findings
+    findings = NarrowPcieLink().judge(machine).findings
     assert [finding.where.gpus for finding in findings] == [("GPU1",)]
 
 
 def test_the_link_of_a_gpu_by_number_is_that_of_its_bus_id_once_this_is_known() -> None:
-    made = node(f"{HEADER}\n0, 8, 16, 97 %\n\nindex, pci.bus_id\n0, 00000000:1B:00.0\n")
-    assert list(made.pci) == ["0000:1b:00.0"]
-    assert made.pci["0000:1b:00.0"].width.value == 8
+    machine = node(f"{HEADER}\n0, 8, 16, 97 %\n\nindex, pci.bus_id\n0, 00000000:1B:00.0\n")
+    assert list(machine.pci) == ["0000:1b:00.0"]
+    assert machine.pci["0000:1b:00.0"].width.value == 8
 
 
 def test_gen1_of_a_gpu_at_rest_is_no_fault() -> None:
@@ -51,8 +51,8 @@ def test_gen1_of_a_gpu_at_rest_is_no_fault() -> None:
 
 
 def test_a_table_that_repeats_itself_tells_of_the_busiest_moment() -> None:
-    made = node("index, utilization.gpu [%], clocks.current.sm [MHz]\n0, 0 %, 210 MHz\n0, 99 %, 1980 MHz\n")
-    assert (made.gpus[0].utilization.value, made.gpus[0].sm_clock_mhz.value) == (99, 1980)
+    machine = node("index, utilization.gpu [%], clocks.current.sm [MHz]\n0, 0 %, 210 MHz\n0, 99 %, 1980 MHz\n")
+    assert (machine.gpus[0].utilization.value, machine.gpus[0].sm_clock_mhz.value) == (99, 1980)
 
 
 @pytest.mark.parametrize("name", ["clocks_event_reasons", "clocks_throttle_reasons"])

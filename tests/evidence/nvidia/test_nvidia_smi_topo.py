@@ -163,23 +163,23 @@ def test_every_matrix_of_the_corpus_is_recognised_and_no_other_text() -> None:
 def test_matrices_of_the_corpus_agree_in_both_triangles() -> None:
     for path in sorted((CORPUS / "topo_m").glob("*.txt")):
         table = words(fill(path.read_text(errors="replace")))
-        apart = [pair for pair, word in table.items() if table.get(pair[::-1], word) != word]
+        pairs = [pair for pair, word in table.items() if table.get(pair[::-1], word) != word]
         # Two matrices were drawn from a thread's words and contradict themselves in the drawing.
-        assert len(apart) <= 6, (path.name, apart)
+        assert len(pairs) <= 6, (path.name, pairs)
 
 
 def cases() -> list[Any]:
     if not CORPUS.is_dir():
         return []
-    found = []
+    rows = []
     for path in sorted((CORPUS / "cases").glob("*.json")):
         case = json.loads(path.read_text())
-        found += [
+        rows += [
             pytest.param(case.get("facts") or {}, given["text"], id=path.stem)
             for given in case.get("inputs", ())
             if given["kind"] == "topo_m"
         ]
-    return found
+    return rows
 
 
 @needs_corpus

@@ -18,7 +18,7 @@ UUIDS = ["GPU-11111111-2222-3333-4444-555555555555", "GPU-11111111-2222-3333-444
 
 
 def gpu(index: int, **more: Any) -> dict[str, Any]:
-    made: dict[str, Any] = {
+    answer: dict[str, Any] = {
         "index": index,
         "name": "NVIDIA H100 80GB HBM3",
         "uuid": UUIDS[index],
@@ -70,7 +70,7 @@ def gpu(index: int, **more: Any) -> dict[str, Any]:
             {"link": 1, "state": 0, "version": {"error": "NotSupported"}},
         ],
     }
-    return {**made, **more}
+    return {**answer, **more}
 
 
 def document(*gpus: dict[str, Any], **more: Any) -> dict[str, Any]:

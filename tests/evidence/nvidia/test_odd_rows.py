@@ -21,11 +21,11 @@ def table(*second: str, name: str = "A100-SXM4-80GB") -> str:
 
 @examples("row", "words")
 def test_an_odd_value_is_quoted_and_leaves_open_whether_all_is_well(row: str, words: str, tmp_path: Path) -> None:
-    made = said(tmp_path, table(SOUND, row, SOUND))
-    assert made["verdict"]["state"] == "unknown"
+    answer = said(tmp_path, table(SOUND, row, SOUND))
+    assert answer["verdict"]["state"] == "unknown"
     assert any(
         f"GPU1: {words}" in each or f"GPU1: its compute mode {words}" in each
-        for each in made["verdict"]["not_explained"]
+        for each in answer["verdict"]["not_explained"]
     )
     assert not loud(tmp_path, table(SOUND, row, SOUND))
 

@@ -174,8 +174,8 @@ def test_a_bad_word_loses_no_other_cell(pair: tuple[str, str], word: str) -> Non
     lines = [line.split("\t") for line in CLEAN.splitlines()]
     columns = ["GPU0", "GPU1", "NIC0"]
     lines[1 + columns.index(pair[0])][1 + columns.index(pair[1])] = word
-    found = cells("\n".join("\t".join(line) for line in lines))
-    assert {key: cell for key, cell in found.items() if key != pair} == {
+    table = cells("\n".join("\t".join(line) for line in lines))
+    assert {key: cell for key, cell in table.items() if key != pair} == {
         key: cell for key, cell in EXPECTED.items() if key != pair
     }
 

@@ -46,7 +46,7 @@ def test_a_line_that_one_entry_shows_is_taken_by_no_entry_of_another_event() -> 
         if not entry.also
     }
     allowed = {entry.says for entry in ENTRIES if entry.also}
-    assert {line: found for line, found in others.items() if set(found) - allowed} == {}
+    assert {line: texts for line, texts in others.items() if set(texts) - allowed} == {}
 
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.id)

@@ -28,20 +28,20 @@ def test_memory_does_not_grow_with_the_text(name: str) -> None:
     read(TEXTS[name](scale_of(name) / 4), name)  # loads what is loaded once
     tracemalloc.start()
     try:
-        made = read(TEXTS[name](scale_of(name)), name)
+        sentences = read(TEXTS[name](scale_of(name)), name)
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
     assert peak < 20 << 20
-    assert len(made.events) <= MOST_OF_ONE * 2
+    assert len(sentences.events) <= MOST_OF_ONE * 2
 
 
 def test_lines_of_an_entry_with_too_many_events_are_no_longer_read_and_those_of_others_are() -> None:
     line = b"[rank%d]: can't read sgid of index 5"  # one entry alone has these words
-    made = read([b"\n".join([*(line % at for at in range(MOST_LOOKED_AT)), line % 0, SENTENCE])], "x")
-    assert len(made.events) == MOST_OF_ONE + 1
-    assert made.events[0].count == 1  # the line that says it again is not read
-    assert made.events[-1].origin.line == MOST_LOOKED_AT + 2
+    sentences = read([b"\n".join([*(line % at for at in range(MOST_LOOKED_AT)), line % 0, SENTENCE])], "x")
+    assert len(sentences.events) == MOST_OF_ONE + 1
+    assert sentences.events[0].count == 1  # the line that says it again is not read
+    assert sentences.events[-1].origin.line == MOST_LOOKED_AT + 2
 
 
 @pytest.mark.parametrize("part", ["> ", "gpu-1: ", "[rank0]: ", "{", '{"msg":', "\x1b[", "0: ", "(A pid=1) "])

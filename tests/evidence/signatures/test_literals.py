@@ -65,10 +65,10 @@ def test_lines_with_a_literal_are_those_that_a_plain_loop_finds(data: bytes, blo
     small = [literal.lower() for literal in LITERALS]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(literals, "BLOCK", block)
-        found = list(literals.lines_with(finder, data))
+        rows = list(literals.lines_with(finder, data))
         in_any_case = [
-            [place[:3] for place in literals.lines_with(each, data)]
-            for each in (OneByOne(small, lines=True), OnePass(small, lines=True, pays=0))
+            [place[:3] for place in literals.lines_with(one_by_one, data)]
+            for one_by_one in (OneByOne(small, lines=True), OnePass(small, lines=True, pays=0))
         ]
     lines = data.split(b"\n")
     searched = [line[:block] if len(line) >= block else line for line in lines]
@@ -77,10 +77,10 @@ def test_lines_with_a_literal_are_those_that_a_plain_loop_finds(data: bytes, blo
     ]
     assert in_any_case[0] == in_any_case[1]
     held = [frozenset(at for at, literal in enumerate(finder.literals) if literal in line) for line in searched]
-    assert [(number, numbers) for number, _, _, numbers in found] == [
+    assert [(number, numbers) for number, _, _, numbers in rows] == [
         (number, numbers) for number, numbers in enumerate(held, start=1) if numbers
     ]
-    assert all(data[begin:end] == lines[number - 1][: end - begin] for number, begin, end, _ in found)
+    assert all(data[begin:end] == lines[number - 1][: end - begin] for number, begin, end, _ in rows)
 
 
 def test_a_long_line_of_hits_is_searched_in_its_first_bytes() -> None:

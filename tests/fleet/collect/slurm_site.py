@@ -49,7 +49,7 @@ def lacking() -> str:
     """Why there can be no such site here, "" where it can be."""
     if os.geteuid() != 0:
         return "needs root"
-    missing = [each for each in PROGRAMS if shutil.which(each) is None]
+    missing = [program for program in PROGRAMS if shutil.which(program) is None]
     return f"not installed: {', '.join(missing)}" if missing else ""
 
 
@@ -69,7 +69,7 @@ def site(room: Path, more: str = "") -> Iterator[Mapping[str, str]]:
     key.chmod(0o600)
     env = os.environ | {"SLURM_CONF": str(room / "slurm.conf")}
     files = ("socket", "pid-file:pid", "log-file:log", "seed-file:seed")
-    names = [f"--{option}={room}/munge.{tail or option}" for option, _, tail in (each.partition(":") for each in files)]
+    names = [f"--{option}={room}/munge.{tail or option}" for option, _, tail in (file.partition(":") for file in files)]
     started: list[subprocess.Popen[bytes]] = []
     try:
         started.append(subprocess.Popen(["munged", "--force", "--foreground", f"--key-file={key}", *names],

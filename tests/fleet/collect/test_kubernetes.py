@@ -43,8 +43,8 @@ def pod_of(objects: list[dict[str, Any]]) -> dict[str, Any]:
 @pytest.mark.parametrize("kind", ["job", "daemonset"])
 @pytest.mark.parametrize("version", ["1.29", "1.33"])
 def test_the_schemas_of_kubernetes_accept_each_object(kind: str, version: str) -> None:
-    for each in made(kind, "gpu[1-3]", namespace="infra"):
-        validate.validate(each, version, strict=True)
+    for record in made(kind, "gpu[1-3]", namespace="infra"):
+        validate.validate(record, version, strict=True)
 
 
 def test_a_job_has_one_pod_on_each_node_and_none_of_them_asks_for_a_gpu() -> None:
@@ -60,9 +60,9 @@ def test_a_job_has_one_pod_on_each_node_and_none_of_them_asks_for_a_gpu() -> Non
 
 def test_a_pod_writes_nowhere_on_the_host_but_where_bundles_are_kept() -> None:
     mounts = pod_of(made("daemonset"))["containers"][0]["volumeMounts"]
-    assert [each["mountPath"] for each in mounts if not each.get("readOnly")] == ["/host/var/lib/topodiag"]
+    assert [mount["mountPath"] for mount in mounts if not mount.get("readOnly")] == ["/host/var/lib/topodiag"]
     mounts = pod_of(made("job", "gpu1"))["containers"][0]["volumeMounts"]
-    assert all(each["readOnly"] for each in mounts)
+    assert all(mount["readOnly"] for mount in mounts)
 
 
 def test_the_collector_fits_into_what_kubectl_apply_remembers() -> None:
@@ -131,9 +131,9 @@ def test_kubectl_creates_the_job_reads_each_log_and_deletes_the_job(
     monkeypatch.setattr(module, "START_S", 0.0)
     request = Request(collector(), "", deadline_s=5.0)
     done = collect(Kubectl(), ["gpu1", "gpu2", "gpu3"], str(tmp_path / "to"), request, whole_s=60)
-    found = {each.node: each for each in done.answers}
-    assert found["gpu1"].state is State.ANSWERED
-    assert (found["gpu2"].state, found["gpu3"].state) == (State.REFUSED, State.REFUSED)
-    assert "ImagePullBackOff: Back-off pulling image" in found["gpu2"].why
-    assert "Unschedulable: 0/3 nodes are available" in found["gpu3"].why
+    answers = {answer.node: answer for answer in done.answers}
+    assert answers["gpu1"].state is State.ANSWERED
+    assert (answers["gpu2"].state, answers["gpu3"].state) == (State.REFUSED, State.REFUSED)
+    assert "ImagePullBackOff: Back-off pulling image" in answers["gpu2"].why
+    assert "Unschedulable: 0/3 nodes are available" in answers["gpu3"].why
     assert "job,configmap topodiag-collect-" in (tmp_path / "deleted").read_text()

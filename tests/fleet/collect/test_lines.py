@@ -26,7 +26,7 @@ def sent(packed: bytes) -> list[tuple[bytes, bytes]]:
     sender.hello("gpu1", BOOT)
     sender.bundle(packed, MANIFEST)
     words = [line.split(b" ", 3) for line in stream.getvalue().splitlines()]
-    return [(each[2], each[3]) for each in words]
+    return [(word[2], word[3]) for word in words]
 
 
 def test_a_bundle_comes_whole(tmp_path: Path) -> None:
@@ -65,10 +65,13 @@ def test_every_line_is_shorter_than_what_srun_cuts() -> None:
 @pytest.mark.parametrize(
     ("change", "why"),
     [
-        (lambda told: told[:2] + told[3:], "bytes came"),  # a piece is lost
-        (lambda told: [told[0], told[2], told[1], *told[3:]], "SHA-256 differs"),  # two pieces changed places
-        (lambda told: [*told[:2], (b"data", b"no base64 !"), *told[2:]], "no base64"),
-        (lambda told: [*told[:-1], (b"end", b"soon")], "no end of a bundle"),
+        (lambda document: document[:2] + document[3:], "bytes came"),  # a piece is lost
+        (
+            lambda document: [document[0], document[2], document[1], *document[3:]],
+            "SHA-256 differs",
+        ),  # two pieces changed places
+        (lambda document: [*document[:2], (b"data", b"no base64 !"), *document[2:]], "no base64"),
+        (lambda document: [*document[:-1], (b"end", b"soon")], "no end of a bundle"),
     ],
 )
 def test_what_is_not_the_bundle_is_never_kept(tmp_path: Path, change, why: str) -> None:  # type: ignore[no-untyped-def]
@@ -90,9 +93,9 @@ def test_a_node_that_sends_without_end_is_cut_off(tmp_path: Path, monkeypatch: p
     assert [flood.take(b"data", piece) for _ in range(12)].index(False) == 9
     shouting = Receipt(tmp_path / "shout")
     assert [shouting.noise(b"y" * 999) for _ in range(8)].index(False) == 5
-    for each in (flood, shouting):
-        each.close()
-        assert not each.whole
+    for receipt in (flood, shouting):
+        receipt.close()
+        assert not receipt.whole
     assert list(tmp_path.iterdir()) == []
 
 

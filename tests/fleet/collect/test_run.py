@@ -110,18 +110,18 @@ def collected(to: Path, acts: dict[str, Act], *, resume: bool = True) -> tuple[C
 
 
 def by_node(done: Collection) -> dict[str, NodeAnswer]:
-    return {each.node: each for each in done.answers}
+    return {answer.node: answer for answer in done.answers}
 
 
 def test_each_node_has_its_state_and_its_reason(tmp_path: Path) -> None:
     done, _ = collected(tmp_path, {"gpu1": answers, "gpu2": refuses, "gpu3": dies, "gpu4": hangs})
-    found = by_node(done)
-    assert [found[f"gpu{n}"].state for n in range(1, 5)] == [
+    node_answers = by_node(done)
+    assert [node_answers[f"gpu{n}"].state for n in range(1, 5)] == [
         State.ANSWERED, State.REFUSED, State.GARBAGE, State.TIMED_OUT,
     ]  # fmt: skip
-    assert found["gpu2"].why == "ssh: connect to host gpu2 port 22: Connection refused"
-    assert "closed by remote host" in found["gpu3"].why
-    assert "waiting for nvidia-smi-q, nvml" in found["gpu4"].why
+    assert node_answers["gpu2"].why == "ssh: connect to host gpu2 port 22: Connection refused"
+    assert "closed by remote host" in node_answers["gpu3"].why
+    assert "waiting for nvidia-smi-q, nvml" in node_answers["gpu4"].why
     assert not done.complete
 
 
@@ -148,7 +148,7 @@ def test_a_node_that_hung_is_a_finding_that_names_its_probes(tmp_path: Path) -> 
 def test_the_bundle_that_says_what_hung_goes_when_the_node_answers(tmp_path: Path) -> None:
     collected(tmp_path, {"gpu4": hangs, "gpu4-b": hangs})
     collected(tmp_path, {"gpu4": answers})
-    assert [each.name.partition("-b9fd")[0] for each in tmp_path.glob("*.hung.tar.gz")] == ["gpu4-b"]
+    assert [path.name.partition("-b9fd")[0] for path in tmp_path.glob("*.hung.tar.gz")] == ["gpu4-b"]
 
 
 def test_a_second_call_asks_only_nodes_without_a_good_bundle(tmp_path: Path) -> None:
@@ -156,7 +156,7 @@ def test_a_second_call_asks_only_nodes_without_a_good_bundle(tmp_path: Path) -> 
     next(tmp_path.glob("gpu3-*")).write_bytes(b"cut")
     done, transport = collected(tmp_path, {"gpu1": answers, "gpu2": answers, "gpu3": answers})
     assert transport.asked == [("gpu2", "gpu3")]
-    assert [each.node for each in done.before] == ["gpu1"]
+    assert [answer.node for answer in done.before] == ["gpu1"]
     assert done.complete
     _, third = collected(tmp_path, {"gpu1": answers, "gpu2": answers, "gpu3": answers})
     assert third.asked == []
@@ -200,7 +200,7 @@ def test_what_comes_whole_and_is_no_bundle_is_garbage(tmp_path: Path) -> None:
 
     done, _ = collected(tmp_path, {"gpu1": lies})
     assert done.answers[0].state is State.GARBAGE
-    assert {each.name for each in tmp_path.iterdir()} == {"SHA256SUMS", "collect.json"}
+    assert {path.name for path in tmp_path.iterdir()} == {"SHA256SUMS", "collect.json"}
 
 
 def test_what_compare_would_refuse_is_garbage_with_its_reason(tmp_path: Path) -> None:
@@ -213,7 +213,7 @@ def test_what_compare_would_refuse_is_garbage_with_its_reason(tmp_path: Path) ->
         sender.bundle(packed(node)[:-60], manifest(node))
 
     done, _ = collected(tmp_path, {"gpu1": newer, "gpu2": cut})
-    assert [each.state for each in done.answers] == [State.GARBAGE, State.GARBAGE]
+    assert [answer.state for answer in done.answers] == [State.GARBAGE, State.GARBAGE]
     assert "schema 9.0" in done.answers[0].why
     assert "damaged archive" in done.answers[1].why
 
@@ -231,7 +231,7 @@ def test_what_the_first_attempt_said_stands_where_the_second_had_no_time(tmp_pat
             return super().ask(request, nodes if len(self.asked) == 0 else (), ear, within_s) and len(self.asked) == 1
 
     done = collect(Slow({"gpu2": refuses}), ["gpu2"], str(tmp_path), Request(b"", ""), whole_s=60)
-    assert [(each.state, "refused" in each.why) for each in done.answers] == [(State.REFUSED, True)]
+    assert [(answer.state, "refused" in answer.why) for answer in done.answers] == [(State.REFUSED, True)]
 
 
 def test_ctrl_c_leaves_what_came_and_says_what_did_not(tmp_path: Path) -> None:
@@ -242,7 +242,7 @@ def test_ctrl_c_leaves_what_came_and_says_what_did_not(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         collected(tmp_path, {"gpu1": answers, "gpu2": interrupted, "gpu3": answers})
     written = json.loads((tmp_path / "collect.json").read_text())
-    assert [each["state"] for each in written["answers"]] == ["answered", "not asked", "not asked"]
+    assert [answer["state"] for answer in written["answers"]] == ["answered", "not asked", "not asked"]
     assert written["stopped"] == "interrupted"
     assert not list(tmp_path.glob(".*.part"))
 
@@ -254,7 +254,7 @@ def test_a_whole_that_is_over_keeps_what_came(tmp_path: Path) -> None:
             return False
 
     done = collect(Late({"gpu1": answers}), ["gpu1", "gpu2"], str(tmp_path), Request(b"", ""), whole_s=1)
-    assert [each.state for each in done.answers] == [State.ANSWERED, State.NOT_ASKED]
+    assert [answer.state for answer in done.answers] == [State.ANSWERED, State.NOT_ASKED]
     assert "time of the whole" in done.stopped
 
 
@@ -282,8 +282,8 @@ def test_the_answers_follow_their_schema_and_have_the_sum_of_each_file(tmp_path:
     collected(tmp_path, {"gpu1": answers, "gpu2": refuses, "gpu4": hangs})
     written = json.loads((tmp_path / "collect.json").read_text())
     assert_valid(written, schema("collect"))
-    there = {each["file"]: each["sha256"] for each in written["answers"] if each["file"]}
-    assert there == {each.name: sha256(each.read_bytes()).hexdigest() for each in tmp_path.glob("*.tar.gz")}
+    there = {answer["file"]: answer["sha256"] for answer in written["answers"] if answer["file"]}
+    assert there == {path.name: sha256(path.read_bytes()).hexdigest() for path in tmp_path.glob("*.tar.gz")}
     assert [each["what"] for each in written["not_observed"]] == ["gpu2"]
 
 

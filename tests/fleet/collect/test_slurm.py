@@ -30,7 +30,7 @@ ILL = "fixture:dgx-h100-gpu3-12of18-nvlink"
 def block(name: str) -> str:
     """A script of docs/deploy.md, by the name in its second line."""
     text = (ROOT / "docs" / "deploy.md").read_text()
-    (found,) = (each for each in re.findall(r"```sh\n(.*?)```", text, re.DOTALL) if f"# {name}\n" in each)
+    (found,) = (match for match in re.findall(r"```sh\n(.*?)```", text, re.DOTALL) if f"# {name}\n" in match)
     return str(found)
 
 
@@ -60,10 +60,10 @@ def slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Mapping[st
 def allocated(slurm: tuple[Mapping[str, str], Path], monkeypatch: pytest.MonkeyPatch) -> Iterator[Mapping[str, str]]:
     """Inside an allocation of two nodes."""
     env, _ = slurm
-    said = subprocess.run(
+    process = subprocess.run(
         ["salloc", "--no-shell", "--exclusive", "-w", "gpu[01-02]"], env=env, capture_output=True, text=True, check=True
     )
-    job = re.findall(r"job allocation (\d+)", said.stderr)[-1]
+    job = re.findall(r"job allocation (\d+)", process.stderr)[-1]
     for name, value in (("SLURM_CONF", env["SLURM_CONF"]), ("SLURM_JOB_ID", job), ("SLURM_JOB_NODELIST", "gpu[01-02]")):
         monkeypatch.setenv(name, value)
     yield os.environ
@@ -79,7 +79,7 @@ def test_srun_collects_from_an_allocation(
     monkeypatch.setenv("SLURM_HOSTFILE", "/nowhere")  # the job's, and nothing to us
     nodes = ["gpu01", "gpu02", "gpu03"]
     done = collect(Srun(), nodes, str(tmp_path), Request(archive(), "", deadline_s=5.0), whole_s=100)
-    states = {each.node: each.state for each in done.answers}
+    states = {answer.node: answer.state for answer in done.answers}
     assert states == dict.fromkeys(nodes[:2], State.ANSWERED) | {"gpu03": State.REFUSED}
     assert "not in this allocation" in done.answers[2].why
     assert not list(Path("/tmp").glob("topodiag-probe-*.pyz"))
@@ -90,11 +90,11 @@ def test_switches_that_scontrol_shows_become_a_map_whose_host_file_srun_obeys(
 ) -> None:
     shown = subprocess.run(["scontrol", "show", "topology"], env=allocated, capture_output=True, check=True).stdout
     (tmp_path / "topology.txt").write_bytes(shown)
-    made = program.run(
+    process = program.run(
         "place", "solve", "--topology", "topology.txt", "--exclude", "gpu[03-04]", "--system", "dgx-h100", "--tp", "8",
         "--format", "json", "--output", "map.json", cwd=tmp_path,
     )  # fmt: skip
-    assert made.returncode == 0, made.stderr
+    assert process.returncode == 0, process.stderr
     program.run("place", "emit", "slurm-hostfile", "map.json", "--output", "hosts", cwd=tmp_path)
     hosts = (tmp_path / "hosts").read_text().split()
     assert hosts == ["gpu01"] * 8 + ["gpu02"] * 8

@@ -34,20 +34,20 @@ QUICK = tuple(kind for kind in fleet_ssh.KINDS if kind not in SLOW)
 @pytest.fixture(scope="module")
 def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[list[Node], str]]:
     """One node of each kind."""
-    with fleet_ssh.fleet([*QUICK, *SLOW], tmp_path_factory.mktemp("fleet")) as made:
-        yield made
+    with fleet_ssh.fleet([*QUICK, *SLOW], tmp_path_factory.mktemp("fleet")) as pair:
+        yield pair
 
 
 def ask(nodes: tuple[list[Node], str], to: Path, kinds: tuple[str, ...], connect_s: int) -> Collection:
-    wanted = [each.name for each in nodes[0] if each.kind in kinds]
+    wanted = [node.name for node in nodes[0] if node.kind in kinds]
     request = Request(archive(), "", deadline_s=4.0, connect_s=connect_s, ssh_options=nodes[1])
     return collect(Ssh(), wanted, str(to), request, whole_s=120)
 
 
 def told_wrong(nodes: tuple[list[Node], str], done: Collection) -> list[str]:
-    asked = {each.node for each in done.answers}
-    states = {each.node: (each.state.value, each.why) for each in done.answers}
-    return fleet_ssh.wrong([each for each in nodes[0] if each.name in asked], states)
+    asked = {answer.node for answer in done.answers}
+    states = {answer.node: (answer.state.value, answer.why) for answer in done.answers}
+    return fleet_ssh.wrong([node for node in nodes[0] if node.name in asked], states)
 
 
 @pytest.fixture(scope="module")
@@ -90,7 +90,7 @@ def test_what_a_node_whose_disks_are_full_and_one_that_prints_banners_send_is_wh
 ) -> None:
     done, to = quick
     assert subprocess.run(["sha256sum", "-c", "--quiet", "SHA256SUMS"], cwd=to, check=False).returncode == 0
-    hosts = {each.node: each.host for each in done.answers if each.file}
+    hosts = {answer.node: answer.host for answer in done.answers if answer.file}
     assert hosts == {name: name for name in hosts}
     assert len(hosts) == 3
 
@@ -99,35 +99,35 @@ def test_the_driver_that_hung_is_in_the_evidence(nodes: tuple[list[Node], str], 
     from topodiag.app.scan import scan  # noqa: PLC0415 - for this test alone
 
     done, to = slow
-    (hung,) = (each for each in done.answers if "nvidia-smi" in each.why)
+    (hung,) = (answer for answer in done.answers if "nvidia-smi" in answer.why)
     result = scan([str(to)])
-    assert [each.host for each in result.nodes] == [hung.node]
+    assert [node.host for node in result.nodes] == [hung.node]
 
 
 def test_only_the_node_that_was_not_reached_was_asked_again(slow: tuple[Collection, Path]) -> None:
-    assert sorted(each.attempts for each in slow[0].answers) == [1, 1, 2]
+    assert sorted(answer.attempts for answer in slow[0].answers) == [1, 1, 2]
 
 
 def test_nothing_of_ours_is_left_on_nodes_that_answered(
     nodes: tuple[list[Node], str], quick: tuple[Collection, Path]
 ) -> None:
-    answered = [each for each in nodes[0] if each.kind in {"healthy", "banners", "disks are full"}]
+    answered = [node for node in nodes[0] if node.kind in {"healthy", "banners", "disks are full"}]
     assert {name: left for name, left in left_on(answered).items() if left} == {}
 
 
 def left_on(nodes: list[Node]) -> dict[str, list[str]]:
     """What runs on these nodes but sshd, after a moment for it to end."""
     end = time.monotonic() + 5
-    while any(each.processes() for each in nodes) and time.monotonic() < end:
+    while any(node.processes() for node in nodes) and time.monotonic() < end:
         time.sleep(0.1)
-    return {each.name: each.processes() for each in nodes}
+    return {node.name: node.processes() for node in nodes}
 
 
 def test_ctrl_c_ends_the_collectors_on_the_nodes_and_keeps_what_came(
     nodes: tuple[list[Node], str], tmp_path: Path
 ) -> None:
     # --sample keeps the healthy node at work
-    healthy = next(each for each in nodes[0] if each.kind == "healthy")
+    healthy = next(node for node in nodes[0] if node.kind == "healthy")
     argv = [sys.executable, "-m", "topodiag", "fleet", "collect", "--nodelist", healthy.name, "--to", str(tmp_path)]
     argv += ["--ssh-options", nodes[1], "--sample", "100s"]
     program = subprocess.Popen(argv, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE)

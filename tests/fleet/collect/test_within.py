@@ -36,10 +36,10 @@ def asked(to: Path, within_s: float) -> Collection:
 @pytest.mark.usefixtures("program")
 def test_a_whole_shorter_than_the_time_of_a_node_keeps_what_came_and_says_what_did_not(tmp_path: Path) -> None:
     done = asked(tmp_path / "to", 8.0)
-    assert [each.state for each in done.answers] == [State.ANSWERED, State.REFUSED, State.TIMED_OUT]
+    assert [answer.state for answer in done.answers] == [State.ANSWERED, State.REFUSED, State.TIMED_OUT]
     assert "Connection refused" in done.answers[1].why
     assert "when the time of the whole was over" in done.answers[2].why
-    assert [each.name for each in (tmp_path / "to").glob("*.tar.gz")] == [done.answers[0].file]
+    assert [path.name for path in (tmp_path / "to").glob("*.tar.gz")] == [done.answers[0].file]
 
 
 @pytest.mark.usefixtures("program")
@@ -58,4 +58,4 @@ def test_a_node_that_is_silent_until_both_times_are_over_was_asked(
     monkeypatch.setattr("topodiag.fleet.collect.interface.GRACE_S", 0.0)
     request = Request(archive(), "", deadline_s=0.5, connect_s=0)
     done = collect(Ssh(), ("silent",), str(tmp_path / "to"), request, whole_s=request.node_s)
-    assert [each.state for each in done.answers] == [State.TIMED_OUT]
+    assert [answer.state for answer in done.answers] == [State.TIMED_OUT]

@@ -31,9 +31,9 @@ def test_a_capture_that_cannot_be_read_is_said_and_the_others_are_read(tmp_path:
         capture(tmp_path / f"{day}", "gpu07", f"2026-03-0{day}T08:00:00Z", base="no-gpu")
     intake = gather([str(tmp_path)])
     places = captures(intake).captures
-    for each in (tmp_path / "1").rglob("*"):
-        if each.is_file():
-            each.unlink()
+    for path in (tmp_path / "1").rglob("*"):
+        if path.is_file():
+            path.unlink()
     first, second = reading.read_captures(places, intake)
     assert isinstance(first, str)
     assert not isinstance(second, str)

@@ -22,7 +22,7 @@ START = 20000 * DAY
 
 
 def facts(host: str, *, width: str = "16", driver: str = "550", errors: int = 0, falls: int = 0) -> list[NodeFact]:
-    made = [
+    node_facts = [
         NodeFact("gpu", "gpu0", "uuid", f"GPU-{host}", FactKind.IDENTITY),
         NodeFact("pci", "gpu0", "width", width, source="lspci.txt:3"),
         NodeFact("driver", "", "NVIDIA driver", driver),
@@ -30,9 +30,13 @@ def facts(host: str, *, width: str = "16", driver: str = "550", errors: int = 0,
         NodeFact("nic", "mlx5_0/1", "port_xmit_data", 12345, FactKind.COUNTER, "words of 4 bytes"),
     ]
     for n in range(4):
-        made.append(NodeFact("nic", f"mlx5_{n}/1", "symbol_error", errors if n == 0 else 0, FactKind.COUNTER, "errors"))
-        made.append(NodeFact("nic", f"mlx5_{n}/1", "link_downed", falls if n == 1 else 0, FactKind.COUNTER, "times"))
-    return made
+        node_facts.append(
+            NodeFact("nic", f"mlx5_{n}/1", "symbol_error", errors if n == 0 else 0, FactKind.COUNTER, "errors")
+        )
+        node_facts.append(
+            NodeFact("nic", f"mlx5_{n}/1", "link_downed", falls if n == 1 else 0, FactKind.COUNTER, "times")
+        )
+    return node_facts
 
 
 def capture(host: str, day: float, held: Sequence[NodeFact], *errors: str, boot: float = START - 9 * DAY) -> Capture:
@@ -52,11 +56,11 @@ def add(folder: Path, *captures: Capture, watches: Sequence[WatchLog] = ()) -> S
 
 def asked(store: Store) -> dict[str, NodeHistory]:
     everyone = lambda _: True  # noqa: E731
-    return {each.host: each for each in histories(store, rows_by_host(store, everyone), everyone)}
+    return {history.host: history for history in histories(store, rows_by_host(store, everyone), everyone)}
 
 
 def files(folder: Path) -> dict[str, bytes]:
-    return {str(each.relative_to(folder)): each.read_bytes() for each in folder.rglob("*.parquet")}
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*.parquet")}
 
 
 def test_files_are_written_once_and_the_manifest_counts_them(tmp_path: Path) -> None:
@@ -67,8 +71,8 @@ def test_files_are_written_once_and_the_manifest_counts_them(tmp_path: Path) -> 
     assert {name: after[name] for name in before} == before, "append only"
     manifest = json.loads((tmp_path / MANIFEST).read_text())
     assert (manifest["schema"], manifest["captures"], manifest["hosts"]) == (1, 3, 2)
-    assert sorted(each["file"] for each in manifest["files"]) == sorted(after)
-    assert {each["date"] for each in manifest["files"]} == {"2024-10-04", "2024-10-11"}
+    assert sorted(file["file"] for file in manifest["files"]) == sorted(after)
+    assert {file["date"] for file in manifest["files"]} == {"2024-10-04", "2024-10-11"}
 
 
 def test_the_same_capture_twice_adds_nothing(tmp_path: Path) -> None:
@@ -97,7 +101,7 @@ def test_the_order_in_which_captures_are_added_does_not_matter(tmp_path: Path, o
     assert history.before is not None
     assert (history.now.id, history.before.id) == ("a-14", "a-7")
     assert [(fact.key, fact.value) for fact in history.now.facts] == [("width", "8")]
-    assert [(each.key, each.count) for each in history.grown if each.count] == [("symbol_error", 8)]
+    assert [(growth.key, growth.count) for growth in history.grown if growth.count] == [("symbol_error", 8)]
 
 
 def test_a_node_is_held_against_its_last_good_capture(tmp_path: Path) -> None:
@@ -137,21 +141,23 @@ def test_equal_facts_are_counted_and_not_read(tmp_path: Path) -> None:
 )
 def test_a_counter_that_starts_anew_has_not_grown(tmp_path: Path, second: Capture, why: str) -> None:
     store = add(tmp_path, capture("a", 0, facts("a", errors=5)), second)
-    assert not any(each.count for each in asked(store)["a"].grown), why
+    assert not any(growth.count for growth in asked(store)["a"].grown), why
 
 
 def test_a_counter_grows_on_after_it_was_reset(tmp_path: Path) -> None:
     counts = (5, 9, 1, 4)
     store = add(tmp_path, *(capture("a", day, facts("a", errors=count)) for day, count in enumerate(counts)))
-    (found,) = [each for each in asked(store)["a"].grown if each.key == "symbol_error"]
-    assert (found.count, found.hours, found.now) == (4 + 3, 48.0, 4)
+    (growth,) = [growth for growth in asked(store)["a"].grown if growth.key == "symbol_error"]
+    assert (growth.count, growth.hours, growth.now) == (4 + 3, 48.0, 4)
 
 
 def test_counters_that_many_parts_share_are_no_parts_fault(tmp_path: Path) -> None:
     nodes = [capture(f"n{n}", day, facts(f"n{n}", errors=int(day), falls=int(day) if n == 3 else 0))
              for n in range(30) for day in (0, 7)]  # fmt: skip
     few, common = rising(asked(add(tmp_path, *nodes)).values())
-    assert [(each.host, each.part, each.key, each.count) for each in few] == [("n3", "mlx5_1/1", "link_downed", 7)]
+    assert [(counter.host, counter.part, counter.key, counter.count) for counter in few] == [
+        ("n3", "mlx5_1/1", "link_downed", 7)
+    ]
     assert [key for key, _, _ in common] == ["symbol_error"]
 
 
@@ -166,8 +172,13 @@ def test_a_node_keeps_failing_when_three_failures_were_new(tmp_path: Path) -> No
         *failures("twice", ["NVL001 GPU3"], [], ["PCI001 GPU5"]),
         *failures("good", [], [], []),
     )
-    (found,) = failing(rows_by_host(store, lambda _: True))
-    assert (found.host, found.times, found.captures, found.failures[0]) == ("lemon", 3, 3, ("NVL001 GPU3", 2))
+    (node_failures,) = failing(rows_by_host(store, lambda _: True))
+    assert (node_failures.host, node_failures.times, node_failures.captures, node_failures.failures[0]) == (
+        "lemon",
+        3,
+        3,
+        ("NVL001 GPU3", 2),
+    )
 
 
 def watched(host: str, *spells: Spell) -> WatchLog:

@@ -24,7 +24,7 @@ from topodiag.nccl.settings import Settings, read_settings
 
 def channels(searched: int, *, minor: int = 28, nodes: int = 1, sm: int = 80, bw: float = 20.0, nvls: int = 0,
              collnet: tuple[float, float] | None = None, **env: str) -> list[int]:  # fmt: skip
-    made, steps = runtime_channels(
+    numbers, steps = runtime_channels(
         searched,
         limits(read_settings(env, minor), minor),
         minor=minor,
@@ -35,8 +35,8 @@ def channels(searched: int, *, minor: int = 28, nodes: int = 1, sm: int = 80, bw
         collnet=collnet,
         nvls=nvls,
     )
-    assert steps[-1].count == len(made)
-    return made
+    assert steps[-1].count == len(numbers)
+    return numbers
 
 
 def test_every_search_channel_becomes_two_up_to_what_the_version_has() -> None:
@@ -101,7 +101,7 @@ def test_channels_repeat_from_the_start_and_stay_within_bounds(
 ) -> None:
     searched = min(searched, 16 if minor < 25 else 32)
     least, most = map(str, bounds)
-    made = channels(
+    numbers = channels(
         searched,
         minor=minor,
         nodes=machine[0],
@@ -111,9 +111,9 @@ def test_channels_repeat_from_the_start_and_stay_within_bounds(
         NCCL_MIN_NCHANNELS=least,
         NCCL_MAX_NCHANNELS=most,
     )
-    assert 1 <= len(made) <= (64 if minor >= 25 else 32)
-    assert all(after in {before + 1, 0} for before, after in pairwise(made))
-    assert max(made) < 2 * searched
+    assert 1 <= len(numbers) <= (64 if minor >= 25 else 32)
+    assert all(after in {before + 1, 0} for before, after in pairwise(numbers))
+    assert max(numbers) < 2 * searched
 
 
 def nvls(
@@ -162,7 +162,7 @@ def switched(links: int = 18, nics: int = 1, mbps: int = 400000) -> Element:
                 pci(
                     f"{at}0",
                     gpu(f"{at}1", nvlink("0000:05:00.0", links), sm=90, speed=GEN5),
-                    *(nic(f"{at}{2 + each}", mbps, speed=GEN5) for each in range(nics)),
+                    *(nic(f"{at}{2 + index}", mbps, speed=GEN5) for index in range(nics)),
                     speed=GEN5,
                 )
                 for at in (1, 2)

@@ -87,9 +87,9 @@ def test_ranks_agree_on_the_least() -> None:
     full, half = made([switched()] * 2, whole(0, 1)), made([switched(["11", "31"])] * 2, whole(0, 1))
     mixed = made([switched(), switched(["11", "31"])], whole(0, 1))
     for graph in (RING_ID, TREE_ID, NVLS_ID):
-        each = [comm.shape.graphs[graph] for comm in (full, half)]
-        assert mixed.shape.graphs[graph].bw_inter == min(one.bw_inter for one in each)
-        assert mixed.shape.graphs[graph].type_inter == max(one.type_inter for one in each)
+        fuseds = [comm.shape.graphs[graph] for comm in (full, half)]
+        assert mixed.shape.graphs[graph].bw_inter == min(one.bw_inter for one in fuseds)
+        assert mixed.shape.graphs[graph].type_inter == max(one.type_inter for one in fuseds)
     assert mixed.shape.graphs[RING_ID].channels == mixed.shape.graphs[TREE_ID].channels
 
 

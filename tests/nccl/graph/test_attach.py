@@ -11,7 +11,7 @@ from topodiag.nccl.graph.graph import RejectedError
 
 
 def found(branch: Branch, tag: str) -> list[Branch]:
-    below = [each for child in branch.children for each in found(child, tag)]
+    below = [branch for child in branch.children for branch in found(child, tag)]
     return ([branch] if branch.tag == tag else []) + below
 
 
@@ -21,8 +21,8 @@ def joined(tree: Element, ranks: dict[str, int] | None = None, minor: int = 28) 
 
 def buses(tree: Branch) -> list[str]:
     """Bus numbers of the GPUs with a rank, in the order of the joined tree."""
-    with_gpu = [each for each in found(tree, "pci") for child in each.children if "rank" in child.attributes]
-    return [each.attributes["busid"][5:7] for each in with_gpu]
+    with_gpu = [branch for branch in found(tree, "pci") for child in branch.children if "rank" in child.attributes]
+    return [branch.attributes["busid"][5:7] for branch in with_gpu]
 
 
 PLAIN = {"0000:10:00.0": 0, "0000:11:00.0": 1, "0000:20:00.0": 2, "0000:21:00.0": 3}
@@ -38,32 +38,38 @@ def two_sockets() -> Element:
 def test_without_ranks_every_gpu_takes_part_in_the_order_of_the_file() -> None:
     tree = joined(two_sockets())
     assert buses(tree) == ["10", "11", "20", "21"]
-    assert [each.attributes["rank"] for each in found(tree, "gpu")] == ["0", "1", "2", "3"]
+    assert [branch.attributes["rank"] for branch in found(tree, "gpu")] == ["0", "1", "2", "3"]
 
 
 def test_the_ranks_of_a_host_are_joined_in_rank_order_so_that_branches_without_a_nic_come_last() -> None:
     """Rank 0 brings GPU 10 and all NICs, GPU 21 comes with rank 3; so with rank 3 first it is the other way about."""
     other = {"0000:10:00.0": 3, "0000:11:00.0": 2, "0000:20:00.0": 1, "0000:21:00.0": 0}
-    assert [each.attributes["busid"][5:7] for each in joined(two_sockets(), PLAIN).children[0].children] == ["01", "02"]
-    assert [each.attributes["busid"][5:7] for each in joined(two_sockets(), other).children[0].children] == ["02", "01"]
+    assert [child.attributes["busid"][5:7] for child in joined(two_sockets(), PLAIN).children[0].children] == [
+        "01",
+        "02",
+    ]
+    assert [child.attributes["busid"][5:7] for child in joined(two_sockets(), other).children[0].children] == [
+        "02",
+        "01",
+    ]
 
 
 def test_up_to_2_21_the_file_keeps_its_order_whatever_the_ranks() -> None:
     other = {"0000:10:00.0": 3, "0000:11:00.0": 2, "0000:20:00.0": 1, "0000:21:00.0": 0}
     tree = joined(two_sockets(), other, minor=21)
-    assert [each.attributes["busid"][5:7] for each in tree.children[0].children] == ["01", "02"]
+    assert [child.attributes["busid"][5:7] for child in tree.children[0].children] == ["01", "02"]
 
 
 def test_gpus_outside_the_communicator_go_but_all_nics_stay() -> None:
     tree = joined(two_sockets(), {"0000:11:00.0": 0})
     assert buses(tree) == ["11"]
     assert len(found(tree, "net")) == 2
-    assert "01" not in [each.attributes["busid"][5:7] for each in found(tree, "pci")]
+    assert "01" not in [branch.attributes["busid"][5:7] for branch in found(tree, "pci")]
 
 
 def test_a_gpu_without_a_number_of_the_driver_gets_its_place_in_the_file_whatever_its_rank() -> None:
     tree = joined(two_sockets(), {"0000:20:00.0": 5, "0000:11:00.0": 9})
-    assert [(each.attributes["dev"], each.attributes.get("rank")) for each in found(tree, "gpu")] == [
+    assert [(branch.attributes["dev"], branch.attributes.get("rank")) for branch in found(tree, "gpu")] == [
         ("1", "9"),
         ("2", "5"),
     ]
@@ -75,7 +81,10 @@ def test_bus_ids_are_found_whatever_their_case() -> None:
 
 def test_the_second_gpu_of_one_bus_id_is_lost_but_counted() -> None:
     tree = host(cpu(0, gpu("10"), gpu("10"), gpu("11")))
-    assert [each.attributes["rank"] for each in found(joined(tree), "gpu") if "rank" in each.attributes] == ["0", "2"]
+    assert [branch.attributes["rank"] for branch in found(joined(tree), "gpu") if "rank" in branch.attributes] == [
+        "0",
+        "2",
+    ]
     assert count_gpus(tree) == 3
 
 
@@ -92,7 +101,7 @@ def test_a_gpu_that_is_switched_off_is_skipped() -> None:
 def test_switches_and_cpus_without_gpu_or_nic_below_are_cut_off() -> None:
     tree = joined(host(cpu(0, gpu("10"), pci("40", pci("41"))), cpu(1, pci("50"))))
     assert len(tree.children) == 1
-    assert [each.attributes["busid"][5:7] for each in found(tree, "pci")] == ["10"]
+    assert [branch.attributes["busid"][5:7] for branch in found(tree, "pci")] == ["10"]
 
 
 def test_what_a_running_nccl_asks_the_machine_for_is_filled_in_above_a_gpu_only() -> None:
@@ -118,7 +127,7 @@ def test_a_cpu_with_chip_to_chip_links_is_taken_for_arm() -> None:
 
 def test_nets_without_a_number_are_numbered_in_the_order_of_the_file() -> None:
     tree = joined(host(cpu(0, nic("20", nets=2), gpu("10"), nic("21"))))
-    assert [each.attributes["dev"] for each in found(tree, "net")] == ["0", "1", "2"]
+    assert [branch.attributes["dev"] for branch in found(tree, "net")] == ["0", "1", "2"]
 
 
 def test_the_first_of_two_attributes_of_one_name_counts() -> None:

@@ -40,7 +40,7 @@ def apart() -> Element:
 def test_a_rank_sees_the_gpus_of_its_own_domain_and_all_nics() -> None:
     for me in (0, 1):
         system = built(apart(), me=me)
-        assert [each.rank for each in system.gpus] == [me]
+        assert [vertex.rank for vertex in system.gpus] == [me]
         assert len(system.nets) == 2
         assert system.gpus[0].index == 0
         assert domains(system) == [0]
@@ -67,8 +67,8 @@ def test_up_to_2_27_nics_vanish_where_the_network_is_not_needed_and_make_it_need
 
 
 def test_the_best_way_out_and_the_most_that_leaves_a_gpu_make_the_bandwidths() -> None:
-    alone, beside = built(hopper()), built(hopper(), nodes=2)
-    assert (round(alone.max_bw, 1), round(alone.total_bw, 1)) == (370.8, 370.8)
+    system, beside = built(hopper()), built(hopper(), nodes=2)
+    assert (round(system.max_bw, 1), round(system.total_bw, 1)) == (370.8, 370.8)
     assert (round(beside.max_bw, 1), round(beside.total_bw, 1)) == (48.0, 370.8)
 
 
@@ -87,8 +87,8 @@ def test_hosts_of_one_nvlink_domain_are_one_system() -> None:
     tray = hopper()
     ranks = [{"0000:10:00.0": 0, "0000:11:00.0": 1}, {"0000:10:00.0": 2, "0000:11:00.0": 3}]
     system = built(tray, tray, ranks=ranks)
-    assert [each.label for each in system.gpus] == ["GPU/0-10000", "GPU/0-11000", "GPU/1-10000", "GPU/1-11000"]
-    assert [each.rank for each in system.gpus] == [0, 1, 2, 3]
+    assert [vertex.label for vertex in system.gpus] == ["GPU/0-10000", "GPU/0-11000", "GPU/1-10000", "GPU/1-11000"]
+    assert [vertex.rank for vertex in system.gpus] == [0, 1, 2, 3]
     assert [net.label for net in system.nets] == ["NET/0-0", "NET/0-1", "NET/1-0", "NET/1-1"]
     assert not system.inter
 
@@ -189,7 +189,7 @@ def machines(draw: st.DrawFn) -> Element:
 def test_any_machine_is_built_or_rejected_and_its_paths_hold_together(
     tree: Element, minor: int, nodes: int, gdr: bool
 ) -> None:
-    gpus = sum(1 for each in tree.walk() if each.tag == "gpu")
+    gpus = sum(1 for node in tree.walk() if node.tag == "gpu")
     given_settings = read_settings({"NCCL_NET_GDR_READ": "1"} if gdr else {}, minor)
     try:
         system = build_system([HostTree(tree)], minor=minor, settings=given_settings, nranks=gpus * nodes, me=0)

@@ -28,8 +28,8 @@ def spread(system: System, channels: int = 4, policy: str = "") -> list[list[int
 def test_the_widest_paths_win_then_the_lowest_type_whatever_the_hops() -> None:
     tree = host(cpu(0, pci("01", gpu("10", speed=GEN5), nic("20", 100000), speed=GEN5), nic("21", 200000, GEN5)))
     system = built(tree)
-    found, kind = nearest(system, system.gpus[0], "NET")
-    assert (found, kind) == ([1], 8)
+    numbers, kind = nearest(system, system.gpus[0], "NET")
+    assert (numbers, kind) == ([1], 8)
     both = built(host(cpu(0, pci("01", pci("02", gpu("10"), nic("20")), nic("21")))))
     assert nearest(both, both.gpus[0], "NET") == ([0], 4)
 

@@ -47,7 +47,7 @@ def test_gpus_without_p2p_go_over_the_cpu_of_the_target() -> None:
 def test_without_p2p_and_shared_memory_gpus_reach_each_other_over_the_network_only() -> None:
     tree = host(cpu(0, pci("01", gpu("10"), nic("20")), pci("02", gpu("11"), nic("21"))))
     system = built(tree, NCCL_P2P_DISABLE="1", NCCL_SHM_DISABLE="1")
-    assert [each.label for each in system.gpus] == ["GPU/0-10000"]
+    assert [vertex.label for vertex in system.gpus] == ["GPU/0-10000"]
     assert system.inter
     assert way(built(tree, NCCL_P2P_DISABLE="1"), "GPU/0-10000", "GPU/0-11000")[2] == "PHB"
 
@@ -93,9 +93,9 @@ def test_a_device_of_another_domain_may_be_on_the_way_and_2_30_stops_there() -> 
         cpu(2, gpu("12", to_gpu("11", 1), dev=2)),
     )
     system = built(tree, minor=30)
-    system.nodes["GPU"] = [each for each in system.gpus if each.dev != 1]
-    for index, each in enumerate(system.gpus):
-        each.index = index
+    system.nodes["GPU"] = [vertex for vertex in system.gpus if vertex.dev != 1]
+    for index, vertex in enumerate(system.gpus):
+        vertex.index = index
     with pytest.raises(RejectedError, match="could not find rank for nvml dev 1 in systemId 0"):
         compute_paths(system, read_settings({}, 30))
 

@@ -195,9 +195,9 @@ def test_a_second_gpu_element_of_a_function_without_a_partition_is_lost() -> Non
 
 
 def test_a_bus_id_with_a_function_leaves_no_room_for_partitions_in_2_30() -> None:
-    odd = element("pci", element("gpu", sm=80), busid="0000:10:00.1", class_="0x03", link_speed="", link_width="")
+    tag = element("pci", element("gpu", sm=80), busid="0000:10:00.1", class_="0x03", link_speed="", link_width="")
     with pytest.raises(RejectedError, match="BusId 0x10001 has non-zero bits in MLOPart mask"):
-        built(host(cpu(0, odd)), minor=30)
+        built(host(cpu(0, tag)), minor=30)
 
 
 @pytest.mark.parametrize("name", ["busid", "class", "link_width", "link_speed"])
@@ -238,10 +238,10 @@ def test_a_system_with_more_vertices_than_the_version_holds_is_rejected() -> Non
 
 
 def test_a_partition_that_no_gpu_has_is_rejected() -> None:
-    odd = pci("10", element("gpu", sm=100, mlopart=2), class_="0x03")
+    tag = pci("10", element("gpu", sm=100, mlopart=2), class_="0x03")
     with pytest.raises(RejectedError, match=r"MLOPart index 2 out of range \(max 1\)"):
-        built(host(cpu(0, odd)), minor=30)
-    assert built(host(cpu(0, odd)), minor=29).gpus
+        built(host(cpu(0, tag)), minor=30)
+    assert built(host(cpu(0, tag)), minor=29).gpus
 
 
 @examples("minor", "words")
@@ -260,7 +260,7 @@ def test_a_link_between_switches_at_what_is_no_switch_is_rejected() -> None:
 
 
 def test_in_2_30_a_gpu_below_a_function_of_the_class_of_a_switch_is_read_as_a_function() -> None:
-    odd = pci("10", element("gpu", sm=80))
-    assert built(host(cpu(0, odd)), minor=28).gpus
+    tag = pci("10", element("gpu", sm=80))
+    assert built(host(cpu(0, tag)), minor=28).gpus
     with pytest.raises(RejectedError, match="Attribute class of node gpu not found"):
-        built(host(cpu(0, odd)), minor=30)
+        built(host(cpu(0, tag)), minor=30)

@@ -37,18 +37,18 @@ RANKS = {"0000:10:00.0": 0, "0000:20:00.0": 1}
 def nets(tree: Element, minor: int = 28, env: Mapping[str, str] | None = None) -> dict[str, tuple[str, int, str]]:
     """Nets of the graph by name: (number, Mb/s, bus id of the function that they stand in)."""
     joined = joined_tree([HostTree(tree, RANKS)], minor, env)
-    found: dict[str, tuple[str, int, str]] = {}
+    table: dict[str, tuple[str, int, str]] = {}
 
     def walk(branch: Branch, bus: str) -> None:
         bus = branch.attributes.get("busid", bus)
         for child in branch.children:
             if child.tag == "net" and child.attributes.get("net") != "0":
                 given = child.attributes
-                found[given["name"]] = (given["dev"], int(given["speed"]), bus)
+                table[given["name"]] = (given["dev"], int(given["speed"]), bus)
             walk(child, bus)
 
     walk(joined, "")
-    return found
+    return table
 
 
 def test_ports_of_one_adapter_are_one_device_with_their_speed_together() -> None:
@@ -117,8 +117,8 @@ def test_ports_below_two_cpus_are_no_virtual_nic() -> None:
 def test_lanes_add_up_over_a_switch_but_not_in_one_adapter() -> None:
     def width(env: dict[str, str]) -> str:
         tree = joined_tree([HostTree(two_adapters(), RANKS)], 30, env)
-        made = [each for each in tree.walk() if each.attributes.get("busid", "").endswith(":00.2")]
-        return made[0].attributes["link_width"]
+        branches = [node for node in tree.walk() if node.attributes.get("busid", "").endswith(":00.2")]
+        return branches[0].attributes["link_width"]
 
     assert width({}) == "8"
     assert width({LEVEL: "PHB"}) == "32"
@@ -134,14 +134,14 @@ def test_from_2_24_to_2_26_a_port_alone_gets_a_number_of_its_own_as_virtual_nic(
 
 def test_ports_that_gin_uses_stay_beside_their_virtual_nic() -> None:
     tree = joined_tree([HostTree(two_adapters(gin=1), RANKS)], 30, {})
-    given = {each.attributes["name"]: each.attributes.get("net") for each in tree.walk() if each.tag == "net"}
+    given = {node.attributes["name"]: node.attributes.get("net") for node in tree.walk() if node.tag == "net"}
     assert given == {"n0": "0", "n1": "0", "n2": "0", "n3": "0", "n0+n1": "1", "n2+n3": "1"}
 
 
 @pytest.mark.parametrize("minor", KNOWN)
 def test_every_version_predicts_a_machine_with_two_ports(minor: int) -> None:
-    made = predict_tree(two_adapters(), nodes=2, version=spell_version(minor), sizes=())
-    assert made.accepted, made.why
+    prediction = predict_tree(two_adapters(), nodes=2, version=spell_version(minor), sizes=())
+    assert prediction.accepted, prediction.why
 
 
 def test_a_merged_adapter_carries_what_its_ports_carry_together() -> None:

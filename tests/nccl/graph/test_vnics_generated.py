@@ -56,9 +56,9 @@ def machine(seed: int) -> tuple[Element, list[Port], dict[str, str], int]:
             apart, count = draw.random() < 0.5, draw.choice([1, 2, 2, 4])
             gbps = draw.choice([100, 200, 400])
             mine = [
-                Port(len(ports) + each, switch % 2, switch, switch * 8 + at, gbps,
-                     draw.choice([-1, switch % 4]), each % planes if planes else -1)
-                for each in range(count)
+                Port(len(ports) + index, switch % 2, switch, switch * 8 + at, gbps,
+                     draw.choice([-1, switch % 4]), index % planes if planes else -1)
+                for index in range(count)
             ]  # fmt: skip
             ports += mine
             below += functions(f"{switch + 1:x}{8 + at}", mine, apart=apart)
@@ -70,7 +70,7 @@ def machine(seed: int) -> tuple[Element, list[Port], dict[str, str], int]:
         env["NCCL_IB_MERGE_NICS"] = "0"
     if draw.random() < 0.3:
         env["NCCL_NET_MERGE_POLICY"] = draw.choice(["RAIL", "ALL"])
-    return host(*(cpu(at, *each) for at, each in enumerate(sockets))), ports, env, minor
+    return host(*(cpu(at, *elements) for at, elements in enumerate(sockets))), ports, env, minor
 
 
 def functions(bus: str, ports: list[Port], *, apart: bool) -> list[Element]:
@@ -114,14 +114,14 @@ def wanted(ports: list[Port], env: dict[str, str], minor: int) -> dict[str, int]
 @pytest.mark.parametrize("seed", range(40))
 def test_a_machine_of_several_ports_and_planes_is_predicted_as_nccl_merges_it(seed: int) -> None:
     tree, ports, env, minor = machine(seed)
-    made = predict_tree(tree, nodes=2, version=f"2.{minor}", env=env, sizes=(1 << 30,))
-    assert made.accepted, made.why
+    prediction = predict_tree(tree, nodes=2, version=f"2.{minor}", env=env, sizes=(1 << 30,))
+    assert prediction.accepted, prediction.why
     devices = wanted(ports, env, minor)
     merged = {name: gbps / 8 for name, gbps in devices.items() if "+" in name}
-    assert {nic.name: nic.gbs for nic in made.virtual_nics} == merged
-    labels = {end for row in made.paths.values() for end in row if end.startswith("NET/")}
-    alone = {f"NET/0-{port.number:x}" for port in ports if port.name in devices}
-    assert labels == alone | {nic.label for nic in made.virtual_nics}
-    assert made.max_bw <= max(devices.values()) / 8
-    assert made.all_reduce is not None
-    assert made.all_reduce.busbw_gbs > 0
+    assert {nic.name: nic.gbs for nic in prediction.virtual_nics} == merged
+    labels = {end for row in prediction.paths.values() for end in row if end.startswith("NET/")}
+    texts = {f"NET/0-{port.number:x}" for port in ports if port.name in devices}
+    assert labels == texts | {nic.label for nic in prediction.virtual_nics}
+    assert prediction.max_bw <= max(devices.values()) / 8
+    assert prediction.all_reduce is not None
+    assert prediction.all_reduce.busbw_gbs > 0

@@ -67,16 +67,16 @@ def test_nothing_else_is_found_on_a_machine_with_a_fault(fault: str, minor: int)
 
 
 def _attempts(tree: Element) -> int:
-    made: list[int] = []
+    numbers: list[int] = []
     whole = vars(search)["attempt"]
 
     def counted(*given: object) -> int:
-        made.append(1)
+        numbers.append(1)
         return int(whole(*given))
 
     with patch.object(search, "attempt", counted):
         _found(tree, 28)
-    return len(made)
+    return len(numbers)
 
 
 def test_fewer_attempts_are_made_where_a_fault_bounds_them() -> None:

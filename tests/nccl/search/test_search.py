@@ -146,8 +146,8 @@ def test_with_cross_nic_2_each_second_channel_runs_the_nics_of_the_one_before_ba
     ring = found(switched(4, nics=4), nodes=2, **without_pxn)[RING_ID]
 
     assert ring.cross_nic == 2
-    for even, odd in zip(ring.orders[::2], ring.orders[1::2], strict=True):
-        assert (even[0], even[-1]) == (odd[-1], odd[0])
+    for even, texts in zip(ring.orders[::2], ring.orders[1::2], strict=True):
+        assert (even[0], even[-1]) == (texts[-1], texts[0])
 
 
 @pytest.mark.parametrize(("minor", "paired"), [(18, False), (19, False), (20, True), (22, True), (23, True)])
@@ -274,8 +274,8 @@ def test_from_2_31_on_a_gpu_without_a_way_to_any_nic_ends_the_search_between_nod
 @pytest.mark.parametrize("minor", [30, 31, 32])
 def test_within_a_node_the_ways_to_the_nics_are_not_asked_for(minor: int) -> None:
     system = built(switched(4, nics=4), minor=minor)
-    for each in system.gpus:
-        each.paths.pop("NET", None)
+    for vertex in system.gpus:
+        vertex.paths.pop("NET", None)
 
     assert search_graphs(system, read_settings({}, minor))[0].channels > 1
 
@@ -321,9 +321,9 @@ def test_blackwell_tries_faster_channels_than_its_nics_alone() -> None:
 
 def _relabelled(tree: Element, order: list[int]) -> dict[str, int]:
     buses = [
-        each.get("busid") or ""
-        for each in tree.walk()
-        if each.tag == "pci" and any(c.tag == "gpu" for c in each.children)
+        node.get("busid") or ""
+        for node in tree.walk()
+        if node.tag == "pci" and any(c.tag == "gpu" for c in node.children)
     ]
     return dict(zip(buses, order, strict=True))
 
@@ -347,7 +347,7 @@ def _well_formed(system: System, graph: SearchGraph) -> None:
 def test_any_small_machine_in_any_order_of_ranks_is_searched_or_rejected(
     data: st.DataObject, tree: Element, minor: int, nodes: int, collnet: bool
 ) -> None:
-    count = sum(each.tag == "gpu" for each in tree.walk())
+    count = sum(node.tag == "gpu" for node in tree.walk())
     ranks = _relabelled(tree, data.draw(st.permutations(range(count))))
     env = data.draw(st.sampled_from([{}, {"NCCL_CROSS_NIC": "0"}, {"NCCL_CROSS_NIC": "1"}, {"NCCL_P2P_LEVEL": "SYS"}]))
     try:

@@ -27,8 +27,8 @@ def _surely(tree: Element, minor: int) -> bool:
 @settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(machines(gpus=2, nics=2), st.sampled_from(range(OLDEST, NEWEST + 1)))
 def test_what_surely_starts_is_never_refused_by_the_search(tree: Element, minor: int) -> None:
-    made = predict_tree(tree, version=spell_version(minor), sizes=(1,))
-    assert made.accepted or not _surely(tree, minor)
+    prediction = predict_tree(tree, version=spell_version(minor), sizes=(1,))
+    assert prediction.accepted or not _surely(tree, minor)
 
 
 @pytest.mark.parametrize("minor", range(OLDEST, NEWEST + 1))

@@ -38,6 +38,6 @@ def found(system: System, env: dict[str, str], by: object) -> list[dict[str, obj
 @pytest.mark.parametrize("minor", [18, 24, 28, 32])
 @pytest.mark.parametrize("name", ["dgx-h100-healthy", "hgx-a100", "gb200-tray"])
 def test_a_search_looks_at_nothing_that_is_left_out_of_the_question(name: str, minor: int, env: dict[str, str]) -> None:
-    alone = found(system_of(name, minor, env), env, search.search_graphs)
+    records = found(system_of(name, minor, env), env, search.search_graphs)
     for _ in range(2):  # the second time it is known
-        assert found(system_of(name, minor, env), env, searches.search_graphs) == alone
+        assert found(system_of(name, minor, env), env, searches.search_graphs) == records

@@ -95,9 +95,9 @@ def test_width_speed_and_rate_are_set_where_they_stand() -> None:
 
 
 def test_a_feature_is_off_by_its_setting_and_the_tree_stays() -> None:
-    made = apply(machine(), [changes.off("gdr"), changes.setting("NCCL_ALGO=Ring")])
-    assert made.tree == machine()
-    assert made.env == {"NCCL_NET_GDR_LEVEL": "LOC", "NCCL_ALGO": "Ring"}
+    tree = apply(machine(), [changes.off("gdr"), changes.setting("NCCL_ALGO=Ring")])
+    assert tree.tree == machine()
+    assert tree.env == {"NCCL_NET_GDR_LEVEL": "LOC", "NCCL_ALGO": "Ring"}
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ MAKERS = [changes.down, changes.remove, changes.width, changes.speed, changes.ra
 @given(st.sampled_from(MAKERS), st.text())
 def test_any_words_are_a_change_or_a_clear_error(make: object, text: str) -> None:
     try:
-        made = apply(machine(), [make(text)])  # type: ignore[operator]
+        tree = apply(machine(), [make(text)])  # type: ignore[operator]
     except ChangeError:
         return
-    assert made.tree.tag == "system"
+    assert tree.tree.tag == "system"

@@ -44,9 +44,9 @@ def names(tree: Element) -> set[str]:
 
 
 def test_what_belongs_to_one_run_goes() -> None:
-    made = clean(system(host("0xa", 0)), 28)
-    assert not {"rank", "keep", "host_hash", "mlopart", "gin"} & names(made.tree)
-    assert any("rank" in sentence for sentence in made.done)
+    tree = clean(system(host("0xa", 0)), 28)
+    assert not {"rank", "keep", "host_hash", "mlopart", "gin"} & names(tree.tree)
+    assert any("rank" in sentence for sentence in tree.done)
 
 
 def test_attributes_of_the_newest_version_stay_for_it() -> None:
@@ -56,9 +56,9 @@ def test_attributes_of_the_newest_version_stay_for_it() -> None:
 
 def test_attributes_that_no_nccl_reads_go_before_they_are_too_long_for_its_parser() -> None:
     cpu = replace(host("0xa", 0), attributes=(*host("0xa", 0).attributes, ("note", "x" * 300)))
-    made = clean(system(cpu), 28)
-    assert "note" not in names(made.tree)
-    assert any("does not read from a file" in sentence and "note" in sentence for sentence in made.done)
+    tree = clean(system(cpu), 28)
+    assert "note" not in names(tree.tree)
+    assert any("does not read from a file" in sentence and "note" in sentence for sentence in tree.done)
 
 
 @pytest.mark.parametrize(
@@ -66,8 +66,8 @@ def test_attributes_that_no_nccl_reads_go_before_they_are_too_long_for_its_parse
 )
 def test_a_class_that_is_not_said_is_that_of_what_is_on_the_function(child: Element, class_: str) -> None:
     bare = Element("pci", (("busid", "0000:09:00.0"),), (child,))
-    made = clean(system(Element("cpu", (("numaid", "0"),), (bare, pci("0000:0a:00.0", gpu(1, 1))))), 28).tree
-    assert made.children[0].children[0].get("class") == class_
+    element = clean(system(Element("cpu", (("numaid", "0"),), (bare, pci("0000:0a:00.0", gpu(1, 1))))), 28).tree
+    assert element.children[0].children[0].get("class") == class_
 
 
 def test_one_node_is_cut_out_of_a_dump_of_several_hosts() -> None:
@@ -85,13 +85,13 @@ def test_an_unknown_host_is_named_with_those_that_are_there() -> None:
 
 
 def test_the_nics_of_a_host_are_numbered_from_0() -> None:
-    made = clean(system(host("0xa", 0)), 28).tree
-    assert [element.get("dev") for element in made.walk() if element.tag == "net"] == ["0"]
+    element = clean(system(host("0xa", 0)), 28).tree
+    assert [element.get("dev") for element in element.walk() if element.tag == "net"] == ["0"]
 
 
 def test_branches_without_a_gpu_and_without_a_nic_go() -> None:
-    made = clean(system(host("0xa", 0)), 28).tree
-    assert "0000:f1:00.0" not in {element.get("busid") for element in made.walk()}
+    element = clean(system(host("0xa", 0)), 28).tree
+    assert "0000:f1:00.0" not in {element.get("busid") for element in element.walk()}
 
 
 def test_links_to_nvswitches_are_joined_only_when_the_limit_asks_for_it() -> None:

@@ -58,8 +58,8 @@ def test_a_nic_beside_another_gpu_is_told() -> None:
     first, second = cpu.children
     swapped = replace(cpu, children=(replace(first, children=(first.children[0], second.children[1])),
                                      replace(second, children=(second.children[0], first.children[1]))))  # fmt: skip
-    found = compare(replace(machine(), children=(swapped,)), machine())
-    assert Difference("mlx5_0", "beside", "GPU1", "GPU0") in found
+    differences = compare(replace(machine(), children=(swapped,)), machine())
+    assert Difference("mlx5_0", "beside", "GPU1", "GPU0") in differences
 
 
 def test_bus_ids_count_only_when_asked_for() -> None:
@@ -111,10 +111,10 @@ def test_a_mask_is_the_cpus_that_it_names_however_wide_it_is_written(one: str, o
 
 
 def test_cpus_that_differ_are_told_as_a_list_and_what_is_no_mask_as_it_is() -> None:
-    found = compare(with_cpu(affinity="ffffffff"), with_cpu(affinity="0000ffff,00000000"))
-    assert found == (Difference("NUMA 0", "cpus", "0-31", "32-47"),)
-    found = compare(with_cpu(affinity="all"), with_cpu(affinity="f," * 5000 + "f"))
-    assert [each.what for each in found] == ["cpus"]
+    differences = compare(with_cpu(affinity="ffffffff"), with_cpu(affinity="0000ffff,00000000"))
+    assert differences == (Difference("NUMA 0", "cpus", "0-31", "32-47"),)
+    differences = compare(with_cpu(affinity="all"), with_cpu(affinity="f," * 5000 + "f"))
+    assert [difference.what for difference in differences] == ["cpus"]
 
 
 def test_c2c_counts_by_what_its_links_carry_together() -> None:

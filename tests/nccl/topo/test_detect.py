@@ -34,9 +34,9 @@ def parents(tree: Element, bus_id: str) -> list[str]:
             return way
         here = element.get("busid") or element.get("numaid") or ""
         for child in element.children:
-            found = below(child, [here, *way])
-            if found is not None:
-                return found
+            texts = below(child, [here, *way])
+            if texts is not None:
+                return texts
         return None
 
     return below(tree, []) or []

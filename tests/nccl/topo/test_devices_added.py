@@ -32,15 +32,15 @@ def test_a_file_that_describes_a_gpu_leaves_none_to_nccl() -> None:
 
 def test_gpus_and_nics_of_the_system_stand_in_the_places_by_bus_id() -> None:
     made = with_devices(cloud(), find_system("ND96isr_H100_v5"))
-    assert [each.get("dev") for each in made.tree.walk() if each.tag == "gpu"] == [str(at) for at in range(8)]
-    assert {each.get("speed") for each in made.tree.walk() if each.tag == "net"} == {"400000"}
+    assert [node.get("dev") for node in made.tree.walk() if node.tag == "gpu"] == [str(at) for at in range(8)]
+    assert {node.get("speed") for node in made.tree.walk() if node.tag == "net"} == {"400000"}
     predicted = predict_tree(made.tree, nodes=2, sizes=())
     assert (predicted.ranks, predicted.total_bw, predicted.max_bw) == (16, pytest.approx(370.8, abs=0.1), 24)
 
 
 def test_nics_stay_out_where_the_file_has_other_places_than_the_system_nics() -> None:
     made = with_devices(cloud(nics=3), find_system("ND96isr_H100_v5"))
-    assert not [each for each in made.tree.walk() if each.tag == "net"]
+    assert not [node for node in made.tree.walk() if node.tag == "net"]
     assert predict_tree(made.tree, nodes=2, sizes=()).no_nic
 
 
@@ -53,4 +53,4 @@ def test_nothing_is_added_where_a_function_has_a_nic_already() -> None:
     there = place("11", "0x020700")
     full = element("pci", element("nic", element("net", name="x", dev=0)), busid="0000:12:00.0", class_="0x020700")
     tree = host(cpu(0, *(place(f"1{at}", "0x030200") for at in range(8)), there, full))
-    assert len([each for each in with_devices(tree, find_system("dgx-h100")).tree.walk() if each.tag == "net"]) == 1
+    assert len([node for node in with_devices(tree, find_system("dgx-h100")).tree.walk() if node.tag == "net"]) == 1

@@ -28,14 +28,17 @@ def test_a_list_gives_ports_rails_and_planes(text: str, rail: str | None, plane:
 
 
 def test_a_tree_keeps_the_ports_of_the_list_and_their_functions() -> None:
-    made = by_hca_list(tree(), "=mlx5_2:1:0:1,mlx5_3:1:1:1", rails=True)
-    assert made is not None
-    assert nets_of(made) == ["mlx5_2", "mlx5_3"]
-    assert [(net.get("rail"), net.get("plane")) for net in made.walk() if net.tag == "net"] == [("0", "1"), ("1", "1")]
-    functions = [pci for pci in made.walk() if pci.tag == "pci" and pci.get("class") == "0x020700"]
+    element = by_hca_list(tree(), "=mlx5_2:1:0:1,mlx5_3:1:1:1", rails=True)
+    assert element is not None
+    assert nets_of(element) == ["mlx5_2", "mlx5_3"]
+    assert [(net.get("rail"), net.get("plane")) for net in element.walk() if net.tag == "net"] == [
+        ("0", "1"),
+        ("1", "1"),
+    ]
+    functions = [pci for pci in element.walk() if pci.tag == "pci" and pci.get("class") == "0x020700"]
     assert len(functions) == 2
-    again = by_hca_list(made, "=mlx5_2:1:5:5,mlx5_3:1:5:5", rails=True)  # what the file says stays
-    assert again == made
+    again = by_hca_list(element, "=mlx5_2:1:5:5,mlx5_3:1:5:5", rails=True)  # what the file says stays
+    assert again == element
     older = by_hca_list(tree(), "=mlx5_2:1:0:1", rails=False)
     assert older is not None
     assert [net.get("rail") for net in older.walk() if net.tag == "net"] == [None]
@@ -43,5 +46,5 @@ def test_a_tree_keeps_the_ports_of_the_list_and_their_functions() -> None:
 
 def test_a_list_of_another_machine_leaves_nothing_and_sockets_have_none() -> None:
     assert by_hca_list(tree(), "=ibp1s0", rails=True) is None
-    sockets = edited(tree(), lambda each: with_values(each, {"port": "0"}) if each.tag == "net" else each)
+    sockets = edited(tree(), lambda element: with_values(element, {"port": "0"}) if element.tag == "net" else element)
     assert by_hca_list(sockets, "=ibp1s0", rails=True) == sockets

@@ -47,5 +47,5 @@ def cloud(groups: tuple[tuple[str, ...], ...], speed: str, *, numas: int = 2, bu
     ],
 )
 def test_azures_layouts_are_known_by_their_bus_ids(tree: Element, expected: str | None) -> None:
-    found = instance_of_file(tree)
-    assert (found.name if found else None) == expected
+    spec = instance_of_file(tree)
+    assert (spec.name if spec else None) == expected

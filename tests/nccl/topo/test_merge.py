@@ -49,16 +49,16 @@ def test_an_empty_file_leaves_detection_as_it_is() -> None:
 
 def test_what_the_file_leaves_out_is_added_where_the_machine_has_it() -> None:
     part = apply(MACHINE, [changes.remove("mlx5_1")]).tree
-    made = loaded(part, MACHINE)
-    assert sorted(changes.nets_of(made)) == ["mlx5_0", "mlx5_1"]
-    assert "0000:22:00.0" in buses(made)
+    element = loaded(part, MACHINE)
+    assert sorted(changes.nets_of(element)) == ["mlx5_0", "mlx5_1"]
+    assert "0000:22:00.0" in buses(element)
 
 
 def test_a_nic_that_the_file_names_stays_where_the_file_puts_it() -> None:
     moved = system(cpu(0, pci("0000:10:00.0", pci("0000:11:00.0", gpu(0)), pci("0000:99:00.0", nic("mlx5_1")))))
-    made = loaded(moved, MACHINE)
-    assert changes.nets_of(made).count("mlx5_1") == 1
-    assert "0000:22:00.0" not in buses(made)
+    element = loaded(moved, MACHINE)
+    assert changes.nets_of(element).count("mlx5_1") == 1
+    assert "0000:22:00.0" not in buses(element)
 
 
 def test_devices_of_another_machine_are_trimmed() -> None:
@@ -68,14 +68,14 @@ def test_devices_of_another_machine_are_trimmed() -> None:
 
 def test_attributes_of_the_file_win_except_numbers_of_the_run() -> None:
     lying = apply(MACHINE, [changes.width("GPU0=4"), changes.down("nvlink:GPU1:6")]).tree
-    made = loaded(lying, MACHINE)
-    assert changes.gpus_of(made)[0].get("link_width") == "4"
-    counts = [link.get("count") for link in made.walk() if link.tag == "nvlink"]
+    element = loaded(lying, MACHINE)
+    assert changes.gpus_of(element)[0].get("link_width") == "4"
+    counts = [link.get("count") for link in element.walk() if link.tag == "nvlink"]
     assert counts == ["18", "12"]
 
 
 def test_a_gpu_without_links_in_the_file_is_asked_for_them_anew() -> None:
     bare = system(cpu(0, pci("0000:11:00.0", Element("gpu", (("dev", "0"),)))))
-    made = loaded(bare, MACHINE)
-    links = changes.gpus_of(made)[0].having("gpu")[0].having("nvlink")
+    element = loaded(bare, MACHINE)
+    links = changes.gpus_of(element)[0].having("gpu")[0].having("nvlink")
     assert [link.get("count") for link in links] == ["18"]

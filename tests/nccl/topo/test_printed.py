@@ -91,12 +91,12 @@ IDS = st.sampled_from(["0-0", "0-17000", "0-1b000", "1-0", "x", "", "0-zz", "-"]
 def test_any_print_is_taken_without_a_complaint(
     devices: list[tuple[str, str, str, str]], links: list[tuple[str, str, str, str, float]]
 ) -> None:
-    made = {
+    system_devices = {
         f"{kind}/{name}": SystemDevice(kind, name, "" if kind == "CPU" else f"{above}/{place}")
         for kind, name, above, place in devices
     }
     wires = tuple(SystemLink(f"{a}/{b}", f"{c}/{d}", "NVL", gbs) for a, b, c, d, gbs in links)
-    tree_of_print(NcclSystem(devices=made, links=wires), 90)
+    tree_of_print(NcclSystem(devices=system_devices, links=wires), 90)
 
 
 @pytest.mark.skipif(not CORPUS.is_dir(), reason=f"the corpus is not here: {CORPUS}")
@@ -116,9 +116,9 @@ def test_the_search_finds_on_it_what_it_finds_on_the_file(name: str) -> None:
     tree = tree_of_print(next(iter(comm.systems.values())), sm, int(version.split(".")[1]))
     assert tree is not None
     nodes = len(truth["hosts"])
-    made, expected = (predict_tree(each, nodes=nodes, version=version) for each in (tree, known))
+    prediction, expected = (predict_tree(element, nodes=nodes, version=version) for element in (tree, known))
     graphs = [
-        [(g.pattern, g.channels, g.bw_intra, g.bw_inter, g.type_intra, g.type_inter) for g in each.graphs]
-        for each in (made, expected)
+        [(g.pattern, g.channels, g.bw_intra, g.bw_inter, g.type_intra, g.type_inter) for g in prediction.graphs]
+        for prediction in (prediction, expected)
     ]
     assert graphs[0] == graphs[1]

@@ -64,16 +64,16 @@ def broken(*made: changes.Change, tree: Element | None = None) -> Element:
 
 
 def test_a_healthy_machine_needs_no_repair() -> None:
-    made = repair(machine())
-    assert made.repairs == ()
-    assert made.tree == machine()
+    repaired = repair(machine())
+    assert repaired.repairs == ()
+    assert repaired.tree == machine()
 
 
 def test_a_gpu_without_links_gets_those_of_its_siblings_and_the_hardware_still_wants_attention() -> None:
-    made = repair(broken(changes.down("nvlink:GPU3")))
-    assert links(made.tree, 3) == ["18"]
-    assert made.tree == machine()
-    (one,) = made.repairs
+    repaired = repair(broken(changes.down("nvlink:GPU3")))
+    assert links(repaired.tree, 3) == ["18"]
+    assert repaired.tree == machine()
+    (one,) = repaired.repairs
     assert one.words == "GPU3: 0 NVLinks to NVSwitches restored to 18, as its peers have"
     assert "GPU3" in one.attention
 
@@ -88,9 +88,9 @@ def test_when_most_gpus_lack_links_nobody_knows_what_is_right() -> None:
 
 
 def test_a_gpu_with_few_lanes_gets_those_of_its_siblings() -> None:
-    made = repair(broken(changes.width("GPU5=4")))
-    assert made.tree == machine()
-    assert [one.words for one in made.repairs] == ["GPU5: 4 lanes made 16, as its peers have"]
+    repaired = repair(broken(changes.width("GPU5=4")))
+    assert repaired.tree == machine()
+    assert [one.words for one in repaired.repairs] == ["GPU5: 4 lanes made 16, as its peers have"]
 
 
 def test_a_slow_nic_slot_is_told_from_a_slow_nic() -> None:
@@ -103,12 +103,12 @@ def test_a_nic_under_the_processor_goes_back_to_the_switch_that_lacks_one() -> N
     tree = broken(changes.remove("mlx5_6"))
     cpu0, cpu1 = tree.children
     stray = Element(cpu1.tag, cpu1.attributes, (*cpu1.children, nic(6)))
-    made = repair(Element(tree.tag, tree.attributes, (cpu0, stray)))
-    assert [one.words for one in made.repairs] == ["mlx5_6: put beside GPU6, where the other GPUs have theirs"]
-    again = changes.gpus_of(made.tree)
+    repaired = repair(Element(tree.tag, tree.attributes, (cpu0, stray)))
+    assert [one.words for one in repaired.repairs] == ["mlx5_6: put beside GPU6, where the other GPUs have theirs"]
+    again = changes.gpus_of(repaired.tree)
     assert sorted(again) == list(range(8))
     home = next(
-        b for b in made.tree.children[1].children if any(e.get("dev") == "6" and e.tag == "gpu" for e in b.walk())
+        b for b in repaired.tree.children[1].children if any(e.get("dev") == "6" and e.tag == "gpu" for e in b.walk())
     )
     assert "mlx5_6" in changes.nets_of(home)
 
@@ -121,9 +121,9 @@ def test_two_strays_for_two_places_are_left_alone() -> None:
 
 
 def test_a_link_that_only_one_end_names_gets_its_reverse() -> None:
-    made = repair(mesh({(0, 1): 4, (1, 0): 4, (2, 3): 4}))
-    assert links(made.tree, 3) == ["4"]
-    assert made.repairs[0].words == "GPU3 to GPU2: 0 NVLinks made 4, as the other end counts"
+    repaired = repair(mesh({(0, 1): 4, (1, 0): 4, (2, 3): 4}))
+    assert links(repaired.tree, 3) == ["4"]
+    assert repaired.repairs[0].words == "GPU3 to GPU2: 0 NVLinks made 4, as the other end counts"
 
 
 def test_a_pair_of_gpus_is_no_majority() -> None:

@@ -47,9 +47,9 @@ def pairs_plan() -> Plan:
 
 
 def test_devices_come_below_the_switch_and_the_numa_node_of_their_place() -> None:
-    made = ways(complete(four_pairs(), pairs_plan()).tree)
-    assert made["0001:00:00.0"] == made["0101:00:00.0"] == ("0", "ffff:ff:01.0")
-    assert made["0004:00:00.0"] == made["0104:00:00.0"] == ("1", "ffff:ff:04.0")
+    paths = ways(complete(four_pairs(), pairs_plan()).tree)
+    assert paths["0001:00:00.0"] == paths["0101:00:00.0"] == ("0", "ffff:ff:01.0")
+    assert paths["0004:00:00.0"] == paths["0104:00:00.0"] == ("1", "ffff:ff:04.0")
 
 
 def test_nccl_then_sees_each_nic_beside_its_gpu_and_finds_more_bandwidth() -> None:
@@ -73,25 +73,25 @@ def test_a_switch_that_is_put_in_has_what_nccl_requires_of_one() -> None:
 
 def test_bus_ids_that_exist_in_the_guest_are_not_given_to_switches() -> None:
     taken = [f"FFFF:FF:{device:02x}.0" for device in range(1, 0x1F)]
-    made = ways(complete(four_pairs(), pairs_plan(), taken=taken).tree)
-    assert [made[f"{at:04x}:00:00.0"][1] for at in (1, 2, 3, 4)] == [
+    paths = ways(complete(four_pairs(), pairs_plan(), taken=taken).tree)
+    assert [paths[f"{at:04x}:00:00.0"][1] for at in (1, 2, 3, 4)] == [
         "ffff:ff:1f.0", "ffff:fe:01.0", "ffff:fe:02.0", "ffff:fe:03.0",
     ]  # fmt: skip
 
 
 def test_a_link_that_the_guest_can_read_stays() -> None:
     tree = flat(gpu(0, "0001:00:00.0", "16.0 GT/s PCIe", "8"), nic("ib0", "0101:00:00.0"))
-    made = complete(tree, pairs_plan()).tree
-    assert pci_of(made, "0001:00:00.0").get("link_speed") == "16.0 GT/s PCIe"
-    assert pci_of(made, "0001:00:00.0").get("link_width") == "8"
-    assert pci_of(made, "0101:00:00.0").get("link_speed") == GEN5[0]
+    tag = complete(tree, pairs_plan()).tree
+    assert pci_of(tag, "0001:00:00.0").get("link_speed") == "16.0 GT/s PCIe"
+    assert pci_of(tag, "0001:00:00.0").get("link_width") == "8"
+    assert pci_of(tag, "0101:00:00.0").get("link_speed") == GEN5[0]
 
 
 @pytest.mark.parametrize("speed", ["", "Unknown", "Unknown speed", "32.0 GT"])
 def test_a_link_that_nccl_cannot_read_is_that_of_the_place(speed: str) -> None:
-    made = complete(flat(gpu(0, "0001:00:00.0", speed, "255")), pairs_plan()).tree
-    assert pci_of(made, "0001:00:00.0").get("link_speed") == GEN5[0]
-    assert pci_of(made, "0001:00:00.0").get("link_width") == "16"
+    tree = complete(flat(gpu(0, "0001:00:00.0", speed, "255")), pairs_plan()).tree
+    assert pci_of(tree, "0001:00:00.0").get("link_speed") == GEN5[0]
+    assert pci_of(tree, "0001:00:00.0").get("link_width") == "16"
 
 
 def test_without_a_place_s_link_it_is_that_of_the_product() -> None:
@@ -115,25 +115,25 @@ def test_a_switch_of_which_nothing_is_known_has_the_best_link_of_its_devices() -
 
 def test_devices_without_a_place_stay_where_the_guest_shows_them() -> None:
     tree = flat(*four_pairs().children[0].children, nic("eth9", "0000:00:05.0", 10000))
-    made = complete(tree, pairs_plan())
-    assert ways(made.tree)["0000:00:05.0"] == ("-1",)
-    assert "left eth9 where the guest shows it" in made.done
+    completed_tree = complete(tree, pairs_plan())
+    assert ways(completed_tree.tree)["0000:00:05.0"] == ("-1",)
+    assert "left eth9 where the guest shows it" in completed_tree.done
 
 
 def test_bridges_of_the_guest_go_with_the_devices_below_them() -> None:
     root = element(
         "pci", gpu(0, "0001:00:00.0"), busid="0000:00:04.0", class_="0x060400", link_speed="", link_width="0"
     )
-    made = complete(flat(root), pairs_plan()).tree
-    assert "0000:00:04.0" not in {each.get("busid") for each in made.walk()}
+    tree = complete(flat(root), pairs_plan()).tree
+    assert "0000:00:04.0" not in {node.get("busid") for node in tree.walk()}
 
 
 def test_numa_nodes_of_the_host_get_the_cpus_of_the_guest_s_of_that_number() -> None:
-    made = complete(four_pairs(), pairs_plan(), masks={0: "ffff", 1: "ffff0000"}).tree
-    assert {cpu.get("numaid"): cpu.get("affinity") for cpu in made.having("cpu")} == {"0": "ffff", "1": "ffff0000"}
-    made = complete(four_pairs(), pairs_plan(), masks={0: "ffff"})
-    assert made.tree.having("cpu")[1].get("affinity") is None, "NCCL looks for itself"
-    assert any("NUMA node 1 is the host's" in sentence for sentence in made.done)
+    tree = complete(four_pairs(), pairs_plan(), masks={0: "ffff", 1: "ffff0000"}).tree
+    assert {cpu.get("numaid"): cpu.get("affinity") for cpu in tree.having("cpu")} == {"0": "ffff", "1": "ffff0000"}
+    tree = complete(four_pairs(), pairs_plan(), masks={0: "ffff"})
+    assert tree.tree.having("cpu")[1].get("affinity") is None, "NCCL looks for itself"
+    assert any("NUMA node 1 is the host's" in sentence for sentence in tree.done)
 
 
 def test_a_plan_for_another_machine_is_refused() -> None:
@@ -157,12 +157,12 @@ def plans(draw: st.DrawFn) -> Plan:
 @given(plans())
 def test_whatever_the_plan_no_device_is_lost_and_no_bus_id_stands_twice(plan: Plan) -> None:
     tree = four_pairs()
-    made = complete(tree, plan).tree
-    ids = [each.get("busid") for each in made.walk() if each.tag == "pci"]
+    tag = complete(tree, plan).tree
+    ids = [node.get("busid") for node in tag.walk() if node.tag == "pci"]
     assert len(set(ids)) == len(ids)
-    assert set(ways(made)) == set(ways(tree))
+    assert set(ways(tag)) == set(ways(tree))
     for bus_id, place in plan.places.items():
-        numa, *above = ways(made)[bus_id]
+        numa, *above = ways(tag)[bus_id]
         assert numa == str(place.numa)
         assert len(above) == len(place.switches)
         assert not set(above) & set(ways(tree))
@@ -196,8 +196,10 @@ MAP = {f"GPU{at}": f"GPU{at}" for at in range(8)} | {f"mlx5_ib{at}": f"mlx5_{nic
 
 def completed(guest_node: Node, host: Node) -> Element:
     tree = tree_of(guest_node, {}).tree
-    made = guest_of(tree, guest_node.pci)
-    return complete(tree, plan_by_host(made, host, read_pairs(made, host, MAP)), taken=guest_node.pci).tree
+    virtual_machine = guest_of(tree, guest_node.pci)
+    return complete(
+        tree, plan_by_host(virtual_machine, host, read_pairs(virtual_machine, host, MAP)), taken=guest_node.pci
+    ).tree
 
 
 def same_switches(tree: Element, one: str, other: str) -> int:
@@ -220,10 +222,10 @@ def test_a_host_that_has_handed_its_gpus_to_guests_still_tells_where_they_sit(gu
     words = MAP | {f"GPU{at}": by_bus[f"GPU{at}"] for at in range(8)}
     bare = replace(host, gpus=(), links=())
     tree = tree_of(guest_node, {}).tree
-    made = guest_of(tree)
-    assert ways(complete(tree, plan_by_host(made, bare, read_pairs(made, bare, words))).tree) == ways(
-        completed(guest_node, host)
-    )
+    virtual_machine = guest_of(tree)
+    assert ways(
+        complete(tree, plan_by_host(virtual_machine, bare, read_pairs(virtual_machine, bare, words))).tree
+    ) == ways(completed(guest_node, host))
 
 
 def test_a_dump_of_the_host_does_as_well(guest_node: Node, host: Node) -> None:
@@ -264,8 +266,8 @@ def test_equal_bus_ids_pair_themselves_where_all_are_of_the_same_kind(host: Node
 
 
 def test_a_virtual_function_sits_where_its_card_does(host: Node) -> None:
-    made = guest_of(four_pairs())
-    plan = plan_by_host(made, host, Pairs({"0001:00:00.0": "0000:1b:00.0", "0002:00:00.0": "0000:43:00.0",
+    virtual_machine = guest_of(four_pairs())
+    plan = plan_by_host(virtual_machine, host, Pairs({"0001:00:00.0": "0000:1b:00.0", "0002:00:00.0": "0000:43:00.0",
                                            "0003:00:00.0": "0000:52:00.0", "0004:00:00.0": "0000:61:00.0",
                                            "0101:00:00.0": "0000:18:00.3"}))  # fmt: skip
     shared = {switch.key for switch in plan.places["0001:00:00.0"].switches}
@@ -282,9 +284,9 @@ def test_pairs_that_do_not_fit_are_told_in_one_sentence(
 
 def without_ids(element: Element) -> tuple[object, ...]:
     """A tree whatever its bus ids and the order of siblings are, without links to switches that are not there."""
-    gone = {"busid", "target"}
+    texts = {"busid", "target"}
     below = sorted((without_ids(child) for child in element.children if child.tag != "pcilink"), key=repr)
-    return element.tag, tuple((n, v) for n, v in element.attributes if n not in gone), tuple(below)
+    return element.tag, tuple((n, v) for n, v in element.attributes if n not in texts), tuple(below)
 
 
 def mapped(tree: Element, change: Callable[[str, str], str]) -> Element:
@@ -295,7 +297,7 @@ def mapped(tree: Element, change: Callable[[str, str], str]) -> Element:
 
 def flattened(host: Element) -> tuple[Element, dict[str, str]]:
     """The devices of a host in a guest that shows neither switches nor links, and the host's bus ids by the guest's."""
-    devices = [each for each in host.walk() if each.having("gpu") or each.having("nic")]
+    devices = [node for node in host.walk() if node.having("gpu") or node.having("nic")]
     pairs = {f"{at + 1:04x}:00:00.0": pci.get("busid") or "" for at, pci in enumerate(devices)}
     ids = {theirs: mine for mine, theirs in pairs.items()}
     hidden = {"link_speed": "", "link_width": "0"}
@@ -331,9 +333,9 @@ def test_switches_that_are_joined_on_the_host_are_joined_by_their_new_bus_ids() 
         element("pci", gpu(1, "0000:02:00.0", *GEN5), element("pcilink", target="a"), **second),
         numa=0,
     )
-    made = whole_again(host)
-    switches = {each.get("busid"): [link.get("target") for link in each.having("pcilink")] for each in made.walk()
-                if each.having("pcilink")}  # fmt: skip
+    tag = whole_again(host)
+    switches = {node.get("busid"): [link.get("target") for link in node.having("pcilink")] for node in tag.walk()
+                if node.having("pcilink")}  # fmt: skip
     assert switches == {"ffff:ff:01.0": ["ffff:ff:02.0"], "ffff:ff:02.0": ["ffff:ff:01.0"]}
 
 

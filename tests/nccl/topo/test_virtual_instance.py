@@ -24,17 +24,17 @@ def machine(spec: InstanceSpec, order: Iterable[int] | None = None) -> Element:
 @pytest.mark.parametrize("spec", catalog.instances(), ids=lambda spec: spec.name)
 def test_devices_of_one_group_share_a_switch_and_no_others_do(spec: InstanceSpec) -> None:
     tree = machine(spec, reversed(range(spec.gpus + spec.nics)))
-    made = ways(complete(tree, plan_by_instance(guest_of(tree), spec)).tree)
+    paths = ways(complete(tree, plan_by_instance(guest_of(tree), spec)).tree)
     for group in spec.groups:
-        own = {made[f"{at + 1:04x}:00:00.0"] for at in group.gpus} | {
-            made[f"{at + 0x101:04x}:00:00.0"] for at in group.nics
+        own = {paths[f"{at + 1:04x}:00:00.0"] for at in group.gpus} | {
+            paths[f"{at + 0x101:04x}:00:00.0"] for at in group.nics
         }
         assert len(own) == 1
         assert next(iter(own))[0] == str(group.numa)
         assert len(next(iter(own))) == (2 if group.switch else 1)
-        others = {way for bus, way in made.items() if way in own}
+        others = {way for bus, way in paths.items() if way in own}
         assert (
-            len([way for way in made.values() if way in others]) == len(group.gpus) + len(group.nics)
+            len([way for way in paths.values() if way in others]) == len(group.gpus) + len(group.nics)
             or not group.switch
         )
 

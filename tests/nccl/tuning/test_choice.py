@@ -84,8 +84,10 @@ def test_nothing_is_chosen_where_nothing_can_run() -> None:
 
 
 def test_one_rank_runs_a_ring_that_takes_no_time() -> None:
-    alone = replace(h100(28), nranks=1, local_ranks=(1,))
-    assert choose(alone, {}, NOTHING_SET, "AllReduce", 1024) == Choice("AllReduce", 1024, "Ring", "Simple", 0.0, 0.0)
+    comm_shape = replace(h100(28), nranks=1, local_ranks=(1,))
+    assert choose(comm_shape, {}, NOTHING_SET, "AllReduce", 1024) == Choice(
+        "AllReduce", 1024, "Ring", "Simple", 0.0, 0.0
+    )
 
 
 def test_a_ring_over_nodes_starts_later_from_64_bytes_per_channel_and_rank() -> None:
@@ -114,13 +116,13 @@ def test_an_nvls_tree_is_corrected_like_a_tree_on_blackwell_since_2_29() -> None
 def test_large_operations_reach_the_bandwidth_of_the_ring() -> None:
     """8 channels of 48 GB/s: what nccl-tests shows is at most 384 GB/s."""
     shape = replace(h100(28, 4), graphs={number: h100(28, 4).graphs[number] for number in (0, 1)})
-    made = tuning_table(shape, NOTHING_SET)
+    table = tuning_table(shape, NOTHING_SET)
     for collective in ("AllReduce", "AllGather", "ReduceScatter", "Broadcast"):
-        choice = choose(shape, made, NOTHING_SET, collective, LARGE_BYTES)
+        choice = choose(shape, table, NOTHING_SET, collective, LARGE_BYTES)
         assert choice is not None
         assert choice.busbw_gbs == pytest.approx(384, rel=0.02)
-    alone = replace(shape, nranks=1, local_ranks=(1,))
-    nothing = choose(alone, made, NOTHING_SET, "AllReduce", LARGE_BYTES)
+    comm_shape = replace(shape, nranks=1, local_ranks=(1,))
+    nothing = choose(comm_shape, table, NOTHING_SET, "AllReduce", LARGE_BYTES)
     assert nothing is None or nothing.busbw_gbs == 0
 
 
@@ -130,22 +132,22 @@ def test_bus_bandwidth_is_that_of_nccl_tests() -> None:
 
 def test_the_byte_where_the_choice_changes_is_found() -> None:
     shape = h100(28, 2)
-    made = tuning_table(shape, NOTHING_SET)
-    found = changes(shape, made, NOTHING_SET, "AllReduce", SIZES)
-    assert found[0].bytes == SIZES[0]
-    for before, after in pairwise(found):
-        below = choose(shape, made, NOTHING_SET, "AllReduce", after.bytes - 1)
+    table = tuning_table(shape, NOTHING_SET)
+    choices = changes(shape, table, NOTHING_SET, "AllReduce", SIZES)
+    assert choices[0].bytes == SIZES[0]
+    for before, after in pairwise(choices):
+        below = choose(shape, table, NOTHING_SET, "AllReduce", after.bytes - 1)
         assert below is not None
         assert (below.algorithm, below.protocol) == (before.algorithm, before.protocol)
         assert (after.algorithm, after.protocol) != (before.algorithm, before.protocol)
     kinds = {(choice.algorithm, choice.protocol) for choice in swept(shape, "AllReduce")}
-    assert kinds <= {(choice.algorithm, choice.protocol) for choice in found}
+    assert kinds <= {(choice.algorithm, choice.protocol) for choice in choices}
 
 
 def test_a_sweep_keeps_the_order_of_its_sizes_and_leaves_out_none_that_can_run() -> None:
-    made = swept(one_gpu_nodes(28, 4), "AllGather")
-    assert tuple(choice.bytes for choice in made) == SIZES
-    assert {choice.algorithm for choice in made} <= {"Ring", "PAT"}
+    choices = swept(one_gpu_nodes(28, 4), "AllGather")
+    assert tuple(choice.bytes for choice in choices) == SIZES
+    assert {choice.algorithm for choice in choices} <= {"Ring", "PAT"}
 
 
 @given(shapes(), st.sampled_from(COLLECTIVES))
@@ -158,11 +160,11 @@ def test_twice_the_bytes_take_longer(shape: CommShape, collective: str) -> None:
 
 @given(shapes(), st.sampled_from(COLLECTIVES), st.integers(1, 1 << 40))
 def test_the_choice_is_the_fastest_that_the_table_has(shape: CommShape, collective: str, nbytes: int) -> None:
-    made = tuning_table(shape, NOTHING_SET)
-    choice = choose(shape, made, NOTHING_SET, collective, nbytes)
+    table = tuning_table(shape, NOTHING_SET)
+    choice = choose(shape, table, NOTHING_SET, collective, nbytes)
     assert choice is not None  # a ring can always run
-    entry = made[collective][choice.algorithm][choice.protocol]
+    entry = table[collective][choice.algorithm][choice.protocol]
     assert choice.time_us == predicted_us(shape, Cell(collective, choice.algorithm, choice.protocol), entry)(nbytes)
-    for protocol, ring in made[collective]["Ring"].items():
+    for protocol, ring in table[collective]["Ring"].items():
         if ring[1] > 0:
             assert choice.time_us <= predicted_us(shape, Cell(collective, "Ring", protocol), ring)(nbytes)

@@ -43,8 +43,8 @@ def test_a_list_that_names_ll128_turns_it_on_where_nccl_would_not() -> None:
     far = h100(28, 2, inter_type="SYS")
     for text, on in (("", False), ("LL128", True), ("^Simple", True)):
         env = {"NCCL_PROTO": text} if text else {}
-        made = tuning_table(far, read_settings(env, 28))
-        assert (made["AllReduce"]["Ring"]["LL128"][1] > 0) is on
+        table = tuning_table(far, read_settings(env, 28))
+        assert (table["AllReduce"]["Ring"]["LL128"][1] > 0) is on
 
 
 def test_up_to_2_18_rings_stay_for_all_but_all_reduce() -> None:

@@ -73,14 +73,14 @@ def test_every_shape_of_the_truth_is_compared(minor: int) -> None:
 def test_each_cell_of_the_table_is_nccls(minor: int, name: str) -> None:
     truth = TRUTHS[minor][name]
     table = tuning_table(shapes(minor)[name], read_settings(truth["env"], minor))
-    made = {
+    values_by_name = {
         f"{collective} {algorithm} {protocol}": pytest.approx(cell, rel=1e-4)
         for collective, rows in table.items()
         for algorithm, row in rows.items()
         for protocol, cell in row.items()
         if cell[1] > 0
     }
-    assert {key: tuple(cell) for key, cell in truth["cells"].items()} == made
+    assert {key: tuple(cell) for key, cell in truth["cells"].items()} == values_by_name
 
 
 @pytest.mark.parametrize(("minor", "name"), CASES)
@@ -112,8 +112,8 @@ def test_pat_between_nodes_of_several_gpus_runs_where_a_list_leaves_nothing_else
         chosen = []
         for env in ({}, {"NCCL_ALGO": "PAT"}):
             settings = read_settings(env, minor)
-            made = choose(shape, tuning_table(shape, settings), settings, "AllGather", 1 << 20)
-            chosen.append(made.algorithm if made else "")
+            choice = choose(shape, tuning_table(shape, settings), settings, "AllGather", 1 << 20)
+            chosen.append(choice.algorithm if choice else "")
         assert chosen[0] != "PAT"
         assert (chosen[1] == "PAT") == bool(asked)
 
@@ -123,19 +123,19 @@ def test_the_rings_of_blackwell_start_slower_on_one_node_too() -> None:
     for minor in (30, 31):
         shape = replace(h100(minor), min_sm=100, max_sm=100)
         rings = {"AllGather": {"Ring": {"Simple": (10.0, 50.0)}}}
-        made = choose(shape, rings, read_settings({}, minor), "AllGather", 1 << 20)
-        times[minor] = made.time_us if made else 0.0
+        choice = choose(shape, rings, read_settings({}, minor), "AllGather", 1 << 20)
+        times[minor] = choice.time_us if choice else 0.0
     assert times[31] - times[30] == pytest.approx(4.0)
 
 
 def test_from_2_32_on_the_plateau_of_blackwells_rings_grows_with_their_steps_and_is_for_allreduce_too() -> None:
     def slower(minor: int, collective: str, ranks: int, nbytes: int) -> float:
         shape = replace(h100(minor), min_sm=100, max_sm=100, nranks=ranks, local_ranks=(ranks,), channels=1)
-        made = choose(
+        choice = choose(
             shape, {collective: {"Ring": {"Simple": (10.0, 50.0)}}}, read_settings({}, minor), collective, nbytes
         )
-        assert made is not None
-        return round((made.time_us - nbytes / 50e3) / 10, 4)
+        assert choice is not None
+        return round((choice.time_us - nbytes / 50e3) / 10, 4)
 
     assert slower(31, "AllReduce", 8, 1 << 20) == 1.0
     assert slower(32, "AllReduce", 8, 1 << 20) == 1.4

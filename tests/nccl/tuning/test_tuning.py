@@ -187,9 +187,9 @@ def test_gathering_through_the_switches_needs_a_nic_for_every_gpu() -> None:
     shapes(), st.dictionaries(st.sampled_from(("NCCL_ALGO", "NCCL_PROTO", "NCCL_NET_OVERHEAD")), st.text(max_size=20))
 )
 def test_any_settings_give_a_table_of_all_combinations(shape: CommShape, env: dict[str, str]) -> None:
-    made = tuning_table(shape, read_settings(env, shape.minor))
-    assert tuple(made) == COLLECTIVES
-    for rows in made.values():
+    values_by_name = tuning_table(shape, read_settings(env, shape.minor))
+    assert tuple(values_by_name) == COLLECTIVES
+    for rows in values_by_name.values():
         assert tuple(rows) == (ALGORITHMS if shape.minor >= 23 else ALGORITHMS[:-1])
         for row in rows.values():
             assert tuple(row) == PROTOCOLS
@@ -230,15 +230,15 @@ def test_more_bandwidth_on_the_wires_is_never_less_in_the_table(shape: CommShape
 def test_the_explanation_ends_in_the_figures_of_the_table(
     shape: CommShape, collective: str, algorithm: str, protocol: str
 ) -> None:
-    made = tuning_table(shape, NOTHING_SET)[collective].get(algorithm, {}).get(protocol, (0.0, 0.0))
+    pair = tuning_table(shape, NOTHING_SET)[collective].get(algorithm, {}).get(protocol, (0.0, 0.0))
     terms = explain_entry(shape, NOTHING_SET, collective, algorithm, protocol)
     last = {term.name: term.value for term in terms}
     if terms[-1].value in {"off", "not used"}:
-        assert made[1] == 0
+        assert pair[1] == 0
         assert terms[-1].formula
     else:
-        assert last["latency"] == f"{made[0]:.1f} us"
-        assert last.get("algBw", "0 GB/s") == in_gbs(made[1])
+        assert last["latency"] == f"{pair[0]:.1f} us"
+        assert last.get("algBw", "0 GB/s") == in_gbs(pair[1])
 
 
 def test_every_step_of_a_derivation_is_told() -> None:
@@ -270,5 +270,7 @@ def test_a_version_uses_the_newest_constants_that_it_has() -> None:
 
 
 def test_one_rank_has_an_empty_table() -> None:
-    alone = replace(h100(28), nranks=1, local_ranks=(1,))
-    assert {cell for rows in table(alone).values() for row in rows.values() for cell in row.values()} == {(0.0, 0.0)}
+    comm_shape = replace(h100(28), nranks=1, local_ranks=(1,))
+    assert {cell for rows in table(comm_shape).values() for row in rows.values() for cell in row.values()} == {
+        (0.0, 0.0)
+    }

@@ -98,13 +98,13 @@ def test_the_file_is_rotated_by_its_size_and_each_begins_with_all_values(tmp_pat
     node = Node(tmp_path, limit=600, keep=3)
     for number in range(200):
         node.turn(link_downed=number)
-    files = sorted(each.name for each in tmp_path.iterdir())
+    files = sorted(path.name for path in tmp_path.iterdir())
     assert files == ["gpu07.1.watch.jsonl", "gpu07.2.watch.jsonl", "gpu07.watch.jsonl"]
-    for each in tmp_path.iterdir():
-        lines = [json.loads(line) for line in each.read_text().splitlines()]
+    for path in tmp_path.iterdir():
+        lines = [json.loads(line) for line in path.read_text().splitlines()]
         assert "watch" in lines[0]
         assert {line["key"] for line in lines if line.get("value") is not None} == {"state", "link_downed"}
-        assert each.stat().st_size < 600 + 400
+        assert path.stat().st_size < 600 + 400
 
 
 def test_a_change_on_the_way_into_a_new_file_is_not_lost(tmp_path: Path) -> None:
@@ -176,10 +176,10 @@ def test_the_exposition_is_what_a_prometheus_parser_reads(tmp_path: Path) -> Non
     node.now = {('bad"name\\\n', "state"): "up", ("0000:1a:00.0", "width"): 16}
     node.turn()
     prometheus.write(node.watch, str(tmp_path / "a.prom"))
-    families = {each.name: each for each in text_string_to_metric_families((tmp_path / "a.prom").read_text())}
+    families = {family.name: family for family in text_string_to_metric_families((tmp_path / "a.prom").read_text())}
     assert families["topodiag_watch_up"].samples[0].labels == {"part": 'bad"name\\\n'}
     assert families["topodiag_watch_pcie_lanes"].samples[0].value == 16
-    assert [each.name for each in tmp_path.iterdir() if each.name.endswith(".tmp")] == []
+    assert [path.name for path in tmp_path.iterdir() if path.name.endswith(".tmp")] == []
 
 
 def test_an_interface_that_is_switched_off_is_not_down(tmp_path: Path) -> None:
@@ -267,13 +267,13 @@ def test_xids_are_those_that_come_and_one_in_five_minutes(tmp_path: Path) -> Non
     assert kernel.news(0.0) == [], "what was there before the watch is the capture's to tell"
     with (tmp_path / "dev/kmsg").open("a") as log:
         log.write(XID * 3 + XID.replace("79", "31"))
-    assert [(each.part, each.code) for each in kernel.news(0.0)] == [("0000:1a:00", 79), ("0000:1a:00", 31)]
+    assert [(event.part, event.code) for event in kernel.news(0.0)] == [("0000:1a:00", 79), ("0000:1a:00", 31)]
     with (tmp_path / "dev/kmsg").open("a") as log:
         log.write(XID)
     assert kernel.news(299.0) == []
     with (tmp_path / "dev/kmsg").open("a") as log:
         log.write(XID)
-    assert [each.code for each in kernel.news(301.0)] == [79]
+    assert [event.code for event in kernel.news(301.0)] == [79]
     kernel.close()
 
 
@@ -297,24 +297,24 @@ def test_a_kernel_log_that_cannot_be_read_is_said(tmp_path: Path) -> None:
 
 def test_the_command_ends_when_it_is_told_to(tmp_path: Path) -> None:
     stop = threading.Event()
-    told: list[str] = []
+    texts: list[str] = []
     root = tree(tmp_path / "root", {"proc/sys/kernel/hostname": "gpu07\n"})
 
     def tell(words: str) -> None:
-        told.append(words)
+        texts.append(words)
         stop.set()
 
     command.watch(command.Options(str(tmp_path), every_s=0.1, root=root.path), stop, tell)
-    assert told == [f"watching gpu07 every 0.1 s; changes go to {tmp_path}/gpu07.watch.jsonl\n"]
+    assert texts == [f"watching gpu07 every 0.1 s; changes go to {tmp_path}/gpu07.watch.jsonl\n"]
 
 
 def test_a_textfile_that_cannot_be_written_is_told_once_and_does_not_end_the_watch(tmp_path: Path) -> None:
-    told: list[str] = []
+    texts: list[str] = []
     place = tmp_path / "a.prom"
     place.mkdir()
     options = command.Options(None, str(place), every_s=0.01, times=3, root=str(tmp_path))
-    command.watch(options, threading.Event(), told.append)
-    assert len(told) == 2
+    command.watch(options, threading.Event(), texts.append)
+    assert len(texts) == 2
 
 
 @pytest.mark.parametrize("options", [command.Options(None), command.Options("/nowhere/at/all")])

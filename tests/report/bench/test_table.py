@@ -61,8 +61,8 @@ def low() -> Benchmark:
         Hypothesis("NVLS off", 360.0, 0.7, ("predicts 360.0",), ("NCCL_DEBUG=INFO: NVLS",), "NVL005"),
         Hypothesis("one NVLink missing", 440.0, 0.1),
     )
-    made = run()
-    return Benchmark(made, fit_run(made), expectation, "low", "175 of 470 expected, 63 % short", causes)
+    bench_run = run()
+    return Benchmark(bench_run, fit_run(bench_run), expectation, "low", "175 of 470 expected, 63 % short", causes)
 
 
 def drawn(
@@ -113,9 +113,9 @@ def test_the_derivation_is_shown_on_request() -> None:
 
 
 def test_wrong_results_and_cut_rows_are_marked() -> None:
-    made = run()
-    rows = (*made.rows[:-1], replace(made.rows[-1], out_of_place=timing(SIZES[-1], 3), cut=True))
-    text = drawn(Benchmark(replace(made, rows=rows)), verbose=1)
+    bench_run = run()
+    rows = (*bench_run.rows[:-1], replace(bench_run.rows[-1], out_of_place=timing(SIZES[-1], 3), cut=True))
+    text = drawn(Benchmark(replace(bench_run, rows=rows)), verbose=1)
     line = next(line for line in text.splitlines() if "cut off" in line)
     assert line.split()[-3:] == ["3", "cut", "off"]
 
@@ -155,24 +155,24 @@ def test_what_never_grew_is_null_and_not_infinite() -> None:
 
 def test_expected_curves_are_dashed_and_drawn_once() -> None:
     series, marks = series_of([low(), low()])
-    assert [each.dashed for each in series] == [False, True, False]
+    assert [series.dashed for series in series] == [False, True, False]
     assert marks == []
 
 
 def test_a_picture_on_its_own_names_runs_machines_and_files() -> None:
     one, _ = series_of([low()], single=True)
-    assert [each.name.partition(":")[0] for each in one] == ["measured", "expected"]
+    assert [series.name.partition(":")[0] for series in one] == ["measured", "expected"]
     assert one[1].name.endswith(low().expected.machine)  # type: ignore[union-attr]
     several, _ = series_of([low(), low()], single=True)
-    assert all(f"{low().run.nranks} ranks" in each.name for each in several if not each.dashed)
+    assert all(f"{low().run.nranks} ranks" in series.name for series in several if not series.dashed)
     assert title_of([low()] * 9) == "the first 6 of 9 runs"
     assert title_of([low()]).startswith("bus bandwidth of all_reduce, ")
 
 
 def test_foreign_text_cannot_run_in_a_spreadsheet_or_a_terminal() -> None:
-    made = replace(run(), source="=cmd()\x1b[31m", placement="@sum")
+    bench_run = replace(run(), source="=cmd()\x1b[31m", placement="@sum")
     stream = io.StringIO()
-    write_bench_csv(Result(benchmarks=(Benchmark(made),)), stream)
+    write_bench_csv(Result(benchmarks=(Benchmark(bench_run),)), stream)
     assert "'=cmd()" in stream.getvalue()
     assert "'@sum" in stream.getvalue()
     assert "\x1b" not in stream.getvalue()
@@ -181,8 +181,8 @@ def test_foreign_text_cannot_run_in_a_spreadsheet_or_a_terminal() -> None:
 @given(st.integers(40, 200), st.booleans(), st.text(max_size=60), st.integers(0, 1 << 62), st.floats(0, 1e15))
 def test_no_line_is_longer_than_the_page(width: int, ascii_only: bool, words: str, size: int, time: float) -> None:
     rows = (BenchRow(size, 0, words[:8], words[8:12], 0, Timing(time, time, time, time)), *run().rows)
-    made = replace(run(), rows=rows, placement=words, notes=(words,), errors=(words,), collective=words)
-    benchmark = replace(low(), run=made, fit=fit_run(made), why=words)
+    bench_run = replace(run(), rows=rows, placement=words, notes=(words,), errors=(words,), collective=words)
+    benchmark = replace(low(), run=bench_run, fit=fit_run(bench_run), why=words)
     for verbose in (0, 1):
         text = drawn(benchmark, *[benchmark] * (4 * (1 - verbose)), width=width, ascii_only=ascii_only, verbose=verbose)
         assert not ascii_only or text.isascii()

@@ -88,8 +88,8 @@ EMPTY: dict[str, Any] = {
     ],
 )  # fmt: skip
 def test_a_key_is_the_attribute_of_its_name(key: str, value: object, read: object) -> None:
-    made = from_model("test.Sample", SimpleNamespace(**EMPTY | {key: value}))
-    assert made.get(key) == read
+    document = from_model("test.Sample", SimpleNamespace(**EMPTY | {key: value}))
+    assert document.get(key) == read
     assert from_model("test.Sample", SimpleNamespace(**EMPTY), **{key: value}).get(key) == read
 
 

@@ -22,13 +22,13 @@ def written(document: dict[str, Any]) -> str:
 
 @given(st.text(), st.floats())
 def test_any_text_and_number_give_strict_json_in_ascii(text: str, value: float) -> None:
-    made = written({"text": text, "value": {"deep": [value]}, "pair": (value, 1.0)})
-    assert made.isascii()
+    content = written({"text": text, "value": {"deep": [value]}, "pair": (value, 1.0)})
+    assert content.isascii()
 
     def refuse(name: str) -> None:
         raise AssertionError(name)
 
-    assert json.loads(made, parse_constant=refuse)["text"] == text
+    assert json.loads(content, parse_constant=refuse)["text"] == text
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf"), np.float64("nan")])
@@ -37,9 +37,9 @@ def test_what_json_has_no_word_for_is_null(value: float) -> None:
 
 
 def test_numbers_of_numpy_are_numbers() -> None:
-    made = plain({"text": "", "value": [np.int64(3), np.float64(0.5), np.bool_(True)]})
-    assert made["value"] == [3, 0.5, True]
-    assert [type(each) for each in made["value"]] == [int, float, bool]
+    document = plain({"text": "", "value": [np.int64(3), np.float64(0.5), np.bool_(True)]})
+    assert document["value"] == [3, 0.5, True]
+    assert [type(each) for each in document["value"]] == [int, float, bool]
 
 
 def test_numbers_are_spelt_as_python_spells_them() -> None:

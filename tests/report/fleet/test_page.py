@@ -81,8 +81,8 @@ def test_a_reason_that_many_nodes_share_is_rather_one_cause_for_all(
 ) -> None:
     hangs = having(found("HST005", Severity.ERROR, "nvidia-smi hangs"))
     text = " ".join(" ".join(page_of(result_of(fleet(20, dict.fromkeys(sick, hangs)), monkeypatch))).split())
-    said = f"HST005 on {len(sick)} of 20 nodes of one kind: look first for one cause that they share"
-    assert (said in text) is told
+    message = f"HST005 on {len(sick)} of 20 nodes of one kind: look first for one cause that they share"
+    assert (message in text) is told
 
 
 @pytest.mark.parametrize(("sick", "told"), [(4, False), (12, True)])
@@ -140,8 +140,8 @@ def test_lists_for_schedulers_name_machines_of_one_name_once_and_none_that_fails
     assert node_list(result.failed) == "n0004\n"
     assert pass_list(result) == "n[0000-0003,0005]\n"
     assert [line.split()[2] for line in drain_lines(result)] == ["nodename=n0004"]
-    told = {each["node"]: each["conditions"][0]["status"] for each in map(json.loads, conditions(result))}
-    assert told == {f"n{at:04d}": "True" if at == 4 else "False" for at in range(6)}
+    table = {each["node"]: each["conditions"][0]["status"] for each in map(json.loads, conditions(result))}
+    assert table == {f"n{at:04d}": "True" if at == 4 else "False" for at in range(6)}
 
 
 @pytest.mark.parametrize(("why", "sign"), [("is damaged", "?"), ("an older capture of n0001", "✔")])
@@ -213,10 +213,10 @@ def test_drain_commands_group_nodes_with_the_same_reason(sick: FleetResult) -> N
 
 
 def test_each_node_has_a_condition(sick: FleetResult) -> None:
-    made = {each["node"]: each for each in map(json.loads, conditions(sick))}
-    [bad] = made["n0101"]["conditions"]
+    table = {each["node"]: each for each in map(json.loads, conditions(sick))}
+    [bad] = table["n0101"]["conditions"]
     assert (bad["type"], bad["status"], bad["reason"]) == ("TopodiagFleet", "True", "FLT001")
-    assert made["n0000"]["conditions"][0]["status"] == "False"
+    assert table["n0000"]["conditions"][0]["status"] == "False"
 
 
 def test_a_hostile_host_name_runs_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

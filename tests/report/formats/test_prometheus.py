@@ -23,34 +23,34 @@ def samples(result, now=1764000000.0):
     }
 
 
-def value(made, name, **labels):
-    return made[name, frozenset(labels.items())]
+def value(document, name, **labels):
+    return document[name, frozenset(labels.items())]
 
 
 def test_findings_are_counted_by_id_severity_and_node():
-    made = samples(machines.sick())
-    assert value(made, "topodiag_finding", id="NVL001", severity="error", node="gpu-002") == 1
-    assert value(made, "topodiag_finding", id="PCI001", severity="warning", node="gpu-002") == 1
+    metrics = samples(machines.sick())
+    assert value(metrics, "topodiag_finding", id="NVL001", severity="error", node="gpu-002") == 1
+    assert value(metrics, "topodiag_finding", id="PCI001", severity="warning", node="gpu-002") == 1
 
 
 def test_every_check_has_its_series_even_at_zero():
-    made = samples(machines.healthy())
+    metrics = samples(machines.healthy())
     for check in registry.ids():
         for severity in ("info", "warning", "error"):
-            assert value(made, "topodiag_finding", id=check, severity=severity, node="gpu-001") == 0
+            assert value(metrics, "topodiag_finding", id=check, severity=severity, node="gpu-001") == 0
 
 
 def test_the_status_of_every_check_is_there():
-    made = samples(machines.sick())
-    assert value(made, "topodiag_check_status", id="NVL001", status="finding") == 1
-    assert value(made, "topodiag_check_status", id="PCI003", status="unknown") == 1
-    assert value(made, "topodiag_check_status", id="PCI003", status="clean") == 0
+    metrics = samples(machines.sick())
+    assert value(metrics, "topodiag_check_status", id="NVL001", status="finding") == 1
+    assert value(metrics, "topodiag_check_status", id="PCI003", status="unknown") == 1
+    assert value(metrics, "topodiag_check_status", id="PCI003", status="clean") == 0
 
 
 def test_the_run_and_the_build_are_told():
-    made = samples(machines.healthy(), now=12.5)
-    assert value(made, "topodiag_run_timestamp_seconds") == 12.5
-    assert any(name == "topodiag_build_info" for name, _ in made)
+    metrics = samples(machines.healthy(), now=12.5)
+    assert value(metrics, "topodiag_run_timestamp_seconds") == 12.5
+    assert any(name == "topodiag_build_info" for name, _ in metrics)
 
 
 @given(st.text())

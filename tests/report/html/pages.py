@@ -55,10 +55,12 @@ class Reader(HTMLParser):
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         names = [name for name, _ in attrs]
         assert len(set(names)) == len(names), f"{tag} has an attribute twice: {names}"
-        made = Element(tag, {name: value or "" for name, value in attrs}, tuple(each.name for each in self.open))
-        self.elements.append(made)
+        element = Element(
+            tag, {name: value or "" for name, value in attrs}, tuple(element.name for element in self.open)
+        )
+        self.elements.append(element)
         if tag not in VOID:
-            self.open.append(made)
+            self.open.append(element)
 
     def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.handle_starttag(tag, attrs)
@@ -71,8 +73,8 @@ class Reader(HTMLParser):
         self.open.pop()
 
     def handle_data(self, data: str) -> None:
-        for each in self.open:
-            each.text += data
+        for element in self.open:
+            element.text += data
 
 
 @cache
@@ -86,20 +88,20 @@ def read(text: str) -> list[Element]:
 
 
 def named(elements: list[Element], name: str) -> list[Element]:
-    return [each for each in elements if each.name == name]
+    return [element for element in elements if element.name == name]
 
 
 def by_id(elements: list[Element], key: str) -> Element:
     """The element with this id. Raises StopIteration."""
-    return next(each for each in elements if each.attributes.get("id") == key)
+    return next(element for element in elements if element.attributes.get("id") == key)
 
 
 def data_of(elements: list[Element]) -> dict[str, Any]:
     """The JSON inside a page."""
     held = by_id(elements, "data")
     text = held.text if "data-packed" not in held.attributes else gzip.decompress(base64.b64decode(held.text)).decode()
-    made: dict[str, Any] = json.loads(text)
-    return made
+    document: dict[str, Any] = json.loads(text)
+    return document
 
 
 def script_hash(text: str) -> str:
@@ -112,8 +114,8 @@ def script_hash(text: str) -> str:
 def slow_job() -> str:
     """A job that is slow because of a node."""
     moments = tuple(Moment(60.0 * at, f"event {at}", "n0", origin=LOG) for at in range(3))
-    made = judged(LINKS, LOW, case=replace(running(), timeline=Timeline(moments, (Clock("log", "n0"),))))
-    return html_of(result_sheet("diagnose", replace(made, timeline=Timeline(moments)), VerdictTable()))
+    result = judged(LINKS, LOW, case=replace(running(), timeline=Timeline(moments, (Clock("log", "n0"),))))
+    return html_of(result_sheet("diagnose", replace(result, timeline=Timeline(moments)), VerdictTable()))
 
 
 @cache
@@ -192,7 +194,7 @@ def hostile_page() -> str:
 def many_nodes(count: int) -> str:
     """A scan of so many nodes: most alike, one in fifty with a fault of its own."""
     nodes = tuple(Node(f"node{number:05}") for number in range(count))
-    odd = tuple(
+    findings = tuple(
         Finding(
             "NVL001", Severity.ERROR, f"GPU{number % 8} has 12 of 18 NVLinks active", "12 links up", "18 links",
             ("reset all GPUs of the node",), where=Where(nodes=(f"node{number:05}",), gpus=(f"GPU{number % 8}",)),
@@ -200,6 +202,6 @@ def many_nodes(count: int) -> str:
         )
         for number in range(0, count, 50)
     )  # fmt: skip
-    outcomes = tuple(Outcome("PCI001", Status.CLEAN, each.host, why="all links are wide") for each in nodes)
-    inputs = tuple(Input(f"{each.host}/json/nvml.json", "nvml", "0" * 64, 400) for each in nodes)
-    return html_of(result_sheet("scan", Result(inputs, nodes, outcomes, odd), Table()))
+    outcomes = tuple(Outcome("PCI001", Status.CLEAN, node.host, why="all links are wide") for node in nodes)
+    inputs = tuple(Input(f"{node.host}/json/nvml.json", "nvml", "0" * 64, 400) for node in nodes)
+    return html_of(result_sheet("scan", Result(inputs, nodes, outcomes, findings), Table()))

@@ -51,8 +51,8 @@ class Opened:
 
     def shown(self, query: str = "details.finding") -> list[str]:
         """The ids of what a filter leaves."""
-        found: list[str] = self.page.locator(f"{query}:not([hidden])").evaluate_all("all => all.map(each => each.id)")
-        return found
+        texts: list[str] = self.page.locator(f"{query}:not([hidden])").evaluate_all("all => all.map(each => each.id)")
+        return texts
 
 
 @pytest.fixture(scope="module")
@@ -78,19 +78,19 @@ def visit(contexts: Callable[..., Any], tmp_path: Path) -> Iterator[Any]:
     def opened(text: str, fragment: str = "", **options: Any) -> Opened:
         place = tmp_path / f"report{len(pages)}.html"
         place.write_text(text, encoding="utf-8")
-        made = Opened(contexts(**options).new_page(), place.as_uri())
-        pages.append(made.page)
-        made.page.on("request", lambda request: made.asked.append(request.url))
-        made.page.on("console", lambda message: made.said.append(message.text))
-        made.page.on("pageerror", lambda error: made.said.append(str(error)))
+        opened = Opened(contexts(**options).new_page(), place.as_uri())
+        pages.append(opened.page)
+        opened.page.on("request", lambda request: opened.asked.append(request.url))
+        opened.page.on("console", lambda message: opened.said.append(message.text))
+        opened.page.on("pageerror", lambda error: opened.said.append(str(error)))
 
         def refuse(dialog: Any) -> None:
-            made.said.append(f"dialog {dialog.message}")
+            opened.said.append(f"dialog {dialog.message}")
             dialog.dismiss()
 
-        made.page.on("dialog", refuse)
-        made.page.goto(made.url + fragment)
-        return made
+        opened.page.on("dialog", refuse)
+        opened.page.goto(opened.url + fragment)
+        return opened
 
     yield opened
     for page in pages:
@@ -99,27 +99,27 @@ def visit(contexts: Callable[..., Any], tmp_path: Path) -> Iterator[Any]:
 
 @pytest.mark.parametrize("page", [slow_job, odd_node, hostile_page], ids=["slow job", "odd node", "hostile"])
 def test_the_page_asks_for_nothing_and_says_nothing(visit, page) -> None:
-    made = visit(page())
-    made.page.locator("#verdict").wait_for()
-    made.quiet()
+    screen = visit(page())
+    screen.page.locator("#verdict").wait_for()
+    screen.quiet()
 
 
 def test_verdict_findings_and_pictures_are_there_without_script(visit) -> None:
-    made = visit(slow_job(), java_script_enabled=False)
-    assert "GPU3 has 12 of 18 NVLinks active" in made.page.locator("#verdict").inner_text()
-    assert made.page.locator("details.finding").count() == 2
-    assert not made.page.locator(".tools").is_visible()
-    assert not made.page.locator(".copy").first.is_visible()
+    page = visit(slow_job(), java_script_enabled=False)
+    assert "GPU3 has 12 of 18 NVLinks active" in page.page.locator("#verdict").inner_text()
+    assert page.page.locator("details.finding").count() == 2
+    assert not page.page.locator(".tools").is_visible()
+    assert not page.page.locator(".copy").first.is_visible()
     assert visit(odd_node(), java_script_enabled=False).page.locator("figure svg").first.is_visible()
 
 
 def test_hostile_text_stands_there_as_text(visit) -> None:
-    made = visit(hostile_page())
-    findings = " ".join(made.page.locator("#findings").text_content().split())
+    page = visit(hostile_page())
+    findings = " ".join(page.page.locator("#findings").text_content().split())
     for attack in HOSTILE:
         assert " ".join(clean(attack).split()) in findings
-    assert made.page.locator("a[href^='http'], a[href^='javascript'], form, iframe").count() == 0
-    made.quiet()
+    assert page.page.locator("a[href^='http'], a[href^='javascript'], form, iframe").count() == 0
+    page.quiet()
 
 
 COLOURS = """() => {
@@ -150,18 +150,18 @@ COLOURS = """() => {
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_every_severity_has_a_contrast_of_four_and_a_half(visit, scheme) -> None:
-    made = visit(slow_job(), color_scheme=scheme)
-    assert all(contrast >= 4.5 for _, contrast in made.page.evaluate(COLOURS))
-    ground = made.page.evaluate("getComputedStyle(document.body).backgroundColor")
+    page = visit(slow_job(), color_scheme=scheme)
+    assert all(contrast >= 4.5 for _, contrast in page.page.evaluate(COLOURS))
+    ground = page.page.evaluate("getComputedStyle(document.body).backgroundColor")
     assert (int(re.findall(r"\d+", ground)[0]) < 64) == (scheme == "dark")
 
 
 def test_forced_colours_keep_the_outline_of_what_is_framed(visit) -> None:
-    made = visit(slow_job(), forced_colors="active")
+    page = visit(slow_job(), forced_colors="active")
     assert (
-        made.page.locator("details.finding").first.evaluate("each => getComputedStyle(each).borderTopStyle") == "solid"
+        page.page.locator("details.finding").first.evaluate("each => getComputedStyle(each).borderTopStyle") == "solid"
     )
-    assert "error" in made.page.locator("details.finding").first.inner_text()
+    assert "error" in page.page.locator("details.finding").first.inner_text()
 
 
 THINNED = """() => {
@@ -181,114 +181,114 @@ THINNED = """() => {
 @pytest.mark.parametrize(("page", "scheme"), [(slow_job, "light"), (odd_node, "dark")], ids=["light", "dark"])
 def test_axe_finds_nothing_serious(visit, page, scheme) -> None:
     axe = pytest.importorskip("axe_playwright_python", reason="pip install axe-playwright-python")
-    made = visit(page(), color_scheme=scheme)
-    made.page.evaluate(THINNED)
+    screen = visit(page(), color_scheme=scheme)
+    screen.page.evaluate(THINNED)
     # The page forbids scripts but its own: axe is evaluated by the browser's tools.
-    made.page.evaluate((Path(axe.__file__).parent / "axe.min.js").read_text(encoding="utf-8"))
-    found = made.page.evaluate("axe.run(document, {resultTypes: ['violations'], selectors: false, preload: false})")[
-        "violations"
-    ]
+    screen.page.evaluate((Path(axe.__file__).parent / "axe.min.js").read_text(encoding="utf-8"))
+    violations = screen.page.evaluate(
+        "axe.run(document, {resultTypes: ['violations'], selectors: false, preload: false})"
+    )["violations"]
     serious = [
-        (each["id"], each["nodes"][0]["html"][:200]) for each in found if each["impact"] in {"serious", "critical"}
+        (each["id"], each["nodes"][0]["html"][:200]) for each in violations if each["impact"] in {"serious", "critical"}
     ]
     assert serious == []
 
 
 def test_tab_reaches_the_controls_in_order_and_enter_works(visit) -> None:
-    made = visit(slow_job())
+    page = visit(slow_job())
     reached = []
     for _ in range(60):
-        made.page.keyboard.press("Tab")
-        reached.append(made.page.evaluate("(e => e.id || e.className || e.tagName)(document.activeElement)"))
+        page.page.keyboard.press("Tab")
+        reached.append(page.page.evaluate("(e => e.id || e.className || e.tagName)(document.activeElement)"))
         if reached[-1] == "expand":
             break
     assert reached[0] == "skip"
     assert reached.index("q") < reached.index("reset") < reached.index("expand")
-    before = made.page.locator("details.finding[open]").count()
-    made.page.keyboard.press("Enter")
-    assert made.page.locator("details.finding[open]").count() != before
-    made.page.keyboard.press("Tab")
-    opened = made.page.locator("details.finding[open]").count()
-    made.page.keyboard.press("Enter")
-    assert made.page.locator("details.finding[open]").count() != opened
-    outline = made.page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
+    before = page.page.locator("details.finding[open]").count()
+    page.page.keyboard.press("Enter")
+    assert page.page.locator("details.finding[open]").count() != before
+    page.page.keyboard.press("Tab")
+    opened = page.page.locator("details.finding[open]").count()
+    page.page.keyboard.press("Enter")
+    assert page.page.locator("details.finding[open]").count() != opened
+    outline = page.page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
     assert outline != "none"
 
 
 def test_a_filter_survives_a_reload_and_travels_in_the_address(visit) -> None:
-    made = visit(slow_job())
-    assert len(made.shown()) == 2
-    made.page.locator("#q").fill("gpu3 has")
-    left = made.shown()
+    page = visit(slow_job())
+    assert len(page.shown()) == 2
+    page.page.locator("#q").fill("gpu3 has")
+    left = page.shown()
     assert len(left) == 1
-    assert "q=gpu3" in made.page.url
-    assert "1 of 2" in made.page.locator("#shown").inner_text()
-    made.page.reload()
-    assert made.shown() == left
-    assert visit(slow_job(), made.page.url[made.page.url.index("#") :]).shown() == left
-    made.page.locator("#reset").click()
-    assert len(made.shown()) == 2
-    assert "#" not in made.page.url
-    made.quiet()
+    assert "q=gpu3" in page.page.url
+    assert "1 of 2" in page.page.locator("#shown").inner_text()
+    page.page.reload()
+    assert page.shown() == left
+    assert visit(slow_job(), page.page.url[page.page.url.index("#") :]).shown() == left
+    page.page.locator("#reset").click()
+    assert len(page.shown()) == 2
+    assert "#" not in page.page.url
+    page.quiet()
 
 
 def test_a_table_is_sorted_by_its_head_and_stays_so(visit) -> None:
-    made = visit(slow_job())
-    head = made.page.locator("#t-events thead th").first
+    page = visit(slow_job())
+    head = page.page.locator("#t-events thead th").first
     cells = "all => all.map(row => row.cells[3].textContent.trim())"
-    rows = made.page.locator("#t-events tbody tr")
+    rows = page.page.locator("#t-events tbody tr")
     head.locator("button").click()
     up = rows.evaluate_all(cells)
     assert head.get_attribute("aria-sort") == "ascending"
     head.locator("button").click()
     assert head.get_attribute("aria-sort") == "descending"
     assert rows.evaluate_all(cells) == up[::-1]
-    made.page.reload()
+    page.page.reload()
     assert rows.evaluate_all(cells) == up[::-1]
-    assert made.page.locator("th[aria-sort]").count() == 1
+    assert page.page.locator("th[aria-sort]").count() == 1
 
 
 def test_a_link_to_a_finding_opens_it(visit) -> None:
-    made = visit(slow_job())
-    made.page.locator("details.finding").evaluate_all("all => all.forEach(each => { each.open = false; })")
-    made.page.locator("#todo a.id").first.click()
-    assert made.page.locator("details.finding[open]").count() == 1
+    page = visit(slow_job())
+    page.page.locator("details.finding").evaluate_all("all => all.forEach(each => { each.open = false; })")
+    page.page.locator("#todo a.id").first.click()
+    assert page.page.locator("details.finding[open]").count() == 1
 
 
 def test_a_step_is_copied(visit) -> None:
-    made = visit(slow_job(), permissions=("clipboard-read", "clipboard-write"))
-    button = made.page.locator("#todo .copy").first
+    page = visit(slow_job(), permissions=("clipboard-read", "clipboard-write"))
+    button = page.page.locator("#todo .copy").first
     button.click()
-    made.page.locator("#todo .copy", has_text="Copied").first.wait_for()
-    step = made.page.locator("#todo .copied code").first.inner_text()
-    assert made.page.evaluate("navigator.clipboard.readText()") == step
+    page.page.locator("#todo .copy", has_text="Copied").first.wait_for()
+    step = page.page.locator("#todo .copied code").first.inner_text()
+    assert page.page.evaluate("navigator.clipboard.readText()") == step
 
 
 def test_the_json_is_saved_as_the_command_prints_it(visit) -> None:
-    made = visit(odd_node())
-    with made.page.expect_download() as download:
-        made.page.locator("#save").click()
+    page = visit(odd_node())
+    with page.page.expect_download() as download:
+        page.page.locator("#save").click()
     assert download.value.suggested_filename == "topodiag-scan.json"
     assert '"id":"NVL001"' in Path(download.value.path()).read_text()
 
 
 def test_a_page_that_was_saved_from_the_browser_opens_as_the_same_page(visit) -> None:
-    made = visit(slow_job())
-    made.page.locator("#q").fill("gpu3 has")
-    again = visit(made.page.content())
+    page = visit(slow_job())
+    page.page.locator("#q").fill("gpu3 has")
+    again = visit(page.page.content())
     assert len(again.shown()) == 2
-    assert again.page.locator("#verdict").inner_text() == made.page.locator("#verdict").inner_text()
-    assert again.page.locator("button").count() == made.page.locator("button").count()
+    assert again.page.locator("#verdict").inner_text() == page.page.locator("#verdict").inner_text()
+    assert again.page.locator("button").count() == page.page.locator("button").count()
     again.page.locator("#q").fill("gpu3 has")
-    assert again.shown() == made.shown()
+    assert again.shown() == page.shown()
     again.quiet()
 
 
 def test_print_has_every_finding_opened_and_no_controls(visit) -> None:
-    made = visit(odd_node())
-    made.page.locator("details").evaluate_all("all => all.forEach(each => { each.open = false; })")
-    pdf = made.page.pdf(format="A4")
-    text = made.page.evaluate("document.body.innerText")
+    page = visit(odd_node())
+    page.page.locator("details").evaluate_all("all => all.forEach(each => { each.open = false; })")
+    pdf = page.page.pdf(format="A4")
+    text = page.page.evaluate("document.body.innerText")
     assert pdf.startswith(b"%PDF")
     assert 2 <= pdf.count(b"/Type /Page\n") + pdf.count(b"/Type /Page ") <= 40
     printed = pdf_text(pdf)
@@ -308,16 +308,16 @@ def pdf_text(pdf: bytes) -> str:
 def test_a_page_of_ten_thousand_nodes_is_usable_soon(visit) -> None:
     text = many_nodes(10_000)
     assert len(text.encode()) <= 6_000_000
-    made = visit(text)
-    ready = made.page.evaluate("performance.getEntriesByType('navigation')[0].domInteractive")
+    page = visit(text)
+    ready = page.page.evaluate("performance.getEntriesByType('navigation')[0].domInteractive")
     assert ready < 1500
-    made.page.locator("#q").fill("node0007")
-    made.quiet()
+    page.page.locator("#q").fill("node0007")
+    page.quiet()
 
 
 def test_a_phone_scrolls_down_and_not_sideways(visit) -> None:
-    made = visit(slow_job(), viewport=(("width", 390), ("height", 800)))
-    assert made.page.evaluate("document.documentElement.scrollWidth") <= 390
+    page = visit(slow_job(), viewport=(("width", 390), ("height", 800)))
+    assert page.page.evaluate("document.documentElement.scrollWidth") <= 390
 
 
 WIDTHS = (390, 768, 1024, 1280)
@@ -326,25 +326,25 @@ WIDTHS = (390, 768, 1024, 1280)
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("page", [slow_job, odd_node], ids=["slow job", "odd node"])
 def test_the_navigation_fits_the_window_and_leads_to_every_section(visit, page, width: int) -> None:
-    made = visit(page(), viewport=(("width", width), ("height", 800)))
-    menu = made.page.locator(".menu summary")
+    screen = visit(page(), viewport=(("width", width), ("height", 800)))
+    menu = screen.page.locator(".menu summary")
     assert menu.is_visible() == (width <= 1024)
     if menu.is_visible():
         menu.click()
-    links = made.page.locator(".bar nav a:visible")
-    assert links.count() == made.page.locator("section").count() - 1
+    links = screen.page.locator(".bar nav a:visible")
+    assert links.count() == screen.page.locator("section").count() - 1
     boxes = [links.nth(at).bounding_box() for at in range(links.count())]
     assert all(box["x"] >= 0 and box["x"] + box["width"] <= width for box in boxes)
-    assert made.page.evaluate("document.documentElement.scrollWidth") <= width
+    assert screen.page.evaluate("document.documentElement.scrollWidth") <= width
     links.first.click()
-    assert not made.page.locator(".menu[open]").count()
+    assert not screen.page.locator(".menu[open]").count()
 
 
 @pytest.mark.parametrize("width", WIDTHS)
 def test_the_verdict_and_what_to_do_stand_above_the_fold(visit, width: int) -> None:
-    made = visit(slow_job(), viewport=(("width", width), ("height", 800)))
+    page = visit(slow_job(), viewport=(("width", width), ("height", 800)))
     for query in (".answer .headline", ".answer .do"):
-        box = made.page.locator(query).first.bounding_box()
+        box = page.page.locator(query).first.bounding_box()
         assert box["y"] + box["height"] < 800
 
 
@@ -353,23 +353,23 @@ OUTSIDE = """all => all.filter(each => each.getBoundingClientRect().right > inne
 
 @pytest.mark.parametrize("page", [slow_job, odd_node, logged_job, measured_run], ids=lambda page: page.__name__)
 def test_a_telephone_shows_drawings_and_short_tables_whole(visit, page) -> None:
-    made = visit(page(), viewport=(("width", 390), ("height", 844)))
-    seen = made.page.locator(".draw, .cards td")
+    screen = visit(page(), viewport=(("width", 390), ("height", 844)))
+    seen = screen.page.locator(".draw, .cards td")
     assert seen.count()
     assert seen.evaluate_all(OUTSIDE) == []
 
 
 def test_a_telephone_names_the_column_before_each_cell_but_a_name(visit) -> None:
-    made = visit(measured_run(), viewport=(("width", 390), ("height", 844)))
-    cells = made.page.locator("#t-runs tbody tr").first.locator("td")
+    page = visit(measured_run(), viewport=(("width", 390), ("height", 844)))
+    cells = page.page.locator("#t-runs tbody tr").first.locator("td")
     label = "each => getComputedStyle(each, '::before').content"
-    heads = made.page.locator("#t-runs thead th").all_text_contents()
+    heads = page.page.locator("#t-runs thead th").all_text_contents()
     assert [cells.nth(at).evaluate(label) for at in (0, 1)] == [f'"{heads[0].strip()} "', f'"{heads[1].strip()}"']
-    made = visit(slow_job(), viewport=(("width", 390), ("height", 844)))
-    assert made.page.locator(".cards td:first-child:not(.right)").first.evaluate(label) == "none"
+    page = visit(slow_job(), viewport=(("width", 390), ("height", 844)))
+    assert page.page.locator(".cards td:first-child:not(.right)").first.evaluate(label) == "none"
 
 
 def test_a_number_and_its_percent_sign_stay_on_one_line(visit) -> None:
-    made = visit(slow_job(), viewport=(("width", 390), ("height", 844)))
-    assert re.search(r"\d\u00a0%", made.page.locator("main").text_content())
-    assert not re.search(r"\d %", made.page.locator("#verdict, #todo, #findings").first.text_content())
+    page = visit(slow_job(), viewport=(("width", 390), ("height", 844)))
+    assert re.search(r"\d\u00a0%", page.page.locator("main").text_content())
+    assert not re.search(r"\d %", page.page.locator("#verdict, #todo, #findings").first.text_content())

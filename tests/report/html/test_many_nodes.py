@@ -30,8 +30,8 @@ def test_a_long_set_of_nodes_breaks_behind_a_comma_and_not_inside_a_name() -> No
 
 def test_of_many_findings_the_worst_stand_open() -> None:
     def opened(nodes: int) -> tuple[int, int]:
-        cards = [each for each in named(read(many_nodes(nodes)), "details") if "data-sev" in each.attributes]
-        return sum("open" in each.attributes for each in cards), len(cards)
+        cards = [element for element in named(read(many_nodes(nodes)), "details") if "data-sev" in element.attributes]
+        return sum("open" in element.attributes for element in cards), len(cards)
 
     assert opened(600) == (12, 12)
     assert opened(1_000) == (4, 20)

@@ -37,8 +37,8 @@ every_page = pytest.mark.parametrize("page", [*PAGES.values(), hostile_page], id
 
 
 def policy(elements: list[Element]) -> str:
-    (found,) = [each for each in named(elements, "meta") if each.attributes.get("http-equiv")]
-    return found.attributes["content"]
+    (element,) = [element for element in named(elements, "meta") if element.attributes.get("http-equiv")]
+    return element.attributes["content"]
 
 
 def inner(text: str, section: Element) -> set[str]:
@@ -50,52 +50,54 @@ def inner(text: str, section: Element) -> set[str]:
 @every_page
 def test_the_policy_forbids_everything_but_our_own_script(page) -> None:
     text = page()
-    made = policy(read(text))
-    assert made.startswith("default-src 'none'")
-    assert f"script-src 'sha256-{script_hash(text)}'" in made
-    assert "http" not in made
-    assert "unsafe-eval" not in made
+    content = policy(read(text))
+    assert content.startswith("default-src 'none'")
+    assert f"script-src 'sha256-{script_hash(text)}'" in content
+    assert "http" not in content
+    assert "unsafe-eval" not in content
 
 
 @every_page
 def test_the_policy_stands_before_anything_that_could_load(page) -> None:
-    head = [each.name for each in read(page()) if each.inside == ("html", "head")]
+    head = [element.name for element in read(page()) if element.inside == ("html", "head")]
     assert head[:2] == ["meta", "meta"]
 
 
 @every_page
 def test_nothing_on_the_page_is_loaded_from_elsewhere(page) -> None:
-    for each in read(page()):
+    for element in read(page()):
         for name in ("src", "href", "xlink:href", "action", "srcset", "data", "poster", "background"):
-            value = each.attributes.get(name, "#")
-            assert value.startswith(("#", "data:image/svg+xml;base64,")), (each.name, name, value[:80])
-        assert each.name not in {"link", "base", "iframe", "object", "embed", "form", "foreignobject"}
-        assert not [name for name in each.attributes if name.startswith("on")], each.name
+            value = element.attributes.get(name, "#")
+            assert value.startswith(("#", "data:image/svg+xml;base64,")), (element.name, name, value[:80])
+        assert element.name not in {"link", "base", "iframe", "object", "embed", "form", "foreignobject"}
+        assert not [name for name in element.attributes if name.startswith("on")], element.name
 
 
 @every_page
 def test_every_id_is_there_once_and_every_link_has_its_target(page) -> None:
     elements = read(page())
-    ids = [each.attributes["id"] for each in elements if "id" in each.attributes]
+    ids = [element.attributes["id"] for element in elements if "id" in element.attributes]
     assert len(ids) == len(set(ids))
-    targets = {each.attributes["href"][1:] for each in elements if each.attributes.get("href", "").startswith("#")}
+    targets = {
+        element.attributes["href"][1:] for element in elements if element.attributes.get("href", "").startswith("#")
+    }
     assert targets <= set(ids)
-    labels = {word for each in elements for word in each.attributes.get("aria-labelledby", "").split()}
-    labels |= {each.attributes["for"] for each in elements if "for" in each.attributes}
+    labels = {word for element in elements for word in element.attributes.get("aria-labelledby", "").split()}
+    labels |= {element.attributes["for"] for element in elements if "for" in element.attributes}
     assert labels <= set(ids)
 
 
 @every_page
 def test_sections_stand_in_the_order_that_a_reader_needs(page) -> None:
-    found = [each.attributes["id"] for each in named(read(page()), "section")]
-    assert found == [name for name in ORDER if name in found]
-    assert found[0] == "verdict"
+    texts = [element.attributes["id"] for element in named(read(page()), "section")]
+    assert texts == [name for name in ORDER if name in texts]
+    assert texts[0] == "verdict"
 
 
 @every_page
 def test_a_section_without_content_does_not_appear(page) -> None:
-    for each in named(read(page()), "section"):
-        assert len(each.text.split()) > 3 or "svg" in inner(page(), each), each.attributes["id"]
+    for element in named(read(page()), "section"):
+        assert len(element.text.split()) > 3 or "svg" in inner(page(), element), element.attributes["id"]
 
 
 def test_the_same_sheet_gives_the_same_bytes() -> None:
@@ -119,20 +121,20 @@ def test_the_answer_of_a_case_stands_first_with_its_cost() -> None:
 def test_a_healthy_node_is_said_to_be_clean_of_what_was_seen_and_has_no_list_of_findings() -> None:
     elements = read(healthy_node())
     assert "no faults found in what was seen" in by_id(elements, "verdict").text
-    sections = [each.attributes["id"] for each in named(elements, "section")]
+    sections = [element.attributes["id"] for element in named(elements, "section")]
     assert "findings" not in sections
     assert "todo" not in sections
 
 
 def test_a_command_in_a_step_is_code_with_a_button_that_copies_it_and_prose_is_neither() -> None:
     elements = read(odd_node())
-    code = {" ".join(each.text.split()) for each in named(elements, "code") if "section" in each.inside}
-    buttons = {each.attributes.get("aria-label", "") for each in named(elements, "button")}
+    code = {" ".join(element.text.split()) for element in named(elements, "code") if "section" in element.inside}
+    buttons = {element.attributes.get("aria-label", "") for element in named(elements, "button")}
     for command in ("nvidia-smi --gpu-reset", "nvidia-smi nvlink -s", "topodiag explain NVL001"):
         assert command in code
         assert f"Copy: {command}" in buttons
     prose = "if links stay down, power-cycle; if that does not help, have the GPU or its baseboard exchanged"
-    assert any(prose in " ".join(each.text.split()) for each in named(elements, "span"))
+    assert any(prose in " ".join(element.text.split()) for element in named(elements, "span"))
     assert not any("power-cycle" in text for text in code | buttons)
 
 
@@ -146,7 +148,7 @@ def test_a_command_in_a_step_is_code_with_a_button_that_copies_it_and_prose_is_n
     ],
 )
 def test_what_is_to_be_typed_stands_between_back_quotes(text: str, found: list[tuple[str, bool]]) -> None:
-    assert [each for each in pieces(text) if each[0]] == found
+    assert [piece for piece in pieces(text) if piece[0]] == found
 
 
 def test_a_variable_to_remove_is_no_line_of_nccl_conf() -> None:
@@ -159,18 +161,18 @@ def test_a_variable_to_remove_is_no_line_of_nccl_conf() -> None:
 
 def test_buttons_that_need_the_script_are_hidden_or_disabled_until_it_runs() -> None:
     elements = read(slow_job())
-    shown = [each for each in elements if each.name in {"button", "input"} and not any(
-        word in each.attributes for word in ("hidden", "disabled"))]  # fmt: skip
-    tools = [each for each in elements if each.attributes.get("class") == "tools"]
-    assert all("hidden" in each.attributes for each in tools)
-    assert all(each.attributes.get("id") in {"q", "reset", "expand"} or each.attributes.get("name") == "f"
-               for each in shown)  # fmt: skip
+    shown = [element for element in elements if element.name in {"button", "input"} and not any(
+        word in element.attributes for word in ("hidden", "disabled"))]  # fmt: skip
+    tools = [element for element in elements if element.attributes.get("class") == "tools"]
+    assert all("hidden" in tool.attributes for tool in tools)
+    assert all(element.attributes.get("id") in {"q", "reset", "expand"} or element.attributes.get("name") == "f"
+               for element in shown)  # fmt: skip
 
 
 def test_severity_is_said_in_a_word_and_not_by_colour_alone() -> None:
-    for each in read(slow_job()):
-        if each.name == "details" and "data-sev" in each.attributes:
-            assert each.attributes["data-sev"] in each.text
+    for element in read(slow_job()):
+        if element.name == "details" and "data-sev" in element.attributes:
+            assert element.attributes["data-sev"] in element.text
 
 
 def test_every_line_of_evidence_has_its_file() -> None:
@@ -184,12 +186,12 @@ def test_passed_checks_are_folded_with_their_count() -> None:
     elements = read(odd_node())
     checks = by_id(elements, "checks").text
     outcomes = data_of(elements)["outcomes"]
-    clean_ones = {each["check"] for each in outcomes if each["status"] == "clean"}
+    clean_ones = {outcome["check"] for outcome in outcomes if outcome["status"] == "clean"}
     assert len(clean_ones) > 20
     assert f"{len(clean_ones)} checks found nothing" in checks
-    folded = [each for each in elements if each.name == "details" and "NUM001" in each.text]
+    folded = [element for element in elements if element.name == "details" and "NUM001" in element.text]
     assert folded
-    assert all("open" not in each.attributes for each in folded)
+    assert all("open" not in element.attributes for element in folded)
 
 
 def test_inputs_have_their_checksums() -> None:
@@ -199,7 +201,7 @@ def test_inputs_have_their_checksums() -> None:
 
 def test_the_page_holds_what_format_json_prints() -> None:
     held = data_of(read(odd_node()))
-    assert [each["id"] for each in held["findings"]] == ["NVL001"]
+    assert [finding["id"] for finding in held["findings"]] == ["NVL001"]
     assert held["schema_version"] == "1.0"
     assert len(held["facts"]["nodes"]) == 1
 
@@ -217,10 +219,10 @@ def test_no_hostile_text_makes_an_element_or_steers_the_reader() -> None:
     text = hostile_page()
     elements = read(text)
     assert len(named(elements, "script")) == 2
-    assert all(each.attributes["src"].startswith("data:image/svg+xml") for each in named(elements, "img"))
+    assert all(element.attributes["src"].startswith("data:image/svg+xml") for element in named(elements, "img"))
     assert not [char for char in unescape(text) if ord(char) < 32 and char != "\n"]
     assert not re.search("[\u202a-\u202e\u2066-\u2069\u2028\u2029\u200b\ufeff\x7f-\x9f]", unescape(text))
-    assert "evil.example" not in "".join(each.attributes.get("href", "") for each in elements)
+    assert "evil.example" not in "".join(element.attributes.get("href", "") for element in elements)
 
 
 def test_a_line_of_a_megabyte_is_cut_with_a_mark() -> None:

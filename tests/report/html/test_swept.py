@@ -30,7 +30,7 @@ def test_a_node_alone_has_no_pairs() -> None:
 
 def test_the_slow_rail_of_the_node_at_fault_is_marked() -> None:
     rails = sweep_extras(SWEEP.judgement, FABRIC).grids["nodes"][0]
-    row = next(each for each in rails.rows if isinstance(each[0], Cell) and each[0].text == "node003")
+    row = next(row for row in rails.rows if isinstance(row[0], Cell) and row[0].text == "node003")
     marked = {head for head, cell in zip(rails.heads, row, strict=True) if isinstance(cell, Cell) and cell.mark}
     assert marked == {"2"}
 
@@ -43,9 +43,9 @@ def test_runs_that_are_slow_are_listed_the_worst_first_and_others_are_not() -> N
 
 
 def test_an_answer_without_a_sign_has_the_colour_of_its_worst_finding() -> None:
-    found = Result(findings=tuple(sweep_findings(SWEEP.judgement, FABRIC)))
-    sheet = drawn_sheet("bench read", lambda page: draw_sweep(page, SWEEP.judgement, SWEEP.plans, None), None, found)
-    assert [each["hue"] for each in section(sheet).values["answers"]] == ["error"]
+    result = Result(findings=tuple(sweep_findings(SWEEP.judgement, FABRIC)))
+    sheet = drawn_sheet("bench read", lambda page: draw_sweep(page, SWEEP.judgement, SWEEP.plans, None), None, result)
+    assert [value["hue"] for value in section(sheet).values["answers"]] == ["error"]
     none = SweepJudgement()
     nothing = drawn_sheet("bench read", lambda page: draw_sweep(page, none, SWEEP.plans, None), None, Result())
-    assert [each["hue"] for each in section(nothing).values["answers"]] == ["plain"]
+    assert [value["hue"] for value in section(nothing).values["answers"]] == ["plain"]

@@ -17,10 +17,10 @@ from topodiag.report.job.table import JobTable
 
 
 def answer(launched: int = 231, second: int = 50, **changes: int) -> str:
-    made: Any = status(8, stamp=f"2026-11-22 08:19:{second}", **changes)  # type: ignore[arg-type]
-    for member in made["communicators"][0]["ranks"]:
+    document: Any = status(8, stamp=f"2026-11-22 08:19:{second}", **changes)  # type: ignore[arg-type]
+    for member in document["communicators"][0]["ranks"]:
         member["collective_counts"]["AllReduce"] = launched
-    return json.dumps(made, indent=2)
+    return json.dumps(document, indent=2)
 
 
 def page(folder: Path, *answers: str) -> str:

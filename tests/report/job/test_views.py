@@ -127,11 +127,11 @@ def test_the_error_that_is_marked_is_the_one_that_the_findings_name():
 
 
 def test_an_error_that_only_the_application_repeats_is_drawn_and_not_folded():
-    said = [
+    events = [
         jobs.event("other", "ncclInvalidUsage", "", level="APP", secondary=True),
         jobs.event("duplicate gpu", "Duplicate GPU detected", "", level="APP", secondary=True),
     ]
-    lines = drawn(replace(jobs.job(), events=tuple(said)), ("errors",), width=160).splitlines()
+    lines = drawn(replace(jobs.job(), events=tuple(events)), ("errors",), width=160).splitlines()
     assert "Duplicate GPU detected  first error" in lines[1]
     assert lines[3].strip() == "other ×1"
 
@@ -205,9 +205,9 @@ def test_parquet_that_is_written_in_pieces_is_the_same_table(monkeypatch):
 def test_a_hop_that_only_its_receiver_prints_is_shown_too():
     rows = [row for row in jobs.healthy_rows(2, 2, 2) if row.get("direction") != 1]
     ring = {0: (0, 2, 3, 1)}
-    made = jobs.job(2, 2, rows=rows)
-    made = replace(made, communicators=(replace(made.communicators[0], rings=ring), *made.communicators[1:]))
-    text = drawn(made, ("rings",), width=160)
+    job = jobs.job(2, 2, rows=rows)
+    job = replace(job, communicators=(replace(job.communicators[0], rings=ring), *job.communicators[1:]))
+    text = drawn(job, ("rings",), width=160)
     assert text.count("=NET/IB/0 GDR=>") == 1
     assert "P2P/CUMEM" in text
 
@@ -249,10 +249,10 @@ def test_words_for_ranks_times_and_drivers():
 
 def test_findings_of_several_jobs_name_theirs_in_every_format():
     where = Where(nodes=("n0",), ranks=(3,), jobs=("job 0", "job 1", "job 4"))
-    found = Finding("JOB003", Severity.WARNING, "differs", "seen", "wanted", ("mend it",), where)
+    finding = Finding("JOB003", Severity.WARNING, "differs", "seen", "wanted", ("mend it",), where)
     several = tuple(replace(jobs.job(1, 8), name=f"job {number}") for number in (0, 1, 4))
-    result = Result(jobs=several, findings=(found,))
-    made = {}
+    result = Result(jobs=several, findings=(finding,))
+    string_ios = {}
     table = TABLES["findings"]
     for name, render in (
         ("table", lambda stream: JobTable().render(result, stream, Style())),
@@ -262,11 +262,11 @@ def test_findings_of_several_jobs_name_theirs_in_every_format():
             lambda stream: table_files.write_csv(table.columns, table.rows(result), stream),
         ),
     ):
-        made[name] = io.StringIO()
-        render(made[name])
-    assert "job 0-1,4 · n0 · rank 3" in made["table"].getvalue()
-    assert json.loads(made["json"].getvalue())["findings"][0]["where"]["jobs"] == ["job 0", "job 1", "job 4"]
-    assert made["csv"].getvalue().splitlines()[1].endswith('"job 0, job 1, job 4"')
+        string_ios[name] = io.StringIO()
+        render(string_ios[name])
+    assert "job 0-1,4 · n0 · rank 3" in string_ios["table"].getvalue()
+    assert json.loads(string_ios["json"].getvalue())["findings"][0]["where"]["jobs"] == ["job 0", "job 1", "job 4"]
+    assert string_ios["csv"].getvalue().splitlines()[1].endswith('"job 0, job 1, job 4"')
 
 
 def test_one_rank_on_each_node_is_counted_as_one():

@@ -69,14 +69,14 @@ def test_steps_are_valid(layout: Layout, changes: dict[str, Any]) -> None:
 
 
 def test_a_step_of_one_gpu_sends_nothing() -> None:
-    alone = machine_of_links(Link(1.0, 300.0, "inside"), None, 1, 1)
-    made = plain(step_json(price_step(WORK, Layout(), alone), (), {}))
-    valid(made)
-    assert (made["dimensions"], made["busbw_gbs"]) == ([], None)
+    machine = machine_of_links(Link(1.0, 300.0, "inside"), None, 1, 1)
+    document = plain(step_json(price_step(WORK, Layout(), machine), (), {}))
+    valid(document)
+    assert (document["dimensions"], document["busbw_gbs"]) == ([], None)
 
 
 def test_the_schema_notices_a_term_without_its_formula() -> None:
-    made = plain(hierarchy_json(price_hierarchy(NODES, 4, 8), NODES, 1 << 20, (1 << 20,), {}))
-    del made["terms"][0]["formula"]
+    document = plain(hierarchy_json(price_hierarchy(NODES, 4, 8), NODES, 1 << 20, (1 << 20,), {}))
+    del document["terms"][0]["formula"]
     with pytest.raises(jsonschema.ValidationError):
-        valid(made)
+        valid(document)

@@ -26,9 +26,9 @@ RANKS = np.arange(32)
 DEALT = RANKS % 4 * 8 + RANKS // 4
 
 
-def valid(made: Audit) -> dict[str, object]:
+def valid(report: Audit) -> dict[str, object]:
     document: dict[str, object] = json.loads(
-        json.dumps(plain(audit_json(made, fold(run(Subject.LAYOUT, [made])))), allow_nan=False)
+        json.dumps(plain(audit_json(report, fold(run(Subject.LAYOUT, [report])))), allow_nan=False)
     )
     assert_valid(document, SCHEMA)
     return document
@@ -50,5 +50,10 @@ def test_a_job_of_unknown_compute_has_no_step() -> None:
 
 
 def test_a_job_that_says_nothing_is_valid() -> None:
-    made = valid(audit(CLUSTER, Talk(2, ()), Assignment(RANKS[:2])))
-    assert (made["cost"], made["worst"], made["worst_exchange"], made["gain_percent"]) == ({}, None, None, 0.0)
+    document = valid(audit(CLUSTER, Talk(2, ()), Assignment(RANKS[:2])))
+    assert (document["cost"], document["worst"], document["worst_exchange"], document["gain_percent"]) == (
+        {},
+        None,
+        None,
+        0.0,
+    )

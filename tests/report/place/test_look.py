@@ -87,11 +87,11 @@ def test_names_from_outside_cannot_reach_the_terminal() -> None:
 def test_the_picture_has_a_square_per_gpu_and_outlines_what_is_split() -> None:
     names = ('<n0 "&', "n1", "n2", "n3")
     root = ET.fromstring(look_svg(Look(cluster(names), "tp", 2, (SPLIT, PACKED))))
-    squares = [each for each in root.iter(f"{SVG}rect") if each.get("width") == "18"]
+    squares = [element for element in root.iter(f"{SVG}rect") if element.get("width") == "18"]
     assert len(squares) == 2 * 3 * 4  # two views, the three nodes that one of them uses
-    assert sum(each.get("class") == "split" for each in squares) == 2
-    assert sum(each.get("class") == "out" for each in squares) == 2
-    assert any(each.text == '<n0 "&' for each in root.iter(f"{SVG}text"))
+    assert sum(square.get("class") == "split" for square in squares) == 2
+    assert sum(square.get("class") == "out" for square in squares) == 2
+    assert any(element.text == '<n0 "&' for element in root.iter(f"{SVG}text"))
 
 
 @pytest.mark.parametrize(("command", "beside"), [("audit", "packed"), ("solve", "solved")])
@@ -112,17 +112,17 @@ def large(nodes: int = 100, leaf: int = 0, names: Sequence[str] = ()) -> Look:
     group = np.arange(nodes) // leaf if leaf else np.zeros(nodes, int)
     levels = (Level("leaf", group, 5, 45, tuple(names)),)
     usable = np.ones((nodes, 2), bool)
-    made = Cluster(tuple(f"n{number:05d}" for number in range(nodes)), usable, np.arange(nodes), levels, 1, 400)
+    fabric = Cluster(tuple(f"n{number:05d}" for number in range(nodes)), usable, np.arange(nodes), levels, 1, 400)
     ids = np.arange(2 * (nodes - 1)) // 2
     slots = np.arange(2 * (nodes - 1))
     crossed = slots.copy()
     crossed[:20:4], crossed[2:20:4] = slots[2:20:4], slots[:20:4]
-    views = [view_of(made, Assignment(each), ids, title, together=True)
+    views = [view_of(fabric, Assignment(each), ids, title, together=True)
              for each, title in ((crossed, "as given"), (slots, "solved"))]  # fmt: skip
     other = np.full(views[0].group.shape, -1)
     other[-1] = 7  # so that the idle node is in the picture
     used = View("other", other, np.zeros(other.shape, bool), 0, 1)
-    return Look(made, "tp", 2, (*views, used))
+    return Look(fabric, "tp", 2, (*views, used))
 
 
 def page_of(look: Look, width: int = 120, *, verbose: int = 0) -> list[str]:

@@ -71,7 +71,7 @@ def test_ticks_of_sizes_are_powers_of_two_and_of_times_powers_of_ten() -> None:
 
 def test_a_picture_shows_names_as_they_are_and_never_as_markup() -> None:
     drawn = plot_svg([Series("<script>&", FAST.points)], title='"a" & b', marks=[Mark(1 << 20, "</svg>")])
-    words = [each.text for each in ET.fromstring(drawn).iter("{http://www.w3.org/2000/svg}text")]
+    words = [element.text for element in ET.fromstring(drawn).iter("{http://www.w3.org/2000/svg}text")]
     assert {"<script>&", '"a" & b', "</svg>"} <= set(words)
 
 
@@ -99,7 +99,7 @@ number = st.floats(allow_nan=True, allow_infinity=True)
 )
 @example([[(0.0, 2.0**54 * 0.9999999), (0.0, 2.0**54 * 0.99999999)]], "", 0, 2, 40)  # no power of two between them
 def test_any_numbers_and_names_make_a_plot(points: list, name: str, x: int, y: int, width: int) -> None:
-    series = [Series(name, each) for each in points]
+    series = [Series(name, point) for point in points]
     across, up = Axis("x", lambda value: f"{value:.3g}", x), Axis("y", BANDWIDTH.spell, y)
     assert all(len(line) <= width for line in lines(*series, width=width, x=across, y=up))
     ET.fromstring(plot_svg(series, x=across, y=up, title=name))

@@ -40,9 +40,9 @@ def test_a_finding_names_the_check_that_the_fault_names() -> None:
 def test_runs_that_fail_are_a_finding_without_a_bandwidth() -> None:
     judged = SWEEP.judgement
     failed = replace(judged, faults=tuple(replace(fault, share=None) for fault in judged.faults))
-    found = sweep_findings(failed, SWEEP.plans[-1].fabric)
-    assert all("its runs fail" in finding.message for finding in found[: len(judged.faults)])
-    assert all(finding.id == "BEN001" for finding in found[: len(judged.faults)])
+    findings = sweep_findings(failed, SWEEP.plans[-1].fabric)
+    assert all("its runs fail" in finding.message for finding in findings[: len(judged.faults)])
+    assert all(finding.id == "BEN001" for finding in findings[: len(judged.faults)])
 
 
 def test_a_sweep_without_faults_has_no_findings() -> None:

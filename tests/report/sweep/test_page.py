@@ -46,8 +46,8 @@ def test_the_page_names_the_nic_with_its_rail_and_what_looks_like_it_and_the_gpu
 
 
 def test_what_joins_two_racks_is_named_with_its_rail_and_what_no_run_tells_of_it():
-    made = sweep(FABRIC, {Part("between", "rack1 and rack2", 5): 0.6}, 1, Noise(0.01, 0))
-    text = "\n".join(page_of(made.judgement, made.plans, width=120))
+    measurement = sweep(FABRIC, {Part("between", "rack1 and rack2", 5): 0.6}, 1, Noise(0.01, 0))
+    text = "\n".join(page_of(measurement.judgement, measurement.plans, width=120))
     assert "BEN005 what joins the leaves of rack1 and rack2, rail 5: at 60 % of what is normal" in text
     assert "whose uplinks they are, and which, no benchmark says of two racks" in text
     assert "counters, firmware and routing of the uplinks on the leaves of both racks, rail 5" in text
@@ -65,11 +65,11 @@ def test_a_first_round_says_what_it_cannot_tell_apart_yet_and_what_comes_next():
 
 
 def test_a_healthy_sweep_is_one_verdict_and_a_matrix():
-    made = sweep(FABRIC, {}, 1, Noise(0.01, 0))
-    text = "\n".join(page_of(made.judgement, made.plans))
+    measurement = sweep(FABRIC, {}, 1, Noise(0.01, 0))
+    text = "\n".join(page_of(measurement.judgement, measurement.plans))
     assert "no part is slower than its like" in text
     assert "at fault" not in text
-    assert page_of(made.judgement, made.plans, quiet=True) == [
+    assert page_of(measurement.judgement, measurement.plans, quiet=True) == [
         "no part is slower than its like (6 of 44 runs not judged)"
     ]
 
@@ -100,27 +100,27 @@ def test_the_matrix_folds_nodes_where_there_are_more_than_fit():
 
 
 def test_a_run_that_was_slow_by_chance_is_not_red_once_it_was_done_again():
-    made = sweep(FABRIC, {}, 1, Noise(0.01, 0))
-    first = made.judgement.runs[0]
+    measurement = sweep(FABRIC, {}, 1, Noise(0.01, 0))
+    first = measurement.judgement.runs[0]
     assert first.run.kind == "intra"
     slow = replace(first, gbs=1.0, standing=type(first.standing)("low"))
-    judged = replace(made.judgement, runs=(slow, *made.judgement.runs))
+    judged = replace(measurement.judgement, runs=(slow, *measurement.judgement.runs))
     assert heat(judged, FABRIC, 99).cells[0, 0] == first
 
 
 def test_the_svg_is_well_formed_and_every_measured_cell_has_its_run_as_a_tooltip():
     root = defusedxml.ElementTree.fromstring(heat_svg(SWEEP.judgement, FABRIC, "Pairs <of> nodes"))
-    cells = [each for each in root if each.get("class", "").startswith("c ")]
+    cells = [element for element in root if element.get("class", "").startswith("c ")]
     assert len(cells) == 16 * 16
-    told = [each[0].text for each in cells if len(each)]
-    assert any("pairs-node003+node004" in text or "node003+" in text for text in told)
-    assert "<of>" in "".join(each.text or "" for each in root)
+    names = [cell[0].text for cell in cells if len(cell)]
+    assert any("pairs-node003+node004" in text or "node003+" in text for text in names)
+    assert "<of>" in "".join(element.text or "" for element in root)
 
 
 def test_json_has_every_run_and_every_fault_with_its_parts():
-    found = json.loads(json.dumps(plain(sweep_json(SWEEP.judgement, SWEEP.plans, None)), allow_nan=False))
-    assert len(found["runs"]) == SWEEP.runs
-    nic = next(fault for fault in found["faults"] if fault["nics"])
+    document = json.loads(json.dumps(plain(sweep_json(SWEEP.judgement, SWEEP.plans, None)), allow_nan=False))
+    assert len(document["runs"]) == SWEEP.runs
+    nic = next(fault for fault in document["faults"] if fault["nics"])
     assert nic["confirmed"]
     assert (nic["nics"], nic["check"]) == (["mlx5_2"], "BEN005")
     assert {part["kind"] for part in nic["parts"]} == {"link", "pcie"}

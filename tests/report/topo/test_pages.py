@@ -75,10 +75,10 @@ def test_many_pairs_without_a_common_device_are_one_line():
 
 
 def test_equal_paths_are_no_change_and_gone_devices_are_not_told():
-    gone = paths(a01="NVL 360")
-    gone.paths.pop("GPU/0-1")
+    routes = paths(a01="NVL 360")
+    routes.paths.pop("GPU/0-1")
     assert moved_paths(paths(**ALL), paths(**ALL), NAMES) == []
-    assert moved_paths(paths(a01="NVL 360"), replace(gone, paths={}), NAMES) == []
+    assert moved_paths(paths(a01="NVL 360"), replace(routes, paths={}), NAMES) == []
 
 
 def test_labels_without_a_name_stand_as_nccl_prints_them():
@@ -118,7 +118,7 @@ def test_neighbouring_sizes_of_one_choice_are_one_range():
         return Choice("AllReduce", size, algorithm, "LL", 1.0, 1.0)
 
     runs = ranges_of([choice(8, "Ring"), choice(16, "Ring"), choice(32, "Tree"), choice(64, "Ring")])
-    assert [[each.bytes for each in run] for run in runs] == [[8, 16], [32], [64]]
+    assert [[choice.bytes for choice in run] for run in runs] == [[8, 16], [32], [64]]
 
 
 def test_an_order_names_nics_and_numbers_gpus():

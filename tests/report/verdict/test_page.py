@@ -32,16 +32,16 @@ LOW = seen("BEN001", W, nodes=("n0", "n1"))
 
 def result(*findings: Finding, case: Case | None = None, **parts: object) -> Result:
     case = case or running()
-    made = Result(
+    answer = Result(
         nodes=case.nodes, jobs=case.jobs, findings=arranged(findings, case), identity=case.identity,
         outcomes=(Outcome("NET001", Status.CLEAN, ""),), **parts,
     )  # type: ignore[arg-type]  # fmt: skip
-    return replace(made, verdict=judge(made, case))
+    return replace(answer, verdict=judge(answer, case))
 
 
-def page(made: Result, **style: object) -> list[str]:
+def page(answer: Result, **style: object) -> list[str]:
     stream = io.StringIO()
-    VerdictTable().render(made, stream, Style(**style))  # type: ignore[arg-type]
+    VerdictTable().render(answer, stream, Style(**style))  # type: ignore[arg-type]
     return stream.getvalue().splitlines()
 
 
@@ -116,17 +116,17 @@ def test_what_speaks_against_a_cause_stands_below_its_proof() -> None:
 
 
 def test_alike_consequences_are_folded_with_their_count_and_unfolded_by_v() -> None:
-    apart = seen("JOB006", message="rank 5 called all_gather")
-    behind = [seen("JOB006", W, message=f"rank {rank} did not enter", line=LOG) for rank in range(4)]
-    made = result(apart, *behind)
-    assert any("rank 0 did not enter ×4" in line for line in page(made))
-    assert sum("did not enter" in line for line in page(made, verbose=1)) >= 4
+    finding = seen("JOB006", message="rank 5 called all_gather")
+    findings = [seen("JOB006", W, message=f"rank {rank} did not enter", line=LOG) for rank in range(4)]
+    answer = result(finding, *findings)
+    assert any("rank 0 did not enter ×4" in line for line in page(answer))
+    assert sum("did not enter" in line for line in page(answer, verbose=1)) >= 4
 
 
 def test_several_jobs_have_a_state_each() -> None:
     case = Case(jobs=(jobs.job(1, name="one"), jobs.job(2, name="two")))
-    made = result(seen("NIC005", nodes=("n1",), jobs=("two",), cost=Cost(50.0, 0.125)), case=case)
-    lines = page(made)
+    answer = result(seen("NIC005", nodes=("n1",), jobs=("two",), cost=Cost(50.0, 0.125)), case=case)
+    lines = page(answer)
     assert "  jobs       ✔ healthy  one  n0" in lines
     assert any(line.startswith("             ▲ slow  two") for line in lines)
 
@@ -139,20 +139,20 @@ def test_sources_that_contradict_each_other_are_told() -> None:
 
 def test_what_comes_next_is_a_command_for_a_named_host() -> None:
     case = replace(running(), nodes=(Node("n0"),))
-    odd = seen("NIC005", W, nodes=("n1",), line=LOG, cost=Cost(50.0, 0.125))
-    assert any("topodiag scan --save n1.tar.gz on n1: " in line for line in page(result(odd, case=case)))
+    finding = seen("NIC005", W, nodes=("n1",), line=LOG, cost=Cost(50.0, 0.125))
+    assert any("topodiag scan --save n1.tar.gz on n1: " in line for line in page(result(finding, case=case)))
 
 
 def test_a_page_fits_the_screen_however_much_there_is_to_say():
     notes = tuple(Conflict(f"n{number}", "one thing, and another") for number in range(9))
     case = replace(running(), nodes=(Node("n0"), Node("n1")), identity=Identity(conflicts=notes))
     many = replace(LINKS, fix=tuple(f"step {number} " + "of many words " * 12 for number in range(9)))
-    made = result(many, LOW, benchmarks=(measured("low", made=282.0),), case=case)
-    assert len(page(made, exit_code=1)) <= 23
-    assert page(made, exit_code=1)[-1].split()[-4:] == ["many", "…", "exit", "1"]  # cut at the end of a word
-    steps = " ".join(" ".join(page(made)).split())
+    answer = result(many, LOW, benchmarks=(measured("low", made=282.0),), case=case)
+    assert len(page(answer, exit_code=1)) <= 23
+    assert page(answer, exit_code=1)[-1].split()[-4:] == ["many", "…", "exit", "1"]  # cut at the end of a word
+    steps = " ".join(" ".join(page(answer)).split())
     assert all(step.strip() in steps for step in many.fix[:3])
-    assert len(page(made, verbose=1)) > 40
+    assert len(page(answer, verbose=1)) > 40
 
 
 def test_quiet_prints_the_answer_alone() -> None:
@@ -174,11 +174,11 @@ def moment(seconds: float, what: str, line: int = 99, **more: object) -> Moment:
 
 
 def test_events_round_the_cause_stand_in_order_without_those_that_frame_the_job() -> None:
-    made = failed(
+    answer = failed(
         moment(-700, "too early"), moment(-60, "link down"), moment(-30, "the node boots"),
         moment(0, "process died", line=3), moment(5, "peer closed", rank=4, count=8), moment(400, "too late"),
     )  # fmt: skip
-    lines = page(made)
+    lines = page(answer)
     at = next(number for number, line in enumerate(lines) if line.startswith("  when"))
     assert lines[at : at + 2] == [
         "  when       22:12:20  n0  link down",
@@ -193,9 +193,9 @@ def test_a_cause_without_a_time_shows_no_events_and_a_slow_job_none() -> None:
 
 
 def test_v_prints_all_events_and_how_far_each_clock_is_trusted() -> None:
-    made = failed(moment(-700, "too early"), moment(0, "process died", line=3))
+    answer = failed(moment(-700, "too early"), moment(0, "process died", line=3))
     clock = Clock("NCCL log", "n0", skew_s=-600.0, within_s=2.0, how="Init COMPLETE of 2 hosts")
-    lines = page(replace(made, timeline=replace(made.timeline, clocks=(clock,))), verbose=1)
+    lines = page(replace(answer, timeline=replace(answer.timeline, clocks=(clock,))), verbose=1)
     assert any("too early" in line for line in lines)
     assert any("clock of NCCL log on n0: -10 min within 2 s" in line for line in lines)
 
@@ -204,9 +204,9 @@ def test_other_causes_have_a_line_each_and_v_unfolds_them() -> None:
     ports = [
         replace(seen("NIC001", message=name), where=Where(("n0",), nics=(name,))) for name in ("mlx5_91", "mlx5_92")
     ]
-    made = result(replace(LINKS, cost=Cost(300.0, 0.9)), *ports)
-    lines = page(made)
+    answer = result(replace(LINKS, cost=Cost(300.0, 0.9)), *ports)
+    lines = page(answer)
     others = [line for line in lines if "NIC001" in line]
     assert others[0].startswith("  also       NIC001  n0 · mlx5_91: mlx5_91")
     assert len(others) == 2
-    assert any(line.startswith("  cause 2 of 3  ") for line in page(made, verbose=1))
+    assert any(line.startswith("  cause 2 of 3  ") for line in page(answer, verbose=1))

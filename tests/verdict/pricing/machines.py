@@ -70,12 +70,14 @@ def finding(check: str, host: str = "n2", **parts: object) -> Finding:
     where = Where((host,), tuple(parts.get("gpus", ())), tuple(parts.get("nics", ())))  # type: ignore[arg-type]
     cost = parts.get("cost", Cost())
     assert isinstance(cost, Cost)
-    made = Finding(check, Severity.ERROR, str(parts.get("message", check)), "", "", (), where, cost)
-    return replace(made, settings=parts.get("settings", ()))  # type: ignore[arg-type]
+    report = Finding(check, Severity.ERROR, str(parts.get("message", check)), "", "", (), where, cost)
+    return replace(report, settings=parts.get("settings", ()))  # type: ignore[arg-type]
 
 
 def cause(of: Finding, *consequences: Finding) -> Cause:
-    return Cause(of, CauseStatus.ESTABLISHED, consequences=tuple(Consequence(each, "") for each in consequences))
+    return Cause(
+        of, CauseStatus.ESTABLISHED, consequences=tuple(Consequence(consequence, "") for consequence in consequences)
+    )
 
 
 def case(*changes: Change, gbs: float | None = 100.0, env: Mapping[str, str] | None = None) -> Case:

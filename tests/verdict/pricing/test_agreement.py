@@ -12,14 +12,14 @@ from topodiag.verdict.pricing.agreement import as_another_algorithm, compare, me
 
 @examples("whole", "predicted", "measured", "wanted")
 def test_within_15_percent_they_agree(whole: float, predicted: float, measured: float, wanted: Agreement) -> None:
-    made = compare(whole, predicted, measured, "the cause")
-    assert made.agreement is wanted, made.says
-    assert f"measured {measured:.0f}" in made.says.replace(".0", "")
+    compared = compare(whole, predicted, measured, "the cause")
+    assert compared.agreement is wanted, compared.says
+    assert f"measured {measured:.0f}" in compared.says.replace(".0", "")
 
 
 def test_the_sentence_has_the_numbers() -> None:
-    said = compare(477, 297, 286, "the cause").says
-    assert said == "the cause explains 94 % of the loss (predicted 297 GB/s of 477, measured 286, -3.7 %)"
+    text = compare(477, 297, 286, "the cause").says
+    assert text == "the cause explains 94 % of the loss (predicted 297 GB/s of 477, measured 286, -3.7 %)"
 
 
 def test_what_is_left_is_said() -> None:
@@ -34,9 +34,9 @@ def test_a_figure_that_is_an_upper_bound_agrees_with_what_lies_below_it() -> Non
 
 
 def test_an_upper_bound_says_what_nccl_does_not_reckon() -> None:
-    made = compare(475.4, 21.3, 9.1, "the cause", 0.1, "the costs of TCP")
-    assert made.agreement is Agreement.AGREES
-    assert made.says.endswith("; expect 2.1 to 21.3 GB/s: NCCL's model leaves out the costs of TCP")
+    compared = compare(475.4, 21.3, 9.1, "the cause", 0.1, "the costs of TCP")
+    assert compared.agreement is Agreement.AGREES
+    assert compared.says.endswith("; expect 2.1 to 21.3 GB/s: NCCL's model leaves out the costs of TCP")
 
 
 REACHED = {"Tree": 68.2, "Ring": 49.6, "NVLS": 20.0}
@@ -56,9 +56,9 @@ def test_a_measurement_that_agrees_or_fits_no_algorithm_asks_for_none(measured: 
 
 def test_a_job_that_nobody_measured_is_not_measured() -> None:
     assert measured_of(run("n1"), "busbw") is None
-    found = measured_of(run("n1", "n2", gbs=285.6), "busbw")
-    assert found is not None
-    assert (found.value, found.source) == (285.6, "nccl-tests at 16 GiB on 2 nodes, run.txt")
+    quantity = measured_of(run("n1", "n2", gbs=285.6), "busbw")
+    assert quantity is not None
+    assert (quantity.value, quantity.source) == (285.6, "nccl-tests at 16 GiB on 2 nodes, run.txt")
 
 
 def test_nccls_own_table_in_the_log_confirms_or_denies() -> None:
@@ -70,13 +70,13 @@ def test_nccls_own_table_in_the_log_confirms_or_denies() -> None:
 
 
 def test_what_a_great_loss_leaves_is_compared_as_well_as_the_loss() -> None:
-    said = compare(477, 68.2, 47.3, "the cause").says
+    text = compare(477, 68.2, 47.3, "the cause").says
     numbers = "predicted 68.2 GB/s of 477, measured 47.3, -31 %, losses 86 % and 90 %"
-    assert said == f"the cause explains 95 % of the loss ({numbers})"
-    said = compare(475, 21.3, 9.1, "the cause").says
-    assert said.startswith("the cause explains the loss, 12.2 GB/s stay unexplained (")
+    assert text == f"the cause explains 95 % of the loss ({numbers})"
+    text = compare(475, 21.3, 9.1, "the cause").says
+    assert text.startswith("the cause explains the loss, 12.2 GB/s stay unexplained (")
 
 
 def test_a_cause_never_explains_more_than_all() -> None:
-    said = compare(476.3, 68.1, 96, "these 2 causes").says
-    assert said.startswith("these 2 causes explain the loss; slightly more was predicted (")
+    text = compare(476.3, 68.1, 96, "these 2 causes").says
+    assert text.startswith("these 2 causes explain the loss; slightly more was predicted (")

@@ -36,12 +36,12 @@ def test_steps_are_missed_only_where_some_were_seen_and_none_came_later(
     *, world: bool, steps_until: float | None, said: str
 ) -> None:
     end = Event("ended", "out of memory", "", ts=ENDED_S, level="APP")
-    made = jobs.job(1, events=(end,))
+    job = jobs.job(1, events=(end,))
     if not world:
-        made = replace(made, communicators=(), ranks=(), processes=())
+        job = replace(job, communicators=(), ranks=(), processes=())
     if steps_until is not None:
         lines = Origin("job.log", 1), Origin("job.log", 9)
-        made = replace(made, progress=(Progress("progress.step", 9, *lines, last_s=steps_until),))
-    price = ended(cause(finding("JOB009")), Case(jobs=(made,)))
+        job = replace(job, progress=(Progress("progress.step", 9, *lines, last_s=steps_until),))
+    price = ended(cause(finding("JOB009")), Case(jobs=(job,)))
     assert price is not None
     assert (price.share, price.text) == (1.0, said)

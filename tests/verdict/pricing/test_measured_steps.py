@@ -22,14 +22,16 @@ from topodiag.verdict.timeline import timeline
 
 
 def slower(seconds: float = 2.0) -> StepSeries:
-    made = series(lambda n: 1.2 if n < 120 else seconds)
-    steps = tuple(replace(each, origin=Origin("train.log", each.number, f"step {each.number}")) for each in made.steps)
-    return replace(made, steps=steps)
+    step_series = series(lambda n: 1.2 if n < 120 else seconds)
+    steps = tuple(
+        replace(step, origin=Origin("train.log", step.number, f"step {step.number}")) for step in step_series.steps
+    )
+    return replace(step_series, steps=steps)
 
 
 def case_of(*steps: StepSeries) -> Case:
-    made = Case(jobs=with_steps((jobs.job(2),), steps))
-    return replace(made, timeline=timeline(made, made.identity))
+    case = Case(jobs=with_steps((jobs.job(2),), steps))
+    return replace(case, timeline=timeline(case, case.identity))
 
 
 def priced(share: float, *spread: float, line: int | None = None) -> Cause:
@@ -53,9 +55,9 @@ def test_where_predicted_and_measured_are_the_same_the_cause_explains_it() -> No
 
 
 def test_a_change_that_is_waiting_for_data_is_compared_with_no_cause() -> None:
-    made = slower()
-    steps = tuple(replace(each, waited=0.01 if each.number < 120 else 0.8) for each in made.steps)
-    case = case_of(replace(made, steps=steps))
+    step_series = slower()
+    steps = tuple(replace(step, waited=0.01 if step.number < 120 else 0.8) for step in step_series.steps)
+    case = case_of(replace(step_series, steps=steps))
     price = compared(priced(0.39), case)
     assert (price.step_says, price.step_agrees) == ("", False)
     assert open_steps([], case) == ()
@@ -77,7 +79,7 @@ def test_of_a_model_that_is_assumed_a_value_inside_the_range_is_no_proof() -> No
 
 def test_a_cause_of_another_time_explains_nothing_and_one_of_that_time_is_said_to_be() -> None:
     case = case_of(slower())
-    lines = {each.origin.line: each for each in case.timeline.moments if each.origin is not None}
+    lines = {moment.origin.line: moment for moment in case.timeline.moments if moment.origin is not None}
     assert 120 in lines
     now = lines[120]
     assert now.time is not None
@@ -93,8 +95,8 @@ def test_a_cause_of_another_time_explains_nothing_and_one_of_that_time_is_said_t
 def test_a_cause_that_nccl_showed_at_the_start_did_not_change_the_steps_later() -> None:
     case = case_of(slower())
     job = replace(case.jobs[0], files=("rank0.log",))
-    told = replace(priced(0.39).finding, id="TOP004", evidence=(Origin("rank0.log", 12, "x"),))
-    price = compared(replace(priced(0.39), finding=told), replace(case, jobs=(job,)))
+    report = replace(priced(0.39).finding, id="TOP004", evidence=(Origin("rank0.log", 12, "x"),))
+    price = compared(replace(priced(0.39), finding=report), replace(case, jobs=(job,)))
     assert not price.step_agrees
     assert price.step_says.endswith("the cause was there when the job began, so it did not change them")
 
@@ -107,16 +109,16 @@ def test_steady_steps_and_faster_ones_compare_with_nothing() -> None:
 
 
 def test_of_two_causes_with_a_share_neither_takes_the_change_alone() -> None:
-    made = with_measured_steps([priced(0.39), priced(0.2)], case_of(slower()), lambda *_: True)
-    assert [each.price.step_says for each in made] == ["", ""]
+    causes = with_measured_steps([priced(0.39), priced(0.2)], case_of(slower()), lambda *_: True)
+    assert [each.price.step_says for each in causes] == ["", ""]
 
 
 def test_steps_that_became_slower_accuse_nobody_and_make_no_job_healthy() -> None:
-    alone = Case(jobs=with_steps((), (slower(),)))
-    verdict = judge(Result(jobs=alone.jobs), alone)
+    case = Case(jobs=with_steps((), (slower(),)))
+    verdict = judge(Result(jobs=case.jobs), case)
     assert (verdict.state, verdict.causes) == (State.UNKNOWN, ())
     assert verdict.headline.startswith("steps take 1.7 times as long from step 120 on")
-    assert [each.where for each in verdict.next_evidence] == [""]
+    assert [evidence.where for evidence in verdict.next_evidence] == [""]
 
 
 @pytest.mark.parametrize("seconds", [1.2, 2.0])
@@ -129,14 +131,14 @@ def test_a_healthy_job_whose_steps_became_slower_is_unknown(seconds: float) -> N
 def test_a_log_of_its_own_is_of_the_only_job_and_of_none_of_several() -> None:
     one, two = replace(jobs.job(2), name="a"), replace(jobs.job(2), name="b", files=("b.log",))
     assert with_steps((one,), (slower(),))[0].steps
-    assert [bool(each.steps) for each in with_steps((one, two), (slower(),))] == [False, False, True]
+    assert [bool(step.steps) for step in with_steps((one, two), (slower(),))] == [False, False, True]
     assert with_steps((one, two), (slower(),))[2].name == ALONE
     own = replace(slower(), source="b.log")
-    assert [bool(each.steps) for each in with_steps((one, two), (own,))] == [False, True]
+    assert [bool(step.steps) for step in with_steps((one, two), (own,))] == [False, True]
 
 
 def test_the_starts_of_a_log_of_two_jobs_are_theirs_in_order() -> None:
     both = [replace(jobs.job(2), name=name, files=("train.log",)) for name in ("a", "b")]
     first, second = series(lambda _: 1.2), series(lambda _: 1.5)
-    assert [each.steps for each in with_steps(both, (first, second))] == [(first,), (second,)]
-    assert [len(each.steps) for each in with_steps(both, (first,))] == [0, 1]
+    assert [step.steps for step in with_steps(both, (first, second))] == [(first,), (second,)]
+    assert [len(step.steps) for step in with_steps(both, (first,))] == [0, 1]

@@ -38,8 +38,8 @@ def test_nvlinks_of_another_gpu_are_not_this_cause() -> None:
 
 
 def test_links_that_are_all_there_and_slow_set_the_pace_of_all() -> None:
-    made = inflicted("NVL002", host(), gpus=("GPU3",), cost=Cost(share=0.5))
-    assert (made.tree, made.pace) == (tree(), 0.5)
+    machine = inflicted("NVL002", host(), gpus=("GPU3",), cost=Cost(share=0.5))
+    assert (machine.tree, machine.pace) == (tree(), 0.5)
 
 
 def test_a_fabric_that_is_not_ready_leaves_no_nvlink() -> None:
@@ -50,13 +50,13 @@ def test_a_fabric_that_is_not_ready_leaves_no_nvlink() -> None:
 
 def test_a_narrow_link_that_nccl_sees_is_in_its_tree() -> None:
     shown = host(width("GPU5=4"))
-    made = inflicted("PCI001", shown, gpus=("GPU5",), cost=Cost(share=0.75))
-    assert (made.tree, made.pace) == (shown.views[0].tree, 1.0)
+    machine = inflicted("PCI001", shown, gpus=("GPU5",), cost=Cost(share=0.75))
+    assert (machine.tree, machine.pace) == (shown.views[0].tree, 1.0)
 
 
 def test_a_narrow_link_that_nccl_does_not_see_sets_the_pace() -> None:
-    made = inflicted("PCI001", host(), nics=("mlx5_5",), cost=Cost(share=0.75))
-    assert (made.tree, made.pace) == (tree(), 0.25)
+    machine = inflicted("PCI001", host(), nics=("mlx5_5",), cost=Cost(share=0.75))
+    assert (machine.tree, machine.pace) == (tree(), 0.25)
 
 
 def test_a_narrow_link_of_unknown_speed_has_no_number() -> None:
@@ -74,8 +74,8 @@ def test_peer_to_peer_that_is_refused_is_off() -> None:
 
 @pytest.mark.parametrize("check", ["NIC001", "NIC005", "NET003"])
 def test_a_nic_that_no_source_shows_is_gone(check: str) -> None:
-    made = inflicted(check, host(remove("mlx5_4")), nics=("mlx5_4",))
-    assert nets_of(made.tree) == [f"mlx5_{dev}" for dev in range(8) if dev != 4]
+    machine = inflicted(check, host(remove("mlx5_4")), nics=("mlx5_4",))
+    assert nets_of(machine.tree) == [f"mlx5_{dev}" for dev in range(8) if dev != 4]
 
 
 def test_a_nic_that_is_not_named_is_the_one_that_is_not_shown() -> None:
@@ -87,8 +87,8 @@ def test_a_nic_is_named_by_its_place_on_the_bus_as_well() -> None:
 
 
 def test_a_slow_port_has_the_rate_that_is_shown() -> None:
-    made = inflicted("NIC002", host(rate("mlx5_2=200")), nics=("mlx5_2",))
-    assert rates(made.tree) == {f"mlx5_{dev}": 200000 if dev == 2 else 400000 for dev in range(8)}
+    machine = inflicted("NIC002", host(rate("mlx5_2=200")), nics=("mlx5_2",))
+    assert rates(machine.tree) == {f"mlx5_{dev}": 200000 if dev == 2 else 400000 for dev in range(8)}
 
 
 def merged(of: Element) -> Element:
@@ -107,15 +107,15 @@ def test_ports_of_a_virtual_nic_are_shown_and_none_is_lost() -> None:
 
 def test_a_virtual_nic_keeps_the_ports_that_are_left() -> None:
     built = HostGround("n2", Machine(merged(tree())), (View(tree(remove("mlx5_3"), rate("mlx5_2=200")), "a capture"),))
-    made = inflicted("NIC005", built, nics=("mlx5_2", "mlx5_3"))
-    assert rates(made.tree) == {f"mlx5_{dev}": 200000 if dev == 2 else 400000 for dev in range(8) if dev != 3}
-    assert "mlx5_2+mlx5_3" not in nets_of(made.tree)
+    machine = inflicted("NIC005", built, nics=("mlx5_2", "mlx5_3"))
+    assert rates(machine.tree) == {f"mlx5_{dev}": 200000 if dev == 2 else 400000 for dev in range(8) if dev != 3}
+    assert "mlx5_2+mlx5_3" not in nets_of(machine.tree)
 
 
 def test_a_choice_of_nics_takes_single_ports_of_a_virtual_nic() -> None:
     on = HostGround("n2", Machine(merged(tree())), (), {"NCCL_IB_HCA": "^mlx5_3"})
-    made = inflicted("ENV001", on, settings=(("NCCL_IB_HCA", None),))
-    assert rates(made.tree) == {f"mlx5_{dev}": 400000 for dev in range(8) if dev != 3}
+    machine = inflicted("ENV001", on, settings=(("NCCL_IB_HCA", None),))
+    assert rates(machine.tree) == {f"mlx5_{dev}": 400000 for dev in range(8) if dev != 3}
 
 
 def test_a_port_that_is_down_now_counts_where_nccl_saw_it_before() -> None:
@@ -128,19 +128,19 @@ def test_nics_that_every_source_shows_are_no_cause() -> None:
 
 
 def test_sockets_take_the_place_of_all_nics() -> None:
-    made = inflicted("NET001", host())
-    assert (len(nets_of(made.tree)), made.network) == (1, "sockets")
+    machine = inflicted("NET001", host())
+    assert (len(nets_of(machine.tree)), machine.network) == (1, "sockets")
 
 
 def test_gpudirect_is_off_at_every_nic_and_gpu() -> None:
-    made = inflicted("GDR001", host())
-    assert {each.get("gdr") for each in made.tree.walk() if each.tag in ("gpu", "net")} == {"0"}
+    machine = inflicted("GDR001", host())
+    assert {node.get("gdr") for node in machine.tree.walk() if node.tag in ("gpu", "net")} == {"0"}
 
 
 def test_a_setting_is_put_back_as_it_was_given() -> None:
     given = {"NCCL_NVLS_ENABLE": "0", "NCCL_DEBUG": "INFO"}
-    made = inflicted("ENV001", host(given=given), message="NCCL_NVLS_ENABLE=0: no reduction in the switches")
-    assert dict(made.env) == {"NCCL_NVLS_ENABLE": "0"}
+    machine = inflicted("ENV001", host(given=given), message="NCCL_NVLS_ENABLE=0: no reduction in the switches")
+    assert dict(machine.env) == {"NCCL_NVLS_ENABLE": "0"}
 
 
 def test_a_setting_that_is_not_in_force_here_changes_nothing() -> None:

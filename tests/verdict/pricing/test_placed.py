@@ -32,8 +32,8 @@ def job(hosts: list[str], *groups: tuple[Role, list[int]]) -> Job:
     )
 
 
-def case_of(made: Job) -> Case:
-    return Case(nodes=(node("n1"), node("n2")), jobs=(made,))
+def case_of(run: Job) -> Case:
+    return Case(nodes=(node("n1"), node("n2")), jobs=(run,))
 
 
 DEALT = ["n1", "n2"] * 8

@@ -31,28 +31,28 @@ TRAINED: dict[str, Any] = {
 
 def job_case(*changes: Change, sizes: Layout | None = None) -> Case:
     """A job on two nodes of which n2 has these changes; nobody measured it."""
-    made = jobs.job(2)
-    ranks = tuple(replace(rank, host=f"n{rank.rank // 8 + 1}", bus_id=bus_of(rank.rank % 8)) for rank in made.ranks)
+    document = jobs.job(2)
+    ranks = tuple(replace(rank, host=f"n{rank.rank // 8 + 1}", bus_id=bus_of(rank.rank % 8)) for rank in document.ranks)
     hosts = ("n1", "n2")
-    world = replace(made.communicators[0], hosts=hosts, systems={}, graphs={})
-    job = replace(made, ranks=ranks, hosts=hosts, communicators=(world,), processes=())
+    world = replace(document.communicators[0], hosts=hosts, systems={}, graphs={})
+    job = replace(document, ranks=ranks, hosts=hosts, communicators=(world,), processes=())
     return replace(case(*changes), runs=(), jobs=(job,), sizes=sizes)
 
 
-def step_of(made: Case, trained: dict[str, Any] | None = None) -> JobStep:
-    (step,) = place_jobs(made, trained).steps
+def step_of(evidence: Case, trained: dict[str, Any] | None = None) -> JobStep:
+    (step,) = place_jobs(evidence, trained).steps
     return step
 
 
-def price_of(what: Any, made: Case, trained: dict[str, Any] | None = None) -> Price:
-    (price,) = priced([what], made, place_jobs(made, trained).steps)
+def price_of(what: Any, evidence: Case, trained: dict[str, Any] | None = None) -> Price:
+    (price,) = priced([what], evidence, place_jobs(evidence, trained).steps)
     return price
 
 
 def test_without_a_layout_no_share_of_a_step_is_invented() -> None:
-    made = job_case(remove("mlx5_4"))
-    assert place_jobs(made).steps == ()
-    assert price_of(cause(NIC), made).step_share is None
+    evidence = job_case(remove("mlx5_4"))
+    assert place_jobs(evidence).steps == ()
+    assert price_of(cause(NIC), evidence).step_share is None
 
 
 def test_a_missing_nic_takes_more_of_a_step_the_more_of_it_leaves_the_node() -> None:
@@ -65,18 +65,18 @@ def test_a_missing_nic_takes_more_of_a_step_the_more_of_it_leaves_the_node() -> 
 
 
 def test_links_down_slow_the_groups_inside_the_node_by_nccls_figures_of_it() -> None:
-    made = job_case(down("nvlink:GPU3:6"), sizes=Layout(tp=8))
-    (model, *_) = step_of(made).models
-    model = replace(model, demands=tuple(each for each in model.demands if each.demand.dimension == "tp"))
-    (price,) = priced([cause(LINKS)], made, [replace(step_of(made), models=(model,))])
+    evidence = job_case(down("nvlink:GPU3:6"), sizes=Layout(tp=8))
+    (model, *_) = step_of(evidence).models
+    model = replace(model, demands=tuple(demand for demand in model.demands if demand.demand.dimension == "tp"))
+    (price,) = priced([cause(LINKS)], evidence, [replace(step_of(evidence), models=(model,))])
     whole, less = (
-        predict_tree(each, nodes=1, version="2.23.4", sizes=(SIZE,)).all_reduce
-        for each in (tree(), tree(down("nvlink:GPU3:6")))
+        predict_tree(element, nodes=1, version="2.23.4", sizes=(SIZE,)).all_reduce
+        for element in (tree(), tree(down("nvlink:GPU3:6")))
     )
     assert whole is not None
     assert less is not None
     share = less.busbw_gbs / whole.busbw_gbs
-    tensor = sum(each.step_us for each in model.demands)
+    tensor = sum(demand.step_us for demand in model.demands)
     assert price.step_share == pytest.approx(1 - model.step_us / (model.step_us + tensor * (1 / share - 1)), rel=0.02)
 
 
@@ -97,20 +97,20 @@ def test_a_given_model_leaves_no_range() -> None:
 
 
 def test_a_cause_that_costs_the_job_nothing_costs_no_step() -> None:
-    made = job_case(sizes=Layout(tp=8))
-    price = price_of(cause(finding("ENV001", "n1", settings=(("NCCL_IB_HCA", None),))), made)
+    evidence = job_case(sizes=Layout(tp=8))
+    price = price_of(cause(finding("ENV001", "n1", settings=(("NCCL_IB_HCA", None),))), evidence)
     assert price.step_share == 0.0
 
 
 def test_the_step_of_other_gpus_prices_nothing() -> None:
-    made = job_case(remove("mlx5_4"), sizes=Layout(tp=8))
-    (price,) = priced([cause(NIC)], made, [replace(step_of(made), sm=80)])
+    evidence = job_case(remove("mlx5_4"), sizes=Layout(tp=8))
+    (price,) = priced([cause(NIC)], evidence, [replace(step_of(evidence), sm=80)])
     assert price.step_share is None
 
 
 def test_a_job_that_ended_has_no_share_of_a_step() -> None:
-    made = job_case(remove("mlx5_4"), sizes=Layout(tp=8))
-    price = price_of(cause(NIC, finding("JOB005")), made)
+    evidence = job_case(remove("mlx5_4"), sizes=Layout(tp=8))
+    price = price_of(cause(NIC, finding("JOB005")), evidence)
     assert (price.share, price.step_share) == (1.0, None)
 
 
@@ -120,10 +120,10 @@ def test_what_a_check_of_layouts_says_of_a_step_is_the_share_of_its_cause() -> N
     assert "place audit" in price.step_said
 
 
-def logged(made: Case, **others: Any) -> Case:
+def logged(evidence: Case, **others: Any) -> Case:
     """The case whose job printed its arguments."""
     training = JobSettings("train.log", {"tp": 8}, 16, {"params": 8e9, "layers": 32, "hidden": 4096, "seq": 4096})
-    return replace(made, jobs=(replace(made.jobs[0], training=replace(training, **others)),))
+    return replace(evidence, jobs=(replace(evidence.jobs[0], training=replace(training, **others)),))
 
 
 def test_the_arguments_in_the_log_give_layout_and_model_and_leave_no_range() -> None:

@@ -23,10 +23,10 @@ _EXPERIMENT = re.compile(r"\btells\b|\bcontrol\b|\bif it passes\b|\bwhere only\b
 @cache
 def result_of(name: str) -> tuple[tuple[Finding, ...], tuple[str, ...]]:
     try:
-        made = diagnose(str(FIXTURES / "jobs" / name))
+        diagnosis = diagnose(str(FIXTURES / "jobs" / name))
     except TopodiagError:
         return (), ()
-    return made.findings, tuple(gap.why for gap in made.not_observed)
+    return diagnosis.findings, tuple(gap.why for gap in diagnosis.not_observed)
 
 
 def advice(findings: tuple[Finding, ...]) -> tuple[dict[str, set[str]], set[str]]:
@@ -48,17 +48,17 @@ def test_no_two_findings_advise_against_each_other(name: str) -> None:
     gives, takes = advice(findings)
     assert not {variable: values for variable, values in gives.items() if len(values) > 1}
     assert not takes & set(gives)
-    told: dict[str, set[str | None]] = {}
+    table: dict[str, set[str | None]] = {}
     for finding in findings:
         for variable, value in finding.settings:
-            told.setdefault(variable, set()).add(value)
-    assert not {variable: values for variable, values in told.items() if len(values) > 1}
+            table.setdefault(variable, set()).add(value)
+    assert not {variable: values for variable, values in table.items() if len(values) > 1}
 
 
 @pytest.mark.parametrize("name", JOBS)
 def test_a_report_asks_for_one_list_of_subsystems_and_that_with_bootstrap(name: str) -> None:
     findings, gaps = result_of(name)
-    asked = {each for finding in findings for step in finding.fix for each in _LISTS.findall(step)}
-    asked |= {each for why in gaps for each in _LISTS.findall(why)}
+    asked = {match for finding in findings for step in finding.fix for match in _LISTS.findall(step)}
+    asked |= {match for why in gaps for match in _LISTS.findall(why)}
     assert len(asked) <= 1
     assert all("BOOTSTRAP" in each.split(",") for each in asked)

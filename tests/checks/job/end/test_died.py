@@ -158,8 +158,8 @@ def test_an_end_above_the_first_steps_of_its_log_ended_no_job(first: int, number
 
 def test_the_node_that_failed_is_the_one_that_srun_names_not_the_one_that_tells_it() -> None:
     step = "slurmstepd: error: *** STEP 9.0 ON n0 CANCELLED AT 2026-04-07T11:40:12 DUE TO NODE FAILURE ***"
-    (told,) = found(end(step, 1))
-    assert told.where.nodes == ()
+    (finding,) = found(end(step, 1))
+    assert finding.where.nodes == ()
     text = "srun: error: Node failure on n1"
     kind, details = said_of(text) or ("", {})
     srun = jobs.event(kind, text, "", level="APP", secondary=True, details=details, pid=-1, origin=jobs.origin(text, 2))

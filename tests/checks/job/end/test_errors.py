@@ -95,15 +95,15 @@ def test_unwinding_is_evidence_and_no_error_of_its_own() -> None:
 
 
 def test_a_cause_that_only_the_application_repeats_is_the_first_error() -> None:
-    said = [
+    events = [
         jobs.event("other", "ncclInvalidUsage: This usually reflects invalid usage", "", level="APP", secondary=True),
         jobs.event("duplicate gpu", "Duplicate GPU detected : rank 3 and rank 0", "", level="APP", secondary=True),
     ]
-    [finding] = FirstError().judge(jobs.job(hosts=1, events=said)).findings
+    [finding] = FirstError().judge(jobs.job(hosts=1, events=events)).findings
     assert finding.message.startswith("first error: n0: Duplicate GPU detected")
     assert finding.confidence is Confidence.MEDIUM
     assert "as the application repeats it" in finding.observed
-    [one] = FirstError().judge(jobs.job(events=said[:1])).findings
+    [one] = FirstError().judge(jobs.job(events=events[:1])).findings
     assert one.message == "1 error that follows from one not in the log"
 
 
@@ -157,8 +157,8 @@ def test_what_a_process_printed_after_its_own_error_did_not_cause_it() -> None:
 def test_an_error_that_the_application_prints_makes_a_warning_before_it_the_first_error() -> None:
     warned = jobs.event("other", "Call to ibv_create_cq failed", pid=5)
     assert FirstError().judge(jobs.job(events=[warned])).status is Status.CLEAN
-    said = jobs.event("other", "NCCL error: unhandled system error", "", level="APP", secondary=True)
-    [finding] = FirstError().judge(jobs.job(events=[warned, said])).findings
+    event = jobs.event("other", "NCCL error: unhandled system error", "", level="APP", secondary=True)
+    [finding] = FirstError().judge(jobs.job(events=[warned, event])).findings
     assert "ibv_create_cq" in finding.message
     assert finding.confidence is Confidence.MEDIUM
 
@@ -175,8 +175,8 @@ def test_nvlink_sharp_that_fails_while_the_job_goes_on_is_a_warning() -> None:
     assert finding.severity is Severity.WARNING
     assert finding.message.startswith("NVLink SHARP: rank 0 on n0: Cuda failure 1")
     assert finding.message.endswith("init completed without it")
-    said = jobs.event("other", "NCCL error: unhandled cuda error", "", level="APP", secondary=True)
-    for job in (jobs.job(events=[*failed, said]), jobs.job(world=open_init, events=failed)):
+    event = jobs.event("other", "NCCL error: unhandled cuda error", "", level="APP", secondary=True)
+    for job in (jobs.job(events=[*failed, event]), jobs.job(world=open_init, events=failed)):
         assert FirstError().judge(job).findings[0].severity is Severity.ERROR
 
 

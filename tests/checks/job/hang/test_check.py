@@ -23,7 +23,7 @@ def ops(last: int, odd: int = -1) -> Operations:
 
 def counted(by_rank: Mapping[int, Operations], *, hung: bool = True, destroyed: int = 0) -> Job:
     return jobs.job(
-        world=lambda made: replace(made, operations=dict(by_rank), destroyed=destroyed),
+        world=lambda communicator: replace(communicator, operations=dict(by_rank), destroyed=destroyed),
         events=[WATCHDOG] if hung else [],
     )
 
@@ -33,8 +33,8 @@ def test_equal_counts_are_clean() -> None:
 
 
 def test_the_rank_behind_in_a_hang_is_an_error_with_its_operation() -> None:
-    made = {rank: ops(17 if rank == 11 else 20) for rank in range(16)}
-    [finding] = RankBehind().judge(counted(made)).findings
+    operations = {rank: ops(17 if rank == 11 else 20) for rank in range(16)}
+    [finding] = RankBehind().judge(counted(operations)).findings
     assert finding.severity is Severity.ERROR
     assert finding.where.ranks == (11,)
     assert finding.where.nodes == ("n1",)
@@ -52,42 +52,42 @@ def test_what_to_run_on_the_host_now_is_named_and_only_reads() -> None:
 
 
 def test_one_operation_apart_without_a_hang_is_a_log_cut_while_running() -> None:
-    made = {rank: ops(19 if rank == 11 else 20) for rank in range(16)}
-    assert RankBehind().judge(counted(made, hung=False)).status is Status.CLEAN
-    made[11] = ops(15)
-    assert RankBehind().judge(counted(made, hung=False)).findings[0].severity is Severity.INFO
+    operations = {rank: ops(19 if rank == 11 else 20) for rank in range(16)}
+    assert RankBehind().judge(counted(operations, hung=False)).status is Status.CLEAN
+    operations[11] = ops(15)
+    assert RankBehind().judge(counted(operations, hung=False)).findings[0].severity is Severity.INFO
 
 
 def test_ranks_without_a_part_in_the_network_keep_a_low_op_count() -> None:
     tail = tuple((0, "AllReduce", 1024, 7, 0, 0) for _ in range(16))
-    made = {rank: ops(20) if rank in {0, 8} else Operations(0, 21, tail=tail) for rank in range(16)}
-    assert RankBehind().judge(counted(made)).status is Status.CLEAN
+    operations = {rank: ops(20) if rank in {0, 8} else Operations(0, 21, tail=tail) for rank in range(16)}
+    assert RankBehind().judge(counted(operations)).status is Status.CLEAN
 
 
 def test_a_log_that_lost_its_start_leaves_nobody_behind() -> None:
-    made = {rank: replace(ops(20), calls=14) if rank == 3 else ops(20) for rank in range(16)}
-    assert RankBehind().judge(counted(made)).status is Status.CLEAN
+    operations = {rank: replace(ops(20), calls=14) if rank == 3 else ops(20) for rank in range(16)}
+    assert RankBehind().judge(counted(operations)).status is Status.CLEAN
 
 
 def test_a_communicator_that_was_destroyed_left_nobody_behind() -> None:
-    made = {rank: ops(15 if rank == 11 else 20) for rank in range(16)}
-    assert RankBehind().judge(counted(made, destroyed=16)).status is Status.CLEAN
+    operations = {rank: ops(15 if rank == 11 else 20) for rank in range(16)}
+    assert RankBehind().judge(counted(operations, destroyed=16)).status is Status.CLEAN
 
 
 def test_a_call_that_differs_at_an_equal_count_is_told() -> None:
-    made = {rank: ops(20, odd=18 if rank == 4 else -1) for rank in range(16)}
-    [finding] = RankBehind().judge(counted(made)).findings
+    operations = {rank: ops(20, odd=18 if rank == 4 else -1) for rank in range(16)}
+    [finding] = RankBehind().judge(counted(operations)).findings
     assert finding.where.ranks == (4,)
     assert "call 19 of 21" in finding.message
     assert "512" in finding.observed
 
 
 def test_sends_and_receives_may_differ() -> None:
-    made = {}
+    operations = {}
     for rank in range(4):
         tail = tuple((n, "Send", 10 + rank, 7, 0, rank) for n in range(8))
-        made[rank] = Operations(7, 8, tail=tail)
-    assert RankBehind().judge(counted(made)).status is Status.CLEAN
+        operations[rank] = Operations(7, 8, tail=tail)
+    assert RankBehind().judge(counted(operations)).status is Status.CLEAN
 
 
 def mixed(rank: int, collectives: int, sends: int, odd: bool = False) -> Operations:
@@ -99,21 +99,21 @@ def mixed(rank: int, collectives: int, sends: int, odd: bool = False) -> Operati
 
 
 def test_collectives_among_sends_are_counted_by_themselves() -> None:
-    made = {rank: mixed(rank, 20, rank) for rank in range(16)}
-    assert RankBehind().judge(counted(made)).status is Status.CLEAN
-    made[11] = mixed(11, 17, 30)
-    [finding] = RankBehind().judge(counted(made)).findings
+    operations = {rank: mixed(rank, 20, rank) for rank in range(16)}
+    assert RankBehind().judge(counted(operations)).status is Status.CLEAN
+    operations[11] = mixed(11, 17, 30)
+    [finding] = RankBehind().judge(counted(operations)).findings
     assert finding.where.ranks == (11,)
     assert "3 operations behind" in finding.message
-    made[11] = mixed(11, 20, 30, odd=True)
-    [finding] = RankBehind().judge(counted(made)).findings
+    operations[11] = mixed(11, 20, 30, odd=True)
+    [finding] = RankBehind().judge(counted(operations)).findings
     assert finding.where.ranks == (11,)
     assert "call 20 of 20" in finding.message
 
 
 def test_a_log_without_the_start_of_a_communicator_that_sends_leaves_nobody_behind() -> None:
-    made = {rank: mixed(rank, 17 if rank == 11 else 20, rank) for rank in range(16)}
-    job = counted(made)
+    operations = {rank: mixed(rank, 17 if rank == 11 else 20, rank) for rank in range(16)}
+    job = counted(operations)
     world = job.communicators[0]
     started = world.started.copy()
     started[11] = False

@@ -21,18 +21,18 @@ def address(rank: int) -> str:
 def of(dead: Sequence[int], tellers: Sequence[int], *, silent: Sequence[int] = (), **changes: object) -> Job:
     """16 ranks; the `tellers` gave up the `dead`, those in `silent` did not print their own address."""
 
-    def hook(rank: int, _host: int, made: Process) -> Process:
+    def hook(rank: int, _host: int, process: Process) -> Process:
         lines = [] if rank in silent else [f"RAS network listening socket at {address(rank)}"]
         if rank in tellers:
-            lines += [f"RAS declaring peer {address(each)} as DEAD; rasDeadPeersHash 0x1f" for each in dead]
-        return replace(made, messages=(*made.messages, *(jobs.message("ras", line) for line in lines)))
+            lines += [f"RAS declaring peer {address(number)} as DEAD; rasDeadPeersHash 0x1f" for number in dead]
+        return replace(process, messages=(*process.messages, *(jobs.message("ras", line) for line in lines)))
 
-    made = jobs.job(process=hook)
-    return replace(made, **changes)  # type: ignore[arg-type]
+    job = jobs.job(process=hook)
+    return replace(job, **changes)  # type: ignore[arg-type]
 
 
 def found(job: Job) -> list[Finding]:
-    return [each for each in RankBehind().judge(job).findings if "gave up" in each.message]
+    return [finding for finding in RankBehind().judge(job).findings if "gave up" in finding.message]
 
 
 def test_a_process_that_the_others_gave_up_is_named() -> None:
@@ -45,7 +45,7 @@ def test_a_process_that_the_others_gave_up_is_named() -> None:
 
 
 def test_one_teller_is_enough() -> None:
-    assert [each.where.ranks for each in found(of([3], [0]))] == [(3,)]
+    assert [finding.where.ranks for finding in found(of([3], [0]))] == [(3,)]
 
 
 def test_a_process_whose_own_log_is_missing_is_named_by_its_address() -> None:

@@ -31,10 +31,10 @@ def test_groups_of_one_name_are_told_apart_by_their_ranks() -> None:
 def test_the_rank_behind_in_its_tensor_group_explains_the_data_groups() -> None:
     before = [record(rank, 9, 4, "dp") for rank in range(4)]
     stuck = [record(rank, 8 - (rank == 6), 3, "" if rank == 6 else "tp") for rank in range(4, 8)]
-    found = RankBehind().judge(jobs.job(flight=(*before, *stuck), events=(WATCHDOG,))).findings
-    assert [(each.where.ranks, each.severity) for each in found] == [((6,), Severity.ERROR)]
-    assert "process group tp" in found[0].message
-    assert "in other groups" in found[0].cost.text
+    findings = RankBehind().judge(jobs.job(flight=(*before, *stuck), events=(WATCHDOG,))).findings
+    assert [(finding.where.ranks, finding.severity) for finding in findings] == [((6,), Severity.ERROR)]
+    assert "process group tp" in findings[0].message
+    assert "in other groups" in findings[0].cost.text
 
 
 def test_where_all_wait_for_each_other_every_group_is_told() -> None:
@@ -47,5 +47,5 @@ def test_where_all_wait_for_each_other_every_group_is_told() -> None:
 
 def test_two_ranks_that_are_behind_in_groups_of_their_own_are_both_named() -> None:
     flight = [record(rank, 8 - (rank in (1, 6)), 4, "" if rank in (1, 6) else "tp") for rank in range(8)]
-    found = RankBehind().judge(jobs.job(flight=tuple(flight))).findings
-    assert sorted(each.where.ranks for each in found) == [(1,), (6,)]
+    findings = RankBehind().judge(jobs.job(flight=tuple(flight))).findings
+    assert sorted(finding.where.ranks for finding in findings) == [(1,), (6,)]

@@ -48,15 +48,15 @@ def job(silent: str = "", size: int = 4, others: str = CLOSED + LOST + DETECTED,
 def told(folder: Path, logs: dict[str, str]) -> list[dict[str, Any]]:
     for name, content in logs.items():
         (folder / name).write_text(content)
-    made = json.loads(diagnose(str(folder)).to_json())
-    return [each for each in made["findings"] if each["severity"] == "error"]
+    document = json.loads(diagnose(str(folder)).to_json())
+    return [finding for finding in document["findings"] if finding["severity"] == "error"]
 
 
 def test_a_rank_whose_log_just_ends_is_dead_and_the_waits_follow_from_it(tmp_path: Path) -> None:
     first, *rest = told(tmp_path, job())
     assert (first["id"], first["where"]["ranks"], first["confidence"]) == ("JOB009", [2], "medium")
     assert first["message"] == "rank 2 on n2 ended without a word: the others saw its connections close"
-    assert all("lost a process that ended" in str(each["follows_from"]) for each in rest)
+    assert all("lost a process that ended" in str(record["follows_from"]) for record in rest)
 
 
 def test_so_is_one_of_which_there_is_no_line_at_all(tmp_path: Path) -> None:
@@ -86,14 +86,14 @@ def test_of_one_that_ras_does_not_reach_closed_connections_say_that_it_is_dead(t
     first, *rest = told(tmp_path, {**job(), "ras.txt": RAS})
     assert (first["id"], first["where"]["ranks"]) == ("JOB009", [2])
     assert "no answer to RAS" in first["observed"]
-    assert all(each["follows_from"] for each in rest)
+    assert all(record["follows_from"] for record in rest)
 
 
 @pytest.mark.parametrize("ras", ["", RAS])
 def test_one_that_is_stopped_closes_nothing_before_the_watchdogs_of_the_others(tmp_path: Path, ras: str) -> None:
     logs = job(others=TIMED_OUT + DETECTED + CLOSED)
-    found = told(tmp_path, {**logs, "ras.txt": ras} if ras else logs)
-    assert "JOB009" not in {each["id"] for each in found}
+    answer = told(tmp_path, {**logs, "ras.txt": ras} if ras else logs)
+    assert "JOB009" not in {record["id"] for record in answer}
 
 
 @pytest.mark.parametrize(
@@ -109,18 +109,18 @@ def test_one_that_is_stopped_closes_nothing_before_the_watchdogs_of_the_others(t
     ],
 )  # fmt: skip
 def test_where_it_does_not_show_who_is_gone_nobody_is(tmp_path: Path, why: str, logs: dict[str, str]) -> None:
-    assert not [each for each in told(tmp_path, logs) if "without a word" in each["message"]], why
+    assert not [record for record in told(tmp_path, logs) if "without a word" in record["message"]], why
 
 
 def test_a_job_that_ends_well_may_see_connections_close(tmp_path: Path) -> None:
     bye = "n{r}:{p}:{p} [0] NCCL INFO comm 0x{r}1 rank {r} nranks 4 cudaDev 0 busId 60 - Destroy COMPLETE\n"
     logs = {name: content + text(int(name[4]), bye) for name, content in job(others="").items()}
     logs["rank1.log"] += text(1, CLOSED)
-    assert "JOB009" not in {each["id"] for each in told(tmp_path, logs)}
+    assert "JOB009" not in {record["id"] for record in told(tmp_path, logs)}
 
 
 def test_so_may_one_that_prints_warnings_alone(tmp_path: Path) -> None:
-    assert "JOB009" not in {each["id"] for each in told(tmp_path, job(others=CLOSED))}
+    assert "JOB009" not in {record["id"] for record in told(tmp_path, job(others=CLOSED))}
 
 
 def test_reports_that_name_another_peer_accuse_no_silent_rank(tmp_path: Path) -> None:
@@ -131,8 +131,8 @@ def test_reports_that_name_another_peer_accuse_no_silent_rank(tmp_path: Path) ->
     )
     for name, peer, found in (("a", "2", True), ("b", "1", False)):
         (tmp_path / name).mkdir()
-        made = job(others=named.replace("{peer}", peer) + LOST + DETECTED, head=INIT + where)
-        assert ("JOB009" in {each["id"] for each in told(tmp_path / name, made)}) is found
+        document = job(others=named.replace("{peer}", peer) + LOST + DETECTED, head=INIT + where)
+        assert ("JOB009" in {record["id"] for record in told(tmp_path / name, document)}) is found
 
 
 BEHIND = (
@@ -150,10 +150,10 @@ BEHIND = (
 )
 def test_a_rank_that_lost_a_peer_is_not_behind_by_its_own_network(tmp_path: Path, of_it: str, words: str) -> None:
     logs = {**job(others=TIMED_OUT + DETECTED), "rank3.log": text(3, INIT, of_it)}
-    found = [each for each in told(tmp_path, logs) if each["id"] == "JOB006"]
-    assert [each["message"].startswith(words) for each in found] == [True]
-    assert ("its data does not arrive" in found[0]["fix"][0]) is ("stopped" in words)
-    assert ("first rank 2" in found[0]["fix"][0]) is ("lost" in words)
+    records = [record for record in told(tmp_path, logs) if record["id"] == "JOB006"]
+    assert [record["message"].startswith(words) for record in records] == [True]
+    assert ("its data does not arrive" in records[0]["fix"][0]) is ("stopped" in words)
+    assert ("first rank 2" in records[0]["fix"][0]) is ("lost" in words)
 
 
 BYE = "n{r}:{p}:{p} [0] NCCL INFO comm 0x{r}1 rank {r} nranks {size} cudaDev 0 busId 60 - Destroy COMPLETE\n"
@@ -165,21 +165,21 @@ def test_a_rank_that_tore_its_communicator_down_left_whoever_timed_out_later(tmp
     first, *rest = told(tmp_path, {**logs, "ras.txt": ras} if ras else logs)
     assert (first["id"], first["where"]["ranks"]) == ("JOB006", [2])
     assert "came to the end of its program" in first["message"]
-    assert all(each["follows_from"] for each in rest)
+    assert all(record["follows_from"] for record in rest)
 
 
 def test_answers_of_ras_alone_show_a_rank_that_is_dead(tmp_path: Path) -> None:
-    made: Any = status(4, missing=2)
-    for member in made["communicators"][0]["ranks"]:
+    document: Any = status(4, missing=2)
+    for member in document["communicators"][0]["ranks"]:
         member["status"]["async_error"] = 6 if member["rank"] in (1, 3) else 0
-    first, *_ = told(tmp_path, {"answer.json": json.dumps(made)})
+    first, *_ = told(tmp_path, {"answer.json": json.dumps(document)})
     assert (first["id"], first["where"]["ranks"]) == ("JOB009", [2])
 
 
 def test_answers_of_ras_without_an_error_leave_open_whether_a_rank_is_stopped(tmp_path: Path) -> None:
     (tmp_path / "answer.json").write_text(json.dumps(status(4, missing=2)))
-    made = json.loads(diagnose(str(tmp_path)).to_json())
-    assert [(each["id"], each["where"]["ranks"]) for each in made["findings"]] == [("JOB006", [2])]
+    document = json.loads(diagnose(str(tmp_path)).to_json())
+    assert [(finding["id"], finding["where"]["ranks"]) for finding in document["findings"]] == [("JOB006", [2])]
 
 
 def test_so_does_one_answer_in_text(tmp_path: Path) -> None:

@@ -19,8 +19,10 @@ CLOSED = jobs.event("peer closed", "socketProgress: Connection closed by remote 
 
 def split(entered: Collection[int], *, no_colour: Collection[int] = (), events: Sequence[Event] = (CLOSED,)) -> Job:
     """Two nodes of eight ranks; all are in the world, these called ncclCommSplit and wait."""
-    said = dict.fromkeys(entered, OPENING) | dict.fromkeys(no_colour, NO_COLOUR)
-    return jobs.job(process=lambda rank, host, made: replace(made, opening=said.get(rank)), events=list(events))
+    messages = dict.fromkeys(entered, OPENING) | dict.fromkeys(no_colour, NO_COLOUR)
+    return jobs.job(
+        process=lambda rank, host, process: replace(process, opening=messages.get(rank)), events=list(events)
+    )
 
 
 def test_the_rank_that_did_not_call_is_named_with_what_to_run_there() -> None:
@@ -59,14 +61,14 @@ def test_nobody_is_blamed(job: Job, why: str) -> None:
 
 
 def test_nobody_is_blamed_where_the_parent_was_destroyed_or_lacks_ranks() -> None:
-    made = split(set(range(16)) - {11})
-    (world, *others) = made.communicators
-    assert RankBehind().judge(replace(made, communicators=(replace(world, destroyed=1), *others))).findings == ()
-    unseen = replace(made, ranks=tuple(rank for rank in made.ranks if rank.rank != 11))
+    job = split(set(range(16)) - {11})
+    (world, *others) = job.communicators
+    assert RankBehind().judge(replace(job, communicators=(replace(world, destroyed=1), *others))).findings == ()
+    unseen = replace(job, ranks=tuple(rank for rank in job.ranks if rank.rank != 11))
     assert RankBehind().judge(unseen).findings == ()
 
 
 def test_a_process_of_several_ranks_does_not_tell_which_of_them_entered() -> None:
-    made = split(set(range(16)) - {11})
-    one = tuple(replace(rank, process=made.ranks[0].process) if rank.rank < 8 else rank for rank in made.ranks)
-    assert RankBehind().judge(replace(made, ranks=one)).findings == ()
+    job = split(set(range(16)) - {11})
+    one = tuple(replace(rank, process=job.ranks[0].process) if rank.rank < 8 else rank for rank in job.ranks)
+    assert RankBehind().judge(replace(job, ranks=one)).findings == ()

@@ -24,13 +24,13 @@ def waits(rank: int, op: str, into: int, out: int, *, seq: int = 610, guid: str 
 
 
 def found(events: list[Event]) -> list[Finding]:
-    made = RankBehind().judge(jobs.job(1, events=events)).findings
-    return [each for each in made if "different amounts" in each.message]
+    findings = RankBehind().judge(jobs.job(1, events=events)).findings
+    return [finding for finding in findings if "different amounts" in finding.message]
 
 
 def apart(events: list[Event]) -> list[Finding]:
-    made = RankBehind().judge(jobs.job(1, events=events)).findings
-    return [each for each in made if ", where" in each.message]
+    findings = RankBehind().judge(jobs.job(1, events=events)).findings
+    return [finding for finding in findings if ", where" in finding.message]
 
 
 @pytest.mark.parametrize(("guid", "sure"), [("7", Confidence.MEDIUM), ("", Confidence.LOW)])
@@ -57,7 +57,9 @@ def test_works_of_other_groups_or_numbers_and_sends_are_not_compared(events: lis
 
 
 def test_a_rank_that_waits_at_a_lower_number_is_named_alone() -> None:
-    made = RankBehind().judge(jobs.job(1, events=[waits(0, "ALLREDUCE", 1, 1), waits(1, "ALLREDUCE", 1, 1, seq=608)]))
-    (finding,) = [each for each in made.findings if "until the watchdog" in each.message]
+    outcome = RankBehind().judge(
+        jobs.job(1, events=[waits(0, "ALLREDUCE", 1, 1), waits(1, "ALLREDUCE", 1, 1, seq=608)])
+    )
+    (finding,) = [finding for finding in outcome.findings if "until the watchdog" in finding.message]
     assert finding.where.ranks == (1,)
     assert "1 in others" in finding.observed

@@ -17,15 +17,15 @@ CREATING = "NVLS Creating Multicast group nranks 7 size 2097152 on rank 0"
 
 def stuck(counts: dict[str, int], *, said: str = CREATING, done: bool = False) -> Job:
     """A job of two nodes of which NCCL counted these ranks; its first process is setting up NVLink SHARP."""
-    made = jobs.job(2)
-    world = made.communicators[0]
+    job = jobs.job(2)
+    world = job.communicators[0]
     size = sum(counts.values())
     ranks = np.full(size, -1, np.int64)
     ranks[:2] = [0, 1]
     world = replace(world, nranks=size, ranks=ranks, local_ranks=counts, started=np.ones(size, bool),
                     completed=np.full(size, done))  # fmt: skip
-    first = replace(made.processes[0], messages=(jobs.message("nvls", said),) if said else ())
-    return replace(made, communicators=(world,), processes=(first, *made.processes[1:]), world_size=size)
+    first = replace(job.processes[0], messages=(jobs.message("nvls", said),) if said else ())
+    return replace(job, communicators=(world,), processes=(first, *job.processes[1:]), world_size=size)
 
 
 def test_seven_and_eight_ranks_that_hang_in_the_setup_of_nvlink_sharp_are_found() -> None:

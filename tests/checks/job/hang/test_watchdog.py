@@ -30,7 +30,7 @@ def told(rank: int, work: int, done: int, form: str = OLD, **names: object) -> E
 
 def found(events: list[Event]) -> list[Finding]:
     quiet = jobs.job(1, events=events)
-    return [each for each in RankBehind().judge(quiet).findings if "work" in each.message]
+    return [finding for finding in RankBehind().judge(quiet).findings if "work" in finding.message]
 
 
 @pytest.mark.parametrize("form", [OLD, NEW])

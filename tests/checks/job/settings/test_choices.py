@@ -15,14 +15,14 @@ CHOICE = HEAD + "AllReduce: {size} Bytes -> Algo {algo} proto {proto} channel{{L
 def job(*choices: tuple[int, int, str, str]) -> bytes:
     """Two ranks of one communicator, with these choices: rank, bytes, algorithm, protocol."""
     names = [{"host": f"n{rank}", "pid": 7 + rank, "rank": rank} for rank in range(2)]
-    text = "".join(START.format(at="START", **each) + START.format(at="COMPLETE", **each) for each in names)
+    text = "".join(START.format(at="START", **name) + START.format(at="COMPLETE", **name) for name in names)
     for rank, size, algo, proto in choices:
         text += CHOICE.format(size=size, algo=algo, proto=proto, **names[rank])
     return text.encode()
 
 
 def found(text: bytes) -> list[Finding]:
-    return [each for each in logs(text).findings if each.id == "JOB003"]
+    return [finding for finding in logs(text).findings if finding.id == "JOB003"]
 
 
 def test_an_algorithm_that_differs_by_rank_is_found() -> None:

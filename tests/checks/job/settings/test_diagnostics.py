@@ -20,8 +20,8 @@ HEAD = "node042:12345 NCCL DIAG [INFO] "
 
 
 def job(*lines: str, text: str = "") -> Job:
-    told = read_diagnostics("\n".join(HEAD + line for line in lines) + text, "out.txt")
-    return with_diagnostics((), told)[0] if told else Job("none", 8, (), (), (), jobs.job(1).connections, ())
+    diagnosis = read_diagnostics("\n".join(HEAD + line for line in lines) + text, "out.txt")
+    return with_diagnostics((), diagnosis)[0] if diagnosis else Job("none", 8, (), (), (), jobs.job(1).connections, ())
 
 
 def found(*lines: str) -> list[Finding]:
@@ -37,7 +37,9 @@ def env(name: str, *values: tuple[str, str]) -> list[str]:
 def test_a_report_of_ok_lines_is_clean_and_no_proof_of_health() -> None:
     judged = job(text=OK)
     assert NcclReports().judge(judged).status is Status.CLEAN
-    assert [(each.subject, each.comm, each.size) for each in judged.diagnostics][:1] == [("GPU inventory", 0x1234, 8)]
+    assert [(diagnostic.subject, diagnostic.comm, diagnostic.size) for diagnostic in judged.diagnostics][:1] == [
+        ("GPU inventory", 0x1234, 8)
+    ]
 
 
 @examples("line", "severity", "words")
@@ -83,11 +85,11 @@ def test_what_is_meant_to_differ_is_silent(lines: list[str]) -> None:
 def test_a_setting_that_the_logs_show_as_well_is_told_once() -> None:
     given = jobs.job(2)
     processes = tuple(
-        replace(each, settings={"NCCL_ALGO": jobs.given("NCCL_ALGO", value)})
-        for each, value in zip(given.processes, ("Ring", "Tree"), strict=False)
+        replace(process, settings={"NCCL_ALGO": jobs.given("NCCL_ALGO", value)})
+        for process, value in zip(given.processes, ("Ring", "Tree"), strict=False)
     )
-    told = read_diagnostics("\n".join(HEAD + line for line in env("NCCL_ALGO", ("Ring", "0"), ("Tree", "1"))), "x")
-    judged = replace(given, processes=(*processes, *given.processes[2:]), diagnostics=told)
+    diagnosis = read_diagnostics("\n".join(HEAD + line for line in env("NCCL_ALGO", ("Ring", "0"), ("Tree", "1"))), "x")
+    judged = replace(given, processes=(*processes, *given.processes[2:]), diagnostics=diagnosis)
     assert NcclReports().judge(judged).status is Status.CLEAN
 
 
@@ -99,6 +101,6 @@ def test_data_that_nccl_could_not_read_is_unknown(line: str) -> None:
 def test_the_lines_are_found_in_the_output_of_a_job_behind_a_launcher(tmp_path: Path) -> None:
     place = tmp_path / "slurm.out"
     line = HEAD + "NVLink: inactive link(s) on rank(s) {3} across 8 ranks in comm 0x1234"
-    place.write_text(f"loading\n0: {line}\n" + "".join(f"0: {each}\n" for each in OK.splitlines()))
+    place.write_text(f"loading\n0: {line}\n" + "".join(f"0: {line}\n" for line in OK.splitlines()))
     result = logs([str(place)])
-    assert [(each.id, each.evidence[0].line) for each in result.findings] == [("JOB013", 2)]
+    assert [(finding.id, finding.evidence[0].line) for finding in result.findings] == [("JOB013", 2)]

@@ -47,11 +47,11 @@ def comm(
     factor = 2 * (count - 1) / count if collective == "AllReduce" else count - 1
     clean = size * factor / gbs / 1e3
     own = CallsOfOneSize(collective, size, calls, clean, gbs, gbs, gbs, best_us=clean / best)
-    made = InspectorCommunicator(
-        number, f"c{number}", count, len({each.host for each in members.values()}), members, (own,), calls,
+    communicator = InspectorCommunicator(
+        number, f"c{number}", count, len({member.host for member in members.values()}), members, (own,), calls,
         calls * clean,
     )  # fmt: skip
-    return replace(made, **other)  # type: ignore[arg-type]
+    return replace(communicator, **other)  # type: ignore[arg-type]
 
 
 @cache
@@ -65,13 +65,13 @@ def judged(
 ) -> Outcome:
     job = logged_job()
     if not logged:
-        job = replace(job, communicators=tuple(replace(each, comm_id=99) for each in job.communicators))
+        job = replace(job, communicators=tuple(replace(communicator, comm_id=99) for communicator in job.communicators))
     return of_job(job, *communicators, machines=machines)
 
 
 def logged_job(**changes: object) -> Job:
     """A job of 16 H100 whose log shows the communicator 1."""
-    job = jobs.job(world=lambda each: replace(each, comm_id=1), **changes)  # type: ignore[arg-type]
+    job = jobs.job(world=lambda communicator: replace(communicator, comm_id=1), **changes)  # type: ignore[arg-type]
     return replace(job, ranks=tuple(replace(rank, bus_id=buses()[rank.cuda_dev]) for rank in job.ranks))
 
 
@@ -208,8 +208,8 @@ def test_short_calls_that_are_fast_are_clean() -> None:
 
 def test_a_case_sets_the_records_beside_the_captures_of_the_jobs_hosts() -> None:
     job = replace(logged_job(), inspection=Inspection((comm(EXPECTED / 3),), records=1000))
-    (made,) = related(Case(nodes=tuple(captured().values()), jobs=(job,))).jobs
-    assert BelowModel().judge(replace(made, inspection=beside_model(made))).status is Status.FINDING
+    (run,) = related(Case(nodes=tuple(captured().values()), jobs=(job,))).jobs
+    assert BelowModel().judge(replace(run, inspection=beside_model(run))).status is Status.FINDING
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -218,5 +218,5 @@ def test_a_simulated_machine_that_is_slow_is_told_and_a_late_rank_neither_hides_
     name: str, seed: int
 ) -> None:
     machine = inspector_machine.cases(seed)[name]
-    found = inspector_machine.findings(inspector_machine.read(machine, seed))
-    assert inspector_machine.is_named(name, machine, found), [each.message for each in found]
+    findings = inspector_machine.findings(inspector_machine.read(machine, seed))
+    assert inspector_machine.is_named(name, machine, findings), [finding.message for finding in findings]

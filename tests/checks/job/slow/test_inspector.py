@@ -40,16 +40,16 @@ def comm(
     assert isinstance(by_hour, Sequence)
     hours = tuple(HourOfCalls(100 + at, 20, us) for at, us in enumerate(by_hour))
     size = CallsOfOneSize("AllReduce", 1 << 26, 200, clean_us, 67e3 / clean_us, 1, 1, hours)
-    made = InspectorCommunicator(number, f"c{number}", len(ranks), nodes, members, (size,), 200, 200 * clean_us)
-    return replace(made, **other)  # type: ignore[arg-type]
+    communicator = InspectorCommunicator(number, f"c{number}", len(ranks), nodes, members, (size,), 200, 200 * clean_us)
+    return replace(communicator, **other)  # type: ignore[arg-type]
 
 
 def siblings(slow: Sequence[int] = (), times: float = 2.0, count: int = 8) -> Job:
     """Communicators of rank n on each of four nodes; those in `slow` take `times` as long."""
-    made = [
+    communicators = [
         comm(n, range(n, 8 * 4, 8), clean_us=1000 * (times if n in slow else 1 + 0.01 * (n % 3))) for n in range(count)
     ]
-    return job(*made)
+    return job(*communicators)
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -60,9 +60,9 @@ def test_each_fault_of_a_simulated_job_is_named_and_a_healthy_one_is_silent(name
 
 
 def test_who_is_late_only_because_a_peer_of_its_node_is_late_is_not_named() -> None:
-    found = late_kernels(read(SMALL, Fault(late_rank=37, late_us=2500.0), 1))
-    assert [[place.rank for place in late.who] for late in found] == [[37]]
-    assert found[0].group == "tp_4"
+    kernels = late_kernels(read(SMALL, Fault(late_rank=37, late_us=2500.0), 1))
+    assert [[place.rank for place in late.who] for late in kernels] == [[37]]
+    assert kernels[0].group == "tp_4"
 
 
 def test_waiting_that_is_little_or_spread_is_silent() -> None:
@@ -103,8 +103,8 @@ def test_communicators_that_are_slow_beside_many_are_no_fault_of_a_part() -> Non
 
 
 def test_a_slow_communicator_inside_a_node_is_no_matter_of_its_network() -> None:
-    made = [comm(n, range(8 * n, 8 * n + 8), clean_us=2500 if n == 2 else 1000, nodes=1) for n in range(6)]
-    (finding,) = SlowPartOfJob().judge(job(*made)).findings
+    communicators = [comm(n, range(8 * n, 8 * n + 8), clean_us=2500 if n == 2 else 1000, nodes=1) for n in range(6)]
+    (finding,) = SlowPartOfJob().judge(job(*communicators)).findings
     assert finding.message.startswith("n2 slows 1 communicator: c2 takes 2.5 times as long as 5 peers")
     assert "NVLink" in finding.fix[0]
 

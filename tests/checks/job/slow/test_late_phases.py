@@ -39,8 +39,8 @@ def job(
     return {rank: [line(rank, step, times(rank, step), form) for step in range(steps)] for rank in range(ranks)}
 
 
-def named(made: dict[str, Any]) -> list[dict[str, Any]]:
-    return [each for each in made["findings"] if each["severity"] != "info"]
+def named(document: dict[str, Any]) -> list[dict[str, Any]]:
+    return [finding for finding in document["findings"] if finding["severity"] != "info"]
 
 
 def of_files(folder: Path, made: dict[int, list[str]]) -> dict[str, Any]:
@@ -77,18 +77,18 @@ def late_forward(rank: int, step: int) -> Times:
 def test_a_late_rank_is_named_with_its_part_and_where_the_others_wait(
     tmp_path: Path, form: str, times: Callable[[int, int], Times], rank: int, part: tuple[str, ...]
 ) -> None:
-    made = of_files(tmp_path, job(times, form=form))
-    (first,) = named(made)
+    answer = of_files(tmp_path, job(times, form=form))
+    (first,) = named(answer)
     assert (first["id"], first["where"]["ranks"]) == ("JOB008", [rank])
     assert first["message"].startswith(f"rank {rank} is late in each step: its {part[0 if form != 'ms' else -1]}")
     assert first["message"].endswith("bwd" if form == "ms" else "backward+allreduce")
-    assert made["verdict"]["state"] == "slow"
+    assert answer["verdict"]["state"] == "slow"
     assert any("links alone" in each for each in first["fix"])
 
 
 def test_ranks_mixed_in_one_file_are_told_apart_by_their_heads(tmp_path: Path) -> None:
-    made = job(late_forward)
-    mixed = [made[rank][step] for step in range(40) for rank in (2, 0, 3, 1)]
+    document = job(late_forward)
+    mixed = [document[rank][step] for step in range(40) for rank in (2, 0, 3, 1)]
     assert loud(tmp_path, "\n".join(mixed)) == ["JOB008"]
 
 
@@ -96,16 +96,16 @@ def test_several_ranks_that_are_late_in_one_part_are_one_finding(tmp_path: Path)
     def two_late(rank: int, step: int) -> Times:
         return noisy(rank, step, rank if rank in (4, 5) else -1, data=0.13)
 
-    (found,) = named(of_files(tmp_path, job(two_late, ranks=8)))
-    assert found["where"]["ranks"] == [4, 5]
-    assert found["message"].startswith("ranks 4-5 are late in each step: their data takes up to ")
+    (element,) = named(of_files(tmp_path, job(two_late, ranks=8)))
+    assert element["where"]["ranks"] == [4, 5]
+    assert element["message"].startswith("ranks 4-5 are late in each step: their data takes up to ")
 
 
 def test_files_that_no_rank_is_named_in_are_told_apart_by_their_names(tmp_path: Path) -> None:
     for rank, lines in job(late_forward, form="plain").items():
         (tmp_path / f"worker-{'abcd'[rank]}.out").write_text("\n".join(lines) + "\n")
-    (found,) = named(of_folder(tmp_path))
-    assert found["message"].startswith("worker-c.out is late in each step: its forward takes")
+    (element,) = named(of_folder(tmp_path))
+    assert element["message"].startswith("worker-c.out is late in each step: its forward takes")
 
 
 def alike(rank: int, step: int) -> Times:
@@ -135,13 +135,13 @@ def once_in_a_while(rank: int, step: int) -> Times:
 def test_ranks_that_nobody_waits_for_in_each_step_are_not_late(
     tmp_path: Path, times: Callable[[int, int], Times]
 ) -> None:
-    made = of_files(tmp_path, job(times))
-    assert named(made) == []
+    answer = of_files(tmp_path, job(times))
+    assert named(answer) == []
 
 
 def test_one_rank_that_logs_alone_is_compared_with_nobody(tmp_path: Path) -> None:
-    made = of_files(tmp_path, {1: job(late_forward)[2]})
-    assert named(made) == []
+    answer = of_files(tmp_path, {1: job(late_forward)[2]})
+    assert named(answer) == []
 
 
 def test_of_two_ranks_only_waiting_for_data_says_who_is_late(tmp_path: Path) -> None:
@@ -153,7 +153,7 @@ def test_of_two_ranks_only_waiting_for_data_says_who_is_late(tmp_path: Path) -> 
 
     (tmp_path / "a").mkdir()
     (tmp_path / "b").mkdir()
-    assert [each["where"]["ranks"] for each in named(of_files(tmp_path / "a", job(loads, ranks=2)))] == [[1]]
+    assert [element["where"]["ranks"] for element in named(of_files(tmp_path / "a", job(loads, ranks=2)))] == [[1]]
     assert named(of_files(tmp_path / "b", job(stages, ranks=2))) == []
 
 
@@ -161,15 +161,15 @@ def test_all_ranks_that_become_slow_in_their_communication_are_a_slow_job(tmp_pa
     def slower(rank: int, step: int) -> Times:
         return (0.001, 0.03, 0.9 if step >= 25 else 0.07)
 
-    made = of_files(tmp_path, job(slower))
-    assert (made["verdict"]["state"], made["verdict"]["causes"]) == ("slow", [])
-    assert "from step 25 on" in made["verdict"]["headline"]
-    assert "in backward+allreduce" in made["verdict"]["headline"]
+    answer = of_files(tmp_path, job(slower))
+    assert (answer["verdict"]["state"], answer["verdict"]["causes"]) == ("slow", [])
+    assert "from step 25 on" in answer["verdict"]["headline"]
+    assert "in backward+allreduce" in answer["verdict"]["headline"]
 
 
 def test_steps_that_become_longer_in_their_forward_pass_may_be_meant_so(tmp_path: Path) -> None:
     def longer(rank: int, step: int) -> Times:
         return (0.001, 0.1, 0.14) if step >= 25 else (0.001, 0.05, 0.07)
 
-    made = of_files(tmp_path, job(longer))
-    assert (made["verdict"]["state"], named(made)) == ("unknown", [])
+    answer = of_files(tmp_path, job(longer))
+    assert (answer["verdict"]["state"], named(answer)) == ("unknown", [])

@@ -65,6 +65,6 @@ def test_sends_and_receives_are_not_compared() -> None:
 
 def test_dumps_without_times_and_jobs_without_dumps_are_unknown() -> None:
     timed = job_with(lambda rank, seq: 0.0)
-    untimed = replace(timed, flight=tuple(replace(each, created_s=()) for each in timed.flight))
+    untimed = replace(timed, flight=tuple(replace(record, created_s=()) for record in timed.flight))
     assert LateArriver().judge(untimed).status is Status.UNKNOWN
     assert LateArriver().judge(jobs.job(2)).status is Status.UNKNOWN

@@ -49,9 +49,11 @@ def trace(rank: int, waits: Mapping[str, float], **more: int) -> str:
 
 def found(odd: Mapping[str, float], ranks: int = 4, odd_rank: int = 2) -> list[Finding]:
     waits = [
-        each
+        step_waits
         for rank in range(ranks)
-        for each in read_trace(trace(rank, odd if rank == odd_rank else USUAL, peer=(rank + 1) % ranks), f"t{rank}")
+        for step_waits in read_trace(
+            trace(rank, odd if rank == odd_rank else USUAL, peer=(rank + 1) % ranks), f"t{rank}"
+        )
     ]
     return list(OddStepWaits().judge(with_step_waits((), waits)[0]).findings)
 
@@ -78,15 +80,15 @@ def test_waiting_for_another_rank_blames_nobody(state: str) -> None:
 
 def test_a_state_that_is_common_and_traces_that_are_alike_are_silent() -> None:
     busy = {**USUAL, "SendWait": 3000.0}
-    waits = [each for rank in range(4) for each in read_trace(trace(rank, busy), "t")]
+    waits = [step_waits for rank in range(4) for step_waits in read_trace(trace(rank, busy), "t")]
     assert OddStepWaits().judge(with_step_waits((), waits)[0]).status is Status.CLEAN
     assert found(USUAL) == []
 
 
 def test_two_traces_and_short_ones_are_unknown() -> None:
-    short = [each for rank in range(4) for each in read_trace(trace(rank, {"SendWait": 9.0}), "t")]
+    short = [step_waits for rank in range(4) for step_waits in read_trace(trace(rank, {"SendWait": 9.0}), "t")]
     assert OddStepWaits().judge(with_step_waits((), short)[0]).status is Status.UNKNOWN
-    two = [each for rank in range(2) for each in read_trace(trace(rank, USUAL), "t")]
+    two = [step_waits for rank in range(2) for step_waits in read_trace(trace(rank, USUAL), "t")]
     assert OddStepWaits().judge(with_step_waits((), two)[0]).status is Status.UNKNOWN
 
 
@@ -95,5 +97,5 @@ def test_files_of_a_job_are_known_by_their_steps_and_may_lack_their_end(tmp_path
         text = trace(rank, {**USUAL, "RecvGpuWait": 5000.0} if rank == 1 else USUAL)
         (tmp_path / f"trace-node{rank}-99.txt").write_text(text[:-40] if rank == 3 else text)
     result = logs([str(tmp_path)])
-    assert [(each.id, each.where.ranks) for each in result.findings] == [("JOB014", (1,))]
+    assert [(finding.id, finding.where.ranks) for finding in result.findings] == [("JOB014", (1,))]
     assert Kind.TRACE not in kind_of_file(b'[{"name": "SendWait", "cat": "cpu", "ph": "b"}]').kinds

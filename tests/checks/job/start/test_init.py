@@ -16,11 +16,11 @@ from topodiag.model.job import Communicator, Job, Operations, Process
 
 
 def stuck(ranks: Iterable[int]) -> Job:
-    def world(made: Communicator) -> Communicator:
-        completed, init_s = made.completed.copy(), made.init_s.copy()
+    def world(communicator: Communicator) -> Communicator:
+        completed, init_s = communicator.completed.copy(), communicator.init_s.copy()
         for rank in ranks:
             completed[rank], init_s[rank] = False, np.nan
-        return replace(made, completed=completed, init_s=init_s)
+        return replace(communicator, completed=completed, init_s=init_s)
 
     return jobs.job(world=world)
 
@@ -95,7 +95,7 @@ def test_ranks_without_a_line_are_named_with_the_only_host_that_has_room(silent,
 
 def test_without_init_lines_the_answer_is_unknown() -> None:
     none = np.zeros(16, bool)
-    job = jobs.job(world=lambda made: replace(made, started=none, completed=none))
+    job = jobs.job(world=lambda communicator: replace(communicator, started=none, completed=none))
     assert InitNotFinished().judge(job).status is Status.UNKNOWN
 
 
@@ -112,15 +112,15 @@ def test_a_process_that_failed_before_it_had_a_rank_is_told() -> None:
 def test_a_log_of_warnings_alone_says_nothing_of_init() -> None:
     full = jobs.event("memory", "Call to posix_fallocate failed : No space left on device", pid=7)
     late = jobs.event("ib completion", "NET/IB : Got completion with error 12", pid=7)
-    silent, told = Process("n0", 7), Process("n0", 7, bootstrap="eth0:10.0.0.1<0>")
+    silent, rank = Process("n0", 7), Process("n0", 7, bootstrap="eth0:10.0.0.1<0>")
     job = replace(jobs.job(1, 1), ranks=(), communicators=(), unplaced=(0,))
     for process, event, status in (
         (silent, full, Status.UNKNOWN),
-        (told, full, Status.FINDING),
+        (rank, full, Status.FINDING),
         (silent, late, Status.UNKNOWN),
-        (told, late, Status.UNKNOWN),
-        (replace(told, versions={"nccl": "2.17.1+cuda12.0"}), full, Status.FINDING),
-        (replace(told, versions={"nccl": "2.21.5+cuda12.4"}), full, Status.UNKNOWN),
+        (rank, late, Status.UNKNOWN),
+        (replace(rank, versions={"nccl": "2.17.1+cuda12.0"}), full, Status.FINDING),
+        (replace(rank, versions={"nccl": "2.21.5+cuda12.4"}), full, Status.UNKNOWN),
     ):
         assert InitNotFinished().judge(replace(job, processes=(process,), events=(event,))).status is status
 
@@ -131,8 +131,8 @@ def on_one_gpu(job: Job) -> Job:
 
 
 def test_nccls_own_word_makes_a_shared_gpu_an_error() -> None:
-    told = jobs.event("duplicate gpu", "Duplicate GPU detected : rank 2 and rank 1 both on CUDA device 43000", rank=2)
-    [finding] = SharedGpu().judge(replace(on_one_gpu(jobs.job()), events=(told,))).findings
+    event = jobs.event("duplicate gpu", "Duplicate GPU detected : rank 2 and rank 1 both on CUDA device 43000", rank=2)
+    [finding] = SharedGpu().judge(replace(on_one_gpu(jobs.job()), events=(event,))).findings
     assert finding.severity is Severity.ERROR
     assert finding.where.ranks == (1, 2)
     assert "ranks 1-2 share one GPU on n0" in finding.message
@@ -144,7 +144,7 @@ def test_a_shared_gpu_that_nccl_accepted_is_info() -> None:
 
 
 def test_machines_of_one_name_share_no_gpu() -> None:
-    job = on_one_gpu(jobs.job(world=lambda made: replace(made, nodes=4)))
+    job = on_one_gpu(jobs.job(world=lambda communicator: replace(communicator, nodes=4)))
     assert SharedGpu().judge(job).status is Status.CLEAN
 
 
@@ -177,10 +177,10 @@ def test_a_warning_after_which_nccl_goes_on_is_no_failed_init() -> None:
 
 
 def test_ranks_that_only_torch_names_are_told() -> None:
-    said = "Duplicate GPU detected : rank 3 and rank 0 both on CUDA device f000"
+    text = "Duplicate GPU detected : rank 3 and rank 0 both on CUDA device f000"
     details = {"ranks": "3,0", "bus_id": "0000:0f:00.0"}
-    told = jobs.event("duplicate gpu", said, host="", details=details, level="APP", secondary=True)
-    job = replace(jobs.job(1, 1), ranks=(), communicators=(), processes=(), events=(told,))
+    event = jobs.event("duplicate gpu", text, host="", details=details, level="APP", secondary=True)
+    job = replace(jobs.job(1, 1), ranks=(), communicators=(), processes=(), events=(event,))
     [finding] = SharedGpu().judge(job).findings
     assert finding.where.ranks == (0, 3)
     assert "ranks 0, 3 share one GPU (0000:0f:00.0)" in finding.message

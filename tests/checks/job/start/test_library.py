@@ -146,10 +146,10 @@ RETRIES = (
 
 def after_a_shrink(line: int, version: str = "2.29.3", func: str = "ncclCommShrink") -> list[Finding]:
     """Retries that run out at a line of a log whose line 90 made a communicator."""
-    made = jobs.job(2, events=[replace(jobs.event("ib completion", RETRIES), origin=jobs.origin(RETRIES, line))])
-    smaller = replace(made.communicators[0], index=1, parent=0, func=func, origin=jobs.origin("Init COMPLETE", 90))
-    made = replace(made, communicators=(*made.communicators, smaller), nccl_versions=(version,))
-    return list(KnownLibraryFault().judge(made).findings)
+    job = jobs.job(2, events=[replace(jobs.event("ib completion", RETRIES), origin=jobs.origin(RETRIES, line))])
+    smaller = replace(job.communicators[0], index=1, parent=0, func=func, origin=jobs.origin("Init COMPLETE", 90))
+    job = replace(job, communicators=(*job.communicators, smaller), nccl_versions=(version,))
+    return list(KnownLibraryFault().judge(job).findings)
 
 
 def test_retries_that_run_out_after_a_shrink_are_a_known_fault() -> None:
@@ -169,8 +169,8 @@ def test_retries_of_another_reason_are_left_to_the_network(line: int, version: s
 
 def test_the_calls_own_line_shows_the_shrink_too() -> None:
     line = jobs.origin("ncclCommShrink: excluded 1 rank", 60)
-    said = replace(jobs.message("split", line.text), origin=line)
-    made = jobs.job(1, events=[replace(jobs.event("ib completion", RETRIES), origin=jobs.origin(RETRIES, 70))])
-    first = replace(made.processes[0], messages=(said,))
-    made = replace(made, processes=(first, *made.processes[1:]), nccl_versions=("2.30.4",))
-    assert len(KnownLibraryFault().judge(made).findings) == 1
+    message = replace(jobs.message("split", line.text), origin=line)
+    job = jobs.job(1, events=[replace(jobs.event("ib completion", RETRIES), origin=jobs.origin(RETRIES, 70))])
+    first = replace(job.processes[0], messages=(message,))
+    job = replace(job, processes=(first, *job.processes[1:]), nccl_versions=("2.30.4",))
+    assert len(KnownLibraryFault().judge(job).findings) == 1

@@ -76,5 +76,5 @@ def test_a_start_that_waits_for_a_while_accuses_nobody(tmp_path: Path, text: str
 
 
 def test_ranks_that_waited_once_and_went_on_are_not_told(tmp_path: Path) -> None:
-    for behind in (of_ranks(DONE, [0], 1, 4), STEPS):
-        assert not said(tmp_path, of_ranks(WAITS, [0], 1, 4, 3) + behind)["findings"]
+    for text in (of_ranks(DONE, [0], 1, 4), STEPS):
+        assert not said(tmp_path, of_ranks(WAITS, [0], 1, 4, 3) + text)["findings"]

@@ -11,9 +11,9 @@ from topodiag.model.job import Job, Process
 
 
 def with_version(key: str, value: str, rank: int = 3) -> Job:
-    def hook(number: int, host: int, made: Process) -> Process:
-        versions = {"nccl": "2.28.9", "net plugin": "IB (v11)", **made.versions}
-        return replace(made, versions={**versions, key: value} if number == rank else versions)
+    def hook(number: int, host: int, process: Process) -> Process:
+        versions = {"nccl": "2.28.9", "net plugin": "IB (v11)", **process.versions}
+        return replace(process, versions={**versions, key: value} if number == rank else versions)
 
     return jobs.job(process=hook)
 
@@ -42,18 +42,20 @@ def test_another_plugin_is_not_another_version_of_one() -> None:
 
 
 def test_nccls_own_warning_is_enough() -> None:
-    told = jobs.event("version", "Mismatched NCCL version detected : rank 1 version 22304 rank 2 version 22707", rank=1)
-    [finding] = VersionsDiffer().judge(jobs.job(events=[told])).findings
+    event = jobs.event(
+        "version", "Mismatched NCCL version detected : rank 1 version 22304 rank 2 version 22707", rank=1
+    )
+    [finding] = VersionsDiffer().judge(jobs.job(events=[event])).findings
     assert finding.severity is Severity.ERROR
 
 
 def test_another_build_of_one_version_is_a_warning() -> None:
-    told = with_version("git", "master 3619159")
-    assert VersionsDiffer().judge(told).status is Status.CLEAN, "the others say nothing of theirs"
+    job = with_version("git", "master 3619159")
+    assert VersionsDiffer().judge(job).status is Status.CLEAN, "the others say nothing of theirs"
 
-    def hook(number: int, host: int, made: Process) -> Process:
+    def hook(number: int, host: int, process: Process) -> Process:
         return replace(
-            made, versions={"nccl": "2.32.3", "git": "rel-2.32 0a1b2c3" if number == 3 else "unknown unknown"}
+            process, versions={"nccl": "2.32.3", "git": "rel-2.32 0a1b2c3" if number == 3 else "unknown unknown"}
         )
 
     [finding] = VersionsDiffer().judge(jobs.job(process=hook)).findings
@@ -62,9 +64,9 @@ def test_another_build_of_one_version_is_a_warning() -> None:
 
 
 def test_another_version_is_not_told_as_another_build_too() -> None:
-    def hook(number: int, host: int, made: Process) -> Process:
+    def hook(number: int, host: int, process: Process) -> Process:
         version, build = ("2.30.7", "a 1") if number == 3 else ("2.32.3", "b 2")
-        return replace(made, versions={"nccl": version, "git": build})
+        return replace(process, versions={"nccl": version, "git": build})
 
     [finding] = VersionsDiffer().judge(jobs.job(process=hook)).findings
     assert finding.severity is Severity.ERROR
@@ -74,9 +76,9 @@ NOTICE = "Mismatched NCCL git versions detected: rank 0 fingerprint 0x1f2e3d4c, 
 
 
 def noticed(text: str) -> Job:
-    def hook(number: int, host: int, made: Process) -> Process:
+    def hook(number: int, host: int, process: Process) -> Process:
         notice = jobs.message("git mismatch", text)
-        return replace(made, versions={"nccl": "2.32.3"}, messages=(*made.messages, notice))
+        return replace(process, versions={"nccl": "2.32.3"}, messages=(*process.messages, notice))
 
     return jobs.job(process=hook)
 
@@ -92,8 +94,8 @@ def test_one_process_has_nothing_to_compare_with() -> None:
 
 
 def test_a_version_from_rank_0_alone_leaves_it_unknown() -> None:
-    def hook(number: int, host: int, made: Process) -> Process:
-        return made if number == 0 else replace(made, versions={})
+    def hook(number: int, host: int, process: Process) -> Process:
+        return process if number == 0 else replace(process, versions={})
 
     assert VersionsDiffer().judge(jobs.job(process=hook)).status is Status.UNKNOWN
 
@@ -101,10 +103,10 @@ def test_a_version_from_rank_0_alone_leaves_it_unknown() -> None:
 def worded(*texts: tuple[str, str]) -> Job:
     """Lines of the first node and of the second; rank 0 alone prints its version, 2.23.4."""
 
-    def hook(number: int, host: int, made: Process) -> Process:
+    def hook(number: int, host: int, process: Process) -> Process:
         kind, text = texts[host]
-        versions = made.versions if number == 0 else {}
-        return replace(made, versions=versions, messages=(*made.messages, jobs.message(kind, text)))
+        versions = process.versions if number == 0 else {}
+        return replace(process, versions=versions, messages=(*process.messages, jobs.message(kind, text)))
 
     return jobs.job(process=hook)
 
@@ -129,7 +131,7 @@ def test_words_of_one_release_or_of_one_process_alone_tell_none() -> None:
 
 def test_rccl_has_words_of_its_own() -> None:
     job = worded(NEW, OLD)
-    rccl = tuple(replace(each, versions={"rccl": "2.20.5"}) for each in job.processes)
+    rccl = tuple(replace(process, versions={"rccl": "2.20.5"}) for process in job.processes)
     assert not VersionsDiffer().judge(replace(job, processes=rccl)).findings
 
 

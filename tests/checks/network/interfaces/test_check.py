@@ -32,27 +32,27 @@ def test_an_interface_that_leads_nowhere_is_named(name: str) -> None:
 
 
 def test_it_is_an_error_where_the_job_did_not_start() -> None:
-    made = jobs.job(process=on("docker0"), world=lambda comm: replace(comm, completed=np.zeros(16, bool)))
-    assert WrongInterface().judge(made).findings[0].severity is Severity.ERROR
+    job = jobs.job(process=on("docker0"), world=lambda comm: replace(comm, completed=np.zeros(16, bool)))
+    assert WrongInterface().judge(job).findings[0].severity is Severity.ERROR
 
 
 @pytest.mark.parametrize("name", ["eth0", "ens5", "bond0", "ib0", "enp3s0f0np0", "hsn0", "br0", "lo2x"])
 def test_other_interfaces_are_left_alone_whatever_their_address(name: str) -> None:
-    made = jobs.job(process=lambda rank, host, process: replace(process, bootstrap=f"{name}:127.0.1.1<0>"))
-    assert WrongInterface().judge(made).status is Status.CLEAN
+    job = jobs.job(process=lambda rank, host, process: replace(process, bootstrap=f"{name}:127.0.1.1<0>"))
+    assert WrongInterface().judge(job).status is Status.CLEAN
 
 
 def test_an_interface_that_no_node_has_is_an_error_even_on_one_node() -> None:
     event = jobs.event("bootstrap", "Bootstrap : no socket interface found", rank=0)
-    made = jobs.job(1, settings={"NCCL_SOCKET_IFNAME": "ens9"}, events=[event])
-    (finding,) = WrongInterface().judge(made).findings
+    job = jobs.job(1, settings={"NCCL_SOCKET_IFNAME": "ens9"}, events=[event])
+    (finding,) = WrongInterface().judge(job).findings
     assert finding.severity is Severity.ERROR
     assert "NCCL_SOCKET_IFNAME=ens9" in finding.message
 
 
 def test_an_unnamed_interface_is_unknown() -> None:
-    made = jobs.job(process=lambda rank, host, process: replace(process, bootstrap=""))
-    assert WrongInterface().judge(made).status is Status.UNKNOWN
+    job = jobs.job(process=lambda rank, host, process: replace(process, bootstrap=""))
+    assert WrongInterface().judge(job).status is Status.UNKNOWN
 
 
 def unfinished(communicator: Communicator) -> Communicator:
@@ -75,8 +75,8 @@ def test_an_address_that_leads_to_no_other_node_is_an_error_where_ranks_do_not_m
 
 @examples("first", "second")
 def test_an_address_that_may_be_right_is_left_alone(first: str, second: str) -> None:
-    made = jobs.job(process=at(first, second), world=unfinished)
-    assert not any("leads to no other node" in each.message for each in WrongInterface().judge(made).findings)
+    job = jobs.job(process=at(first, second), world=unfinished)
+    assert not any("leads to no other node" in finding.message for finding in WrongInterface().judge(job).findings)
 
 
 def test_addresses_of_data_sockets_are_judged_too() -> None:
@@ -103,20 +103,20 @@ def one_of_two_nodes(communicator: Communicator) -> Communicator:
 
 
 def test_the_log_of_one_node_of_two_is_judged_as_that_of_a_job_of_two_nodes() -> None:
-    made = jobs.job(1, 16, process=on("docker0"), world=one_of_two_nodes)
-    (finding,) = WrongInterface().judge(made).findings
+    job = jobs.job(1, 16, process=on("docker0"), world=one_of_two_nodes)
+    (finding,) = WrongInterface().judge(job).findings
     assert "docker0" in finding.message
 
 
 def _piece(interface: str, data: str = "veth7a:169.254.60.11<0> [1]eth0:10.20.0.5<0>") -> list[str]:
-    told = found(
+    findings = found(
         "NET002",
         f"b0f1:61:61 [0] NCCL INFO Bootstrap : Using {interface}",
         "b0f1:61:98 [0] NCCL INFO NET/IB : No device found.",
         f"b0f1:61:98 [0] NCCL INFO NET/Socket : Using [0]{data}",
         "b0f1:61:98 [0] NCCL INFO Using network Socket",
     )
-    return [finding.message for finding in told]
+    return [finding.message for finding in findings]
 
 
 def test_a_piece_that_meets_over_an_interface_of_its_own_host_is_told_as_a_possibility() -> None:

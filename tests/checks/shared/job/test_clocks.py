@@ -20,11 +20,11 @@ NOON = 1.7e9
 def job_with(ends: Mapping[str, float], errors: Mapping[str, float]) -> Job:
     """Two nodes whose members completed init at these seconds, with an error of CUDA on each at those."""
     events = [jobs.event("cuda", "Cuda failure 'unknown error'", host, ts=NOON + at) for host, at in errors.items()]
-    made = jobs.job(2, events=events)
-    world = made.communicators[0]
-    host_of = {rank.rank: rank.host for rank in made.ranks}
+    job = jobs.job(2, events=events)
+    world = job.communicators[0]
+    host_of = {rank.rank: rank.host for rank in job.ranks}
     times = [NOON + ends[host_of[int(rank)]] if ends else np.nan for rank in world.ranks]
-    return replace(made, communicators=(replace(world, completed_ts=np.array(times)), *made.communicators[1:]))
+    return replace(job, communicators=(replace(world, completed_ts=np.array(times)), *job.communicators[1:]))
 
 
 def test_the_order_is_that_of_the_common_clock() -> None:

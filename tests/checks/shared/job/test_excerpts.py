@@ -225,7 +225,7 @@ def test_links_of_one_width_or_of_cards_of_two_kinds_are_not_narrow(pcie: list[f
 
 
 def test_without_a_print_it_is_said_where_a_narrow_link_is_seen() -> None:
-    (outcome,) = (each for each in result_of(HEAD + "Using network IB\n").outcomes if each.check == "PCI001")
+    (outcome,) = (outcome for outcome in result_of(HEAD + "Using network IB\n").outcomes if outcome.check == "PCI001")
     assert "topodiag scan" in outcome.why
 
 
@@ -256,5 +256,5 @@ def test_interfaces_of_sockets_are_no_rdma_devices() -> None:
 
 @examples("place", "text", "told")
 def test_what_cuda_refuses_where_nccl_sets_nvlink_sharp_up_is_of_the_fabric(place: str, text: str, told: bool) -> None:
-    found = result_of(f"n1:7:70 [0] {place} NCCL WARN {text}\nn1:7:70 [0] NCCL INFO {place} -> 1\n").findings
-    assert any(each.id == "NVL005" for each in found) is told
+    findings = result_of(f"n1:7:70 [0] {place} NCCL WARN {text}\nn1:7:70 [0] NCCL INFO {place} -> 1\n").findings
+    assert any(finding.id == "NVL005" for finding in findings) is told

@@ -11,8 +11,8 @@ ENDED = "[rank12]: ValueError: tokenizer file truncated\n"
 
 @examples("lines", "nodes")
 def test_a_rank_without_a_host_is_where_slurm_says_that_its_task_ended(lines: str, nodes: tuple[str, ...]) -> None:
-    found = next(each for each in result_of(TRACE + ENDED + lines).findings if each.id == "JOB009")
-    assert found.where.nodes == nodes
+    finding = next(finding for finding in result_of(TRACE + ENDED + lines).findings if finding.id == "JOB009")
+    assert finding.where.nodes == nodes
 
 
 def test_a_fault_of_a_gpu_without_a_host_is_where_the_one_task_failed() -> None:

@@ -19,15 +19,15 @@ NO_ID = GONE.replace("failed to recv, got 0 bytes", "wait timeout after 600000ms
 def test_what_the_others_say_of_the_store_follows_from_who_did_not_come(
     tmp_path: Path, others: str, below: str
 ) -> None:
-    made = said(tmp_path, WAITED + others)
-    assert chain(made) == [("JOB001", ""), (below, "JOB001")]
-    assert "7 of 8 did" in made["verdict"]["headline"]
-    assert made["verdict"]["state"] == "failed"
+    answer = said(tmp_path, WAITED + others)
+    assert chain(answer) == [("JOB001", ""), (below, "JOB001")]
+    assert "7 of 8 did" in answer["verdict"]["headline"]
+    assert answer["verdict"]["state"] == "failed"
 
 
 def test_a_rendezvous_that_was_over_says_that_nodes_did_not_come(tmp_path: Path) -> None:
     text = "    raise RendezvousTimeoutError\ntorch.distributed.elastic.rendezvous.api.RendezvousTimeoutError\n"
-    assert [each["id"] for each in said(tmp_path, text)["findings"]] == ["JOB001"]
+    assert [finding["id"] for finding in said(tmp_path, text)["findings"]] == ["JOB001"]
 
 
 @examples("text")
@@ -46,5 +46,5 @@ def test_an_error_that_is_not_of_the_store_stays_the_cause(tmp_path: Path) -> No
 
 
 def test_a_process_that_ended_is_why_it_did_not_come(tmp_path: Path) -> None:
-    made = said(tmp_path, "[rank3]: FileNotFoundError: no such file: '/data/tokens.bin'\n" + WAITED + GONE)
-    assert made["verdict"]["causes"][0]["check"] == "JOB009"
+    answer = said(tmp_path, "[rank3]: FileNotFoundError: no such file: '/data/tokens.bin'\n" + WAITED + GONE)
+    assert answer["verdict"]["causes"][0]["check"] == "JOB009"

@@ -23,10 +23,10 @@ def job(count: int, host: str = "a", **settings: str) -> Job:
 
 
 def test_a_setting_that_leaves_out_what_another_job_uses_is_found() -> None:
-    found = fewer_than_others(job(1, NCCL_IB_HCA="mlx5_0"), [job(8)])
-    assert found is not None
-    assert (len(found.kept), len(found.more), found.hosts) == (1, 8, ("a",))
-    assert found.filters[0].value == "mlx5_0"
+    comparison = fewer_than_others(job(1, NCCL_IB_HCA="mlx5_0"), [job(8)])
+    assert comparison is not None
+    assert (len(comparison.kept), len(comparison.more), comparison.hosts) == (1, 8, ("a",))
+    assert comparison.filters[0].value == "mlx5_0"
 
 
 def test_without_a_setting_the_nic_may_be_lost_and_not_left_out() -> None:
@@ -46,11 +46,11 @@ def captured(count: int, **settings: str) -> Job:
 
 
 def test_a_setting_that_leaves_out_what_the_capture_of_the_node_shows_up_is_found() -> None:
-    found = fewer_than_others(captured(4, NCCL_IB_HCA="mlx5_0,mlx5_1,mlx5_2,mlx5_3"), [])
-    assert found is not None
-    assert (len(found.kept), len(found.more), found.captured) == (4, 8, True)
-    (told,) = FewerNicsUsed().judge(captured(4, NCCL_IB_HCA="mlx5_0,mlx5_1,mlx5_2,mlx5_3")).findings
-    assert told.message.endswith("mlx5_3 leaves this job 4 of the 8 NICs that are up there")
+    comparison = fewer_than_others(captured(4, NCCL_IB_HCA="mlx5_0,mlx5_1,mlx5_2,mlx5_3"), [])
+    assert comparison is not None
+    assert (len(comparison.kept), len(comparison.more), comparison.captured) == (4, 8, True)
+    (finding,) = FewerNicsUsed().judge(captured(4, NCCL_IB_HCA="mlx5_0,mlx5_1,mlx5_2,mlx5_3")).findings
+    assert finding.message.endswith("mlx5_3 leaves this job 4 of the 8 NICs that are up there")
 
 
 def test_without_a_setting_the_capture_blames_none() -> None:
@@ -59,7 +59,7 @@ def test_without_a_setting_the_capture_blames_none() -> None:
 
 @pytest.mark.parametrize("change", ["down", "slower", "storage"])
 def test_nics_that_the_job_could_not_use_are_not_left_out(change: str) -> None:
-    made = captured(7, NCCL_IB_HCA="^mlx5_7")
+    run = captured(7, NCCL_IB_HCA="^mlx5_7")
     node = nodes.hgx_h100()
     last = node.nics[7]
     port = last.ports[0]
@@ -68,9 +68,9 @@ def test_nics_that_the_job_could_not_use_are_not_left_out(change: str) -> None:
         "slower": replace(last, ports=(replace(port, rate_gbps=nodes.read(100.0)),)),
         "storage": replace(last, role=NicRole.STORAGE),
     }[change]
-    made = replace(made, machines={"a": replace(node, nics=(*node.nics[:7], other))})
-    assert fewer_than_others(made, []) is None
-    unset = replace(made, processes=(replace(made.processes[0], settings={}),), ranks=seated(8))
+    run = replace(run, machines={"a": replace(node, nics=(*node.nics[:7], other))})
+    assert fewer_than_others(run, []) is None
+    unset = replace(run, processes=(replace(run.processes[0], settings={}),), ranks=seated(8))
     assert FewerNicsThanSiblings().judge(unset).status is Status.NOT_APPLICABLE
 
 
@@ -84,9 +84,13 @@ def short(count: int, ranks: int = 8, **settings: str) -> Outcome:
 
 
 def test_fewer_nics_than_the_capture_shows_up_name_both_sources() -> None:
-    (told,) = short(7).findings
-    assert told.message == "a: NCCL lists 7 RDMA devices, and the capture of the machine shows 8 up"
-    assert (told.severity, told.confidence, told.where.nics) == (Severity.WARNING, Confidence.MEDIUM, ("mlx5_7",))
+    (finding,) = short(7).findings
+    assert finding.message == "a: NCCL lists 7 RDMA devices, and the capture of the machine shows 8 up"
+    assert (finding.severity, finding.confidence, finding.where.nics) == (
+        Severity.WARNING,
+        Confidence.MEDIUM,
+        ("mlx5_7",),
+    )
 
 
 @pytest.mark.parametrize(

@@ -133,9 +133,9 @@ def _same(data: bytes) -> None:
 def _same_apart(texts: list[str]) -> None:
     """Each text is a file of its own; they are read together."""
     given = [(text.encode(), 7 - number, 100 * number) for number, text in enumerate(texts)]
-    alone = [plain_rows(extract_plain(*each)) for each in given]
+    records = [plain_rows(extract_plain(*row)) for row in given]
     assert plain_rows(scan.extract_several(given)) == {
-        name: sorted((row for rows in alone for row in rows[name]), key=repr) for name in SCHEMAS
+        name: sorted((row for rows in records for row in rows[name]), key=repr) for name in SCHEMAS
     }
 
 
@@ -213,7 +213,7 @@ def test_channels_of_any_numbers_give_the_plain_result(said: list[tuple[str, ...
         "Ring {0} : {1} -> {2} -> {3}",
         "Ring 01 : {1} -> {2} -> {3}{4}",
     )
-    lines = [f"n:1:1 [0] NCCL INFO {form.format(*each)}" for each in said for form in forms]
+    lines = [f"n:1:1 [0] NCCL INFO {form.format(*texts)}" for texts in said for form in forms]
     _same("\n".join(lines).encode())
 
 

@@ -52,7 +52,7 @@ def test_what_is_extracted_adds_up_to_what_was_counted(name: str) -> None:
             transports[printed_via(row)] += row["count"]
         if "rank000" in path.name:
             for row in facts["print"].to_pylist():
-                patterns += [list(found) for found in PATTERN.findall(row["text"])]
+                patterns += [list(match) for match in PATTERN.findall(row["text"])]
     assert (events["start"], events["complete"]) == (counted["init_start"], counted["init_complete"])
     assert transports == counted["transports"]
     assert sorted(patterns) == sorted(counted.get("patterns_rank0", []))

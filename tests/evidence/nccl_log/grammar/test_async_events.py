@@ -10,9 +10,9 @@ from tests.tables import examples
 
 @examples("line")
 def test_a_device_that_goes_away_is_told_by_any_program(line: str, tmp_path: Path) -> None:
-    made = chain(said(tmp_path, line))
-    assert made[0] == ("NET008", "")
-    assert set(made[1:]) <= {("JOB005", "NET008")}
+    pairs = chain(said(tmp_path, line))
+    assert pairs[0] == ("NET008", "")
+    assert set(pairs[1:]) <= {("JOB005", "NET008")}
 
 
 @examples("line")
@@ -26,8 +26,8 @@ def test_the_plugins_own_test_that_finds_no_provider_is_a_plugin_that_does_not_c
         "10.3.5.83: WARN: Function: find_ofi_provider Line: 543: NET/OFI Couldn't find any optimal provider\n"
         "10.3.5.83: WARN: Function: main Line: 66: NET/OFI OFI NCCL failure: 2\n"
     )
-    made = said(tmp_path, text)
-    assert chain(made)[0] == ("NET005", "")
-    assert "no provider" in made["findings"][0]["message"]
+    answer = said(tmp_path, text)
+    assert chain(answer)[0] == ("NET005", "")
+    assert "no provider" in answer["findings"][0]["message"]
     well = "10.3.5.83: INFO: Function: ofi_init Line: 1120: NET/OFI Selected Provider is efa (found 4 nics)\n"
     assert not loud(tmp_path, well)

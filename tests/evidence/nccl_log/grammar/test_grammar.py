@@ -20,7 +20,7 @@ def row(message: str, name: str, level: str = "INFO") -> dict[str, Any]:
 
 
 def some(columns: dict[str, Any], *names: str) -> tuple[Any, ...]:
-    return tuple(columns[each] for each in names)
+    return tuple(columns[name] for name in names)
 
 
 WHERE = "rank 2 nranks 16 cudaDev 2 nvmlDev 2 busId 4b000"

@@ -13,8 +13,8 @@ ABORTED = "InternalError: Collective ops is aborted by: Shape mismatch in the co
 
 @examples("text")
 def test_calls_that_differ_by_rank_are_told(tmp_path: Path, text: str) -> None:
-    found = first_of(tmp_path, text + "\n")
-    assert (found["id"], found["severity"]) == ("JOB006", "warning")
+    finding = first_of(tmp_path, text + "\n")
+    assert (finding["id"], finding["severity"]) == ("JOB006", "warning")
 
 
 @examples("text")
@@ -37,5 +37,5 @@ def test_a_placement_group_that_ray_cannot_make_has_no_room(text: str) -> None:
 @examples("text")
 def test_the_same_words_without_a_difference_accuse_nobody(tmp_path: Path, text: str) -> None:
     assert loud(tmp_path, text + "\n") == []
-    said = said_of(text)
-    assert said is None or "told" not in said[1]
+    pair = said_of(text)
+    assert pair is None or "told" not in pair[1]

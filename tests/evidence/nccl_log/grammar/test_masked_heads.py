@@ -13,7 +13,7 @@ MESSAGE = "Using network Socket"
 @examples("front", "who")
 def test_a_head_that_was_masked_or_taken_off_still_is_a_record(front: str, who: tuple[str, int, int, int]) -> None:
     found = list(records(f"{front}NCCL INFO {MESSAGE}"))
-    assert [(each.host, each.pid, each.tid, each.dev, each.message) for each in found] == [(*who, MESSAGE)]
+    assert [(record.host, record.pid, record.tid, record.dev, record.message) for record in found] == [(*who, MESSAGE)]
 
 
 def test_the_place_of_a_warning_is_read_behind_a_masked_head() -> None:

@@ -69,7 +69,7 @@ def test_calls_have_no_device_and_traces_have_a_time_and_a_place() -> None:
 
 def test_records_glued_on_one_line_are_told_apart_with_their_labels() -> None:
     glued = "[1,0]<stdout>:a:1:2 [0] NCCL INFO first[1,1]<stdout>:b:3:4 [1] NCCL INFO second[1,1]<stdout>:"
-    assert [(each.host, each.message, each.label) for each in records(glued)] == [
+    assert [(record.host, record.message, record.label) for record in records(glued)] == [
         ("a", "first", "0"),
         ("b", "second", "1"),
     ]
@@ -123,14 +123,14 @@ def test_the_watchdogs_timeout_is_an_event_of_its_rank() -> None:
 
 
 def test_a_rank_of_a_process_group_is_not_taken_for_one_of_the_world() -> None:
-    said = "ProcessGroupNCCL.cpp:616] {} Watchdog caught collective operation timeout: WorkNCCL(SeqNum=5"
+    text = "ProcessGroupNCCL.cpp:616] {} Watchdog caught collective operation timeout: WorkNCCL(SeqNum=5"
     for front, label in (
         ("[rank9]:[E1 02:07:08.4 ", "9"), ("[default3]:[E ", "default3"), ("[E ", "ProcessGroupNCCL"),
     ):  # fmt: skip
-        name, columns = application(front + said.format("[PG ID 2 PG GUID 5(tp) Rank 1]")) or ("", {})
+        name, columns = application(front + text.format("[PG ID 2 PG GUID 5(tp) Rank 1]")) or ("", {})
         assert name == "event"
         assert (str(columns["label"]).startswith(label)) or not str(columns["label"]).isdigit()
-    _, columns = application("[E " + said.format("[PG ID 0 PG GUID 0(default_pg) Rank 3]")) or ("", {})
+    _, columns = application("[E " + text.format("[PG ID 0 PG GUID 0(default_pg) Rank 3]")) or ("", {})
     assert columns["label"] == "3"
 
 
@@ -184,7 +184,7 @@ def test_a_place_before_information_is_the_talk_of_an_application() -> None:
 
 
 def test_an_operation_that_xla_says_failed_is_evidence_of_the_application() -> None:
-    said = "NCCL operation ncclCommInitRank failed: unhandled cuda error (run with NCCL_DEBUG=INFO for details)."
-    name, columns = application(f"2024-05-14 10:33:08.612345: W xla/service/gpu/nccl_utils.cc:12] {said}") or ("", {})
+    text = "NCCL operation ncclCommInitRank failed: unhandled cuda error (run with NCCL_DEBUG=INFO for details)."
+    name, columns = application(f"2024-05-14 10:33:08.612345: W xla/service/gpu/nccl_utils.cc:12] {text}") or ("", {})
     assert (name, columns["level"]) == ("event", "APP")
-    assert str(columns["text"]).endswith(said)
+    assert str(columns["text"]).endswith(text)

@@ -14,8 +14,8 @@ def test_the_error_and_the_peer_are_read_in_any_tool(text: str, why: str, peer: 
 
 @examples("text")
 def test_what_is_tried_again_fetched_or_no_attempt_is_none(text: str) -> None:
-    said = said_of(text)
-    assert said is None or "why" not in said[1]
+    pair = said_of(text)
+    assert pair is None or "why" not in pair[1]
 
 
 def test_a_peer_that_refuses_was_reached_but_for_the_bridge_of_each_host() -> None:

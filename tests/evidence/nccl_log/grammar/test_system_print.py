@@ -222,13 +222,13 @@ def test_graphs_are_those_that_real_logs_hold(name: str) -> None:
             inits.append([])
         inits[-1].append(row)
     prints = [read_print("\n".join(rows)) for rows in inits]
-    found = [
-        [str(each.pattern), str(each.cross_nic), str(each.channels), f"{each.bw_intra:.6f}", f"{each.bw_inter:.6f}",
-         each.type_intra, each.type_inter, str(int(each.same_channels))]
-        for made in prints for each in made.graphs
+    lines = [
+        [str(graph.pattern), str(graph.cross_nic), str(graph.channels), f"{graph.bw_intra:.6f}",
+         f"{graph.bw_inter:.6f}", graph.type_intra, graph.type_inter, str(int(graph.same_channels))]
+        for made in prints for graph in made.graphs
     ]  # fmt: skip
-    assert found == truth["counted"]["patterns_rank0"]
-    assert all(len(each.orders) == each.channels for made in prints for each in made.graphs)
+    assert lines == truth["counted"]["patterns_rank0"]
+    assert all(len(graph.orders) == graph.channels for made in prints for graph in made.graphs)
     for made in prints:
         for device in made.system.devices.values() if made.system else ():
             assert device.parent or device.kind in ("CPU", "NVS")

@@ -69,4 +69,4 @@ def test_sockets_by_a_command_are_a_setting_that_costs_bandwidth() -> None:
     assert found("ENV001", *LINES) == []
     (finding,) = found("ENV001", EXPORT, *LINES)
     assert finding.settings == (("NCCL_NET", None),)
-    assert [(each.line, each.text) for each in finding.evidence] == [(1, EXPORT)]
+    assert [(origin.line, origin.text) for origin in finding.evidence] == [(1, EXPORT)]

@@ -55,8 +55,8 @@ def test_connections_number_the_virtual_nics_in_the_place_of_their_ports(lines: 
 
 
 def test_ports_stay_listed_and_carry_what_is_said_of_their_virtual_nic() -> None:
-    made = process(BRACES, GDR.format("Disabled", 1, "mlx5_2+mlx5_3"))
-    assert [(hca.name, hca.gdr) for hca in made.hcas] == [
+    rank = process(BRACES, GDR.format("Disabled", 1, "mlx5_2+mlx5_3"))
+    assert [(hca.name, hca.gdr) for hca in rank.hcas] == [
         ("mlx5_0", None), ("mlx5_1", None), ("mlx5_2", False), ("mlx5_3", False),
     ]  # fmt: skip
     old = process(
@@ -72,15 +72,15 @@ def test_ports_stay_listed_and_carry_what_is_said_of_their_virtual_nic() -> None
     [([LIST], 3, False), ([BRACES], 4, False), ([LIST[:50]], 2, True), ([LIST[:50], LIST], 3, False), ([], 0, False)],
 )
 def test_a_list_without_its_end_may_lack_ports(lists: list[str], ports: int, cut: bool) -> None:
-    made = process(*lists)
-    assert (len(made.hcas), made.hcas_cut) == (ports, cut)
+    rank = process(*lists)
+    assert (len(rank.hcas), rank.hcas_cut) == (ports, cut)
 
 
 def test_rails_and_planes_of_a_list_are_no_part_of_the_link_layer() -> None:
-    made = process(
+    rank = process(
         "NET/IB : Using [0]mlx5_0:1:0:1/RoCE [1]mlx5_1:1::2/IB [2]mlx5_2:1:3/RoCE [RO]; OOB eno1:10.0.0.1<0>"
     )
-    assert [(hca.name, hca.port, hca.link_layer) for hca in made.hcas] == [
+    assert [(hca.name, hca.port, hca.link_layer) for hca in rank.hcas] == [
         ("mlx5_0", 1, "RoCE"), ("mlx5_1", 1, "IB"), ("mlx5_2", 1, "RoCE"),
     ]  # fmt: skip
 

@@ -37,14 +37,14 @@ def test_a_line_that_stands_once_is_kept_beside_those_that_repeat(most: int, kep
 @given(st.lists(st.lists(st.sampled_from("abcdef")), max_size=4), st.integers(1, 12))
 def test_what_shards_leave_out_changes_nothing_in_the_whole(shards: list[list[str]], most: int) -> None:
     whole = [[("WARN", f"{letter} {at}{number}") for at, letter in enumerate(own)] for number, own in enumerate(shards)]
-    every = [each for own in whole for each in own]
+    pairs = [pair for own in whole for pair in own]
 
     def kept(events: list[tuple[str, str]], more: int = 0) -> list[tuple[str, str]]:
         return [events[at] for at in first_of_each(shapes_of(events), most, more)] if len(events) > most else events
 
-    left = [each for own in whole for each in kept(own, 1)]
+    left = [pair for own in whole for pair in kept(own, 1)]
 
-    assert kept(left) == kept(every)
+    assert kept(left) == kept(pairs)
 
 
 def test_a_shard_of_one_sentence_with_many_numbers_keeps_the_first_and_what_stands_once(
@@ -70,7 +70,7 @@ def test_where_shards_join_what_is_left_out_is_the_same(cuts: list[int], monkeyp
         data = b"".join(whole[low:high])
         facts.append(extract(data, 0, base))
         base += len(data)
-    made = merge_facts([merge_facts(facts[:2]), *facts[2:]])["event"]
-    texts = made.column("text").to_pylist()
+    event = merge_facts([merge_facts(facts[:2]), *facts[2:]])["event"]
+    texts = event.column("text").to_pylist()
     assert texts == [*(f"retry {at}" for at in range(10)), "port down"]
-    assert len(made.column("text").chunk(0).dictionary) == len(texts)
+    assert len(event.column("text").chunk(0).dictionary) == len(texts)

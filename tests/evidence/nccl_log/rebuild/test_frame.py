@@ -19,16 +19,16 @@ def column(values: list[int]) -> np.ndarray:
 def test_rows_of_one_owner_stay_in_the_order_in_which_they_came(owners: list[int], draw: object) -> None:
     order = list(range(len(owners)))
     draw.shuffle(order)  # type: ignore[attr-defined]
-    rows, found, starts = by_owner(column(order), column(owners))
+    rows, ndarray, starts = by_owner(column(order), column(owners))
     parts = np.split(rows, starts[1:]) if starts.size else []
     expected = {owner: [row for row in order if owners[row] == owner] for owner in sorted(set(owners) - {-1})}
-    assert dict(zip(found.tolist(), [part.tolist() for part in parts], strict=True)) == expected
+    assert dict(zip(ndarray.tolist(), [part.tolist() for part in parts], strict=True)) == expected
 
 
 @given(OWNERS)
 def test_groups_are_the_rows_of_each_key_that_is_not_negative(keys: list[int]) -> None:
-    made = {key: rows.tolist() for key, rows in groups(column(keys))}
-    assert made == {key: [i for i, each in enumerate(keys) if each == key] for key in sorted(set(keys) - {-1})}
+    table = {key: rows.tolist() for key, rows in groups(column(keys))}
+    assert table == {key: [i for i, each in enumerate(keys) if each == key] for key in sorted(set(keys) - {-1})}
 
 
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(-(2**62), 2**62), st.integers(1, 9)), max_size=30))
@@ -38,4 +38,4 @@ def test_what_is_said_again_counts_for_its_first_row(said: list[tuple[int, int, 
     expected: dict[tuple[int, int], list[int]] = {}
     for i, (a, b, count) in enumerate(said):
         expected.setdefault((a, b), [i, 0])[1] += count
-    assert [list(each) for each in zip(rows.tolist(), sums, strict=True)] == list(expected.values())
+    assert [list(pair) for pair in zip(rows.tolist(), sums, strict=True)] == list(expected.values())

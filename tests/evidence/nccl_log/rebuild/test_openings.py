@@ -14,20 +14,20 @@ def without(lines: list[str], *parts: str) -> list[str]:
 def opened(*logs: list[str]) -> dict[int, str]:
     """By world rank, what its process said of a call that began nothing."""
     (job,) = jobs(*map(text, logs))
-    said = {rank.rank: job.processes[rank.process].opening for rank in job.ranks}
-    return {rank: opening.text for rank, opening in said.items() if opening is not None}
+    table = {rank.rank: job.processes[rank.process].opening for rank in job.ranks}
+    return {rank: opening.text for rank, opening in table.items() if opening is not None}
 
 
 def test_the_name_is_that_of_the_communicator_that_begins_next_and_not_of_the_one_before() -> None:
     (job,) = jobs(*map(text, LOGS))
-    assert [each.name for each in job.communicators] == ["", "TP", "TP"]
+    assert [communicator.name for communicator in job.communicators] == ["", "TP", "TP"]
     assert not opened(*LOGS)
 
 
 def test_a_name_whose_communicator_never_begins_is_nobodys_name_and_an_opening() -> None:
     logs = [without(rank_log(rank), "ncclCommSplit") for rank in range(4)]
     (job,) = jobs(*map(text, logs))
-    assert [each.name for each in job.communicators] == [""]
+    assert [communicator.name for communicator in job.communicators] == [""]
     assert opened(*logs) == dict.fromkeys(range(4), OPENS)
 
 
@@ -45,7 +45,7 @@ def test_several_names_before_the_first_beginning_name_nobody() -> None:
         at = next(i for i, line in enumerate(lines) if OPENS in line)
         logs.append([*lines[: at + 1], lines[at].replace(" TP", " DP"), *lines[at + 1 :]])
     (job,) = jobs(*map(text, logs))
-    assert [each.name for each in job.communicators] == ["", "", ""]
+    assert [communicator.name for communicator in job.communicators] == ["", "", ""]
 
 
 def test_a_log_without_any_init_has_no_opening() -> None:

@@ -16,7 +16,9 @@ def test_a_row_finds_its_neighbours_among_the_marks_of_its_key(
     marks: list[tuple[int, int]], rows: list[tuple[int, int]]
 ) -> None:
     members = list(range(100, 100 + len(marks)))
-    found = _Marks(*(np.array(each, np.int64) for each in ([m[0] for m in marks], [m[1] for m in marks], members)))
+    found = _Marks(
+        *(np.array(numbers, np.int64) for numbers in ([m[0] for m in marks], [m[1] for m in marks], members))
+    )
     keys, offsets = (np.array([row[i] for row in rows], np.int64) for i in (0, 1))
     before, after = [], []
     for key, offset in rows:

@@ -73,9 +73,9 @@ def test_a_job_is_put_together_from_its_ranks() -> None:
     assert job.world_size == 4
     assert [(r.host, r.bus_id) for r in job.ranks] == [(f"n{r // 2}", f"0000:{r % 2 + 1}b:00.0") for r in range(4)]
     world, *pairs = job.communicators
-    assert [each.ranks.tolist() for each in pairs] == [[0, 1], [2, 3]]
-    assert {each.parent for each in pairs} == {0}
-    assert [each.name for each in pairs] == ["TP", "TP"]
+    assert [pair.ranks.tolist() for pair in pairs] == [[0, 1], [2, 3]]
+    assert {pair.parent for pair in pairs} == {0}
+    assert [pair.name for pair in pairs] == ["TP", "TP"]
     assert world.name == ""
     assert world.rings == {0: (0, 1, 2, 3)}
     assert world.init_complete
@@ -105,8 +105,8 @@ def test_lines_that_tell_of_one_device_are_devices_and_no_messages() -> None:
 
 def test_a_job_has_the_messages_of_its_processes_by_kind() -> None:
     (job,) = jobs(*map(text, LOGS))
-    assert job.messages["bootstrap"] == [(i, *each.said("bootstrap")) for i, each in enumerate(job.processes)]
-    assert sum(map(len, job.messages.values())) == sum(len(each.messages) for each in job.processes)
+    assert job.messages["bootstrap"] == [(i, *process.said("bootstrap")) for i, process in enumerate(job.processes)]
+    assert sum(map(len, job.messages.values())) == sum(len(process.messages) for process in job.processes)
 
 
 def test_a_ring_takes_of_each_rank_the_hop_that_was_printed_last() -> None:
@@ -165,7 +165,7 @@ def test_without_the_communicator_of_all_ranks_the_groups_remain() -> None:
     (job,) = jobs(*(text(lines[:6] + lines[11:]) for lines in LOGS))
     assert len(job.ranks) == 4
     assert job.notes
-    assert sorted(each.ranks.tolist() for each in job.communicators) == [[0, 1], [2, 3]]
+    assert sorted(communicator.ranks.tolist() for communicator in job.communicators) == [[0, 1], [2, 3]]
 
 
 def test_processes_without_a_communicator_are_a_job_without_ranks() -> None:
@@ -179,8 +179,8 @@ def test_processes_without_a_communicator_are_a_job_without_ranks() -> None:
 def test_the_last_operations_have_no_gap_where_a_thread_printed_them_for_several_devices() -> None:
     """One thread calls for two GPUs in turn: NCCL heads the lines with the device that is current, not the one it
     means."""
-    told = "AllReduce: opCount {0:x} sendbuff 0x1 recvbuff 0x2 count {0} datatype 7 op 0 root 0 comm 0x7f0000000000 "
-    lines = [f"n0:100:100 [{int(n >= 60)}] NCCL INFO {told.format(n)}[nranks=4] stream 0x3" for n in range(90)]
+    message = "AllReduce: opCount {0:x} sendbuff 0x1 recvbuff 0x2 count {0} datatype 7 op 0 root 0 comm 0x7f0000000000 "
+    lines = [f"n0:100:100 [{int(n >= 60)}] NCCL INFO {message.format(n)}[nranks=4] stream 0x3" for n in range(90)]
     (job,) = jobs(text(LOGS[0] + lines))
     done = job.communicators[0].operations[0]
     assert done.calls_by_collective == {"AllReduce": 90}
@@ -205,10 +205,10 @@ def test_damaged_numbers_never_raise(data: st.DataObject) -> None:
 @pytest.mark.parametrize("event", ["START", "COMPLETE"])
 @pytest.mark.parametrize("rank", ["4", "99999999", "2147483647"])
 def test_a_rank_beyond_its_communicator_is_a_damaged_line_and_no_rank(rank: str, event: str) -> None:
-    said = "comm 0x7f0000000010 rank 3 nranks 4 cudaDev 1 nvmlDev 1 busId 2b000 commId 0xabc - Init "
-    damaged = said.replace("rank 3 nranks", f"rank {rank} nranks")
-    (job,) = jobs(*(text(lines).replace(said + event, damaged + event) for lines in LOGS))
-    assert [each.rank for each in job.ranks] == [0, 1, 2, 3]
+    message = "comm 0x7f0000000010 rank 3 nranks 4 cudaDev 1 nvmlDev 1 busId 2b000 commId 0xabc - Init "
+    damaged = message.replace("rank 3 nranks", f"rank {rank} nranks")
+    (job,) = jobs(*(text(lines).replace(message + event, damaged + event) for lines in LOGS))
+    assert [rank.rank for rank in job.ranks] == [0, 1, 2, 3]
     assert job.communicators[0].ranks.tolist() == [0, 1, 2, 3]
     assert job.communicators[0].completed.tolist() == [True, True, True, event == "START"]
 

@@ -18,13 +18,15 @@ LOW, MEDIUM, HIGH = Confidence.LOW, Confidence.MEDIUM, Confidence.HIGH
 
 def communicators(*members: list[int], world: int, operation: str = "") -> list[Communicator]:
     """The world, and below it one communicator per list, split together when their sizes agree."""
-    made = [Communicator(0, world, np.arange(world, dtype=np.int64))]
+    groups = [Communicator(0, world, np.arange(world, dtype=np.int64))]
     for ranks in members:
         done = {0: Operations(bytes_by_collective={operation: 8})} if operation else {}
-        made.append(
-            Communicator(len(made), len(ranks), np.array(ranks, np.int64), parent=0, split=len(ranks), operations=done)
+        groups.append(
+            Communicator(
+                len(groups), len(ranks), np.array(ranks, np.int64), parent=0, split=len(ranks), operations=done
+            )
         )
-    return made
+    return groups
 
 
 def hosts(world: int, per_host: int = 8) -> dict[int, str]:
@@ -36,8 +38,8 @@ def blocks(world: int, size: int, stride: int) -> list[list[int]]:
     return [[base + stride * step for step in range(size)] for base in starts]
 
 
-def roles(made: list[Communicator], world: int, layout: Layout | None = None) -> list[tuple[Role, Confidence]]:
-    return [(each.role, each.role_sure) for each in assign_roles(made, world, hosts(world), layout)]
+def roles(groups: list[Communicator], world: int, layout: Layout | None = None) -> list[tuple[Role, Confidence]]:
+    return [(role.role, role.role_sure) for role in assign_roles(groups, world, hosts(world), layout)]
 
 
 @examples("name", "role")
@@ -46,30 +48,30 @@ def test_a_name_says_what_a_group_is_for(name: str, role: Role | None) -> None:
 
 
 def test_a_name_goes_before_sizes_and_layout() -> None:
-    made = communicators([0, 1], [2, 3], world=4)
-    made[1] = Communicator(1, 2, np.array([0, 1]), name="PP", parent=0)
-    assert roles(made, 4, Layout(tp=2))[1] == (Role.PP, HIGH)
+    groups = communicators([0, 1], [2, 3], world=4)
+    groups[1] = Communicator(1, 2, np.array([0, 1]), name="PP", parent=0)
+    assert roles(groups, 4, Layout(tp=2))[1] == (Role.PP, HIGH)
 
 
 def test_a_description_of_torch_is_a_name() -> None:
     record = FlightRecord(0, (), {"0": (0, 1, 2, 3), "7": (1, 0)}, {"0": "default_pg", "7": "PIPELINE_PARALLEL"})
-    made = assign_roles(communicators([0, 1], [2, 3], world=4), 4, hosts(4), described=descriptions([record]))
-    assert made[1].role is Role.PP
-    assert "PIPELINE_PARALLEL" in made[1].role_why
+    groups = assign_roles(communicators([0, 1], [2, 3], world=4), 4, hosts(4), described=descriptions([record]))
+    assert groups[1].role is Role.PP
+    assert "PIPELINE_PARALLEL" in groups[1].role_why
 
 
 def test_blocks_and_groups_across_them_are_tensor_and_data() -> None:
-    made = communicators(*blocks(16, 8, 1), *blocks(16, 2, 8), world=16)
-    assert roles(made, 16) == [(Role.WORLD, HIGH)] + [(Role.TP, MEDIUM)] * 2 + [(Role.DP, MEDIUM)] * 8
-    assert assign_roles(made, 16, hosts(16))[1].role_why.startswith("inferred")
+    groups = communicators(*blocks(16, 8, 1), *blocks(16, 2, 8), world=16)
+    assert roles(groups, 16) == [(Role.WORLD, HIGH)] + [(Role.TP, MEDIUM)] * 2 + [(Role.DP, MEDIUM)] * 8
+    assert assign_roles(groups, 16, hosts(16))[1].role_why.startswith("inferred")
 
 
 def test_three_dimensions_are_a_hint_unless_operations_tell() -> None:
-    made = communicators(*blocks(32, 8, 1), *blocks(32, 2, 8), *blocks(32, 2, 16), world=32)
-    found = roles(made, 32)
-    assert set(found[1:5]) == {(Role.TP, MEDIUM)}
-    assert set(found[5:21]) == {(Role.DP, LOW)}
-    assert set(found[21:]) == {(Role.PP, LOW)}
+    groups = communicators(*blocks(32, 8, 1), *blocks(32, 2, 8), *blocks(32, 2, 16), world=32)
+    pairs = roles(groups, 32)
+    assert set(pairs[1:5]) == {(Role.TP, MEDIUM)}
+    assert set(pairs[5:21]) == {(Role.DP, LOW)}
+    assert set(pairs[21:]) == {(Role.PP, LOW)}
     reduced = communicators(*blocks(32, 8, 1), *blocks(32, 2, 8), world=32, operation="AllReduce")
     sent = communicators(*blocks(32, 2, 16), world=32, operation="Send")[1:]
     assert set(roles([*reduced, *sent], 32)[5:21]) == {(Role.DP, MEDIUM)}
@@ -83,34 +85,34 @@ def test_overlapping_pairs_are_neighbouring_stages() -> None:
 
 
 def test_a_part_of_the_data_group_stays_unnamed() -> None:
-    made = communicators(*blocks(32, 2, 1), *blocks(32, 4, 2), *blocks(32, 16, 2), world=32)
-    found = roles(made, 32)
-    assert set(found[17:25]) == {(Role.OTHER, LOW)}
-    assert set(found[25:]) == {(Role.DP, MEDIUM)}
+    groups = communicators(*blocks(32, 2, 1), *blocks(32, 4, 2), *blocks(32, 16, 2), world=32)
+    pairs = roles(groups, 32)
+    assert set(pairs[17:25]) == {(Role.OTHER, LOW)}
+    assert set(pairs[25:]) == {(Role.DP, MEDIUM)}
 
 
 def test_odd_groups_stay_unnamed() -> None:
-    made = communicators([0, 3, 4, 9], [1, 2], [5, 15], world=16)
-    assert set(roles(made, 16)[1:]) == {(Role.OTHER, LOW)}
+    groups = communicators([0, 3, 4, 9], [1, 2], [5, 15], world=16)
+    assert set(roles(groups, 16)[1:]) == {(Role.OTHER, LOW)}
 
 
 def test_a_group_of_a_split_with_members_missing_follows_its_siblings() -> None:
-    made = communicators(*blocks(16, 8, 1), [0, -1], [1, 9], world=16)
-    assert roles(made, 16)[3] == (Role.DP, LOW)
+    groups = communicators(*blocks(16, 8, 1), [0, -1], [1, 9], world=16)
+    assert roles(groups, 16)[3] == (Role.DP, LOW)
 
 
 def test_a_group_with_two_members_known_shows_its_stride() -> None:
-    made = communicators([0, -1, 2, -1], [4, 5, -1, -1], *blocks(8, 2, 4), world=8)
-    assert roles(made, 8)[1:3] == [(Role.TP, MEDIUM)] * 2
+    groups = communicators([0, -1, 2, -1], [4, 5, -1, -1], *blocks(8, 2, 4), world=8)
+    assert roles(groups, 8)[1:3] == [(Role.TP, MEDIUM)] * 2
 
 
 def test_the_layout_makes_a_role_certain() -> None:
-    made = communicators(*blocks(32, 8, 1), *blocks(32, 2, 8), *blocks(32, 2, 16), world=32)
-    found = roles(made, 32, Layout(tp=8, pp=2))
-    assert set(found[1:5]) == {(Role.TP, HIGH)}
-    assert set(found[5:21]) == {(Role.DP, HIGH)}
-    assert set(found[21:]) == {(Role.PP, HIGH)}
-    turned = roles(made, 32, Layout(tp=8, pp=2, order="tp-pp-dp"))
+    groups = communicators(*blocks(32, 8, 1), *blocks(32, 2, 8), *blocks(32, 2, 16), world=32)
+    pairs = roles(groups, 32, Layout(tp=8, pp=2))
+    assert set(pairs[1:5]) == {(Role.TP, HIGH)}
+    assert set(pairs[5:21]) == {(Role.DP, HIGH)}
+    assert set(pairs[21:]) == {(Role.PP, HIGH)}
+    turned = roles(groups, 32, Layout(tp=8, pp=2, order="tp-pp-dp"))
     assert set(turned[5:21]) == {(Role.PP, HIGH)}
 
 
@@ -126,21 +128,21 @@ def test_the_order_of_the_layout_is_that_of_megatron() -> None:
 
 
 def test_members_that_two_dimensions_share_lower_the_confidence() -> None:
-    made = communicators(*blocks(16, 2, 2), world=16)
+    groups = communicators(*blocks(16, 2, 2), world=16)
     layout = Layout(tp=2, cp=2, pp=2, ep=2)
-    assert set(roles(made, 16, layout)[1:]) == {(Role.CP, MEDIUM)}
-    assert "CP and EP" in assign_roles(made, 16, hosts(16), layout)[1].role_why
+    assert set(roles(groups, 16, layout)[1:]) == {(Role.CP, MEDIUM)}
+    assert "CP and EP" in assign_roles(groups, 16, hosts(16), layout)[1].role_why
 
 
 def test_members_that_are_missing_lower_it_too() -> None:
-    made = communicators([0, -1, 8, -1], world=16)
-    assert roles(made, 16, Layout(tp=4))[1] == (Role.DP, MEDIUM)
+    groups = communicators([0, -1, 8, -1], world=16)
+    assert roles(groups, 16, Layout(tp=4))[1] == (Role.DP, MEDIUM)
 
 
 def test_a_second_group_of_all_ranks_may_be_the_data_group() -> None:
-    made = communicators(list(range(8)), world=8)
-    assert roles(made, 8)[1] == (Role.WORLD, HIGH)
-    assert roles(made, 8, Layout())[1] == (Role.DP, MEDIUM)
+    groups = communicators(list(range(8)), world=8)
+    assert roles(groups, 8)[1] == (Role.WORLD, HIGH)
+    assert roles(groups, 8, Layout())[1] == (Role.DP, MEDIUM)
 
 
 @examples("layout")
@@ -154,7 +156,9 @@ def test_a_layout_that_fits_one_job_of_several_leaves_the_others_a_note() -> Non
     several = RolesOfJobs(Layout(tp=3), {})
     small, why = several.assign(communicators([0, 1], world=4), 4, hosts(4), told=True)
     assert "ranks; the job has 4" in why
-    assert {each.role for each in small[1:]} == {each.role for each in assign_roles(small, 4, hosts(4))[1:]}
+    assert {communicator.role for communicator in small[1:]} == {
+        role.role for role in assign_roles(small, 4, hosts(4))[1:]
+    }
     fitting, why = several.assign(communicators([0, 1, 2], world=6), 6, hosts(6), told=True)
     assert (fitting[1].role, why) == (Role.TP, "")
     several.check()
@@ -180,6 +184,6 @@ def test_a_layout_is_no_complaint_where_the_size_of_the_job_is_unknown() -> None
 
 @given(st.lists(st.lists(st.integers(-1, 15), min_size=1, max_size=16), max_size=8), st.integers(-1, 20))
 def test_any_groups_get_a_role_and_a_reason(members: list[list[int]], world: int) -> None:
-    made = [Communicator(i, len(ranks), np.array(ranks, np.int64)) for i, ranks in enumerate(members)]
-    for each in assign_roles(made, world, {}):
-        assert each.role_why
+    groups = [Communicator(i, len(ranks), np.array(ranks, np.int64)) for i, ranks in enumerate(members)]
+    for role in assign_roles(groups, world, {}):
+        assert role.role_why

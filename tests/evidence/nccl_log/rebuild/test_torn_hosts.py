@@ -9,7 +9,7 @@ def hosts(data: bytes) -> list[str]:
 
 
 def lines(host: str, count: int, pid: int = 1) -> bytes:
-    return b"".join(f"{host}:{pid}:{pid} [0] NCCL INFO Using network N{each}\n".encode() for each in range(count))
+    return b"".join(f"{host}:{pid}:{pid} [0] NCCL INFO Using network N{index}\n".encode() for index in range(count))
 
 
 def test_a_torn_rest_is_taken_off_a_host_that_the_process_is_known_by() -> None:

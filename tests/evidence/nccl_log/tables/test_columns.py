@@ -30,12 +30,12 @@ def test_rows_come_back_in_their_order_whether_in_memory_or_on_disk(
             own = np.array(part, np.int64)
             made.add({"rank": own, "channels": own.astype(np.uint64) << np.uint64(40), "line": own * 3})
     assert len(made) == len(values)
-    found, maps = made.take()
+    ndarrays, maps = made.take()
     assert bool(maps) == (len(values) * 14 > size)
-    assert {name: column.dtype for name, column in found.items()} == KINDS
-    assert found["rank"].tolist() == values
-    assert found["channels"].tolist() == [value << 40 for value in values]
-    assert found["line"].tolist() == [value * 3 for value in values]
+    assert {name: column.dtype for name, column in ndarrays.items()} == KINDS
+    assert ndarrays["rank"].tolist() == values
+    assert ndarrays["channels"].tolist() == [value << 40 for value in values]
+    assert ndarrays["line"].tolist() == [value * 3 for value in values]
 
 
 def test_a_full_disk_is_told_with_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -45,9 +45,9 @@ def test_a_full_disk_is_told_with_what_to_do(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(columns, "SMALL_BYTES", 0)
     monkeypatch.setattr(os, "pwrite", full)
     made = Columns({"rank": np.dtype(np.int32)}, 5)
-    with pytest.raises(TopodiagError, match="No space left") as told:
+    with pytest.raises(TopodiagError, match="No space left") as error:
         made.add({"rank": np.arange(5)})
-    assert "TMPDIR" in (told.value.hint or "")
+    assert "TMPDIR" in (error.value.hint or "")
 
 
 @given(st.integers(-(1 << 40), 1 << 40), st.integers(-(1 << 40), 1 << 40))

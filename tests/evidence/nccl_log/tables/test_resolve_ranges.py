@@ -138,22 +138,27 @@ def test_any_batch_of_connections_gives_the_same_job_in_memory_and_on_disk(rows:
 
 def test_members_that_called_the_same_share_what_is_kept_of_it() -> None:
     (job,) = rebuild(WHOLE, FILES)
-    for each in job.communicators:
-        first, *others = each.operations.values()
+    for communicator in job.communicators:
+        first, *others = communicator.operations.values()
         assert len(first.tail) == facts.TAIL
         assert [call[0] for call in first.tail] == list(range(70 - facts.TAIL, 70))
         assert first.calls_by_collective == {"AllReduce": 70}
         assert all(other.tail is first.tail and other.digest == first.digest for other in others)
         assert (
-            len({(other.origin.source, other.origin.line) for other in each.operations.values() if other.origin}) == 4
+            len(
+                {(other.origin.source, other.origin.line) for other in communicator.operations.values() if other.origin}
+            )
+            == 4
         )
 
 
 @given(st.lists(st.lists(st.integers(0, 5), min_size=1, max_size=6), min_size=1, max_size=6))
 def test_the_first_of_the_least_of_each_group_is_found(parts: list[list[int]]) -> None:
     starts = np.cumsum([0, *(len(part) for part in parts[:-1])])
-    found = rebuild_comms._first_least(np.array([value for part in parts for value in part], np.int64), starts)
-    assert found.tolist() == [start + part.index(min(part)) for start, part in zip(starts.tolist(), parts, strict=True)]
+    ndarray = rebuild_comms._first_least(np.array([value for part in parts for value in part], np.int64), starts)
+    assert ndarray.tolist() == [
+        start + part.index(min(part)) for start, part in zip(starts.tolist(), parts, strict=True)
+    ]
 
 
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(-(1 << 63), (1 << 63) - 1), st.integers(0, (1 << 64) - 1))))

@@ -222,11 +222,11 @@ def test_damage_is_told_in_one_line(folder: Path, change: Change, says: str, dis
     pq.write_table(change(pq.read_table(path)), path, row_group_size=7)
     with (
         patched((saved, "MOST_BYTES", 0 if disk else 1 << 30), (saved, "SMALL_BYTES", 0)),
-        pytest.raises(InputError, match=says) as told,
+        pytest.raises(InputError, match=says) as error,
     ):
         load(path)
-    assert "\n" not in str(told.value)
-    assert "--save" in told.value.hint
+    assert "\n" not in str(error.value)
+    assert "--save" in error.value.hint
 
 
 SAVED = in_bytes(WHOLE, 50)
@@ -242,11 +242,11 @@ def test_a_file_with_other_bytes_in_it_is_refused_or_read(folder: Path, data: st
     try:
         again, _ = load(str(path))
     except InputError as error:
-        told = str(error)
+        text = str(error)
     else:
-        told = ""
+        text = ""
         assert all((numbers(again[name].column("thread")) >= 0).all() for name in ROW_TABLES)
-    assert "\n" not in told
+    assert "\n" not in text
 
 
 def test_a_full_disk_is_told_as_that_and_not_as_damage(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -258,9 +258,9 @@ def test_a_full_disk_is_told_as_that_and_not_as_damage(folder: Path, monkeypatch
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("tempfile.TemporaryFile", full)
-    with pytest.raises(TopodiagError, match=r"No space left on device.*set TMPDIR") as told:
+    with pytest.raises(TopodiagError, match=r"No space left on device.*set TMPDIR") as error:
         load(path)
-    assert not isinstance(told.value, InputError)
+    assert not isinstance(error.value, InputError)
 
 
 def test_a_file_that_breaks_off_while_tables_go_to_disk_is_not_a_full_disk(
