@@ -283,13 +283,16 @@ _EPILOGUE = compiled(
     r"(?::(?! error: \*.{1,200}TIME LIMIT)| \[)"
     r"|(?:real|user|sys)\s{1,8}\d|Command exited with |Aborted\b|\[\d{1,4}\][+-]?\s{1,8}Exit |ERROR conda\.cli"
     r"|terminate called |CUDA kernel errors might |For debugging consider passing CUDA|Compile with `TORCH_USE"
-    r"|Device-side assertion tracking |Search for `cuda|Set the environment variable HYDRA_FULL_ERROR"
+    r"|Device-side assertion tracking |Search for `cuda|Hint: If you want to see a list of allocated"
+    r"|Set the environment variable HYDRA_FULL_ERROR"
     r"|\S{0,200}resource_tracker\b|(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) .{0,40}\d\d:\d\d:\d\d"
     r"|(?i:\W{0,8}(?:the )?(?:job|script|program|process|run)\b.{0,60}\b(?:end|finish|exit|fail|stopp?)(?:s|ed)?\b"
     r"|\W{0,8}(?:end(?:ed)?|finished|exit(?:ed)?|stopped)\b.{0,20}\b(?:at|time|date|code|status|on)\b|\W{0,8}elapsed\b)"
 )
 """The begin of a line that a program's end leaves: the launcher, the shell, the job's script, CUDA's hints, and lines
 that an exception's message goes on with (indented)."""
+_TIMES = ("real\t", "user\t", "sys\t")
+"""What the shell's `time` prints below the program that it ran."""
 _LINKS = ("During handling of the above exception, another", "The above exception was the direct cause of")
 _LIVED_ON = compiled(
     r"\b(?:ERROR|WARN(?:ING)?|CRITICAL|EXCEPTION|FAIL)\b|Exception (?:in thread|ignored)|Process \S{1,80}:\s*$"
@@ -322,7 +325,7 @@ def last_traceback(end: bytes) -> LastTraceback | None:
     """The traceback with which a text ends, from its last bytes; None where the text goes on below it, and where
     somebody stopped the program."""
     texts = [without_colours(line.rstrip(b"\r")).decode("utf-8", "replace") for line in end.split(b"\n")]
-    last = _above_epilogue(texts, len(texts) - 1)
+    last = _above_epilogue(texts, _timed(texts) or len(texts) - 1)
     head, is_main = _head_of(texts, last), False
     while head is not None and (raised := _RAISED.match(texts[last])) is not None and raised[2] not in _BY_HAND:
         above = _not_blank(texts, head - 1)
@@ -334,6 +337,12 @@ def last_traceback(end: bytes) -> LastTraceback | None:
             return LastTraceback(texts[last], raised[2], raised[3] or "", last, f"{frame[1]}:{frame[2]}", caught)
         last, head, is_main = upper, upper_head, is_main or not linked
     return None
+
+
+def _timed(texts: Sequence[str]) -> int:
+    """The line of the shell's `time` among the last ones, below which only the script goes on; 0 without."""
+    lines = range(len(texts) - 3, max(len(texts) - _MOST_EPILOGUE, 0), -1)
+    return next((line for line in lines if all(map(str.startswith, texts[line : line + 3], _TIMES))), 0)
 
 
 def _above_epilogue(texts: Sequence[str], at: int) -> int:
