@@ -73,10 +73,8 @@ SLOW = {
     ),
     "dino": steps("Epoch: [0/100]  [{at:4d}/1251]  eta: 3:01:02  loss: 10.9  time: {time}  data: {data}", 1.4, 1.7),
     "openclip": steps("Train Epoch: 0 [ {at}/1096 (0%)] Data (t): {data} Batch (t): {time}, 13.1/s LR: 0.1", 3.1, 3.7),
-    "columns": "step,loss,step_time,data_time\n" + steps("{at},2.1,{time},{data}", 4.4, 5.1),
     "torch7, beside the step": steps(TORCH7, 21.177, 1.95),
     "torch7, some steps": now_and_then(TORCH7, 20.0, 1.95, 5),
-    "columns of words": "step  data_s  fwd_s  step_s\n" + steps("{at}  {data}  0.3  {time}", 5.1, 6.1),
     "scores": SCORES.format(score=0.41),
 }
 WELL = {
@@ -102,7 +100,6 @@ WELL = {
     "slow by something else": "".join(
         MMCV.format(at=10 * n, time=1.9 if n % 3 == 0 else 0.3, data=0.1) + "\n" for n in range(40)
     ),
-    "columns": "step,loss,step_time,data_time\n" + steps("{at},2.1,{time},{data}", 0.4, 5.1),
     "nemo saved": "Global Checkpoint Save : Rank: 0 : Start time: 1735812000.1s : Save duration: 42.112s\n",
     "saved": SAVED.format(day="2025-06-16", s=9.86),
     "saved seldom": "".join(

@@ -38,6 +38,9 @@ _METER = regex(rf"\b(?:Batch )?[Tt]ime\s{{1,6}}({_NUM})\s{{1,6}}(?:\(|(?=(?:Err|
 """`Time  0.210 (  0.532)`: now, and the mean so far (PyTorch's ImageNet example); Torch7's has no mean."""
 _WORDS = own_data("evidence/live/steps")
 _STEPS = tuple((number["word"], regex(number["pattern"])) for number in _WORDS["number"])
+_DATA, _INPUT, _WAITING, _BESIDE_DATA = (
+    frozenset(_WORDS["waits"][name]) for name in ("data", "input", "waiting", "beside")
+)
 _PARTS, _DURATIONS, _COUNTED, _BARE, _BATCH, _LENGTH = (
     frozenset(_WORDS["step"][name]) for name in ("parts", "durations", "counted", "bare", "batch", "length")
 )
@@ -60,8 +63,16 @@ _NOT_STEPS = regex(
     r"iz|calibrat|dataset|^map\b|skipp", re.IGNORECASE
 )  # fmt: skip
 """Before the number of a step: it is counted in something that is no training."""
-_OF_DATA = ("ata", "oad", "etch", "nput")
-"""In every line that times waiting for data."""
+_MAY_WAIT = regex(r"[dD]ata|[lL]oad|[wW]ait|[fF]etch|stall|batch[ _-]gen")
+_METER_WAITED = regex(
+    r"\b(?:[Dd]ata|[Dd]ata[ _]?[Ll]oading[ _]?[Tt]ime)\s{1,6}([0-9]{1,6}(?:\.[0-9]{1,8})?)(?=[\s,;(]|$)(?!\s?[mu]s\b)"
+)
+_WAITED = regex(
+    r"(?<![\w.-])((?:[A-Za-z]{1,12}[_ /-]){0,5}[A-Za-z]{1,14})(?: ?[(\[](ms|us|s|sec|seconds|t)[)\]])?"
+    r"\s{0,3}[:=]\s{0,6}"
+    r"([0-9]{1,9}(?:\.[0-9]{1,12})?(?:[eE][-+]?[0-9]{1,2})?)\s?(ms|us|s|sec|secs|seconds)?(?![\w%/.:])"
+    r"(?! ?(?:[KMGTkmg]i?[Bb]\b|(?:bytes|samples|tokens|rows|files)\b(?![/_]| ?[:=])|it/|%))"
+)
 _NOT_TRAINED = regex(r"eval|valid|\bval\b|test|infer|predict|prefill|decod|request|warm|bench", re.IGNORECASE)
 """In a line without the number of a step: it is of something that is no training."""
 _UNIT = regex(r"\((ms|us|s|sec|secs|seconds)\)|(?: in|_in) (ms|us|s)$|_(ms)$")
@@ -102,7 +113,8 @@ def read_line(text: str) -> StepLine | None:
     if not values and (bar := _bar(line)) is not None:
         return bar
     parts = in_seconds(timed, values.get("s"))
-    waited = _waited(timed, values)
+    waited = next((part.seconds for part in parts if len(parts) > 1 and part.of is PartOf.DATA), None)
+    waited = _waited(line, values.get("s"), end) if waited is None else waited
     in_epoch = _IN_EPOCH.search(line) if waited is not None else None
     opens = in_epoch is not None and int(in_epoch[2]) == 0
     return StepLine(number, total, values, work, at=at, waited=waited, opens=opens, parts=parts)
@@ -138,23 +150,33 @@ def _unnumbered(line: str) -> StepLine | None:
     """The figures of a step without its number: below the head of one, or beside the time that it waited for data."""
     if _UNDER_HEAD.match(line) is not None:
         return StepLine(None, 0, _values(line)[0])
-    timed = timed_parts(line) if any(word in line for word in _OF_DATA) else None
-    if timed is None or not timed.parts or _NOT_TRAINED.search(line) is not None:
+    if _MAY_WAIT.search(line) is None or _NOT_TRAINED.search(line) is not None:
         return None
     values, work = _values(line)
-    waited = _waited(timed, values) if "s" in values else None
+    waited = _waited(line, values.get("s")) if "s" in values else None
     return StepLine(None, 0, values, work, waited=waited) if waited is not None else None
 
 
-def _waited(timed: TimedParts, values: Mapping[str, float]) -> float | None:
-    """The seconds of the step that waited for data, where one of its parts says them. A part alone is in seconds, for a
-    wait may be many times the step; `data` alone may be anything: it counts where it is no more than the step."""
-    single = len(timed.parts) < 2
-    parts = timed.parts if single else in_seconds(timed, values.get("s"))
-    part = next((part for part in parts if part.of is PartOf.DATA), None)
-    if part is None or (single and part.name.isalpha() and part.seconds > values.get("s", part.seconds)):
+def _waited(line: str, took: float | None, after: int = 0) -> float | None:
+    """`data_time: 0.52` of mmengine and detectron2, `Data 0.52 (0.17)` of PyTorch's ImageNet example. `data` alone may
+    be anything: it counts where it is no more than the step."""
+    if _MAY_WAIT.search(line, after) is None:
         return None
-    return part.seconds
+    meter = _METER_WAITED.search(line, after)
+    if meter is not None:
+        return float(meter[1])
+    for match in _WAITED.finditer(line, after):
+        words = set(re.split(r"[_ /-]", match[1].lower()))
+        loads = words & _WAITING
+        of_data = bool(words & _DATA or (words & _INPUT and loads))
+        if not of_data or not words <= _DATA | _INPUT | _WAITING | _BESIDE_DATA:
+            continue
+        if "." not in match[3] and not (match[2] or match[4]) and match[3] != "0":
+            continue  # seconds have a point or a unit: counts of what was loaded have neither
+        waited = float(match[3]) * _SECONDS[match[2] or match[4] or ("ms" if "ms" in words else "")]
+        if len(words) > 1 or took is None or waited <= took:
+            return waited
+    return None
 
 
 def _values(line: str, after: int = 0, timed: TimedParts | None = None) -> tuple[dict[str, float], float | None]:
