@@ -59,7 +59,7 @@ FAULTS = {
                       " 161.97.20.115:12662 (context.err = 1)\n", "NET002"),
     "Ray's head": ("[2024-05-02 10:11:12,713 E 411 411] gcs_rpc_client.h:552: Failed to connect to GCS at address"
                    " 10.0.4.7:6379 within 60 seconds.\n", "NET002"),
-    "a driver behind": (NCCL.format(11000, "11.7") + BEHIND, "JOB002"),
+    "a driver behind": (NCCL.format(11000, "11.7") + BEHIND, "JOB005"),
     "two steps that wait": (meters((0, 48.8, 45.0), (10, 22.4, 22.3), (20, 10.4, 10.4)), "JOB008"),
 }  # fmt: skip
 WELL = {

@@ -39,7 +39,8 @@ PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), ROOT / "docs
 ADVICE = [
     entry
     for path in sorted((ROOT / "topodiag" / "checks" / "advice").glob("*.toml"))
-    for entry in tomllib.loads(path.read_text(encoding="utf-8")).values()
+    for value in tomllib.loads(path.read_text(encoding="utf-8")).values()
+    for entry in (value if isinstance(value, list) else [value])
 ]
 MODULES = sorted(
     path

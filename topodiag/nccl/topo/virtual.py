@@ -15,14 +15,14 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import field, replace
 
 from topodiag.hardware import catalog
-from topodiag.lazy import dataclass
+from topodiag.lazy import dataclass, regex
 from topodiag.model.nccl_tree import Element
 from topodiag.nccl.topo.changes import bus_of, with_values
 from topodiag.nccl.topo.detect import link_speed
 from topodiag.words.fold import few
 
 SWITCH_CLASS = "0x060400"
-_SPEEDS = tuple(f"{gts} GT/s" for gts in ("2.5", "5", "8", "16", "32", "5.0", "8.0", "16.0", "32.0", "64.0"))
+_SPEED = regex(r"(?:2\.5|5|8|16|32|5\.0|8\.0|16\.0|32\.0|64\.0) GT/s")
 """What NCCL can read; all else it takes for Gen3 (kvDictPciGen, src/graph/topo.cc)."""
 _INVENTED_BUSES = range(0xFF, 0x00, -1)
 _FULL_WIDTH = 16
@@ -282,7 +282,7 @@ def link_of(gen: int, width: int) -> Link:
 
 
 def _readable(link: Link) -> bool:
-    return link.speed.startswith(_SPEEDS) and re.fullmatch(r"(?:[1-9]|[1-3][0-9])", link.width) is not None
+    return bool(_SPEED.match(link.speed)) and re.fullmatch(r"(?:[1-9]|[1-3][0-9])", link.width) is not None
 
 
 def _complete_switch(switch: Switch, link: Link) -> tuple[tuple[str, str], ...]:
