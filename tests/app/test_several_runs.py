@@ -74,13 +74,38 @@ def test_a_broadcast_at_line_rate_rules_out_what_would_halve_the_rate(tmp_path: 
     assert any("broadcast on the same nodes" in str(reason) for reason in slow.ruled_out)
 
 
+EMPTY = (
+    "# Using devices\n#   Rank  0 uses device  0 [0x02] Tesla P100-PCIE-16GB\n"
+    "#   Rank  1 uses device  1 [0x03] Tesla P100-PCIE-16GB\n\n"
+    "#      bytes             N    type      op     time  algbw  busbw      res     time  algbw  busbw      res\n"
+)
+RETRY = (
+    "n1:1:2 [0] transport/net_ib.cu:788 NCCL WARN NET/IB : Got completion with error 4, opcode 1, len 2, vendor err 81"
+)
+
+
+def test_a_run_that_reached_something_stands_before_one_without_a_row(tmp_path: Path) -> None:
+    path = tmp_path / "runs.txt"
+    path.write_text(EMPTY + run("all_reduce_perf", 180.0, 1.875, "sum"))
+    verdict = diagnose(str(path)).verdict
+    assert verdict is not None
+    assert "reaches" in verdict.headline
+
+
+@pytest.mark.parametrize(("end", "state"), [("", "unknown"), (f"\n{RETRY}\n", "failed")])
+def test_a_run_without_a_row_failed_where_an_error_of_the_network_ended_it(
+    tmp_path: Path, end: str, state: str
+) -> None:
+    path = tmp_path / "run.txt"
+    path.write_text(EMPTY + end)
+    verdict = diagnose(str(path)).verdict
+    assert verdict is not None
+    assert verdict.state.value == state
+
+
 def test_a_table_of_nccl_tests_1_without_a_row_is_as_unknown_to_diagnose_as_to_bench(tmp_path: Path) -> None:
     path = tmp_path / "run.txt"
-    path.write_text(
-        "# Using devices\n#   Rank  0 uses device  0 [0x02] Tesla P100-PCIE-16GB\n"
-        "#   Rank  1 uses device  1 [0x03] Tesla P100-PCIE-16GB\n\n"
-        "#      bytes             N    type      op     time  algbw  busbw      res     time  algbw  busbw      res\n"
-    )
+    path.write_text(EMPTY)
     [benchmark], joined = bench([str(path)]).benchmarks, diagnose(str(path))
     assert (benchmark.verdict, benchmark.why) == ("unknown", "no row has a bandwidth")
     assert [(benchmark.verdict, benchmark.why) for benchmark in joined.benchmarks] == [

@@ -69,11 +69,12 @@ def headline(
 
 
 def _unknown_words(benchmarks: Sequence[Benchmark]) -> str:
-    """What the first run that could not be judged reaches, and what is missing to judge it; "" without one."""
-    for benchmark in benchmarks:
-        if benchmark.verdict == "unknown" and benchmark.why:
-            name, top = benchmark.run.collective or "the benchmark", benchmark.run.top
-            return f"{name}{f' reaches {in_gbs(top[1])}; ' if top is not None else ': '}{benchmark.why}"
+    """What the first run that could not be judged reaches, and what is missing to judge it; "" without one. A run that
+    reached nothing stands behind those that did."""
+    unknown = [benchmark for benchmark in benchmarks if benchmark.verdict == "unknown" and benchmark.why]
+    for benchmark in sorted(unknown, key=lambda benchmark: benchmark.run.top is None):
+        name, top = benchmark.run.collective or "the benchmark", benchmark.run.top
+        return f"{name}{f' reaches {in_gbs(top[1])}; ' if top is not None else ': '}{benchmark.why}"
     return ""
 
 

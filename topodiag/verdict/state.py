@@ -153,7 +153,8 @@ def of_run(run: Benchmark, findings: Sequence[Finding] = ()) -> State:
         return State.FAILED
     if run.verdict == "low":
         return State.SLOW
-    died = [finding for finding in findings if finding.id == "JOB009" and finding.severity is Severity.ERROR]
+    ends = [finding for finding in findings if finding.id in ENDS and finding.severity is Severity.ERROR]
+    died = [finding for finding in ends if finding.id != "JOB001"]
     if run.verdict != "normal" and any(where.source == run.run.source for end in died for where in end.evidence):
         return State.FAILED
     return State.HEALTHY if run.verdict == "normal" else State.UNKNOWN
