@@ -28,7 +28,7 @@ MARGIN = " \t>|"
 def bare_lines(blob: Blob) -> Iterator[tuple[int, str]]:
     """Numbered lines without comments and blanks. Raises InputError for what is no text."""
     if b"\0" in blob.data[:_HEAD]:
-        raise InputError(blob.name, "is a binary file, and no text", hint="give the text that the launcher reads")
+        raise InputError(blob.name, "is a binary file, and no text", hint="give a text file")
     for number, text in blob.lines():
         if bare := text.partition("#")[0].strip():
             yield number, bare

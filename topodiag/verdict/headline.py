@@ -72,10 +72,11 @@ def _unknown_words(benchmarks: Sequence[Benchmark]) -> str:
     """What the first run that could not be judged reaches, and what is missing to judge it; "" without one. A run that
     reached nothing stands behind those that did."""
     unknown = [benchmark for benchmark in benchmarks if benchmark.verdict == "unknown" and benchmark.why]
-    for benchmark in sorted(unknown, key=lambda benchmark: benchmark.run.top is None):
-        name, top = benchmark.run.collective or "the benchmark", benchmark.run.top
-        return f"{name}{f' reaches {in_gbs(top[1])}; ' if top is not None else ': '}{benchmark.why}"
-    return ""
+    if not unknown:
+        return ""
+    first = min(unknown, key=lambda benchmark: benchmark.run.top is None)
+    name, top = first.run.collective or "the benchmark", first.run.top
+    return f"{name}{f' reaches {in_gbs(top[1])}; ' if top is not None else ': '}{first.why}"
 
 
 def _lead(first: Cause) -> str:

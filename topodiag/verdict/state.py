@@ -20,6 +20,8 @@ WORST_FIRST = (State.FAILED, State.HUNG, State.SLOW, State.AT_RISK, State.UNKNOW
 
 ENDS = ("JOB005", "JOB009", "JOB001", "NET008")
 """Findings of a job that ended, at error level. What is only torn down after the end is no finding of these checks."""
+_DEATHS = frozenset(ENDS) - {"JOB001"}
+"""Of these, those after which no process lives: an init that is not over may be a wait."""
 HANGS = ("JOB006",)
 _WAITS = frozenset({"watchdog", "timeout", "stalled"})
 """First errors of a job that hung until somebody lost patience."""
@@ -153,8 +155,7 @@ def of_run(run: Benchmark, findings: Sequence[Finding] = ()) -> State:
         return State.FAILED
     if run.verdict == "low":
         return State.SLOW
-    ends = [finding for finding in findings if finding.id in ENDS and finding.severity is Severity.ERROR]
-    died = [finding for finding in ends if finding.id != "JOB001"]
+    died = [finding for finding in findings if finding.id in _DEATHS and finding.severity is Severity.ERROR]
     if run.verdict != "normal" and any(where.source == run.run.source for end in died for where in end.evidence):
         return State.FAILED
     return State.HEALTHY if run.verdict == "normal" else State.UNKNOWN

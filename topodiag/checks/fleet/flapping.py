@@ -26,9 +26,9 @@ FLAP_RETURNS = 3
 WINDOW_S = 5 * 86400.0
 """Returns count for this long (defaultRetentionPeriod)."""
 STICKY_S = 600.0
-"""A drop is told for this long after the part came back (dropStickyWindow)."""
+"""How long a drop is reported after the part came back (dropStickyWindow)."""
 STALE_S = 86400.0
-"""A drop is told for this long after the last sample: later nobody knows whether the part is still down."""
+"""How long a drop is reported after the last sample. Later, nobody knows whether the part is still down."""
 TRAINING_S = 300.0
 """Links train for this long after a boot (NVSentinel, issue 1701: 214 of 288 nodes were flagged meanwhile)."""
 TOGETHER_S = 60.0
@@ -219,7 +219,7 @@ class ComesAndGoes(Check[NodeHistory, Unsteady]):
         known = {flap.part for flap in flapping}
         dropped = tuple(drop for drop in drops(judged.states, end_s) if drop.part not in known)
         if end_s - (judged.end_s or 0.0) <= WINDOW_S:
-            known |= {state.part for state in judged.states}  # what was watched is judged by what was seen
+            known |= {state.part for state in judged.states}  # their states decide, and not the counters
         fallen = tuple(growth for growth in fallen_alone(judged.grown) if growth.part not in known)
         if not (flapping or dropped or fallen):
             return self.clean(judged, "no part kept coming and going")

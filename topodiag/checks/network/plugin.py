@@ -191,17 +191,13 @@ def _failure(job: Job, missing: Sequence[tuple[int, str, Origin | None]]) -> Plu
 
 def _on_slingshot(job: Job) -> PluginFailure | None:
     """Sockets over interfaces of Slingshot."""
-    without = _on_sockets(job)
+    without = tuple(number for number, process in enumerate(job.processes) if process.network.lower() == "socket")
     lines = tuple(
         message for message in said_by(job, "sockets") if message[0] in without and _SLINGSHOT.search(message[1])
     )
     if not lines:
         return None
     return PluginFailure("the OFI plugin, without which Slingshot has no RDMA, is not in use", lines, without)
-
-
-def _on_sockets(job: Job) -> tuple[int, ...]:
-    return tuple(number for number, process in enumerate(job.processes) if process.network.lower() == "socket")
 
 
 def _ended(missing: Sequence[tuple[int, str, Origin | None]]) -> PluginFailure | None:
