@@ -26,10 +26,6 @@ _MACHINE = regex(r"<object\s[^<>]{0,40}\btype\s{0,4}=\s{0,4}[\"'](?:Machine|Syst
 class HwlocXml(Source[HwlocObject]):
     """Offers processors, NUMA nodes, the PCI tree, GPUs as NVML numbers them, NICs and interfaces."""
 
-    kind = "hwloc-xml"
-    speaks_of = frozenset({Topic.CPUS, Topic.PCI})
-    trust = 60
-
     def recognises(self, head: str) -> bool:
         return bool(_TOPOLOGY.search(head) and _MACHINE.search(head))
 

@@ -36,7 +36,6 @@ from topodiag.evidence.nvidia.dcgm import FAILED
 from topodiag.lazy import regex
 from topodiag.model.busid import normalise_bus_id
 from topodiag.model.provenance import Origin
-from topodiag.model.topics import Topic
 
 MAX_LINE = 400
 MAX_GPUS = 256
@@ -65,11 +64,6 @@ several words there, and none here."""
 
 class CopyTests(Direct):
     """GPUs, and access between them, from tests of copies."""
-
-    kind = "cuda-copy-test"
-    speaks_of = frozenset({Topic.GPUS})
-    trust = 55
-    a_piece = "CUDA_VISIBLE_DEVICES may hide others"
 
     def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
         parsed: Parsed[int] = Parsed(partial=True)
@@ -162,11 +156,6 @@ _FAULTY = regex(r"\s{0,8}GPU (\d{1,3}): FAULTY\s*\Z")
 
 class GpuBurn(Direct):
     """GPUs that are slow or wrong under gpu_burn."""
-
-    kind = "gpu-burn"
-    speaks_of = frozenset({Topic.GPUS})
-    trust = 50
-    a_piece = "GPUs that did well are not named"
 
     def recognises(self, head: str) -> bool:
         return _PROGRESS.search(head) is not None

@@ -30,7 +30,6 @@ from collections.abc import Iterator
 from topodiag.evidence.draft import Entity, NodeDraft
 from topodiag.evidence.interface import Blob, Direct, Parsed, Source
 from topodiag.lazy import dataclass, regex
-from topodiag.model.topics import Topic
 
 MAX_INDEX = 255
 MAX_LINE = 1000
@@ -75,12 +74,6 @@ class HealthLine:
 
 class Dcgm(Source[HealthLine]):
     """Clocks that are held down, memory errors and failed tests, by DCGM's sentences and tables."""
-
-    kind = "dcgm"
-    speaks_of = frozenset({Topic.GPUS})
-    trust = 55
-    a_piece = "healthy GPUs are not named"
-    quiet_is_news = True
 
     def recognises(self, head: str) -> bool:
         """A report in which all pass is one as well: nothing is held against the GPUs."""
@@ -171,10 +164,6 @@ _STATES = {"U": "active", "D": "inactive"}
 
 class DcgmNvlink(Direct):
     """States of NVLinks by `dcgmi nvlink`."""
-
-    kind = "dcgm-nvlink"
-    speaks_of = frozenset({Topic.NVLINKS})
-    trust = 60
 
     def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
         parsed: Parsed[int] = Parsed()

@@ -27,7 +27,6 @@ from topodiag.model.busid import normalise_bus_id
 from topodiag.model.events import Trust
 from topodiag.model.provenance import NotObserved, Origin
 from topodiag.model.system import KernelEvent
-from topodiag.model.topics import Topic
 from topodiag.words.own_data import own_data
 
 _NAMES = own_data("evidence/nvidia/names")
@@ -66,11 +65,6 @@ class GpuField:
 
 class DcgmExporter(Source[GpuField]):
     """Facts of GPUs from a scrape of the DCGM exporter."""
-
-    kind = "dcgm-exporter"
-    speaks_of = frozenset({Topic.GPUS})
-    trust = 65
-    a_piece = "GPUs of some pods, or the lines that somebody searched for, look the same"
 
     def recognises(self, head: str) -> bool:
         return "DCGM_" in head and _MARK.search(head) is not None
@@ -178,10 +172,6 @@ _Sample = dict[str, GpuField]
 
 class DcgmDmon(Source[GpuField]):
     """Clocks, their reasons, load, power and errors by DCGM's monitor."""
-
-    kind = "dcgm-dmon"
-    speaks_of = frozenset({Topic.GPUS})
-    trust = 60
 
     def recognises(self, head: str) -> bool:
         return "Entity" in head and _HEADER.search(head) is not None

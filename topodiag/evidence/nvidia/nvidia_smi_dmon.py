@@ -17,7 +17,6 @@ from topodiag.evidence.interface import Blob, Direct, Parsed, to_float, to_int
 from topodiag.evidence.sentences import report
 from topodiag.lazy import regex
 from topodiag.model.events import Trust
-from topodiag.model.topics import Topic
 
 MAX_GPUS = 256
 MAX_LINE = 1000
@@ -34,9 +33,6 @@ _Row = tuple[dict[str, str], int, str]
 class NvidiaSmiDmon(Direct):
     """Load of the processors and of memory, power, and clock."""
 
-    kind = "nvidia-smi-dmon"
-    speaks_of = frozenset({Topic.GPUS})
-    trust = 60
     """Below a report of one moment, whose values belong together."""
 
     def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:

@@ -17,7 +17,6 @@ from topodiag.evidence.nvidia.nvidia_words import distinct_uuids, fill_lost
 from topodiag.lazy import regex
 from topodiag.model.busid import NVSWITCH_BUS_ID, normalise_bus_id
 from topodiag.model.provenance import NotObserved, Origin
-from topodiag.model.topics import Topic
 from topodiag.words.own_data import own_data
 
 MAX_LINKS = 64
@@ -50,10 +49,6 @@ _DECORATION = " \t#>`*\"'|"
 
 class NvidiaSmiNvlink(Direct):
     """Every option of `nvidia-smi nvlink`. Offers NVLink children of GPUs, and a note where there are none to show."""
-
-    kind = "nvidia-smi-nvlink"
-    speaks_of = frozenset({Topic.GPUS, Topic.NVLINKS})
-    trust = 70
 
     def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
         """Empty output is what a node without NVLink hardware gives (exit status 0): no records."""

@@ -81,10 +81,6 @@ class _Block:
 class NvidiaSmiQText(Source[XmlRecord]):
     """The full query as text. Offers what the XML form offers."""
 
-    kind = "nvidia-smi-q"
-    speaks_of = frozenset({Topic.GPUS, Topic.DRIVER})
-    trust = 70
-
     def told(self, parsed: Parsed[XmlRecord]) -> frozenset[Topic]:
         """Of all GPUs only where the report says how many there are: a part of it shows some of them."""
         return self.speaks_of if _counted(parsed) else frozenset({Topic.DRIVER})

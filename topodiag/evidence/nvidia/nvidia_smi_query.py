@@ -18,7 +18,6 @@ from topodiag.evidence.interface import Blob, Parsed, Source, to_float, to_int
 from topodiag.evidence.nvidia.nvidia_words import EVENT_REASONS, fill_lost
 from topodiag.evidence.nvidia.smi_xml_facts import XmlDriver, XmlField, XmlGpu, fill_report
 from topodiag.lazy import dataclass, regex
-from topodiag.model.topics import Topic
 from topodiag.words.own_data import own_data
 
 MAX_LINE = 4000
@@ -69,10 +68,6 @@ class QueryRow:
 
 class NvidiaSmiQuery(Source[QueryRow]):
     """GPUs by the columns of a query."""
-
-    kind = "nvidia-smi-query"
-    speaks_of = frozenset({Topic.GPUS})
-    trust = 70
 
     def recognises(self, head: str) -> bool:
         if not any(f"--query-{name}" in head for name in ("gpu", "remapped-rows")) and _MARK.search(head) is None:

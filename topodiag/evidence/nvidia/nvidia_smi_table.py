@@ -44,7 +44,6 @@ from topodiag.model.busid import normalise_bus_id
 from topodiag.model.events import REMARK
 from topodiag.model.provenance import Fact, known
 from topodiag.model.system import Process
-from topodiag.model.topics import Topic
 from topodiag.words.units import spell_bytes
 
 LEAST_SHARE = 0.9
@@ -111,9 +110,6 @@ class TableGpu:
 class NvidiaSmiTable(Direct):
     """GPUs with name, bus id, MIG, persistence, load, performance state, uncorrected errors; the driver's versions."""
 
-    kind = "nvidia-smi"
-    speaks_of = frozenset({Topic.GPUS, Topic.DRIVER})
-    trust = 65
     """Below the full query of the same tool, whose values are not rounded or cut to fit."""
 
     def recognises(self, head: str) -> bool:
@@ -261,10 +257,6 @@ _SAMPLE = regex(
 
 class SmiProcesses(Direct):
     """Processes that compute, by GPU."""
-
-    kind = "nvidia-smi-processes"
-    speaks_of = frozenset({Topic.PROCESSES})
-    trust = 60
 
     def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
         parsed: Parsed[int] = Parsed()

@@ -60,10 +60,6 @@ class NvidiaSmiTopo(Source[MatrixRecord]):
     """The matrices. Offers `smi` pairs (`pcie` for `-mp`), NIC identities, affinities and NUMA nodes, and pairs in
     `p2p:read`, `p2p:nvlink`, ..., or `p2p:unknown` without a command."""
 
-    kind = "nvidia-smi-topo"
-    speaks_of = frozenset({Topic.GPUS, Topic.GPU_PAIRS})
-    trust = 70
-
     def recognises(self, head: str) -> bool:
         if "GPU" not in head and "topology matrix" not in head:
             return False

@@ -62,10 +62,6 @@ NvmlRecord = NvmlSystem | NvmlGpu | NvmlPair
 class Nvml(Source[NvmlRecord]):
     """The driver's own library: the most trusted source. Its index is the GPU's number everywhere."""
 
-    kind = "nvml"
-    speaks_of = frozenset({Topic.GPUS, Topic.DRIVER, Topic.NVLINKS, Topic.GPU_PAIRS})
-    trust = 90
-
     def recognises(self, head: str) -> bool:
         if not head.lstrip().startswith("{"):
             return False
