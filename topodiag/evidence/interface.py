@@ -108,6 +108,8 @@ class Parsed(Generic[R]):
     unread_count: int = 0
     partial: bool = False
     """Whether the text is a part that somebody chose: what it does not show may be there all the same."""
+    topics: frozenset[Topic] | None = None
+    """What the text answers for, where that is not what its source does."""
 
     def leave(self, blob: Blob, line: int | None, text: str, why: str) -> None:
         """Record a line that was not understood."""
@@ -152,7 +154,9 @@ class Source(ABC, Generic[R]):
 
     def told(self, parsed: Parsed[R]) -> frozenset[Topic]:
         """What this text speaks of: all that the source can, unless the source or the text is of some things only."""
-        return frozenset() if parsed.partial or self.a_piece else self.speaks_of
+        if parsed.partial or self.a_piece:
+            return frozenset()
+        return self.speaks_of if parsed.topics is None else parsed.topics
 
     def recognises(self, head: str) -> bool:
         """Whether text without a manifest is of this format: the source finds something in it. `head` is its first 64
