@@ -2,7 +2,8 @@
 
 A check is two steps. `observe` answers what is so, as a frozen value with a type of its own, or why that cannot be
 said. `findings` puts an observation into findings: message, observed, expected, fix, cost, evidence. What decides is in
-`observe`; what a reader sees is in `findings`.
+`observe`; what a reader sees is in `findings`. Where a value would only carry facts from one step to the other,
+`observe` answers with the findings themselves (`any_of`), and the check has one step.
 
 Adding one is a class and a line in the catalogue; `python tools/new_check.py ID SUBJECT` lays out both.
 The sections of the docstring, in this order: What it finds, Why it matters, Evidence it reads, When it stays silent,
@@ -14,7 +15,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Never, NotRequired, TypeAlias, TypedDict, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, NotRequired, TypeAlias, TypedDict, TypeVar, Unpack
 
 from topodiag.checks.words import hosts_in, ranks_in
 from topodiag.lazy import dataclass
@@ -83,12 +84,12 @@ class Check(ABC, Generic[J, O]):
 
     @abstractmethod
     def observe(self, judged: J, peers: Sequence[J]) -> O | Outcome:
-        """What is so with `judged`, or the outcome without findings that says why there are none: clean, not applicable
-        or unknown. `peers` are the others of its kind in evidence. Never raises, whatever the evidence holds."""
+        """What is so with `judged`, or an outcome: findings, or why there are none (clean, not applicable or unknown).
+        `peers` are the others of its kind in evidence. Never raises, whatever the evidence holds."""
 
-    @abstractmethod
     def findings(self, judged: J, observed: O) -> Iterable[Finding]:
         """The findings of an observation, at least one. Decides nothing that `observe` could."""
+        raise NotImplementedError(f"{self.id}: an observation without words for it")
 
     def coverage(self, observed: O) -> Coverage | None:
         """How much of what should be judged was seen: the field `coverage` of an observation that counts it."""
@@ -100,11 +101,19 @@ class Check(ABC, Generic[J, O]):
         observed = self.observe(judged, peers)
         if isinstance(observed, Outcome):
             return observed
-        coverage = self.coverage(observed)
-        findings = self.findings(judged, observed)
+        return self.any_of(judged, self.findings(judged, observed), self.coverage(observed))
+
+    def any_of(
+        self, judged: J, findings: Iterable[Finding | None], coverage: Coverage | None = None, clean: str = ""
+    ) -> Outcome:
+        """The outcome with those findings that are there, each with this coverage where it has none of its own; clean,
+        with this reason, where there is none."""
+        known = [finding for finding in findings if finding is not None]
+        if not known:
+            return self.clean(judged, clean, coverage)
         if coverage is not None:
-            findings = [finding if finding.coverage else replace(finding, coverage=coverage) for finding in findings]
-        return self.with_findings(judged, findings, coverage)
+            known = [finding if finding.coverage else replace(finding, coverage=coverage) for finding in known]
+        return self.with_findings(judged, known, coverage)
 
     def with_findings(self, judged: J, findings: Iterable[Finding], coverage: Coverage | None = None) -> Outcome:
         return Outcome(self.id, Status.FINDING, name_of(judged), tuple(findings), coverage=coverage)
@@ -141,6 +150,12 @@ class Check(ABC, Generic[J, O]):
             cost,
         )
 
+    def steps(self, *names: str, **words: object) -> tuple[str, ...]:
+        """What to do: these sentences of the table `steps` in the family's file of `checks/advice/`, with these words;
+        without those whose name is empty."""
+        sentences = own_data(f"checks/advice/{self.id[:3].lower()}")["steps"]
+        return tuple(sentences[name].format(**words) if words else sentences[name] for name in names if name)
+
     def where(
         self,
         nodes: Node | Sequence[str] = (),
@@ -172,19 +187,6 @@ class Check(ABC, Generic[J, O]):
             confidence=parts.get("confidence", advice.confidence),
             settings=tuple(parts.get("settings", ())),
         )
-
-
-class OneStep(Check[J, Never]):
-    """A check whose deciding and wording are not parted yet: it overrides `judge` alone. New checks take two steps."""
-
-    def observe(self, judged: J, peers: Sequence[J]) -> Outcome:
-        return self.judge(judged, peers)
-
-    def findings(self, judged: J, observed: Never) -> Iterable[Finding]:
-        return ()
-
-    @abstractmethod
-    def judge(self, judged: J, peers: Sequence[J] = ()) -> Outcome: ...
 
 
 class NodeCheck(Check[Node, O]):

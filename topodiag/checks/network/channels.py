@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from math import fsum
 from typing import Any, Never
 
-from topodiag.checks.interface import JobCheck, OneStep
+from topodiag.checks.interface import JobCheck
 from topodiag.checks.shared.job.evidence import (
     OVER_PCI,
     fold,
@@ -53,7 +53,7 @@ class Search:
     across: bool
 
 
-class SearchCollapsed(OneStep[Job], JobCheck[Never]):
+class SearchCollapsed(JobCheck[Never]):
     """NET006: channels bring far less bandwidth than the machine that NCCL found, or than its capture shows
 
     What it finds
@@ -96,7 +96,7 @@ class SearchCollapsed(OneStep[Job], JobCheck[Never]):
 
     id = "NET006"
 
-    def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
+    def observe(self, job: Job, peers: Sequence[Job]) -> Outcome:
         if job.library == "RCCL":
             return self.not_applicable(job, "RCCL has rings of its own tables: NCCL's bound does not hold for them")
         simple = _simple_orders(job)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Never, TypeVar
 
-from topodiag.checks.interface import JobCheck, OneStep
+from topodiag.checks.interface import JobCheck
 from topodiag.checks.shared.comparisons import majority
 from topodiag.checks.shared.job.evidence import by_host, hcas_by_host, ranks_on, unopened
 from topodiag.checks.shared.job.text import NET, ask_for
@@ -29,7 +29,7 @@ NETWORK_LINES = ("network", "no hca", "sockets", "hcas")
 V = TypeVar("V")
 
 
-class NodesDiffer(OneStep[Job], JobCheck[Never]):
+class NodesDiffer(JobCheck[Never]):
     """NET007: nodes of one job bring different networks, NICs or channel counts
 
     What it finds
@@ -63,7 +63,7 @@ class NodesDiffer(OneStep[Job], JobCheck[Never]):
 
     id = "NET007"
 
-    def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
+    def observe(self, job: Job, peers: Sequence[Job]) -> Outcome:
         met = list(self._met_other(job))
         if len(job.hosts) < 2:
             return (

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import Never
 
-from topodiag.checks.interface import Advice, NodeCheck, OneStep
+from topodiag.checks.interface import Advice, NodeCheck
 from topodiag.checks.nic.state import is_near, lists_no_nics, ports_of, product
 from topodiag.checks.peers import of_everyone
 from topodiag.checks.shared.comparisons import majority
@@ -52,7 +52,7 @@ class Gap:
     virtual: bool = False
 
 
-class MissingComputeNic(OneStep[Node], NodeCheck[Never]):
+class MissingComputeNic(NodeCheck[Never]):
     """NIC005: a node has fewer compute NICs than its peers, or a rail is missing
 
     What it finds
@@ -93,7 +93,7 @@ class MissingComputeNic(OneStep[Node], NodeCheck[Never]):
 
     id = "NIC005"
 
-    def judge(self, node: Node, peers: Sequence[Node] = ()) -> Outcome:
+    def observe(self, node: Node, peers: Sequence[Node]) -> Outcome:
         if not node.gpus:
             return self.not_applicable(node, "no GPU to serve")
         present = _present(node)

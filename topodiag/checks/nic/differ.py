@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Never
 
-from topodiag.checks.interface import NodeCheck, OneStep
+from topodiag.checks.interface import NodeCheck
 from topodiag.checks.nic.state import NO_COMPUTE, Port, is_near, netdev_of, ports_of, product
 from topodiag.checks.peers import of_everyone
 from topodiag.checks.shared.devices import compute_nics, distance
@@ -42,7 +42,7 @@ TraitKey = tuple[str, tuple[str, ...]]
 """What is compared, and with which family."""
 
 
-class NicsDiffer(OneStep[Node], NodeCheck[Never]):
+class NicsDiffer(NodeCheck[Never]):
     """NIC004: MTU, link layer or firmware differs from peer NICs or nodes
 
     What it finds
@@ -78,7 +78,7 @@ class NicsDiffer(OneStep[Node], NodeCheck[Never]):
 
     id = "NIC004"
 
-    def judge(self, node: Node, peers: Sequence[Node] = ()) -> Outcome:
+    def observe(self, node: Node, peers: Sequence[Node]) -> Outcome:
         nics = compute_nics(node)
         if not nics:
             return self.not_applicable(node, NO_COMPUTE)

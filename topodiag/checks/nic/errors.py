@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Never
 
-from topodiag.checks.interface import Advice, NodeCheck, OneStep
+from topodiag.checks.interface import Advice, NodeCheck
 from topodiag.checks.nic.events import of_log, troubles
 from topodiag.checks.nic.state import NO_COMPUTE, Port, ports_of
 from topodiag.checks.nic.totals import (
@@ -52,7 +52,7 @@ reads such a report clears the counters now and then; XmitWait is waiting for cr
 HOUR_S = 3600.0
 
 
-class NicPortErrors(OneStep[Node], NodeCheck[Never]):
+class NicPortErrors(NodeCheck[Never]):
     """NIC003: symbol, CRC, FEC, link_downed, discard counters above threshold, or a flap between samples
 
     What it finds
@@ -106,7 +106,7 @@ class NicPortErrors(OneStep[Node], NodeCheck[Never]):
 
     id = "NIC003"
 
-    def judge(self, node: Node, peers: Sequence[Node] = ()) -> Outcome:
+    def observe(self, node: Node, peers: Sequence[Node]) -> Outcome:
         outcome = self._judge_counters(node)
         return self.add_findings(outcome, of_log(self, node, troubles(node)))
 

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Never
 
-from topodiag.checks.interface import JobCheck, OneStep
+from topodiag.checks.interface import JobCheck
 from topodiag.checks.shared.job.evidence import (
     hcas_by_host,
     most,
@@ -89,12 +89,12 @@ ANOTHER = "another node"
 """What a node is called whose name was taken off the log, beside one that has its name."""
 
 
-class FewerNicsThanSiblings(OneStep[Job], JobCheck[Never]):
+class FewerNicsThanSiblings(JobCheck[Never]):
     """NIC005 by a job's log: a node lists fewer RDMA devices than the other nodes of the job, or than its capture."""
 
     id = "NIC005"
 
-    def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
+    def observe(self, job: Job, peers: Sequence[Job]) -> Outcome:
         # Lines about single devices (GPUDirect RDMA off for HCA 0) are no list: they name a link layer for none.
         # A device that a node has and may not open is no missing one: NET007 tells it.
         left_out = {event.host for event, _ in unopened(job)} | (cut := with_cut_lists(job))

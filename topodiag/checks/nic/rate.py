@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Never
 
-from topodiag.checks.interface import NodeCheck, OneStep
+from topodiag.checks.interface import NodeCheck
 from topodiag.checks.nic.state import NO_COMPUTE, ONE_OF_MORE, Family, Port, able_gbps, lists_no_nics, ports_of, product
 from topodiag.checks.peers import of_everyone
 from topodiag.checks.shared.comparisons import majority
@@ -24,7 +24,7 @@ FULL_LANES = 4
 """Lanes of every InfiniBand port of the last ten years; two of them are sold as HDR100 and NDR200."""
 
 
-class NicPortSlow(OneStep[Node], NodeCheck[Never]):
+class NicPortSlow(NodeCheck[Never]):
     """NIC002: a port rate below its capability or its peer ports
 
     What it finds
@@ -64,7 +64,7 @@ class NicPortSlow(OneStep[Node], NodeCheck[Never]):
 
     id = "NIC002"
 
-    def judge(self, node: Node, peers: Sequence[Node] = ()) -> Outcome:
+    def observe(self, node: Node, peers: Sequence[Node]) -> Outcome:
         nics = compute_nics(node)
         links = [port for port in node.fabric_ports if port.runs.known]
         slower = [*slow_links(self, node, links), *odd_links(self, node, links)]

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from math import fsum
 from typing import Any, Never
 
-from topodiag.checks.interface import Advice, NodeCheck, OneStep
+from topodiag.checks.interface import Advice, NodeCheck
 from topodiag.checks.nic.events import links_down, of_bus, of_log, of_start
 from topodiag.checks.shared.devices import compute_nics, distance, just_booted, word
 from topodiag.checks.shared.prices import GBPS_PER_GBS, slow_ports
@@ -180,7 +180,7 @@ CABLELESS = frozenset({"no link partner", "switched off", "down"})
 """What a port without a cable looks like."""
 
 
-class NicPortDown(OneStep[Node], NodeCheck[Never]):
+class NicPortDown(NodeCheck[Never]):
     """NIC001: a compute NIC port that is not Active/LinkUp
 
     What it finds
@@ -224,7 +224,7 @@ class NicPortDown(OneStep[Node], NodeCheck[Never]):
 
     id = "NIC001"
 
-    def judge(self, node: Node, peers: Sequence[Node] = ()) -> Outcome:
+    def observe(self, node: Node, peers: Sequence[Node]) -> Outcome:
         outcome = self._judge_ports(node)
         down = of_log(self, node, links_down(node))
         return self.add_findings(outcome, [*of_bus(self, node), *of_start(self, node), *down])

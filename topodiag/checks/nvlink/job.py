@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Never
 
-from topodiag.checks.interface import JobCheck, OneStep
+from topodiag.checks.interface import JobCheck
 from topodiag.checks.shared.job.evidence import gpu_word, ranks_on, said_by
 from topodiag.checks.words import hosts_in, hosts_word, quoted
 from topodiag.lazy import dataclass, regex
@@ -113,12 +113,12 @@ STATES = {1: "not started", 2: "in progress"}
 """nvml.h, NVML_GPU_FABRIC_STATE."""
 
 
-class FabricInLog(OneStep[Job], JobCheck[Never]):
+class FabricInLog(JobCheck[Never]):
     """NVL005 by a job's log: what NVML told NCCL of each GPU's fabric, and NVLink between trays that does not work."""
 
     id = "NVL005"
 
-    def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
+    def observe(self, job: Job, peers: Sequence[Job]) -> Outcome:
         hosts: dict[str, set[str]] = defaultdict(set)
         faults: dict[tuple[Severity, str], dict[str, list[tuple[str, Origin | None]]]] = {}
         members: list[Membership] = []

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Never
 
-from topodiag.checks.interface import JobCheck, OneStep
+from topodiag.checks.interface import JobCheck
 from topodiag.checks.network.interfaces.unreached import (
     addresses_of,
     by_connects,
@@ -38,7 +38,7 @@ NO_INTERFACE = (
 )
 
 
-class WrongInterface(OneStep[Job], JobCheck[Never]):
+class WrongInterface(JobCheck[Never]):
     """NET002: the wrong interface is used for bootstrap or data
 
     What it finds
@@ -81,7 +81,7 @@ class WrongInterface(OneStep[Job], JobCheck[Never]):
 
     id = "NET002"
 
-    def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
+    def observe(self, job: Job, peers: Sequence[Job]) -> Outcome:
         findings = [*self._none(job), *by_gloo(self, job)]
         several = len(job.hosts) > 1 or piece(job) or multi_node(job)
         if len(job.hosts) > 1 or multi_node(job):
