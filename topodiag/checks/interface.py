@@ -151,10 +151,10 @@ class Check(ABC, Generic[J, O]):
         )
 
     def steps(self, *names: str, **words: object) -> tuple[str, ...]:
-        """What to do: these sentences of the table `steps` in the family's file of `checks/advice/`, with these words;
-        without those whose name is empty."""
-        sentences = own_data(f"checks/advice/{self.id[:3].lower()}")["steps"]
-        return tuple(sentences[name].format(**words) if words else sentences[name] for name in names if name)
+        """What to do: the sentences of these names in the table `steps` of the family's file of `checks/advice/`, with
+        these words. An empty name is none."""
+        steps = own_data(f"checks/advice/{self.id[:3].lower()}")["steps"]
+        return tuple(text.format(**words) if words else text for name in names if name for text in steps[name])
 
     def where(
         self,
