@@ -17,7 +17,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, NotRequired, TypeAlias, TypedDict, TypeVar, Unpack
 
-from topodiag.checks.words import hosts_in, ranks_in
+from topodiag.checks.words import hosts_in, quoted, ranks_in
 from topodiag.lazy import dataclass
 from topodiag.model.devices import ports_of
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity, Status, Where
@@ -56,11 +56,11 @@ class Advice:
     cost: Cost = Cost()
 
 
-class FindingParts(TypedDict):
-    """The parts of a finding beside its message. `evidence` takes origins or facts; empty ones are dropped. How bad and
-    how sure it is, what should be, what to do, what it costs: those of its advice where they do not stand here."""
+class PartsByAdvice(TypedDict):
+    """The parts of a finding beside its message and what was observed. `evidence` takes origins or facts; empty ones
+    are dropped. How bad and how sure it is, what should be, what to do, what it costs: those of its advice where they
+    do not stand here."""
 
-    observed: str
     severity: NotRequired[Severity]
     expected: NotRequired[str]
     fix: NotRequired[Sequence[str]]
@@ -69,6 +69,12 @@ class FindingParts(TypedDict):
     coverage: NotRequired[Coverage | None]
     confidence: NotRequired[Confidence]
     settings: NotRequired[Sequence[tuple[str, str | None]]]
+
+
+class FindingParts(PartsByAdvice):
+    """All parts beside the message."""
+
+    observed: str
 
 
 class Check(ABC, Generic[J, O]):
@@ -206,14 +212,16 @@ class JobCheck(Check["Job", O]):
         events: Sequence[Event],
         advice: str | Advice,
         message: str,
+        where: Where | None = None,
         *,
-        nics: Sequence[str] = (),
-        **parts: Unpack[FindingParts],
+        observed: str = "",
+        **parts: Unpack[PartsByAdvice],
     ) -> Finding:
-        """A finding on the hosts and ranks that some lines name. These lines are its evidence."""
-        where = self.where(hosts_in(events), ranks=ranks_in(events), nics=nics)
-        parts = {**parts, "evidence": [event.origin for event in events]}
-        return self.finding(where, advice, message, **parts)
+        """A finding on the hosts and ranks that some lines name, or on another place. These lines are its evidence, and
+        the first of them is what was observed, where nothing else is said to be."""
+        where = where or self.where(hosts_in(events), ranks=ranks_in(events))
+        parts.setdefault("evidence", [event.origin for event in events])
+        return self.finding(where, advice, message, observed=observed or quoted(events[0].text), **parts)
 
 
 class PlacementCheck(Check["Audit", O]):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Never
 
@@ -102,14 +102,8 @@ class NvlinkErrors(NodeCheck[Never]):
             return self.unknown(judged, reset if counted else "no NVLink error counter was read")
         links = {(gpu.index, link.index) for gpu, link, _ in readable}
         coverage = Coverage(len(links), max(sum(len(gpu.nvlinks) for gpu in asked), len(links)), "links with counters")
-        growing, large = _above_limits(readable)
-        bit_errors = _bit_errors(asked)
-        if growing or large or bit_errors:
-            findings = [
-                self._grown(judged, growing) if growing else None,
-                *(self._large(judged, name, readings) for name, readings in large.items()),
-                self._over_bit_error_limit(judged, bit_errors) if bit_errors else None,
-            ]
+        findings = list(self._of_counters(judged, asked, readable))
+        if findings:
             return self.any_of(judged, findings, coverage)
         if len(readable) < len(counted):
             why = f"{len(counted) - len(readable)} of {len(counted)} counters went back between the samples (reset)"
@@ -117,6 +111,17 @@ class NvlinkErrors(NodeCheck[Never]):
         sampled = any(counter.delta is not None for _, _, counter in readable)
         why = "" if sampled else "one sample: only totals could be judged, `--sample` would show growth"
         return self.clean(judged, why, coverage)
+
+    def _of_counters(
+        self, node: Node, asked: Sequence[Gpu], readable: Sequence[tuple[Gpu, NvLink, Counter]]
+    ) -> Iterator[Finding]:
+        growing, large = _above_limits(readable)
+        if growing:
+            yield self._grown(node, growing)
+        for name, readings in large.items():
+            yield self._large(node, name, readings)
+        if bit_errors := _bit_errors(asked):
+            yield self._over_bit_error_limit(node, bit_errors)
 
     def _of_blocks(self, judged: Node, counts: Mapping[str, Counter]) -> Outcome:
         """AMD counts errors of all links of a GPU together; corrected ones are normal."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Never
 
@@ -99,21 +99,26 @@ class FabricNotReady(NodeCheck[Never]):
             return self.not_applicable(judged, why_not)
         registered = list(filter(registers, gpus))
         coverage = Coverage(len(registered), len(gpus), "GPUs with fabric information")
-        faults = grouped((fault, gpu) for gpu in registered for fault in faults_of(judged, gpu, gpus))
-        waiting = [gpu for fault, who in faults.items() if fault.waiting for gpu in who]
-        manager = _judge_manager(judged, registered, waiting) if runs_manager_here(judged) else None
-        service_says_it = manager is not None and manager.severity is Severity.ERROR
-        told = [(fault, who) for fault, who in faults.items() if not (fault.waiting and service_says_it)]
-        findings = [self._report(judged, fault, who) for fault, who in told]
-        if _imex_failed(judged, registered):
-            findings.insert(0, self._imex(judged))
-        if manager is not None:
-            findings.insert(0, self._manager(judged, manager, waiting))
+        findings = list(self._of_registered(judged, registered, gpus))
         if not findings and (error := _not_ready_error(judged)):
             findings = [self._driver_waits(judged, error)]
         if not findings:
             return self._without_fault(judged, gpus, registered, coverage)
         return self.any_of(judged, findings, coverage)
+
+    def _of_registered(self, judged: Node, registered: list[Gpu], gpus: list[Gpu]) -> Iterator[Finding]:
+        """What the services and the GPUs say that register with the fabric."""
+        faults = grouped((fault, gpu) for gpu in registered for fault in faults_of(judged, gpu, gpus))
+        waiting = [gpu for fault, who in faults.items() if fault.waiting for gpu in who]
+        manager = _judge_manager(judged, registered, waiting) if runs_manager_here(judged) else None
+        if manager is not None:
+            yield self._manager(judged, manager, waiting)
+        if _imex_failed(judged, registered):
+            yield self._imex(judged)
+        service_says_it = manager is not None and manager.severity is Severity.ERROR
+        for fault, members in faults.items():
+            if not (fault.waiting and service_says_it):
+                yield self._report(judged, fault, members)
 
     def _by_service_alone(self, node: Node, gpus: Sequence[Gpu]) -> Outcome | None:
         """What a service or the driver says without a word of the GPUs' registration."""
