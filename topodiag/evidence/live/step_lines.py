@@ -185,6 +185,7 @@ def _values(line: str, after: int = 0, timed: TimedParts | None = None) -> tuple
     weak: dict[str, float] = {}
     work: dict[str, float] = {}
     last = 0
+    simulated = _is_simulated(line)
     for pair in _PAIR.finditer(line):
         key = line[max(last, pair.start() - _LONGEST) : pair.start()]
         last = pair.end()
@@ -196,7 +197,8 @@ def _values(line: str, after: int = 0, timed: TimedParts | None = None) -> tuple
         if name in _BATCH or name in _LENGTH:
             work["batch" if name in _BATCH else "length"] = value
         elif (seconds := _seconds(name, value, pair[2] or "", key)) is not None:
-            (weak if name in _BARE else values).setdefault("s", seconds)
+            if pair[2] or not simulated or _UNIT.search(key) is not None:
+                (weak if name in _BARE else values).setdefault("s", seconds)
         elif (unit := _rate(name, key)) is not None:
             values.setdefault("s" if unit == "steps/s" else unit, 1 / value if unit == "steps/s" else value)
     if "s" not in values:
@@ -207,6 +209,12 @@ def _values(line: str, after: int = 0, timed: TimedParts | None = None) -> tuple
     for value in work.values():
         product *= value
     return {unit: value for unit, value in values.items() if 1e-9 < value < 1e15}, product if work else None
+
+
+def _is_simulated(line: str) -> bool:
+    """Whether a line says how far a simulation came: its `time` and `dt` are of what is simulated, and have no unit."""
+    words = line.lower().replace("=", " ").replace(":", " ").split()
+    return "time step" in " ".join(words) or ("dt" in words and not {"t", "time"}.isdisjoint(words))
 
 
 def _add_time(
