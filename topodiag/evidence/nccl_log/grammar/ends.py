@@ -192,7 +192,7 @@ def end_of(text: str) -> tuple[str, dict[str, str]] | None:
     """Kind (`ended`, `stalled`, `mismatch`) and what the line names; None for all others.
 
     `how` of an end: no room, memory, limit, preempted, evicted, node failure, cancelled, stopped, crash, exception,
-    killed, aborted, hung up, exit, died, not launched, loader, port taken, or context (a line of
+    fatal, killed, aborted, hung up, exit, died, not launched, loader, port taken, or context (a line of
     torch's summary that names rank or host).
     """
     match = _FINGERPRINTS.search(text)
