@@ -45,7 +45,12 @@ def _since(jobs: list[Job]) -> str:
     # Several runs may stand in one log: what is dated later refutes it, and where no step was seen, none is missed.
     seen = begun or any(job.progress or job.steps for job in jobs)
     undated = any(ts is None and waited for ts, waited in stops)
-    if first is None or undated or not seen or any(progress.last_s > first for job in jobs for progress in job.progress):
+    if (
+        first is None
+        or undated
+        or not seen
+        or any(progress.last_s > first for job in jobs for progress in job.progress)
+    ):
         return "the job stopped"
     return f"no step ran after {datetime.fromtimestamp(first, UTC):%Y-%m-%d %H:%M:%S} (the log's own clock)"
 

@@ -238,8 +238,8 @@ _EQUAL_SIZES = frozenset({"ALLREDUCE", "_ALLGATHER_BASE", "_REDUCE_SCATTER_BASE"
 
 
 def by_calls(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
-    """The first number at which ranks of one group wait in other operations, or in other sizes of one. Where no line names a group, only if all
-    wait at that number: ranks of two groups seldom count alike."""
+    """The first number at which ranks of one group wait in other operations, or in other sizes of one. Where no line
+    names a group, only if all wait at that number: ranks of two groups seldom count alike."""
     for group, seq, waits in _waits_by_number(job):
         calls = _by_call(waits, group)
         if len(calls) < 2:
