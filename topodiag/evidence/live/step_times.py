@@ -56,8 +56,8 @@ _LEAST_CLOCK = 8
 _NEAR = 200
 """Characters behind a step within which its rank may stand."""
 _TRAINS = regex(rb"(?<![./A-Za-z])(?:loss|epoch|train)", re.IGNORECASE)
-"""A bar alone may count anything; one of these words in the text, in no name of a module or path, says that something is
-trained."""
+"""A bar alone may count anything; one of these words in the text, outside of paths and names of modules, says that
+something is trained."""
 _UNITS = ("s", "tokens/s", "samples/s", "TFLOP/s")
 """Units in the order in which they are preferred where a line has several."""
 
