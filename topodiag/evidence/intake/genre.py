@@ -58,7 +58,7 @@ _SHARE = 0.5
 """Of the lines that are not blank; tables and long texts are the rest."""
 _OUTPUT = regex(
     r"^(?:Traceback \(most recent call last\)|  File \"[^\"\n]{1,300}\", line \d"
-    r"|\[?\d{4}-\d\d-\d\d[ T]\d\d:\d\d|[A-Z][a-z]{2} {1,2}\d{1,2} \d\d:\d\d:\d\d "
+    r"|\[?(?:[A-Z]{4,8}\|[^\n\]]{0,120}\] )?\d{4}-\d\d-\d\d[ T]\d\d:\d\d|[A-Z][a-z]{2} {1,2}\d{1,2} \d\d:\d\d:\d\d "
     r"|\[ {0,8}\d{1,8}\.\d{3,9}\] |[IWEF]\d{4} \d\d:|:::MLL(?:OG)? |\[\S{1,255}:\d{1,10}(?::\d{1,10}){1,2}\] "
     r"|\+{1,4} (?:export|readonly|local|srun|mpirun) \S)",
     re.MULTILINE,

@@ -207,9 +207,12 @@ def _fix(job: Job, died: Died, fix: str) -> str:
     frame = "" if job.ranks else event.details.get("frame", "")
     if not by_words and frame:
         return f"fix what the exception names: {frame} raised it"
+    if not by_words and len(died.alike) > 1:
+        return (
+            f"fix what the exception names: {rank_word(died.alike)} raised it, so no single rank or node is the cause"
+        )
     if not by_words and died.times > 1:
-        who = f"{rank_word(died.alike)} raised it" if len(died.alike) > 1 else f"it was raised {died.times} times"
-        return f"fix what the exception names: {who}, so no single rank or node is the cause"
+        return f"fix what the exception names: it was raised {died.times} times"
     return by_words or fix
 
 
