@@ -49,7 +49,7 @@ SYMBOL = "{}ImportError: /opt/torch/lib/{}: undefined symbol: {}\n"
 
 def test_a_symbol_that_a_library_of_ranks_lacks_is_one_loss(tmp_path: Path) -> None:
     text = SYMBOL.format("[rank0]: ", "libtorch_cuda.so", "ncclDevCommDestroy")
-    assert chain(said(tmp_path, text)) == [("JOB009", ""), ("JOB002", "JOB009")]
+    assert chain(said(tmp_path, text)) == [("JOB002", ""), ("JOB009", "JOB002")]
 
 
 OPEN_FILES = (
