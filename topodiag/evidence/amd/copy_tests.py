@@ -25,8 +25,6 @@ from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import Blob, Direct, Parsed
 from topodiag.lazy import regex
 from topodiag.model.maker import XGMI
-from topodiag.model.topics import Topic
-from topodiag.words.dialect import Maker
 
 MAX_LINE = 4000
 MAX_GPUS = 256
@@ -45,12 +43,6 @@ _DD_ROW = regex(r"(\d{1,3})\s{1,40}(\S{1,12}(?:\s{1,40}\S{1,12}){0,255})\s*\Z")
 
 class AmdCopyTests(Direct):
     """Bandwidths between GPUs."""
-
-    kind = "amd-copy-test"
-    maker = Maker.AMD
-    speaks_of = frozenset({Topic.GPUS})
-    trust = 55
-    a_piece = "ROCR_VISIBLE_DEVICES may hide others"
 
     def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
         parsed: Parsed[int] = Parsed(partial=True)

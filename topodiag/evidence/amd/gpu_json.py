@@ -29,8 +29,6 @@ from topodiag.evidence.interface import Blob, Direct, Parsed
 from topodiag.lazy import dataclass, regex
 from topodiag.model.busid import unplaced
 from topodiag.model.devices import AMD as AMD_ID
-from topodiag.model.topics import Topic
-from topodiag.words.dialect import Maker
 from topodiag.words.units import in_mhz
 
 MAX_GPUS = 256
@@ -78,12 +76,6 @@ class _Value:
 
 class AmdSmiJson(Direct):
     """Counters and facts of AMD's GPUs."""
-
-    kind = "amd-smi-json"
-    maker = Maker.AMD
-    speaks_of = frozenset({Topic.GPUS})
-    trust = 70
-    a_piece = "it tells what its options asked for"
 
     def recognises(self, head: str) -> bool:
         if head.lstrip()[:1] in ("{", "["):

@@ -44,8 +44,6 @@ from topodiag.evidence.interface import Blob, Direct, Parsed
 from topodiag.hardware.amd import XGMI_LANES
 from topodiag.lazy import regex
 from topodiag.model.maker import XGMI
-from topodiag.model.topics import Topic
-from topodiag.words.dialect import Maker
 
 MAX_LINE = 4000
 MAX_GPUS = 256
@@ -73,11 +71,6 @@ def pair_word(kind: str, hops: int) -> str:
 
 class AmdLinks(Direct):
     """Pairs of GPUs, their NUMA nodes and bus ids."""
-
-    kind = "amd-links"
-    maker = Maker.AMD
-    speaks_of = frozenset({Topic.GPUS})
-    trust = 70
 
     def recognises(self, head: str) -> bool:
         return _MARK.search(head) is not None or (_JSON.search(head) is not None and '"link_metrics"' not in head)
@@ -162,11 +155,6 @@ _WORDS = {"U": XGMI, "D": f"{XGMI} down", "X": f"{XGMI} disabled"}
 
 class XgmiStatus(Direct):
     """The state of the link of every pair, and the rate of the links."""
-
-    kind = "amd-smi-xgmi"
-    maker = Maker.AMD
-    speaks_of = frozenset({Topic.GPUS})
-    trust = 72
 
     def recognises(self, head: str) -> bool:
         return _XGMI_TITLE.search(head) is not None or _XGMI_JSON in head

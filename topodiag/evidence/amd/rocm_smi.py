@@ -19,8 +19,6 @@ from topodiag.evidence.interface import Blob, Direct, Parsed, reading, to_int
 from topodiag.lazy import regex
 from topodiag.model.devices import AMD as AMD_ID
 from topodiag.model.provenance import Origin
-from topodiag.model.topics import Topic
-from topodiag.words.dialect import Maker
 
 MAX_LINE = 400
 MAX_GPUS = 256
@@ -44,11 +42,6 @@ _NAMES = ("Device Name", "Card Series", "Card series", "Card SKU")
 
 class RocmSmi(Direct):
     """Clock and load of AMD GPUs."""
-
-    kind = "rocm-smi"
-    maker = Maker.AMD
-    speaks_of = frozenset({Topic.GPUS})
-    trust = 65
 
     def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
         parsed: Parsed[int] = Parsed(partial=True)

@@ -61,8 +61,6 @@ class _Block:
 class Ethtool(Direct):
     """Interfaces with their settings, driver and counters."""
 
-    measured = regex(r"\s*\S[^:\t]{0,120}: (?P<numbers>[0-9]{1,18})\s*\Z")
-
     def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
         page = Page(blob, draft)
         for block in _blocks(page):
