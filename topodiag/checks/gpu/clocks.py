@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from topodiag.checks.shared.comparisons import majority
-from topodiag.checks.shared.node.faults import FaultCheck, NodeFault, NodeFaults
+from topodiag.checks.shared.node.faults import FaultCheck, NodeFault
 from topodiag.checks.shared.node.kernel_events import no_gpu
 from topodiag.model.devices import Gpu
 from topodiag.model.finding import Confidence, Coverage, Outcome, Severity
@@ -79,7 +79,7 @@ class ClocksHeldDown(FaultCheck):
 
     id = "GPU004"
 
-    def observe(self, judged: Node, peers: Sequence[Node]) -> NodeFaults | Outcome:
+    def observe(self, judged: Node, peers: Sequence[Node]) -> Outcome:
         if why := no_gpu(judged):
             return self.not_applicable(judged, why)
         if not judged.gpus:
@@ -94,7 +94,7 @@ class ClocksHeldDown(FaultCheck):
                 held[reason].append(gpu)
         if not held and not seen:
             return self.unknown(judged, "neither clock event reasons nor clocks are in the evidence")
-        return self.any_of(judged, (_clock_hold(*reason, gpus) for reason, gpus in held.items()), coverage)
+        return self.any_fault(judged, (_clock_hold(*reason, gpus) for reason, gpus in held.items()), coverage)
 
 
 def _is_idle(gpu: Gpu) -> bool:

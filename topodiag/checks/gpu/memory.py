@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from topodiag.checks.shared.node.faults import FaultCheck, NodeFault, NodeFaults
+from topodiag.checks.shared.node.faults import FaultCheck, NodeFault
 from topodiag.checks.shared.node.kernel_events import (
     XidGroup,
     capital,
@@ -75,7 +75,7 @@ class GpuMemory(FaultCheck):
 
     id = "GPU002"
 
-    def observe(self, judged: Node, peers: Sequence[Node]) -> NodeFaults | Outcome:
+    def observe(self, judged: Node, peers: Sequence[Node]) -> Outcome:
         if why := no_gpu(judged):
             return self.not_applicable(judged, why)
         counted = [gpu for gpu in judged.gpus if _is_counted(gpu)]
@@ -88,7 +88,7 @@ class GpuMemory(FaultCheck):
             if faults:
                 signs.setdefault(gpu.label, []).extend(faults)
         if signs:
-            return self.any_of(judged, [_fault(judged, label, own) for label, own in signs.items()], coverage)
+            return self.any_fault(judged, [_fault(judged, label, own) for label, own in signs.items()], coverage)
         if log_was_read(judged):
             return self.clean(judged, "" if counted else "the kernel log shows no memory error", coverage)
         if not counted:

@@ -9,7 +9,7 @@ from functools import cache
 
 import msgspec
 
-from topodiag.checks.shared.node.faults import FaultCheck, NodeFault, NodeFaults
+from topodiag.checks.shared.node.faults import FaultCheck, NodeFault
 from topodiag.checks.shared.node.kernel_events import (
     XidGroup,
     capital,
@@ -92,7 +92,7 @@ class XidInLog(FaultCheck):
 
     id = "GPU003"
 
-    def observe(self, judged: Node, peers: Sequence[Node]) -> NodeFaults | Outcome:
+    def observe(self, judged: Node, peers: Sequence[Node]) -> Outcome:
         if why := no_gpu(judged):
             return self.not_applicable(judged, why)
         all_groups = xid_groups(judged)
@@ -104,7 +104,7 @@ class XidInLog(FaultCheck):
         troubles += amd_troubles(judged)
         troubles += silent_firmware(judged, all_groups)
         if troubles:
-            return NodeFaults(tuple(troubles))
+            return self.any_fault(judged, troubles)
         if not log_was_read(judged):
             return self.unknown(judged, no_log(judged))
         return self.clean(judged, "the kernel log holds no other Xid" if all_groups else "the kernel log holds no Xid")

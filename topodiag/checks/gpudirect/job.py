@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Never
 
-from topodiag.checks.interface import JobCheck, OneStep
+from topodiag.checks.interface import JobCheck
 from topodiag.checks.shared.job.evidence import (
     NEAR,
     hcas_by_host,
@@ -96,12 +96,12 @@ class GdrStates:
         return [host for host, hcas in self.told.items() if hcas and host not in self.off]
 
 
-class GdrOffInLog(OneStep[Job], JobCheck[Never]):
+class GdrOffInLog(JobCheck[Never]):
     """GDR001 by a job's log: NCCL lists RDMA devices for which GPUDirect RDMA is off."""
 
     id = "GDR001"
 
-    def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
+    def observe(self, job: Job, peers: Sequence[Job]) -> Outcome:
         if not multi_node(job) and not piece(job):
             return self.not_applicable(job, "no traffic between nodes")
         if only_sockets(job):

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Never
 
 from topodiag.checks.gpudirect.job import TOO_FAR, WithoutGdr, without_gdr
-from topodiag.checks.interface import JobCheck, OneStep
+from topodiag.checks.interface import JobCheck
 from topodiag.checks.shared.job.evidence import (
     fold,
     hcas_by_host,
@@ -29,12 +29,12 @@ OF_A_GPU = regex(r"GPU Direct RDMA (Enabled|Disabled) for (?:GPU[ /](\S{1,40})|H
 """NCCL's decision on one GPU and one NIC: a bus id, from 2.24 on a rank."""
 
 
-class GdrTooFarInLog(OneStep[Job], JobCheck[Never]):
+class GdrTooFarInLog(JobCheck[Never]):
     """GDR002 by a job's log: connections without /GDRDMA where NCCL said that GPU and NIC are too far apart."""
 
     id = "GDR002"
 
-    def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
+    def observe(self, job: Job, peers: Sequence[Job]) -> Outcome:
         if not multi_node(job) and not (piece(job) and _pairs_of_gpus(job)):
             return self.not_applicable(job, "no traffic between nodes")
         if only_sockets(job):

@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Never
 
-from topodiag.checks.interface import JobCheck, OneStep
+from topodiag.checks.interface import JobCheck
 from topodiag.checks.shared.devices import has_no_adapter
 from topodiag.checks.shared.job.evidence import (
     cpu_of,
@@ -189,12 +189,12 @@ UNBOUND = 2
 """Processes of a node without such a line from which on it is no line that was lost."""
 
 
-class NicOnOtherSocket(OneStep[Job], JobCheck[Never]):
+class NicOnOtherSocket(JobCheck[Never]):
     """NUM001 by a job's log: GPU and the NIC it uses hang below different CPUs of the system print."""
 
     id = "NUM001"
 
-    def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
+    def observe(self, job: Job, peers: Sequence[Job]) -> Outcome:
         if not multi_node(job) and not piece(job):
             return self.not_applicable(job, "no traffic between nodes")
         judged = 0
@@ -233,12 +233,12 @@ class NicOnOtherSocket(OneStep[Job], JobCheck[Never]):
         )
 
 
-class AwayFromGpuInLog(OneStep[Job], JobCheck[Never]):
+class AwayFromGpuInLog(JobCheck[Never]):
     """NUM002 by a job's log: the cores of a process have none in common with those near its GPU."""
 
     id = "NUM002"
 
-    def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
+    def observe(self, job: Job, peers: Sequence[Job]) -> Outcome:
         cores: dict[int, tuple[str, frozenset[int], frozenset[int], Origin | None]] = {}
         for number, text, where in said_by(job, "affinity"):
             match = AFFINITY.search(text)

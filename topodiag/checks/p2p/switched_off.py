@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Never
 
-from topodiag.checks.interface import JobCheck, OneStep
+from topodiag.checks.interface import JobCheck
 from topodiag.checks.p2p.shm import around_p2p, cost_of_detour, switched_off
 from topodiag.checks.shared.job.evidence import (
     NEAR,
@@ -28,7 +28,7 @@ from topodiag.words.fold import plural
 OFF_NVLINK = "between nvlink connected"
 
 
-class P2pSwitchedOff(OneStep[Job], JobCheck[Never]):
+class P2pSwitchedOff(JobCheck[Never]):
     """P2P002: peer-to-peer between GPUs is switched off
 
     What it finds
@@ -59,7 +59,7 @@ class P2pSwitchedOff(OneStep[Job], JobCheck[Never]):
 
     id = "P2P002"
 
-    def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
+    def observe(self, job: Job, peers: Sequence[Job]) -> Outcome:
         findings = [*self._refused(job)]
         if ranks_per_node(job) < 2:
             if findings:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations
 from typing import Never
 
-from topodiag.checks.interface import JobCheck, OneStep
+from topodiag.checks.interface import JobCheck
 from topodiag.checks.shared.job.evidence import SystemPrint, gpu_word, nvlink_gbs, prints, ranks_on, said_by
 from topodiag.checks.shared.job.text import NET, ask_for
 from topodiag.checks.words import hosts_word
@@ -130,7 +130,7 @@ def _ranks_and_labels(job: Job, printed: SystemPrint, names: Iterable[str]) -> t
     return [world for world in worlds.values() if world >= 0], labels
 
 
-class GpuShortOfNvlinks(OneStep[Job], JobCheck[Never]):
+class GpuShortOfNvlinks(JobCheck[Never]):
     """TOP004: a GPU lacks NVLinks that its peers have, in NCCL's print
 
     What it finds
@@ -163,7 +163,7 @@ class GpuShortOfNvlinks(OneStep[Job], JobCheck[Never]):
 
     id = "TOP004"
 
-    def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
+    def observe(self, job: Job, peers: Sequence[Job]) -> Outcome:
         seen = list(prints(job))
         if not seen:
             return self.unknown(job, f"no `=== System ===` in the log; {ask_for(job, *NET)}")
@@ -246,7 +246,7 @@ class GpuShortOfNvlinks(OneStep[Job], JobCheck[Never]):
         )
 
 
-class DeviceTwice(OneStep[Job], JobCheck[Never]):
+class DeviceTwice(JobCheck[Never]):
     """TOP005: the same device is in NCCL's topology twice
 
     What it finds
@@ -278,7 +278,7 @@ class DeviceTwice(OneStep[Job], JobCheck[Never]):
 
     id = "TOP005"
 
-    def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
+    def observe(self, job: Job, peers: Sequence[Job]) -> Outcome:
         seen = list(prints(job))
         if not seen:
             return self.unknown(job, f"no `=== System ===` in the log; {ask_for(job, *NET)}")

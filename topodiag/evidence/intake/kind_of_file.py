@@ -12,8 +12,8 @@ import re
 from collections.abc import Collection, Iterator
 
 from topodiag.evidence.heads import HEADS, RECORDS, held, line_kinds
-from topodiag.evidence.intake.bundle import HEAD_BYTES
 from topodiag.evidence.intake.genre import is_json, program_text, strings_of_binary
+from topodiag.evidence.intake.one_file import HEAD_BYTES
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.kinds import DAMAGED, KINDS, Kind, source_words
 from topodiag.evidence.live.step_forms import Forms

@@ -9,8 +9,7 @@ import pytest
 
 from tests.checks import jobs
 from topodiag.checks.job.end.died import ProcessDied
-from topodiag.evidence.nccl_log.grammar.ends import end_of
-from topodiag.evidence.nccl_log.grammar.job_lines import said_of
+from topodiag.evidence.nccl_log.grammar.job_lines import end_of, said_of
 from topodiag.evidence.nccl_log.grammar.prefix import application
 from topodiag.model.finding import Confidence, Finding, Severity, Status
 from topodiag.model.job import Event

@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.tables import examples
-from topodiag.evidence.nccl_log.grammar.ends import end_of, last_traceback, tasks_of
+from topodiag.evidence.nccl_log.grammar.ends import last_traceback
+from topodiag.evidence.nccl_log.grammar.job_lines import end_of, task_of
 from topodiag.evidence.nccl_log.grammar.prefix import application
 from topodiag.evidence.nccl_log.grammar.spoken import SPEAKS, holds_job_lines
 
@@ -30,9 +31,9 @@ def test_what_meets_another_failure_is_no_end_of_its_own(text: str) -> None:
 
 
 def test_the_rank_is_the_one_that_the_line_names() -> None:
-    assert tasks_of("srun: error: n1: task 3: Killed") == "3"
-    assert tasks_of("srun: error: n1: tasks 3-5: Killed") == ""
-    assert tasks_of("ValueError: no") == ""
+    assert task_of("srun: error: n1: task 3: Killed") == "3"
+    assert task_of("srun: error: n1: tasks 3-5: Killed") == ""
+    assert task_of("ValueError: no") == ""
 
 
 def test_torch_names_rank_and_host_of_the_first_failure_in_a_summary() -> None:
@@ -69,7 +70,7 @@ def test_what_tells_a_text_as_a_jobs_output_is_also_looked_for_by_the_fast_reade
 @given(st.text(max_size=400))
 def test_any_text_is_read_without_an_exception(text: str) -> None:
     end_of(text)
-    tasks_of(text)
+    task_of(text)
 
 
 def test_horovods_list_of_ready_ranks_names_those_that_it_leaves_out() -> None:
