@@ -21,6 +21,8 @@ _MOST_EPILOGUE = 40
 _TRACEBACK = "Traceback (most recent call last):"
 _RAISED = compiled(r"((?:[A-Za-z_]\w{0,80}\.){0,10}([A-Za-z_]\w{0,80}))(?::(?: (\S.{0,1500}))?)?$")
 _IN_FILE = compiled(r"\s{1,8}File \"([^\"]{1,1000})\", line (\d{1,9})\b")
+_PACKAGES = ("site-packages/", "dist-packages/", "/lib/python3", "/lib64/python3")
+"""What the path of a file of Python's or of an installed package holds."""
 _BY_SCRIPT = compiled(
     r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) .{0,40}\d\d:\d\d:\d\d"
     r"|(?i:\W{0,8}(?:the )?(?:job|script|program|process|run)\b.{0,60}\b(?:end|finish|exit|fail|stopp?)(?:s|ed)?\b"
@@ -47,7 +49,8 @@ class LastTraceback:
     """The exception of the traceback with which a text ends; of several in a row the first, from which the others
     follow.
     `text` is its line, `line` counts lines from the begin of what was looked at, `frame` is file and line of the
-    innermost frame; `caught` says that a logger, a thread or an interpreter printed it, and the program went on."""
+    innermost frame of the program's own, "" where all are of packages; `caught` says that a logger, a thread or an
+    interpreter printed it, and the program went on."""
 
     text: str
     name: str
@@ -69,8 +72,10 @@ def last_traceback(end: bytes) -> LastTraceback | None:
         upper = _above_epilogue(texts, _not_blank(texts, above - 1) if linked else above)
         if (upper_head := _head_of(texts, upper)) is None:
             caught = not is_main and _LIVED_ON.search(texts[above]) is not None
-            *_, frame = (frame for text in texts[head:last] if (frame := _IN_FILE.match(text)) is not None)
-            return LastTraceback(texts[last], raised[2], raised[3] or "", last, f"{frame[1]}:{frame[2]}", caught)
+            quoted = texts[last].replace("\\n", "\n").split("\n")
+            frames = [frame for text in (*texts[head:last], *quoted) if (frame := _IN_FILE.match(text)) is not None]
+            own = [f"{frame[1]}:{frame[2]}" for frame in frames if not any(map(frame[1].__contains__, _PACKAGES))]
+            return LastTraceback(texts[last], raised[2], raised[3] or "", last, own[-1] if own else "", caught)
         last, head, is_main = upper, upper_head, is_main or not linked
     return None
 
