@@ -23,8 +23,6 @@ from topodiag.evidence.nccl_log.fast.rows import (
     Texts,
     bits,
     codes_of,
-    listed,
-    matrix,
     table,
     together,
 )
@@ -35,7 +33,7 @@ from topodiag.evidence.nccl_log.grammar.numbers import device
 from topodiag.evidence.nccl_log.grammar.prefix import clean, records
 from topodiag.evidence.nccl_log.tables import facts
 from topodiag.evidence.nccl_log.tables.facts import Facts
-from topodiag.evidence.nccl_log.tables.hashes import Positions, Words
+from topodiag.evidence.nccl_log.tables.hashes import Positions, Words, breaks
 from topodiag.evidence.nccl_log.tables.resolve_rows import merged
 
 _TAIL = ("direction", "via")
@@ -318,7 +316,7 @@ class Shard:
         tables = {name: table(name, rows, contexts, texts) for name, rows in columns.items()}
         events = [{**row, "thread": int(number[row["thread"]])} for row in self.slow.events()]
         events.sort(key=lambda row: (row["thread"], row["offset"]))
-        tables["event"] = listed(
+        tables["event"] = facts.table(
             "event", {name: [row[name] for row in events] for name in facts.SCHEMAS["event"].names}
         )
         return self._ordered(tables, contexts, number)
@@ -350,8 +348,7 @@ class Shard:
         if not len(columns["thread"]):
             return columns
         order = np.lexsort((columns["offset"], columns["ctx"], columns["thread"]))
-        keys = matrix(columns, ["thread", "ctx"])[:, order]
-        starts = np.flatnonzero(np.append(True, (keys[:, 1:] != keys[:, :-1]).any(axis=0)))
+        starts = np.flatnonzero(breaks(columns[name][order] for name in ("thread", "ctx")))
         made = {name: values[order[starts]] for name, values in columns.items()}
         made["count"] = np.diff(np.append(starts, len(order)))
         words = self.texts.words()
@@ -369,16 +366,16 @@ class Shard:
     def _ordered(self, tables: dict[str, Any], contexts: tuple[Ints, Ints], number: Ints) -> Facts:
         keys = sorted(self.slow.owned())
         names = ("host", "pid", "tid", "dev")
-        tables["threads"] = listed(
+        tables["threads"] = facts.table(
             "threads",
             {"file": [file for file, _ in keys]} | {name: [key[i] for _, key in keys] for i, name in enumerate(names)},
         )
         busy, now, named = self.contexts.last()
-        tables["contexts"] = listed(
+        tables["contexts"] = facts.table(
             "contexts",
             {"thread": number[busy], "offset": named, "ctx": contexts[0][now].view(np.uint64), "gen": contexts[1][now]},
         )
-        tables["shards"] = listed(
+        tables["shards"] = facts.table(
             "shards", {name: [counts[name] for counts in self._ended] for name in facts.SCHEMAS["shards"].names}
         )
         return Facts({name: tables[name] for name in facts.SCHEMAS})

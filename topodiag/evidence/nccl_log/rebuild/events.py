@@ -16,12 +16,6 @@ from topodiag.evidence.nccl_log.grammar.prefix import LAST_ERROR
 from topodiag.lazy import dataclass, regex
 from topodiag.words.own_data import own_data
 
-_STATUS = (
-    "SUCCESS", "LOC_LEN_ERR", "LOC_QP_OP_ERR", "LOC_EEC_OP_ERR", "LOC_PROT_ERR", "WR_FLUSH_ERR", "MW_BIND_ERR",
-    "BAD_RESP_ERR", "LOC_ACCESS_ERR", "REM_INV_REQ_ERR", "REM_ACCESS_ERR", "REM_OP_ERR", "RETRY_EXC_ERR",
-    "RNR_RETRY_EXC_ERR", "LOC_RDD_VIOL_ERR", "REM_INV_RD_REQ_ERR", "REM_ABORT_ERR", "INV_EECN_ERR",
-    "INV_EEC_STATE_ERR", "FATAL_ERR", "RESP_TIMEOUT_ERR", "GENERAL_ERR", "TM_ERR", "TM_RNDV_INCOMPLETE",
-)  # fmt: skip
 FLUSHED = "5"
 
 _GAVE_UP = regex(r"NCCL (?:error|failure)|\bnccl\w{3,20}Error\b|\bncclInvalid")
@@ -117,7 +111,7 @@ def _spelt(named: dict[str, str | None]) -> dict[str, str | None]:
         named["bus_id"] = bus_id_of(int(str(named["bus_id"]), 16))
     if status := named.get("status"):
         named["status"] = str(int(status))
-        named["status_name"] = _STATUS[int(status)] if int(status) < len(_STATUS) else ""
+        named["status_name"] = dict(enumerate(_TABLES["statuses"])).get(int(status), "")
     return named
 
 

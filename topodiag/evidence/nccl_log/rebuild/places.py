@@ -18,7 +18,7 @@ import numpy.typing as npt
 from topodiag.evidence.nccl_log.rebuild.frame import Frame, Ints, Rows, groups, in_pieces
 from topodiag.evidence.nccl_log.rebuild.groups import Comm
 from topodiag.evidence.nccl_log.rebuild.members import Member, Processes, by_process
-from topodiag.evidence.nccl_log.tables.hashes import distinct
+from topodiag.evidence.nccl_log.tables.hashes import breaks, distinct
 from topodiag.lazy import dataclass
 from topodiag.model.connections import packed
 
@@ -132,11 +132,7 @@ class Places:
             return np.zeros(0, np.int64)
         thread, offset, ctx, gen = (rows.read(name) for name in ("thread", "offset", "ctx", "gen"))
         # A thread prints many rows of one context in a row, and they share the answer.
-        new = np.ones(rows.size, bool)
-        new[1:] = False
-        for column in (thread, process, ctx, gen):
-            new[1:] |= column[1:] != column[:-1]
-        starts = np.flatnonzero(new)
+        starts = np.flatnonzero(breaks((thread, process, ctx, gen)))
         lengths = np.diff(starts, append=rows.size)
         pair = _place(self.pairs, self._pair(process[starts], ctx[starts]))
         exact = _place(self.exact, self._exactly(pair, gen[starts]))

@@ -7,13 +7,14 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
 from topodiag.evidence.nccl_log.grammar.stated import COMMAND, STATED
 from topodiag.evidence.nccl_log.grammar.system_print import Print, read_print
 from topodiag.evidence.nccl_log.rebuild.commands import commanded
-from topodiag.evidence.nccl_log.rebuild.comms import CommunicatorFields, FieldCollector
+from topodiag.evidence.nccl_log.rebuild.comms import FieldCollector
 from topodiag.evidence.nccl_log.rebuild.connections import ConnectionCollector, Seats, seats
 from topodiag.evidence.nccl_log.rebuild.events import bus_id_of, classify, rank_of
 from topodiag.evidence.nccl_log.rebuild.events_order import ends_of, few, in_time, is_last, ranked, with_last, world_met
@@ -30,7 +31,7 @@ from topodiag.evidence.nccl_log.rebuild.torn_hosts import whole_hosts
 from topodiag.evidence.nccl_log.tables.columns import give_back
 from topodiag.evidence.nccl_log.tables.facts import Facts, SourceFile
 from topodiag.model.connections import no_connections
-from topodiag.model.job import PHASES, Communicator, Event, Job, Process, Rank
+from topodiag.model.job import Communicator, Event, Job, Process, Rank
 from topodiag.model.layout import Layout
 from topodiag.model.provenance import MAX_QUOTE, Origin
 
@@ -75,7 +76,7 @@ class _Builder:
         self.commanded = commanded(frame, self.processes)
         self.openings = find_openings(frame, self.processes, self.members)
         self.lone_prints = self._lone_prints()
-        self.said = self._hear()
+        self.fields = self._hear()
 
     def _comms(self) -> list[Comm]:
         if self.inferred:
@@ -123,12 +124,12 @@ class _Builder:
                     by_host.setdefault(self.host_of[i], number)
         return [by_host.get(host, 0) if job < 0 else job for job, host in zip(homes, self.processes.host, strict=True)]
 
-    def _hear(self) -> list[CommunicatorFields]:
+    def _hear(self) -> list[dict[str, Any]]:
         places = self.places
         sizes = [comm.nranks for comm in self.comms]
         hearing = FieldCollector(self.frame, self.comm_of, self.rank_of, sizes, self.host_of)
         if not self.comms:
-            return hearing.said
+            return hearing.fields
         hearing.channels(places.of("channels"))
         hearing.rings(places.of("ring"), places.of("order"))
         hearing.trees(places.of("tree"))
@@ -140,7 +141,7 @@ class _Builder:
         self._rest()
         hearing.timings(places.of("timing"))
         hearing.texts(places.of_text())
-        return hearing.said
+        return hearing.fields
 
     def _texts(self) -> dict[int, list[Text]]:
         """Different texts by process, as they were first printed; lines without a head go to the one process of their
@@ -290,7 +291,7 @@ class _Builder:
         return tuple(self._communicator(number, i, index) for i, number in enumerate(group))
 
     def _communicator(self, number: int, i: int, index: Mapping[int, int]) -> Communicator:
-        comm, fields = self.comms[number], self.said[number]
+        comm, fields = self.comms[number], self.fields[number]
         size = max(comm.nranks, 0)
         own = [self.members[m] for m in comm.members]
         rank = self.rank_of[comm.members]
@@ -325,23 +326,9 @@ class _Builder:
             local_ranks={self.processes.host[m.process]: m.local_ranks for m in own if m.local_ranks > 0},
             destroyed=sum(member.destroyed for member in own),
             torn_down=torn_down(world.tolist(), own),
-            init_s=fields.timing.get("total", np.full(size, np.nan)),
-            phases_s={name: fields.timing[name] for name in PHASES if name in fields.timing},
-            network=fields.network,
-            channels=fields.channels,
-            channels_by_rank=fields.channels_by_rank,
-            rings=fields.rings,
-            trees=fields.trees,
-            ring_pxn=fields.ring_pxn,
-            ring_gdr=fields.ring_gdr,
-            systems=fields.systems,
-            graphs=fields.graphs,
-            tuning=fields.tuning,
-            choices=fields.choices,
-            operations=fields.operations,
-            messages=fields.messages,
             origin=self._said_at(first),
             inferred=self.inferred,
+            **{"init_s": np.full(size, np.nan), **fields},
         )
 
     def _gather(self, seated: Mapping[int, Seats]) -> dict[int, ConnectionCollector]:

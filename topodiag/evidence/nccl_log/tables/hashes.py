@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -62,12 +62,11 @@ def group(rows: Words | Sequence[Words]) -> tuple[Positions, Positions]:
     room = size.bit_length()
     hashes = mix(rows) >> _U(room)
     order = sorted_order(hashes, 64 - room)
-    differs = _differs(rows, order)
-    ordered = hashes.take(order)
-    if (differs & (ordered[1:] == ordered[:-1])).any():
+    new = breaks(row.take(order) for row in rows)
+    if (new & ~breaks([hashes.take(order)])).any():
         order = np.lexsort(tuple(rows)).astype(np.int64)  # two texts with one hash: practically never
-        differs = _differs(rows, order)
-    return order, np.concatenate([[0], np.flatnonzero(differs) + 1])
+        new = breaks(row.take(order) for row in rows)
+    return order, np.flatnonzero(new)
 
 
 def distinct(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -76,10 +75,10 @@ def distinct(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return ordered[np.append(True, ordered[1:] != ordered[:-1])] if len(ordered) else ordered
 
 
-def _differs(rows: Words | Sequence[Words], order: Positions) -> Flags:
-    """Whether each column but the first is another than the one before it in this order."""
-    differs = np.zeros(len(order) - 1, dtype=np.bool_)
-    for row in rows:
-        ordered = row.take(order)
-        differs |= ordered[1:] != ordered[:-1]
-    return differs
+def breaks(columns: Iterable[npt.NDArray[Any]]) -> Flags:
+    """Where in these columns, of which there is at least one, another tuple begins."""
+    new: Flags | None = None
+    for column in columns:
+        differs = np.append(np.ones(min(len(column), 1), np.bool_), column[1:] != column[:-1])
+        new = differs if new is None else new | differs
+    return new if new is not None else np.zeros(0, np.bool_)

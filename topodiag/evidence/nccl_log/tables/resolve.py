@@ -15,11 +15,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from itertools import groupby
 from operator import itemgetter
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -36,7 +35,7 @@ from topodiag.evidence.nccl_log.tables.facts import (
     used,
 )
 from topodiag.evidence.nccl_log.tables.facts import table as table_of
-from topodiag.evidence.nccl_log.tables.hashes import distinct
+from topodiag.evidence.nccl_log.tables.hashes import breaks, distinct
 from topodiag.evidence.nccl_log.tables.resolve_parts import Locate, Rows, sorted_words
 from topodiag.evidence.nccl_log.tables.resolve_rows import (
     MOST_EVENTS,
@@ -44,7 +43,6 @@ from topodiag.evidence.nccl_log.tables.resolve_rows import (
     Column,
     Columns,
     Ints,
-    breaks,
     cut_tails,
     first_of_each,
     grouped,
@@ -56,6 +54,9 @@ from topodiag.evidence.nccl_log.tables.resolve_rows import (
     unique,
 )
 from topodiag.lazy import dataclass
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 RANGE_ROWS = 1 << 17
 """Rows of one table that are worked on at once, where more than one thread has them."""
@@ -164,6 +165,8 @@ def _in_turn(jobs: Iterator[Callable[[], _Made]], threads: int) -> Iterator[_Mad
         for job in jobs:
             yield job()
         return
+    from concurrent.futures import Future, ThreadPoolExecutor  # noqa: PLC0415 - where there are threads
+
     with ThreadPoolExecutor(threads - 1) as pool:
         waiting: deque[Future[_Made]] = deque()
         for job in jobs:
@@ -238,10 +241,10 @@ def _runs(tables: Sequence[pa.Table]) -> tuple[_Runs, pa.Table]:
     order = np.lexsort((columns["size"], columns["base"], columns["file"]))
     columns = {name: values[order] for name, values in columns.items()}
     file, base, size, lines = (columns[name] for name in ("file", "base", "size", "lines"))
-    breaks = np.ones(len(file), bool)
-    breaks[1:] = (file[1:] != file[:-1]) | (base[1:] != base[:-1] + size[:-1])
-    run = np.cumsum(breaks) - 1
-    starts = np.flatnonzero(breaks)
+    joins = np.zeros(len(file), bool)
+    joins[1:] = (file[1:] == file[:-1]) & (base[1:] == base[:-1] + size[:-1])
+    run = np.cumsum(~joins) - 1
+    starts = np.flatnonzero(~joins)
     total = np.cumsum(lines) - lines
     before = total - total[starts][run] if len(file) else total
     merged = {"file": file[starts], "base": base[starts]}
@@ -335,7 +338,7 @@ class _Contexts:
         if not rows.size:
             return
         asked = {name: columns[name][rows] for name in ("thread", "ctx", "gen", "~base", "~run")}
-        new = breaks(list(asked.values()))  # of many rows that follow each other the same is asked
+        new = breaks(asked.values())  # of many rows that follow each other the same is asked
         heads = {name: values[new] for name, values in asked.items()}
         self._contexts_of(heads)
         self._generations(heads)
