@@ -17,17 +17,6 @@ from topodiag.words.own_data import own_data
 
 FLUSHED = "5"
 
-_GAVE_UP = regex(r"NCCL (?:error|failure)|\bnccl\w{3,20}Error\b|\bncclInvalid")
-"""Torch repeats a result of NCCL's: what it names besides is another line's."""
-_CASCADE = regex(
-    r"abort state|Socket recv failed while polling|Proxy Call to rank|ncclAsyncJobComplete|commReclaim|"
-    r"commDestroySync|ncclCommSetAsyncError|Proxy Service|has no transport for|Call to (?:recv|send)|"
-    r"recv from .* failed|terminated|Broken pipe|Connection reset|Connection closed"
-)
-"""What NCCL says of an operation that somebody else ended."""
-_RANK = regex(r"\[[Rr]ank ?(\d{1,9})\]|\brank (\d{1,9})\b")
-_LABEL = regex(r"(?:rank)?(\d{1,9})")
-
 Trouble = tuple[str, bool, tuple[tuple[str, str], ...]]
 """Kind, whether the line follows from another by its nature, and what it names."""
 
@@ -50,6 +39,7 @@ _ENTRIES = {
     for table in ("by_anyone", "by_nccl")
 }
 _KINDS = {kind: regex(pattern) for kind, pattern in _TABLES["kinds"].items()}
+_LIKE = {name: regex(pattern) for name, pattern in _TABLES["words"].items()}
 
 
 @lru_cache(maxsize=65536)
@@ -70,7 +60,7 @@ def _classified(level: str, text: str) -> Trouble:
     if trouble is not None:
         return trouble
     of_application = level == "APP" and not LAST_ERROR.match(text)
-    pair = said_of(text) if of_application and not _GAVE_UP.search(text) else None
+    pair = said_of(text) if of_application and not _LIKE["gave_up"].search(text) else None
     if pair is not None:
         return pair[0], True, _nonempty(pair[1])
     if of_application:
@@ -79,7 +69,7 @@ def _classified(level: str, text: str) -> Trouble:
     if trouble is not None:
         return trouble
     kind = next((kind for kind, pattern in _KINDS.items() if pattern.search(text)), "other")
-    return kind, level == "APP" or bool(_CASCADE.search(text)), _nonempty(_more(text, "peer", "qp"))
+    return kind, level == "APP" or bool(_LIKE["cascade"].search(text)), _nonempty(_more(text, "peer", "qp"))
 
 
 def _first(entries: Sequence[_Entry], level: str, text: str) -> Trouble | None:
@@ -129,8 +119,8 @@ def bus_id_of(packed: int) -> str:
 def rank_of(label: str, text: str) -> int:
     """The rank that a launcher's label or torch's own head names, -1 without: torch's `[Rank 1]` may be that of a
     process group, so that the label decides where there is one."""
-    labelled = _LABEL.fullmatch(label)
+    labelled = _LIKE["label"].fullmatch(label)
     if labelled is not None:
         return int(labelled[1])
-    match = _RANK.search(text) if "atchdog" in text or "[R" in text or text.startswith("[rank") else None
+    match = _LIKE["rank"].search(text) if "atchdog" in text or "[R" in text or text.startswith("[rank") else None
     return int(match[1] or match[2]) if match is not None else -1

@@ -57,6 +57,7 @@ class _Builder:
     def __init__(self, frame: Frame, layout: Layout | None, described: Mapping[tuple[int, ...], str]) -> None:
         self.frame, self.roles = frame, RolesOfJobs(layout, described)
         self.processes: Processes = find_processes(frame)
+        self.by_file = self.processes.by_file()
         self.members: list[Member] = find_members(frame, self.processes)
         self.inferred = not self.members
         if self.inferred:
@@ -187,14 +188,11 @@ class _Builder:
         return process if lone is None else replace(process, system=lone.system, graphs=lone.graphs)
 
     def _only_process_of_file(self) -> dict[int, int]:
-        owners: dict[int, set[int]] = {}
-        for (file, _, _), (_, which) in self.processes.starts.items():
-            owners.setdefault(file, set()).update(which)
-        return {file: next(iter(which)) for file, which in owners.items() if len(which) == 1}
+        return {file: next(iter(which)) for file, which in self.by_file.items() if len(which) == 1}
 
     def _files(self, own: set[int]) -> tuple[str, ...]:
         """Those in which these processes print; all of them where no line has a head."""
-        held = {file for (file, _, _), (_, which) in self.processes.starts.items() if not own.isdisjoint(which)}
+        held = {file for file, which in self.by_file.items() if not own.isdisjoint(which)}
         names = self.frame.files
         return tuple(names[file] for file in sorted(held) if 0 <= file < len(names)) if own else tuple(names)
 
@@ -202,9 +200,7 @@ class _Builder:
         """Files to which the processes of one job alone print; None where there is one job."""
         if len(self.groups) < 2:
             return None
-        jobs: dict[int, set[int]] = {}
-        for (file, _, _), (_, which) in self.processes.starts.items():
-            jobs.setdefault(file, set()).update(self.job_of_process[number] for number in which)
+        jobs = {file: {self.job_of_process[process] for process in which} for file, which in self.by_file.items()}
         return frozenset(file for file, own in jobs.items() if own == {number})
 
     def _draft(self, number: int, events: list[Event]) -> tuple[Job, Seats]:

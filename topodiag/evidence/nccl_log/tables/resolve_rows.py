@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from topodiag.evidence.nccl_log.tables.facts import SCHEMAS, TAIL, plain, strings
-from topodiag.evidence.nccl_log.tables.hashes import breaks, mix, sorted_order
+from topodiag.evidence.nccl_log.tables.hashes import ROOM, breaks, mix, sorted_order
 from topodiag.lazy import regex
 
 Ints = npt.NDArray[np.int64]
@@ -22,9 +22,6 @@ Columns = dict[str, Column]
 
 MOST_EXACT_OPS = 64
 """Distinct operations of one thread in one communicator that keep their exact size."""
-
-ROOM = 42
-"""Bits for an offset where it shares 64 bits with a thread or file: files below 4 TB, 2 million threads."""
 
 _WORD_BITS = 64
 _OWNER = ("thread", "ctx", "gen", "~run")
