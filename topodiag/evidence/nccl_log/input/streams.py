@@ -8,6 +8,7 @@ and a note. Nothing here knows what an NCCL record is.
 from __future__ import annotations
 
 import codecs
+import io
 import zlib
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import field
@@ -186,30 +187,33 @@ def pieces(blocks: Iterator[bytes], size: int, base: int = 0, stop: int | None =
 
     Where a long line is cut depends on that line alone, so any `size` gives the extractor the same lines.
     """
-    held = bytearray()
+    held = io.BytesIO()  # which gives away what it holds without a copy
     ended = False
     while not ended:
         block = next(blocks, None)
         ended = block is None
         if block:
-            held += block
-        reached = stop is not None and base + len(held) >= stop
-        if len(held) < size and not ended and not reached:
+            held.write(block)
+        length = held.tell()
+        reached = stop is not None and base + length >= stop
+        if length < size and not ended and not reached:
             continue
-        at = len(held) if ended else held.rfind(b"\n") + 1
+        at = length if ended else held.getvalue().rfind(b"\n") + 1
         if stop is not None and reached:
             # The line that holds the byte before `stop` is the last one; it goes with what stands before it.
-            last = held.find(b"\n", max(stop - 1 - base, 0))
+            last = held.getvalue().find(b"\n", max(stop - 1 - base, 0))
             if last >= 0:
                 at, ended = last + 1, True
-            elif not ended and len(held) < max(size, MAX_LINE_BYTES) + 2 * READ_BYTES:
+            elif not ended and length < max(size, MAX_LINE_BYTES) + 2 * READ_BYTES:
                 continue
-        if not at and len(held) < max(size, MAX_LINE_BYTES) + 2 * READ_BYTES:
+        if not at and length < max(size, MAX_LINE_BYTES) + 2 * READ_BYTES:
             continue  # a line longer than `size`
-        with memoryview(held) as view:
-            data = bytes(view[: at or None])
+        rest = held.getvalue()[at or length :]
+        held.truncate(at or length)
+        data = held.getvalue()
         cut = yield from _cut_long_lines(data, base, whole=bool(at), ended=ended)
-        del held[:cut]
+        held = io.BytesIO()
+        held.write(data[cut:] + rest)
         base += cut
 
 
