@@ -14,6 +14,7 @@ CHECKS = ROOT / "topodiag" / "checks"
 KEYS = {"severity", "confidence", "expected", "fix", "cost", "share"}
 FINDINGS = {"finding", "of_events"}
 ENTRIES = {path.stem: tomllib.loads(path.read_text(encoding="utf-8")) for path in (CHECKS / "advice").glob("???.toml")}
+STEPS = {family: entries.pop("steps", {}) for family, entries in ENTRIES.items()}
 
 
 def _asked() -> Iterator[tuple[set[str], str, set[str]]]:
@@ -61,8 +62,38 @@ def test_each_name_that_the_code_asks_for_is_an_entry_with_the_words_that_it_is_
         assert not words or _words(held[0]) == words, name
 
 
-def test_no_entry_is_left_over_and_none_has_an_unknown_key() -> None:
+def _written() -> set[object]:
     trees = [ast.parse(path.read_text(encoding="utf-8")) for path in CHECKS.rglob("*.py")]
-    written = {node.value for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Constant)}
-    assert {name for entries in ENTRIES.values() for name in entries} <= written
+    return {node.value for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Constant)}
+
+
+def test_no_entry_is_left_over_and_none_has_an_unknown_key() -> None:
+    assert {name for entries in ENTRIES.values() for name in entries} <= _written()
     assert all(entry.keys() <= KEYS for entries in ENTRIES.values() for entry in entries.values())
+
+
+def _steps() -> Iterator[tuple[set[str], set[str], set[str]]]:
+    """Of each call of `steps`: the files of the folder's families, the names, and the words."""
+    for path in CHECKS.rglob("*.py"):
+        folder = path.relative_to(CHECKS).parts[0]
+        families = {family.lower() for family, name in FOLDERS.items() if name == folder} & ENTRIES.keys()
+        for call in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr == "steps":
+                held = {node.value for arg in call.args for node in _names(arg) if isinstance(node.value, str)} - {""}
+                yield families, held, {str(word.arg) for word in call.keywords}
+
+
+def _names(arg: ast.expr) -> Iterator[ast.Constant]:
+    """The constants that an argument may be: what decides between them is no name."""
+    if isinstance(arg, ast.IfExp):
+        yield from (*_names(arg.body), *_names(arg.orelse))
+    elif isinstance(arg, ast.Constant):
+        yield arg
+
+
+def test_each_step_is_named_by_the_code_of_its_family_with_its_words() -> None:
+    for families, names, words in _steps():
+        held = {name: STEPS[family][name] for family in families for name in names & STEPS[family].keys()}
+        assert held.keys() == names
+        assert {word for sentences in held.values() for word in _words({"fix": sentences})} <= words
+    assert {name for steps in STEPS.values() for name in steps} <= _written()

@@ -2,7 +2,8 @@
 
 A check is two steps. `observe` answers what is so, as a frozen value with a type of its own, or why that cannot be
 said. `findings` puts an observation into findings: message, observed, expected, fix, cost, evidence. What decides is in
-`observe`; what a reader sees is in `findings`.
+`observe`; what a reader sees is in `findings`. Where a value would only carry facts from one step to the other,
+`observe` answers with the findings themselves (`any_of`), and the check has one step.
 
 Adding one is a class and a line in the catalogue; `python tools/new_check.py ID SUBJECT` lays out both.
 The sections of the docstring, in this order: What it finds, Why it matters, Evidence it reads, When it stays silent,
@@ -14,9 +15,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Never, NotRequired, TypeAlias, TypedDict, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, NotRequired, TypeAlias, TypedDict, TypeVar, Unpack
 
-from topodiag.checks.words import hosts_in, ranks_in
+from topodiag.checks.words import hosts_in, quoted, ranks_in
 from topodiag.lazy import dataclass
 from topodiag.model.devices import ports_of
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity, Status, Where
@@ -55,11 +56,11 @@ class Advice:
     cost: Cost = Cost()
 
 
-class FindingParts(TypedDict):
-    """The parts of a finding beside its message. `evidence` takes origins or facts; empty ones are dropped. How bad and
-    how sure it is, what should be, what to do, what it costs: those of its advice where they do not stand here."""
+class PartsByAdvice(TypedDict):
+    """The parts of a finding beside its message and what was observed. `evidence` takes origins or facts; empty ones
+    are dropped. How bad and how sure it is, what should be, what to do, what it costs: those of its advice where they
+    do not stand here."""
 
-    observed: str
     severity: NotRequired[Severity]
     expected: NotRequired[str]
     fix: NotRequired[Sequence[str]]
@@ -68,6 +69,12 @@ class FindingParts(TypedDict):
     coverage: NotRequired[Coverage | None]
     confidence: NotRequired[Confidence]
     settings: NotRequired[Sequence[tuple[str, str | None]]]
+
+
+class FindingParts(PartsByAdvice):
+    """All parts beside the message."""
+
+    observed: str
 
 
 class Check(ABC, Generic[J, O]):
@@ -83,12 +90,12 @@ class Check(ABC, Generic[J, O]):
 
     @abstractmethod
     def observe(self, judged: J, peers: Sequence[J]) -> O | Outcome:
-        """What is so with `judged`, or the outcome without findings that says why there are none: clean, not applicable
-        or unknown. `peers` are the others of its kind in evidence. Never raises, whatever the evidence holds."""
+        """What is so with `judged`, or an outcome: findings, or why there are none (clean, not applicable or unknown).
+        `peers` are the others of its kind in evidence. Never raises, whatever the evidence holds."""
 
-    @abstractmethod
     def findings(self, judged: J, observed: O) -> Iterable[Finding]:
         """The findings of an observation, at least one. Decides nothing that `observe` could."""
+        raise NotImplementedError(f"{self.id}: an observation without words for it")
 
     def coverage(self, observed: O) -> Coverage | None:
         """How much of what should be judged was seen: the field `coverage` of an observation that counts it."""
@@ -100,11 +107,19 @@ class Check(ABC, Generic[J, O]):
         observed = self.observe(judged, peers)
         if isinstance(observed, Outcome):
             return observed
-        coverage = self.coverage(observed)
-        findings = self.findings(judged, observed)
+        return self.any_of(judged, self.findings(judged, observed), self.coverage(observed))
+
+    def any_of(
+        self, judged: J, findings: Iterable[Finding | None], coverage: Coverage | None = None, clean: str = ""
+    ) -> Outcome:
+        """The outcome with those findings that are there, each with this coverage where it has none of its own; clean,
+        with this reason, where there is none."""
+        known = [finding for finding in findings if finding is not None]
+        if not known:
+            return self.clean(judged, clean, coverage)
         if coverage is not None:
-            findings = [finding if finding.coverage else replace(finding, coverage=coverage) for finding in findings]
-        return self.with_findings(judged, findings, coverage)
+            known = [finding if finding.coverage else replace(finding, coverage=coverage) for finding in known]
+        return self.with_findings(judged, known, coverage)
 
     def with_findings(self, judged: J, findings: Iterable[Finding], coverage: Coverage | None = None) -> Outcome:
         return Outcome(self.id, Status.FINDING, name_of(judged), tuple(findings), coverage=coverage)
@@ -141,6 +156,12 @@ class Check(ABC, Generic[J, O]):
             cost,
         )
 
+    def steps(self, *names: str, **words: object) -> tuple[str, ...]:
+        """What to do: the sentences of these names in the table `steps` of the family's file of `checks/advice/`, with
+        these words. An empty name is none."""
+        steps = own_data(f"checks/advice/{self.id[:3].lower()}")["steps"]
+        return tuple(text.format(**words) if words else text for name in names if name for text in steps[name])
+
     def where(
         self,
         nodes: Node | Sequence[str] = (),
@@ -174,19 +195,6 @@ class Check(ABC, Generic[J, O]):
         )
 
 
-class OneStep(Check[J, Never]):
-    """A check whose deciding and wording are not parted yet: it overrides `judge` alone. New checks take two steps."""
-
-    def observe(self, judged: J, peers: Sequence[J]) -> Outcome:
-        return self.judge(judged, peers)
-
-    def findings(self, judged: J, observed: Never) -> Iterable[Finding]:
-        return ()
-
-    @abstractmethod
-    def judge(self, judged: J, peers: Sequence[J] = ()) -> Outcome: ...
-
-
 class NodeCheck(Check[Node, O]):
     """A check that judges one node; `peers` are the other nodes in evidence, for comparisons between peers."""
 
@@ -204,14 +212,16 @@ class JobCheck(Check["Job", O]):
         events: Sequence[Event],
         advice: str | Advice,
         message: str,
+        where: Where | None = None,
         *,
-        nics: Sequence[str] = (),
-        **parts: Unpack[FindingParts],
+        observed: str = "",
+        **parts: Unpack[PartsByAdvice],
     ) -> Finding:
-        """A finding on the hosts and ranks that some lines name. These lines are its evidence."""
-        where = self.where(hosts_in(events), ranks=ranks_in(events), nics=nics)
-        parts = {**parts, "evidence": [event.origin for event in events]}
-        return self.finding(where, advice, message, **parts)
+        """A finding on the hosts and ranks that some lines name, or on another place. These lines are its evidence, and
+        the first of them is what was observed, where nothing else is said to be."""
+        where = where or self.where(hosts_in(events), ranks=ranks_in(events))
+        parts.setdefault("evidence", [event.origin for event in events])
+        return self.finding(where, advice, message, observed=observed or quoted(events[0].text), **parts)
 
 
 class PlacementCheck(Check["Audit", O]):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Never
 
-from topodiag.checks.interface import BenchCheck, OneStep
+from topodiag.checks.interface import BenchCheck
 from topodiag.checks.shared.bench_text import measured, place, size_text, title
 from topodiag.lazy import dataclass
 from topodiag.model.bench import Benchmark, BenchRow, Expectation
@@ -39,7 +39,7 @@ class Dip:
     after: int | None
 
 
-class SweepDips(OneStep[Benchmark], BenchCheck[Never]):
+class SweepDips(BenchCheck[Never]):
     """BEN003: bandwidth falls with the size inside a sweep
 
     What it finds
@@ -77,7 +77,7 @@ class SweepDips(OneStep[Benchmark], BenchCheck[Never]):
 
     id = "BEN003"
 
-    def judge(self, benchmark: Benchmark, others: Sequence[Benchmark] = ()) -> Outcome:
+    def observe(self, benchmark: Benchmark, others: Sequence[Benchmark]) -> Outcome:
         run = benchmark.run
         sizes = [pair for pair in measured(run) if pair[0] >= LEAST_BYTES]
         if run.nranks == 1:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Never
 
-from topodiag.checks.interface import BenchCheck, OneStep
+from topodiag.checks.interface import BenchCheck
 from topodiag.checks.shared.bench_text import place, title
 from topodiag.model.bench import Benchmark
 from topodiag.model.finding import Confidence, Cost, Outcome
@@ -22,7 +22,7 @@ LEAST_US = 50.0
 """Above NCCL's figure by less is no matter whatever the ratio."""
 
 
-class LatencyFloorHigh(OneStep[Benchmark], BenchCheck[Never]):
+class LatencyFloorHigh(BenchCheck[Never]):
     """BEN002: small operations take many times what the links need
 
     What it finds
@@ -55,7 +55,7 @@ class LatencyFloorHigh(OneStep[Benchmark], BenchCheck[Never]):
 
     id = "BEN002"
 
-    def judge(self, benchmark: Benchmark, others: Sequence[Benchmark] = ()) -> Outcome:
+    def observe(self, benchmark: Benchmark, others: Sequence[Benchmark]) -> Outcome:
         run, expected = benchmark.run, benchmark.expected
         if expected is None:
             return self.unknown(benchmark, benchmark.why or "no expectation: the machine is not known")

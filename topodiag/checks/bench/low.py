@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Never
 
-from topodiag.checks.interface import Advice, BenchCheck, OneStep
+from topodiag.checks.interface import Advice, BenchCheck
 from topodiag.checks.shared.bench_text import measured, place, size_text, title
 from topodiag.model.bench import Benchmark, Expectation, Hypothesis
 from topodiag.model.finding import Cost, Finding, Outcome, Severity
@@ -18,7 +18,7 @@ LIKELY = 0.4
 """Likelihood from which a cause is named in the message."""
 
 
-class BandwidthLow(OneStep[Benchmark], BenchCheck[Never]):
+class BandwidthLow(BenchCheck[Never]):
     """BEN001: measured bus bandwidth is below what the machine should reach
 
     What it finds
@@ -59,7 +59,7 @@ class BandwidthLow(OneStep[Benchmark], BenchCheck[Never]):
 
     id = "BEN001"
 
-    def judge(self, benchmark: Benchmark, others: Sequence[Benchmark] = ()) -> Outcome:
+    def observe(self, benchmark: Benchmark, others: Sequence[Benchmark]) -> Outcome:
         expected = benchmark.expected
         if benchmark.verdict not in ("normal", "low") or expected is None:
             return self.unknown(benchmark, benchmark.why or "no expectation: the machine is not known")

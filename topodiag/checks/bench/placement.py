@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Never
 
-from topodiag.checks.interface import BenchCheck, OneStep
+from topodiag.checks.interface import BenchCheck
 from topodiag.checks.peers import of_everyone
 from topodiag.checks.shared.bench_text import measured, size_text, title
 from topodiag.lazy import dataclass
@@ -20,7 +20,7 @@ LEAST_RUNS = 3
 """Runs with a node, and without it, from which counting names it: two may share a cable or a moment."""
 
 
-class PlacementsApart(OneStep[Benchmark], BenchCheck[Never]):
+class PlacementsApart(BenchCheck[Never]):
     """BEN005: one placement is more than 30 % slower than another
 
     What it finds
@@ -56,7 +56,7 @@ class PlacementsApart(OneStep[Benchmark], BenchCheck[Never]):
 
     id = "BEN005"
 
-    def judge(self, benchmark: Benchmark, others: Sequence[Benchmark] = ()) -> Outcome:
+    def observe(self, benchmark: Benchmark, others: Sequence[Benchmark]) -> Outcome:
         mine = _name(benchmark)
         alike = of_everyone(benchmark, others, _by_question).get(_question(benchmark), ())
         peers = [one for one in alike if one.name != mine] if mine else []

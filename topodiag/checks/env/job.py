@@ -11,7 +11,7 @@ from typing import Never
 from topodiag.checks.env.job_machine import LogMachines
 from topodiag.checks.env.node import NOT_JUDGED
 from topodiag.checks.env.rules import Rule, broken, undecided
-from topodiag.checks.interface import MAX_EVIDENCE, Advice, JobCheck, OneStep
+from topodiag.checks.interface import MAX_EVIDENCE, Advice, JobCheck
 from topodiag.checks.shared import nccl_variables
 from topodiag.checks.shared.job.evidence import prints_settings
 from topodiag.checks.shared.job.text import ask_for, failed
@@ -51,7 +51,7 @@ def in_force(job: Job, *how: str) -> list[SettingInForce]:
             for (name, value), numbers in sorted(groups.items())]  # fmt: skip
 
 
-class SettingsInLog(OneStep[Job], JobCheck[Never]):
+class SettingsInLog(JobCheck[Never]):
     """What the checks of single settings share: unknown without settings, one finding per value."""
 
     def report(self, job: Job, force: SettingInForce, severity: Severity, words: tuple[str, str, str, str],
@@ -86,7 +86,7 @@ class CostlySettingInLog(SettingsInLog):
 
     id = "ENV001"
 
-    def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
+    def observe(self, job: Job, peers: Sequence[Job]) -> Outcome:
         shown = LogMachines(job)
         findings = [
             self._costs(job, force, rule)
@@ -148,7 +148,7 @@ class MisreadSettingInLog(SettingsInLog):
 
     id = "ENV002"
 
-    def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
+    def observe(self, job: Job, peers: Sequence[Job]) -> Outcome:
         findings = []
         for force in in_force(job, "environment", "application", "invalid"):
             value = force.value
@@ -196,7 +196,7 @@ class UnknownSettingInLog(SettingsInLog):
 
     id = "ENV003"
 
-    def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
+    def observe(self, job: Job, peers: Sequence[Job]) -> Outcome:
         findings = []
         for force in in_force(job, "environment", "command"):
             name = force.name

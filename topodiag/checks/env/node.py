@@ -9,7 +9,7 @@ from typing import Never
 
 from topodiag.checks.env.node_machine import NodeMachine, internal_ib_nics
 from topodiag.checks.env.rules import Rule, broken, undecided
-from topodiag.checks.interface import Advice, NodeCheck, OneStep
+from topodiag.checks.interface import Advice, NodeCheck
 from topodiag.checks.shared import nccl_variables
 from topodiag.checks.shared.devices import is_up
 from topodiag.lazy import dataclass
@@ -79,7 +79,7 @@ def settings_seen(node: Node) -> bool:
     return Topic.SETTINGS in node.told or bool(node.settings) or any(p.nccl_env.known for p in node.processes)
 
 
-class CostlySetting(OneStep[Node], NodeCheck[Never]):
+class CostlySetting(NodeCheck[Never]):
     """ENV001: a setting that costs bandwidth or disables a feature
 
     What it finds
@@ -119,7 +119,7 @@ class CostlySetting(OneStep[Node], NodeCheck[Never]):
 
     id = "ENV001"
 
-    def judge(self, node: Node, peers: Sequence[Node] = ()) -> Outcome:
+    def observe(self, node: Node, peers: Sequence[Node]) -> Outcome:
         if not settings_seen(node):
             return self.unknown(node, "NCCL settings are not in the evidence")
         machine = NodeMachine(node)
@@ -189,7 +189,7 @@ def _nics_left(node: Node, setting: NodeSetting) -> tuple[str, ...] | None:
     return left if len(left) < len(nics) else None
 
 
-class UnknownSetting(OneStep[Node], NodeCheck[Never]):
+class UnknownSetting(NodeCheck[Never]):
     """ENV003: an unknown, deprecated or misspelt NCCL variable
 
     What it finds
@@ -221,7 +221,7 @@ class UnknownSetting(OneStep[Node], NodeCheck[Never]):
 
     id = "ENV003"
 
-    def judge(self, node: Node, peers: Sequence[Node] = ()) -> Outcome:
+    def observe(self, node: Node, peers: Sequence[Node]) -> Outcome:
         if not settings_seen(node):
             return self.unknown(node, "NCCL settings are not in the evidence")
         findings = [finding for setting in given(node) if (finding := self._judge_one(node, setting)) is not None]

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Never
 
 from topodiag.checks.gpudirect.job import TOO_FAR, WithoutGdr, without_gdr
-from topodiag.checks.interface import JobCheck, OneStep
+from topodiag.checks.interface import JobCheck
 from topodiag.checks.shared.job.evidence import (
     fold,
     hcas_by_host,
@@ -29,12 +29,12 @@ OF_A_GPU = regex(r"GPU Direct RDMA (Enabled|Disabled) for (?:GPU[ /](\S{1,40})|H
 """NCCL's decision on one GPU and one NIC: a bus id, from 2.24 on a rank."""
 
 
-class GdrTooFarInLog(OneStep[Job], JobCheck[Never]):
+class GdrTooFarInLog(JobCheck[Never]):
     """GDR002 by a job's log: connections without /GDRDMA where NCCL said that GPU and NIC are too far apart."""
 
     id = "GDR002"
 
-    def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
+    def observe(self, job: Job, peers: Sequence[Job]) -> Outcome:
         if not multi_node(job) and not (piece(job) and _pairs_of_gpus(job)):
             return self.not_applicable(job, "no traffic between nodes")
         if only_sockets(job):
@@ -50,10 +50,7 @@ class GdrTooFarInLog(OneStep[Job], JobCheck[Never]):
         by_setting = settings_of(job, "NCCL_NET_GDR_LEVEL", "NCCL_IB_GDR_LEVEL")
         able = {host for host, hcas in listed.items() if any(hca.gdr is not False for hca in hcas.values())}
         hosts = [host for host in off if notes.get(host) and host in able]
-        findings = [
-            self._report(job, host, off[host], notes[host], seen[host])
-            for host in hosts
-        ]  # fmt: skip
+        findings = [self._report(job, host, off[host], notes[host], seen[host]) for host in hosts]
         if findings:
             if by_setting:
                 given = next(iter(by_setting.values()))[0][1]
@@ -85,9 +82,8 @@ class GdrTooFarInLog(OneStep[Job], JobCheck[Never]):
             " far away",
             observed=f"distance {first.distance} where NCCL goes up to {first.limit}",
             evidence=[decision.origin for decisions in far.values() for decision in decisions[:1]],
-            coverage=coverage,
         )
-        return self.with_findings(job, [finding], coverage)
+        return self.any_of(job, [finding], coverage)
 
     def _report(
         self, job: Job, host: str, off: WithoutGdr, notes: list[tuple[str, str, Origin | None]], seen: int

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from topodiag.checks.shared.devices import cluster
-from topodiag.checks.shared.node.faults import FaultCheck, NodeFault, NodeFaults
+from topodiag.checks.shared.node.faults import FaultCheck, NodeFault
 from topodiag.checks.shared.node.kernel_events import no_gpu
 from topodiag.lazy import regex
 from topodiag.model.devices import NVIDIA, PciKind
@@ -61,13 +61,13 @@ class DevicesNotGiven(FaultCheck):
 
     id = "HST002"
 
-    def observe(self, judged: Node, peers: Sequence[Node]) -> NodeFaults | Outcome:
+    def observe(self, judged: Node, peers: Sequence[Node]) -> Outcome:
         if why := no_gpu(judged):
             return self.not_applicable(judged, why)
         system = judged.os
         if not system.devices.known and not system.absent_devices.known:
             return self.unknown(judged, "the device nodes are not in the evidence")
-        return self.any_of(judged, (_verbs(judged), _channel(judged), _memory(judged), _gpus(judged)))
+        return self.any_fault(judged, (_verbs(judged), _channel(judged), _memory(judged), _gpus(judged)))
 
 
 def _looked_for(node: Node, name: str) -> bool:
@@ -87,15 +87,8 @@ def _verbs(node: Node) -> NodeFault | None:
     evidence: tuple[Fact[Any], ...] = (fact, *(port.state for nic in adapters[:1] for port in nic.ports))
     if given:
         few = f"{given} of {plural(len(adapters), 'RDMA device')} can be opened here"
-        severity = Severity.INFO if inside else Severity.WARNING
-        return NodeFault(
-            severity,
-            few,
-            plural(given, "uverbs node"),
-            "few verbs devices",
-            evidence,
-            Confidence.MEDIUM,
-        )
+        severity, nodes = Severity.INFO if inside else Severity.WARNING, plural(given, "uverbs node")
+        return NodeFault(severity, few, nodes, "few verbs devices", evidence, Confidence.MEDIUM)
     what = plural(len(adapters), "RDMA device") if adapters else "RDMA"
     return NodeFault(
         Severity.ERROR,

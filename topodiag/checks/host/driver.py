@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from topodiag.checks.shared.node.faults import FaultCheck, NodeFault, NodeFaults
+from topodiag.checks.shared.node.faults import FaultCheck, NodeFault
 from topodiag.checks.shared.node.kernel_events import log_was_read, no_gpu, no_log
 from topodiag.lazy import regex
 from topodiag.model.finding import Confidence, Outcome, Severity
@@ -56,7 +56,7 @@ class DriverMismatch(FaultCheck):
 
     id = "HST004"
 
-    def observe(self, judged: Node, peers: Sequence[Node]) -> NodeFaults | Outcome:
+    def observe(self, judged: Node, peers: Sequence[Node]) -> Outcome:
         refused = "mismatch" in (judged.os.nvml_error.value or "").lower()
         if not refused and (why := no_gpu(judged)) and not any(map(_refuses, judged.events)):
             return self.not_applicable(judged, why)
@@ -69,7 +69,7 @@ class DriverMismatch(FaultCheck):
         mended = bool(client) and loaded == client
         if not refused and (event is None or mended):
             return self.clean(judged)
-        return self.any_of(judged, (_fault(judged, client, module or loaded or "", event, alone=answers),))
+        return self.any_fault(judged, (_fault(judged, client, module or loaded or "", event, alone=answers),))
 
 
 def _refuses(event: KernelEvent) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter as Tally
 from collections.abc import Iterator, Sequence
 
-from topodiag.checks.shared.node.faults import FaultCheck, NodeFault, NodeFaults
+from topodiag.checks.shared.node.faults import FaultCheck, NodeFault
 from topodiag.checks.shared.node.kernel_events import no_gpu
 from topodiag.model.finding import Confidence, Outcome, Severity
 from topodiag.model.node import Node
@@ -57,11 +57,11 @@ class ProbeHangs(FaultCheck):
 
     id = "HST005"
 
-    def observe(self, judged: Node, peers: Sequence[Node]) -> NodeFaults | Outcome:
+    def observe(self, judged: Node, peers: Sequence[Node]) -> Outcome:
         late = [gap for gap in judged.not_observed if gap.timed_out_s is not None]
         hung = [gap for gap in late if (gap.timed_out_s or 0.0) >= LEAST_S]
         if hung:
-            return self.any_of(judged, _faults(judged, hung))
+            return self.any_fault(judged, _faults(judged, hung))
         if late:
             return self.unknown(judged, f"{plural(len(late), 'probe')} had less than {in_s(LEAST_S)} to answer")
         if judged.time.value is None:

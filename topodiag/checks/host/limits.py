@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from topodiag.checks.shared.node.faults import FaultCheck, NodeFault, NodeFaults
+from topodiag.checks.shared.node.faults import FaultCheck, NodeFault
 from topodiag.checks.shared.node.kernel_events import no_gpu
 from topodiag.model.finding import Confidence, Outcome, Severity
 from topodiag.model.node import Node
@@ -62,15 +62,15 @@ class HostLimits(FaultCheck):
 
     id = "HST001"
 
-    def observe(self, judged: Node, peers: Sequence[Node]) -> NodeFaults | Outcome:
+    def observe(self, judged: Node, peers: Sequence[Node]) -> Outcome:
         if why := no_gpu(judged):
             return self.not_applicable(judged, why)
         system = judged.os
         seen = [fact for fact in (system.memlock_bytes, system.shm_bytes, system.open_files) if fact.known]
         if not seen:
             return self.unknown(judged, "no limit is in the evidence")
-        answer = self.any_of(judged, (_memlock(judged), _shm(judged), _files(judged)))
-        if isinstance(answer, Outcome) and not (system.memlock_bytes.known and system.shm_bytes.known):
+        answer = self.any_fault(judged, (_memlock(judged), _shm(judged), _files(judged)))
+        if not answer.findings and not (system.memlock_bytes.known and system.shm_bytes.known):
             missing = "the size of /dev/shm" if system.memlock_bytes.known else "the limit of locked memory"
             return self.unknown(judged, f"{missing} is not in the evidence")
         return answer

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from topodiag.checks.shared.node.faults import FaultCheck, NodeFault, NodeFaults
+from topodiag.checks.shared.node.faults import FaultCheck, NodeFault
 from topodiag.checks.shared.node.kernel_events import no_gpu
 from topodiag.lazy import regex
 from topodiag.model.finding import Confidence, Outcome, Severity
@@ -63,15 +63,15 @@ class HostSettings(FaultCheck):
 
     id = "HST003"
 
-    def observe(self, judged: Node, peers: Sequence[Node]) -> NodeFaults | Outcome:
+    def observe(self, judged: Node, peers: Sequence[Node]) -> Outcome:
         if why := no_gpu(judged):
             return self.not_applicable(judged, why)
         system = judged.os
         iommu = [event for event in judged.events if event.kind == "iommu"]
         if not any((system.numa_balancing.known, system.governor.known, system.cmdline.known, iommu)):
             return self.unknown(judged, "none of these settings is in the evidence")
-        answer = self.any_of(judged, (_balancing(judged), _governor(judged), _iommu(judged)))
-        untold = _untold(judged) if isinstance(answer, Outcome) else ""
+        answer = self.any_fault(judged, (_balancing(judged), _governor(judged), _iommu(judged)))
+        untold = "" if answer.findings else _untold(judged)
         if untold:
             return self.unknown(judged, f"of these settings the evidence does not hold {untold}")
         return answer

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
-from topodiag.checks.shared.node.faults import FaultCheck, NodeFault, NodeFaults
+from topodiag.checks.shared.node.faults import FaultCheck, NodeFault
 from topodiag.checks.shared.node.kernel_events import lasted_s, log_was_read, no_log
 from topodiag.lazy import regex
 from topodiag.model.finding import Confidence, Outcome, Severity
@@ -63,14 +63,14 @@ class StorageStalls(FaultCheck):
 
     id = "HST006"
 
-    def observe(self, judged: Node, peers: Sequence[Node]) -> NodeFaults | Outcome:
+    def observe(self, judged: Node, peers: Sequence[Node]) -> Outcome:
         events = [event for event in judged.events if event.kind == "storage"]
         tasks = [event for event in judged.events if event.kind == "hung-task"]
         stalls = [*_servers(events, log_was_read(judged)), _disks(events)]
         named = any(stall is not None and stall.severity is Severity.ERROR for stall in stalls)
         # What is blocked beside storage that does not answer waits for it.
-        answer = self.any_of(judged, (*stalls, None if named else _blocked(tasks)))
-        if isinstance(answer, Outcome) and not log_was_read(judged):
+        answer = self.any_fault(judged, (*stalls, None if named else _blocked(tasks)))
+        if not answer.findings and not log_was_read(judged):
             return self.unknown(judged, no_log(judged))
         return answer
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from math import fsum
 from typing import Any, Never
 
-from topodiag.checks.interface import JobCheck, OneStep
+from topodiag.checks.interface import JobCheck
 from topodiag.checks.shared.job.evidence import (
     OVER_PCI,
     fold,
@@ -34,6 +34,8 @@ FAR_BELOW = 0.45
 """Part of the bound below which a search has collapsed. A sound search comes to 0.9 and more on NVSwitch machines;
 GPUDirect RDMA off brings 0.5 between nodes, which is GDR001's."""
 
+CAPTURED = "nodes with a capture"
+
 NO_BANDWIDTH = 0.1
 """GB/s that NCCL writes when it found no path and took the simple order (src/graph/search.cc)."""
 
@@ -53,7 +55,7 @@ class Search:
     across: bool
 
 
-class SearchCollapsed(OneStep[Job], JobCheck[Never]):
+class SearchCollapsed(JobCheck[Never]):
     """NET006: channels bring far less bandwidth than the machine that NCCL found, or than its capture shows
 
     What it finds
@@ -96,7 +98,7 @@ class SearchCollapsed(OneStep[Job], JobCheck[Never]):
 
     id = "NET006"
 
-    def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
+    def observe(self, job: Job, peers: Sequence[Job]) -> Outcome:
         if job.library == "RCCL":
             return self.not_applicable(job, "RCCL has rings of its own tables: NCCL's bound does not hold for them")
         simple = _simple_orders(job)
@@ -104,9 +106,7 @@ class SearchCollapsed(OneStep[Job], JobCheck[Never]):
         across = any(search.across for search in searches) or multi_node(job)
         explained = explained_by(job, across)
         if not explained and (findings := list(self._beside_captures(job, across=across))):
-            return self.with_findings(
-                job, findings, Coverage(len(job.machines), len(job.hosts), "nodes with a capture")
-            )
+            return self.with_findings(job, findings, Coverage(len(job.machines), len(job.hosts), CAPTURED))
         if not searches and not simple:
             return self.unknown(job, f"no graph of the world communicator in the log; {ask_for(job, *NET)}")
         if explained:

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from typing import Never
 
 from topodiag.checks.interface import Advice
 from topodiag.checks.shared.topo_evidence import ask, cost_by_model
 from topodiag.checks.shared.topo_file import FileCheck
-from topodiag.lazy import dataclass
-from topodiag.model.finding import Finding, Outcome, Severity
+from topodiag.model.finding import Outcome, Severity
 from topodiag.model.nccl_features import Feature, has
 from topodiag.model.nccl_tree import Element, NcclFile
 from topodiag.model.nccl_versions import KNOWN, spell_version, spell_versions
 from topodiag.model.node import Node
 from topodiag.model.provenance import Origin
-from topodiag.nccl.prediction import Prediction
 
 _HOPPER = 90
 _BEFORE = spell_version(Feature.TREES_BOUND_BY_PXN.since - 1)
@@ -25,24 +23,12 @@ MEANWHILE = "until then NCCL_PXN_DISABLE=1: GPUs before Hopper then have a path 
 EXPECTED = f"as many tree channels as rings: NCCL {_BEFORE} and {_AFTER} find them on such nodes"
 
 
-@dataclass(frozen=True, slots=True)
-class LostTrees:
-    """Versions of NCCL that find no tree between such nodes. `certain` where a version was named; `around` is the
-    prediction with AROUND set, where that helps."""
-
-    file: NcclFile
-    minors: tuple[int, ...]
-    certain: bool
-    prediction: Prediction
-    around: Prediction | None
-
-
-class TreesLostInFile(FileCheck[LostTrees]):
+class TreesLostInFile(FileCheck[Never]):
     """NET006 by a topology file or dump: what the rings of a job of several nodes lose to a tree that is not found."""
 
     id = "NET006"
 
-    def observe_file(self, node: Node, file: NcclFile) -> LostTrees | Outcome:
+    def observe_file(self, node: Node, file: NcclFile) -> Outcome:
         if not _older_gpus(file.tree) or len([node for node in file.tree.walk() if node.tag == "net"]) < 2:
             return self.not_applicable(node, "GPUs from Hopper on have another way to a tree; one NIC needs none")
         asked = [minor for minor in file.asked or KNOWN if has(minor, Feature.TREES_BOUND_BY_PXN)]
@@ -55,25 +41,22 @@ class TreesLostInFile(FileCheck[LostTrees]):
             return self.clean(node, "rings and trees between two such nodes were found")
         then = ask(file.tree, asked[-1], nodes=2, env=dict(AROUND))
         helps = then is not None and then.accepted and not then.lost_tree
-        return LostTrees(file, tuple(asked), bool(file.asked), now, then if helps else None)
-
-    def findings(self, judged: Node, observed: LostTrees) -> Iterator[Finding]:
-        rings = observed.prediction.graph(0)
-        helps = observed.around is not None
-        yield self.finding(
-            self.where(judged),
+        rings = now.graph(0)
+        finding = self.finding(
+            self.where(node),
             Advice(),
-            f"NCCL {spell_versions(observed.minors)}: no tree is found between such nodes, and the one channel of its"
+            f"NCCL {spell_versions(asked)}: no tree is found between such nodes, and the one channel of its"
             " stand-in bounds the rings too",
             # Which version a job will use, and whether it has several nodes, a file by itself does not say.
-            severity=Severity.WARNING if observed.certain else Severity.INFO,
+            severity=Severity.WARNING if file.asked else Severity.INFO,
             observed=f"{rings.channels if rings else 0} ring channels, 1 tree channel of 0.1 GB/s",
             expected=EXPECTED,
             fix=(NEWER, MEANWHILE) if helps else (NEWER,),
-            cost=cost_by_model(observed.around, observed.prediction, " on two nodes", "one channel in place of all"),
-            evidence=[Origin(observed.file.name)],
+            cost=cost_by_model(then if helps else None, now, " on two nodes", "one channel in place of all"),
+            evidence=[Origin(file.name)],
             settings=AROUND if helps else (),
         )
+        return self.any_of(node, [finding])
 
 
 def _older_gpus(tree: Element) -> bool:

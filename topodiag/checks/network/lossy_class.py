@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from topodiag.checks.shared.devices import compute_nics, is_efa
-from topodiag.checks.shared.node.faults import FaultCheck, NodeFault, NodeFaults
+from topodiag.checks.shared.node.faults import FaultCheck, NodeFault
 from topodiag.checks.shared.node.nic_counters import LIMITS, PRIORITY_DISCARDS
 from topodiag.lazy import regex
 from topodiag.model.devices import Counters, NetDev, Nic
@@ -67,7 +67,7 @@ class LossyClass(FaultCheck):
 
     id = "NET009"
 
-    def observe(self, judged: Node, peers: Sequence[Node]) -> NodeFaults | Outcome:
+    def observe(self, judged: Node, peers: Sequence[Node]) -> Outcome:
         roce = [nic for nic in compute_nics(judged) if not is_efa(nic) and "InfiniBand" not in _layers(nic)]
         net_devs = [device for device in judged.netdevs if device.lossless.known and not _is_infiniband(judged, device)]
         if not (roce or net_devs):
@@ -76,7 +76,7 @@ class LossyClass(FaultCheck):
         if not (net_devs or sampled):
             return self.unknown(judged, "neither PFC settings nor two readings of pause counters are in the evidence")
         settings = [_by_settings(judged, device) for device in net_devs]
-        return self.any_of(judged, [*settings, *(_by_counters(judged, nic) for nic in sampled)])
+        return self.any_fault(judged, [*settings, *(_by_counters(judged, nic) for nic in sampled)])
 
 
 def _layers(nic: Nic) -> set[str]:

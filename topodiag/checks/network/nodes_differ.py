@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Never, TypeVar
 
-from topodiag.checks.interface import JobCheck, OneStep
-from topodiag.checks.shared.comparisons import majority
+from topodiag.checks.interface import JobCheck
+from topodiag.checks.shared.comparisons import grouped, majority
 from topodiag.checks.shared.job.evidence import by_host, hcas_by_host, ranks_on, unopened
 from topodiag.checks.shared.job.text import NET, ask_for
-from topodiag.checks.words import hosts_word, quoted
+from topodiag.checks.words import hosts_in, hosts_word
 from topodiag.lazy import regex
 from topodiag.model.finding import Cost, Coverage, Finding, Outcome, Severity
-from topodiag.model.job import Event, Hca, Job
+from topodiag.model.job import Hca, Job
 from topodiag.model.provenance import Origin
 from topodiag.words.fold import plural
 from topodiag.words.units import in_gbps
@@ -26,10 +26,11 @@ v2.14 and later; the first number is the one that came in."""
 NETWORK_LINES = ("network", "no hca", "sockets", "hcas")
 """Kinds of lines that show which network a process took, the plainest first."""
 
+ONE_NODE = "one node: nothing to compare with"
 V = TypeVar("V")
 
 
-class NodesDiffer(OneStep[Job], JobCheck[Never]):
+class NodesDiffer(JobCheck[Never]):
     """NET007: nodes of one job bring different networks, NICs or channel counts
 
     What it finds
@@ -63,12 +64,10 @@ class NodesDiffer(OneStep[Job], JobCheck[Never]):
 
     id = "NET007"
 
-    def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
+    def observe(self, job: Job, peers: Sequence[Job]) -> Outcome:
         met = list(self._met_other(job))
         if len(job.hosts) < 2:
-            return (
-                self.with_findings(job, met) if met else self.not_applicable(job, "one node: nothing to compare with")
-            )
+            return self.with_findings(job, met) if met else self.not_applicable(job, ONE_NODE)
         networks = {
             host: value
             for host, group in by_host(job).items()
@@ -118,9 +117,7 @@ class NodesDiffer(OneStep[Job], JobCheck[Never]):
         if usual is None:
             usual = _better(values)
         texts = [host for host, value in values.items() if value != usual]
-        shown: dict[Hashable, list[str]] = defaultdict(list)
-        for host, value in values.items():
-            shown[value].append(host)
+        shown = grouped((value, host) for host, value in values.items())
         listed = hcas_by_host(job)
         yield self.finding(
             self.where(
@@ -139,36 +136,29 @@ class NodesDiffer(OneStep[Job], JobCheck[Never]):
 
     def _met_other(self, job: Job) -> Iterator[Finding]:
         """Ranks whose peer connected by the other network: it shows on one node's log alone."""
-        events = [(event, match) for event in job.events if (match := MET_OTHER.search(event.text))]
+        events = [event for event in job.events if MET_OTHER.search(event.text)]
         if not events:
             return
-        first, match = events[0]
-        here, there = ("NET/IB", "NET/Socket") if match[1] else ("NET/Socket", "NET/IB")
-        hosts = list(dict.fromkeys(event.host for event, _ in events if event.host))
-        yield self.finding(
-            self.where(hosts, ranks=sorted({event.rank for event, _ in events if event.rank >= 0})),
+        match = MET_OTHER.search(events[0].text)
+        here, there = ("NET/IB", "NET/Socket") if match is not None and match[1] else ("NET/Socket", "NET/IB")
+        yield self.of_events(
+            events,
             "another network",
-            f"{hosts_word(hosts) or 'a node'}: a peer came by {there} where {here} listens: nodes of the job use"
-            " different networks",
-            observed=quoted(first.text),
-            evidence=[event.origin for event, _ in events],
+            f"{hosts_word(hosts_in(events)) or 'a node'}: a peer came by {there} where {here} listens: nodes of the job"
+            " use different networks",
         )
 
     def _unopened(self, job: Job) -> Iterator[Finding]:
         """RDMA devices that some nodes cannot open: NCCL goes on without them, on those nodes alone."""
-        events: dict[str, list[Event]] = defaultdict(list)
-        for event, device in unopened(job):
-            events[device].append(event)
-        for device, failures in events.items():
+        for device, failures in grouped((device, event) for event, device in unopened(job)).items():
             hosts = list(dict.fromkeys(event.host for event in failures))
             if set(hosts) == set(job.hosts):
                 continue  # as it may be meant for a device that no job is to use
-            yield self.finding(
-                self.where(hosts, ranks=ranks_on(job, hosts), nics=[device]),
+            yield self.of_events(
+                failures,
                 "device not opened",
                 f"{hosts_word(hosts)}: RDMA device {device} cannot be opened there, and NCCL goes without it",
-                observed=quoted(failures[0].text),
-                evidence=[event.origin for event in failures],
+                self.where(hosts, ranks=ranks_on(job, hosts), nics=[device]),
                 coverage=Coverage(len(hosts), len(job.hosts), "nodes"),
             )
 
@@ -233,10 +223,7 @@ def _rate(mbps: int) -> str:
 
 def _better(values: Mapping[str, Hashable]) -> Hashable:
     """Of values that tie: the faster rate, the state that is on, the network that is not sockets."""
-    return max(
-        set(values.values()),
-        key=_merit,
-    )
+    return max(set(values.values()), key=_merit)
 
 
 def _merit(value: Hashable) -> tuple[int, bool, str]:

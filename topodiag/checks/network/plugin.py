@@ -108,11 +108,10 @@ class PluginNotLoaded(JobCheck[PluginFailure]):
     def findings(self, judged: Job, observed: PluginFailure) -> Iterator[Finding]:
         if observed.sharp:
             yield self._sharp(judged, observed)
-            return
-        if observed.ended:
+        elif observed.ended:
             yield self._ended(observed)
-            return
-        yield self._report(judged, observed.what, observed.lines, observed.without)
+        else:
+            yield self._report(judged, observed.what, observed.lines, observed.without)
 
     def _ended(self, observed: PluginFailure) -> Finding:
         return self.finding(
@@ -120,13 +119,7 @@ class PluginNotLoaded(JobCheck[PluginFailure]):
             "ended without plugin",
             f"{observed.what}, and the job ends with it",
             observed=quoted(observed.lines[0][1], 200),
-            fix=(
-                "`fi_info -p efa` in the job's container: are the devices passed in, is it the plugin's libfabric?"
-                if _NO_PROVIDER.search(observed.lines[0][1])
-                else "`ldd` on the plugin inside the job's container: which library is missing or does not fit",
-                "a build of the plugin for the libc and the libfabric of this image; or NCCL_NET and NCCL_NET_PLUGIN"
-                " unset where NCCL's own IB is meant",
-            ),
+            fix=self.steps("efa devices" if _NO_PROVIDER.search(observed.lines[0][1]) else "ldd", "fitting build"),
             evidence=[where for _, _, where in observed.lines],
         )
 
@@ -152,12 +145,18 @@ class PluginNotLoaded(JobCheck[PluginFailure]):
             f"{what}; it goes on with {'/'.join(networks)}",
             severity=Severity.ERROR if sockets else Severity.WARNING,
             observed=lines[0][1].strip(),
-            fix=_steps(lines[0][1]),
+            fix=self._steps(lines[0][1]),
             evidence=[where for _, _, where in lines],
             coverage=Coverage(len(numbers), len(job.processes), "processes"),
             # What NCCL took instead stands below the line, which may be all that there is of the log.
             confidence=Confidence.HIGH if any(map(_goes_without, job.processes)) else Confidence.MEDIUM,
         )
+
+    def _steps(self, text: str) -> tuple[str, ...]:
+        """What to look at, by the line that says what happened."""
+        if _SLINGSHOT.search(text):
+            return self.steps("slingshot")
+        return self.steps("efa devices" if _started(text) else "ldd", "own ib")
 
 
 def _of_plugin(event: Event) -> bool:
@@ -227,19 +226,6 @@ def _no_sharp(job: Job) -> PluginFailure | None:
 def _goes_without(process: Process) -> bool:
     """Whether a process has no plugin: NCCL looks for devices of its own only where no plugin took over."""
     return process.network.lower() in ("ib", "socket") or (not process.network and bool(process.said("no hca")))
-
-
-def _steps(text: str) -> tuple[str, ...]:
-    """What to look at, by the line that says what happened."""
-    if _SLINGSHOT.search(text):
-        return ("put the OFI plugin (aws-ofi-nccl, built for this library) and the host's libfabric on LD_LIBRARY_PATH",
-                "`fi_info -p cxi` in the job's container: are the devices passed in?")  # fmt: skip
-    first = (
-        "`fi_info -p efa` in the job's container: are the devices passed in, is it the plugin's libfabric?"
-        if _started(text)
-        else "`ldd` on the plugin inside the job's container: which library is missing or does not fit"
-    )
-    return first, "where NCCL's own IB is meant: unset NCCL_NET_PLUGIN"
 
 
 def _started(text: str) -> bool:

@@ -10,7 +10,7 @@ from typing import Any, Never
 import numpy as np
 import numpy.typing as npt
 
-from topodiag.checks.interface import JobCheck, OneStep
+from topodiag.checks.interface import JobCheck
 from topodiag.checks.shared.job.evidence import (
     NEAR,
     between_nodes,
@@ -44,7 +44,7 @@ class _Far:
     ports: tuple[str, ...]
 
 
-class FarNic(OneStep[Job], JobCheck[Never]):
+class FarNic(JobCheck[Never]):
     """NET004: traffic leaves by a NIC that is not the GPU's closest, or crosses rails
 
     What it finds
@@ -80,7 +80,7 @@ class FarNic(OneStep[Job], JobCheck[Never]):
 
     id = "NET004"
 
-    def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
+    def observe(self, job: Job, peers: Sequence[Job]) -> Outcome:
         if not multi_node(job):
             return self.not_applicable(job, "no traffic between nodes")
         judged = 0

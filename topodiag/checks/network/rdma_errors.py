@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TypeVar
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Never
 
 from topodiag.checks.interface import JobCheck
+from topodiag.checks.shared.comparisons import grouped
 from topodiag.checks.shared.job.evidence import said_by
 from topodiag.checks.shared.job.first_error import refused_over_iwarp
 from topodiag.checks.shared.job.text import ask_for, met, others_fell_first
 from topodiag.checks.shared.phrases import phrase_in
 from topodiag.checks.words import hosts_in, hosts_word, quoted, rank_word, ranks_in
-from topodiag.lazy import dataclass, regex
+from topodiag.lazy import regex
 from topodiag.model.finding import Confidence, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Event, Job
 from topodiag.model.provenance import Origin
@@ -31,17 +31,9 @@ QUEUE_PAIR = regex(
 """wrap_ibv_modify_qp, src/misc/ibvwrap.cc: `with error ..` to v2.26, `with 110 .., on dev .. remote GID ..` later."""
 REMOTE = regex(r"remote GID ([0-9A-Fa-f:.]{2,60})")
 
-LIBFABRIC = (
-    "work over libfabric ended with an error",
-    "check on EFA that the security group allows all traffic to and from itself, in and out, and that hosts stand"
-    " in one subnet: the peer does not answer; else its process ended first",
-)
-"""EFA's provider gives these reasons (libfabric prov/efa/src/efa_strerror.c)."""
-
 GID_CHANGED = regex(r"GID table changed on ([\w.\-]{1,40}):\d")
 """At level INFO since 2.31; before, a warning of the other form, which says nothing of the device's use."""
 
-GID_ADVICE = "`show_gids` on both nodes: NCCL_IB_GID_INDEX must name RoCE v2 with an address that the peer can route to"
 FATAL_EVENT = regex(r"(?<!non-)\bfatal\b|catastrophic|\bdevice removed\b|\berr(?:or)?\b", re.I)
 """In the driver's words for what happened, not in NCCL's for all events that are not fatal (`Got async error event: SM
 change`, 2.23 to 2.27)."""
@@ -55,21 +47,8 @@ PASSING = regex(
 FLUSHED = 5
 """IBV_WC_WR_FLUSH_ERR: what is left in the queue after another error."""
 
-K = TypeVar("K")
 
-
-@dataclass(frozen=True, slots=True)
-class RdmaFaults:
-    """Errors of RDMA devices: completions by status, asynchronous events by what they are, queue pairs by errno;
-    devices whose GID table changed while ranks were connected, by host."""
-
-    completions: Mapping[int, Sequence[Event]]
-    asynchronous: Mapping[str, Sequence[Event]]
-    queue_pairs: Mapping[str, Sequence[Event]]
-    gids: Mapping[str, Mapping[str, Origin | None]]
-
-
-class RdmaErrors(JobCheck[RdmaFaults]):
+class RdmaErrors(JobCheck[Never]):
     """NET008: RDMA devices report errors
 
     What it finds
@@ -104,7 +83,7 @@ class RdmaErrors(JobCheck[RdmaFaults]):
 
     id = "NET008"
 
-    def observe(self, judged: Job, peers: Sequence[Job]) -> RdmaFaults | Outcome:
+    def observe(self, judged: Job, peers: Sequence[Job]) -> Outcome:
         completions = _of_nccl([event for event in judged.events if event.kind == "ib completion"])
         ports = [event for event in judged.events if event.kind in ("ib async", "port")]
         pairs = _of_nccl([event for event in judged.events if event.level != "UNWIND" and _is_refused(event)])
@@ -116,21 +95,22 @@ class RdmaErrors(JobCheck[RdmaFaults]):
             if others_fell_first(judged):
                 return self.unknown(judged, f"ranks lost others, whose logs are not there; {ask_for(judged)}")
             return self.clean(judged)
-        by_status = _grouped(completions, _status)
+        gids_changed = (self._gids(host, devices) for host, devices in gids.items())
+        return self.any_of(judged, [*self._of_events(judged, completions, ports, pairs), *gids_changed])
+
+    def _of_events(
+        self, job: Job, completions: Sequence[Event], ports: Sequence[Event], pairs: Sequence[Event]
+    ) -> Iterator[Finding]:
+        """Completions by status, asynchronous events by what they are, queue pairs by errno."""
+        by_status = grouped((_status(event), event) for event in completions)
         if len(by_status) > 1:
             by_status.pop(FLUSHED, None)
-        refused = _grouped(pairs, _errno)
-        return RdmaFaults(by_status, _grouped(ports, _what), refused, gids)
-
-    def findings(self, judged: Job, observed: RdmaFaults) -> Iterator[Finding]:
-        for status, events in sorted(observed.completions.items()):
-            yield self._completion(judged, status, events)
-        for what, events in observed.asynchronous.items():
+        for status, events in sorted(by_status.items()):
+            yield self._completion(job, status, events)
+        for what, events in grouped((_what(event), event) for event in ports).items():
             yield self._async(what, events)
-        for errno, events in observed.queue_pairs.items():
+        for errno, events in grouped((_errno(event), event) for event in pairs).items():
             yield self._pair(errno, events)
-        for host, devices in observed.gids.items():
-            yield self._gids(host, devices)
 
     def _gids(self, host: str, devices: Mapping[str, Origin | None]) -> Finding:
         return self.finding(
@@ -147,22 +127,19 @@ class RdmaErrors(JobCheck[RdmaFaults]):
         unanswered = sum(event.count for event in events if event.kind == "ib completion")
         hcas = _values(events, "hca", HCA)
         gids = _values(events, "remote_gid", REMOTE)
-        hosts = hosts_in(events)
         known = phrase_in("errno", errno.lower())
-        first = known.says if known is not None else "`dmesg | grep mlx5` on the node names what the driver refused"
-        second = known.fix if known is not None else GID_ADVICE
         device = fold_runs(hcas[:4]) if hcas else "an RDMA device"
         what = f"{device} cannot connect to {', '.join(gids[:2]) or 'its peer'}: {errno or 'refused'}"
         if any(event.details.get("fault") == "gid" for event in events):
             what = f"no GID can be read of {device} at the index that is asked for: {errno}"
-        return self.finding(
-            self.where(hosts, ranks=ranks_in(events), nics=hcas, links=gids[:16]),
+        return self.of_events(
+            events,
             "pair of hosts",
             f"{_who(events)}: {what}",
+            self.where(hosts_in(events), ranks=ranks_in(events), nics=hcas, links=gids[:16]),
             observed=quoted(events[0].text)
             + (f"; {plural(unanswered, 'completion')} without an answer on the same path" if unanswered else ""),
-            fix=(first, second),
-            evidence=[event.origin for event in events],
+            fix=(known.says, known.fix) if known is not None else self.steps("gid and driver"),
             # libfabric's line does not say over which provider it went.
             confidence=Confidence.MEDIUM if all("provider" in e.details for e in events) else Confidence.HIGH,
         )
@@ -170,34 +147,28 @@ class RdmaErrors(JobCheck[RdmaFaults]):
     def _completion(self, job: Job, status: int, events: Sequence[Event]) -> Finding:
         known = own_data("checks/shared/phrases")["completion"].get(str(status), {})
         name = known.get("says", "completion error")
-        advice = known.get("fix", "read the device's own log: dmesg, and the peer's log")
+        fix = (known["fix"],) if "fix" in known else self.steps("log of the device")
         libfabric = status < 0 and any("provider" in event.details for event in events)
         if libfabric:
-            name, advice = LIBFABRIC
+            name, fix = "work over libfabric ended with an error", self.steps("security group")
         hcas = _values(events, "hca", HCA)
         peers = _values(events, "peer", PEER)
         gids = _values(events, "", GID)
-        hosts = hosts_in(events)
         count = sum(event.count for event in events)
         place = f" on {fold_runs(hcas[:4])}" if hcas else ""
         towards = f" towards {', '.join(peers[:3])}" if peers else ""
         vendor = sorted({event.details["vendor_err"] for event in events if event.details.get("vendor_err")})
-        return self.finding(
-            self.where(hosts, ranks=ranks_in(events), nics=hcas, links=peers[:16]),
+        return self.of_events(
+            events,
             "completion error",
             f"{_who(events)}: {name}"
             + ("" if libfabric else f" (status {status if status >= 0 else 'unknown'})")
             + f"{place}{towards}",
+            self.where(hosts_in(events), ranks=ranks_in(events), nics=hcas, links=peers[:16]),
             observed=f"{plural(count, 'completion')} with an error"
             + (f", vendor error {', '.join(vendor[:3])}" if vendor else "")
             + (f", peer GID {', '.join(gids[:2])}" if gids else ""),
-            fix=(
-                advice,
-                "the logs of the other nodes at that second: which rank ended first"
-                if libfabric
-                else "`ibstat`, `mlxlink -c` and the switch's counters for the port that is named",
-            ),
-            evidence=[event.origin for event in events],
+            fix=(*fix, *self.steps("who ended first" if libfabric else "counters of the port")),
             coverage=Coverage(len({(e.host, e.pid) for e in events}), len(job.processes), "processes"),
         )
 
@@ -209,9 +180,9 @@ class RdmaErrors(JobCheck[RdmaFaults]):
             events,
             "passing event of a device" if passing else "event of a device",
             f"{_who(events)}: {what}" + (f" on {fold_runs(hcas[:4])}" if hcas else ""),
+            self.where(hosts_in(events), ranks=ranks_in(events), nics=hcas),
             severity=Severity.ERROR if fatal else Severity.INFO if passing else Severity.WARNING,
             observed=events[0].text.strip(),
-            nics=hcas,
             confidence=Confidence.HIGH if hcas else Confidence.MEDIUM,
         )
 
@@ -280,13 +251,6 @@ def _what(event: Event) -> str:
 def _of_nccl(events: list[Event]) -> list[Event]:
     """NCCL's own lines; what an application repeats of them counts where they are lost."""
     return [event for event in events if event.level != "APP"] or events
-
-
-def _grouped(events: Sequence[Event], key: Callable[[Event], K]) -> dict[K, list[Event]]:
-    groups: dict[K, list[Event]] = defaultdict(list)
-    for event in events:
-        groups[key(event)].append(event)
-    return groups
 
 
 def _errno(event: Event) -> str:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Never
 
 from topodiag.checks.interface import NodeCheck
 from topodiag.checks.shared.devices import compute_nics
-from topodiag.lazy import dataclass, regex
+from topodiag.lazy import regex
 from topodiag.model.devices import Nic
 from topodiag.model.finding import Confidence, Finding, Outcome, Severity
 from topodiag.model.node import Node
@@ -34,19 +34,7 @@ SETTINGS = frozenset({("NCCL_NET", "socket"), ("NCCL_IB_DISABLE", "1")})
 _INSIDE = regex(r"lo$|veth|docker|br-|cni|flannel|cali|virbr|lxc")
 
 
-@dataclass(frozen=True, slots=True)
-class Unmoved:
-    """NICs whose counters stood still, and what else moved or was set (None: nothing)."""
-
-    nics: tuple[str, ...]
-    counters: tuple[Counter, ...]
-    instead: str
-    is_set: bool
-    shown: tuple[Fact[Any] | Origin | None, ...]
-    interval_s: float
-
-
-class RdmaUnused(NodeCheck[Unmoved]):
+class RdmaUnused(NodeCheck[Never]):
     """NET010: RDMA is configured and its counters do not move
 
     What it finds
@@ -79,14 +67,12 @@ class RdmaUnused(NodeCheck[Unmoved]):
 
     id = "NET010"
 
-    def observe(self, judged: Node, peers: Sequence[Node]) -> Unmoved | Outcome:
+    def observe(self, judged: Node, peers: Sequence[Node]) -> Outcome:
         nics = compute_nics(judged)
         if not nics:
             return self.not_applicable(judged, "no RDMA NIC that carries the job's traffic")
         counters = {nic.name: _traffic(judged, nic) for nic in nics}
-        read = {
-            name: readings for name, readings in counters.items() if any(counter.later.known for counter in readings)
-        }
+        read = {name: own for name, own in counters.items() if any(counter.later.known for counter in own)}
         if not read:
             return self.not_applicable(judged, "one reading of the traffic counters: `--sample` takes two")
         readings = [counter for counters in read.values() for counter in counters if counter.later.known]
@@ -94,26 +80,25 @@ class RdmaUnused(NodeCheck[Unmoved]):
             return self.unknown(judged, "the counters went back between the readings (reset)")
         if any(counter.delta for counter in readings):
             return self.clean(judged, "RDMA traffic moved between the readings")
-        setting = _setting(judged)
-        instead, shown = setting or _interface(judged)
         interval = max(counter.interval_s for counter in readings)
-        if not instead and (interval > 0 or len(read) < len(nics)):
+        if not (_setting(judged) or _interface(judged)[0]) and (interval > 0 or len(read) < len(nics)):
             return self.clean(judged, "nothing else moved between the readings either: the node was at rest")
-        return Unmoved(tuple(read), tuple(readings), instead, setting is not None, shown, interval)
+        return self.any_of(judged, [self._report(judged, list(read), readings, interval)])
 
-    def findings(self, judged: Node, observed: Unmoved) -> Iterator[Finding]:
-        when = f"in {in_s(observed.interval_s)}" if observed.interval_s else "between the readings"
-        names = fold_runs(list(observed.nics))
-        certain = observed.is_set
-        yield self.finding(
-            self.where(judged, nics=observed.nics),
+    def _report(self, node: Node, nics: Sequence[str], readings: Sequence[Counter], interval: float) -> Finding:
+        """NICs whose counters stood still, and what else moved or was set."""
+        setting = _setting(node)
+        instead, shown = setting or _interface(node)
+        when = f"in {in_s(interval)}" if interval else "between the readings"
+        return self.finding(
+            self.where(node, nics=nics),
             "rdma unused",
-            f"{names}: no RDMA traffic {when}"
-            + (f", {observed.instead}" if observed.instead else ": if a job communicated, it went another way"),
-            severity=Severity.WARNING if certain else Severity.INFO,
-            observed=", ".join(f"{counter.name} +0" for counter in observed.counters[:4]),
-            evidence=[*observed.shown, *(counter.later for counter in observed.counters[:2])],
-            confidence=Confidence.MEDIUM if certain else Confidence.LOW,
+            f"{fold_runs(nics)}: no RDMA traffic {when}"
+            + (f", {instead}" if instead else ": if a job communicated, it went another way"),
+            severity=Severity.INFO if setting is None else Severity.WARNING,
+            observed=", ".join(f"{counter.name} +0" for counter in readings[:4]),
+            evidence=[*shown, *(counter.later for counter in readings[:2])],
+            confidence=Confidence.LOW if setting is None else Confidence.MEDIUM,
         )
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 from math import fsum
+from typing import Never
 
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.shared.devices import has_no_adapter
@@ -25,7 +26,7 @@ from topodiag.checks.shared.job.text import NET, ask_for
 from topodiag.checks.words import hosts_word
 from topodiag.lazy import dataclass, regex
 from topodiag.model.devices import NicPort
-from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
+from topodiag.model.finding import Confidence, Cost, Coverage, Outcome, Severity
 from topodiag.model.job import GivenSetting, Job, Message, Process
 from topodiag.model.job_wires import nics_up, socket_gbs
 from topodiag.model.provenance import Origin
@@ -57,17 +58,6 @@ NAMES_DEVICES = "NCCL_IB_HCA"
 
 
 @dataclass(frozen=True, slots=True)
-class SocketUse:
-    """Hosts that use sockets between nodes, what all hosts use, and the settings that keep NCCL from RDMA."""
-
-    sockets: tuple[str, ...]
-    networks: Mapping[str, Set[str]]
-    settings: tuple[GivenSetting, ...]
-    cause: SocketCause
-    coverage: Coverage
-
-
-@dataclass(frozen=True, slots=True)
 class SocketCause:
     """Why sockets are used, as far as the log shows it, and what that makes of the finding."""
 
@@ -76,7 +66,7 @@ class SocketCause:
     confidence: Confidence = Confidence.HIGH
 
 
-class SocketsInsteadOfRdma(JobCheck[SocketUse]):
+class SocketsInsteadOfRdma(JobCheck[Never]):
     """NET001: NCCL uses sockets between nodes
 
     What it finds
@@ -116,7 +106,7 @@ class SocketsInsteadOfRdma(JobCheck[SocketUse]):
 
     id = "NET001"
 
-    def observe(self, judged: Job, peers: Sequence[Job]) -> SocketUse | Outcome:
+    def observe(self, judged: Job, peers: Sequence[Job]) -> Outcome:
         single_node = piece(judged) and (_without_rdma(judged) or _over_sockets(judged) or bool(_tcp_providers(judged)))
         if not multi_node(judged) and not single_node:
             return self.not_applicable(judged, "no traffic between nodes")
@@ -131,23 +121,19 @@ class SocketsInsteadOfRdma(JobCheck[SocketUse]):
         cause = _cause(judged, networks, sockets, settings)
         if cause.severity is Severity.INFO and _ended_by_itself(judged):
             return self.clean(judged, "no trace of RDMA, and another error ended this node's processes", coverage)
-        return SocketUse(sockets, networks, settings, cause, coverage)
-
-    def findings(self, judged: Job, observed: SocketUse) -> Iterator[Finding]:
-        sockets, settings, cause = observed.sockets, observed.settings, observed.cause
+        tcp = any(OFI_TCP in networks[host] for host in sockets)
         numbers = [number for host in sockets for number, _ in by_host(judged).get(host, [])]
-        yield self.finding(
+        finding = self.finding(
             self.where(sockets, ranks=world_ranks(judged, numbers)),
             "sockets",
             cause.message,
             severity=cause.severity,
-            observed=f"{_used(observed)} on {hosts_word(sockets)}"
+            observed=f"{'NET/OFI with provider tcp' if tcp else 'NET/Socket'} on {hosts_word(sockets)}"
             + "".join(f"; {s.name}={s.value}" for s in settings[:2]),
             fix=(
                 *(f"unset {name}" for name in dict.fromkeys(s.name for s in settings)),
-                *_given_to_pods(judged, sockets),
-                "`ibv_devinfo` in the job's container: pass /dev/infiniband in, and rdma-core with the NIC's provider",
-                "on cloud instances with their own fabric: load its NCCL plugin, and pass its devices in (`fi_info`)",
+                *self._given_to_pods(judged, sockets),
+                *self.steps("devices of the container"),
             ),
             cost=_cost(judged, sockets),
             evidence=[
@@ -158,6 +144,15 @@ class SocketsInsteadOfRdma(JobCheck[SocketUse]):
             ],
             confidence=cause.confidence,
         )
+        return self.any_of(judged, [finding], coverage)
+
+    def _given_to_pods(self, job: Job, sockets: Sequence[str]) -> tuple[str, ...]:
+        """Where NICs are up on the machine and the job's processes have none, the container lies between."""
+        host = next(iter(nics_up(job, sockets)), None) if _without_rdma(job) else None
+        if host is None:
+            return ()
+        machine = job.machines[host].host
+        return self.steps("devices of the pod", pod=f" ({host} runs on {machine})" if host != machine else "")
 
 
 def _against_rdma(job: Job) -> tuple[GivenSetting, ...]:
@@ -261,18 +256,6 @@ def _beside_nics(job: Job, captured: Mapping[str, Sequence[NicPort]], settings: 
     return SocketCause(Severity.ERROR, f"sockets carry the traffic, although {up}{unseen}", confidence)
 
 
-def _given_to_pods(job: Job, sockets: Sequence[str]) -> Iterator[str]:
-    """Where NICs are up on the machine and the job's processes have none, the container lies between."""
-    captured = nics_up(job, sockets)
-    if captured and _without_rdma(job):
-        host = next(iter(captured))
-        pod = f" ({host} runs on {job.machines[host].host})" if host != job.machines[host].host else ""
-        yield (
-            "give the container the RDMA devices of its node: the resource of the RDMA device plugin in the pod's spec,"
-            f" or /dev/infiniband, and IPC_LOCK{pod}"
-        )
-
-
 def _ports_up(job: Job, sockets: Sequence[str]) -> list[Origin]:
     ports = [port for several in nics_up(job, sockets).values() for port in several[:1]]
     return [port.state.origin for port in ports if port.state.origin is not None]
@@ -312,11 +295,6 @@ def _networks(job: Job) -> dict[str, set[str]]:
 
 def _on_sockets(networks: Mapping[str, Set[str]]) -> tuple[str, ...]:
     return tuple(host for host, used in networks.items() if used <= {"socket", NONE, OFI_TCP})
-
-
-def _used(observed: SocketUse) -> str:
-    tcp = any(OFI_TCP in observed.networks[host] for host in observed.sockets)
-    return "NET/OFI with provider tcp" if tcp else "NET/Socket"
 
 
 def _provider_tcp(process: Process) -> Message | None:

@@ -8,7 +8,7 @@ from typing import Never
 
 import numpy as np
 
-from topodiag.checks.interface import JobCheck, OneStep
+from topodiag.checks.interface import JobCheck
 from topodiag.checks.shared.job.evidence import (
     between_nodes,
     host_name,
@@ -43,7 +43,7 @@ FAST_NVLINK_GBS = 200.0
 """NVLink of a GPU, A100 and later, that several NICs are built for."""
 
 
-class FewerNicsUsed(OneStep[Job], JobCheck[Never]):
+class FewerNicsUsed(JobCheck[Never]):
     """NET003: NCCL uses fewer NICs than the node has
 
     What it finds
@@ -78,7 +78,7 @@ class FewerNicsUsed(OneStep[Job], JobCheck[Never]):
 
     id = "NET003"
 
-    def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
+    def observe(self, job: Job, peers: Sequence[Job]) -> Outcome:
         others = fewer_than_others(job, peers)
         if others is not None:
             return self.with_findings(job, [self._left_to_others(job, others)])

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import Never
 
-from topodiag.checks.interface import Advice, NodeCheck, OneStep
+from topodiag.checks.interface import Advice, NodeCheck
 from topodiag.checks.nic.state import is_near, lists_no_nics, ports_of, product
 from topodiag.checks.peers import of_everyone
 from topodiag.checks.shared.comparisons import majority
@@ -52,7 +52,7 @@ class Gap:
     virtual: bool = False
 
 
-class MissingComputeNic(OneStep[Node], NodeCheck[Never]):
+class MissingComputeNic(NodeCheck[Never]):
     """NIC005: a node has fewer compute NICs than its peers, or a rail is missing
 
     What it finds
@@ -93,7 +93,7 @@ class MissingComputeNic(OneStep[Node], NodeCheck[Never]):
 
     id = "NIC005"
 
-    def judge(self, node: Node, peers: Sequence[Node] = ()) -> Outcome:
+    def observe(self, node: Node, peers: Sequence[Node]) -> Outcome:
         if not node.gpus:
             return self.not_applicable(node, "no GPU to serve")
         present = _present(node)
@@ -113,7 +113,7 @@ class MissingComputeNic(OneStep[Node], NodeCheck[Never]):
         if container != "none" and (container or Topic.OS in node.told):
             where = f"in a container ({container})" if container else "perhaps in a container"
             return self.unknown(node, f"{where}, which may not see all NICs")
-        return self.with_findings(node, [self._report(node, gap, present, sides)])
+        return self.any_of(node, [self._report(node, gap, present, sides)])
 
     def _is_counted(self, node: Node, present: Sequence[Nic], peers: Sequence[Node]) -> bool:
         """Whether anything says how many there should be: the machine's datasheet, its peers, or the ways between
@@ -140,7 +140,7 @@ class MissingComputeNic(OneStep[Node], NodeCheck[Never]):
             severity=(Severity.WARNING if present else Severity.INFO) if gap.virtual else Severity.ERROR,
             observed=f"{plural(len(present), 'compute NIC')}{rail}{seen}",
             expected=gap.expected,
-            fix=(*_misplaced(node, sides), *_fix(gap, idle)),
+            fix=self._steps(node, gap, idle, sides),
             cost=Cost(
                 round(lost, 3) or None,
                 round(gap.missing / total, 4),
@@ -149,6 +149,15 @@ class MissingComputeNic(OneStep[Node], NodeCheck[Never]):
             evidence=[gap.shown, *_words(node, sides), *(nic.driver for nic in idle)],
             confidence=gap.confidence,
         )
+
+    def _steps(self, node: Node, gap: Gap, idle: Sequence[Nic], sides: Sequence[str]) -> tuple[str, ...]:
+        # In a topology file a NIC of no GPU's switch may be the missing one at a wrong place.
+        aside = [nic.name for nic in node.nics if nic.role is NicRole.STORAGE and nic.rdma_name] if alone(node) else []
+        misplaced = self.steps("at a wrong place", aside=fold_runs(aside), gpu=sides[0]) if sides and aside else ()
+        drivers = sorted({nic.driver.value for nic in idle if nic.driver.value})
+        taken = f"it is held by {', '.join(drivers)}" if drivers else "no driver holds it"
+        how = "of an instance" if gap.virtual else "without a driver" if idle else "not on the bus"
+        return (*misplaced, *self.steps(how, taken=taken))
 
 
 def _present(node: Node) -> tuple[Nic, ...]:
@@ -257,30 +266,3 @@ def _idle(node: Node) -> tuple[Nic, ...]:
         if product(nic) in kinds or infiniband:
             nics.append(nic)
     return tuple(nics)
-
-
-def _misplaced(node: Node, sides: Sequence[str]) -> tuple[str, ...]:
-    """In a topology file a NIC of no GPU's switch may be the missing one at a wrong place."""
-    aside = [nic.name for nic in node.nics if nic.role is NicRole.STORAGE and nic.rdma_name]
-    if not (alone(node) and sides and aside):
-        return ()
-    return (
-        f"in the file {fold_runs(aside)} stands below no GPU's switch: if it is the one, put it below that of"
-        f" {sides[0]}",
-    )
-
-
-def _fix(gap: Gap, idle: Sequence[Nic]) -> tuple[str, ...]:
-    if gap.virtual:
-        return ("Launch the instance with all of its RDMA network interfaces attached; they cannot be added later",)
-    if idle:
-        drivers = sorted({nic.driver.value for nic in idle if nic.driver.value})
-        taken = f"it is held by {', '.join(drivers)}" if drivers else "no driver holds it"
-        return (
-            f"The function is on the PCI bus, and {taken}: load and bind the driver (`modprobe mlx5_ib`)",
-            "Read the kernel log for why the driver gave up; firmware that hangs needs a power cycle",
-        )
-    return (
-        "Compare `lspci` with a healthy node: the card is not on the PCI bus, or its driver is not loaded",
-        "Power-cycle the node; if it stays away, reseat the card or its riser and check the slot in the BIOS",
-    )

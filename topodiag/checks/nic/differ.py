@@ -7,9 +7,10 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Never
 
-from topodiag.checks.interface import NodeCheck, OneStep
+from topodiag.checks.interface import NodeCheck
 from topodiag.checks.nic.state import NO_COMPUTE, Port, is_near, netdev_of, ports_of, product
 from topodiag.checks.peers import of_everyone
+from topodiag.checks.shared.comparisons import grouped
 from topodiag.checks.shared.devices import compute_nics, distance
 from topodiag.lazy import dataclass, regex
 from topodiag.model.devices import Nic
@@ -42,7 +43,7 @@ TraitKey = tuple[str, tuple[str, ...]]
 """What is compared, and with which family."""
 
 
-class NicsDiffer(OneStep[Node], NodeCheck[Never]):
+class NicsDiffer(NodeCheck[Never]):
     """NIC004: MTU, link layer or firmware differs from peer NICs or nodes
 
     What it finds
@@ -78,7 +79,7 @@ class NicsDiffer(OneStep[Node], NodeCheck[Never]):
 
     id = "NIC004"
 
-    def judge(self, node: Node, peers: Sequence[Node] = ()) -> Outcome:
+    def observe(self, node: Node, peers: Sequence[Node]) -> Outcome:
         nics = compute_nics(node)
         if not nics:
             return self.not_applicable(node, NO_COMPUTE)
@@ -91,21 +92,13 @@ class NicsDiffer(OneStep[Node], NodeCheck[Never]):
             return self.unknown(node, "MTU, link layer and firmware are not in the evidence")
         coverage = Coverage(len({trait.nic.name for trait in traits}), len(nics), "compute NICs")
         findings: list[Finding] = []
-        groups: dict[TraitKey, list[Trait]] = defaultdict(list)
-        for trait in traits:
-            groups[trait.what, trait.family].append(trait)
-        for group in groups.values():
+        for group in grouped(((trait.what, trait.family), trait) for trait in traits).values():
             values = Tally(trait.value for trait in group)
-            if len(values) > 1:
-                findings += self._within(node, group, coverage)
-            else:
-                findings += self._between(node, group, everywhere, coverage)
-        return (
-            self.with_findings(node, findings, coverage) if findings else self.clean(node, _small_mtu(traits), coverage)
-        )
+            findings += self._within(node, group, values) if len(values) > 1 else self._between(node, group, everywhere)
+        return self.any_of(node, findings, coverage, _small_mtu(traits))
 
-    def _within(self, node: Node, group: Sequence[Trait], coverage: Coverage) -> Iterator[Finding]:
-        usual, count = Tally(trait.value for trait in group).most_common(1)[0]
+    def _within(self, node: Node, group: Sequence[Trait], values: Tally[str]) -> Iterator[Finding]:
+        usual, count = values.most_common(1)[0]
         outliers = [trait for trait in group if trait.value != usual]
         if group[0].what == "link layer" and not _replaces(node, outliers, group):
             return
@@ -119,14 +112,10 @@ class NicsDiffer(OneStep[Node], NodeCheck[Never]):
         message = f"compute NICs of {kind} differ in {what}: {words}" + (f" instead of {usual}" if clear else "")
         observed = words + (f"; {usual} on {plural(count, 'other NIC')}" if clear else "")
         expected = f"{usual} on all {len(group)}" if clear else f"one {what} on all {len(group)}"
-        yield self._finding(node, (message, observed, expected), named, coverage)
+        yield self._finding(node, (message, observed, expected), named)
 
     def _between(
-        self,
-        node: Node,
-        group: Sequence[Trait],
-        everywhere: Mapping[TraitKey, Mapping[str, list[str]]],
-        coverage: Coverage,
+        self, node: Node, group: Sequence[Trait], everywhere: Mapping[TraitKey, Mapping[str, list[str]]]
     ) -> Iterator[Finding]:
         first = group[0]
         hosts = everywhere[first.what, first.family]
@@ -138,19 +127,17 @@ class NicsDiffer(OneStep[Node], NodeCheck[Never]):
         many = plural(len(hosts[usual]), "other node")
         message = f"{first.what} of {first.family[0] or 'compute NICs'} is {first.value}, on {many} {usual}"
         expected = f"{usual}, as on {', '.join(hosts[usual][:3])}" + (" ..." if len(hosts[usual]) > 3 else "")
-        yield self._finding(node, (message, f"{first.value} on {named}", expected), group, coverage)
+        yield self._finding(node, (message, f"{first.value} on {named}", expected), group)
 
-    def _finding(self, node: Node, words: tuple[str, str, str], named: Sequence[Trait], coverage: Coverage) -> Finding:
+    def _finding(self, node: Node, words: tuple[str, str, str], named: Sequence[Trait]) -> Finding:
         message, observed, expected = words
-        what = named[0].what
         return self.finding(
             self.where(node, nics=list(dict.fromkeys(trait.nic.name for trait in named))),
-            what,
+            named[0].what,
             message,
             observed=observed,
             expected=expected,
             evidence=[trait.fact for trait in named],
-            coverage=coverage,
         )
 
 

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Never
 
-from topodiag.checks.interface import Advice, NodeCheck, OneStep
+from topodiag.checks.interface import Advice, NodeCheck
 from topodiag.checks.nic.events import of_log, troubles
 from topodiag.checks.nic.state import NO_COMPUTE, Port, ports_of
 from topodiag.checks.nic.totals import (
@@ -20,6 +20,7 @@ from topodiag.checks.nic.totals import (
     high_totals,
     odd_ports,
 )
+from topodiag.checks.shared.comparisons import grouped
 from topodiag.checks.shared.devices import compute_nics
 from topodiag.checks.shared.node.nic_counters import LIMITS, Limit, limit_name
 from topodiag.model.devices import Counters, Nic
@@ -50,9 +51,11 @@ REPORTED = {
 reads such a report clears the counters now and then; XmitWait is waiting for credits, and no error at any value."""
 
 HOUR_S = 3600.0
+ONE_SAMPLE = "one sample: totals since boot only, --sample shows growth"
+NO_RDMA_PORTS = "the interfaces count no errors; counters of the RDMA ports are not in the evidence"
 
 
-class NicPortErrors(OneStep[Node], NodeCheck[Never]):
+class NicPortErrors(NodeCheck[Never]):
     """NIC003: symbol, CRC, FEC, link_downed, discard counters above threshold, or a flap between samples
 
     What it finds
@@ -106,7 +109,7 @@ class NicPortErrors(OneStep[Node], NodeCheck[Never]):
 
     id = "NIC003"
 
-    def judge(self, node: Node, peers: Sequence[Node] = ()) -> Outcome:
+    def observe(self, node: Node, peers: Sequence[Node]) -> Outcome:
         outcome = self._judge_counters(node)
         return self.add_findings(outcome, of_log(self, node, troubles(node)))
 
@@ -118,22 +121,20 @@ class NicPortErrors(OneStep[Node], NodeCheck[Never]):
             return self.not_applicable(node, NO_COMPUTE)
         judged = {nic.name: list(_judged(node, nic)) for nic in nics}
         judged |= {name: list(_judged_counters(None, port.counters, {"InfiniBand"})) for name, port in ports.items()}
-        readable = _readable_names(judged) | {
-            name for name, port in ports.items() if any(_readable(counter) for counter in port.counters.values())
-        }
+        counters = {name: [counter for _, counter, _ in own] for name, own in judged.items()}
+        counters |= {name: [*counters[name], *port.counters.values()] for name, port in ports.items()}
+        readable = [name for name, own in counters.items() if any(map(_readable, own))]
         what = "compute NICs with counters" if compute else "ports with counters"
         coverage = Coverage(len(readable), len(nics) + len(ports), what)
         if not readable:
             if any(judged.values()):
                 return self.unknown(node, "the counters went back between the samples (reset), or could not be read")
             return self.unknown(node, "no error counters of the compute NICs in the evidence")
-        findings = [self._report(node, counts, coverage) for counts in _groups(node, nics, tuple(ports), judged)]
+        findings = [self._report(node, counts) for counts in _groups(node, nics, tuple(ports), judged)]
         if findings:
-            return self.with_findings(node, findings, coverage)
+            return self.any_of(node, findings, coverage)
         if not compute and not ports:
-            return self.unknown(
-                node, "the interfaces count no errors; counters of the RDMA ports are not in the evidence"
-            )
+            return self.unknown(node, NO_RDMA_PORTS)
         return self._without_errors(node, judged, coverage)
 
     def _without_errors(self, node: Node, judged: Mapping[str, Sequence[Judged]], coverage: Coverage) -> Outcome:
@@ -141,11 +142,9 @@ class NicPortErrors(OneStep[Node], NodeCheck[Never]):
             why = f"{high} since boot: only a second reading shows whether it goes on (`--sample 60s` under load)"
             return self.unknown(node, why, coverage)
         sampled = any(counter.later.known for counters in judged.values() for _, counter, _ in counters)
-        return self.clean(
-            node, "" if sampled else "one sample: totals since boot only, --sample shows growth", coverage
-        )
+        return self.clean(node, "" if sampled else ONE_SAMPLE, coverage)
 
-    def _report(self, node: Node, counts: Sequence[Count], coverage: Coverage) -> Finding:
+    def _report(self, node: Node, counts: Sequence[Count]) -> Finding:
         worst = max(counts, key=lambda count: count.weight)
         names = list(dict.fromkeys(count.nic.name for count in counts))
         totals: dict[str, int] = defaultdict(int)
@@ -162,12 +161,17 @@ class NicPortErrors(OneStep[Node], NodeCheck[Never]):
             observed=f"{shown}{more} {_when(node, worst)}"
             + (f", {plural(len(names), 'NIC')} together" if names[1:] else ""),
             expected=_expected(worst),
-            fix=_fix(worst),
+            fix=self._steps(worst),
             cost=Cost(text=LIMITS[limit_name(worst.counter.name)].cost),
             evidence=[count.counter.later if count.grown else count.counter.latest for count in counts],
-            coverage=coverage,
             confidence=max(count.confidence for count in counts if count.severity is worst.severity),
         )
+
+    def _steps(self, count: Count) -> tuple[str, ...]:
+        if count.severity is Severity.INFO:
+            return self.steps("look after a day")
+        first = "" if count.grown else "which grow again" if count.of_fabric else "does it still happen"
+        return (*self.steps(first), *LIMITS[limit_name(count.counter.name)].fix)
 
 
 def _interfaces(node: Node) -> tuple[Nic, ...]:
@@ -195,10 +199,6 @@ def _judged_counters(port: Port | None, counters: Counters, layers: set[str]) ->
         limit = LIMITS.get(limit_name(name))
         if limit is not None and not (limit.ethernet_only and "InfiniBand" in layers):
             yield port, counter, limit
-
-
-def _readable_names(judged: Mapping[str, Sequence[Judged]]) -> set[str]:
-    return {name for name, counters in judged.items() if any(_readable(counter) for _, counter, _ in counters)}
 
 
 def _readable(counter: Counter) -> bool:
@@ -234,10 +234,8 @@ def _reported(nic: Nic, judged: Sequence[Judged]) -> Iterator[Count]:
         for _, counter, limit in judged
         if not counter.later.known and (total := counter.first.get(0)) > REPORTED.get(counter.name, total)
     ]
-    if all(counter.name in CORRECTED for counter, _, _ in high):
-        confidence = Confidence.LOW
-    else:
-        confidence = Confidence.MEDIUM
+    corrected = all(counter.name in CORRECTED for counter, _, _ in high)
+    confidence = Confidence.LOW if corrected else Confidence.MEDIUM
     for counter, limit, total in high:
         yield Count(nic, counter, total, False, Severity.WARNING, confidence, limit.meaning, of_fabric=True)
 
@@ -264,14 +262,13 @@ def _groups(
     """What says something, ports with the same counters and severity together: one fault, one finding."""
     alike: dict[tuple[object, ...], list[Count]] = defaultdict(list)
     for nic in (*nics, *(Nic(name) for name in ports)):
-        kinds: dict[str, list[Count]] = defaultdict(list)
-        for count in _counts(node, nic, judged[nic.name], of_fabric=nic.name in ports):
-            kinds[count.kind].append(count)
+        counts = _counts(node, nic, judged[nic.name], of_fabric=nic.name in ports)
+        kinds = grouped((count.kind, count) for count in counts)
         if nic.name not in ports and "total" not in kinds and (outliers := list(odd_ports(node, nic, judged))):
             kinds["total"] = outliers
-        for kind, counts in kinds.items():
-            names = frozenset(count.counter.name for count in counts)
-            alike[kind, names, max(count.severity for count in counts)] += counts
+        for kind, alike_counts in kinds.items():
+            names = frozenset(count.counter.name for count in alike_counts)
+            alike[kind, names, max(count.severity for count in alike_counts)] += alike_counts
     return list(alike.values())
 
 
@@ -296,12 +293,3 @@ def _expected(count: Count) -> str:
     if count.counter.name == "symbol_error":
         return f"at most {SYMBOL_GROWTH} (rdma-core), or {SYMBOLS_PER_HOUR:g} an hour (bit error rate 1e-12 at 10 Gb/s)"
     return "no growth while the job runs"
-
-
-def _fix(count: Count) -> tuple[str, ...]:
-    if count.severity is Severity.INFO:
-        return ("Clear the counters (`sudo perfquery -R` with the port's lid) and look again after a day",)
-    own = LIMITS[limit_name(count.counter.name)].fix
-    if count.of_fabric and not count.grown:
-        return ("Clear the counters (`sudo ibqueryerrors --clear-errors`), run a job, and look which grow again", *own)
-    return own if count.grown else ("Run `topodiag scan --sample 60s` under load to see whether it still happens", *own)

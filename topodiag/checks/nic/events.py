@@ -10,9 +10,10 @@ from itertools import pairwise
 from typing import Any
 
 from topodiag.checks.interface import NodeCheck
+from topodiag.checks.shared.comparisons import grouped
 from topodiag.checks.shared.devices import BOOT_S
 from topodiag.checks.shared.node.kernel_events import times
-from topodiag.checks.shared.phrases import Phrase, phrase_in
+from topodiag.checks.shared.phrases import phrase_in
 from topodiag.lazy import dataclass, regex
 from topodiag.model.devices import Nic, NicRole, PciKind
 from topodiag.model.finding import Confidence, Finding, Severity
@@ -191,13 +192,13 @@ def _lost_once(events: Sequence[KernelEvent]) -> list[KernelEvent]:
 
 
 def _told_by_driver(node: Node) -> Iterator[Event]:
-    kernel_events: dict[tuple[str, Phrase], list[KernelEvent]] = defaultdict(list)
-    for event in node.events:
-        if event.kind in ("mlx5", "link"):
-            phrase = phrase_in("adapter", event.text)
-            if phrase is not None and not is_foreign(nic_of(node, event.bus_id)):
-                single = [event] if event.bus_id is None else None
-                kernel_events[name_of(node, event.bus_id, single), phrase].append(event)
+    kernel_events = grouped(
+        ((name_of(node, event.bus_id, [event] if event.bus_id is None else None), phrase), event)
+        for event in node.events
+        if event.kind in ("mlx5", "link")
+        and (phrase := phrase_in("adapter", event.text)) is not None
+        and not is_foreign(nic_of(node, event.bus_id))
+    )
     for (name, phrase), events in kernel_events.items():
         kind, severity, words = phrase.kind, phrase.severity, phrase.says
         shown = tuple(event.origin for event in events)

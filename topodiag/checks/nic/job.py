@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Never
 
-from topodiag.checks.interface import JobCheck, OneStep
+from topodiag.checks.interface import JobCheck
+from topodiag.checks.shared.comparisons import grouped
 from topodiag.checks.shared.job.evidence import (
     hcas_by_host,
     most,
@@ -25,7 +26,7 @@ from topodiag.checks.shared.job.nic_uses import (
 )
 from topodiag.checks.shared.job.text import NET, ask_for
 from topodiag.checks.words import hosts_word, quoted
-from topodiag.lazy import dataclass, regex
+from topodiag.lazy import regex
 from topodiag.model.finding import Cost, Coverage, Finding, Outcome
 from topodiag.model.job import Hca, Job
 from topodiag.model.provenance import Origin
@@ -35,23 +36,12 @@ from topodiag.words.units import in_gbps, in_gbs, percent
 _SPEED = regex(r"NET/IB ?: ([\w.\-]{1,40}):(\d{1,3}) speed change detected: (\d{1,9}) -> (\d{1,9}) Mbps")
 
 
-@dataclass(frozen=True, slots=True)
-class Fallen:
-    """A port below its first rate at the end of the log: Mb/s before and last, and the lines."""
-
-    host: str
-    nic: str
-    before: int
-    after: int
-    origins: tuple[Origin | None, ...]
-
-
-class PortFellInLog(JobCheck[tuple[Fallen, ...]]):
+class PortFellInLog(JobCheck[Never]):
     """NIC002 by a job's log: NCCL saw the rate of a port change, and it did not come back."""
 
     id = "NIC002"
 
-    def observe(self, judged: Job, peers: Sequence[Job]) -> tuple[Fallen, ...] | Outcome:
+    def observe(self, judged: Job, peers: Sequence[Job]) -> Outcome:
         rates: dict[tuple[str, str], list[tuple[int, int, Origin | None]]] = defaultdict(list)
         for number, text, where in said_by(judged, "port speed"):
             match = _SPEED.search(text)
@@ -60,26 +50,24 @@ class PortFellInLog(JobCheck[tuple[Fallen, ...]]):
                 rates[judged.processes[number].host, match[1]].append(change)
         if not rates:
             return self.not_applicable(judged, "no line of NCCL 2.30 or later speaks of a change of rate")
-        fell = [
-            Fallen(host, nic, changes[0][0], changes[-1][1], tuple(where for _, _, where in changes))
-            for (host, nic), changes in rates.items()
-            if changes[-1][1] < changes[0][0]
-        ]
-        return tuple(fell) or self.clean(judged, "the rates that changed are not below what they were")
+        findings = (self._fell(host, nic, changes) for (host, nic), changes in rates.items())
+        return self.any_of(judged, findings, clean="the rates that changed are not below what they were")
 
-    def findings(self, judged: Job, observed: tuple[Fallen, ...]) -> Iterator[Finding]:
-        for port in observed:
-            lost = 1 - port.after / port.before
-            yield self.finding(
-                self.where([port.host] if port.host else [], nics=[port.nic]),
-                self.advice("rate fell", nic=port.nic),
-                f"{port.host or 'a node'}: {port.nic} fell from {in_gbps(port.before / 1000)} to"
-                f" {in_gbps(port.after / 1000)} while the job ran",
-                observed=quoted(next((where.text for where in port.origins if where is not None), "")),
-                expected=f"{in_gbps(port.before / 1000)}, as when the job started",
-                cost=Cost(share=lost, text=f"traffic over this NIC has {percent(lost)} less bandwidth"),
-                evidence=port.origins,
-            )
+    def _fell(self, host: str, nic: str, changes: Sequence[tuple[int, int, Origin | None]]) -> Finding | None:
+        """A port below its first rate at the end of the log. `changes`: Mb/s before and after each, and its line."""
+        before, after = changes[0][0], changes[-1][1]
+        if after >= before:
+            return None
+        lost, was, now = 1 - after / before, in_gbps(before / 1000), in_gbps(after / 1000)
+        return self.finding(
+            self.where([host] if host else [], nics=[nic]),
+            self.advice("rate fell", nic=nic),
+            f"{host or 'a node'}: {nic} fell from {was} to {now} while the job ran",
+            observed=quoted(next((where.text for *_, where in changes if where is not None), "")),
+            expected=f"{was}, as when the job started",
+            cost=Cost(share=lost, text=f"traffic over this NIC has {percent(lost)} less bandwidth"),
+            evidence=[where for *_, where in changes],
+        )
 
 
 PLUGIN_NICS = regex(r"\(found (\d{1,4}) nics\)")
@@ -89,12 +77,12 @@ ANOTHER = "another node"
 """What a node is called whose name was taken off the log, beside one that has its name."""
 
 
-class FewerNicsThanSiblings(OneStep[Job], JobCheck[Never]):
+class FewerNicsThanSiblings(JobCheck[Never]):
     """NIC005 by a job's log: a node lists fewer RDMA devices than the other nodes of the job, or than its capture."""
 
     id = "NIC005"
 
-    def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
+    def observe(self, job: Job, peers: Sequence[Job]) -> Outcome:
         # Lines about single devices (GPUDirect RDMA off for HCA 0) are no list: they name a link layer for none.
         # A device that a node has and may not open is no missing one: NET007 tells it.
         left_out = {event.host for event, _ in unopened(job)} | (cut := with_cut_lists(job))
@@ -117,15 +105,12 @@ class FewerNicsThanSiblings(OneStep[Job], JobCheck[Never]):
             return self.unknown(job, "NCCL found no RDMA device on any node, so a missing one does not show")
         coverage = Coverage(len(listed), len(job.hosts), "nodes")
         findings = self._unlike_others(job, listed) or short
-        return self.with_findings(job, findings, coverage) if findings else self.clean(job, "", coverage)
+        return self.any_of(job, findings, coverage)
 
     def _unlike_others(self, job: Job, listed: dict[str, dict[str, Hca]]) -> list[Finding]:
         """Nodes that list fewer devices than most."""
         usual = most(len(hcas) for hcas in listed.values())
-        groups: dict[int, list[str]] = defaultdict(list)
-        for host, hcas in listed.items():
-            if len(hcas) < usual:
-                groups[len(hcas)].append(host)
+        groups = grouped((len(hcas), host) for host, hcas in listed.items() if len(hcas) < usual)
         return [self._report(job, *item, usual, listed) for item in groups.items()]
 
     def _short(self, job: Job, shorter: FewerThanOthers) -> Finding:
@@ -150,10 +135,7 @@ class FewerNicsThanSiblings(OneStep[Job], JobCheck[Never]):
         """By the plugin's own count, where it lists no devices by name."""
         coverage = Coverage(len(counts), len(job.hosts), "nodes")
         usual = most(count for count, _ in counts.values())
-        groups: dict[int, list[str]] = defaultdict(list)
-        for host, (count, _) in counts.items():
-            if count < usual:
-                groups[count].append(host)
+        groups = grouped((count, host) for host, (count, _) in counts.items() if count < usual)
         model = next((host for host, (count, _) in counts.items() if count == usual), "")
         other = model or ANOTHER
         findings = [
@@ -169,7 +151,7 @@ class FewerNicsThanSiblings(OneStep[Job], JobCheck[Never]):
             )
             for count, hosts in groups.items()
         ]
-        return self.with_findings(job, findings, coverage) if findings else self.clean(job, "", coverage)
+        return self.any_of(job, findings, coverage)
 
     def _report(self, job: Job, count: int, hosts: list[str], usual: int, listed: dict[str, dict[str, Hca]]) -> Finding:
         model = next(host for host, hcas in listed.items() if len(hcas) == usual)

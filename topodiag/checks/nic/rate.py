@@ -7,10 +7,10 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Never
 
-from topodiag.checks.interface import NodeCheck, OneStep
+from topodiag.checks.interface import NodeCheck
 from topodiag.checks.nic.state import NO_COMPUTE, ONE_OF_MORE, Family, Port, able_gbps, lists_no_nics, ports_of, product
 from topodiag.checks.peers import of_everyone
-from topodiag.checks.shared.comparisons import majority
+from topodiag.checks.shared.comparisons import grouped, majority
 from topodiag.checks.shared.devices import compute_nics
 from topodiag.checks.shared.prices import GBPS_PER_GBS, slow_ports
 from topodiag.lazy import regex
@@ -24,7 +24,7 @@ FULL_LANES = 4
 """Lanes of every InfiniBand port of the last ten years; two of them are sold as HDR100 and NDR200."""
 
 
-class NicPortSlow(OneStep[Node], NodeCheck[Never]):
+class NicPortSlow(NodeCheck[Never]):
     """NIC002: a port rate below its capability or its peer ports
 
     What it finds
@@ -64,7 +64,7 @@ class NicPortSlow(OneStep[Node], NodeCheck[Never]):
 
     id = "NIC002"
 
-    def judge(self, node: Node, peers: Sequence[Node] = ()) -> Outcome:
+    def observe(self, node: Node, peers: Sequence[Node]) -> Outcome:
         nics = compute_nics(node)
         links = [port for port in node.fabric_ports if port.runs.known]
         slower = [*slow_links(self, node, links), *odd_links(self, node, links)]
@@ -77,20 +77,16 @@ class NicPortSlow(OneStep[Node], NodeCheck[Never]):
         coverage = Coverage(len({port.nic.name for port in seen}), len(nics), "compute NICs")
         if not seen:
             return self._without_rates(node, ports)
-        slow: dict[tuple[object, ...], list[Port]] = defaultdict(list)
         elsewhere = of_everyone(node, peers, _rates_by_family)
-        for port in seen:
-            wanted = _wanted(port, seen, elsewhere)
-            if wanted is not None:
-                slow[port.family[:2], port.rate, port.port.lanes.value, *wanted].append(port)
-        findings = [self._report(node, bad, _wanted(bad[0], seen, elsewhere), coverage) for bad in slow.values()]
+        slow = grouped(
+            ((port.family[:2], port.rate, port.port.lanes.value, *wanted), port)
+            for port in seen
+            if (wanted := _wanted(port, seen, elsewhere)) is not None
+        )
+        findings = [self._report(node, *key[-3:], bad) for key, bad in slow.items()]
         if not findings and lists_no_nics(node, nics):
             return self.unknown(node, ONE_OF_MORE.format(fold_runs([nic.name for nic in nics])))
-        return (
-            self.with_findings(node, findings, coverage)
-            if findings
-            else self.clean(node, _built_so(node, seen), coverage)
-        )
+        return self.any_of(node, findings, coverage, _built_so(node, seen))
 
     def _without_rates(self, node: Node, ports: Sequence[Port]) -> Outcome:
         if ports and all(port.state and not port.is_up for port in ports):
@@ -98,10 +94,8 @@ class NicPortSlow(OneStep[Node], NodeCheck[Never]):
         why = next((port.port.rate_gbps.why for port in ports if port.port.rate_gbps.why), "")
         return self.unknown(node, why or "no source says the rates of the ports")
 
-    def _report(
-        self, node: Node, bad: Sequence[Port], wanted: tuple[float, str, bool] | None, coverage: Coverage
-    ) -> Finding:
-        rate, why, certain = wanted or (0.0, "", False)
+    def _report(self, node: Node, rate: float, why: str, certain: bool, bad: Sequence[Port]) -> Finding:
+        """Ports that run alike and should have another rate; why, and whether that is sure."""
         now = bad[0].rate or 0.0
         names = list(dict.fromkeys(port.nic.name for port in bad))
         lost = slow_ports(now, rate, len(bad))
@@ -121,7 +115,6 @@ class NicPortSlow(OneStep[Node], NodeCheck[Never]):
                 " NICs run at the pace of the slowest",
             ),
             evidence=[fact for port in bad for fact in (port.port.rate_gbps, port.port.lanes)],
-            coverage=coverage,
             confidence=Confidence.HIGH if certain else Confidence.MEDIUM,
         )
 
@@ -200,9 +193,7 @@ def slow_links(check: NodeCheck[Any], node: Node, links: Sequence[FabricPort]) -
     for port in links:
         if port.able.value:
             once.setdefault(frozenset((port.label, port.peer.get(""))), port)
-    alike: dict[tuple[str, str], list[FabricPort]] = defaultdict(list)
-    for port in once.values():
-        alike[port.runs.get(""), port.able.get("")].append(port)
+    alike = grouped(((port.runs.get(""), port.able.get("")), port) for port in once.values())
     return [_finding(check, node, runs, able, bad) for (runs, able), bad in alike.items()]
 
 

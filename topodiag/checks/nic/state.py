@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from math import fsum
 from typing import Any, Never
 
-from topodiag.checks.interface import Advice, NodeCheck, OneStep
+from topodiag.checks.interface import Advice, NodeCheck
 from topodiag.checks.nic.events import links_down, of_bus, of_log, of_start
 from topodiag.checks.shared.devices import compute_nics, distance, just_booted, word
 from topodiag.checks.shared.prices import GBPS_PER_GBS, slow_ports
@@ -180,7 +180,7 @@ CABLELESS = frozenset({"no link partner", "switched off", "down"})
 """What a port without a cable looks like."""
 
 
-class NicPortDown(OneStep[Node], NodeCheck[Never]):
+class NicPortDown(NodeCheck[Never]):
     """NIC001: a compute NIC port that is not Active/LinkUp
 
     What it finds
@@ -224,7 +224,7 @@ class NicPortDown(OneStep[Node], NodeCheck[Never]):
 
     id = "NIC001"
 
-    def judge(self, node: Node, peers: Sequence[Node] = ()) -> Outcome:
+    def observe(self, node: Node, peers: Sequence[Node]) -> Outcome:
         outcome = self._judge_ports(node)
         down = of_log(self, node, links_down(node))
         return self.add_findings(outcome, [*of_bus(self, node), *of_start(self, node), *down])
@@ -249,9 +249,9 @@ class NicPortDown(OneStep[Node], NodeCheck[Never]):
                 unsure.append(port.label)
             elif kind:
                 faults[kind, port.state, port.phys].append(port)
-        findings = [self._report(node, kind, bad, known, coverage) for (kind, _, _), bad in faults.items()]
+        findings = [self._report(node, kind, bad, known) for (kind, _, _), bad in faults.items()]
         if findings:
-            return self.with_findings(node, findings, coverage)
+            return self.any_of(node, findings, coverage)
         return self._without_fault(node, spare, unsure, coverage)
 
     def _without_fault(self, node: Node, spare: Sequence[str], unsure: Sequence[str], coverage: Coverage) -> Outcome:
@@ -263,7 +263,7 @@ class NicPortDown(OneStep[Node], NodeCheck[Never]):
             return self.unknown(node, ONE_OF_MORE.format(fold_runs([nic.name for nic in nics])))
         return self.clean(node, f"second ports that no card uses: {fold_runs(spare)}" if spare else "", coverage)
 
-    def _report(self, node: Node, kind: str, bad: Sequence[Port], ports: Sequence[Port], coverage: Coverage) -> Finding:
+    def _report(self, node: Node, kind: str, bad: Sequence[Port], ports: Sequence[Port]) -> Finding:
         names = list(dict.fromkeys(port.nic.name for port in bad))
         state = "/".join(filter(None, (bad[0].state, bad[0].phys)))
         up = [port for port in ports if port.is_up]
@@ -284,7 +284,6 @@ class NicPortDown(OneStep[Node], NodeCheck[Never]):
             fix=own_data("checks/advice/node_faults")["port"][kind],
             cost=_loss(node, bad, ports),
             evidence=list(_shown(node, bad)),
-            coverage=coverage,
             confidence=Confidence.MEDIUM if ethernet_only else Confidence.HIGH,
         )
 

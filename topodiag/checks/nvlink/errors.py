@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field
+from itertools import chain
+from typing import Never
 
 from topodiag.checks.interface import Advice, NodeCheck
 from topodiag.checks.nvlink.evidence import no_question
@@ -34,46 +35,20 @@ CRC = frozenset({"crc", "crc_flit", "crc_data"})
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """One counter of one link that is above its limit."""
+    """One counter of one link that is above its limit. `rate`: its growth a second; a bit error rate itself."""
 
     gpu: Gpu
     link: NvLink
     counter: Counter
     amount: int
-    rate_per_s: float | None
+    rate: float | None
 
     @property
     def place(self) -> str:
         return f"{self.gpu.label} link {self.link.index}"
 
 
-@dataclass(frozen=True, slots=True)
-class BitErrors:
-    """A link's effective bit error rate above the limit."""
-
-    rate: float
-    gpu: Gpu
-    link: NvLink
-    counter: Counter
-
-    @property
-    def place(self) -> str:
-        return f"{self.gpu.label} link {self.link.index}"
-
-
-@dataclass(frozen=True, slots=True)
-class LinkErrors:
-    """Readings above their limits by counter, growing or large since boot, and bit error rates, worst first."""
-
-    growing: Mapping[str, Sequence[Reading]]
-    large: Mapping[str, Sequence[Reading]]
-    bit_errors: tuple[BitErrors, ...]
-    coverage: Coverage
-    blocks: Mapping[str, Counter] = field(default_factory=dict)
-    """Of AMD's GPUs: counts of uncorrectable errors in the block of xGMI, which has no counters per link."""
-
-
-class NvlinkErrors(NodeCheck[LinkErrors]):
+class NvlinkErrors(NodeCheck[Never]):
     """NVL003: NVLink error counters grow, or are far above normal
 
     What it finds
@@ -112,12 +87,12 @@ class NvlinkErrors(NodeCheck[LinkErrors]):
 
     id = "NVL003"
 
-    def observe(self, judged: Node, peers: Sequence[Node]) -> LinkErrors | Outcome:
+    def observe(self, judged: Node, peers: Sequence[Node]) -> Outcome:
         asked = [gpu for gpu in judged.gpus if not no_question(gpu)]
         counts = {gpu.label: gpu.counters["xgmi_uncorrected"] for gpu in asked if "xgmi_uncorrected" in gpu.counters}
         return self._of_blocks(judged, counts) if counts else self._of_links(judged, asked)
 
-    def _of_links(self, judged: Node, asked: Sequence[Gpu]) -> LinkErrors | Outcome:
+    def _of_links(self, judged: Node, asked: Sequence[Gpu]) -> Outcome:
         if not any(_may_count(gpu) for gpu in asked):
             return self.not_applicable(judged, "no NVLinks that could count errors")
         counted = [(gpu, link, c) for gpu in asked for link in gpu.nvlinks for c in _judged(link)]
@@ -127,10 +102,9 @@ class NvlinkErrors(NodeCheck[LinkErrors]):
             return self.unknown(judged, reset if counted else "no NVLink error counter was read")
         links = {(gpu.index, link.index) for gpu, link, _ in readable}
         coverage = Coverage(len(links), max(sum(len(gpu.nvlinks) for gpu in asked), len(links)), "links with counters")
-        growing, large = _above_limits(readable)
-        bit_errors = _bit_errors(asked)
-        if growing or large or bit_errors:
-            return LinkErrors(growing, large, bit_errors, coverage)
+        findings = list(self._of_counters(judged, asked, readable))
+        if findings:
+            return self.any_of(judged, findings, coverage)
         if len(readable) < len(counted):
             why = f"{len(counted) - len(readable)} of {len(counted)} counters went back between the samples (reset)"
             return self.unknown(judged, why, coverage)
@@ -138,46 +112,46 @@ class NvlinkErrors(NodeCheck[LinkErrors]):
         why = "" if sampled else "one sample: only totals could be judged, `--sample` would show growth"
         return self.clean(judged, why, coverage)
 
-    def _of_blocks(self, judged: Node, counts: Mapping[str, Counter]) -> LinkErrors | Outcome:
-        """AMD counts errors of all links of a GPU together; corrected ones are normal."""
-        lost = {label: counter for label, counter in counts.items() if counter.latest.get(0)}
-        coverage = Coverage(len(counts), len(judged.gpus), "GPUs with counters of their xGMI block")
-        if not lost:
-            return self.clean(judged, coverage=coverage)
-        return LinkErrors({}, {}, (), coverage, lost)
+    def _of_counters(
+        self, node: Node, asked: Sequence[Gpu], readable: Sequence[tuple[Gpu, NvLink, Counter]]
+    ) -> Iterator[Finding]:
+        growing, large = _above_limits(readable)
+        if growing:
+            yield self._grown(node, growing)
+        for name, readings in large.items():
+            yield self._large(node, name, readings)
+        if bit_errors := _bit_errors(asked):
+            yield self._over_bit_error_limit(node, bit_errors)
 
-    def findings(self, judged: Node, observed: LinkErrors) -> Iterator[Finding]:
-        for label, counter in observed.blocks.items():
-            lost = counter.latest.get(0)
-            yield self.finding(
+    def _of_blocks(self, judged: Node, counts: Mapping[str, Counter]) -> Outcome:
+        """AMD counts errors of all links of a GPU together; corrected ones are normal."""
+        coverage = Coverage(len(counts), len(judged.gpus), "GPUs with counters of their xGMI block")
+        lost = {label: counter.latest for label, counter in counts.items() if counter.latest.get(0)}
+        findings = [
+            self.finding(
                 self.where(judged, gpus=[label]),
                 "errors of a block",
-                f"{named(judged, label)}: {plural(lost, 'uncorrectable error')} in the block of its xGMI links",
-                observed=counter.latest.origin.text if counter.latest.origin is not None else str(lost),
-                fix=_FIX,
-                evidence=[counter.latest.origin],
+                f"{named(judged, label)}: {plural(fact.get(0), 'uncorrectable error')} in the block of its xGMI links",
+                observed=fact.origin.text if fact.origin is not None else str(fact.value),
+                fix=self.steps("link errors"),
+                evidence=[fact],
             )
-        if observed.growing:
-            yield self._grown(judged, observed.growing)
-        for name, readings in observed.large.items():
-            yield self._large(judged, name, readings)
-        if observed.bit_errors:
-            yield self._over_bit_error_limit(judged, observed.bit_errors)
+            for label, fact in lost.items()
+        ]
+        return self.any_of(judged, findings, coverage)
 
     def _grown(self, node: Node, growing: Mapping[str, Sequence[Reading]]) -> Finding:
         """One finding for all that grows: replays, recoveries and CRC errors of a link have one cause."""
-        readings = sorted(
-            (reading for group in growing.values() for reading in group), key=lambda reading: -reading.amount
-        )
+        readings = sorted(chain(*growing.values()), key=lambda reading: -reading.amount)
         places = list(dict.fromkeys(reading.place for reading in readings))
         worst = {name: max(group, key=lambda reading: reading.amount) for name, group in growing.items()}
-        crc = any((reading.rate_per_s or 0.0) >= CRC_FAIL_PER_S for name in CRC for reading in growing.get(name, ()))
+        crc = any((reading.rate or 0.0) >= CRC_FAIL_PER_S for name in CRC for reading in growing.get(name, ()))
         severity = max(Severity[LIMITS[name]["severity"].upper()] for name in growing)
         seconds = readings[0].counter.interval_s
         during = f" in {in_s(seconds)}" if seconds > 0 else " between two samples"
         names = ", ".join(_words(name) for name in growing)
         return self.finding(
-            self.where(node, gpus=list(dict.fromkeys(reading.gpu.label for reading in readings)), links=places),
+            self.where(node, gpus=_gpus(readings), links=places),
             Advice(),
             f"{_who(readings)}: NVLink errors grow on {plural(len(places), 'link')} ({names})",
             severity=Severity.ERROR if crc else severity,
@@ -188,16 +162,12 @@ class NvlinkErrors(NodeCheck[LinkErrors]):
             expected="no growth; "
             + ", ".join(f"1 or more {_words(name)}" for name in growing)
             + " per link is a fault (NVIDIA DCGM's health watch)",
-            fix=_FIX,
+            fix=self.steps("link errors"),
             cost=Cost(
                 text="; ".join(dict.fromkeys(LIMITS[name]["meaning"] for name in growing))
                 + "; every ring over such a link waits for it"
             ),
-            evidence=[
-                origin
-                for reading in readings
-                for origin in (reading.counter.later.origin, reading.counter.first.origin)
-            ],
+            evidence=[fact for reading in readings for fact in (reading.counter.later, reading.counter.first)],
         )
 
     def _large(self, node: Node, name: str, readings: Sequence[Reading]) -> Finding:
@@ -205,34 +175,27 @@ class NvlinkErrors(NodeCheck[LinkErrors]):
         worst = max(readings, key=lambda reading: reading.amount)
         serious = name == "link_recovery_failed"
         return self.finding(
-            self.where(
-                node,
-                gpus=list(dict.fromkeys(reading.gpu.label for reading in readings)),
-                links=[reading.place for reading in readings],
-            ),
+            self.where(node, gpus=_gpus(readings), links=[reading.place for reading in readings]),
             Advice(),
             f"{_who(readings)}: many NVLink {_words(name)} errors since boot on {plural(len(readings), 'link')}",
             severity=Severity.WARNING if serious else Severity.INFO,
             observed=f"{worst.amount} on {worst.place}" + (" (the most)" if len(readings) > 1 else ""),
             expected=f"fewer than {limit['total']} per link since boot; one sample cannot say whether it grows",
-            fix=("take two samples under load: `topodiag scan --sample 60`", *_FIX),
+            fix=self.steps("two samples", "link errors"),
             cost=Cost(text=f"{limit['meaning']}, at some time since boot"),
-            evidence=[
-                reading.counter.latest.origin for reading in sorted(readings, key=lambda reading: -reading.amount)
-            ],
+            evidence=[reading.counter.latest for reading in sorted(readings, key=lambda reading: -reading.amount)],
             confidence=Confidence.MEDIUM if serious else Confidence.LOW,
         )
 
-    def _over_bit_error_limit(self, node: Node, over: Sequence[BitErrors]) -> Finding:
-        gpus = list(dict.fromkeys(bit_errors.gpu.label for bit_errors in over))
+    def _over_bit_error_limit(self, node: Node, over: Sequence[Reading]) -> Finding:
         return self.finding(
-            self.where(node, gpus=gpus, links=[bit_errors.place for bit_errors in over]),
+            self.where(node, gpus=_gpus(over), links=[reading.place for reading in over]),
             "bit errors",
-            f"{fold_runs(gpus)}: NVLink bit error rate above the limit",
-            observed=f"effective BER {over[0].rate:.0e} on {over[0].place}",
+            f"{_who(over)}: NVLink bit error rate above the limit",
+            observed=f"effective BER {over[0].rate or 0.0:.0e} on {over[0].place}",
             expected=f"at most {EFFECTIVE_BER_LIMIT:.0e} (NVIDIA DCGM's health watch)",
-            fix=_FIX,
-            evidence=[bit_errors.counter.latest.origin for bit_errors in over],
+            fix=self.steps("link errors"),
+            evidence=[reading.counter.latest for reading in over],
         )
 
 
@@ -258,7 +221,7 @@ def _above_limits(
     return growing, large
 
 
-def _bit_errors(asked: Sequence[Gpu]) -> tuple[BitErrors, ...]:
+def _bit_errors(asked: Sequence[Gpu]) -> list[Reading]:
     """NVLink 5's effective bit error rate, which NVML packs into one integer, where it is above the limit."""
     over = []
     for gpu in asked:
@@ -266,15 +229,8 @@ def _bit_errors(asked: Sequence[Gpu]) -> tuple[BitErrors, ...]:
             counter = link.counters.get("effective_ber")
             rate = unpack_ber(counter.latest.value) if counter is not None else None
             if counter is not None and rate is not None and rate > EFFECTIVE_BER_LIMIT:
-                over.append(BitErrors(rate, gpu, link, counter))
-    return tuple(sorted(over, key=lambda bit_errors: -bit_errors.rate))
-
-
-_FIX = (
-    "look for the reason: `dmesg | grep -iE 'xid|sxid'` (74, 144 to 150 are NVLink)",
-    "drain the node, reset its GPUs together (`nvidia-smi --gpu-reset`), sample again under load",
-    "a link that counts again is marginal: have the GPU, its baseboard or the bridge exchanged",
-)
+                over.append(Reading(gpu, link, counter, 0, rate))
+    return sorted(over, key=lambda reading: -(reading.rate or 0.0))
 
 
 def unpack_ber(packed: int | None) -> float | None:
@@ -300,7 +256,11 @@ def _readable(counter: Counter) -> bool:
 
 
 def _who(readings: Sequence[Reading]) -> str:
-    return fold_runs(list(dict.fromkeys(reading.gpu.label for reading in readings)))
+    return fold_runs(_gpus(readings))
+
+
+def _gpus(readings: Sequence[Reading]) -> list[str]:
+    return list(dict.fromkeys(reading.gpu.label for reading in readings))
 
 
 def _words(name: str) -> str:

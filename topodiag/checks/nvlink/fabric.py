@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import Never
 
 from topodiag.checks.interface import Advice, NodeCheck
 from topodiag.checks.nvlink.evidence import count_links
@@ -24,8 +24,9 @@ from topodiag.checks.nvlink.fabric_machine import (
     registers,
     runs_manager_here,
 )
+from topodiag.checks.shared.comparisons import grouped
 from topodiag.checks.shared.devices import cluster, gpu_spec, just_booted
-from topodiag.lazy import dataclass, regex
+from topodiag.lazy import regex
 from topodiag.model.devices import Gpu
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.node import Node
@@ -41,21 +42,7 @@ NOT_READY_ERRORS = ("notready", "not_ready", "systemnotready", "not yet initiali
 """How CUDA error 802 and its NVML relatives are spelt: the driver waits for the fabric."""
 
 
-@dataclass(frozen=True, slots=True)
-class FabricFaults:
-    """What keeps a fabric from being ready: services, what GPUs say of it, an error of the driver."""
-
-    manager: ManagerState | None
-    waiting: tuple[Gpu, ...]
-    imex_failed: bool
-    faults: tuple[tuple[Fault, tuple[Gpu, ...]], ...]
-    driver_error: str
-    coverage: Coverage
-    mismatch: KernelEvent | None = None
-    """The NVSwitch driver refused a program of another version."""
-
-
-class FabricNotReady(NodeCheck[FabricFaults]):
+class FabricNotReady(NodeCheck[Never]):
     """NVL005: the NVSwitch fabric is not ready
 
     What it finds
@@ -103,37 +90,48 @@ class FabricNotReady(NodeCheck[FabricFaults]):
 
     id = "NVL005"
 
-    def observe(self, judged: Node, peers: Sequence[Node]) -> FabricFaults | Outcome:
+    def observe(self, judged: Node, peers: Sequence[Node]) -> Outcome:
         gpus = [gpu for gpu in judged.gpus if not gpu.mig.value and not gpu.lost.value]
-        if (service := _by_service_alone(judged, gpus)) is not None:
+        if (service := self._by_service_alone(judged, gpus)) is not None:
             return service
         why_not = not_a_fabric(judged, gpus)
         if why_not is not None:
             return self.not_applicable(judged, why_not)
         registered = list(filter(registers, gpus))
         coverage = Coverage(len(registered), len(gpus), "GPUs with fabric information")
-        faults = _faults(judged, registered, gpus)
-        waiting = [gpu for fault, who in faults.items() if fault.waiting for gpu in who]
-        manager = _manager_state(judged, registered, waiting)
-        service_says_it = manager is not None and manager.severity is Severity.ERROR
-        pairs = tuple((fault, tuple(who)) for fault, who in faults.items() if not (fault.waiting and service_says_it))
-        imex = _imex_failed(judged, registered)
-        error = "" if manager is not None or imex or pairs else _not_ready_error(judged)
-        if manager is None and not imex and not pairs and not error:
+        findings = list(self._of_registered(judged, registered, gpus))
+        if not findings and (error := _not_ready_error(judged)):
+            findings = [self._driver_waits(judged, error)]
+        if not findings:
             return self._without_fault(judged, gpus, registered, coverage)
-        return FabricFaults(manager, tuple(waiting), imex, pairs, error, coverage)
+        return self.any_of(judged, findings, coverage)
 
-    def findings(self, judged: Node, observed: FabricFaults) -> Iterator[Finding]:
-        if observed.manager is not None:
-            yield self._manager(judged, observed.manager, observed.waiting)
-        if observed.mismatch is not None:
-            yield self._versions_differ(judged, observed.mismatch)
-        if observed.imex_failed:
+    def _of_registered(self, judged: Node, registered: list[Gpu], gpus: list[Gpu]) -> Iterator[Finding]:
+        """What the services and the GPUs say that register with the fabric."""
+        faults = grouped((fault, gpu) for gpu in registered for fault in faults_of(judged, gpu, gpus))
+        waiting = [gpu for fault, who in faults.items() if fault.waiting for gpu in who]
+        manager = _judge_manager(judged, registered, waiting) if runs_manager_here(judged) else None
+        if manager is not None:
+            yield self._manager(judged, manager, waiting)
+        if _imex_failed(judged, registered):
             yield self._imex(judged)
-        for fault, members in observed.faults:
-            yield self._report(judged, fault, members)
-        if observed.driver_error:
-            yield self._driver_waits(judged, observed.driver_error)
+        service_says_it = manager is not None and manager.severity is Severity.ERROR
+        for fault, members in faults.items():
+            if not (fault.waiting and service_says_it):
+                yield self._report(judged, fault, members)
+
+    def _by_service_alone(self, node: Node, gpus: Sequence[Gpu]) -> Outcome | None:
+        """What a service or the driver says without a word of the GPUs' registration."""
+        unseen = Coverage(0, 0, "GPUs with fabric information")
+        if (mismatch := _refused_by_driver(node, gpus)) is not None:
+            return self.any_of(node, [self._versions_differ(node, mismatch)], unseen)
+        if _imex_failed_alone(node):
+            return self.any_of(node, [self._imex(node)], unseen)
+        if _failed_alone(node):
+            return self.any_of(node, [self._manager(node, FAILED_ALONE, ())], unseen)
+        if manager_absent(node, gpus):
+            return self.any_of(node, [self._manager(node, ABSENT_ALONE, ())], replace(unseen, total=len(gpus)))
+        return None
 
     def _without_fault(self, node: Node, gpus: Sequence[Gpu], registered: Sequence[Gpu], coverage: Coverage) -> Outcome:
         service = node.os.services.get(FABRIC_MANAGER, Fact())
@@ -155,7 +153,7 @@ class FabricNotReady(NodeCheck[FabricFaults]):
             severity=fault.severity,
             observed=fault.text,
             expected=fault.expected,
-            fix=_fix_registration(node, fault),
+            fix=self._registration_steps(node, fault),
             cost=_cost(members[0], fault),
             evidence=[origin for gpu in members for origin in _origins(gpu)],
             confidence=fault.confidence,
@@ -169,7 +167,7 @@ class FabricNotReady(NodeCheck[FabricFaults]):
             f"the driver is not ready ({error})" + (", minutes after boot: transient" if young else ""),
             severity=Severity.INFO if young else Severity.ERROR,
             observed=f"NVML says {error}",
-            fix=_fix_service(node.os.driver_version.value, "unknown"),
+            fix=self._service_steps(node.os.driver_version.value),
             evidence=(node.os.nvml_error.origin,),
         )
 
@@ -181,7 +179,7 @@ class FabricNotReady(NodeCheck[FabricFaults]):
             "versions differ",
             f"the NVSwitch driver is {kernel}, the Fabric Manager that asked it {user}: the switches are not set up",
             observed=f"kernel {kernel}, program {user}",
-            fix=_fix_service(kernel, "unknown"),
+            fix=self._service_steps(kernel),
             cost=_cost_without_manager(node, (), Severity.ERROR),
             evidence=(event.origin,),
         )
@@ -196,11 +194,21 @@ class FabricNotReady(NodeCheck[FabricFaults]):
             severity=manager.severity,
             observed=f"{FABRIC_MANAGER} is {service.value}{wait}",
             expected=f"{FABRIC_MANAGER} active: it sets up the NVSwitches of this board",
-            fix=_fix_service(node.os.driver_version.value, service.value or ""),
+            fix=self._service_steps(node.os.driver_version.value, known=service.value != "not-found"),
             cost=_cost_without_manager(node, waiting, manager.severity),
             evidence=[service.origin, *(gpu.fabric.state.origin for gpu in waiting)],
             confidence=manager.confidence,
         )
+
+    def _service_steps(self, version: str | None, *, known: bool = True) -> tuple[str, ...]:
+        exact = f"version {version}" if version else "the driver's version"
+        return self.steps("why the service failed" if known else "", "install and start", exact=exact)
+
+    def _registration_steps(self, node: Node, fault: Fault) -> tuple[str, ...]:
+        if fault.severity is Severity.INFO:
+            return self.steps("wait after boot")
+        place = "manager's log" if runs_manager_here(node) else "host of the guest" if node.is_vm else "rack's manager"
+        return self.steps("state of the fabric", place, "reset the board")
 
     def _imex(self, node: Node) -> Finding:
         return self.finding(
@@ -216,40 +224,11 @@ _DIFFERS = regex(r"nvidia-nvswitch\d{0,3}: Version mismatch, kernel version (\S{
 """The driver's words (kernel-open/nvidia/linux_nvswitch.c of NVIDIA's open modules)."""
 
 
-def _by_service_alone(node: Node, gpus: Sequence[Gpu]) -> FabricFaults | None:
-    """What a service or the driver says without a word of the GPUs' registration."""
-    unseen = Coverage(0, 0, "GPUs with fabric information")
-    if (mismatch := _refused_by_driver(node, gpus)) is not None:
-        return FabricFaults(None, (), False, (), "", unseen, mismatch)
-    if _imex_failed_alone(node):
-        return FabricFaults(None, (), True, (), "", unseen)
-    if _failed_alone(node):
-        return FabricFaults(FAILED_ALONE, (), False, (), "", unseen)
-    if manager_absent(node, gpus):
-        return FabricFaults(ABSENT_ALONE, (), False, (), "", replace(unseen, total=len(gpus)))
-    return None
-
-
 def _refused_by_driver(node: Node, gpus: Sequence[Gpu]) -> KernelEvent | None:
     """The last refusal of a program of another version, unless the fabric is up all the same: it was mended since."""
     last = next((event for event in reversed(node.events) if _DIFFERS.search(event.text)), None)
     up = any(gpu.fabric.state.value == "completed" for gpu in gpus) or links_up(node)
     return None if up or node.os.services.get(FABRIC_MANAGER, Fact()).value == "active" else last
-
-
-def _faults(node: Node, registered: Sequence[Gpu], gpus: list[Gpu]) -> dict[Fault, list[Gpu]]:
-    faults: dict[Fault, list[Gpu]] = defaultdict(list)
-    for gpu in registered:
-        for fault in faults_of(node, gpu, gpus):
-            faults[fault].append(gpu)
-    return faults
-
-
-def _manager_state(node: Node, gpus: list[Gpu], waiting: list[Gpu]) -> ManagerState | None:
-    """What the Fabric Manager's state means, where it runs on this system and something is wrong with it."""
-    if not runs_manager_here(node):
-        return None
-    return _judge_manager(node, node.os.services.get(FABRIC_MANAGER, Fact()).value, gpus, waiting)
 
 
 def _failed_alone(node: Node) -> bool:
@@ -278,8 +257,9 @@ def _not_ready_error(node: Node) -> str:
     return error if any(spelling in error.lower() for spelling in NOT_READY_ERRORS) else ""
 
 
-def _judge_manager(node: Node, state: str | None, gpus: list[Gpu], waiting: list[Gpu]) -> ManagerState | None:
+def _judge_manager(node: Node, gpus: list[Gpu], waiting: list[Gpu]) -> ManagerState | None:
     """What the service's state, systemd's word, means, given what the GPUs say of the fabric."""
+    state = node.os.services.get(FABRIC_MANAGER, Fact()).value
     if state in (None, "active", "reloading"):
         return None
     if just_booted(node) and state in ("activating", "inactive"):
@@ -310,30 +290,6 @@ def _not_needed_here(node: Node, gpus: list[Gpu], active: list[int | None]) -> b
         return False
     unseen = not gpus and not any(active) and None in map(gpu_spec, node.gpus)
     return node.is_vm is None or unseen
-
-
-def _fix_service(version: str | None, state: str) -> list[str]:
-    exact = f" of exactly version {version}" if version else " of exactly the driver's version"
-    steps = [f"install the Fabric Manager{exact} (`cat /proc/driver/nvidia/version`)"]
-    if state != "not-found":
-        steps.insert(0, "read why: `systemctl status nvidia-fabricmanager`, `tail -50 /var/log/fabricmanager.log`")
-    return [
-        *steps,
-        "with no process on the GPUs: `systemctl enable --now nvidia-fabricmanager`, then `nvidia-smi topo -m`",
-    ]
-
-
-def _fix_registration(node: Node, fault: Fault) -> list[str]:
-    if fault.severity is Severity.INFO:
-        return ["wait, and scan again 10 minutes after boot", "start no job before the state is Completed"]
-    steps = ["read the state: `nvidia-smi -q | grep -A 8 -i fabric`"]
-    if runs_manager_here(node):
-        steps.append("read the Fabric Manager's log: `tail -50 /var/log/fabricmanager.log`")
-    elif node.is_vm:
-        steps.append("ask the host's owner: in a guest the fabric is the host's business")
-    else:
-        steps.append("ask the rack's fabric manager (NMX) for this GPU's partition and links")
-    return [*steps, "drain the node and reset all GPUs of the board together (`nvidia-smi --gpu-reset`); else reboot"]
 
 
 def _bandwidth(gpu: Gpu) -> tuple[float, str] | None:

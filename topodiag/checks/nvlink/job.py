@@ -7,7 +7,8 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Never
 
-from topodiag.checks.interface import JobCheck, OneStep
+from topodiag.checks.interface import JobCheck
+from topodiag.checks.shared.comparisons import grouped
 from topodiag.checks.shared.job.evidence import gpu_word, ranks_on, said_by
 from topodiag.checks.words import hosts_in, hosts_word, quoted
 from topodiag.lazy import dataclass, regex
@@ -20,22 +21,12 @@ from topodiag.words.fold import fold_runs, plural
 _LINK = regex(r"RemoteDeviceType for NVLink (\d{1,3})\b")
 
 
-@dataclass(frozen=True, slots=True)
-class LeftOut:
-    """By host: the NVLinks that NCCL left out of each GPU, and one line."""
-
-    links: Mapping[str, Mapping[str, frozenset[int]]]
-    origins: tuple[Origin | None, ...]
-    remain: bool
-    """Other NVLinks of these GPUs are in NCCL's print."""
-
-
-class NvlinksLeftOutInLog(JobCheck[LeftOut]):
+class NvlinksLeftOutInLog(JobCheck[Never]):
     """NVL004 by a job's log: NVML does not tell NCCL what is at the other end of NVLinks, which it then leaves out."""
 
     id = "NVL004"
 
-    def observe(self, judged: Job, peers: Sequence[Job]) -> LeftOut | Outcome:
+    def observe(self, judged: Job, peers: Sequence[Job]) -> Outcome:
         links: dict[str, dict[str, set[int]]] = defaultdict(lambda: defaultdict(set))
         origins = []
         ranks = {rank.process: rank.rank for rank in judged.ranks}
@@ -48,22 +39,20 @@ class NvlinksLeftOutInLog(JobCheck[LeftOut]):
             origins.append(where)
         if not links:
             return self.not_applicable(judged, "no line of NCCL 2.31 or later speaks of an NVLink that it leaves out")
-        frozen = {host: {gpu: frozenset(numbers) for gpu, numbers in gpus.items()} for host, gpus in links.items()}
-        return LeftOut(frozen, tuple(origins), _have_nvlinks(judged, set(links)))
-
-    def findings(self, judged: Job, observed: LeftOut) -> Iterator[Finding]:
-        hosts = list(observed.links)
-        gpus = sorted({gpu for link in observed.links.values() for gpu in link})
-        count = max(len(links) for link in observed.links.values() for links in link.values())
-        yield self.finding(
+        hosts = list(links)
+        remain = _have_nvlinks(judged, set(hosts))
+        gpus = sorted({gpu for by_gpu in links.values() for gpu in by_gpu})
+        count = max(len(numbers) for by_gpu in links.values() for numbers in by_gpu.values())
+        finding = self.finding(
             self.where(hosts, gpus=gpus),
-            "some links left out" if observed.remain else "links left out",
+            "some links left out" if remain else "links left out",
             f"{hosts_word(hosts) or 'a node'}: NCCL leaves out {plural(count, 'NVLink')} of {fold_runs(gpus)}: NVML"
             " does not say what is at the other end",
-            severity=Severity.WARNING if observed.remain else Severity.ERROR,
-            observed=quoted(next((where.text for where in observed.origins if where is not None), "")),
-            evidence=observed.origins,
+            severity=Severity.WARNING if remain else Severity.ERROR,
+            observed=quoted(next((where.text for where in origins if where is not None), "")),
+            evidence=origins,
         )
+        return self.any_of(judged, [finding])
 
 
 def _have_nvlinks(job: Job, hosts: set[str]) -> bool:
@@ -113,12 +102,12 @@ STATES = {1: "not started", 2: "in progress"}
 """nvml.h, NVML_GPU_FABRIC_STATE."""
 
 
-class FabricInLog(OneStep[Job], JobCheck[Never]):
+class FabricInLog(JobCheck[Never]):
     """NVL005 by a job's log: what NVML told NCCL of each GPU's fabric, and NVLink between trays that does not work."""
 
     id = "NVL005"
 
-    def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
+    def observe(self, job: Job, peers: Sequence[Job]) -> Outcome:
         hosts: dict[str, set[str]] = defaultdict(set)
         faults: dict[tuple[Severity, str], dict[str, list[tuple[str, Origin | None]]]] = {}
         members: list[Membership] = []
@@ -193,11 +182,7 @@ class FabricInLog(OneStep[Job], JobCheck[Never]):
             "no multicast",
             f"{hosts_word(hosts) or 'a node'}: NVLink SHARP cannot be set up: multicast memory is not bound",
             observed=quoted(reports[0][2]),
-            fix=(
-                "`systemctl status nvidia-fabricmanager` and its log, `nvidia-smi -q | grep -A4 Fabric`",
-                *(("the error is `out of memory`: is GPU memory left for NCCL's buffers?",) if memory else ()),
-                "NCCL_NVLS_ENABLE=0 as a control: does all else work?",
-            ),
+            fix=self.steps("status of the manager", "out of memory" if memory else "", "without nvls"),
             evidence=[where for *_, where in reports],
         )
 
@@ -262,7 +247,6 @@ class Membership:
     origin: Origin | None
 
 
-_PARTITION = "trays of one rack in different cliques: the rack's NMX controller has them in different partitions"
 _HANDLE = regex(r"invalid resource handle|(?:import|map)\w{0,12} .{0,60}handle", re.IGNORECASE)
 
 
@@ -276,9 +260,7 @@ def judge_domains(check: JobCheck[Any], job: Job, memberships: Sequence[Membersh
     if torn:
         yield _inside(check, job, torn)
     whole = {host: next(iter(domains.values())) for host, domains in by_host.items() if host not in torn}
-    shared: dict[Domain, list[str]] = defaultdict(list)
-    for host, membership in whole.items():
-        shared[membership.domain].append(host)
+    shared = grouped((membership.domain, host) for host, membership in whole.items())
     if len(shared) > 1:
         yield _between(check, job, shared, whole)
     if lone := _without_domain(job, by_host):
@@ -344,11 +326,7 @@ def _between(
         message,
         severity=Severity.ERROR if failed else Severity.WARNING if uneven or len(clusters) == 1 else Severity.INFO,
         observed="; ".join(f"cluster {uuid}, clique {clique}: {hosts_word(h)}" for (uuid, clique), h in shared.items()),
-        fix=(
-            *((_PARTITION,) if len(clusters) == 1 else ()),
-            "count by cluster and clique together: cliques of different racks have equal numbers",
-            "groups that need NVLink belong inside one domain: `topodiag place audit`; or give the job one rack",
-        ),
+        fix=check.steps("partition" if len(clusters) == 1 else "", "one domain"),
         evidence=[whole[hosts[0]].origin for hosts in shared.values()],
         confidence=Confidence.HIGH if not uneven else Confidence.MEDIUM,
     )

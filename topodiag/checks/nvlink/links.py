@@ -3,45 +3,22 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import zip_longest
+from typing import Never
 
 from topodiag.checks.interface import Advice, NodeCheck
 from topodiag.checks.nvlink import evidence
 from topodiag.checks.nvlink.evidence import Expectation, LinkCount
 from topodiag.checks.shared.comparisons import majority
 from topodiag.checks.shared.prices import missing_nvlinks
-from topodiag.lazy import dataclass
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.node import Node
 from topodiag.words.fold import fold_runs, plural
 from topodiag.words.units import in_gbs, percent
 
 
-@dataclass(frozen=True, slots=True)
-class ShortGroup:
-    """GPUs with the same number of links up, fewer than expected; `all_alike` where they are all GPUs of the node."""
-
-    counts: tuple[LinkCount, ...]
-    wanted: Expectation
-    all_alike: bool
-    severity: Severity
-    confidence: Confidence
-
-    @property
-    def active(self) -> int:
-        return self.counts[0].active or 0
-
-
-@dataclass(frozen=True, slots=True)
-class ShortGpus:
-    """All GPUs with fewer links up than expected."""
-
-    groups: tuple[ShortGroup, ...]
-    coverage: Coverage
-
-
-class FewerNvlinks(NodeCheck[ShortGpus]):
+class FewerNvlinks(NodeCheck[Never]):
     """NVL001: a GPU has fewer active NVLinks than its product or its peers
 
     What it finds
@@ -89,7 +66,7 @@ class FewerNvlinks(NodeCheck[ShortGpus]):
 
     id = "NVL001"
 
-    def observe(self, judged: Node, peers: Sequence[Node]) -> ShortGpus | Outcome:
+    def observe(self, judged: Node, peers: Sequence[Node]) -> Outcome:
         if (joined := evidence.all_joined_by_xgmi(judged)) is not None:
             why = f"each of {len(judged.gpus)} GPUs has an xGMI link to each of the others"
             return self.clean(judged, why) if joined else self.not_applicable(judged, "NVL004 judges xGMI pair by pair")
@@ -106,36 +83,37 @@ class FewerNvlinks(NodeCheck[ShortGpus]):
         missed = sum(len(labels) for labels in unseen.values())
         coverage = Coverage(len(asked) - missed, len(asked), "GPUs")
         if groups:
-            return ShortGpus(tuple(_group(judged, group, wanted) for (_, wanted), group in groups.items()), coverage)
+            findings = [self._report(judged, group, wanted) for (_, wanted), group in groups.items()]
+            return self.any_of(judged, findings, coverage)
         if unseen:
             why = "; ".join(f"{fold_runs(labels)}: {reason}" for reason, labels in unseen.items())
             return self.unknown(judged, why, coverage)
         return self.clean(judged, _why_clean(asked), coverage)
 
-    def findings(self, judged: Node, observed: ShortGpus) -> Iterator[Finding]:
-        for group in observed.groups:
-            yield self._report(judged, group)
-
-    def _report(self, node: Node, group: ShortGroup) -> Finding:
-        active, want, counts = group.active, group.wanted.links, group.counts
+    def _report(self, node: Node, counts: Sequence[LinkCount], wanted: Expectation) -> Finding:
+        """GPUs with the same number of links up, fewer than expected."""
+        active, want, first = counts[0].active or 0, wanted.links, counts[0]
+        all_alike = len(counts) == len(node.gpus) > 1
+        severity, confidence = _how_bad(counts, wanted, all_alike)
         labels = [count.gpu.label for count in counts]
         have = "no active NVLink" if active == 0 else f"{active} of {want} NVLinks active"
         verb = "has" if len(counts) == 1 else "have"
         down = [f"{count.gpu.label} link {index}" for count in counts for index in count.down if _wired(count, want)]
-        hint = ", all alike: an NVSwitch may be out of use" if group.all_alike and active else ""
+        hint = ", all alike: an NVSwitch may be out of use" if all_alike and active else ""
         # One line of each GPU before the second of any: the first lines show the most.
         ranked = zip_longest(*(count.evidence for count in counts))
+        board = "" if not all_alike else "switch out of use" if active else "fabric manager first"
         return self.finding(
             self.where(node, gpus=labels, links=down),
             Advice(),
             f"{fold_runs(labels)} {verb} {have}{hint}",
-            severity=group.severity,
+            severity=severity,
             observed=f"{plural(active, 'link')} up" + (f"; down: {_spell_links(counts, want)}" if down else ""),
-            expected=_expected(counts[0], group.wanted),
-            fix=_fix(counts[0], active, group.all_alike),
-            cost=_cost(counts[0], active, want),
+            expected=_expected(first, wanted),
+            fix=self.steps("bridges" if _is_bridged(first) else board, "links down"),
+            cost=_cost(first, active, want),
             evidence=[fact for facts in ranked for fact in facts if fact is not None],
-            confidence=group.confidence,
+            confidence=confidence,
         )
 
 
@@ -170,14 +148,16 @@ def _odd_mesh(node: Node, count: LinkCount, asked: list[LinkCount]) -> bool:
     )
 
 
-def _group(node: Node, counts: list[LinkCount], wanted: Expectation) -> ShortGroup:
-    all_alike = len(counts) == len(node.gpus) > 1
+def _is_bridged(count: LinkCount) -> bool:
+    return count.spec is not None and count.spec.bridged
+
+
+def _how_bad(counts: Sequence[LinkCount], wanted: Expectation, all_alike: bool) -> tuple[Severity, Confidence]:
     confidence = min([wanted.confidence, *(count.confidence for count in counts)])
     guessed = confidence < Confidence.HIGH and (counts[0].spec is None or counts[0].spec.bridged)
-    bridged = counts[0].spec is not None and counts[0].spec.bridged
-    if (counts[0].active or bridged) and (all_alike or guessed):
-        return ShortGroup(tuple(counts), wanted, all_alike, Severity.WARNING, min(confidence, Confidence.MEDIUM))
-    return ShortGroup(tuple(counts), wanted, all_alike, Severity.ERROR, confidence)
+    if (counts[0].active or _is_bridged(counts[0])) and (all_alike or guessed):
+        return Severity.WARNING, min(confidence, Confidence.MEDIUM)
+    return Severity.ERROR, confidence
 
 
 def _wired(count: LinkCount, want: int) -> bool:
@@ -218,27 +198,7 @@ def _cost(count: LinkCount, active: int, want: int) -> Cost:
     return Cost(lost, share, text)
 
 
-def _fix(count: LinkCount, active: int, all_alike: bool) -> list[str]:
-    steps = []
-    if count.spec is not None and count.spec.bridged:
-        steps.append("look whether the NVLink bridges of these cards are fitted and seated, and that MIG is off")
-    elif all_alike and active == 0:
-        steps.append(
-            "first the Fabric Manager: `systemctl status nvidia-fabricmanager`; its version must equal the driver's"
-        )
-    elif all_alike:
-        steps.append(
-            "look for a switch taken out of use: `grep -iE 'degraded|nvswitch|error' /var/log/fabricmanager.log`"
-        )
-    steps += [
-        "look for the reason: `dmesg | grep -iE 'xid|sxid'` (74, 144 to 150 are NVLink)",
-        "drain the node, reset all its GPUs together (`nvidia-smi --gpu-reset`), then run `nvidia-smi nvlink -s` again",
-        "if links stay down, power-cycle; if that does not help, have the GPU or its baseboard exchanged",
-    ]
-    return steps
-
-
 def _why_clean(asked: list[LinkCount]) -> str:
-    if all(count.spec is not None and count.spec.bridged for count in asked):
+    if all(map(_is_bridged, asked)):
         return "the links of this product come by bridges, and no GPU has fewer than its peers"
     return ""

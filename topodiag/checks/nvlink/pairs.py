@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import combinations
+from typing import Never
 
 from topodiag.checks.interface import Advice, NodeCheck
 from topodiag.checks.nvlink import evidence
@@ -28,6 +29,8 @@ MESH_PEERS = 4
 FEWEST_WHOLE = 3
 """GPUs joined to all others from which on a board is taken to join all pairs."""
 
+NO_PAIR = "no pair has NVLink, which MIG would explain, and whether it is on was not seen"
+
 REFUSED = frozenset({"NS", "CNS", "GNS", "TNS", "DR"})
 """Words of `nvidia-smi topo -p2p n` for a pair without P2P over NVLink; `U` (unknown) is no reading."""
 
@@ -46,17 +49,7 @@ class GpuPair:
         return "/".join(fact.value for fact in self.words if fact.value)
 
 
-@dataclass(frozen=True, slots=True)
-class LostPairs:
-    """Pairs that NVLink should join and does not, among these GPUs; `inferred` says how where no datasheet does."""
-
-    gpus: tuple[Gpu, ...]
-    pairs: tuple[GpuPair, ...]
-    inferred: str | None
-    coverage: Coverage
-
-
-class PairWithoutNvlink(NodeCheck[LostPairs]):
+class PairWithoutNvlink(NodeCheck[Never]):
     """NVL004: two GPUs that NVLink should join talk over PCIe
 
     What it finds
@@ -100,7 +93,7 @@ class PairWithoutNvlink(NodeCheck[LostPairs]):
 
     id = "NVL004"
 
-    def observe(self, judged: Node, peers: Sequence[Node]) -> LostPairs | Outcome:
+    def observe(self, judged: Node, peers: Sequence[Node]) -> Outcome:
         asked = [gpu for gpu in judged.gpus if not evidence.no_question(gpu)]
         specs = [gpu_spec(gpu) for gpu in asked]
         if len(asked) < 2:
@@ -113,21 +106,19 @@ class PairWithoutNvlink(NodeCheck[LostPairs]):
         if not seen:
             return self.unknown(judged, "neither `topo -m` nor a P2P status over NVLink was seen")
         if not any(pair.joined for pair in seen) and evidence.maybe_mig(judged):
-            return self.unknown(
-                judged, "no pair has NVLink, which MIG would explain, and whether it is on was not seen"
-            )
+            return self.unknown(judged, NO_PAIR)
         lost, inferred = _lost(asked, specs, seen)
         untold, texts = _parted(judged, lost)
         if untold:
-            return LostPairs(tuple(asked), tuple(untold), inferred, coverage)
+            return self.any_of(judged, [self._report(judged, asked, untold, inferred)], coverage)
         if texts:
             return self.clean(judged, f"{len(texts)} pairs without NVLink, explained by {texts[0]}", coverage)
         if len(seen) < len(pairs):
             return self.unknown(judged, f"{len(pairs) - len(seen)} of {len(pairs)} pairs were not seen", coverage)
         return self.clean(judged, inferred or "", coverage)
 
-    def findings(self, judged: Node, observed: LostPairs) -> Iterator[Finding]:
-        node, asked, lost, inferred = judged, observed.gpus, observed.pairs, observed.inferred
+    def _report(self, node: Node, asked: Sequence[Gpu], lost: Sequence[GpuPair], inferred: str | None) -> Finding:
+        """Pairs that NVLink should join and does not; `inferred` says how that is known where no datasheet says it."""
         culprits = _culprits(asked, lost)
         guessed = inferred is not None and not _certain(asked, lost)
         confidence = Confidence.MEDIUM if guessed or node.is_vm else Confidence.HIGH
@@ -135,7 +126,8 @@ class PairWithoutNvlink(NodeCheck[LostPairs]):
         severity = Severity.WARNING if mesh or node.is_vm else Severity.ERROR
         says = ", ".join(sorted({pair.says for pair in lost})[:6])
         spec = gpu_spec(lost[0].a)
-        yield self.finding(
+        refused = any((fact.value or "").strip().upper() == "DR" for pair in lost for fact in pair.words)
+        return self.finding(
             self.where(
                 node,
                 gpus=[gpu.label for gpu in culprits or _ends(asked, lost)],
@@ -146,7 +138,7 @@ class PairWithoutNvlink(NodeCheck[LostPairs]):
             severity=severity,
             observed=f"{says} between the pairs {_spell_pairs(lost)}",
             expected=inferred or _expected(spec),
-            fix=_fix(node, lost),
+            fix=self.steps("registry key" if refused else "", "guest" if node.is_vm else "", "pairs apart"),
             cost=_cost(spec, amd_gpu_by_name(lost[0].a.name.get(""))),
             evidence=[fact.origin for pair in lost for fact in pair.words],
             confidence=confidence,
@@ -342,17 +334,3 @@ def _cost(spec: GpuSpec | None, amd: AmdGpu | None) -> Cost:
     fast = spec.nvlinks * spec.nvlink_nccl_gbs
     text = f"{in_gbs(fast)} over NVLink, at most {in_gbs(pcie)} over PCIe Gen{spec.pcie_gen} x{spec.pcie_width}"
     return Cost(max(fast - pcie, 0.0), max(1 - pcie / fast, 0.0), f"{text}; NCCL's rings take the narrowest pair")
-
-
-def _fix(node: Node, lost: Sequence[GpuPair]) -> list[str]:
-    steps = []
-    if any((fact.value or "").strip().upper() == "DR" for pair in lost for fact in pair.words):
-        steps.append("DR: a registry key switches it off; look at `RegistryDwords` in /proc/driver/nvidia/params")
-    if node.is_vm:
-        steps.append("ask the host's owner whether the NVSwitch partition of this guest is active")
-    steps += [
-        "`nvidia-smi nvlink -s` and `dmesg | grep -i xid`: are the links of these GPUs up?",
-        "with no job on the node: `systemctl restart nvidia-fabricmanager`, then `nvidia-smi topo -m` again",
-        "if it stays, drain the node and reset all GPUs together (`nvidia-smi --gpu-reset`), then reboot",
-    ]
-    return steps

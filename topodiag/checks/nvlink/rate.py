@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
 from collections import Counter as Tally
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from typing import Never
 
 from topodiag.checks.interface import NodeCheck
 from topodiag.checks.nvlink import evidence
-from topodiag.checks.shared.comparisons import Far, far
+from topodiag.checks.shared.comparisons import Far, far, grouped
 from topodiag.checks.shared.devices import by_xgmi, gpu_spec, word
 from topodiag.checks.shared.prices import slow_nvlinks
 from topodiag.hardware.amd import PCIE_LANES, amd_gpu_by_name
@@ -46,26 +47,7 @@ class RatedLink:
         return self.gbs.get(0.0)
 
 
-@dataclass(frozen=True, slots=True)
-class SlowGroup:
-    """Links at one rate below what is wanted of them, GB/s, and where that comes from."""
-
-    rate_gbs: float
-    want_gbs: float
-    source: str
-    links: tuple[RatedLink, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class SlowLinks:
-    """All links below their rate."""
-
-    groups: tuple[SlowGroup, ...]
-    coverage: Coverage
-    pairs: Far[tuple[str, str]] | None = None
-
-
-class SlowNvlinks(NodeCheck[SlowLinks]):
+class SlowNvlinks(NodeCheck[Never]):
     """NVL002: an NVLink runs below its product's rate or below its peers
 
     What it finds
@@ -104,12 +86,13 @@ class SlowNvlinks(NodeCheck[SlowLinks]):
 
     id = "NVL002"
 
-    def observe(self, judged: Node, peers: Sequence[Node]) -> SlowLinks | Outcome:
+    def observe(self, judged: Node, peers: Sequence[Node]) -> Outcome:
         if (pairs := slow_pairs(judged)) is not None:
-            return SlowLinks((), Coverage(len(judged.copies), len(judged.copies), "pairs of GPUs copied"), pairs)
+            coverage = Coverage(len(judged.copies), len(judged.copies), "pairs of GPUs copied")
+            return self.any_of(judged, self._slow_pairs(judged, pairs), coverage)
         return self._of_links(judged, [gpu for gpu in judged.gpus if not evidence.no_question(gpu)])
 
-    def _of_links(self, judged: Node, asked: Sequence[Gpu]) -> SlowLinks | Outcome:
+    def _of_links(self, judged: Node, asked: Sequence[Gpu]) -> Outcome:
         if not asked:
             return self.not_applicable(judged, "no GPU here has NVLinks to judge")
         if not any(gpu.nvlinks or _may_have_links(gpu) for gpu in asked):
@@ -119,25 +102,17 @@ class SlowNvlinks(NodeCheck[SlowLinks]):
         if not rated:
             return self.unknown(judged, "no link rate was read" if up or asked else "no link is up")
         coverage = Coverage(len(rated), max(up, len(rated)), "active links")
-        groups: dict[tuple[float, float, str], list[RatedLink]] = defaultdict(list)
         alike: dict[str | None, Tally[float]] = defaultdict(Tally)
         for link in rated:
             alike[link.gpu.name.value][round(link.rate, 3)] += 1
-        for link in rated:
-            wanted = _rate_wanted(link, alike[link.gpu.name.value])
-            if wanted is not None:
-                groups[link.rate, *wanted].append(link)
+        groups = grouped(
+            ((link.rate, *wanted), link)
+            for link in rated
+            if (wanted := _rate_wanted(link, alike[link.gpu.name.value])) is not None
+        )
         if not groups and any(min(rates) < max(rates) * (1 - UNIFORM_TOLERANCE_SHARE) for rates in alike.values()):
             return self.unknown(judged, "link rates differ, and neither the product nor most peers say which is right")
-        if not groups:
-            return self.clean(judged, coverage=coverage)
-        return SlowLinks(tuple(SlowGroup(*key, tuple(links)) for key, links in groups.items()), coverage)
-
-    def findings(self, judged: Node, observed: SlowLinks) -> Iterator[Finding]:
-        for group in observed.groups:
-            yield self._report(judged, group)
-        if observed.pairs is not None:
-            yield from self._slow_pairs(judged, observed.pairs)
+        return self.any_of(judged, (self._report(judged, *key, links) for key, links in groups.items()), coverage)
 
     def _slow_pairs(self, node: Node, slow: Far[tuple[str, str]]) -> Iterator[Finding]:
         for pair in slow.odd:
@@ -152,8 +127,8 @@ class SlowNvlinks(NodeCheck[SlowLinks]):
                 evidence=[fact],
             )
 
-    def _report(self, node: Node, group: SlowGroup) -> Finding:
-        rate, want, source, members = group.rate_gbs, group.want_gbs, group.source, group.links
+    def _report(self, node: Node, rate: float, want: float, source: str, members: Sequence[RatedLink]) -> Finding:
+        """Links at one rate below what is wanted of them, GB/s, and where that comes from."""
         labels = list(dict.fromkeys(link.gpu.label for link in members))
         share = 1 - rate / want
         gpu = members[0].gpu
@@ -232,5 +207,5 @@ def slow_pairs(node: Node) -> Far[tuple[str, str]] | None:
         return None
     copies = {pair: fact.get(0.0) for pair, fact in node.copies.items()}
     slow = far(copies, factor=SLOW_SHARE, least=FEWEST, close=1 / EVEN_SHARE)
-    of_gpu = Counter(label for pair in slow.odd for label in pair) if slow is not None else Counter()
+    of_gpu = Tally(label for pair in slow.odd for label in pair) if slow is not None else Tally[str]()
     return slow if of_gpu and max(of_gpu.values()) <= MOST_OF_ONE else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Never
 
-from topodiag.checks.interface import JobCheck, OneStep
+from topodiag.checks.interface import JobCheck
 from topodiag.checks.p2p.shm import around_p2p, cost_of_detour, switched_off
 from topodiag.checks.shared.job.evidence import (
     NEAR,
@@ -28,7 +28,7 @@ from topodiag.words.fold import plural
 OFF_NVLINK = "between nvlink connected"
 
 
-class P2pSwitchedOff(OneStep[Job], JobCheck[Never]):
+class P2pSwitchedOff(JobCheck[Never]):
     """P2P002: peer-to-peer between GPUs is switched off
 
     What it finds
@@ -59,7 +59,7 @@ class P2pSwitchedOff(OneStep[Job], JobCheck[Never]):
 
     id = "P2P002"
 
-    def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
+    def observe(self, job: Job, peers: Sequence[Job]) -> Outcome:
         findings = [*self._refused(job)]
         if ranks_per_node(job) < 2:
             if findings:
@@ -111,7 +111,7 @@ class P2pSwitchedOff(OneStep[Job], JobCheck[Never]):
             + (": NVLink is not used" if nvlink else "" if severity > Severity.INFO else ", which no pair could use"),
             severity=severity,
             observed=f"{given.name}={given.value}" + (f"; inside the nodes: {used}" if used else ""),
-            fix=(f"unset {given.name}", "if the job hangs without it, look for ACS or an IOMMU in the way (PCI004)"),
+            fix=self.steps("without the setting", name=given.name),
             cost=cost_of_detour(job, hosts),
             evidence=[given.origin, *(conns.origin(at) for at in places)],
             coverage=Coverage(len(off), len(job.processes), "processes"),

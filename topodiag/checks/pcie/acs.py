@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from typing import Never
 
 from topodiag.checks.interface import NodeCheck
 from topodiag.checks.shared.devices import compute_nics, distance, gpu_spec
-from topodiag.lazy import dataclass, regex
+from topodiag.lazy import regex
 from topodiag.model.devices import Gpu, Nic, PciDevice, PciKind
 from topodiag.model.finding import Confidence, Coverage, Finding, Outcome, Severity
 from topodiag.model.nccl_enums import PathType
@@ -30,22 +31,7 @@ TRANSLATED = frozenset({"DMA", "DMA-FQ"})
 """The kernel's IOMMU domain types that translate (Documentation/ABI/testing/sysfs-kernel-iommu_groups)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Detours:
-    """Switch ports that redirect traffic between peers, and devices whose DMA the IOMMU translates."""
-
-    redirecting: tuple[PciDevice, ...]
-    translated: tuple[PciDevice, ...]
-    coverage: Coverage
-    hints: tuple[Fact[int], ...] = ()
-    """Registers with redirection of ports whose place, or whose host, the evidence does not show."""
-    faults: tuple[KernelEvent, ...] = ()
-    """Accesses of GPUs and NICs that the IOMMU refused."""
-    by_address: bool = False
-    """Whether only the addresses tell that the device is one of these."""
-
-
-class AcsBetweenPeers(NodeCheck[Detours]):
+class AcsBetweenPeers(NodeCheck[Never]):
     """PCI004: ACS redirect between peers, or the IOMMU translating, which blocks or slows P2P and GPUDirect RDMA
 
     What it finds
@@ -90,12 +76,13 @@ class AcsBetweenPeers(NodeCheck[Detours]):
 
     id = "PCI004"
 
-    def observe(self, judged: Node, peers: Sequence[Node]) -> Detours | Outcome:
+    def observe(self, judged: Node, peers: Sequence[Node]) -> Outcome:
         devices = _devices(judged)
         if faults := _faults(judged):
-            return Detours((), tuple(_translated(judged, devices)), Coverage(1, 1, "kernel logs"), faults=faults)
+            findings = [self._refused(judged, faults), *self._iommu(judged, _translated(judged, devices))]
+            return self.any_of(judged, findings, Coverage(1, 1, "kernel logs"))
         if faults := _at_peers(judged):
-            return Detours((), (), Coverage(1, 1, "kernel logs"), faults=faults, by_address=True)
+            return self.any_of(judged, [self._refused(judged, faults, by_address=True)], Coverage(1, 1, "kernel logs"))
         answer = self._by_registers_alone(judged) if judged.is_vm is None else None
         answer = answer or self._without_question(judged, devices)
         if answer is not None:
@@ -105,33 +92,24 @@ class AcsBetweenPeers(NodeCheck[Detours]):
         read = [port for port in ports if port.acs.known or port.acs.why == "no ACS capability"]
         coverage = Coverage(len(read), len(ports), "switch ports")
         redirecting = [port for port in read if port.acs.get(0) & REDIRECTS and port.bus_id in talking]
-        translated = _translated(judged, devices)
-        if redirecting or translated:
-            return Detours(tuple(redirecting), tuple(translated), coverage)
+        findings = [*self._acs(judged, redirecting), *self._iommu(judged, _translated(judged, devices))]
+        if findings:
+            return self.any_of(judged, findings, coverage)
         unseen = _unseen(judged, devices, [port for port in ports if port not in read])
         if unseen:
             return self.unknown(judged, unseen)
         return self.clean(judged, "" if ports else "no two devices share a PCIe switch", coverage)
 
-    def _by_registers_alone(self, node: Node) -> Detours | Outcome | None:
+    def _by_registers_alone(self, node: Node) -> Outcome | None:
         """What the registers say where nothing shows whether this is a guest: redirection anywhere is a hint."""
         registers = _registers(node)
-        hints = tuple(fact for fact in registers if fact.get(0) & REDIRECTS)
+        hints = [fact for fact in registers if fact.get(0) & REDIRECTS]
         if hints:
-            return Detours((), (), Coverage(len(registers), len(registers), "ports with ACS"), hints)
+            coverage = Coverage(len(registers), len(registers), "ports with ACS")
+            return self.any_of(node, [self._hint(node, hints, coverage)], coverage)
         if registers and not node.gpus:
             return self.clean(node, "no port that is shown redirects")
         return None
-
-    def findings(self, judged: Node, observed: Detours) -> Iterator[Finding]:
-        if observed.faults:
-            yield self._refused(judged, observed.faults, observed.by_address)
-        if observed.hints:
-            yield self._hint(judged, observed.hints, observed.coverage)
-        if observed.redirecting:
-            yield self._acs(judged, observed.redirecting)
-        if observed.translated:
-            yield self._iommu(judged, observed.translated)
 
     def _without_question(self, node: Node, devices: Sequence[PciDevice]) -> Outcome | None:
         """Why there is nothing to judge, or no way to."""
@@ -156,10 +134,13 @@ class AcsBetweenPeers(NodeCheck[Detours]):
             evidence=hints,
         )
 
-    def _acs(self, node: Node, ports: Sequence[PciDevice]) -> Finding:
+    def _acs(self, node: Node, ports: Sequence[PciDevice]) -> Iterator[Finding]:
+        """Switch ports that redirect traffic between peers."""
+        if not ports:
+            return
         gpus, nics = _below(node, {port.bus_id for port in ports})
         names = ", ".join(port.bus_id for port in ports[:4]) + (" ..." if len(ports) > 4 else "")
-        return self.finding(
+        yield self.finding(
             self.where(node, gpus=gpus, nics=nics, links=[port.bus_id for port in ports]),
             "acs",
             f"ACS redirect is on at {plural(len(ports), 'switch port')}: "
@@ -167,15 +148,16 @@ class AcsBetweenPeers(NodeCheck[Detours]):
             severity=Severity.ERROR if _is_x86(node) else Severity.WARNING,
             observed=f"ReqRedir, CmpltRedir or UpstreamFwd set at {names}",
             fix=(
-                "Disable ACS in the BIOS; if it has no such setting, clear it with setpci after each boot",
+                *self.steps("acs off"),
                 *(f"`sudo setpci -s {port.bus_id} ECAP_ACS+0x6.w=0000`" for port in ports[:3]),
-                "Repeat for the other ports named, unless this host passes devices to virtual machines",
+                *self.steps("other ports"),
             ),
             evidence=[port.acs for port in ports],
             confidence=Confidence.HIGH if _is_x86(node) else Confidence.MEDIUM,
         )
 
-    def _refused(self, node: Node, faults: Sequence[KernelEvent], by_address: bool) -> Finding:
+    def _refused(self, node: Node, faults: Sequence[KernelEvent], *, by_address: bool = False) -> Finding:
+        """Accesses that the IOMMU refused; `by_address` where only addresses tell that they are of a GPU or a NIC."""
         buses = tuple(dict.fromkeys(event.bus_id or "" for event in faults))
         gpus = [gpu.label for gpu in node.gpus if gpu.bus_id in buses]
         nics = [nic.name for nic in node.nics if nic.bus_id in buses]
@@ -194,12 +176,15 @@ class AcsBetweenPeers(NodeCheck[Detours]):
             confidence=Confidence.LOW if by_address else Confidence.MEDIUM,
         )
 
-    def _iommu(self, node: Node, devices: Sequence[PciDevice]) -> Finding:
+    def _iommu(self, node: Node, devices: Sequence[PciDevice]) -> Iterator[Finding]:
+        """Devices whose DMA the IOMMU translates."""
+        if not devices:
+            return
         buses = {device.bus_id for device in devices}
         gpus = [gpu.label for gpu in node.gpus if gpu.bus_id in buses]
         nics = [nic.name for nic in compute_nics(node) if nic.bus_id in buses]
         kinds = ", ".join(sorted({device.iommu_type.get("") for device in devices}))
-        return self.finding(
+        yield self.finding(
             self.where(node, gpus=gpus, nics=nics),
             "iommu",
             f"the IOMMU translates DMA of {fold_runs([*gpus, *nics])}: P2P and GPUDirect RDMA may be slow, hang or"

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any
 
 from topodiag.checks.interface import NodeCheck
+from topodiag.checks.shared.comparisons import grouped
 from topodiag.lazy import dataclass, regex
 from topodiag.model.finding import Confidence, Cost, Finding, Severity
 from topodiag.model.node import Node
@@ -43,9 +43,7 @@ def narrow_at_boot(check: NodeCheck[Any], node: Node) -> Iterator[Finding]:
     """A warning for each device whose last word is a link with fewer lanes than it has. A lower speed alone is how a
     board is built; so are fewer lanes where all devices alike have them, unless one had more at an earlier boot."""
     lines = [line for event in node.events if (line := _limited(event)) is not None]
-    by_device: dict[str, list[Limited]] = defaultdict(list)
-    for line in lines:
-        by_device[line.bus_id].append(line)
+    by_device = grouped((line.bus_id, line) for line in lines)
     last = [own[-1] for own in by_device.values()]
     for line in last:
         had = max(own.lanes for own in by_device[line.bus_id])

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import math
 import re
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Never
 
-from topodiag.checks.interface import NodeCheck, OneStep
+from topodiag.checks.interface import NodeCheck
 from topodiag.checks.pcie.hops import Hop, hops, nothing_to_judge
+from topodiag.checks.shared.comparisons import grouped
 from topodiag.checks.shared.node.kernel_events import times
 from topodiag.lazy import dataclass, regex
 from topodiag.model.devices import PciDevice
 from topodiag.model.finding import Confidence, Coverage, Finding, Outcome, Severity
 from topodiag.model.node import Node
-from topodiag.model.provenance import Counter, Fact
+from topodiag.model.provenance import Counter
 from topodiag.model.system import KernelEvent
 from topodiag.words.fold import plural
 from topodiag.words.units import in_s, spell_s
@@ -28,6 +28,10 @@ GTS = {1: 2.5, 2: 5.0, 3: 8.0, 4: 16.0, 5: 32.0, 6: 64.0}
 
 UNCORRECTABLE = ("aer_fatal_total", "aer_nonfatal_total")
 CORRECTABLE = ("aer_correctable_total", "replay")
+PLAIN = dict(
+    zip((*UNCORRECTABLE, *CORRECTABLE), ("fatal", "uncorrectable non-fatal", "corrected", "replays"), strict=True)
+)
+"""What messages call the counters."""
 
 PROBING = {"aer_nonfatal_total": "aer_nonfatal_UnsupReq"}
 """Unsupported requests are what probing a bus at boot leaves behind: totals since boot count without them."""
@@ -63,18 +67,15 @@ MIN_LOGGED = 100
 
 def _logged(node: Node) -> list[tuple[str, list[KernelEvent]]]:
     """AER lines by device, those of disks and of other adapters left out, where they are uncorrectable or many."""
-    events: dict[str, list[KernelEvent]] = defaultdict(list)
-    for event in node.events:
-        if event.kind == "aer" and not _FOREIGN.search(event.text):
-            events[event.bus_id or "a PCIe device"].append(event)
+    own = [event for event in node.events if event.kind == "aer" and not _FOREIGN.search(event.text)]
     return [
         (place, events)
-        for place, events in events.items()
+        for place, events in grouped((event.bus_id or "a PCIe device", event) for event in own).items()
         if len(events) >= MIN_LOGGED or any(_UNCORRECTED.search(event.text) for event in events)
     ]
 
 
-class PcieErrors(OneStep[Node], NodeCheck[Never]):
+class PcieErrors(NodeCheck[Never]):
     """PCI003: AER errors or replay counters
 
     What it finds
@@ -111,7 +112,7 @@ class PcieErrors(OneStep[Node], NodeCheck[Never]):
 
     id = "PCI003"
 
-    def judge(self, node: Node, peers: Sequence[Node] = ()) -> Outcome:
+    def observe(self, node: Node, peers: Sequence[Node]) -> Outcome:
         outcome = self._judge_counters(node)
         return self.add_findings(outcome, [self._of_log(node, place, events) for place, events in _logged(node)])
 
@@ -141,14 +142,14 @@ class PcieErrors(OneStep[Node], NodeCheck[Never]):
             counts = [c for c in _counts(node, hop) if c.amount > c.allowed and c.device.bus_id not in texts]
             texts |= {count.device.bus_id for count in counts}
             if counts:
-                findings.append(self._report(node, hop, counts, coverage))
-        return self.with_findings(node, findings, coverage) if findings else self.clean(node, "", coverage)
+                findings.append(self._report(node, hop, counts))
+        return self.any_of(node, findings, coverage)
 
-    def _report(self, node: Node, hop: Hop, counts: Sequence[_Count], coverage: Coverage) -> Finding:
+    def _report(self, node: Node, hop: Hop, counts: Sequence[_Count]) -> Finding:
         fatal = any(count.fatal for count in counts)
         growing = any(count.growing for count in counts)
         words = ", ".join(
-            f"{_plain(count.counter.name)} {'+' if count.growing else ''}{count.amount}" for count in counts
+            f"{PLAIN[count.counter.name]} {'+' if count.growing else ''}{count.amount}" for count in counts
         )
         period = _period(node, counts)
         places = list(dict.fromkeys(count.device.bus_id for count in counts))
@@ -160,30 +161,10 @@ class PcieErrors(OneStep[Node], NodeCheck[Never]):
             severity=Severity.ERROR if growing and fatal else Severity.WARNING,
             observed=f"{words} {period} at {', '.join(places)}",
             expected="no uncorrectable errors" if worst.fatal else _allowance(hop, worst, period),
-            fix=(
-                "Run `topodiag scan --sample 60s` under load to see whether they grow"
-                if not growing
-                else "Drain the node: the errors are happening now",
-                "Reseat the card, riser, cable or retimer of this slot and update its firmware",
-                "If they come back with another card in the slot, the board or retimer is at fault",
-            ),
-            evidence=[_reading(count) for count in counts],
-            coverage=coverage,
+            fix=self.steps("drain" if growing else "sample under load", "reseat the card", "board at fault"),
+            evidence=[count.counter.later if count.growing else count.counter.first for count in counts],
             confidence=Confidence.HIGH if growing else Confidence.MEDIUM,
         )
-
-
-def _plain(name: str) -> str:
-    return {
-        "aer_fatal_total": "fatal",
-        "aer_nonfatal_total": "uncorrectable non-fatal",
-        "aer_correctable_total": "corrected",
-        "replay": "replays",
-    }.get(name, name)
-
-
-def _reading(count: _Count) -> Fact[int]:
-    return count.counter.later if count.growing else count.counter.first
 
 
 def _ends(hop: Hop) -> tuple[PciDevice, ...]:

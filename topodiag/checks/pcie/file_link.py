@@ -4,6 +4,7 @@ than what stands below it."""
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Never
 
 from topodiag.checks.shared.topo_file import FileCheck
 from topodiag.hardware.catalog import pcie_nccl_gbs
@@ -34,54 +35,40 @@ class SlowBridge:
     below_gbs: float
 
 
-@dataclass(frozen=True, slots=True)
-class NarrowInFile:
-    """Functions of a file with fewer lanes than most of their kind, and bridges that throttle what is below them."""
-
-    file: NcclFile
-    narrow: tuple[NarrowFunction, ...]
-    slow: tuple[SlowBridge, ...] = ()
-
-
-class NarrowLinkInFile(FileCheck[NarrowInFile]):
+class NarrowLinkInFile(FileCheck[Never]):
     """PCI001 by a topology file or dump: GPUs, NICs and switches above GPUs among those of their kind."""
 
     id = "PCI001"
 
-    def observe_file(self, node: Node, file: NcclFile) -> NarrowInFile | Outcome:
+    def observe_file(self, node: Node, file: NcclFile) -> Outcome:
         narrow, seen = narrow_functions(file.tree)
-        slow = tuple(_slow_bridges(file.tree))
-        if narrow or slow:
-            return NarrowInFile(file, narrow, slow)
-        if not seen:
+        throttled = [self._throttled(node, file.name, bridge) for bridge in _slow_bridges(file.tree)]
+        findings = [*throttled, *(self._narrow(node, file.name, function) for function in narrow)]
+        if not findings and not seen:
             return self.unknown(node, "no link_width in the file")
-        return self.clean(node, f"{plural(seen, 'PCIe link')} of the file as wide as their peers")
+        return self.any_of(node, findings, clean=f"{plural(seen, 'PCIe link')} of the file as wide as their peers")
 
-    def findings(self, judged: Node, observed: NarrowInFile) -> Iterator[Finding]:
-        name = observed.file.name
-        for bridge in observed.slow:
-            yield self._throttled(judged, name, bridge)
-        for function in observed.narrow:
-            certain = function.siblings >= SURE_SIBLINGS
-            now, full = _gbs(function.pci, function.lanes), _gbs(function.pci, function.usual)
-            rates = f", {in_gbs(now)} to NCCL" if now else ""
-            yield self.finding(
-                self.where(
-                    judged,
-                    gpus=[function.label] if function.is_gpu else [],
-                    nics=[] if function.is_gpu or not function.pci.having("nic") else [function.label],
-                    links=[function.pci.get("busid") or ""],
-                ),
-                "fewer lanes in a file",
-                f"{function.label} has x{function.lanes} of PCIe in {name.rpartition('/')[2]},"
-                f" its peers x{function.usual}",
-                severity=Severity.ERROR if certain else Severity.WARNING,
-                observed=f"x{function.lanes} at {function.pci.get('busid')}{rates}",
-                expected=f"x{function.usual}, as its peers have" + (f": {in_gbs(full)}" if full else ""),
-                cost=_cost(now, full),
-                evidence=[Origin(name, function.pci.line or None, _quoted(function.pci))],
-                confidence=Confidence.HIGH if certain else Confidence.MEDIUM,
-            )
+    def _narrow(self, node: Node, name: str, function: NarrowFunction) -> Finding:
+        """A function with fewer lanes than most of its kind."""
+        certain = function.siblings >= SURE_SIBLINGS
+        now, full = _gbs(function.pci, function.lanes), _gbs(function.pci, function.usual)
+        rates = f", {in_gbs(now)} to NCCL" if now else ""
+        return self.finding(
+            self.where(
+                node,
+                gpus=[function.label] if function.is_gpu else [],
+                nics=[] if function.is_gpu or not function.pci.having("nic") else [function.label],
+                links=[function.pci.get("busid") or ""],
+            ),
+            "fewer lanes in a file",
+            f"{function.label} has x{function.lanes} of PCIe in {name.rpartition('/')[2]}, its peers x{function.usual}",
+            severity=Severity.ERROR if certain else Severity.WARNING,
+            observed=f"x{function.lanes} at {function.pci.get('busid')}{rates}",
+            expected=f"x{function.usual}, as its peers have" + (f": {in_gbs(full)}" if full else ""),
+            cost=_cost(now, full),
+            evidence=[Origin(name, function.pci.line or None, _quoted(function.pci))],
+            confidence=Confidence.HIGH if certain else Confidence.MEDIUM,
+        )
 
     def _throttled(self, judged: Node, name: str, bridge: SlowBridge) -> Finding:
         busid = bridge.pci.get("busid") or "?"

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Never
 
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.shared.job.evidence import SystemPrint, gpu_word, most, prints, said_by, settings_of
 from topodiag.checks.words import hosts_word, quoted
-from topodiag.lazy import dataclass, regex
+from topodiag.lazy import regex
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Job
 from topodiag.model.nccl_view import NcclSystem
@@ -28,56 +29,41 @@ ELSEWHERE = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class NarrowLinks:
-    """By host's print: GPUs with a link below their peers', in GB/s, and what the peers have."""
-
-    narrow: tuple[tuple[SystemPrint, Mapping[str, float], float], ...]
-    coverage: Coverage
-
-
-class NarrowLinkInLog(JobCheck[NarrowLinks]):
+class NarrowLinkInLog(JobCheck[Never]):
     """PCI001 by a job's log: NCCL's print gives a GPU less PCIe bandwidth than its peers."""
 
     id = "PCI001"
 
-    def observe(self, judged: Job, peers: Sequence[Job]) -> NarrowLinks | Outcome:
+    def observe(self, judged: Job, peers: Sequence[Job]) -> Outcome:
         seen = list(prints(judged))
         if not seen:
             return self.unknown(judged, ELSEWHERE)
         coverage = Coverage(len(seen), len(judged.hosts), "nodes printed")
-        narrow = [(system_print, *pair) for system_print in seen if (pair := _narrow(system_print.system)) is not None]
-        return NarrowLinks(tuple(narrow), coverage) if narrow else self.clean(judged, ELSEWHERE, coverage)
+        narrow = [self._report(judged, system_print, _narrow(system_print.system)) for system_print in seen]
+        return self.any_of(judged, narrow, coverage, clean=ELSEWHERE)
 
-    def findings(self, judged: Job, observed: NarrowLinks) -> Iterator[Finding]:
-        file, where = _file(judged)
-        for system_print, short, usual in observed.narrow:
-            worlds = {name: system_print.world_rank(system_print.system.devices[name]) for name in short}
-            labels = [gpu_word(judged, world) or name for name, world in worlds.items()]
-            lowest = min(short.values())
-            host = system_print.host or "a node"
-            yield self.finding(
-                self.where(
-                    [system_print.host] if system_print.host else [],
-                    ranks=[world for world in worlds.values() if world >= 0],
-                    gpus=labels,
-                ),
-                "narrow in the log",
-                f"{_words(labels)} of {host}: {in_gbs(lowest)} of PCIe in NCCL's print, its peers have {in_gbs(usual)}",
-                observed=", ".join(f"PCI[{gbs:.1f}] - {name}" for name, gbs in short.items()),
-                expected=f"PCI[{usual:.1f}], as the other GPUs of the node",
-                fix=(
-                    *(
-                        (f"`topodiag topo check {file}`: the link_width and link_speed that the file gives this GPU",)
-                        if file
-                        else ()
-                    ),
-                    "`nvidia-smi -q -d PCIE` on the node while the GPU is busy: is the link narrow, or only the file?",
-                    "reseat the GPU or its riser, swap with a peer; then write the topology file again",
-                ),
-                cost=Cost(usual - lowest, 1 - lowest / usual, f"what passes this GPU's PCIe link: {in_gbs(lowest)}"),
-                evidence=[*(_row(system_print.system.origin, name, gbs) for name, gbs in short.items()), where],
-            )
+    def _report(self, job: Job, seen: SystemPrint, narrow: tuple[Mapping[str, float], float] | None) -> Finding | None:
+        """GPUs of a host's print with a link below their peers'."""
+        if narrow is None:
+            return None
+        short, usual = narrow
+        file, where = _file(job)
+        worlds = {name: seen.world_rank(seen.system.devices[name]) for name in short}
+        labels = [gpu_word(job, world) or name for name, world in worlds.items()]
+        lowest = min(short.values())
+        return self.finding(
+            self.where(
+                [seen.host] if seen.host else [], ranks=[world for world in worlds.values() if world >= 0], gpus=labels
+            ),
+            "narrow in the log",
+            f"{_words(labels)} of {seen.host or 'a node'}: {in_gbs(lowest)} of PCIe in NCCL's print, its peers have"
+            f" {in_gbs(usual)}",
+            observed=", ".join(f"PCI[{gbs:.1f}] - {name}" for name, gbs in short.items()),
+            expected=f"PCI[{usual:.1f}], as the other GPUs of the node",
+            fix=self.steps("check the file" if file else "", "link while busy", "reseat the gpu", file=file),
+            cost=Cost(usual - lowest, 1 - lowest / usual, f"what passes this GPU's PCIe link: {in_gbs(lowest)}"),
+            evidence=[*(_row(seen.system.origin, name, gbs) for name, gbs in short.items()), where],
+        )
 
 
 def _narrow(system: NcclSystem) -> tuple[Mapping[str, float], float] | None:
@@ -114,22 +100,12 @@ BLOCKED = regex(r"\bACS\b|Access Control Services|\bIOMMU\b|iommu=pt")
 """NCCL src/transport/net_ib/common.h v2.30 (`HINT: .. when ACS is enabled ..`); RCCL src/init.cc (`iommu=pt`)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Hints:
-    """Hosts and lines (text, place) of the hints."""
-
-    hosts: tuple[str, ...]
-    lines: tuple[tuple[str, Origin | None], ...]
-    harmless: bool = False
-    """Nothing but the kernel's command line was looked at."""
-
-
-class AcsHinted(JobCheck[Hints]):
+class AcsHinted(JobCheck[Never]):
     """PCI004 by a job's log: NCCL or RCCL names ACS or the IOMMU."""
 
     id = "PCI004"
 
-    def observe(self, judged: Job, peers: Sequence[Job]) -> Hints | Outcome:
+    def observe(self, judged: Job, peers: Sequence[Job]) -> Outcome:
         hints = [
             (judged.processes[number].host if number >= 0 else "", text, where)
             for number, text, where in said_by(judged, "hint")
@@ -139,20 +115,16 @@ class AcsHinted(JobCheck[Hints]):
         if not hints:
             return self.not_applicable(judged, "no line speaks of ACS or the IOMMU: `topodiag scan` of the node does")
         hosts = tuple(dict.fromkeys(host for host, _, _ in hints if host))
-        lines = tuple((text, where) for _, text, where in hints)
         # A kernel may pass through by default (CONFIG_IOMMU_DEFAULT_PASSTHROUGH), and a guest has no IOMMU to set: RCCL
         # looks for the words alone, which are never by themselves why a job failed.
-        by_words = all("Missing" in text for text, _ in lines)
-        return Hints(hosts, lines, by_words)
-
-    def findings(self, judged: Job, observed: Hints) -> Iterator[Finding]:
-        first = observed.lines[0][0]
-        yield self.finding(
-            self.where(observed.hosts),
+        by_words = all("Missing" in text for _, text, _ in hints)
+        finding = self.finding(
+            self.where(hosts),
             "job acs",
-            f"{hosts_word(observed.hosts) or 'a node'}: ACS or the IOMMU may send GPU traffic through the host bridge",
-            severity=Severity.INFO if observed.harmless else Severity.WARNING,
-            observed=quoted(first),
-            evidence=[where for _, where in observed.lines],
-            confidence=Confidence.MEDIUM if observed.harmless else Confidence.LOW,
+            f"{hosts_word(hosts) or 'a node'}: ACS or the IOMMU may send GPU traffic through the host bridge",
+            severity=Severity.INFO if by_words else Severity.WARNING,
+            observed=quoted(hints[0][1]),
+            evidence=[where for *_, where in hints],
+            confidence=Confidence.MEDIUM if by_words else Confidence.LOW,
         )
+        return self.any_of(judged, [finding])

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Never
 
 from topodiag.checks.interface import NodeCheck
 from topodiag.checks.pcie.boot import narrow_at_boot
 from topodiag.checks.pcie.hops import ADAPTER_LANES, BUSY_PERCENT, FEWEST_LANES, Hop, hops, nothing_to_judge
 from topodiag.checks.shared.devices import gpu_spec
 from topodiag.checks.shared.prices import narrow_link, usable_gbs
-from topodiag.lazy import dataclass
 from topodiag.model.devices import PciKind
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity, Status
 from topodiag.model.node import Node
@@ -27,16 +26,7 @@ RESTING_GEN = 1
 """The generation at which drivers rest the link of an idle GPU."""
 
 
-@dataclass(frozen=True, slots=True)
-class DegradedLinks:
-    """Links below what both ends can do, and all links that they are compared with."""
-
-    degraded: tuple[Hop, ...]
-    links: tuple[Hop, ...]
-    coverage: Coverage
-
-
-class NarrowPcieLink(NodeCheck[DegradedLinks]):
+class NarrowPcieLink(NodeCheck[Never]):
     """PCI001: a GPU or NIC trained at fewer PCIe lanes than it and its slot can do
 
     What it finds
@@ -86,7 +76,7 @@ class NarrowPcieLink(NodeCheck[DegradedLinks]):
         findings = list(narrow_at_boot(self, judged))
         return self.with_findings(judged, findings) if findings else outcome
 
-    def observe(self, judged: Node, peers: Sequence[Node]) -> DegradedLinks | Outcome:
+    def observe(self, judged: Node, peers: Sequence[Node]) -> Outcome:
         links = hops(judged)
         if not links:
             return nothing_to_judge(self, judged)
@@ -95,9 +85,9 @@ class NarrowPcieLink(NodeCheck[DegradedLinks]):
         if not seen:
             return self.unknown(judged, links[0].lower.width.why or "no link width in the evidence")
         short = [hop for hop in seen if _is_narrow(hop, seen)]
-        certain = tuple(hop for hop in short if not _slot_unseen(hop, seen) or _is_stump(judged, hop))
+        certain = [hop for hop in short if not _slot_unseen(hop, seen) or _is_stump(judged, hop)]
         if certain:
-            return DegradedLinks(certain, tuple(links), coverage)
+            return self.any_of(judged, [_narrow(self, judged, hop, links) for hop in certain], coverage)
         if short:
             hop = short[0]
             why = f"{hop.name} is at x{hop.lower.width.value} of x{_able(hop, seen)}, and neither its slot's width nor"
@@ -107,10 +97,6 @@ class NarrowPcieLink(NodeCheck[DegradedLinks]):
         if why:
             return self.unknown(judged, why, coverage)
         return self.clean(judged, _uniform(seen), coverage)
-
-    def findings(self, judged: Node, observed: DegradedLinks) -> Iterator[Finding]:
-        for hop in observed.degraded:
-            yield _narrow(self, judged, hop, observed.links)
 
 
 def _is_narrow(hop: Hop, seen: Sequence[Hop]) -> bool:
@@ -212,7 +198,7 @@ def _loss(hop: Hop, now: float | None, full: float | None) -> Cost:
     return Cost(round(lost, 3), round(share, 4), f"{what}: {percent(share)} of what {hop.name} can use is lost")
 
 
-class SlowPcieLink(NodeCheck[DegradedLinks]):
+class SlowPcieLink(NodeCheck[Never]):
     """PCI002: PCIe speed below capability while the device is busy
 
     What it finds
@@ -251,7 +237,7 @@ class SlowPcieLink(NodeCheck[DegradedLinks]):
 
     id = "PCI002"
 
-    def observe(self, judged: Node, peers: Sequence[Node]) -> DegradedLinks | Outcome:
+    def observe(self, judged: Node, peers: Sequence[Node]) -> Outcome:
         all_hops = hops(judged)
         links = [hop for hop in all_hops if not hop.is_shared]
         if not links:
@@ -263,20 +249,16 @@ class SlowPcieLink(NodeCheck[DegradedLinks]):
         low = [hop for hop in links if _below(hop, links)]
         uplinks, low_uplinks = _low_uplinks(judged, all_hops)
         load = [(hop, hop.is_busy) for hop in (*low, *low_uplinks) if not _all_at_one_speed(hop, [*seen, *uplinks])]
-        at_fault = tuple(hop for hop, is_busy in load if is_busy is not False and _is_told(hop, seen, is_busy))
+        at_fault = [hop for hop, is_busy in load if is_busy is not False and _is_told(hop, seen, is_busy)]
         if at_fault:
-            return DegradedLinks(at_fault, tuple(links), coverage)
+            return self.any_of(judged, [self._report(judged, hop, links) for hop in at_fault], coverage)
         why = _why_unknown(load)
         if why:
             return self.unknown(judged, why, coverage)
         return self.clean(judged, _resting(low), coverage)
 
-    def findings(self, judged: Node, observed: DegradedLinks) -> Iterator[Finding]:
-        for hop in observed.degraded:
-            yield self._report(judged, hop, observed)
-
-    def _report(self, node: Node, hop: Hop, observed: DegradedLinks) -> Finding:
-        gen, able, width = hop.lower.gen.value or 0, _able_gen(hop, observed.links) or 0, hop.lower.width.value
+    def _report(self, node: Node, hop: Hop, links: Sequence[Hop]) -> Finding:
+        gen, able, width = hop.lower.gen.value or 0, _able_gen(hop, links) or 0, hop.lower.width.value
         now, full = hop.gbs(gen, width), hop.gbs(able, width)
         use = hop.gpus[0].utilization if hop.gpus and not hop.is_shared else None
         certain = bool(hop.is_busy) if use is None else (use.value or 0) >= BUSY_PERCENT

@@ -8,7 +8,7 @@ from typing import Never
 
 import numpy as np
 
-from topodiag.checks.interface import Advice, OneStep, PlacementCheck
+from topodiag.checks.interface import Advice, PlacementCheck
 from topodiag.checks.words import hosts_word, spell_ranks
 from topodiag.model.cluster import Ints
 from topodiag.model.dimensions import of_label
@@ -75,13 +75,13 @@ def used(audit: Audit) -> Ints:
     return np.bincount(nodes, minlength=audit.cluster.nodes).astype(np.int64)
 
 
-class SplitGroups(OneStep[Audit], PlacementCheck[Never]):
+class SplitGroups(PlacementCheck[Never]):
     """What PLC001 and PLC002 share on a layout."""
 
     worst = Severity.ERROR
     large_findings = True
 
-    def judge(self, audit: Audit, peers: Sequence[Audit] = ()) -> Outcome:
+    def observe(self, audit: Audit, peers: Sequence[Audit]) -> Outcome:
         mine = [
             dimension
             for dimension in audit.dimensions
@@ -206,7 +206,7 @@ class ExpertGroupSplit(SplitGroups):
     large_findings = False
 
 
-class Fragmented(OneStep[Audit], PlacementCheck[Never]):
+class Fragmented(PlacementCheck[Never]):
     """PLC005: the allocation is fragmented: a group cannot be packed although the job's GPU count would allow it
 
     What it finds
@@ -241,7 +241,7 @@ class Fragmented(OneStep[Audit], PlacementCheck[Never]):
 
     id = "PLC005"
 
-    def judge(self, audit: Audit, peers: Sequence[Audit] = ()) -> Outcome:
+    def observe(self, audit: Audit, peers: Sequence[Audit]) -> Outcome:
         mine = [dimension for dimension in audit.dimensions if dimension.demand.keep_together]
         if not mine:
             return self.not_applicable(audit, "no group has to stay together")

@@ -8,7 +8,7 @@ from typing import Never
 
 import numpy as np
 
-from topodiag.checks.interface import OneStep, PlacementCheck
+from topodiag.checks.interface import PlacementCheck
 from topodiag.checks.placement.layout_groups import cost_of, lost, named, of_what, where
 from topodiag.checks.placement.layout_ranks import NOTHING, WORTH
 from topodiag.checks.words import spell_ranks
@@ -22,7 +22,7 @@ from topodiag.words.fold import plural
 from topodiag.words.units import in_ms
 
 
-class StagesApart(OneStep[Audit], PlacementCheck[Never]):
+class StagesApart(PlacementCheck[Never]):
     """PLC003: pipeline neighbours are further apart than they need to be (spine instead of leaf)
 
     What it finds
@@ -56,7 +56,7 @@ class StagesApart(OneStep[Audit], PlacementCheck[Never]):
 
     id = "PLC003"
 
-    def judge(self, audit: Audit, peers: Sequence[Audit] = ()) -> Outcome:
+    def observe(self, audit: Audit, peers: Sequence[Audit]) -> Outcome:
         mine = [
             dimension
             for dimension in audit.dimensions
@@ -114,7 +114,7 @@ def _outermost_difference(audit: Audit, dim: DimensionAudit) -> tuple[int, int, 
     return None
 
 
-class PeersOnOtherRails(OneStep[Audit], PlacementCheck[Never]):
+class PeersOnOtherRails(PlacementCheck[Never]):
     """PLC004: data-parallel peers sit on different rails
 
     What it finds
@@ -146,7 +146,7 @@ class PeersOnOtherRails(OneStep[Audit], PlacementCheck[Never]):
 
     id = "PLC004"
 
-    def judge(self, audit: Audit, peers: Sequence[Audit] = ()) -> Outcome:
+    def observe(self, audit: Audit, peers: Sequence[Audit]) -> Outcome:
         if audit.cluster.rails < 2:
             return self.not_applicable(audit, "the fabric has no rails")
         mine = [
@@ -214,13 +214,13 @@ def off_rail(cluster: Cluster, groups: Ints, assignment: Assignment) -> Bools:
     return wrong
 
 
-class LayoutRings(OneStep[Audit], PlacementCheck[Never]):
+class LayoutRings(PlacementCheck[Never]):
     """PLC007 on a layout: see job_rings.RingReturns. NCCL's own rings enter each node once whatever the rank order;
     rings of send and receive (ring attention) go by rank."""
 
     id = "PLC007"
 
-    def judge(self, audit: Audit, peers: Sequence[Audit] = ()) -> Outcome:
+    def observe(self, audit: Audit, peers: Sequence[Audit]) -> Outcome:
         rings = [
             dimension
             for dimension in audit.dimensions

@@ -7,7 +7,7 @@ from typing import Never
 
 import numpy as np
 
-from topodiag.checks.interface import Advice, OneStep, PlacementCheck
+from topodiag.checks.interface import Advice, PlacementCheck
 from topodiag.checks.placement.layout_groups import cost_of, lost, of_what, used
 from topodiag.checks.words import spell_ranks
 from topodiag.lazy import dataclass
@@ -101,7 +101,7 @@ def _dearer(audit: Audit) -> bool:
     return best_us > audit.waited_us + NOTHING * audit.step_us
 
 
-class RankOrder(OneStep[Audit], PlacementCheck[Never]):
+class RankOrder(PlacementCheck[Never]):
     """PLC006: rank order ignores the topology
 
     What it finds
@@ -135,7 +135,7 @@ class RankOrder(OneStep[Audit], PlacementCheck[Never]):
 
     id = "PLC006"
 
-    def judge(self, audit: Audit, peers: Sequence[Audit] = ()) -> Outcome:
+    def observe(self, audit: Audit, peers: Sequence[Audit]) -> Outcome:
         elsewhere = self._moved_ranks(audit)
         if audit.nodes < 2 and elsewhere is None:
             return self.not_applicable(audit, "one node")

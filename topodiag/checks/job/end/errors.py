@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Never
 
-from topodiag.checks.interface import JobCheck, OneStep
+from topodiag.checks.interface import JobCheck
 from topodiag.checks.shared.job.faults import named_faults
 from topodiag.checks.shared.job.first_error import (
     NO_CAUSE,
@@ -38,7 +38,7 @@ _STORAGE = "HST006"
 """What the storage refuses is the first error as well: that names the rank."""
 
 
-class FirstError(OneStep[Job], JobCheck[Never]):
+class FirstError(JobCheck[Never]):
     """JOB005: the first error in time and place, told apart from its cascade
 
     What it finds
@@ -73,7 +73,7 @@ class FirstError(OneStep[Job], JobCheck[Never]):
 
     id = "JOB005"
 
-    def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
+    def observe(self, job: Job, peers: Sequence[Job]) -> Outcome:
         errors = errors_of(job)
         primary = [error for error in primary_errors(job, errors) if began_after(job, error.origin) is None]
         secondary = [event for event in errors if event.secondary]

@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Never
 
-from topodiag.checks.interface import Advice, JobCheck, OneStep
+from topodiag.checks.interface import Advice, JobCheck
 from topodiag.checks.job.hang.dumps import (
     Front,
     by_missing_dumps,
@@ -38,7 +38,7 @@ MAX_TAIL = 64
 """Calls looked back over at most."""
 
 
-class RankBehind(OneStep[Job], JobCheck[Never]):
+class RankBehind(JobCheck[Never]):
     """JOB006: a collective some ranks did not enter: who is behind
 
     What it finds
@@ -91,7 +91,7 @@ class RankBehind(OneStep[Job], JobCheck[Never]):
 
     id = "JOB006"
 
-    def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
+    def observe(self, job: Job, peers: Sequence[Job]) -> Outcome:
         hung = any(event.kind in HANG_KINDS for event in job.events)
         findings = self._without_operations(job, hung)
         reported = [] if findings else [*by_watchdog(self, job)]

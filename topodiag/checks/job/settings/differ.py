@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Never
 
-from topodiag.checks.interface import Advice, JobCheck, OneStep
+from topodiag.checks.interface import Advice, JobCheck
 from topodiag.checks.job.wrong_numbers import unlike_sizes
 from topodiag.checks.shared import nccl_variables
 from topodiag.checks.shared.job.evidence import local_ranks, prints_settings
@@ -35,7 +35,7 @@ _BROKEN_MESSAGE = regex(r"[Mm]essage truncated|address {1,3}with family \d{1,6} 
 """NCCL src/transport/net_socket.cc, src/bootstrap.cc, src/misc/socket.cc."""
 
 
-class SettingsDiffer(OneStep[Job], JobCheck[Never]):
+class SettingsDiffer(JobCheck[Never]):
     """JOB003: NCCL settings differ between ranks
 
     What it finds
@@ -76,7 +76,7 @@ class SettingsDiffer(OneStep[Job], JobCheck[Never]):
 
     id = "JOB003"
 
-    def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
+    def observe(self, job: Job, peers: Sequence[Job]) -> Outcome:
         talking = [number for number, process in enumerate(job.processes) if prints_settings(process)]
         findings = list(unlike_sizes(self, job))
         if findings:

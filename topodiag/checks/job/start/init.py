@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, Never
 
-from topodiag.checks.interface import Advice, JobCheck, OneStep
+from topodiag.checks.interface import Advice, JobCheck
 from topodiag.checks.job.hang.ras import by_ras_in_init
 from topodiag.checks.job.start.missing_ranks import absent_at_meeting
 from topodiag.checks.job.wrong_numbers import wrong_numbers
@@ -78,7 +78,7 @@ class OpenInit:
         return words + (", or the log was cut" if self.cut else "")
 
 
-class InitNotFinished(OneStep[Job], JobCheck[Never]):
+class InitNotFinished(JobCheck[Never]):
     """JOB001: ranks that never finished init, or are missing from the evidence
 
     What it finds
@@ -124,7 +124,7 @@ class InitNotFinished(OneStep[Job], JobCheck[Never]):
 
     id = "JOB001"
 
-    def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
+    def observe(self, job: Job, peers: Sequence[Job]) -> Outcome:
         findings = []
         stuck_world = False
         judged = 0

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Any, Never
 
-from topodiag.checks.interface import Advice, JobCheck, OneStep
+from topodiag.checks.interface import Advice, JobCheck
 from topodiag.checks.shared.job.evidence import said_by
 from topodiag.checks.shared.job.text import ask_for
 from topodiag.checks.words import hosts_in, processes_word, quoted, rank_word
@@ -39,7 +39,7 @@ _RELEASE = regex(r"(\d{1,3})\.(\d{1,3})\b")
 _NUMBERED = regex(r"(.*?)\s*\(?v?([0-9][0-9.]{0,30})\)?\s*")
 
 
-class VersionsDiffer(OneStep[Job], JobCheck[Never]):
+class VersionsDiffer(JobCheck[Never]):
     """JOB002: NCCL, CUDA driver or plugin version differs between ranks
 
     What it finds
@@ -76,7 +76,7 @@ class VersionsDiffer(OneStep[Job], JobCheck[Never]):
 
     id = "JOB002"
 
-    def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
+    def observe(self, job: Job, peers: Sequence[Job]) -> Outcome:
         by_key = {key: _by_version(job, key) for key in COMPONENTS}
         findings: list[Finding] = []
         builds = False

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Never
 
-from topodiag.checks.interface import JobCheck, OneStep
+from topodiag.checks.interface import JobCheck
 from topodiag.checks.network.interfaces.unreached import (
     addresses_of,
     by_connects,
@@ -16,10 +16,11 @@ from topodiag.checks.network.interfaces.unreached import (
     leads_nowhere,
     place_of,
 )
+from topodiag.checks.shared.comparisons import grouped
 from topodiag.checks.shared.devices import NOT_FOR_JOBS
 from topodiag.checks.shared.job.evidence import multi_node, piece, said_by, settings_of, world_ranks
 from topodiag.checks.shared.job.text import NET, ask_for, met
-from topodiag.checks.words import hosts_in, hosts_word, quoted, ranks_in
+from topodiag.checks.words import hosts_in, hosts_word, quoted
 from topodiag.lazy import regex
 from topodiag.model.finding import Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Event, GivenSetting, Job, Process
@@ -38,7 +39,7 @@ NO_INTERFACE = (
 )
 
 
-class WrongInterface(OneStep[Job], JobCheck[Never]):
+class WrongInterface(JobCheck[Never]):
     """NET002: the wrong interface is used for bootstrap or data
 
     What it finds
@@ -81,7 +82,7 @@ class WrongInterface(OneStep[Job], JobCheck[Never]):
 
     id = "NET002"
 
-    def judge(self, job: Job, peers: Sequence[Job] = ()) -> Outcome:
+    def observe(self, job: Job, peers: Sequence[Job]) -> Outcome:
         findings = [*self._none(job), *by_gloo(self, job)]
         several = len(job.hosts) > 1 or piece(job) or multi_node(job)
         if len(job.hosts) > 1 or multi_node(job):
@@ -111,8 +112,8 @@ class WrongInterface(OneStep[Job], JobCheck[Never]):
             return
         value = f" that fits NCCL_SOCKET_IFNAME={wanted[0][1].value}" if wanted else ""
         hosts = hosts_in(events)
-        yield self.finding(
-            self.where(hosts, ranks=ranks_in(events)),
+        yield self.of_events(
+            events,
             "no interface",
             f"NCCL found no interface{value}{f' on {hosts_word(hosts)}' if hosts else ''}",
             observed=events[0].text.strip(),
@@ -129,15 +130,12 @@ class WrongInterface(OneStep[Job], JobCheck[Never]):
         if not local or len(local) == len(pairs) or len(names) < 2:
             return
         other = next(process for _, process in pairs if not LINK_LOCAL.search(process.bootstrap))
+        hosts = list(dict.fromkeys(process.host for _, process in local))
         yield self.finding(
-            self.where(
-                list(dict.fromkeys(process.host for _, process in local)),
-                ranks=world_ranks(job, [number for number, _ in local]),
-            ),
+            self.where(hosts, ranks=world_ranks(job, [number for number, _ in local])),
             "link local",
-            f"{hosts_word(list(dict.fromkeys(process.host for _, process in local)))}: bootstrap over an IPv6"
-            f" link-local address of {local[0][1].bootstrap.partition(':')[0]}, others use"
-            f" {other.bootstrap.partition(':')[0]}",
+            f"{hosts_word(hosts)}: bootstrap over an IPv6 link-local address of"
+            f" {local[0][1].bootstrap.partition(':')[0]}, others use {other.bootstrap.partition(':')[0]}",
             observed=f"{local[0][1].bootstrap} and {other.bootstrap}",
             evidence=[place_of(local[0][1]), place_of(other)],
             coverage=Coverage(len(local), len(pairs), "processes"),
@@ -146,10 +144,11 @@ class WrongInterface(OneStep[Job], JobCheck[Never]):
     def _of_one_node(self, job: Job) -> Iterator[Finding]:
         """Addresses that cannot lead to another node, where ranks on several nodes did not come together: loopback, or
         one address of a bridge on two nodes."""
-        users: dict[tuple[str, str], list[tuple[int, Process]]] = {}
-        for number, process in enumerate(job.processes):
-            for name, address in addresses_of(process):
-                users.setdefault((name, address), []).append((number, process))
+        users = grouped(
+            (place, (number, process))
+            for number, process in enumerate(job.processes)
+            for place in addresses_of(process)
+        )
         for (name, address), group in users.items():
             hosts = list(dict.fromkeys(process.host for _, process in group))
             if len(job.hosts) < 2 or NOT_FOR_JOBS.match(name) or not leads_nowhere(address, len(hosts)):
@@ -165,10 +164,9 @@ class WrongInterface(OneStep[Job], JobCheck[Never]):
             )
 
     def _unfit_interfaces(self, job: Job) -> Iterator[Finding]:
-        used: dict[str, list[tuple[int, Process]]] = {}
-        for number, process in enumerate(job.processes):
-            for name in interfaces_of(process):
-                used.setdefault(name, []).append((number, process))
+        used = grouped(
+            (name, (number, process)) for number, process in enumerate(job.processes) for name in interfaces_of(process)
+        )
         world = job.world
         started = world is not None and world.init_complete
         for name, group in used.items():

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import field
-from typing import Any
+from typing import Any, Never
 
 from topodiag.checks.interface import Advice, NodeCheck
 from topodiag.lazy import dataclass
@@ -34,36 +34,24 @@ class NodeFault:
     cost: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class NodeFaults:
-    """The faults of one node, and how much of what should be judged was seen."""
-
-    faults: tuple[NodeFault, ...]
-    coverage: Coverage | None = None
-
-
-class FaultCheck(NodeCheck[NodeFaults]):
+class FaultCheck(NodeCheck[Never]):
     """A check that finds any number of such faults on one node."""
 
-    def any_of(
-        self, judged: Node, faults: Iterable[NodeFault | None], coverage: Coverage | None = None
-    ) -> NodeFaults | Outcome:
-        """Those that are there; clean where none is."""
-        known = tuple(fault for fault in faults if fault is not None)
-        return NodeFaults(known, coverage) if known else self.clean(judged, "", coverage)
+    def any_fault(self, judged: Node, faults: Iterable[NodeFault | None], coverage: Coverage | None = None) -> Outcome:
+        """The findings of those that are there; clean where none is."""
+        return self.any_of(judged, [self._finding(judged, fault) for fault in faults if fault is not None], coverage)
 
-    def findings(self, judged: Node, observed: NodeFaults) -> Iterator[Finding]:
-        for fault in observed.faults:
-            advice = self.advice(fault.advice, **fault.words) if fault.advice else Advice()
-            yield self.finding(
-                self.where(judged, gpus=fault.gpus, nics=fault.nics, links=fault.links),
-                advice,
-                fault.message,
-                severity=fault.severity,
-                observed=fault.observed,
-                expected=fault.expected or advice.expected,
-                fix=fault.fix or advice.fix,
-                cost=Cost(text=fault.cost) if fault.cost else None,
-                evidence=fault.evidence,
-                confidence=fault.confidence,
-            )
+    def _finding(self, node: Node, fault: NodeFault) -> Finding:
+        advice = self.advice(fault.advice, **fault.words) if fault.advice else Advice()
+        return self.finding(
+            self.where(node, gpus=fault.gpus, nics=fault.nics, links=fault.links),
+            advice,
+            fault.message,
+            severity=fault.severity,
+            observed=fault.observed,
+            expected=fault.expected or advice.expected,
+            fix=fault.fix or advice.fix,
+            cost=Cost(text=fault.cost) if fault.cost else None,
+            evidence=fault.evidence,
+            confidence=fault.confidence,
+        )
