@@ -17,7 +17,7 @@ import pytest
 
 from tests.evidence.nccl_log.scan_compare import same_facts
 from tests.fleet.ingested import ingest_part, rank_log, same
-from topodiag.evidence.nccl_log.input.streams import Piece, Span
+from topodiag.evidence.nccl_log.input.streams import Span, TextPiece
 from topodiag.evidence.nccl_log.tables import resolve, saved
 from topodiag.evidence.nccl_log.tables.facts import empty
 from topodiag.fleet import pool, work
@@ -28,7 +28,7 @@ from topodiag.model.errors import TopodiagError
 
 def test_the_tree_holds_few_parts_however_many_come(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(work, "YOUNG_BYTES", 100_000)
-    one = work.extract_piece(0, Piece(0, rank_log(0)))
+    one = work.extract_piece(0, TextPiece(0, rank_log(0)))
     tree = Tree()
     for number in range(500):
         tree.add(work.Part(empty(), (work.Measure(number % 3, records=1),)))

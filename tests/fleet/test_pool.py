@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from topodiag.evidence.nccl_log.input.streams import Piece, Span
+from topodiag.evidence.nccl_log.input.streams import Span, TextPiece
 from topodiag.evidence.nccl_log.tables.resolve import resolve
 from topodiag.fleet import pool, work
 from topodiag.fleet.work import Part
@@ -38,7 +38,7 @@ def found() -> Part:
         f"node-a:41:52 [0] NCCL INFO Channel 00/0 : {rank}[0] -> {rank + 1}[1] via P2P/CUMEM/read\n"
         for rank in range(3000)
     )
-    return work.extract_piece(0, Piece(0, text.encode()))
+    return work.extract_piece(0, TextPiece(0, text.encode()))
 
 
 def rows(part: Part) -> list[object]:

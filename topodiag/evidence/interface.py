@@ -108,6 +108,8 @@ class Parsed(Generic[R]):
     unread_count: int = 0
     partial: bool = False
     """Whether the text is a part that somebody chose: what it does not show may be there all the same."""
+    topics: frozenset[Topic] | None = None
+    """What the text answers for, where that is not what its source does."""
 
     def leave(self, blob: Blob, line: int | None, text: str, why: str) -> None:
         """Record a line that was not understood."""
@@ -124,41 +126,37 @@ def _by_place() -> dict[str, tuple[str, dict[str, Any]]]:
 
 
 class Source(ABC, Generic[R]):
-    """One format of evidence. `kind` is its name in manifests and results; `trust` decides between sources that
-    disagree (higher wins): 90 NVML, 80 sysfs, 70 vendor tools, 60 generic tools, 50 pasted text."""
+    """One format of evidence, by its entry in `sources.toml`. `kind` is its name in manifests and results."""
 
     kind: ClassVar[str]
-    maker: ClassVar[Maker | None] = None
-    """Whose tool writes it, where that tells whose GPUs the node has."""
-    trust: ClassVar[int] = 60
-    quiet_is_news: ClassVar[bool] = False
-    """Whether a text of the format without any record is evidence still: a kernel log in which nothing happened."""
-    a_piece: ClassVar[str] = ""
-    """Why its texts are of some things only, whatever stands in them; "" where a text is of all of `speaks_of`."""
-    apart: ClassVar[bool] = False
-    """Whether its texts say nothing but what happened: siblings may differ in all of one (intake/sibling_nodes.py)."""
-    measured: ClassVar[re.Pattern[str] | None] = None
-    """Lines whose numbers the source copies one for one, whatever they are, into counters or facts of the moment that
-    name the line, or does not read at all (a serial number). Siblings may differ there (intake/sibling_nodes.py)."""
-
-    speaks_of: ClassVar[frozenset[Topic]] = frozenset()
+    trust: ClassVar[int]
+    speaks_of: ClassVar[frozenset[Topic]]
     """What the source answers for. Where it was read and says nothing of it, there is none."""
+    a_piece: ClassVar[str]
+    """Why its texts are of some things only, whatever stands in them; "" where a text is of all of `speaks_of`."""
+    quiet_is_news: ClassVar[bool]
+    apart: ClassVar[bool]
+    maker: ClassVar[Maker | None]
+    measured: ClassVar[re.Pattern[str] | None]
 
     def __init_subclass__(cls) -> None:
-        """What `sources.toml` says of the class: its kind, topics and trust stand there."""
+        """What `sources.toml` says of the class; its head explains each key."""
         super().__init_subclass__()
         place = f"{cls.__module__.removeprefix('topodiag.evidence.')}:{cls.__name__}"
-        kind, row = _by_place().get(place, ("", {}))
-        if "topics" in row:
-            cls.kind, cls.trust = kind, row["trust"]
-            cls.speaks_of = frozenset(Topic[name] for name in row["topics"])
-            cls.a_piece = row.get("a_piece", "")
-            cls.quiet_is_news = row.get("quiet_is_news", False)
-            cls.apart = row.get("apart", False)
+        if place not in _by_place():
+            return
+        cls.kind, row = _by_place()[place]
+        cls.trust, cls.speaks_of = row["trust"], frozenset(Topic[name] for name in row["topics"])
+        cls.a_piece, cls.quiet_is_news = row.get("a_piece", ""), row.get("quiet_is_news", False)
+        cls.apart = row.get("apart", False)
+        cls.maker = Maker(row["maker"]) if "maker" in row else None
+        cls.measured = regex(row["measured"]) if "measured" in row else None
 
     def told(self, parsed: Parsed[R]) -> frozenset[Topic]:
         """What this text speaks of: all that the source can, unless the source or the text is of some things only."""
-        return frozenset() if parsed.partial or self.a_piece else self.speaks_of
+        if parsed.partial or self.a_piece:
+            return frozenset()
+        return self.speaks_of if parsed.topics is None else parsed.topics
 
     def recognises(self, head: str) -> bool:
         """Whether text without a manifest is of this format: the source finds something in it. `head` is its first 64

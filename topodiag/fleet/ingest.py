@@ -8,20 +8,21 @@ from typing import BinaryIO
 
 import pyarrow as pa
 
-from topodiag.evidence.intake.bundle import HEAD_BYTES
 from topodiag.evidence.intake.gather import gather
 from topodiag.evidence.intake.log_plan import (
     CHUNK_BYTES,
     Plan,
-    Source,
     complaint,
+    complaint_of,
     complaint_of_several,
+    is_named,
     make_tasks,
     plan_of,
 )
-from topodiag.evidence.intake.pieces import STDIN, STDIN_NAME, Intake
+from topodiag.evidence.intake.one_file import HEAD_BYTES
+from topodiag.evidence.intake.pieces import STDIN, STDIN_NAME, Intake, Piece
 from topodiag.evidence.kinds import Kind
-from topodiag.evidence.nccl_log.input.streams import Piece, Reading, pieces, text_of
+from topodiag.evidence.nccl_log.input.streams import Reading, TextPiece, pieces, text_of
 from topodiag.evidence.nccl_log.tables.columns import give_back
 from topodiag.evidence.nccl_log.tables.facts import (
     BATCH_ROWS,
@@ -66,7 +67,7 @@ class Ingested:
     inputs: tuple[Input, ...] = ()
     unread: tuple[UnreadLine, ...] = ()
     notes: tuple[str, ...] = ()
-    flight: tuple[Source, ...] = ()
+    flight: tuple[Piece, ...] = ()
     damaged: tuple[str, ...] = ()
 
 
@@ -80,7 +81,7 @@ class _Stdin:
     digest: Digest = field(default_factory=Digest)
     head: bytes = b""
 
-    def pieces(self, chunk: int) -> Iterator[Piece]:
+    def pieces(self, chunk: int) -> Iterator[TextPiece]:
         for piece in pieces(text_of(self.stream, self.coding, self.reading), chunk):
             self.head = self.head or piece.data[:HEAD_BYTES]
             self.digest.add(piece.data)
@@ -115,9 +116,9 @@ def ingest(
     facts, seen = ([read[0]], read[1]) if read is not None else ([], ())
     del read  # what it holds is let go where it is joined with saved facts
     measures = {measure.file: measure for measure in seen}
-    files = [_file(path, measures.get(number)) for number, path in enumerate(names)]
+    files = [_file(path, measures.get(number, Measure(number))) for number, path in enumerate(names)]
     for one in plan.saved:
-        saved, listed = load(one.path, one.name)
+        saved, listed = load(one.file, one.name)
         facts.append(_renumbered(saved, len(files)))
         measures.update(_measured(facts[-1], len(files), len(listed)))
         files += listed
@@ -169,7 +170,7 @@ def _read(
         return _normal(tree, cpus())
     count = workers or cpus()
     streamed = source.pieces(chunk) if source is not None else iter(())
-    early: list[Piece] = []
+    early: list[TextPiece] = []
     if source is not None and count > 1:
         early = _first(streamed, LITTLE_BYTES)  # a short stream is not worth a pool
     much = _can_be_shared(tasks) and (workers is not None or plan.size >= LITTLE_BYTES)
@@ -190,7 +191,7 @@ def _can_be_shared(tasks: Sequence[Task]) -> bool:
 
 
 def _read_here(
-    tree: Tree, tasks: Iterable[Task], streamed: Iterator[Piece], chunk: int, on_bytes: Callable[[int], None]
+    tree: Tree, tasks: Iterable[Task], streamed: Iterator[TextPiece], chunk: int, on_bytes: Callable[[int], None]
 ) -> None:
     """Reading by this process alone: the files, then what comes on standard input."""
     read = 0
@@ -214,7 +215,7 @@ def _refuse_unopened(part: Part, plan: Plan) -> None:
         if any(note.startswith(GONE) for note in measure.notes):
             lost = plan.sources[measure.file]
             hint = "the folder must be mounted on all nodes of the cluster at the same path"
-            hint = f"unpack {lost.given}, give the folder; {hint}" if lost.given else hint
+            hint = f"unpack {lost.path}, give the folder; {hint}" if lost.spooled else hint
             raise InputError(lost.name, "a worker cannot open it", hint=hint)
 
 
@@ -250,8 +251,8 @@ def _store(several: Sequence[Facts]) -> Store | None:
     return Store() if much else None
 
 
-def _first(streamed: Iterator[Piece], size: int) -> list[Piece]:
-    taken: list[Piece] = []
+def _first(streamed: Iterator[TextPiece], size: int) -> list[TextPiece]:
+    taken: list[TextPiece] = []
     while sum(len(piece.data) for piece in taken) < size:
         piece = next(streamed, None)
         if piece is None:
@@ -260,7 +261,7 @@ def _first(streamed: Iterator[Piece], size: int) -> list[Piece]:
     return taken
 
 
-def _both(early: list[Piece], streamed: Iterator[Piece]) -> Iterator[Piece]:
+def _both(early: list[TextPiece], streamed: Iterator[TextPiece]) -> Iterator[TextPiece]:
     while early:
         yield early.pop(0)  # not held while the rest is read
     yield from streamed
@@ -278,9 +279,7 @@ def _open_stdin(intake: Intake) -> _Stdin:
     return _Stdin(intake.stdin, piece.coding)
 
 
-def _file(path: str, measure: Measure | None) -> SourceFile:
-    if measure is None:
-        return SourceFile(path)
+def _file(path: str, measure: Measure) -> SourceFile:
     return SourceFile(path, measure.size, measure.sha256, "; ".join(_notes(measure)))
 
 
@@ -291,7 +290,7 @@ def _notes(measure: Measure) -> list[str]:
 def _judge(plan: Plan, source: _Stdin | None, measures: dict[int, Measure]) -> Iterator[str]:
     """Notes on files without any record. Raises InputError when no file holds one."""
     shift = 1 if source else 0
-    barren: list[Source] = []
+    barren: list[Piece] = []
     wrong: list[InputError] = []
     for number, one in enumerate(plan.sources, shift):
         if _worth(measures.get(number)):
@@ -301,22 +300,22 @@ def _judge(plan: Plan, source: _Stdin | None, measures: dict[int, Measure]) -> I
         lost = "; ".join(_notes(measure)) if measure is not None and not measure.size else ""
         if lost:
             wrong.append(InputError(one.name, lost))
-        elif one.named:
-            wrong.append(one.complaint())
+        elif is_named(one):
+            wrong.append(complaint_of(one))
     if source is not None and not _worth(measures.get(0)):
         wrong.append(complaint(STDIN_NAME, source.head))
     if not any(_worth(measure) for measure in measures.values()) and not plan.flight:
         raise _refusal(plan, barren, wrong)
     yield from (str(error) for error in wrong)
-    others = [source.name for source in barren if not source.named]
+    others = [source.name for source in barren if not is_named(source)]
     if others:
         what = f"{len(others)} {'file' if len(others) == 1 else 'files'} without any NCCL record"
         yield f"{what}: {', '.join(others[:3])}{', ...' if len(others) > 3 else ''}"
 
 
-def _refusal(plan: Plan, barren: Sequence[Source], wrong: Sequence[InputError]) -> InputError:
+def _refusal(plan: Plan, barren: Sequence[Piece], wrong: Sequence[InputError]) -> InputError:
     """Why none of the files is of use: by the first of them."""
-    first = wrong[0] if wrong else barren[0].complaint() if barren else None
+    first = wrong[0] if wrong else complaint_of(barren[0]) if barren else None
     if first is None:
         names = ", ".join(source.name for source in plan.saved[:3])
         return InputError(names, "holds no NCCL record", hint="save it again from the logs")
@@ -348,7 +347,7 @@ def _copy_note(file: SourceFile, files: Sequence[SourceFile], original: int | No
 def _inputs(
     files: Sequence[SourceFile], measures: dict[int, Measure], plan: Plan, source: _Stdin | None
 ) -> Iterator[Input]:
-    named = {source.name for source in plan.sources if source.named}
+    named = {source.name for source in plan.sources if is_named(source)}
     for number, file in enumerate(files):
         seen = measures.get(number) or Measure(number)
         if _worth(seen) or file.path in named or (number == 0 and source is not None):

@@ -14,7 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from topodiag.evidence.nccl_log.input.streams import Piece
+from topodiag.evidence.nccl_log.input.streams import TextPiece
 from topodiag.fleet.work import Part, Read, Task, Tree, extract_pieces, parts_of, reads_of, run_task
 from topodiag.fleet.workers import end_with_parent, pool_of, starting, way_to_start
 from topodiag.writing import scratch_folder
@@ -44,7 +44,7 @@ def run_pool(
     workers: int,
     chunk: int,
     on_bytes: Callable[[int], None],
-    pieces: Iterable[Piece] | None = None,
+    pieces: Iterable[TextPiece] | None = None,
 ) -> Tree:
     """Parts of all tasks, and of pieces of standard input as they come. `on_bytes` gets all raw bytes read so far.
 

@@ -12,7 +12,7 @@ from typing import BinaryIO, NamedTuple
 import numpy as np
 
 from topodiag.evidence.nccl_log.fast.scan import extract_several
-from topodiag.evidence.nccl_log.input.streams import Piece, Reading, Span, pieces, text_of
+from topodiag.evidence.nccl_log.input.streams import Reading, Span, TextPiece, pieces, text_of
 from topodiag.evidence.nccl_log.tables.facts import BATCH_ROWS, SCHEMAS, Facts, empty, numbers, table
 from topodiag.evidence.nccl_log.tables.saved import Store, on_disk
 from topodiag.lazy import dataclass
@@ -82,7 +82,7 @@ class Read(NamedTuple):
     """A piece of a file, and its bytes as they lie where they are not counted otherwise."""
 
     file: int
-    piece: Piece
+    piece: TextPiece
     raw: int = 0
 
 
@@ -294,7 +294,7 @@ class Digest:
         return self._state.hexdigest() if self._taken <= HASHED_BYTES else ""
 
 
-def extract_piece(file: int, piece: Piece) -> Part:
+def extract_piece(file: int, piece: TextPiece) -> Part:
     return extract_pieces([Read(file, piece)])
 
 

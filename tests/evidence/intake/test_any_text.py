@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from topodiag.api import bench, diagnose
-from topodiag.evidence.intake.bundle import HEAD_BYTES
 from topodiag.evidence.intake.gather import gather
 from topodiag.evidence.intake.genre import is_json
 from topodiag.evidence.intake.kind_of_file import kind_of_file
+from topodiag.evidence.intake.one_file import HEAD_BYTES
 from topodiag.evidence.kinds import Kind
 from topodiag.model.errors import InputError
 

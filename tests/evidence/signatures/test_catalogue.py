@@ -67,6 +67,10 @@ def test_no_pattern_of_an_entry_can_take_for_ever(entry: Signature) -> None:
     assert not [pattern.pattern for pattern in patterns if can_take_for_ever(pattern)]
 
 
+def test_families_that_only_readers_of_lines_ask_say_nothing_of_a_node() -> None:
+    assert {entry.scope for name in engine.OF_LINES for entry in family(name)} <= engine.OF_JOBS
+
+
 def test_ids_are_of_their_family_and_stand_once() -> None:
     ids = [entry.id for name in families() for entry in family(name)]
     assert len(set(ids)) == len(ids) <= MOST_ENTRIES

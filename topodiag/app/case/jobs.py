@@ -100,7 +100,7 @@ def job_case(intake: Intake, options: LogOptions | None = None, on_progress: Rea
             if not beside or chosen.flight or chosen.save is not None:
                 raise
             return Case(jobs=with_beside(()), inputs=asked, not_observed=(*silent, NotObserved(PART, str(error))))
-        dumps = {record.path: record.name for record in ingested.flight}
+        dumps = {dump.file: dump.name for dump in ingested.flight}
         records, problems = read_flight(tuple(dict.fromkeys((*dumps, *chosen.flight))), dumps)
         rebuilt = rebuild(ingested.facts, ingested.files, chosen.layout, descriptions(records))
         rebuilt = with_progress(rebuilt, plain)

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from topodiag.app.case.attach import Readings, job_of, read_texts
-from topodiag.evidence.intake.bundle import HEAD_BYTES
 from topodiag.evidence.intake.kind_of_file import speaking_kinds
+from topodiag.evidence.intake.one_file import HEAD_BYTES
 from topodiag.evidence.intake.pieces import STDIN, STDIN_NAME, Intake, Piece
 from topodiag.evidence.intake.reading import read_piece
 from topodiag.evidence.interface import Blob

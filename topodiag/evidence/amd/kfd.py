@@ -23,8 +23,6 @@ from topodiag.evidence.tree import Tree, TreeFile, read_tree
 from topodiag.lazy import regex
 from topodiag.model.devices import AMD as AMD_ID
 from topodiag.model.maker import XGMI
-from topodiag.model.topics import Topic
-from topodiag.words.dialect import Maker
 
 NODES = "sys/class/kfd/kfd/topology/nodes"
 MAX_NODES = 512
@@ -34,11 +32,6 @@ _LINK = regex(rf"{NODES}/(\d{{1,4}})/(io_links|p2p_links)/\d{{1,4}}/properties")
 
 class Kfd(Direct):
     """GPUs with bus ids, and what joins them."""
-
-    kind = "sys-kfd"
-    maker = Maker.AMD
-    speaks_of = frozenset({Topic.GPUS})
-    trust = 80
 
     def recognises(self, head: str) -> bool:
         return shows(head, f"{NODES}/")

@@ -41,8 +41,6 @@ _BARE_METAL_TRUST = 70
 class OsState(Direct):
     """Reads the state of kernel and driver."""
 
-    measured = regex(r"= proc/uptime\t(?P<numbers>[0-9]{1,15}\.[0-9]{1,6} [0-9]{1,15}\.[0-9]{1,6})\Z")
-
     def recognises(self, head: str) -> bool:
         return shows(head, *_SHOWN)
 

@@ -26,10 +26,6 @@ _MACHINE = regex(r"<object\s[^<>]{0,40}\btype\s{0,4}=\s{0,4}[\"'](?:Machine|Syst
 class HwlocXml(Source[HwlocObject]):
     """Offers processors, NUMA nodes, the PCI tree, GPUs as NVML numbers them, NICs and interfaces."""
 
-    kind = "hwloc-xml"
-    speaks_of = frozenset({Topic.CPUS, Topic.PCI})
-    trust = 60
-
     def recognises(self, head: str) -> bool:
         return bool(_TOPOLOGY.search(head) and _MACHINE.search(head))
 
@@ -45,11 +41,9 @@ class HwlocXml(Source[HwlocObject]):
             if blob.item is None:
                 raise
             parsed.leave(blob, error.line, "", error.message)
+        if any("NVIDIAUUID" in record.infos or "XGMIHiveID" in record.infos for record in parsed.records):
+            parsed.topics = self.speaks_of | {Topic.GPUS}
         return parsed
-
-    def told(self, parsed: Parsed[HwlocObject]) -> frozenset[Topic]:
-        numbered = any("NVIDIAUUID" in record.infos or "XGMIHiveID" in record.infos for record in parsed.records)
-        return self.speaks_of | {Topic.GPUS} if numbered else self.speaks_of
 
     def fill(self, blob: Blob, parsed: Parsed[HwlocObject], draft: NodeDraft) -> None:
         from topodiag.evidence.hwloc.hwloc_facts import fill_draft  # noqa: PLC0415 - only where there is such a file

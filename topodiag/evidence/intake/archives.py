@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import PurePosixPath
 from typing import IO, Any
 
-from topodiag.evidence.intake.bundle import HEAD_BYTES, MAX_TOTAL_BYTES, TOO_LARGE, BoundedTarInfo, Limited
+from topodiag.evidence.intake.one_file import HEAD_BYTES, MAX_TOTAL_BYTES
 from topodiag.evidence.intake.rewound import Rewound
 from topodiag.lazy import dataclass
 from topodiag.model.errors import InputError, TopodiagError
@@ -24,7 +24,11 @@ from topodiag.words.units import spell_bytes
 MAX_MEMBERS = 20_000
 MAX_LEVEL = 3
 """Archives in one another that are unpacked."""
+MAX_HEADER_BYTES = 64 * 2**10
+"""PAX headers and long names of one member: paths are at most 4 KiB."""
 _ZIP, _TAR_HEAD = b"PK\x03\x04", 512
+_UNPACK = "unpack it, and give the folder"
+_TOO_LARGE = "refused: a capture of topodiag is far smaller"
 DAMAGE = (
     tarfile.TarError, zipfile.BadZipFile, EOFError, zlib.error, lzma.LZMAError, OSError, ValueError, OverflowError,
     RecursionError, NotImplementedError, RuntimeError,
@@ -39,6 +43,41 @@ class Member:
     name: str
     size: int
     head: bytes
+
+
+class BoundedTarInfo(tarfile.TarInfo):
+    """A member of an archive whose extended headers are read only where they are of a sane size: the standard library
+    takes all of a PAX header into memory, and a kilobyte can claim hundreds of megabytes."""
+
+    def _proc_member(self, archive: tarfile.TarFile) -> tarfile.TarInfo:
+        if self.type in _EXTENDED and self.size > MAX_HEADER_BYTES:
+            raise tarfile.ReadError(f"a header of {self.size} bytes: names and comments are shorter")
+        member: tarfile.TarInfo = super()._proc_member(archive)  # type: ignore[misc]
+        return member
+
+
+_EXTENDED = frozenset({
+    tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE, tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK,
+})  # fmt: skip
+
+
+class Limited(io.RawIOBase):
+    """A reader that stops an archive from unpacking to more than it may."""
+
+    def __init__(self, path: str, raw: Any) -> None:
+        super().__init__()
+        self._path, self._raw, self._left = path, raw, MAX_TOTAL_BYTES
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        block = self._raw.read(len(buffer))
+        self._left -= len(block)
+        if self._left < 0:
+            raise InputError(self._path, f"unpacks to more than {spell_bytes(MAX_TOTAL_BYTES)}", hint=_UNPACK)
+        buffer[: len(block)] = block
+        return len(block)
 
 
 def members(path: str) -> tuple[tuple[Member, ...], tuple[str, ...]]:
@@ -56,18 +95,19 @@ def members(path: str) -> tuple[tuple[Member, ...], tuple[str, ...]]:
     return tuple(by_name[name] for name in sorted(by_name)), tuple(notes)
 
 
-def read_members(path: str, folder: str, most: int) -> dict[str, bytes]:
-    """The content of the plain files below a folder of an archive, by their names below it ("" for all of it).
+def read_members(path: str, folder: str, most: int, notes: list[str], raw: IO[bytes] | None = None) -> dict[str, bytes]:
+    """The content of the plain files below a folder of an archive, by their names below it ("" for all of it); `notes`
+    get what else is there, `raw` is the archive where it is in memory.
 
     Raises InputError like `members`, and for a member larger than `most` bytes.
     """
     contents: dict[str, bytes] = {}
     start = f"{folder}/" if folder else ""
     try:
-        for name, size, stream in _files(path, []):
+        for name, size, stream in _files(path, notes, raw):
             if name.startswith(start) and stream is not None:
                 if size > most:
-                    raise InputError(path, f"member {name[:120]!r} is larger than {spell_bytes(most)}", hint=TOO_LARGE)
+                    raise InputError(path, f"member {name[:120]!r} is larger than {spell_bytes(most)}", hint=_TOO_LARGE)
                 contents[name[len(start) :]] = stream.read(most + 1)
     except DAMAGE as error:
         raise InputError(path, f"is a damaged archive: {error}", hint="was the copy cut short?") from None
@@ -124,15 +164,12 @@ def read_member(path: str, member: str, most: int) -> bytes:
     raise InputError(f"{path}/{member}", "is no longer in the archive")
 
 
-_UNPACK = "unpack it, and give the folder"
-
-
 Found = Iterator[tuple[str, int, IO[bytes] | None]]
 """Name, unpacked size and content of each plain file."""
 
 
-def _files(path: str, notes: list[str]) -> Found:
-    with open(path, "rb") as raw:
+def _files(path: str, notes: list[str], held: IO[bytes] | None = None) -> Found:
+    with held or open(path, "rb") as raw:
         head = raw.read(8)
         raw.seek(0)
         depth = _Depth()
@@ -197,7 +234,7 @@ def _is_tar(head: bytes) -> bool:
 def _in_tar(path: str, raw: IO[bytes], head: bytes, notes: list[str]) -> Found:
     with (
         _unpacker(raw, head) as plain,
-        tarfile.open(fileobj=Limited(path, plain, _UNPACK), mode="r|", tarinfo=BoundedTarInfo) as archive,
+        tarfile.open(fileobj=Limited(path, plain), mode="r|", tarinfo=BoundedTarInfo) as archive,
     ):
         for count, member in enumerate(archive):
             _few(path, count)

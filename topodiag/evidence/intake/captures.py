@@ -11,16 +11,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from topodiag.evidence.intake.bundle import (
-    MAX_FILE_BYTES,
-    MAX_TOTAL_BYTES,
-    Evidence,
-    from_bytes,
-    from_files,
-    open_evidence,
-)
+from topodiag.evidence.intake.bundle import Evidence, from_bytes, from_files, open_evidence
+from topodiag.evidence.intake.one_file import MAX_FILE_BYTES, MAX_TOTAL_BYTES
 from topodiag.evidence.intake.pieces import STDIN, Intake, Piece, SkippedFile
-from topodiag.evidence.intake.reading import read_bundle_stream, read_piece
+from topodiag.evidence.intake.reading import read_piece
 from topodiag.evidence.intake.same_node import ENDS, Group, groups_of, mentions, owner_of_log, shared
 from topodiag.evidence.intake.watched import watch
 from topodiag.evidence.kinds import NODE_KINDS, Kind
@@ -102,12 +96,11 @@ def evidence_of(capture: Capture, intake: Intake) -> Evidence:
             evidence.blobs.append(replace(blob, sources=piece.sources) if known else blob)
         return evidence
     if first.path == STDIN:
-        assert intake.stdin is not None  # noqa: S101 - the piece came from there
-        evidence = from_bytes(first.name, read_bundle_stream(intake.stdin, MAX_TOTAL_BYTES))
+        evidence = from_bytes(first.name, read_piece(intake, replace(first, coding=()), MAX_TOTAL_BYTES).data)
     elif first.member or first.coding not in ((), ("gzip",)):
         from topodiag.evidence.intake.archives import read_members  # noqa: PLC0415 - where there is one
 
-        evidence = from_files(first.name, read_members(first.path, first.member, MAX_FILE_BYTES))
+        evidence = from_files(first.name, read_members(first.path, first.member, MAX_FILE_BYTES, []))
     else:
         evidence = open_evidence(first.path)
     evidence.blobs.extend(read_piece(intake, piece, MAX_FILE_BYTES) for piece in capture.pieces[1:])

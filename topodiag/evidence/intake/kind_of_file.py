@@ -12,8 +12,8 @@ import re
 from collections.abc import Collection, Iterator
 
 from topodiag.evidence.heads import HEADS, RECORDS, held, line_kinds
-from topodiag.evidence.intake.bundle import HEAD_BYTES
 from topodiag.evidence.intake.genre import is_json, program_text, strings_of_binary
+from topodiag.evidence.intake.one_file import HEAD_BYTES
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.kinds import DAMAGED, KINDS, Kind, source_words
 from topodiag.evidence.live.step_forms import Forms
@@ -27,7 +27,7 @@ from topodiag.evidence.registry import as_table, recognise
 from topodiag.evidence.signatures.wrappers import of_one_host
 from topodiag.lazy import dataclass, regex
 
-_TEXT_CONTROL = bytes(range(9)) + b"\x0b" + bytes(range(0x0E, 0x1B)) + bytes(range(0x1C, 0x20)) + b"\x7f"
+_TEXT_CONTROL = bytes(range(8)) + b"\x0b" + bytes(range(0x0E, 0x1B)) + bytes(range(0x1C, 0x20)) + b"\x7f"
 _MANY_CONTROL = 0.02
 _HOLE = bytes(16)
 """Share of control characters above which bytes are no text: a torn or NUL-padded log stays below, data do not."""

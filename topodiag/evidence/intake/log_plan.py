@@ -7,10 +7,11 @@ stands for the lines that begin in it, so that tasks need not know of each other
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 
-from topodiag.evidence.intake.bundle import HEAD_BYTES
 from topodiag.evidence.intake.kind_of_file import kind_of_file, words_of
+from topodiag.evidence.intake.one_file import HEAD_BYTES
 from topodiag.evidence.intake.pieces import STDIN, Intake, Piece, SkippedFile
 from topodiag.evidence.kinds import Kind, command_for
 from topodiag.evidence.nccl_log.input.streams import Span
@@ -24,45 +25,19 @@ MAX_SPANS = 64
 """Small files per task: a scheduler's overhead is per task, and one slow file should not hold up hundreds."""
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
-    """One file to read. `named`: the user gave this very path, rather than a folder with it. Sizes are raw bytes.
-    `shown` is its name in messages, and `given` the path that a user can type, where `path` is a copy from an archive.
-    """
-
-    path: str
-    size: int
-    coding: tuple[str, ...] = ()
-    named: bool = True
-    shown: str = ""
-    given: str = ""
-
-    @property
-    def name(self) -> str:
-        return self.shown or self.path
-
-    def complaint(self) -> InputError:
-        """Why it is not the right file."""
-        return complaint(self.name, _head_of(self.path), given=self.given)
-
-
-def _source(piece: Piece) -> Source:
-    source = Source(piece.file, piece.size, piece.coding, _is_named(piece))
-    return replace(source, shown=piece.name, given=piece.path) if piece.spooled else source
-
-
-def _is_named(piece: Piece) -> bool:
-    """A member of an archive is like a file in a folder: the user named the archive."""
+def is_named(piece: Piece) -> bool:
+    """Whether the user named this very file: a member of an archive is like a file in a folder."""
     return piece.named and not piece.member
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Sources in order of their path. `saved` are facts in Parquet, `flight` dumps of torch's flight recorder."""
+    """Files to read in order of their path: `sources` are texts, `saved` facts in Parquet, `flight` dumps of torch's
+    flight recorder."""
 
-    sources: tuple[Source, ...] = ()
-    saved: tuple[Source, ...] = ()
-    flight: tuple[Source, ...] = ()
+    sources: tuple[Piece, ...] = ()
+    saved: tuple[Piece, ...] = ()
+    flight: tuple[Piece, ...] = ()
     stdin: bool = False
     notes: tuple[str, ...] = ()
     broken: tuple[str, ...] = ()
@@ -101,9 +76,9 @@ def plan_of(intake: Intake) -> Plan:
     return Plan(tuple(sources), tuple(saved), tuple(flight), stdin, notes, broken)
 
 
-def _sorted(intake: Intake) -> tuple[list[Source], list[Source], list[Source], list[SkippedFile]]:
+def _sorted(intake: Intake) -> tuple[list[Piece], list[Piece], list[Piece], list[SkippedFile]]:
     """Texts, saved facts, dumps, and what is none of these."""
-    sources, saved, flight = list[Source](), list[Source](), list[Source]()
+    sources, saved, flight = list[Piece](), list[Piece](), list[Piece]()
     left: list[SkippedFile] = []
     for piece in intake.pieces:
         if piece.path == STDIN:
@@ -113,11 +88,11 @@ def _sorted(intake: Intake) -> tuple[list[Source], list[Source], list[Source], l
         elif piece.member and not piece.spooled:
             left.append(SkippedFile(piece.name, "in an archive", hint=f"unpack {piece.path}, and give the folder"))
         elif _is_dump(piece):
-            flight.append(_source(piece))
+            flight.append(piece)
         elif _is_saved(piece):
-            saved.append(_source(piece))
+            saved.append(piece)
         else:
-            sources.append(_source(piece))
+            sources.append(piece)
     return sources, saved, flight, left
 
 
@@ -142,11 +117,11 @@ def _is_dump(piece: Piece) -> bool:
 
 
 def _is_saved(piece: Piece) -> bool:
-    return piece.kind is Kind.PARQUET and (_is_named(piece) or piece.name.endswith(".parquet"))
+    return piece.kind is Kind.PARQUET and (is_named(piece) or piece.name.endswith(".parquet"))
 
 
 def _left(piece: Piece) -> SkippedFile:
-    if _is_named(piece):
+    if is_named(piece):
         return SkippedFile(piece.name, f"is no NCCL log: it is {piece.words}", hint=piece.command, refused=True)
     return SkippedFile(piece.name, piece.words, piece.command)
 
@@ -177,33 +152,32 @@ def make_tasks(plan: Plan, chunk: int = CHUNK_BYTES) -> Iterator[tuple[Span, ...
     for number, source in enumerate(plan.sources):
         if source.size > chunk and not source.coding:
             for start in range(0, source.size, chunk):
-                yield (Span(number, source.path, start, min(start + chunk, source.size)),)
+                yield (Span(number, source.file, start, min(start + chunk, source.size)),)
             continue
         if packed and (filled + source.size > chunk or len(packed) == MAX_SPANS):
             yield tuple(packed)
             packed, filled = [], 0
-        packed.append(Span(number, source.path, 0, source.size, source.coding))
+        packed.append(Span(number, source.file, 0, source.size, source.coding))
         # A packed text is some ten times larger than its archive.
         filled += source.size * 10 if source.coding else source.size
     if packed:
         yield tuple(packed)
 
 
-def _head_of(path: str) -> bytes:
-    try:
-        with open(path, "rb") as stream:
-            return stream.read(HEAD_BYTES)
-    except OSError:
-        return b""
-
-
 ASK = "run the job with NCCL_DEBUG=INFO and give its output"
 """The hint for a text of which no line is one of NCCL, torch, CUDA or a launcher."""
 
 
+def complaint_of(piece: Piece) -> InputError:
+    """Why a file without any NCCL record is not the right one, in one line."""
+    head = b""
+    with suppress(OSError), open(piece.file, "rb") as stream:
+        head = stream.read(HEAD_BYTES)
+    return complaint(piece.name, head, given=piece.path)
+
+
 def complaint(path: str, head: bytes, *, given: str = "") -> InputError:
-    """Why a file without any NCCL record, which begins with `head`, is not the right one, in one line. `given` is the
-    path to type where it is not `path`."""
+    """The same of a text that begins with `head`. `given` is the path to type where it is not `path`."""
     seen = kind_of_file(head, name=path)
     what = "" if seen.kind in (Kind.TEXT, Kind.NCCL_LOG, Kind.JOB_OUTPUT) else words_of(seen)
     command = command_for(seen.kind, given or path)

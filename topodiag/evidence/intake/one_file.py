@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-import gzip
 import io
 import os
 import stat
 import time
-import zlib
-from pathlib import Path
 from typing import BinaryIO
 
+from topodiag.evidence.intake.collected import missing
 from topodiag.evidence.interface import Blob
+from topodiag.evidence.nccl_log.input.streams import Reading, packer_of, text_of
 from topodiag.model.errors import InputError
 from topodiag.words.units import spell_bytes
 
+HEAD_BYTES = 1 << 16
+"""How much of a file's beginning and end is looked at before anything is read."""
+MAX_FILE_BYTES = 64 * 2**20
+MAX_TOTAL_BYTES = 256 * 2**20
+"""Unpacked size of one bundle: a 72-GPU capture is under 16 MiB, so this is generous."""
 MAX_BYTES = 512 << 20
 """`kubectl get nodes -o json` writes about 15 KB per node: 250 MB for 16,000 nodes."""
 _EMPTIED = frozenset({"kmsg", "trace_pipe"})
@@ -22,6 +26,7 @@ _EMPTIED = frozenset({"kmsg", "trace_pipe"})
 _TRIAL_S, _TRIAL_BYTES, _BLOCK = 5.0, 8 << 20, 1 << 16
 """What a file without a size has to end in."""
 COPY_IT = "copy what is to be read into a file"
+_ZIP = b"PK\x03\x04"
 
 
 def why_endless(path: str) -> str:
@@ -46,38 +51,49 @@ def why_endless(path: str) -> str:
     return "has no end"
 
 
+def is_packed(data: bytes) -> bool:
+    """Whether the first bytes are those of an archive, or of anything packed."""
+    return bool(packer_of(data[:8])) or data.startswith(_ZIP) or data[257:262] == b"ustar"
+
+
 def open_blob(path: str, stdin: BinaryIO | None = None) -> Blob:
-    """The content of a file, unpacked if it is gzip. Raises InputError for what cannot be read."""
+    """The content of a file, unpacked where it is packed. Raises InputError for what cannot be read."""
     if path == "-":
         name, data = "<stdin>", (stdin or io.BytesIO()).read(MAX_BYTES + 1)
     else:
-        name, data = path, _read(path)
-    if data[:2] == b"\x1f\x8b":
-        try:
-            with gzip.GzipFile(fileobj=io.BytesIO(data)) as stream:
-                data = stream.read(MAX_BYTES + 1)
-        except (OSError, EOFError, zlib.error):
-            raise InputError(name, "is a broken gzip file", hint="was the copy interrupted?") from None
+        name, data = path, read_small(path, MAX_BYTES)
+    packer, reading = packer_of(data[:8]), Reading()
+    if packer:
+        data = text_within(name, io.BytesIO(data), (packer,), reading, MAX_BYTES)
+    if reading.notes:
+        raise InputError(name, f"is a broken {packer} file", hint="was the copy interrupted?")
     if len(data) > MAX_BYTES:
-        raise InputError(name, f"is larger than {spell_bytes(MAX_BYTES)}", hint="is it the right file?")
+        raise too_large(name, MAX_BYTES)
     if not data or data.isspace():
         raise InputError(name, "is empty")
     return Blob(name, data)
 
 
+def text_within(name: str, stream: BinaryIO, coding: tuple[str, ...], reading: Reading, most: int) -> bytes:
+    """All of a stream with its layers taken off. Raises InputError for more than `most` bytes."""
+    text = bytearray()
+    for block in text_of(stream, coding, reading):
+        text += block
+        if len(text) > most:
+            raise too_large(name, most)
+    return bytes(text)
+
+
+def too_large(name: str, most: int) -> InputError:
+    return InputError(name, f"is larger than {spell_bytes(most)}", hint="is it the right file?")
+
+
 def read_small(path: str, most: int) -> bytes:
     """The content of a plain file of at most `most` bytes. Raises InputError."""
-    data = _read(path, most)
-    if len(data) > most:
-        raise InputError(path, f"is larger than {most / 1e6:.0f} MB", hint="is it the right file?")
-    return data
-
-
-def _read(path: str, most: int = MAX_BYTES) -> bytes:
     if not path:
         raise InputError("''", "names no file")
     try:
-        mode = Path(path).stat().st_mode
+        mode = os.stat(path).st_mode
         if stat.S_ISDIR(mode):
             raise InputError(path, "is a folder", hint="give a file")
         if not stat.S_ISREG(mode):
@@ -85,12 +101,15 @@ def _read(path: str, most: int = MAX_BYTES) -> bytes:
         if why := why_endless(path):
             raise InputError(path, why, hint=COPY_IT)
         with open(path, "rb") as stream:
-            return stream.read(most + 1)
+            data = stream.read(most + 1)
     except FileNotFoundError:
-        raise InputError(path, "no such file") from None
+        raise missing(path) from None
     except PermissionError:
         raise InputError(path, "permission denied", hint="check its mode and owner") from None
     except OSError as error:
         raise InputError(path, f"cannot be read: {error.strerror or error}") from None
     except ValueError as error:
         raise InputError(path.replace("\0", "?"), f"is not a path: {error}") from None
+    if len(data) > most:
+        raise too_large(path, most)
+    return data

@@ -7,15 +7,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import BinaryIO
 
+from topodiag.evidence.intake.one_file import MAX_BYTES, text_within
 from topodiag.evidence.intake.pieces import STDIN, Intake, Piece
 from topodiag.evidence.intake.watched import watch
 from topodiag.evidence.interface import Blob
 from topodiag.evidence.nccl_log.input.streams import Reading, text_of
 from topodiag.model.errors import InputError
-from topodiag.words.units import spell_bytes
-
-MAX_BYTES = 512 << 20
-"""Unpacked text of one piece: `kubectl get nodes -o json` writes 250 MB for 16,000 nodes."""
 
 
 def read_piece(intake: Intake, piece: Piece, most: int = MAX_BYTES) -> Blob:
@@ -37,18 +34,14 @@ def read_piece(intake: Intake, piece: Piece, most: int = MAX_BYTES) -> Blob:
     except OSError as error:
         raise InputError(piece.name, f"cannot be read: {error.strerror or error}") from None
     reading = Reading()
-    text = bytearray()
     try:
-        for block in text_of(stream, piece.coding, reading):
-            text += block
-            if len(text) > most:
-                raise InputError(piece.name, f"is larger than {spell_bytes(most)}", hint="is it the right file?")
+        text = text_within(piece.name, stream, piece.coding, reading, most)
     finally:
         if piece.path != STDIN or piece.held is not None:
             stream.close()
     if not text and reading.notes:
         raise InputError(piece.name, reading.notes[0], hint="was the copy interrupted?")
-    return Blob(piece.name, bytes(text))
+    return Blob(piece.name, text)
 
 
 @contextmanager
@@ -65,11 +58,3 @@ def blocks_of(intake: Intake, piece: Piece, reading: Reading) -> Iterator[Iterat
         raise InputError(piece.name, f"cannot be read: {error.strerror or error}") from None
     with stream:
         yield text_of(stream, piece.coding, reading)
-
-
-def read_bundle_stream(stream: BinaryIO, most: int) -> bytes:
-    """All of a bundle that comes by standard input, still packed. Raises InputError for more than `most` bytes."""
-    data = stream.read(most + 1)
-    if len(data) > most:
-        raise InputError("<stdin>", f"is larger than {spell_bytes(most)}", hint="is it the right file?")
-    return data

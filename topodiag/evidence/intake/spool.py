@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 
-from topodiag.evidence.intake.archives import copy_members, disk_full
 from topodiag.evidence.intake.pieces import Intake, Piece
 from topodiag.evidence.kinds import Kind
 from topodiag.writing import scratch_folder
@@ -34,6 +33,8 @@ def spooled(intake: Intake, wanted: Callable[[Piece], bool]) -> Iterator[Intake]
         try:
             folder = stack.enter_context(scratch_folder())
         except OSError as error:
+            from topodiag.evidence.intake.archives import disk_full  # noqa: PLC0415 - where there is an archive
+
             raise disk_full(next(iter(archives)), error) from None
         held = {(piece.path, piece.member): piece.held for piece in intake.pieces if piece.held is not None}
         for path, places in archives.items():
@@ -64,6 +65,8 @@ def _write(places: dict[str, str], texts: Mapping[str, bytes], folder: str) -> N
 
 def _unpack(path: str, places: dict[str, str], folder: str) -> None:
     """Copy the members to files, whose paths become the values of `places`."""
+    from topodiag.evidence.intake.archives import copy_members  # noqa: PLC0415 - where there is an archive
+
     first = len(os.listdir(folder))
     for number, member in enumerate(places, first):
         places[member] = os.path.join(folder, str(number))

@@ -38,7 +38,6 @@ from topodiag.model.nccl_features import Feature
 from topodiag.model.nccl_tree import RCCL_FILE, Element, NcclFile, Refusal, renamed
 from topodiag.model.nccl_versions import NEWEST
 from topodiag.model.provenance import MAX_QUOTE, NotObserved, Origin
-from topodiag.model.topics import Topic
 from topodiag.words.dialect import Maker
 from topodiag.words.units import spell_bytes
 
@@ -221,10 +220,6 @@ _INSIDE = regex(r"<(?:cpu|pci)\s[^<>]{0,400}(?:numaid|affinity|busid)\s{0,9}=|<s
 class NcclXml(Source[NcclFile]):
     """Keeps the file as NCCL meets it; alone, it also tells the machine's devices. In a capture it stays a file: it
     says what NCCL was given, which need not be the machine that it was found on."""
-
-    kind = "nccl-xml"
-    speaks_of = frozenset({Topic.TOPOLOGY_FILE})
-    trust = 52
 
     def recognises(self, head: str) -> bool:
         return head.lstrip("\ufeff \t\r\n").startswith("<") and "<system" in head and _INSIDE.search(head) is not None

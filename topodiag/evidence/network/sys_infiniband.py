@@ -14,7 +14,6 @@ from topodiag.evidence.network import rdma_words as words
 from topodiag.evidence.pasted_files import shows
 from topodiag.evidence.readings import Notes, converted
 from topodiag.evidence.tree import TreeFile
-from topodiag.lazy import regex
 from topodiag.model.provenance import NotObserved
 
 _ROOT = "sys/class/infiniband"
@@ -35,11 +34,6 @@ def _traffic_class(text: str) -> int | None:
 
 class SysInfiniband(Direct):
     """RDMA devices from sysfs."""
-
-    measured = regex(
-        r"= sys/class/infiniband/[^/\t]{1,64}/(?:ports/[0-9]{1,3}/)?(?:hw_)?counters/[A-Za-z0-9_.-]{1,80}\t"
-        r"(?P<numbers>[0-9]{1,18})\Z"
-    )
 
     def recognises(self, head: str) -> bool:
         return shows(head, "sys/class/infiniband/")

@@ -12,7 +12,6 @@ from topodiag.evidence.network.local_addresses import read_addresses
 from topodiag.evidence.network.sys_infiniband import Files, link_name, read_counters
 from topodiag.evidence.pasted_files import shows
 from topodiag.evidence.readings import Notes
-from topodiag.lazy import regex
 
 _ROOT = "sys/class/net"
 _ROUTE = "proc/net/route"
@@ -33,8 +32,6 @@ _LINKS = {"master": "master", "device/driver": "driver"}
 
 class SysNet(Direct):
     """Interfaces from sysfs and /proc/net."""
-
-    measured = regex(r"= sys/class/net/[^/\t]{1,64}/statistics/[A-Za-z0-9_.-]{1,80}\t(?P<numbers>[0-9]{1,18})\Z")
 
     def recognises(self, head: str) -> bool:
         return shows(head, "sys/class/net/")

@@ -31,12 +31,11 @@ from collections.abc import Iterator
 from statistics import median
 
 from topodiag.evidence.draft import Entity, NodeDraft
-from topodiag.evidence.interface import Blob, Direct, Parsed
+from topodiag.evidence.interface import Blob, Direct, Parsed, to_float
 from topodiag.evidence.nvidia.dcgm import FAILED
 from topodiag.lazy import regex
 from topodiag.model.busid import normalise_bus_id
 from topodiag.model.provenance import Origin
-from topodiag.model.topics import Topic
 
 MAX_LINE = 400
 MAX_GPUS = 256
@@ -45,10 +44,6 @@ _SAMPLE = regex(
     rf"^Device: ([0-9]{{1,3}}), (\S.{{0,80}}?), pciBusID: {_HEX}, pciDeviceID: {_HEX}, pciDomainID: ?{_HEX}\s*$"
 )
 _NVBANDWIDTH = regex(r"^Device ([0-9]{1,3}): (\S.{0,80}?) \(([0-9a-fA-F]{8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2})\)\s*$")
-_ACCESS = regex(r"^Device=([0-9]{1,3}) (CAN|CANNOT) Access Peer Device=([0-9]{1,3})\s*$")
-_NUMBERS = r"(?:\s{1,16}(?:N/A|[0-9]{1,6}(?:\.[0-9]{1,4})?)){1,64}"
-_HEAD = regex(r"(?:D\\D\s{0,8})?[0-9]{1,3}(?:\s{1,16}[0-9]{1,3}){0,63}\s*$")
-_ROW = regex(rf"([0-9]{{1,3}})({_NUMBERS})\s*$")
 _ONE_WAY, _BOTH_WAYS = "Unidirectional P2P=Enabled", "Bidirectional P2P=Enabled Bandwidth "
 """The latter counts, by half, where a text has no table of one direction."""
 _TITLES = (
@@ -66,11 +61,6 @@ several words there, and none here."""
 class CopyTests(Direct):
     """GPUs, and access between them, from tests of copies."""
 
-    kind = "cuda-copy-test"
-    speaks_of = frozenset({Topic.GPUS})
-    trust = 55
-    a_piece = "CUDA_VISIBLE_DEVICES may hide others"
-
     def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
         parsed: Parsed[int] = Parsed(partial=True)
         devices = _Devices(draft)
@@ -81,19 +71,21 @@ class CopyTests(Direct):
             origin = blob.origin(number, text)
             if (match := _SAMPLE.match(text) or _NVBANDWIDTH.match(text)) is not None:
                 devices.name(match, origin)
-            elif (match := _ACCESS.match(text)) is not None:
-                if match[2] == "CAN":
-                    devices.pair("p2p:read", (match[1], match[3]), _REACHES, origin)
+            elif (access := text.partition(" Access Peer "))[1]:
+                here, _, may = access[0].partition(" ")
+                ends = [end.removeprefix("Device=") for end in (here, access[2])]
+                if may == "CAN" and all(end.isdecimal() for end in ends):
+                    devices.pair("p2p:read", (ends[0], ends[1]), _REACHES, origin)
             elif (title := _title(text, both=both)) is not None:
                 table = "" if title in seen else title
                 seen.add(title)
                 continue
-            elif table and not _HEAD.match(text) and (match := _ROW.match(text)) is not None:
-                for column, gbs in _copies(table, match):
+            elif table and _is_row(cells := text.split()):
+                for column, gbs in _copies(table, cells):
                     if table == "host":
                         devices.offer_host_copy(column, gbs, origin)
                     else:
-                        devices.pair("copies", (match[1], column), f"{gbs / 2 if both else gbs:g}", origin)
+                        devices.pair("copies", (cells[0], column), f"{gbs / 2 if both else gbs:g}", origin)
             else:
                 continue
             parsed.records.append(number)
@@ -141,11 +133,18 @@ def _title(text: str, *, both: bool) -> str | None:
     return "" if known is None and any(word in text.lower() for word in _OTHER_TITLE) else known
 
 
-def _copies(table: str, row: re.Match[str]) -> Iterator[tuple[str, float]]:
+def _is_row(cells: list[str]) -> bool:
+    """Whether cells are a device and what it copied: a header has whole numbers alone."""
+    known = all(cell == "N/A" or to_float(cell) is not None for cell in cells)
+    return known and len(cells) > 1 and cells[0].isdecimal() and not all(map(str.isdecimal, cells))
+
+
+def _copies(table: str, cells: list[str]) -> Iterator[tuple[str, float]]:
     """The columns of a row in which something was copied, and GB/s; of the host the first row counts."""
-    for column, cell in enumerate(row[2].split()):
-        gbs = 0.0 if cell == "N/A" else float(cell)
-        if gbs > 0 and (int(row[1]) == 0 if table == "host" else column != int(row[1])):
+    own = int(cells[0])
+    for column, cell in enumerate(cells[1:]):
+        gbs = to_float(cell) or 0.0
+        if gbs > 0 and (own == 0 if table == "host" else column != own):
             yield str(column), gbs
 
 
@@ -154,53 +153,41 @@ FEWEST = 3
 """GPUs that show what one of them would reach."""
 SHARE = 0.7
 """Part of the others' pace below which one fell short: cards of a kind differ by a tenth."""
-_PROGRESS = regex(r"\d{1,3}\.\d%\s{1,8}proc'd: ")
+_PROGRESS = "proc'd: "
 _PACE = regex(r"\((\d{1,9}) Gflop/s\)")
-_ERRORS = regex(r"errors: (\d{1,12}(?: {1,3}(?:\(WARNING!\))? ?- \d{1,12}){0,255})")
-_FAULTY = regex(r"\s{0,8}GPU (\d{1,3}): FAULTY\s*\Z")
 
 
 class GpuBurn(Direct):
     """GPUs that are slow or wrong under gpu_burn."""
 
-    kind = "gpu-burn"
-    speaks_of = frozenset({Topic.GPUS})
-    trust = 50
-    a_piece = "GPUs that did well are not named"
-
     def recognises(self, head: str) -> bool:
-        return _PROGRESS.search(head) is not None
+        return _PROGRESS in head and _PACE.search(head) is not None
 
     def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
         parsed: Parsed[int] = Parsed(partial=True)
         failed: list[tuple[int, str, int, str]] = []
         last: tuple[int, str] | None = None
         for number, whole in blob.lines():
-            line = whole[:GPU_BURN_MAX_LINE]
-            faulty = _FAULTY.match(line)
-            if faulty is not None and int(faulty[1]) < MAX_GPUS:
-                failed.append((int(faulty[1]), "gpu_burn calls it faulty", number, line))
-            elif (at := _last_of(line)) is not None:
-                last = number, at
+            line = whole[:GPU_BURN_MAX_LINE].rstrip()
+            number_of = line.strip().removeprefix("GPU ").removesuffix(": FAULTY")
+            if line.endswith(": FAULTY") and number_of.isdecimal() and len(number_of) < 4:
+                failed.append((int(number_of), "gpu_burn calls it faulty", number, line))
+            elif _PROGRESS in line:
+                last = number, line.rpartition(_PROGRESS)[2]  # the tool writes each state over the one before
         if last is not None:
             failed += [(index, words, *last) for index, words in _of_progress(last[1])]
-        for index, words, number, line in failed:
-            draft.gpu(index=index).offer(FAILED, (words,), blob.origin(number, line))
+        for gpu, words, number, line in failed:
+            if gpu >= MAX_GPUS:
+                continue
+            draft.gpu(index=gpu).offer(FAILED, (words,), blob.origin(number, line))
             parsed.records.append(number)
         return parsed
-
-
-def _last_of(line: str) -> str | None:
-    """The newest state on a line: the tool writes each over the one before."""
-    begins = [match.start() for match in _PROGRESS.finditer(line)]
-    return line[begins[-1] :] if begins else None
 
 
 def _of_progress(text: str) -> Iterator[tuple[int, str]]:
     """The GPUs that fell short, and in what."""
     paces = [int(pace) for pace in _PACE.findall(text)][:MAX_GPUS]
-    errors = _ERRORS.search(text)
-    wrong = re.findall(r"\d{1,12}", errors[1])[:MAX_GPUS] if errors is not None else []
+    wrong = re.findall(r"\d{1,12}", text.partition("errors:")[2].partition("temps:")[0])[:MAX_GPUS]
     for index, count in enumerate(map(int, wrong)):
         if count:
             yield index, f"gpu_burn: {count} wrong results"

@@ -26,11 +26,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import islice
 
 from topodiag.evidence.draft import Entity, NodeDraft
-from topodiag.evidence.interface import Blob, Direct, Parsed, Source
+from topodiag.evidence.interface import Blob, Direct, Parsed
 from topodiag.lazy import dataclass, regex
-from topodiag.model.topics import Topic
 
 MAX_INDEX = 255
 MAX_LINE = 1000
@@ -47,8 +47,7 @@ _CLOCKS = regex(
 _NO_TIME = regex(r"\bviolations? (?:totall?ing|of|for) 0{1,9}(?:\.0{0,9})? ?(?:[mun]?s|seconds?)\b", re.I)
 """DCGM's counter of a violation moved by less than it prints: no time was lost."""
 _REASONS = {"thermal": "hw_thermal_slowdown", "power": "hw_power_brake_slowdown"}
-_ROW = regex(r"\|([^|]{1,60})\|([^|]{0,400})\|?\s*\Z")
-_FAIL = regex(r"Fail(?:\s-\s(?:All|GPUs?: ([0-9, ]{1,200})))?\Z")
+_FAIL = regex(r"Fail(?:\s-\s(?:All|GPUs?: (?P<several>[0-9, ]{1,200})))?\Z|GPU ?(?P<one>[0-9]{1,3}): Fail\b")
 _REPORT = regex(
     r"^\|\s{0,9}Diagnostic\s{1,40}\|\s{0,9}Result\s{1,60}\||^Successfully ran diagnostic for group"
     r"|^\|[^|\n]{1,60}\|\s{0,9}(?:Pass|Skip) - All\s",
@@ -57,7 +56,6 @@ _REPORT = regex(
 """Heads and rows of `dcgmi diag`."""
 PASSED = "passed_tests"
 """The field of a node that holds the tests which all its GPUs passed."""
-_ONE_FAILS = regex(r"GPU ?([0-9]{1,3}): Fail\b")
 _OF_GPU = ("pcie", "mem", "diagnostic", "stress", "power", "bandwidth", "pulse", "remap", "retire", "context", "eud")
 """In names of tests that a GPU passes or fails; others (denylist, libraries, permissions) are of the installation."""
 
@@ -68,19 +66,13 @@ class HealthLine:
 
     index: int
     name: str
-    value: tuple[str, ...]
+    value: str
     line: int
     text: str
 
 
-class Dcgm(Source[HealthLine]):
+class Dcgm(Direct):
     """Clocks that are held down, memory errors and failed tests, by DCGM's sentences and tables."""
-
-    kind = "dcgm"
-    speaks_of = frozenset({Topic.GPUS})
-    trust = 55
-    a_piece = "healthy GPUs are not named"
-    quiet_is_news = True
 
     def recognises(self, head: str) -> bool:
         """A report in which all pass is one as well: nothing is held against the GPUs."""
@@ -88,39 +80,28 @@ class Dcgm(Source[HealthLine]):
             return True
         return any(True for _ in _sentences(enumerate(head.split("\n"), 1)))
 
-    def parse(self, blob: Blob) -> Parsed[HealthLine]:
-        parsed: Parsed[HealthLine] = Parsed(partial=True)
-        for record in _sentences(blob.lines()):
-            if len(parsed.records) < MAX_RECORDS:
-                parsed.records.append(record)
-        return parsed
-
-    def fill(self, blob: Blob, parsed: Parsed[HealthLine], draft: NodeDraft) -> None:
+    def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
+        parsed: Parsed[int] = Parsed(partial=True)
         failed: dict[int, dict[str, HealthLine]] = {}
-        passed: list[HealthLine] = []
-        for record in parsed.records:
+        held: set[int] = set()
+        """GPUs whose clocks are held down, which says why a test failed."""
+        passed: dict[str, HealthLine] = {}
+        for record in islice(_sentences(blob.lines()), MAX_RECORDS):
+            parsed.records.append(record.line)
             if record.name == PASSED:
-                passed.append(record)
-                continue
-            origin = blob.origin(record.line, record.text)
-            entity = draft.gpu(index=record.index)
-            if record.name == FAILED:
-                failed.setdefault(record.index, {}).setdefault(record.value[0], record)
+                passed.setdefault(record.value, record)
+            elif record.name == FAILED:
+                failed.setdefault(record.index, {}).setdefault(record.value, record)
             else:
-                entity.offer(record.name, record.value, origin)
-        if passed:
-            names = tuple(dict.fromkeys(name for record in passed for name in record.value))
-            draft.single("node").offer(PASSED, names, blob.origin(passed[0].line, passed[0].text))
-        held = {record.index for record in parsed.records if record.name == "throttle"}
-        _fill_failed(failed, held, blob, draft)
-
-
-def _fill_failed(failed: dict[int, dict[str, HealthLine]], held: set[int], blob: Blob, draft: NodeDraft) -> None:
-    """What failed on each GPU; `held` are those whose clocks are held down, which says why a test failed."""
-    for index, lines in failed.items():
-        if index not in held:
+                held.add(record.index)
+                origin = blob.origin(record.line, record.text)
+                draft.gpu(index=record.index).offer(record.name, (record.value,), origin)
+        offers = [(draft.gpu(index=index), FAILED, lines) for index, lines in failed.items() if index not in held]
+        offers += [(draft.single("node"), PASSED, passed)] if passed else []
+        for entity, name, lines in offers:
             first = next(iter(lines.values()))
-            draft.gpu(index=index).offer(FAILED, tuple(lines), blob.origin(first.line, first.text))
+            entity.offer(name, tuple(lines), blob.origin(first.line, first.text))
+        return parsed
 
 
 def _sentences(lines: Iterator[tuple[int, str]]) -> Iterator[HealthLine]:
@@ -128,8 +109,9 @@ def _sentences(lines: Iterator[tuple[int, str]]) -> Iterator[HealthLine]:
     before, test = "", ""
     for number, whole in lines:
         text = whole[:MAX_LINE].strip(" \t>")
-        row = _ROW.match(text)
-        name, cell = (row[1].strip(" -"), row[2].strip()) if row else ("", text)
+        cells = [cell.strip() for cell in text.strip("|").split("|")]
+        row = text.startswith("|") and len(cells) == 2
+        name, cell = (cells[0].strip("-"), cells[1]) if row else ("", text)
         if name:
             test, before = name, "" if _FAIL.match(cell) else before
         health_lines = list(_failures(test, cell, number, text)) if row else []
@@ -141,14 +123,14 @@ def _sentences(lines: Iterator[tuple[int, str]]) -> Iterator[HealthLine]:
 
 def _failures(test: str, cell: str, number: int, text: str) -> Iterator[HealthLine]:
     """The GPUs that a row of the table of a diagnostic says failed, or that all passed."""
-    whole, one = _FAIL.match(cell), _ONE_FAILS.match(cell)
     if not any(word in test.lower() for word in _OF_GPU):
         return
     if cell == "Pass - All":
-        yield HealthLine(-1, PASSED, (test,), number, text)
-    for index in (whole[1] or "").split(",") if whole else [one[1]] if one else []:
+        yield HealthLine(-1, PASSED, test, number, text)
+    failed = _FAIL.match(cell)
+    for index in (failed["one"] or failed["several"] or "").split(",") if failed is not None else ():
         if index.strip().isdigit() and len(index.strip()) <= 3:
-            yield HealthLine(int(index), FAILED, (f"the test {test} failed",), number, text)
+            yield HealthLine(int(index), FAILED, f"the test {test} failed", number, text)
 
 
 def _health_lines(text: str, number: int) -> Iterator[HealthLine]:
@@ -156,11 +138,10 @@ def _health_lines(text: str, number: int) -> Iterator[HealthLine]:
     clocks = _CLOCKS.search(text)
     if clocks is not None and _NO_TIME.search(text) is None:
         index, reason = int(clocks[2] or clocks[3] or clocks[6]), (clocks[1] or clocks[4] or clocks[5]).lower()
-        yield HealthLine(index, "throttle", (_REASONS[reason],), number, text)
+        yield HealthLine(index, "throttle", _REASONS[reason], number, text)
 
 
 NVLINK_MAX_LINE = 400
-_NVLINK_GPU = regex(r"(?:gpuId|GPU) ([0-9]{1,3}):?\Z")
 _ERRORS = regex(
     r"Link ([0-9]{1,2}) {1,40}\| {1,10}(CRC FLIT|CRC Data|Replay|Recovery) Errors? {0,40}\|? {0,40}([0-9]{1,15})\Z"
 )
@@ -172,10 +153,6 @@ _STATES = {"U": "active", "D": "inactive"}
 class DcgmNvlink(Direct):
     """States of NVLinks by `dcgmi nvlink`."""
 
-    kind = "dcgm-nvlink"
-    speaks_of = frozenset({Topic.NVLINKS})
-    trust = 60
-
     def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
         parsed: Parsed[int] = Parsed()
         gpu: Entity | None = None
@@ -185,8 +162,8 @@ class DcgmNvlink(Direct):
             if gpu is not None and (errors := _ERRORS.match(text)) is not None:
                 gpu.child("nvlink", int(errors[1])).count(_COUNTERS[errors[2]], int(errors[3]), origin)
                 parsed.records.append(number)
-            elif (match := _NVLINK_GPU.match(text)) is not None:
-                gpu = draft.gpu(index=int(match[1])) if int(match[1]) <= MAX_INDEX else None
+            elif text.startswith(("gpuId ", "GPU ")) and (index := text.split()[1].rstrip(":")).isdecimal():
+                gpu = draft.gpu(index=int(index)) if len(index) < 4 and int(index) <= MAX_INDEX else None
             elif gpu is not None and (letters := text.split()) and set(letters) <= {*"UDX_"}:
                 for link, letter in enumerate(letters[:64]):
                     if letter in _STATES:

@@ -14,11 +14,10 @@ GPU name no link, and are not read.
 
 from __future__ import annotations
 
-import re
-from dataclasses import replace
+from collections.abc import Mapping
 
 from topodiag.evidence.draft import Entity, NodeDraft
-from topodiag.evidence.interface import Blob, Parsed, Source, reading, to_float, to_int
+from topodiag.evidence.interface import Blob, Direct, Parsed, reading, to_float, to_int
 from topodiag.evidence.metrics_text import samples_of, whole
 from topodiag.evidence.nvidia.nvidia_words import FABRIC_STATES, NVML_ERRORS, UUID, bounded, event_reasons
 from topodiag.evidence.sentences import report
@@ -27,7 +26,6 @@ from topodiag.model.busid import normalise_bus_id
 from topodiag.model.events import Trust
 from topodiag.model.provenance import NotObserved, Origin
 from topodiag.model.system import KernelEvent
-from topodiag.model.topics import Topic
 from topodiag.words.own_data import own_data
 
 _NAMES = own_data("evidence/nvidia/names")
@@ -38,47 +36,38 @@ MAX_RECORDS = 20_000
 MAX_XID = 9999
 _BLANKS = range((1 << 31) - 16, (1 << 31) - 8)
 _FP_BLANK = 1 << 47
-_MARK = regex(r"^[ \t]{0,16}DCGM_(?:FI_DEV|EXP)_[A-Z0-9_]{1,80}\{", re.MULTILINE)
 _LINK = regex(r"NVLINK_(CRC_FLIT|CRC_DATA|REPLAY|RECOVERY)_ERROR_COUNT_(?:L([0-9]{1,2})|TOTAL)")
 _MOST = {"CRC_FLIT": 10_000, "CRC_DATA": 10_000, "REPLAY": 100, "RECOVERY": 10}
 """Totals from which links have errors: those of one link in `checks/nvlink/errors.py`."""
 _XID, _XID_COUNT = "XID_ERRORS", "DCGM_EXP_XID_ERRORS_COUNT"
+_MARKS = ("DCGM_FI_DEV_", "DCGM_EXP_")
 _PARTS = ("nvswitch", "nvlink", "cpu", "GPU_I_ID")
 """Labels of samples that are not of a whole GPU."""
 
 
 @dataclass(frozen=True, slots=True)
 class GpuField:
-    """One field of one GPU, by DCGM's name without what all have in front. `xid` is the code of a count of Xids."""
+    """One field of one GPU, by DCGM's name without what all have in front, with the labels of its sample."""
 
     index: int
     field: str
     value: float
     line: int
     text: str
-    bus_id: str | None = None
-    uuid: str | None = None
-    name: str | None = None
-    driver: str | None = None
-    xid: str = ""
-    why: str = ""
+    labels: Mapping[str, str]
 
 
-class DcgmExporter(Source[GpuField]):
+class DcgmExporter(Direct):
     """Facts of GPUs from a scrape of the DCGM exporter."""
 
-    kind = "dcgm-exporter"
-    speaks_of = frozenset({Topic.GPUS})
-    trust = 65
-    a_piece = "GPUs of some pods, or the lines that somebody searched for, look the same"
-
     def recognises(self, head: str) -> bool:
-        return "DCGM_" in head and _MARK.search(head) is not None
+        return any(line.lstrip().startswith(_MARKS) and "{" in line for line in head.split("\n"))
 
-    def parse(self, blob: Blob) -> Parsed[GpuField]:
-        parsed: Parsed[GpuField] = Parsed(partial=True)
+    def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
+        parsed: Parsed[int] = Parsed(partial=True)
         latest: dict[tuple[int, str, str], GpuField] = {}
         hosts: dict[str, int] = {}
+        buses: dict[int, str] = {}
         for sample in samples_of(blob, "DCGM_"):
             labels = sample.labels
             hosts.setdefault(labels.get("Hostname", ""), sample.line)
@@ -86,28 +75,20 @@ class DcgmExporter(Source[GpuField]):
             blank = sample.value >= _FP_BLANK or sample.value in _BLANKS
             if index is None or any(labels.get(part) for part in _PARTS) or blank or len(latest) >= MAX_RECORDS:
                 continue
-            uuid = labels.get("UUID", "")
-            record = GpuField(
-                index, sample.name.removeprefix("DCGM_FI_DEV_"), sample.value, sample.line, sample.text,
-                normalise_bus_id(labels.get("pci_bus_id", "")), uuid if UUID.fullmatch(uuid) else None,
-                reading(labels.get("modelName")), reading(labels.get("DCGM_FI_DRIVER_VERSION")),
-                labels.get("xid", ""), labels.get("err_msg", "")[:120],
-            )  # fmt: skip
-            key = (record.index, record.field, record.xid)
+            if (bus_id := normalise_bus_id(labels.get("pci_bus_id", ""))) is not None:
+                buses[index] = bus_id
+            field = sample.name.removeprefix("DCGM_FI_DEV_")
+            key = (index, field, labels.get("xid", ""))
             latest.pop(key, None)
-            latest[key] = record
+            latest[key] = GpuField(index, field, sample.value, sample.line, sample.text, labels)
         if len(hosts) > 1:
             why = f"metrics of {len(hosts)} hosts in one text: give each host's own"
             parsed.leave(blob, sorted(hosts.values())[1], "", why)
             return parsed
-        parsed.records.extend(latest.values())
-        return parsed
-
-    def fill(self, blob: Blob, parsed: Parsed[GpuField], draft: NodeDraft) -> None:
         totals = False
-        buses = {record.index: record.bus_id for record in parsed.records if record.bus_id is not None}
-        for record in parsed.records:
-            _offer(blob, replace(record, bus_id=buses.get(record.index)), draft)
+        for record in latest.values():
+            parsed.records.append(record.line)
+            _offer(blob, record, buses.get(record.index), draft)
             total = _LINK.fullmatch(record.field)
             if total is None or total[2]:
                 continue
@@ -118,20 +99,22 @@ class DcgmExporter(Source[GpuField]):
         if totals:
             why = "the DCGM exporter gives totals of a GPU: its fields DCGM_FI_DEV_NVLINK_*_ERROR_COUNT_L0.. name links"
             draft.missing.append(NotObserved("which NVLinks have errors", why))
+        return parsed
 
 
-def _offer(blob: Blob, record: GpuField, draft: NodeDraft) -> None:
-    origin = blob.origin(record.line, record.text)
-    gpu = draft.gpu(index=record.index, bus_id=record.bus_id, uuid=record.uuid)
-    os = draft.single("os")
+def _offer(blob: Blob, record: GpuField, bus_id: str | None, draft: NodeDraft) -> None:
+    origin, labels = blob.origin(record.line, record.text), record.labels
+    uuid = labels["UUID"] if UUID.fullmatch(labels.get("UUID", "")) else None
+    gpu, os = draft.gpu(index=record.index, bus_id=bus_id, uuid=uuid), draft.single("os")
     for entity, name, value in (
-        (gpu, "uuid", record.uuid), (gpu, "name", record.name), (os, "driver_version", record.driver)
+        (gpu, "uuid", uuid), (gpu, "name", reading(labels.get("modelName"))),
+        (os, "driver_version", reading(labels.get("DCGM_FI_DRIVER_VERSION"))),
     ):  # fmt: skip
         if name not in entity.offers:
             entity.offer(name, value, origin)
-    count, field, pci = whole(record.value), record.field, draft.pci(record.bus_id) if record.bus_id else None
+    count, field, pci = whole(record.value), record.field, draft.pci(bus_id) if bus_id else None
     if field in (_XID, _XID_COUNT):
-        _xid(blob, record, draft)
+        _xid(blob, record, bus_id, draft)
     elif (name := _NAMES["dcgm-gpu"].get(field)) == "throttle":
         gpu.offer(name, None if count is None else event_reasons(count), origin)
     elif name is not None:
@@ -159,59 +142,54 @@ def _offer_nvlink(gpu: Entity, record: GpuField, origin: Origin) -> None:
         gpu.child("nvlink", int(link[2])).count(link[1].lower(), count, origin)
 
 
-def _xid(blob: Blob, record: GpuField, draft: NodeDraft) -> None:
+def _xid(blob: Blob, record: GpuField, bus_id: str | None, draft: NodeDraft) -> None:
     """The last Xid of a GPU, or one that was counted within the exporter's window: an event without a time."""
-    code = whole(record.value) if record.field == _XID else to_int(record.xid, low=1)
+    code = whole(record.value) if record.field == _XID else to_int(record.labels.get("xid"), low=1)
     if not code or code > MAX_XID or not record.value:
         return
     if any(event.code == code and event.gpu == record.index for event in draft.events):
         return
-    text = f"Xid {code} by DCGM" + (f": {record.why}" if record.why else "")
+    why = record.labels.get("err_msg", "")[:120]
+    text = f"Xid {code} by DCGM" + (f": {why}" if why else "")
     origin = blob.origin(record.line, record.text)
-    draft.events.append(KernelEvent("xid", text, origin, None, record.bus_id, code, record.index, of_log=False))
+    draft.events.append(KernelEvent("xid", text, origin, None, bus_id, code, record.index, of_log=False))
 
 
-_HEADER = regex(r"^[ \t>]{0,20}# ?Entity(?:[ \t]{1,40}[A-Z0-9_]{2,12}){1,60}[ \t]*$", re.MULTILINE)
-_ROW = regex(r"GPU ([0-9]{1,3})((?:\s{1,40}(?:-?[0-9.]{1,20}|0x[0-9a-fA-F]{1,16}|N/A)){1,60})\s*\Z")
 _Sample = dict[str, GpuField]
 
 
-class DcgmDmon(Source[GpuField]):
+class DcgmDmon(Direct):
     """Clocks, their reasons, load, power and errors by DCGM's monitor."""
 
-    kind = "dcgm-dmon"
-    speaks_of = frozenset({Topic.GPUS})
-    trust = 60
-
     def recognises(self, head: str) -> bool:
-        return "Entity" in head and _HEADER.search(head) is not None
+        return any(map(_columns, head.split("\n")))
 
-    def parse(self, blob: Blob) -> Parsed[GpuField]:
-        parsed: Parsed[GpuField] = Parsed(partial=True)
+    def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
         columns: list[str] = []
         best: dict[int, _Sample] = {}
         for number, whole_line in blob.lines():
             line = whole_line[:MAX_LINE].strip(" \t>\r")
-            if _HEADER.match(line):
-                columns = line.lstrip("# ").split()[1:]
+            columns = _columns(line) or columns
+            word, *cells = line.split() or [""]
+            index = to_int(cells[0], low=0, high=MAX_INDEX) if word == "GPU" and cells else None
+            if index is None or len(cells) != len(columns) + 1:
                 continue
-            match = _ROW.match(line) if columns else None
-            cells = match[2].split() if match is not None else []
-            if match is None or len(cells) != len(columns) or int(match[1]) > MAX_INDEX:
-                continue
-            index, sample = int(match[1]), _Sample()
-            for column, cell in zip(columns, cells, strict=True):
+            sample = _Sample()
+            for column, cell in zip(columns, cells[1:], strict=True):
                 value = to_int(cell) if cell.startswith("0x") else to_float(cell, low=0)
                 if value is not None and (field := _NAMES["dcgm-short"].get(column)) is not None:
-                    sample[field] = GpuField(index, field, value, number, line)
+                    sample[field] = GpuField(index, field, value, number, line, {})
             best[index] = max(best.get(index, sample), sample, key=_weight)
-        for sample in best.values():
-            parsed.records += sample.values()
-        return parsed
+        records = [record for sample in best.values() for record in sample.values()]
+        for record in records:
+            _offer(blob, record, None, draft)
+        return Parsed([record.line for record in records], partial=True)
 
-    def fill(self, blob: Blob, parsed: Parsed[GpuField], draft: NodeDraft) -> None:
-        for record in parsed.records:
-            _offer(blob, record, draft)
+
+def _columns(line: str) -> list[str]:
+    """The columns of a header, none of another line."""
+    first, *names = line.lstrip("> \t").removeprefix("#").split() or [""]
+    return names if first == "Entity" and line.lstrip("> \t").startswith("#") else []
 
 
 def _weight(sample: _Sample) -> tuple[float, ...]:

@@ -15,15 +15,12 @@ from collections.abc import Mapping
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.interface import Blob, Direct, Parsed, to_float, to_int
 from topodiag.evidence.sentences import report
-from topodiag.lazy import regex
 from topodiag.model.events import Trust
-from topodiag.model.topics import Topic
 
 MAX_GPUS = 256
 MAX_LINE = 1000
 MAX_VALUE = 1_000_000
 
-_HEADER = regex(r"[ \t>]{0,20}# ?(?:Date {1,10})?(?:Time {1,10})?gpu(?: {1,20}[a-z0-9]{2,12}){1,40} *\Z")
 HEAT = "tviol"
 """Whether heat holds the clock: 1 where it does."""
 _COLUMNS = {"sm": "utilization", "mem": "memory_utilization", "pclk": "sm_clock_mhz"}
@@ -33,11 +30,6 @@ _Row = tuple[dict[str, str], int, str]
 
 class NvidiaSmiDmon(Direct):
     """Load of the processors and of memory, power, and clock."""
-
-    kind = "nvidia-smi-dmon"
-    speaks_of = frozenset({Topic.GPUS})
-    trust = 60
-    """Below a report of one moment, whose values belong together."""
 
     def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
         parsed: Parsed[int] = Parsed()
@@ -60,8 +52,9 @@ def _busiest(blob: Blob) -> dict[int, _Row]:
     busiest: dict[int, _Row] = {}
     for number, whole in blob.lines():
         line = whole[:MAX_LINE].strip(" \t>\r\n")
-        if _HEADER.match(line):
-            columns = line.lstrip("# ").split()
+        names = line.lstrip("# ").split() if line.startswith("#") else []
+        if "gpu" in names[:3]:  # behind date and time
+            columns = names
         elif columns and line and not line.startswith("#"):
             cells = line.split()
             row = dict(zip(columns, cells, strict=False))

@@ -12,12 +12,11 @@ from itertools import pairwise
 from typing import Any
 
 from topodiag.evidence.draft import NodeDraft
-from topodiag.evidence.interface import Blob, Direct, Parsed, reading, to_float, to_int
+from topodiag.evidence.interface import Blob, Direct, Parsed, reading, to_float
 from topodiag.evidence.nvidia.nvidia_words import distinct_uuids, fill_lost
 from topodiag.lazy import regex
 from topodiag.model.busid import NVSWITCH_BUS_ID, normalise_bus_id
 from topodiag.model.provenance import NotObserved, Origin
-from topodiag.model.topics import Topic
 from topodiag.words.own_data import own_data
 
 MAX_LINKS = 64
@@ -33,27 +32,25 @@ _GPU = regex(
     r"GPU\s{1,4}([0-9]{1,4}):\s{0,4}([^\n(]{0,120}?(?:\([^()]{0,40}\)[^\n(]{0,40})?)\s{0,4}(?:\(UUID:\s{0,4}([^()\s]{1,64})\)?)?$"
 )
 _LINK = regex(r"Link\s{1,4}([0-9]{1,4})\s{0,4}[:,]\s{0,8}(.{1,200})$")
-_RATE = regex(r"[0-9]{1,6}(?:\.[0-9]{1,6})?\s{0,4}GB/s$")
-_STATE = regex(r"<?\s?(inactive|active|sleep|disabled)\s?>?$", re.IGNORECASE)
-_REMOTE = regex(r"Remote Device\s{1,4}([0-9A-Fa-f:.]{7,20})(?::\s{0,4}Link\s{1,4}([0-9]{1,4}))?$", re.IGNORECASE)
-_BUS = regex(r"([0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9A-Fa-f])$")
-_ABILITY = regex(r"([A-Za-z][A-Za-z0-9 ]{2,60}?)(?:\s(?:is|are))?(?:\ssupported)?:\s{0,4}(true|false)$", re.IGNORECASE)
-_COUNT = regex(r"([A-Za-z][A-Za-z0-9 /:_\-]{0,60}?)\s{0,4}:\s{0,4}(\S{1,40})(?:\s{1,4}(KiB|B|bytes|packets))?$")
-_SENTENCE = regex(
-    r"(?:NVML:\s{0,4})?(.{0,80}?(?:all links are inactive|nvlink.{0,40}not supported).{0,40})$", re.IGNORECASE
+_WORDS = regex(
+    r"(?P<rate>[0-9]{1,6}(?:\.[0-9]{1,6})?)\s{0,4}GB/s"
+    r"|<?\s?(?P<state>inactive|active|sleep|disabled)\s?>?"
+    r"|(?:Remote Device\s{1,4})?(?P<remote>[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9A-Fa-f])"
+    r"(?::\s{0,4}Link\s{1,4}(?P<far>[0-9]{1,4}))?"
+    r"|(?P<ability>[A-Za-z][A-Za-z0-9 ]{2,60}?)(?:\s(?:is|are))?(?:\ssupported)?:\s{0,4}(?P<able>true|false)"
+    r"|(?P<counter>[A-Za-z][A-Za-z0-9 /:_\-]{0,60}?)\s{0,4}:\s{0,4}(?P<count>\S{1,40})"
+    r"(?:\s{1,4}(?P<unit>KiB|B|bytes|packets))?",
+    re.IGNORECASE,
 )
-_ELISION = regex(r"\[?\s?(?:\.{3,6}|…)\s?\]?$")
-_PASTE_NOISE = regex(r"[.\[\]…`~=\-_*+\s]*$")
+"""What is said of a link: its rate, its state, its far end, an ability, or a counter."""
+_NOISE = ".[]…`~=-_*+ \t"
+"""What a paste puts where lines were left out."""
 NAMELESS = "no GPU header stands above this link"
 _DECORATION = " \t#>`*\"'|"
 
 
 class NvidiaSmiNvlink(Direct):
     """Every option of `nvidia-smi nvlink`. Offers NVLink children of GPUs, and a note where there are none to show."""
-
-    kind = "nvidia-smi-nvlink"
-    speaks_of = frozenset({Topic.GPUS, Topic.NVLINKS})
-    trust = 70
 
     def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
         """Empty output is what a node without NVLink hardware gives (exit status 0): no records."""
@@ -67,10 +64,11 @@ class NvidiaSmiNvlink(Direct):
                 parsed.leave(blob, number, "", "more lines than any node has: the rest is left out")
                 break
             text = line[:MAX_LINE].lstrip(_DECORATION).rstrip(" \t`\"'|,")
-            if gpu is not None and _ELISION.match(text):
+            bare = text.strip("[] ")
+            if gpu is not None and (bare == "…" or (len(bare) > 2 and not bare.strip("."))):
                 why = f"{blob.name} line {number} leaves lines out"
                 draft.missing.append(NotObserved(f"some NVLinks of GPU{gpu}", why))
-            elif not text or _PASTE_NOISE.match(text) or "nvidia-smi" in text:
+            elif not text.strip(_NOISE) or "nvidia-smi" in text:
                 continue
             elif (header := _GPU.match(text)) is not None:
                 gpu, inside = int(header[1]), True
@@ -82,8 +80,8 @@ class NvidiaSmiNvlink(Direct):
                     parsed.leave(blob, number, text, why)
                 if why in ("", NAMELESS):
                     parsed.records.append(number)
-            elif gpu is not None and (note := _SENTENCE.match(text)) is not None:
-                draft.gpu(index=gpu).offer("nvlink_note", _plain_note(note[1]), blob.origin(number, text))
+            elif gpu is not None and (note := _note(text.lower())):
+                draft.gpu(index=gpu).offer("nvlink_note", note, blob.origin(number, text))
                 parsed.records.append(number)
             elif inside:
                 parsed.leave(blob, number, text, "not a line of nvidia-smi nvlink")
@@ -119,8 +117,11 @@ def _asked_gpu(blob: Blob) -> int | None:
     return None
 
 
-def _plain_note(sentence: str) -> str:
-    return "all links are inactive" if "all links are inactive" in sentence.lower() else "not supported"
+def _note(text: str) -> str:
+    """What nvidia-smi says in place of the links of a GPU, "" in another line."""
+    if "all links are inactive" in text:
+        return "all links are inactive"
+    return "not supported" if "nvlink" in text and "not supported" in text else ""
 
 
 def _slug(name: str) -> str:
@@ -135,23 +136,22 @@ _Said = tuple[Mapping[str, Any], Mapping[str, int]]
 def _link_words(rest: str) -> _Said | None:
     """What the words behind `Link N:` say, or None when it is of no known shape. Nodes and links repeat the same few
     words by the thousand."""
-    if _RATE.match(rest):
-        rate = to_float(rest, low=0.0, high=1e4)
+    words = _WORDS.fullmatch(rest)
+    if words is None:
+        return None
+    if words["rate"]:
+        rate = to_float(words["rate"], low=0.0, high=1e4)
         return ({"line_gbs": rate, "state": "active"} if rate else {}), {}
-    if (state := _STATE.match(rest)) is not None:
-        return {"state": state[1].lower()}, {}
-    if (remote := _REMOTE.match(rest) or _BUS.match(rest)) is not None:
-        bus_id = normalise_bus_id(remote[1])
-        far = int(remote[2]) if remote.re.groups > 1 and remote[2] else None
+    if words["state"]:
+        return {"state": words["state"].lower()}, {}
+    if words["remote"]:
+        bus_id, far = normalise_bus_id(words["remote"]), int(words["far"]) if words["far"] else None
         kind = "switch" if bus_id == NVSWITCH_BUS_ID else None
         return None if bus_id is None else ({"remote_bus_id": bus_id, "remote_link": far, "remote_type": kind}, {})
-    if (ability := _ABILITY.match(rest)) is not None:
-        return ({"p2p_supported": ability[2].lower() == "true"} if _slug(ability[1]) == "p2p" else {}), {}
-    if (count := _COUNT.match(rest)) is not None:
-        name, value = _slug(count[1]), to_int(count[2], low=0)
-        if "BER" in count[1].split() or reading(count[2]) is None:
-            return {}, {}
-        if value is not None and re.fullmatch(r"[0-9]{1,20}", count[2]):
-            name = f"{name}_{count[3].lower()}" if count[3] else name
-            return {}, {COUNTERS.get(name, name): value}
-    return None
+    if words["ability"]:
+        return ({"p2p_supported": words["able"].lower() == "true"} if _slug(words["ability"]) == "p2p" else {}), {}
+    if "BER" in words["counter"].split() or reading(words["count"]) is None:
+        return {}, {}
+    name = _slug(f"{words['counter']} {words['unit'] or ''}")
+    known = words["count"].isdecimal() and len(words["count"]) <= 20
+    return ({}, {COUNTERS.get(name, name): int(words["count"])}) if known else None

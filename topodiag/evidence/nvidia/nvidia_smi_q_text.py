@@ -34,9 +34,7 @@ MAX_LINE = 1000
 MAX_DEPTH = 12
 MAX_VALUE = 400
 
-_MARGIN = regex(r"[>|#\t ]{0,200}")
-_GPU = regex(r"GPU ([0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7])\Z")
-_FIELD = regex(r"(\S[^:\n]{0,80}?) *: ?(.*)\Z")
+_MARGIN = ">|#\t "
 _TAG = regex(r"[^a-z0-9]+")
 _HEAD = regex(r"^[>|\t ]{0,20}(?:=+NVSMI LOG=+|Attached GPUs {1,60}: [0-9]{1,4})[ \t]*$", re.MULTILINE)
 
@@ -81,14 +79,6 @@ class _Block:
 class NvidiaSmiQText(Source[XmlRecord]):
     """The full query as text. Offers what the XML form offers."""
 
-    kind = "nvidia-smi-q"
-    speaks_of = frozenset({Topic.GPUS, Topic.DRIVER})
-    trust = 70
-
-    def told(self, parsed: Parsed[XmlRecord]) -> frozenset[Topic]:
-        """Of all GPUs only where the report says how many there are: a part of it shows some of them."""
-        return self.speaks_of if _counted(parsed) else frozenset({Topic.DRIVER})
-
     def recognises(self, head: str) -> bool:
         return _HEAD.search(head) is not None or _EXCERPT.search(head) is not None
 
@@ -102,6 +92,8 @@ class NvidiaSmiQText(Source[XmlRecord]):
             parsed.records.append(XmlDriver(1, tuple(reading.driver), whole=True))
         for order, block in enumerate(reading.blocks.values()):
             parsed.records.append(XmlGpu(order, block.bus_id, block.line, tuple(block.fields), complete=True))
+        if not _counted(parsed):
+            parsed.topics = frozenset({Topic.DRIVER})  # a part of a report shows some of the GPUs
         return parsed
 
     def fill(self, blob: Blob, parsed: Parsed[XmlRecord], draft: NodeDraft) -> None:
@@ -130,22 +122,21 @@ class _Reading:
 
     def take(self, number: int, line: str) -> bool:
         """Read one line; False where a GPU must be left out."""
-        margin = _MARGIN.match(line)
-        indent = margin.end() if margin is not None else 0
-        text = line[indent:].rstrip()
-        if header := _GPU.match(text):
+        text = line.lstrip(_MARGIN).rstrip()
+        indent = len(line.rstrip()) - len(text)
+        key, colon, value = text.partition(":")
+        if text.startswith("GPU ") and normalise_bus_id(text[4:]) is not None:
             self._nameless = []
-            return self._begin(header[1], number)
-        match = _FIELD.match(text)
+            return self._begin(text[4:], number)
         while self._open and self._open[-1][0] >= indent:
             self._open.pop()
-        label = _TAG.sub("_", (match[1] if match else text).lower()).strip("_")[:80]
-        if match is not None and label in _OWNERS and self._is_without_head(label):
+        label = _TAG.sub("_", key.lower()).strip("_")[:80]
+        if colon and label in _OWNERS and self._is_without_head(label):
             self._nameless.append({_OWNERS[label][0]})
             self._begin("", number)
             self._open = [(indent - 1, name) for name in _OWNERS[label]]
-        if match is not None:
-            self._field(label, match[2].strip()[:MAX_VALUE], number, text)
+        if colon:
+            self._field(label, value.strip()[:MAX_VALUE], number, text)
         elif self._nameless and label in _SECTIONS and label not in self._nameless[-1]:
             self._nameless[-1].add(label)
         elif label in _SECTIONS and (self._block is None or self._nameless):

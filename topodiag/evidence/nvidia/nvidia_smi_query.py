@@ -18,7 +18,6 @@ from topodiag.evidence.interface import Blob, Parsed, Source, to_float, to_int
 from topodiag.evidence.nvidia.nvidia_words import EVENT_REASONS, fill_lost
 from topodiag.evidence.nvidia.smi_xml_facts import XmlDriver, XmlField, XmlGpu, fill_report
 from topodiag.lazy import dataclass, regex
-from topodiag.model.topics import Topic
 from topodiag.words.own_data import own_data
 
 MAX_LINE = 4000
@@ -43,8 +42,6 @@ _ALSO = regex(
 _MASKS = ("clocks_event_reasons.active", "clocks_throttle_reasons.active")
 _REASON = regex(r"clocks_(?:event|throttle)_reasons\.([a-z_]{1,60})")
 _COMMAND = regex(r"--query-(?:gpu|remapped-rows|retired-pages)[= ]([A-Za-z0-9_.,]{1,3000})")
-_PICKED = regex(r"(?<!\S)(?:-i|--id)[= ]")
-_UNIT = regex(r"\s*\[[^\]]{1,10}\]\Z")
 _MARK = regex(r"^[ \t>|]{0,20}[a-z_][a-z0-9_.]{1,50}(?: \[[^\]\n]{1,10}\])?, ", re.M)
 _MIN_KNOWN = 2
 """Columns of these that make a header: one word and a comma is any text."""
@@ -70,10 +67,6 @@ class QueryRow:
 class NvidiaSmiQuery(Source[QueryRow]):
     """GPUs by the columns of a query."""
 
-    kind = "nvidia-smi-query"
-    speaks_of = frozenset({Topic.GPUS})
-    trust = 70
-
     def recognises(self, head: str) -> bool:
         if not any(f"--query-{name}" in head for name in ("gpu", "remapped-rows")) and _MARK.search(head) is None:
             return False
@@ -86,7 +79,8 @@ class NvidiaSmiQuery(Source[QueryRow]):
             line = whole[:MAX_LINE].strip().lstrip(">| \t")
             asked = _COMMAND.search(line)
             if asked is not None:
-                columns, picked = _columns(asked[1].split(",")), _PICKED.search(line) is not None
+                columns = _columns(asked[1].split(","))
+                picked = not {"-i", "--id"}.isdisjoint(line.replace("=", " ").split())
                 continue
             cells = [cell.strip() for cell in line.split(",", MAX_COLUMNS)]
             header = _columns(cells)
@@ -134,7 +128,7 @@ def _asked_later(text: str) -> tuple[str, ...]:
 
 def _columns(cells: Sequence[str]) -> tuple[str, ...]:
     """The column names of a header, in lower case and without units; none where the cells are no header."""
-    names = tuple(_UNIT.sub("", cell).strip().lower() for cell in cells)
+    names = tuple(cell.partition(" [")[0].strip().lower() for cell in cells)
     known = sum(name in _PATHS or _REASON.fullmatch(name) is not None for name in names)
     if known == 0 or len(names) < _MIN_KNOWN or "pid" in names:
         return ()

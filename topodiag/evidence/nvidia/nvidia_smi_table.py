@@ -44,7 +44,6 @@ from topodiag.model.busid import normalise_bus_id
 from topodiag.model.events import REMARK
 from topodiag.model.provenance import Fact, known
 from topodiag.model.system import Process
-from topodiag.model.topics import Topic
 from topodiag.words.units import spell_bytes
 
 LEAST_SHARE = 0.9
@@ -53,34 +52,30 @@ PAIR = 2
 """GPUs of which none is usual: the better one is what both should be."""
 HOT_C = 90
 """Degrees at which GPUs of all kinds slow down, or are about to."""
-_CELLS = regex(r"(?:^|\s)([0-9]{1,3})C\s[^|]{0,80}\|[^|/]{1,30}/ {0,12}([0-9]{1,8})MiB")
-
-
 MAX_GPUS = 256
 MAX_LINE = 400
 LOST_READINGS = 2
 """Readings of temperature, performance and power that are ERR! when the GPU does not answer; one is a dead sensor."""
 
 _BUS = r"[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7]"
-_TITLE = regex(r"^[>\t ]{0,20}\| NVIDIA-SMI [0-9N]", re.MULTILINE)
-_DRIVER = regex(r"(?:Driver|KMD) Version: {1,20}([0-9][0-9.]{2,20})")
-_CUDA = regex(r"CUDA (?:UMD )?Version: {1,20}([0-9]{1,3}\.[0-9]{1,3})")
-_NAMED = regex(r" {1,4}([0-9]{1,3}) {1,4}(\S[^|]{0,80}?) +(On|Off|N/A|WDDM|TCC|MCDM) *\Z")
-_FUNCTION = regex(rf" *({_BUS}) +(On|Off|N/A) *\Z")
-_PERFORMANCE = regex(r"(?<!\S)P([0-9]{1,2})(?!\S)")
-_LOAD = regex(r" *(?:([0-9]{1,3})%|N/A|ERR!) +(\S[^|]{0,20}?) *\Z")
-_POWER = regex(r"(?<!\S)([0-9]{1,4})W {0,2}/ {0,3}([0-9]{1,4})W(?!\S)")
-_MEMORY = regex(r" *([0-9]{1,8})MiB {0,2}/ *([0-9]{1,8})MiB *\Z")
-_LISTED = regex(r"GPU ([0-9]{1,3}): (\S[^\n]{0,80}?) \(UUID: (GPU-[0-9A-Za-z.*_-]{1,60})\)\Z")
-"""A UUID that somebody masked is none (nvidia_ids.py), and the line names the GPU all the same."""
-_IN_LIST = regex(r"^[ \t>|]{0,20}GPU [0-9]{1,3}: [^\n]{1,80} \(UUID: GPU-", re.MULTILINE)
-_IN_TABLE = regex(
-    rf"^[ \t>]{{0,20}}\| {{1,4}}[0-9]{{1,3}} {{1,4}}\S[^|\n]{{0,80}}? (?:On|Off|N/A|WDDM|TCC|MCDM) {{1,4}}\|"
-    rf" {{1,8}}{_BUS} {{1,2}}(?:On|Off|N/A) {{1,4}}\|",
+_TITLE = "NVIDIA-SMI "
+_VERSION = regex(r"(Driver|KMD|CUDA)(?: UMD)? Version: {1,20}([0-9][0-9.]{1,20})")
+_FIRST_ROW = regex(
+    rf"^[ \t>]{{0,20}}\| {{1,4}}([0-9]{{1,3}}) {{1,4}}(\S[^|\n]{{0,80}}?) +(On|Off|N/A|WDDM|TCC|MCDM) *\|"
+    rf" *({_BUS}) +(On|Off|N/A) *\|([^|\n]{{0,40}})\|",
     re.MULTILINE,
 )
-"""A row by which a table is known whose title somebody cut off."""
-_HAS_LINKS = regex(r"^[ \t>|]{0,40}Link [0-9]{1,2}[:,]", re.MULTILINE)
+"""Number, name, persistence, bus id, screen and errors of a GPU; also of a table whose title somebody cut off."""
+_READING = regex(
+    r"(?<!\S)(?:(?P<celsius>[0-9]{1,3})C|P(?P<pstate>[0-9]{1,2})"
+    r"|(?P<power>[0-9]{1,4})W {0,2}/ {0,3}(?P<limit>[0-9]{1,4})W"
+    r"|(?P<used>[0-9]{1,8})MiB {0,2}/ *(?P<memory>[0-9]{1,8})MiB)(?!\S)"
+)
+"""What stands in the second row of a GPU."""
+_LISTED = regex(
+    r"^[ \t>|]{0,20}GPU ([0-9]{1,3}): (\S[^\n]{0,80}?) \(UUID: (GPU-[0-9A-Za-z.*_-]{1,60})\)[ \t]*$", re.MULTILINE
+)
+"""A UUID that somebody masked is none (nvidia_words.py), and the line names the GPU all the same."""
 
 _COMPUTE_MODES = {
     "Default": "Default",
@@ -105,21 +100,20 @@ class TableGpu:
     has_screen: bool = False
     second: tuple[int, str] = (0, "")
     """Its second row: temperature, power, memory and load."""
+    readings: dict[str, int] = field(default_factory=dict)
+    """The numbers of that row, by their names in `_READING`."""
     values: dict[str, tuple[object, int, str]] = field(default_factory=dict)
 
 
 class NvidiaSmiTable(Direct):
     """GPUs with name, bus id, MIG, persistence, load, performance state, uncorrected errors; the driver's versions."""
 
-    kind = "nvidia-smi"
-    speaks_of = frozenset({Topic.GPUS, Topic.DRIVER})
-    trust = 65
-    """Below the full query of the same tool, whose values are not rounded or cut to fit."""
-
     def recognises(self, head: str) -> bool:
-        if _TITLE.search(head) is not None or _IN_TABLE.search(head) is not None or LOST.search(head) is not None:
+        if _FIRST_ROW.search(head) is not None or LOST.search(head) is not None:
             return True
-        return _IN_LIST.search(head) is not None and _HAS_LINKS.search(head) is None
+        lines = [line.lstrip(" \t>|") for line in head.split("\n")]
+        listed = _LISTED.search(head) is not None and not any(line.startswith("Link ") for line in lines)
+        return listed or any(line.startswith(_TITLE) for line in lines)
 
     def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
         parsed: Parsed[int] = Parsed()
@@ -128,18 +122,18 @@ class NvidiaSmiTable(Direct):
         row: TableGpu | None = None
         for number, whole in blob.lines():
             line = whole[:MAX_LINE].rstrip().lstrip("> \t")
-            if _TITLE.match(line):
+            if line.lstrip("| ").startswith(_TITLE):
                 row = None
-                for name, pattern in (("driver_version", _DRIVER), ("cuda_version", _CUDA)):
-                    if match := pattern.search(line):
-                        draft.single("os").offer(name, match[1], blob.origin(number, line))
-                        parsed.records.append(number)
+                for match in _VERSION.finditer(line):
+                    name = "cuda_version" if match[1] == "CUDA" else "driver_version"
+                    draft.single("os").offer(name, match[2], blob.origin(number, line))
+                    parsed.records.append(number)
             elif LOST.search(line):
                 parsed.records.append(number)
-            elif match := _LISTED.match(line):
-                gpu = _gpu(gpus, int(match[1]), number, line)
+            elif listed := _LISTED.match(line):
+                gpu = _gpu(gpus, int(listed[1]), number, line)
                 if gpu is not None:
-                    gpu.uuid, gpu.name = gpu.uuid or match[3], gpu.name or match[2]
+                    gpu.uuid, gpu.name = gpu.uuid or listed[3], gpu.name or listed[2]
             else:
                 row = _row(gpus, row, number, line)
         _offer(blob, list(gpus.values()), draft)
@@ -171,11 +165,11 @@ def _odd_rows(gpus: Sequence[TableGpu]) -> Iterator[tuple[str, TableGpu]]:
             yield f"GPU{gpu.index}: a reading of it is an error", gpu
         if "Prohibited" in text:
             yield f"GPU{gpu.index}: its compute mode lets no program use it", gpu
-        cells = _CELLS.search(text)
-        if cells is not None and int(cells[1]) >= HOT_C:
-            yield f"GPU{gpu.index}: {cells[1]} C", gpu
-        if cells is not None and gpu.name:
-            groups[gpu.name].append((gpu, int(cells[2])))
+        celsius, memory = gpu.readings.get("celsius", 0), gpu.readings.get("memory")
+        if celsius >= HOT_C:
+            yield f"GPU{gpu.index}: {celsius} C", gpu
+        if memory is not None and gpu.name:
+            groups[gpu.name].append((gpu, memory))
     for group in groups.values():
         sizes = [size for _, size in group]
         usual = mode(sizes) if len(sizes) > PAIR else max(sizes)
@@ -193,49 +187,48 @@ def _gpu(gpus: dict[int, TableGpu], index: int, number: int, line: str) -> Table
 
 def _row(gpus: dict[int, TableGpu], row: TableGpu | None, number: int, line: str) -> TableGpu | None:
     """The GPU whose rows these are, after this line: the first row begins it, a rule of dashes ends it."""
-    cells = line.split("|")
-    if len(cells) != 5 or cells[0]:
-        return None
-    named, function = _NAMED.match(cells[1]), _FUNCTION.match(cells[2])
-    if named is not None and function is not None:
-        gpu = _gpu(gpus, int(named[1]), number, line)
+    if (first := _FIRST_ROW.match(line)) is not None:
+        index, name, persistence, bus_id, screen, errors = first.groups()
+        gpu = _gpu(gpus, int(index), number, line)
         if gpu is None or gpu.in_table:
             return None  # the same table once more: the first reading stays
-        gpu.bus_id = function[1]
-        if not named[2].endswith("..."):
-            gpu.name = gpu.name or named[2]
-        errors = cells[3].strip()
-        _put(gpu, "persistence", {"On": True, "Off": False}.get(named[3]), number, line)
-        _put(gpu, "ecc_volatile_uncorrected", _small(errors), number, line)
-        gpu.in_table, gpu.has_screen = True, function[2] == "On"
+        gpu.bus_id = bus_id
+        if not name.endswith("..."):
+            gpu.name = gpu.name or name
+        _put(gpu, "persistence", {"On": True, "Off": False}.get(persistence), number, line)
+        _put(gpu, "ecc_volatile_uncorrected", _small(errors.strip()), number, line)
+        gpu.in_table, gpu.has_screen = True, screen == "On"
         return gpu
-    if row is None:
+    cells = line.split("|")
+    if row is None or len(cells) != 5 or cells[0]:
         return None
-    load = _LOAD.match(cells[3])
-    if load is not None:
-        _readings(row, cells, load, number, line)
+    load, _, mode = cells[3].strip().partition(" ")
+    if mode and (load in ("N/A", "ERR!") or load.endswith("%")):
+        _second_row(row, cells, number, line)
     elif not cells[1].strip() and not cells[2].strip():
-        _put(row, "mig", _MIG.get(cells[3].strip().rstrip("*")), number, line)
+        _put(row, "mig", _MIG.get(load.rstrip("*")), number, line)
     return row
 
 
-def _readings(row: TableGpu, cells: list[str], load: re.Match[str], number: int, line: str) -> None:
-    """What the second row of a GPU says."""
-    row.second = row.second if row.second[0] else (number, line)
-    performance = _PERFORMANCE.search(cells[1])
-    _put(row, "pstate", _small(performance[1]) if performance else None, number, line)
-    _put(row, "utilization", _small(load[1] or ""), number, line)
-    _put(row, "compute_mode", _COMPUTE_MODES.get(load[2]), number, line)
-    power, memory = _POWER.search(cells[1]), _MEMORY.match(cells[2])
-    if power is not None:
-        _put(row, "power_w", float(power[1]), number, line)
-        _put(row, "power_limit_w", float(power[2]), number, line)
-    if memory is not None:
-        _put(row, "memory_used_mib", int(memory[1]), number, line)
-        if not row.has_screen and int(memory[2]):
-            _put(row, "memory_used_share", min(1.0, int(memory[1]) / int(memory[2])), number, line)
+def _second_row(gpu: TableGpu, cells: list[str], number: int, line: str) -> None:
+    if not gpu.second[0]:
+        gpu.second = number, line
+        for match in _READING.finditer(" ".join(cells[1:3])):
+            gpu.readings |= {name: int(digits) for name, digits in match.groupdict().items() if digits}
+    values = gpu.readings
+    load, _, mode = cells[3].strip().partition(" ")
+    _put(gpu, "pstate", values.get("pstate"), number, line)
+    _put(gpu, "utilization", _small(load.removesuffix("%")), number, line)
+    _put(gpu, "compute_mode", _COMPUTE_MODES.get(mode.strip()), number, line)
+    if "power" in values:
+        _put(gpu, "power_w", float(values["power"]), number, line)
+        _put(gpu, "power_limit_w", float(values["limit"]), number, line)
+    if "memory" in values:
+        _put(gpu, "memory_used_mib", values["used"], number, line)
+        if not gpu.has_screen and values["memory"]:
+            _put(gpu, "memory_used_share", min(1.0, values["used"] / values["memory"]), number, line)
     if cells[1].count("ERR!") >= LOST_READINGS:
-        _put(row, "lost", "GPU is lost (its readings are ERR!)", number, line)
+        _put(gpu, "lost", "GPU is lost (its readings are ERR!)", number, line)
 
 
 def _small(text: str) -> int | None:
@@ -253,7 +246,6 @@ _ROW = regex(
     r"(?:M\+)?C(?:\+G)?\s{1,8}(\S[^|]{0,200}?)\s{1,80}(?:\d{1,9}MiB|N/A)\s{0,4}\|"
 )
 
-_PMON = regex(r"^[>\t ]{0,20}#\s{1,4}gpu\s{1,12}pid\s{1,8}type\b", re.MULTILINE)
 _SAMPLE = regex(
     r"[>\t ]{0,20}(\d{1,3})\s{1,12}(\d{1,10})\s{1,12}C(?:\+G)?\s{1,12}(?:(?:-|\d{1,9})\s{1,12}){1,8}(\S.{0,80}?)\s*$"
 )
@@ -262,15 +254,12 @@ _SAMPLE = regex(
 class SmiProcesses(Direct):
     """Processes that compute, by GPU."""
 
-    kind = "nvidia-smi-processes"
-    speaks_of = frozenset({Topic.PROCESSES})
-    trust = 60
-
     def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
         parsed: Parsed[int] = Parsed()
         rows: dict[int, list[tuple[int, Fact[str]]]] = {}
-        sampled = _PMON.search(blob.text) is not None
+        sampled = False
         for number, text in blob.lines():
+            sampled = sampled or text[:MAX_LINE].strip("> \t").split()[:3] == ["#", "gpu", "pid"]
             row = _ROW.match(text[:MAX_LINE]) or (_SAMPLE.match(text[:MAX_LINE]) if sampled else None)
             if row is not None and len(parsed.records) < MAX_ROWS:
                 program = known(row[3].strip(), blob.origin(number, text))

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import pairwise
 
 from topodiag.evidence.draft import Entity, NodeDraft
 from topodiag.evidence.interface import Blob, Parsed, Source, reading
@@ -20,7 +21,6 @@ from topodiag.evidence.nvidia.smi_matrix import (
     path_word,
     read_matrices,
 )
-from topodiag.lazy import regex
 from topodiag.model.cpulist import parse_cpulist
 from topodiag.model.provenance import NotObserved, Origin
 from topodiag.model.topics import Topic
@@ -28,15 +28,14 @@ from topodiag.model.topics import Topic
 CAPABILITIES = {"r": "read", "w": "write", "n": "nvlink", "a": "atomics", "p": "prop"}
 """Letters of `topo -p2p` by nvidia-smi's help; `prop` is the proprietary path over PCIe (NVML's PCI index)."""
 
-_OPTION = regex(r"-p2p(?:\s{1,8}|=)([rwnap]{1,5})(?![A-Za-z0-9])|--p2p_status(?:\s{1,8}|=)([rwnap]{1,5})\b")
-
 
 def capabilities(arguments: str) -> tuple[str, ...]:
     """The capabilities that a command line asks for, e.g. `topo -p2p rw`; empty when it does not say."""
-    match = _OPTION.search(arguments)
-    if match is None:
-        return ()
-    return tuple(dict.fromkeys(CAPABILITIES[letter] for letter in (match[1] or match[2])))
+    words = arguments.replace("=", " ").split()
+    letters = next((letters for option, letters in pairwise(words) if option in ("-p2p", "--p2p_status")), "")
+    return (
+        tuple(CAPABILITIES[letter] for letter in dict.fromkeys(letters)) if set(letters) <= CAPABILITIES.keys() else ()
+    )
 
 
 def _offer_p2p(blob: Blob, matrix: Matrix, draft: NodeDraft, asked: tuple[str, ...]) -> None:
@@ -59,10 +58,6 @@ def _offer_p2p(blob: Blob, matrix: Matrix, draft: NodeDraft, asked: tuple[str, .
 class NvidiaSmiTopo(Source[MatrixRecord]):
     """The matrices. Offers `smi` pairs (`pcie` for `-mp`), NIC identities, affinities and NUMA nodes, and pairs in
     `p2p:read`, `p2p:nvlink`, ..., or `p2p:unknown` without a command."""
-
-    kind = "nvidia-smi-topo"
-    speaks_of = frozenset({Topic.GPUS, Topic.GPU_PAIRS})
-    trust = 70
 
     def recognises(self, head: str) -> bool:
         if "GPU" not in head and "topology matrix" not in head:

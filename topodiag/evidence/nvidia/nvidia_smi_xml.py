@@ -18,7 +18,6 @@ from topodiag.evidence.interface import Blob, Parsed, Source
 from topodiag.evidence.nvidia.nvidia_words import LOST, fill_lost
 from topodiag.evidence.nvidia.smi_xml_facts import XmlDriver, XmlField, XmlGpu, XmlRecord, fill_report
 from topodiag.lazy import regex
-from topodiag.model.topics import Topic
 
 MAX_GPUS = 256
 MAX_BLOCK = 4_000_000
@@ -35,16 +34,6 @@ _UNFIT = regex(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 
 class NvidiaSmiXml(Source[XmlRecord]):
     """The full query. Offers GPUs with their PCIe link, state, fabric and memory errors, and the driver's version."""
-
-    kind = "nvidia-smi-xml"
-    speaks_of = frozenset({Topic.GPUS, Topic.DRIVER})
-    trust = 70
-    measured = regex(
-        r"\s*<(?P<tag>timestamp|serial|gpu_temp|memory_temp|power_draw|average_power_draw|instant_power_draw|tx_util"
-        r"|rx_util|fan_speed|memory_util|used|free|reserved|graphics_clock|mem_clock|video_clock)>"
-        r"(?P<numbers>[A-Z][a-z]{2} [A-Z][a-z]{2} [ 0-9][0-9] [0-9:]{8} [0-9]{4}|[0-9]{1,18}(?:\.[0-9]{1,3})?)"
-        r"(?: [A-Za-z/%]{1,4})?</(?P=tag)>\s*\Z"
-    )
 
     def recognises(self, head: str) -> bool:
         return "<nvidia_smi_log" in head

@@ -31,11 +31,8 @@ MAX_LINE = 32768
 
 _LABEL = regex(r"GPU[0-9]{1,4}|NIC[0-9]{1,4}|[a-z][A-Za-z0-9_.\-]{0,62}[0-9]")
 _GLUED_LABELS = regex(r"GPU[0-9]{1,4}|NIC[0-9]{1,4}|[a-z]{2,8}[0-9]?_(?:bond_|re)?[0-9]{1,3}")
-_NV = regex(r"NV[0-9]{1,3}")
 _TAIL = regex(r"CPU\s{1,4}Affinity|GPU\s{1,4}NUMA\s{1,4}ID|NUMA\s{1,4}Affinity|NUMA\b", re.IGNORECASE)
 _COLOURS = regex(r"(?:\\u001b|\\x1b|\\033|\\e|\^\[)?\[[0-9;]{0,8}m|(?:\\n)?\",?$")
-_LEGEND = regex(r"NIC([0-9]{1,4})\s*:\s*([A-Za-z][A-Za-z0-9_.\-]{0,63})\s*[`\"',]*$")
-_COMMAND = regex(r"nvidia-smi\s{1,8}topo\s{1,8}(\S.{0,120})")
 _NOTES = regex(r"fail(?:ed)? to run topology matrix|[0-9]{1,6} NICs? found", re.IGNORECASE)
 _DECORATION = " \t#>`*\"'$\u00a0"
 
@@ -114,7 +111,7 @@ def read_matrices(blob: Blob, parsed: Parsed[MatrixRecord]) -> None:
 
 def path_word(word: str) -> str | None:
     """A path word in today's spelling (`SOC` is `SYS`), or None when it is not one."""
-    if word in PATH_WORDS or _NV.fullmatch(word):
+    if word in PATH_WORDS or (word.startswith("NV") and word[2:].isdecimal()):
         return word
     return OLD_PATH_WORDS.get(word)
 
@@ -140,11 +137,13 @@ class _Reader:
     def take(self, number: int, raw: str) -> None:
         line = _COLOURS.sub("", raw).replace("\\t", "\t")
         text = line.strip(_DECORATION)
-        if (command := _COMMAND.search(line)) is not None:
+        command = " ".join(line.split()).partition("nvidia-smi topo ")[2] if "nvidia-smi" in line else ""
+        label, _, name = text.rstrip(",").partition(":")
+        if command:
             self.finish()
-            self.command = command[1]
-        elif (legend := _LEGEND.match(text)) is not None:
-            self._note(NicName(f"NIC{int(legend[1])}", legend[2], number))
+            self.command = command[:120]
+        elif label.startswith("NIC") and label[3:].strip().isdecimal() and name.strip()[:1].isalpha():
+            self._note(NicName(f"NIC{int(label[3:])}", name.strip()[:64], number))
         elif _NOTES.search(text) is not None:
             self._note(MatrixNote(number, text[:200]))
         elif (header := _piped_header(number, line) or _header(number, line)) is not None:

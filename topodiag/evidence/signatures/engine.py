@@ -31,6 +31,8 @@ MAX_TEXT = 300
 """Characters of the sentence that an event keeps."""
 Place = tuple[int, str]
 """Number and text of a line."""
+OF_LINES = ("collective", "job", "launcher", "process")
+"""Families all of whose entries are about ranks and jobs."""
 OF_JOBS = frozenset({Scope.RANK, Scope.JOB, Scope.COMMUNICATOR})
 _SPACE = regex(r"\s+")
 
@@ -75,9 +77,9 @@ def progress(blocks: Iterable[bytes], name: str) -> tuple[Progress, ...]:
 
 
 def reports(blocks: Iterable[bytes], name: str = "", command: str = "") -> tuple[Event, ...]:
-    """The events of a text, without what advances in it (a training prints little else) and without the kernel's
-    messages, which have a reader."""
-    wanted = (family for family in families() if family not in ("kernel", "progress"))
+    """The events of a text, without what advances in it (a training prints little else), without the kernel's messages,
+    which have a reader, and without those of ranks and jobs, which are asked for by the line."""
+    wanted = (family for family in families() if family not in ("kernel", "progress", *OF_LINES))
     return read(blocks, name, command, *wanted).events
 
 

@@ -88,6 +88,16 @@ def _several(value: str | tuple[str, ...]) -> tuple[str, ...]:
 
 class Family(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     signature: tuple[Signature, ...]
+    words: Mapping[str, str] = {}
+    """Patterns that `match` and `unless` of several entries share: `(?&name)` stands for one."""
+
+    def spelt_out(self, entry: Signature) -> Signature:
+        if "(?&" not in entry.match + entry.unless:
+            return entry
+        match, unless = entry.match, entry.unless
+        for name, pattern in self.words.items():
+            match, unless = (text.replace(f"(?&{name})", f"(?:{pattern})") for text in (match, unless))
+        return msgspec.structs.replace(entry, match=match, unless=unless)
 
 
 @cache
@@ -104,7 +114,8 @@ def families() -> tuple[str, ...]:
 @cache
 def family(name: str) -> tuple[Signature, ...]:
     """The entries of a family in the order of the file. Raises msgspec.ValidationError for a file that is none."""
-    return msgspec.toml.decode((FOLDER / f"{name}.toml").read_bytes(), type=Family).signature
+    held = msgspec.toml.decode((FOLDER / f"{name}.toml").read_bytes(), type=Family)
+    return tuple(map(held.spelt_out, held.signature))
 
 
 def catalogue() -> tuple[Signature, ...]:

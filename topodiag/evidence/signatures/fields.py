@@ -9,6 +9,8 @@ from topodiag.model.events import NO_FIELDS, Value
 
 MAX_TEXT = 300
 """Characters that are kept of a field of text."""
+MAX_LIST = 2000
+"""The same of a list of ranks, and of the call of a rank with the shapes of its tensors."""
 
 
 def _integer(text: str) -> int | None:
@@ -32,13 +34,17 @@ def _text(text: str) -> str | None:
     return text.strip()[:MAX_TEXT] or None
 
 
+def _list(text: str) -> str | None:
+    return text.strip()[:MAX_LIST] or None
+
+
 FIELDS: Mapping[str, Callable[[str], Value | None]] = {
     "gpu": _integer,
     "bus_id": normalise_bus_id,
     "nic": _text,
     "port": _integer,
     "rank": _integer,
-    "ranks": _text,
+    "ranks": _list,
     "host": _text,
     "pid": _integer,
     "peer": _text,
@@ -53,7 +59,7 @@ FIELDS: Mapping[str, Callable[[str], Value | None]] = {
     "size": _text,
     "path": _text,
     "variable": _text,
-    "value": _text,
+    "value": _list,
     "version": _text,
     "module": _text,
     "name": _text,

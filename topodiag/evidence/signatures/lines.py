@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import cache, lru_cache
 
-from topodiag.evidence.signatures.engine import LineMatch, confirm, verdicts
+from topodiag.evidence.signatures.engine import LineMatch, confirm, of_job, verdicts
 from topodiag.evidence.signatures.entry import Signature, family, literals
 from topodiag.evidence.signatures.literals import Finder, finder, lines_with
 from topodiag.evidence.signatures.wrappers import Unwrapped
@@ -33,6 +33,15 @@ def of_line(line: str) -> Iterator[LineMatch]:
         if isinstance(answer, LineMatch) and (answer.entry.also or not taken):
             taken = taken or not answer.entry.also
             yield answer
+
+
+def events_of_job(text: str, kind: str) -> Iterator[tuple[str, LineMatch]]:
+    """What stands behind the kind in the events of a line of a job's output (`memory` of `ended.memory`), with what the
+    entry reads, in the order of the catalogue."""
+    for taken in of_job(text):
+        first, _, rest = taken.entry.says.partition(".")
+        if first == kind:
+            yield rest, taken
 
 
 @cache

@@ -10,7 +10,7 @@ import pytest
 from tests.checks import jobs
 from tests.tables import examples
 from topodiag.checks.job.start.library import KnownLibraryFault, library_faults, release_of
-from topodiag.evidence.nccl_log.grammar.ends import end_of
+from topodiag.evidence.nccl_log.grammar.job_lines import end_of
 from topodiag.model.finding import Confidence, Finding, Severity, Status
 from topodiag.model.job import Event, GivenSetting
 from topodiag.model.provenance import Origin

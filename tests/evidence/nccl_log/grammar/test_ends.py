@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.tables import examples
-from topodiag.evidence.nccl_log.grammar.ends import end_of, last_traceback, tasks_of
+from topodiag.evidence.nccl_log.grammar.ends import last_traceback
+from topodiag.evidence.nccl_log.grammar.job_lines import end_of, task_of
 from topodiag.evidence.nccl_log.grammar.prefix import application
 from topodiag.evidence.nccl_log.grammar.spoken import SPEAKS, holds_job_lines
 
@@ -30,9 +32,9 @@ def test_what_meets_another_failure_is_no_end_of_its_own(text: str) -> None:
 
 
 def test_the_rank_is_the_one_that_the_line_names() -> None:
-    assert tasks_of("srun: error: n1: task 3: Killed") == "3"
-    assert tasks_of("srun: error: n1: tasks 3-5: Killed") == ""
-    assert tasks_of("ValueError: no") == ""
+    assert task_of("srun: error: n1: task 3: Killed") == "3"
+    assert task_of("srun: error: n1: tasks 3-5: Killed") == ""
+    assert task_of("ValueError: no") == ""
 
 
 def test_torch_names_rank_and_host_of_the_first_failure_in_a_summary() -> None:
@@ -69,7 +71,7 @@ def test_what_tells_a_text_as_a_jobs_output_is_also_looked_for_by_the_fast_reade
 @given(st.text(max_size=400))
 def test_any_text_is_read_without_an_exception(text: str) -> None:
     end_of(text)
-    tasks_of(text)
+    task_of(text)
 
 
 def test_horovods_list_of_ready_ranks_names_those_that_it_leaves_out() -> None:
@@ -111,6 +113,21 @@ def test_a_text_ends_with_the_traceback_of_what_nobody_caught(end: str, line: in
     last = last_traceback(end.replace("TRACEBACK\n", TRACEBACK).encode())
     assert last is not None
     assert (last.line, last.name, last.frame, last.caught) == (line, name, "lib/model.py:9", False)
+
+
+@pytest.mark.parametrize(
+    ("below", "frame"),
+    [
+        pytest.param('  File "/opt/venv/lib/python3.11/site-packages/torch/x.py", line 3, in f\nKeyError: 1\n',
+                     "lib/model.py:9", id="a package raised it, called by the program"),
+        pytest.param("KeyError: 'worker caught KeyError:\\n  File \"data/set.py\", line 5, in get\\nKeyError: 1'\n",
+                     "data/set.py:5", id="it quotes a traceback of another process"),
+    ],
+)  # fmt: skip
+def test_the_frame_of_an_end_is_the_innermost_one_of_the_program(below: str, frame: str) -> None:
+    last = last_traceback((TRACEBACK + below).encode())
+    assert last is not None
+    assert last.frame == frame
 
 
 @examples("end")

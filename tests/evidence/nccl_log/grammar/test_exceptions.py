@@ -6,13 +6,13 @@ from pathlib import Path
 
 from tests.pasted import first_of, loud
 from tests.tables import examples
-from topodiag.evidence.nccl_log.grammar.ends import end_of
+from topodiag.evidence.nccl_log.grammar.job_lines import end_of, said_of
 from topodiag.evidence.nccl_log.grammar.prefix import application
 
 
 @examples("text", "named")
 def test_a_line_says_how_one_process_ended(text: str, named: dict[str, str]) -> None:
-    kind, said = end_of(text) or ("", {})
+    kind, said = said_of(text) or ("", {})
     assert kind == "ended"
     assert {name: said.get(name) for name in named} == named
 

@@ -176,6 +176,8 @@ def _waits(check: JobCheck[Any], job: Job) -> Iterable[Finding]:
     alike = [event for event in events if event.details.get("seq") == first.details.get("seq")]
     elsewhere = len(events) - len(alike)
     ranks = ranks_in(alike)
+    far = {_operation_words(e, []): e.rank for e in events if e not in alike and 0 <= e.rank not in ranks}
+    apart = "".join(f", rank {rank} in {words}" for words, rank in list(far.items())[:2])
     came = 0 < job.world_size <= len(ranks)
     size = f" of {job.world_size}" if job.world_size > len(ranks) else ""
     who = f"all {job.world_size} ranks" if came else f"{rank_word(ranks)}{size}" if ranks else "a rank"
@@ -184,7 +186,7 @@ def _waits(check: JobCheck[Any], job: Job) -> Iterable[Finding]:
     yield check.finding(
         check.where(hosts_with(job, ranks), ranks=ranks[:4096]),
         check.advice("all wait") if came else check.advice("waits", others=others),
-        f"{who} waited in {_operation_words(first, events)} until the watchdog: {open_}",
+        f"{who} waited in {_operation_words(first, events)}{apart} until the watchdog: {open_}",
         observed=f"{plural(len(alike), 'timeout')} in the same operation"
         + (f", {elsewhere} in others" if elsewhere else "")
         + _wait_words(job),
@@ -231,15 +233,15 @@ def _wait_words(job: Job) -> str:
 
 _OF_SOME = frozenset({"", "SEND", "RECV", "COALESCED"})
 """Works that only some ranks of a group have."""
+_EQUAL_SIZES = frozenset({"ALLREDUCE", "_ALLGATHER_BASE", "_REDUCE_SCATTER_BASE", "BROADCAST", "REDUCE"})
+"""Works to which all ranks bring the same amount of data."""
 
 
 def by_calls(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
-    """The first number at which ranks of one group wait in other operations. Where no line names a group, only if all
-    wait at that number: ranks of two groups seldom count alike."""
+    """The first number at which ranks of one group wait in other operations, or in other sizes of one. Where no line
+    names a group, only if all wait at that number: ranks of two groups seldom count alike."""
     for group, seq, waits in _waits_by_number(job):
-        calls: dict[str, list[int]] = defaultdict(list)
-        for rank, event in sorted(waits.items()):
-            calls[event.details["op"]].append(rank)
+        calls = _by_call(waits, group)
         if len(calls) < 2:
             continue
         ordered = sorted(calls.items(), key=lambda held: (-len(held[1]), held[1]))
@@ -254,6 +256,19 @@ def by_calls(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
             confidence=Confidence.MEDIUM if group else Confidence.LOW,
         )
         return
+
+
+def _by_call(waits: Mapping[int, Event], group: str) -> Mapping[str, list[int]]:
+    """The ranks by what they wait in: the operation, and its size where all call the same one. Of ranks in no named
+    group, only one that is alone with its size: two groups of several ranks may be two stages of a pipeline."""
+    calls: dict[str, list[int]] = defaultdict(list)
+    sizes: dict[str, list[int]] = defaultdict(list)
+    for rank, event in sorted(waits.items()):
+        operation = event.details["op"]
+        calls[operation].append(rank)
+        sizes[f"{operation} ({event.details.get('numel_in', '')} elements)"].append(rank)
+    sized = len(calls) == 1 and calls.keys() <= _EQUAL_SIZES
+    return sizes if sized and (group or min(map(len, sizes.values())) == 1) else calls
 
 
 def _waits_by_number(job: Job) -> Iterator[tuple[str, int, Mapping[int, Event]]]:

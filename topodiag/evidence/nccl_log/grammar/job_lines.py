@@ -1,75 +1,64 @@
-"""Lines of a job's output that no head of NCCL marks: how a process ended and for which ranks others wait (`ends`),
-which fault they name, and what torch prints while a job goes down. Each line by itself.
+"""What lines of a job's output say that no head of NCCL marks: how a process ended, for which ranks others wait, which
+fault they name, what torch prints while a job goes down. Each line by itself.
 
-Sentences are entries of the catalogue (`job_sentences`); here stands in which order a line is asked for them.
+The sentences are entries of the catalogue. Here stands in which order a line is asked for their events, and what the
+fields are called in events of a job.
 """
 
 from __future__ import annotations
 
+import re
+import signal
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 
-from topodiag.evidence.nccl_log.grammar import ends, job_sentences, reach, scheduled
+from topodiag.evidence.nccl_log.grammar import reach
 from topodiag.evidence.nccl_log.grammar.numbers import compiled
-from topodiag.evidence.signatures.engine import LineMatch
+from topodiag.evidence.signatures.engine import LineMatch, of_job
+from topodiag.evidence.signatures.entry import literals_of
+from topodiag.evidence.signatures.lines import events_of_job
 from topodiag.evidence.signatures.literals import finder
 from topodiag.evidence.signatures.wrappers import unwrap
 
-TRIED = "tried"
-"""Kind of a connect that its program tries again."""
+LAUNCHED, MET, TRIED, STALLED, MISMATCH = "launched", "met", "tried", "stalled", "mismatch"
+"""Kinds of events of a job; `tried` is a connect that its program tries again."""
 
-WORDS = (
-    b"client socket has", b"ssh: Could not resolve", b"Transport type",
-    *ends.WORDS, *job_sentences.WORDS, *scheduled.WORDS,
-)  # fmt: skip
+WORDS = literals_of("collective", "framework", "launcher", "process")
 """A line without any of these is none of theirs."""
-
 _ANY = finder(WORDS)
-
-
-_OF_WORK = compiled(
-    r"[Rr]etr(?:y|ies) .{0,12}exceed|_cq_error\b|OFI poll|[Cc]ompletion .{0,40}(?:error|status)|\bCQE?\b"
-    r"|Remote (?:access|operation)"
-)
-_OF_PEER = compiled(
-    r"unreachable|[Tt]imed? ?out|refused|[Rr]eset by|rdma_\w{3,24} ?(?:\([^)]{0,80}\) )?failed|[Ee]ndpoint|\bconnect"
-)
-
-
-_STEPS = ("ib completion", "refused", "connect", "timeout", "plugin", "cuda", "ib async")
-"""Kinds of entries about communication, in the order in which a line is asked for them."""
-
-
 _MOST_KEPT = 1000
 """Characters of a line whose answer is kept: jobs repeat the lines of their errors."""
+MOST_READY = 1 << 16
+"""More ranks than any list of ready ones names."""
+
+Named = dict[str, str]
+Said = tuple[str, Named]
 
 
-def speaks(text: str) -> bool:
-    """Whether a line is one of these."""
-    return said_of(text) is not None
-
-
-def said_of(text: str) -> tuple[str, dict[str, str]] | None:
-    """Kind and what the line names; None for all others. Kinds of `ends.end_of`, and `device`: a fault alone, and
-    `note`. `fault` is one of the catalogue; `host` the address that Ray puts in front, where no other is named."""
+def said_of(text: str) -> Said | None:
+    """Kind and what the line names; None for all others. Kinds of `end_of`, those of communication, `device`, a fault
+    alone, and `note`. `fault` is one of the catalogue; `host` the address that Ray puts in front, where no other is
+    named."""
     if not _ANY.any(text.encode("utf-8", "replace")):
         return None
     return _said_of(text) if len(text) <= _MOST_KEPT else _said_of.__wrapped__(text)
 
 
 @lru_cache(maxsize=4096)
-def _said_of(text: str) -> tuple[str, dict[str, str]] | None:
-    if job_sentences.is_note(text):
-        return "note", {}
-    pair = _before_all(text) or _of_libraries(text) or _unmet(text) or _waits(text)
-    if pair is not None:
-        return pair
-    end, fault = _end_of(text), job_sentences.fault_of(text)
-    if (end is None or end[1].get("how") == "exception") and not fault and (unreached := _unreached(text)):
-        return "connect", unreached
+def _said_of(text: str) -> Said | None:
+    said = _first(text, _BEFORE_ENDS)
+    if said is not None:
+        return said
+    end, fault, accused = end_of(text), fault_of(text), _first(text, _ACCUSED)
+    if end is None or end[1].get("how") == "exception":
+        if not fault and (unreached := reach.unreached(text)):
+            return "connect", unreached
+        # An exception that says how the calls of ranks differ is no end of one of them.
+        end = accused if end is not None and accused is not None and accused[0] == MISMATCH else end
     if end is None and not fault:
-        return _of_transport(text) or job_sentences.state_of(text) or _tried(text)
+        return _first(text, _OF_TRANSPORT) or accused or _tried(text)
     # That a peer's memory or link failed is said by each rank that reached for it: an error, and no device's fault yet.
-    kind, named = end if end is not None else ("cuda" if fault == job_sentences.CONTAINED else "device", {})
+    kind, named = end if end is not None else ("cuda" if fault == "contained" else "device", {})
     if fault:
         named["fault"] = fault
     if "pid=" in text and "(raylet" not in text and (host := unwrap(text).host):
@@ -77,145 +66,272 @@ def _said_of(text: str) -> tuple[str, dict[str, str]] | None:
     return kind, named
 
 
-def _tried(text: str) -> tuple[str, dict[str, str]] | None:
+def end_of(text: str) -> Said | None:
+    """Kind (`ended`, `stalled`, `mismatch`) and what the line names; None for all others.
+
+    `how` of an end: no room, memory, limit, preempted, evicted, node failure, cancelled, stopped, crash, exception,
+    killed, aborted, hung up, exit, died, not launched, loader, or context (a line of torch's summary that names rank
+    or host, a function of NCCL in a stack).
+    """
+    return _first(text, _ENDS)
+
+
+def fault_of(text: str) -> str:
+    """The fault of a device or limit that a line names (`fault.NAME` of the catalogue), "" where it names none."""
+    return next((what for what, _ in events_of_job(text, "fault")), "")
+
+
+def refused_of(text: str) -> Named:
+    """`refused`: why a driver refuses a queue pair, or a program makes nothing of an address or a GID (`fault`);
+    nothing for all other lines."""
+    return next((_refused(taken, what, text) for what, taken in events_of_job(text, "refused")), {})
+
+
+def task_of(text: str) -> str:
+    """The one task of which srun says how it ended, as digits; "" for other lines."""
+    by_srun = (taken for taken in of_job(text) if taken.entry.id.startswith("launcher.task_"))
+    tasks = next((str(taken.fields["ranks"]) for taken in by_srun), "")
+    return tasks if tasks.isdecimal() and len(tasks) < 10 else ""
+
+
+# --- what the fields of an event are called --------------------------------------------------------------------------
+
+_DETAILS = {
+    "name": "what", "reason": "what", "value": "at", "ranks": "tasks", "rank": "named_rank", "host": "host",
+    "local_rank": "local_rank",
+}  # fmt: skip
+"""Fields of an end."""
+_SIGNALS = {
+    1: "hung up", 2: "cancelled", 3: "stopped", 6: "aborted", 7: "crash", 8: "crash", 9: "killed", 11: "crash",
+    15: "stopped",
+}  # fmt: skip
+_STARTS = {
+    "rank": {"world": "expected", "rank": "rank", "at": "address"},
+    "node": {"nodes": "expected", "node": "sequence", "each": "count", "at": "address"},
+}
+_REMARKS = {"iwarp": {"transport": "iwarp"}, "loopback": {"loopback": "own"}}
+_CLOCK = compiled(r"(?<![\d:])(\d\d):(\d\d):(\d\d)(?![\d:])")
+_RANK = compiled(r"\b[Rr]ank ?(\d{1,7})\b")
+_PART = compiled(r"(SequenceNumber|OpType|TensorShape|TensorDtypes)=(\[[\d, ]{0,200}\]|\w{1,40}?)(?=OpType=|[,)]|$)")
+"""Of the fingerprint of a call, as torch prints it."""
+
+
+def _nothing(_taken: LineMatch, _what: str, _text: str) -> Named:
+    return {}
+
+
+def _fields(**names: str) -> Callable[[LineMatch, str, str], Named]:
+    """What names the fields of an event."""
+    return lambda taken, _what, _text: _renamed(taken, names)
+
+
+def _renamed(taken: LineMatch, names: Mapping[str, str]) -> Named:
+    return {name: str(taken.fields[field]) for name, field in names.items() if field in taken.fields}
+
+
+def _ending(taken: LineMatch, how: str, _text: str) -> Named:
+    fields = taken.fields
+    named = {_DETAILS[name]: str(value) for name, value in fields.items() if name in _DETAILS}
+    if how == "signal":
+        how = how_of_code(-_number_of(taken))
+        # A launcher names the process that ended first: nobody's end aborted it.
+        how = "crash" if how == "aborted" else how
+        return {name: value for name, value in named.items() if name != "what"} | {"how": how}
+    if how == "frame":
+        return {"how": "context", "symbol": str(fields["name"]), "so": str(fields.get("version", ""))}
+    if how == "root":
+        return {"how": "context", "root": "1"}
+    if how == "exception":
+        message, uncaught = str(fields.get("reason", ""))[:200], "1" if "rank" in fields else ""
+        return {"how": how, "what": str(fields["name"]), "message": message, "uncaught": uncaught}
+    if "code" not in fields:
+        return {"how": how, **named}
+    by_code = how_of_code(int(fields["code"]))
+    if taken.entry.says.startswith("job ended") and by_code not in ("killed", "crash"):
+        by_code = "exit"
+    return {"how": by_code, "code": str(fields["code"]), **named}
+
+
+def how_of_code(code: int) -> str:
+    """What an exit code tells: Python's is the negative signal, a shell's is 128 and the signal."""
+    return _SIGNALS.get(-code if code < 0 else code - 128 if code > 128 else 0, "exit")
+
+
+def _number_of(taken: LineMatch) -> int:
+    """The number of the signal that ended a process, by number or by name."""
+    number = taken.fields.get("code", taken.fields.get("sequence"))
+    return int(number) if number is not None else int(signal.Signals[str(taken.fields["name"])])
+
+
+def _stalled(taken: LineMatch, what: str, _text: str) -> Named:
+    """`ranks` that others wait for, the operation (`op`), and `waited_ms`."""
+    fields = taken.fields
+    ranks = str(fields.get("ranks", "")).replace(" ", "")
+    named = {"ranks": _left_out(ranks) if what == "ready" else ranks, "op": str(fields.get("collective", ""))[-120:]}
+    return named | ({"waited_ms": str(fields["count"])} if "count" in fields else {})
+
+
+def _left_out(ready: str) -> str:
+    """The ranks below the highest that a list leaves out; "" where it leaves out none: the missing one is above."""
+    came = {int(word) for word in re.findall(r"\d{1,6}", ready)}
+    highest = max(came, default=0)
+    if highest >= MOST_READY:
+        return ""
+    return ",".join(str(rank) for rank in range(highest) if rank not in came)
+
+
+def _calls(taken: LineMatch, _what: str, _text: str) -> Named:
+    """The ranks whose calls differ, and operation, shape and type of each call, as far as its fingerprint has them."""
+    fields = taken.fields
+    details = {"ranks": ",".join(str(fields[name]) for name in ("rank", "peer") if name in fields)}
+    for side, call in (
+        ("one", str(fields.get("value", fields.get("size", "")))),
+        ("other", str(fields.get("name", ""))),
+    ):
+        parts = dict(_PART.findall(call))
+        words = (parts.get(name, "") for name in ("OpType", "TensorShape", "TensorDtypes"))
+        if call:
+            details[side] = " ".join(filter(None, words)) if parts else call
+        if "SequenceNumber" in parts:
+            details[f"{side}_seq"] = parts["SequenceNumber"]
+    return details
+
+
+def _accused(taken: LineMatch, what: str, text: str) -> Named:
+    """What a line says of ranks as a verdict of its writer (`told`)."""
+    ranks = [str(taken.fields["rank"])] if "rank" in taken.fields else []
+    if what == MISMATCH:
+        ranks = ranks or list(dict.fromkeys(_RANK.findall(unwrap(text).text)))
+    return {"told": "1"} | ({"ranks": ",".join(ranks)} if ranks else {})
+
+
+def _met(taken: LineMatch, what: str, _text: str) -> Named:
+    """Of a barrier at torch's store, which each start prints: `key` and `ranks` (the one rank that speaks); `world` and
+    `came`, how many it waits for and saw, or `all`, of how many it saw all."""
+    size = "all" if what == "all" else "world"
+    return _renamed(taken, {"key": "name", "ranks": "ranks", size: "expected", "came": "count"})
+
+
+def _refused(taken: LineMatch, what: str, _text: str) -> Named:
+    if what == "handle":
+        return {"refused": "no address handle for it", "provider": "libfabric"}
+    why = str(taken.fields.get("reason", "refused" if what == "qp" else "Invalid argument"))
+    return {"refused": why} | ({"fault": "gid"} if what == "gid" else {})
+
+
+def _started(taken: LineMatch, what: str, text: str) -> Named | None:
+    """What a process prints of its own start: `nodes`, `node`, `each` (processes of the node), or `world`, `rank`;
+    `at`, where they meet; `clock`, seconds of the day. None for starts of one process or node."""
+    if int(taken.fields["expected"]) < 2:
+        return None
+    named, clock = _renamed(taken, _STARTS[what]), _CLOCK.search(text) if what == "rank" else None
+    if clock is None:
+        return named
+    return named | {"clock": str(int(clock[1]) * 3600 + int(clock[2]) * 60 + int(clock[3]))}
+
+
+def _shared(taken: LineMatch, _what: str, _text: str) -> Named | None:
+    """The address that several nodes give for themselves, by the word of a program that counts them."""
+    is_shared = int(taken.fields.get("count", 1)) < int(taken.fields.get("expected", 2))
+    return {"peer": str(taken.fields["address"]), "why": "shared"} if is_shared else None
+
+
+def _of_store(taken: LineMatch, _what: str, text: str) -> Named:
+    """Torch's store, which a process does not reach."""
+    peer = reach.peer_of(text) or str(taken.fields.get("peer", ""))
+    return {"peer": peer, "why": "number" if reach.is_number(peer) else reach.why_unreached(text) if peer else ""}
+
+
+def _unanswered(taken: LineMatch, _what: str, _text: str) -> Named:
+    peer = str(taken.fields["address"])
+    return {"peer": peer, "why": "own" if reach.is_bridge(peer) else "silent"}
+
+
+def _blocked(taken: LineMatch, _what: str, _text: str) -> Named:
+    """Whom a launcher's daemon does not reach, where its line does not say it another node."""
+    return {"peer": str(taken.fields.get("peer", "another node")), "why": "silent"}
+
+
+def _of_gloo(taken: LineMatch, _what: str, text: str) -> Named | None:
+    """Ranks that did not meet (`mesh`): `gloo` is an interface that is not there, `loopback` the address of a peer. A
+    line that names a pair of ranks says more."""
+    if not taken.fields and any(events_of_job(text, "gloo pair")):
+        return None
+    return {**_renamed(taken, {"gloo": "value", "loopback": "address", "size": "count"}), "mesh": "1"}
+
+
+def _of_gloo_pair(taken: LineMatch, _what: str, text: str) -> Named:
+    peer, why = str(taken.fields["address"]), reach.why_unreached(text)
+    if why == "refused":  # a peer that is there and gone, unless each host has that address for itself
+        why = "own" if reach.is_bridge(peer) else ""
+    return {"peer": peer, "why": why}
+
+
+def _of_device(taken: LineMatch, what: str, _text: str) -> Named:
+    """Device, port, status or event of an entry about communication."""
+    named = _renamed(taken, {"hca": "nic", "port": "port"})
+    if taken.entry.says.startswith("ib async"):
+        return {**named, "event": str(taken.fields.get("reason", what))}
+    if what == "libfabric":
+        return {"provider": what}
+    status = str(taken.fields.get("code", what if what.isdecimal() else ""))
+    return {"status": status, **named} if status else {}
+
+
+_Asked = Mapping[str, tuple[str, Callable[[LineMatch, str, str], Named | None]]]
+"""Events of the catalogue in the order in which a line is asked for them: the kind of an event of a job, "" where the
+catalogue's own name has it behind a dot, and what names its fields; None where the entry says nothing after all."""
+
+_BEFORE_ENDS: _Asked = {
+    "interrupted": ("ended", lambda *_: {"how": "cancelled", "what": "KeyboardInterrupt"}),
+    "note": ("note", _nothing),
+    "launched": (LAUNCHED, _started),
+    "met": (MET, _met),
+    "port taken": ("ended", lambda *_: {"how": "port taken"}),
+    "address shared": ("connect", _shared),
+    "awaited": (STALLED, _stalled),
+    "ib completion": ("ib completion", _of_device),
+    "refused": ("connect", _refused),
+    "connect": ("connect", _of_device),
+    "timeout": ("timeout", _of_device),
+    "plugin": ("plugin", _of_device),
+    "cuda": ("cuda", _of_device),
+    "ib async": ("ib async", _of_device),
+    "remark": ("note", lambda _taken, what, _text: _REMARKS.get(what, {})),
+    "peer closed": ("peer closed", _fields(peer="peer")),
+    "store": ("connect", _of_store),
+    "no answer": ("connect", _unanswered),
+    "blocked": ("connect", _blocked),
+    "gloo": ("connect", _of_gloo),
+    "gloo pair": ("connect", _of_gloo_pair),
+    "no launch": ("ended", lambda taken, *_: {"how": "not launched", **_renamed(taken, {"host": "host"})}),
+    "unheard": ("", _nothing),
+}
+_ENDS: _Asked = {
+    "calls differ": (MISMATCH, _calls),
+    "stalled": (STALLED, _stalled),
+    "ended": ("ended", _ending),
+    "job ended": ("ended", _ending),
+}
+_OF_TRANSPORT: _Asked = {"transport": ("", _nothing)}
+_ACCUSED: _Asked = {"accused": ("", _accused)}
+
+
+def _first(text: str, asked: _Asked) -> Said | None:
+    """What the first of these events says that a line is taken for."""
+    for event, (kind, details) in asked.items() if of_job(text) else ():
+        for what, taken in events_of_job(text, event):
+            named = details(taken, what, text)
+            if named is not None:
+                return kind or what, named if asked is _ENDS else {
+                    name: value for name, value in named.items() if value
+                }
+    return None
+
+
+def _tried(text: str) -> Said | None:
     """A connect that is tried again: no error, and where nothing follows it the last that is known."""
-    if "client socket has connected to" in text:
+    if any(events_of_job(text, "reached")):
         return TRIED, {"reached": "1"}
     peer = reach.tried_for(text)
     return (TRIED, {"peer": peer}) if peer else None
-
-
-def _end_of(text: str) -> tuple[str, dict[str, str]] | None:
-    """How a process or a job ended, or whom others wait for. An exception that says how the calls of ranks differ is
-    no end of one of them."""
-    end = ends.end_of(text) or scheduled.end_of(text)
-    if end is None or end[1].get("how") != "exception":
-        return end
-    state = job_sentences.state_of(text)
-    return state if state is not None and state[0] == job_sentences.MISMATCH else end
-
-
-def _before_all(text: str) -> tuple[str, dict[str, str]] | None:
-    """What a line says that others of its words would hide: a start, a port that is taken, the rank that makes an
-    id."""
-    start = job_sentences.launch_of(text)
-    if start is not None:
-        return job_sentences.LAUNCHED, start
-    met = job_sentences.met_of(text)
-    if met is not None:
-        return job_sentences.MET, met
-    end = ends.end_of(text) if "use" in text or "USE" in text else None
-    if end is not None and end[1].get("how") == "port taken":
-        return end
-    shared = reach.shared_address(text)
-    if shared:
-        return "connect", {"peer": shared, "why": "shared"}
-    if job_sentences.first(text, "note.iwarp") is not None:
-        return "note", {"transport": "iwarp"}
-    late = job_sentences.stalled_of(text, "awaited")
-    return ("stalled", late) if late is not None else None
-
-
-def _waits(text: str) -> tuple[str, dict[str, str]] | None:
-    """A timeout of a framework's store, and a watchdog that heard nothing."""
-    return next(((kind, {}) for kind in ("timeout", "watchdog") if _of_framework(text, kind)), None)
-
-
-def _of_framework(text: str, kind: str) -> bool:
-    taken = job_sentences.first(text, kind)
-    return taken is not None and taken.entry.id.startswith("framework.")
-
-
-def _unmet(text: str) -> tuple[str, dict[str, str]] | None:
-    """What a process says that it does not reach: a peer, torch's store, gloo's or the launcher's other nodes."""
-    closed, store = job_sentences.first(text, "peer closed"), job_sentences.first(text, "store")
-    if closed is not None:
-        return "peer closed", _nonempty({"peer": str(closed.fields.get("peer", ""))})
-    if store is not None:
-        peer = reach.peer_of(text) or str(store.fields.get("peer", ""))
-        why = "number" if reach.is_number(peer) else reach.why_unreached(text) if peer else ""
-        return "connect", _nonempty({"peer": peer, "why": why})
-    tried = job_sentences.first(text, "no answer")
-    if tried is not None:
-        peer = str(tried.fields["address"])
-        return "connect", {"peer": peer, "why": "own" if reach.is_bridge(peer) else "silent"}
-    blocked = reach.blocked_of(text)
-    if blocked:
-        return "connect", {"peer": blocked, "why": "silent"}
-    gloo = _of_gloo(text)
-    if gloo is not None:
-        return gloo
-    launch = job_sentences.first(text, "no launch")
-    if launch is None:
-        return None
-    return "ended", _nonempty({"how": "not launched", "host": str(launch.fields.get("host", ""))})
-
-
-def _of_gloo(text: str) -> tuple[str, dict[str, str]] | None:
-    """What Gloo says of the addresses at which its ranks meet. `gloo` is an interface that is not there, `loopback` the
-    address of a peer, or `own`: taken for want of an address of this host; `mesh`, that the ranks did not meet."""
-    if job_sentences.first(text, "note.loopback") is not None:
-        return "note", {"loopback": "own"}
-    gloo, pair = job_sentences.first(text, "gloo"), job_sentences.first(text, "gloo pair")
-    if pair is not None and (gloo is None or not gloo.fields):
-        peer, why = str(pair.fields["address"]), reach.why_unreached(text)
-        if why == "refused":  # a peer that is there and gone, unless each host has that address for itself
-            why = "own" if reach.is_bridge(peer) else ""
-        return "connect", _nonempty({"peer": peer, "why": why})
-    if gloo is None:
-        return None
-    named = {"gloo": "value", "loopback": "address", "size": "count"}
-    return "connect", {name: str(gloo.fields[of]) for name, of in named.items() if of in gloo.fields} | {"mesh": "1"}
-
-
-def _of_transport(text: str) -> tuple[str, dict[str, str]] | None:
-    """An error that a transport library prints as its own, by what failed: work, the way to a peer, or neither."""
-    if job_sentences.first(text, "transport") is None:
-        return None
-    kind = "ib completion" if _OF_WORK.search(text) else "connect" if _OF_PEER.search(text) else "other"
-    return kind, {}
-
-
-def _unreached(text: str) -> dict[str, str]:
-    """Whom a program of the ranks did not reach, and why; nothing where the line does not say both. A peer that refuses
-    was reached, and its process is gone or not yet there: told only where each host has that address for itself."""
-    if not reach.of_ranks(text):
-        return {}
-    why, peer = reach.why_unreached(text), reach.peer_of(text)
-    if why and reach.is_bridge(peer):
-        why = "own"
-    if why and reach.is_number(peer):
-        why = "number"
-    return {"peer": peer, "why": why} if why and peer and why != "refused" else {}
-
-
-def _nonempty(named: dict[str, str]) -> dict[str, str]:
-    return {name: value for name, value in named.items() if value}
-
-
-def _of_libraries(text: str) -> tuple[str, dict[str, str]] | None:
-    """What a verbs program or a communication library says of a failed work request, a queue pair, an event of the
-    port: UCX, perftest, libfabric, NVSHMEM, HCCL, oneCCL."""
-    for kind in _STEPS:
-        if kind == "refused":
-            refused = job_sentences.refused_of(text)
-            if refused:
-                return "connect", refused
-            continue
-        taken = job_sentences.first(text, kind)
-        if taken is not None and taken.entry.id.startswith("collective."):
-            return kind, _of_device(taken)
-    return ("note", {}) if job_sentences.first(text, "note.manager") is not None else None
-
-
-def _of_device(taken: LineMatch) -> dict[str, str]:
-    """Device, port, status or event of an entry about communication."""
-    kind, _, rest = taken.entry.says.partition(".")
-    fields = taken.fields
-    named = {"hca": str(fields.get("nic", "")), "port": str(fields.get("port", ""))}
-    if kind == "ib async":
-        return {**named, "event": str(fields.get("reason", rest))}
-    if rest == "libfabric":
-        return {"provider": rest}
-    status = str(fields.get("code", rest if rest.isdecimal() else ""))
-    return {"status": status, **named} if status else {}

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from math import isnan, nan
 
-from topodiag.evidence.nccl_log.grammar import ends, job_lines
+from topodiag.evidence.nccl_log.grammar import job_lines
 from topodiag.evidence.nccl_log.grammar.numbers import compiled
 from topodiag.evidence.signatures.wrappers import unwrap, without_clock
 from topodiag.lazy import dataclass
@@ -52,6 +52,8 @@ piece of a torn head."""
 _CLOCK = compiled(r"\d{1,2}:\d\d:\d\d\b")
 """A time in front of a record is no head."""
 _MASKED_REACH = 600
+_MOST_SENTENCE = 2000
+"""Characters that are kept of a job's line: torch prints two fingerprints on one."""
 _BRACKETS = "[]<>(){}\"'`"
 
 _PLACE = compiled(r"^(.{1,300}?:\d{1,7})(?: \([^)]{0,200}\))?$")
@@ -224,14 +226,14 @@ def application(text: str) -> tuple[str, dict[str, object]] | None:
 def _of_job(text: str) -> tuple[str, dict[str, object]] | None:
     """The row of a line that a job prints, behind whatever label; None for all others."""
     bare = unwrap(text).text
-    sentence = next((part for part in (text, bare) if job_lines.speaks(part)), None)
+    sentence = next((part for part in (text, bare) if job_lines.said_of(part) is not None), None)
     if sentence is None:
         return None
     label, ts = label_of(text[:300])
     if bare.startswith(("slurmstepd:", "srun:")):  # of the job, in the output of whichever task
         label = ""
-    label = ends.tasks_of(text) or label
-    return "event", {"level": "APP", "place": "", "label": label, "text": sentence.strip()[: ends.LIMIT], "ts": ts}
+    label = job_lines.task_of(text) or label
+    return "event", {"level": "APP", "place": "", "label": label, "text": sentence.strip()[:_MOST_SENTENCE], "ts": ts}
 
 
 def _is_label(before: str) -> bool:

@@ -7,8 +7,8 @@ SOURCE: glibc's strerror (ETIMEDOUT, EHOSTUNREACH, ENETUNREACH, ECONNREFUSED, EC
 
 from __future__ import annotations
 
-from topodiag.evidence.nccl_log.grammar.job_sentences import first, said_in
 from topodiag.evidence.nccl_log.grammar.numbers import compiled
+from topodiag.evidence.signatures.lines import events_of_job
 
 OWN_BRIDGES = frozenset({"172.17.0.1", "192.168.122.1", "10.88.0.1", "127.0.1.1"})
 """Addresses of docker0, of libvirt's virbr0 and of Podman's bridge, as they make them on every host, and the one that
@@ -63,7 +63,20 @@ def why_unreached(text: str) -> str:
 def _why(text: str) -> str:
     """The first of the system's errors that stands in a line: a name that was not found may be said to have timed out
     as well."""
-    return next((why for why, _ in said_in(text, "unreached")), "")
+    return next((why for why, _ in events_of_job(text, "unreached")), "")
+
+
+def unreached(text: str) -> dict[str, str]:
+    """Whom a program of the ranks did not reach, and why; nothing where the line does not say both. A peer that refuses
+    was reached, and its process is gone or not yet there: told only where each host has that address for itself."""
+    if not of_ranks(text):
+        return {}
+    why, peer = why_unreached(text), peer_of(text)
+    if why and is_bridge(peer):
+        why = "own"
+    if why and is_number(peer):
+        why = "number"
+    return {"peer": peer, "why": why} if why and peer and why != "refused" else {}
 
 
 def tried_for(text: str) -> str:
@@ -78,12 +91,6 @@ def tried_for(text: str) -> str:
     return "" if is_bridge(peer) else peer
 
 
-def blocked_of(text: str) -> str:
-    """Whom a launcher's daemon does not reach, `another node` where its line does not say it; "" for other lines."""
-    blocked = first(text, "blocked")
-    return str(blocked.fields.get("peer", "another node")) if blocked is not None else ""
-
-
 def is_bridge(address: str) -> bool:
     """Whether an address is that of a bridge which each host has for itself."""
     return address in OWN_BRIDGES
@@ -92,14 +99,6 @@ def is_bridge(address: str) -> bool:
 def is_number(peer: str) -> bool:
     """Whether what is to be reached is a host's name that is read as a number, or the address that comes of it."""
     return _NUMBERED.fullmatch(peer) is not None
-
-
-def shared_address(text: str) -> str:
-    """The address that several nodes give for themselves, by the word of a program that counts them; "" else."""
-    shared = first(text, "address shared")
-    if shared is None or int(shared.fields.get("count", 1)) >= int(shared.fields.get("expected", 2)):
-        return ""
-    return str(shared.fields["address"])
 
 
 def of_ranks(text: str) -> bool:

@@ -22,8 +22,8 @@ from __future__ import annotations
 
 from topodiag.evidence.assignments import stated_in
 from topodiag.evidence.bench_devices import DEVICE
-from topodiag.evidence.nccl_log.grammar.job_sentences import said_in
 from topodiag.evidence.signatures.entry import literals_of
+from topodiag.evidence.signatures.lines import events_of_job
 from topodiag.evidence.signatures.literals import finder
 
 SIZE, HOST, RANK, COMMAND = "world size", "rank host", "rank device", "command"
@@ -49,7 +49,7 @@ _NOBODY = frozenset({"<N/A>", "localhost", "unknown"})
 def stated_of(text: str) -> list[tuple[str, dict[str, object]]]:
     """Rows of the table `text`; none for most lines."""
     pairs: list[tuple[str, dict[str, object]]] = []
-    taken = list(said_in(text, "stated")) if _ANY.any(text.encode("utf-8", "replace")) else []
+    taken = list(events_of_job(text, "stated")) if _ANY.any(text.encode("utf-8", "replace")) else []
     stated = {what: sentence.fields for what, sentence in reversed(taken)}
     size, host = int(stated.get("size", {}).get("count", 0)), str(stated.get("host", {}).get("host", ""))
     if 0 < size < _MOST:

@@ -211,7 +211,7 @@ class Span:
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class TextPiece:
     """Consecutive text of one file from `base` on. It ends at a line end, at the end of the file, or, `cut`, where a
     line longer than MAX_LINE_BYTES is cut and goes on in the next piece."""
 
@@ -271,7 +271,7 @@ class _Pending:
             self._blocks[0] = self._blocks[0][count:]
 
 
-def pieces(blocks: Iterator[bytes], size: int, base: int = 0, stop: int | None = None) -> Iterator[Piece]:
+def pieces(blocks: Iterator[bytes], size: int, base: int = 0, stop: int | None = None) -> Iterator[TextPiece]:
     """Whole lines in pieces of about `size` bytes; those lines that begin before the offset `stop`.
 
     Where a long line is cut depends on that line alone, so any `size` gives the extractor the same lines.
@@ -301,7 +301,7 @@ def pieces(blocks: Iterator[bytes], size: int, base: int = 0, stop: int | None =
         base += cut
 
 
-def _cut_long_lines(data: bytes, base: int, *, whole: bool, ended: bool) -> Generator[Piece, None, int]:
+def _cut_long_lines(data: bytes, base: int, *, whole: bool, ended: bool) -> Generator[TextPiece, None, int]:
     """Pieces of `data`; returns how many bytes were used up. Not `whole`: it is one line whose end is not seen yet."""
     begun = at = 0
     while len(data) - at > MAX_LINE_BYTES:
@@ -321,5 +321,5 @@ def _cut_long_lines(data: bytes, base: int, *, whole: bool, ended: bool) -> Gene
     return len(data)
 
 
-def _piece(data: bytes, base: int, *, last: bool) -> Piece:
-    return Piece(base, data, not last and not data.endswith(b"\n"))
+def _piece(data: bytes, base: int, *, last: bool) -> TextPiece:
+    return TextPiece(base, data, not last and not data.endswith(b"\n"))

@@ -6,8 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from topodiag.evidence.nccl_log.grammar.job_lines import TRIED
-from topodiag.evidence.nccl_log.grammar.job_sentences import MET
+from topodiag.evidence.nccl_log.grammar.job_lines import MET, TRIED
 from topodiag.evidence.nccl_log.rebuild.frame import Frame, Rows
 from topodiag.evidence.nccl_log.tables.resolve_rows import MOST_EVENTS, first_of_each, shapes_of
 from topodiag.model.job import Event
