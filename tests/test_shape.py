@@ -29,8 +29,8 @@ MODULES = sorted(path for room in ("topodiag", "probes") for path in (ROOT / roo
 
 
 MOST_CODE_LINES = 93_350
-MOST_PATTERNS = 717
-MOST_FILES_OF_EVIDENCE = 216
+MOST_PATTERNS = 710
+MOST_FILES_OF_EVIDENCE = 215
 MOST_FILES_OF_CHECKS = 15
 MOST_GESTURES = 188
 """Budgets of the package: what it has today, to the next round number. A change may lower them and raise none; the aim
