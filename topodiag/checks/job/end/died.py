@@ -101,9 +101,10 @@ class ProcessDied(JobCheck[Died | LostRanks]):
 
     Evidence it reads
         Output of torchrun, Slurm, Kubernetes, Ray, mpirun, the dynamic loader, and Python tracebacks with the rank in
-        front, or an exception or a traceback with which a text ends. Reports of closed connections (`Connection closed
-        by remote peer`, ncclRemoteError) of all ranks but one. States of jobs and pods in tables of schedulers and
-        operators. A job that somebody cancelled or interrupted (Ctrl-C) is a remark.
+        front, or an exception or a traceback with which a text ends; the fatal error that a simulation code, a GPU
+        runtime or the runtime of a language prints before it ends its process. Reports of closed connections
+        (`Connection closed by remote peer`, ncclRemoteError) of all ranks but one. States of jobs and pods in tables of
+        schedulers and operators. A job that somebody cancelled or interrupted (Ctrl-C) is a remark.
 
     When it stays silent
         The process ended because of an error of communication that stands before it, or by SIGABRT, which launchers and
