@@ -14,8 +14,9 @@ from topodiag.words.colours import without_colours
 
 MOST_OF_END = 1 << 16
 """Bytes of a text's end that hold its last traceback and what a launcher prints below it."""
-_MOST_EPILOGUE = 40
-"""Lines that launchers, loggers of experiments and job scripts print when a program is gone."""
+_MOST_EPILOGUE = 160
+"""Lines that launchers, loggers of experiments and job scripts print when a program is gone, with the stacks of graphs
+that TensorFlow's messages hold."""
 _TRACEBACK = "Traceback (most recent call last):"
 _RAISED = compiled(r"((?:[A-Za-z_]\w{0,80}\.){0,10}([A-Za-z_]\w{0,80}))(?::(?: (\S.{0,1500}))?)?$")
 _IN_FILE = compiled(r"\s{1,8}File \"([^\"]{1,1000})\", line (\d{1,9})\b")
@@ -28,7 +29,8 @@ _EPILOGUE = compiled(
     r"|(?:real|user|sys)\s{1,8}\d|Command exited with |Aborted\b|\[\d{1,4}\][+-]?\s{1,8}Exit |ERROR conda\.cli"
     r"|terminate called |CUDA kernel errors might |For debugging consider passing CUDA|Compile with `TORCH_USE"
     r"|Device-side assertion tracking |Search for `cuda|Hint: If you want to see a list of allocated"
-    r"|Set the environment variable HYDRA_FULL_ERROR"
+    r"|Set the environment variable HYDRA_FULL_ERROR|Detected at node |Node: |OOM when allocating tensor"
+    r"|\d{1,3} (?:root error|derived error|successful operation)|Function call stack:"
     r"|\S{0,200}resource_tracker\b|(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) .{0,40}\d\d:\d\d:\d\d"
     r"|(?i:\W{0,8}(?:the )?(?:job|script|program|process|run)\b.{0,60}\b(?:end|finish|exit|fail|stopp?)(?:s|ed)?\b"
     r"|\W{0,8}(?:end(?:ed)?|finished|exit(?:ed)?|stopped)\b.{0,20}\b(?:at|time|date|code|status|on)\b|\W{0,8}elapsed\b)"
