@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import cache, lru_cache
 from math import isnan, nan
 
-from topodiag.evidence.signatures.denial import counts_none, denies, explains
+from topodiag.evidence.signatures.denial import counts_none, denies, explains, warns
 from topodiag.evidence.signatures.entry import Signature, compiled, families, family, literals
 from topodiag.evidence.signatures.fields import typed
 from topodiag.evidence.signatures.literals import Finder, finder
@@ -112,6 +112,8 @@ def confirm(entry: Signature, line: Unwrapped, lines: Sequence[str], at: int) ->
         return Refused(entry, f"`unless` fits: {other[0]!r}")
     if explains(text, match.start()):
         return Refused(entry, "the line explains the message")
+    if entry.says.startswith("ended.") and warns(text, match.start()):
+        return Refused(entry, "a warning of Python's ends no program")
     if entry.denied and denies(text, match.start(), match.end()):
         return Refused(entry, "the line denies it, supposes it, or gives advice")
     if (near := entry.near) is not None:
