@@ -25,6 +25,7 @@ from topodiag.evidence.signatures.wrappers import (
 )
 from topodiag.lazy import dataclass
 from topodiag.words.colours import without_colours
+from topodiag.words.own_data import own_data
 from topodiag.words.unfilled import is_unfilled
 
 _HOST = r"[A-Za-z0-9_.-]{1,255}"
@@ -244,13 +245,4 @@ _MATRIX = compiled(
     r"^\s{0,200}(?:\S{0,100}\s{1,20})?(?:Function|Broadcast|Reduce|AllGather|ReduceScatter|AllReduce) \|"
     r"(?:[\s\d|]{1,300}| {1,20}LL .{0,300})$"
 )
-# NCCL's last warning, which torch prints below `Last error:` without a head of its own (ncclGetLastError).
-LAST_ERROR = compiled(
-    r"(Duplicate GPU detected : rank \d.{0,300}|Mismatched NCCL version detected : .{1,300}"
-    r"|(?:ncclS|s)ocket[A-Z]\w{1,40}: .{1,900}|Net : Connect to \S{1,100} failed.{0,300}"
-    r"|NET/OFI Unable to insert remote address .{1,300}"
-    r"|NET/IB ?: Got completion .{1,900}|Bootstrap ?: no socket interface found.{0,300}"
-    r"|Error while creating shared memory segment .{1,300}|Error: failed to extend /dev/shm.{1,300}"
-    r"|Failed to bind NVLink SHARP .{1,300}"
-    r"|Call to \w{1,60} failed.{0,900}|Cuda failure (?:\d{1,5} )?'.{1,300}|Failed to CUDA \w{1,20}alloc.{0,300})$"
-)
+LAST_ERROR = compiled(f"({'|'.join(own_data('evidence/nccl_log/grammar/texts')['last_warning'])})$")
