@@ -111,7 +111,7 @@ def _with_last(job: Job, events: tuple[Event, ...], last: Event) -> tuple[Event,
     return (*events, last) if is_single and last.details["last"] else events
 
 
-_OF_LAUNCH = frozenset({"limit", "preempted", "cancelled", "node failure", "port taken", "root", "fatal"})
+_OF_LAUNCH = frozenset({"hung up", "limit", "preempted", "cancelled", "node failure", "port taken", "root", "fatal"})
 """Ends of all processes of a launch, by `how`; torch's summary of failures names the `root`."""
 _SLURM_JOB = regex(r"\*\*\* (?:JOB|STEP) ([0-9]{1,12})\b")
 _BEGAN = "progress.began"
@@ -150,12 +150,14 @@ def _past_ends(job: Job) -> list[int]:
     ends = {_line(event): event for event in job.events if _OF_LAUNCH & {event.details.get("how"), *event.details}}
     numbers = {line: number[1] for line, event in ends.items() if (number := _SLURM_JOB.search(event.text)) is not None}
     last_number = numbers[max(numbers)] if numbers else ""
+    summed_up = max((line for line, event in ends.items() if "root" in event.details), default=0)
     return [
         line
         for line, event in ends.items()
         if line + _TEARDOWN_LINES < alive
         or numbers.get(line, last_number) != last_number
         or (event.details["how"] == "port taken" and line < max(calls, default=0))
+        or (event.details["how"] == "hung up" and line + MOST_BUFFERED < summed_up)
     ]
 
 

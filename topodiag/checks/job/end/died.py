@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from operator import itemgetter
 from typing import Any
 
@@ -108,7 +108,8 @@ class ProcessDied(JobCheck[Died | LostRanks]):
 
     When it stays silent
         The process ended because of an error of communication that stands before it, or by SIGABRT, which launchers and
-        watchdogs send to those that are left. An exception that names another failure (NCCL, the store, a peer, a GPU's
+        watchdogs send to those that are left, or by a crash right below an exception or Ctrl-C: the interpreter takes
+        down what still runs. An exception that names another failure (NCCL, the store, a peer, a GPU's
         hardware) and with which no text ends. An exception without a rank in front, in a job that shows no other sign
         of failing, where the program goes on below it, or where a logger, a thread, a child process, a test or an
         interpreter's prompt printed it: it was caught. An end above the first line of steps, throughput or requests of
@@ -237,7 +238,11 @@ class _EndContext:
     def __init__(self, job: Job, events: Sequence[Event]) -> None:
         others = [event for event in job.events if event.kind != ENDED]
         self._hows = {event.details.get("how") for event in events}
-        self._goes_wrong = bool(others) or not self._hows <= {"exception", "cancelled", *NO_FAULT}
+        self._goes_wrong = any(event.kind != "note" for event in others) or not self._hows <= {
+            "exception",
+            "cancelled",
+            *NO_FAULT,
+        }
         self._others_explain = any(
             event.kind in HANGS | ERRORS or event.kind == "peer closed" or event.details.get("fault") in FATAL
             for event in others
@@ -246,9 +251,14 @@ class _EndContext:
         self._breaking = _First([event for event in others if _breaks(event)], clocks_of(job))
         self._heads: dict[str, list[int]] = {}
         """By file the lines of torch's launcher about the process that failed first, in their order."""
+        self._raised: dict[str, list[int]] = {}
+        """By file the lines of exceptions, Ctrl-C among them, in their order."""
         for event in events:
-            if event.details.get("root") and event.origin is not None and event.origin.line is not None:
-                insort(self._heads.setdefault(event.origin.source, []), event.origin.line)
+            source, line = _file_of(event)
+            if source is not None and event.details.get("how") in ("exception", "cancelled"):
+                insort(self._raised.setdefault(source, []), line)
+            if source is not None and event.details.get("root"):
+                insort(self._heads.setdefault(source, []), line)
 
     def explains(self, event: Event) -> bool:
         """Whether an end is the consequence of something else in the text."""
@@ -257,21 +267,22 @@ class _EndContext:
             return True
         if how in COMES_FROM_OUTSIDE:
             return False
-        if how in OF_PROGRAM and self._is_root(event):
+        if how in OF_PROGRAM and _is_below_one(event, self._heads):
             return False
+        if how == "crash" and _is_below_one(event, self._raised):
+            return True  # the interpreter takes down what still runs
         if how == "limit" or how in OF_PROGRAM:
             return self._breaking.is_before(event) or (_may_be_caught(event) and not self._goes_wrong)
         # A code or a signal that nothing else explains: with an error of NCCL's or a hang beside it, that explains it.
         return self._others_explain
 
-    def _is_root(self, event: Event) -> bool:
-        """Whether an end stands in what torch's launcher prints of the process that failed first."""
-        at = event.origin
-        if at is None or at.line is None:
-            return False
-        heads = self._heads.get(at.source, [])
-        above = bisect_left(heads, at.line)
-        return above > 0 and at.line - heads[above - 1] <= MOST_BELOW
+
+def _is_below_one(event: Event, lines: Mapping[str, Sequence[int]]) -> bool:
+    """Whether a line stands right below one of these of its file, of which it is then a part or a consequence."""
+    source, line = _file_of(event)
+    of_file = lines.get(source or "", ())
+    above = bisect_left(of_file, line)
+    return above > 0 and line - of_file[above - 1] <= MOST_BELOW
 
 
 class _First:
