@@ -43,14 +43,14 @@ def layout(*hosts: str) -> RankHosts:
 
 def test_a_short_name_and_the_name_with_its_domain_are_one_host() -> None:
     identity = identify(Case(nodes=(capture("n1.site.example"),), jobs=(bare(["n1", "n2"]),)))
-    assert identity.same("n1", "N1.site.example")
+    assert identity.same_machine("n1", "N1.site.example")
     assert [node.name for node in identity.hosts] == ["n1.site.example", "n2"]
 
 
 def test_two_domains_that_one_source_tells_apart_are_two_hosts_and_the_short_name_is_nobodys() -> None:
     identity = identify(Case(nodes=(capture("n1"),), jobs=(bare(["n1.a.example", "n1.b.example"]),)))
-    assert not identity.same("n1.a.example", "n1.b.example")
-    assert not identity.same("n1", "n1.a.example")
+    assert not identity.same_machine("n1.a.example", "n1.b.example")
+    assert not identity.same_machine("n1", "n1.a.example")
     assert [conflict.text for conflict in identity.conflicts] == [
         "n1 may be n1.a.example, n1.b.example: a source has both"
     ]
@@ -75,7 +75,7 @@ def test_a_pod_name_that_ran_on_two_nodes_is_said_and_leads_to_neither() -> None
 def test_two_pods_of_one_job_may_be_on_one_node() -> None:
     ties = (Tie(("n1", "worker-0")), Tie(("n1", "worker-1")))
     identity = identify(Case(jobs=(bare(["worker-0", "worker-1"]),), ties=ties))
-    assert identity.same("worker-0", "worker-1")
+    assert identity.same_machine("worker-0", "worker-1")
 
 
 def test_an_address_in_the_name_of_an_instance_ties_a_container_to_it() -> None:
@@ -101,7 +101,7 @@ def test_addresses_that_many_machines_have_tie_nothing(address: str) -> None:
 
 def test_containers_of_two_jobs_with_one_address_are_not_one_machine() -> None:
     one, other = at("10.1.2.3"), on(at("10.1.2.3"), "x0", "x1")
-    assert not identify(Case(jobs=(one, replace(other, name="other")))).same("3f2a77c1", "x0")
+    assert not identify(Case(jobs=(one, replace(other, name="other")))).same_machine("3f2a77c1", "x0")
 
 
 def with_addresses(node: Node, **interfaces: str) -> Node:
@@ -140,7 +140,7 @@ def test_the_address_of_any_interface_that_a_log_prints_ties_a_container_to_its_
 def test_the_address_of_an_interface_that_each_node_numbers_for_itself_ties_nothing(interface: str) -> None:
     node = with_addresses(capture("gpu-7"), **{interface: "172.18.0.1"})
     identity = identify(Case(nodes=(node,), jobs=(bare(["172.18.0.1", "n2"]),)))
-    assert not identity.same("172.18.0.1", "gpu-7")
+    assert not identity.same_machine("172.18.0.1", "gpu-7")
 
 
 def test_a_bridge_that_a_log_meets_over_is_no_address_of_its_host() -> None:
@@ -150,7 +150,7 @@ def test_a_bridge_that_a_log_meets_over_is_no_address_of_its_host() -> None:
 
     job = on(jobs.job(process=process, systems=lambda *_: None), "c1", "c2")  # type: ignore[arg-type]
     identity = identify(Case(nodes=(tool("gpu-7", bond0="172.18.0.1"),), jobs=(job,)))
-    assert not identity.same("c1", "gpu-7")
+    assert not identity.same_machine("c1", "gpu-7")
 
 
 @pytest.mark.parametrize("make", [capture, tool])
@@ -158,8 +158,8 @@ def test_an_address_that_two_machines_have_leads_to_neither_and_is_said_where_a_
     nodes = tuple(with_addresses(make(name), eth0=f"10.0.0.{at} 10.0.0.100") for at, name in enumerate(("n1", "n2")))
     identity = identify(Case(nodes=nodes, layouts=(layout("10.0.0.100", "10.0.0.1"),)))
     assert identity.name("10.0.0.100") == "10.0.0.100"
-    assert identity.same("10.0.0.1", "n2")
-    assert not identity.same("n1", "n2")
+    assert identity.same_machine("10.0.0.1", "n2")
+    assert not identity.same_machine("n1", "n2")
     assert [conflict.text for conflict in identity.conflicts] == [
         "10.0.0.100 may be n1, n2: each of them has that address"
     ]
@@ -175,8 +175,8 @@ def test_an_address_that_two_machines_have_is_not_worth_a_word_where_nobody_uses
 def test_two_hosts_of_a_log_behind_one_translated_address_are_two() -> None:
     job = on(jobs.job(process=lambda _, __, process: replace(process, bootstrap="eth0:10.5.0.1<0>")), "c1", "c2")
     identity = identify(Case(nodes=(with_addresses(capture("gpu-7"), eth0="10.5.0.1"),), jobs=(job,)))
-    assert not identity.same("c1", "c2")
-    assert not identity.same("c1", "gpu-7")
+    assert not identity.same_machine("c1", "c2")
+    assert not identity.same_machine("c1", "gpu-7")
 
 
 def test_a_kernel_log_that_calls_its_host_by_an_address_is_of_the_machine_that_has_it() -> None:
@@ -250,7 +250,7 @@ def test_a_guid_that_all_machines_show_ties_none() -> None:
 
 def test_captures_that_name_themselves_differently_are_two_machines_whatever_they_share() -> None:
     identity = identify(Case(nodes=(capture("n1", serial=1), capture("n2", serial=1))))
-    assert not identity.same("n1", "n2")
+    assert not identity.same_machine("n1", "n2")
 
 
 def test_two_captures_of_one_name_without_a_common_serial_are_said_to_be_two_machines() -> None:
@@ -297,7 +297,7 @@ def test_the_machine_bears_its_own_name_before_that_of_a_pod_a_run_or_a_hostfile
 def test_what_cannot_be_mapped_keeps_its_name() -> None:
     identity = identify(Case(jobs=(bare(["n1"]),)))
     assert identity.name("stranger") == "stranger"
-    assert not identity.same("stranger", "n1")
+    assert not identity.same_machine("stranger", "n1")
 
 
 def test_a_kernel_log_that_is_named_for_a_host_is_of_that_host() -> None:

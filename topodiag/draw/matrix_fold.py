@@ -41,7 +41,7 @@ class Band:
     title: str
     names: tuple[str, ...]
     hosts: int = 1
-    odd: bool = False
+    is_outlier: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -89,7 +89,7 @@ def _failed(judged: Benchmark) -> Failed:
     run = judged.run
     lines = _fault_lines(run)
     finding = min(
-        judged.found, key=lambda failure: (failure.id in _ECHOES, -failure.confidence, failure.id), default=None
+        judged.failures, key=lambda failure: (failure.id in _ECHOES, -failure.confidence, failure.id), default=None
     )
     if finding is not None:
         return Failed(f"{finding.message} ({finding.id})", (*finding.evidence[:3], *lines[:1]), tuple(finding.fix[:2]))
