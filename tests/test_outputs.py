@@ -2,14 +2,15 @@
 comes first, and the same words where nothing is wrong accuse nobody.
 
 The texts are rows of `tests/outputs/*.toml`, one file a subject, each under its claim. A row has a `text`, or is one of
-the file's `[texts]` filled `with` values, perhaps `beside` files of other names, and says what the answer has; one that
-says nothing accuses nobody.
+the file's `[texts]` filled `with` values, or repeated for so many `lines`, `at` every tenth step with the values of a
+`cycle`; perhaps `beside` files of other names. It says what the answer has; one that says nothing accuses nobody.
 """
 
 from __future__ import annotations
 
 import json
 import tomllib
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +22,14 @@ from topodiag.model.errors import TopodiagError
 UNREAD: dict[str, Any] = {"findings": [], "verdict": {"state": "unknown", "causes": []}, "unexplained": [], "facts": {}}
 """The answer on a text of no kind that is known: it accuses nobody, and calls nothing healthy."""
 CLAIMS = {
-    "first", "severity", "message", "fix", "findings", "loud", "among", "without", "chain", "state", "headline",
-    "causes", "says", "unexplained", "facts",
+    "first", "severity", "message", "observed", "fix", "last_step", "findings", "loud", "among", "without", "chain",
+    "state", "headline", "causes", "says", "unexplained", "facts",
 }  # fmt: skip
-"""What a row can say of the answer. Of the first finding: its id, that it is a note (`severity` is `info`), words of
-its message, the first steps of its fix. Of all: their ids, those of errors and warnings, some that must be or must not
-be among them, each with the id that it follows from ("" without). Of the verdict: its state, words of its headline, the
-ids of its causes and their sentences. The lines, or how many, that nothing explains; and fields of the facts."""
+"""What a row can say of the answer. Of the first finding: its id, its severity (none says that it is no note), words of
+its message and of what was observed, the first steps of its fix and words of the last. Of all: their ids, those of
+errors and warnings, some that must be or must not be among them, each with the id that it follows from ("" without).
+Of the verdict: its state, words of its headline, the ids of its causes and their sentences. The lines, or how many,
+that nothing explains; and fields of the facts."""
 
 
 def rows() -> dict[str, dict[str, Any]]:
@@ -38,9 +40,12 @@ def rows() -> dict[str, dict[str, Any]]:
         forms = sections.pop("texts", {})
         for claim, row in sections.items():
             if "of" in row:
-                values = row.pop("with")
-                form = forms[row.pop("of")]
-                row["text"] = form.format(**values) if isinstance(values, dict) else form.format(*values)
+                form, values = forms[row.pop("of")], row.pop("with", ())
+                if "lines" in row:
+                    steps = zip(range(row.pop("lines")), cycle(row.pop("cycle")), strict=False)
+                    row["text"] = "".join(f"{form.format(at=10 * number, **step)}\n" for number, step in steps)
+                else:
+                    row["text"] = form.format(**values) if isinstance(values, dict) else form.format(*values)
             assert row.keys() <= CLAIMS | {"text", "beside"}, f"{path.stem}: {claim}"
             table[f"{path.stem}: {claim}"] = row
     return table
@@ -78,10 +83,12 @@ def test_an_output_gives_what_its_row_says(tmp_path: Path, name: str) -> None:
     if "first" in row:
         assert ids[:1] == [row["first"]]
         assert findings[0]["evidence"]
-        assert (findings[0]["severity"] == "info") is ("severity" in row)
+        assert findings[0]["severity"] in row.get("severity", "warning error").split()
         assert verdict["state"] != "healthy"
-    assert [words for words in row.get("message", ()) if words not in findings[0]["message"]] == []
+    for column in ("message", "observed"):
+        assert [words for words in row.get(column, ()) if words not in findings[0][column]] == []
     assert "fix" not in row or findings[0]["fix"][: len(row["fix"])] == row["fix"]
+    assert "last_step" not in row or row["last_step"] in findings[0]["fix"][-1]
     assert set(row.get("among", ())) <= set(ids)
     assert not set(row.get("without", ())) & set(ids)
     assert row.get("headline", "") in verdict.get("headline", "")
