@@ -22,7 +22,7 @@ from collections.abc import Iterator
 
 from topodiag.evidence.amd.links import PCIE
 from topodiag.evidence.draft import NodeDraft
-from topodiag.evidence.interface import Blob, Direct, Parsed
+from topodiag.evidence.interface import Blob, Direct, Parsed, to_float, to_int
 from topodiag.lazy import regex
 from topodiag.model.maker import XGMI
 
@@ -30,15 +30,10 @@ MAX_LINE = 4000
 MAX_GPUS = 256
 XGMI_DISTANCE = 15
 """The NUMA distance of a pair that xGMI joins directly."""
-_TITLE = regex(r"(Unidirectional|Bidirectional) copy (?:peak )?bandwidth GB/s", re.IGNORECASE)
 _OTHER = ("Inter-Device", "Device:", "Averages", "Aggregate")
-_HEAD = regex(r"SRC\S{0,8}\s{1,40}((?:[CG]PU \d{1,3}(?:\s{1,20}|$)){1,255})(?:STotal|$)")
-_ROW = regex(r"([CG])PU (\d{1,3})(?:\s{1,4}->)?\s{1,40}(\S{1,12}(?:\s{1,40}\S{1,12}){0,255})\s*\Z")
 _DEVICE = regex(
     r"Device: (\d{1,3}),\s{1,4}(\S.{0,80}?)(?:,\s{1,4}GPU-\S{1,40},\s{1,4}([0-9a-f]{1,2}:[0-9a-f]{1,2}\.\d))?\s*\Z"
 )
-_DD_HEAD = regex(r"D/D\s{1,20}\d{1,3}(?:\s{1,40}\d{1,3}){0,255}\s*\Z")
-_DD_ROW = regex(r"(\d{1,3})\s{1,40}(\S{1,12}(?:\s{1,40}\S{1,12}){0,255})\s*\Z")
 
 
 class AmdCopyTests(Direct):
@@ -59,14 +54,14 @@ class AmdCopyTests(Direct):
                     parsed.records.append(number)
             elif "Inter-Device Numa Distance" in line:
                 table = "distance"
-            elif title := _TITLE.search(line):
-                table, taken = ("copies" if title[1].lower() == "unidirectional" and not taken else ""), True
-            elif head := _HEAD.match(line):
-                columns = re.findall(r"[CG]PU \d{1,3}", head[1])
+            elif "directional copy " in (title := line.lower()) and "bandwidth gb/s" in title:
+                table, taken = ("copies" if "unidirectional" in title and not taken else ""), True
+            elif line.startswith("SRC"):
+                columns = re.findall(r"[CG]PU \d{1,3}", line)
                 table, taken = "copies" if table == "copies" or not taken else table, True
             elif line.startswith(_OTHER):
                 table = ""
-            elif table and not _DD_HEAD.match(line):
+            elif table:
                 for a, b, value in _cells(table, columns, devices, line):
                     word = f"{value:g}" if table == "copies" else XGMI if value == XGMI_DISTANCE else PCIE
                     where = "copies" if table == "copies" else "smi"
@@ -77,19 +72,16 @@ class AmdCopyTests(Direct):
 
 def _cells(table: str, columns: list[str], devices: dict[int, int], line: str) -> Iterator[tuple[int, int, float]]:
     """Two GPUs and what a row says of them: TransferBench numbers GPUs apart, rocm-bandwidth-test with the CPUs."""
-    if (row := _ROW.match(line)) is not None:
-        peers = [int(name[4:]) if name[0] == "G" else -1 for name in columns]
-        own = int(row[2]) if row[1] == "G" and table == "copies" else -1
-        cells = row[3]
-    elif (row := _DD_ROW.match(line)) is not None:
+    name, *cells = line.replace("->", " ").split() or [""]
+    if name in ("GPU", "CPU") and cells:
+        number_of, *cells = cells
+        peers = [int(column[4:]) if column[0] == "G" else -1 for column in columns]
+        own = (to_int(number_of) or 0) if name == "GPU" and table == "copies" else -1
+    elif name.isdecimal():
         peers = [devices.get(column, -1) for column in range(MAX_GPUS)]
-        own, cells = devices.get(int(row[1]), -1), row[2]
+        own = devices.get(int(name), -1)
     else:
         return
-    for peer, cell in zip(peers, cells.split(), strict=False):
-        if own >= 0 and 0 <= peer < MAX_GPUS and own != peer and (value := _number(cell)):
+    for peer, cell in zip(peers, cells, strict=False):
+        if own >= 0 and 0 <= peer < MAX_GPUS and own != peer and (value := to_float(cell, low=0)):
             yield own, peer, value
-
-
-def _number(cell: str) -> float:
-    return float(cell) if re.fullmatch(r"[0-9]{1,9}(?:\.[0-9]{1,6})?", cell) else 0.0

@@ -25,7 +25,7 @@ from typing import Any
 from topodiag.evidence import json_values as values
 from topodiag.evidence.draft import NodeDraft
 from topodiag.evidence.host.pcie import GENERATIONS, MAX_WIDTH
-from topodiag.evidence.interface import Blob, Direct, Parsed
+from topodiag.evidence.interface import Blob, Direct, Parsed, to_float
 from topodiag.lazy import dataclass, regex
 from topodiag.model.busid import unplaced
 from topodiag.model.devices import AMD as AMD_ID
@@ -44,8 +44,7 @@ _TEXT = regex(
     r"[ \t>|]{1,40}(?:ASIC|BUS|ECC|ECC_BLOCKS|PCIE|GFX_0|THROTTLE|POWER):\s*$",
     re.MULTILINE,
 )
-_FIELD = regex(r"([A-Za-z0-9_]{1,60}):(?:\s{1,9}(\S.{0,200}))?\s*\Z")
-_WITH_UNIT = regex(r"(\d{1,9}(?:\.\d{1,6})?)\s(GT/s|MHz|W|%|.?C)\Z")
+_UNITS = ("GT/s", "MHz", "W", "%", "C", "°C")
 _HELD_BY = {
     "prochot": "hw_thermal_slowdown",
     "ppt": "sw_power_cap",
@@ -223,11 +222,11 @@ def _of_text(blob: Blob) -> list[dict[str, Any]]:
     stack: list[tuple[int, dict[str, Any]]] = []
     for number, whole in blob.lines():
         line = whole[:MAX_LINE].rstrip().lstrip(">|")
-        field = _FIELD.match(line.strip())
-        if field is None or number > MAX_LINES:
+        key, colon, value = (part.strip() for part in line.partition(":"))
+        if not colon or not key.isidentifier() or number > MAX_LINES:
             continue
-        at, value = len(line) - len(line.lstrip()), field[2]
-        if field[1] == "GPU" and value is not None:
+        at = len(line) - len(line.lstrip())
+        if key == "GPU" and value:
             if len(gpus) >= MAX_GPUS:
                 break
             gpus.append({"gpu": _scalar(value)})
@@ -238,15 +237,16 @@ def _of_text(blob: Blob) -> list[dict[str, Any]]:
         if not stack:
             continue
         above = stack[-1][1]
-        if value is None:
-            name = field[1] if len(stack) > 1 else field[1].lower()
+        if not value:
+            name = key if len(stack) > 1 else key.lower()
             stack.append((at, above.setdefault(name, {}) if isinstance(above.get(name, {}), dict) else {}))
         else:
-            above[field[1].lower()] = _scalar(value)
+            above[key.lower()] = _scalar(value)
     return gpus
 
 
 def _scalar(text: str) -> Any:
-    if united := _WITH_UNIT.match(text):
-        return {"value": float(united[1]), "unit": united[2]}
+    digits, _, unit = text.partition(" ")
+    if unit in _UNITS and (value := to_float(digits, low=0)) is not None:
+        return {"value": value, "unit": unit}
     return int(text) if text.isascii() and text.isdecimal() and len(text) < 19 else text

@@ -35,14 +35,15 @@ and written say how busy a pair was, and are left out. Format: ROCm 6.2 to 7, am
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
+from itertools import islice
 
 from topodiag.evidence import json_values as values
 from topodiag.evidence.draft import NodeDraft
-from topodiag.evidence.interface import Blob, Direct, Parsed
+from topodiag.evidence.interface import Blob, Direct, Parsed, to_float, to_int
 from topodiag.hardware.amd import XGMI_LANES
 from topodiag.lazy import regex
+from topodiag.model.busid import normalise_bus_id
 from topodiag.model.maker import XGMI
 
 MAX_LINE = 4000
@@ -51,14 +52,32 @@ MAX_PAIRS = 20_000
 PCIE = "PCIE"
 HOP = 15
 """The weight of a hop over xGMI (Linux kfd_crat.c)."""
-_TITLE = regex(r"=+ (Weight|Hops|Link Type|Numa)\b[^=]{0,60}=+\s*\Z|([A-Z -]{3,30}) TABLE:\s*\Z", re.IGNORECASE)
-_GPU = r"(?:GPU\d{1,3}|(?:[0-9a-f]{4}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])"
-_HEAD = regex(rf"{_GPU}(?:\s{{1,40}}{_GPU}){{0,255}}\s*\Z")
-_ROW = regex(rf"({_GPU})\s{{1,40}}(\S{{1,16}}(?:\s{{1,40}}\S{{1,16}}){{0,255}})\s*\Z")
-_NUMA = regex(r"GPU\[(\d{1,3})\]\s{0,20}: \(Topology\) Numa Node: (-?\d{1,4})\s*\Z")
-_MARK = regex(r"^[ \t>|]{0,20}(?:=+ (?:Link Type|Hops) between two GPUs =+|LINK TYPE TABLE:)\s*$", re.MULTILINE)
+_TABLES = ("weight", "hops", "link type", "link metric", "xgmi link status")
+_OF_LINKS = ("= Link Type between two GPUs =", "= Hops between two GPUs =", "LINK TYPE TABLE:")
 _KEY = regex(r"\(Topology\) (Link type|Hops|Weight) between DRM devices (\d{1,3}) and (\d{1,3})")
-_JSON = regex(r"\(Topology\) Link type between DRM devices \d|\"links\"\s{0,40}:[\s\S]{0,2000}?\"link_type\"")
+_NUMA = ": (Topology) Numa Node: "
+_Row = tuple[str, dict[str, int], list[str], int, str]
+"""The title of a table, the numbers of its columns' GPUs by name, the words of a row, and its line."""
+
+
+def _rows(blob: Blob) -> Iterator[_Row]:
+    """The rows of GPUs in all tables of a text."""
+    table, columns = "", dict[str, int]()
+    for number, whole in blob.lines():
+        line = whole[:MAX_LINE].strip(" \t>|")
+        words = line.split()
+        names = words[1:] if words[:1] == ["bdf"] else words
+        if line.startswith("==") or line.endswith(":"):
+            title = line.strip("=: ").lower()
+            table, columns = next((name for name in _TABLES if title.startswith(name)), ""), {}
+        elif names and all(map(_is_gpu, names)):
+            columns = {name: int(name[3:]) if name[0] == "G" else at for at, name in enumerate(names)}
+        elif table and len(words) > 1 and _is_gpu(words[0]):
+            yield table, columns, words, number, line
+
+
+def _is_gpu(word: str) -> bool:
+    return normalise_bus_id(word) is not None or (word.startswith("GPU") and word[3:].isdecimal() and len(word) < 7)
 
 
 def pair_word(kind: str, hops: int) -> str:
@@ -73,11 +92,12 @@ class AmdLinks(Direct):
     """Pairs of GPUs, their NUMA nodes and bus ids."""
 
     def recognises(self, head: str) -> bool:
-        return _MARK.search(head) is not None or (_JSON.search(head) is not None and '"link_metrics"' not in head)
+        listed = ('"links"' in head and '"link_type"' in head) or "(Topology) Link type between DRM devices" in head
+        return _has_tables(head) or (listed and '"link_metrics"' not in head)
 
     def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
         parsed: Parsed[int] = Parsed()
-        if _MARK.search(blob.text) is not None:
+        if _has_tables(blob.text):
             _read_tables(blob, parsed, draft)
             return parsed
         document, why = values.load(blob)
@@ -90,27 +110,31 @@ class AmdLinks(Direct):
         return parsed
 
 
+def _has_tables(text: str) -> bool:
+    return any(title in text for title in _OF_LINKS)
+
+
 def _read_tables(blob: Blob, parsed: Parsed[int], draft: NodeDraft) -> None:
+    for number, line in blob.lines():
+        gpu, _, node = line[:MAX_LINE].partition(_NUMA)
+        index, numa = to_int(gpu.strip(" \t>|GPU[]"), low=0, high=MAX_GPUS - 1), to_int(node, low=-1)
+        if index is not None and numa is not None:
+            draft.gpu(index=index).offer("numa", numa, blob.origin(number, line))
+            parsed.records.append(number)
     hops: dict[tuple[int, int], int] = {}
-    table, columns, unit = "", dict[str, int](), {"hops": 1, "weight": HOP}
-    for number, whole in blob.lines():
-        line = whole[:MAX_LINE].strip(" \t>|")
-        origin = blob.origin(number, line)
-        if title := _TITLE.match(line):
-            table, columns = (title[1] or title[2]).lower(), {}
-        elif numa := _NUMA.match(line):
-            draft.gpu(index=min(int(numa[1]), MAX_GPUS)).offer("numa", int(numa[2]), origin)
-            parsed.records.append(number)
-        elif _HEAD.match(line):
-            columns = {name: int(name[3:]) if name[0] == "G" else at for at, name in enumerate(line.split())}
-        elif (row := _ROW.match(line)) and (gpu := columns.get(row[1])) is not None and len(parsed.records) < MAX_PAIRS:
-            entity = draft.gpu(index=gpu, bus_id=row[1] if table == "link type" and row[1][0] != "G" else None)
-            for peer, cell in zip(columns.values(), row[2].split(), strict=False):
-                far = int(cell) if table in unit and cell.isdecimal() else 0
-                hops[gpu, peer] = max(far // unit.get(table, 1), hops.get((gpu, peer), 0))
-                if table == "link type" and peer != gpu and (word := pair_word(cell, hops[gpu, peer])):
-                    draft.pair("smi", entity, draft.gpu(index=peer), word, origin)
-            parsed.records.append(number)
+    unit = {"hops": 1, "weight": HOP}
+    for table, columns, words, number, line in islice(_rows(blob), MAX_PAIRS):
+        name, *cells = words
+        gpu_index = columns.get(name)
+        if gpu_index is None:
+            continue
+        entity = draft.gpu(index=gpu_index, bus_id=name if table == "link type" and name[0] != "G" else None)
+        for peer, cell in zip(columns.values(), cells, strict=False):
+            far = int(cell) if table in unit and cell.isdecimal() else 0
+            hops[gpu_index, peer] = max(far // unit.get(table, 1), hops.get((gpu_index, peer), 0))
+            if table == "link type" and peer != gpu_index and (word := pair_word(cell, hops[gpu_index, peer])):
+                draft.pair("smi", entity, draft.gpu(index=peer), word, blob.origin(number, line))
+        parsed.records.append(number)
 
 
 _Pair = tuple[int, int, str, str]
@@ -143,12 +167,7 @@ def _of_list(document: object, draft: NodeDraft) -> Iterator[_Pair]:
                 yield number, peer, pair_word(kind, max(hops, weight // HOP)), quote
 
 
-_XGMI_TITLE = regex(r"^[ \t>|]{0,20}(XGMI LINK STATUS|LINK METRIC TABLE):\s*$", re.MULTILINE)
-_XGMI_JSON = '"link_metrics"'
-_XGMI_HEAD = regex(r"bdf\s{1,40}(GPU\d{1,3}(?:\s{1,40}GPU\d{1,3}){0,255})\s*\Z")
-_XGMI_ROW = regex(
-    r"GPU(\d{1,3})\s{1,20}((?:[0-9a-fA-F]{4}:)?[0-9a-fA-F:.]{7})\s{1,20}(\S{1,8}(?:\s{1,40}\S{1,8}){0,255})\s*\Z"
-)
+_OF_XGMI = ("XGMI LINK STATUS:", "LINK METRIC TABLE:", '"link_metrics"')
 _UNIT = " Gb/s"
 _WORDS = {"U": XGMI, "D": f"{XGMI} down", "X": f"{XGMI} disabled"}
 
@@ -157,7 +176,7 @@ class XgmiStatus(Direct):
     """The state of the link of every pair, and the rate of the links."""
 
     def recognises(self, head: str) -> bool:
-        return _XGMI_TITLE.search(head) is not None or _XGMI_JSON in head
+        return any(mark in head for mark in _OF_XGMI)
 
     def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
         parsed: Parsed[int] = Parsed()
@@ -174,31 +193,21 @@ class XgmiStatus(Direct):
 
 
 def _read_xgmi(blob: Blob, parsed: Parsed[int], draft: NodeDraft) -> None:
-    table, columns = "", list[int]()
-    for number, whole in blob.lines():
-        line = whole[:MAX_LINE].strip(" \t>|")
-        row = _XGMI_ROW.match(line)
-        if line.endswith(":"):
-            title = _XGMI_TITLE.match(line)
-            table, columns = title[1] if title else "", []
-        elif table == "XGMI LINK STATUS" and (head := _XGMI_HEAD.match(line)):
-            columns = [int(word[3:]) for word in head[1].split()]
-        elif table and row is not None and int(row[1]) < MAX_GPUS:
-            rates, _, kind = row[3].rpartition(XGMI)
-            lane, _, link = rates.partition(_UNIT)
-            gbs = link_gbs(lane + _UNIT, link.strip()) if rates and not kind else None
-            if table == "LINK METRIC TABLE" and gbs is None:
-                continue
-            gpu, origin = draft.gpu(index=int(row[1]), bus_id=row[2]), blob.origin(number, line)
-            if table == "LINK METRIC TABLE":
-                gpu.offer("xgmi_gbs", gbs, origin)
-            else:
-                cells = zip(columns, row[3].split(), strict=False)
-                words = {peer: _WORDS[cell] for peer, cell in cells if cell in _WORDS and peer != int(row[1])}
-                gpu.offer("nvlink_note", None if words else "not supported", origin)
-                for peer, word in words.items():
-                    draft.pair("smi", gpu, draft.gpu(index=peer), word, origin)
-            parsed.records.append(number)
+    for table, columns, (name, bus_id, *cells), number, line in _rows(blob):
+        index, metric = to_int(name.removeprefix("GPU"), low=0, high=MAX_GPUS - 1), table == "link metric"
+        gbs = link_gbs(" ".join(cells[:2]), " ".join(cells[2:4])) if cells[-1:] == [XGMI] else None
+        if index is None or normalise_bus_id(bus_id) is None or not (table == "xgmi link status" or (metric and gbs)):
+            continue
+        gpu, origin = draft.gpu(index=index, bus_id=bus_id), blob.origin(number, line)
+        if metric:
+            gpu.offer("xgmi_gbs", gbs, origin)
+        else:
+            words = {peer: _WORDS[cell] for peer, cell in zip(columns.values(), cells, strict=False) if cell in _WORDS}
+            words.pop(index, None)
+            gpu.offer("nvlink_note", None if words else "not supported", origin)
+            for peer, word in words.items():
+                draft.pair("smi", gpu, draft.gpu(index=peer), word, origin)
+        parsed.records.append(number)
 
 
 def _xgmi_rates(document: object) -> Iterator[tuple[int, str | None, float, str]]:
@@ -224,5 +233,5 @@ def _gbps(held: object) -> float:
     """`32 Gb/s`, or the same as `{"value": 32, "unit": "Gb/s"}`; 0.0 for anything else."""
     if isinstance(held, dict):
         held = f"{held.get('value')} {held.get('unit')}"
-    known = isinstance(held, str) and re.fullmatch(r"[0-9]{1,6}(?:\.[0-9]{1,6})? Gb/s", held)
-    return float(held.removesuffix(_UNIT)) if isinstance(held, str) and known else 0.0
+    rate = to_float(held.removesuffix(_UNIT), low=0.0) if isinstance(held, str) and held.endswith(_UNIT) else None
+    return rate or 0.0

@@ -11,31 +11,21 @@ clock, the product and the links are not in this table. Format: ROCm 3 to 7, roc
 
 from __future__ import annotations
 
-import re
+from itertools import pairwise
 
 from topodiag.evidence import json_values as values
 from topodiag.evidence.draft import Entity, NodeDraft
 from topodiag.evidence.interface import Blob, Direct, Parsed, reading, to_int
-from topodiag.lazy import regex
 from topodiag.model.devices import AMD as AMD_ID
 from topodiag.model.provenance import Origin
 
 MAX_LINE = 400
 MAX_GPUS = 256
 MAX_MHZ = 20_000
-_HEAD = 65_536
 MOST = 100
 """Percent of anything."""
 
-_HEADER = regex(r"^[ \t>|]{0,20}(?:GPU|Device) [^\n]{0,200}\bSCLK {1,10}MCLK\b[^\n]{0,80}\bGPU% *$", re.MULTILINE)
-_ROW = regex(
-    r"([0-9]{1,3}) [^\n]{0,200}?\s([0-9]{1,5})Mhz\s{1,10}(?:[0-9]{1,5}Mhz|N/A)\s[^\n]{0,80}?\s"
-    r"(?:([0-9]{1,3})%\s{1,10})?([0-9]{1,3})% *\Z"
-)
-
-
-_JSON = regex(r"\A\s*\{[\s\S]{0,4000}?\"card\d{1,3}\"\s{0,9}:\s{0,9}\{\s{0,40}\"")
-_CARD = regex(r"card(\d{1,3})")
+_COLUMNS = {"SCLK", "MCLK", "GPU%"}
 _NAMES = ("Device Name", "Card Series", "Card series", "Card SKU")
 """Keys that hold the product, the plainest first; the last tells it on cards that name no series."""
 
@@ -45,16 +35,20 @@ class RocmSmi(Direct):
 
     def read(self, blob: Blob, draft: NodeDraft) -> Parsed[int]:
         parsed: Parsed[int] = Parsed(partial=True)
-        if _JSON.match(blob.text[:_HEAD]) is not None:
+        if blob.text.lstrip()[:1] == "{":
             _read_json(blob, parsed, draft)
             return parsed
         in_table = False
         for number, whole in blob.lines():
             line = whole[:MAX_LINE].strip(" \t>|")
-            in_table = in_table or _HEADER.match(line) is not None
-            match = _ROW.match(line) if in_table else None
-            if match is not None and int(match[1]) < MAX_GPUS:
-                _offer(draft.gpu(index=int(match[1])), (match[2], match[4], match[3]), blob.origin(number, line))
+            words = line.split()
+            in_table = in_table or set(words) >= _COLUMNS
+            pairs = pairwise(words)
+            clocks = [word for word, after in pairs if word.endswith("Mhz") and after.endswith(("Mhz", "N/A"))]
+            index = to_int(words[0], low=0, high=MAX_GPUS - 1) if in_table and clocks and words[-1][-1] == "%" else None
+            if index is not None:
+                used = words[-2] if words[-2].endswith("%") else None
+                _offer(draft.gpu(index=index), (clocks[0], words[-1], used), blob.origin(number, line))
                 parsed.records.append(number)
         return parsed
 
@@ -73,14 +67,14 @@ def _read_json(blob: Blob, parsed: Parsed[int], draft: NodeDraft) -> None:
     if why:
         parsed.leave(blob, None, "", why)
     for key, card in list(document.items())[:MAX_GPUS] if isinstance(document, dict) else ():
-        number = _CARD.fullmatch(str(key))
-        if number is None or not isinstance(card, dict) or int(number[1]) >= MAX_GPUS:
+        number = to_int(str(key).removeprefix("card"), low=0, high=MAX_GPUS - 1)
+        if number is None or not isinstance(card, dict):
             continue
         told = {name: values.text(str(value)) for name, value in card.items()}
         clock = next((text for name, text in told.items() if name.startswith("sclk clock speed")), None)
         origin = blob.origin(text=f"{key}: {', '.join(f'{name}: {card[name]}' for name in list(card)[:4])}"[:400])
         place = told.get("PCI Bus")
-        gpu = draft.gpu(index=int(number[1]), bus_id=place)
+        gpu = draft.gpu(index=number, bus_id=place)
         gpu.offer("name", next(filter(None, (reading(told.get(name)) for name in _NAMES)), None), origin)
         if place is not None:
             draft.pci(place).offer("vendor", AMD_ID, origin)

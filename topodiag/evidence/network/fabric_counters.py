@@ -36,8 +36,6 @@ MAX_PORTS = 100_000
 MAX_NUMBER = 1024
 UNNAMED_PORT = "the port"
 
-_COUNT = regex(r"\[([A-Za-z0-9]{3,40}) == ([0-9]{1,20})\b")
-
 
 class FabricCounters(Direct):
     """Counters of ports from `ibqueryerrors` and `perfquery`."""
@@ -56,8 +54,8 @@ class FabricCounters(Direct):
             elif words[:1] == ["GUID"] and words[2:3] == ["port"] and len(words) > 3:
                 # `port ALL` is the sum of a switch.
                 port = _port(line, name or words[1], words[1].lower(), words[3].replace("ALL", "0"))
-                for counter, count in _COUNT.findall(text):
-                    _offer(line, port, counter, count)
+                for counter, _, count in (piece.partition(" == ") for piece in text.split("[")[1:]):
+                    _offer(line, port, counter, count.partition("]")[0])
             elif text.startswith("# Port") and "counters" in words and "port" in words[:-1]:
                 lid = words[words.index("Lid") + 1] if "Lid" in words[:-1] else ""
                 port = _port(line, f"LID {lid}" if lid else UNNAMED_PORT, "", words[words.index("port") + 1])
@@ -84,7 +82,6 @@ def _port(line: Line, name: str, guid: str, number: str) -> Entity | None:
 
 
 MAX_LINKS = 100_000
-_COULD = regex(r"Could be ([^,;()]{1,40}?)\s{0,20}(?:\Z|[,;)]|Could)")
 
 
 def _offer_links(blob: Blob, draft: NodeDraft, links: Iterable[FabricLink]) -> Parsed[int]:
@@ -95,7 +92,8 @@ def _offer_links(blob: Blob, draft: NodeDraft, links: Iterable[FabricLink]) -> P
         parsed.records.append(link.line)
         if link.here.port <= MAX_NUMBER:
             entity = draft.fabric_port(link.here.name or f"LID {link.here.number}", "", link.here.port)
-            able = None if link.could is None else ", ".join(word.strip() for word in _COULD.findall(link.could))
+            could = [word.strip(" ,;") for word in (link.could or "").split("Could be ")[1:]]
+            able = None if link.could is None else ", ".join(could)
             peer = f"{link.peer.name or 'an unnamed end'} port {link.peer.port}"
             for name, value in (("runs", link.runs), ("able", able), ("peer", peer)):
                 entity.offer(name, value, blob.origin(link.line, link.text))

@@ -32,11 +32,13 @@ _HEAD = regex(
     r"(?:\d{1,6}: )?([^\s:@]{1,15})(?:@[^\s:]{1,20})?: (flags=\d{1,6})?<([A-Z0-9_,-]{0,200})>\s{1,8}mtu (\d{1,9})\b"
 )
 _STATES = "UP|DOWN|UNKNOWN|LOWERLAYERDOWN|DORMANT|NOTPRESENT"
-_BRIEF = regex(rf"([^\s:@]{{1,15}})(?:@\S{{1,20}})?\s{{1,20}}({_STATES})\s{{1,20}}(\S.{{0,16000}})\Z")
-_FLAGS = regex(r"(?:[0-9a-f:]{12,62}\s{1,4})?<([A-Z0-9_,-]{1,200})>\Z")
+_BRIEF = regex(
+    rf"([^\s:@]{{1,15}})(?:@\S{{1,20}})?\s{{1,20}}({_STATES})\s{{1,20}}"
+    r"(?:(?:[0-9a-f:]{12,62}\s{1,4})?<([A-Z0-9_,-]{1,200})>|(\S.{0,16000}))\Z"
+)
+"""A line of `-br`: interface, state, then its flags or its addresses."""
 _ONE_LINE = regex(r"\d{1,6}: ([^\s:@]{1,15})\s{1,20}(inet6? [0-9a-fA-F:.]{2,45}/\d{1,3} .{0,400})")
 _INET = regex(r"inet6?(?: addr:)? ?([0-9a-fA-F:.]{2,45})(?![\w:.])")
-_NUMBERS = regex(r"\d{1,20}(?:\s{1,40}\d{1,20}){3,8}\s*\Z")
 _MAX_INTERFACES = 65_536
 _COUNTED = ("bytes", "packets", "errors", "dropped")
 
@@ -66,7 +68,7 @@ class IpLink(Direct):
                 line.add(entity, "addresses", own)
             elif text.startswith(("link/ether", "link/infiniband", "link/loopback")):
                 line.offer(entity, "kind", text.split()[0].removeprefix("link/"))
-            elif columns and _NUMBERS.match(text):
+            elif columns and all(map(str.isdecimal, text.split())):
                 # Counters by the kernel's names (statistics/rx_errors).
                 for name, cell in zip(columns, text.split(), strict=False):
                     if name in _COUNTED:
@@ -110,9 +112,9 @@ def _begun(line: Line, text: str) -> Entity | None:
             named = {} if "UP" in flags else {"state": "down"}
         _fill(line, entity, flags, head[4], named.get("state", ""), named.get("master", ""))
         return entity
-    if brief is not None and words.device_name(brief[1]) and (listed := _FLAGS.match(brief[3])):
+    if brief is not None and words.device_name(brief[1]) and brief[3]:
         entity = line.page.draft.netdev(brief[1])
-        _fill(line, entity, set(listed[1].split(",")), state=brief[2])
+        _fill(line, entity, set(brief[3].split(",")), state=brief[2])
         return entity
     return None
 
@@ -140,7 +142,7 @@ def _listed(text: str) -> tuple[str, list[str]] | None:
     if (match := _ONE_LINE.match(text)) is not None:
         addresses = [_address(match[2])]
     elif (match := _BRIEF.match(text)) is not None:
-        addresses = [address_of(cell.partition("/")[0]) for cell in match[3].split()]
+        addresses = [address_of(cell.partition("/")[0]) for cell in (match[4] or "").split()]
     return (match[1], addresses) if match is not None and words.device_name(match[1]) and all(addresses) else None
 
 

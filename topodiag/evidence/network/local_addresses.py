@@ -19,9 +19,9 @@ from topodiag.evidence.tree import TreeFile
 from topodiag.lazy import regex
 from topodiag.words.hosts import address_of
 
+_GLOBAL = "00"
+"""The scope."""
 TABLE, TABLE6, ROUTES = "proc/net/fib_trie", "proc/net/if_inet6", "proc/net/route"
-_ADDRESS6 = regex(r"([0-9a-f]{32}) [0-9a-f]{2} [0-9a-f]{2} 00 [0-9a-f]{2} {1,16}(\S{1,15})\s*\Z")
-"""Of the global scope, 00."""
 _HEX = regex(r"[0-9A-F]{8}\Z")
 
 
@@ -52,8 +52,10 @@ def _four(notes: Notes) -> _Found:
 
 def _six(notes: Notes) -> _Found:
     for file, line in notes.lines(TABLE6):
-        if (match := _ADDRESS6.match(line[1])) is not None:
-            yield file, line, match[2], str(ipaddress.IPv6Address(int(match[1], 16)))
+        address, _, _, scope, _, name, *_ = *line[1].split(), "", "", "", "", "", ""
+        own = address_of(":".join(address[at : at + 4] for at in range(0, len(address), 4)))
+        if own and scope == _GLOBAL:
+            yield file, line, name, own
 
 
 def _routes(notes: Notes) -> Iterator[tuple[int, int, str]]:

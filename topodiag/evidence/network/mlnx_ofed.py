@@ -20,7 +20,6 @@ from topodiag.evidence.page import Page
 from topodiag.lazy import regex
 from topodiag.model.busid import normalise_bus_id
 
-_RIGHT = regex(r"\s*(\S{1,64})\s+\((Up|Down)\)")
 _LEFT = regex(
     r"(?:(?P<bus>[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7])\s+)?(?P<name>\S{1,64})(?=\s)"
     r"(?:\s+\((?P<hca>MT[0-9]{3,6})\s*-[^)]{0,80}\))?(?P<rest>.*)\sport\s+(?P<port>[0-9]{1,3})"
@@ -37,11 +36,11 @@ class Ibdev2netdev(Direct):
             if not line.bare or line.bare.startswith(("#", "$")):
                 continue
             left, _, right = line.bare.partition("==>")
-            match, target = _LEFT.match(left.rstrip()), _RIGHT.match(right)
+            match, (target, state, *_) = _LEFT.match(left.rstrip()), (*right.split(), "", "")
             name = words.device_name(match["name"]) if match else None
-            interface = words.device_name(target[1]) if target else None
+            interface = words.device_name(target) if state in ("(Up)", "(Down)") else None
             number = to_int(match["port"], high=words.MAX_PORT) if match else None
-            if match is None or target is None or not name or not interface or number is None:
+            if match is None or not name or not interface or number is None:
                 line.leave("not a line of ibdev2netdev")
                 continue
             bus_id = normalise_bus_id(match["bus"] or "")
@@ -49,7 +48,7 @@ class Ibdev2netdev(Direct):
             port = nic.child("port", number)
             page.begin()
             line.offer(port, "netdev", interface)
-            line.offer(netdev, "operstate", target[2].lower())
+            line.offer(netdev, "operstate", state.strip("()").lower())
             if bus_id is not None:
                 line.offer(netdev, "bus_id", bus_id)
             if match["state"]:

@@ -31,7 +31,6 @@ _COMMAND = regex(
     r"(?:\bmlnx_qos\b.{0,80}?\s(?:-i|--interface)[ =]?|\bdcb\s.{0,20}?pfc\s.{0,20}?dev\s{1,4})"
     r"([A-Za-z0-9_][A-Za-z0-9_.:@+-]{0,63})"
 )
-_MAPPED = regex(r"prio: ?([0-7])\s{1,8}dscp: ?([0-9]{1,2}(?: ?,[0-9]{1,2}){0,63}),?\s*\Z")
 
 
 class Qos(Direct):
@@ -45,9 +44,10 @@ class Qos(Direct):
             if (asked := _COMMAND.search(line.bare)) is not None:
                 name = words.device_name(asked[1]) or UNNAMED
                 continue
-            if (row := _MAPPED.search(line.bare)) is not None:
-                codes = {int(code): int(row[1]) for code in row[2].split(",")}
-                mapped.setdefault(name, (line, {}))[1].update(codes)
+            priority, _, listed = line.bare.replace(" ", "").removeprefix("prio:").partition("dscp:")
+            codes = [code for code in listed.split(",") if code.isdecimal() and len(code) < 3]
+            if codes and len(priority) == 1 and priority in "01234567":
+                mapped.setdefault(name, (line, {}))[1].update(dict.fromkeys(map(int, codes), int(priority)))
             for field, value in _said(line.bare):
                 line.offer(draft.netdev(name), field, value)
         for name, (line, priorities) in mapped.items():

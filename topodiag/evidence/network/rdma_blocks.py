@@ -22,10 +22,7 @@ from topodiag.evidence.page import Line, Page
 from topodiag.lazy import dataclass, regex
 from topodiag.model.provenance import NotObserved
 
-_PORT = regex(r"(?:[Pp]ort ([0-9]{1,3}):|port:\s*(\S{1,20}))\s*\Z")
-_FIELD = regex(r"([A-Za-z][A-Za-z0-9_ ]{0,40}):(.*)\Z")
-_GID = regex(r"GID\[ *([0-9]{1,5})\]:\s*([0-9a-fA-F:.]{2,64})(?:,\s*(.{0,40}))?\Z")
-_FAILED = regex(r"(?:stat of IB device '([^']{1,64})' failed|'([^']{1,64})' IB device can't be found)")
+_QUOTE = "'"
 _MELLANOX = 0x02C9
 """NVIDIA's (Mellanox') vendor id in verbs, an IEEE OUI; its part ids are the numbers of its MT names."""
 
@@ -73,17 +70,16 @@ class _Blocks(Direct):
             text = line.bare
             if (head := self.begins.match(text)) is not None:
                 place = _begin(line, head, place)
-            elif (failed := _FAILED.search(text)) is not None:
+            elif "IB device" in text and ("' failed" in text or "can't be found" in text):
                 line.leave("the tool could not read it")
-                draft.missing.append(NotObserved(f"ibstat of {failed[1] or failed[2]}", text))
-            elif place is None and _GID.match(text):
-                page.mark(line.number)  # a table of GIDs that somebody cut out
-            elif place is not None and (port := _PORT.match(text)) is not None:
-                place.number(line, port[1] or port[2])
-            elif place is not None and (field := _FIELD.match(text)) is not None:
-                _read(line, place, field[1].strip().lower().replace(" ", "_"), field[2])
-            elif place is not None and text.startswith("GID["):
+                draft.missing.append(NotObserved(f"ibstat of {text.split(_QUOTE)[1]}", text))
+            elif place is None:
+                if text.startswith("GID["):
+                    page.mark(line.number)  # a table of GIDs that somebody cut out
+            elif text.startswith("GID["):
                 _read_gid(line, place)
+            else:
+                _read(line, place, *text.partition(":"))
         return page.end()
 
 
@@ -120,9 +116,14 @@ def _begin(line: Line, head: re.Match[str], before: _Place | None) -> _Place | N
     return place
 
 
-def _read(line: Line, place: _Place, key: str, cell: str) -> None:
-    """Keep what a row says."""
-    if key in words.DEVICE_KEYS:
+def _read(line: Line, place: _Place, name: str, colon: str, cell: str) -> None:
+    """Keep what a row says, a name and a value behind a colon."""
+    key = name.strip().lower().replace(" ", "_")
+    if not colon:
+        return
+    if key == "port" or (key.startswith("port_") and key[5:].isdecimal()):
+        place.number(line, cell.strip() or key[5:])
+    elif key in words.DEVICE_KEYS:
         words.offer_cell(line, place.device, words.DEVICE_KEYS[key], cell)
     elif key == "vendor_id":
         place.vendor = to_int(cell, low=0)
@@ -154,10 +155,12 @@ def _read_speed(line: Line, port: Entity, text: str) -> None:
 
 
 def _read_gid(line: Line, place: _Place) -> None:
-    match = _GID.match(line.bare)
-    if match is not None and not match[2].strip("0:"):
+    index, _, rest = line.bare.removeprefix("GID[").partition("]:")
+    address, _, kind = rest.strip().partition(",")
+    number = to_int(index, low=0, high=99_999)
+    if number is not None and address and not address.strip("0:"):
         return  # an empty entry of the table
-    entry = words.gid(int(match[1]), match[2], match[3] or "") if match else None
+    entry = words.gid(number, address, kind) if number is not None else None
     port = place.port or place.port_with(line.page, "")
     if entry is None or port is None:
         line.leave("not a GID of a port")

@@ -14,9 +14,7 @@ from topodiag.evidence.interface import Blob, Direct, Parsed, to_int
 from topodiag.evidence.json_values import line_of, load, objects, opens_list
 from topodiag.evidence.network import rdma_words as words
 from topodiag.evidence.page import Line, Page
-from topodiag.lazy import regex
 
-_LINK = regex(r"(?:link|[0-9]{1,5}/[0-9]{1,5}:)\s+([^\s/]{1,64})/([0-9]{1,3}):?\s+(.*)\Z")
 _NO_COUNTERS = {"ifindex", "port", "lmc", "subnet_prefix", "netdev_index"}
 _MAX_PORTS = 4096
 
@@ -40,9 +38,10 @@ class RdmaLink(Direct):
             return page.parsed
         for line in page.lines():
             text = line.bare
-            if (match := _LINK.match(text)) is not None:
-                pieces = match[3].split()
-                _port(line, match[1], match[2], dict(zip(pieces[::2], pieces[1::2], strict=False)))
+            first, place, *pieces = *text.split(), "", ""
+            device, slash, number = place.rstrip(":").partition("/")
+            if slash and (first == "link" or (first.endswith(":") and first[:1].isdecimal())):
+                _port(line, device, number, dict(zip(pieces[::2], pieces[1::2], strict=False)))
             elif text and not text.startswith(("#", "$", "caps:")):
                 line.leave("not a line of rdma link")
         return page.parsed

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Callable, Mapping
+from string import hexdigits
 
 from topodiag.evidence.draft import Entity
 from topodiag.evidence.interface import reading, to_float, to_int
@@ -41,9 +42,6 @@ _NUMBERED = regex(r"(?:(?P<first>[0-9]{1,3})\s*:)?(?P<word>[^()]{0,80})(?:\((?P<
 _RATE = regex(
     r"([0-9]{1,6}(?:\.[0-9]{1,3})?)(?![0-9.])(?:\s*Gb/sec)?(?:\s*\((?:([0-9]{1,3})X)?\s*([A-Za-z0-9]{0,8})\))?"
 )
-_HEX64 = regex(r"(?:0x)?([0-9a-fA-F]{16})\Z")
-_GUID = regex(r"[0-9a-fA-F]{4}(?::[0-9a-fA-F]{4}){3}\Z")
-_FUNCTION = regex(r"[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]\Z")
 _NAME = regex(r"[A-Za-z0-9_][A-Za-z0-9_.:@+-]{0,63}\Z")
 
 
@@ -147,11 +145,9 @@ def lid(text: str) -> int | None:
 
 def guid(text: str) -> str | None:
     """`a088:c203:0055:1234` from either spelling; all zeros is no GUID."""
-    cleaned = text.strip().lower()
-    plain = _HEX64.match(cleaned)
-    if plain:
-        cleaned = ":".join(plain[1][start : start + 4] for start in (0, 4, 8, 12))
-    return cleaned if _GUID.match(cleaned) and cleaned.strip("0:") else None
+    digits = text.strip().lower().replace(":", "").removeprefix("0x")
+    known = len(digits) == 16 and set(digits) <= set(hexdigits) and digits.strip("0")
+    return ":".join(digits[start : start + 4] for start in (0, 4, 8, 12)) if known else None
 
 
 def gid(index: int, address: str, kind: str) -> str | None:
@@ -186,8 +182,8 @@ def firmware(text: str) -> str | None:
 def bus_id_in(link: str) -> str | None:
     """The last PCI function on a path, e.g. the target of a `device` link."""
     for part in reversed(link.strip()[:4096].split("/")):
-        if _FUNCTION.match(part):
-            return normalise_bus_id(part)
+        if "." in part and (bus_id := normalise_bus_id(part)) is not None:
+            return bus_id
     return None
 
 
