@@ -187,9 +187,7 @@ def test_two_hosts_of_a_log_behind_one_translated_address_are_two() -> None:
 
 
 def test_a_kernel_log_that_calls_its_host_by_an_address_is_of_the_machine_that_has_it() -> None:
-    identity = identify(
-        Case(nodes=(kernel_log("10.1.0.5", xid(12.0)), with_addresses(capture("gpu-7"), ib0="10.1.0.5")))
-    )
+    identity = who(kernel_log("10.1.0.5", xid(12.0)), with_addresses(capture("gpu-7"), ib0="10.1.0.5"))
     assert [(node.name, node.sources) for node in identity.hosts] == [("gpu-7", ("bundle", "kernel log"))]
 
 
@@ -223,9 +221,7 @@ def test_hosts_of_ras_alone_are_the_captures_with_these_addresses() -> None:
 
 def test_a_pod_is_found_by_its_address_and_an_address_that_two_pods_had_is_nobodys() -> None:
     ties = (Tie(("gke-1", "w-0", "10.4.1.9", "10.4.1.7")), Tie(("gke-2", "w-1", "10.4.1.9")))
-    identity = identify(
-        Case(nodes=(capture("gke-1"), capture("gke-2")), jobs=(bare(["10.4.1.7", "10.4.1.9"]),), ties=ties)
-    )
+    identity = who(capture("gke-1"), capture("gke-2"), bare(["10.4.1.7", "10.4.1.9"]), *ties)
     assert identity.name("10.4.1.7") == "gke-1"
     assert identity.name("10.4.1.9") == "10.4.1.9"
 
@@ -292,9 +288,7 @@ def test_a_capture_with_a_name_of_its_own_is_never_tied_by_its_shape() -> None:
 def test_the_machine_bears_its_own_name_before_that_of_a_pod_a_run_or_a_hostfile() -> None:
     tie = Tie(("node-a", "worker-0"))
     run = BenchRun("all_reduce", (), devices=(BenchDevice(0, "worker-0", 0, bus_id="0000:10:00.0"),))
-    identity = identify(
-        Case(nodes=(capture("node-a"),), runs=(run,), layouts=(layout("node-a", "node-b"),), ties=(tie,))
-    )
+    identity = who(capture("node-a"), run, layout("node-a", "node-b"), tie)
     assert [(node.name, node.sources) for node in identity.hosts] == [
         ("node-a", ("bundle", "nccl-tests", "hostfile")),
         ("node-b", ("hostfile",)),
