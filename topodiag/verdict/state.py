@@ -151,7 +151,7 @@ def _ends_it(event: Event) -> bool:
 def of_run(run: Benchmark, findings: Sequence[Finding] = ()) -> State:
     """The state of a measured run; of `findings`, those of its own output may say that its program ended with an
     error."""
-    if run.run.errors or run.run.wrong_values or (run.found and run.verdict not in {"low", "impossible"}):
+    if run.run.errors or run.run.wrong_values or (run.failures and run.verdict not in {"low", "impossible"}):
         return State.FAILED
     if run.verdict == "low":
         return State.SLOW

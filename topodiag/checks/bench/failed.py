@@ -83,7 +83,7 @@ def _cause(judged: Benchmark) -> tuple[str, tuple[Origin, ...], tuple[str, ...]]
     run = judged.run
     lines = _fault_lines(run)
     finding = min(
-        judged.found, key=lambda failure: (failure.id in _ECHOES, -failure.confidence, failure.id), default=None
+        judged.failures, key=lambda failure: (failure.id in _ECHOES, -failure.confidence, failure.id), default=None
     )
     if finding is not None:
         return f"{finding.message} ({finding.id})", (*finding.evidence[:3], *lines[:1]), tuple(finding.fix[:2])

@@ -8,7 +8,7 @@ from topodiag.checks.fleet.weights import weight_of
 from topodiag.checks.interface import FleetCheck
 from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
 from topodiag.model.fleet import Cohort, Populations
-from topodiag.model.fleet_words import named
+from topodiag.model.fleet_words import fact_name
 from topodiag.words.fold import few, plural
 from topodiag.words.units import percent
 
@@ -58,7 +58,7 @@ class TwoPopulations(FleetCheck[tuple[Populations, ...]]):
 
     def findings(self, judged: Cohort, observed: tuple[Populations, ...]) -> Iterable[Finding]:
         for split in observed:
-            names = [named(family, key) for family, key, _ in split.facts]
+            names = [fact_name(family, key) for family, key, _ in split.facts]
             sizes = " and ".join(str(len(group.nodes)) for group in split.groups[:_SHOWN])
             with_ = _with(split)
             yield self.finding(

@@ -237,7 +237,7 @@ class RankOrder(PlacementCheck[Never]):
                 ranks=[rank.rank for rank in declared.elsewhere],
             ),
             self.advice("elsewhere", named=declared.name),
-            declared.said,
+            declared.difference,
             severity=Severity.WARNING if foreign or (share or 0.0) >= WORTH else Severity.INFO,
             observed=told or f"{declared.undeclared} ranks more than declared",
             cost=cost,

@@ -60,4 +60,4 @@ def _extras(look: Look | None, grid: Grid) -> Extras:
 
 
 def _title(look: Look) -> str:
-    return f"Groups of {look.dimension} on their nodes: " + ", ".join(f"{v.title}, {v.said}" for v in look.views)
+    return f"Groups of {look.dimension} on their nodes: " + ", ".join(f"{v.title}, {v.summary}" for v in look.views)
