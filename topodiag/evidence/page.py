@@ -117,10 +117,7 @@ class Line:
         if (entity, name) in self.page._said and (value is None or self.page.said(entity, name) is not None):
             return
         self.page._said[entity, name] = value
-        if value is None:
-            entity.unread(name, why or "no value", self.origin)
-        else:
-            entity.offer(name, value, self.origin)
+        entity.offer(name, value, self.origin, why or "no value")
 
     def add(self, entity: Entity, name: str, *values: str) -> None:
         """Add to the values of a list, which knows the line of its first one."""
