@@ -44,6 +44,14 @@ def test_other_ends_and_other_hosts_do_not_follow_from_it(tmp_path: Path) -> Non
         assert ("JOB009", "HST001") not in chain(said(tmp_path, end + FULL))
 
 
+SYMBOL = "{}ImportError: /opt/torch/lib/{}: undefined symbol: {}\n"
+
+
+def test_a_symbol_that_a_library_of_ranks_lacks_is_one_loss(tmp_path: Path) -> None:
+    text = SYMBOL.format("[rank0]: ", "libtorch_cuda.so", "ncclDevCommDestroy")
+    assert chain(said(tmp_path, text)) == [("JOB002", ""), ("JOB009", "JOB002")]
+
+
 OPEN_FILES = (
     'Traceback (most recent call last):\n  File "a.py", line 3, in load\nOSError: [Errno 24] Too many open files\n'
 )

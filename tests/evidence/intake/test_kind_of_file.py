@@ -42,6 +42,7 @@ MAGIC = [
         (b"\x1b[1mbold\x1b[0m\r 50%|#####|\r\n", Kind.TEXT),
         (b"\x7fELF" + bytes(64), Kind.BINARY),
         (bytes(range(32)) * 100, Kind.BINARY),
+        (b" 2/20 [>....] - loss: 2.1" + b"\b" * 25, Kind.TEXT),
         (b"\x93NUMPY\1\0v\0" + bytes(range(256)) * 8, Kind.BINARY),
         (b"PAR1" + bytes(20), Kind.PARQUET),
         (gzip.compress(RECORD, mtime=0), Kind.NCCL_LOG),

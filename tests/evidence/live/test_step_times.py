@@ -245,3 +245,43 @@ def test_a_unit_that_names_the_number_behind_it_is_none_of_the_number_before() -
     assert named is not None
     assert step_line is not None
     assert (named.values, step_line.values["s"]) == ({}, 0.912)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Time Step 30, time = 3000, dt = 1000",
+        "STEP = 10 TIME = 0.0123 DT = 0.00012",
+        "Step     10, t= 1.0000000E-02, DT= 1.0000000E-03, C=  0.530",
+        "Time step #10  dt = 0.001",
+    ],
+)
+def test_the_time_of_a_simulation_is_no_duration_of_a_step(line: str) -> None:
+    step_line = read_line(line)
+    assert step_line is not None
+    assert not step_line.values
+
+
+@pytest.mark.parametrize(("line", "seconds"), [
+    ("step 5 | time: 3.2 | dt: 512ms", 0.512), ("Time step 5 took 1.2 s", 1.2), ("step 5 | dt: 0.5 | loss 3.1", 0.5),
+])  # fmt: skip
+def test_a_time_with_a_unit_or_without_a_time_step_is_the_duration(line: str, seconds: float) -> None:
+    step_line = read_line(line)
+    assert step_line is not None
+    assert step_line.values["s"] == pytest.approx(seconds)
+
+
+def test_what_grows_from_each_step_to_the_next_is_a_clock() -> None:
+    text = "".join(f"iteration {n}, time = {n * 12.5}\n" for n in range(1, 12))
+    assert read_steps(text, "run.log") == ()
+    (series,) = read_steps(text.replace("time = 62.5", "time = 12.5"), "run.log")
+    assert series.unit == "s"
+
+
+@pytest.mark.parametrize(("text", "found"), [
+    ("ops with constraint is deprecated, see tf.train.Saver in /lib/training/x.py\n", 0), ("Training begins\n", 1),
+    ("{'loss': 2.1}\n", 1),
+])  # fmt: skip
+def test_a_bar_alone_counts_where_a_word_says_that_something_is_trained(text: str, found: int) -> None:
+    bars = "".join(f" {n}%|█ | {n}/92 [00:10<01:20,  1.2{n}s/it]\n" for n in (1, 2, 3))
+    assert len(read_steps(text + bars, "run.log")) == found

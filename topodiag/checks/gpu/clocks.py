@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
 
-from topodiag.checks.shared.comparisons import majority
+from topodiag.checks.shared.comparisons import grouped, majority
 from topodiag.checks.shared.node.faults import FaultCheck, NodeFault
 from topodiag.checks.shared.node.kernel_events import no_gpu
 from topodiag.model.devices import Gpu
@@ -86,15 +85,23 @@ class ClocksHeldDown(FaultCheck):
             return self.unknown(judged, "nothing about the clocks of GPUs is in the evidence")
         seen = [gpu for gpu in judged.gpus if gpu.throttle.known or (gpu.sm_clock_mhz.known and gpu.utilization.known)]
         coverage = Coverage(len(seen), len(judged.gpus), "GPUs with clock event reasons")
-        held: dict[tuple[str, str, Severity], list[Gpu]] = defaultdict(list)
-        for gpu in judged.gpus:
-            reason = _reason(gpu) or _below_siblings(gpu, seen) or _capped_alone(gpu, seen) if gpu in seen else None
-            reason = reason or _less_power(gpu, judged.gpus)
-            if reason is not None:
-                held[reason].append(gpu)
+        reasons = [(_held_by(gpu, seen, judged.gpus), gpu) for gpu in judged.gpus]
+        held = grouped((reason, gpu) for reason, gpu in reasons if reason is not None)
         if not held and not seen:
             return self.unknown(judged, "neither clock event reasons nor clocks are in the evidence")
         return self.any_fault(judged, (_clock_hold(*reason, gpus) for reason, gpus in held.items()), coverage)
+
+
+def _held_by(gpu: Gpu, seen: Sequence[Gpu], gpus: Sequence[Gpu]) -> tuple[str, str, Severity] | None:
+    """What holds the clocks down, its kind, and how bad it is; None where nothing does."""
+    reason = _reason(gpu) or _below_siblings(gpu, seen) or _capped_alone(gpu, seen) if gpu in seen else None
+    return reason or _less_power(gpu, gpus)
+
+
+def _busy_peers(gpu: Gpu, seen: Sequence[Gpu]) -> list[Gpu]:
+    """The others of the same product that are busy."""
+    alike = [other for other in seen if other is not gpu and other.name.value == gpu.name.value]
+    return [other for other in alike if other.utilization.get(0) >= BUSY_PERCENT]
 
 
 def _is_idle(gpu: Gpu) -> bool:
@@ -102,7 +109,7 @@ def _is_idle(gpu: Gpu) -> bool:
 
 
 def _reason(gpu: Gpu) -> tuple[str, str, Severity] | None:
-    """What holds the clocks down, its kind, and how bad it is; None where nothing does."""
+    """By the reasons that the driver gives, or a low clock without any."""
     reasons = gpu.throttle.get(())
     idle = _is_idle(gpu)
     for name, words in HARDWARE.items():
@@ -123,11 +130,7 @@ def _reason(gpu: Gpu) -> tuple[str, str, Severity] | None:
 
 def _below_siblings(gpu: Gpu, seen: Sequence[Gpu]) -> tuple[str, str, Severity] | None:
     """A busy GPU whose highest clock nobody told, far below all its busy peers of the same product, or asleep."""
-    alike = [
-        other.sm_clock_mhz.get(0)
-        for other in seen
-        if other is not gpu and other.name.value == gpu.name.value and other.utilization.get(0) >= BUSY_PERCENT
-    ]
+    alike = [other.sm_clock_mhz.get(0) for other in _busy_peers(gpu, seen)]
     clock = gpu.sm_clock_mhz.value
     if gpu.max_sm_clock_mhz.known or gpu.throttle.value or clock is None:
         return None
@@ -147,12 +150,8 @@ def _capped_alone(gpu: Gpu, seen: Sequence[Gpu]) -> tuple[str, str, Severity] | 
         return None
     alike = [
         other.sm_clock_mhz.get(0)
-        for other in seen
-        if other is not gpu
-        and other.name.value == gpu.name.value
-        and other.utilization.get(0) >= BUSY_PERCENT
-        and other.throttle.known
-        and "sw_power_cap" not in other.throttle.get(())
+        for other in _busy_peers(gpu, seen)
+        if other.throttle.known and "sw_power_cap" not in other.throttle.get(())
     ]
     clock = gpu.sm_clock_mhz.value
     if clock is None or len(alike) < MIN_SIBLINGS or clock >= CAPPED_SHARE * min(alike):

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import Counter as Tally
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from typing import Never
 
 from topodiag.checks.interface import NodeCheck
 from topodiag.checks.peers import of_everyone
-from topodiag.checks.shared.comparisons import majority
+from topodiag.checks.shared.comparisons import grouped, majority
 from topodiag.checks.shared.node.kernel_events import (
     answers,
     capital,
@@ -72,14 +73,7 @@ class MissingGpus:
     evidence: tuple[Origin, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Losses:
-    lost: tuple[Loss, ...]
-    short: MissingGpus | None
-    coverage: Coverage | None
-
-
-class GpuLost(NodeCheck[Losses]):
+class GpuLost(NodeCheck[Never]):
     """GPU001: a GPU is lost, or the node has fewer GPUs than it should have
 
     What it finds
@@ -119,7 +113,7 @@ class GpuLost(NodeCheck[Losses]):
 
     id = "GPU001"
 
-    def observe(self, judged: Node, peers: Sequence[Node]) -> Losses | Outcome:
+    def observe(self, judged: Node, peers: Sequence[Node]) -> Outcome:
         if why := no_gpu(judged):
             return self.not_applicable(judged, why)
         lost = losses(judged)
@@ -128,30 +122,27 @@ class GpuLost(NodeCheck[Losses]):
         seen = sum(answers(gpu) or _is_named(judged, gpu) for gpu in judged.gpus)
         coverage = Coverage(seen, total, "GPUs that answer") if total else None
         if lost or short is not None:
-            return Losses(lost, short, coverage)
+            missing = self._missing(judged, short) if short is not None else None
+            return self.any_of(judged, [*(self._lost(judged, loss) for loss in lost), missing], coverage)
         if seen == total and (seen or Topic.GPUS in judged.told):
             return self.clean(judged, "" if judged.gpus else "no GPU is in this node", coverage)
         if log_was_read(judged):
             return self.clean(judged, "the kernel log shows no GPU lost")
         return self.unknown(judged, _unasked(judged, seen, total))
 
-    def findings(self, judged: Node, observed: Losses) -> Iterator[Finding]:
-        for loss in observed.lost:
-            name = named(judged, loss.label)
-            words = "was lost and answers again" if loss.again else "is lost"
-            yield self.finding(
-                self.where(judged, gpus=where_gpus([loss.label])),
-                "lost and back" if loss.again else "lost",
-                f"{capital(name)} {words}: {loss.signs[0]}",
-                severity=Severity.WARNING if loss.again else Severity.ERROR,
-                observed="; ".join(loss.signs),
-                evidence=loss.evidence,
-                confidence=loss.confidence,
-            )
-        if observed.short is not None:
-            yield self._short_findings(judged, observed.short)
+    def _lost(self, node: Node, loss: Loss) -> Finding:
+        words = "was lost and answers again" if loss.again else "is lost"
+        return self.finding(
+            self.where(node, gpus=where_gpus([loss.label])),
+            "lost and back" if loss.again else "lost",
+            f"{capital(named(node, loss.label))} {words}: {loss.signs[0]}",
+            severity=Severity.WARNING if loss.again else Severity.ERROR,
+            observed="; ".join(loss.signs),
+            evidence=loss.evidence,
+            confidence=loss.confidence,
+        )
 
-    def _short_findings(self, node: Node, short: MissingGpus) -> Finding:
+    def _missing(self, node: Node, short: MissingGpus) -> Finding:
         missing = short.expected - short.seen
         return self.finding(
             self.where(node),
@@ -218,10 +209,8 @@ def _logged(node: Node) -> dict[str, list[Sign]]:
         sign = f"Xid {group.code} ({means}){times(group.events)}"
         signs[group.label].append((sign, group.events[0].origin))
     for kind, words in (("gpu-lost", "has fallen off the bus"), ("gpu-init", "could not be started by the driver")):
-        by_place: dict[str, list[KernelEvent]] = defaultdict(list)
-        for event in node.events:
-            if event.kind == kind and event.bus_id is not None:
-                by_place[event.bus_id].append(event)
+        own = [event for event in node.events if event.kind == kind]
+        by_place = grouped((event.bus_id, event) for event in own if event.bus_id is not None)
         for bus_id, events in by_place.items():
             signs[label_at(node, bus_id)].append((f"it {words}{times(events)}", events[0].origin))
     nameless = next((event for event in node.events if event.kind == "gpu-lost" and event.bus_id is None), None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from topodiag.checks.shared.comparisons import grouped
 from topodiag.checks.shared.node.faults import FaultCheck, NodeFault
 from topodiag.checks.shared.node.kernel_events import (
     XidGroup,
@@ -80,13 +81,8 @@ class GpuMemory(FaultCheck):
             return self.not_applicable(judged, why)
         counted = [gpu for gpu in judged.gpus if _is_counted(gpu)]
         coverage = Coverage(len(counted), len(judged.gpus), "GPUs with memory counters") if judged.gpus else None
-        signs: dict[str, list[Sign]] = {}
-        for group in xid_groups(judged, {"memory"}):
-            signs.setdefault(group.label, []).append(_of_xid(group))
-        for gpu in counted:
-            faults = list(_of_counters(gpu))
-            if faults:
-                signs.setdefault(gpu.label, []).extend(faults)
+        logged = [(group.label, _of_xid(group)) for group in xid_groups(judged, {"memory"})]
+        signs = grouped([*logged, *((gpu.label, sign) for gpu in counted for sign in _of_counters(gpu))])
         if signs:
             return self.any_fault(judged, [_fault(judged, label, own) for label, own in signs.items()], coverage)
         if log_was_read(judged):

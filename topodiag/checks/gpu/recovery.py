@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from typing import Never
 
 from topodiag.checks.gpu.lost import LOST_WORDS, losses
 from topodiag.checks.interface import NodeCheck
@@ -28,10 +29,6 @@ from topodiag.model.provenance import Origin
 from topodiag.model.system import KernelEvent
 from topodiag.words.own_data import own_data
 
-WHICH = (
-    "Find the GPU, which the line does not name: `nvidia-smi -q | grep -iE 'bus id|recovery action|reset required'`, or"
-    " a small CUDA program on each (error 46 where it is)"
-)
 NOTHING = frozenset({"none", "no action", "not needed"})
 
 ACTIONS: dict[str, str] = own_data("checks/advice/node_faults")["recovery"]
@@ -48,13 +45,7 @@ class Request:
     origin: Origin | None
 
 
-@dataclass(frozen=True, slots=True)
-class Requests:
-    asked: tuple[Request, ...]
-    coverage: Coverage | None
-
-
-class GpuRecovery(NodeCheck[Requests]):
+class GpuRecovery(NodeCheck[Never]):
     """GPU005: a GPU asks for a reset or a reboot
 
     What it finds
@@ -85,37 +76,29 @@ class GpuRecovery(NodeCheck[Requests]):
 
     id = "GPU005"
 
-    def observe(self, judged: Node, peers: Sequence[Node]) -> Requests | Outcome:
+    def observe(self, judged: Node, peers: Sequence[Node]) -> Outcome:
         if why := no_gpu(judged):
             return self.not_applicable(judged, why)
         gpus = [gpu for gpu in judged.gpus if gpu.recovery_action.known or gpu.lost.known]
         coverage = Coverage(len(gpus), len(judged.gpus), "GPUs with a recovery action") if judged.gpus else None
         asked = _asked(judged)
         if asked:
-            return Requests(tuple(asked.values()), coverage)
+            return self.any_of(judged, [self._report(judged, request) for request in asked.values()], coverage)
         if gpus or log_was_read(judged):
             return self.clean(judged, "" if gpus else "the kernel log shows no Xid 154", coverage)
         return self.unknown(judged, f"no source says whether a GPU asks for recovery, and {no_log(judged)}")
 
-    def findings(self, judged: Node, observed: Requests) -> Iterator[Finding]:
-        for request in observed.asked:
-            do = next((words for key, words in ACTIONS.items() if key in request.action), ACTIONS["reset"])
-            yield self.finding(
-                self.where(judged, gpus=where_gpus([request.label])),
-                "recovery",
-                f"{capital(named(judged, request.label))} asks for recovery: {request.action}",
-                observed=f"{request.source}: {request.action}",
-                fix=with_bus(
-                    judged,
-                    request.label,
-                    (
-                        *(() if request.label != MASKED else (WHICH,)),
-                        do,
-                        "If the same GPU asks again, run `dcgmi diag -r 3` and ask the vendor",
-                    ),
-                ),
-                evidence=[request.origin],
-            )
+    def _report(self, node: Node, request: Request) -> Finding:
+        do = next((words for key, words in ACTIONS.items() if key in request.action), ACTIONS["reset"])
+        fix = (*self.steps("find the gpu" if request.label == MASKED else ""), do, *self.steps("asks again"))
+        return self.finding(
+            self.where(node, gpus=where_gpus([request.label])),
+            "recovery",
+            f"{capital(named(node, request.label))} asks for recovery: {request.action}",
+            observed=f"{request.source}: {request.action}",
+            fix=with_bus(node, request.label, fix),
+            evidence=[request.origin],
+        )
 
 
 def _asked(node: Node) -> dict[str, Request]:

@@ -9,6 +9,7 @@ from functools import cache
 
 import msgspec
 
+from topodiag.checks.shared.comparisons import grouped
 from topodiag.checks.shared.node.faults import FaultCheck, NodeFault
 from topodiag.checks.shared.node.kernel_events import (
     XidGroup,
@@ -174,11 +175,11 @@ def _programs_on_one_gpu(group: XidGroup, groups: Sequence[XidGroup]) -> int:
 
 def _of_nvlinks(node: Node, group: XidGroup) -> Iterator[NodeFault]:
     """Lines of one unit, severity and verdict become one; a line of another form keeps the number's own severity."""
-    units: dict[NvlinkUnit, list[NvlinkLine]] = defaultdict(list)
-    for event in group.events:
-        error = nvlink_of(group.code, event.text)
-        key = (error.severity, error.unit, error.words) if error is not None else ("warning", "", "")
-        units[key].append((error, event))
+    read = [(nvlink_of(group.code, event.text), event) for event in group.events]
+    units = grouped(
+        ((error.severity, error.unit, error.words) if error is not None else ("warning", "", ""), (error, event))
+        for error, event in read
+    )
     for unit, lines in units.items():
         yield _of_unit(node, group, unit, lines)
 
@@ -222,11 +223,9 @@ def _recurs(lines: Sequence[NvlinkLine]) -> bool:
 
 
 def _of_switches(node: Node) -> Iterator[NodeFault]:
-    kernel_events: dict[tuple[str, int], list[KernelEvent]] = defaultdict(list)
-    for event in node.events:
-        if event.kind == "sxid" and event.code is not None:
-            kernel_events[event.bus_id or "", event.code].append(event)
-    for (bus_id, code), events in kernel_events.items():
+    own = [event for event in node.events if event.kind == "sxid"]
+    numbered_events = grouped(((event.bus_id or "", event.code), event) for event in own if event.code is not None)
+    for (bus_id, code), events in numbered_events.items():
         entry = sxid(code)
         severity = max(SEVERITIES[sxid_severity(code, event.text)] for event in events)
         name = f"NVSwitch {bus_id}" if bus_id else "an NVSwitch"
@@ -268,11 +267,8 @@ def _words() -> tuple[_Words, ...]:
 
 def amd_troubles(node: Node) -> list[NodeFault]:
     """One for each GPU whose driver speaks of trouble."""
-    events: dict[str, list[KernelEvent]] = defaultdict(list)
-    for event in node.events:
-        if event.kind == "amdgpu":
-            events[label_at(node, event.bus_id)].append(event)
-    return [_of_gpu(node, label, events) for label, events in events.items()]
+    events = grouped((label_at(node, event.bus_id), event) for event in node.events if event.kind == "amdgpu")
+    return [_of_gpu(node, label, own) for label, own in events.items()]
 
 
 def _of_gpu(node: Node, label: str, events: list[KernelEvent]) -> NodeFault:

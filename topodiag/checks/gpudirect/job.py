@@ -24,7 +24,7 @@ from topodiag.checks.shared.job.evidence import (
     uses_gdr,
 )
 from topodiag.checks.shared.job.text import NET, ask_for
-from topodiag.checks.words import hosts_word, quoted
+from topodiag.checks.words import hosts_in, hosts_word
 from topodiag.lazy import dataclass, regex
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.gpudirect import DMABUF_NCCL, peermem
@@ -40,11 +40,6 @@ TOO_FAR = regex(r"GPU Direct RDMA Disabled for .{0,80}\(distance (\d{1,3}) (?:>=
 
 PLUGIN_OFF = regex(r"NET/OFI GDR disabled on GDR-supported instance type ?(\S{0,40})")
 """aws-ofi-nccl src/platform-aws.c, from 1.6 on."""
-
-OF_AMD = (
-    "`lsmod | grep -E 'amdgpu|ib_peer_mem'` on the nodes: the RDMA stack needs the driver's peer memory",
-    "or DMA-BUF: NCCL_DMABUF_ENABLE=1, a kernel with CONFIG_PCI_P2PDMA and CONFIG_DMABUF_MOVE_NOTIFY",
-)
 
 HOST_MEMORY_SHARE = 0.5
 """Part of a switch's uplink that is left when each byte passes it twice."""
@@ -83,19 +78,6 @@ def _senders(job: Job) -> set[str]:
     return {use.host for use in net_uses(job.connections) if use.direction == 1 and uses_gdr(use.via)} - {""}
 
 
-@dataclass(frozen=True, slots=True)
-class GdrStates:
-    """What NCCL said of its RDMA devices, by host: those with a known state, and those that are off."""
-
-    told: Mapping[str, Sequence[Hca]]
-    off: Mapping[str, Sequence[Hca]]
-
-    @property
-    def on(self) -> list[str]:
-        """Hosts all of whose devices with a known state have it."""
-        return [host for host, hcas in self.told.items() if hcas and host not in self.off]
-
-
 class GdrOffInLog(JobCheck[Never]):
     """GDR001 by a job's log: NCCL lists RDMA devices for which GPUDirect RDMA is off."""
 
@@ -114,14 +96,12 @@ class GdrOffInLog(JobCheck[Never]):
         listed = hcas_by_host(job)
         if not any(listed.values()) and not (piece(job) and len(job.connections)):
             return self.not_applicable(job, "no RDMA device is listed")
-        states = _states(listed)
-        if not any(states.told.values()):
+        states = {host: [hca for hca in hcas.values() if hca.gdr is not None] for host, hcas in listed.items()}
+        if not any(states.values()):
             without = list(self._without_module(job, listed))
             return self.with_findings(job, without) if without else self._by_connections(job)
-        coverage = Coverage(sum(bool(hcas) for hcas in states.told.values()), len(job.hosts), "nodes")
-        if not states.off:
-            return self.clean(job, "", coverage)
-        return self.with_findings(job, [self._report(job, states, coverage)], coverage)
+        coverage = Coverage(sum(map(bool, states.values())), len(job.hosts), "nodes")
+        return self.any_of(job, [self._report(job, states)], coverage)
 
     def _by_connections(self, job: Job) -> Outcome:
         """Where no line says whether a device has it."""
@@ -151,19 +131,26 @@ class GdrOffInLog(JobCheck[Never]):
             f"no peer memory module on {hosts_word(hosts)}, and NCCL {job.nccl_versions[0]} has no other way to"
             " GPUDirect RDMA",
             observed="neither nvidia_peermem nor nv_peer_mem is loaded",
-            fix=_of_nvidia(job),
+            fix=self._module_steps(job),
             cost=self._cost(job, None, False),
             evidence=[origin for host in hosts for origin in asked[host][1] if origin is not None],
         )
 
-    def _report(self, job: Job, states: GdrStates, coverage: Coverage) -> Finding:
-        off, some = states.off, states.on
+    def _module_steps(self, job: Job) -> tuple[str, ...]:
+        return self.steps("module of nvidia", "dmabuf switched off" if _dmabuf_disabled(job) else "", "geforce")
+
+    def _report(self, job: Job, states: Mapping[str, Sequence[Hca]]) -> Finding | None:
+        """By what NCCL says of the RDMA devices of each host: those with a known state."""
+        off, some = _without_and_with(states)
+        if not off:
+            return None
         hosts = list(off)
         first = off[hosts[0]]
         view = {system_print.host: system_print.system for system_print in prints(job)}
-        near = [_within(view[host]) for host in hosts if host in view]
+        systems = [view[host] for host in hosts if host in view]
+        near = list(map(_within, systems))
         useless = bool(near) and not any(near)
-        fast = any(any(nvlink_gbs(view[host]).values()) for host in hosts if host in view)
+        fast = any(any(nvlink_gbs(system).values()) for system in systems)
         return self.finding(
             self.where(hosts, ranks=ranks_on(job, hosts), nics=[hca.name for hca in first]),
             "no gdr",
@@ -172,29 +159,27 @@ class GdrOffInLog(JobCheck[Never]):
             + (" (all too far from the GPUs to use it)" if useless else ""),
             severity=Severity.INFO if useless else Severity.ERROR if fast or some else Severity.WARNING,
             observed=f"GPU Direct RDMA Disabled for {fold_runs([hca.name for hca in first])}",
-            fix=OF_AMD if job.library == "RCCL" else _of_nvidia(job),
+            fix=self.steps("module of amd") if job.library == "RCCL" else self._module_steps(job),
             cost=self._cost(job, view.get(hosts[0]), useless),
             evidence=[
                 *(hca.gdr_origin or hca.origin for hcas in off.values() for hca in hcas[:2]),
                 *_a_connection(job),
             ],
-            coverage=coverage,
             confidence=Confidence.HIGH if fast or some else Confidence.MEDIUM,
         )
 
     def _by_plugin(self, job: Job) -> Iterator[Finding]:
         """What the OFI plugin says of its own devices, which NCCL does not list."""
-        pairs = [(event, match) for event in job.events if (match := PLUGIN_OFF.search(event.text))]
-        if not pairs:
+        events = [event for event in job.events if PLUGIN_OFF.search(event.text)]
+        if not events:
             return
-        hosts = list(dict.fromkeys(event.host for event, _ in pairs if event.host))
-        yield self.finding(
-            self.where(hosts, ranks=sorted({event.rank for event, _ in pairs if event.rank >= 0})),
+        hosts, instance = hosts_in(events), PLUGIN_OFF.search(events[0].text)
+        yield self.of_events(
+            events,
             "plugin",
-            f"the OFI plugin goes without GPUDirect RDMA on {hosts_word(hosts)}, though {pairs[0][1][1]} has it",
-            observed=quoted(pairs[0][0].text),
+            f"the OFI plugin goes without GPUDirect RDMA on {hosts_word(hosts)}, though"
+            f" {instance[1] if instance is not None else 'the instance'} has it",
             cost=self._cost(job, None, False),
-            evidence=[event.origin for event, _ in pairs],
             coverage=Coverage(len(hosts), len(job.hosts), "nodes"),
         )
 
@@ -208,16 +193,13 @@ class GdrOffInLog(JobCheck[Never]):
         if not without or not others:
             return None
         places = [job.connections.origin(off[host].first) for host in without]
+        seen_there = (system_print.system for system_print in prints(job) if system_print.host in without)
         return self.finding(
             self.where(without, ranks=ranks_on(job, without)),
             "gdr on some nodes",
             f"{hosts_word(without)} receive without GPUDirect RDMA, {hosts_word(others)} with it",
             observed=f"via {job.connections.label(off[without[0]].first)} on {hosts_word(without)}",
-            cost=self._cost(
-                job,
-                next((system_print.system for system_print in prints(job) if system_print.host in without), None),
-                False,
-            ),
+            cost=self._cost(job, next(seen_there, None), False),
             evidence=places,
             coverage=Coverage(len(without), len(seen), "nodes"),
         )
@@ -242,25 +224,16 @@ class GdrOffInLog(JobCheck[Never]):
         )
 
 
-def _states(listed: Mapping[str, Mapping[str, Hca]]) -> GdrStates:
-    states = {host: [hca for hca in hcas.values() if hca.gdr is not None] for host, hcas in listed.items()}
+def _without_and_with(states: Mapping[str, Sequence[Hca]]) -> tuple[dict[str, list[Hca]], list[str]]:
+    """By host the devices for which it is off, and the hosts all of whose devices have it."""
     off = {host: [hca for hca in hcas if hca.gdr is False] for host, hcas in states.items()}
-    return GdrStates(states, {host: hcas for host, hcas in off.items() if hcas})
+    some = [host for host, hcas in states.items() if hcas and not off[host]]
+    return {host: hcas for host, hcas in off.items() if hcas}, some
 
 
 def _shares_memory(bus_id: str) -> bool:
     """Whether a GPU is a GB10 of a DGX Spark: on no other machine of ours does one stand in PCI domain 15."""
     return bus_id.lower().startswith(("000f:01:00", "0000000f:01:00"))
-
-
-def _of_nvidia(job: Job) -> tuple[str, ...]:
-    return (
-        "`modprobe nvidia-peermem` on the nodes; if it says `Invalid argument`, reinstall the driver after the"
-        " RDMA stack",
-        "or DMA-BUF: kernel 5.12, open kernel modules, driver 515, NCCL 2.13",
-        *(["unset NCCL_DMABUF_ENABLE=0"] if _dmabuf_disabled(job) else []),
-        "GeForce cards have no GPUDirect RDMA: nothing to change there",
-    )
 
 
 def _dmabuf_disabled(job: Job) -> bool:

@@ -50,10 +50,7 @@ class GdrTooFarInLog(JobCheck[Never]):
         by_setting = settings_of(job, "NCCL_NET_GDR_LEVEL", "NCCL_IB_GDR_LEVEL")
         able = {host for host, hcas in listed.items() if any(hca.gdr is not False for hca in hcas.values())}
         hosts = [host for host in off if notes.get(host) and host in able]
-        findings = [
-            self._report(job, host, off[host], notes[host], seen[host])
-            for host in hosts
-        ]  # fmt: skip
+        findings = [self._report(job, host, off[host], notes[host], seen[host]) for host in hosts]
         if findings:
             if by_setting:
                 given = next(iter(by_setting.values()))[0][1]
@@ -85,9 +82,8 @@ class GdrTooFarInLog(JobCheck[Never]):
             " far away",
             observed=f"distance {first.distance} where NCCL goes up to {first.limit}",
             evidence=[decision.origin for decisions in far.values() for decision in decisions[:1]],
-            coverage=coverage,
         )
-        return self.with_findings(job, [finding], coverage)
+        return self.any_of(job, [finding], coverage)
 
     def _report(
         self, job: Job, host: str, off: WithoutGdr, notes: list[tuple[str, str, Origin | None]], seen: int

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from typing import Never
 
 from topodiag.checks.interface import Advice, NodeCheck
+from topodiag.checks.shared.comparisons import grouped
 from topodiag.checks.shared.devices import (
     compute_nics,
     distance,
@@ -35,20 +36,7 @@ OLD_LEVELS = {0: PathType.LOC, 1: PathType.PIX, 2: PathType.PXB, 3: PathType.PHB
 """NCCL_NET_GDR_LEVEL as a number (NCCL environment variables, legacy values)."""
 
 
-@dataclass(frozen=True, slots=True)
-class NoGdr:
-    """Neither way of GPUDirect RDMA is there; `useless` where no GPU is near enough to a NIC to use it."""
-
-    gpus: tuple[Gpu, ...]
-    nics: tuple[Nic, ...]
-    lacking: str
-    shown: tuple[Origin | None, ...]
-    useless: bool
-    confidence: Confidence
-    distances: Coverage
-
-
-class GdrModuleMissing(NodeCheck[NoGdr]):
+class GdrModuleMissing(NodeCheck[Never]):
     """GDR001: GPUDirect RDMA is not possible: neither peer memory module nor DMA-BUF
 
     What it finds
@@ -88,7 +76,7 @@ class GdrModuleMissing(NodeCheck[NoGdr]):
 
     id = "GDR001"
 
-    def observe(self, judged: Node, peers: Sequence[Node]) -> NoGdr | Outcome:
+    def observe(self, judged: Node, peers: Sequence[Node]) -> Outcome:
         gpus, nics, why = _parties(judged)
         if why:
             return self.not_applicable(judged, why)
@@ -105,29 +93,29 @@ class GdrModuleMissing(NodeCheck[NoGdr]):
             return self.unknown(judged, "the kernel's modules were not seen")
         if possible is None:
             return self.unknown(judged, f"no peer memory module, and for DMA-BUF not known: {lacking}")
-        kinds = [_nearest(judged, gpu, nics) for gpu in gpus]
-        known = [at for at in kinds if at.kind is not None]
-        guessed = is_flat(judged) or not known
-        useless = len(known) == len(gpus) and not guessed and not any(_direct(at) for at in known)
-        confidence = Confidence.MEDIUM if guessed or any(gpu_spec(gpu) is None for gpu in gpus) else Confidence.HIGH
-        distances = Coverage(len(known), len(gpus), "GPUs with a known distance")
-        return NoGdr(gpus, nics, lacking, tuple(shown), useless, confidence, distances)
+        return self.any_of(judged, [self._report(judged, gpus, nics, lacking, shown)])
 
-    def findings(self, judged: Node, observed: NoGdr) -> Iterator[Finding]:
-        useless, nics, os = observed.useless, observed.nics, judged.os
-        yield self.finding(
-            self.where(judged, gpus=[gpu.label for gpu in observed.gpus], nics=[nic.name for nic in nics]),
+    def _report(
+        self, node: Node, gpus: Sequence[Gpu], nics: Sequence[Nic], lacking: str, shown: Sequence[Origin | None]
+    ) -> Finding:
+        """Neither way is there, which costs nothing where no GPU is near enough to a NIC to use it."""
+        known = [at for gpu in gpus if (at := _nearest(node, gpu, nics)).kind is not None]
+        guessed = is_flat(node) or not known
+        useless = len(known) == len(gpus) and not guessed and not any(_direct(at) for at in known)
+        certain, os = not guessed and all(gpu_spec(gpu) is not None for gpu in gpus), node.os
+        return self.finding(
+            self.where(node, gpus=[gpu.label for gpu in gpus], nics=[nic.name for nic in nics]),
             "no module",
             f"GPUDirect RDMA is off: no peer memory module and no DMA-BUF for {plural(len(nics), 'RDMA NIC')}"
             + (" (all too far from the GPUs to use it)" if useless else ""),
             severity=Severity.INFO if useless else Severity.ERROR,
-            observed=f"no nvidia-peermem; no DMA-BUF: {observed.lacking}",
+            observed=f"no nvidia-peermem; no DMA-BUF: {lacking}",
             cost=Cost(text="none by NCCL's default: no GPU is within PXB of a NIC")
             if useless
-            else _host_cost(judged, nics),
-            evidence=[*observed.shown, os.driver_open.origin, os.kernel.origin, os.driver_version.origin],
-            coverage=observed.distances,
-            confidence=observed.confidence,
+            else _host_cost(node, nics),
+            evidence=[*shown, os.driver_open.origin, os.kernel.origin, os.driver_version.origin],
+            coverage=Coverage(len(known), len(gpus), "GPUs with a known distance"),
+            confidence=Confidence.HIGH if certain else Confidence.MEDIUM,
         )
 
 
@@ -141,16 +129,7 @@ class Nearest:
     said: Fact[str] = Fact()
 
 
-@dataclass(frozen=True, slots=True)
-class FarGpus:
-    """GPUs whose nearest NIC is too far, by how far it is; `built_so` where no GPU of the machine has one near."""
-
-    groups: tuple[tuple[PathType, tuple[Nearest, ...]], ...]
-    built_so: bool
-    coverage: Coverage
-
-
-class GdrTooFar(NodeCheck[FarGpus]):
+class GdrTooFar(NodeCheck[Never]):
     """GDR002: GPUDirect RDMA is off for distance: a GPU has no NIC behind its own PCIe switch
 
     What it finds
@@ -188,7 +167,7 @@ class GdrTooFar(NodeCheck[FarGpus]):
 
     id = "GDR002"
 
-    def observe(self, judged: Node, peers: Sequence[Node]) -> FarGpus | Outcome:
+    def observe(self, judged: Node, peers: Sequence[Node]) -> Outcome:
         gpus, nics, why = _parties(judged)
         if why:
             return self.not_applicable(judged, why)
@@ -213,11 +192,11 @@ class GdrTooFar(NodeCheck[FarGpus]):
         if not named:
             return self.unknown(judged, "the products are unknown: whether they can do GPUDirect RDMA cannot be told")
         built_so = not near and not any(_beside_a_nic(judged, gpu) for gpu in gpus)
-        return FarGpus(_by_distance(named), built_so, coverage)
+        return self.any_of(judged, self._by_distance(judged, named, built_so), coverage)
 
-    def findings(self, judged: Node, observed: FarGpus) -> Iterator[Finding]:
-        for kind, group in observed.groups:
-            yield self._report(judged, kind, group, observed.built_so)
+    def _by_distance(self, node: Node, named: Sequence[Nearest], built_so: bool) -> Iterator[Finding]:
+        for kind, group in grouped((at.kind or PathType.DIS, at) for at in named).items():
+            yield self._report(node, kind, group, built_so)
 
     def _report(self, node: Node, kind: PathType, group: Sequence[Nearest], built_so: bool) -> Finding:
         labels = [at.gpu.label for at in group]
@@ -236,21 +215,11 @@ class GdrTooFar(NodeCheck[FarGpus]):
             severity=Severity.INFO if built_so else Severity.WARNING,
             observed=f"nearest NIC {', '.join(nics[:4])} at {'/'.join(words)}",
             expected=f"a NIC at PIX or PXB; NCCL uses GPUDirect RDMA up to {GDR_LEVEL.name} (src/graph/paths.cc v2.30)",
-            fix=(
-                "give the job the NIC behind the GPU's own PCIe switch, or move the NIC there: `nvidia-smi topo -m`",
-                f"else try NCCL_NET_GDR_LEVEL={kind.name} and measure: through the root complex it may not pay",
-            ),
+            fix=self.steps("another nic", kind=kind.name),
             cost=Cost(text=text),
             evidence=[at.said.origin for at in group],
             confidence=Confidence.HIGH if all(gpu_spec(at.gpu) for at in group) else Confidence.MEDIUM,
         )
-
-
-def _by_distance(far: Sequence[Nearest]) -> tuple[tuple[PathType, tuple[Nearest, ...]], ...]:
-    groups: dict[PathType, list[Nearest]] = defaultdict(list)
-    for at in far:
-        groups[at.kind or PathType.DIS].append(at)
-    return tuple((kind, tuple(group)) for kind, group in groups.items())
 
 
 def _near_and_far(node: Node, known: Sequence[Nearest], level: PathType | None) -> tuple[list[Nearest], list[Nearest]]:

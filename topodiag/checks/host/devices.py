@@ -87,15 +87,8 @@ def _verbs(node: Node) -> NodeFault | None:
     evidence: tuple[Fact[Any], ...] = (fact, *(port.state for nic in adapters[:1] for port in nic.ports))
     if given:
         few = f"{given} of {plural(len(adapters), 'RDMA device')} can be opened here"
-        severity = Severity.INFO if inside else Severity.WARNING
-        return NodeFault(
-            severity,
-            few,
-            plural(given, "uverbs node"),
-            "few verbs devices",
-            evidence,
-            Confidence.MEDIUM,
-        )
+        severity, nodes = Severity.INFO if inside else Severity.WARNING, plural(given, "uverbs node")
+        return NodeFault(severity, few, nodes, "few verbs devices", evidence, Confidence.MEDIUM)
     what = plural(len(adapters), "RDMA device") if adapters else "RDMA"
     return NodeFault(
         Severity.ERROR,

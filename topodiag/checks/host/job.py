@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Never
 
 from topodiag.checks.interface import JobCheck
+from topodiag.checks.shared.comparisons import grouped
 from topodiag.checks.shared.devices import has_no_adapter
 from topodiag.checks.shared.job.evidence import (
     cpu_of,
@@ -23,7 +24,7 @@ from topodiag.checks.shared.job.faults import FaultInLog, FaultLines
 from topodiag.checks.shared.job.first_error import first_error
 from topodiag.checks.shared.job.nic_uses import NicUse, nic_uses
 from topodiag.checks.shared.job.text import NET, ask_for, failed
-from topodiag.checks.words import hosts_in, hosts_word, quoted
+from topodiag.checks.words import hosts_in, hosts_word
 from topodiag.lazy import regex
 from topodiag.model.cpulist import parse_cpulist
 from topodiag.model.finding import Confidence, Coverage, Finding, Outcome, Severity
@@ -130,40 +131,22 @@ BALANCED = regex(r"NUMA auto balancing enabled")
 """RCCL src/init.cc, ROCm 5.4 and later: it reads /proc/sys/kernel/numa_balancing at init."""
 
 
-class HostSettingWarned(JobCheck[tuple[Event, ...]]):
+class HostSettingWarned(JobCheck[Never]):
     """HST003 by a job's log: RCCL warns of automatic NUMA balancing on its node, or NCCL's shared memory is removed
     under a job that fails of it."""
 
     id = "HST003"
 
-    def observe(self, judged: Job, peers: Sequence[Job]) -> tuple[Event, ...] | Outcome:
+    def observe(self, judged: Job, peers: Sequence[Job]) -> Outcome:
         events = removed(judged) or [event for event in judged.events if BALANCED.search(event.text)]
         if not events:
             return self.not_applicable(judged, "no line speaks of NUMA balancing: `topodiag scan` of the node does")
-        return tuple(events)
-
-    def findings(self, judged: Job, observed: tuple[Event, ...]) -> Iterator[Finding]:
-        hosts = hosts_in(observed)
-        if BALANCED.search(observed[0].text) is None:
-            yield self._removed(observed)
-            return
-        yield self.finding(
-            self.where(hosts),
-            "job settings",
-            f"automatic NUMA balancing is on{f' on {hosts_word(hosts)}' if hosts else ''}",
-            observed=quoted(observed[0].text),
-            evidence=[event.origin for event in observed],
-        )
-
-    def _removed(self, observed: tuple[Event, ...]) -> Finding:
-        hosts = hosts_in(observed)
-        return self.finding(
-            self.where(hosts),
-            "shared memory removed",
-            f"{hosts_word(hosts) or 'a node'}: a file of NCCL's shared memory was removed while the job began",
-            observed=quoted(observed[0].text),
-            evidence=[event.origin for event in observed],
-        )
+        hosts = hosts_in(events)
+        advice, message = "job settings", f"automatic NUMA balancing is on{f' on {hosts_word(hosts)}' if hosts else ''}"
+        if BALANCED.search(events[0].text) is None:
+            advice = "shared memory removed"
+            message = f"{hosts_word(hosts) or 'a node'}: a file of NCCL's shared memory was removed while the job began"
+        return self.any_of(judged, [self.of_events(events, advice, message, self.where(hosts))])
 
 
 def removed(job: Job) -> list[Event]:
@@ -184,6 +167,9 @@ AFFINITY = regex(
 SET_AFFINITY = regex(r"Setting affinity for GPU (\d{1,4}) to [\da-f,\-]{1,400}")
 """`Setting affinity for GPU 3 to ffff,00000000` (ncclTopoGetCpuAffinity, src/graph/topo.cc, to 2.27): the cores that
 process and GPU have in common, and no line where they have none."""
+
+Cores = tuple[str, frozenset[int], frozenset[int], Origin | None]
+"""The number of a GPU, the cores near it and those of its process, and the line."""
 
 UNBOUND = 2
 """Processes of a node without such a line from which on it is no line that was lost."""
@@ -239,7 +225,7 @@ class AwayFromGpuInLog(JobCheck[Never]):
     id = "NUM002"
 
     def observe(self, job: Job, peers: Sequence[Job]) -> Outcome:
-        cores: dict[int, tuple[str, frozenset[int], frozenset[int], Origin | None]] = {}
+        cores: dict[int, Cores] = {}
         for number, text, where in said_by(job, "affinity"):
             match = AFFINITY.search(text)
             if match and number >= 0 and number not in cores:
@@ -251,21 +237,14 @@ class AwayFromGpuInLog(JobCheck[Never]):
             return self.unknown(job, f"no line compares a process's cores with its GPU's; {ask_for(job, *NET)}")
         judged = len(cores.keys() | bound.keys()) + sum(len(numbers) for numbers in unbound.values())
         coverage = Coverage(judged, len(job.processes), "processes")
-        away: dict[str, list[int]] = defaultdict(list)
-        for number, (_, near, own, _) in cores.items():
-            if not near & own:
-                away[job.processes[number].host].append(number)
+        away = grouped(
+            (job.processes[number].host, number) for number, (_, near, own, _) in cores.items() if not near & own
+        )
         findings = [self._report(job, host, numbers, cores) for host, numbers in away.items()]
         findings += [self._unbound(job, host, numbers, bound) for host, numbers in unbound.items()]
         return self.with_findings(job, fold(findings), coverage) if findings else self.clean(job, "", coverage)
 
-    def _report(
-        self,
-        job: Job,
-        host: str,
-        numbers: list[int],
-        cores: dict[int, tuple[str, frozenset[int], frozenset[int], Origin | None]],
-    ) -> Finding:
+    def _report(self, job: Job, host: str, numbers: list[int], cores: Mapping[int, Cores]) -> Finding:
         on_host = [cores[number] for number in cores if job.processes[number].host == host]
         pinned = len({own for _, _, own, _ in on_host}) > 1
         first = cores[numbers[0]]
@@ -306,10 +285,11 @@ def _by_silence(job: Job) -> tuple[dict[int, Origin | None], dict[str, list[int]
         return bound, {}
     ranks = Counter(rank.process for rank in job.ranks)
     done = _came_up(job)
-    silent: dict[str, list[int]] = defaultdict(list)
-    for rank in job.ranks:
-        if rank.rank in done and ranks[rank.process] == 1 and rank.process >= 0 and rank.process not in bound:
-            silent[rank.host].append(rank.process)
+    silent = grouped(
+        (rank.host, rank.process)
+        for rank in job.ranks
+        if rank.rank in done and ranks[rank.process] == 1 and rank.process >= 0 and rank.process not in bound
+    )
     hosts = {job.processes[number].host for number in bound}
     return bound, {host: numbers for host, numbers in silent.items() if host in hosts and len(numbers) >= UNBOUND}
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Never
 
 from topodiag.checks.interface import NodeCheck
 from topodiag.checks.shared.devices import compute_nics, distance, is_up, numa_of, nvlink_reach, on_c2c, word
 from topodiag.checks.shared.node.flat_tree import is_flat
 from topodiag.hardware.catalog import smp_gbs
-from topodiag.lazy import dataclass
 from topodiag.model.devices import Gpu, Nic
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.nccl_enums import PathType
@@ -16,23 +16,12 @@ from topodiag.model.node import Node
 from topodiag.words.fold import fold_runs, plural
 from topodiag.words.units import in_gbs
 
+ALIKE_FAR = "every GPU is alike far from every NIC, as in a guest; nothing says which this is"
 UNBOUNDED_GBS = 1000.0
 """NCCL's figure for processors it does not know (5000 GB/s) is no bound; nothing between sockets is this fast."""
 
 
-@dataclass(frozen=True, slots=True)
-class Strays:
-    """GPUs without a NIC on their socket, and devices that the firmware gives no NUMA node."""
-
-    away: tuple[Gpu, ...]
-    nics: tuple[Nic, ...]
-    sockets: Mapping[int, int]
-    homeless_gpus: tuple[Gpu, ...]
-    homeless_nics: tuple[Nic, ...]
-    coverage: Coverage
-
-
-class GpuNicOnDifferentSockets(NodeCheck[Strays]):
+class GpuNicOnDifferentSockets(NodeCheck[Never]):
     """NUM001: a GPU and its NIC are on different sockets, or their NUMA node is unknown
 
     What it finds
@@ -72,7 +61,7 @@ class GpuNicOnDifferentSockets(NodeCheck[Strays]):
 
     id = "NUM001"
 
-    def observe(self, judged: Node, peers: Sequence[Node]) -> Strays | Outcome:
+    def observe(self, judged: Node, peers: Sequence[Node]) -> Outcome:
         nics = tuple(nic for nic in compute_nics(judged) if is_up(nic) is not False)
         homes = sockets_of(judged)
         answer = self._without_question(judged, nics, homes)
@@ -85,23 +74,15 @@ class GpuNicOnDifferentSockets(NodeCheck[Strays]):
         coverage = Coverage(known, len(judged.gpus), "GPUs with a known socket")
         alike = len(away) == len(judged.gpus) > 1
         if alike and judged.is_vm is None and not any(numa_of(judged, nic).known for nic in nics):
-            return self.unknown(
-                judged, "every GPU is alike far from every NIC, as in a guest; nothing says which this is"
-            )
+            return self.unknown(judged, ALIKE_FAR)
         if len(away) < len(judged.gpus):
             away = [gpu for gpu in away if not _covered(judged, gpu, at_home, homes)]
-        gpus, cards = _homeless(judged, nics)
-        if away or gpus or cards:
-            return Strays(tuple(away), nics, homes, gpus, cards, coverage)
+        findings = [*self._away(judged, away, nics, homes), *self._homeless(judged, *_homeless(judged, nics))]
+        if findings:
+            return self.any_of(judged, findings, coverage)
         if known < len(judged.gpus):
             return self.unknown(judged, f"the sockets of GPUs and NICs are not known ({coverage})", coverage)
         return self.clean(judged, coverage=coverage)
-
-    def findings(self, judged: Node, observed: Strays) -> Iterator[Finding]:
-        if observed.away:
-            yield self._away(judged, observed)
-        if observed.homeless_gpus or observed.homeless_nics:
-            yield self._homeless(judged, observed.homeless_gpus, observed.homeless_nics)
 
     def _without_question(self, node: Node, nics: tuple[Nic, ...], homes: Mapping[int, int]) -> Outcome | None:
         """Why there is nothing to judge, or no way to."""
@@ -115,8 +96,12 @@ class GpuNicOnDifferentSockets(NodeCheck[Strays]):
             return self.not_applicable(node, "one socket")
         return None
 
-    def _away(self, node: Node, observed: Strays) -> Finding:
-        away, nics, homes = observed.away, observed.nics, observed.sockets
+    def _away(
+        self, node: Node, away: Sequence[Gpu], nics: Sequence[Nic], homes: Mapping[int, int]
+    ) -> Iterator[Finding]:
+        """GPUs without a NIC on their socket."""
+        if not away:
+            return
         gpu_homes, nic_homes = _homes(node, node.gpus, homes), _homes(node, nics, homes)
         scarce = len(nics) < len(gpu_homes) and len(away) < len(node.gpus)
         by_numa = bool(gpu_homes and nic_homes)
@@ -127,7 +112,7 @@ class GpuNicOnDifferentSockets(NodeCheck[Strays]):
         here = _spell_sockets(node, away, homes)
         there = _spell_sockets(node, nics, homes)
         verb = "has no RDMA NIC on its own socket" if len(away) == 1 else "have no RDMA NIC on their own socket"
-        return self.finding(
+        yield self.finding(
             self.where(node, gpus=labels, nics=[nic.name for nic in nics]),
             "nic on another socket",
             f"{fold_runs(labels)} {verb}",
@@ -139,11 +124,14 @@ class GpuNicOnDifferentSockets(NodeCheck[Strays]):
             confidence=Confidence.HIGH if by_numa and node.numa else Confidence.MEDIUM,
         )
 
-    def _homeless(self, node: Node, gpus: Sequence[Gpu], cards: Sequence[Nic]) -> Finding:
+    def _homeless(self, node: Node, gpus: Sequence[Gpu], cards: Sequence[Nic]) -> Iterator[Finding]:
+        """Devices that the firmware gives no NUMA node."""
+        if not (gpus or cards):
+            return
         names = [*(gpu.label for gpu in gpus), *(nic.name for nic in cards)]
         certain = node.is_vm is False
         devices: list[Gpu | Nic] = [*gpus, *cards]
-        return self.finding(
+        yield self.finding(
             self.where(node, gpus=[gpu.label for gpu in gpus], nics=[nic.name for nic in cards]),
             "homeless",
             f"{fold_runs(names)}: NUMA node unknown (-1)",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Never
 
 from topodiag.checks.host.numa import UNBOUNDED_GBS, sockets_of
 from topodiag.checks.interface import NodeCheck
@@ -38,15 +39,7 @@ class BoundProcess:
         return len(self.allowed & self.local) / len(self.allowed)
 
 
-@dataclass(frozen=True, slots=True)
-class AwayProcesses:
-    """Processes bound away from their GPU: those wholly outside its socket, then those mostly outside."""
-
-    groups: tuple[tuple[BoundProcess, ...], ...]
-    coverage: Coverage
-
-
-class ProcessAwayFromGpu(NodeCheck[AwayProcesses]):
+class ProcessAwayFromGpu(NodeCheck[Never]):
     """NUM002: a process is bound to cores away from its GPU
 
     What it finds
@@ -84,7 +77,7 @@ class ProcessAwayFromGpu(NodeCheck[AwayProcesses]):
 
     id = "NUM002"
 
-    def observe(self, judged: Node, peers: Sequence[Node]) -> AwayProcesses | Outcome:
+    def observe(self, judged: Node, peers: Sequence[Node]) -> Outcome:
         if sum(numa.has_cpus for numa in judged.numa) == 1 or judged.cpu.sockets.value == 1:
             return self.not_applicable(judged, "one NUMA node or socket")
         single = [(process, judged.gpu(process.gpus[0])) for process in judged.processes if len(set(process.gpus)) == 1]
@@ -104,14 +97,16 @@ class ProcessAwayFromGpu(NodeCheck[AwayProcesses]):
             at for at in bound if not at.allowed >= _local_cores(judged, at.gpu, at.local) and at.share < AWAY_SHARE
         ]
         if away:
-            return AwayProcesses(_grouped(away), coverage)
+            return self.any_of(judged, self._of_groups(judged, away), coverage)
         if len(bound) < len(single):
             return self.unknown(judged, str(coverage), coverage)
         return self.clean(judged, coverage=coverage)
 
-    def findings(self, judged: Node, observed: AwayProcesses) -> Iterator[Finding]:
-        for group in observed.groups:
-            yield self._report(judged, group)
+    def _of_groups(self, node: Node, away: Sequence[BoundProcess]) -> Iterator[Finding]:
+        """Processes wholly outside the socket of their GPU, then those mostly outside."""
+        for group in ([at for at in away if at.share == 0], [at for at in away if at.share != 0]):
+            if group:
+                yield self._report(node, group)
 
     def _report(self, node: Node, group: Sequence[BoundProcess]) -> Finding:
         labels = sorted({at.gpu.label for at in group}, key=lambda label: (len(label), label))
@@ -140,12 +135,6 @@ class ProcessAwayFromGpu(NodeCheck[AwayProcesses]):
             ],
             confidence=Confidence.HIGH if outside else Confidence.MEDIUM,
         )
-
-
-def _grouped(away: Sequence[BoundProcess]) -> tuple[tuple[BoundProcess, ...], ...]:
-    outside = tuple(at for at in away if at.share == 0)
-    mostly = tuple(at for at in away if at.share != 0)
-    return tuple(group for group in (outside, mostly) if group)
 
 
 def _home(node: Node, gpu: Gpu) -> Fact[str]:

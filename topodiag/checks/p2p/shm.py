@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field
-from typing import TypeAlias
+from typing import Never, TypeAlias
 
 import numpy as np
 
 from topodiag.checks.interface import Advice, JobCheck
+from topodiag.checks.shared.comparisons import grouped
 from topodiag.checks.shared.job.evidence import (
     NEAR,
     gpu_of,
@@ -40,8 +40,6 @@ from topodiag.words.units import in_gbs
 
 APART = ("NCCL_SHM_DISABLE", "NCCL_HOSTID")
 """Settings that part ranks of one node: ENV001 judges them."""
-
-NEIGHBOURS = "one container, or one host name, PID and IPC namespace for all ranks of a node: NCCL takes them by these"
 
 DETOUR = "each byte goes up to host memory and down again"
 
@@ -113,17 +111,7 @@ Refusals: TypeAlias = Mapping[tuple[str, frozenset[str]], Origin | None]
 """Pairs of GPUs, by host, that the driver refuses peer-to-peer, and the line that says so."""
 
 
-@dataclass(frozen=True, slots=True)
-class WithoutP2p:
-    """Connections inside nodes that are not peer-to-peer, by host, kind and distance (`near`, `far`, `refused`), and
-    the pairs that the driver refuses. Without any connection the refusals speak alone."""
-
-    connections: Mapping[tuple[str, str, str], ConnectionGroup]
-    refused: Refusals
-    coverage: Coverage | None
-
-
-class ShmInsteadOfP2p(JobCheck[WithoutP2p]):
+class ShmInsteadOfP2p(JobCheck[Never]):
     """P2P001: GPUs of one node talk through host memory where peer-to-peer is possible
 
     What it finds
@@ -157,11 +145,11 @@ class ShmInsteadOfP2p(JobCheck[WithoutP2p]):
 
     id = "P2P001"
 
-    def observe(self, judged: Job, peers: Sequence[Job]) -> WithoutP2p | Outcome:
+    def observe(self, judged: Job, peers: Sequence[Job]) -> Outcome:
         refused = _refused_pairs(judged)
         off = switched_off(judged)
         if not judged.ranks and refused and not off:
-            return WithoutP2p({}, refused, None)
+            return self.any_of(judged, [self._by_driver(refused)])
         seen = sum(int(inside_nodes(batch).sum()) for batch in judged.connections.batches())
         if max(local_ranks(judged).values(), default=0) < 2 and not seen:
             return self.not_applicable(judged, "one rank on each node")
@@ -169,26 +157,14 @@ class ShmInsteadOfP2p(JobCheck[WithoutP2p]):
             return self.clean(judged, "P2P is off by a setting: P2P002")
         if not seen:
             if refused:
-                return WithoutP2p({}, refused, None)
+                return self.any_of(judged, [self._by_driver(refused)])
             return self.unknown(judged, unconnected(judged, "a connection inside a node"))
         pairs = _by_distance(judged, refused)
         coverage = Coverage(seen, seen, "connections inside nodes")
-        known = {key: alike for key, alike in pairs.items() if key[2] != "?"}
-        if known:
-            return WithoutP2p(known, refused, coverage)
-        if pairs:
-            return WithoutP2p(pairs, refused, coverage)
-        return self.clean(judged, "", coverage)
-
-    def findings(self, judged: Job, observed: WithoutP2p) -> Iterator[Finding]:
-        if observed.coverage is None:
-            yield self._by_driver(observed.refused)
-            return
-        groups: dict[tuple[str, str], dict[str, ConnectionGroup]] = defaultdict(dict)
-        for (host, kind, word), alike in observed.connections.items():
-            groups[kind, word][host] = alike
-        for (kind, word), hosts in groups.items():
-            yield self._by_connections(judged, observed, hosts, (kind, word))
+        known = {key: alike for key, alike in pairs.items() if key[2] != "?"} or pairs
+        groups = grouped(((kind, word), (host, alike)) for (host, kind, word), alike in known.items())
+        findings = [self._by_connections(judged, refused, dict(hosts), group) for group, hosts in groups.items()]
+        return self.any_of(judged, findings, coverage)
 
     def _by_driver(self, refused: Refusals) -> Finding:
         """By the driver's refusals alone, where the log shows no connection."""
@@ -205,7 +181,7 @@ class ShmInsteadOfP2p(JobCheck[WithoutP2p]):
         )
 
     def _by_connections(
-        self, job: Job, observed: WithoutP2p, hosts: Mapping[str, ConnectionGroup], group: tuple[str, str]
+        self, job: Job, refusals: Refusals, hosts: Mapping[str, ConnectionGroup], group: tuple[str, str]
     ) -> Finding:
         """Pairs of one kind: kept from peer-to-peer by NCCL's own rule for their distance (`far`), of a distance that
         no path table shows (`?`), `refused` by the driver, or `near` and on the detour all the same."""
@@ -215,35 +191,27 @@ class ShmInsteadOfP2p(JobCheck[WithoutP2p]):
         evidence: list[Origin | None] = [conns.origin(first.first)]
         severity, confidence, cost = Severity.WARNING, Confidence.MEDIUM, Cost(text=DETOUR)
         expected = "via P2P/CUMEM or P2P/IPC"
-        fix: tuple[str, ...]
         if word == "far":
             severity, confidence = Severity.INFO, Confidence.HIGH if shm else Confidence.MEDIUM
             message = f"{kind} between host bridges, by NCCL's own rule"
             expected = "SHM: NCCL goes peer-to-peer across host bridges on some processors only (NCCL_P2P_LEVEL)"
-            fix = ("try NCCL_P2P_LEVEL=SYS and measure; on many processors SHM is the better one",)
+            fix = self.steps("try the level")
             cost = Cost(text="as the machine is built")
         elif word == "?":
             severity, confidence = (Severity.INFO, Confidence.LOW) if shm else (severity, confidence)
             message = f"GPUs of one node talk over {'shared memory' if shm else 'the network'}, not peer-to-peer"
             expected += ", where NVLink or a PCIe switch joins the GPUs"
-            fix = (
-                "`nvidia-smi topo -m` and `nvidia-smi topo -p2p r`: could the pair go peer-to-peer?",
-                *(() if shm else (NEIGHBOURS,)),
-                f"{ask_for(job, *NET)}: the path table then tells whether it is NCCL's own rule",
-            )
+            asked = ask_for(job, *NET)
+            fix = self.steps("could the pair", "" if shm else "one container", "log the paths", ask=asked)
         else:
             refused = word == "refused"
             why = "the driver refuses peer-to-peer" if refused else "NVLink or a PCIe switch joins them"
             message = f"{fold_runs(labels)} talk over {kind}, though {why}"
             confidence = Confidence.HIGH if shm and not refused else confidence
-            fix = (
-                "`nvidia-smi topo -p2p r`: what the driver says of each pair",
-                "ACS off on the bridges (PCI004); one container with all GPUs and one IPC namespace",
-                "GeForce cards since RTX 40 have no peer-to-peer: then SHM is what can be had",
-            )
+            fix = self.steps("kept from peer-to-peer")
             cost = cost_of_detour(job, list(hosts))
             joined = joined_by(job, next(iter(hosts)), first)
-            evidence += [joined.origin if joined is not None else None, *(observed.refused.values() if refused else ())]
+            evidence += [joined.origin if joined is not None else None, *(refusals.values() if refused else ())]
         return self.finding(
             self.where([host for host in hosts if host], ranks=_worlds(hosts), gpus=labels),
             Advice(),

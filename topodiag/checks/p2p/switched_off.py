@@ -111,7 +111,7 @@ class P2pSwitchedOff(JobCheck[Never]):
             + (": NVLink is not used" if nvlink else "" if severity > Severity.INFO else ", which no pair could use"),
             severity=severity,
             observed=f"{given.name}={given.value}" + (f"; inside the nodes: {used}" if used else ""),
-            fix=(f"unset {given.name}", "if the job hangs without it, look for ACS or an IOMMU in the way (PCI004)"),
+            fix=self.steps("without the setting", name=given.name),
             cost=cost_of_detour(job, hosts),
             evidence=[given.origin, *(conns.origin(at) for at in places)],
             coverage=Coverage(len(off), len(job.processes), "processes"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Never
 
 from topodiag.checks.shared.topo_evidence import (
     ASKED,
@@ -55,17 +56,7 @@ class Slowdown:
     nodes: int
 
 
-@dataclass(frozen=True, slots=True)
-class Mismatch:
-    """A file beside the machine that it is compared with."""
-
-    file: NcclFile
-    machine: Node
-    differences: Differences | None
-    slowdown: Slowdown | None
-
-
-class FileOfAnotherMachine(FileCheck[Mismatch]):
+class FileOfAnotherMachine(FileCheck[Never]):
     """TOP002: the topology file is not of this machine, or makes it slower than no file would
 
     What it finds
@@ -100,22 +91,18 @@ class FileOfAnotherMachine(FileCheck[Mismatch]):
 
     id = "TOP002"
 
-    def observe_file(self, node: Node, file: NcclFile) -> Mismatch | Outcome:
+    def observe_file(self, node: Node, file: NcclFile) -> Outcome:
         other = machine_of(node)
         if other is None:
             return self.not_applicable(node, "nothing to compare the file with: --against a bundle, a log or a file")
         if not other.gpus and not other.nics:
             return self.unknown(node, f"{other.host} names neither GPU nor NIC")
         differences, slowdown = _differences(file, other), _slowdown(file, other)
-        if differences is None and slowdown is None:
-            return self.clean(node, f"its devices are those of {other.host}")
-        return Mismatch(file, other, differences, slowdown)
-
-    def findings(self, judged: Node, observed: Mismatch) -> Iterator[Finding]:
-        if observed.differences is not None:
-            yield self._devices(judged, observed.file, observed.machine, observed.differences)
-        if observed.slowdown is not None:
-            yield self._slower(judged, observed.file, observed.machine, observed.slowdown)
+        findings = [
+            self._devices(node, file, other, differences) if differences is not None else None,
+            self._slower(node, file, other, slowdown) if slowdown is not None else None,
+        ]
+        return self.any_of(node, findings, clean=f"its devices are those of {other.host}")
 
     def _devices(self, node: Node, file: NcclFile, other: Node, differences: Differences) -> Finding:
         words = [*differences.gpus, *differences.nics]

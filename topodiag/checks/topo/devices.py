@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from typing import Never
 
 from topodiag.checks.shared.topo_evidence import ASKED, ask, cost_by_model, spell_ring
 from topodiag.checks.shared.topo_file import FileCheck
-from topodiag.lazy import dataclass
 from topodiag.model.finding import Finding, Outcome
 from topodiag.model.nccl_tree import Element, NcclFile
 from topodiag.model.nccl_versions import spell_version
@@ -22,26 +22,12 @@ COLLAPSED = 0.5
 """A search that loses more than this share of the bandwidth has collapsed."""
 
 
-@dataclass(frozen=True, slots=True)
-class ShortGpus:
-    """GPUs with fewer NVLinks than their peers in a file, by label, and what NCCL 2.`minor` makes of the file as it
-    is and repaired; None where it refuses it."""
-
-    file: NcclFile
-    lacking: Mapping[str, Element]
-    have: str
-    best: int
-    minor: int
-    now: Prediction | None
-    repaired: Prediction | None
-
-
-class GpuShortInFile(FileCheck[ShortGpus]):
+class GpuShortInFile(FileCheck[Never]):
     """TOP004 by a topology file or dump: with what the loss is by NCCL's own search, and the file that repairs it."""
 
     id = "TOP004"
 
-    def observe_file(self, node: Node, file: NcclFile) -> ShortGpus | Outcome:
+    def observe_file(self, node: Node, file: NcclFile) -> Outcome:
         gpus = gpus_of(file.tree)
         totals = nvlink_totals(file.tree)
         if not any(totals.values()):
@@ -55,34 +41,31 @@ class GpuShortInFile(FileCheck[ShortGpus]):
             return self.unknown(node, "most GPUs of the file have fewer NVLinks than the best: which is right?")
         lacking = {f"GPU{dev}": pci for dev, pci in gpus.items() if (pci.get("busid") or "").lower() in short}
         have = "/".join(map(str, sorted(set(short.values()))))
-        minor = file.asked[0] if file.asked else ASKED
-        return ShortGpus(file, lacking, have, best, minor, _ask(file.tree, minor), _ask(repair(file.tree).tree, minor))
+        return self.any_of(node, [self._report(node, file, lacking, have, best)])
 
-    def findings(self, judged: Node, observed: ShortGpus) -> Iterator[Finding]:
-        file, have, best, minor = observed.file, observed.have, observed.best, observed.minor
-        now, then = observed.now, observed.repaired
+    def _report(self, node: Node, file: NcclFile, lacking: Mapping[str, Element], have: str, best: int) -> Finding:
+        """GPUs with fewer NVLinks than their peers, by label, and what NCCL makes of the file as it is and repaired."""
+        minor = file.asked[0] if file.asked else ASKED
+        now, then = _ask(file.tree, minor), _ask(repair(file.tree).tree, minor)
         cost = cost_by_model(then, now, " on this node", "every ring of the node passes this GPU")
-        labels = list(observed.lacking)
+        labels = list(lacking)
         verb = "has" if len(labels) == 1 else "have"
         collapsed = cost.share is not None and cost.share > COLLAPSED
-        yield self.finding(
-            self.where(judged, gpus=labels),
+        return self.finding(
+            self.where(node, gpus=labels),
             "short in a file",
             f"{fold_runs(labels)} {verb} {have} NVLinks to the NVSwitches where the peers have {best}"
             + (": NCCL's search collapses, without a warning" if collapsed else ""),
             observed=f"{have} of {best} NVLinks" + (f"; NCCL {spell_version(minor)} finds {_ring(now)}" if now else ""),
             expected=f"{best} NVLinks" + (f"; NCCL {spell_version(minor)} would find {_ring(then)}" if then else ""),
-            fix=(
-                f"until the hardware is repaired: `topodiag emit nccl-topo {file.name} --repair -o repaired.xml`",
-                "`nvidia-smi nvlink -s` and `dmesg | grep -i nvlink` on the node: which links are down, and why",
-                "reset all GPUs of the node and restart the fabric manager; if it stays, drain the node",
-            ),
+            fix=self.steps("repair the file", "links of the node", file=file.name),
             cost=cost,
-            evidence=[
-                Origin(file.name, pci.line or None, f'<pci busid="{pci.get("busid")}">')
-                for pci in observed.lacking.values()
-            ],
+            evidence=[_place(file, pci) for pci in lacking.values()],
         )
+
+
+def _place(file: NcclFile, pci: Element) -> Origin:
+    return Origin(file.name, pci.line or None, f'<pci busid="{pci.get("busid")}">')
 
 
 def _ask(tree: Element, minor: int) -> Prediction | None:
@@ -98,33 +81,24 @@ def _ring(prediction: Prediction) -> str:
     return text + (", NVLS" if nvls is not None and nvls.channels else ", no NVLS")
 
 
-@dataclass(frozen=True, slots=True)
-class RepeatedDevices:
-    """What stands twice in a file, with the elements that name it."""
-
-    file: NcclFile
-    devices: tuple[tuple[str, Sequence[Element]], ...]
-
-
-class DeviceTwiceInFile(FileCheck[RepeatedDevices]):
+class DeviceTwiceInFile(FileCheck[Never]):
     """TOP005 by a topology file or dump: one bus id, one NIC's name, or one GUID and port, at two places."""
 
     id = "TOP005"
 
-    def observe_file(self, node: Node, file: NcclFile) -> RepeatedDevices | Outcome:
+    def observe_file(self, node: Node, file: NcclFile) -> Outcome:
         twice = _twice(file.tree)
-        return RepeatedDevices(file, tuple(twice)) if twice else self.clean(node, "no duplicate devices")
-
-    def findings(self, judged: Node, observed: RepeatedDevices) -> Iterator[Finding]:
-        name = observed.file.name
-        words = [what for what, _ in observed.devices]
-        yield self.finding(
-            self.where(judged),
+        if not twice:
+            return self.clean(node, "no duplicate devices")
+        words = [what for what, _ in twice]
+        finding = self.finding(
+            self.where(node),
             "device twice in a file",
-            f"{name.rpartition('/')[2]} holds {plural(len(words), 'device')} twice: {words[0]}",
+            f"{file.name.rpartition('/')[2]} holds {plural(len(words), 'device')} twice: {words[0]}",
             observed="; ".join(words[:4]),
-            evidence=[Origin(name, element.line or None) for _, elements in observed.devices for element in elements],
+            evidence=[Origin(file.name, element.line or None) for _, elements in twice for element in elements],
         )
+        return self.any_of(node, [finding])
 
 
 def _twice(tree: Element) -> list[tuple[str, list[Element]]]:

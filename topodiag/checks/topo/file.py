@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import Never
 
+from topodiag.checks.shared.comparisons import grouped
 from topodiag.checks.shared.topo_evidence import (
     ASKED,
     base_name,
@@ -14,7 +16,6 @@ from topodiag.checks.shared.topo_evidence import (
     search_refusal_of,
 )
 from topodiag.checks.shared.topo_file import FileCheck
-from topodiag.lazy import dataclass
 from topodiag.model.finding import Finding, Outcome, Severity
 from topodiag.model.nccl_features import Feature
 from topodiag.model.nccl_tree import Element, NcclFile, Refusal, of_rccl
@@ -41,16 +42,7 @@ OLD_SEARCH = Feature.NO_HOPS_FOLLOWED.since - 1
 """Up to this version the search of NVLS fails on a GPU without a path to the NVSwitches (src/graph/search.cc)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Refusals:
-    """Why versions of NCCL do not take a file, by minor, and of how many versions that was asked."""
-
-    file: NcclFile
-    by_minor: Mapping[int, Refusal]
-    asked: int
-
-
-class FileRefused(FileCheck[Refusals]):
+class FileRefused(FileCheck[Never]):
     """TOP001: NCCL refuses the topology file that it was given
 
     What it finds
@@ -89,49 +81,39 @@ class FileRefused(FileCheck[Refusals]):
 
     id = "TOP001"
 
-    def observe_file(self, node: Node, file: NcclFile) -> Refusals | Outcome:
+    def observe_file(self, node: Node, file: NcclFile) -> Outcome:
         tree = _completed(node, file)
         asked = file.asked or KNOWN
         refusals = {minor: refusal for minor in asked if (refusal := refusal_of(file, tree, minor)) is not None}
         if refusals:
-            return Refusals(file, refusals, len(asked))
+            return self.any_of(node, [self._report(node, file, refusals, len(asked))])
         if not has_gpus(tree):
             why = "NCCL's reader takes it, but it names no GPU: the rest is up to the machine (--against BUNDLE)"
             return self.unknown(node, why)
         searched = _search_refusals(tree, file) if not of_rccl(tree) else {}  # RCCL goes on in the simple order
         if searched:
-            return Refusals(file, searched, len(asked))
+            return self.any_of(node, [self._report(node, file, searched, len(asked))])
         return self.clean(node, f"NCCL {spell_versions(asked)} {'loads' if len(asked) == 1 else 'load'} it")
 
-    def findings(self, judged: Node, observed: Refusals) -> Iterator[Finding]:
-        file, refusals = observed.file, observed.by_minor
+    def _report(self, node: Node, file: NcclFile, refusals: Mapping[int, Refusal], asked: int) -> Finding:
+        """Why versions of NCCL do not take a file, by minor, of so many versions that were asked."""
         refusing = list(refusals)
         # The newest version's words: those that a reader is likely to meet.
         refusal = refusals[refusing[-1]]
         words = _short(refusal.words)
-        all_refused = len(refusing) == observed.asked
-        yield self.finding(
-            self.where(judged),
+        all_refused = len(refusing) == asked
+        mend = {"search": "broken search", "structure": "broken structure"}.get(refusal.rule, "another rule")
+        return self.finding(
+            self.where(node),
             "refused",
             f"NCCL {spell_versions(refusing)} {'refuses' if len(refusing) == 1 else 'refuse'} {base_name(file.name)}:"
             f" {words}",
             severity=Severity.ERROR if all_refused or ASKED in refusing else Severity.WARNING,
             observed="; ".join(_complaints(refusals)),
             expected=_rule(refusal.rule),
-            fix=(
-                _mended(refusal.rule, file.name, refusing[-1]),
-                "or unset NCCL_TOPO_FILE, so that NCCL looks at the machine itself",
-            ),
+            fix=self.steps(mend, "without the file", file=file.name, version=spell_version(refusing[-1])),
             evidence=[Origin(file.name, refusal.line or None, refusal.text)],
         )
-
-
-def _mended(rule: str, name: str, minor: int) -> str:
-    if rule == "search":
-        return f"`topodiag emit nccl-topo {name} --repair -o repaired.xml` gives it the links that its peers have"
-    if rule == "structure":
-        return "write it again on a healthy node of this type (NCCL_TOPO_DUMP_FILE), or add what the line lacks"
-    return f"`topodiag emit nccl-topo {name} --nccl {spell_version(minor)} -o fixed.xml` writes it by NCCL's rules"
 
 
 def _search_refusals(tree: Element, file: NcclFile) -> dict[int, Refusal]:
@@ -163,10 +145,10 @@ def _completed(node: Node, file: NcclFile) -> Element:
 
 def _complaints(refusals: Mapping[int, Refusal]) -> Iterator[str]:
     """Each complaint with its line, and the versions that utter it where they do not agree."""
-    versions: dict[str, list[int]] = {}
-    for minor, refusal in refusals.items():
-        words = f"line {refusal.line}: {_short(refusal.words)}" if refusal.line else _short(refusal.words)
-        versions.setdefault(words, []).append(minor)
+    versions = grouped(
+        (f"line {refusal.line}: {_short(refusal.words)}" if refusal.line else _short(refusal.words), minor)
+        for minor, refusal in refusals.items()
+    )
     for words, minors in versions.items():
         yield words if len(versions) == 1 else f"{words} ({spell_versions(minors)})"
 
@@ -188,16 +170,7 @@ def _short(words: str) -> str:
     return words if len(words) <= MAX_WORDS else f"{words[: MAX_WORDS - 30]} … {words[-24:]}"
 
 
-@dataclass(frozen=True, slots=True)
-class RackDump:
-    """The host hashes of a file that holds several nodes, and the first processor of each."""
-
-    file: NcclFile
-    hosts: tuple[str, ...]
-    first: tuple[Element, ...]
-
-
-class FileOfARack(FileCheck[RackDump]):
+class FileOfARack(FileCheck[Never]):
     """TOP006: a dump of several nodes is used as a topology file
 
     What it finds
@@ -227,24 +200,21 @@ class FileOfARack(FileCheck[RackDump]):
 
     id = "TOP006"
 
-    def observe_file(self, node: Node, file: NcclFile) -> RackDump | Outcome:
+    def observe_file(self, node: Node, file: NcclFile) -> Outcome:
         hosts = hosts_of(file.tree)
         if len(hosts) < 2:
             return self.clean(node, "it is of one host")
         first = [next(cpu for cpu in file.tree.having("cpu") if (cpu.get("host_hash") or "") == host) for host in hosts]
-        return RackDump(file, tuple(hosts), tuple(first))
-
-    def findings(self, judged: Node, observed: RackDump) -> Iterator[Finding]:
-        file, hosts = observed.file, observed.hosts
-        yield self.finding(
-            self.where(judged),
+        finding = self.finding(
+            self.where(node),
             "file of a rack",
             f"{base_name(file.name)} is a dump of {len(hosts)} nodes: as a topology file it gives a node the GPUs of"
             " others",
             observed=f"{len(hosts)} host hashes: {', '.join(hosts[:4])}",
             fix=(f"`topodiag emit nccl-topo {file.name} --host {hosts[0]} -o node.xml` cuts one node out",),
-            evidence=[Origin(file.name, cpu.line or None, _shown(cpu)) for cpu in observed.first],
+            evidence=[Origin(file.name, cpu.line or None, _shown(cpu)) for cpu in first],
         )
+        return self.any_of(node, [finding])
 
 
 def _shown(cpu: Element) -> str:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Never
 
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.shared.job.evidence import said_by
-from topodiag.lazy import dataclass
 from topodiag.model.finding import Coverage, Finding, Outcome
 from topodiag.model.job import Event, Job
 from topodiag.model.provenance import Origin
@@ -16,17 +16,7 @@ REFUSED = ("topology has wrong version", "xml parse", "xml topology", "xml : ", 
 """Words of NCCL's complaints about a topology file (src/graph/xml.cc, topo.cc)."""
 
 
-@dataclass(frozen=True, slots=True)
-class RefusedFile:
-    """NCCL's warnings that it does not take a file, and the file's name as far as a line has it."""
-
-    warnings: tuple[Event, ...]
-    name: str
-    missing: tuple[tuple[str, Origin | None], ...] = ()
-    """Hosts on which the file that the settings name is not there, with NCCL's line of it."""
-
-
-class TopologyFileRefused(JobCheck[RefusedFile]):
+class TopologyFileRefused(JobCheck[Never]):
     """TOP001: NCCL refuses the topology file that it was given
 
     What it finds
@@ -59,47 +49,36 @@ class TopologyFileRefused(JobCheck[RefusedFile]):
 
     id = "TOP001"
 
-    def observe(self, judged: Job, peers: Sequence[Job]) -> RefusedFile | Outcome:
+    def observe(self, judged: Job, peers: Sequence[Job]) -> Outcome:
         refused = tuple(filter(_refuses, judged.events))
         if not refused:
-            missing = tuple(_missing(judged))
-            return (
-                RefusedFile((), missing[0][2], tuple((host, line) for host, line, _ in missing))
-                if missing
-                else (self.clean(judged))
-            )
+            return self.any_of(judged, self._not_there(judged, list(_missing(judged))))
         files = [
             text.rpartition("file ")[2] for _, text, _ in said_by(judged, "topo file") if "Loading topology" in text
         ]
         given = [process.settings.get("NCCL_TOPO_FILE") for process in judged.processes]
         files += [setting.value for setting in given if setting is not None]
-        return RefusedFile(refused, files[0] if files else "the topology file")
-
-    def findings(self, judged: Job, observed: RefusedFile) -> Iterator[Finding]:
-        if observed.missing:
-            yield self._not_there(judged, observed)
-            return
-        refused = observed.warnings
         words = refused[0].text.strip()
         processes = {(event.host, event.pid) for event in refused}
-        yield self.of_events(
+        finding = self.of_events(
             refused,
             "refused in the log",
-            f"NCCL refuses {observed.name}: {words}",
+            f"NCCL refuses {files[0] if files else 'the topology file'}: {words}",
             observed=words,
             coverage=Coverage(len(processes), len(judged.processes), "processes"),
         )
+        return self.any_of(judged, [finding])
 
-    def _not_there(self, judged: Job, observed: RefusedFile) -> Finding:
-        hosts = list(dict.fromkeys(host for host, _ in observed.missing if host))
-        return self.finding(
-            self.where(hosts),
-            "file not there",
-            f"NCCL_TOPO_FILE={observed.name} is not there: NCCL goes on with the topology that it sees itself",
-            observed=f"Could not open XML topology file {observed.name}",
-            evidence=[line for _, line in observed.missing],
-            coverage=Coverage(len(observed.missing), len(judged.processes), "processes"),
-        )
+    def _not_there(self, job: Job, missing: Sequence[tuple[str, Origin | None, str]]) -> Iterator[Finding]:
+        for _, _, name in missing[:1]:
+            yield self.finding(
+                self.where(list(dict.fromkeys(host for host, _, _ in missing if host))),
+                "file not there",
+                f"NCCL_TOPO_FILE={name} is not there: NCCL goes on with the topology that it sees itself",
+                observed=f"Could not open XML topology file {name}",
+                evidence=[line for _, line, _ in missing],
+                coverage=Coverage(len(missing), len(job.processes), "processes"),
+            )
 
 
 def _missing(judged: Job) -> Iterator[tuple[str, Origin | None, str]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import combinations
 from typing import Never
 
@@ -11,7 +11,6 @@ from topodiag.checks.interface import JobCheck
 from topodiag.checks.shared.job.evidence import SystemPrint, gpu_word, nvlink_gbs, prints, ranks_on, said_by
 from topodiag.checks.shared.job.text import NET, ask_for
 from topodiag.checks.words import hosts_word
-from topodiag.lazy import dataclass
 from topodiag.model.finding import Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import Job
 from topodiag.model.nccl_view import GPU_LINKS, XGMI_LINK, NcclSystem
@@ -31,21 +30,12 @@ SHORT_OF = 0.97
 UNKNOWN_NUMA = ("ffffffffffffffff", "ffffffff", "-1")
 
 
-@dataclass(frozen=True, slots=True)
-class GuessedTrees:
-    """NCCL's notes that it guesses (process, text, line), and the hosts whose print has nothing above its devices."""
-
-    notes: tuple[tuple[int, str, Origin | None], ...]
-    flat: tuple[tuple[str, NcclSystem], ...]
-    printed: int
-
-
-class GuessedTopology(JobCheck[GuessedTrees]):
+class GuessedTopology(JobCheck[Never]):
     """TOP003 by a job's log: NCCL's own notes that it guesses, and a print without PCI switches or NUMA nodes."""
 
     id = "TOP003"
 
-    def observe(self, judged: Job, peers: Sequence[Job]) -> GuessedTrees | Outcome:
+    def observe(self, judged: Job, peers: Sequence[Job]) -> Outcome:
         notes = _notes(judged)
         seen = list(prints(judged))
         flat = tuple((system_print.host, system_print.system) for system_print in seen if _is_flat(system_print.system))
@@ -54,23 +44,19 @@ class GuessedTopology(JobCheck[GuessedTrees]):
         with_tree = any(system_print.system.of_kind("PCI") for system_print in seen)
         if not flat and (with_tree or not notes):
             return self.clean(judged, "", Coverage(len(seen), len(judged.hosts), "nodes"))
-        return GuessedTrees(notes, flat, len(seen))
-
-    def findings(self, judged: Job, observed: GuessedTrees) -> Iterator[Finding]:
-        notes, flat = observed.notes, observed.flat
         if not flat:
-            yield self._unread(judged, notes)
-            return
+            return self.any_of(judged, [self._unread(judged, notes)])
         hosts = [host for host, _ in flat]
-        yield self.finding(
+        finding = self.finding(
             self.where(hosts),
             "guessed in the log",
             f"NCCL guesses the PCI tree of {hosts_word(hosts)}: no PCI switch and no NUMA node is known",
             observed="GPUs and NICs directly below a CPU of NUMA node -1"
             + (f"; {plural(len(notes), 'note')}: {notes[0][1]}" if notes else ""),
             evidence=[system.origin for _, system in flat] + [where for _, _, where in notes],
-            coverage=Coverage(len(hosts), observed.printed, "printed nodes"),
+            coverage=Coverage(len(hosts), len(seen), "printed nodes"),
         )
+        return self.any_of(judged, [finding])
 
     def _unread(self, job: Job, notes: Sequence[tuple[int, str, Origin | None]]) -> Finding:
         """By the notes, where no print shows a PCI tree that came of it."""

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Never
 
 from topodiag.checks.interface import NodeCheck
 from topodiag.checks.shared.devices import compute_nics, distance, gpu_spec, is_efa, pcie_gbs
 from topodiag.checks.shared.node.flat_tree import NO_SWITCH, flat_signs, gpus_and_nics, is_flat, is_flat_by
 from topodiag.checks.shared.topo_file import alone
 from topodiag.hardware.catalog import pcie_nccl_gbs
-from topodiag.lazy import dataclass
 from topodiag.model.devices import Nic
-from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity, Status
+from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.nccl_tree import Element, NcclFile, first_host
 from topodiag.model.node import Node
 from topodiag.model.provenance import Fact, Origin
@@ -28,62 +27,9 @@ SPEEDS = (
 )  # fmt: skip
 """What NCCL knows as a link's speed, by prefix (kvDictPciGen of src/graph/topo.cc)."""
 
+NO_SWITCH_ABOVE = "no PCIe switch above"
 MOST = 0.5
 """Of more than this share of the devices the link is not told: NCCL's figures are then its own invention."""
-
-
-@dataclass(frozen=True, slots=True)
-class GuessedTree:
-    """A file that leaves NCCL to guess: its signs in words, the place of one device that shows it, and of how many."""
-
-    file: NcclFile
-    signs: tuple[str, ...]
-    flat: bool
-    dark: bool
-    first: Element
-    devices: int
-
-
-def observe_guesses(check: NodeCheck[Any], node: Node, file: NcclFile) -> GuessedTree | Outcome:
-    """Whether NCCL would guess most links, or all distances; else why the file says enough."""
-    devices = _devices(file.tree)
-    if not devices:
-        return check.not_applicable(node, "the file names no place of a GPU or NIC")
-    dark = [pci for pci, _ in devices if _is_dark(pci)]
-    flat = not any(below for _, below in devices)
-    homeless = all(cpu.get("numaid") in (None, "-1") for cpu in first_host(file.tree))
-    if not (len(dark) > MOST * len(devices) or (flat and homeless)):
-        return check.clean(
-            node, "the PCI tree has its switches" if not flat else "link speeds and NUMA nodes are there"
-        )
-    signs = (
-        (flat, f"no PCIe switch above {plural(len(devices), 'device')}"),
-        (bool(dark), f"link speed or width unknown on {len(dark)} of {len(devices)}"),
-        (homeless, "NUMA node -1"),
-    )
-    first = dark[0] if dark else devices[0][0]
-    return GuessedTree(file, tuple(text for shown, text in signs if shown), flat, bool(dark), first, len(devices))
-
-
-def guess_findings(check: NodeCheck[Any], node: Node, observed: GuessedTree) -> Finding:
-    name, first = observed.file.name, observed.first
-    return check.finding(
-        check.where(node, gpus=[gpu.label for gpu in node.gpus], nics=[nic.name for nic in node.nics]),
-        "guessed",
-        "the PCI tree in the file is " + ("flattened" if observed.flat else "without link speeds") + ": NCCL guesses",
-        severity=Severity.WARNING if node.nics else Severity.INFO,
-        observed="; ".join(observed.signs),
-        fix=(
-            f"`topodiag emit nccl-topo {name} -o topo.xml` with --instance NAME, --host-capture FILE or"
-            " --affinity FILE completes it",
-            "or take the provider's file for exactly this instance type",
-        ),
-        cost=Cost(text=f"NCCL assumes {in_gbs(pcie_nccl_gbs(*ASSUMED) or 0.0)} (Gen3 x16) for links of unknown speed")
-        if observed.dark
-        else Cost(text="NCCL takes every NIC for equally far"),
-        evidence=[Origin(name, first.line or None, f'<pci busid="{first.get("busid")}">')],
-        coverage=Coverage(observed.devices, observed.devices, "GPUs and NICs in the file"),
-    )
 
 
 def _devices(tree: Element) -> list[tuple[Element, bool]]:
@@ -107,16 +53,7 @@ ASSUMED = (3, 16)
 """Generation and lanes that NCCL takes for a link whose speed it cannot read (src/graph/xml.cc, topo.cc v2.30)."""
 
 
-@dataclass(frozen=True, slots=True)
-class FlatTree:
-    """A made-up tree above GPUs and these NICs: its signs in words, each with a fact that shows it."""
-
-    nics: tuple[Nic, ...]
-    signs: Mapping[str, Fact[object]]
-    coverage: Coverage
-
-
-class VirtualPciTree(NodeCheck[FlatTree | GuessedTree]):
+class VirtualPciTree(NodeCheck[Never]):
     """TOP003: the PCI tree is virtual, and NCCL's model of the node is guesswork
 
     What it finds
@@ -163,7 +100,7 @@ class VirtualPciTree(NodeCheck[FlatTree | GuessedTree]):
 
     id = "TOP003"
 
-    def observe(self, judged: Node, peers: Sequence[Node]) -> FlatTree | GuessedTree | Outcome:
+    def observe(self, judged: Node, peers: Sequence[Node]) -> Outcome:
         if not judged.gpus:
             return self.not_applicable(judged, "no GPU in the evidence")
         if judged.nccl_file is not None and alone(judged):
@@ -182,19 +119,51 @@ class VirtualPciTree(NodeCheck[FlatTree | GuessedTree]):
             return self.unknown(judged, "the PCI tree is flattened; whether NCCL_TOPO_FILE mends it was not seen")
         devices = gpus_and_nics(judged, nics)
         known = sum(judged.pci_of(device) is not None for device in devices)
-        return FlatTree(nics, signs, Coverage(known, len(devices), "GPUs and NICs in the PCI tree"))
+        coverage = Coverage(known, len(devices), "GPUs and NICs in the PCI tree")
+        return self.any_of(judged, [self._flattened(judged, nics, signs)], coverage)
 
-    def findings(self, judged: Node, observed: FlatTree | GuessedTree) -> Iterator[Finding]:
-        if isinstance(observed, GuessedTree):
-            yield guess_findings(self, judged, observed)
-        else:
-            yield self._flattened(judged, observed)
+    def _of_file(self, node: Node, file: NcclFile) -> Outcome:
+        """Whether NCCL would guess most links, or all distances; else why the file says enough."""
+        devices = _devices(file.tree)
+        if not devices:
+            return self.not_applicable(node, "the file names no place of a GPU or NIC")
+        dark = [pci for pci, _ in devices if _is_dark(pci)]
+        flat = not any(below for _, below in devices)
+        homeless = all(cpu.get("numaid") in (None, "-1") for cpu in first_host(file.tree))
+        if not (len(dark) > MOST * len(devices) or (flat and homeless)):
+            if is_flat(node):
+                return self.unknown(
+                    node, "every NIC is far from every GPU, as in a flattened tree, but speeds are told"
+                )
+            return self.clean(node, "link speeds and NUMA nodes are there" if flat else "the PCI tree has its switches")
+        signs = (
+            (flat, f"{NO_SWITCH_ABOVE} {plural(len(devices), 'device')}"),
+            (bool(dark), f"link speed or width unknown on {len(dark)} of {len(devices)}"),
+            (homeless, "NUMA node -1"),
+        )
+        shown = [text for holds, text in signs if holds]
+        return self.any_of(node, [self._guessed(node, file, [pci for pci, _ in devices], dark, shown)])
 
-    def _of_file(self, node: Node, file: NcclFile) -> GuessedTree | Outcome:
-        guessed = observe_guesses(self, node, file)
-        if isinstance(guessed, Outcome) and guessed.status is Status.CLEAN and is_flat(node):
-            return self.unknown(node, "every NIC is far from every GPU, as in a flattened tree, but speeds are told")
-        return guessed
+    def _guessed(
+        self, node: Node, file: NcclFile, devices: Sequence[Element], dark: Sequence[Element], signs: Sequence[str]
+    ) -> Finding:
+        """A file that leaves NCCL to guess, by these signs; `dark` are devices whose link it does not tell."""
+        flat, first = signs[0].startswith(NO_SWITCH_ABOVE), (dark or devices)[0]
+        return self.finding(
+            self.where(node, gpus=[gpu.label for gpu in node.gpus], nics=[nic.name for nic in node.nics]),
+            "guessed",
+            "the PCI tree in the file is " + ("flattened" if flat else "without link speeds") + ": NCCL guesses",
+            severity=Severity.WARNING if node.nics else Severity.INFO,
+            observed="; ".join(signs),
+            fix=self.steps("complete the file", file=file.name),
+            cost=Cost(
+                text=f"NCCL assumes {in_gbs(pcie_nccl_gbs(*ASSUMED) or 0.0)} (Gen3 x16) for links of unknown speed"
+            )
+            if dark
+            else Cost(text="NCCL takes every NIC for equally far"),
+            evidence=[Origin(file.name, first.line or None, f'<pci busid="{first.get("busid")}">')],
+            coverage=Coverage(len(devices), len(devices), "GPUs and NICs in the file"),
+        )
 
     def _not_flat(self, node: Node, nics: tuple[Nic, ...], signs: dict[str, Fact[object]]) -> Outcome:
         in_tree = any(node.pci_of(device) is not None for device in gpus_and_nics(node, nics))
@@ -207,8 +176,8 @@ class VirtualPciTree(NodeCheck[FlatTree | GuessedTree]):
             return self.unknown(node, "neither the PCI tree nor `topo -m` of this guest was seen")
         return self.clean(node, "the guest sees speeds and NUMA nodes, and distances are not all alike far")
 
-    def _flattened(self, node: Node, observed: FlatTree) -> Finding:
-        nics, signs = observed.nics, observed.signs
+    def _flattened(self, node: Node, nics: Sequence[Nic], signs: Mapping[str, Fact[object]]) -> Finding:
+        """A made-up tree above GPUs and these NICs: its signs in words, each with a fact that shows it."""
         return self.finding(
             self.where(node, gpus=[gpu.label for gpu in node.gpus], nics=[nic.name for nic in nics]),
             "flattened",

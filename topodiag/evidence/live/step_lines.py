@@ -185,6 +185,7 @@ def _values(line: str, after: int = 0, timed: TimedParts | None = None) -> tuple
     weak: dict[str, float] = {}
     work: dict[str, float] = {}
     last = 0
+    default = _default_unit(line)
     for pair in _PAIR.finditer(line):
         key = line[max(last, pair.start() - _LONGEST) : pair.start()]
         last = pair.end()
@@ -195,7 +196,7 @@ def _values(line: str, after: int = 0, timed: TimedParts | None = None) -> tuple
         name = _name(key)
         if name in _BATCH or name in _LENGTH:
             work["batch" if name in _BATCH else "length"] = value
-        elif (seconds := _seconds(name, value, pair[2] or "", key)) is not None:
+        elif (seconds := _seconds(name, value, pair[2] or default, key)) is not None:
             (weak if name in _BARE else values).setdefault("s", seconds)
         elif (unit := _rate(name, key)) is not None:
             values.setdefault("s" if unit == "steps/s" else unit, 1 / value if unit == "steps/s" else value)
@@ -207,6 +208,14 @@ def _values(line: str, after: int = 0, timed: TimedParts | None = None) -> tuple
     for value in work.values():
         product *= value
     return {unit: value for unit, value in values.items() if 1e-9 < value < 1e15}, product if work else None
+
+
+def _default_unit(line: str) -> str | None:
+    """The unit of a time without one: "", or None where the line says how far a simulation came, so that its `time` and
+    `dt` are of what is simulated."""
+    words = line.lower().replace("=", " ").replace(":", " ").split()
+    simulated = "time step" in " ".join(words) or ("dt" in words and not {"t", "time"}.isdisjoint(words))
+    return None if simulated else ""
 
 
 def _add_time(
@@ -249,13 +258,14 @@ def _name(key: str) -> str:
     return " ".join(bare.split()[-6:]).removeprefix("train throughput/")
 
 
-def _seconds(name: str, value: float, unit: str, key: str) -> float | None:
+def _seconds(name: str, value: float, unit: str | None, key: str) -> float | None:
+    """The seconds that a name and a value mean; None where they are no time of a step, or have no unit at all."""
     words = set(re.split(r"[ /.]", name))
     if words & _PARTS or not words & _DURATIONS or not (words & _COUNTED or name in _BARE):
         return None
     inside = _UNIT.search(key)
     scale = next(word for word in inside.groups() if word) if inside else unit
-    return value * _SECONDS.get(scale, 1.0)
+    return value * _SECONDS.get(scale, 1.0) if scale is not None else None
 
 
 def _rate(name: str, key: str) -> str | None:

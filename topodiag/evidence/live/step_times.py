@@ -12,6 +12,7 @@ from dataclasses import field, replace
 from functools import cache
 from itertools import islice
 from math import isfinite
+from operator import lt
 
 from topodiag.evidence.layout.job_settings import LOOKS as ARGUMENTS
 from topodiag.evidence.live.step_forms import Forms
@@ -49,10 +50,13 @@ _HOST = regex(
     r"\s{0,6}(?!(?i:step|iter|epoch|batch|train|rank))(?=[A-Za-z0-9.-]{0,62}[0-9])([A-Za-z][A-Za-z0-9.-]{1,62}): "
 )
 """What pdsh and clush put before a line: names of nodes have a number."""
+_LEAST_CLOCK = 8
+"""Steps of which each takes longer than the one before it, by chance in one of 40,000 logs."""
 _NEAR = 200
 """Characters behind a step within which its rank may stand."""
-_TRAINS = regex(rb"loss|poch|train", re.IGNORECASE)
-"""A bar alone may count anything; one of these words in the text says that something is trained."""
+_TRAINS = regex(rb"(?<![./A-Za-z])(?:loss|epoch|train)", re.IGNORECASE)
+"""A bar alone may count anything; one of these words in the text, outside of paths and names of modules, says that
+something is trained."""
 _UNITS = ("s", "tokens/s", "samples/s", "TFLOP/s")
 """Units in the order in which they are preferred where a line has several."""
 
@@ -201,9 +205,18 @@ def _belongs(several: list[_Start], step_line: StepLine) -> bool:
 
 
 def _unit(start: _Start) -> str | None:
-    """The unit of a start: seconds where most lines say them."""
+    """The unit of a start: seconds where most lines say them, None where they are those of a clock."""
+    if _is_clock(start):
+        return None
     most = max((len(steps) for steps in start.steps.values()), default=0)
     return next((unit for unit in _UNITS if 2 * len(start.steps.get(unit, ())) > most), None)
+
+
+def _is_clock(start: _Start) -> bool:
+    """Whether the seconds of a start are the time since its begin, or what a simulation calls time: durations of steps
+    do not grow from each step to the next."""
+    values = [step_line.values["s"] for step_line, *_ in start.steps.get("s", ())]
+    return not start.bar and len(values) >= _LEAST_CLOCK and all(map(lt, values, values[1:]))
 
 
 def _without_others(series: list[StepSeries]) -> tuple[StepSeries, ...]:

@@ -15,7 +15,7 @@ from topodiag.evidence.bench_devices import device_of
 from topodiag.evidence.nccl_tests import words
 from topodiag.evidence.nccl_tests.infer import MAX_SETTINGS, CommandSetting, give
 from topodiag.evidence.nccl_tests.table import OpenRow, Title, begin_row, close_row, only_cells, take_cells, title_of
-from topodiag.evidence.signatures.wrappers import Stream
+from topodiag.evidence.signatures.wrappers import INSIDE, Stream
 from topodiag.lazy import dataclass, regex
 from topodiag.model.bench import BenchDevice, BenchRow
 from topodiag.model.provenance import MAX_QUOTE, Origin
@@ -208,7 +208,7 @@ class TextReader:
     # -- rows --
 
     def _row(self, line: words.Line, text: str, stream: _Stream) -> bool:
-        bare = words.TAG.sub(" ", text) if "[" in text else text
+        bare = INSIDE.sub(" ", text) if "[" in text else text
         head = bare.lstrip()
         if not head or not (head[0].isdigit() or head[0] in "-NnX[(>" or any(c.isdigit() for c in head[:200])):
             return False

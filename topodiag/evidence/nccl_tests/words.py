@@ -132,9 +132,6 @@ def library_of(code: str | None) -> str:
 MAX_LINE = 1 << 16
 """Bytes of one line that are looked at; a row with all its broken pieces is below a tenth of this."""
 
-TAG = regex(r"\[[\w.@-]{0,100}\d{1,6},\d{1,6}\](?:<std(?:out|err)>)?:?|\[\d{1,6}\](?!\w)")
-"""A label in the middle of a line: the row went on after another process had written."""
-
 
 @dataclass(frozen=True, slots=True)
 class Line:

@@ -48,6 +48,37 @@ def test_the_exception_of_the_rank_that_died_first_is_the_cause() -> None:
     assert finding.where.ranks == (11,)
 
 
+@pytest.mark.parametrize(
+    ("texts", "who", "fix"),
+    [
+        pytest.param([f"[rank{rank}]: {PLAIN}" for rank in (3, 1, 2)], "ranks 1-3 on n0", "ranks 1-3 raised", id="1"),
+        pytest.param(
+            [f"[rank3]: {PLAIN}", "[rank1]: KeyError: 'x'"], "rank 3 on n0", "the other ranks only report", id="another"
+        ),
+    ],
+)
+def test_all_ranks_that_raised_one_exception_are_named(texts: list[str], who: str, fix: str) -> None:
+    [finding] = found(*(end(text, at) for at, text in enumerate(texts, 1)))
+    assert finding.message == f"{who} ended with an exception that nobody caught (ValueError)"
+    assert fix in finding.fix[0]
+
+
+QUOTES = "[rank1]: RuntimeError: Failed to import the model because of the following error:"
+
+
+@pytest.mark.parametrize(
+    ("first", "at", "named"),
+    [
+        pytest.param(QUOTES, 9, "ImportError", id="the root stands below"),
+        pytest.param(QUOTES, 900, "RuntimeError", id="far below stands another one"),
+        pytest.param(QUOTES[:-1], 9, "RuntimeError", id="the message quotes nothing"),
+    ],
+)
+def test_an_exception_that_another_one_quotes_is_the_root(first: str, at: int, named: str) -> None:
+    [finding] = found(end(first, 2), end("[rank1]: ImportError: cannot import name 'x' from 'y'", at))
+    assert finding.message.endswith(f"({named})")
+
+
 def test_a_rank_killed_for_memory_is_named_by_slurms_next_line() -> None:
     [finding] = found(end(OOM, 1), end(TASK, 2))
     assert finding.message == "rank 8 on n1 was killed for using more host memory than allowed"

@@ -23,11 +23,6 @@ def waits(rank: int, op: str, into: int, out: int, *, seq: int = 610, guid: str 
     return jobs.event(kind, text, "", rank=rank, level="APP", secondary=secondary, details=dict(details))
 
 
-def found(events: list[Event]) -> list[Finding]:
-    findings = RankBehind().judge(jobs.job(1, events=events)).findings
-    return [finding for finding in findings if "different amounts" in finding.message]
-
-
 def apart(events: list[Event]) -> list[Finding]:
     findings = RankBehind().judge(jobs.job(1, events=events)).findings
     return [finding for finding in findings if ", where" in finding.message]
@@ -43,9 +38,22 @@ def test_ranks_that_wait_at_one_number_in_other_operations_are_told(guid: str, s
     assert finding.confidence is sure
 
 
+@pytest.mark.parametrize("guid", ["7", ""])
+def test_a_rank_that_waits_in_another_size_of_the_same_work_is_named(guid: str) -> None:
+    waiting = [waits(rank, "_ALLGATHER_BASE", 1024 if rank == 2 else 8192, 1, guid=guid) for rank in range(4)]
+    [finding] = apart(waiting)
+    assert finding.where.ranks == (2,)
+    assert finding.message == (
+        "rank 2 waits in _ALLGATHER_BASE (1024 elements) number 610, where ranks 0-1, 3 wait in _ALLGATHER_BASE"
+        " (8192 elements)"
+    )
+
+
 @pytest.mark.parametrize(
     "events",
     [
+        [waits(rank, "ALLREDUCE", 1 + rank // 2, 1) for rank in range(4)],
+        [waits(0, "ALLTOALL_BASE", 1, 9, guid="7"), waits(1, "ALLTOALL_BASE", 9, 1, guid="7")],
         [waits(0, "ALLREDUCE", 1, 1, guid="7"), waits(1, "BROADCAST", 64, 64, guid="8")],
         [waits(0, "ALLREDUCE", 1, 1), waits(1, "BROADCAST", 64, 64, seq=611)],
         [waits(0, "ALLREDUCE", 1, 1), waits(1, "SEND", 64, 64)],
@@ -62,4 +70,5 @@ def test_a_rank_that_waits_at_a_lower_number_is_named_alone() -> None:
     )
     (finding,) = [finding for finding in outcome.findings if "until the watchdog" in finding.message]
     assert finding.where.ranks == (1,)
+    assert "rank 1 of 8 waited in ALLREDUCE number 608, rank 0 in ALLREDUCE number 610 until" in finding.message
     assert "1 in others" in finding.observed

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections.abc import Iterator, Sequence
+from operator import itemgetter
 from typing import Any
 
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.job.hang.lost_rank import LostRanks, gone, lost_rank_findings
 from topodiag.checks.shared.job.text import LIVED_WITH, Clocks, ask_for, began_after, clocks_of, launched_on
 from topodiag.checks.shared.phrases import advice_by_words
-from topodiag.checks.words import hosts_word, quoted
+from topodiag.checks.words import hosts_with, hosts_word, quoted, rank_word, ranks_in
 from topodiag.lazy import dataclass, regex
 from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
 from topodiag.model.job import Event, Job
@@ -27,7 +28,7 @@ def _endings() -> dict[str, Any]:
 
 
 COMES_FROM_OUTSIDE = frozenset(
-    {"node failure", "preempted", "evicted", "announced", "memory", "port taken", "loader", "hung up"}
+    {"node failure", "preempted", "evicted", "announced", "memory", "port taken", "loader", "no program", "hung up"}
 )
 """Endings that no error of the job brings about."""
 
@@ -50,7 +51,7 @@ ERRORS = frozenset({"ib completion", "cuda", "memory", "version", "duplicate gpu
 FATAL = frozenset({"rccl setting"})
 """Faults that the library names when it ends the process itself."""
 
-OF_PROGRAM = frozenset({"exception", "crash", "worker"})
+OF_PROGRAM = frozenset({"exception", "crash", "worker", "fatal"})
 """Endings whose line says why."""
 
 _UNSAID = (None, "context", "aborted")
@@ -67,13 +68,16 @@ _FOLLOWS = regex(
 
 @dataclass(frozen=True, slots=True)
 class Died:
-    """The process that ended first: how, its rank and host where they are known, and the later ends."""
+    """The process that ended first: how, its rank and host where they are known, and the later ends. `alike` are all
+    ranks that raised the same exception, `times` how often it stands in the text."""
 
     event: Event
     how: str
     rank: int
     host: str
     later: int
+    alike: tuple[int, ...] = ()
+    times: int = 1
 
     @property
     def stands_for_job(self) -> bool:
@@ -97,9 +101,10 @@ class ProcessDied(JobCheck[Died | LostRanks]):
 
     Evidence it reads
         Output of torchrun, Slurm, Kubernetes, Ray, mpirun, the dynamic loader, and Python tracebacks with the rank in
-        front, or an exception or a traceback with which a text ends. Reports of closed connections (`Connection closed
-        by remote peer`, ncclRemoteError) of all ranks but one. States of jobs and pods in tables of schedulers and
-        operators. A job that somebody cancelled or interrupted (Ctrl-C) is a remark.
+        front, or an exception or a traceback with which a text ends; the fatal error that a simulation code, a GPU
+        runtime or the runtime of a language prints before it ends its process. Reports of closed connections
+        (`Connection closed by remote peer`, ncclRemoteError) of all ranks but one. States of jobs and pods in tables of
+        schedulers and operators. A job that somebody cancelled or interrupted (Ctrl-C) is a remark.
 
     When it stays silent
         The process ended because of an error of communication that stands before it, or by SIGABRT, which launchers and
@@ -139,20 +144,26 @@ class ProcessDied(JobCheck[Died | LostRanks]):
                 return self.unknown(judged, f"processes ended or waited, and not which one began it; {ask_for(judged)}")
             return self.clean(judged, "what ended, ended because of something else")
         of_one_file = len({event.origin.source for event in own if event.origin is not None}) <= 1
-        first = min(own, key=lambda event: _order(event, of_one_file))
+        first = _quoted(min(own, key=lambda event: _order(event, of_one_file)), own)
         rank, host = _place(judged, first, events)
         for other in own:  # of the lines about one end, the first says that it came and another one where
             if rank < 0 and not host and other.details["how"] == first.details["how"]:
                 rank, host = _place(judged, other, events)
-        return Died(first, first.details["how"], rank, host or launched_on(judged, rank), len(events) - 1)
+        same = [event for event in own if first.details["how"] == "exception" and _raised(event) == _raised(first)]
+        alike = tuple(ranks_in(same)) if rank >= 0 else ()
+        times = sum(event.count for event in same)
+        host = host or launched_on(judged, rank)
+        return Died(first, first.details["how"], rank, host, len(events) - 1, alike, times)
 
     def findings(self, judged: Job, observed: Died | LostRanks) -> Iterator[Finding]:
         if isinstance(observed, LostRanks):
             yield lost_rank_findings(self, judged, observed)
             return
         ending, event = _endings()[observed.how], observed.event
-        who = f"rank {observed.rank}" if observed.rank >= 0 else "the job" if observed.stands_for_job else "a process"
-        where = f" on {hosts_word([observed.host])}" if observed.host else ""
+        ranks = observed.alike or ((observed.rank,) if observed.rank >= 0 else ())
+        who = rank_word(ranks) if ranks else "the job" if observed.stands_for_job else "a process"
+        hosts = hosts_with(judged, ranks) if len(ranks) > 1 else [observed.host] if observed.host else []
+        where = f" on {hosts_word(hosts)}" if hosts else ""
         what = event.details.get("what", "")
         code = event.details.get("code", "")
         named = f" ({what})" if what else f" (exit code {code})" if code else ""
@@ -160,12 +171,12 @@ class ProcessDied(JobCheck[Died | LostRanks]):
         if observed.how == "exception" and not event.details.get("uncaught"):
             confidence = Confidence.MEDIUM
         yield self.finding(
-            self.where([observed.host] if observed.host else [], ranks=[observed.rank] if observed.rank >= 0 else []),
+            self.where(hosts, ranks=ranks[:4096]),
             "died",
             f"{who}{where} {ending['says']}{named}",
             severity=SEVERITIES.get(observed.how, Severity.ERROR),
             observed=quoted(event.text, 300),
-            fix=(_fix(judged, event, ending["fix"]),),
+            fix=(_fix(judged, observed, ending["fix"]),),
             cost=Cost(
                 text="the job ends"
                 + (f"; {plural(observed.later, 'later end')} follow from it" if observed.later > 1 else "")
@@ -175,12 +186,35 @@ class ProcessDied(JobCheck[Died | LostRanks]):
         )
 
 
-def _fix(job: Job, event: Event, fix: str) -> str:
+def _quoted(first: Event, own: Sequence[Event]) -> Event:
+    """The exception that the message of another one quotes below it, after a colon: the root of the two."""
+    source, at = _file_of(first)
+    if source is None or first.details["how"] != "exception" or not first.text.rstrip().endswith(":"):
+        return first
+    below = [(line, other) for other in own for of, line in (_file_of(other),) if of == source]
+    return next((other for line, other in sorted(below, key=itemgetter(0)) if at < line <= at + MOST_BELOW), first)
+
+
+def _raised(event: Event) -> tuple[str | None, ...]:
+    """Which exception an end names, with its message."""
+    return tuple(event.details.get(name) for name in ("how", "what", "message"))
+
+
+def _fix(job: Job, died: Died, fix: str) -> str:
     """What to do about an end: by the words of the exception, else what its traceback names, where no rank stands
     beside the process."""
-    by_words = advice_by_words(event.text) if event.details["how"] == "exception" else ""
-    frame = "" if job.ranks else event.details.get("frame", "")
-    return by_words or (f"fix what the exception names: {frame} raised it" if frame else fix)
+    if died.how not in ("exception", "fatal"):
+        return fix
+    if by_words := advice_by_words(died.event.text):
+        return by_words
+    frame = "" if job.ranks else died.event.details.get("frame", "")
+    if frame:
+        return f"{fix}: {frame} raised it"
+    if len(died.alike) > 1:
+        return f"{fix}: {rank_word(died.alike)} raised it, so no single rank or node is the cause"
+    if died.times > 1:
+        return f"{fix}: it was raised {died.times} times"
+    return f"{fix}; the other ranks only report that this rank ended" if died.rank >= 0 else fix
 
 
 def _by_themselves(job: Job, events: Sequence[Event]) -> list[Event]:

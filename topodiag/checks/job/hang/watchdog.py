@@ -184,12 +184,20 @@ def _waits(check: JobCheck[Any], job: Job) -> Iterable[Finding]:
     yield check.finding(
         check.where(hosts_with(job, ranks), ranks=ranks[:4096]),
         check.advice("all wait") if came else check.advice("waits", others=others),
-        f"{who} waited in {_operation_words(first, events)} until the watchdog: {open_}",
+        f"{who} waited in {_operation_words(first, events)}{_elsewhere(events, alike)} until the watchdog: {open_}",
         observed=f"{plural(len(alike), 'timeout')} in the same operation"
         + (f", {elsewhere} in others" if elsewhere else "")
         + _wait_words(job),
         evidence=[event.origin for event in events],
     )
+
+
+def _elsewhere(events: Sequence[Event], alike: Sequence[Event]) -> str:
+    """Where the first two of the ranks wait that wait in another operation than most."""
+    ranks = ranks_in(alike)
+    others = {_operation_words(event, []): event.rank for event in events if event.rank >= 0}
+    named = [f", rank {rank} in {words}" for words, rank in others.items() if rank not in ranks]
+    return "".join(named[:2])
 
 
 def _hung(check: JobCheck[Any], job: Job) -> Iterable[Finding]:
@@ -231,15 +239,15 @@ def _wait_words(job: Job) -> str:
 
 _OF_SOME = frozenset({"", "SEND", "RECV", "COALESCED"})
 """Works that only some ranks of a group have."""
+_EQUAL_SIZES = frozenset({"ALLREDUCE", "_ALLGATHER_BASE", "_REDUCE_SCATTER_BASE", "BROADCAST", "REDUCE"})
+"""Works to which all ranks bring the same amount of data."""
 
 
 def by_calls(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
-    """The first number at which ranks of one group wait in other operations. Where no line names a group, only if all
-    wait at that number: ranks of two groups seldom count alike."""
+    """The first number at which ranks of one group wait in other operations, or in other sizes of one. Where no line
+    names a group, only if all wait at that number: ranks of two groups seldom count alike."""
     for group, seq, waits in _waits_by_number(job):
-        calls: dict[str, list[int]] = defaultdict(list)
-        for rank, event in sorted(waits.items()):
-            calls[event.details["op"]].append(rank)
+        calls = _by_call(waits, group)
         if len(calls) < 2:
             continue
         ordered = sorted(calls.items(), key=lambda held: (-len(held[1]), held[1]))
@@ -254,6 +262,19 @@ def by_calls(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
             confidence=Confidence.MEDIUM if group else Confidence.LOW,
         )
         return
+
+
+def _by_call(waits: Mapping[int, Event], group: str) -> Mapping[str, list[int]]:
+    """The ranks by what they wait in: the operation, and its size where all call the same one. Of ranks in no named
+    group, only one that is alone with its size: two groups of several ranks may be two stages of a pipeline."""
+    calls: dict[str, list[int]] = defaultdict(list)
+    sizes: dict[str, list[int]] = defaultdict(list)
+    for rank, event in sorted(waits.items()):
+        operation = event.details["op"]
+        calls[operation].append(rank)
+        sizes[f"{operation} ({event.details.get('numel_in', '')} elements)"].append(rank)
+    sized = len(calls) == 1 and calls.keys() <= _EQUAL_SIZES
+    return sizes if sized and (group or min(map(len, sizes.values())) == 1) else calls
 
 
 def _waits_by_number(job: Job) -> Iterator[tuple[str, int, Mapping[int, Event]]]:
