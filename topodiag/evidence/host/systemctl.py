@@ -66,8 +66,8 @@ def _daemon_of(data: bytes) -> str:
 
 def _of_daemon(text: str) -> str:
     """The state in which a line of the daemon's own log leaves it, "" where it says none: failed by an error after
-    which it ends, active by a success. Fabric Manager and IMEX share the form: `[May 06 2024 08:11:01] [ERROR] [tid 1] `
-    before what they say (/var/log/fabricmanager.log, /var/log/nvidia-imex.log)."""
+    which it ends, active by a success. Fabric Manager and IMEX share the form of /var/log/fabricmanager.log and
+    /var/log/nvidia-imex.log: `[May 06 2024 08:11:01] [ERROR] [tid 1] ` before what they say."""
     before, _, rest = text.partition("] [tid ")
     level, message = before.rpartition("[")[2].strip(), rest.partition("] ")[2].lower()
     if not message or message.startswith("detected "):  # a fault of a link, of which it goes on to tell
