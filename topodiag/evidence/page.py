@@ -8,15 +8,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from topodiag.evidence.draft import Entity, NodeDraft
-from topodiag.evidence.interface import Blob, Parsed
+from topodiag.evidence.interface import MAX_LINE, Blob, Parsed
 from topodiag.evidence.marks import delimiter
 from topodiag.lazy import dataclass
 from topodiag.model.errors import InputError
 from topodiag.model.provenance import MAX_QUOTE, Origin
 from topodiag.words.node_sets import NodeSetError
 
-MAX_LINE = 4096
-"""Characters of the longest line worth reading: no tool's format comes near it."""
 MOST_OF_A_LIST = 256
 """GIDs of a port, and addresses of an interface, that are kept: a load balancer gives an interface some thousands."""
 _HEAD = 1 << 16

@@ -10,8 +10,8 @@ Format: ipmitool lib/ipmi_sel.c (ipmi_sel_print_std_entry), sensor types and eve
 
 from __future__ import annotations
 
-from topodiag.evidence.interface import Blob, Parsed
-from topodiag.evidence.sentences import MAX_LINE, Reporting, report
+from topodiag.evidence.interface import MAX_LINE, Blob, Parsed
+from topodiag.evidence.sentences import Reporting, report
 from topodiag.lazy import regex
 from topodiag.model.events import Event, Trust
 from topodiag.words.own_data import own_data

@@ -16,13 +16,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import chain, islice
 
-from topodiag.evidence.interface import Blob, Parsed, to_int
+from topodiag.evidence.interface import MAX_LINE, Blob, Parsed, to_int
 from topodiag.evidence.json_values import line_of, load, member
 from topodiag.evidence.sentences import Reporting, report
 from topodiag.lazy import regex
 from topodiag.model.events import Event, Trust
 
-MAX_LINE = 1000
 MAX_EVENTS = 100
 _IMEX_WORDS = {"UP": "", "DEGRADED": "degraded", "DOWN": "down"}
 _THREAD = "] [tid "

@@ -14,12 +14,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from topodiag.evidence.interface import Blob, Parsed, to_int
+from topodiag.evidence.interface import MAX_LINE, Blob, Parsed, to_int
 from topodiag.evidence.sentences import Reporting, report
 from topodiag.lazy import dataclass
 from topodiag.model.events import Event
 
-MAX_LINE = 2000
 MAX_NODES = 2000
 _SECTIONS = ("Capacity", "Allocatable")
 _GPUS = ("nvidia.com/gpu", "amd.com/gpu")

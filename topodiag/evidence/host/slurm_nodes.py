@@ -25,7 +25,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from topodiag.evidence.draft import NodeDraft
-from topodiag.evidence.interface import Blob, Parsed, Source
+from topodiag.evidence.interface import MAX_LINE, Blob, Parsed, Source
 from topodiag.evidence.json_values import load, member, objects, text
 from topodiag.evidence.sentences import report
 from topodiag.evidence.signatures.lines import of_line
@@ -51,7 +51,6 @@ def kind_of(reason: str) -> str:
     return next((taken.entry.says for taken in of_line(reason)), OUT_OF_SERVICE)
 
 
-MAX_LINE = 4096
 MAX_NODES = 20_000
 """Nodes kept: more than the largest systems have."""
 

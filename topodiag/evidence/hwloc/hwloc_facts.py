@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from topodiag.evidence.amd.links import PCIE, pair_word
 from topodiag.evidence.draft import Entity, NodeDraft
 from topodiag.evidence.hwloc.objects import HwlocObject
-from topodiag.evidence.interface import Blob, to_float, to_int
+from topodiag.evidence.interface import MAX_GPUS, Blob, to_float, to_int
 from topodiag.evidence.network import rdma_words as words
 from topodiag.hardware import catalog
 from topodiag.lazy import regex
@@ -26,7 +26,6 @@ from topodiag.words.fold import fold_numbers
 from topodiag.words.units import in_gbs
 
 MAX_NUMA = 4095
-MAX_GPUS = 256
 _ACCELERATOR = "1200"
 """The PCI class of AMD's accelerators that show no display: 0x03 is also the graphics of a board or a CPU."""
 _PACKAGES = ("Package", "Socket")

@@ -36,7 +36,7 @@ from dataclasses import field
 from statistics import mode
 
 from topodiag.evidence.draft import NodeDraft
-from topodiag.evidence.interface import Blob, Direct, Parsed
+from topodiag.evidence.interface import MAX_GPUS, MAX_LINE, Blob, Direct, Parsed
 from topodiag.evidence.nvidia.nvidia_words import LOST, distinct_bus_ids, distinct_uuids, fill_lost
 from topodiag.evidence.sentences import report
 from topodiag.lazy import dataclass, regex
@@ -52,8 +52,6 @@ PAIR = 2
 """GPUs of which none is usual: the better one is what both should be."""
 HOT_C = 90
 """Degrees at which GPUs of all kinds slow down, or are about to."""
-MAX_GPUS = 256
-MAX_LINE = 400
 LOST_READINGS = 2
 """Readings of temperature, performance and power that are ERR! when the GPU does not answer; one is a dead sensor."""
 
