@@ -28,9 +28,9 @@ _REASON = re.compile(r"\s*# Complexity (\d{1,3}): \S")
 MODULES = sorted(path for room in ("topodiag", "probes") for path in (ROOT / room).rglob("*.py"))
 
 
-MOST_CODE_LINES = 93_320
-MOST_PATTERNS = 825
-MOST_FILES_OF_EVIDENCE = 216
+MOST_CODE_LINES = 92_820
+MOST_PATTERNS = 710
+MOST_FILES_OF_EVIDENCE = 215
 MOST_FILES_OF_CHECKS = 15
 MOST_GESTURES = 188
 """Budgets of the package: what it has today, to the next round number. A change may lower them and raise none; the aim
