@@ -17,6 +17,7 @@ from topodiag.evidence.nccl_log.grammar.prefix import clean, records
 from topodiag.evidence.signatures.wrappers import shared_label, without_label
 from topodiag.lazy import regex
 from topodiag.words.colours import without_colours
+from topodiag.words.own_data import own_data
 
 COLOURS, QUOTED, LABELLED = "colours", "quoted", "label:"
 OF_CONTAINERS = (f"{LABELLED}compose", f"{LABELLED}pod")
@@ -88,26 +89,13 @@ def _parts(blocks: Iterator[bytes]) -> Iterator[bytes]:
 MOST_PIECES = 4
 """Lines that one record was broken into, at most, behind its first one."""
 
-_WATCHDOG = regex(r"atchdog caught\b(?!.{0,900}before timing out)")
-_WATCHDOG_WORK = regex(r"WorkNCCL\(.{0,600}Timeout\(ms\)=\d{1,15}\)")
-"""What the sentence says of the work; pasted logs lose the time that it ran for."""
+_LIKE = {name: regex(text) for name, text in own_data("evidence/nccl_log/input/wrapped_lines").items()}
 _WATCHDOG_WORDS = "Watchdog caught collective operation timeout: WorkNCCL("
-_HEADED = regex(
-    r"\s{0,8}(?:\[ {0,8}\d{1,10}\.\d{1,9}\]|\d{4}-\d\d-\d\d|[A-Z][a-z]{2} {1,2}\d{1,2} \d\d:\d\d|\[rank"
-    r"|Traceback \(most)",
-    re.IGNORECASE,
-)  # fmt: skip
-"""How lines of the kernel, of syslog and of most programs begin: none goes on with the line above."""
 _WIDTHS = range(40, 241)
 """Columns at which terminals, mails and forums break lines."""
 _LEAST_BREAKS = 2
 _MOST_FOLDS = 24
 """Pieces of NCCL's longest line, 1,024 characters (src/debug.cc), at the least width."""
-_PLAIN_RECORD = regex(
-    rb"(?:\d{1,6}: |\[\d{1,6},\d{1,6}\]<std(?:out|err)>:)?"
-    rb"[A-Za-z0-9_.-]{1,255}:\d{1,10}:\d{1,10} \[-?\d{1,20}\] NCCL (?:INFO|WARN|ATTN) "
-)
-"""The beginning of a line in which `records` surely finds a record with its whole head: of nearly every line."""
 
 
 def looks_broken(text: bytes) -> bool:
@@ -148,8 +136,8 @@ def _folds(lines: list[bytes]) -> list[int]:
     if width not in _WIDTHS:
         return []
     begin = [
-        _PLAIN_RECORD.match(line) is not None or _is_record(text) or _HEADED.match(text) is not None
-        for line, text in zip(lines, texts, strict=True)
+        _LIKE["record"].match(text) is not None or _is_record(text) or _LIKE["headed"].match(text) is not None
+        for text in texts
     ]
     if not any(begin):
         return []
@@ -180,7 +168,7 @@ def _record_at(lines: list[bytes], at: int) -> tuple[str, int] | None:
     """The sentence of torch's watchdog that begins on this line with its further pieces, and how many; None where it is
     whole, or where no pieces make it so."""
     first = clean(lines[at])
-    if _WATCHDOG.search(first) is None:
+    if _LIKE["watchdog"].search(first) is None:
         return None
     text, work = first, None
     pieces = [piece for raw in lines[at + 1 : at + 1 + MOST_PIECES] if (piece := clean(raw)).strip()]
@@ -189,9 +177,13 @@ def _record_at(lines: list[bytes], at: int) -> tuple[str, int] | None:
             break
         close = text.rstrip() + piece.strip()
         text = close if _WATCHDOG_WORDS in close and _WATCHDOG_WORDS not in text else f"{text.rstrip()} {piece.strip()}"
-        if _WATCHDOG.search(text) is None:
+        if _LIKE["watchdog"].search(text) is None:
             return text, number
-        if work is None and _WATCHDOG_WORK.search(first) is None and _WATCHDOG_WORK.search(text) is not None:
+        if (
+            work is None
+            and _LIKE["watchdog_work"].search(first) is None
+            and _LIKE["watchdog_work"].search(text) is not None
+        ):
             work = text, number
     return work
 
