@@ -136,3 +136,14 @@ def test_the_last_launch_of_a_log_says_how_the_job_is(lines: list[str], says: tu
 def test_one_launch_is_one_job(lines: list[str], tmp_path: Path) -> None:
     (tmp_path / "train.log").write_text("\n".join([*STEPS[:9], *lines, ""]), encoding="utf-8")
     assert "job 1" not in program.run("diagnose", "train.log", "--width", "200", cwd=tmp_path).stdout
+
+
+def test_a_start_below_an_end_is_a_later_launch_in_logs_of_several_ranks(tmp_path: Path) -> None:
+    start = "I0301 11:00:01.123456 4711 tcp_utils.cc:130] Successfully connected to 10.0.0.1:39256"
+    end = ["Traceback (most recent call last):", '  File "train.py", line 3, in main', "KeyError: 'eval'"]
+    for rank in range(2):
+        text = "\n".join([start, *end, start, "the model is loaded", ""])
+        (tmp_path / f"workerlog.{rank}").write_text(text, encoding="utf-8")
+    done = program.run("diagnose", ".", "--width", "200", cwd=tmp_path)
+    assert done.stdout.startswith("? UNKNOWN")
+    assert "an earlier run failed" in done.stdout

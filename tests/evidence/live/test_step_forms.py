@@ -56,3 +56,11 @@ def test_a_text_of_ever_new_forms_is_read_in_full(monkeypatch: pytest.MonkeyPatc
     for number in range(2 * MOST_LEARNT):
         forms.read("step " + "x" * number + " 5 loss: 3.5")
     assert len(learnt) == MOST_LEARNT
+
+
+@pytest.mark.parametrize("blanks", [2, 13, 24, 250, 3000])
+def test_a_bar_with_many_blanks_is_read_at_once(blanks: int) -> None:
+    forms = Forms()
+    for step in range(1, 9):
+        line = f"Loading: {step:2}%|{'#' * step}{' ' * blanks}| {step}/90 [00:0{step}<01:20,  1.0{step}it/s]"
+        assert forms.read(line) == read_line(line)

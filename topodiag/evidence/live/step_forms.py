@@ -161,7 +161,8 @@ def _pieces(line: str, tokens: Sequence[re.Match[str]]) -> Iterator[str]:
 
 
 def _text(text: str) -> str:
-    return re.sub(r"(?:\\ ){2,12}", " {2,12}", re.escape(text))
+    # One run is one piece: a bar has a hundred blanks, and pieces side by side would be tried in every division.
+    return re.sub(r"(?:\\ ){2,}", " {2,}", re.escape(text))
 
 
 def _class(token: str, clock: bool) -> str:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from topodiag.evidence.nccl_log.grammar.prefix import clean, records
+from topodiag.evidence.nccl_log.grammar.prefix import RECORD, clean, records
 from topodiag.evidence.signatures.wrappers import shared_label, without_label
 from topodiag.lazy import regex
 from topodiag.words.colours import without_colours
@@ -135,10 +135,7 @@ def _folds(lines: list[bytes]) -> list[int]:
     width = max(map(len, texts), default=0)
     if width not in _WIDTHS:
         return []
-    begin = [
-        _LIKE["record"].match(text) is not None or _is_record(text) or _LIKE["headed"].match(text) is not None
-        for text in texts
-    ]
+    begin = [_LIKE["headed"].match(text) is not None or _is_record(text) for text in texts]
     if not any(begin):
         return []
     below = [at for at, text in enumerate(texts) if at and text and texts[at - 1] and not begin[at]]
@@ -189,4 +186,4 @@ def _record_at(lines: list[bytes], at: int) -> tuple[str, int] | None:
 
 
 def _is_record(line: str) -> bool:
-    return any(True for _ in records(line))
+    return RECORD.search(line) is not None or any(True for _ in records(line))
