@@ -214,8 +214,11 @@ def _as_bundle(piece: Piece, manifest: bytes) -> Piece:
 def _take(path: str, root: str, met: _Met, *, named: bool) -> None:
     watch().found()
     status = os.stat(path)
-    if not stat.S_ISREG(status.st_mode):
-        _leave_irregular(path, status.st_mode, met, named=named)
+    mode = status.st_mode
+    if not stat.S_ISREG(mode):
+        what = "a pipe" if stat.S_ISFIFO(mode) else "a socket" if stat.S_ISSOCK(mode) else "a device"
+        hint = "a pipe goes in as standard input: - < PIPE" if stat.S_ISFIFO(mode) else ""
+        met.leave(path, f"is {what}, not a file" if named else what, hint=hint, named=named)
         return
     if status.st_size == 0:  # as the kernel's files say: in a folder it is empty, or nothing that was meant
         why = why_endless(path) if named else "it is empty"
@@ -274,12 +277,6 @@ def _take_hosts(renamed: Piece, seen: FileKind, whole: Callable[[], bytes], met:
         else:
             met.leave(piece.name, "unknown file type")
     return True
-
-
-def _leave_irregular(path: str, mode: int, met: _Met, *, named: bool) -> None:
-    what = "a pipe" if stat.S_ISFIFO(mode) else "a socket" if stat.S_ISSOCK(mode) else "a device"
-    hint = "a pipe goes in as standard input: - < PIPE" if stat.S_ISFIFO(mode) else ""
-    met.leave(path, f"is {what}, not a file" if named else what, hint=hint, named=named)
 
 
 def _ends(path: str, size: int) -> tuple[bytes, bytes]:

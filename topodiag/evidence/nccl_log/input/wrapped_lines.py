@@ -50,7 +50,7 @@ def undressed(blocks: Iterator[bytes], layer: str) -> Iterator[bytes]:
     """The text without a layer. Lines stay lines, and the same whatever blocks it comes in."""
     if layer.startswith(LABELLED):
         return _without_labels(blocks, layer.removeprefix(LABELLED))
-    return _without_colours(blocks) if layer == COLOURS else _without_marks(blocks)
+    return _without_colours(blocks) if layer == COLOURS else (_MARK.sub(b"", part) for part in _parts(blocks))
 
 
 def _without_labels(blocks: Iterator[bytes], name: str) -> Iterator[bytes]:
@@ -68,10 +68,6 @@ def _without_colours(blocks: Iterator[bytes]) -> Iterator[bytes]:
         yield without_colours(text[: len(text) - len(rest)])
     if rest:
         yield rest
-
-
-def _without_marks(blocks: Iterator[bytes]) -> Iterator[bytes]:
-    return (_MARK.sub(b"", part) for part in _parts(blocks))
 
 
 def _parts(blocks: Iterator[bytes]) -> Iterator[bytes]:
