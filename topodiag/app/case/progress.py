@@ -111,7 +111,7 @@ def _with_last(job: Job, events: tuple[Event, ...], last: Event) -> tuple[Event,
     return (*events, last) if is_single and last.details["last"] else events
 
 
-_OF_LAUNCH = frozenset({"limit", "preempted", "cancelled", "node failure", "port taken", "root"})
+_OF_LAUNCH = frozenset({"limit", "preempted", "cancelled", "node failure", "port taken", "root", "fatal"})
 """Ends of all processes of a launch, by `how`; torch's summary of failures names the `root`."""
 _SLURM_JOB = regex(r"\*\*\* (?:JOB|STEP) ([0-9]{1,12})\b")
 _BEGAN = "progress.began"

@@ -16,8 +16,9 @@ from topodiag.words.colours import without_colours
 
 MOST_OF_END = 1 << 16
 """Bytes of a text's end that hold its last traceback and what a launcher prints below it."""
-_MOST_EPILOGUE = 40
-"""Lines that launchers, loggers of experiments and job scripts print when a program is gone."""
+_MOST_EPILOGUE = 160
+"""Lines that launchers, loggers of experiments and job scripts print when a program is gone, with the stacks of graphs
+that TensorFlow's messages hold."""
 _TRACEBACK = "Traceback (most recent call last):"
 _RAISED = compiled(r"((?:[A-Za-z_]\w{0,80}\.){0,10}([A-Za-z_]\w{0,80}))(?::(?: (\S.{0,1500}))?)?$")
 _IN_FILE = compiled(r"\s{1,8}File \"([^\"]{1,1000})\", line (\d{1,9})\b")
