@@ -94,23 +94,25 @@ class SweepDips(BenchCheck[Never]):
         what = "and does not recover" if dip.after is None else f"and is back at {size_text(dip.after)}"
         share = 1 - dip.low / dip.peak
         why = f", where NCCL goes over to {switch}" if switch else ""
-        return self.with_findings(
-            benchmark,
-            (
-                self.finding(
-                    self.where(benchmark.run.hosts),
-                    "dip",
-                    f"{title(run)} falls from {in_gbs(dip.peak)} at {size_text(dip.before)} to {spell_gbs(dip.low)} at "
-                    f"{size_text(dip.size)}{why}, {what}",
-                    severity=_severity(dip),
-                    observed=f"{in_gbs(dip.low)} at {size_text(dip.size)} ({place(benchmark)})",
-                    expected=f"at least {in_gbs(dip.peak * DEEP)}: {size_text(dip.before)} has {spell_gbs(dip.peak)}",
-                    fix=_steps(dip, switch),
-                    cost=Cost(dip.peak - dip.low, share, f"at sizes around {size_text(dip.size)}"),
-                    evidence=tuple(row.origin for row in run.rows if row.size == dip.size) or (run.origin,),
-                ),
-            ),
+        finding = self.finding(
+            self.where(benchmark.run.hosts),
+            "dip",
+            f"{title(run)} falls from {in_gbs(dip.peak)} at {size_text(dip.before)} to {spell_gbs(dip.low)} at "
+            f"{size_text(dip.size)}{why}, {what}",
+            severity=_severity(dip),
+            observed=f"{in_gbs(dip.low)} at {size_text(dip.size)} ({place(benchmark)})",
+            expected=f"at least {in_gbs(dip.peak * DEEP)}: {size_text(dip.before)} has {spell_gbs(dip.peak)}",
+            fix=self._steps(dip, switch),
+            cost=Cost(dip.peak - dip.low, share, f"at sizes around {size_text(dip.size)}"),
+            evidence=tuple(row.origin for row in run.rows if row.size == dip.size) or (run.origin,),
         )
+        return self.any_of(benchmark, [finding])
+
+    def _steps(self, dip: Dip, switch: str) -> tuple[str, ...]:
+        low, high = size_text(max(dip.before, 1)), size_text(dip.after or dip.size)
+        algorithm, _, protocol = switch.partition("/")
+        cliff, other = "a cliff" if dip.after is None else "", "another protocol" if protocol else ""
+        return self.steps("repeat there", cliff, other, low=low, high=high, algorithm=algorithm, protocol=protocol)
 
 
 def _severity(dip: Dip) -> Severity:
@@ -162,16 +164,3 @@ def _switch(expected: Expectation | None, dip: Dip) -> str:
         if name == "NCCL runs" and start.isdecimal() and dip.before < int(start) <= dip.size:
             return value
     return ""
-
-
-def _steps(dip: Dip, switch: str) -> list[str]:
-    low, high = size_text(max(dip.before, 1)), size_text(dip.after or dip.size)
-    steps = [f"repeat between {low} and {high} with -f 1.2 -n 100: does it stay?"]
-    if dip.after is None:
-        steps.append("a cliff: look for retransmissions (NIC003), flow control, throttled clocks")
-    algorithm, _, protocol = switch.partition("/")
-    if protocol:
-        steps.append(
-            f"compare NCCL_PROTO=^{protocol} and NCCL_ALGO=^{algorithm} there; keep by a tuner plugin, not for all"
-        )
-    return steps

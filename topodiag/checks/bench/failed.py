@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from typing import Never
 
 from topodiag.checks.interface import BenchCheck
 from topodiag.checks.shared.bench_text import place, title
 from topodiag.checks.shared.phrases import advice_by_words, phrase_in
-from topodiag.lazy import dataclass, regex
+from topodiag.lazy import regex
 from topodiag.model.bench import Benchmark, BenchRun
 from topodiag.model.finding import Finding, Outcome
 from topodiag.model.provenance import Origin
@@ -22,16 +23,7 @@ _ECHOES = frozenset({"JOB001", "JOB005", "JOB006"})
 """Findings that say that a job failed, and when: any other says why."""
 
 
-@dataclass(frozen=True, slots=True)
-class Failed:
-    """Why a run failed, as far as its text tells, the lines that say so, and what to do."""
-
-    cause: str
-    lines: tuple[Origin, ...]
-    fix: tuple[str, ...]
-
-
-class RunFailed(BenchCheck[Failed]):
+class RunFailed(BenchCheck[Never]):
     """BEN006: the benchmark ended with an error
 
     What it finds
@@ -63,56 +55,54 @@ class RunFailed(BenchCheck[Failed]):
 
     id = "BEN006"
 
-    def observe(self, judged: Benchmark, peers: Sequence[Benchmark]) -> Failed | Outcome:
+    def observe(self, judged: Benchmark, peers: Sequence[Benchmark]) -> Outcome:
         run = judged.run
         if run.errors:
-            return _failed(judged)
+            return self.any_of(judged, [self._report(judged)])
         if run.complete or (run.rows and run.average_gbs is not None):
             return self.clean(judged, "it ended without an error")
         return self.unknown(judged, "no line ends it: the run was aborted, or this is an excerpt")
 
-    def findings(self, judged: Benchmark, observed: Failed) -> Iterator[Finding]:
+    def _report(self, judged: Benchmark) -> Finding:
         run = judged.run
         done = f"after {len(run.rows)} rows" if run.rows else "before its first row"
-        yield self.finding(
+        cause, lines, fix = _cause(judged)
+        return self.finding(
             self.where(judged.run.hosts),
             "failed",
-            f"{title(run)} failed {done}: {observed.cause}",
+            f"{title(run)} failed {done}: {cause}",
             observed=f"{run.errors[0][:200]} ({place(judged)})",
-            fix=observed.fix,
-            evidence=observed.lines,
+            fix=fix if any(fix) else self.steps("log it"),
+            evidence=lines,
         )
 
 
-def _failed(judged: Benchmark) -> Failed:
-    """What stands first of: a finding on the log or on a node, NCCL's first warning, the error itself."""
+def _cause(judged: Benchmark) -> tuple[str, tuple[Origin, ...], tuple[str, ...]]:
+    """Why a run failed, the lines that say so, and what to do ("" where nothing is known). What stands first of: a
+    finding on the log or on a node, NCCL's first warning, the error itself."""
     run = judged.run
     lines = _fault_lines(run)
     finding = min(
         judged.found, key=lambda failure: (failure.id in _ECHOES, -failure.confidence, failure.id), default=None
     )
     if finding is not None:
-        return Failed(f"{finding.message} ({finding.id})", (*finding.evidence[:3], *lines[:1]), tuple(finding.fix[:2]))
+        return f"{finding.message} ({finding.id})", (*finding.evidence[:3], *lines[:1]), tuple(finding.fix[:2])
     warned = next(((origin, hit[1]) for origin in run.warnings if (hit := _WARNED.search(origin.text))), None)
     if warned is not None:
         cause, fix = _meaning(warned[1])
-        return Failed(cause or f"NCCL warned `{warned[1].strip()[:120]}`", (warned[0], *lines[:1]), _steps(fix))
+        return cause or f"NCCL warned `{warned[1].strip()[:120]}`", (warned[0], *lines[:1]), (fix,)
     for origin in lines:
         cause, fix = _meaning(_reason(origin.text))
         if cause or fix:
             words = _reason(origin.text)[:100]
-            return Failed(f"{cause} (`{words}`)" if cause else words, (origin,), _steps(fix))
-    return Failed(_reason(lines[0].text)[:160], lines[:2], _steps(""))
+            return f"{cause} (`{words}`)" if cause else words, (origin,), (fix,)
+    return _reason(lines[0].text)[:160], lines[:2], ("",)
 
 
 def _meaning(text: str) -> tuple[str, str]:
     known = phrase_in("failed_run", text)
     advice = advice_by_words(text)
     return (known.says, advice or known.fix) if known is not None else ("", advice)
-
-
-def _steps(fix: str) -> tuple[str, ...]:
-    return (fix or "run again with NCCL_DEBUG=INFO on all ranks, then topodiag logs on the output",)
 
 
 def _fault_lines(run: BenchRun) -> tuple[Origin, ...]:

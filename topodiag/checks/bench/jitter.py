@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from typing import Never
 
 from topodiag.checks.interface import BenchCheck
 from topodiag.checks.shared.bench_text import size_text, title
-from topodiag.lazy import dataclass
 from topodiag.model.bench import Benchmark, BenchRow, Timing
-from topodiag.model.finding import Finding, Outcome
+from topodiag.model.finding import Outcome
 from topodiag.words.units import spell_us
 
 LEAST_BYTES = 64 << 10
@@ -19,17 +19,7 @@ ENOUGH_ITERATIONS = 100
 """Fewer, and the 99th percentile is the one slowest iteration: then most of the sizes must show it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Jitter:
-    """The sizes whose slowest hundredth stands out, of `judged`; `worst` is the size where it does so most."""
-
-    rows: tuple[BenchRow, ...]
-    judged: int
-    worst: BenchRow
-    times: float
-
-
-class IterationsJitter(BenchCheck[Jitter]):
+class IterationsJitter(BenchCheck[Never]):
     """BEN007: single iterations take several times as long as the others
 
     What it finds
@@ -60,7 +50,7 @@ class IterationsJitter(BenchCheck[Jitter]):
 
     id = "BEN007"
 
-    def observe(self, judged: Benchmark, peers: Sequence[Benchmark]) -> Jitter | Outcome:
+    def observe(self, judged: Benchmark, peers: Sequence[Benchmark]) -> Outcome:
         known = [row for row in judged.run.rows if row.size >= LEAST_BYTES and _ratio(row) is not None]
         if not known:
             return self.not_applicable(judged, "no times of single iterations: -I 1 of nccl-tests 2.19")
@@ -70,18 +60,16 @@ class IterationsJitter(BenchCheck[Jitter]):
         if len(bench_rows) < FEWEST_SIZES or (few and len(bench_rows) * 2 <= len(known)):
             return self.clean(judged, "the slowest hundredth of the iterations is near the others")
         worst = max(bench_rows, key=lambda row: _ratio(row) or 0)
-        return Jitter(tuple(bench_rows), len(known), worst, _ratio(worst) or 0)
-
-    def findings(self, judged: Benchmark, observed: Jitter) -> Iterator[Finding]:
-        timing = observed.worst.best
-        yield self.finding(
+        timing = worst.best
+        finding = self.finding(
             self.where(judged.run.hosts),
             self.advice("jitter", TIMES=TIMES),
-            f"{title(judged.run)}: the slowest hundredth of the iterations takes {observed.times:.1f} times as long as"
-            f" usual at {size_text(observed.worst.size)}, and at {len(observed.rows)} of {observed.judged} sizes",
+            f"{title(judged.run)}: the slowest hundredth of the iterations takes {_ratio(worst) or 0:.1f} times as long"
+            f" as usual at {size_text(worst.size)}, and at {len(bench_rows)} of {len(known)} sizes",
             observed=f"99th percentile {spell_us(timing.p99_us or 0)}, usually {spell_us(_usual(timing))}",
-            evidence=[row.origin for row in observed.rows],
+            evidence=[row.origin for row in bench_rows],
         )
+        return self.any_of(judged, [finding])
 
 
 def _usual(timing: Timing) -> float:

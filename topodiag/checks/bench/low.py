@@ -79,7 +79,6 @@ class BandwidthLow(BenchCheck[Never]):
         short = 1 - gbs / wanted
         cause = benchmark.hypotheses[0] if benchmark.hypotheses else None
         named = f"; likely cause: {cause.cause}" if cause is not None and cause.likelihood >= LIKELY else ""
-        confidence = expected.confidence
         return self.finding(
             self.where(benchmark.run.hosts),
             Advice(),
@@ -91,7 +90,7 @@ class BandwidthLow(BenchCheck[Never]):
             fix=_steps(benchmark.hypotheses),
             cost=Cost(wanted - gbs, short, "bus bandwidth of this collective against the expectation"),
             evidence=(benchmark.run.origin,),
-            confidence=confidence,
+            confidence=expected.confidence,
         )
 
 

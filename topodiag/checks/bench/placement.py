@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Never
 
 from topodiag.checks.interface import BenchCheck
 from topodiag.checks.peers import of_everyone
 from topodiag.checks.shared.bench_text import measured, size_text, title
+from topodiag.checks.shared.comparisons import grouped
 from topodiag.lazy import dataclass
 from topodiag.model.bench import SLOW_PLACEMENT, Benchmark
 from topodiag.model.finding import Cost, Finding, Outcome
@@ -58,7 +57,7 @@ class PlacementsApart(BenchCheck[Never]):
 
     def observe(self, benchmark: Benchmark, others: Sequence[Benchmark]) -> Outcome:
         mine = _name(benchmark)
-        alike = of_everyone(benchmark, others, _by_question).get(_question(benchmark), ())
+        alike = of_everyone(benchmark, others, _by_question).get(_question(benchmark) or (), [])
         peers = [one for one in alike if one.name != mine] if mine else []
         if not peers:
             return self.not_applicable(benchmark, "no other placement of the same collective and ranks")
@@ -76,20 +75,16 @@ class PlacementsApart(BenchCheck[Never]):
         share = 1 - gbs / best
         counted = node_of_all_slow(alike, size, best * (1 - SLOW_PLACEMENT))
         if counted is not None and counted.node in benchmark.run.hosts:
-            return self.with_findings(benchmark, (self._by_count(benchmark, counted, size, best, fastest.benchmark),))
-        return self.with_findings(
-            benchmark,
-            (
-                self.finding(
-                    self.where(benchmark.run.hosts),
-                    self.advice("placement", best=in_gbs(best), named=fastest.name),
-                    f"{title(benchmark.run)}: {mine} is {percent(share)} slower than {fastest.name}",
-                    observed=f"{in_gbs(gbs)} at {size_text(size)} on {mine}",
-                    cost=Cost(best - gbs, share, "bus bandwidth against the faster placement"),
-                    evidence=(benchmark.run.origin, fastest.benchmark.run.origin),
-                ),
-            ),
+            return self.any_of(benchmark, [self._by_count(benchmark, counted, size, best, fastest.benchmark)])
+        finding = self.finding(
+            self.where(benchmark.run.hosts),
+            self.advice("placement", best=in_gbs(best), named=fastest.name),
+            f"{title(benchmark.run)}: {mine} is {percent(share)} slower than {fastest.name}",
+            observed=f"{in_gbs(gbs)} at {size_text(size)} on {mine}",
+            cost=Cost(best - gbs, share, "bus bandwidth against the faster placement"),
+            evidence=(benchmark.run.origin, fastest.benchmark.run.origin),
         )
+        return self.any_of(benchmark, [finding])
 
     def _by_count(self, benchmark: Benchmark, counted: SlowNode, size: int, best: float, fastest: Benchmark) -> Finding:
         """One node that all slow runs have in common: the runs of it are one fault."""
@@ -97,8 +92,8 @@ class PlacementsApart(BenchCheck[Never]):
         of = f" of {benchmark.run.collective}" if benchmark.run.collective else ""
         gbs = max(counted.gbs)
         share = 1 - gbs / best
-        finding = self.finding(
-            self.where(benchmark.run.hosts),
+        return self.finding(
+            self.where([counted.node]),
             self.advice("slow with more nodes", best=in_gbs(best), node=counted.node),
             f"{counted.node}: all {slow} runs{of} with this node are at least {percent(share)} slower"
             f" than the best run; none of the {fast} runs without it is",
@@ -106,7 +101,6 @@ class PlacementsApart(BenchCheck[Never]):
             cost=Cost(best - gbs, share, "bus bandwidth against the runs without it"),
             evidence=(*counted.origins, fastest.run.origin),
         )
-        return replace(finding, where=replace(finding.where, nodes=(counted.node,)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,9 +119,8 @@ def node_of_all_slow(runs: Sequence[_PlacedRun], size: int, limit: float) -> Slo
     are several such, or fewer than LEAST_RUNS of it or without it. Hosts are those that the runs list."""
     known = [run for run in runs if run.gbs.get(size) and len(set(run.benchmark.run.hosts)) > 1]
     slow = [placed for placed in known if placed.gbs[size] < limit]
-    shared = (
-        frozenset.intersection(*(frozenset(placed.benchmark.run.hosts) for placed in slow)) if slow else frozenset()
-    )
+    hosts = [frozenset(placed.benchmark.run.hosts) for placed in slow]
+    shared = frozenset.intersection(*hosts) if slow else frozenset[str]()
     own = [node for node in shared if sum(node in placed.benchmark.run.hosts for placed in known) == len(slow)]
     if len(own) != 1 or min(len(slow), len(known) - len(slow)) < LEAST_RUNS:
         return None
@@ -160,13 +153,12 @@ def _question(benchmark: Benchmark) -> tuple[object, ...] | None:
     return run.collective, run.nranks, run.ranks_per_host, choices
 
 
-def _by_question(benchmarks: Sequence[Benchmark]) -> dict[tuple[object, ...] | None, list[_PlacedRun]]:
-    by_question: dict[tuple[object, ...] | None, list[_PlacedRun]] = defaultdict(list)
-    for benchmark in benchmarks:
-        question = _question(benchmark)
-        if question is not None:
-            by_question[question].append(_PlacedRun(benchmark, _name(benchmark), dict(measured(benchmark.run))))
-    return by_question
+def _by_question(benchmarks: Sequence[Benchmark]) -> dict[tuple[object, ...], list[_PlacedRun]]:
+    return grouped(
+        (question, _PlacedRun(benchmark, _name(benchmark), dict(measured(benchmark.run))))
+        for benchmark in benchmarks
+        if (question := _question(benchmark)) is not None
+    )
 
 
 def _common(ours: Mapping[int, float], theirs: Mapping[int, float], least: int) -> tuple[float, float, int] | None:

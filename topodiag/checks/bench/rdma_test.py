@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from typing import Never
 
 from topodiag.checks.interface import NodeCheck
-from topodiag.lazy import dataclass, regex
+from topodiag.lazy import regex
 from topodiag.model.devices import Nic, NicPort
 from topodiag.model.finding import Cost, Coverage, Finding, Outcome
 from topodiag.model.node import Node
@@ -19,48 +20,39 @@ _PLACE = regex(r"p\d{1,4}s\d{1,4}(?:f\d{1,3})?")
 """Where a device is, in the names that udev gives to RDMA devices (`rocep1s0f0`) and interfaces (`enp1s0f0np0`)."""
 
 
-@dataclass(frozen=True, slots=True)
-class LowTest:
-    """A port whose test fell short, its rate in Gb/s, and where that is said."""
-
-    nic: Nic
-    port: NicPort
-    rate: float
-    said: Fact[float] | Fact[int]
-
-
-class RdmaTestLow(NodeCheck[tuple[LowTest, ...]]):
+class RdmaTestLow(NodeCheck[Never]):
     """BEN001 by a test of RDMA: it carried less than half of what the port's rate allows."""
 
     id = "BEN001"
 
-    def observe(self, judged: Node, peers: Sequence[Node]) -> tuple[LowTest, ...] | Outcome:
+    def observe(self, judged: Node, peers: Sequence[Node]) -> Outcome:
         tested = [(nic, port) for nic in judged.nics for port in nic.ports if port.tested_gbps.value]
         if not tested:
             return self.not_applicable(judged, "no test of RDMA in the evidence")
         rated = [(nic, port, rate) for nic, port in tested if (rate := _rate(judged, nic, port)) is not None]
         if not rated:
             return self.unknown(judged, "the rate of the port that was tested is not in the evidence")
-        low = tuple(
-            LowTest(nic, port, rate, said)
-            for nic, port, (rate, said) in rated
-            if port.tested_gbps.get(0.0) < LOW * rate
-        )
-        return low or self.clean(judged, "", Coverage(len(rated), len(tested), "ports that were tested"))
+        low = [
+            self._report(judged, nic, port, *rate)
+            for nic, port, rate in rated
+            if port.tested_gbps.get(0.0) < LOW * rate[0]
+        ]
+        if low:
+            return self.any_of(judged, low)
+        return self.clean(judged, "", Coverage(len(rated), len(tested), "ports that were tested"))
 
-    def findings(self, judged: Node, observed: tuple[LowTest, ...]) -> Iterator[Finding]:
-        for low in observed:
-            tested = low.port.tested_gbps.get(0.0)
-            yield self.finding(
-                self.where(judged, nics=[low.nic.name]),
-                self.advice("rdma test", rate=in_gbps(low.rate)),
-                f"{low.nic.name}: a test of RDMA carried {in_gbps(tested)} of {in_gbps(low.rate)}",
-                observed=in_gbps(tested),
-                cost=Cost(
-                    share=1 - tested / low.rate, text=f"{percent(1 - tested / low.rate)} of the port's bandwidth"
-                ),
-                evidence=[low.port.tested_gbps, low.said],
-            )
+    def _report(self, node: Node, nic: Nic, port: NicPort, rate: float, said: Fact[float] | Fact[int]) -> Finding:
+        """A port whose test fell short, its rate in Gb/s, and where that is said."""
+        tested = port.tested_gbps.get(0.0)
+        lost = 1 - tested / rate
+        return self.finding(
+            self.where(node, nics=[nic.name]),
+            self.advice("rdma test", rate=in_gbps(rate)),
+            f"{nic.name}: a test of RDMA carried {in_gbps(tested)} of {in_gbps(rate)}",
+            observed=in_gbps(tested),
+            cost=Cost(share=lost, text=f"{percent(lost)} of the port's bandwidth"),
+            evidence=[port.tested_gbps, said],
+        )
 
 
 def _rate(node: Node, nic: Nic, port: NicPort) -> tuple[float, Fact[float] | Fact[int]] | None:

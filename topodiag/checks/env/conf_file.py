@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from typing import Never
 
 from topodiag.checks.interface import NodeCheck
-from topodiag.lazy import dataclass, regex
+from topodiag.lazy import regex
 from topodiag.model.finding import Finding, Outcome
 from topodiag.model.node import Node
 from topodiag.model.system import ConfLine
@@ -25,16 +26,7 @@ _PATH_NAMES = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class MisreadLine:
-    """A line, what NCCL gets wrong about it, and how to write it ("" where it is to go)."""
-
-    line: ConfLine
-    what: str
-    meant: str
-
-
-class ConfLineNotRead(NodeCheck[tuple[MisreadLine, ...]]):
+class ConfLineNotRead(NodeCheck[Never]):
     """ENV002: an nccl.conf line that NCCL does not read as meant
 
     What it finds
@@ -67,27 +59,26 @@ class ConfLineNotRead(NodeCheck[tuple[MisreadLine, ...]]):
 
     id = "ENV002"
 
-    def observe(self, judged: Node, peers: Sequence[Node]) -> tuple[MisreadLine, ...] | Outcome:
+    def observe(self, judged: Node, peers: Sequence[Node]) -> Outcome:
         if not judged.conf_lines:
             if Topic.SETTINGS in judged.told:
                 return self.not_applicable(judged, "no nccl.conf on this node")
             return self.unknown(judged, "nccl.conf files are not in the evidence")
         first: dict[tuple[str, str], str] = {}
         wrong = [(line, misread(line.text) or _repeated(line, first)) for line in judged.conf_lines]
-        return tuple(MisreadLine(line, *pair) for line, pair in wrong if pair is not None) or self.clean(judged)
+        return self.any_of(judged, (self._report(judged, line, *pair) for line, pair in wrong if pair is not None))
 
-    def findings(self, judged: Node, observed: tuple[MisreadLine, ...]) -> Iterator[Finding]:
-        for misread_line in observed:
-            line, meant = misread_line.line, misread_line.meant
-            yield self.finding(
-                self.where(judged),
-                "misread line",
-                f"{line.path} line {line.number}: {misread_line.what}",
-                observed=line.text.strip()[:120] or "(blanks)",
-                expected=meant or "NAME=value",
-                fix=(f"Write it as: {meant}" if meant else "Remove the line, or write it as NAME=value",),
-                evidence=[line.origin],
-            )
+    def _report(self, node: Node, line: ConfLine, what: str, meant: str) -> Finding:
+        """What NCCL gets wrong about a line, and how to write it ("" where it is to go)."""
+        return self.finding(
+            self.where(node),
+            "misread line",
+            f"{line.path} line {line.number}: {what}",
+            observed=line.text.strip()[:120] or "(blanks)",
+            expected=meant or "NAME=value",
+            fix=(f"Write it as: {meant}" if meant else "Remove the line, or write it as NAME=value",),
+            evidence=[line.origin],
+        )
 
 
 def misread(text: str) -> tuple[str, str] | None:

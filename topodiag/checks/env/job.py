@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Never
@@ -13,10 +12,10 @@ from topodiag.checks.env.node import NOT_JUDGED
 from topodiag.checks.env.rules import Rule, broken, undecided
 from topodiag.checks.interface import MAX_EVIDENCE, Advice, JobCheck
 from topodiag.checks.shared import nccl_variables
+from topodiag.checks.shared.comparisons import grouped
 from topodiag.checks.shared.job.evidence import prints_settings
 from topodiag.checks.shared.job.text import ask_for, failed
 from topodiag.checks.shared.phrases import phrases
-from topodiag.checks.words import quoted
 from topodiag.lazy import dataclass, regex
 from topodiag.model.finding import Confidence, Cost, Coverage, Finding, Outcome, Severity
 from topodiag.model.job import GivenSetting, Job, Process
@@ -40,15 +39,16 @@ class SettingInForce:
 
 def in_force(job: Job, *how: str) -> list[SettingInForce]:
     """Every distinct NAME=value that processes printed, of these kinds of giving."""
-    groups: dict[tuple[str, str], list[int]] = defaultdict(list)
-    first: dict[tuple[str, str], GivenSetting] = {}
-    for number, process in enumerate(job.processes):
-        for given in process.settings.values():
-            if given.how in how:
-                groups[given.name, given.value].append(number)
-                first.setdefault((given.name, given.value), given)
-    return [SettingInForce(name, value, tuple(numbers), first[name, value])
-            for (name, value), numbers in sorted(groups.items())]  # fmt: skip
+    groups = grouped(
+        ((given.name, given.value), (number, given))
+        for number, process in enumerate(job.processes)
+        for given in process.settings.values()
+        if given.how in how
+    )
+    return [
+        SettingInForce(*setting, tuple(number for number, _ in pairs), pairs[0][1])
+        for setting, pairs in sorted(groups.items(), key=lambda item: item[0])
+    ]
 
 
 class SettingsInLog(JobCheck[Never]):
@@ -102,11 +102,8 @@ class CostlySettingInLog(SettingsInLog):
             for finding in self._failed(job, force, failure)
         ]
         findings = [*ended, *findings, *self._by_rccl(job)]
-        unsure = [
-            force.name
-            for force in in_force(job, "environment", "command")
-            if undecided("job", shown, force.name, force.value)
-        ]
+        given = in_force(job, "environment", "command")
+        unsure = [force.name for force in given if undecided("job", shown, force.name, force.value)]
         if unsure and not findings:
             return self.unknown(job, NOT_JUDGED.format(few(unsure, 4)))
         return self.answer(job, findings)
@@ -132,7 +129,6 @@ class CostlySettingInLog(SettingsInLog):
                     events,
                     "advised by rccl",
                     f"RCCL advises {phrase.says}",
-                    observed=quoted(events[0].text),
                     expected=phrase.says,
                     fix=(phrase.fix,),
                 )
@@ -162,16 +158,11 @@ class MisreadSettingInLog(SettingsInLog):
                 what, meant = "a comment became part of the value", value.split(" #", 1)[0].strip()
             else:
                 continue
-            fix = (
-                "correct the value" if force.given.how == "invalid" else f"write {force.name}={meant}, in nccl.conf too"
-            )
-            words = (
-                f"{force.name}={value[:60]}: {what}",
-                meant or "no value",
-                fix,
-                "the setting that was meant is not in force",
-            )
-            value_meant = meant if meant and force.given.how != "invalid" else None
+            refused = force.given.how == "invalid"
+            fix = "correct the value" if refused else f"write {force.name}={meant}, in nccl.conf too"
+            cost = "the setting that was meant is not in force"
+            words = (f"{force.name}={value[:60]}: {what}", meant or "no value", fix, cost)
+            value_meant = meant if meant and not refused else None
             findings.append(self.report(job, force, Severity.WARNING, words, meant=value_meant))
         return self.answer(job, [*findings, *self._refused(job)])
 
@@ -184,7 +175,6 @@ class MisreadSettingInLog(SettingsInLog):
                     events,
                     "refused value",
                     refusal.says,
-                    observed=quoted(events[0].text),
                     expected=refusal.expected,
                     fix=(refusal.fix,),
                 )

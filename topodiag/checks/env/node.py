@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from math import fsum
 from typing import Never
@@ -11,6 +10,7 @@ from topodiag.checks.env.node_machine import NodeMachine, internal_ib_nics
 from topodiag.checks.env.rules import Rule, broken, undecided
 from topodiag.checks.interface import Advice, NodeCheck
 from topodiag.checks.shared import nccl_variables
+from topodiag.checks.shared.comparisons import grouped
 from topodiag.checks.shared.devices import is_up
 from topodiag.lazy import dataclass
 from topodiag.model.devices import Nic
@@ -45,15 +45,14 @@ class NodeSetting:
 
 def given(node: Node) -> tuple[NodeSetting, ...]:
     """Every distinct NAME=value in force: of the environment, the processes on the GPUs, and the conf files."""
-    scopes: dict[tuple[str, str], list[str]] = defaultdict(list)
-    origins: dict[tuple[str, str], list[Origin]] = defaultdict(list)
-    for name, value, scope, origin in _all(node):
-        scopes[name, value].append(scope)
-        if origin is not None:
-            origins[name, value].append(origin)
+    places = grouped(((name, value), (scope, origin)) for name, value, scope, origin in _all(node))
     return tuple(
-        NodeSetting(name, value, tuple(dict.fromkeys(places)), tuple(origins[name, value]))
-        for (name, value), places in scopes.items()
+        NodeSetting(
+            *setting,
+            tuple(dict.fromkeys(scope for scope, _ in given_at)),
+            tuple(origin for _, origin in given_at if origin is not None),
+        )
+        for setting, given_at in places.items()
     )
 
 
@@ -224,8 +223,7 @@ class UnknownSetting(NodeCheck[Never]):
     def observe(self, node: Node, peers: Sequence[Node]) -> Outcome:
         if not settings_seen(node):
             return self.unknown(node, "NCCL settings are not in the evidence")
-        findings = [finding for setting in given(node) if (finding := self._judge_one(node, setting)) is not None]
-        return self.with_findings(node, findings) if findings else self.clean(node)
+        return self.any_of(node, (self._judge_one(node, setting) for setting in given(node)))
 
     def _judge_one(self, node: Node, setting: NodeSetting) -> Finding | None:
         name = setting.name
@@ -233,9 +231,8 @@ class UnknownSetting(NodeCheck[Never]):
             return None
         old = nccl_variables.renamed(name)
         if old is not None:
-            still = any(
-                word in old.what for word in ("still read", "alias", "PyTorch")
-            )  # PyTorch takes the old names too
+            # PyTorch takes the old names, too.
+            still = any(word in old.what for word in ("still read", "alias", "PyTorch"))
             severity = Severity.INFO if still else Severity.WARNING
             fix = f"use {old.now}" if old.now else f"remove {name}"
             words = (f"{name} is {old.what}", old.now or "no such setting", fix)

@@ -9,6 +9,7 @@ from dataclasses import replace
 from topodiag.checks.fleet.flapping import TRAINING_S
 from topodiag.checks.fleet.places import labels
 from topodiag.checks.interface import Advice, Check
+from topodiag.checks.shared.comparisons import grouped
 from topodiag.lazy import dataclass, regex
 from topodiag.model.finding import Cost, Finding, Outcome, Severity, Where
 from topodiag.model.fleet import CLOSED, FactKind, NodeFact
@@ -125,10 +126,7 @@ def _renamed(old: Mapping[str, str], new: Mapping[str, str]) -> dict[str, str]:
 
 
 def _places(serials: Mapping[str, str]) -> dict[str, list[str]]:
-    places: dict[str, list[str]] = {}
-    for part, serial in serials.items():
-        places.setdefault(serial, []).append(part)
-    return places
+    return grouped((serial, part) for part, serial in serials.items())
 
 
 def _replaced(old: Mapping[str, str], new: Mapping[str, str], renamed: Mapping[str, str]) -> tuple[str, ...]:
@@ -263,17 +261,12 @@ class ChangedSinceGood(Check[NodeHistory, CaptureChange]):
     def findings(self, judged: NodeHistory, observed: CaptureChange) -> Iterable[Finding]:
         changes = observed.found
         if changes.another:
-            yield self._note(
-                judged,
-                observed,
-                "this is another machine under the same name",
-                "no GPU and no network card is the same",
-            )
+            words = "this is another machine under the same name"
+            yield self._note(judged, observed, words, "no GPU and no network card is the same")
             return
         for part in changes.replaced:
-            yield self._note(
-                judged, observed, "a part was replaced", "another serial number in the same place", (part,)
-            )
+            seen = "another serial number in the same place"
+            yield self._note(judged, observed, "a part was replaced", seen, (part,))
         if changes.renamed:
             said = ", ".join(f"{before} is {now}" for before, now in changes.renamed[:8])
             yield self._note(judged, observed, "parts are numbered otherwise", said)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from topodiag.checks.fleet.weights import MANY_ENOUGH, Weight, weigh
 from topodiag.checks.interface import Advice, FleetCheck
+from topodiag.checks.shared.comparisons import grouped
 from topodiag.model.finding import Confidence, Cost, Finding, Outcome, Severity
 from topodiag.model.fleet import Cohort, How, Outlier
 from topodiag.model.fleet_words import fact_words, spelled
@@ -67,10 +68,7 @@ class DiffersFromSiblings(FleetCheck[OutliersByNodes]):
     def observe(self, judged: Cohort, peers: Sequence[Cohort]) -> OutliersByNodes | Outcome:
         if len(judged.nodes) < FEWEST:
             return self.unknown(judged, f"{plural(len(judged.nodes), 'node')} of this kind: there is no majority")
-        groups: dict[tuple[str, ...], list[Outlier]] = {}
-        for outlier in judged.outliers:
-            if not outlier.explained_by:
-                groups.setdefault(outlier.nodes, []).append(outlier)
+        groups = grouped((outlier.nodes, outlier) for outlier in judged.outliers if not outlier.explained_by)
         if not groups:
             return self.clean(judged, f"{plural(judged.compared, 'fact')} compared on {len(judged.nodes)} nodes")
         ordered = {nodes: tuple(sorted(own, key=_order)) for nodes, own in groups.items()}

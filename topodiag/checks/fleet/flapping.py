@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 from statistics import median
+from typing import Never
 
 from topodiag.checks.fleet.places import label_of, labels
 from topodiag.checks.interface import Check
@@ -164,16 +165,7 @@ MIN_FALLS = 3
 """Falls between two captures that are more than a cable that somebody moved."""
 
 
-@dataclass(frozen=True, slots=True)
-class Unsteady:
-    """What comes and goes: by its states, and by counters alone."""
-
-    drops: tuple[Drop, ...]
-    flaps: tuple[Flap, ...]
-    fallen: tuple[Growth, ...]
-
-
-class ComesAndGoes(Check[NodeHistory, Unsteady]):
+class ComesAndGoes(Check[NodeHistory, Never]):
     """FLT004: a link, port or GPU keeps coming and going
 
     What it finds
@@ -209,7 +201,7 @@ class ComesAndGoes(Check[NodeHistory, Unsteady]):
 
     id = "FLT004"
 
-    def observe(self, judged: NodeHistory, peers: Sequence[NodeHistory]) -> Unsteady | Outcome:
+    def observe(self, judged: NodeHistory, peers: Sequence[NodeHistory]) -> Outcome:
         if judged.end_s is None and not judged.grown:
             return self.unknown(judged, "no watch of the node, and no counters of two captures of one boot")
         # A watch that ended before the last capture tells of its own time alone.
@@ -217,53 +209,55 @@ class ComesAndGoes(Check[NodeHistory, Unsteady]):
         end_s = max(judged.end_s or 0.0, captured_s or 0.0)
         flapping = flaps(judged.states, end_s)
         known = {flap.part for flap in flapping}
-        dropped = tuple(drop for drop in drops(judged.states, end_s) if drop.part not in known)
+        dropped = [drop for drop in drops(judged.states, end_s) if drop.part not in known]
         if end_s - (judged.end_s or 0.0) <= WINDOW_S:
             known |= {state.part for state in judged.states}  # their states decide, and not the counters
-        fallen = tuple(growth for growth in fallen_alone(judged.grown) if growth.part not in known)
-        if not (flapping or dropped or fallen):
-            return self.clean(judged, "no part kept coming and going")
-        return Unsteady(dropped, flapping, fallen)
+        fallen = [growth for growth in fallen_alone(judged.grown) if growth.part not in known]
+        findings = [
+            *(self._flapping(judged, flap) for flap in flapping),
+            *(self._dropped(judged, drop) for drop in dropped),
+            *(self._fallen(judged, growth) for growth in fallen),
+        ]
+        return self.any_of(judged, findings, clean="no part kept coming and going")
 
-    def findings(self, judged: NodeHistory, observed: Unsteady) -> Iterable[Finding]:
-        for flap in observed.flaps:
-            times = len(flap.returns)
-            first, last = flap.returns[0], flap.returns[-1]
-            lengths = sorted(spell.length_s for spell in flap.returns)
-            lasted = " to ".join(dict.fromkeys((spell_s(lengths[0]), spell_s(lengths[-1]))))
-            yield self.finding(
-                Where(nodes=(judged.host,), **labels((flap.part,))),
-                "keeps falling",
-                f"{label_of(flap.part)} keeps coming and going",
-                observed=f"down for {spell_s(FLAP_S)} and more, then up again, {times} times, for {lasted},"
-                f" the last time at {spell_time(last.end_s)}",
-                expected=f"fewer than {FLAP_RETURNS} times in {spell_s(WINDOW_S)}",
-                evidence=[_origin(judged, spell.time_s, f"{flap.part} {spell.state}") for spell in (first, last)],
-            )
-        for drop in observed.drops:
-            ended = f", back since {spell_time(drop.spell.end_s)}" if drop.back else ""
-            yield self.finding(
-                Where(nodes=(judged.host,), **labels((drop.part,))),
-                "keeps falling",
-                f"{label_of(drop.part)} was up and has dropped"
-                if not drop.back
-                else f"{label_of(drop.part)} had dropped",
-                observed=f"{drop.spell.state} since {spell_time(drop.spell.time_s)}, seen so for"
-                f" {spell_s(drop.spell.length_s)}{ended}",
-                expected=f"not down for {DROP_S / 60:.0f} minutes",
-                evidence=[_origin(judged, drop.spell.time_s, f"{drop.part} {drop.spell.state}")],
-            )
-        for growth in observed.fallen:
-            yield self.finding(
-                Where(nodes=(judged.host,), **labels((growth.part,))),
-                "fell between captures",
-                f"{label_of(growth.part)} fell again and again between captures",
-                observed=f"{growth.key} rose by {growth.count} in {growth.hours:.0f} hours",
-                expected=f"fewer than {MIN_FALLS}, as on the links beside it",
-                evidence=[Origin(judged.now.source, None, f"{growth.part} {growth.key} {growth.now}")]
-                if judged.now
-                else [],
-            )
+    def _flapping(self, judged: NodeHistory, flap: Flap) -> Finding:
+        times = len(flap.returns)
+        first, last = flap.returns[0], flap.returns[-1]
+        lengths = sorted(spell.length_s for spell in flap.returns)
+        lasted = " to ".join(dict.fromkeys((spell_s(lengths[0]), spell_s(lengths[-1]))))
+        return self.finding(
+            Where(nodes=(judged.host,), **labels((flap.part,))),
+            "keeps falling",
+            f"{label_of(flap.part)} keeps coming and going",
+            observed=f"down for {spell_s(FLAP_S)} and more, then up again, {times} times, for {lasted}, the last time"
+            f" at {spell_time(last.end_s)}",
+            expected=f"fewer than {FLAP_RETURNS} times in {spell_s(WINDOW_S)}",
+            evidence=[_origin(judged, spell.time_s, f"{flap.part} {spell.state}") for spell in (first, last)],
+        )
+
+    def _dropped(self, judged: NodeHistory, drop: Drop) -> Finding:
+        ended = f", back since {spell_time(drop.spell.end_s)}" if drop.back else ""
+        return self.finding(
+            Where(nodes=(judged.host,), **labels((drop.part,))),
+            "keeps falling",
+            f"{label_of(drop.part)} {'had dropped' if drop.back else 'was up and has dropped'}",
+            observed=f"{drop.spell.state} since {spell_time(drop.spell.time_s)}, seen so for"
+            f" {spell_s(drop.spell.length_s)}{ended}",
+            expected=f"not down for {DROP_S / 60:.0f} minutes",
+            evidence=[_origin(judged, drop.spell.time_s, f"{drop.part} {drop.spell.state}")],
+        )
+
+    def _fallen(self, judged: NodeHistory, growth: Growth) -> Finding:
+        """By counters alone."""
+        capture = f"{growth.part} {growth.key} {growth.now}"
+        return self.finding(
+            Where(nodes=(judged.host,), **labels((growth.part,))),
+            "fell between captures",
+            f"{label_of(growth.part)} fell again and again between captures",
+            observed=f"{growth.key} rose by {growth.count} in {growth.hours:.0f} hours",
+            expected=f"fewer than {MIN_FALLS}, as on the links beside it",
+            evidence=[Origin(judged.now.source, None, capture)] if judged.now else [],
+        )
 
 
 def fallen_alone(grown: Sequence[Growth]) -> list[Growth]:

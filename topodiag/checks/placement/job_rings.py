@@ -3,27 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from typing import Never
 
 from topodiag.checks.interface import JobCheck
 from topodiag.checks.shared.job.text import ask_for, domains, hosts_of, members
 from topodiag.checks.words import spell_ranks
-from topodiag.lazy import dataclass
 from topodiag.model.finding import Cost, Coverage, Finding, Outcome
 from topodiag.model.job import Communicator, Job
 from topodiag.words.fold import few, plural
 
 
-@dataclass(frozen=True, slots=True)
-class ReturningRings:
-    """Rings of a communicator: how many are closed, and how often those that come back enter each node, by channel."""
-
-    communicator: Communicator
-    closed: int
-    back: Mapping[int, Counter[str]]
-
-
-class RingReturns(JobCheck[tuple[ReturningRings, ...]]):
+class RingReturns(JobCheck[Never]):
     """PLC007: a communicator's ring enters and leaves a node more often than once
 
     What it finds
@@ -53,42 +44,36 @@ class RingReturns(JobCheck[tuple[ReturningRings, ...]]):
 
     id = "PLC007"
 
-    def observe(self, judged: Job, peers: Sequence[Job]) -> tuple[ReturningRings, ...] | Outcome:
+    def observe(self, judged: Job, peers: Sequence[Job]) -> Outcome:
         host_of, domain_of = hosts_of(judged), domains(judged)
         closed = [
             (communicator, rings)
             for communicator in judged.communicators
             if (rings := _closed_rings(communicator, host_of, domain_of))
         ]
-        returning = []
-        for communicator, rings in closed:
-            back = {channel: counts for channel, counts in rings.items() if max(counts.values(), default=0) > 1}
-            if back:
-                returning.append(ReturningRings(communicator, len(rings), back))
-        if returning:
-            return tuple(returning)
         if closed:
-            return self.clean(judged)
+            return self.any_of(judged, (self._returning(communicator, rings) for communicator, rings in closed))
         rings_seen = any(communicator.rings for communicator in judged.communicators)
         if any(len(set(communicator.hosts)) > 1 for communicator in judged.communicators) and not rings_seen:
             return self.unknown(judged, f"no ring in the log: {ask_for(judged, 'GRAPH')}")
         return self.not_applicable(judged, "no closed ring over several nodes of several GPUs")
 
-    def findings(self, judged: Job, observed: tuple[ReturningRings, ...]) -> Iterator[Finding]:
-        for rings in observed:
-            communicator, back = rings.communicator, rings.back
-            most = max(max(counts.values()) for counts in back.values())
-            where = sorted({node for counts in back.values() for node, count in counts.items() if count > 1})
-            yield self.finding(
-                self.where(where, ranks=members(communicator)),
-                "ring returns",
-                f"{len(back)} of {plural(rings.closed, 'ring')} of {communicator.label} enter a node"
-                f" up to {most} times",
-                observed=f"channels {spell_ranks(back)} return to {few(where)}",
-                cost=Cost(None, 1 - 1 / most, f"the NICs carry each byte of such a ring {most} times"),
-                evidence=[communicator.origin],
-                coverage=Coverage(rings.closed, len(communicator.rings), "rings closed"),
-            )
+    def _returning(self, communicator: Communicator, rings: Mapping[int, Counter[str]]) -> Finding | None:
+        """`rings`: how often each that is closed enters each node, by channel."""
+        back = {channel: counts for channel, counts in rings.items() if max(counts.values(), default=0) > 1}
+        if not back:
+            return None
+        most = max(max(counts.values()) for counts in back.values())
+        where = sorted({node for counts in back.values() for node, count in counts.items() if count > 1})
+        return self.finding(
+            self.where(where, ranks=members(communicator)),
+            "ring returns",
+            f"{len(back)} of {plural(len(rings), 'ring')} of {communicator.label} enter a node up to {most} times",
+            observed=f"channels {spell_ranks(back)} return to {few(where)}",
+            cost=Cost(None, 1 - 1 / most, f"the NICs carry each byte of such a ring {most} times"),
+            evidence=[communicator.origin],
+            coverage=Coverage(len(rings), len(communicator.rings), "rings closed"),
+        )
 
 
 def _closed_rings(

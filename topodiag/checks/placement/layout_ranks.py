@@ -9,6 +9,7 @@ import numpy as np
 
 from topodiag.checks.interface import Advice, PlacementCheck
 from topodiag.checks.placement.layout_groups import cost_of, lost, of_what, used
+from topodiag.checks.shared.comparisons import grouped
 from topodiag.checks.words import spell_ranks
 from topodiag.lazy import dataclass
 from topodiag.model.cluster import Ints, Level
@@ -139,8 +140,7 @@ class RankOrder(PlacementCheck[Never]):
         elsewhere = self._moved_ranks(audit)
         if audit.nodes < 2 and elsewhere is None:
             return self.not_applicable(audit, "one node")
-        findings = [finding for finding in (self._dealt(audit), self._leaves(audit), elsewhere) if finding is not None]
-        return self.with_findings(audit, findings) if findings else self.clean(audit)
+        return self.any_of(audit, (self._dealt(audit), self._leaves(audit), elsewhere))
 
     def _dealt(self, audit: Audit) -> Finding | None:
         """Consecutive ranks on changing nodes, where groups are split by it."""
@@ -172,9 +172,11 @@ class RankOrder(PlacementCheck[Never]):
             f" {plural(groups, 'group')}",
             observed=few(seen, _TOLD) if pairs else f"ranks 0-{len(start) - 1} on {', '.join(start)}",
             expected=f"{room} consecutive ranks on each node",
-            fix=(
-                *((f"exchange {plural(len(pairs), 'pair')} of ranks: {few(swaps, _TOLD)}",) if pairs else ()),
-                "start the ranks in blocks: `srun --distribution=block`, `mpirun --map-by ppr:8:node`",
+            fix=self.steps(
+                "exchange ranks" if pairs else "",
+                "ranks in blocks",
+                pairs=plural(len(pairs), "pair"),
+                swaps=few(swaps, _TOLD),
             ),
             cost=lost(audit, *hurt),
         )
@@ -205,10 +207,7 @@ class RankOrder(PlacementCheck[Never]):
             if moved
             else f"nodes by first rank: {_begin(names)}",
             expected=f"all nodes of a {kind} one after the other",
-            fix=(
-                *((f"exchange the ranks of {few(swaps, _TOLD)}: that mends it",) if moved else ()),
-                "order the hosts by their place in the fabric, not by name: `topodiag place solve`, `srun --switches`",
-            ),
+            fix=self.steps("exchange leaves" if moved else "", "hosts in order", swaps=few(swaps, _TOLD)),
             cost=Cost(
                 text=f"the ways up carry {hurt.crossings / hurt.enough:.3g} times the traffic of {hurt.dimension} that"
                 " they need to"
@@ -247,11 +246,8 @@ class RankOrder(PlacementCheck[Never]):
 
 def _moves(elsewhere: Sequence[MovedRank]) -> str:
     """`ranks 8-15 on gpu-a02, declared on gpu-a01; ...`: ranks that moved alike stand together."""
-    alike: dict[tuple[str, str], list[MovedRank]] = {}
-    for rank in elsewhere:
-        alike.setdefault((rank.declared, rank.ran), []).append(rank)
     words = []
-    for (declared, ran), moved in alike.items():
+    for (declared, ran), moved in grouped(((rank.declared, rank.ran), rank) for rank in elsewhere).items():
         if declared == ran:
             pairs = [f"rank {rank.rank} on GPU {rank.ran_gpu}, not {rank.declared_gpu}" for rank in moved[:_TOLD]]
             words.append(f"{ran}: {', '.join(pairs)}{', ...' if len(moved) > _TOLD else ''}")

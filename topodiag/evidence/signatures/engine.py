@@ -31,8 +31,10 @@ MAX_TEXT = 300
 """Characters of the sentence that an event keeps."""
 Place = tuple[int, str]
 """Number and text of a line."""
-OF_LINES = ("collective", "job", "launcher", "process")
-"""Families all of whose entries are about ranks and jobs."""
+OF_LINES = ("collective", "harmless", "job", "launcher", "process")
+"""Families all of whose entries are about ranks and jobs: readers of lines ask for them, and no text of a node."""
+_OF_JOBS = ("collective", "framework", "job", "launcher", "process")
+"""Families that a line of a job's output is asked for."""
 OF_JOBS = frozenset({Scope.RANK, Scope.JOB, Scope.COMMUNICATOR})
 _SPACE = regex(r"\s+")
 
@@ -353,7 +355,7 @@ def of_job(text: str) -> tuple[LineMatch, ...]:
     """All entries about ranks and jobs that take a line of a job's output as it stands, in the order of the catalogue:
     an entry stands before others that its words fit as well."""
     data = text.encode("utf-8", "replace")
-    places = {place for _, number in _finder().hits(data) for place in _places()[number][1]}
+    places = {place for _, number in _finder(*_OF_JOBS).hits(data) for place in _places(*_OF_JOBS)[number][1]}
     bare = Unwrapped(text)
     answers = (
         confirm(entry, bare, [text], 0)

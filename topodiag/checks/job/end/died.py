@@ -28,7 +28,7 @@ def _endings() -> dict[str, Any]:
 
 
 COMES_FROM_OUTSIDE = frozenset(
-    {"node failure", "preempted", "evicted", "announced", "memory", "port taken", "loader", "hung up"}
+    {"node failure", "preempted", "evicted", "announced", "memory", "port taken", "loader", "no program", "hung up"}
 )
 """Endings that no error of the job brings about."""
 

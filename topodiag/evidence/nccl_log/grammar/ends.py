@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from topodiag.evidence.nccl_log.grammar.numbers import compiled
+from topodiag.evidence.signatures.entry import family
+from topodiag.evidence.signatures.lines import first_of
 from topodiag.lazy import dataclass
 from topodiag.words.colours import without_colours
 
@@ -22,21 +24,12 @@ _RAISED = compiled(r"((?:[A-Za-z_]\w{0,80}\.){0,10}([A-Za-z_]\w{0,80}))(?::(?: (
 _IN_FILE = compiled(r"\s{1,8}File \"([^\"]{1,1000})\", line (\d{1,9})\b")
 _PACKAGES = ("site-packages/", "dist-packages/", "/lib/python3", "/lib64/python3")
 """What the path of a file of Python's or of an installed package holds."""
-_EPILOGUE = compiled(
-    r"\s|[-=*#_~]{3,}\s*$"
-    r"|(?:srun|slurmstepd|mpirun|mpiexec|prterun|torchrun|wandb|make(?:\[\d{1,3}\])?|bash|[\w./-]{1,200}\.sh)"
-    r"(?::(?! error: \*.{1,200}TIME LIMIT)| \[)"
-    r"|(?:real|user|sys)\s{1,8}\d|Command exited with |Aborted\b|\[\d{1,4}\][+-]?\s{1,8}Exit |ERROR conda\.cli"
-    r"|terminate called |CUDA kernel errors might |For debugging consider passing CUDA|Compile with `TORCH_USE"
-    r"|Device-side assertion tracking |Search for `cuda|Hint: If you want to see a list of allocated"
-    r"|Set the environment variable HYDRA_FULL_ERROR|Detected at node |Node: |OOM when allocating tensor"
-    r"|\d{1,3} (?:root error|derived error|successful operation)|Function call stack:"
-    r"|\S{0,200}resource_tracker\b|(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) .{0,40}\d\d:\d\d:\d\d"
+_BY_SCRIPT = compiled(
+    r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) .{0,40}\d\d:\d\d:\d\d"
     r"|(?i:\W{0,8}(?:the )?(?:job|script|program|process|run)\b.{0,60}\b(?:end|finish|exit|fail|stopp?)(?:s|ed)?\b"
     r"|\W{0,8}(?:end(?:ed)?|finished|exit(?:ed)?|stopped)\b.{0,20}\b(?:at|time|date|code|status|on)\b|\W{0,8}elapsed\b)"
 )
-"""The begin of a line that a program's end leaves: the launcher, the shell, the job's script, CUDA's hints, and lines
-that an exception's message goes on with (indented)."""
+"""What scripts of jobs print when the program is gone, in whichever words."""
 _TIMES = ("real\t", "user\t", "sys\t")
 """What the shell's `time` prints below the program that it ran."""
 _HANDLED = "During handling of the above exception, another"
@@ -109,9 +102,17 @@ def _timed(texts: Sequence[str]) -> int:
 def _above_epilogue(texts: Sequence[str], at: int) -> int:
     """The line at or above `at` that is none of a program's end; the last looked at where all are."""
     for line in range(at, max(at - _MOST_EPILOGUE, 0), -1):
-        if texts[line].strip() and _EPILOGUE.match(texts[line]) is None:
+        if not _is_left(texts[line]):
             return line
     return max(at - _MOST_EPILOGUE, 0)
+
+
+def _is_left(text: str) -> bool:
+    """Whether a line is what a program's end leaves: blank, a rule, indented as a long message goes on, or a word
+    of the launcher, the shell or the script."""
+    if not text.strip("-=*#_~ \t") or text[:1].isspace() or _BY_SCRIPT.match(text) is not None:
+        return True
+    return first_of(family("harmless"), text) is not None
 
 
 def _head_of(texts: Sequence[str], last: int) -> int | None:
