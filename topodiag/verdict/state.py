@@ -124,12 +124,13 @@ def _not_seen(job: Job, result: Result, scene: Scene) -> str:
     called = went_on or any(communicator.operations for communicator in job.communicators)
     if job.communicators and not called and not len(job.connections.flows.via) and not job.machines:
         return "not judged: no connection, step or progress in the evidence"
-    went_on = went_on or any(_ran_whole(benchmark, job, scene) for benchmark in result.benchmarks)
-    if len(job.ranks) < job.world_size and not went_on:
+    if went_on or any(_ran_whole(benchmark, job, scene) for benchmark in result.benchmarks):
+        return ""
+    if len(job.ranks) < job.world_size:
         return f"not judged: the evidence has {len(job.ranks)} of {plural(job.world_size, 'rank')}"
-    if job.world is not None and job.world.destroyed and not called and not went_on:
+    if job.world is not None and job.world.destroyed and not called:
         return "not judged: the ranks took their communicators down, and no step or progress was seen"
-    if job.communicators and not job.size_told and not went_on:
+    if job.communicators and not job.size_told:
         return "not judged: the evidence does not say how many ranks the job has"
     return ""
 
