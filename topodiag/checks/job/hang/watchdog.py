@@ -180,7 +180,8 @@ def _waits(check: JobCheck[Any], job: Job) -> Iterable[Finding]:
     size = f" of {job.world_size}" if job.world_size > len(ranks) else ""
     who = f"all {job.world_size} ranks" if came else f"{rank_word(ranks)}{size}" if ranks else "a rank"
     open_ = "the log does not show which one held it up" if came else "no line says who did not come"
-    others = "the ranks that report no timeout, or another operation" if size else "ranks without a timeout, if any"
+    in_others = "the ranks that report no timeout, or another operation"
+    others = in_others if size or elsewhere else "ranks without a timeout, if any"
     yield check.finding(
         check.where(hosts_with(job, ranks), ranks=ranks[:4096]),
         check.advice("all wait") if came else check.advice("waits", others=others),
