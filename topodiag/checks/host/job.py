@@ -20,7 +20,7 @@ from topodiag.checks.shared.job.evidence import (
     said_by,
     world_ranks,
 )
-from topodiag.checks.shared.job.faults import FaultInLog, FaultLines
+from topodiag.checks.shared.job.faults import FaultInLog
 from topodiag.checks.shared.job.first_error import first_error
 from topodiag.checks.shared.job.nic_uses import NicUse, nic_uses
 from topodiag.checks.shared.job.text import NET, ask_for, failed
@@ -43,14 +43,9 @@ class LimitInLog(FaultInLog):
 
     id = "HST001"
 
-    def observe(self, judged: Job, peers: Sequence[Job]) -> FaultLines | Outcome:
-        observed = super().observe(judged, peers)
-        if isinstance(observed, FaultLines):
-            return observed
-        for fault, events in ((BUS_IN_NCCL, in_nccl(judged)), (BUS_NO_PAGE, of_no_page(judged))):
-            if events:
-                return FaultLines(fault, events)
-        return observed
+    def named(self, job: Job) -> tuple[str, Sequence[Event]]:
+        shown = (super().named(job), (BUS_IN_NCCL, in_nccl(job)), (BUS_NO_PAGE, of_no_page(job)))
+        return next((each for each in shown if each[1]), shown[0])
 
 
 class DevicesUnseenInLog(FaultInLog):
@@ -59,11 +54,11 @@ class DevicesUnseenInLog(FaultInLog):
 
     id = "HST002"
 
-    def observe(self, judged: Job, peers: Sequence[Job]) -> FaultLines | Outcome:
-        observed = super().observe(judged, peers)
-        machines = judged.machines.values()
-        unseen = isinstance(observed, FaultLines) and observed.fault == "no rdma"
-        return self.clean(judged) if unseen and machines and all(map(has_no_adapter, machines)) else observed
+    def observe(self, judged: Job, peers: Sequence[Job]) -> Outcome:
+        machines, (fault, _) = judged.machines.values(), self.named(judged)
+        if fault == "no rdma" and machines and all(map(has_no_adapter, machines)):
+            return self.clean(judged)
+        return super().observe(judged, peers)
 
 
 class DriverMismatchInLog(FaultInLog):
@@ -78,12 +73,11 @@ class StorageInLog(FaultInLog):
 
     id = "HST006"
 
-    def observe(self, judged: Job, peers: Sequence[Job]) -> FaultLines | Outcome:
-        observed = super().observe(judged, peers)
+    def observe(self, judged: Job, peers: Sequence[Job]) -> Outcome:
         shared = any(event.details.get("fault") == "shm" for event in judged.events)
-        if shared and isinstance(observed, FaultLines) and observed.fault == "disk full":
+        if shared and self.named(judged)[0] == "disk full":
             return self.not_applicable(judged, "shared memory is what is full: HST001 says so")
-        return observed
+        return super().observe(judged, peers)
 
 
 # Bus errors of a job's processes that are those of shared memory without room.

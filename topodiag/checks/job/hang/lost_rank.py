@@ -148,12 +148,7 @@ def lost_rank_findings(check: JobCheck[Any], job: Job, lost: LostRanks) -> Findi
         "lost rank",
         f"{who}{f' on {hosts_word(hosts)}' if hosts else ''} {verb}: the others saw {its} connections close",
         observed=f"{quoted(lost.closed[0].text)} on {plural(lost.tellers, 'rank')}, {silent} of {who}{words}",
-        fix=(
-            "its launcher's output has its exit code: 137 or -9 is a kill, 139 or -11 a crash, 0 a program that came to"
-            " its end before the others",
-            f"on {hosts_word(hosts) or 'its node'}: `dmesg -T | grep -iE 'killed process|segfault|general protection'`,"
-            " `coredumpctl list`; its own log ends with what it did last",
-        ),
+        fix=check.steps("exit code", place=hosts_word(hosts) or "its node"),
         evidence=[*([lost.told.origin] if lost.told is not None else []), *(event.origin for event in lost.closed)],
         coverage=lost.coverage,
         confidence=Confidence.MEDIUM if certain else Confidence.LOW,

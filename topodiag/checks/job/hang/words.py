@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from topodiag.checks.interface import Advice, JobCheck
+from topodiag.checks.shared.comparisons import grouped
 from topodiag.checks.shared.job.text import failed
 from topodiag.checks.words import hosts_with, look_at, quoted, rank_word, ranks_in
 from topodiag.lazy import regex
@@ -50,9 +51,7 @@ def by_openings(check: JobCheck[Any], job: Job) -> Iterator[Finding]:
 def _entered(job: Job) -> dict[int, Message]:
     """By world rank, the last thing that was said of a communicator that did not begin. Processes of several ranks are
     left out: which of their GPUs entered is not told."""
-    by_process: dict[int, list[int]] = {}
-    for rank in job.ranks:
-        by_process.setdefault(rank.process, []).append(rank.rank)
+    by_process = grouped((rank.process, rank.rank) for rank in job.ranks)
     opening = {at: process.opening for at, process in enumerate(job.processes) if process.opening is not None}
     return {by_process[at][0]: message for at, message in opening.items() if len(by_process.get(at, ())) == 1}
 
@@ -202,17 +201,14 @@ def _stalled(check: JobCheck[Any], job: Job, events: Sequence[Event]) -> Finding
     operation = events[0].details.get("op", "")
     who = rank_word(ranks) if ranks else "some ranks"
     waited = events[0].details.get("waited_ms", "")
-    return check.finding(
-        check.where(hosts_with(job, ranks), ranks=ranks),
+    return check.of_events(
+        events,
         "stalled",
         f"{who} did not enter {operation or 'an operation'} that the others wait in",
+        check.where(hosts_with(job, ranks), ranks=ranks),
         observed=f"{plural(len(events), 'report')} of ranks that are missing"
         + (f", after {in_s(int(waited) / 1000)}" if waited else ""),
-        fix=(
-            f"find out what {who if ranks else 'the ranks that the log names below'} was doing instead: a branch, an"
-            " evaluation or a checkpoint that only some ranks do, or an exception; `py-spy dump`",
-        ),
-        evidence=[event.origin for event in events],
+        fix=check.steps("doing instead", who=who if ranks else "the ranks that the log names below"),
     )
 
 
@@ -238,12 +234,11 @@ def _through(check: JobCheck[Any], job: Job, events: Sequence[Event]) -> Finding
     """Ranks that call one more operation than another rank, which was through or is gone."""
     ranks = ranks_in(events)
     who = rank_word(ranks) if ranks else "a rank"
-    return check.finding(
-        check.where(hosts_with(job, ranks), ranks=ranks),
+    return check.of_events(
+        events,
         "another rank was through",
         f"{who} waited in an operation that another rank did not enter: that one was through, or ended",
-        observed=quoted(events[0].text),
-        evidence=[event.origin for event in events],
+        check.where(hosts_with(job, ranks), ranks=ranks),
     )
 
 
@@ -254,18 +249,14 @@ def _by_report(check: JobCheck[Any], job: Job, events: Sequence[Event]) -> Findi
     first = (differ or events)[0]
     ranks = _ranks_of([event for event in events if event.kind == first.kind])
     who = rank_word(ranks) if ranks else "some ranks"
-    return check.finding(
-        check.where(hosts_with(job, ranks), ranks=ranks),
+    return check.of_events(
+        events,
         "behind by words",
         f"{who}: {'calls of ranks differ' if differ else 'not where the others wait'}, in the text's own words:"
         f" {quoted(first.text)}",
+        check.where(hosts_with(job, ranks), ranks=ranks),
         observed=quoted(first.text, 300),
-        fix=(
-            "compare the calls of these ranks: shapes of uneven batches, a branch or an order that only some take"
-            if differ
-            else f"find out what {who} was doing instead: `py-spy dump`, its log, the kernel log of its node",
-        ),
-        evidence=[event.origin for event in events],
+        fix=check.steps("compare the calls" if differ else "not where others wait", who=who),
     )
 
 
@@ -282,14 +273,14 @@ def _differ(check: JobCheck[Any], job: Job, events: Sequence[Event]) -> Finding:
     at = f" at number {numbers[0]}" if numbers[0] and numbers[0] == numbers[1] else ""
     words = f"; sequence numbers {numbers[0]} and {numbers[1]}" if all(numbers) and numbers[0] != numbers[1] else ""
     told = f"{one} on rank {ranks[0]}; {other} on rank {ranks[1]}" if len(ranks) > 1 else one
-    return check.finding(
-        check.where(hosts_with(job, ranks), ranks=sorted(ranks)),
+    return check.of_events(
+        events,
         "different calls",
         f"{rank_word(sorted(ranks))} call different operations{at}: {one or 'one'} and {other or 'another'}{words}"
         if len(ranks) > 1
         else f"{rank_word(ranks)} calls {one or 'an operation'}, and other ranks call another one",
+        check.where(hosts_with(job, ranks), ranks=sorted(ranks)),
         observed=told,
-        evidence=[event.origin for event in events],
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, Never
 
-from topodiag.checks.interface import Advice, JobCheck
+from topodiag.checks.interface import JobCheck
 from topodiag.checks.job.hang.ras import by_ras_in_init
 from topodiag.checks.job.start.missing_ranks import absent_at_meeting
 from topodiag.checks.job.wrong_numbers import wrong_numbers
@@ -203,18 +203,11 @@ class InitNotFinished(JobCheck[Never]):
         message = f"{plural(len(missing), 'rank')} of {job.world_size} left no line in the logs"
         return self.finding(
             self.where(ranks=missing[:4096]),
-            Advice(),
+            self.advice("ranks not in the logs" if stuck else "logs not given", world=job.world_size),
             message + (", and the others never finished init" if stuck else ": the evidence is incomplete"),
-            severity=Severity.ERROR if stuck else Severity.INFO,
             observed=f"no line of {rank_word(missing)}",
-            expected=f"lines of all {job.world_size} ranks",
-            fix=("look at the launcher's log for these ranks: not started, or died before NCCL",)
-            if stuck
-            else ("give topodiag the logs of all ranks, and set NCCL_DEBUG=INFO on all of them",),
-            cost=Cost(text="all others wait for them" if stuck else "these ranks are not judged"),
             evidence=[job.world.origin if job.world else None],
             coverage=Coverage(len(seen), job.world_size, "ranks"),
-            confidence=Confidence.MEDIUM if stuck else Confidence.HIGH,
         )
 
 
